@@ -1,0 +1,38 @@
+"""Every error a user can meet. Each message says what was given, what was expected, and what to do.
+
+All are `ValueError`s, so code written for scikit-learn catches them too.
+"""
+
+from __future__ import annotations
+
+
+class GramianError(ValueError):
+    """The parent of all errors raised by gramian on purpose."""
+
+
+class InputError(GramianError):
+    """Data (X, y, a table) that cannot be used as they are."""
+
+
+class ParameterError(GramianError):
+    """A parameter, kernel or setting with an impossible value."""
+
+
+class KernelTextError(ParameterError):
+    """A kernel written as text that the kernel grammar does not accept."""
+
+
+class NumericalError(GramianError):
+    """A factorisation that fails even with jitter; the message names the probable cause."""
+
+
+class MemoryLimitError(GramianError):
+    """Work that would pass the memory limit, refused before anything large is allocated."""
+
+
+class ModelFileError(GramianError):
+    """A model file that is damaged, foreign, hostile, or holds what a code-free file cannot."""
+
+
+class TableError(InputError):
+    """A CSV or Parquet file that cannot be read; the message has file, line and column."""

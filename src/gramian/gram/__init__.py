@@ -1,0 +1,1 @@
+"""The Gram matrix: the only place where kernel values are computed."""

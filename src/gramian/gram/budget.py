@@ -1,0 +1,61 @@
+"""Bytes: how many there are, what a user allows, and how many rows fit into a block."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from gramian.errors import MemoryLimitError, ParameterError
+
+_UNITS = {"": 1, "b": 1, "k": 10**3, "kb": 10**3, "m": 10**6, "mb": 10**6, "g": 10**9, "gb": 10**9, "t": 10**12, "tb": 10**12}
+_UNITS |= {"kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
+_DEFAULT_SHARE = 0.8  # of what is free: the rest is for the user's other work
+BLOCK_BYTES = 64 * 2**20  # of one block of predictions: large enough for matrix products at full speed, small beside any machine
+
+
+def parse_bytes(text: int | float | str) -> int:
+    """2000000, "2GB", "1.5 GiB" -> bytes."""
+    if isinstance(text, str):
+        match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+(?:[eE][0-9]+)?)\s*([A-Za-z]*)\s*", text)
+        if match and match[2].lower() in _UNITS:
+            return parse_bytes(float(match[1]) * _UNITS[match[2].lower()])
+    elif not isinstance(text, bool) and text > 0 and text < float("inf"):
+        return int(text)
+    raise ParameterError(f'memory_limit={text!r} is not a size. Give bytes, or text such as "2GB" or "512 MiB".')
+
+
+def show_bytes(size: float) -> str:
+    """1.7e9 -> "1.7 GB"."""
+    for unit, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if size >= unit:
+            return f"{size / unit:.3g} {name}"
+    return f"{size:.0f} bytes"
+
+
+def free_bytes() -> int:
+    """Memory that can be had now without swapping: what the kernel calls available, less where a container allows less."""
+    limits = []
+    try:
+        with open("/proc/meminfo", encoding="ascii") as file:
+            limits += [int(line.split()[1]) * 1024 for line in file if line.startswith("MemAvailable")]
+    except OSError:  # not Linux
+        limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 8 * 2**30)
+    try:
+        with open("/sys/fs/cgroup/memory.max", encoding="ascii") as most, open("/sys/fs/cgroup/memory.current", encoding="ascii") as used:
+            limits.append(int(most.read()) - int(used.read()))
+    except (OSError, ValueError):  # no such group, or "max"
+        pass
+    return max(min(limits), 0)
+
+
+def check_memory(needed: int, limit: int | float | str | None, what: str, cure: str) -> None:
+    """Refuses work that would pass the limit, before it starts."""
+    allowed = parse_bytes(limit) if limit is not None else int(_DEFAULT_SHARE * free_bytes())
+    if needed > allowed:
+        source = f"memory_limit={limit!r}" if limit is not None else f"{_DEFAULT_SHARE:.0%} of the free memory"
+        raise MemoryLimitError(f"{what} needs {show_bytes(needed)}, but only {show_bytes(allowed)} may be used ({source}). {cure}")
+
+
+def block_rows(row_bytes: int, tile: int, budget: int = BLOCK_BYTES) -> int:
+    """How many rows of `row_bytes` fit into the budget, as a whole number of tiles (at least one)."""
+    return max(1, budget // (max(row_bytes, 1) * tile)) * tile

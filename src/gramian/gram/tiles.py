@@ -1,0 +1,224 @@
+"""Kernel values in tiles of fixed size.
+
+A Gram matrix is a grid of T x T tiles over rows padded to a multiple of T, so XLA compiles one program for a kernel's structure and a tile size,
+whatever the number of rows. T is 64 up to 64 rows, 256 up to 256, else 512: tiles of 512 (2 MB) stay in cache on their way to the host array.
+
+    fill        K(X, X) into the lower triangle of a Fortran-ordered host array
+    cross       K(X, Z) into a host array
+    matmul      K(X, Z) V without ever storing K
+    diagonal    k(x, x)
+    pullback    sum_ij W_ij dk(x_i, z_j)/dtheta for weights W given tile by tile: how every gradient is made, with no (n, n, p) array anywhere
+    rowwise     any function of single rows (a mean function), and its pullback
+
+Tiles run on a few threads (XLA and NumPy release the GIL); sums over tiles are made in one fixed order, so results do not depend on the threads.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.kernels.base import Kernel
+from gramian.params import Tree
+from gramian.params.tree import leaves
+
+Array = NDArray[np.float64]
+Weights = Callable[[slice, slice], Array]  # (rows, columns) -> the tile of W, unpadded
+T_ = TypeVar("T_")
+R_ = TypeVar("R_")
+
+TILE_SIZES = (64, 256, 512)
+THREADS = min(8, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+
+
+def tile_size(n: int) -> int:
+    """The rows of a tile for n rows of data."""
+    return next((size for size in TILE_SIZES if n <= size), TILE_SIZES[-1])
+
+
+def fill(kernel: Kernel, X: Array, out: Array) -> Array:
+    """Writes K(X, X) into the lower triangle of `out` (n, n), Fortran-ordered. What lies above the diagonal is left undefined."""
+    assert out.flags.f_contiguous
+    bare, blocks = kernel.bare(), _blocks(X, tile_size(len(X)))
+    rows = out.T  # row-major: tile (j, i) of it is tile (i, j) of `out` by symmetry, and its memory order is that of XLA's result
+
+    def one(pair: tuple[int, int]) -> None:
+        (at_j, X_j), (at_i, X_i) = blocks[pair[0]], blocks[pair[1]]
+        tile = np.asarray(_tile(bare, X_j, X_i))
+        rows[at_j, at_i] = tile[: at_j.stop - at_j.start, : at_i.stop - at_i.start]
+
+    _each(one, [(j, i) for j in range(len(blocks)) for i in range(j, len(blocks))])
+    return out
+
+
+def cross(kernel: Kernel, X: Array, Z: Array, out: Array | None = None) -> Array:
+    """K(X, Z) as a row-major array (n, m)."""
+    out = np.empty((len(X), len(Z))) if out is None else out
+    bare, rows, columns = kernel.bare(), _blocks(X, tile_size(len(X))), _blocks(Z, tile_size(len(Z)))
+
+    def one(pair: tuple[int, int]) -> None:
+        (at_i, X_i), (at_j, Z_j) = rows[pair[0]], columns[pair[1]]
+        out[at_i, at_j] = np.asarray(_tile(bare, X_i, Z_j))[: at_i.stop - at_i.start, : at_j.stop - at_j.start]
+
+    _each(one, [(i, j) for i in range(len(rows)) for j in range(len(columns))])
+    return out
+
+
+def matmul(kernel: Kernel, X: Array, Z: Array, V: Array) -> Array:
+    """K(X, Z) V for V (m, k), with one tile of K at a time."""
+    bare, rows, columns = kernel.bare(), _blocks(X, tile_size(len(X))), _blocks(Z, tile_size(len(Z)))
+    padded = [_padded(V[at], len(Z_j)) for at, Z_j in columns]  # zeros: a padded row of Z adds nothing
+
+    def one(i: int) -> Array:
+        at, X_i = rows[i]
+        total = np.zeros((len(X_i), V.shape[1]))
+        for (_, Z_j), V_j in zip(columns, padded, strict=True):
+            total += np.asarray(_tile_product(bare, X_i, Z_j, V_j))
+        return total[: at.stop - at.start]
+
+    parts = _each(one, range(len(rows)))
+    return np.concatenate(parts) if parts else np.zeros((0, V.shape[1]))
+
+
+def pullback(kernel: Kernel, X: Array, weights: Weights) -> list[Array]:
+    """sum_ij W_ij dk(x_i, x_j)/dtheta for symmetric W, one array a parameter. Only tiles on and below the diagonal are asked for.
+
+    `weights(rows, columns)` gives W there; in a diagonal tile its lower triangle alone is read.
+    """
+    bare, blocks = kernel.bare(), _blocks(X, tile_size(len(X)))
+
+    def one(pair: tuple[int, int]) -> list[Array]:
+        (at_i, X_i), (at_j, X_j) = blocks[pair[0]], blocks[pair[1]]
+        W = 2.0 * weights(at_i, at_j)
+        if at_i == at_j:
+            W = np.tril(W)
+            W[np.diag_indices_from(W)] *= 0.5
+        W = np.pad(W, ((0, len(X_i) - W.shape[0]), (0, len(X_j) - W.shape[1])))
+        return leaves(_tile_pullback(bare, X_i, X_j, W))
+
+    return _summed(_each(one, [(i, j) for i in range(len(blocks)) for j in range(i + 1)]), bare)
+
+
+def diagonal(kernel: Kernel, X: Array) -> Array:
+    """k(x, x) for each row."""
+    return rowwise(kernel, "diagonal", X)
+
+
+def rowwise(tree: Tree, method: str, X: Array) -> Array:
+    """tree.method(X) for a method that maps rows to rows: (n, d) -> (n, ...)."""
+    bare, T = tree.bare(), tile_size(len(X))
+    parts = _each(lambda block: np.asarray(_rows(method, bare, block[1]))[: block[0].stop - block[0].start], _blocks(X, T))
+    return np.concatenate(parts) if parts else np.zeros(0)
+
+
+def rowwise_pullback(tree: Tree, method: str, X: Array, w: Array) -> list[Array]:
+    """sum_i w_i d tree.method(X)_i / dtheta, one array a parameter."""
+    bare, T = tree.bare(), tile_size(len(X))
+    parts = _each(lambda block: leaves(_rows_pullback(method, bare, block[1], _padded(w[block[0]], len(block[1])))), _blocks(X, T))
+    return _summed(parts, bare)
+
+
+def gradients(kernel: Kernel, X: Array, Z: Array) -> Array:
+    """d k(x_i, z_j) / dx_i: (n, m, d)."""
+    bare, rows, columns = kernel.bare(), _blocks(X, tile_size(len(X))), _blocks(Z, tile_size(len(Z)))
+    out = np.empty((len(X), len(Z), X.shape[1]))
+
+    def one(pair: tuple[int, int]) -> None:
+        (at_i, X_i), (at_j, Z_j) = rows[pair[0]], columns[pair[1]]
+        out[at_i, at_j] = np.asarray(_tile_gradients(bare, X_i, Z_j))[: at_i.stop - at_i.start, : at_j.stop - at_j.start]
+
+    _each(one, [(i, j) for i in range(len(rows)) for j in range(len(columns))])
+    return out
+
+
+def gradient_variances(kernel: Kernel, X: Array) -> Array:
+    """d^2 k(x, z) / dx_j dz_j at z = x, for each row and column: the prior variance of the gradient, (n, d)."""
+    bare, T = kernel.bare(), tile_size(len(X))
+    parts = _each(lambda block: np.asarray(_row_curvatures(bare, block[1]))[: block[0].stop - block[0].start], _blocks(X, T))
+    return np.concatenate(parts) if parts else np.zeros((0, X.shape[1]))
+
+
+# The compiled programs. -------------------------------------------------------------------------------------------------------------------------------
+
+
+@jax.jit
+def _tile(kernel: Kernel, X: jax.Array, Z: jax.Array) -> jax.Array:
+    return kernel.cross(X, Z)
+
+
+@jax.jit
+def _tile_product(kernel: Kernel, X: jax.Array, Z: jax.Array, V: jax.Array) -> jax.Array:
+    return kernel.cross(X, Z) @ V
+
+
+@jax.jit
+def _tile_pullback(kernel: Kernel, X: jax.Array, Z: jax.Array, W: jax.Array) -> Any:
+    return jax.vjp(lambda k: k.cross(X, Z), kernel)[1](W)[0]
+
+
+@partial(jax.jit, static_argnums=0)
+def _rows(method: str, tree: Tree, X: jax.Array) -> jax.Array:
+    return getattr(tree, method)(X)  # type: ignore[no-any-return]
+
+
+@partial(jax.jit, static_argnums=0)
+def _rows_pullback(method: str, tree: Tree, X: jax.Array, w: jax.Array) -> Any:
+    return jax.vjp(lambda t: getattr(t, method)(X), tree)[1](w)[0]
+
+
+@jax.jit
+def _tile_gradients(kernel: Kernel, X: jax.Array, Z: jax.Array) -> jax.Array:
+    slope = jax.grad(lambda x, z: kernel.pair(x, z))
+    return jax.vmap(lambda x: jax.vmap(lambda z: slope(x, z))(Z))(X)
+
+
+@jax.jit
+def _row_curvatures(kernel: Kernel, X: jax.Array) -> jax.Array:
+    def at(x: jax.Array) -> jax.Array:
+        return jnp.diagonal(jax.jacfwd(jax.grad(kernel.pair, argnums=0), argnums=1)(x, x))
+
+    return jax.vmap(at)(X)
+
+
+# Helpers. ---------------------------------------------------------------------------------------------------------------------------------------------
+
+
+def _blocks(X: Array, T: int) -> list[tuple[slice, Array]]:
+    """Where each block of rows lies, and its rows padded to T by repeating the last one (a copy of real data is harmless in any kernel)."""
+    blocks = []
+    for start in range(0, len(X), T):
+        block = X[start : start + T]
+        padded = block if len(block) == T else np.concatenate([block, np.repeat(block[-1:], T - len(block), axis=0)])
+        blocks.append((slice(start, start + len(block)), padded))
+    return blocks
+
+
+def _padded(V: Array, rows: int) -> Array:
+    return np.pad(V, [(0, rows - len(V))] + [(0, 0)] * (V.ndim - 1))
+
+
+def _each(work: Callable[[T_], R_], items: Iterable[T_]) -> list[R_]:
+    """[work(item) for item in items] in 64-bit mode (which is a property of a thread), on several threads when there is more than one item."""
+
+    def in_64_bits(item: T_) -> R_:
+        with jax.enable_x64(True):
+            return work(item)
+
+    items = list(items)
+    if len(items) <= 1 or THREADS == 1:
+        return [in_64_bits(item) for item in items]
+    with ThreadPoolExecutor(THREADS) as pool:
+        return list(pool.map(in_64_bits, items))
+
+
+def _summed(parts: list[list[Array]], bare: Tree) -> list[Array]:
+    shapes = [v.shape for v in leaves(bare)]
+    return [sum((part[k] for part in parts), np.zeros(shape)) for k, shape in enumerate(shapes)]

@@ -1,0 +1,255 @@
+"""Kernels made of kernels: sums, products, scalings, powers, exponentials, polynomials, and products with a function.
+
+Sum and Product are distinct and flattened: (a + b) + c is Sum(a, b, c), and (a + b) * c is Product(Sum(a, b), c).
+Each rule keeps positive semi-definiteness (Shawe-Taylor and Cristianini 2004, proposition 3.22 and 3.24).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import ArrayLike
+
+from gramian.errors import ParameterError
+from gramian.kernels.base import Kernel
+from gramian.kernels.dot_product import Constant, whole_number
+from gramian.params import NonNegative, Parameter, fixed, nonnegative, positive
+from gramian.params.parameter import as_parameter
+
+
+class Sum(Kernel):
+    """k = k_1 + k_2 + ...: independent functions added."""
+
+    terms: tuple[Kernel, ...]
+
+    def pair(self, x: jax.Array, z: jax.Array) -> jax.Array:
+        return sum((k.pair(x, z) for k in self.terms[1:]), self.terms[0].pair(x, z))
+
+    def cross(self, X: jax.Array, Z: jax.Array) -> jax.Array:
+        return sum((k.cross(X, Z) for k in self.terms[1:]), self.terms[0].cross(X, Z))
+
+    def diagonal(self, X: jax.Array) -> jax.Array:
+        return sum((k.diagonal(X) for k in self.terms[1:]), self.terms[0].diagonal(X))
+
+    def formula(self, digits: int | None = None) -> str:
+        return " + ".join(k.formula(digits) for k in self.terms)
+
+
+class Product(Kernel):
+    """k = k_1 k_2 ...: alike where all factors say so."""
+
+    factors: tuple[Kernel, ...]
+
+    def pair(self, x: jax.Array, z: jax.Array) -> jax.Array:
+        return _multiplied([k.pair(x, z) for k in self.factors])
+
+    def cross(self, X: jax.Array, Z: jax.Array) -> jax.Array:
+        return _multiplied([k.cross(X, Z) for k in self.factors])
+
+    def diagonal(self, X: jax.Array) -> jax.Array:
+        return _multiplied([k.diagonal(X) for k in self.factors])
+
+    def formula(self, digits: int | None = None) -> str:
+        return " * ".join(enclosed(k, digits, Sum) for k in self.factors)
+
+
+class Scaled(Kernel):
+    """c k with c > 0, trainable unless it is fixed."""
+
+    scale: Parameter = positive()
+    kernel: Kernel
+
+    def label(self, field: str) -> str:
+        return "" if field == "kernel" else (self.kernel.label("") or type(self.kernel).__name__.lower())
+
+    def pair(self, x: jax.Array, z: jax.Array) -> jax.Array:
+        return self.scale * self.kernel.pair(x, z)
+
+    def cross(self, X: jax.Array, Z: jax.Array) -> jax.Array:
+        return self.scale * self.kernel.cross(X, Z)
+
+    def diagonal(self, X: jax.Array) -> jax.Array:
+        return self.scale * self.kernel.diagonal(X)
+
+    def formula(self, digits: int | None = None) -> str:
+        return f"{self.scale.text(digits)} * {enclosed(self.kernel, digits, Sum)}"
+
+
+class Power(Kernel):
+    """k^p for a positive whole number p."""
+
+    base: Kernel
+    exponent: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "exponent", whole_number(self.exponent, "The power of a kernel", 1))
+        super().__post_init__()
+
+    def pair(self, x: jax.Array, z: jax.Array) -> jax.Array:
+        return self.base.pair(x, z) ** self.exponent
+
+    def cross(self, X: jax.Array, Z: jax.Array) -> jax.Array:
+        return self.base.cross(X, Z) ** self.exponent
+
+    def diagonal(self, X: jax.Array) -> jax.Array:
+        return self.base.diagonal(X) ** self.exponent
+
+    def formula(self, digits: int | None = None) -> str:
+        return f"{enclosed(self.base, digits, Sum, Product, Scaled, Power)} ** {self.exponent}"
+
+
+class Exp(Kernel):
+    """exp(k)."""
+
+    kernel: Kernel
+
+    def pair(self, x: jax.Array, z: jax.Array) -> jax.Array:
+        return jnp.exp(self.kernel.pair(x, z))
+
+    def cross(self, X: jax.Array, Z: jax.Array) -> jax.Array:
+        return jnp.exp(self.kernel.cross(X, Z))
+
+    def diagonal(self, X: jax.Array) -> jax.Array:
+        return jnp.exp(self.kernel.diagonal(X))
+
+    def formula(self, digits: int | None = None) -> str:
+        return f"exp({self.kernel.formula(digits)})"
+
+
+class Poly(Kernel):
+    """c_0 + c_1 k + c_2 k^2 + ... with no negative coefficient; held fixed unless they are given as `param(...)`."""
+
+    kernel: Kernel
+    coefficients: Parameter = nonnegative()
+
+    def __post_init__(self) -> None:
+        given = self.coefficients
+        coefficients = given if isinstance(given, Parameter) else fixed(given)
+        parameter = as_parameter(coefficients, NonNegative(), "poly: each coefficient")
+        if parameter.value.ndim != 1 or not np.any(parameter.value > 0):
+            raise ParameterError(f"poly: coefficients must be a list [c0, c1, ...] with a positive one among them, not {given!r}.")
+        object.__setattr__(self, "coefficients", parameter)
+
+    def _of(self, K: jax.Array) -> jax.Array:
+        total = jnp.zeros_like(K)
+        for power in reversed(range(self.coefficients.shape[0])):  # type: ignore[attr-defined]  # an array here, as in every bare kernel
+            total = total * K + self.coefficients[power]  # type: ignore[index]
+        return total
+
+    def pair(self, x: jax.Array, z: jax.Array) -> jax.Array:
+        return self._of(self.kernel.pair(x, z))
+
+    def cross(self, X: jax.Array, Z: jax.Array) -> jax.Array:
+        return self._of(self.kernel.cross(X, Z))
+
+    def diagonal(self, X: jax.Array) -> jax.Array:
+        return self._of(self.kernel.diagonal(X))
+
+    def formula(self, digits: int | None = None) -> str:
+        p = self.coefficients
+        text = p.text(digits) if p.trainable else Parameter(p.value).text(digits)
+        return f"poly({self.kernel.formula(digits)}, {text})"
+
+
+class Warped(Kernel):
+    """f(x) k(x, z) f(z): draws of k multiplied by the function f, written in JAX for one point (d,) -> scalar."""
+
+    kernel: Kernel
+    function: Callable[[Any], Any]
+
+    def pair(self, x: jax.Array, z: jax.Array) -> jax.Array:
+        return self.function(x) * self.kernel.pair(x, z) * self.function(z)
+
+    def cross(self, X: jax.Array, Z: jax.Array) -> jax.Array:
+        return self._factor(X)[:, None] * self.kernel.cross(X, Z) * self._factor(Z)[None, :]
+
+    def diagonal(self, X: jax.Array) -> jax.Array:
+        return self._factor(X) ** 2 * self.kernel.diagonal(X)
+
+    def _factor(self, X: jax.Array) -> jax.Array:
+        values = jax.vmap(self.function)(X)
+        if values.shape != X.shape[:1]:
+            raise ParameterError(f"warp: the function must give one number for a point, but gives shape {values.shape[1:]}.")
+        return values
+
+    def formula(self, digits: int | None = None) -> str:
+        return f"warp({self.kernel.formula(digits)}, {_name(self.function)})"
+
+
+def add(left: Any, right: Any) -> Sum:
+    """left + right, flattened; a number stands for a constant kernel of that variance."""
+    terms: list[Kernel] = []
+    for side in (left, right):
+        if isinstance(side, Sum):
+            terms += side.terms
+        elif isinstance(side, Kernel):
+            terms.append(side)
+        else:
+            terms.append(Constant(_number(side, "added to")))
+    return Sum(tuple(terms))
+
+
+def multiply(kernel: Kernel, other: Any) -> Product | Scaled:
+    """kernel * other, flattened; a number scales."""
+    if not isinstance(other, Kernel):
+        scale = _number(other, "multiplied with")
+        if isinstance(kernel, Scaled) and not isinstance(scale, Parameter) and kernel.scale.prior is None and kernel.scale.bounds is None:
+            return Scaled(kernel.scale.with_value(kernel.scale.value * scale), kernel.kernel)
+        return Scaled(scale, kernel)
+    factors: list[Kernel] = []
+    for side in (kernel, other):
+        factors += side.factors if isinstance(side, Product) else (side,)
+    return Product(tuple(factors))
+
+
+def exp(kernel: Kernel) -> Exp:
+    """The kernel exp(k(x, z))."""
+    return Exp(_kernel(kernel, "exp"))
+
+
+def poly(kernel: Kernel, coefficients: ArrayLike | Parameter) -> Poly:
+    """The kernel c0 + c1 k + c2 k^2 + ... with coefficients [c0, c1, c2, ...], none negative."""
+    return Poly(_kernel(kernel, "poly"), coefficients)
+
+
+def warp(kernel: Kernel, function: Callable[[Any], Any]) -> Warped:
+    """The kernel f(x) k(x, z) f(z); f is written in JAX and takes one point (d,)."""
+    if not callable(function):
+        raise ParameterError(f"warp needs a function of one point, not {function!r}.")
+    return Warped(_kernel(kernel, "warp"), function)
+
+
+def enclosed(kernel: Kernel, digits: int | None, *weaker: type[Kernel]) -> str:
+    """A kernel's formula, in parentheses when its outermost operation binds more weakly than where it stands."""
+    text = kernel.formula(digits)
+    return f"({text})" if isinstance(kernel, weaker) else text
+
+
+def _name(function: Callable[[Any], Any]) -> str:
+    return getattr(function, "__name__", type(function).__name__)
+
+
+def _kernel(value: object, where: str) -> Kernel:
+    if not isinstance(value, Kernel):
+        raise ParameterError(f"{where} needs a kernel, not {value!r}.")
+    return value
+
+
+def _number(value: Any, what: str) -> Any:
+    is_number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    if isinstance(value, Parameter) or is_number or (isinstance(value, np.ndarray) and value.ndim == 0):
+        if not isinstance(value, Parameter) and not float(value) > 0:
+            raise ParameterError(f"A kernel can be {what} a positive number only, not {value!r}.")
+        return value
+    raise ParameterError(f"A kernel can be {what} a kernel or a positive number, not {value!r}.")
+
+
+def _multiplied(values: Sequence[jax.Array]) -> jax.Array:
+    product = values[0]
+    for value in values[1:]:
+        product = product * value
+    return product

@@ -1,0 +1,189 @@
+"""The contract of a kernel: an immutable tree of parameters that says what k(x, z) is.
+
+    pair(x, z)      k on two points (d,), (d,); the definition, in JAX
+    cross(X, Z)     k on two blocks (n, d), (m, d) -> (n, m); by default `pair` lifted over both, overridden where a matrix form is faster
+    diagonal(X)     k(x, x) on a block (n, d) -> (n,)
+
+`kernel(X)`, `kernel(X, Z)` and `kernel.diag(X)` are the NumPy face of the same. A user's own kernel is a subclass with its parameters and `pair`:
+
+    class Quadratic(gm.Kernel):
+        offset: gm.Parameter = gm.positive(1.0)
+
+        def pair(self, x, z):
+            return (x @ z + self.offset) ** 2
+
+Kernels know no noise, no jitter and no solver, and have unit variance unless their definition has a natural scale: `2.0 * RBF(0.5)` scales.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gramian.errors import ParameterError
+from gramian.params import Parameter, Tree
+from gramian.params.tree import leaves as leaves_of
+
+if TYPE_CHECKING:
+    from gramian.kernels.algebra import Power, Product, Scaled, Sum
+    from gramian.kernels.inputs import On
+
+Array = NDArray[np.float64]
+
+
+class Column(NamedTuple):
+    """What a kernel may know of a column before it sees data: how people call it, and whether its numbers are codes of categories."""
+
+    name: str
+    categorical: bool = False
+
+
+class Kernel(Tree):
+    """Parent of all kernels. Subclass it with declared parameters and `pair` to make your own."""
+
+    @abstractmethod
+    def pair(self, x: jax.Array, z: jax.Array) -> jax.Array:
+        """k(x, z) for two points (d,), as a JAX scalar."""
+
+    def cross(self, X: jax.Array, Z: jax.Array) -> jax.Array:
+        """k on all pairs of rows: (n, d), (m, d) -> (n, m)."""
+        return jax.vmap(lambda x: jax.vmap(lambda z: self.pair(x, z))(Z))(X)
+
+    def diagonal(self, X: jax.Array) -> jax.Array:
+        """k(x, x) for each row: (n, d) -> (n,)."""
+        return jax.vmap(lambda x: self.pair(x, x))(X)
+
+    @property
+    def differentiable(self) -> bool:
+        """Whether draws have a gradient (in mean square): what `predict_gradient` needs."""
+        return all(child.differentiable for _, child in self.branches() if isinstance(child, Kernel))
+
+    # What a kernel says of the columns it is given. ---------------------------------------------------------------------------------------------
+
+    def check_columns(self, columns: Sequence[Column]) -> None:
+        """Raises where the kernel does not fit the data's columns: a vector of lengthscales of the wrong length, categories in a numeric kernel."""
+        for _, child in self.branches():
+            if isinstance(child, Kernel):
+                child.check_columns(columns)
+
+    def resolve(self, names: Sequence[str]) -> Kernel:
+        """The same kernel with column names replaced by their indices."""
+        changed: dict[str, Any] = {}
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, Kernel):
+                changed[field.name] = value.resolve(names)
+            elif isinstance(value, tuple) and value and isinstance(value[0], Kernel):
+                changed[field.name] = tuple(child.resolve(names) for child in value)
+        return dataclasses.replace(self, **changed) if changed else self
+
+    def check_vector(self, field: str, columns: Sequence[Column]) -> None:
+        """For a parameter that is one number or one a column."""
+        value = getattr(self, field).value
+        if value.ndim == 1 and value.size not in (1, len(columns)):
+            shown = ", ".join(c.name for c in columns[:8]) + (", ..." if len(columns) > 8 else "")
+            cure = f"Give one value, or {len(columns)}, or select columns: {type(self).__name__}([...]).on(...)."
+            raise ParameterError(f"{field} has {value.size} values, but the data have {len(columns)} columns ({shown}). {cure}")
+
+    def check_numeric(self, columns: Sequence[Column]) -> None:
+        """For a kernel that measures with numbers."""
+        text = [c.name for c in columns if c.categorical]
+        if text:
+            cure = f'Use Categorical().on("{text[0]}") for it, and select the others: {type(self).__name__}(...).on(...).'
+            raise ParameterError(f"{type(self).__name__} needs numbers, but column {text[0]!r} holds categories. {cure}")
+
+    # The NumPy face. ------------------------------------------------------------------------------------------------------------------------------
+
+    def __call__(self, X: ArrayLike, Z: ArrayLike | None = None) -> Any:
+        """The Gram matrix of X (n, n), or of X and Z (n, m), in float64. Two single points (d,) give one number."""
+        from gramian.kernels.face import evaluate
+
+        return evaluate(self, X, Z)
+
+    def diag(self, X: ArrayLike) -> Array:
+        """k(x, x) for each row of X."""
+        from gramian.kernels.face import evaluate_diagonal
+
+        return evaluate_diagonal(self, X)
+
+    def on(self, *columns: str | int) -> On:
+        """This kernel on some columns only, by name or index: `RBF(1.0).on("temp", "pressure")`."""
+        from gramian.kernels.inputs import On
+
+        return On(self, columns)
+
+    # The algebra. ---------------------------------------------------------------------------------------------------------------------------------
+
+    def __add__(self, other: Any) -> Sum:
+        from gramian.kernels.algebra import add
+
+        return add(self, other)
+
+    def __radd__(self, other: Any) -> Sum:
+        from gramian.kernels.algebra import add
+
+        return add(other, self)
+
+    def __mul__(self, other: Any) -> Product | Scaled:
+        from gramian.kernels.algebra import multiply
+
+        return multiply(self, other)
+
+    __rmul__ = __mul__
+
+    def __pow__(self, exponent: int) -> Power:
+        from gramian.kernels.algebra import Power
+
+        return Power(self, exponent)
+
+    # Makes `numpy_scalar * kernel` come here instead of NumPy trying to spread the kernel over an array.
+    __array_ufunc__ = None
+
+    # Printing. ------------------------------------------------------------------------------------------------------------------------------------
+
+    def formula(self, digits: int | None = None) -> str:
+        """The kernel as text that the kernel language reads back; rounded when digits are given."""
+        parts = []
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            default = field.default
+            if isinstance(value, Parameter):
+                text = value.text(digits)
+                if default is not dataclasses.MISSING and text == Parameter(default).text(digits):
+                    continue
+            elif value == default:
+                continue
+            else:
+                text = repr(value)
+            parts.append(text if len(parts) == _position(self, field.name) else f"{field.name}={text}")
+        return f"{type(self).__name__}({', '.join(parts)})"
+
+    def __repr__(self) -> str:
+        return self.formula()
+
+    def __str__(self) -> str:
+        return self.formula(4)
+
+    def __eq__(self, other: object) -> bool:
+        """The same structure with the same values; priors and bounds count too."""
+        return type(self) is type(other) and isinstance(other, Kernel) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple[Any, ...]:
+        described = [(path, p.value.shape, p.value.tobytes(), p.prior, p.bounds, p.trainable) for path, p in self.parameters().items()]
+        return (jax.tree_util.tree_structure(self.bare()), tuple(described))
+
+
+def _position(kernel: Kernel, name: str) -> int:
+    return [field.name for field in dataclasses.fields(kernel)].index(name)
+
+
+__all__ = ["Column", "Kernel", "leaves_of"]

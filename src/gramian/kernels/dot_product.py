@@ -1,0 +1,235 @@
+r"""Kernels of dot products, and the two that are neither stationary nor dot products: Constant and Brownian.
+
+    Linear          sum_j variance_j x_j z_j, or x'Az with A positive semi-definite
+    Polynomial      (sum_j variance_j x_j z_j + offset)^degree
+    ArcCosine       (1/pi) |x|^n |z|^n J_n(angle), n = 0, 1, 2, of the points (sqrt(bias), sqrt(variance) x); the infinite network with step, ramp
+                    or squared-ramp units
+    NeuralNetwork   (2/pi) arcsin(2 x'z / sqrt((1 + 2 x'x) (1 + 2 z'z))) of the same points; the infinite network with error-function units
+    Constant        variance
+    Brownian        prod_j min(|x_j|, |z_j|) where x_j and z_j have the same sign, else 0: Brownian motion from 0 in both directions (a sheet in
+                    several columns)
+
+Sources: Rasmussen and Williams 2006, section 4.2.2 (Linear, Polynomial), 4.2.3 (NeuralNetwork, after Williams 1998); Cho and Saul 2009 (ArcCosine).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from gramian.errors import ParameterError
+from gramian.kernels.base import Column, Kernel
+from gramian.kernels.distance import squared_distances
+from gramian.params import Parameter, PositiveSemidefinite, nonnegative, positive
+from gramian.params.parameter import as_parameter
+
+
+class Linear(Kernel):
+    """k = sum_j variance_j x_j z_j: straight lines through the origin. `Linear(A)` with a matrix gives x'Az, A positive semi-definite."""
+
+    variance: Parameter = positive(1.0)
+
+    def __post_init__(self) -> None:
+        given = self.variance
+        if np.ndim(given.value if isinstance(given, Parameter) else given) == 2:
+            object.__setattr__(self, "variance", as_parameter(given, PositiveSemidefinite(), "Linear: variance"))
+        else:
+            super().__post_init__()
+
+    def pair(self, x: jax.Array, z: jax.Array) -> jax.Array:
+        return jnp.sum((x @ self.variance if jnp.ndim(self.variance) == 2 else x * self.variance) * z)
+
+    def cross(self, X: jax.Array, Z: jax.Array) -> jax.Array:
+        return (X @ self.variance if jnp.ndim(self.variance) == 2 else X * self.variance) @ Z.T
+
+    def check_columns(self, columns: Sequence[Column]) -> None:
+        self.check_numeric(columns)
+        self.check_vector("variance", columns)
+        value = self.variance.value
+        if value.ndim == 2 and value.shape[0] != len(columns):
+            raise ParameterError(f"Linear: the matrix is {value.shape[0]} x {value.shape[0]}, but the data have {len(columns)} columns.")
+
+
+class Polynomial(Kernel):
+    """k = (sum_j variance_j x_j z_j + offset)^degree: polynomials up to that degree (exactly that degree with offset fixed(0))."""
+
+    degree: int = 2
+    variance: Parameter = positive(1.0)
+    offset: Parameter = nonnegative(1.0)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "degree", whole_number(self.degree, "Polynomial: degree", 1))
+        super().__post_init__()
+
+    def pair(self, x: jax.Array, z: jax.Array) -> jax.Array:
+        return (jnp.sum(x * self.variance * z) + self.offset) ** self.degree
+
+    def cross(self, X: jax.Array, Z: jax.Array) -> jax.Array:
+        return ((X * self.variance) @ Z.T + self.offset) ** self.degree
+
+    def check_columns(self, columns: Sequence[Column]) -> None:
+        self.check_numeric(columns)
+        self.check_vector("variance", columns)
+
+
+class ArcCosine(Kernel):
+    """The infinite one-layer network with units max(0, a)^order: steps (0), ramps (1), squared ramps (2)."""
+
+    order: int = 1
+    variance: Parameter = positive(1.0)  # of the weights; one number, or one a column
+    bias: Parameter = nonnegative(1.0)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "order", whole_number(self.order, "ArcCosine: order", 0, 2))
+        super().__post_init__()
+
+    def pair(self, x: jax.Array, z: jax.Array) -> jax.Array:
+        return self.cross(x[None, :], z[None, :])[0, 0]
+
+    def cross(self, X: jax.Array, Z: jax.Array) -> jax.Array:
+        (X, norm_x), (Z, norm_z) = self._directions(X), self._directions(Z)
+        # sin^2(angle / 2) = |x/|x| - z/|z||^2 / 4 is exactly 0 for equal rows; the arc cosine of their product is only good to 1e-8 there.
+        angles = _ARC[self.order](squared_distances(X, Z) / 4)
+        return angles * (norm_x[:, None] * norm_z[None, :]) ** self.order / jnp.pi
+
+    def diagonal(self, X: jax.Array) -> jax.Array:
+        _, norm = self._directions(X)
+        at_zero = (1.0, 1.0, 3.0)[self.order]  # J_n(0) / pi
+        return at_zero * norm ** (2 * self.order)
+
+    @property
+    def differentiable(self) -> bool:
+        return self.order > 0
+
+    def check_columns(self, columns: Sequence[Column]) -> None:
+        self.check_numeric(columns)
+        self.check_vector("variance", columns)
+
+    def _directions(self, X: jax.Array) -> tuple[jax.Array, jax.Array]:
+        ones = jnp.ones((X.shape[0], 1), X.dtype)
+        lifted = jnp.concatenate([ones * _safe_root(self.bias), X * jnp.sqrt(self.variance)], axis=1)
+        square = jnp.sum(lifted**2, axis=1)
+        norm = _safe_root(square)
+        return lifted / jnp.where(square > 0, norm, 1.0)[:, None], norm
+
+
+class NeuralNetwork(Kernel):
+    """The infinite one-layer network with error-function units; tends to constants far away, and can turn quickly near the origin."""
+
+    variance: Parameter = positive(1.0)  # of the weights; one number, or one a column
+    bias: Parameter = nonnegative(1.0)
+
+    def pair(self, x: jax.Array, z: jax.Array) -> jax.Array:
+        return self.cross(x[None, :], z[None, :])[0, 0]
+
+    def cross(self, X: jax.Array, Z: jax.Array) -> jax.Array:
+        inner = 2 * ((X * self.variance) @ Z.T + self.bias)
+        ratio = inner / (self._length(X)[:, None] * self._length(Z)[None, :])
+        return (2 / jnp.pi) * jnp.arcsin(jnp.clip(ratio, -1 + 1e-15, 1 - 1e-15))  # rounding may reach 1, where the slope is infinite
+
+    def diagonal(self, X: jax.Array) -> jax.Array:
+        square = self._length(X) ** 2
+        return (2 / jnp.pi) * jnp.arcsin(jnp.clip((square - 1) / square, -1 + 1e-15, 1 - 1e-15))
+
+    def check_columns(self, columns: Sequence[Column]) -> None:
+        self.check_numeric(columns)
+        self.check_vector("variance", columns)
+
+    def _length(self, X: jax.Array) -> jax.Array:
+        return jnp.sqrt(1 + 2 * (jnp.sum(X**2 * self.variance, axis=1) + self.bias))
+
+
+class Constant(Kernel):
+    """k = variance: a random constant, the same everywhere."""
+
+    variance: Parameter = positive(1.0)
+
+    def pair(self, x: jax.Array, z: jax.Array) -> jax.Array:
+        return self.variance + 0.0 * (x[0] + z[0])
+
+    def cross(self, X: jax.Array, Z: jax.Array) -> jax.Array:
+        return jnp.broadcast_to(self.variance, (X.shape[0], Z.shape[0]))
+
+    def diagonal(self, X: jax.Array) -> jax.Array:
+        return jnp.broadcast_to(self.variance, X.shape[:1])
+
+
+class Brownian(Kernel):
+    """Brownian motion that starts at 0; in several columns, the Brownian sheet."""
+
+    def pair(self, x: jax.Array, z: jax.Array) -> jax.Array:
+        return jnp.prod(jnp.where(x * z > 0, jnp.minimum(jnp.abs(x), jnp.abs(z)), 0.0))
+
+    @property
+    def differentiable(self) -> bool:
+        return False
+
+    def check_columns(self, columns: Sequence[Column]) -> None:
+        self.check_numeric(columns)
+
+
+def whole_number(value: object, owner: str, low: int, high: int | None = None) -> int:
+    """`value` as an int within [low, high], or an error that names its owner."""
+    good = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not good or int(value) < low or (high is not None and int(value) > high):  # type: ignore[call-overload]
+        expected = f"a whole number from {low} {f'to {high}' if high is not None else 'on'}"
+        raise ParameterError(f"{owner} must be {expected}, but is {value!r}.")
+    return int(value)  # type: ignore[call-overload, no-any-return]
+
+
+def _safe_root(s: jax.Array) -> jax.Array:
+    """sqrt with slope 0 at 0."""
+    return jnp.where(s > 0, jnp.sqrt(jnp.where(s > 0, s, 1.0)), 0.0)
+
+
+# J_n of Cho and Saul as functions of t = sin^2(angle / 2). With c = cos(angle) = 1 - 2t: dJ_2/dc = 4 J_1, dJ_1/dc = J_0, dJ_0/dc = 1 / sin(angle).
+
+
+def _angle(t: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """angle, its cosine and its sine."""
+    t = jnp.clip(t, 0.0, 1.0)
+    return 2 * jnp.arctan2(_safe_root(t), _safe_root(1 - t)), 1 - 2 * t, 2 * _safe_root(t) * _safe_root(1 - t)
+
+
+@jax.custom_jvp
+def _arc0(t: jax.Array) -> jax.Array:
+    return jnp.pi - _angle(t)[0]
+
+
+@_arc0.defjvp
+def _(primals: tuple[jax.Array], tangents: tuple[jax.Array]) -> tuple[jax.Array, jax.Array]:
+    (t,), (dt,) = primals, tangents
+    sine = _angle(t)[2]
+    return _arc0(t), jnp.where(sine > 0, -2 / jnp.where(sine > 0, sine, 1.0), 0.0) * dt  # at angle 0 the kernel has a kink
+
+
+@jax.custom_jvp
+def _arc1(t: jax.Array) -> jax.Array:
+    angle, cosine, sine = _angle(t)
+    return sine + (jnp.pi - angle) * cosine
+
+
+@_arc1.defjvp
+def _(primals: tuple[jax.Array], tangents: tuple[jax.Array]) -> tuple[jax.Array, jax.Array]:
+    (t,), (dt,) = primals, tangents
+    return _arc1(t), -2 * _arc0(t) * dt
+
+
+@jax.custom_jvp
+def _arc2(t: jax.Array) -> jax.Array:
+    angle, cosine, sine = _angle(t)
+    return 3 * sine * cosine + (jnp.pi - angle) * (1 + 2 * cosine**2)
+
+
+@_arc2.defjvp
+def _(primals: tuple[jax.Array], tangents: tuple[jax.Array]) -> tuple[jax.Array, jax.Array]:
+    (t,), (dt,) = primals, tangents
+    return _arc2(t), -8 * _arc1(t) * dt
+
+
+_ARC = (_arc0, _arc1, _arc2)
+
+__all__ = ["ArcCosine", "Brownian", "Constant", "Linear", "NeuralNetwork", "Polynomial", "whole_number"]

@@ -1,0 +1,71 @@
+"""The NumPy face of kernels: arrays, lists and DataFrames in, float64 arrays out. It alone looks from kernels to the Gram tiles."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gramian.errors import InputError
+from gramian.gram import tiles
+from gramian.kernels.base import Column, Kernel
+
+Array = NDArray[np.float64]
+
+
+def evaluate(kernel: Kernel, X: ArrayLike, Z: ArrayLike | None) -> Any:
+    """K(X, X) or K(X, Z); a float for two single points."""
+    raw = [_table(value, name) for value, name in ((X, "X"), (Z, "Z")) if value is not None]
+    single = all(table.ndim == 1 for table, _ in raw)
+    arrays, kernel = _numbers(kernel, raw)
+    if len(arrays) == 2 and arrays[0].shape[1] != arrays[1].shape[1]:
+        raise InputError(f"X has {arrays[0].shape[1]} columns, but Z has {arrays[1].shape[1]}.")
+    if len(arrays) == 1:
+        K = tiles.fill(kernel, arrays[0], np.empty((len(arrays[0]),) * 2, order="F"))
+        lower = np.tril(K)
+        return lower + np.tril(K, -1).T
+    K = tiles.cross(kernel, *arrays)
+    return float(K[0, 0]) if single else K
+
+
+def evaluate_diagonal(kernel: Kernel, X: ArrayLike) -> Array:
+    """k(x, x) for each row of X."""
+    arrays, kernel = _numbers(kernel, [_table(X, "X")])
+    return tiles.diagonal(kernel, arrays[0])
+
+
+def _table(value: Any, name: str) -> tuple[NDArray[Any], list[str] | None]:
+    names = [str(c) for c in value.columns] if hasattr(value, "columns") else None
+    array = np.asarray(value)
+    if array.ndim not in (1, 2):
+        raise InputError(f"{name} has {array.ndim} dimensions; give one point (d,) or a table (n, d).")
+    return array, names
+
+
+def _numbers(kernel: Kernel, raw: list[tuple[NDArray[Any], list[str] | None]]) -> tuple[list[Array], Kernel]:
+    """Float64 tables of shape (n, d), text coded as integers that all tables share, and the kernel with its column names resolved."""
+    tables = [np.atleast_2d(array) for array, _ in raw]
+    d = tables[0].shape[1]
+    text = [False] * d
+    try:
+        arrays = [np.ascontiguousarray(table, dtype=np.float64) for table in tables]
+    except (TypeError, ValueError):
+        arrays = [np.empty(table.shape) for table in tables]
+        for j in range(d):
+            try:
+                for array, table in zip(arrays, tables, strict=True):
+                    array[:, j] = table[:, j].astype(np.float64)
+            except (TypeError, ValueError):
+                text[j] = True
+                stacked = np.concatenate([table[:, j].astype(str) for table in tables])
+                codes = np.unique(stacked, return_inverse=True)[1]
+                for array, piece in zip(arrays, np.split(codes, np.cumsum([len(t) for t in tables])[:-1]), strict=True):
+                    array[:, j] = piece
+    for array in arrays:
+        if not np.all(np.isfinite(array)):
+            i, j = np.argwhere(~np.isfinite(array))[0]
+            raise InputError(f"The value in row {i}, column {j} is {array[i, j]}; a kernel needs finite numbers.")
+    names = raw[0][1]
+    kernel.check_columns([Column(name, is_text) for name, is_text in zip(names or [f"x{j}" for j in range(d)], text, strict=True)])
+    return arrays, kernel.resolve(names or [f"x{j}" for j in range(d)]) if names else kernel

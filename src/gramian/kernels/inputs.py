@@ -1,0 +1,111 @@
+"""Kernels on changed inputs: some columns only, or a function of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from gramian.errors import ParameterError
+from gramian.kernels.algebra import Power, Product, Scaled, Sum, _kernel, _name, enclosed
+from gramian.kernels.base import Column, Kernel
+
+
+class On(Kernel):
+    """A kernel on some columns, given by index or by name. Names become indices when data with named columns arrive."""
+
+    kernel: Kernel
+    columns: tuple[str | int, ...]
+
+    def __post_init__(self) -> None:
+        if not self.columns:
+            raise ParameterError(f"{self.kernel}.on() needs at least one column.")
+        clean: list[str | int] = []
+        for column in self.columns:
+            if isinstance(column, (int, np.integer)) and not isinstance(column, bool):
+                clean.append(int(column))
+            elif isinstance(column, str):
+                clean.append(column)
+            else:
+                raise ParameterError(f"on({column!r}): a column is a name or a whole number.")
+        if len(set(clean)) < len(clean):
+            raise ParameterError(f"on({', '.join(map(repr, clean))}) names a column twice.")
+        object.__setattr__(self, "columns", tuple(clean))
+
+    def label(self, field: str) -> str:
+        return "" if field == "kernel" else (self.kernel.label("") or type(self.kernel).__name__.lower())
+
+    def pair(self, x: jax.Array, z: jax.Array) -> jax.Array:
+        chosen = self._indices()
+        return self.kernel.pair(x[chosen], z[chosen])
+
+    def cross(self, X: jax.Array, Z: jax.Array) -> jax.Array:
+        chosen = self._indices()
+        return self.kernel.cross(X[:, chosen], Z[:, chosen])
+
+    def diagonal(self, X: jax.Array) -> jax.Array:
+        return self.kernel.diagonal(X[:, self._indices()])
+
+    def check_columns(self, columns: Sequence[Column]) -> None:
+        chosen = self.resolve([c.name for c in columns])
+        self.kernel.check_columns([columns[i] for i in chosen.columns])  # type: ignore[index]  # resolved: all are indices
+
+    def resolve(self, names: Sequence[str]) -> On:
+        return On(self.kernel.resolve([names[i] for i in self._resolved(names)]), tuple(self._resolved(names)))
+
+    def formula(self, digits: int | None = None) -> str:
+        return f"{enclosed(self.kernel, digits, Sum, Product, Scaled, Power)}.on({', '.join(map(repr, self.columns))})"
+
+    def _resolved(self, names: Sequence[str]) -> list[int]:
+        found = []
+        for column in self.columns:
+            if isinstance(column, str):
+                if column not in names:
+                    raise ParameterError(f"{self}: the data have no column {column!r}; they have {', '.join(map(str, names))}.")
+                found.append(list(names).index(column))
+            elif -len(names) <= column < len(names):
+                found.append(column % len(names))
+            else:
+                raise ParameterError(f"{self}: there is no column {column}; the data have {len(names)}, numbered from 0.")
+        return found
+
+    def _indices(self) -> jax.Array:
+        names = [c for c in self.columns if isinstance(c, str)]
+        if names:
+            raise ParameterError(f"{self.kernel} is on the column {names[0]!r}, but the data have no column names. Give a DataFrame, or use an index.")
+        return jnp.array(self.columns)
+
+
+class MapInputs(Kernel):
+    """k(g(x), g(z)) with a function g in JAX, for one point (d,) -> (p,)."""
+
+    kernel: Kernel
+    function: Callable[[Any], Any]
+
+    def pair(self, x: jax.Array, z: jax.Array) -> jax.Array:
+        return self.kernel.pair(jnp.atleast_1d(self.function(x)), jnp.atleast_1d(self.function(z)))
+
+    def cross(self, X: jax.Array, Z: jax.Array) -> jax.Array:
+        return self.kernel.cross(self._mapped(X), self._mapped(Z))
+
+    def diagonal(self, X: jax.Array) -> jax.Array:
+        return self.kernel.diagonal(self._mapped(X))
+
+    def check_columns(self, columns: Sequence[Column]) -> None:
+        self.check_numeric(columns)  # how many columns come out of g is known only when it runs
+
+    def formula(self, digits: int | None = None) -> str:
+        return f"map_inputs({self.kernel.formula(digits)}, {_name(self.function)})"
+
+    def _mapped(self, X: jax.Array) -> jax.Array:
+        return jax.vmap(lambda x: jnp.atleast_1d(self.function(x)))(X)
+
+
+def map_inputs(kernel: Kernel, function: Callable[[Any], Any]) -> MapInputs:
+    """The kernel k(g(x), g(z)); g is written in JAX and takes one point (d,)."""
+    if not callable(function):
+        raise ParameterError(f"map_inputs needs a function of one point, not {function!r}.")
+    return MapInputs(_kernel(kernel, "map_inputs"), function)

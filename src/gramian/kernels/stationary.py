@@ -1,0 +1,253 @@
+r"""Stationary kernels: functions of x - z.
+
+Conventions. r = |x - z| with each column divided by its lengthscale (one number, or one a column: ARD).
+
+    RBF                 exp(-r^2 / 2)                                          (RBF.from_bandwidth(s): exp(-|x - z|^2 / s^2), no one half)
+    Matern12            exp(-r)
+    Matern32            (1 + sqrt(3) r) exp(-sqrt(3) r)
+    Matern52            (1 + sqrt(5) r + 5 r^2 / 3) exp(-sqrt(5) r)
+    RationalQuadratic   (1 + r^2 / (2 alpha))^-alpha
+    Periodic            exp(-2 sum_j sin^2(pi (x_j - z_j) / period_j) / lengthscale_j^2)
+    Cosine              cos(2 pi sum_j (x_j - z_j) / period_j), a plane wave: positive semi-definite in any number of columns
+    SpectralMixture     sum_q weight_q exp(-2 pi^2 sum_j (x_j - z_j)^2 scale_qj^2) cos(2 pi sum_j (x_j - z_j) mean_qj)
+
+Sources: Rasmussen and Williams 2006, chapter 4 (RBF, Matern, rational quadratic, periodic); Wilson and Adams 2013 (spectral mixture).
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import ArrayLike
+
+from gramian.errors import ParameterError
+from gramian.kernels.base import Column, Kernel
+from gramian.kernels.distance import squared_distances
+from gramian.params import Parameter, fixed, positive, real
+
+
+class Stationary(Kernel):
+    """A kernel that is a function `profile` of the squared scaled distance, equal to 1 at distance 0."""
+
+    lengthscale: Parameter = positive(1.0)  # one number, or one a column (ARD)
+
+    @abstractmethod
+    def profile(self, r2: jax.Array) -> jax.Array:
+        """k as a function of r^2, entry by entry."""
+
+    def pair(self, x: jax.Array, z: jax.Array) -> jax.Array:
+        return self.profile(jnp.sum(((x - z) / self.lengthscale) ** 2))
+
+    def cross(self, X: jax.Array, Z: jax.Array) -> jax.Array:
+        # Centred first: only differences matter, and the gradient of a lengthscale multiplies by the coordinates.
+        centre = jnp.mean(X, axis=0)
+        return self.profile(squared_distances((X - centre) / self.lengthscale, (Z - centre) / self.lengthscale))
+
+    def diagonal(self, X: jax.Array) -> jax.Array:
+        return jnp.broadcast_to(self.profile(jnp.zeros((), X.dtype)), X.shape[:1])
+
+    def check_columns(self, columns: Sequence[Column]) -> None:
+        self.check_numeric(columns)
+        self.check_vector("lengthscale", columns)
+
+
+class RBF(Stationary):
+    """k = exp(-r^2 / 2): infinitely smooth. Also called squared exponential or Gaussian kernel."""
+
+    def profile(self, r2: jax.Array) -> jax.Array:
+        return jnp.exp(-0.5 * r2)
+
+    @classmethod
+    def from_bandwidth(cls, sigma: ArrayLike | Parameter) -> RBF:
+        """k = exp(-|x - z|^2 / sigma^2), the form without the one half: lengthscale = sigma / sqrt(2)."""
+        if isinstance(sigma, Parameter):
+            scaled = sigma.with_value(sigma.value) if sigma.bounds is None and sigma.prior is None else None
+            if scaled is None:
+                raise ParameterError("from_bandwidth takes a number or fixed(number): bounds and priors are of the lengthscale, RBF(param(...)).")
+            value = sigma.value / np.sqrt(2)
+            return cls(Parameter(value, trainable=sigma.trainable))
+        return cls(np.asarray(sigma, dtype=float) / np.sqrt(2))
+
+
+class Matern12(Stationary):
+    """k = exp(-r): continuous, nowhere differentiable. In one dimension, the Ornstein-Uhlenbeck process."""
+
+    def profile(self, r2: jax.Array) -> jax.Array:
+        return _decay(r2)
+
+    @property
+    def differentiable(self) -> bool:
+        return False
+
+
+class Matern32(Stationary):
+    """k = (1 + sqrt(3) r) exp(-sqrt(3) r): once differentiable."""
+
+    def profile(self, r2: jax.Array) -> jax.Array:
+        return _decay1(3 * r2)
+
+
+class Matern52(Stationary):
+    """k = (1 + sqrt(5) r + 5 r^2 / 3) exp(-sqrt(5) r): twice differentiable; a good first choice."""
+
+    def profile(self, r2: jax.Array) -> jax.Array:
+        return _decay2(5 * r2)
+
+
+class RationalQuadratic(Stationary):
+    """k = (1 + r^2 / (2 alpha))^-alpha: a mixture of RBF kernels over lengthscales; alpha to infinity gives RBF."""
+
+    alpha: Parameter = positive(1.0)
+
+    def profile(self, r2: jax.Array) -> jax.Array:
+        # log1p keeps its digits when alpha is large and the base is close to 1.
+        return jnp.exp(-self.alpha * jnp.log1p(r2 / (2 * self.alpha)))
+
+
+class Periodic(Kernel):
+    """k = exp(-2 sum_j sin^2(pi (x_j - z_j) / period_j) / lengthscale_j^2): functions that repeat exactly."""
+
+    lengthscale: Parameter = positive(1.0)
+    period: Parameter = positive(1.0)
+
+    def pair(self, x: jax.Array, z: jax.Array) -> jax.Array:
+        return jnp.exp(-2 * jnp.sum((jnp.sin(jnp.pi * (x - z) / self.period) / self.lengthscale) ** 2))
+
+    def cross(self, X: jax.Array, Z: jax.Array) -> jax.Array:
+        period, lengthscale = (jnp.broadcast_to(v, X.shape[1:])[None, :, None] for v in (self.period, self.lengthscale))
+        waves = jnp.sin(jnp.pi * (X[:, :, None] - Z.T[None, :, :]) / period) / lengthscale
+        return jnp.exp(-2 * jnp.sum(waves**2, axis=1))
+
+    def diagonal(self, X: jax.Array) -> jax.Array:
+        return jnp.ones(X.shape[:1], X.dtype)
+
+    def check_columns(self, columns: Sequence[Column]) -> None:
+        self.check_numeric(columns)
+        self.check_vector("lengthscale", columns)
+        self.check_vector("period", columns)
+
+
+class Cosine(Kernel):
+    """k = cos(2 pi sum_j (x_j - z_j) / period_j): a single undamped wave."""
+
+    period: Parameter = positive(1.0)
+
+    def pair(self, x: jax.Array, z: jax.Array) -> jax.Array:
+        return jnp.cos(2 * jnp.pi * jnp.sum((x - z) / self.period))
+
+    def cross(self, X: jax.Array, Z: jax.Array) -> jax.Array:
+        centre = jnp.mean(X, axis=0)  # small phases keep their digits
+        phase_x, phase_z = (jnp.sum((A - centre) / self.period, axis=1) for A in (X, Z))
+        return jnp.cos(2 * jnp.pi * (phase_x[:, None] - phase_z[None, :]))
+
+    def diagonal(self, X: jax.Array) -> jax.Array:
+        return jnp.ones(X.shape[:1], X.dtype)
+
+    def check_columns(self, columns: Sequence[Column]) -> None:
+        self.check_numeric(columns)
+        self.check_vector("period", columns)
+
+
+class SpectralMixture(Kernel):
+    """A sum of Q damped waves: the transform of a mixture of Q Gaussians in frequency. k(x, x) is the sum of the weights.
+
+    `weights` (Q,); `means` (Q,) or (Q, d), in cycles a unit of x; `scales` (Q,) or (Q, d), the spread of frequencies.
+    """
+
+    weights: Parameter = positive((1.0,))
+    means: Parameter = real((1.0,))
+    scales: Parameter = positive((1.0,))
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.weights.value.ndim != 1:
+            raise ParameterError(f"SpectralMixture: weights must be a list with one number a component, but has shape {self.weights.value.shape}.")
+        for name in ("means", "scales"):
+            shape = getattr(self, name).value.shape
+            if len(shape) not in (1, 2) or shape[0] != self.weights.value.size:
+                expected = f"({self.weights.value.size},) or ({self.weights.value.size}, number of columns)"
+                raise ParameterError(f"SpectralMixture: {name} has shape {shape}, but with {self.weights.value.size} weights must be {expected}.")
+
+    def pair(self, x: jax.Array, z: jax.Array) -> jax.Array:
+        means, scales = (_rows(v, x.shape[0]) for v in (self.means, self.scales))
+        damping = jnp.exp(-2 * jnp.pi**2 * jnp.sum(((x - z) * scales) ** 2, axis=1))
+        return jnp.sum(self.weights * damping * jnp.cos(2 * jnp.pi * means @ (x - z)))
+
+    def cross(self, X: jax.Array, Z: jax.Array) -> jax.Array:
+        means, scales = (_rows(v, X.shape[1]) for v in (self.means, self.scales))
+        centre = jnp.mean(X, axis=0)
+        X, Z = X - centre, Z - centre
+        total = jnp.zeros((X.shape[0], Z.shape[0]), X.dtype)
+        for q in range(means.shape[0]):
+            wave = jnp.cos(2 * jnp.pi * ((X @ means[q])[:, None] - (Z @ means[q])[None, :]))
+            total += self.weights[q] * jnp.exp(-2 * jnp.pi**2 * squared_distances(X * scales[q], Z * scales[q])) * wave
+        return total
+
+    def diagonal(self, X: jax.Array) -> jax.Array:
+        return jnp.broadcast_to(jnp.sum(self.weights), X.shape[:1])
+
+    def check_columns(self, columns: Sequence[Column]) -> None:
+        self.check_numeric(columns)
+        for name in ("means", "scales"):
+            value = getattr(self, name).value
+            if value.ndim == 2 and value.shape[1] != len(columns):
+                raise ParameterError(f"SpectralMixture: {name} has {value.shape[1]} columns, but the data have {len(columns)}.")
+
+
+def _rows(values: jax.Array, d: int) -> jax.Array:
+    """(Q,) or (Q, d) -> (Q, d)."""
+    return jnp.broadcast_to(values[:, None] if values.ndim == 1 else values, (values.shape[0], d))
+
+
+# The Matern family in s = c r^2, a = sqrt(s). Each derivative with respect to s is the member before it, so derivatives of any order stay finite
+# where they exist: autodiff through the square root would give 0/0 at distance 0.
+#     d/ds (1 + a + a^2/3) e^-a = -(1 + a) e^-a / 6,     d/ds (1 + a) e^-a = -e^-a / 2,     d/ds e^-a = -e^-a / (2 a)
+
+
+def _root(s: jax.Array) -> jax.Array:
+    return jnp.where(s > 0, jnp.sqrt(jnp.where(s > 0, s, 1.0)), 0.0)
+
+
+@jax.custom_jvp
+def _decay(s: jax.Array) -> jax.Array:
+    return jnp.exp(-_root(s))
+
+
+@_decay.defjvp
+def _(primals: tuple[jax.Array], tangents: tuple[jax.Array]) -> tuple[jax.Array, jax.Array]:
+    (s,), (ds,) = primals, tangents
+    a = _root(s)
+    value = jnp.exp(-a)
+    # At distance 0 the slope is infinite, but it is only ever multiplied by a distance of 0: the contribution to a lengthscale is 0.
+    return value, jnp.where(a > 0, -value / (2 * jnp.where(a > 0, a, 1.0)), 0.0) * ds
+
+
+@jax.custom_jvp
+def _decay1(s: jax.Array) -> jax.Array:
+    a = _root(s)
+    return (1 + a) * jnp.exp(-a)
+
+
+@_decay1.defjvp
+def _(primals: tuple[jax.Array], tangents: tuple[jax.Array]) -> tuple[jax.Array, jax.Array]:
+    (s,), (ds,) = primals, tangents
+    return _decay1(s), -0.5 * _decay(s) * ds
+
+
+@jax.custom_jvp
+def _decay2(s: jax.Array) -> jax.Array:
+    a = _root(s)
+    return (1 + a + s / 3) * jnp.exp(-a)
+
+
+@_decay2.defjvp
+def _(primals: tuple[jax.Array], tangents: tuple[jax.Array]) -> tuple[jax.Array, jax.Array]:
+    (s,), (ds,) = primals, tangents
+    return _decay2(s), -_decay1(s) / 6 * ds
+
+
+__all__ = ["RBF", "Cosine", "Matern12", "Matern32", "Matern52", "Periodic", "RationalQuadratic", "SpectralMixture", "Stationary", "fixed"]

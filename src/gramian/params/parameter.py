@@ -1,0 +1,158 @@
+"""One parameter: its value, where it may lie, what is believed of it, and whether fitting may move it."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, SupportsFloat, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gramian.errors import ParameterError
+from gramian.params.priors import Prior, Uniform
+from gramian.params.support import Interval, NonNegative, Positive, PositiveSemidefinite, Real, Support
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Parameter:
+    """An immutable float64 value with its support, prior and bounds. `support` is None until the field it is put into names one."""
+
+    value: Array
+    support: Support | None = None
+    prior: Prior | None = None
+    bounds: tuple[float, float] | None = None
+    trainable: bool = True
+
+    def __post_init__(self) -> None:
+        try:
+            value = np.array(self.value, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ParameterError(f"A parameter must be a number or an array of numbers, not {self.value!r}.") from None
+        if not np.all(np.isfinite(value)):
+            raise ParameterError(f"A parameter must be finite, but {_show(value)} is not.")
+        value.setflags(write=False)
+        object.__setattr__(self, "value", value)
+        if self.bounds is not None:
+            low, high = map(float, self.bounds)
+            if not low < high:
+                raise ParameterError(f"bounds=({low:g}, {high:g}) are empty: the lower one must be below the upper one.")
+            if np.any(value < low) or np.any(value > high):
+                raise ParameterError(f"The value {_show(value)} lies outside its bounds ({low:g}, {high:g}). Start inside them.")
+            object.__setattr__(self, "bounds", (low, high))
+
+    def within(self, support: Support, owner: str) -> Parameter:
+        """This parameter with the support of the field `owner`, after a check that its value, bounds and prior fit."""
+        problem = support.problem(self.value)
+        if problem:
+            raise ParameterError(f"{owner} {problem}, but is {_show(self.value)}.")
+        if self.trainable:
+            with np.errstate(divide="ignore"):
+                edge = not np.all(np.isfinite(support.inverse(self.value)))
+            if edge:
+                cure = f"Start inside, or hold it there: gramian.fixed({_show(self.value)})."
+                raise ParameterError(f"{owner} is {_show(self.value)}, on the edge of its range, from where fitting cannot move. {cure}")
+        if self.prior is not None and isinstance(support, PositiveSemidefinite):
+            raise ParameterError(f"{owner} is a matrix, which takes no prior.")
+        if self.prior is not None and not np.all(np.isfinite(self.prior.log_density(self.value))):
+            raise ParameterError(f"{owner} is {_show(self.value)}, which its prior {self.prior} gives no probability.")
+        return dataclasses.replace(self, support=support)
+
+    def with_value(self, value: ArrayLike) -> Parameter:
+        """The same parameter at another value; bounds are not checked, since an optimiser may stop a rounding error beyond them."""
+        value = np.asarray(value, dtype=np.float64)
+        if self.bounds is not None:
+            value = np.clip(value, *self.bounds)
+        return dataclasses.replace(self, value=value)
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The bounds of an optimiser's search in the unconstrained space: from `bounds`, and from a uniform prior."""
+        low, high = self.bounds or (-np.inf, np.inf)
+        if isinstance(self.prior, Uniform):
+            low, high = max(low, self.prior.low), min(high, self.prior.high)
+        if self.support is None or isinstance(self.support, PositiveSemidefinite):
+            return -np.inf, np.inf
+        if isinstance(self.support, Positive):
+            low = max(low, 0.0)
+        if isinstance(self.support, Interval):
+            low, high = max(low, self.support.low), min(high, self.support.high)
+        ends = np.array([low, high])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            u = np.array([self.support.inverse(ends[:1])[0] if np.isfinite(low) else -np.inf, np.inf])
+            u[1] = self.support.inverse(ends[1:])[0] if np.isfinite(high) else np.inf
+        return float(u[0]), float(u[1])
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array(self.value, dtype=dtype) if copy else np.asarray(self.value, dtype=dtype)
+
+    def __float__(self) -> float:
+        return float(cast(SupportsFloat, self.value))
+
+    def __repr__(self) -> str:
+        return self.text()
+
+    def text(self, digits: int | None = None) -> str:
+        """The value as the kernel language writes it; with a prior, bounds or `fixed` around it."""
+        number = _show(self.value, digits)
+        if not self.trainable:
+            return f"fixed({number})"
+        extras = [f"prior={self.prior!r}"] if self.prior is not None else []
+        extras += [f"bounds=({self.bounds[0]:g}, {self.bounds[1]:g})"] if self.bounds is not None else []
+        return f"param({', '.join([number, *extras])})" if extras and digits is None else number
+
+
+def param(value: ArrayLike, *, prior: Prior | None = None, bounds: tuple[float, float] | None = None, trainable: bool = True) -> Parameter:
+    """A parameter with more than a value: `RBF(param(0.5, prior=LogNormal(0, 1), bounds=(0.1, 10)))`."""
+    return Parameter(cast(Array, value), prior=prior, bounds=bounds, trainable=trainable)
+
+
+def fixed(value: ArrayLike) -> Parameter:
+    """A parameter that fitting leaves alone: `RBF(fixed(0.5))`, `noise=fixed(0)`."""
+    return Parameter(cast(Array, value), trainable=False)
+
+
+def as_parameter(value: Any, support: Support, owner: str) -> Parameter:
+    """What a user gave for a field (a number, a list, an array, a Parameter), as a Parameter with that field's support."""
+    if isinstance(value, Parameter):
+        return value.within(support, owner)
+    if isinstance(value, bool) or isinstance(value, (str, bytes)) or value is None:
+        raise ParameterError(f"{owner} must be a number or an array of numbers, not {value!r}.")
+    try:
+        parameter = Parameter(value)
+    except ParameterError as error:
+        raise ParameterError(f"{owner}: {error}") from None
+    return parameter.within(support, owner)
+
+
+def _declare(default: Any, support: Support) -> Any:
+    return dataclasses.field(default=default, metadata={"support": support})
+
+
+def positive(default: Any = dataclasses.MISSING) -> Any:
+    """Declares a field of a kernel, mean or likelihood as a positive parameter."""
+    return _declare(default, Positive())
+
+
+def nonnegative(default: Any = dataclasses.MISSING) -> Any:
+    """Declares a field as a parameter that may be zero while it is fixed."""
+    return _declare(default, NonNegative())
+
+
+def real(default: Any = dataclasses.MISSING) -> Any:
+    """Declares a field as a parameter of any sign."""
+    return _declare(default, Real())
+
+
+def unit_interval(default: Any = dataclasses.MISSING) -> Any:
+    """Declares a field as a parameter between 0 and 1."""
+    return _declare(default, Interval(0.0, 1.0))
+
+
+def _show(value: Array, digits: int | None = None) -> str:
+    """A number or nested list, in full (digits=None) or rounded to significant digits."""
+    if value.ndim == 0:
+        return repr(float(value)) if digits is None else f"{float(value):.{digits}g}"
+    return "[" + ", ".join(_show(np.asarray(v), digits) for v in value) + "]"

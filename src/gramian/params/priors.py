@@ -1,0 +1,123 @@
+"""Prior densities of single parameters: log density and its derivative. Entries of a vector parameter are independent."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln
+
+from gramian.errors import ParameterError
+
+Array = NDArray[np.float64]
+
+
+class Prior(ABC):
+    """The density of a parameter's value (not of its unconstrained form)."""
+
+    @abstractmethod
+    def log_density(self, v: Array) -> Array:
+        """log p(v), entry by entry."""
+
+    @abstractmethod
+    def slope(self, v: Array) -> Array:
+        """d log p(v) / dv, entry by entry."""
+
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            numbers = np.asarray(value, dtype=float)
+            signed = name in ("mu", "low", "high")
+            if not np.all(np.isfinite(numbers)) or (not signed and np.any(numbers <= 0)):
+                raise ParameterError(f"{type(self).__name__}: {name} is {value}, but must be a finite{'' if signed else ' positive'} number.")
+
+
+@dataclass(frozen=True)
+class LogNormal(Prior):
+    """log v ~ Normal(mu, sigma^2); exp(mu) is the median. `mu` may be one number an entry."""
+
+    mu: float | tuple[float, ...] = 0.0
+    sigma: float = 1.0
+
+    def log_density(self, v: Array) -> Array:
+        z = (np.log(v) - np.asarray(self.mu)) / self.sigma
+        return -0.5 * z**2 - np.log(v * self.sigma) - 0.5 * np.log(2 * np.pi)
+
+    def slope(self, v: Array) -> Array:
+        return -((np.log(v) - np.asarray(self.mu)) / self.sigma**2 + 1) / v
+
+
+@dataclass(frozen=True)
+class Normal(Prior):
+    """v ~ Normal(mu, sigma^2)."""
+
+    mu: float | tuple[float, ...] = 0.0
+    sigma: float = 1.0
+
+    def log_density(self, v: Array) -> Array:
+        return -0.5 * ((v - np.asarray(self.mu)) / self.sigma) ** 2 - np.log(self.sigma) - 0.5 * np.log(2 * np.pi)
+
+    def slope(self, v: Array) -> Array:
+        return -(v - np.asarray(self.mu)) / self.sigma**2
+
+
+@dataclass(frozen=True)
+class HalfNormal(Prior):
+    """|z| with z ~ Normal(0, sigma^2)."""
+
+    sigma: float = 1.0
+
+    def log_density(self, v: Array) -> Array:
+        return np.where(v < 0, -np.inf, -0.5 * (v / self.sigma) ** 2 + 0.5 * np.log(2 / np.pi) - np.log(self.sigma))
+
+    def slope(self, v: Array) -> Array:
+        return -v / self.sigma**2
+
+
+@dataclass(frozen=True)
+class Gamma(Prior):
+    """p(v) proportional to v^(shape - 1) exp(-rate v)."""
+
+    shape: float = 2.0
+    rate: float = 1.0
+
+    def log_density(self, v: Array) -> Array:
+        return self.shape * np.log(self.rate) - gammaln(self.shape) + (self.shape - 1) * np.log(v) - self.rate * v
+
+    def slope(self, v: Array) -> Array:
+        return (self.shape - 1) / v - self.rate
+
+
+@dataclass(frozen=True)
+class InverseGamma(Prior):
+    """1/v is Gamma: p(v) proportional to v^(-shape - 1) exp(-scale / v). Keeps a lengthscale away from zero."""
+
+    shape: float = 2.0
+    scale: float = 1.0
+
+    def log_density(self, v: Array) -> Array:
+        return self.shape * np.log(self.scale) - gammaln(self.shape) - (self.shape + 1) * np.log(v) - self.scale / v
+
+    def slope(self, v: Array) -> Array:
+        return -(self.shape + 1) / v + self.scale / v**2
+
+
+@dataclass(frozen=True)
+class Uniform(Prior):
+    """Equal density between low and high, none outside."""
+
+    low: float = 0.0
+    high: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.low < self.high:
+            raise ParameterError(f"Uniform: low is {self.low} and high is {self.high}, but low must be below high.")
+
+    def log_density(self, v: Array) -> Array:
+        return np.where((v >= self.low) & (v <= self.high), -np.log(self.high - self.low), -np.inf)
+
+    def slope(self, v: Array) -> Array:
+        return np.zeros_like(v)

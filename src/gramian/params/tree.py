@@ -1,0 +1,134 @@
+"""Immutable objects made of parameters: kernels, means and likelihoods.
+
+A subclass declares fields, as a frozen dataclass does; a field declared with `positive(...)`, `real(...)` and so on is a parameter, a field that
+holds another Tree (or a tuple of them) is a branch, and anything else is part of the object's structure and must be hashable.
+
+`bare()` gives the same object with plain arrays in place of Parameters. It is what JAX sees: a pytree whose leaves are the values and whose
+structure is the compilation key, so that neither a value nor a prior ever causes a recompilation.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import ABC
+from collections.abc import Iterator, Mapping
+from typing import Any, Self, dataclass_transform
+
+import jax
+import numpy as np
+from numpy.typing import ArrayLike
+
+from gramian.params.parameter import Parameter, as_parameter, nonnegative, positive, real, unit_interval
+
+
+@dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(positive, nonnegative, real, unit_interval, dataclasses.field))
+class Tree(ABC):
+    """Parent of everything that has parameters. Subclasses become frozen dataclasses and JAX pytrees by being defined."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        dataclasses.dataclass(frozen=True, eq=False, repr=False)(cls)
+        jax.tree_util.register_pytree_node(cls, _flatten, lambda aux, leaves: _unflatten(cls, aux, leaves))
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):  # type: ignore[arg-type]  # every subclass is a dataclass, which mypy cannot see here
+            if "support" in field.metadata:
+                owner = f"{type(self).__name__}: {field.name}"
+                object.__setattr__(self, field.name, as_parameter(getattr(self, field.name), field.metadata["support"], owner))
+
+    def label(self, field: str) -> str:
+        """The name of a branch in parameter paths; an empty one leaves the branch out of the path."""
+        return field
+
+    def branches(self) -> Iterator[tuple[str, Tree]]:
+        """Each child with its name in paths."""
+        for field in dataclasses.fields(self):  # type: ignore[arg-type]
+            value = getattr(self, field.name)
+            if isinstance(value, Tree):
+                yield self.label(field.name), value
+            elif isinstance(value, tuple):
+                yield from ((child.label("") or type(child).__name__.lower(), child) for child in value if isinstance(child, Tree))
+
+    def parameters(self) -> dict[str, Parameter]:
+        """All parameters by path, in a fixed order: own ones first, then each branch's."""
+        found: dict[str, Parameter] = {}
+        own = [(f.name, getattr(self, f.name)) for f in dataclasses.fields(self) if "support" in f.metadata]  # type: ignore[arg-type]
+        nested: dict[str, int] = {}
+        items: list[tuple[str, Parameter]] = list(own)
+        for name, child in self.branches():
+            nested[name] = nested.get(name, 0) + 1
+            stem = f"{name}_{nested[name]}" if name and nested[name] > 1 else name
+            items += [(f"{stem}.{path}" if stem else path, parameter) for path, parameter in child.parameters().items()]
+        for path, parameter in items:
+            unique, k = path, 1
+            while unique in found:
+                k += 1
+                unique = f"{path}_{k}"
+            found[unique] = parameter
+        return found
+
+    def with_values(self, values: Mapping[str, ArrayLike]) -> Self:
+        """The same tree with new values at the given paths; the others stay."""
+        old = self.parameters()
+        unknown = set(values) - set(old)
+        if unknown:
+            raise KeyError(f"no parameter named {sorted(unknown)}; there are {list(old)}")
+        return self.with_parameters([p.with_value(values[path]) if path in values else p for path, p in old.items()])
+
+    def with_parameters(self, parameters: list[Parameter]) -> Self:
+        """The same tree with all its parameters replaced, in the order of `parameters()`."""
+        rest = iter(parameters)
+        new = _rebuild(self, lambda _: next(rest))
+        assert next(rest, None) is None
+        return new
+
+    def bare(self) -> Self:
+        """The same tree with float64 arrays in place of Parameters, for JAX."""
+        return _rebuild(self, lambda parameter: parameter.value)
+
+
+def _rebuild(tree: Any, leaf: Any) -> Any:
+    """A copy with `leaf` applied to each Parameter; own ones before the branches', as in `parameters()`."""
+    new = object.__new__(type(tree))
+    fields = dataclasses.fields(tree)
+    for field in fields:
+        value = getattr(tree, field.name)
+        object.__setattr__(new, field.name, leaf(value) if "support" in field.metadata else value)
+    for field in fields:
+        value = getattr(tree, field.name)
+        if isinstance(value, Tree):
+            object.__setattr__(new, field.name, _rebuild(value, leaf))
+        elif isinstance(value, tuple):
+            object.__setattr__(new, field.name, tuple(_rebuild(v, leaf) if isinstance(v, Tree) else v for v in value))
+    return new
+
+
+def _is_branch(value: Any) -> bool:
+    return isinstance(value, Tree) or (isinstance(value, tuple) and any(isinstance(v, Tree) for v in value))
+
+
+def _flatten(tree: Any) -> tuple[list[Any], tuple[Any, ...]]:
+    children, aux = [], []
+    for field in dataclasses.fields(tree):
+        value = getattr(tree, field.name)
+        if "support" in field.metadata or _is_branch(value):
+            children.append(value)
+            aux.append((field.name, True, None))
+        else:
+            aux.append((field.name, False, value))
+    return children, tuple(aux)
+
+
+def _unflatten(cls: type, aux: tuple[Any, ...], children: Any) -> Any:
+    new = object.__new__(cls)
+    rest = iter(children)
+    for name, is_child, value in aux:
+        object.__setattr__(new, name, next(rest) if is_child else value)
+    return new
+
+
+def leaves(tree: Tree) -> list[np.ndarray[Any, np.dtype[np.float64]]]:
+    """The arrays of a bare tree, in the order of `parameters()`."""
+    found: list[Any] = []
+    _rebuild(tree, lambda value: found.append(value))
+    return [np.asarray(v) for v in found]
