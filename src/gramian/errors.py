@@ -36,3 +36,7 @@ class ModelFileError(GramianError):
 
 class TableError(InputError):
     """A CSV or Parquet file that cannot be read; the message has file, line and column."""
+
+
+class InputTypeError(InputError, TypeError):
+    """A cell that is neither a number nor text."""

@@ -89,22 +89,23 @@ def matmul(kernel: Kernel, X: Array, Z: Array, V: Array) -> Array:
 
 
 def pullback(kernel: Kernel, X: Array, weights: Weights) -> list[Array]:
-    """sum_ij W_ij dk(x_i, x_j)/dtheta for symmetric W, one array a parameter. Only tiles on and below the diagonal are asked for.
+    """sum_ij W_ij dk(x_i, x_j)/dtheta for symmetric W, one array a parameter.
 
-    `weights(rows, columns)` gives W there; in a diagonal tile its lower triangle alone is read.
+    `weights(rows, columns)` gives a tile of W on or above the diagonal; of a tile on the diagonal its upper triangle alone is read.
     """
     bare, blocks = kernel.bare(), _blocks(X, tile_size(len(X)))
 
     def one(pair: tuple[int, int]) -> list[Array]:
         (at_i, X_i), (at_j, X_j) = blocks[pair[0]], blocks[pair[1]]
-        W = 2.0 * weights(at_i, at_j)
+        W = np.zeros((len(X_i), len(X_j)))
+        inner = W[: at_i.stop - at_i.start, : at_j.stop - at_j.start]
+        np.multiply(weights(at_i, at_j), 2.0, out=inner)
         if at_i == at_j:
-            W = np.tril(W)
-            W[np.diag_indices_from(W)] *= 0.5
-        W = np.pad(W, ((0, len(X_i) - W.shape[0]), (0, len(X_j) - W.shape[1])))
+            W = np.triu(W)
+            W.reshape(-1)[:: len(W) + 1] *= 0.5
         return leaves(_tile_pullback(bare, X_i, X_j, W))
 
-    return _summed(_each(one, [(i, j) for i in range(len(blocks)) for j in range(i + 1)]), bare)
+    return _summed(_each(one, [(i, j) for i in range(len(blocks)) for j in range(i, len(blocks))]), bare)
 
 
 def diagonal(kernel: Kernel, X: Array) -> Array:

@@ -26,6 +26,9 @@ class Sum(Kernel):
 
     terms: tuple[Kernel, ...]
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "terms", _flat(self.terms, lambda k: k.terms if isinstance(k, Sum) else (k,), "Sum"))
+
     def pair(self, x: jax.Array, z: jax.Array) -> jax.Array:
         return sum((k.pair(x, z) for k in self.terms[1:]), self.terms[0].pair(x, z))
 
@@ -44,6 +47,9 @@ class Product(Kernel):
 
     factors: tuple[Kernel, ...]
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "factors", _flat(self.factors, lambda k: k.factors if isinstance(k, Product) else (k,), "Product"))
+
     def pair(self, x: jax.Array, z: jax.Array) -> jax.Array:
         return _multiplied([k.pair(x, z) for k in self.factors])
 
@@ -54,7 +60,8 @@ class Product(Kernel):
         return _multiplied([k.diagonal(X) for k in self.factors])
 
     def formula(self, digits: int | None = None) -> str:
-        return " * ".join(enclosed(k, digits, Sum) for k in self.factors)
+        # (2 * a) * b needs no parentheses, a * (2 * b) does: multiplication is read from the left.
+        return " * ".join([enclosed(self.factors[0], digits, Sum), *(enclosed(k, digits, Sum, Scaled) for k in self.factors[1:])])
 
 
 class Scaled(Kernel):
@@ -62,6 +69,10 @@ class Scaled(Kernel):
 
     scale: Parameter = positive()
     kernel: Kernel
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.check_single("scale")
 
     def label(self, field: str) -> str:
         return "" if field == "kernel" else (self.kernel.label("") or type(self.kernel).__name__.lower())
@@ -76,7 +87,10 @@ class Scaled(Kernel):
         return self.scale * self.kernel.diagonal(X)
 
     def formula(self, digits: int | None = None) -> str:
-        return f"{self.scale.text(digits)} * {enclosed(self.kernel, digits, Sum)}"
+        scale = self.scale.text(digits)
+        if isinstance(self.kernel, Scaled) and _is_plain(self.scale) and _is_plain(self.kernel.scale):
+            scale = f"param({scale})"  # two plain numbers would be read as one, their product
+        return f"{scale} * {enclosed(self.kernel, digits, Sum, Product, Scaled)}"
 
 
 class Power(Kernel):
@@ -151,7 +165,11 @@ class Poly(Kernel):
 
     def formula(self, digits: int | None = None) -> str:
         p = self.coefficients
-        text = p.text(digits) if p.trainable else Parameter(p.value).text(digits)
+        text = Parameter(p.value).text(digits)
+        if p.prior is not None or p.bounds is not None:
+            text = p.text(digits)
+        elif p.trainable:
+            text = f"param({text})"
         return f"poly({self.kernel.formula(digits)}, {text})"
 
 
@@ -182,28 +200,17 @@ class Warped(Kernel):
 
 def add(left: Any, right: Any) -> Sum:
     """left + right, flattened; a number stands for a constant kernel of that variance."""
-    terms: list[Kernel] = []
-    for side in (left, right):
-        if isinstance(side, Sum):
-            terms += side.terms
-        elif isinstance(side, Kernel):
-            terms.append(side)
-        else:
-            terms.append(Constant(_number(side, "added to")))
-    return Sum(tuple(terms))
+    return Sum(tuple(side if isinstance(side, Kernel) else Constant(_number(side, "added to")) for side in (left, right)))
 
 
 def multiply(kernel: Kernel, other: Any) -> Product | Scaled:
     """kernel * other, flattened; a number scales."""
     if not isinstance(other, Kernel):
         scale = _number(other, "multiplied with")
-        if isinstance(kernel, Scaled) and not isinstance(scale, Parameter) and kernel.scale.prior is None and kernel.scale.bounds is None:
+        if isinstance(kernel, Scaled) and not isinstance(scale, Parameter) and _is_plain(kernel.scale):
             return Scaled(kernel.scale.with_value(kernel.scale.value * scale), kernel.kernel)
         return Scaled(scale, kernel)
-    factors: list[Kernel] = []
-    for side in (kernel, other):
-        factors += side.factors if isinstance(side, Product) else (side,)
-    return Product(tuple(factors))
+    return Product((kernel, other))
 
 
 def exp(kernel: Kernel) -> Exp:
@@ -227,6 +234,19 @@ def enclosed(kernel: Kernel, digits: int | None, *weaker: type[Kernel]) -> str:
     """A kernel's formula, in parentheses when its outermost operation binds more weakly than where it stands."""
     text = kernel.formula(digits)
     return f"({text})" if isinstance(kernel, weaker) else text
+
+
+def _is_plain(scale: Parameter) -> bool:
+    """Whether a parameter is no more than its number, as one written without `param` or `fixed`."""
+    return scale.trainable and scale.prior is None and scale.bounds is None
+
+
+def _flat(kernels: Sequence[Kernel], parts: Callable[[Any], Sequence[Kernel]], owner: str) -> tuple[Kernel, ...]:
+    for kernel in kernels:
+        _kernel(kernel, owner)
+    if len(kernels) < 2:
+        raise ParameterError(f"{owner} needs two kernels or more, but got {len(kernels)}.")
+    return tuple(part for kernel in kernels for part in parts(kernel))
 
 
 def _name(function: Callable[[Any], Any]) -> str:

@@ -18,6 +18,7 @@ Kernels know no noise, no jitter and no solver, and have unit variance unless th
 from __future__ import annotations
 
 import dataclasses
+import sys
 from abc import abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -86,10 +87,19 @@ class Kernel(Tree):
     def check_vector(self, field: str, columns: Sequence[Column]) -> None:
         """For a parameter that is one number or one a column."""
         value = getattr(self, field).value
+        if value.ndim > 1:
+            raise ParameterError(f"{type(self).__name__}: {field} has shape {value.shape}, but must be one number, or a list with one a column.")
         if value.ndim == 1 and value.size not in (1, len(columns)):
             shown = ", ".join(c.name for c in columns[:8]) + (", ..." if len(columns) > 8 else "")
             cure = f"Give one value, or {len(columns)}, or select columns: {type(self).__name__}([...]).on(...)."
             raise ParameterError(f"{field} has {value.size} values, but the data have {len(columns)} columns ({shown}). {cure}")
+
+    def check_single(self, *fields: str) -> None:
+        """For parameters that are one number whatever the data."""
+        for field in fields:
+            shape = getattr(self, field).value.shape
+            if shape:
+                raise ParameterError(f"{type(self).__name__}: {field} must be one number, but has shape {shape}.")
 
     def check_numeric(self, columns: Sequence[Column]) -> None:
         """For a kernel that measures with numbers."""
@@ -172,6 +182,8 @@ class Kernel(Tree):
 
     def __eq__(self, other: object) -> bool:
         """The same structure with the same values; priors and bounds count too."""
+        if isinstance(other, str):
+            _meet_sklearn()
         return type(self) is type(other) and isinstance(other, Kernel) and self._key() == other._key()
 
     def __hash__(self) -> int:
@@ -180,6 +192,18 @@ class Kernel(Tree):
     def _key(self) -> tuple[Any, ...]:
         described = [(path, p.value.shape, p.value.tobytes(), p.prior, p.bounds, p.trainable) for path, p in self.parameters().items()]
         return (jax.tree_util.tree_structure(self.bare()), tuple(described))
+
+
+def _meet_sklearn() -> None:
+    """Lets scikit-learn's machines (KernelRidge, KernelPCA, ...) call a kernel once with whole tables.
+
+    Their `pairwise_kernels` does so with an instance of scikit-learn's own Kernel class, and calls any other function once a pair of rows, at 2,000
+    pairs a second. It imports that class when it first runs, asks `metric == "precomputed"`, and then asks for the class: in between is
+    the moment to be registered as one of them, without an import of our own (70 ms that few would need).
+    """
+    theirs = getattr(sys.modules.get("sklearn.gaussian_process.kernels"), "Kernel", None)
+    if theirs is not None:
+        theirs.register(Kernel)
 
 
 def _position(kernel: Kernel, name: str) -> int:

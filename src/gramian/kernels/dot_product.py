@@ -19,11 +19,12 @@ from collections.abc import Sequence
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 
 from gramian.errors import ParameterError
 from gramian.kernels.base import Column, Kernel
 from gramian.kernels.distance import squared_distances
-from gramian.params import Parameter, PositiveSemidefinite, nonnegative, positive
+from gramian.params import Parameter, Positive, PositiveSemidefinite, Real, nonnegative, positive
 from gramian.params.parameter import as_parameter
 
 
@@ -33,11 +34,9 @@ class Linear(Kernel):
     variance: Parameter = positive(1.0)
 
     def __post_init__(self) -> None:
-        given = self.variance
-        if np.ndim(given.value if isinstance(given, Parameter) else given) == 2:
-            object.__setattr__(self, "variance", as_parameter(given, PositiveSemidefinite(), "Linear: variance"))
-        else:
-            super().__post_init__()
+        given = as_parameter(self.variance, Real(), "Linear: variance")
+        support = PositiveSemidefinite() if given.value.ndim == 2 else Positive()
+        object.__setattr__(self, "variance", given.within(support, "Linear: variance"))
 
     def pair(self, x: jax.Array, z: jax.Array) -> jax.Array:
         return jnp.sum((x @ self.variance if jnp.ndim(self.variance) == 2 else x * self.variance) * z)
@@ -47,9 +46,10 @@ class Linear(Kernel):
 
     def check_columns(self, columns: Sequence[Column]) -> None:
         self.check_numeric(columns)
-        self.check_vector("variance", columns)
         value = self.variance.value
-        if value.ndim == 2 and value.shape[0] != len(columns):
+        if value.ndim != 2:
+            self.check_vector("variance", columns)
+        elif value.shape[0] != len(columns):
             raise ParameterError(f"Linear: the matrix is {value.shape[0]} x {value.shape[0]}, but the data have {len(columns)} columns.")
 
 
@@ -63,6 +63,7 @@ class Polynomial(Kernel):
     def __post_init__(self) -> None:
         object.__setattr__(self, "degree", whole_number(self.degree, "Polynomial: degree", 1))
         super().__post_init__()
+        self.check_single("offset")
 
     def pair(self, x: jax.Array, z: jax.Array) -> jax.Array:
         return (jnp.sum(x * self.variance * z) + self.offset) ** self.degree
@@ -85,18 +86,19 @@ class ArcCosine(Kernel):
     def __post_init__(self) -> None:
         object.__setattr__(self, "order", whole_number(self.order, "ArcCosine: order", 0, 2))
         super().__post_init__()
+        self.check_single("bias")
 
     def pair(self, x: jax.Array, z: jax.Array) -> jax.Array:
-        return self.cross(x[None, :], z[None, :])[0, 0]
+        (u, norm_x), (v, norm_z) = _direction(x, self.variance, self.bias), _direction(z, self.variance, self.bias)
+        return _ARC[self.order](jnp.sum((u - v) ** 2) / 4) * (norm_x * norm_z) ** self.order / jnp.pi
 
     def cross(self, X: jax.Array, Z: jax.Array) -> jax.Array:
-        (X, norm_x), (Z, norm_z) = self._directions(X), self._directions(Z)
-        # sin^2(angle / 2) = |x/|x| - z/|z||^2 / 4 is exactly 0 for equal rows; the arc cosine of their product is only good to 1e-8 there.
-        angles = _ARC[self.order](squared_distances(X, Z) / 4)
+        (U, norm_x), (V, norm_z) = _directions(X, self.variance, self.bias), _directions(Z, self.variance, self.bias)
+        angles = _ARC[self.order](squared_distances(U, V) / 4)
         return angles * (norm_x[:, None] * norm_z[None, :]) ** self.order / jnp.pi
 
     def diagonal(self, X: jax.Array) -> jax.Array:
-        _, norm = self._directions(X)
+        _, norm = _directions(X, self.variance, self.bias)
         at_zero = (1.0, 1.0, 3.0)[self.order]  # J_n(0) / pi
         return at_zero * norm ** (2 * self.order)
 
@@ -108,13 +110,6 @@ class ArcCosine(Kernel):
         self.check_numeric(columns)
         self.check_vector("variance", columns)
 
-    def _directions(self, X: jax.Array) -> tuple[jax.Array, jax.Array]:
-        ones = jnp.ones((X.shape[0], 1), X.dtype)
-        lifted = jnp.concatenate([ones * _safe_root(self.bias), X * jnp.sqrt(self.variance)], axis=1)
-        square = jnp.sum(lifted**2, axis=1)
-        norm = _safe_root(square)
-        return lifted / jnp.where(square > 0, norm, 1.0)[:, None], norm
-
 
 class NeuralNetwork(Kernel):
     """The infinite one-layer network with error-function units; tends to constants far away, and can turn quickly near the origin."""
@@ -122,30 +117,35 @@ class NeuralNetwork(Kernel):
     variance: Parameter = positive(1.0)  # of the weights; one number, or one a column
     bias: Parameter = nonnegative(1.0)
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.check_single("bias")
+
     def pair(self, x: jax.Array, z: jax.Array) -> jax.Array:
-        return self.cross(x[None, :], z[None, :])[0, 0]
+        (u, norm_x), (v, norm_z) = _direction(x, self.variance, self.bias), _direction(z, self.variance, self.bias)
+        return _arc_sine(norm_x, norm_z, jnp.sum((u - v) ** 2) / 4)
 
     def cross(self, X: jax.Array, Z: jax.Array) -> jax.Array:
-        inner = 2 * ((X * self.variance) @ Z.T + self.bias)
-        ratio = inner / (self._length(X)[:, None] * self._length(Z)[None, :])
-        return (2 / jnp.pi) * jnp.arcsin(jnp.clip(ratio, -1 + 1e-15, 1 - 1e-15))  # rounding may reach 1, where the slope is infinite
+        (U, norm_x), (V, norm_z) = _directions(X, self.variance, self.bias), _directions(Z, self.variance, self.bias)
+        return _arc_sine(norm_x[:, None], norm_z[None, :], squared_distances(U, V) / 4)
 
     def diagonal(self, X: jax.Array) -> jax.Array:
-        square = self._length(X) ** 2
-        return (2 / jnp.pi) * jnp.arcsin(jnp.clip((square - 1) / square, -1 + 1e-15, 1 - 1e-15))
+        _, norm = _directions(X, self.variance, self.bias)
+        return _arc_sine(norm, norm, jnp.zeros_like(norm))
 
     def check_columns(self, columns: Sequence[Column]) -> None:
         self.check_numeric(columns)
         self.check_vector("variance", columns)
-
-    def _length(self, X: jax.Array) -> jax.Array:
-        return jnp.sqrt(1 + 2 * (jnp.sum(X**2 * self.variance, axis=1) + self.bias))
 
 
 class Constant(Kernel):
     """k = variance: a random constant, the same everywhere."""
 
     variance: Parameter = positive(1.0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.check_single("variance")
 
     def pair(self, x: jax.Array, z: jax.Array) -> jax.Array:
         return self.variance + 0.0 * (x[0] + z[0])
@@ -180,12 +180,43 @@ def whole_number(value: object, owner: str, low: int, high: int | None = None) -
     return int(value)  # type: ignore[call-overload, no-any-return]
 
 
-def _safe_root(s: jax.Array) -> jax.Array:
+def _safe_root(s: ArrayLike) -> jax.Array:
     """sqrt with slope 0 at 0."""
+    s = jnp.asarray(s)
     return jnp.where(s > 0, jnp.sqrt(jnp.where(s > 0, s, 1.0)), 0.0)
 
 
-# J_n of Cho and Saul as functions of t = sin^2(angle / 2). With c = cos(angle) = 1 - 2t: dJ_2/dc = 4 J_1, dJ_1/dc = J_0, dJ_0/dc = 1 / sin(angle).
+# Both networks see x only through its lifted point (sqrt(bias), sqrt(variance) x): its length, and its direction. Two directions enter as
+# t = sin^2(angle / 2) = |u - v|^2 / 4, which is exactly 0 for equal rows, where the arc cosine of their product is only good to 1e-8.
+
+
+def _directions(X: jax.Array, variance: ArrayLike, bias: ArrayLike) -> tuple[jax.Array, jax.Array]:
+    """Unit vectors (n, d + 1) and lengths (n,) of the lifted rows."""
+    ones = jnp.ones((X.shape[0], 1), X.dtype)
+    lifted = jnp.concatenate([ones * _safe_root(bias), X * jnp.sqrt(variance)], axis=1)
+    square = jnp.sum(lifted**2, axis=1)
+    norm = _safe_root(square)
+    return lifted / jnp.where(square > 0, norm, 1.0)[:, None], norm
+
+
+def _direction(x: jax.Array, variance: ArrayLike, bias: ArrayLike) -> tuple[jax.Array, jax.Array]:
+    """The same for one point (d,)."""
+    directions, norms = _directions(x[None, :], variance, bias)
+    return directions[0], norms[0]
+
+
+def _arc_sine(norm_x: jax.Array, norm_z: jax.Array, t: jax.Array) -> jax.Array:
+    """(2/pi) arcsin(a / sqrt(b c)) with a = 2 x'z, b = 1 + 2 x'x, c = 1 + 2 z'z, as the arc tangent of a / sqrt(b c - a^2).
+
+    b c - a^2 = 1 + 2 x'x + 2 z'z + 4 x'x z'z sin^2(angle) is a sum of positive terms, so no digits are lost far from the origin, where the arc sine
+    itself has an infinite slope.
+    """
+    a = 2 * norm_x * norm_z * (1 - 2 * t)
+    rest = 1 + 2 * norm_x**2 + 2 * norm_z**2 + 16 * (norm_x * norm_z) ** 2 * t * jnp.maximum(1 - t, 0.0)
+    return (2 / jnp.pi) * jnp.arctan2(a, jnp.sqrt(rest))
+
+
+# J_n of Cho and Saul as functions of t. With c = cos(angle) = 1 - 2t: dJ_2/dc = 4 J_1, dJ_1/dc = J_0, dJ_0/dc = 1 / sin(angle).
 
 
 def _angle(t: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:

@@ -19,8 +19,6 @@ def evaluate(kernel: Kernel, X: ArrayLike, Z: ArrayLike | None) -> Any:
     raw = [_table(value, name) for value, name in ((X, "X"), (Z, "Z")) if value is not None]
     single = all(table.ndim == 1 for table, _ in raw)
     arrays, kernel = _numbers(kernel, raw)
-    if len(arrays) == 2 and arrays[0].shape[1] != arrays[1].shape[1]:
-        raise InputError(f"X has {arrays[0].shape[1]} columns, but Z has {arrays[1].shape[1]}.")
     if len(arrays) == 1:
         K = tiles.fill(kernel, arrays[0], np.empty((len(arrays[0]),) * 2, order="F"))
         lower = np.tril(K)
@@ -47,6 +45,11 @@ def _numbers(kernel: Kernel, raw: list[tuple[NDArray[Any], list[str] | None]]) -
     """Float64 tables of shape (n, d), text coded as integers that all tables share, and the kernel with its column names resolved."""
     tables = [np.atleast_2d(array) for array, _ in raw]
     d = tables[0].shape[1]
+    if tables[-1].shape[1] != d:
+        raise InputError(f"X has {d} columns, but Z has {tables[-1].shape[1]}.")
+    names, others = raw[0][1], raw[-1][1]
+    if names and others and names != others:
+        raise InputError(f"X has the columns {', '.join(names)}, but Z has {', '.join(others)}. Give both in the same order: Z[X.columns].")
     text = [False] * d
     try:
         arrays = [np.ascontiguousarray(table, dtype=np.float64) for table in tables]
@@ -66,6 +69,6 @@ def _numbers(kernel: Kernel, raw: list[tuple[NDArray[Any], list[str] | None]]) -
         if not np.all(np.isfinite(array)):
             i, j = np.argwhere(~np.isfinite(array))[0]
             raise InputError(f"The value in row {i}, column {j} is {array[i, j]}; a kernel needs finite numbers.")
-    names = raw[0][1]
+    names = names or others
     kernel.check_columns([Column(name, is_text) for name, is_text in zip(names or [f"x{j}" for j in range(d)], text, strict=True)])
     return arrays, kernel.resolve(names or [f"x{j}" for j in range(d)]) if names else kernel

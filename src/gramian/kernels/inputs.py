@@ -28,7 +28,7 @@ class On(Kernel):
             if isinstance(column, (int, np.integer)) and not isinstance(column, bool):
                 clean.append(int(column))
             elif isinstance(column, str):
-                clean.append(column)
+                clean.append(str(column))  # a plain one, also from a NumPy array of names
             else:
                 raise ParameterError(f"on({column!r}): a column is a name or a whole number.")
         if len(set(clean)) < len(clean):

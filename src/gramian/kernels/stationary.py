@@ -27,7 +27,8 @@ from numpy.typing import ArrayLike
 from gramian.errors import ParameterError
 from gramian.kernels.base import Column, Kernel
 from gramian.kernels.distance import squared_distances
-from gramian.params import Parameter, fixed, positive, real
+from gramian.params import Parameter, Positive, positive, real
+from gramian.params.parameter import as_parameter
 
 
 class Stationary(Kernel):
@@ -64,13 +65,10 @@ class RBF(Stationary):
     @classmethod
     def from_bandwidth(cls, sigma: ArrayLike | Parameter) -> RBF:
         """k = exp(-|x - z|^2 / sigma^2), the form without the one half: lengthscale = sigma / sqrt(2)."""
-        if isinstance(sigma, Parameter):
-            scaled = sigma.with_value(sigma.value) if sigma.bounds is None and sigma.prior is None else None
-            if scaled is None:
-                raise ParameterError("from_bandwidth takes a number or fixed(number): bounds and priors are of the lengthscale, RBF(param(...)).")
-            value = sigma.value / np.sqrt(2)
-            return cls(Parameter(value, trainable=sigma.trainable))
-        return cls(np.asarray(sigma, dtype=float) / np.sqrt(2))
+        given = as_parameter(sigma, Positive(), "RBF.from_bandwidth: sigma")
+        if given.bounds is not None or given.prior is not None:
+            raise ParameterError("from_bandwidth takes a number or fixed(number): bounds and priors are of the lengthscale, RBF(param(...)).")
+        return cls(Parameter(given.value / np.sqrt(2), trainable=given.trainable))
 
 
 class Matern12(Stationary):
@@ -102,6 +100,10 @@ class RationalQuadratic(Stationary):
     """k = (1 + r^2 / (2 alpha))^-alpha: a mixture of RBF kernels over lengthscales; alpha to infinity gives RBF."""
 
     alpha: Parameter = positive(1.0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.check_single("alpha")
 
     def profile(self, r2: jax.Array) -> jax.Array:
         # log1p keeps its digits when alpha is large and the base is close to 1.
@@ -250,4 +252,4 @@ def _(primals: tuple[jax.Array], tangents: tuple[jax.Array]) -> tuple[jax.Array,
     return _decay2(s), -_decay1(s) / 6 * ds
 
 
-__all__ = ["RBF", "Cosine", "Matern12", "Matern32", "Matern52", "Periodic", "RationalQuadratic", "SpectralMixture", "Stationary", "fixed"]
+__all__ = ["RBF", "Cosine", "Matern12", "Matern32", "Matern52", "Periodic", "RationalQuadratic", "SpectralMixture", "Stationary"]

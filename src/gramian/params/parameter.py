@@ -35,8 +35,13 @@ class Parameter:
             raise ParameterError(f"A parameter must be finite, but {_show(value)} is not.")
         value.setflags(write=False)
         object.__setattr__(self, "value", value)
+        if self.prior is not None and not isinstance(self.prior, Prior):
+            raise ParameterError(f"prior={self.prior!r} is not a prior. Give one such as LogNormal(0, 1) or Gamma(2, 1).")
         if self.bounds is not None:
-            low, high = map(float, self.bounds)
+            try:
+                low, high = map(float, self.bounds)
+            except (TypeError, ValueError):
+                raise ParameterError(f"bounds={self.bounds!r} are not a pair of numbers (low, high).") from None
             if not low < high:
                 raise ParameterError(f"bounds=({low:g}, {high:g}) are empty: the lower one must be below the upper one.")
             if np.any(value < low) or np.any(value > high):
@@ -56,8 +61,15 @@ class Parameter:
                 raise ParameterError(f"{owner} is {_show(self.value)}, on the edge of its range, from where fitting cannot move. {cure}")
         if self.prior is not None and isinstance(support, PositiveSemidefinite):
             raise ParameterError(f"{owner} is a matrix, which takes no prior.")
-        if self.prior is not None and not np.all(np.isfinite(self.prior.log_density(self.value))):
-            raise ParameterError(f"{owner} is {_show(self.value)}, which its prior {self.prior} gives no probability.")
+        if self.prior is not None:
+            try:
+                density = self.prior.log_density(self.value)
+            except ValueError:  # shapes that do not broadcast
+                density = np.zeros(0)
+            if density.shape != self.value.shape:
+                raise ParameterError(f"{owner} is {_show(self.value)}, but its prior {self.prior} has another number of entries. Give one an entry.")
+            if not np.all(np.isfinite(density)):
+                raise ParameterError(f"{owner} is {_show(self.value)}, which its prior {self.prior} gives no probability.")
         return dataclasses.replace(self, support=support)
 
     def with_value(self, value: ArrayLike) -> Parameter:
@@ -88,6 +100,10 @@ class Parameter:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         return np.array(self.value, dtype=dtype) if copy else np.asarray(self.value, dtype=dtype)
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.value.setflags(write=False)  # neither pickle nor deepcopy keeps the flag
+
     def __float__(self) -> float:
         return float(cast(SupportsFloat, self.value))
 
@@ -97,11 +113,11 @@ class Parameter:
     def text(self, digits: int | None = None) -> str:
         """The value as the kernel language writes it; with a prior, bounds or `fixed` around it."""
         number = _show(self.value, digits)
-        if not self.trainable:
-            return f"fixed({number})"
         extras = [f"prior={self.prior!r}"] if self.prior is not None else []
-        extras += [f"bounds=({self.bounds[0]:g}, {self.bounds[1]:g})"] if self.bounds is not None else []
-        return f"param({', '.join([number, *extras])})" if extras and digits is None else number
+        extras += [f"bounds={self.bounds!r}"] if self.bounds is not None else []
+        if not extras or digits is not None:
+            return number if self.trainable else f"fixed({number})"
+        return f"param({', '.join([number, *extras, *([] if self.trainable else ['trainable=False'])])})"
 
 
 def param(value: ArrayLike, *, prior: Prior | None = None, bounds: tuple[float, float] | None = None, trainable: bool = True) -> Parameter:

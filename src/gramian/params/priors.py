@@ -25,13 +25,18 @@ class Prior(ABC):
     def slope(self, v: Array) -> Array:
         """d log p(v) / dv, entry by entry."""
 
-
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            numbers = np.asarray(value, dtype=float)
             signed = name in ("mu", "low", "high")
-            if not np.all(np.isfinite(numbers)) or (not signed and np.any(numbers <= 0)):
-                raise ParameterError(f"{type(self).__name__}: {name} is {value}, but must be a finite{'' if signed else ' positive'} number.")
+            try:
+                numbers = np.asarray(value, dtype=float)
+            except (TypeError, ValueError):
+                numbers = np.array(np.nan)
+            good = np.all(np.isfinite(numbers)) and (signed or np.all(numbers > 0)) and numbers.ndim <= (name == "mu")
+            if not good:
+                raise ParameterError(f"{type(self).__name__}: {name} is {value!r}, but must be a finite{'' if signed else ' positive'} number.")
+            # Plain floats: hashable, and printed as the kernel language reads them.
+            object.__setattr__(self, name, tuple(numbers.tolist()) if numbers.ndim else float(numbers))
 
 
 @dataclass(frozen=True)
@@ -42,11 +47,13 @@ class LogNormal(Prior):
     sigma: float = 1.0
 
     def log_density(self, v: Array) -> Array:
-        z = (np.log(v) - np.asarray(self.mu)) / self.sigma
-        return -0.5 * z**2 - np.log(v * self.sigma) - 0.5 * np.log(2 * np.pi)
+        w = _inside(v)
+        z = (np.log(w) - np.asarray(self.mu)) / self.sigma
+        return np.where(v > 0, -0.5 * z**2 - np.log(w * self.sigma) - 0.5 * np.log(2 * np.pi), -np.inf)
 
     def slope(self, v: Array) -> Array:
-        return -((np.log(v) - np.asarray(self.mu)) / self.sigma**2 + 1) / v
+        w = _inside(v)
+        return np.where(v > 0, -((np.log(w) - np.asarray(self.mu)) / self.sigma**2 + 1) / w, 0.0)
 
 
 @dataclass(frozen=True)
@@ -84,10 +91,11 @@ class Gamma(Prior):
     rate: float = 1.0
 
     def log_density(self, v: Array) -> Array:
-        return self.shape * np.log(self.rate) - gammaln(self.shape) + (self.shape - 1) * np.log(v) - self.rate * v
+        constant = self.shape * np.log(self.rate) - gammaln(self.shape)
+        return np.where(v > 0, constant + (self.shape - 1) * np.log(_inside(v)) - self.rate * v, -np.inf)
 
     def slope(self, v: Array) -> Array:
-        return (self.shape - 1) / v - self.rate
+        return np.where(v > 0, (self.shape - 1) / _inside(v) - self.rate, 0.0)
 
 
 @dataclass(frozen=True)
@@ -98,10 +106,12 @@ class InverseGamma(Prior):
     scale: float = 1.0
 
     def log_density(self, v: Array) -> Array:
-        return self.shape * np.log(self.scale) - gammaln(self.shape) - (self.shape + 1) * np.log(v) - self.scale / v
+        w = _inside(v)
+        return np.where(v > 0, self.shape * np.log(self.scale) - gammaln(self.shape) - (self.shape + 1) * np.log(w) - self.scale / w, -np.inf)
 
     def slope(self, v: Array) -> Array:
-        return -(self.shape + 1) / v + self.scale / v**2
+        w = _inside(v)
+        return np.where(v > 0, -(self.shape + 1) / w + self.scale / w**2, 0.0)
 
 
 @dataclass(frozen=True)
@@ -121,3 +131,8 @@ class Uniform(Prior):
 
     def slope(self, v: Array) -> Array:
         return np.zeros_like(v)
+
+
+def _inside(v: Array) -> Array:
+    """v with 1 in place of what is not positive, where a density on the positive numbers is 0 and its formula undefined."""
+    return np.where(v > 0, v, 1.0)

@@ -1,0 +1,137 @@
+"""What a fit should tell a person: contradictions in the data, parameters at their limits and what that means, and the summary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.errors import InputError
+from gramian.estimators.defaults import spread
+from gramian.estimators.inputs import Columns
+from gramian.fitting.lbfgs import Search
+from gramian.inference import Data, Model
+from gramian.kernels import Kernel, MapInputs, On, Stationary
+from gramian.params import Parameter, ParameterSpace
+from gramian.params.space import entry_names
+
+if TYPE_CHECKING:
+    from gramian.estimators.regressor import GPRegressor
+
+Array = NDArray[np.float64]
+
+_FAR = 30.0  # lengthscales beyond this many standard deviations of a column: f is flat along it to one part in a thousand
+_NEAR = 0.01  # lengthscales below this share of a column's spread: neighbours tell nothing of each other
+
+
+def refuse_contradictions(data: Data, model: Model) -> None:
+    """Equal rows with different y cannot be interpolated: refused when there is no noise to explain the difference."""
+    noise = model.likelihood.noise
+    if noise.trainable or float(noise.value) > 0:
+        return
+    exact = np.ones(len(data.X), bool) if data.noise_var is None else data.noise_var == 0
+    _, first, inverse = np.unique(data.X, axis=0, return_index=True, return_inverse=True)
+    twin = first[inverse.reshape(-1)]
+    differs = np.any(data.Y != data.Y[twin], axis=1) & exact & exact[twin]
+    if np.any(differs):
+        j = int(np.flatnonzero(differs)[0])
+        gap = float(np.max(np.abs(data.Y[j] - data.Y[twin[j]])))
+        cure = "Let noise be learned (noise=0.01), or remove one of the rows."
+        raise InputError(f"Rows {twin[j]} and {j} of X are equal but y differs by {gap:.3g} while noise is fixed at 0. {cure}")
+
+
+def notes(model: Model, data: Data, columns: Columns, search: Search, jitter: float) -> list[str]:
+    """Sentences about a fit that a person should read; none when all is well."""
+    found = []
+    if search.stopped in ("time limit", "interrupted", "iteration limit"):
+        found.append(f"Fitting stopped early ({search.stopped}): these are the best parameters of {search.evaluations} evaluations.")
+    if search.failures:
+        found.append(f"{search.failures} of {search.evaluations} factorisations on the way failed; the search stepped back from them.")
+    if jitter:
+        found.append(
+            f"K + noise was singular to rounding, so {jitter:g} of its mean diagonal was added. {_singular_cause(data)}"
+            "A larger noise (noise=1e-6 or so, times the variance of y) makes this unnecessary."
+        )
+    constant = [columns.names[j] for j in np.flatnonzero(np.ptp(data.X, axis=0) == 0)]
+    if constant and len(data.X) > 1:
+        found.append(f"Constant columns tell nothing: {', '.join(constant)}. They can be left out.")
+    if len(data.X) > 1 and np.all(np.ptp(data.Y, axis=0) == 0):
+        found.append("y is constant, so its variance cannot be learned; uncertainties are nominal.")
+    for name, note in parameter_notes(model, data, columns).items():
+        found.append(f"{name}: {note}.")
+    return found
+
+
+def parameter_notes(model: Model, data: Data, columns: Columns) -> dict[str, str]:
+    """For each entry of a parameter that has something to tell: what its value means."""
+    found: dict[str, str] = {}
+    for path, p in ParameterSpace(model.parameters()).trainable.items():
+        low, high = p.bounds or (-np.inf, np.inf)
+        for name, value in zip(entry_names(path, p), p.value.ravel(), strict=True):
+            if p.bounds is not None and value <= low * (1 + 1e-6):
+                is_noise = path == "noise"
+                found[name] = "at its floor: the data look free of noise" if is_noise else f"at its lower bound {low:g}; widen the bounds if that is unexpected"
+            elif p.bounds is not None and value >= high * (1 - 1e-6):
+                found[name] = f"at its upper bound {high:g}; widen the bounds if that is unexpected"
+    sd = spread(data.X)
+    paths = {id(p): path for path, p in model.kernel.parameters().items()}
+    for lengthscale, at in _lengthscales(model.kernel, range(data.X.shape[1])):
+        path = f"kernel.{paths[id(lengthscale)]}"
+        values = np.broadcast_to(lengthscale.value, (len(at),))
+        for name, j, value in zip(entry_names(path, lengthscale) if lengthscale.value.ndim else [path] * len(at), at, values, strict=True):
+            if lengthscale.value.ndim == 0 and len(at) > 1:
+                continue  # one lengthscale for many columns says nothing of a single one
+            if value > _FAR * sd[j]:
+                found.setdefault(name, f"far beyond the data: column {columns.names[j]!r} hardly matters")
+            elif value < _NEAR * sd[j] and len(data.X) > 10:
+                found.setdefault(name, f"far below the spread of column {columns.names[j]!r}: neighbours hardly inform each other")
+    return found
+
+
+def summary(gp: GPRegressor) -> str:
+    """The fitted model as text."""
+    data, outcome = gp._data, gp.outcome_
+    n, d = data.X.shape
+    q = data.Y.shape[1]
+    units = "of y divided by its standard deviation" if gp.normalize_y else "of y"
+    lines = [
+        f"GPRegressor on {n:,} rows, {d} column{'s' * (d != 1)}{f', {q} outputs' if q > 1 else ''}",
+        f"  kernel    {gp.kernel_}",
+        f"  noise     {_noise_line(gp)}",
+        f"  evidence  {gp.evidence_}, in nats, {units}",
+        f"  method    {outcome.method} ({outcome.reason}); {outcome.solver}",
+        f"  fit       {outcome.stopped}; {outcome.iterations} iterations, {outcome.evaluations} evaluations, {outcome.starts} starts, {outcome.seconds:.2f} s",
+        f"  jitter    {outcome.jitter:g}" if outcome.jitter else "  jitter    none",
+        "",
+        str(gp.parameters_),
+    ]
+    if gp.normalize_y:
+        lines += ["", f"kernel scales are in units of the variance of y ({', '.join(f'{s**2:.4g}' for s in data.scale)}); noise and mean are in the units of y"]
+    if outcome.notes:
+        lines += ["", "Notes"] + [f"  - {note}" for note in outcome.notes]
+    return "\n".join(lines)
+
+
+def _noise_line(gp: GPRegressor) -> str:
+    noise = np.atleast_1d(gp.noise_)
+    text = ", ".join(f"{v:.4g} (standard deviation {np.sqrt(v):.4g})" for v in noise[:4]) + (", ..." if len(noise) > 4 else "")
+    return text + (" and noise_var, row by row" if gp._data.noise_var is not None else "")
+
+
+def _lengthscales(kernel: Kernel, at: Sequence[int]) -> Iterator[tuple[Parameter, Sequence[int]]]:
+    """Each lengthscale parameter of distance-based kernels, with the columns it is for."""
+    if isinstance(kernel, On):
+        yield from _lengthscales(kernel.kernel, [at[int(j)] for j in kernel.columns])
+    elif isinstance(kernel, Stationary):
+        yield kernel.lengthscale, at
+    elif not isinstance(kernel, MapInputs):  # whose columns are not the data's
+        for _, child in kernel.branches():
+            if isinstance(child, Kernel):
+                yield from _lengthscales(child, at)
+
+
+def _singular_cause(data: Data) -> str:
+    repeats = len(data.X) - len(np.unique(data.X, axis=0))
+    return f"{repeats} rows of X repeat another. " if repeats else ""

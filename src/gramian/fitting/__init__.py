@@ -1,0 +1,7 @@
+"""Fitting: hyperparameters by maximum evidence or MAP, in one driver."""
+
+from gramian.fitting.lbfgs import Search, maximise
+from gramian.fitting.objective import Objective
+from gramian.fitting.outcome import FitOutcome
+
+__all__ = ["FitOutcome", "Objective", "Search", "maximise"]

@@ -1,0 +1,43 @@
+"""What fitting maximises: the log evidence plus the log density of the priors, as a function of the flat vector theta."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.inference.base import Data, Evidence, Inference, Model, Workspace
+from gramian.params import ParameterSpace
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Objective:
+    """A model on data, at any theta."""
+
+    model: Model
+    data: Data
+    inference: Inference
+    workspace: Workspace = field(default_factory=Workspace)
+
+    @property
+    def space(self) -> ParameterSpace:
+        return ParameterSpace(self.model.parameters())
+
+    def at(self, theta: Array) -> Model:
+        """The model with the parameters of theta."""
+        return self.model.with_values(self.space.values(theta))
+
+    def evidence(self, theta: Array) -> tuple[Evidence, Array]:
+        """The log evidence and its gradient with respect to theta."""
+        evidence, gradients = self.inference.evidence_and_gradient(self.at(theta), self.data, self.workspace)
+        by_path = dict(zip(self.model.parameters(), gradients, strict=True))
+        return evidence, self.space.pullback(theta, by_path)
+
+    def __call__(self, theta: Array) -> tuple[float, Array]:
+        """The log posterior of theta (up to a constant) and its gradient."""
+        evidence, gradient = self.evidence(theta)
+        prior, prior_gradient = self.space.log_prior(theta)
+        return evidence.value + prior, gradient + prior_gradient

@@ -1,0 +1,7 @@
+"""Inference: from a prior, a likelihood and data to a posterior and the evidence."""
+
+from gramian.inference.base import Data, Evidence, GaussianProcess, Inference, Inferred, Model, Process
+from gramian.inference.exact import Exact
+from gramian.inference.posterior import Posterior
+
+__all__ = ["Data", "Evidence", "Exact", "GaussianProcess", "Inference", "Inferred", "Model", "Posterior", "Process"]

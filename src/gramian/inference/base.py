@@ -1,0 +1,185 @@
+"""The contracts of inference: what a process can be asked, what evidence is, and what an inference method does.
+
+The model, for each output:
+
+    f(x) = m(x) + s g(x),   g ~ GP(0, k),   y = f(x) + e
+
+with s the output's scale (its standard deviation when y is normalised, else 1), so that a kernel of unit variance is a sensible prior in any units.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lapack
+
+from gramian.gram import budget, tiles
+from gramian.kernels.base import Kernel
+from gramian.likelihoods import Gaussian
+from gramian.means import Mean
+from gramian.params import Tree
+from gramian.solvers.base import SolveOutcome
+
+Array = NDArray[np.float64]
+
+
+class Model(Tree):
+    """Everything that has parameters: the kernel, the mean, the likelihood. Paths: kernel.*, mean.*, noise."""
+
+    kernel: Kernel
+    mean: Mean
+    likelihood: Gaussian
+
+    def label(self, field: str) -> str:
+        return "" if field == "likelihood" else field
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """What was observed: n rows and q outputs."""
+
+    X: Array  # (n, d)
+    Y: Array  # (n, q)
+    scale: Array  # (q,)
+    noise_var: Array | None = None  # (n,): known noise variances, in the units of y squared, beside the likelihood's
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """log p(y) in nats, of y divided by its scale, and what kind of number that is."""
+
+    value: float
+    kind: Literal["exact", "lower bound", "upper bound", "approximation", "estimate"] = "exact"
+    standard_error: float = 0.0
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __str__(self) -> str:
+        spread = f" +- {self.standard_error:.2g}" if self.standard_error else ""
+        return f"{self.value:.6g}{spread} ({self.kind})"
+
+
+class Process(ABC):
+    """A Gaussian process, before or after data: mean, variance, covariance and draws of f at any points.
+
+    Arrays have one column an output. Work is done in blocks of rows, so memory does not grow with the number of points (but for `cov`).
+    """
+
+    @abstractmethod
+    def mean(self, X: Array) -> Array:
+        """E f(x): (n, q)."""
+
+    @abstractmethod
+    def moments(self, X: Array) -> tuple[Array, Array]:
+        """Mean and variance of f(x): (n, q) each; a variance is never negative."""
+
+    @abstractmethod
+    def cov(self, X: Array) -> Array:
+        """Covariance of f at all pairs of rows, (n, n, q); its diagonal is `var(X)` to the last bit."""
+
+    def var(self, X: Array) -> Array:
+        """The variance of f(x): (n, q)."""
+        return self.moments(X)[1]
+
+    def sample(self, rng: np.random.Generator, X: Array, n_samples: int, noise: Array | None = None) -> Array:
+        """Joint draws at the rows of X, (n, q, n_samples); `noise` (n, q) adds independent noise of these variances."""
+        mean, cov = self.mean(X), self.cov(X)
+        draws = np.empty((*mean.shape, n_samples))
+        for k in range(mean.shape[1]):
+            draws[:, k, :] = mean[:, [k]] + semidefinite_root(cov[:, :, k]) @ rng.standard_normal((len(X), n_samples))
+        if noise is not None:
+            draws += np.sqrt(noise)[:, :, None] * rng.standard_normal(draws.shape)
+        return draws
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianProcess(Process):
+    """The prior: f = m + s g."""
+
+    kernel: Kernel
+    mean_function: Mean
+    scale: Array  # (q,)
+
+    def mean(self, X: Array) -> Array:
+        return mean_block(self.mean_function, X, len(self.scale))
+
+    def moments(self, X: Array) -> tuple[Array, Array]:
+        return self.mean(X), np.maximum(tiles.diagonal(self.kernel, X), 0.0)[:, None] * self.scale**2
+
+    def cov(self, X: Array) -> Array:
+        K = tiles.cross(self.kernel, X, X)
+        K = 0.5 * (K + K.T)
+        np.fill_diagonal(K, np.maximum(tiles.diagonal(self.kernel, X), 0.0))
+        return K[:, :, None] * self.scale**2
+
+
+class Inferred(NamedTuple):
+    """What inference gives."""
+
+    posterior: Process
+    evidence: Evidence
+    outcome: SolveOutcome
+
+
+class Inference(ABC):
+    """How to condition a model on data."""
+
+    @abstractmethod
+    def infer(self, model: Model, data: Data) -> Inferred:
+        """The posterior, the evidence and how it went."""
+
+    @abstractmethod
+    def evidence_and_gradient(self, model: Model, data: Data, workspace: Workspace) -> tuple[Evidence, list[Array]]:
+        """The evidence and its gradient, one array a parameter in the order of `model.parameters()`."""
+
+    @abstractmethod
+    def evidence(self, model: Model, data: Data, workspace: Workspace) -> Evidence:
+        """The evidence alone."""
+
+    @abstractmethod
+    def bytes_needed(self, n: int, d: int, q: int) -> int:
+        """Peak memory of fitting n rows, d columns and q outputs."""
+
+
+class Workspace:
+    """The large array of an evaluation, kept for the next one: fresh pages from the system would cost a fifth of the time at n = 4000."""
+
+    def __init__(self) -> None:
+        self._array: Array | None = None
+
+    def square(self, n: int) -> Array:
+        """An uninitialised Fortran-ordered (n, n) array."""
+        if self._array is None or self._array.shape != (n, n):
+            self._array = np.empty((n, n), order="F")
+        return self._array
+
+    def release(self) -> None:
+        """Gives the memory back."""
+        self._array = None
+
+
+def mean_block(mean: Mean, X: Array, q: int) -> Array:
+    """m(x) for each row and output: (n, q)."""
+    values = tiles.rowwise(mean, "block", X)
+    return np.broadcast_to(values.reshape(len(X), -1), (len(X), q)).copy()
+
+
+def blocks_of(n: int, row_bytes: int) -> list[slice]:
+    """Consecutive rows that fit into the memory of a block."""
+    rows = budget.block_rows(row_bytes, tiles.TILE_SIZES[-1])
+    return [slice(start, min(start + rows, n)) for start in range(0, n, rows)]
+
+
+def semidefinite_root(A: Array) -> Array:
+    """R with R R' = A for a positive semi-definite A, by Cholesky with pivoting (LAPACK dpstrf): exact where A is singular, with nothing added."""
+    L, pivots, rank, _ = lapack.dpstrf(np.asfortranarray(A), lower=1)
+    root: Array = np.zeros_like(L)
+    root[pivots - 1, :rank] = np.tril(L)[:, :rank]
+    return root
+
+

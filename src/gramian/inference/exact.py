@@ -1,0 +1,151 @@
+"""Exact inference under Gaussian noise.
+
+With r = (y - m) / s, A = K + D, D = noise / s^2, A = L L', alpha = A^-1 r:
+
+    log p = -1/2 r' alpha - sum_i log L_ii - n/2 log 2 pi
+    d log p / dtheta = 1/2 sum_ij (alpha alpha' - A^-1)_ij dA_ij / dtheta
+
+Cost: n^3 flops with gradient (n^3 / 3 without), one array of n^2 doubles. Source: Rasmussen and Williams 2006, algorithm 2.1 and equation 5.9.
+
+Outputs with the same D share a factor; the evidence is the sum over outputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.errors import InputError, NumericalError
+from gramian.gram import tiles
+from gramian.gram.operator import GramOperator
+from gramian.inference.base import Data, Evidence, GaussianProcess, Inference, Inferred, Model, Workspace, mean_block
+from gramian.inference.posterior import Posterior
+from gramian.solvers.base import SolveOutcome
+from gramian.solvers.cholesky import MAX_ROWS, Cholesky, CholeskyFactor, inverse_in_place, inverse_root_in_place
+
+Array = NDArray[np.float64]
+
+
+class Group(NamedTuple):
+    """Outputs that share K + D."""
+
+    outputs: list[int]
+    operator: GramOperator
+    R: Array  # (n, outputs): residuals y - m in units of the scale
+
+
+@dataclass(frozen=True)
+class Exact(Inference):
+    """Cholesky on the whole Gram matrix: the answer itself, at n^3."""
+
+    solver: Cholesky = Cholesky()
+
+    def infer(self, model: Model, data: Data) -> Inferred:
+        n, q = data.Y.shape
+        alpha, value, jitter = np.empty((n, q)), 0.0, 0.0
+        roots, root_of = [], [0] * q
+        for group in groups(model, data):
+            factor = self._factor(group, data, None)
+            alpha[:, group.outputs] = factor.solve(group.R).value
+            value += _log_density(factor, group.R, alpha[:, group.outputs])
+            jitter = max(jitter, factor.jitter)
+            for k in group.outputs:
+                root_of[k] = len(roots)
+            roots.append(inverse_root_in_place(factor))
+        prior = GaussianProcess(model.kernel, model.mean, data.scale)
+        posterior = Posterior(prior, data.X, alpha, tuple(roots), tuple(root_of))
+        return Inferred(posterior, Evidence(value), SolveOutcome(jitter=jitter))
+
+    def evidence_and_gradient(self, model: Model, data: Data, workspace: Workspace) -> tuple[Evidence, list[Array]]:
+        value, by_mean = 0.0, np.zeros_like(data.Y)
+        by_kernel, by_noise = [np.zeros(p.value.shape) for p in model.kernel.parameters().values()], 0.0
+        for group in groups(model, data):
+            factor = self._factor(group, data, workspace)
+            alpha = factor.solve(group.R).value
+            value += _log_density(factor, group.R, alpha)
+            inverse = inverse_in_place(factor).T  # row-major, upper triangle
+            by_noise += _noise_gradient(model, data, group, alpha, np.diagonal(inverse))
+            by_mean[:, group.outputs] = alpha / data.scale[group.outputs]
+            for total, part in zip(by_kernel, tiles.pullback(model.kernel, data.X, _weights(alpha, inverse)), strict=True):
+                total += part
+        return Evidence(value), [*by_kernel, *_mean_gradient(model, data, by_mean), np.asarray(by_noise)]
+
+    def evidence(self, model: Model, data: Data, workspace: Workspace) -> Evidence:
+        """The evidence alone: a third of the work."""
+        value = 0.0
+        for group in groups(model, data):
+            factor = self._factor(group, data, workspace)
+            value += _log_density(factor, group.R, factor.solve(group.R).value)
+        return Evidence(value)
+
+    def bytes_needed(self, n: int, d: int, q: int) -> int:
+        if n > MAX_ROWS:
+            cure = "Fit a random part of the rows: X[::k], y[::k]."
+            raise InputError(f"Exact inference takes up to {MAX_ROWS:,} rows here, and the data have {n:,}. {cure}")
+        tile = tiles.tile_size(n)
+        return 8 * (n * n + 4 * n * (d + q) + 8 * tiles.THREADS * tile * tile)
+
+    def _factor(self, group: Group, data: Data, workspace: Workspace | None) -> CholeskyFactor:
+        try:
+            return self.solver.factor(group.operator, workspace.square(len(data.X)) if workspace else None)
+        except NumericalError as error:
+            raise NumericalError(f"{error}{_cause(group.operator, data)}") from None
+
+
+def groups(model: Model, data: Data) -> Iterator[Group]:
+    """The outputs, gathered by what their D is: noise / s^2, plus the known variances / s^2."""
+    residual = (data.Y - mean_block(model.mean, data.X, data.Y.shape[1])) / data.scale
+    noise = np.broadcast_to(model.likelihood.variances(), data.scale.shape) / data.scale**2
+    known = np.zeros_like(noise) if data.noise_var is None else 1 / data.scale**2
+    keys: dict[tuple[float, float], list[int]] = {}
+    for k, key in enumerate(zip(noise, known, strict=True)):
+        keys.setdefault((float(key[0]), float(key[1])), []).append(k)
+    for (level, share), outputs in keys.items():
+        D = np.full(len(data.X), level) if data.noise_var is None else level + share * data.noise_var
+        yield Group(outputs, GramOperator(model.kernel, data.X, D), np.ascontiguousarray(residual[:, outputs]))
+
+
+def _log_density(factor: CholeskyFactor, R: Array, alpha: Array) -> float:
+    n, q = R.shape
+    return -0.5 * float(np.sum(R * alpha)) - 0.5 * q * (factor.logdet() + n * float(np.log(2 * np.pi)))
+
+
+def _weights(alpha: Array, inverse: Array) -> tiles.Weights:
+    """1/2 (alpha alpha' - q A^-1), on and above the diagonal."""
+    q = alpha.shape[1]
+
+    def tile(rows: slice, columns: slice) -> Array:
+        W: Array = alpha[rows] @ alpha[columns].T
+        W -= inverse[rows, columns] if q == 1 else q * inverse[rows, columns]
+        W *= 0.5
+        return W
+
+    return tile
+
+
+def _noise_gradient(model: Model, data: Data, group: Group, alpha: Array, inverse_diagonal: Array) -> float:
+    by_level = 0.5 * (np.sum(alpha**2, axis=0) - np.sum(inverse_diagonal))  # of log p with respect to D, one number an output
+    unit = np.broadcast_to(np.asarray(model.likelihood.unit), data.scale.shape)[group.outputs]
+    return float(np.sum(by_level * unit / data.scale[group.outputs] ** 2))
+
+
+def _mean_gradient(model: Model, data: Data, by_mean: Array) -> list[Array]:
+    if not model.mean.parameters():
+        return []
+    shared = tiles.rowwise(model.mean, "block", data.X[:1]).ndim == 1
+    return tiles.rowwise_pullback(model.mean, "block", data.X, by_mean.sum(axis=1) if shared else by_mean)
+
+
+def _cause(operator: GramOperator, data: Data) -> str:
+    """The likely reason why K + D is singular, with names: equal rows, or none found."""
+    _, first, inverse = np.unique(data.X, axis=0, return_index=True, return_inverse=True)
+    repeats = np.flatnonzero(first[inverse.reshape(-1)] != np.arange(operator.n))
+    if not len(repeats):
+        return ""
+    j = int(repeats[0])
+    i = int(first[inverse.reshape(-1)[j]])
+    return f" Rows {i} and {j} of X are equal (their y differ by {np.max(np.abs(data.Y[i] - data.Y[j])):.3g}); {len(repeats)} rows repeat another."

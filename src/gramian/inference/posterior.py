@@ -1,0 +1,93 @@
+"""The posterior of every engine:
+
+    mean = m(x) + s k(x, Z) alpha,      var = s^2 (k(x, x) - |R k(Z, x)|^2)
+
+with R' R the matrix M of the method (for exact inference Z = X, R = L^-1, L L' = K + D). std, cov and samples come from this one form.
+
+Cost of m points from n rows: m n kernel values; m n^2 flops for variances (a triangular matrix product: 1.3 times faster than a triangular solve
+here), none of it for means alone. Memory: R, and one block of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import blas
+
+from gramian.gram import tiles
+from gramian.inference.base import GaussianProcess, Process, blocks_of
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior(Process):
+    """A conditioned Gaussian process. Outputs that share their noise share a root."""
+
+    prior: GaussianProcess
+    Z: Array  # (n, d)
+    alpha: Array  # (n, q)
+    roots: tuple[Array, ...]  # each (n, n), lower triangular, Fortran-ordered
+    root_of: tuple[int, ...]  # for each output, which root
+
+    def mean(self, X: Array) -> Array:
+        out = self.prior.mean(X)
+        for at in blocks_of(len(X), 8 * X.shape[1]):
+            out[at] += tiles.matmul(self.prior.kernel, X[at], self.Z, self.alpha) * self.prior.scale
+        return out
+
+    def moments(self, X: Array) -> tuple[Array, Array]:
+        mean, var = self.prior.moments(X)
+        for at, K in self._blocks(X):
+            mean[at] += (K @ self.alpha) * self.prior.scale
+            explained = [np.einsum("ij,ij->j", V, V) for V in self._explained(K)]
+            for k, r in enumerate(self.root_of):
+                var[at, k] -= explained[r] * self.prior.scale[k] ** 2
+        return mean, np.maximum(var, 0.0)  # rounding may leave -1e-17 where the data leave nothing open
+
+    def cov(self, X: Array) -> Array:
+        out = self.prior.cov(X)
+        K = tiles.cross(self.prior.kernel, X, self.Z)
+        for r, V in enumerate(self._explained(K)):
+            shared = V.T @ V
+            for k in (k for k, mine in enumerate(self.root_of) if mine == r):
+                out[:, :, k] -= shared * self.prior.scale[k] ** 2
+        np.einsum("iik->ik", out)[...] = self.moments(X)[1]
+        return out
+
+    def gradient_moments(self, X: Array) -> tuple[Array, Array]:
+        """Mean and variance of the gradient of f: (n, d, q) each."""
+        n, d = X.shape
+        q = len(self.prior.scale)
+        slopes = tiles.rowwise(self.prior.mean_function, "slopes", X)
+        slopes = slopes[:, :, None] if slopes.ndim == 2 else np.swapaxes(slopes, 1, 2)
+        mean = np.broadcast_to(slopes, (n, d, q)).copy()
+        var = tiles.gradient_variances(self.prior.kernel, X)[:, :, None] * self.prior.scale**2
+        for at in blocks_of(n, 8 * d * len(self.Z)):
+            G = tiles.gradients(self.prior.kernel, X[at], self.Z)  # (b, n, d)
+            mean[at] += np.einsum("bnd,nq->bdq", G, self.alpha) * self.prior.scale
+            flat = np.ascontiguousarray(np.swapaxes(G, 1, 2)).reshape(-1, len(self.Z))  # (b d, n)
+            explained = [np.einsum("ij,ij->j", V, V).reshape(-1, d) for V in self._explained(flat)]
+            for k, r in enumerate(self.root_of):
+                var[at, :, k] -= explained[r] * self.prior.scale[k] ** 2
+        return mean, np.maximum(var, 0.0)
+
+    def precision_diagonal(self) -> Array:
+        """The diagonal of (K + D)^-1 for each output: (n, q)."""
+        diagonals = [np.einsum("ij,ij->j", root, root) for root in self.roots]
+        return np.stack([diagonals[r] for r in self.root_of], axis=1)
+
+    def _blocks(self, X: Array) -> Iterator[tuple[slice, Array]]:
+        """K(X, Z) a block of rows at a time, in one array that is used again."""
+        blocks = blocks_of(len(X), 8 * len(self.Z))
+        room = np.empty((max((at.stop - at.start for at in blocks), default=0), len(self.Z)))
+        for at in blocks:
+            yield at, tiles.cross(self.prior.kernel, X[at], self.Z, room[: at.stop - at.start])
+
+    def _explained(self, K: Array) -> Iterator[Array]:
+        """R K' for each root; K (b, n) is row-major, so K' is Fortran-ordered as BLAS likes it. The last product overwrites K."""
+        for r, root in enumerate(self.roots):
+            yield blas.dtrmm(1.0, root, K.T, lower=1, overwrite_b=r == len(self.roots) - 1)

@@ -1,0 +1,176 @@
+r"""Kernels of scikit-learn as kernels of this library.
+
+    ConstantKernel c          c as a term, a scale as a factor
+    RBF, Matern               RBF, Matern12, Matern32, Matern52 (nu = 0.5, 1.5, 2.5) and RBF again (nu = inf)
+    RationalQuadratic         RationalQuadratic
+    ExpSineSquared            Periodic. Equal on one column; in several, scikit-learn puts the Euclidean distance into the sine (which need not be positive
+                              semi-definite), Periodic multiplies one wave a column: select the column with `.on(...)`
+    DotProduct                Constant(sigma_0^2) + Linear(fixed(1)): sigma_0 is squared, and its bounds too
+    Sum, Product, Exponentiation
+    WhiteKernel               the noise, where it is a term of the whole kernel, alone or times constants; kernels here know no noise
+
+Values, fixed hyperparameters and bounds are kept. Bounds that exclude the value they are for, which scikit-learn tolerates, are dropped.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from gramian.errors import ParameterError
+from gramian.kernels.base import Kernel
+from gramian.kernels.dot_product import Constant, Linear
+from gramian.kernels.stationary import RBF, Matern12, Matern32, Matern52, Periodic, RationalQuadratic
+from gramian.params import NonNegative, Parameter, fixed, param
+
+_MATERN: Mapping[float, type[Kernel]] = {0.5: Matern12, 1.5: Matern32, 2.5: Matern52, math.inf: RBF}
+
+
+class Converted(NamedTuple):
+    """A kernel without noise, and the variance of the noise (None where there was no WhiteKernel)."""
+
+    kernel: Kernel
+    noise: Parameter | None
+
+
+def from_sklearn(kernel: Any) -> Converted:
+    """A kernel of sklearn.gaussian_process.kernels, as this library's kernel and noise variance.
+
+    `kernel, noise = from_sklearn(1.0 * RBF(0.5) + WhiteKernel(0.1))` gives `1.0 * RBF(0.5)` and a noise of 0.1.
+    """
+    terms, noises = [], []
+    for term in _terms(kernel):
+        noise = _noise(term)
+        if noise is None:
+            terms.append(_converted(term))
+        else:
+            noises.append(noise)
+    if not terms:
+        raise ParameterError(f"{kernel!r} is nothing but noise. Add a kernel to it, or Constant(...) for a constant level.")
+    total = terms[0]
+    for converted in terms[1:]:
+        total = total + converted
+    return Converted(total, _sum_of(noises).parameter().within(NonNegative(), "The noise") if noises else None)
+
+
+class _Range(NamedTuple):
+    """A hyperparameter: its value and where it may lie. A fixed one lies at its value."""
+
+    value: Any
+    low: float
+    high: float
+    fixed: bool
+
+    def parameter(self) -> Parameter:
+        if self.fixed or self.low == self.high:
+            return fixed(self.value)
+        inside = self.low < self.high and np.all(self.low <= np.asarray(self.value)) and np.all(np.asarray(self.value) <= self.high)
+        return param(self.value, bounds=(self.low, self.high)) if inside else param(self.value)
+
+    def ends(self) -> tuple[float, float]:
+        return (float(self.value),) * 2 if self.fixed else (self.low, self.high)
+
+
+def _range(kernel: Any, name: str) -> _Range:
+    """The hyperparameter `name` of a kernel of scikit-learn."""
+    value: ArrayLike = getattr(kernel, name)
+    value = float(np.asarray(value).item()) if np.size(value) == 1 else np.asarray(value, dtype=float)
+    described = getattr(kernel, f"hyperparameter_{name}")
+    if described.fixed:
+        return _Range(value, -math.inf, math.inf, True)
+    bounds = np.unique(np.reshape(np.asarray(described.bounds, dtype=float), (-1, 2)), axis=0)
+    if len(bounds) > 1:
+        cure = f"Give one pair for all columns: {name}_bounds=({bounds[:, 0].min():g}, {bounds[:, 1].max():g})."
+        raise ParameterError(f"{kernel!r} has other bounds of {name} in each column, but a parameter has one pair of bounds. {cure}")
+    return _Range(value, float(bounds[0, 0]), float(bounds[0, 1]), False)
+
+
+def _parameter(kernel: Any, name: str) -> Parameter:
+    return _range(kernel, name).parameter()
+
+
+def _terms(kernel: Any) -> list[Any]:
+    """The terms of the sum that a kernel is."""
+    from sklearn.gaussian_process.kernels import Sum
+
+    return [*_terms(kernel.k1), *_terms(kernel.k2)] if type(kernel) is Sum else [kernel]
+
+
+def _noise(term: Any) -> _Range | None:
+    """The variance of a term that is white noise, perhaps times constants; None for any other term."""
+    from sklearn.gaussian_process.kernels import ConstantKernel, Product, WhiteKernel
+
+    if type(term) is WhiteKernel:
+        return _range(term, "noise_level")
+    if type(term) is not Product:
+        return None
+    for constant, other in ((term.k1, term.k2), (term.k2, term.k1)):
+        noise = _noise(other)
+        if type(constant) is ConstantKernel and noise is not None:
+            scale = _range(constant, "constant_value")
+            (low, high), (least, most) = scale.ends(), noise.ends()
+            return _Range(scale.value * noise.value, low * least, high * most, scale.fixed and noise.fixed)
+    return None
+
+
+def _sum_of(noises: list[_Range]) -> _Range:
+    """Independent noises add, and so do the ends of their ranges."""
+    low, high = (sum(ends) for ends in zip(*(noise.ends() for noise in noises), strict=True))
+    return _Range(sum(noise.value for noise in noises), low, high, all(noise.fixed for noise in noises))
+
+
+def _converted(kernel: Any) -> Kernel:
+    """A kernel of scikit-learn without noise. Looked up by exact class, since its Matern is a subclass of its RBF."""
+    import sklearn.gaussian_process.kernels as theirs
+
+    rules: dict[type, Callable[[Any], Kernel]] = {
+        theirs.ConstantKernel: lambda k: Constant(_parameter(k, "constant_value")),
+        theirs.RBF: lambda k: RBF(_parameter(k, "length_scale")),
+        theirs.Matern: _matern,
+        theirs.RationalQuadratic: lambda k: RationalQuadratic(_parameter(k, "length_scale"), _parameter(k, "alpha")),
+        theirs.ExpSineSquared: lambda k: Periodic(_parameter(k, "length_scale"), _parameter(k, "periodicity")),
+        theirs.DotProduct: _dot_product,
+        theirs.Sum: lambda k: _converted(k.k1) + _converted(k.k2),
+        theirs.Product: _product,
+        theirs.Exponentiation: _power,
+    }
+    cures = {
+        theirs.WhiteKernel: "Noise is converted where it is a term of the whole kernel: kernel + WhiteKernel(...). Here it stands within another operation.",
+        theirs.CompoundKernel: "It holds several kernels for several outputs: convert each of its kernels.",
+        theirs.PairwiseKernel: "It names a function of sklearn.metrics: write the kernel of that name with this library, such as Linear, Polynomial or RBF.",
+    }
+    if type(kernel) not in rules:
+        cure = cures.get(type(kernel), f"Those converted are {', '.join(kind.__name__ for kind in (*rules, theirs.WhiteKernel))}.")
+        raise ParameterError(f"{type(kernel).__name__} cannot be converted. {cure}")
+    return rules[type(kernel)](kernel)
+
+
+def _matern(kernel: Any) -> Kernel:
+    if kernel.nu not in _MATERN:
+        raise ParameterError(f"Matern with nu={kernel.nu:g} cannot be converted. This library has nu = 0.5, 1.5, 2.5 and inf, the forms without Bessel functions.")
+    return _MATERN[kernel.nu](_parameter(kernel, "length_scale"))
+
+
+def _dot_product(kernel: Any) -> Kernel:
+    sigma = _range(kernel, "sigma_0")
+    lines = Linear(fixed(1.0))
+    if sigma.value == 0:
+        return lines
+    return Constant(_Range(sigma.value**2, max(sigma.low, 0.0) ** 2, sigma.high**2, sigma.fixed).parameter()) + lines
+
+
+def _product(kernel: Any) -> Kernel:
+    left, right = _converted(kernel.k1), _converted(kernel.k2)
+    if isinstance(left, Constant):
+        return left.variance * right
+    return left * right.variance if isinstance(right, Constant) else left * right
+
+
+def _power(kernel: Any) -> Kernel:
+    if kernel.exponent != int(kernel.exponent):
+        raise ParameterError(f"{kernel!r} cannot be converted: only a whole power of a kernel is always positive semi-definite, not {kernel.exponent:g}.")
+    return _converted(kernel.kernel) ** int(kernel.exponent)

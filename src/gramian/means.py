@@ -1,0 +1,101 @@
+"""Mean functions: what f is expected to be before any data, in the units of y.
+
+    m(x) = 0,   m(x) = value,   m(x) = value + slope'(x - centre)
+
+A user's own mean is a subclass of Mean with its parameters and `at(x)`, in JAX. With several outputs a parameter has one entry an output.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import abstractmethod
+from typing import Self
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.params import Affine, Parameter, Tree, real
+
+Array = NDArray[np.float64]
+
+
+class Mean(Tree):
+    """Parent of mean functions."""
+
+    @abstractmethod
+    def at(self, x: jax.Array) -> jax.Array:
+        """m(x) for one point (d,): a scalar, or one number an output."""
+
+    def block(self, X: jax.Array) -> jax.Array:
+        """m for each row: (n, d) -> (n,) or (n, outputs)."""
+        return jax.vmap(self.at)(X)
+
+    def slopes(self, X: jax.Array) -> jax.Array:
+        """dm/dx for each row: (n, d) -> (n, d) or (n, outputs, d)."""
+        return jax.vmap(jax.jacfwd(self.at))(X)
+
+    def adapted(self, X: Array, loc: Array, scale: Array) -> Self:
+        """The same mean, measured for an optimiser in the units of the data: outputs of location `loc` and spread `scale` (scalars or one an output)."""
+        return self
+
+
+class ZeroMean(Mean):
+    """m(x) = 0; when y is normalised, the average of y."""
+
+    def at(self, x: jax.Array) -> jax.Array:
+        return jnp.zeros((), x.dtype)
+
+
+class ConstantMean(Mean):
+    """m(x) = value."""
+
+    value: Parameter = real(0.0)
+
+    def at(self, x: jax.Array) -> jax.Array:
+        return self.value + 0.0 * x[0]
+
+    def adapted(self, X: Array, loc: Array, scale: Array) -> Self:
+        value = _spread(self.value, np.shape(loc))
+        return dataclasses.replace(self)._with(value=dataclasses.replace(value, support=_affine(loc, scale)))
+
+    def _with(self, **parameters: Parameter) -> Self:
+        for name, parameter in parameters.items():  # on a fresh copy: a support other than the declared one is set past the declaration's check
+            object.__setattr__(self, name, parameter)
+        return self
+
+
+class LinearMean(ConstantMean):
+    """m(x) = value + slope'(x - centre). Fitting sets `centre` to the average of X, so that value and slope do not compensate each other."""
+
+    slope: Parameter = real(0.0)  # (), (d,) or (d, outputs)
+    centre: tuple[float, ...] = ()
+
+    def at(self, x: jax.Array) -> jax.Array:
+        shift = x - jnp.asarray(self.centre, x.dtype) if self.centre else x
+        return self.value + (jnp.sum(shift) * self.slope if jnp.ndim(self.slope) == 0 else shift @ self.slope)
+
+    def adapted(self, X: Array, loc: Array, scale: Array) -> Self:
+        spread = np.std(X, axis=0)
+        per_column = np.asarray(scale)[None, ...] / np.where(spread > 0, spread, 1.0).reshape((-1,) + (1,) * np.ndim(scale))
+        slope = _spread(self.slope, per_column.shape)
+        new = dataclasses.replace(self, centre=self.centre or tuple(map(float, np.mean(X, axis=0))))
+        return new._with(
+            value=dataclasses.replace(_spread(self.value, np.shape(loc)), support=_affine(loc, scale)),
+            slope=dataclasses.replace(slope, support=_affine(np.zeros_like(per_column), per_column)),
+        )
+
+
+def _spread(parameter: Parameter, shape: tuple[int, ...]) -> Parameter:
+    return dataclasses.replace(parameter, value=np.broadcast_to(parameter.value, shape).copy())
+
+
+def _affine(loc: Array, scale: Array) -> Affine:
+    return Affine(_nested(loc), _nested(scale))
+
+
+def _nested(value: Array) -> float | tuple[float, ...]:
+    """As a hashable value: a float or nested tuples."""
+    array = np.asarray(value)
+    return float(array) if array.ndim == 0 else tuple(_nested(v) for v in array)  # type: ignore[return-value]  # nested for matrices
