@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import dataclasses
 from abc import abstractmethod
-from typing import Self
+from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.params import Affine, Parameter, Tree, real
+from gramian.params import Affine, Parameter, Tree, Value, real
 
 Array = NDArray[np.float64]
 
@@ -51,7 +51,7 @@ class ZeroMean(Mean):
 class ConstantMean(Mean):
     """m(x) = value."""
 
-    value: Parameter = real(0.0)
+    value: Value = real(0.0)
 
     def at(self, x: jax.Array) -> jax.Array:
         return self.value + 0.0 * x[0]
@@ -69,7 +69,7 @@ class ConstantMean(Mean):
 class LinearMean(ConstantMean):
     """m(x) = value + slope'(x - centre). Fitting sets `centre` to the average of X, so that value and slope do not compensate each other."""
 
-    slope: Parameter = real(0.0)  # (), (d,) or (d, outputs)
+    slope: Value = real(0.0)  # (), (d,) or (d, outputs)
     centre: tuple[float, ...] = ()
 
     def at(self, x: jax.Array) -> jax.Array:
@@ -95,7 +95,7 @@ def _affine(loc: Array, scale: Array) -> Affine:
     return Affine(_nested(loc), _nested(scale))
 
 
-def _nested(value: Array) -> float | tuple[float, ...]:
+def _nested(value: Array) -> Any:
     """As a hashable value: a float or nested tuples."""
     array = np.asarray(value)
-    return float(array) if array.ndim == 0 else tuple(_nested(v) for v in array)  # type: ignore[return-value]  # nested for matrices
+    return float(array) if array.ndim == 0 else tuple(_nested(v) for v in array)

@@ -42,7 +42,7 @@ def default_kernel(X: Array, columns: Columns, variance: float) -> Kernel:
     if columns.categories:
         parts.append(Categorical(np.full(len(columns.categories), 0.5)).on(*(columns.names[j] for j in columns.categories)))
     kernel: Kernel = parts[0] if len(parts) == 1 else parts[0] * parts[1]
-    return Scaled(param(variance, prior=LogNormal(float(np.log(variance)), 1.5)), kernel)
+    return Scaled(kernel, param(variance, prior=LogNormal(float(np.log(variance)), 1.5)))
 
 
 def noise_parameter(given: object, variance: float, with_prior: bool, absolute_floor: float) -> Parameter:

@@ -26,7 +26,7 @@ from gramian.kernels import Kernel, Sum
 from gramian.kernels.convert import Converted
 from gramian.likelihoods import Gaussian
 from gramian.means import Mean, ZeroMean
-from gramian.params import Affine, Parameter, ParameterTable, PositiveSemidefinite, Real
+from gramian.params import Affine, Parameter, ParameterTable, PositiveSemidefinite, Real, fixed
 
 Array = NDArray[np.float64]
 
@@ -113,7 +113,10 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):  # type: ign
     # Fitting. ---------------------------------------------------------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any, noise_var: ArrayLike | None = None) -> Self:
-        """Conditions on the rows of X and y, after fitting the parameters. `noise_var` gives known noise variances, one a row, in units of y squared."""
+        """Conditions on the rows of X and y, after fitting the parameters.
+
+        `noise_var` gives known noise variances, one a row, in units of y squared; `noise`, if given too, comes on top of them.
+        """
         began = time.monotonic()
         inference, reason = self._inference()
         self._check_settings()
@@ -195,6 +198,8 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):  # type: ign
         unit = tuple(map(float, scale**2)) if relative else (1.0,)
         variance = float(np.mean(spread**2 / (scale**2 if relative else 1.0)))
         floor = defaults.NOISE_FLOOR * float(np.min(spread**2))
+        if given_noise is None and noise_var is not None:
+            given_noise = fixed(0.0)  # known variances are all the noise there is, unless some is asked for beside them
         noise = defaults.noise_parameter(given_noise, variance, given is None, floor)
         start = loc[0] if single else loc
         mean = defaults.mean_function(self.mean, start).adapted(X, start, spread[0] if single else spread)

@@ -167,7 +167,7 @@ def _tile_pullback(kernel: Kernel, X: jax.Array, Z: jax.Array, W: jax.Array) -> 
 
 @partial(jax.jit, static_argnums=0)
 def _rows(method: str, tree: Tree, X: jax.Array) -> jax.Array:
-    return getattr(tree, method)(X)  # type: ignore[no-any-return]
+    return getattr(tree, method)(X)
 
 
 @partial(jax.jit, static_argnums=0)

@@ -47,7 +47,8 @@ class Exact(Inference):
     def infer(self, model: Model, data: Data) -> Inferred:
         n, q = data.Y.shape
         alpha, value, jitter = np.empty((n, q)), 0.0, 0.0
-        roots, root_of = [], [0] * q
+        roots: list[Array] = []
+        root_of = [0] * q
         for group in groups(model, data):
             factor = self._factor(group, data, None)
             alpha[:, group.outputs] = factor.solve(group.R).value

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from gramian.errors import ParameterError
 from gramian.kernels.base import Kernel
 from gramian.kernels.dot_product import Constant, whole_number
-from gramian.params import NonNegative, Parameter, fixed, nonnegative, positive
+from gramian.params import NonNegative, Parameter, Value, fixed, nonnegative, positive
 from gramian.params.parameter import as_parameter
 
 
@@ -67,8 +67,8 @@ class Product(Kernel):
 class Scaled(Kernel):
     """c k with c > 0, trainable unless it is fixed."""
 
-    scale: Parameter = positive()
     kernel: Kernel
+    scale: Value = positive(1.0)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -138,7 +138,7 @@ class Poly(Kernel):
     """c_0 + c_1 k + c_2 k^2 + ... with no negative coefficient; held fixed unless they are given as `param(...)`."""
 
     kernel: Kernel
-    coefficients: Parameter = nonnegative()
+    coefficients: Value = nonnegative()
 
     def __post_init__(self) -> None:
         given = self.coefficients
@@ -150,8 +150,8 @@ class Poly(Kernel):
 
     def _of(self, K: jax.Array) -> jax.Array:
         total = jnp.zeros_like(K)
-        for power in reversed(range(self.coefficients.shape[0])):  # type: ignore[attr-defined]  # an array here, as in every bare kernel
-            total = total * K + self.coefficients[power]  # type: ignore[index]
+        for power in reversed(range(self.coefficients.shape[0])):
+            total = total * K + self.coefficients[power]
         return total
 
     def pair(self, x: jax.Array, z: jax.Array) -> jax.Array:
@@ -208,8 +208,8 @@ def multiply(kernel: Kernel, other: Any) -> Product | Scaled:
     if not isinstance(other, Kernel):
         scale = _number(other, "multiplied with")
         if isinstance(kernel, Scaled) and not isinstance(scale, Parameter) and _is_plain(kernel.scale):
-            return Scaled(kernel.scale.with_value(kernel.scale.value * scale), kernel.kernel)
-        return Scaled(scale, kernel)
+            return Scaled(kernel.kernel, kernel.scale.with_value(kernel.scale.value * scale))
+        return Scaled(kernel, scale)
     return Product((kernel, other))
 
 

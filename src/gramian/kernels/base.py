@@ -159,7 +159,7 @@ class Kernel(Tree):
 
     def formula(self, digits: int | None = None) -> str:
         """The kernel as text that the kernel language reads back; rounded when digits are given."""
-        parts = []
+        parts: list[str] = []
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             default = field.default

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from gramian.kernels.base import Column, Kernel
-from gramian.params import Parameter, unit_interval
+from gramian.params import Parameter, Value, unit_interval
 
 
 class Categorical(Kernel):
@@ -18,7 +18,7 @@ class Categorical(Kernel):
     (compound symmetry; Roustant et al. 2020). Categories are integers, or strings that the estimator codes as integers.
     """
 
-    similarity: Parameter = unit_interval(0.5)
+    similarity: Value = unit_interval(0.5)
 
     def pair(self, x: jax.Array, z: jax.Array) -> jax.Array:
         return jnp.prod(jnp.where(x == z, 1.0, self.similarity))

@@ -3,8 +3,8 @@ r"""Kernels of scikit-learn as kernels of this library.
     ConstantKernel c          c as a term, a scale as a factor
     RBF, Matern               RBF, Matern12, Matern32, Matern52 (nu = 0.5, 1.5, 2.5) and RBF again (nu = inf)
     RationalQuadratic         RationalQuadratic
-    ExpSineSquared            Periodic. Equal on one column; in several, scikit-learn puts the Euclidean distance into the sine (which need not be positive
-                              semi-definite), Periodic multiplies one wave a column: select the column with `.on(...)`
+    ExpSineSquared            Periodic. Equal on one column only: in several, scikit-learn puts the Euclidean distance into the sine (which need not
+                              be positive semi-definite), and Periodic multiplies one wave a column; select the column with `.on(...)`
     DotProduct                Constant(sigma_0^2) + Linear(fixed(1)): sigma_0 is squared, and its bounds too
     Sum, Product, Exponentiation
     WhiteKernel               the noise, where it is a term of the whole kernel, alone or times constants; kernels here know no noise
@@ -24,10 +24,10 @@ from numpy.typing import ArrayLike
 from gramian.errors import ParameterError
 from gramian.kernels.base import Kernel
 from gramian.kernels.dot_product import Constant, Linear
-from gramian.kernels.stationary import RBF, Matern12, Matern32, Matern52, Periodic, RationalQuadratic
-from gramian.params import NonNegative, Parameter, fixed, param
+from gramian.kernels.stationary import RBF, Matern12, Matern32, Matern52, Periodic, RationalQuadratic, Stationary
+from gramian.params import Parameter, fixed, param
 
-_MATERN: Mapping[float, type[Kernel]] = {0.5: Matern12, 1.5: Matern32, 2.5: Matern52, math.inf: RBF}
+_MATERN: Mapping[float, type[Stationary]] = {0.5: Matern12, 1.5: Matern32, 2.5: Matern52, math.inf: RBF}
 
 
 class Converted(NamedTuple):
@@ -42,6 +42,8 @@ def from_sklearn(kernel: Any) -> Converted:
 
     `kernel, noise = from_sklearn(1.0 * RBF(0.5) + WhiteKernel(0.1))` gives `1.0 * RBF(0.5)` and a noise of 0.1.
     """
+    if isinstance(kernel, Kernel):
+        return Converted(kernel, None)
     terms, noises = [], []
     for term in _terms(kernel):
         noise = _noise(term)
@@ -54,7 +56,7 @@ def from_sklearn(kernel: Any) -> Converted:
     total = terms[0]
     for converted in terms[1:]:
         total = total + converted
-    return Converted(total, _sum_of(noises).parameter().within(NonNegative(), "The noise") if noises else None)
+    return Converted(total, _sum_of(noises).parameter() if noises else None)
 
 
 class _Range(NamedTuple):
@@ -139,9 +141,9 @@ def _converted(kernel: Any) -> Kernel:
         theirs.Exponentiation: _power,
     }
     cures = {
-        theirs.WhiteKernel: "Noise is converted where it is a term of the whole kernel: kernel + WhiteKernel(...). Here it stands within another operation.",
+        theirs.WhiteKernel: "It stands within another operation, but noise must be a term of the whole kernel: kernel + WhiteKernel(...).",
         theirs.CompoundKernel: "It holds several kernels for several outputs: convert each of its kernels.",
-        theirs.PairwiseKernel: "It names a function of sklearn.metrics: write the kernel of that name with this library, such as Linear, Polynomial or RBF.",
+        theirs.PairwiseKernel: "It names a function of sklearn.metrics: write that kernel with this library, such as Linear, Polynomial or RBF.",
     }
     if type(kernel) not in rules:
         cure = cures.get(type(kernel), f"Those converted are {', '.join(kind.__name__ for kind in (*rules, theirs.WhiteKernel))}.")
@@ -151,7 +153,7 @@ def _converted(kernel: Any) -> Kernel:
 
 def _matern(kernel: Any) -> Kernel:
     if kernel.nu not in _MATERN:
-        raise ParameterError(f"Matern with nu={kernel.nu:g} cannot be converted. This library has nu = 0.5, 1.5, 2.5 and inf, the forms without Bessel functions.")
+        raise ParameterError(f"Matern with nu={kernel.nu:g} cannot be converted. This library has those with nu = 0.5, 1.5, 2.5 and inf: choose one.")
     return _MATERN[kernel.nu](_parameter(kernel, "length_scale"))
 
 
@@ -171,6 +173,6 @@ def _product(kernel: Any) -> Kernel:
 
 
 def _power(kernel: Any) -> Kernel:
-    if kernel.exponent != int(kernel.exponent):
-        raise ParameterError(f"{kernel!r} cannot be converted: only a whole power of a kernel is always positive semi-definite, not {kernel.exponent:g}.")
+    if not float(kernel.exponent).is_integer():
+        raise ParameterError(f"{kernel!r} cannot be converted: only whole powers of a kernel are always positive semi-definite.")
     return _converted(kernel.kernel) ** int(kernel.exponent)

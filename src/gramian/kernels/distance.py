@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 DIFFERENCES_UP_TO = 24
 
@@ -24,7 +25,7 @@ def squared_distances(X: jax.Array, Z: jax.Array) -> jax.Array:
         return jnp.sum((X[:, :, None] - Z.T[None, :, :]) ** 2, axis=1)
     xx, zz = jnp.sum(X * X, axis=1)[:, None], jnp.sum(Z * Z, axis=1)[None, :]
     r2 = xx + zz - 2 * X @ Z.T
-    rounding = 4 * X.shape[1] ** 0.5 * jnp.finfo(X.dtype).eps * (xx + zz)
+    rounding = 4 * X.shape[1] ** 0.5 * np.finfo(X.dtype).eps * (xx + zz)
     return jnp.where(r2 <= rounding, 0.0, r2)
 
 

@@ -24,14 +24,14 @@ from jax.typing import ArrayLike
 from gramian.errors import ParameterError
 from gramian.kernels.base import Column, Kernel
 from gramian.kernels.distance import squared_distances
-from gramian.params import Parameter, Positive, PositiveSemidefinite, Real, nonnegative, positive
+from gramian.params import Parameter, Positive, PositiveSemidefinite, Real, Value, nonnegative, positive
 from gramian.params.parameter import as_parameter
 
 
 class Linear(Kernel):
     """k = sum_j variance_j x_j z_j: straight lines through the origin. `Linear(A)` with a matrix gives x'Az, A positive semi-definite."""
 
-    variance: Parameter = positive(1.0)
+    variance: Value = positive(1.0)
 
     def __post_init__(self) -> None:
         given = as_parameter(self.variance, Real(), "Linear: variance")
@@ -57,8 +57,8 @@ class Polynomial(Kernel):
     """k = (sum_j variance_j x_j z_j + offset)^degree: polynomials up to that degree (exactly that degree with offset fixed(0))."""
 
     degree: int = 2
-    variance: Parameter = positive(1.0)
-    offset: Parameter = nonnegative(1.0)
+    variance: Value = positive(1.0)
+    offset: Value = nonnegative(1.0)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "degree", whole_number(self.degree, "Polynomial: degree", 1))
@@ -80,8 +80,8 @@ class ArcCosine(Kernel):
     """The infinite one-layer network with units max(0, a)^order: steps (0), ramps (1), squared ramps (2)."""
 
     order: int = 1
-    variance: Parameter = positive(1.0)  # of the weights; one number, or one a column
-    bias: Parameter = nonnegative(1.0)
+    variance: Value = positive(1.0)  # of the weights; one number, or one a column
+    bias: Value = nonnegative(1.0)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "order", whole_number(self.order, "ArcCosine: order", 0, 2))
@@ -114,8 +114,8 @@ class ArcCosine(Kernel):
 class NeuralNetwork(Kernel):
     """The infinite one-layer network with error-function units; tends to constants far away, and can turn quickly near the origin."""
 
-    variance: Parameter = positive(1.0)  # of the weights; one number, or one a column
-    bias: Parameter = nonnegative(1.0)
+    variance: Value = positive(1.0)  # of the weights; one number, or one a column
+    bias: Value = nonnegative(1.0)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -141,7 +141,7 @@ class NeuralNetwork(Kernel):
 class Constant(Kernel):
     """k = variance: a random constant, the same everywhere."""
 
-    variance: Parameter = positive(1.0)
+    variance: Value = positive(1.0)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -177,7 +177,7 @@ def whole_number(value: object, owner: str, low: int, high: int | None = None) -
     if not good or int(value) < low or (high is not None and int(value) > high):  # type: ignore[call-overload]
         expected = f"a whole number from {low} {f'to {high}' if high is not None else 'on'}"
         raise ParameterError(f"{owner} must be {expected}, but is {value!r}.")
-    return int(value)  # type: ignore[call-overload, no-any-return]
+    return int(value)  # type: ignore[call-overload]
 
 
 def _safe_root(s: ArrayLike) -> jax.Array:

@@ -27,14 +27,14 @@ from numpy.typing import ArrayLike
 from gramian.errors import ParameterError
 from gramian.kernels.base import Column, Kernel
 from gramian.kernels.distance import squared_distances
-from gramian.params import Parameter, Positive, positive, real
+from gramian.params import Parameter, Positive, Value, positive, real
 from gramian.params.parameter import as_parameter
 
 
 class Stationary(Kernel):
     """A kernel that is a function `profile` of the squared scaled distance, equal to 1 at distance 0."""
 
-    lengthscale: Parameter = positive(1.0)  # one number, or one a column (ARD)
+    lengthscale: Value = positive(1.0)  # one number, or one a column (ARD)
 
     @abstractmethod
     def profile(self, r2: jax.Array) -> jax.Array:
@@ -99,7 +99,7 @@ class Matern52(Stationary):
 class RationalQuadratic(Stationary):
     """k = (1 + r^2 / (2 alpha))^-alpha: a mixture of RBF kernels over lengthscales; alpha to infinity gives RBF."""
 
-    alpha: Parameter = positive(1.0)
+    alpha: Value = positive(1.0)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -113,8 +113,8 @@ class RationalQuadratic(Stationary):
 class Periodic(Kernel):
     """k = exp(-2 sum_j sin^2(pi (x_j - z_j) / period_j) / lengthscale_j^2): functions that repeat exactly."""
 
-    lengthscale: Parameter = positive(1.0)
-    period: Parameter = positive(1.0)
+    lengthscale: Value = positive(1.0)
+    period: Value = positive(1.0)
 
     def pair(self, x: jax.Array, z: jax.Array) -> jax.Array:
         return jnp.exp(-2 * jnp.sum((jnp.sin(jnp.pi * (x - z) / self.period) / self.lengthscale) ** 2))
@@ -136,7 +136,7 @@ class Periodic(Kernel):
 class Cosine(Kernel):
     """k = cos(2 pi sum_j (x_j - z_j) / period_j): a single undamped wave."""
 
-    period: Parameter = positive(1.0)
+    period: Value = positive(1.0)
 
     def pair(self, x: jax.Array, z: jax.Array) -> jax.Array:
         return jnp.cos(2 * jnp.pi * jnp.sum((x - z) / self.period))
@@ -160,9 +160,9 @@ class SpectralMixture(Kernel):
     `weights` (Q,); `means` (Q,) or (Q, d), in cycles a unit of x; `scales` (Q,) or (Q, d), the spread of frequencies.
     """
 
-    weights: Parameter = positive((1.0,))
-    means: Parameter = real((1.0,))
-    scales: Parameter = positive((1.0,))
+    weights: Value = positive((1.0,))
+    means: Value = real((1.0,))
+    scales: Value = positive((1.0,))
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.likelihoods.base import Likelihood
-from gramian.params import Parameter, nonnegative
+from gramian.params import Parameter, Value, nonnegative
 
 
 class Gaussian(Likelihood):
@@ -17,7 +17,7 @@ class Gaussian(Likelihood):
     With several outputs of different spread `unit` holds one number an output, and `noise` is then relative to it.
     """
 
-    noise: Parameter = nonnegative(1.0)
+    noise: Value = nonnegative(1.0)
     unit: tuple[float, ...] = (1.0,)
 
     def log_prob(self, y: jax.Array, f: jax.Array) -> jax.Array:

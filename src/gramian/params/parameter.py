@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any, SupportsFloat, cast
+from typing import Any, SupportsFloat, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +14,9 @@ from gramian.params.priors import Prior, Uniform
 from gramian.params.support import Interval, NonNegative, Positive, PositiveSemidefinite, Real, Support
 
 Array = NDArray[np.float64]
+
+# The type of a declared field: a number or array when it is given, a Parameter once it is there, a JAX array inside `pair` and its like.
+Value: TypeAlias = Any
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,10 +77,10 @@ class Parameter:
 
     def with_value(self, value: ArrayLike) -> Parameter:
         """The same parameter at another value; bounds are not checked, since an optimiser may stop a rounding error beyond them."""
-        value = np.asarray(value, dtype=np.float64)
+        new = np.asarray(value, dtype=np.float64)
         if self.bounds is not None:
-            value = np.clip(value, *self.bounds)
-        return dataclasses.replace(self, value=value)
+            new = np.clip(new, *self.bounds)
+        return dataclasses.replace(self, value=new)
 
     @property
     def limits(self) -> tuple[float, float]:

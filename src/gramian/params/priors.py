@@ -25,6 +25,12 @@ class Prior(ABC):
     def slope(self, v: Array) -> Array:
         """d log p(v) / dv, entry by entry."""
 
+    def entry(self, k: int) -> str:
+        """The prior of the k-th entry of a vector parameter, as text for people."""
+        fields = {name: np.ravel(value) for name, value in vars(self).items()}
+        shown = ", ".join(f"{float(values[k % len(values)]):.4g}" for values in fields.values())
+        return f"{type(self).__name__}({shown})"
+
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
             signed = name in ("mu", "low", "high")

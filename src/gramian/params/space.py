@@ -118,8 +118,8 @@ class ParameterTable:
     def of(cls, parameters: Mapping[str, Parameter], notes: Mapping[str, str] | None = None) -> ParameterTable:
         rows = []
         for path, p in parameters.items():
-            for name, value in zip(entry_names(path, p), p.value.ravel(), strict=True):
-                prior = "" if p.prior is None else str(p.prior)
+            for k, (name, value) in enumerate(zip(entry_names(path, p), p.value.ravel(), strict=True)):
+                prior = "" if p.prior is None else p.prior.entry(k)
                 rows.append(ParameterRow(name, float(value), p.trainable, prior, p.bounds, (notes or {}).get(name, "")))
         return cls(tuple(rows))
 

@@ -18,11 +18,11 @@ import jax
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gramian.params.parameter import Parameter, as_parameter, nonnegative, positive, real, unit_interval
+from gramian.params.parameter import Parameter, as_parameter
 
 
-@dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(positive, nonnegative, real, unit_interval, dataclasses.field))
-class Tree(ABC):
+@dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(dataclasses.field,))
+class Tree(ABC):  # noqa: B024  # subclasses declare what is abstract
     """Parent of everything that has parameters. Subclasses become frozen dataclasses and JAX pytrees by being defined."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -120,7 +120,7 @@ def _flatten(tree: Any) -> tuple[list[Any], tuple[Any, ...]]:
 
 
 def _unflatten(cls: type, aux: tuple[Any, ...], children: Any) -> Any:
-    new = object.__new__(cls)
+    new: Any = object.__new__(cls)
     rest = iter(children)
     for name, is_child, value in aux:
         object.__setattr__(new, name, next(rest) if is_child else value)

@@ -74,7 +74,7 @@ def inverse_in_place(factor: CholeskyFactor) -> Array:
     inverse, info = lapack.dpotri(factor.L, lower=1, overwrite_c=1)
     assert info == 0
     assert inverse is factor.L or np.shares_memory(inverse, factor.L)
-    return inverse  # type: ignore[no-any-return]
+    return inverse
 
 
 def inverse_root_in_place(factor: CholeskyFactor) -> Array:
@@ -85,7 +85,7 @@ def inverse_root_in_place(factor: CholeskyFactor) -> Array:
         stop = start + 512
         root[:start, start:stop] = 0.0
         root[start:stop, start:stop] = np.tril(root[start:stop, start:stop])
-    return root  # type: ignore[no-any-return]
+    return root
 
 
 def _potrf(A: Array) -> int:
