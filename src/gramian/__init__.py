@@ -7,6 +7,7 @@
     print(gp.summary())
 """
 
+from gramian.errors import GramianError
 from gramian.estimators import GPRegressor
 from gramian.inference import Exact
 from gramian.kernels import (
@@ -32,6 +33,74 @@ from gramian.kernels import (
     poly,
     warp,
 )
+from gramian.kernels.convert import from_sklearn
+from gramian.kernels.text import parse_kernel
 from gramian.likelihoods import Gaussian, Likelihood
 from gramian.means import ConstantMean, LinearMean, Mean, ZeroMean
-from gramian.params import Gamma, HalfNormal, InverseGamma, LogNormal, Normal, Parameter, Uniform, fixed, nonnegative, param, positive, real, unit_interval
+from gramian.modelfile import load
+from gramian.params import (
+    Gamma,
+    HalfNormal,
+    InverseGamma,
+    LogNormal,
+    Normal,
+    Parameter,
+    Uniform,
+    fixed,
+    nonnegative,
+    param,
+    positive,
+    real,
+    unit_interval,
+)
+from gramian.version import __version__
+
+__all__ = [
+    "RBF",
+    "ArcCosine",
+    "Brownian",
+    "Categorical",
+    "Constant",
+    "ConstantMean",
+    "Cosine",
+    "Exact",
+    "GPRegressor",
+    "Gamma",
+    "Gaussian",
+    "GramianError",
+    "HalfNormal",
+    "InverseGamma",
+    "Kernel",
+    "Likelihood",
+    "Linear",
+    "LinearMean",
+    "LogNormal",
+    "Matern12",
+    "Matern32",
+    "Matern52",
+    "Mean",
+    "NeuralNetwork",
+    "Normal",
+    "Parameter",
+    "Periodic",
+    "Polynomial",
+    "RationalQuadratic",
+    "SpectralMixture",
+    "Stationary",
+    "Uniform",
+    "ZeroMean",
+    "__version__",
+    "exp",
+    "fixed",
+    "from_sklearn",
+    "load",
+    "map_inputs",
+    "nonnegative",
+    "param",
+    "parse_kernel",
+    "poly",
+    "positive",
+    "real",
+    "unit_interval",
+    "warp",
+]

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.errors import ParameterError
 from gramian.params import Affine, Parameter, Tree, Value, real
 
 Array = NDArray[np.float64]
@@ -57,7 +58,7 @@ class ConstantMean(Mean):
         return self.value + 0.0 * x[0]
 
     def adapted(self, X: Array, loc: Array, scale: Array) -> Self:
-        value = _spread(self.value, np.shape(loc))
+        value = _spread(self.value, np.shape(loc), "value")
         return dataclasses.replace(self)._with(value=dataclasses.replace(value, support=_affine(loc, scale)))
 
     def _with(self, **parameters: Parameter) -> Self:
@@ -77,18 +78,24 @@ class LinearMean(ConstantMean):
         return self.value + (jnp.sum(shift) * self.slope if jnp.ndim(self.slope) == 0 else shift @ self.slope)
 
     def adapted(self, X: Array, loc: Array, scale: Array) -> Self:
-        spread = np.std(X, axis=0)
+        size = np.max(np.abs(X), axis=0)
+        spread = np.std(X / np.where(size > 0, size, 1.0), axis=0) * size  # scaled first: squares of 1e200 would overflow
         per_column = np.asarray(scale)[None, ...] / np.where(spread > 0, spread, 1.0).reshape((-1,) + (1,) * np.ndim(scale))
-        slope = _spread(self.slope, per_column.shape)
+        slope = _spread(self.slope, per_column.shape, "slope")
         new = dataclasses.replace(self, centre=self.centre or tuple(map(float, np.mean(X, axis=0))))
         return new._with(
-            value=dataclasses.replace(_spread(self.value, np.shape(loc)), support=_affine(loc, scale)),
+            value=dataclasses.replace(_spread(self.value, np.shape(loc), "value"), support=_affine(loc, scale)),
             slope=dataclasses.replace(slope, support=_affine(np.zeros_like(per_column), per_column)),
         )
 
 
-def _spread(parameter: Parameter, shape: tuple[int, ...]) -> Parameter:
-    return dataclasses.replace(parameter, value=np.broadcast_to(parameter.value, shape).copy())
+def _spread(parameter: Parameter, shape: tuple[int, ...], name: str) -> Parameter:
+    try:
+        value = np.broadcast_to(parameter.value, shape).copy()
+    except ValueError:
+        expected = "one number" if not shape else f"one number, or an array of shape {shape}: one a column, or one an output"
+        raise ParameterError(f"mean.{name} has shape {parameter.value.shape}, but these data take {expected}.") from None
+    return dataclasses.replace(parameter, value=value)
 
 
 def _affine(loc: Array, scale: Array) -> Affine:

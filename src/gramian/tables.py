@@ -95,8 +95,15 @@ class Table:
     def _column(self, name: str) -> NDArray[Any]:
         if name in self.columns:
             return self.columns[name]
-        near = difflib.get_close_matches(name, self.names, 1)
-        raise TableError(f"{self.path} has no column {name!r}{f'; did you mean {near[0]!r}?' if near else '.'} Its columns: {_listing(self.names)}.")
+        near = closest(name, self.names)
+        raise TableError(f"{self.path} has no column {name!r}{f'; did you mean {near!r}?' if near else '.'} Its columns: {_listing(self.names)}.")
+
+
+def closest(name: str, names: Sequence[str]) -> str | None:
+    """The name that was probably meant: the same in other case or with spaces around, or a similar one; None when there is none."""
+    folded = name.strip().casefold()
+    same = next((other for other in names if other.casefold() == folded), None)
+    return same or next(iter(difflib.get_close_matches(name, names, 1)), None)
 
 
 def read_table(path: str | os.PathLike[str]) -> Table:

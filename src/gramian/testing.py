@@ -112,7 +112,7 @@ def _check_gradient(kernel: Kernel, X: Array) -> None:
     def total(at: Array) -> float:
         return float(np.sum(W * tiles.cross(kernel.with_values(space.values(at)), X, X)))
 
-    gradients = dict(zip(space.parameters, tiles.pullback(kernel, X, lambda i, j: W[i, j]), strict=True))
+    gradients = dict(zip(space.parameters, tiles.pullback(kernel, X, W), strict=True))
     ours = space.pullback(theta, gradients)
     allowed = 1e-8 * max(float(np.sum(np.abs(W) * np.outer(root, root))), float(np.max(np.abs(ours), initial=0.0)))
     for k, name in enumerate(space.names):
@@ -127,7 +127,7 @@ def _check_gradient(kernel: Kernel, X: Array) -> None:
 def _check_gradient_finite(kernel: Kernel, X: Array) -> None:
     """Finite also where rows are equal, and where they are far apart."""
     W = np.ones((len(X), len(X)))
-    for (name, parameter), gradient in zip(kernel.parameters().items(), tiles.pullback(kernel, X, lambda i, j: W[i, j]), strict=True):
+    for (name, parameter), gradient in zip(kernel.parameters().items(), tiles.pullback(kernel, X, W), strict=True):
         finite = bool(np.all(np.isfinite(gradient)))
         _require(finite or not parameter.trainable, f"{kernel!r}: the gradient of {name} is not finite on data with equal rows.")
     if kernel.differentiable:

@@ -127,7 +127,8 @@ def test_a_fixed_scale_is_never_merged_with_a_free_one():
 
 def test_paths_of_parameters():
     kernel = 2.0 * RBF(0.5) + Linear() * RBF().on(0) + 3.0 * RBF()
-    assert list(kernel.parameters()) == ["rbf.scale", "rbf.lengthscale", "product.linear.variance", "product.rbf.lengthscale", "rbf_2.scale", "rbf_2.lengthscale"]
+    first, second = ["rbf.scale", "rbf.lengthscale"], ["rbf_2.scale", "rbf_2.lengthscale"]
+    assert list(kernel.parameters()) == [*first, "product.linear.variance", "product.rbf.lengthscale", *second]
 
 
 def test_types_of_the_operations():

@@ -96,13 +96,14 @@ def summary(gp: GPRegressor) -> str:
     n, d = data.X.shape
     q = data.Y.shape[1]
     units = "of y divided by its standard deviation" if gp.normalize_y else "of y"
+    starts = f"{outcome.starts} start{'s' * (outcome.starts != 1)}"
     lines = [
         f"GPRegressor on {n:,} rows, {d} column{'s' * (d != 1)}{f', {q} outputs' if q > 1 else ''}",
         f"  kernel    {gp.kernel_}",
         f"  noise     {_noise_line(gp)}",
         f"  evidence  {gp.evidence_}, in nats, {units}",
         f"  method    {outcome.method} ({outcome.reason}); {outcome.solver}",
-        f"  fit       {outcome.stopped}; {outcome.iterations} iterations, {outcome.evaluations} evaluations, {outcome.starts} starts, {outcome.seconds:.2f} s",
+        f"  fit       {outcome.stopped}; {outcome.iterations} iterations, {outcome.evaluations} evaluations, {starts}, {outcome.seconds:.2f} s",
         f"  jitter    {outcome.jitter:g}" if outcome.jitter else "  jitter    none",
         "",
         str(gp.parameters_),

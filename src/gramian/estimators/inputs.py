@@ -5,6 +5,8 @@ Text and categorical columns of a DataFrame become integer codes; the coding is 
 
 from __future__ import annotations
 
+import datetime
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,7 +45,7 @@ def read_features(X: Any, known: Columns | None = None) -> tuple[Array, Columns]
         raise InputError("X is a sparse matrix, which a Gram matrix would fill anyway. Give a dense array: X.toarray().")
     if is_frame(X):
         return _frame(X, known)
-    array = np.asarray(X)
+    array = _array(X, "X")
     if np.iscomplexobj(array):
         raise InputError("Complex data not supported: X has complex numbers. Give real and imaginary parts as columns.")
     if array.ndim != 2:
@@ -58,9 +60,11 @@ def read_features(X: Any, known: Columns | None = None) -> tuple[Array, Columns]
         for j in range(d):
             table[:, j] = _codes(array[:, j], known.names[j], known.categories[j]) if j in known.categories else _numbers(array[:, j], known.names[j])
     elif array.dtype.kind in "OUSMm":
-        table = np.column_stack([_numbers(array[:, j], f"{j}") for j in range(d)]) if d else np.empty(array.shape)
+        names = columns.names if len(columns.names) == d else tuple(f"x{j}" for j in range(d))
+        table = np.column_stack([_numbers(array[:, j], names[j]) for j in range(d)]) if d else np.empty(array.shape)
     else:
-        table = np.ascontiguousarray(array, dtype=np.float64)
+        # For a fit a copy: a model must not change when its owner changes X afterwards.
+        table = np.array(array, dtype=np.float64, order="C") if known is None else np.ascontiguousarray(array, dtype=np.float64)
     _check_table(table, columns)
     return table, columns
 
@@ -71,7 +75,7 @@ def read_targets(y: Any, n: int) -> tuple[Array, bool]:
         raise InputError("GPRegressor requires y to be passed, but the target y is None.")
     if sparse.issparse(y):
         raise InputError("y is a sparse matrix. Give a dense array: y.toarray().")
-    array = np.asarray(y)
+    array = _array(y, "y")
     if np.iscomplexobj(array):
         raise InputError("Complex data not supported: y has complex numbers.")
     if array.ndim not in (1, 2):
@@ -82,8 +86,8 @@ def read_targets(y: Any, n: int) -> tuple[Array, bool]:
         raise InputError(f"Found input variables with inconsistent numbers of samples: [{n}, {len(array)}]. X and y must have as many rows as each other.")
     Y = array.reshape(n, -1)
     if Y.dtype.kind in "OUSMm":
-        Y = np.column_stack([_numbers(Y[:, k], "y") for k in range(Y.shape[1])])
-    Y = np.array(Y, dtype=np.float64)
+        Y = np.column_stack([_numbers(Y[:, k], "y", "Give one number a row.") for k in range(Y.shape[1])])
+    Y = np.array(Y, dtype=np.float64, order="C")  # one order whatever the caller's: sums over outputs then round alike
     if not np.all(np.isfinite(Y)):
         row, column = np.argwhere(~np.isfinite(Y))[0]
         value, count = Y[row, column], int(np.sum(~np.isfinite(Y)))
@@ -97,7 +101,10 @@ def read_noise_var(noise_var: Any, n: int) -> Array | None:
     """Known noise variances, one a row."""
     if noise_var is None:
         return None
-    array = np.asarray(noise_var, dtype=np.float64)
+    array = _array(noise_var, "noise_var")
+    if array.dtype.kind not in "buif":
+        array = _numbers(array.reshape(-1), "noise_var", "Give one variance a row.").reshape(array.shape)
+    array = np.array(array, dtype=np.float64)
     array = np.full(n, float(array)) if array.ndim == 0 else array
     if array.shape != (n,):
         raise InputError(f"noise_var has shape {array.shape}, but must have one variance a row: ({n},).")
@@ -105,6 +112,20 @@ def read_noise_var(noise_var: Any, n: int) -> Array | None:
     if len(bad):
         raise InputError(f"noise_var is {array[bad[0]]} in row {bad[0]}; a variance is finite and not negative.")
     return array
+
+
+def _array(values: Any, name: str) -> NDArray[Any]:
+    """`values` as a NumPy array of any type, without those of unequal rows and those with cells masked out."""
+    if isinstance(values, np.ma.MaskedArray) and np.any(values.mask):
+        place = ", ".join(f"{word} {k}" for word, k in zip(("row", "column"), np.argwhere(np.ma.getmaskarray(values))[0], strict=False))
+        raise InputError(f"{name} has {int(np.sum(values.mask))} cells masked out (the first: {place}). Drop these rows, or fill them.")
+    try:
+        return np.asarray(values)
+    except ValueError:
+        lengths = [len(row) if isinstance(row, Sequence) else 1 for row in values]
+        odd = next((i for i, length in enumerate(lengths) if length != lengths[0]), 0)
+        shown = f"row 0 has {lengths[0]} values, row {odd} has {lengths[odd]}" if odd else "cells are lists themselves"
+        raise InputError(f"{name} is no table: {shown}. Give as many numbers in each row.") from None
 
 
 def _frame(X: Any, known: Columns | None) -> tuple[Array, Columns]:
@@ -156,9 +177,14 @@ def _codes(values: NDArray[Any], name: str, categories: tuple[str, ...]) -> Arra
     return out
 
 
-def _numbers(values: NDArray[Any], name: str) -> Array:
+_CATEGORIES = "Give numbers; for categories give a DataFrame, whose text columns become categories."
+
+
+def _numbers(values: NDArray[Any], name: str, cure: str = _CATEGORIES) -> Array:
     """One column as float64, or an error that names the first cell that is no number."""
-    if values.dtype.kind in "Mm":
+    if values.dtype.kind == "c":
+        raise InputError(f"Column {name!r} has complex numbers. Give real and imaginary parts as columns.")
+    if values.dtype.kind in "Mm" or (values.dtype.kind == "O" and any(isinstance(v, (datetime.date, datetime.timedelta)) for v in values)):
         raise InputError(f"Column {name!r} holds dates or times. Give a number instead, such as days since the first: (t - t.min()) / numpy.timedelta64(1, 'D').")
     try:
         return values.astype(np.float64)
@@ -173,8 +199,8 @@ def _numbers(values: NDArray[Any], name: str) -> Array:
         if _is_number(v):
             out[i] = float(v)
         elif not _missing(v):
-            cure = "Give numbers; for categories give a DataFrame, whose text columns become categories."
-            raise InputError(f"Column {name!r} has the text {v!r} in row {i}, where a number belongs (could not convert string to float). {cure}")
+            what = f"Column {name!r} has the text {str(v)!r} in row {i}, where a number belongs"
+            raise InputError(f"{what} (could not convert string to float). {cure}")
     return out
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import numbers
 import os
 import time
 from typing import Any, NamedTuple, Self
@@ -11,9 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_feature_names, _check_n_features, check_is_fitted
+from sklearn.utils.validation import _check_feature_names, _check_n_features, _get_feature_names, check_is_fitted
 
-from gramian.errors import InputError, ParameterError
+from gramian.errors import InputError, InputTypeError, NumericalError, ParameterError
 from gramian.estimators import defaults, health
 from gramian.estimators.inputs import Columns, is_frame, read_features, read_noise_var, read_targets
 from gramian.fitting import FitOutcome, Objective, maximise
@@ -134,7 +135,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):  # type: ign
         kernel, model, data = self._model(table, columns, Y, single, known_noise)
         objective = Objective(model, data, inference)
         search = self._search(objective, n, began)
-        fitted = objective.at(search.theta)
+        fitted = objective.at(search.theta) if search.evaluations else model  # as given, not to rounding through their logarithms
         objective.workspace.release()
         inferred = inference.infer(fitted, data)
 
@@ -172,7 +173,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):  # type: ign
     def _check_settings(self) -> None:
         if self.kernel is not None and not isinstance(self.kernel, (Kernel, Converted)):
             raise ParameterError(f"kernel must be a gramian kernel or None, not {self.kernel!r}. For a scikit-learn kernel: gramian.from_sklearn(kernel).")
-        if self.time_limit is not None and not float(self.time_limit) > 0:
+        if self.time_limit is not None and not (isinstance(self.time_limit, numbers.Real) and self.time_limit > 0):
             raise ParameterError(f"time_limit={self.time_limit!r} must be a positive number of seconds.")
         if self.n_restarts is not None and (not isinstance(self.n_restarts, (int, np.integer)) or self.n_restarts < 0):
             raise ParameterError(f"n_restarts={self.n_restarts!r} must be a whole number from 0 on.")
@@ -188,7 +189,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):  # type: ign
     def _model(self, X: Array, columns: Columns, Y: Array, single: bool, noise_var: Array | None) -> tuple[Kernel, Model, Data]:
         """The kernel as people wrote it, the model with column indices, and the data."""
         given, given_noise = self._given()
-        spread = _output_spread(Y)
+        spread = _output_spread(Y, single)
         scale = spread if self.normalize_y else np.ones_like(spread)
         loc = np.mean(Y, axis=0) if self.normalize_y else np.zeros_like(spread)
         kernel = given if given is not None else defaults.default_kernel(X, columns, float(np.mean((spread / scale) ** 2)))
@@ -215,7 +216,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):  # type: ign
             why = "not optimised" if not self.optimize else "nothing to optimise"
             return Search(start, np.nan, why, 0, 0, 0, 0)
         restarts = self.n_restarts if self.n_restarts is not None else (2 if n <= _FEW_ROWS else 0)
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1)) if restarts else np.random.default_rng(0)
+        rng = _generator(self.random_state) if restarts else np.random.default_rng(0)
         starts = [start, *space.restarts(restarts, rng)]
         deadline = None if self.time_limit is None else began + float(self.time_limit)
         with progress(self.verbose) as report:
@@ -231,17 +232,22 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):  # type: ign
         if return_std and return_cov:
             raise ParameterError("Ask for return_std or return_cov, not both: the standard deviation is the root of the covariance's diagonal.")
         table, process, noise = self._process(X, target)
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused with its row
+            return self._predicted(table, process, noise, return_std, return_cov)
+
+    def _predicted(self, table: Array, process: Process, noise: Array, return_std: bool, return_cov: bool) -> Any:
         if return_cov:
             n = len(table)
             needed = 8 * n * n * (2 + 2 * len(noise))
             budget.check_memory(needed, self.memory_limit, f"A covariance of {n:,} points", "Use return_std, or fewer points.")
             cov = process.cov(table)
-            np.einsum("iik->ik", cov)[...] += noise
-            return self._shaped(process.mean(table)), cov[:, :, 0] if self._is_single() else cov
+            var = np.einsum("iik->ik", cov)
+            var[...] += noise
+            return self._shaped(_finite(process.mean(table), table, var)), cov[:, :, 0] if self._is_single() else cov
         if return_std:
             mean, var = process.moments(table)
-            return self._shaped(mean), self._shaped(np.sqrt(var + noise))
-        return self._shaped(process.mean(table))
+            return self._shaped(_finite(mean, table, var)), self._shaped(np.sqrt(var + noise))
+        return self._shaped(_finite(process.mean(table), table))
 
     def sample(self, X: Any, n_samples: int = 1, target: str = "f", random_state: Any = None) -> Array:
         """Joint draws of the function ("f") or of observations ("y") at the rows of X, from the posterior or, before `fit`, from the prior.
@@ -254,13 +260,13 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):  # type: ign
         n = len(table)
         needed = 8 * n * (n * (3 + 2 * len(noise)) + len(noise) * int(n_samples))
         budget.check_memory(needed, self.memory_limit, f"Joint draws at {n:,} points", "Draw at fewer points.")
-        rng = np.random.default_rng(check_random_state(self.random_state if random_state is None else random_state).randint(2**31 - 1))
+        rng = _generator(self.random_state if random_state is None else random_state)
         draws = process.sample(rng, table, int(n_samples), np.broadcast_to(noise, (n, len(noise))) if target == "y" else None)
         return draws[:, 0, :] if self._is_single() else draws
 
     def components(self, X: Any) -> dict[str, tuple[Array, Array]]:
         """Mean and standard deviation of each summand of the kernel at the rows of X, by its formula. With the mean function, the means add up to f's."""
-        check_is_fitted(self)
+        check_is_fitted(self, "posterior_")
         table, posterior = self._features(X), self._posterior()
         named = self.kernel_.terms if isinstance(self.kernel_, Sum) else (self.kernel_,)
         kernel = posterior.prior.kernel
@@ -277,7 +283,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):  # type: ign
 
     def predict_gradient(self, X: Any) -> tuple[Array, Array]:
         """Mean and variance of the gradient of f at the rows of X: (n, d) each, or (n, d, q) for 2-D y."""
-        check_is_fitted(self)
+        check_is_fitted(self, "posterior_")
         if not self.kernel_.differentiable:
             raise ParameterError(f"Functions of {self.kernel_} have no gradient. Smoother kernels have one: Matern32, Matern52, RBF.")
         mean, var = self._posterior().gradient_moments(self._features(X))
@@ -288,7 +294,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):  # type: ign
 
         The standard deviation is of the observation, noise included; the log density is of y in its own units.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "posterior_")
         posterior, data = self._posterior(), self._data
         var = 1 / posterior.precision_diagonal()  # (n, q), in units of the scale squared
         mean = data.Y - posterior.alpha * var * data.scale
@@ -298,35 +304,37 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):  # type: ign
 
     def log_evidence(self, theta: ArrayLike | None = None, return_grad: bool = False) -> Any:
         """log p(y) in nats at theta (default: at the fitted parameters), and with `return_grad` its gradient. With `normalize_y` it is that of y / s."""
-        check_is_fitted(self)
+        check_is_fitted(self, "posterior_")
         inference, _ = self._inference()
         objective = Objective(self._model_, self._data, inference)
-        at = self.theta_ if theta is None else np.asarray(theta, dtype=np.float64)
+        at = None if theta is None else Parameter(np.asarray(theta)).value  # refuses what is not a finite number
         if return_grad:
             evidence, gradient = objective.evidence(at)
+            if not np.all(np.isfinite(gradient)):
+                raise NumericalError(f"The gradient of the log evidence is not finite at theta={np.array2string(self.theta_ if at is None else at)}.")
             return evidence.value, gradient
-        return inference.evidence(objective.at(at), self._data, Workspace()).value
+        return inference.evidence(self._model_ if at is None else objective.at(at), self._data, Workspace()).value
 
     # Telling. ---------------------------------------------------------------------------------------------------------------------------------------
 
     @property
     def parameters_(self) -> ParameterTable:
         """All parameters with their values, priors and notes."""
-        check_is_fitted(self)
+        check_is_fitted(self, "posterior_")
         named = {f"kernel.{path}": p for path, p in self.kernel_.parameters().items()}
         rest = {path: p for path, p in self._model_.parameters().items() if not path.startswith("kernel.")}
         return ParameterTable.of({**named, **rest}, health.parameter_notes(self._model_, self._data, self._columns))
 
     def summary(self) -> str:
         """The fitted model on a page: parameters, noise, evidence, what happened, and notes with cures."""
-        check_is_fitted(self)
+        check_is_fitted(self, "posterior_")
         return health.summary(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the fitted model to one file without code in it; `gramian.load` reads it. The file appears whole or not at all."""
         from gramian.modelfile import save
 
-        check_is_fitted(self)
+        check_is_fitted(self, "posterior_")
         save(self, path)
 
     # Helpers. ---------------------------------------------------------------------------------------------------------------------------------------
@@ -387,11 +395,35 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):  # type: ign
         return tags
 
 
-def _output_spread(Y: Array) -> Array:
-    """The standard deviation of each output; 1 where it is constant to rounding."""
+def _output_spread(Y: Array, single: bool) -> Array:
+    """The standard deviation of each output; where it is constant to rounding, its own size (1 for zeros): what else it may be, no data tell."""
     size = np.max(np.abs(Y), axis=0)
     sd = np.std(Y / np.where(size > 0, size, 1.0), axis=0) * size
-    return np.where(sd > 1e-13 * size, sd, np.where(size > 0, np.maximum(1e-6 * size, np.finfo(float).tiny), 1.0))
+    spread = np.where(sd > 1e-13 * size, sd, np.where(size > 0, size, 1.0))
+    extreme = np.flatnonzero(~((spread > 1e-130) & (spread < 1e130) & (size < 1e150)))
+    if len(extreme):
+        k = int(extreme[0])
+        which = "y has values" if single else f"Output {k} of y has values"
+        cure = f"Give y in other units: y / {size[k]:.0e}."
+        raise InputError(f"{which} of size {size[k]:.3g} and spread {spread[k]:.3g}, whose squares leave the range of numbers. {cure}")
+    return spread
+
+
+def _generator(random_state: Any) -> np.random.Generator:
+    try:
+        return np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
+    except ValueError as error:
+        raise ParameterError(f"random_state={random_state!r}: {error}. Give a whole number from 0 on, a RandomState, or None.") from None
+
+
+def _finite(mean: Array, table: Array, var: Array | None = None) -> Array:
+    """`mean`, or an error that names the row of X where it or the variance is no number."""
+    good = np.all(np.isfinite(mean), axis=1) & (True if var is None else np.all(np.isfinite(var), axis=1))
+    if not np.all(good):
+        row = int(np.argmin(good))
+        largest = float(np.max(np.abs(table[row])))
+        raise InputError(f"Predictions at row {row} of X leave the range of numbers: it has a value of size {largest:.3g}. Check its units.")
+    return mean
 
 
 def _search_limits(objective: Objective) -> list[tuple[float, float]]:
@@ -408,10 +440,25 @@ def _search_limits(objective: Objective) -> list[tuple[float, float]]:
 def _sklearn_columns(estimator: Any, X: Any, table: Array | None, reset: bool) -> None:
     """scikit-learn's own bookkeeping of column names and their number, with its errors as ours."""
     try:
-        _check_feature_names(estimator, X, reset=reset)
+        if is_frame(X) and _get_feature_names(X) is None and all(isinstance(name, str) for name in X.columns):
+            _unknown_frame(estimator, X, reset)
+        else:
+            _check_feature_names(estimator, X, reset=reset)
         _check_n_features(estimator, X if table is None else table, reset=reset)
+    except TypeError as error:  # names of which some are text and some are not
+        raise InputTypeError(str(error)) from None
     except ValueError as error:
         raise InputError(str(error)) from None
+
+
+def _unknown_frame(estimator: Any, X: Any, reset: bool) -> None:
+    """The same bookkeeping for a table with named columns of a kind that scikit-learn does not know, so would take for an array without names."""
+    names = np.array(list(X.columns), dtype=object)
+    if reset:
+        estimator.feature_names_in_ = names
+    elif not np.array_equal(names, getattr(estimator, "feature_names_in_", names)):
+        known = ", ".join(estimator.feature_names_in_)
+        raise InputError(f"The feature names should match those of fit, in the same order: {known}; but X has {', '.join(names)}.")
 
 
 __all__ = ["Evidence", "GPRegressor", "LeaveOneOut"]

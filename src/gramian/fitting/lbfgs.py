@@ -1,4 +1,4 @@
-"""The one search for hyperparameters: L-BFGS-B from several starting points, the best evaluation kept, always.
+"""The one search for hyperparameters: L-BFGS-B from several starting points, the best evaluation kept, always; then Newton steps from there.
 
 A factorisation that fails makes the search step back: it meets a wall that slopes towards the best point of the run, instead of an infinite value
 with no gradient. Time and Ctrl-C end the search between evaluations, with the best point so far.
@@ -16,14 +16,18 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from gramian.errors import NumericalError
+from gramian.fitting.newton import polish
 from gramian.fitting.progress import Report
 
 Array = NDArray[np.float64]
 
-# Stop when a step gains less than FTOL of |f|, or the largest slope is below GTOL nats a unit of theta. The tolerances are tight because
-# predictions must not depend on the units of the data: they follow theta to first order, and f to second order only.
-FTOL = 1e-13
-GTOL = 1e-5
+# A run stops when a step gains less than FTOL of |f|, or the largest slope is below GTOL nats a unit of theta: near enough for Newton's method,
+# which finishes what the best run began. Where it does not apply, a last run with the tight tolerances does: predictions must not depend on the
+# units of the data, and they follow theta to first order.
+FTOL, GTOL = 1e-8, 1e-3
+TIGHT_FTOL, TIGHT_GTOL = 1e-13, 1e-5
+NEWTON_UP_TO = 40  # parameters: a Hessian takes one gradient each
+SLACK = 1e-6  # of |f|: what rounding may cost when a Newton step moves to the place where the gradient vanishes
 MAX_ITERATIONS = 500
 MEMORY = 20  # corrections kept: hyperparameters are few, so this is close to full BFGS
 
@@ -45,6 +49,35 @@ class _Stop(Exception):
     """Ends SciPy's loop from inside an evaluation."""
 
 
+class _Counted:
+    """The objective, with a count of its evaluations, the best of them, and a deadline."""
+
+    def __init__(self, objective: Callable[[Array], tuple[float, Array]], start: Array, deadline: float | None) -> None:
+        self.objective, self.deadline = objective, deadline
+        self.theta, self.best = start, -np.inf
+        self.evaluations = self.failures = 0
+        self.slowest = 0.0
+        self.error: NumericalError | None = None
+
+    def __call__(self, theta: Array) -> tuple[float, Array]:
+        # What is still to come after this evaluation is a last factorisation, of about its length.
+        if self.deadline is not None and self.evaluations and time.monotonic() + 2 * self.slowest > self.deadline:
+            raise _Stop
+        began = time.monotonic()
+        self.evaluations += 1
+        try:
+            value, gradient = self.objective(theta)
+            if not (np.isfinite(value) and np.all(np.isfinite(gradient))):
+                raise NumericalError(f"The evidence or its gradient is not finite (value {value}).")
+        except NumericalError as error:
+            self.failures, self.error = self.failures + 1, error
+            raise
+        self.slowest = max(self.slowest, time.monotonic() - began)
+        if value > self.best:
+            self.theta, self.best = theta.copy(), value
+        return value, gradient
+
+
 def maximise(
     objective: Callable[[Array], tuple[float, Array]],
     starts: Sequence[Array],
@@ -53,54 +86,63 @@ def maximise(
     deadline: float | None = None,
 ) -> Search:
     """The best point found from all starts. `deadline` is a time of `time.monotonic()`."""
-    best_theta, best = starts[0], -np.inf
-    evaluations = failures = iterations = tried = 0
-    slowest = 0.0
-    stopped, last_error = "converged", None
+    evaluate = _Counted(objective, starts[0], deadline)
+    iterations = tried = 0
+    stopped = "converged"
+    theta: Array | None = None
+
+    def run(start: Array, number: int, ftol: float, gtol: float) -> None:
+        nonlocal iterations, stopped
+        run_theta, run_best = start, -np.inf
+
+        def negative(theta: Array) -> tuple[float, Array]:
+            nonlocal run_theta, run_best
+            try:
+                value, gradient = evaluate(theta)
+            except NumericalError:
+                if not np.isfinite(run_best):
+                    raise  # nowhere to step back to
+                gap, height = theta - run_theta, max(1.0, abs(run_best))
+                return -run_best + height * (1 + float(gap @ gap)), 2 * height * gap
+            if value > run_best:
+                run_theta, run_best = theta.copy(), value
+            report(number, len(starts), evaluate.evaluations, evaluate.best)
+            return -value, -gradient
+
+        options = {"maxiter": MAX_ITERATIONS, "maxfun": 10 * MAX_ITERATIONS, "ftol": ftol, "gtol": gtol, "maxcor": MEMORY}
+        result = minimize(negative, start, jac=True, method="L-BFGS-B", bounds=limits, options=options)
+        iterations += int(result.nit)
+        if run_best == evaluate.best:
+            stopped = "iteration limit" if result.nit >= MAX_ITERATIONS else "converged"
+
     try:
         for number, start in enumerate(starts, 1):
-            run_theta, run_best = start, -np.inf
             tried = number
-
-            def negative(theta: Array) -> tuple[float, Array]:
-                nonlocal best_theta, best, run_theta, run_best, evaluations, failures, slowest, last_error
-                # What is still to come after this evaluation is a last factorisation, of about its length.
-                if deadline is not None and evaluations and time.monotonic() + 2 * slowest > deadline:
-                    raise _Stop
-                began = time.monotonic()
-                evaluations += 1
-                try:
-                    value, gradient = objective(theta)
-                    if not (np.isfinite(value) and np.all(np.isfinite(gradient))):
-                        raise NumericalError(f"The evidence or its gradient is not finite (value {value}).")
-                except NumericalError as error:
-                    failures, last_error = failures + 1, error
-                    if not np.isfinite(run_best):
-                        raise  # nowhere to step back to
-                    gap, height = theta - run_theta, max(1.0, abs(run_best))
-                    return -run_best + height * (1 + float(gap @ gap)), 2 * height * gap
-                slowest = max(slowest, time.monotonic() - began)
-                if value > run_best:
-                    run_theta, run_best = theta.copy(), value
-                if value > best:
-                    best_theta, best = theta.copy(), value
-                report(number, len(starts), evaluations, best)
-                return -value, -gradient
-
             try:
-                options = {"maxiter": MAX_ITERATIONS, "maxfun": 10 * MAX_ITERATIONS, "ftol": FTOL, "gtol": GTOL, "maxcor": MEMORY}
-                result = minimize(negative, start, jac=True, method="L-BFGS-B", bounds=limits, options=options)
-                iterations += int(result.nit)
-                if result.nit >= MAX_ITERATIONS and run_best == best:
-                    stopped = "iteration limit"
+                run(start, number, FTOL, GTOL)
             except NumericalError:
                 continue  # this start is no good; another may be
+        if np.isfinite(evaluate.best) and stopped == "converged":
+            theta = _newton(evaluate, limits)
+            if theta is None:
+                run(evaluate.theta, tried, TIGHT_FTOL, TIGHT_GTOL)
     except _Stop:
         stopped = "time limit"
     except KeyboardInterrupt:
-        if not np.isfinite(best):
+        if not np.isfinite(evaluate.best):
             raise
         stopped = "interrupted"
-    if not np.isfinite(best):
-        raise last_error or NumericalError("The evidence could not be computed at any starting point.")
-    return Search(best_theta, best, stopped, iterations, evaluations, tried, failures)
+    if not np.isfinite(evaluate.best):
+        raise evaluate.error or NumericalError("The evidence could not be computed at any starting point.")
+    found = evaluate.theta if theta is None else theta
+    return Search(found, evaluate.best, stopped, iterations, evaluate.evaluations, tried, evaluate.failures)
+
+
+def _newton(evaluate: _Counted, limits: Sequence[tuple[float, float]]) -> Array | None:
+    """Where Newton's method ends from the best point so far; None where it does not apply."""
+    if len(evaluate.theta) > NEWTON_UP_TO:
+        return None
+    try:
+        return polish(evaluate, evaluate.theta, limits, SLACK * max(1.0, abs(evaluate.best)))
+    except NumericalError:
+        return None

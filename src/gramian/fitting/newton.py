@@ -17,23 +17,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+Evaluate = Callable[[Array], tuple[float, Array]]  # value and gradient
 
 STEP = 1e-4  # of theta for differences: their error is STEP times a third derivative, which slows the steps down but moves nothing
 STEPS = 6  # with one Hessian; each leaves about a thousandth of the distance
 FLAT = 1e-4  # nats a unit of theta squared: along directions flatter than this the data and the priors say nothing, and nothing is done
 
 
-def polish(evaluate: Callable[[Array], tuple[float, Array]], theta: Array, limits: Sequence[tuple[float, float]], slack: float) -> Array:
-    """A stationary point near `theta`, where a search ended, or `theta` itself. `evaluate` gives value and gradient of what is maximised.
+def polish(evaluate: Evaluate, theta: Array, limits: Sequence[tuple[float, float]], slack: float) -> Array | None:
+    """A stationary point near `theta`, where a search ended; None when no step helps. `evaluate` gives value and gradient of what is maximised.
 
     A step is kept only when it halves the gradient and costs no more than `slack` of the value.
     """
-    low, high = np.array(limits).T.reshape(2, -1)
+    low, high = np.array(limits, dtype=np.float64).T
     best, gradient = evaluate(theta)
     free = _free(theta, gradient, low, high)
     if not np.any(free):
         return theta
     inverse = _inverse_curvature(evaluate, theta, gradient, free, high)
+    start = theta
     for _ in range(STEPS):
         move = inverse @ gradient
         if not np.all(np.abs(move) < 1.0):  # too far for a quadratic model: the search did not end at an optimum
@@ -43,7 +45,7 @@ def polish(evaluate: Callable[[Array], tuple[float, Array]], theta: Array, limit
         if value < best - slack or np.max(np.abs(slope[free])) > 0.5 * np.max(np.abs(gradient[free])):
             break
         theta, gradient = candidate, slope
-    return theta
+    return None if theta is start else theta
 
 
 def _free(theta: Array, gradient: Array, low: Array, high: Array) -> NDArray[np.bool_]:
@@ -51,7 +53,7 @@ def _free(theta: Array, gradient: Array, low: Array, high: Array) -> NDArray[np.
     return ~(((theta <= low) & (gradient <= 0)) | ((theta >= high) & (gradient >= 0)))
 
 
-def _inverse_curvature(evaluate: Callable[[Array], tuple[float, Array]], theta: Array, gradient: Array, free: NDArray[np.bool_], high: Array) -> Array:
+def _inverse_curvature(evaluate: Evaluate, theta: Array, gradient: Array, free: NDArray[np.bool_], high: Array) -> Array:
     """B^-1 on the free entries and the directions that are not flat, zero elsewhere."""
     at = np.flatnonzero(free)
     B = np.empty((len(at), len(at)))

@@ -30,11 +30,12 @@ class Objective:
         """The model with the parameters of theta."""
         return self.model.with_values(self.space.values(theta))
 
-    def evidence(self, theta: Array) -> tuple[Evidence, Array]:
-        """The log evidence and its gradient with respect to theta."""
-        evidence, gradients = self.inference.evidence_and_gradient(self.at(theta), self.data, self.workspace)
+    def evidence(self, theta: Array | None = None) -> tuple[Evidence, Array]:
+        """The log evidence and its gradient with respect to theta; without one, at the model's own parameters."""
+        model = self.model if theta is None else self.at(theta)
+        evidence, gradients = self.inference.evidence_and_gradient(model, self.data, self.workspace)
         by_path = dict(zip(self.model.parameters(), gradients, strict=True))
-        return evidence, self.space.pullback(theta, by_path)
+        return evidence, self.space.pullback(self.space.theta if theta is None else theta, by_path)
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
         """The log posterior of theta (up to a constant) and its gradient."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import os
 import re
 
@@ -19,7 +20,7 @@ def parse_bytes(text: int | float | str) -> int:
         match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+(?:[eE][0-9]+)?)\s*([A-Za-z]*)\s*", text)
         if match and match[2].lower() in _UNITS:
             return parse_bytes(float(match[1]) * _UNITS[match[2].lower()])
-    elif not isinstance(text, bool) and text > 0 and text < float("inf"):
+    elif isinstance(text, numbers.Real) and not isinstance(text, bool) and 0 < text < float("inf"):
         return int(text)
     raise ParameterError(f'memory_limit={text!r} is not a size. Give bytes, or text such as "2GB" or "512 MiB".')
 

@@ -7,7 +7,7 @@ whatever the number of rows. T is 64 up to 64 rows, 256 up to 256, else 512: til
     cross       K(X, Z) into a host array
     matmul      K(X, Z) V without ever storing K
     diagonal    k(x, x)
-    pullback    sum_ij W_ij dk(x_i, z_j)/dtheta for weights W given tile by tile: how every gradient is made, with no (n, n, p) array anywhere
+    pullback    sum_ij W_ij dk(x_i, x_j)/dtheta for weights W: how every gradient is made, with no (n, n, p) array anywhere
     rowwise     any function of single rows (a mean function), and its pullback
 
 Tiles run on a few threads (XLA and NumPy release the GIL); sums over tiles are made in one fixed order, so results do not depend on the threads.
@@ -31,7 +31,6 @@ from gramian.params import Tree
 from gramian.params.tree import leaves
 
 Array = NDArray[np.float64]
-Weights = Callable[[slice, slice], Array]  # (rows, columns) -> the tile of W, unpadded
 T_ = TypeVar("T_")
 R_ = TypeVar("R_")
 
@@ -88,22 +87,19 @@ def matmul(kernel: Kernel, X: Array, Z: Array, V: Array) -> Array:
     return np.concatenate(parts) if parts else np.zeros((0, V.shape[1]))
 
 
-def pullback(kernel: Kernel, X: Array, weights: Weights) -> list[Array]:
-    """sum_ij W_ij dk(x_i, x_j)/dtheta for symmetric W, one array a parameter.
+def pullback(kernel: Kernel, X: Array, dense: Array, *, factor: float = 1.0, low_rank: tuple[Array, Array] | None = None) -> list[Array]:
+    """sum_ij W_ij dk(x_i, x_j)/dtheta for the symmetric weights W = factor dense + left right', one array a parameter.
 
-    `weights(rows, columns)` gives a tile of W on or above the diagonal; of a tile on the diagonal its upper triangle alone is read.
+    Of `dense` (n, n) only the upper triangle is read; `low_rank` is the pair left, right, each (n, q). W is made inside the compiled program.
     """
     bare, blocks = kernel.bare(), _blocks(X, tile_size(len(X)))
+    left, right = low_rank or (np.zeros((len(X), 1)), np.zeros((len(X), 1)))
 
     def one(pair: tuple[int, int]) -> list[Array]:
         (at_i, X_i), (at_j, X_j) = blocks[pair[0]], blocks[pair[1]]
-        W = np.zeros((len(X_i), len(X_j)))
-        inner = W[: at_i.stop - at_i.start, : at_j.stop - at_j.start]
-        np.multiply(weights(at_i, at_j), 2.0, out=inner)
-        if at_i == at_j:
-            W = np.triu(W)
-            W.reshape(-1)[:: len(W) + 1] *= 0.5
-        return leaves(_tile_pullback(bare, X_i, X_j, W))
+        S = _padded_tile(dense[at_i, at_j], len(X_i), len(X_j))
+        L, R = _padded(left[at_i], len(X_i)), _padded(right[at_j], len(X_j))
+        return leaves(_tile_pullback(bare, X_i, X_j, S, factor, L, R, at_i == at_j))
 
     return _summed(_each(one, [(i, j) for i in range(len(blocks)) for j in range(i, len(blocks))]), bare)
 
@@ -161,7 +157,15 @@ def _tile_product(kernel: Kernel, X: jax.Array, Z: jax.Array, V: jax.Array) -> j
 
 
 @jax.jit
-def _tile_pullback(kernel: Kernel, X: jax.Array, Z: jax.Array, W: jax.Array) -> Any:
+def _tile_pullback(
+    kernel: Kernel, X: jax.Array, Z: jax.Array, S: jax.Array, factor: jax.Array, L: jax.Array, R: jax.Array, on_diagonal: jax.Array
+) -> Any:
+    """The pullback of a tile and its mirror image: each weight counts twice, but in a tile on the diagonal the upper triangle stands for both."""
+    W = factor * S + L @ R.T
+    row, column = jnp.arange(W.shape[0])[:, None], jnp.arange(W.shape[1])[None, :]
+    # Chosen inside the program, so that both cases are one compilation; S may hold anything below the diagonal, even NaN.
+    upper = jnp.where(row < column, 2.0 * W, jnp.where(row == column, W, 0.0))
+    W = jnp.where(on_diagonal, upper, 2.0 * W)
     return jax.vjp(lambda k: k.cross(X, Z), kernel)[1](W)[0]
 
 
@@ -203,7 +207,15 @@ def _blocks(X: Array, T: int) -> list[tuple[slice, Array]]:
 
 
 def _padded(V: Array, rows: int) -> Array:
-    return np.pad(V, [(0, rows - len(V))] + [(0, 0)] * (V.ndim - 1))
+    return V if len(V) == rows else np.pad(V, [(0, rows - len(V))] + [(0, 0)] * (V.ndim - 1))
+
+
+def _padded_tile(S: Array, rows: int, columns: int) -> Array:
+    if S.shape == (rows, columns):
+        return S
+    padded = np.zeros((rows, columns))
+    padded[: S.shape[0], : S.shape[1]] = S
+    return padded
 
 
 def _each(work: Callable[[T_], R_], items: Iterable[T_]) -> list[R_]:

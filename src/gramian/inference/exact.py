@@ -71,7 +71,8 @@ class Exact(Inference):
             inverse = inverse_in_place(factor).T  # row-major, upper triangle
             by_noise += _noise_gradient(model, data, group, alpha, np.diagonal(inverse))
             by_mean[:, group.outputs] = alpha / data.scale[group.outputs]
-            for total, part in zip(by_kernel, tiles.pullback(model.kernel, data.X, _weights(alpha, inverse)), strict=True):
+            weights = {"factor": -0.5 * alpha.shape[1], "low_rank": (0.5 * alpha, alpha)}  # 1/2 (alpha alpha' - q A^-1)
+            for total, part in zip(by_kernel, tiles.pullback(model.kernel, data.X, inverse, **weights), strict=True):
                 total += part
         return Evidence(value), [*by_kernel, *_mean_gradient(model, data, by_mean), np.asarray(by_noise)]
 
@@ -113,19 +114,6 @@ def groups(model: Model, data: Data) -> Iterator[Group]:
 def _log_density(factor: CholeskyFactor, R: Array, alpha: Array) -> float:
     n, q = R.shape
     return -0.5 * float(np.sum(R * alpha)) - 0.5 * q * (factor.logdet() + n * float(np.log(2 * np.pi)))
-
-
-def _weights(alpha: Array, inverse: Array) -> tiles.Weights:
-    """1/2 (alpha alpha' - q A^-1), on and above the diagonal."""
-    q = alpha.shape[1]
-
-    def tile(rows: slice, columns: slice) -> Array:
-        W: Array = alpha[rows] @ alpha[columns].T
-        W -= inverse[rows, columns] if q == 1 else q * inverse[rows, columns]
-        W *= 0.5
-        return W
-
-    return tile
 
 
 def _noise_gradient(model: Model, data: Data, group: Group, alpha: Array, inverse_diagonal: Array) -> float:

@@ -94,7 +94,7 @@ class ArcCosine(Kernel):
 
     def cross(self, X: jax.Array, Z: jax.Array) -> jax.Array:
         (U, norm_x), (V, norm_z) = _directions(X, self.variance, self.bias), _directions(Z, self.variance, self.bias)
-        angles = _ARC[self.order](squared_distances(U, V) / 4)
+        angles = _ARC[self.order](squared_distances(U, V, jnp.ones((), U.dtype)) / 4)
         return angles * (norm_x[:, None] * norm_z[None, :]) ** self.order / jnp.pi
 
     def diagonal(self, X: jax.Array) -> jax.Array:
@@ -127,7 +127,7 @@ class NeuralNetwork(Kernel):
 
     def cross(self, X: jax.Array, Z: jax.Array) -> jax.Array:
         (U, norm_x), (V, norm_z) = _directions(X, self.variance, self.bias), _directions(Z, self.variance, self.bias)
-        return _arc_sine(norm_x[:, None], norm_z[None, :], squared_distances(U, V) / 4)
+        return _arc_sine(norm_x[:, None], norm_z[None, :], squared_distances(U, V, jnp.ones((), U.dtype)) / 4)
 
     def diagonal(self, X: jax.Array) -> jax.Array:
         _, norm = _directions(X, self.variance, self.bias)

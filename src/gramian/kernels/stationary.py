@@ -41,12 +41,10 @@ class Stationary(Kernel):
         """k as a function of r^2, entry by entry."""
 
     def pair(self, x: jax.Array, z: jax.Array) -> jax.Array:
-        return self.profile(jnp.sum(((x - z) / self.lengthscale) ** 2))
+        return self.profile(_bounded(jnp.sum(((x - z) / self.lengthscale) ** 2)))
 
     def cross(self, X: jax.Array, Z: jax.Array) -> jax.Array:
-        # Centred first: only differences matter, and the gradient of a lengthscale multiplies by the coordinates.
-        centre = jnp.mean(X, axis=0)
-        return self.profile(squared_distances((X - centre) / self.lengthscale, (Z - centre) / self.lengthscale))
+        return self.profile(_bounded(squared_distances(X, Z, self.lengthscale)))
 
     def diagonal(self, X: jax.Array) -> jax.Array:
         return jnp.broadcast_to(self.profile(jnp.zeros((), X.dtype)), X.shape[:1])
@@ -186,7 +184,7 @@ class SpectralMixture(Kernel):
         total = jnp.zeros((X.shape[0], Z.shape[0]), X.dtype)
         for q in range(means.shape[0]):
             wave = jnp.cos(2 * jnp.pi * ((X @ means[q])[:, None] - (Z @ means[q])[None, :]))
-            total += self.weights[q] * jnp.exp(-2 * jnp.pi**2 * squared_distances(X * scales[q], Z * scales[q])) * wave
+            total += self.weights[q] * jnp.exp(-2 * jnp.pi**2 * squared_distances(X, Z, 1 / scales[q])) * wave
         return total
 
     def diagonal(self, X: jax.Array) -> jax.Array:
@@ -208,6 +206,11 @@ def _rows(values: jax.Array, d: int) -> jax.Array:
 # The Matern family in s = c r^2, a = sqrt(s). Each derivative with respect to s is the member before it, so derivatives of any order stay finite
 # where they exist: autodiff through the square root would give 0/0 at distance 0.
 #     d/ds (1 + a + a^2/3) e^-a = -(1 + a) e^-a / 6,     d/ds (1 + a) e^-a = -e^-a / 2,     d/ds e^-a = -e^-a / (2 a)
+
+
+def _bounded(r2: jax.Array) -> jax.Array:
+    """r^2, but no more than 1e150, where each profile has long ended: beyond, squares are infinite, and infinity times exp(-infinity) is no number."""
+    return jnp.minimum(r2, 1e150)
 
 
 def _root(s: jax.Array) -> jax.Array:

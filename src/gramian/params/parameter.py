@@ -62,8 +62,8 @@ class Parameter:
             if edge:
                 cure = f"Start inside, or hold it there: gramian.fixed({_show(self.value)})."
                 raise ParameterError(f"{owner} is {_show(self.value)}, on the edge of its range, from where fitting cannot move. {cure}")
-        if self.prior is not None and isinstance(support, PositiveSemidefinite):
-            raise ParameterError(f"{owner} is a matrix, which takes no prior.")
+        if (self.prior is not None or self.bounds is not None) and isinstance(support, PositiveSemidefinite):
+            raise ParameterError(f"{owner} is a matrix, which takes no prior and no bounds.")
         if self.prior is not None:
             try:
                 density = self.prior.log_density(self.value)
@@ -76,10 +76,11 @@ class Parameter:
         return dataclasses.replace(self, support=support)
 
     def with_value(self, value: ArrayLike) -> Parameter:
-        """The same parameter at another value; bounds are not checked, since an optimiser may stop a rounding error beyond them."""
+        """The same parameter at another value; one beyond its bounds by no more than rounding, as where an optimiser stops, is put back."""
         new = np.asarray(value, dtype=np.float64)
         if self.bounds is not None:
-            new = np.clip(new, *self.bounds)
+            inside = np.clip(new, *self.bounds)
+            new = np.where(np.isclose(new, inside, rtol=1e-9, atol=0.0), inside, new)
         return dataclasses.replace(self, value=new)
 
     @property

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 Array = NDArray[np.float64]
 
@@ -90,7 +91,8 @@ class Positive(Support):
         return None if np.all(value > 0) else "must be positive"
 
     def forward(self, u: Array) -> Array:
-        return np.exp(u)
+        with np.errstate(over="ignore"):  # infinity is refused where it arrives
+            return np.exp(u)
 
     def inverse(self, v: Array) -> Array:
         return np.log(v)
@@ -122,20 +124,18 @@ class Interval(Support):
         return None if inside else f"must lie between {self.low:g} and {self.high:g}"
 
     def forward(self, u: Array) -> Array:
-        return self.low + (self.high - self.low) * _logistic(u)
+        return self.low + (self.high - self.low) * expit(u)  # with all digits close to `low`, as where similarities tend to 0
 
     def inverse(self, v: Array) -> Array:
         p = (v - self.low) / (self.high - self.low)
         return np.log(p) - np.log1p(-p)
 
     def pullback(self, u: Array, grad: Array) -> Array:
-        p = _logistic(u)
-        return grad * (self.high - self.low) * p * (1 - p)
+        return grad * (self.high - self.low) * expit(u) * expit(-u)
 
     def log_jacobian(self, u: Array) -> tuple[float, Array]:
-        p = _logistic(u)
         value = np.log(self.high - self.low) - np.logaddexp(0, -u) - np.logaddexp(0, u)
-        return float(np.sum(value)), 1 - 2 * p
+        return float(np.sum(value)), 1 - 2 * expit(u)
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,3 @@ class PositiveSemidefinite(Support):
 
     def log_jacobian(self, u: Array) -> tuple[float, Array]:
         raise NotImplementedError("a positive semi-definite matrix takes no prior")  # param() refuses it before this point
-
-
-def _logistic(u: Array) -> Array:
-    return 0.5 * (1 + np.tanh(0.5 * u))

@@ -77,7 +77,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-# Checks of what was read. -----------------------------------------------------------------------------------------------------------------------------
+# Checks of what was read. ---------------------------------------------------------------------------------------------------------------------------
 
 
 def entries(value: Any, where: str, *names: str) -> list[Any]:
@@ -110,34 +110,35 @@ def _shown(value: Any) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-# Writing. ---------------------------------------------------------------------------------------------------------------------------------------------
+# Writing. -------------------------------------------------------------------------------------------------------------------------------------------
 
 
 def encode(value: Any, where: str, depth: int = 0) -> Any:
     """The value as JSON; `where` names it in errors."""
     if depth > MAX_DEPTH:
-        raise ModelFileError(f"{where.split('.')[0]} is nested more than {MAX_DEPTH} levels deep, which a model file does not hold. Write it flatter.")
+        raise ModelFileError(f"{where.split('.')[0]} is nested more than {MAX_DEPTH} levels deep, too deep for a model file. Write it flatter.")
     if isinstance(value, np.generic):
         value = value.item()
-    if value is None or isinstance(value, (bool, str)):
-        return value if value is None or isinstance(value, bool) else str(value)
-    if isinstance(value, int):
+    kind = type(value)  # exactly: an enumeration's member or a named tuple is more than the number or the tuple that would come back
+    if value is None or kind in (bool, str):
+        return value
+    if kind is int:
         if not -(2**63) <= value < 2**64:
             raise ModelFileError(f"{where} is a whole number beyond 64 bits, which a model file does not hold.")
-        return int(value)
-    if isinstance(value, float):
-        return float(value) if math.isfinite(value) else {"float": repr(float(value))}
-    if isinstance(value, tuple):
+        return value
+    if kind is float:
+        return value if math.isfinite(value) else {"float": repr(value)}
+    if kind is tuple:
         return [encode(item, f"{where}[{k}]", depth + 1) for k, item in enumerate(value)]
     if isinstance(value, Parameter):
         return {"parameter": _encode_parameter(value, where, depth)}
-    if isinstance(value, (*_OPEN, *_CLOSED)):
+    if isinstance(value, _OPEN) or kind in _CLOSED:
         return _encode_object(value, where, depth)
     if callable(value):
         name = getattr(value, "__name__", type(value).__name__)
         cure = "Write the kernel as a class of your own (a subclass of gramian.Kernel with `pair`), which is stored by its name; or use pickle."
         raise ModelFileError(f"{where} is the Python function {name}, and a model file holds no code. {cure}")
-    raise ModelFileError(f"{where} is {_shown(value)}, of type {type(value).__name__}, which a model file cannot hold. Numbers, text and tuples can be saved.")
+    raise ModelFileError(f"{where} is {_shown(value)}, of type {kind.__name__}, which a model file cannot hold. Numbers, text and tuples it can.")
 
 
 def _encode_parameter(parameter: Parameter, where: str, depth: int) -> dict[str, Any]:
@@ -167,11 +168,11 @@ def _stored_fields(cls: Any) -> list[dataclasses.Field[Any]]:
     """The fields that a constructor takes; any other it computes itself."""
     for field in dataclasses.fields(cls):
         if not field.init and "support" in field.metadata:
-            raise ModelFileError(f"{cls.__name__}.{field.name} is a parameter that its constructor does not take (init=False), so it cannot be restored.")
+            raise ModelFileError(f"{cls.__name__}.{field.name} is a parameter that its constructor does not take, so it cannot be restored.")
     return [field for field in dataclasses.fields(cls) if field.init]
 
 
-# Classes. ---------------------------------------------------------------------------------------------------------------------------------------------
+# Classes. -------------------------------------------------------------------------------------------------------------------------------------------
 
 
 def find_class(key: str, name: str, origins: Mapping[str, str] | None = None) -> type:
@@ -184,8 +185,8 @@ def find_class(key: str, name: str, origins: Mapping[str, str] | None = None) ->
         module = (origins or {}).get(name, "")
         source = f"the module that defines it ({module[:80]})" if module not in ("", "__main__") else "the module that defines it, or define it,"
         raise ModelFileError(f"it uses the class {name[:80]!r}, which is not known here. Import {source} first, then load again.")
-    # A class that was defined again under its own name, as when a notebook's cell runs twice, replaces the one before. One made in a function does not:
-    # each call may make another.
+    # A class that was defined again under its own name, as when a notebook's cell runs twice, replaces the one before. One made in a function does
+    # not: each call may make another.
     distinct = {(cls.__module__, cls.__qualname__, id(cls) if "<locals>" in cls.__qualname__ else 0) for cls in found}
     if len(distinct) > 1:
         places = " and ".join(sorted(f"{module}.{qualname}" for module, qualname, _ in distinct))
@@ -221,7 +222,7 @@ def _is_ours(cls: type) -> bool:
     return cls.__module__.split(".")[0] == "gramian"
 
 
-# Reading. ---------------------------------------------------------------------------------------------------------------------------------------------
+# Reading. -------------------------------------------------------------------------------------------------------------------------------------------
 
 
 def decode(value: Any, where: str, origins: Mapping[str, str] | None = None, depth: int = 0) -> Any:
@@ -273,7 +274,7 @@ def _decode_parameter(described: Any, where: str, origins: Mapping[str, str] | N
 def _problem(support: Support, parameter: Parameter) -> str | None:
     if isinstance(support, Affine):
         loc, scale = (np.asarray(part, dtype=np.float64) for part in (support.loc, support.scale))
-        if not (np.all(np.isfinite(loc)) and np.all(np.isfinite(scale)) and np.all(scale != 0)):
+        if not (np.all(np.isfinite(loc)) and np.all(np.isfinite(scale)) and np.all(scale > 0)):
             return "is measured in units that are not finite and positive"
         if any(part.shape not in ((), parameter.value.shape) for part in (loc, scale)):
             return f"has the shape {parameter.value.shape}, but its units have {loc.shape} and {scale.shape}"
@@ -295,7 +296,8 @@ def _decode_object(cls: Any, fields: Any, where: str, origins: Mapping[str, str]
         support = typed(getattr(new, name), Parameter, f"{where}.{name}").support
         # A mean measures its parameters in the units of the data; those are real numbers all the same.
         if parameter.support != support and not (isinstance(support, Real) and isinstance(parameter.support, Affine)):
-            raise ModelFileError(f"{where}.{name} has the support {parameter.support}, but the class {cls.__name__} gives it {support}. Has the class changed?")
+            change = f"has the support {parameter.support}, but the class {cls.__name__} gives it {support}"
+            raise ModelFileError(f"{where}.{name} {change}. Has the class changed since?")
         object.__setattr__(new, name, parameter)
     return new
 

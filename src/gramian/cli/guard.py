@@ -1,0 +1,35 @@
+"""What stands around each command: errors as one sentence with exit code 2, Ctrl-C as 130."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NoReturn
+
+import typer
+
+from gramian.errors import GramianError
+
+
+@contextmanager
+def guarded() -> Iterator[None]:
+    """Tells what a user can mend without a traceback; a fault of the library itself keeps its traceback."""
+    try:
+        yield
+    except GramianError as error:
+        _fail(str(error))
+    except MemoryError:
+        _fail("The memory of this machine is not enough. Use fewer rows, or close other programs.")
+    except OSError as error:
+        if error.errno == errno.EPIPE:
+            raise  # the reader of a pipe has left, as `head` does: typer ends quietly
+        _fail(f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror or error}.")
+    except KeyboardInterrupt:
+        typer.echo("interrupted", err=True)
+        raise typer.Exit(130) from None
+
+
+def _fail(message: str) -> NoReturn:
+    typer.echo(f"error: {message}", err=True)
+    raise typer.Exit(2) from None

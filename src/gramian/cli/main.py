@@ -1,0 +1,168 @@
+"""The commands and their options. What they do is elsewhere and is imported when a command runs, so that `gramian --help` is quick.
+
+Exit codes: 0 all went well; 2 something was wrong with what was given (`error: ...` on standard error, no file half-written); 130 Ctrl-C.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gramian.cli.guard import guarded
+from gramian.version import __version__
+
+# Plain help text: it reads the same on a terminal, in a pipe and in a log. Failures that nobody foresaw keep Python's own traceback.
+app = typer.Typer(
+    rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False, context_settings={"help_option_names": ["-h", "--help"]}
+)
+
+
+def main() -> None:
+    """The entry point of the `gramian` command."""
+    app(prog_name="gramian")
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"gramian {__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def gramian(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")] = False,
+) -> None:
+    """Gaussian process regression on tables: predictions with their uncertainty.
+
+    Tables are CSV (also .csv.gz), tab-separated text or Parquet, with column names in the first line.
+
+    \b
+    Examples:
+      gramian demo                                           see what it does, on data that come along
+      gramian fit houses.csv --target price --out model.gm   learn from a table
+      gramian predict model.gm new.csv --out priced.csv      predict, with a 95 % interval
+      gramian show model.gm                                  what was learned
+    """
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@app.command()
+def fit(
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="The table to learn from: .csv, .csv.gz, .tsv, .txt or .parquet.", show_default=False)],
+    target: Annotated[
+        list[str], typer.Option("--target", "-t", metavar="NAME", help="The column to predict; repeat it for several.", show_default=False)
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="Where to write the model, for example model.gm.", show_default=False)],
+    kernel: Annotated[
+        str | None,
+        typer.Option("--kernel", "-k", metavar="TEXT", help="What functions to expect; by default a scaled Matern52, a lengthscale a column."),
+    ] = None,
+    columns: Annotated[
+        list[str] | None, typer.Option("--columns", "-c", metavar="A,B,C", help="The columns to learn from; by default all but the targets and ids.")
+    ] = None,
+    ids: Annotated[
+        list[str] | None, typer.Option("--id", metavar="NAME", help="A column to leave out of the model, such as a name; may be repeated.")
+    ] = None,
+    mean: Annotated[str, typer.Option("--mean", metavar="constant|zero|linear", help="What to expect far from the data.")] = "constant",
+    noise: Annotated[
+        float | None,
+        typer.Option("--noise", metavar="VARIANCE", help="Where the noise variance starts; 0 means none at all. By default from the data."),
+    ] = None,
+    method: Annotated[str, typer.Option("--method", metavar="auto|exact", help="How to compute.")] = "auto",
+    restarts: Annotated[
+        int | None, typer.Option("--restarts", metavar="N", help="Further starting points; by default 2 up to 1,000 rows, else none.")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="For the starting points: the same seed gives the same model.")] = 0,
+    time_limit: Annotated[
+        float | None, typer.Option("--time-limit", metavar="SECONDS", help="Then stop fitting and keep the best model so far (as Ctrl-C does).")
+    ] = None,
+    memory_limit: Annotated[
+        str | None,
+        typer.Option("--memory-limit", metavar="SIZE", help="Refuse to start if more is needed, for example 2GB; by default 80 % of what is free."),
+    ] = None,
+) -> None:
+    """Learn from a table and write a model file.
+
+    Columns of numbers are features, columns of text are categories. Ids must be left out with --id; the table for `gramian predict` may still
+    have them.
+
+    \b
+    Examples:
+      gramian fit houses.csv --target price --out model.gm
+      gramian fit houses.csv --target price --id address --out model.gm
+      gramian fit houses.csv -t price -c area,rooms,town --time-limit 60 -o model.gm
+      gramian fit series.csv -t sales -c week -k "1.0 * RBF(100) + 0.5 * Periodic(1.0, fixed(52)) * RBF(200)" -o model.gm
+
+    \b
+    A kernel is written as in Python: numbers scale, + adds, * multiplies, .on("area") selects columns, fixed(52) is not fitted.
+    Its names: RBF, Matern12, Matern32, Matern52, RationalQuadratic, Periodic, Cosine, SpectralMixture, Linear, Polynomial,
+    ArcCosine, NeuralNetwork, Constant, Brownian, Categorical.
+    """
+    with guarded():
+        from gramian.cli.work import fit_table
+
+        settings = {"mean": mean, "noise": noise, "method": method, "n_restarts": restarts, "random_state": seed}
+        limits = {"time_limit": time_limit, "memory_limit": memory_limit}
+        fit_table(data, target, out, kernel, columns or [], ids or [], {**settings, **limits})
+
+
+@app.command()
+def predict(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model file written by gramian fit, or by save in Python.", show_default=False)],
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="The table with the rows to predict.", show_default=False)],
+    out: Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="Where to write; by default CSV to standard output.")] = None,
+    target_kind: Annotated[
+        str, typer.Option("--target-kind", metavar="y|f", help="The uncertainty of a new observation (y), or of the function without noise (f).")
+    ] = "y",
+) -> None:
+    """Predict the rows of a table, with their uncertainty.
+
+    All columns and rows of DATA are kept as they are, in their order, and four columns are added: mean, std, lower95 and upper95 (the 95 % interval);
+    with several targets mean_0, mean_1 and so on. The model's columns are found by their names; further columns do no harm.
+
+    \b
+    Examples:
+      gramian predict model.gm new.csv --out predictions.csv
+      gramian predict model.gm new.parquet --out predictions.csv.gz --target-kind f
+      gramian predict model.gm new.csv | head
+    """
+    with guarded():
+        from gramian.cli.work import predict_table
+
+        predict_table(model, data, out, target_kind)
+
+
+@app.command()
+def show(model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model file.", show_default=False)]) -> None:
+    """Print what a model has learned: kernel, noise, evidence, parameters, and notes.
+
+    \b
+    Example:
+      gramian show model.gm
+    """
+    with guarded():
+        from gramian.cli.work import show_model
+
+        show_model(model)
+
+
+@app.command()
+def demo(out: Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Where to write the results.")] = Path("gramian-demo")) -> None:
+    """Forecast a classic time series, step by step, in a few seconds.
+
+    Fits ten years of monthly airline passengers, forecasts the next two with a 95 % interval, compares with what happened, and writes the model, the
+    predictions and a picture.
+
+    \b
+    Examples:
+      gramian demo
+      gramian demo --out somewhere/else
+    """
+    with guarded():
+        from gramian.cli.demo import run
+
+        run(out)

@@ -1,0 +1,273 @@
+"""fit, predict and show: what they give is what the library gives, and tables keep their rows, ids and order."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import gramian as gm
+from gramian.cli.work import Z95, check_output, free_names, print_summary
+from gramian.fitting import Objective
+from gramian.modelfile import load
+from gramian.tables import read_table, write_table
+from gramian.version import __version__
+
+from .conftest import columns, listing
+
+
+def frame() -> pd.DataFrame:
+    return pd.DataFrame(columns())
+
+
+# Round trips
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".tsv", ".parquet"])
+def test_fit_and_predict_give_what_python_gives(run, tmp_path, model, suffix):
+    table = columns()
+    order = np.random.default_rng(0).permutation(len(table["y"]))
+    new = {name: table[name][order] for name in ("b", "code", "site", "a")}  # other order of rows and columns, no target, an id
+    write_table(tmp_path / f"new{suffix}", list(new), new)
+    run("predict", model, f"new{suffix}", "--out", f"predicted{suffix}")
+    found = read_table(f"predicted{suffix}")
+    assert found.names == ("b", "code", "site", "a", "mean", "std", "lower95", "upper95")
+    for name in new:
+        assert list(found.text(name)) == list(read_table(f"new{suffix}").text(name))
+    assert list(found.text("code")) == list(table["code"][order])  # 007 stays 007
+    features = frame()[["a", "site", "b"]]
+    gp = gm.GPRegressor(n_restarts=0, random_state=0).fit(features, table["y"])
+    mean, std = gp.predict(features.iloc[order], return_std=True)
+    # Text holds floats exactly, so the numbers are the library's to the last bit.
+    np.testing.assert_array_equal(found.numbers("mean"), mean)
+    np.testing.assert_array_equal(found.numbers("std"), std)
+    np.testing.assert_array_equal(found.numbers("lower95"), mean - Z95 * std)
+    np.testing.assert_array_equal(found.numbers("upper95"), mean + Z95 * std)
+
+
+@pytest.mark.parametrize("suffix", [".csv.gz", ".parquet"])
+def test_fit_reads_every_kind_of_table_alike(run, tmp_path, model, suffix):
+    table = columns()
+    write_table(tmp_path / f"data{suffix}", list(table), table)
+    run("fit", f"data{suffix}", "-t", "y", "--id", "code", "--restarts", 0, "-o", "same.gm")
+    assert load("same.gm").kernel_ == load(model).kernel_
+
+
+def test_standard_output_has_the_bytes_of_the_file(run, data, model):
+    run("predict", model, data, "--out", "predictions.csv")
+    assert run("predict", model, data).stdout_bytes == Path("predictions.csv").read_bytes()
+
+
+def test_the_program_in_a_process_of_its_own(tmp_path, data):
+    environment = {**os.environ, "PYTHONPATH": str(Path(gm.__file__).parent.parent)}  # this very package, from any folder
+
+    def gramian(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-W", "error", "-m", "gramian", *arguments]
+        return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+
+    fitted = gramian("fit", "data.csv", "--target", "y", "--id", "code", "--restarts", "0", "--out", "model.gm")
+    assert (fitted.returncode, fitted.stderr) == (0, "")
+    assert "y from a, site (3 categories), b" in fitted.stdout
+    assert "left out: code" in fitted.stdout
+    predicted = gramian("predict", "model.gm", "data.csv")
+    assert (predicted.returncode, predicted.stderr) == (0, "")
+    assert predicted.stdout.startswith("code,a,site,b,y,mean,std,lower95,upper95\n000,")
+    failed = gramian("predict", "model.gm", "absent.csv")
+    assert (failed.returncode, failed.stdout) == (2, "")
+    assert failed.stderr.startswith("error: absent.csv: there is no such file")
+    assert "Traceback" not in failed.stderr
+
+
+def test_show_prints_the_summary(run, model):
+    shown = run("show", model).stdout
+    assert load(model).summary() in shown
+    assert "predicts from: a, site (north, south, west), b" in shown
+
+
+def test_the_table_on_a_terminal_has_all_parameters(model, monkeypatch, capsys):
+    gp = load(model)
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    print_summary(gp)
+    shown = capsys.readouterr().out
+    assert "─" in shown  # drawn by rich
+    for row in gp.parameters_:
+        assert any(row.name in line and f"{row.value:.5g}" in line for line in shown.splitlines())
+    for line in gp.summary().splitlines()[:6]:
+        assert line.strip() in shown
+
+
+# Options
+
+
+def test_options_reach_the_estimator(run, data):
+    limits = ("--memory-limit", "2GB", "--time-limit", 60, "--restarts", 1, "--seed", 3)
+    run("fit", data, "-t", "y", "-c", "a", "--mean", "linear", "--noise", 0.5, "--method", "exact", "-k", "2.0 * RBF(1.5)", *limits, "-o", "m.gm")
+    settings = load("m.gm").get_params()
+    expected = {"mean": "linear", "noise": 0.5, "method": "exact", "memory_limit": "2GB", "time_limit": 60.0, "n_restarts": 1, "random_state": 3}
+    assert {name: settings[name] for name in expected} == expected
+    assert settings["kernel"] == 2.0 * gm.RBF(1.5)
+
+
+def test_noise_zero_interpolates(run, tmp_path):
+    write_table(tmp_path / "d.csv", ["x", "y"], {"x": np.arange(6.0), "y": np.array([0.0, 1.0, 0.5, -1.0, 0.0, 2.0])})
+    run("fit", "d.csv", "-t", "y", "--noise", 0, "--restarts", 0, "-k", "RBF(1.0)", "-o", "m.gm")
+    run("predict", "m.gm", "d.csv", "-o", "p.csv")
+    found = read_table("p.csv")
+    # K of six points one lengthscale apart has condition about 1e3: rounding leaves 1e-12, far below 1e-8.
+    np.testing.assert_allclose(found.numbers("mean"), found.numbers("y"), atol=1e-8)
+
+
+def test_target_kind_f_leaves_the_noise_out(run, data, model):
+    run("predict", model, data, "-o", "y.csv")
+    run("predict", model, data, "-o", "f.csv", "--target-kind", "f")
+    with_noise, without = read_table("y.csv").numbers("std"), read_table("f.csv").numbers("std")
+    np.testing.assert_allclose(with_noise**2, without**2 + load(model).noise_, rtol=1e-12)
+
+
+def test_several_targets_are_several_outputs(run, tmp_path):
+    x = np.linspace(0, 3, 15)
+    table = {"x": x, "u": np.sin(x), "v": np.cos(2 * x)}
+    write_table(tmp_path / "d.csv", list(table), table)
+    run("fit", "d.csv", "--target", "u", "--target", "v", "--restarts", 0, "-o", "m.gm")
+    run("predict", "m.gm", "d.csv", "-o", "p.csv")
+    found = read_table("p.csv")
+    names = ("mean_0", "std_0", "lower95_0", "upper95_0", "mean_1", "std_1", "lower95_1", "upper95_1")
+    assert found.names == ("x", "u", "v", *names)
+    gp = load("m.gm")
+    mean, std = gp.predict(pd.DataFrame({"x": read_table("d.csv").numbers("x")}), return_std=True)
+    for k in range(2):
+        np.testing.assert_array_equal(found.numbers(f"mean_{k}"), mean[:, k])
+        np.testing.assert_array_equal(found.numbers(f"std_{k}"), std[:, k])
+
+
+def test_columns_may_be_listed_or_repeated_and_may_have_commas(run, tmp_path):
+    table = {"a,b": np.arange(8.0), "c": np.arange(8.0) ** 2, "d": np.ones(8), "y": np.sin(np.arange(8.0))}
+    write_table(tmp_path / "d.csv", list(table), table)
+    run("fit", "d.csv", "-t", "y", "-c", "a,b", "-c", "c", "--restarts", 0, "-o", "m.gm")
+    assert load("m.gm")._columns.names == ("a,b", "c")
+    run("fit", "d.csv", "-t", "y", "-c", "d, c", "--restarts", 0, "-o", "m.gm")
+    assert load("m.gm")._columns.names == ("d", "c")
+
+
+def test_predictions_give_way_to_columns_of_the_same_name(run, tmp_path, model):
+    table = {**columns(), "mean": np.zeros(24), "predicted_std": np.array(["mine"] * 24, dtype=object)}
+    write_table(tmp_path / "new.csv", list(table), table)
+    result = run("predict", model, "new.csv", "-o", "p.csv")
+    found = read_table("p.csv")
+    assert found.names[-4:] == ("predicted2_mean", "predicted2_std", "predicted2_lower95", "predicted2_upper95")
+    assert list(found.text("mean")) == ["0.0"] * 24
+    assert list(found.text("predicted_std")) == ["mine"] * 24
+    assert "predicted2_mean" in result.stderr
+
+
+def test_free_names_keep_names_that_nobody_has():
+    assert free_names(["mean", "std"], ["a"]) == {"mean": "mean", "std": "std"}
+    assert free_names(["mean", "std"], ["std"]) == {"mean": "predicted_mean", "std": "predicted_std"}
+
+
+def test_text_that_differs_in_every_row_is_a_category_only_on_demand(run, tmp_path):
+    table = {"name": np.array(["p", "q", "r", "s"], dtype=object), "x": np.arange(4.0), "y": np.array([0.0, 1.0, 0.0, 2.0])}
+    write_table(tmp_path / "d.csv", list(table), table)
+    assert "--id 'name'" in run("fit", "d.csv", "-t", "y", "-o", "m.gm", code=2).stderr
+    run("fit", "d.csv", "-t", "y", "-c", "name,x", "--restarts", 0, "-o", "m.gm")
+    assert load("m.gm")._columns.categories == {0: ("p", "q", "r", "s")}
+
+
+# Between Python and the command line (warnings are errors here, scikit-learn's of missing names too)
+
+
+def test_a_model_of_the_command_predicts_a_data_frame(model):
+    gp = load(model)
+    assert list(gp.feature_names_in_) == ["a", "site", "b"]
+    assert np.all(np.isfinite(gp.predict(frame()[["a", "site", "b"]])))
+
+
+def test_a_model_of_a_data_frame_predicts_a_file(run, data):
+    features = frame()[["b", "site"]]
+    gp = gm.GPRegressor(n_restarts=0).fit(features, frame()["y"])
+    gp.save("m.gm")
+    run("predict", "m.gm", data, "-o", "p.csv")
+    np.testing.assert_array_equal(read_table("p.csv").numbers("mean"), gp.predict(features, return_std=True)[0])
+
+
+def test_a_model_of_an_array_calls_its_columns_x0_x1(run, tmp_path):
+    X = np.column_stack([np.arange(6.0), np.arange(6.0) ** 2])
+    gp = gm.GPRegressor(n_restarts=0).fit(X, np.sin(X[:, 0]))
+    gp.save("m.gm")
+    write_table(tmp_path / "d.csv", ["x1", "x0"], {"x0": X[:, 0], "x1": X[:, 1]})
+    run("predict", "m.gm", "d.csv", "-o", "p.csv")
+    np.testing.assert_array_equal(read_table("p.csv").numbers("mean"), gp.predict(X, return_std=True)[0])
+    write_table(tmp_path / "d.csv", ["u", "v"], {"u": X[:, 0], "v": X[:, 1]})
+    assert "without names, so its columns are called x0, x1" in run("predict", "m.gm", "d.csv", code=2).stderr
+
+
+# Ctrl-C
+
+
+def test_interrupting_a_fit_keeps_the_best_model(run, data, monkeypatch):
+    original, calls = Objective.__call__, []
+
+    def interrupted(self, theta):
+        calls.append(theta)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return original(self, theta)
+
+    monkeypatch.setattr(Objective, "__call__", interrupted)
+    shown = run("fit", data, "-t", "y", "-c", "a", "-o", "m.gm").stdout
+    assert "interrupted" in shown
+    assert load("m.gm").outcome_.stopped == "interrupted"
+
+
+def test_interrupting_elsewhere_is_130_and_leaves_no_file(run, tmp_path, data, model, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    before = listing(tmp_path)
+    monkeypatch.setattr(gm.GPRegressor, "predict", interrupted)
+    result = run("predict", model, data, "-o", "p.csv", code=130)
+    assert result.stderr.strip() == "interrupted"
+    assert listing(tmp_path) == before
+
+
+# Help
+
+
+def test_version_and_bare_command(run):
+    assert run("--version").stdout == f"gramian {__version__}\n"
+    bare = run().stdout
+    assert bare == run("--help").stdout
+    assert all(command in bare for command in ("fit", "predict", "show", "demo"))
+
+
+@pytest.mark.parametrize("command", ["fit", "predict", "show", "demo"])
+def test_every_command_has_help_with_examples(run, command):
+    shown = run(command, "--help").stdout
+    assert f"Example{'' if command == 'show' else 's'}:\n    gramian {command}" in shown
+
+
+def test_the_commands_are_declared_without_the_numerical_libraries():
+    source = (files("gramian") / "cli" / "main.py").read_text()
+    imported = {node.module for node in ast.parse(source).body if isinstance(node, ast.ImportFrom)}
+    assert {name for name in imported if name and name.startswith("gramian")} == {"gramian.cli.guard", "gramian.version"}
+    program = (
+        "import sys, types; package = types.ModuleType('gramian'); package.__path__ = [sys.argv[1]]; sys.modules['gramian'] = package; "
+        "import gramian.cli.main; print(sorted({'jax', 'sklearn', 'scipy', 'numpy', 'matplotlib'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program, str(files("gramian"))], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_checking_an_output_leaves_nothing(tmp_path):
+    (tmp_path / "old.gm").write_bytes(b"old")
+    check_output(tmp_path / "old.gm")
+    check_output(tmp_path / "new.gm")
+    assert listing(tmp_path) == {str(tmp_path / "old.gm"): b"old"}

@@ -1,0 +1,211 @@
+"""Whatever is wrong with what was given: exit code 2, one message with the place and the cure, and no file written or changed."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from gramian.cli import work
+from gramian.tables import write_table
+
+from .conftest import columns, listing
+
+
+@pytest.fixture
+def refused(run, tmp_path, data, model):
+    """Runs a command that must fail; gives its message. data.csv, model.gm and bad.csv (from `content`) are there."""
+
+    def command(*arguments: object, content: str | bytes | None = None) -> str:
+        if content is not None:
+            (tmp_path / "bad.csv").write_bytes(content.encode() if isinstance(content, str) else content)
+        before = listing(tmp_path)
+        result = run(*arguments, code=2)
+        assert result.stdout == ""
+        assert "Traceback" not in result.stderr
+        assert listing(tmp_path) == before
+        return result.stderr
+
+    return command
+
+
+def said(message: str, *parts: str) -> None:
+    assert message.startswith("error: ")
+    for part in parts:
+        assert part in message, message
+
+
+# fit
+
+
+@pytest.mark.parametrize(
+    ("content", "parts"),
+    [
+        ("x,y\n1,2\n3,4,5\n", ("bad.csv, line 3", "3 fields, but the header has 2")),
+        (b"x,y\n1,2\n\xe9,3\n", ("bad.csv, line 3", "not UTF-8", "Save the file as UTF-8")),
+        ("x,y\n", ("bad.csv has a header (x, y) but no rows",)),
+        ("", ("bad.csv is empty",)),
+        ("x,y\n1,2\n2,abc\n3,4\n", ("bad.csv, line 3, column 'y'", "'abc' is not a number")),
+        ("x,y\n1,2\n2,\n3,4\n", ("bad.csv, line 3, column 'y'", "missing")),
+        ("x,y\n1,2\n2,inf\n3,4\n", ("bad.csv, line 3, column 'y'", "not a finite number")),
+        ("x,y\n1,2\n2o,3\n3,4\n", ("bad.csv, line 3, column 'x'", "'2o' is not a number")),  # a typing error, not a category
+        ("x,y\n1,2\n,3\n3,4\n", ("bad.csv, line 3, column 'x'", "missing")),
+        ("x,y\nu,2\n,3\nv,4\nu,4\n", ("bad.csv, line 3, column 'x'", "missing", "1 of the 4 rows")),
+        ("x,y\nu,2\nNA,3\nv,4\nu,4\n", ("bad.csv, line 3, column 'x'", "'NA' stands for none")),
+        ("x,y\n1,5\n2,5\n3,5\n", ("bad.csv, column 'y': all 3 rows have the value 5", "Is it the right column?")),
+        ("x,y\n1,5\n", ("bad.csv, column 'y': there is a single row",)),
+        ("name,x,y\np,1,5\nq,2,6\n", ("bad.csv, column 'name'", "differs in every row ('p', 'q', ...)", "--id 'name'")),
+        ("y\n1\n2\n", ("no column left to learn from",)),
+    ],
+)
+def test_tables_that_cannot_be_fitted(refused, content, parts):
+    said(refused("fit", "bad.csv", "--target", "y", "--out", "new.gm", content=content), *parts)
+
+
+@pytest.mark.parametrize(
+    ("options", "parts"),
+    [
+        (("-t", "Y"), ("has no column 'Y'; did you mean 'y'?", "Its columns: code, a, site, b, y")),
+        (("-t", "y", "-c", "a,bb"), ("has no column 'bb'",)),
+        (("-t", "y", "--id", "cod"), ("has no column 'cod'; did you mean 'code'?",)),
+        (("-t", "y", "-c", "a,y"), ("'y' is among --columns and is the target as well",)),
+        (("-t", "y", "-c", "a", "--id", "a"), ("'a' is among --columns and is an id as well",)),
+        (("-t", "y", "-t", "y"), ("--target names the column 'y' twice",)),
+        (("-t", "y", "-c", "a,a"), ("--columns names the column 'a' twice",)),
+        (("-t", "y", "-c", "a", "-k", "RFB(1.0)"), ("RFB", "^")),
+        (("-t", "y", "-c", "a", "-k", "__import__('os')"), ("^",)),
+        (("-t", "y", "-c", "a", "-k", "RBF([1.0, 2.0])"), ("lengthscale has 2 values, but the data have 1 columns",)),
+        (("-t", "y", "-c", "a,site", "-k", "RBF(1.0)"), ("RBF needs numbers, but column 'site' holds categories",)),
+        (("-t", "y", "-c", "a", "--method", "magic"), ("method='magic' is not known",)),
+        (("-t", "y", "-c", "a", "--mean", "cubic"), ("mean='cubic' is not known",)),
+        (("-t", "y", "-c", "a", "--noise", "-1"), ("noise must be a variance",)),
+        (("-t", "y", "-c", "a", "--restarts", "-1"), ("n_restarts=-1",)),
+        (("-t", "y", "-c", "a", "--time-limit", "0"), ("time_limit=0.0",)),
+        (("-t", "y", "-c", "a", "--memory-limit", "2XB"), ("memory_limit='2XB' is not a size",)),
+        (("-t", "y", "-c", "a", "--memory-limit", "1kB"), ("Exact inference on 24 rows needs", "memory_limit='1kB'")),
+    ],
+)
+def test_options_that_cannot_be(refused, options, parts):
+    said(refused("fit", "data.csv", *options, "--out", "new.gm"), *parts)
+
+
+@pytest.mark.parametrize(
+    ("out", "part"),
+    [
+        ("absent/new.csv", "there is no folder"),
+        ("data.csv/new.csv", "there is no folder"),
+        ("folder.csv", "folder.csv is a folder"),
+        ("data.csv", "data.csv would be overwritten, but it is read from"),
+        pytest.param(
+            "/proc/new.csv",
+            "/proc/new.csv cannot be written",
+            marks=pytest.mark.skipif(sys.platform != "linux", reason="other systems have no /proc"),
+        ),
+    ],
+)
+@pytest.mark.parametrize("command", [("fit", "data.csv", "-t", "y", "-c", "a"), ("predict", "model.gm", "data.csv")])
+def test_outputs_that_cannot_be_written_are_refused_before_the_work(refused, tmp_path, monkeypatch, command, out, part):
+    def worked(*_):
+        raise AssertionError("the data were read, though the output cannot be written")
+
+    monkeypatch.setattr(work, "read_table", worked)
+    (tmp_path / "folder.csv").mkdir()
+    said(refused(*command, "--out", out), part)
+
+
+def test_a_model_does_not_overwrite_itself_by_its_predictions(refused, tmp_path, model_bytes):
+    (tmp_path / "model.csv").write_bytes(model_bytes)
+    said(refused("predict", "model.csv", "data.csv", "--out", "model.csv"), "model.csv would be overwritten")
+
+
+# predict
+
+
+@pytest.mark.parametrize(
+    ("content", "parts"),
+    [
+        ("a,site\n1,north\n", ("bad.csv has no column 'b', which the model needs",)),
+        ("a,Site,b\n1,north,2\n", ("bad.csv has no column 'site'", "Did you mean 'Site'?")),
+        (
+            "a,site,b\n1,north,2\n1,nort,2\n",
+            ("bad.csv, line 3, column 'site'", "'nort' was not there in fit ('north', 'south', 'west')", "mean 'north'?"),
+        ),
+        ("a,site,b\n1,north,2\n1,zzz,2\n", ("bad.csv, line 3, column 'site'", "'zzz' was not there in fit", "fit again")),
+        ("a,site,b\n1,north,2\n1,,2\n", ("bad.csv, line 3, column 'site'", "missing")),
+        ("a,site,b\n1,north,2\n,south,2\n", ("bad.csv, line 3, column 'a'", "missing")),
+        ("a,site,b\n1,north,2\n1,south,two\n", ("bad.csv, line 3, column 'b'", "'two' is not a number")),
+        ("a,site,b\n1,north\n", ("bad.csv, line 2", "2 fields, but the header has 3")),
+    ],
+)
+def test_tables_that_cannot_be_predicted(refused, content, parts):
+    said(refused("predict", "model.gm", "bad.csv", "--out", "new.csv", content=content), *parts)
+
+
+def test_a_new_category_in_parquet_is_told_by_its_row(refused, tmp_path):
+    table = columns()
+    table["site"][5] = "east"
+    write_table(tmp_path / "new.parquet", list(table), table)
+    said(refused("predict", "model.gm", "new.parquet"), "new.parquet, row 6, column 'site'", "'east'")
+
+
+def test_kinds_of_targets_and_names_of_tables(refused):
+    said(refused("predict", "model.gm", "data.csv", "--target-kind", "z", "--out", "new.csv"), "target='z' is not known")
+    said(refused("predict", "model.gm", "data.csv", "--out", "new.xlsx"), "new.xlsx: the name of a table ends in one of .csv")
+    said(refused("predict", "model.gm", "data.docx"), "data.docx: there is no such file")
+
+
+@pytest.mark.parametrize("command", [("show",), ("predict",)])
+@pytest.mark.parametrize("damage", ["cut", "altered", "table", "absent"])
+def test_model_files_that_cannot_be_read(refused, tmp_path, model_bytes, command, damage):
+    at = len(model_bytes) - 100
+    contents = {
+        "cut": model_bytes[:at],
+        "altered": model_bytes[:at] + bytes([model_bytes[at] ^ 1]) + model_bytes[at + 1 :],
+        "table": b"a,b\n1,2\n",
+    }
+    if damage in contents:
+        (tmp_path / "other.gm").write_bytes(contents[damage])
+    arguments = (*command, "other.gm", *(["data.csv", "--out", "new.csv"] if command == ("predict",) else []))
+    reason = {"cut": "damaged", "altered": "checksum", "table": "not a model file", "absent": "no such file"}[damage]
+    said(refused(*arguments), "other.gm cannot be loaded", reason)
+
+
+# All commands
+
+
+@pytest.mark.parametrize("command", [("fit", "absent.csv", "-t", "y", "-o", "new.gm"), ("predict", "model.gm", "absent.csv")])
+def test_files_that_are_not_there(refused, command):
+    said(refused(*command), "absent.csv: there is no such file")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("fit",),
+        ("fit", "data.csv", "-o", "new.gm"),
+        ("fit", "data.csv", "-t", "y"),
+        ("predict", "model.gm"),
+        ("show",),
+        ("frobnicate",),
+        ("fit", "--speed"),
+    ],
+)
+def test_usage_errors(refused, command):
+    assert "Error: " in refused(*command)
+
+
+def test_a_full_memory_and_a_failing_disk_are_told_without_traceback(refused, monkeypatch):
+    def failing(error):
+        def load(*_):
+            raise error
+
+        return load
+
+    monkeypatch.setattr(work, "load", failing(MemoryError()))
+    said(refused("show", "model.gm"), "The memory of this machine is not enough")
+    monkeypatch.setattr(work, "load", failing(OSError(5, "Input/output error", "model.gm")))
+    said(refused("show", "model.gm"), "model.gm: Input/output error")
+
+
+def test_the_demo_needs_a_folder(refused):
+    said(refused("demo", "--out", "data.csv"), "data.csv")
