@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from gramian.kernels import RBF, Categorical, Kernel, Linear, warp
-from gramian.params import Value, fixed, positive
+from gramian.params import Value, fixed, param, positive
 from gramian.testing import check_kernel
 
 
@@ -125,7 +125,7 @@ def test_broken_kernels_are_found(kernel, message):
 
 def test_a_kernel_of_ones_own_passes():
     check_kernel(Quadratic(0.5))
-    check_kernel(2.0 * Quadratic(fixed(0.5)) + RBF(0.7), n_columns=2)
+    check_kernel(2.0 * Quadratic(fixed(0.5)) + RBF(param(0.7, bounds=(0.7, 2.0))), n_columns=2)
 
 
 def test_ones_own_inputs():

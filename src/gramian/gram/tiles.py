@@ -1,7 +1,7 @@
 """Kernel values in tiles of fixed size.
 
 A Gram matrix is a grid of T x T tiles over rows padded to a multiple of T, so XLA compiles one program for a kernel's structure and a tile size,
-whatever the number of rows. T is 64 up to 64 rows, 256 up to 256, else 512: tiles of 512 (2 MB) stay in cache on their way to the host array.
+whatever the number of rows. T is 64 up to 128 rows, 256 up to 1,024, else 512: tiles of 512 (2 MB) stay in cache on their way to the host array.
 
     fill        K(X, X) into the lower triangle of a Fortran-ordered host array
     cross       K(X, Z) into a host array
@@ -34,13 +34,15 @@ Array = NDArray[np.float64]
 T_ = TypeVar("T_")
 R_ = TypeVar("R_")
 
-TILE_SIZES = (64, 256, 512)
+TILES = ((128, 64), (1024, 256), (float("inf"), 512))  # up to so many rows, tiles of this size
+LARGEST_TILE = TILES[-1][1]
+LONG_BLOCK = 4096  # rows at a time for functions of single rows, which are cheap: one call then does much
 THREADS = min(8, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 
 
 def tile_size(n: int) -> int:
     """The rows of a tile for n rows of data."""
-    return next((size for size in TILE_SIZES if n <= size), TILE_SIZES[-1])
+    return next(size for rows, size in TILES if n <= rows)
 
 
 def fill(kernel: Kernel, X: Array, out: Array) -> Array:
@@ -111,14 +113,14 @@ def diagonal(kernel: Kernel, X: Array) -> Array:
 
 def rowwise(tree: Tree, method: str, X: Array) -> Array:
     """tree.method(X) for a method that maps rows to rows: (n, d) -> (n, ...)."""
-    bare, T = tree.bare(), tile_size(len(X))
+    bare, T = tree.bare(), _long_block(len(X))
     parts = _each(lambda block: np.asarray(_rows(method, bare, block[1]))[: block[0].stop - block[0].start], _blocks(X, T))
     return np.concatenate(parts) if parts else np.zeros(0)
 
 
 def rowwise_pullback(tree: Tree, method: str, X: Array, w: Array) -> list[Array]:
     """sum_i w_i d tree.method(X)_i / dtheta, one array a parameter."""
-    bare, T = tree.bare(), tile_size(len(X))
+    bare, T = tree.bare(), _long_block(len(X))
     parts = _each(lambda block: leaves(_rows_pullback(method, bare, block[1], _padded(w[block[0]], len(block[1])))), _blocks(X, T))
     return _summed(parts, bare)
 
@@ -138,7 +140,7 @@ def gradients(kernel: Kernel, X: Array, Z: Array) -> Array:
 
 def gradient_variances(kernel: Kernel, X: Array) -> Array:
     """d^2 k(x, z) / dx_j dz_j at z = x, for each row and column: the prior variance of the gradient, (n, d)."""
-    bare, T = kernel.bare(), tile_size(len(X))
+    bare, T = kernel.bare(), _long_block(len(X))
     parts = _each(lambda block: np.asarray(_row_curvatures(bare, block[1]))[: block[0].stop - block[0].start], _blocks(X, T))
     return np.concatenate(parts) if parts else np.zeros((0, X.shape[1]))
 
@@ -206,6 +208,10 @@ def _blocks(X: Array, T: int) -> list[tuple[slice, Array]]:
     return blocks
 
 
+def _long_block(n: int) -> int:
+    return tile_size(n) if n <= LARGEST_TILE else LONG_BLOCK
+
+
 def _padded(V: Array, rows: int) -> Array:
     return V if len(V) == rows else np.pad(V, [(0, rows - len(V))] + [(0, 0)] * (V.ndim - 1))
 
@@ -219,14 +225,14 @@ def _padded_tile(S: Array, rows: int, columns: int) -> Array:
 
 
 def _each(work: Callable[[T_], R_], items: Iterable[T_]) -> list[R_]:
-    """[work(item) for item in items] in 64-bit mode (which is a property of a thread), on several threads when there is more than one item."""
+    """[work(item) for item in items] in 64-bit mode (which is a property of a thread), on several threads when there are enough items."""
 
     def in_64_bits(item: T_) -> R_:
         with jax.enable_x64(True):
             return work(item)
 
     items = list(items)
-    if len(items) <= 1 or THREADS == 1:
+    if len(items) <= 3 or THREADS == 1:  # up to 128 rows: handing out costs more than it saves
         return [in_64_bits(item) for item in items]
     with ThreadPoolExecutor(THREADS) as pool:
         return list(pool.map(in_64_bits, items))

@@ -171,7 +171,7 @@ def mean_block(mean: Mean, X: Array, q: int) -> Array:
 
 def blocks_of(n: int, row_bytes: int) -> list[slice]:
     """Consecutive rows that fit into the memory of a block."""
-    rows = budget.block_rows(row_bytes, tiles.TILE_SIZES[-1])
+    rows = budget.block_rows(row_bytes, tiles.LARGEST_TILE)
     return [slice(start, min(start + rows, n)) for start in range(0, n, rows)]
 
 

@@ -26,6 +26,7 @@ from gramian.inference.base import Data, Evidence, GaussianProcess, Inference, I
 from gramian.inference.posterior import Posterior
 from gramian.solvers.base import SolveOutcome
 from gramian.solvers.cholesky import MAX_ROWS, Cholesky, CholeskyFactor, inverse_in_place, inverse_root_in_place
+from gramian.solvers.threads import threads_for
 
 Array = NDArray[np.float64]
 
@@ -50,13 +51,14 @@ class Exact(Inference):
         roots: list[Array] = []
         root_of = [0] * q
         for group in groups(model, data):
-            factor = self._factor(group, data, None)
-            alpha[:, group.outputs] = factor.solve(group.R).value
-            value += _log_density(factor, group.R, alpha[:, group.outputs])
-            jitter = max(jitter, factor.jitter)
-            for k in group.outputs:
-                root_of[k] = len(roots)
-            roots.append(inverse_root_in_place(factor))
+            with threads_for(n):
+                factor = self._factor(group, data, None)
+                alpha[:, group.outputs] = factor.solve(group.R).value
+                value += _log_density(factor, group.R, alpha[:, group.outputs])
+                jitter = max(jitter, factor.jitter)
+                for k in group.outputs:
+                    root_of[k] = len(roots)
+                roots.append(inverse_root_in_place(factor))
         prior = GaussianProcess(model.kernel, model.mean, data.scale)
         posterior = Posterior(prior, data.X, alpha, tuple(roots), tuple(root_of))
         return Inferred(posterior, Evidence(value), SolveOutcome(jitter=jitter))
@@ -65,10 +67,11 @@ class Exact(Inference):
         value, by_mean = 0.0, np.zeros_like(data.Y)
         by_kernel, by_noise = [np.zeros(p.value.shape) for p in model.kernel.parameters().values()], 0.0
         for group in groups(model, data):
-            factor = self._factor(group, data, workspace)
-            alpha = factor.solve(group.R).value
-            value += _log_density(factor, group.R, alpha)
-            inverse = inverse_in_place(factor).T  # row-major, upper triangle
+            with threads_for(len(data.X)):
+                factor = self._factor(group, data, workspace)
+                alpha = factor.solve(group.R).value
+                value += _log_density(factor, group.R, alpha)
+                inverse = inverse_in_place(factor).T  # row-major, upper triangle
             by_noise += _noise_gradient(model, data, group, alpha, np.diagonal(inverse))
             by_mean[:, group.outputs] = alpha / data.scale[group.outputs]
             weights = {"factor": -0.5 * alpha.shape[1], "low_rank": (0.5 * alpha, alpha)}  # 1/2 (alpha alpha' - q A^-1)
@@ -80,8 +83,9 @@ class Exact(Inference):
         """The evidence alone: a third of the work."""
         value = 0.0
         for group in groups(model, data):
-            factor = self._factor(group, data, workspace)
-            value += _log_density(factor, group.R, factor.solve(group.R).value)
+            with threads_for(len(data.X)):
+                factor = self._factor(group, data, workspace)
+                value += _log_density(factor, group.R, factor.solve(group.R).value)
         return Evidence(value)
 
     def bytes_needed(self, n: int, d: int, q: int) -> int:

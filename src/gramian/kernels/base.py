@@ -197,8 +197,8 @@ class Kernel(Tree):
 def _meet_sklearn() -> None:
     """Lets scikit-learn's machines (KernelRidge, KernelPCA, ...) call a kernel once with whole tables.
 
-    Their `pairwise_kernels` does so with an instance of scikit-learn's own Kernel class, and calls any other function once a pair of rows, at 2,000
-    pairs a second. It imports that class when it first runs, asks `metric == "precomputed"`, and then asks for the class: in between is
+    Their `pairwise_kernels` does so with an instance of scikit-learn's own Kernel class, and calls any other function once a pair of rows, a few
+    thousand pairs a second. It imports that class when it first runs, asks `metric == "precomputed"`, and then asks for the class: in between is
     the moment to be registered as one of them, without an import of our own (70 ms that few would need).
     """
     theirs = getattr(sys.modules.get("sklearn.gaussian_process.kernels"), "Kernel", None)

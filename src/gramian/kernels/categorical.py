@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from gramian.kernels.base import Column, Kernel
-from gramian.params import Parameter, Value, unit_interval
+from gramian.params import Value, unit_interval
 
 
 class Categorical(Kernel):

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gramian.errors import ParameterError
+from gramian.kernels.algebra import multiply
 from gramian.kernels.base import Kernel
 from gramian.kernels.dot_product import Constant, Linear
 from gramian.kernels.stationary import RBF, Matern12, Matern32, Matern52, Periodic, RationalQuadratic, Stationary
@@ -168,8 +169,8 @@ def _dot_product(kernel: Any) -> Kernel:
 def _product(kernel: Any) -> Kernel:
     left, right = _converted(kernel.k1), _converted(kernel.k2)
     if isinstance(left, Constant):
-        return left.variance * right
-    return left * right.variance if isinstance(right, Constant) else left * right
+        return multiply(right, left.variance)
+    return multiply(left, right.variance if isinstance(right, Constant) else right)
 
 
 def _power(kernel: Any) -> Kernel:

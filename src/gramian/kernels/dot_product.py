@@ -24,7 +24,7 @@ from jax.typing import ArrayLike
 from gramian.errors import ParameterError
 from gramian.kernels.base import Column, Kernel
 from gramian.kernels.distance import squared_distances
-from gramian.params import Parameter, Positive, PositiveSemidefinite, Real, Value, nonnegative, positive
+from gramian.params import Positive, PositiveSemidefinite, Real, Value, nonnegative, positive
 from gramian.params.parameter import as_parameter
 
 

@@ -75,7 +75,7 @@ class On(Kernel):
     def _indices(self) -> jax.Array:
         names = [c for c in self.columns if isinstance(c, str)]
         if names:
-            raise ParameterError(f"{self.kernel} is on the column {names[0]!r}, but the data have no column names. Give a DataFrame, or use an index.")
+            raise ParameterError(f"{self.kernel} is on the column {names[0]!r}, but the data have no column names. Give a DataFrame, or an index.")
         return jnp.array(self.columns)
 
 

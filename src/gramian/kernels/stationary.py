@@ -209,7 +209,7 @@ def _rows(values: jax.Array, d: int) -> jax.Array:
 
 
 def _bounded(r2: jax.Array) -> jax.Array:
-    """r^2, but no more than 1e150, where each profile has long ended: beyond, squares are infinite, and infinity times exp(-infinity) is no number."""
+    """r^2, but no more than 1e150, where each profile has long ended: beyond, squares are infinite, and inf times exp(-inf) is no number."""
     return jnp.minimum(r2, 1e150)
 
 

@@ -138,7 +138,7 @@ def as_parameter(value: Any, support: Support, owner: str) -> Parameter:
     """What a user gave for a field (a number, a list, an array, a Parameter), as a Parameter with that field's support."""
     if isinstance(value, Parameter):
         return value.within(support, owner)
-    if isinstance(value, bool) or isinstance(value, (str, bytes)) or value is None:
+    if isinstance(value, (bool, str, bytes)) or value is None:
         raise ParameterError(f"{owner} must be a number or an array of numbers, not {value!r}.")
     try:
         parameter = Parameter(value)

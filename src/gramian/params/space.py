@@ -84,7 +84,7 @@ class ParameterSpace:
     def restarts(self, count: int, rng: np.random.Generator, spread: float = 2.0) -> list[Array]:
         """Starting points other than the given one, evenly spread (scrambled Sobol points through each entry's own range).
 
-        A bounded entry covers its bounds; any other lies within `spread` of where it starts (for a positive parameter: a factor exp(2) = 7 up or down).
+        A bounded entry covers its bounds; any other lies within `spread` of where it starts (for a positive parameter: a factor 7 up or down).
         """
         start = self.theta
         if count <= 0 or start.size == 0:

@@ -1,0 +1,354 @@
+"""Whatever is given, the answer is finite and sensible, or an error of the library's own that says what is wrong, where, and what to do.
+
+Warnings are errors in this suite, so none of NumPy's, JAX's or SciPy's leaks from any of these.
+"""
+
+from __future__ import annotations
+
+import datetime
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import sparse
+
+import gramian as gm
+from gramian.errors import GramianError, InputError, InputTypeError, NumericalError, ParameterError
+
+N = 20
+rng = np.random.default_rng(0)
+X = rng.normal(size=(N, 3))
+y = X[:, 0] + 0.1 * rng.normal(size=N)
+
+
+def changed(array, at, value):
+    copy = np.array(array, dtype=object if isinstance(value, (str, dict, type(None))) else float)
+    copy[at] = value
+    return copy
+
+
+def regressor(**settings):
+    return gm.GPRegressor(**({"n_restarts": 0} | settings))
+
+
+def answers(table, target, places=None, **settings):
+    """Fits and asks for everything; each answer must be finite."""
+    gp = regressor(**settings).fit(table, target)
+    places = table if places is None else places
+    mean, std = gp.predict(places, return_std=True)
+    everything = [mean, std, *gp.loo(), gp.sample(places, 2, random_state=0), gp.predict(places, return_cov=True)[1], gp.log_evidence()]
+    for answer in everything:
+        assert np.all(np.isfinite(answer))
+    assert np.isfinite(gp.evidence_.value)
+    assert gp.summary()
+    return gp, mean, std
+
+
+# Refused, with what and where and how to cure it. ---------------------------------------------------------------------------------------------------
+
+REFUSED = {
+    "NaN in X": (changed(X, (3, 1), np.nan), y, ["X contains NaN", "row 3", "column 'x1'", "Drop these rows"]),
+    "infinity in X": (changed(X, (3, 1), np.inf), y, ["X contains infinity", "row 3", "column 'x1'"]),
+    "minus infinity in X": (changed(X, (7, 2), -np.inf), y, ["X contains infinity", "row 7", "column 'x2'"]),
+    "NaN in y": (X, changed(y, 4, np.nan), ["y contains NaN", "row 4", "Drop these rows"]),
+    "infinity in y": (X, changed(y, 4, np.inf), ["y contains infinity", "row 4"]),
+    "NaN in the second output": (X, changed(np.column_stack([y, y]), (4, 1), np.nan), ["y contains NaN", "row 4, output 1"]),
+    "no rows": (X[:0], y[:0], ["0 sample(s)", "X has no rows"]),
+    "no columns": (X[:, :0], y, ["0 feature(s)", "X has no columns"]),
+    "no X": (None, y, ["X is None", "give a table"]),
+    "no y": (X, None, ["y is None"]),
+    "one dimension": (X[:, 0], y, ["1D array", "shape (20,)", "reshape(-1, 1)"]),
+    "three dimensions": (X[None], y, ["3D array"]),
+    "a number": (3.0, y, ["scalar array"]),
+    "ragged rows": ([[1, 2], [3, 4], [5]], [1, 2, 3], ["row 0 has 2 values, row 2 has 1"]),
+    "unequal lengths": (X, y[:5], ["inconsistent numbers of samples: [20, 5]"]),
+    "text": ([["a", "b"], ["c", "d"]], [1, 2], ["Column 'x0'", "text 'a'", "row 0", "DataFrame"]),
+    "text among numbers": (changed(X, (3, 1), "hello"), y, ["Column 'x1'", "text 'hello'", "row 3"]),
+    "a missing cell": (changed(X, (3, 1), None), y, ["X contains NaN", "row 3", "column 'x1'"]),
+    "text in y": (X, changed(y, 2, "high"), ["Column 'y'", "text 'high'", "row 2", "one number a row"]),
+    "dates": (np.array([["2020-01-01"], ["2020-01-02"]], dtype="M8[D]"), [1, 2], ["Column 'x0'", "dates or times", "days since"]),
+    "date objects": (np.array([[datetime.date(2020, 1, 1)], [datetime.date(2020, 1, 2)]]), [1, 2], ["Column 'x0'", "dates or times"]),
+    "sparse X": (sparse.csr_matrix(X), y, ["sparse", "X.toarray()"]),
+    "sparse y": (X, sparse.csr_matrix(y[:, None]), ["sparse", "y.toarray()"]),
+    "complex X": (X + 1j, y, ["Complex data not supported", "X"]),
+    "complex y": (X, y + 1j, ["Complex data not supported", "y"]),
+    "masked X": (np.ma.masked_array(X, X > 2), y, ["masked out", "row 12, column 2"]),
+    "masked y": (X, np.ma.masked_array(y, np.arange(N) == 3), ["masked out", "row 3"]),
+    "y with three dimensions": (X, np.ones((N, 1, 1)), ["y has shape (20, 1, 1)"]),
+    "y with no columns": (X, np.ones((N, 0)), ["y has no columns"]),
+    "y beyond squares": (X, y * 1e300, ["size 2.29e+300", "y / 2e+300"]),
+    "y below squares": (X, y * 1e-300, ["size 2.29e-300", "y / 2e-300"]),
+    "the second output beyond squares": (X, np.column_stack([y, 1e200 * y]), ["Output 1 of y"]),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused_in_fit(name):
+    table, target, words = REFUSED[name]
+    with pytest.raises(InputError) as caught:
+        regressor().fit(table, target)
+    for word in words:
+        assert word in str(caught.value)
+
+
+def test_an_object_in_a_cell_is_a_type_error_too():
+    with pytest.raises(InputTypeError, match="Column 'x1', row 3.*dict") as caught:
+        regressor().fit(changed(X, (3, 1), {}), y)
+    assert isinstance(caught.value, TypeError)
+    assert isinstance(caught.value, GramianError)
+
+
+@pytest.mark.parametrize(
+    ("places", "words"),
+    [
+        (X[:, :2], ["2 features", "expecting 3"]),
+        (changed(X, (2, 0), np.nan), ["X contains NaN", "row 2", "column 'x0'"]),
+        (changed(X, (2, 0), np.inf), ["X contains infinity", "row 2"]),
+        (X[:0], ["X has no rows"]),
+        (X[0], ["1D array", "reshape(1, -1)"]),
+        ([["a", "b", "c"]], ["Column 'x0'", "text 'a'", "row 0"]),
+        (sparse.csr_matrix(X), ["sparse"]),
+        (None, ["X is None"]),
+    ],
+    ids=["a column missing", "NaN", "infinity", "no rows", "one dimension", "text", "sparse", "None"],
+)
+@pytest.mark.parametrize("question", ["predict", "sample", "components", "predict_gradient"])
+def test_refused_in_questions(places, words, question):
+    gp = regressor(kernel=gm.RBF(1.0), noise=0.01, optimize=False).fit(X, y)
+    with pytest.raises(InputError) as caught:
+        getattr(gp, question)(places)
+    for word in words:
+        assert word in str(caught.value)
+
+
+# Accepted, with finite and sensible answers. ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_few_rows(n):
+    gp, mean, std = answers(X[:n], y[:n])
+    assert_allclose(mean, y[:n], atol=3 * std.max() + 0.1 * np.abs(y[:n]).max())
+    far = gp.predict([[50.0, 50.0, 50.0]], return_std=True)[1]
+    assert far[0] > 0.1 * np.abs(y[:n]).max()  # a row or three say little of what lies far away
+
+
+@pytest.mark.parametrize("value", [0.0, 3.0, -1e12, 1e-12])
+def test_constant_y(value):
+    gp, mean, std = answers(X, np.full(N, value))
+    assert_allclose(mean, value, rtol=1e-6, atol=1e-12)
+    assert np.all(std <= 0.01 * max(abs(value), 1.0 if value == 0 else 0.0))
+    assert any("y is constant" in note for note in gp.outcome_.notes)
+
+
+def test_constant_columns():
+    gp, mean, _ = answers(np.column_stack([X, np.full(N, 5.0), np.zeros(N)]), y)
+    assert any("Constant columns tell nothing: x3, x4" in note for note in gp.outcome_.notes)
+    assert np.corrcoef(mean, y)[0, 1] > 0.9
+
+
+def test_nothing_but_constant_columns():
+    _, mean, std = answers(np.ones((N, 2)), y)
+    assert_allclose(mean, y.mean(), atol=0.2 * y.std())
+    assert_allclose(std, y.std(), rtol=0.2)
+
+
+def test_duplicate_columns():
+    _, mean, _ = answers(X[:, [0, 0, 1]], y)
+    assert np.corrcoef(mean, y)[0, 1] > 0.9
+
+
+def test_fewer_rows_than_columns():
+    wide = np.random.default_rng(1).normal(size=(6, 40))
+    answers(wide, wide[:, 0])
+
+
+def test_a_column_of_yes_and_no():
+    _, mean, _ = answers(np.column_stack([X > 0]), X[:, 0] > 0)
+    assert_allclose(mean, X[:, 0] > 0, atol=0.2)
+
+
+@pytest.mark.parametrize("scale", [1e12, 1e-12, 1e100, 1e-100, 1e300, 1e-300])
+@pytest.mark.parametrize("mean", ["constant", "linear"])
+def test_columns_of_extreme_scale_change_nothing(scale, mean):
+    """Squares of 1e300 overflow and those of 1e-300 vanish, unless they are taken after scaling."""
+    expected = regressor(mean=mean).fit(X, y).predict(X, return_std=True)
+    factors = np.array([scale, 1.0, 1.0])
+    _, values, std = answers(X * factors, y, mean=mean)
+    assert_allclose(values, expected[0], atol=1e-6)
+    assert_allclose(std, expected[1], atol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1e12, 1e-12, 1e100, 1e-100])
+def test_y_of_extreme_scale_changes_nothing_else(scale):
+    expected = regressor().fit(X, y).predict(X, return_std=True)
+    _, mean, std = answers(X, y * scale)
+    assert_allclose(mean / scale, expected[0], atol=1e-6)
+    assert_allclose(std / scale, expected[1], atol=1e-6)
+
+
+def test_columns_far_from_the_origin():
+    """At 1e12 neighbours still differ by 1e-4 of a unit, which is all that is lost."""
+    expected = regressor().fit(X, y).predict(X)
+    _, mean, _ = answers(X + 1e12, y)
+    assert_allclose(mean, expected, atol=1e-2)
+
+
+@pytest.mark.parametrize("kernel", [gm.RBF(1.0), gm.Matern12(1.0), gm.Matern32(1.0), gm.Matern52(1.0), gm.RationalQuadratic(1.0)], ids=str)
+def test_points_beyond_all_measure_get_the_prior(kernel):
+    """The square of 1e300 is infinite, and infinity times exp(-infinity) no number."""
+    gp = regressor(kernel=2.0 * kernel, noise=0.1, mean=gm.ConstantMean(5.0), normalize_y=False, optimize=False).fit(X, y)
+    mean, std = gp.predict([[1e300, -1e300, 0.0], [1e200, 0.0, 0.0]], return_std=True, target="f")
+    assert_allclose(mean, 5.0)
+    assert_allclose(std**2, 2.0)
+
+
+def test_predictions_that_overflow_are_refused_with_their_row():
+    gp = regressor(kernel=gm.Linear(1.0) + gm.Linear(1.0), noise=0.1, optimize=False).fit(X, y)
+    for settings in ({}, {"return_std": True}, {"return_cov": True}):
+        with pytest.raises(InputError, match="row 1 of X.*size 1e\\+300.*units"):
+            gp.predict([[0.0, 0.0, 0.0], [1e300, 1e300, -1e300]], **settings)
+
+
+def test_a_kernel_that_overflows_on_the_data_is_refused_with_the_row():
+    with pytest.raises(NumericalError, match=r"k\(x, x\) is inf at row 2.*Rescale"):
+        regressor(kernel=gm.Linear(1.0), noise=0.1, optimize=False).fit(changed(X, (2, 0), 1e200), y)
+
+
+@pytest.mark.parametrize("container", ["numbers as text", "fractions", "huge whole numbers"])
+def test_objects_that_are_numbers(container):
+    tables = {
+        "numbers as text": X.astype(str),
+        "fractions": np.array([[Fraction(float(v)) for v in row] for row in X], dtype=object),
+        "huge whole numbers": np.array([[int(v * 1e15) * 10**20 for v in row] for row in X], dtype=object),
+    }
+    answers(tables[container], y)
+
+
+# Equal rows and no noise. -----------------------------------------------------------------------------------------------------------------------------
+
+
+def test_equal_rows_with_equal_y_and_no_noise():
+    table, target = X[[0, 1, 2, 0, 0]], y[[0, 1, 2, 0, 0]]
+    _, mean, std = answers(table, target, noise=gm.fixed(0))
+    assert_allclose(mean, target, rtol=1e-4, atol=1e-5)
+    assert np.all(std < 1e-3)
+
+
+def test_equal_rows_with_different_y_and_no_noise_are_refused():
+    with pytest.raises(InputError, match=r"Rows 1 and 4 of X are equal but y differs by 0\.5 while noise is fixed at 0") as caught:
+        regressor(noise=gm.fixed(0)).fit(X[[0, 1, 2, 3, 1]], [0.0, 1.0, 2.0, 3.0, 1.5])
+    assert "noise=0.01" in str(caught.value)
+
+
+def test_equal_rows_with_different_y_are_explained_by_known_noise():
+    gp = regressor(kernel=gm.RBF(1.0), noise=gm.fixed(0), optimize=False)
+    mean = gp.fit(X[[0, 1, 1]], [0.0, 1.0, 2.0], noise_var=[0.0, 0.1, 0.1]).predict(X[[1]])
+    assert 1.0 < mean[0] < 2.0
+    with pytest.raises(InputError, match="Rows 0 and 2"):
+        gp.fit(X[[1, 0, 1]], [0.0, 1.0, 2.0], noise_var=[0.0, 0.1, 0.0])
+
+
+def test_equal_rows_with_different_y_when_noise_is_learned():
+    table = np.repeat(X[:6], 4, axis=0)
+    target = np.repeat(y[:6], 4) + np.random.default_rng(2).normal(size=24)
+    gp, _, _ = answers(table, target)
+    assert 0.2 < gp.noise_ < 5
+
+
+def test_noise_of_zero_means_no_noise():
+    gp = regressor(noise=0).fit(X, y)
+    assert gp.noise_ == 0
+    assert_allclose(gp.predict(X), y, rtol=1e-5, atol=1e-6)
+
+
+# Settings that cannot be. -----------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"method": "nystroem"}, ["method='nystroem'", '"exact"']),
+        ({"method": 3}, ["method=3"]),
+        ({"mean": "quadratic"}, ["mean='quadratic'", '"linear"']),
+        ({"mean": 3}, ["mean=3"]),
+        ({"mean": gm.LinearMean(0.0, [1.0, 2.0])}, ["mean.slope has shape (2,)", "(3,)"]),
+        ({"mean": gm.ConstantMean([1.0, 2.0])}, ["mean.value has shape (2,)", "one number"]),
+        ({"noise": -1}, ["noise must be a variance", "-1"]),
+        ({"noise": np.nan}, ["noise must be a variance", "nan"]),
+        ({"noise": "loud"}, ["noise must be a variance", "'loud'"]),
+        ({"noise": True}, ["noise must be a variance"]),
+        ({"noise": gm.fixed(-1)}, ["must not be negative", "-1"]),
+        ({"noise": gm.fixed([0.1, 0.2])}, ["one variance", "noise_var"]),
+        ({"kernel": "RBF"}, ["kernel must be a gramian kernel", "'RBF'", "from_sklearn"]),
+        ({"kernel": gm.RBF}, ["kernel must be a gramian kernel"]),
+        ({"kernel": gm.RBF([1.0, 2.0])}, ["lengthscale has 2 values", "3 columns (x0, x1, x2)", ".on("]),
+        ({"kernel": gm.RBF(1.0).on("wind")}, ["'wind'", "x0, x1, x2"]),
+        ({"kernel": gm.RBF(1.0).on(5)}, ["no column 5", "3"]),
+        ({"n_restarts": -1}, ["n_restarts=-1"]),
+        ({"n_restarts": 1.5}, ["n_restarts=1.5"]),
+        ({"n_restarts": "many"}, ["n_restarts='many'"]),
+        ({"time_limit": 0}, ["time_limit=0", "positive"]),
+        ({"time_limit": -1.0}, ["time_limit=-1.0"]),
+        ({"time_limit": "1 s"}, ["time_limit='1 s'"]),
+        ({"time_limit": np.nan}, ["time_limit=nan"]),
+        ({"memory_limit": "2XB"}, ["memory_limit='2XB'", '"2GB"']),
+        ({"memory_limit": "lots"}, ["memory_limit='lots'"]),
+        ({"memory_limit": -5}, ["memory_limit=-5"]),
+        ({"memory_limit": [1]}, ["memory_limit=[1]"]),
+        ({"memory_limit": True}, ["memory_limit=True"]),
+        ({"random_state": "a", "n_restarts": 1}, ["random_state='a'", "whole number"]),
+        ({"random_state": -1, "n_restarts": 1}, ["random_state=-1"]),
+    ],
+    ids=lambda value: str(value)[:50] if isinstance(value, dict) else "",
+)
+def test_impossible_settings(settings, words):
+    with pytest.raises(ParameterError) as caught:
+        regressor(**settings).fit(X, y)
+    for word in words:
+        assert word in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("noise_var", "words"),
+    [
+        (-1.0, ["-1.0 in row 0"]),
+        (changed(np.ones(N), 3, -2), ["-2.0 in row 3"]),
+        (changed(np.ones(N), 3, np.nan), ["nan in row 3"]),
+        (changed(np.ones(N), 3, np.inf), ["inf in row 3"]),
+        ([1.0, 2.0], ["shape (2,)", "(20,)"]),
+        (np.ones((N, 1)), ["shape (20, 1)"]),
+        ("loud", ["text 'loud'", "one variance a row"]),
+    ],
+)
+def test_impossible_noise_of_rows(noise_var, words):
+    with pytest.raises(InputError, match="noise_var") as caught:
+        regressor().fit(X, y, noise_var=noise_var)
+    for word in words:
+        assert word in str(caught.value)
+
+
+def test_impossible_questions():
+    gp = regressor(kernel=1.0 * gm.RBF(1.0), noise=0.01, optimize=False).fit(X, y)
+    with pytest.raises(ParameterError, match="not both"):
+        gp.predict(X, return_std=True, return_cov=True)
+    with pytest.raises(ParameterError, match="target='z'.*\"f\""):
+        gp.predict(X, target="z")
+    with pytest.raises(ParameterError, match=r"theta has shape \(2,\), but this model has 4.*kernel\.scale"):
+        gp.log_evidence([1.0, 2.0])
+    with pytest.raises(ParameterError, match="number"):
+        gp.log_evidence("a")
+    with pytest.raises(ParameterError, match="finite"):
+        gp.log_evidence(np.full(4, np.nan))
+    with pytest.raises(ParameterError, match="finite"):
+        gp.log_evidence(np.full(4, 800.0))  # exp(800) is beyond all numbers
+    with pytest.raises(ParameterError, match="outside its bounds"):
+        gp.log_evidence([0.0, 0.0, 0.0, 50.0])
+    with pytest.raises(ParameterError, match="kernel must be a gramian kernel"):
+        gm.GPRegressor("RBF").predict(X)  # from the prior
+
+
+def test_all_errors_are_value_errors():
+    for error in (InputError, ParameterError, NumericalError, gm.errors.MemoryLimitError):
+        assert issubclass(error, GramianError)
+        assert issubclass(error, ValueError)
