@@ -199,11 +199,11 @@ def _row_curvatures(kernel: Kernel, X: jax.Array) -> jax.Array:
 
 
 def _blocks(X: Array, T: int) -> list[tuple[slice, Array]]:
-    """Where each block of rows lies, and its rows padded to T by repeating the last one (a copy of real data is harmless in any kernel)."""
+    """Where each block of rows lies, and its rows padded to T by repeating them in turn (a copy of real data is harmless in any kernel)."""
     blocks = []
     for start in range(0, len(X), T):
         block = X[start : start + T]
-        padded = block if len(block) == T else np.concatenate([block, np.repeat(block[-1:], T - len(block), axis=0)])
+        padded = block if len(block) == T else block[np.arange(T) % len(block)]
         blocks.append((slice(start, start + len(block)), padded))
     return blocks
 

@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike
 
 from gramian.errors import ParameterError
 from gramian.kernels.base import Column, Kernel
-from gramian.kernels.distance import squared_distances
+from gramian.kernels.distance import squared_distances, typical
 from gramian.params import Parameter, Positive, Value, positive, real
 from gramian.params.parameter import as_parameter
 
@@ -140,7 +140,7 @@ class Cosine(Kernel):
         return jnp.cos(2 * jnp.pi * jnp.sum((x - z) / self.period))
 
     def cross(self, X: jax.Array, Z: jax.Array) -> jax.Array:
-        centre = jnp.mean(X, axis=0)  # small phases keep their digits
+        centre = typical(Z)  # small phases keep their digits
         phase_x, phase_z = (jnp.sum((A - centre) / self.period, axis=1) for A in (X, Z))
         return jnp.cos(2 * jnp.pi * (phase_x[:, None] - phase_z[None, :]))
 
@@ -179,7 +179,7 @@ class SpectralMixture(Kernel):
 
     def cross(self, X: jax.Array, Z: jax.Array) -> jax.Array:
         means, scales = (_rows(v, X.shape[1]) for v in (self.means, self.scales))
-        centre = jnp.mean(X, axis=0)
+        centre = typical(Z)
         X, Z = X - centre, Z - centre
         total = jnp.zeros((X.shape[0], Z.shape[0]), X.dtype)
         for q in range(means.shape[0]):
