@@ -61,7 +61,7 @@ def fixed_model(X: np.ndarray, y: np.ndarray) -> gm.GPRegressor:
     return gm.GPRegressor(kernel, mean="zero", noise=0.05, optimize=False, normalize_y=False).fit(X, y)
 
 
-def sklearn_model(X: np.ndarray, y: np.ndarray, optimizer: str | None = None):  # noqa: ANN201
+def sklearn_model(X: np.ndarray, y: np.ndarray, optimizer: str | None = None):
     from sklearn.gaussian_process import GaussianProcessRegressor
     from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
@@ -107,7 +107,16 @@ def memory_of_evidence() -> list[Result]:
     gp = fixed_model(X, y)
     extra = _peak_extra_bytes(lambda: gp.log_evidence(return_grad=True))
     ratio = extra / (8 * n * n)
-    return [Result("memory of evidence with gradient, n = 8000, in n^2 doubles", f"{extra / 1e6:.0f} MB", f"{8 * n * n / 1e6:.0f} MB", ratio, "<= 1.5", ratio <= 1.5)]
+    return [
+        Result(
+            "memory of evidence with gradient, n = 8000, in n^2 doubles",
+            f"{extra / 1e6:.0f} MB",
+            f"{8 * n * n / 1e6:.0f} MB",
+            ratio,
+            "<= 1.5",
+            ratio <= 1.5,
+        )
+    ]
 
 
 def fitting() -> list[Result]:
@@ -127,7 +136,9 @@ def fitting() -> list[Result]:
     ratio, gain = times["theirs"] / times["ours"], evidences["ours"] - evidences["theirs"]
     return [
         Result("fitting n = 500, d = 8: scikit-learn over ours", f"{times['ours']:.2f} s", f"{times['theirs']:.2f} s", ratio, ">= 4", ratio >= 4),
-        Result("fitting: evidence over scikit-learn's, nats", f"{evidences['ours']:.5f}", f"{evidences['theirs']:.5f}", gain, ">= -1e-4", gain >= -1e-4),
+        Result(
+            "fitting: evidence over scikit-learn's, nats", f"{evidences['ours']:.5f}", f"{evidences['theirs']:.5f}", gain, ">= -1e-4", gain >= -1e-4
+        ),
     ]
 
 
@@ -146,7 +157,14 @@ def predicting() -> list[Result]:
         growth[points] = _peak_extra_bytes(lambda far=far: small.predict(far, return_std=True)) - 6 * 8 * points  # less the answer's own arrays
     grew = (growth[1_000_000] - growth[100_000]) / 1e6
     return [
-        Result("mean and std, 20,000 points from n = 2000: scikit-learn over ours", f"{times['ours']:.2f} s", f"{times['theirs']:.2f} s", ratio, ">= 2", ratio >= 2),
+        Result(
+            "mean and std, 20,000 points from n = 2000: scikit-learn over ours",
+            f"{times['ours']:.2f} s",
+            f"{times['theirs']:.2f} s",
+            ratio,
+            ">= 2",
+            ratio >= 2,
+        ),
         Result(
             "memory of mean and std, 1,000,000 points beyond 100,000, in MB",
             f"{growth[1_000_000] / 1e6:.0f} MB",
@@ -169,11 +187,15 @@ def starting() -> list[Result]:
         "fit sklearn": data + sk + "G(ConstantKernel() * Matern(np.ones(4), nu=2.5) + WhiteKernel(), normalize_y=True).fit(X, y)",
     }
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "check": True}
-    times = take_turns(3, **{name: lambda code=code: subprocess.run([sys.executable, "-W", "ignore", "-c", code], **quiet) for name, code in programs.items()})
+    times = take_turns(
+        3, **{name: lambda code=code: subprocess.run([sys.executable, "-W", "ignore", "-c", code], **quiet) for name, code in programs.items()}
+    )
     ratio = times["import gramian"] / times["import sklearn"]
     later = times["fit gramian"] - times["fit sklearn"]
     return [
-        Result("starting: import, over scikit-learn's", f"{times['import gramian']:.2f} s", f"{times['import sklearn']:.2f} s", ratio, "<= 2", ratio <= 2),
+        Result(
+            "starting: import, over scikit-learn's", f"{times['import gramian']:.2f} s", f"{times['import sklearn']:.2f} s", ratio, "<= 2", ratio <= 2
+        ),
         Result(
             "starting: first fit of 200 rows, seconds after scikit-learn's",
             f"{times['fit gramian']:.2f} s",

@@ -1,10 +1,10 @@
 """Gaussian processes: easy as scikit-learn, at LAPACK speed, honest about what was computed.
 
-    import gramian as gm
+import gramian as gm
 
-    gp = gm.GPRegressor().fit(X, y)
-    mean, std = gp.predict(X_new, return_std=True)
-    print(gp.summary())
+gp = gm.GPRegressor().fit(X, y)
+mean, std = gp.predict(X_new, return_std=True)
+print(gp.summary())
 """
 
 from gramian.errors import GramianError

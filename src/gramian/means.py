@@ -38,7 +38,7 @@ class Mean(Tree):
         return jax.vmap(jax.jacfwd(self.at))(X)
 
     def adapted(self, X: Array, loc: Array, scale: Array) -> Self:
-        """The same mean, measured for an optimiser in the units of the data: outputs of location `loc` and spread `scale` (scalars or one an output)."""
+        """The same mean, for an optimiser in the units of the data: outputs around `loc` with spread `scale` (scalars, or one an output)."""
         return self
 
 

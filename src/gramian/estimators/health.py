@@ -34,7 +34,7 @@ def refuse_contradictions(data: Data, model: Model) -> None:
     exact = np.ones(len(data.X), bool) if data.noise_var is None else data.noise_var == 0
     _, first, inverse = np.unique(data.X, axis=0, return_index=True, return_inverse=True)
     twin = first[inverse.reshape(-1)]
-    differs = np.any(data.Y != data.Y[twin], axis=1) & exact & exact[twin]
+    differs = np.any(data.Y[twin] != data.Y, axis=1) & exact & exact[twin]
     if np.any(differs):
         j = int(np.flatnonzero(differs)[0])
         gap = float(np.max(np.abs(data.Y[j] - data.Y[twin[j]])))
@@ -72,7 +72,9 @@ def parameter_notes(model: Model, data: Data, columns: Columns) -> dict[str, str
         for name, value in zip(entry_names(path, p), p.value.ravel(), strict=True):
             if p.bounds is not None and value <= low * (1 + 1e-6):
                 is_noise = path == "noise"
-                found[name] = "at its floor: the data look free of noise" if is_noise else f"at its lower bound {low:g}; widen the bounds if that is unexpected"
+                found[name] = (
+                    "at its floor: the data look free of noise" if is_noise else f"at its lower bound {low:g}; widen the bounds if that is unexpected"
+                )
             elif p.bounds is not None and value >= high * (1 - 1e-6):
                 found[name] = f"at its upper bound {high:g}; widen the bounds if that is unexpected"
     sd = spread(data.X)
@@ -109,7 +111,10 @@ def summary(gp: GPRegressor) -> str:
         str(gp.parameters_),
     ]
     if gp.normalize_y:
-        lines += ["", f"kernel scales are in units of the variance of y ({', '.join(f'{s**2:.4g}' for s in data.scale)}); noise and mean are in the units of y"]
+        lines += [
+            "",
+            f"kernel scales are in units of the variance of y ({', '.join(f'{s**2:.4g}' for s in data.scale)}); noise and mean are in the units of y",
+        ]
     if outcome.notes:
         lines += ["", "Notes"] + [f"  - {note}" for note in outcome.notes]
     return "\n".join(lines)

@@ -83,7 +83,9 @@ def read_targets(y: Any, n: int) -> tuple[Array, bool]:
     if array.ndim == 2 and array.shape[1] == 0:
         raise InputError("y has no columns; give one number a row.")
     if len(array) != n:
-        raise InputError(f"Found input variables with inconsistent numbers of samples: [{n}, {len(array)}]. X and y must have as many rows as each other.")
+        raise InputError(
+            f"Found input variables with inconsistent numbers of samples: [{n}, {len(array)}]. X and y must have as many rows as each other."
+        )
     Y = array.reshape(n, -1)
     if Y.dtype.kind in "OUSMm":
         Y = np.column_stack([_numbers(Y[:, k], "y", "Give one number a row.") for k in range(Y.shape[1])])
@@ -185,7 +187,9 @@ def _numbers(values: NDArray[Any], name: str, cure: str = _CATEGORIES) -> Array:
     if values.dtype.kind == "c":
         raise InputError(f"Column {name!r} has complex numbers. Give real and imaginary parts as columns.")
     if values.dtype.kind in "Mm" or (values.dtype.kind == "O" and any(isinstance(v, (datetime.date, datetime.timedelta)) for v in values)):
-        raise InputError(f"Column {name!r} holds dates or times. Give a number instead, such as days since the first: (t - t.min()) / numpy.timedelta64(1, 'D').")
+        raise InputError(
+            f"Column {name!r} holds dates or times. Give a number instead, such as days since the first: (t - t.min()) / numpy.timedelta64(1, 'D')."
+        )
     try:
         return values.astype(np.float64)
     except (TypeError, ValueError):

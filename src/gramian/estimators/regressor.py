@@ -56,7 +56,8 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):  # type: ign
     mean : "constant", "zero", "linear" or a Mean
         What f is far from the data, in the units of y; "zero" is the average of y when y is normalised.
     noise : number or parameter, optional
-        The noise variance, in the units of y squared. A number is where fitting starts; `fixed(0.01)` stays, `fixed(0)` interpolates. None: from the data.
+        The noise variance, in the units of y squared. A number is where fitting starts; `fixed(0.01)` stays, `fixed(0)` interpolates.
+        None: from the data.
     method : "auto" or "exact"
         The engine. "auto" takes the exact one.
     optimize : bool
@@ -172,7 +173,9 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):  # type: ign
 
     def _check_settings(self) -> None:
         if self.kernel is not None and not isinstance(self.kernel, (Kernel, Converted)):
-            raise ParameterError(f"kernel must be a gramian kernel or None, not {self.kernel!r}. For a scikit-learn kernel: gramian.from_sklearn(kernel).")
+            raise ParameterError(
+                f"kernel must be a gramian kernel or None, not {self.kernel!r}. For a scikit-learn kernel: gramian.from_sklearn(kernel)."
+            )
         if self.time_limit is not None and not (isinstance(self.time_limit, numbers.Real) and self.time_limit > 0):
             raise ParameterError(f"time_limit={self.time_limit!r} must be a positive number of seconds.")
         if self.n_restarts is not None and (not isinstance(self.n_restarts, (int, np.integer)) or self.n_restarts < 0):
@@ -225,7 +228,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):  # type: ign
     # Predicting. ------------------------------------------------------------------------------------------------------------------------------------
 
     def predict(self, X: Any, return_std: bool = False, return_cov: bool = False, target: str = "y") -> Any:
-        """The mean at the rows of X; with it the standard deviation or the covariance, of an observation ("y", noise included) or of the function ("f").
+        """The mean at the rows of X, and on request the standard deviation or the covariance, of an observation ("y") or of the function ("f").
 
         Shapes: mean and std (n,), cov (n, n); for 2-D y (n, q) and (n, n, q). Before `fit`, the prior's.
         """
@@ -265,7 +268,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):  # type: ign
         return draws[:, 0, :] if self._is_single() else draws
 
     def components(self, X: Any) -> dict[str, tuple[Array, Array]]:
-        """Mean and standard deviation of each summand of the kernel at the rows of X, by its formula. With the mean function, the means add up to f's."""
+        """Mean and standard deviation of each summand of the kernel at the rows of X, by its formula. The means and m(x) add up to f's."""
         check_is_fitted(self, "posterior_")
         table, posterior = self._features(X), self._posterior()
         named = self.kernel_.terms if isinstance(self.kernel_, Sum) else (self.kernel_,)
@@ -303,7 +306,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):  # type: ign
         return LeaveOneOut(self._shaped(mean), self._shaped(np.sqrt(var)), self._shaped(log_density))
 
     def log_evidence(self, theta: ArrayLike | None = None, return_grad: bool = False) -> Any:
-        """log p(y) in nats at theta (default: at the fitted parameters), and with `return_grad` its gradient. With `normalize_y` it is that of y / s."""
+        """log p(y) in nats at theta (None: as fitted), and with `return_grad` its gradient. With `normalize_y` it is that of y / s."""
         check_is_fitted(self, "posterior_")
         inference, _ = self._inference()
         objective = Objective(self._model_, self._data, inference)

@@ -53,7 +53,7 @@ def fill(kernel: Kernel, X: Array, out: Array) -> Array:
 
     def one(pair: tuple[int, int]) -> None:
         (at_j, X_j), (at_i, X_i) = blocks[pair[0]], blocks[pair[1]]
-        tile = np.asarray(_tile(bare, X_j, X_i))
+        tile = _host(_tile(bare, X_j, X_i))
         rows[at_j, at_i] = tile[: at_j.stop - at_j.start, : at_i.stop - at_i.start]
 
     _each(one, [(j, i) for j in range(len(blocks)) for i in range(j, len(blocks))])
@@ -67,7 +67,7 @@ def cross(kernel: Kernel, X: Array, Z: Array, out: Array | None = None) -> Array
 
     def one(pair: tuple[int, int]) -> None:
         (at_i, X_i), (at_j, Z_j) = rows[pair[0]], columns[pair[1]]
-        out[at_i, at_j] = np.asarray(_tile(bare, X_i, Z_j))[: at_i.stop - at_i.start, : at_j.stop - at_j.start]
+        out[at_i, at_j] = _host(_tile(bare, X_i, Z_j))[: at_i.stop - at_i.start, : at_j.stop - at_j.start]
 
     _each(one, [(i, j) for i in range(len(rows)) for j in range(len(columns))])
     return out
@@ -82,7 +82,7 @@ def matmul(kernel: Kernel, X: Array, Z: Array, V: Array) -> Array:
         at, X_i = rows[i]
         total = np.zeros((len(X_i), V.shape[1]))
         for (_, Z_j), V_j in zip(columns, padded, strict=True):
-            total += np.asarray(_tile_product(bare, X_i, Z_j, V_j))
+            total += _host(_tile_product(bare, X_i, Z_j, V_j))
         return total[: at.stop - at.start]
 
     parts = _each(one, range(len(rows)))
@@ -101,7 +101,7 @@ def pullback(kernel: Kernel, X: Array, dense: Array, *, factor: float = 1.0, low
         (at_i, X_i), (at_j, X_j) = blocks[pair[0]], blocks[pair[1]]
         S = _padded_tile(dense[at_i, at_j], len(X_i), len(X_j))
         L, R = _padded(left[at_i], len(X_i)), _padded(right[at_j], len(X_j))
-        return leaves(_tile_pullback(bare, X_i, X_j, S, factor, L, R, at_i == at_j))
+        return [_host(v) for v in leaves(_tile_pullback(bare, X_i, X_j, S, factor, L, R, at_i == at_j))]
 
     return _summed(_each(one, [(i, j) for i in range(len(blocks)) for j in range(i, len(blocks))]), bare)
 
@@ -114,15 +114,19 @@ def diagonal(kernel: Kernel, X: Array) -> Array:
 def rowwise(tree: Tree, method: str, X: Array) -> Array:
     """tree.method(X) for a method that maps rows to rows: (n, d) -> (n, ...)."""
     bare, T = tree.bare(), _long_block(len(X))
-    parts = _each(lambda block: np.asarray(_rows(method, bare, block[1]))[: block[0].stop - block[0].start], _blocks(X, T))
+    parts = _each(lambda block: _host(_rows(method, bare, block[1]))[: block[0].stop - block[0].start], _blocks(X, T))
     return np.concatenate(parts) if parts else np.zeros(0)
 
 
 def rowwise_pullback(tree: Tree, method: str, X: Array, w: Array) -> list[Array]:
     """sum_i w_i d tree.method(X)_i / dtheta, one array a parameter."""
     bare, T = tree.bare(), _long_block(len(X))
-    parts = _each(lambda block: leaves(_rows_pullback(method, bare, block[1], _padded(w[block[0]], len(block[1])))), _blocks(X, T))
-    return _summed(parts, bare)
+
+    def one(block: tuple[slice, Array]) -> list[Array]:
+        at, X_i = block
+        return [_host(v) for v in leaves(_rows_pullback(method, bare, X_i, _padded(w[at], len(X_i))))]
+
+    return _summed(_each(one, _blocks(X, T)), bare)
 
 
 def gradients(kernel: Kernel, X: Array, Z: Array) -> Array:
@@ -132,7 +136,7 @@ def gradients(kernel: Kernel, X: Array, Z: Array) -> Array:
 
     def one(pair: tuple[int, int]) -> None:
         (at_i, X_i), (at_j, Z_j) = rows[pair[0]], columns[pair[1]]
-        out[at_i, at_j] = np.asarray(_tile_gradients(bare, X_i, Z_j))[: at_i.stop - at_i.start, : at_j.stop - at_j.start]
+        out[at_i, at_j] = _host(_tile_gradients(bare, X_i, Z_j))[: at_i.stop - at_i.start, : at_j.stop - at_j.start]
 
     _each(one, [(i, j) for i in range(len(rows)) for j in range(len(columns))])
     return out
@@ -141,11 +145,11 @@ def gradients(kernel: Kernel, X: Array, Z: Array) -> Array:
 def gradient_variances(kernel: Kernel, X: Array) -> Array:
     """d^2 k(x, z) / dx_j dz_j at z = x, for each row and column: the prior variance of the gradient, (n, d)."""
     bare, T = kernel.bare(), _long_block(len(X))
-    parts = _each(lambda block: np.asarray(_row_curvatures(bare, block[1]))[: block[0].stop - block[0].start], _blocks(X, T))
+    parts = _each(lambda block: _host(_row_curvatures(bare, block[1]))[: block[0].stop - block[0].start], _blocks(X, T))
     return np.concatenate(parts) if parts else np.zeros((0, X.shape[1]))
 
 
-# The compiled programs. -------------------------------------------------------------------------------------------------------------------------------
+# The compiled programs. -----------------------------------------------------------------------------------------------------------------------------
 
 
 @jax.jit
@@ -195,7 +199,12 @@ def _row_curvatures(kernel: Kernel, X: jax.Array) -> jax.Array:
     return jax.vmap(at)(X)
 
 
-# Helpers. ---------------------------------------------------------------------------------------------------------------------------------------------
+# Helpers. -------------------------------------------------------------------------------------------------------------------------------------------
+
+
+def _host(result: jax.Array) -> Array:
+    """A result as a NumPy array, without a copy. Waiting for it first releases the GIL, which NumPy's conversion would hold all the while."""
+    return np.asarray(result.block_until_ready())
 
 
 def _blocks(X: Array, T: int) -> list[tuple[slice, Array]]:

@@ -181,5 +181,3 @@ def semidefinite_root(A: Array) -> Array:
     root: Array = np.zeros_like(L)
     root[pivots - 1, :rank] = np.tril(L)[:, :rank]
     return root
-
-

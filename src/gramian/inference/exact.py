@@ -13,7 +13,7 @@ Outputs with the same D share a factor; the evidence is the sum over outputs.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -43,7 +43,7 @@ class Group(NamedTuple):
 class Exact(Inference):
     """Cholesky on the whole Gram matrix: the answer itself, at n^3."""
 
-    solver: Cholesky = Cholesky()
+    solver: Cholesky = field(default_factory=Cholesky)
 
     def infer(self, model: Model, data: Data) -> Inferred:
         n, q = data.Y.shape

@@ -29,7 +29,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from gramian.errors import ParameterError
 from gramian.params import Parameter, Tree
-from gramian.params.tree import leaves as leaves_of
 
 if TYPE_CHECKING:
     from gramian.kernels.algebra import Power, Product, Scaled, Sum
@@ -208,6 +207,3 @@ def _meet_sklearn() -> None:
 
 def _position(kernel: Kernel, name: str) -> int:
     return [field.name for field in dataclasses.fields(kernel)].index(name)
-
-
-__all__ = ["Column", "Kernel", "leaves_of"]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.likelihoods.base import Likelihood
-from gramian.params import Parameter, Value, nonnegative
+from gramian.params import Value, nonnegative
 
 
 class Gaussian(Likelihood):

@@ -15,7 +15,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Self, dataclass_transform
 
 import jax
-import numpy as np
 from numpy.typing import ArrayLike
 
 from gramian.params.parameter import Parameter, as_parameter
@@ -127,8 +126,8 @@ def _unflatten(cls: type, aux: tuple[Any, ...], children: Any) -> Any:
     return new
 
 
-def leaves(tree: Tree) -> list[np.ndarray[Any, np.dtype[np.float64]]]:
+def leaves(tree: Tree) -> list[Any]:
     """The arrays of a bare tree, in the order of `parameters()`."""
     found: list[Any] = []
     _rebuild(tree, lambda value: found.append(value))
-    return [np.asarray(v) for v in found]
+    return found

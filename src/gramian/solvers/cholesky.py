@@ -41,7 +41,9 @@ class Cholesky(Solver):
             diagonal = A.T.reshape(-1)[:: operator.n + 1]
             if not np.all(np.isfinite(diagonal)):
                 row = int(np.argmin(np.isfinite(diagonal)))
-                raise NumericalError(f"k(x, x) is {diagonal[row]} at row {row}: the kernel overflows there. Rescale the columns, or bound its parameters.")
+                raise NumericalError(
+                    f"k(x, x) is {diagonal[row]} at row {row}: the kernel overflows there. Rescale the columns, or bound its parameters."
+                )
             if jitter:
                 diagonal += jitter * float(np.mean(diagonal))
             info = _potrf(A)
