@@ -1,6 +1,10 @@
 """Conformance suites: what an implementation of one of this library's contracts promises, checked on random data.
 
     check_kernel(MyKernel(0.5))            # passes silently, or raises AssertionError with the promise that is broken
+    check_factor(MySolver())               # a solver and its factors
+    check_likelihood(MyLikelihood())
+    check_inference(MyInference())
+    check_posterior(process, X)            # a prior or posterior, at some points
 
 Each suite takes one object, needs no test framework, and draws its data from a fixed seed, so it fails always or never.
 """
@@ -16,6 +20,8 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian._conformance import check_factor, check_inference, check_likelihood, check_posterior
+from gramian._conformance import require as _require
 from gramian.gram import tiles
 from gramian.kernels import Categorical, Constant, Cosine, Exp, Kernel, On, Periodic, Poly, Power, Product, Scaled, SpectralMixture, Stationary, Sum
 from gramian.params import ParameterSpace
@@ -167,12 +173,6 @@ def _lifted(kernel: Kernel, X: jax.Array) -> jax.Array:
 # Helpers. -------------------------------------------------------------------------------------------------------------------------------------------
 
 
-def _require(holds: bool, otherwise: str) -> None:
-    """`assert`, but never switched off."""
-    if not holds:
-        raise AssertionError(otherwise)
-
-
 def _same(A: Array, B: Array, scale: Array, what: str) -> None:
     """A and B agree entry by entry up to rounding of numbers of size `scale`."""
     excess = np.abs(A - B) - ROUNDING * scale
@@ -180,4 +180,4 @@ def _same(A: Array, B: Array, scale: Array, what: str) -> None:
     _require(bool(excess[i, j] <= 0), f"{what} differ in row {i}, column {j}: {A[i, j]:.17g} and {B[i, j]:.17g}.")
 
 
-__all__ = ["check_kernel"]
+__all__ = ["check_factor", "check_inference", "check_kernel", "check_likelihood", "check_posterior"]

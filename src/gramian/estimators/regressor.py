@@ -129,8 +129,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):  # type: ign
         Y, single = read_targets(y, len(table))
         known_noise = read_noise_var(noise_var, len(table))
         n, d = table.shape
-        what = f"Exact inference on {n:,} rows" if isinstance(inference, Exact) else f"This method on {n:,} rows"
-        cure = "Raise memory_limit, or fit fewer rows."
+        what, cure = f"Inference by the method {inference.name!r} on {n:,} rows", "Raise memory_limit, or fit fewer rows."
         budget.check_memory(inference.bytes_needed(n, d, Y.shape[1]), self.memory_limit, what, cure)
 
         kernel, model, data = self._model(table, columns, Y, single, known_noise)
@@ -141,7 +140,6 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):  # type: ign
         inferred = inference.infer(fitted, data)
 
         self._columns, self._single, self._data, self._model_ = columns, single, data, fitted
-        self._constant_y = bool(np.all(np.ptp(Y, axis=0) == 0))
         self.kernel_ = kernel.with_parameters(list(fitted.kernel.parameters().values()))
         self.mean_ = fitted.mean
         noise = fitted.likelihood.variances()
@@ -151,9 +149,9 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):  # type: ign
         self.evidence_ = inferred.evidence
         notes = health.notes(fitted, data, columns, search, inferred.outcome.jitter)
         self.outcome_ = FitOutcome(
-            method="exact" if isinstance(inference, Exact) else type(inference).__name__,
+            method=inference.name,
             reason=reason,
-            solver="Cholesky (LAPACK)",
+            solver=inference.solver_name,
             stopped=search.stopped,
             iterations=search.iterations,
             evaluations=search.evaluations,

@@ -92,16 +92,20 @@ def matmul(kernel: Kernel, X: Array, Z: Array, V: Array) -> Array:
 def pullback(kernel: Kernel, X: Array, dense: Array, *, factor: float = 1.0, low_rank: tuple[Array, Array] | None = None) -> list[Array]:
     """sum_ij W_ij dk(x_i, x_j)/dtheta for the symmetric weights W = factor dense + left right', one array a parameter.
 
-    Of `dense` (n, n) only the upper triangle is read; `low_rank` is the pair left, right, each (n, q). W is made inside the compiled program.
+    Of `dense` (n, n) only the upper triangle counts (the rest must be finite); `low_rank` is the pair left, right, each (n, q). W is made inside the compiled program.
     """
     bare, blocks = kernel.bare(), _blocks(X, tile_size(len(X)))
     left, right = low_rank or (np.zeros((len(X), 1)), np.zeros((len(X), 1)))
+    twice_above = np.triu(np.full((tile_size(len(X)),) * 2, 2.0)) - np.eye(tile_size(len(X)))
 
     def one(pair: tuple[int, int]) -> list[Array]:
         (at_i, X_i), (at_j, X_j) = blocks[pair[0]], blocks[pair[1]]
-        S = _padded_tile(dense[at_i, at_j], len(X_i), len(X_j))
+        S = dense[at_i, at_j]
+        if at_i == at_j:
+            S = S * twice_above[: len(S), : len(S)]  # the part below the diagonal is not read, so that above it stands for both
         L, R = _padded(left[at_i], len(X_i)), _padded(right[at_j], len(X_j))
-        return [_host(v) for v in leaves(_tile_pullback(bare, X_i, X_j, S, factor, L, R, at_i == at_j))]
+        parts = leaves(_tile_pullback(bare, X_i, X_j, _padded_tile(S, len(X_i), len(X_j)), factor, L, R))
+        return [_host(v) if at_i == at_j else 2 * _host(v) for v in parts]  # a tile off the diagonal stands for its mirror image, too
 
     return _summed(_each(one, [(i, j) for i in range(len(blocks)) for j in range(i, len(blocks))]), bare)
 
@@ -163,15 +167,10 @@ def _tile_product(kernel: Kernel, X: jax.Array, Z: jax.Array, V: jax.Array) -> j
 
 
 @jax.jit
-def _tile_pullback(
-    kernel: Kernel, X: jax.Array, Z: jax.Array, S: jax.Array, factor: jax.Array, L: jax.Array, R: jax.Array, on_diagonal: jax.Array
-) -> Any:
-    """The pullback of a tile and its mirror image: each weight counts twice, but in a tile on the diagonal the upper triangle stands for both."""
-    W = factor * S + L @ R.T
-    row, column = jnp.arange(W.shape[0])[:, None], jnp.arange(W.shape[1])[None, :]
-    # Chosen inside the program, so that both cases are one compilation; S may hold anything below the diagonal, even NaN.
-    upper = jnp.where(row < column, 2.0 * W, jnp.where(row == column, W, 0.0))
-    W = jnp.where(on_diagonal, upper, 2.0 * W)
+def _tile_pullback(kernel: Kernel, X: jax.Array, Z: jax.Array, S: jax.Array, factor: jax.Array, L: jax.Array, R: jax.Array) -> Any:
+    W = factor * S
+    for c in range(L.shape[1]):  # outer products rather than L R': they fuse with what follows, instead of a pass through memory
+        W = W + L[:, c][:, None] * R[:, c][None, :]
     return jax.vjp(lambda k: k.cross(X, Z), kernel)[1](W)[0]
 
 
@@ -228,8 +227,10 @@ def _padded(V: Array, rows: int) -> Array:
 def _padded_tile(S: Array, rows: int, columns: int) -> Array:
     if S.shape == (rows, columns):
         return S
-    padded = np.zeros((rows, columns))
+    padded = np.empty((rows, columns))
     padded[: S.shape[0], : S.shape[1]] = S
+    padded[S.shape[0] :, :] = 0.0
+    padded[:, S.shape[1] :] = 0.0
     return padded
 
 

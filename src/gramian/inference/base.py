@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -128,6 +128,13 @@ class Inferred(NamedTuple):
 
 class Inference(ABC):
     """How to condition a model on data."""
+
+    name: ClassVar[str]  # as in `method=`
+
+    @property
+    @abstractmethod
+    def solver_name(self) -> str:
+        """What solves with K + D, for people."""
 
     @abstractmethod
     def infer(self, model: Model, data: Data) -> Inferred:

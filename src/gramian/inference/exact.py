@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,7 +43,12 @@ class Group(NamedTuple):
 class Exact(Inference):
     """Cholesky on the whole Gram matrix: the answer itself, at n^3."""
 
+    name: ClassVar[str] = "exact"
     solver: Cholesky = field(default_factory=Cholesky)
+
+    @property
+    def solver_name(self) -> str:
+        return "Cholesky (LAPACK)"
 
     def infer(self, model: Model, data: Data) -> Inferred:
         n, q = data.Y.shape

@@ -81,7 +81,6 @@ def restore(document: Any, arrays: Arrays) -> GPRegressor:
     gp._columns, gp._single, gp._data, gp._model_ = columns, typed(single, bool, "single"), data, model
     if gp._single and data.Y.shape[1] != 1:
         raise ModelFileError(f"it is of a single output, but has {data.Y.shape[1]}.")
-    gp._constant_y = bool(np.all(np.ptp(data.Y, axis=0) == 0))
     gp.mean_ = model.mean
     noise = model.likelihood.variances()
     gp.noise_ = float(noise[0]) if noise.size == 1 else noise

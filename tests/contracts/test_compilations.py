@@ -1,0 +1,105 @@
+"""XLA compiles one program for a kernel's structure and a tile size, whatever the rows and the parameters are."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+import pytest
+
+import gramian as gm
+from gramian.gram import tiles
+
+EVENT = "/jax/core/compile/backend_compile_duration"
+_compiled: list[float] = []
+jax.monitoring.register_event_duration_secs_listener(lambda event, seconds, **_: _compiled.append(seconds) if event == EVENT else None)
+
+
+@pytest.fixture
+def count():
+    """How many compilations there have been since the last call."""
+
+    def since() -> int:
+        number = len(_compiled)
+        _compiled.clear()
+        return number
+
+    since()
+    return since
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, (400, 2))
+    return X, np.sin(X[:, 0]) + 0.1 * rng.normal(size=400)
+
+
+def everything(gp, X, y):
+    gp.fit(X, y)
+    gp.predict(X[:10], return_std=True)
+    gp.predict(X, return_std=True)
+    gp.log_evidence(return_grad=True)
+    gp.loo()
+
+
+def test_the_count_sees_a_compilation(count):
+    jax.jit(lambda x: x * 17.25 + 3)(1.0)
+    assert count() >= 1
+
+
+def test_growing_from_200_to_400_rows_compiles_nothing_after_the_first(count, data):
+    X, y = data
+    kernel = 1.1 * gm.Matern32([0.7, 0.9]) + gm.Linear(0.3)
+    for n in (200, 201):
+        everything(gm.GPRegressor(kernel, noise=0.1, optimize=False), X[:n], y[:n])
+    count()
+    for n in range(202, 401):
+        everything(gm.GPRegressor(kernel, noise=0.1, optimize=False), X[:n], y[:n])
+    assert count() == 0
+
+
+def test_fitting_the_default_model_again_compiles_nothing(count, data):
+    X, y = data
+    gm.GPRegressor(n_restarts=0).fit(X[:200], y[:200]).predict(X[:10], return_std=True)
+    count()
+    for n in (201, 256, 257, 300):
+        gm.GPRegressor(n_restarts=1, random_state=n).fit(X[:n], 50 * y[:n] + n).predict(X[:10], return_std=True)
+    assert count() == 0
+
+
+def test_neither_values_nor_priors_nor_bounds_recompile(count, data):
+    X, y = data
+    X, y = X[:50], y[:50]
+    everything(gm.GPRegressor(1.0 * gm.RBF(1.0), noise=0.1, optimize=False), X, y)
+    count()
+    for scale, lengthscale, noise in [
+        (2.5, 0.3, 0.2),
+        (gm.fixed(2.0), gm.param(0.4, prior=gm.LogNormal(0, 1)), gm.fixed(0.5)),
+        (gm.param(1.0, bounds=(0.1, 9.0)), gm.fixed(0.7), gm.param(0.3, prior=gm.Gamma(2, 1))),
+    ]:
+        everything(gm.GPRegressor(scale * gm.RBF(lengthscale), noise=noise, optimize=False), X, y)
+    assert count() == 0
+
+
+def test_few_tile_sizes(data):
+    """Three sizes in all, so at most three programs of a kind."""
+    assert len({tiles.tile_size(n) for n in range(1, 20_000)}) == 3
+
+
+def test_only_one_triangle_is_computed(monkeypatch):
+    """A symmetric matrix of 5 x 5 tiles takes 15 of them."""
+    calls = []
+    original = tiles._tile
+    monkeypatch.setattr(tiles, "_tile", lambda *arguments: calls.append(1) or original(*arguments))
+    n = 4 * 256 + 3
+    X = np.random.default_rng(0).normal(size=(min(n, 1024), 1))
+    blocks = -(-len(X) // tiles.tile_size(len(X)))
+    tiles.fill(gm.RBF(1.0), X, np.empty((len(X), len(X)), order="F"))
+    assert len(calls) == blocks * (blocks + 1) // 2
+
+
+def test_means_alone_compute_no_variances(monkeypatch, data):
+    X, y = data
+    gp = gm.GPRegressor(gm.RBF(1.0), noise=0.1, optimize=False).fit(X[:80], y[:80])
+    monkeypatch.setattr(type(gp.posterior_), "_explained", lambda *_: pytest.fail("variances were computed"))
+    assert gp.predict(X).shape == (400,)
