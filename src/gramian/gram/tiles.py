@@ -92,17 +92,19 @@ def matmul(kernel: Kernel, X: Array, Z: Array, V: Array) -> Array:
 def pullback(kernel: Kernel, X: Array, dense: Array, *, factor: float = 1.0, low_rank: tuple[Array, Array] | None = None) -> list[Array]:
     """sum_ij W_ij dk(x_i, x_j)/dtheta for the symmetric weights W = factor dense + left right', one array a parameter.
 
-    Of `dense` (n, n) only the upper triangle counts (the rest must be finite); `low_rank` is the pair left, right, each (n, q). W is made inside the compiled program.
+    Of `dense` (n, n) only the upper triangle is read; `low_rank` is the pair left, right, each (n, q). W is made inside the compiled program.
     """
     bare, blocks = kernel.bare(), _blocks(X, tile_size(len(X)))
     left, right = low_rank or (np.zeros((len(X), 1)), np.zeros((len(X), 1)))
-    twice_above = np.triu(np.full((tile_size(len(X)),) * 2, 2.0)) - np.eye(tile_size(len(X)))
+    above = np.tri(tile_size(len(X)), k=0, dtype=bool).T
 
     def one(pair: tuple[int, int]) -> list[Array]:
         (at_i, X_i), (at_j, X_j) = blocks[pair[0]], blocks[pair[1]]
         S = dense[at_i, at_j]
         if at_i == at_j:
-            S = S * twice_above[: len(S), : len(S)]  # the part below the diagonal is not read, so that above it stands for both
+            on_diagonal = np.diagonal(S).copy()
+            S = np.where(above[: len(S), : len(S)], 2.0 * S, 0.0)  # what lies above the diagonal stands for what lies below
+            np.fill_diagonal(S, on_diagonal)
         L, R = _padded(left[at_i], len(X_i)), _padded(right[at_j], len(X_j))
         parts = leaves(_tile_pullback(bare, X_i, X_j, _padded_tile(S, len(X_i), len(X_j)), factor, L, R))
         return [_host(v) if at_i == at_j else 2 * _host(v) for v in parts]  # a tile off the diagonal stands for its mirror image, too
