@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import textwrap
@@ -37,7 +38,8 @@ def measured(code: str) -> list[float]:
     if not Path("/proc/self/clear_refs").exists():
         pytest.skip("peak memory is read from /proc, which Linux alone has")
     whole = textwrap.dedent(PROLOGUE) + textwrap.dedent(code)
-    done = subprocess.run([sys.executable, "-c", whole], capture_output=True, text=True, timeout=300, check=False)
+    one_thread = os.environ | {"OPENBLAS_NUM_THREADS": "1"}  # no faster with two while other tests run, and far slower at times
+    done = subprocess.run([sys.executable, "-c", whole], capture_output=True, text=True, timeout=300, check=False, env=one_thread)
     assert done.returncode == 0, done.stderr
     return [float(word) for word in done.stdout.split()]
 

@@ -134,7 +134,7 @@ def _noise_gradient(model: Model, data: Data, group: Group, alpha: Array, invers
 def _mean_gradient(model: Model, data: Data, by_mean: Array) -> list[Array]:
     if not model.mean.parameters():
         return []
-    shared = tiles.rowwise(model.mean, "block", data.X[:1]).ndim == 1
+    shared = tiles.rowwise(model.mean, "block", data.X).ndim == 1
     return tiles.rowwise_pullback(model.mean, "block", data.X, by_mean.sum(axis=1) if shared else by_mean)
 
 
