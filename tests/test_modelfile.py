@@ -199,7 +199,6 @@ def test_everything_an_estimator_has_comes_back(fitted: Any) -> None:
             for a, b in zip(mine, theirs, strict=True) if isinstance(mine, tuple) else [(mine, theirs)]:
                 assert (a is None and b is None) or (a.tobytes() == b.tobytes() and a.shape == b.shape), name
         assert all(root.flags.f_contiguous for root in loaded.posterior_.roots)
-        assert loaded._constant_y == gp._constant_y
         assert loaded.n_features_in_ == gp.n_features_in_
 
 

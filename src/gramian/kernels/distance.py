@@ -48,13 +48,17 @@ def _scaled(X: jax.Array, Z: jax.Array, lengthscale: jax.Array) -> tuple[jax.Arr
 
 
 def typical(Z: jax.Array) -> jax.Array:
-    """A point in the midst of the rows of Z: column by column the median of nine of them.
+    """A point in the midst of the rows of Z: column by column the median of three medians, each of three rows.
 
-    Not the mean: a single row at 1e20 would move it to where all other rows round to one and the same place. The rows looked at are spread so that
-    no row that repeats (to fill a tile) is half of them. Of Z alone, so that k(x, z) does not depend on the rows that stand beside x.
+    Not the mean: a single row at 1e20 would move it to where all other rows round to one and the same place. Of Z alone, so that k(x, z) does not
+    depend on the rows that stand beside x. (No sort: that takes XLA 0.1 s to compile.)
     """
-    m = Z.shape[0]
-    return jnp.sort(Z[np.array([0, 1, 2, 3, 4, *(int(share * m) for share in (0.3, 0.53, 0.74, 0.93))]) % m], axis=0)[4]
+
+    def median(a: jax.Array, b: jax.Array, c: jax.Array) -> jax.Array:
+        return jnp.maximum(jnp.minimum(a, b), jnp.minimum(jnp.maximum(a, b), c))
+
+    rows = [Z[int(share * Z.shape[0])] for share in (0.0, 0.02, 0.3, 0.05, 0.53, 0.74, 0.1, 0.2, 0.93)]  # early ones, too: a tile may repeat its few
+    return median(median(*rows[:3]), median(*rows[3:6]), median(*rows[6:]))
 
 
 def _forward(X: jax.Array, Z: jax.Array, lengthscale: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array, jax.Array]]:
