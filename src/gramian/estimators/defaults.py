@@ -19,7 +19,7 @@ import dataclasses
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.errors import ParameterError
+from gramian.errors import InputError, ParameterError
 from gramian.estimators.inputs import Columns
 from gramian.kernels import Categorical, Kernel, Matern52, Scaled
 from gramian.means import ConstantMean, LinearMean, Mean, ZeroMean
@@ -85,3 +85,17 @@ def spread(X: Array) -> Array:
     size = np.max(np.abs(X), axis=0)
     sd = np.std(X / np.where(size > 0, size, 1.0), axis=0) * size  # scaled first: squares of 1e200 would overflow
     return np.where(sd > 1e-14 * size, sd, np.where(size > 0, size, 1.0))
+
+
+def output_spread(Y: Array, single: bool) -> Array:
+    """The standard deviation of each output; where it is constant to rounding, its own size (1 for zeros): what else it may be, no data tell."""
+    size = np.max(np.abs(Y), axis=0)
+    sd = np.std(Y / np.where(size > 0, size, 1.0), axis=0) * size
+    spread = np.where(sd > 1e-13 * size, sd, np.where(size > 0, size, 1.0))
+    extreme = np.flatnonzero(~((spread > 1e-130) & (spread < 1e130) & (size < 1e150)))
+    if len(extreme):
+        k = int(extreme[0])
+        which = "y has values" if single else f"Output {k} of y has values"
+        cure = f"Give y in other units: y / {size[k]:.0e}."
+        raise InputError(f"{which} of size {size[k]:.3g} and spread {spread[k]:.3g}, whose squares leave the range of numbers. {cure}")
+    return spread

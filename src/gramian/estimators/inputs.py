@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.utils.validation import _check_feature_names, _check_n_features, _get_feature_names
 
 from gramian.errors import InputError, InputTypeError
 from gramian.kernels.base import Column
@@ -128,6 +129,30 @@ def _array(values: Any, name: str) -> NDArray[Any]:
         odd = next((i for i, length in enumerate(lengths) if length != lengths[0]), 0)
         shown = f"row 0 has {lengths[0]} values, row {odd} has {lengths[odd]}" if odd else "cells are lists themselves"
         raise InputError(f"{name} is no table: {shown}. Give as many numbers in each row.") from None
+
+
+def remember_columns(estimator: Any, X: Any, table: Array | None, reset: bool) -> None:
+    """scikit-learn's own bookkeeping of column names and their number, with its errors as ours."""
+    try:
+        if is_frame(X) and _get_feature_names(X) is None and all(isinstance(name, str) for name in X.columns):
+            _unknown_frame(estimator, X, reset)
+        else:
+            _check_feature_names(estimator, X, reset=reset)
+        _check_n_features(estimator, X if table is None else table, reset=reset)
+    except TypeError as error:  # names of which some are text and some are not
+        raise InputTypeError(str(error)) from None
+    except ValueError as error:
+        raise InputError(str(error)) from None
+
+
+def _unknown_frame(estimator: Any, X: Any, reset: bool) -> None:
+    """The same bookkeeping for a table with named columns of a kind that scikit-learn does not know, so would take for an array without names."""
+    names = np.array(list(X.columns), dtype=object)
+    if reset:
+        estimator.feature_names_in_ = names
+    elif not np.array_equal(names, getattr(estimator, "feature_names_in_", names)):
+        known = ", ".join(estimator.feature_names_in_)
+        raise InputError(f"The feature names should match those of fit, in the same order: {known}; but X has {', '.join(names)}.")
 
 
 def _frame(X: Any, known: Columns | None) -> tuple[Array, Columns]:

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_feature_names, _check_n_features, _get_feature_names, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
-from gramian.errors import InputError, InputTypeError, NumericalError, ParameterError
+from gramian.errors import InputError, NumericalError, ParameterError
 from gramian.estimators import defaults, health
-from gramian.estimators.inputs import Columns, is_frame, read_features, read_noise_var, read_targets
+from gramian.estimators.inputs import Columns, is_frame, read_features, read_noise_var, read_targets, remember_columns
 from gramian.fitting import FitOutcome, Objective, maximise
 from gramian.fitting.lbfgs import Search
 from gramian.fitting.progress import progress
@@ -27,12 +27,11 @@ from gramian.kernels import Kernel, Sum
 from gramian.kernels.convert import Converted
 from gramian.likelihoods import Gaussian
 from gramian.means import Mean, ZeroMean
-from gramian.params import Affine, Parameter, ParameterTable, PositiveSemidefinite, Real, fixed
+from gramian.params import Parameter, ParameterTable, fixed
 
 Array = NDArray[np.float64]
 
 _FEW_ROWS = 1000  # up to here two more starting points cost little
-_SEARCH_RANGE = 23.0  # of an unbounded entry of theta either way: a factor of 1e10 for a positive parameter
 
 
 class LeaveOneOut(NamedTuple):
@@ -125,7 +124,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):  # type: ign
         if not is_frame(X) and hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         table, columns = read_features(X)
-        _sklearn_columns(self, X, table, reset=True)
+        remember_columns(self, X, table, reset=True)
         Y, single = read_targets(y, len(table))
         known_noise = read_noise_var(noise_var, len(table))
         n, d = table.shape
@@ -190,7 +189,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):  # type: ign
     def _model(self, X: Array, columns: Columns, Y: Array, single: bool, noise_var: Array | None) -> tuple[Kernel, Model, Data]:
         """The kernel as people wrote it, the model with column indices, and the data."""
         given, given_noise = self._given()
-        spread = _output_spread(Y, single)
+        spread = defaults.output_spread(Y, single)
         scale = spread if self.normalize_y else np.ones_like(spread)
         loc = np.mean(Y, axis=0) if self.normalize_y else np.zeros_like(spread)
         kernel = given if given is not None else defaults.default_kernel(X, columns, float(np.mean((spread / scale) ** 2)))
@@ -221,7 +220,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):  # type: ign
         starts = [start, *space.restarts(restarts, rng)]
         deadline = None if self.time_limit is None else began + float(self.time_limit)
         with progress(self.verbose) as report:
-            return maximise(objective, starts, _search_limits(objective), report, deadline)
+            return maximise(objective, starts, objective.limits, report, deadline)
 
     # Predicting. ------------------------------------------------------------------------------------------------------------------------------------
 
@@ -371,9 +370,9 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):  # type: ign
                 )
         if not is_frame(X):
             table, _ = read_features(X, known)
-            _sklearn_columns(self, X, table, reset=False)
+            remember_columns(self, X, table, reset=False)
             return table
-        _sklearn_columns(self, X, None, reset=False)
+        remember_columns(self, X, None, reset=False)
         return read_features(X, known)[0]
 
     def _posterior(self) -> Posterior:
@@ -396,20 +395,6 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):  # type: ign
         return tags
 
 
-def _output_spread(Y: Array, single: bool) -> Array:
-    """The standard deviation of each output; where it is constant to rounding, its own size (1 for zeros): what else it may be, no data tell."""
-    size = np.max(np.abs(Y), axis=0)
-    sd = np.std(Y / np.where(size > 0, size, 1.0), axis=0) * size
-    spread = np.where(sd > 1e-13 * size, sd, np.where(size > 0, size, 1.0))
-    extreme = np.flatnonzero(~((spread > 1e-130) & (spread < 1e130) & (size < 1e150)))
-    if len(extreme):
-        k = int(extreme[0])
-        which = "y has values" if single else f"Output {k} of y has values"
-        cure = f"Give y in other units: y / {size[k]:.0e}."
-        raise InputError(f"{which} of size {size[k]:.3g} and spread {spread[k]:.3g}, whose squares leave the range of numbers. {cure}")
-    return spread
-
-
 def _generator(random_state: Any) -> np.random.Generator:
     try:
         return np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
@@ -425,41 +410,6 @@ def _finite(mean: Array, table: Array, var: Array | None = None) -> Array:
         largest = float(np.max(np.abs(table[row])))
         raise InputError(f"Predictions at row {row} of X leave the range of numbers: it has a value of size {largest:.3g}. Check its units.")
     return mean
-
-
-def _search_limits(objective: Objective) -> list[tuple[float, float]]:
-    """Bounds for the search; an entry without one may move by a factor of 1e10, beyond which nothing changes but rounding."""
-    limits = []
-    for p in objective.space.trainable.values():
-        low, high = p.limits
-        free = isinstance(p.support, (Real, Affine, PositiveSemidefinite))
-        for u in np.ravel(p.support.inverse(p.value)) if p.support is not None else ():
-            limits.append((low, high) if free else (max(low, float(u) - _SEARCH_RANGE), min(high, float(u) + _SEARCH_RANGE)))
-    return limits
-
-
-def _sklearn_columns(estimator: Any, X: Any, table: Array | None, reset: bool) -> None:
-    """scikit-learn's own bookkeeping of column names and their number, with its errors as ours."""
-    try:
-        if is_frame(X) and _get_feature_names(X) is None and all(isinstance(name, str) for name in X.columns):
-            _unknown_frame(estimator, X, reset)
-        else:
-            _check_feature_names(estimator, X, reset=reset)
-        _check_n_features(estimator, X if table is None else table, reset=reset)
-    except TypeError as error:  # names of which some are text and some are not
-        raise InputTypeError(str(error)) from None
-    except ValueError as error:
-        raise InputError(str(error)) from None
-
-
-def _unknown_frame(estimator: Any, X: Any, reset: bool) -> None:
-    """The same bookkeeping for a table with named columns of a kind that scikit-learn does not know, so would take for an array without names."""
-    names = np.array(list(X.columns), dtype=object)
-    if reset:
-        estimator.feature_names_in_ = names
-    elif not np.array_equal(names, getattr(estimator, "feature_names_in_", names)):
-        known = ", ".join(estimator.feature_names_in_)
-        raise InputError(f"The feature names should match those of fit, in the same order: {known}; but X has {', '.join(names)}.")
 
 
 __all__ = ["Evidence", "GPRegressor", "LeaveOneOut"]

@@ -8,9 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.inference.base import Data, Evidence, Inference, Model, Workspace
-from gramian.params import ParameterSpace
+from gramian.params import Affine, ParameterSpace, PositiveSemidefinite, Real
 
 Array = NDArray[np.float64]
+
+SEARCH_RANGE = 23.0  # of an unbounded entry of theta either way: a factor of 1e10 for a positive parameter
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +27,18 @@ class Objective:
     @property
     def space(self) -> ParameterSpace:
         return ParameterSpace(self.model.parameters())
+
+    @property
+    def limits(self) -> list[tuple[float, float]]:
+        """Bounds for a search; an entry without one may move by a factor of 1e10, beyond which nothing changes but rounding."""
+        limits = []
+        for p in self.space.trainable.values():
+            assert p.support is not None
+            low, high = p.limits
+            free = isinstance(p.support, (Real, Affine, PositiveSemidefinite))
+            for u in np.ravel(p.support.inverse(p.value)):
+                limits.append((low, high) if free else (max(low, float(u) - SEARCH_RANGE), min(high, float(u) + SEARCH_RANGE)))
+        return limits
 
     def at(self, theta: Array) -> Model:
         """The model with the parameters of theta."""
