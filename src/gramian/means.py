@@ -41,6 +41,9 @@ class Mean(Tree):
         """The same mean, for an optimiser in the units of the data: outputs around `loc` with spread `scale` (scalars, or one an output)."""
         return self
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={p.text(4)}' for name, p in self.parameters().items())})"
+
 
 class ZeroMean(Mean):
     """m(x) = 0; when y is normalised, the average of y."""
@@ -71,13 +74,16 @@ class LinearMean(ConstantMean):
     """m(x) = value + slope'(x - centre). Fitting sets `centre` to the average of X, so that value and slope do not compensate each other."""
 
     slope: Value = real(0.0)  # (), (d,) or (d, outputs)
-    centre: tuple[float, ...] = ()
+    centre: tuple[float, ...] = ()  # one number a column that has a slope
+    columns: tuple[int, ...] = ()  # the columns that have a slope; none named: all
 
     def at(self, x: jax.Array) -> jax.Array:
+        x = x[jnp.array(self.columns)] if self.columns else x
         shift = x - jnp.asarray(self.centre, x.dtype) if self.centre else x
         return self.value + (jnp.sum(shift) * self.slope if jnp.ndim(self.slope) == 0 else shift @ self.slope)
 
     def adapted(self, X: Array, loc: Array, scale: Array) -> Self:
+        X = X[:, list(self.columns)] if self.columns else X
         size = np.max(np.abs(X), axis=0)
         spread = np.std(X / np.where(size > 0, size, 1.0), axis=0) * size  # scaled first: squares of 1e200 would overflow
         per_column = np.asarray(scale)[None, ...] / np.where(spread > 0, spread, 1.0).reshape((-1,) + (1,) * np.ndim(scale))

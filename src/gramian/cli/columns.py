@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from gramian.estimators import GPRegressor
 from gramian.tables import MISSING, Table, closest
 
 Cells = NDArray[Any]
+_DECIMAL_COMMA = re.compile(r"[+-]?[0-9]*,?[0-9]+")
 
 
 class Frame:
@@ -104,6 +106,8 @@ def _text(table: Table, name: str, asked: bool) -> Cells:
     if present and numbers >= len(present) - numbers:
         table.numbers(name)  # numbers with a few words among them are a mistake, not categories: raises at the first word
     _refuse_missing(table, name, cells)
+    if all(_DECIMAL_COMMA.fullmatch(cell.strip()) for cell in cells):
+        table.numbers(name)  # numbers with a comma for a point: raises, and says so
     if len(set(cells)) == len(cells) and len(cells) > 1 and not asked:
         cure = f"If it is an id, leave it out: --id {name!r}. If it is a date, replace it by a number, such as days since the first."
         raise TableError(

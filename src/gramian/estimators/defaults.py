@@ -67,7 +67,7 @@ def _noise_number(given: object) -> Parameter:
     return fixed(0.0) if given == 0 else param(float(given))
 
 
-def mean_function(given: object, loc: Array) -> Mean:
+def mean_function(given: object, loc: Array, columns: Columns) -> Mean:
     """The mean by name, starting at `loc` (the average of y when it is normalised, else 0), or the object that was given."""
     if isinstance(given, Mean):
         return given
@@ -76,7 +76,8 @@ def mean_function(given: object, loc: Array) -> Mean:
     if given == "constant":
         return ConstantMean(loc)
     if given == "linear":
-        return LinearMean(loc)
+        numeric = tuple(j for j in range(len(columns.names)) if j not in columns.categories)  # codes of categories have no slope
+        return LinearMean(loc, columns=numeric if columns.categories else ()) if numeric else ConstantMean(loc)
     raise ParameterError(f'mean={given!r} is not known. Use "zero", "constant", "linear", or a gramian.Mean.')
 
 
@@ -91,7 +92,7 @@ def output_spread(Y: Array, single: bool) -> Array:
     """The standard deviation of each output; where it is constant to rounding, its own size (1 for zeros): what else it may be, no data tell."""
     size = np.max(np.abs(Y), axis=0)
     sd = np.std(Y / np.where(size > 0, size, 1.0), axis=0) * size
-    spread = np.where(sd > 1e-13 * size, sd, np.where(size > 0, size, 1.0))
+    spread = np.where(sd > 1e-15 * size, sd, np.where(size > 0, size, 1.0))
     extreme = np.flatnonzero(~((spread > 1e-130) & (spread < 1e130) & (size < 1e150)))
     if len(extreme):
         k = int(extreme[0])

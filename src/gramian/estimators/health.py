@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-_FAR = 30.0  # lengthscales beyond this many standard deviations of a column: f is flat along it to one part in a thousand
+_FAR = 30.0  # lengthscales beyond this many standard deviations of a column: along it f is flat, or a straight line, to one part in a thousand
 _NEAR = 0.01  # lengthscales below this share of a column's spread: neighbours tell nothing of each other
 
 
@@ -86,7 +86,7 @@ def parameter_notes(model: Model, data: Data, columns: Columns) -> dict[str, str
             if lengthscale.value.ndim == 0 and len(at) > 1:
                 continue  # one lengthscale for many columns says nothing of a single one
             if value > _FAR * sd[j]:
-                found.setdefault(name, f"far beyond the data: column {columns.names[j]!r} hardly matters")
+                found.setdefault(name, f"far beyond the data: f is flat or straight along column {columns.names[j]!r}")
             elif value < _NEAR * sd[j] and len(data.X) > 10:
                 found.setdefault(name, f"far below the spread of column {columns.names[j]!r}: neighbours hardly inform each other")
     return found

@@ -179,6 +179,9 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):  # type: ign
             raise ParameterError(f"n_restarts={self.n_restarts!r} must be a whole number from 0 on.")
         if self.memory_limit is not None:
             budget.parse_bytes(self.memory_limit)
+        for name in ("optimize", "normalize_y"):
+            if not isinstance(getattr(self, name), (bool, np.bool_)):
+                raise ParameterError(f"{name}={getattr(self, name)!r} must be True or False.")
 
     def _given(self) -> tuple[Kernel | None, float | Parameter | None]:
         """The kernel and the noise as given; a converted scikit-learn kernel brings its noise along."""
@@ -191,7 +194,10 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):  # type: ign
         given, given_noise = self._given()
         spread = defaults.output_spread(Y, single)
         scale = spread if self.normalize_y else np.ones_like(spread)
-        loc = np.mean(Y, axis=0) if self.normalize_y else np.zeros_like(spread)
+        average = np.mean(Y, axis=0)
+        zero = average if self.normalize_y else np.zeros_like(spread)
+        # A constant that is to be fitted starts at the average; one that is taken as it is, is zero unless y is centred.
+        loc = average if self.optimize and self.mean != "zero" else zero
         kernel = given if given is not None else defaults.default_kernel(X, columns, float(np.mean((spread / scale) ** 2)))
         kernel.check_columns(columns.described())
         # Noise is in the units of y. Several outputs of different spread share one relative noise, and so one factorisation, unless noise is given.
@@ -203,7 +209,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):  # type: ign
             given_noise = fixed(0.0)  # known variances are all the noise there is, unless some is asked for beside them
         noise = defaults.noise_parameter(given_noise, variance, given is None, floor)
         start = loc[0] if single else loc
-        mean = defaults.mean_function(self.mean, start).adapted(X, start, spread[0] if single else spread)
+        mean = defaults.mean_function(self.mean, start, columns).adapted(X, start, spread[0] if single else spread)
         model = Model(kernel.resolve(columns.names), mean, Gaussian(noise, unit))
         data = Data(X, Y, scale, noise_var)
         health.refuse_contradictions(data, model)
@@ -285,7 +291,10 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):  # type: ign
         """Mean and variance of the gradient of f at the rows of X: (n, d) each, or (n, d, q) for 2-D y."""
         check_is_fitted(self, "posterior_")
         if not self.kernel_.differentiable:
-            raise ParameterError(f"Functions of {self.kernel_} have no gradient. Smoother kernels have one: Matern32, Matern52, RBF.")
+            rough = ", ".join(sorted({type(k).__name__ for k in _leaves(self.kernel_) if not k.differentiable}))
+            raise ParameterError(
+                f"Functions of {self.kernel_} have no gradient, because of {rough}. Smooth kernels have one: RBF, Matern52, Matern32."
+            )
         mean, var = self._posterior().gradient_moments(self._features(X))
         return (mean[:, :, 0], var[:, :, 0]) if self._single else (mean, var)
 
@@ -355,7 +364,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):  # type: ign
         kernel = given if given is not None else defaults.default_kernel(table, columns, 1.0)
         kernel.check_columns(columns.described())
         noise = defaults.noise_parameter(given_noise, 1.0, False, defaults.NOISE_FLOOR)
-        mean = defaults.mean_function(self.mean, np.zeros(())).adapted(table, np.zeros(()), np.ones(()))
+        mean = defaults.mean_function(self.mean, np.zeros(()), columns).adapted(table, np.zeros(()), np.ones(()))
         process = GaussianProcess(kernel.resolve(columns.names), mean, np.ones(1))
         return table, process, noise.value.reshape(1) if target == "y" else np.zeros(1)
 
@@ -393,6 +402,12 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):  # type: ign
         tags = super().__sklearn_tags__()
         tags.requires_fit = False  # predicts from the prior
         return tags
+
+
+def _leaves(kernel: Kernel) -> list[Kernel]:
+    """The kernels that a kernel is made of."""
+    children = [child for _, child in kernel.branches() if isinstance(child, Kernel)]
+    return [leaf for child in children for leaf in _leaves(child)] or [kernel]
 
 
 def _generator(random_state: Any) -> np.random.Generator:

@@ -24,7 +24,7 @@ Array = NDArray[np.float64]
 # A run stops when a step gains less than FTOL of |f|, or the largest slope is below GTOL nats a unit of theta: near enough for Newton's method,
 # which finishes what the best run began. Where it does not apply, a last run with the tight tolerances does: predictions must not depend on the
 # units of the data, and they follow theta to first order.
-FTOL, GTOL = 1e-10, 1e-4
+FTOL, GTOL = 1e-9, 1e-3
 TIGHT_FTOL, TIGHT_GTOL = 1e-13, 1e-5
 NEWTON_UP_TO = 40  # parameters: a Hessian takes one gradient each
 SLACK = 1e-6  # of |f|: what rounding may cost when a Newton step moves to the place where the gradient vanishes

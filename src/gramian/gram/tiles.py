@@ -1,7 +1,7 @@
 """Kernel values in tiles of fixed size.
 
 A Gram matrix is a grid of T x T tiles over rows padded to a multiple of T, so XLA compiles one program for a kernel's structure and a tile size,
-whatever the number of rows. T is 64 up to 128 rows, 256 up to 1,024, else 512: tiles of 512 (2 MB) stay in cache on their way to the host array.
+whatever the number of rows. T is 64 up to 128 rows, 256 up to 448, else 512: tiles of 512 (2 MB) stay in cache on their way to the host array.
 
     fill        K(X, X) into the lower triangle of a Fortran-ordered host array
     cross       K(X, Z) into a host array
@@ -34,7 +34,7 @@ Array = NDArray[np.float64]
 T_ = TypeVar("T_")
 R_ = TypeVar("R_")
 
-TILES = ((128, 64), (1024, 256), (float("inf"), 512))  # up to so many rows, tiles of this size
+TILES = ((128, 64), (448, 256), (float("inf"), 512))  # up to so many rows, tiles of this size
 LARGEST_TILE = TILES[-1][1]
 LONG_BLOCK = 4096  # rows at a time for functions of single rows, which are cheap: one call then does much
 THREADS = min(8, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)

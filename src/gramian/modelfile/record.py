@@ -154,7 +154,7 @@ def _with_settings(given: Any, origins: Mapping[str, str]) -> GPRegressor:
     if not isinstance(inference, Exact):
         raise ModelFileError(f"method is a {type(inference).__name__}, which this version does not store.")
     gp._check_settings()
-    defaults.mean_function(gp.mean, np.zeros(()))
+    defaults.mean_function(gp.mean, np.zeros(()), Columns(("x0",)))
     defaults.noise_parameter(gp._given()[1], 1.0, False, defaults.NOISE_FLOOR)
     return gp
 

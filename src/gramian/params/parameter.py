@@ -34,6 +34,8 @@ class Parameter:
             value = np.array(self.value, dtype=np.float64)
         except (TypeError, ValueError):
             raise ParameterError(f"A parameter must be a number or an array of numbers, not {self.value!r}.") from None
+        if value.size == 0:
+            raise ParameterError("A parameter must have at least one number, but an empty list was given.")
         if not np.all(np.isfinite(value)):
             raise ParameterError(f"A parameter must be finite, but {_show(value)} is not.")
         value.setflags(write=False)
