@@ -522,7 +522,7 @@ REFUSED = {
     "too deep": (lambda: fixed_parameters(nested(70)), "nested more than 64 levels"),
     "a generator": (lambda: fixed_parameters(gm.RBF(0.7), random_state=np.random.default_rng(0)), "random_state is Generator"),
     "another generator": (lambda: fixed_parameters(gm.RBF(0.7), random_state=np.random.RandomState(np.random.PCG64(0))), "PCG64"),
-    "a setting that is no flag": (lambda: fixed_parameters(gm.RBF(0.7), normalize_y="yes"), "normalize_y is 'yes'"),
+    "a setting that is no flag": (lambda: fixed_parameters(gm.RBF(0.7), verbose="yes"), "verbose is 'yes'"),
 }
 
 

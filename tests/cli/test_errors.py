@@ -209,3 +209,9 @@ def test_a_full_memory_and_a_failing_disk_are_told_without_traceback(refused, mo
 
 def test_the_demo_needs_a_folder(refused):
     said(refused("demo", "--out", "data.csv"), "data.csv")
+
+
+def test_decimal_commas_are_not_categories(refused):
+    """Numbers with a comma for a point, some of them equal, so that they could pass for categories."""
+    content = "a;y\n" + "".join(f"{('0,5', '1,0', '1,5')[i % 3]};{i}\n" for i in range(9))
+    said(refused("fit", "bad.csv", "-t", "y", "-o", "new.gm", content=content), "bad.csv, line 2, column 'a'", "comma")

@@ -74,7 +74,7 @@ def fit(
     ] = None,
     method: Annotated[str, typer.Option("--method", metavar="auto|exact", help="How to compute.")] = "auto",
     restarts: Annotated[
-        int | None, typer.Option("--restarts", metavar="N", help="Further starting points; by default 2 up to 1,000 rows, else none.")
+        int | None, typer.Option("--restarts", metavar="N", help="Further starting points; by default 1 up to 1,000 rows, else none.")
     ] = None,
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="For the starting points: the same seed gives the same model.")] = 0,
     time_limit: Annotated[

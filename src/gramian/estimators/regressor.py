@@ -31,7 +31,7 @@ from gramian.params import Parameter, ParameterTable, fixed
 
 Array = NDArray[np.float64]
 
-_FEW_ROWS = 1000  # up to here two more starting points cost little
+_FEW_ROWS = 1000  # up to here another starting point costs little
 
 
 class LeaveOneOut(NamedTuple):
@@ -62,7 +62,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):  # type: ign
     optimize : bool
         Whether to fit the parameters, or to take them as given.
     n_restarts : int, optional
-        Further starting points. None: 2 up to 1,000 rows, else none.
+        Further starting points. None: 1 up to 1,000 rows, else none.
     normalize_y : bool
         Centre y and measure the kernel's variance in units of y's variance.
     random_state : int, RandomState or None
@@ -221,7 +221,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):  # type: ign
         if not self.optimize or start.size == 0:
             why = "not optimised" if not self.optimize else "nothing to optimise"
             return Search(start, np.nan, why, 0, 0, 0, 0)
-        restarts = self.n_restarts if self.n_restarts is not None else (2 if n <= _FEW_ROWS else 0)
+        restarts = self.n_restarts if self.n_restarts is not None else (1 if n <= _FEW_ROWS else 0)
         rng = _generator(self.random_state) if restarts else np.random.default_rng(0)
         starts = [start, *space.restarts(restarts, rng)]
         deadline = None if self.time_limit is None else began + float(self.time_limit)

@@ -321,6 +321,7 @@ FIELD_CHECKS: Final[Mapping[str, Callable[[Any], bool]]] = {
     "Cholesky": lambda value: isinstance(value, Cholesky),
     "tuple[Kernel, ...]": _all(Kernel),
     "tuple[float, ...]": lambda value: isinstance(value, tuple) and all(type(item) is float and math.isfinite(item) for item in value),
+    "tuple[int, ...]": lambda value: _all(int)(value) and all(item >= 0 for item in value),
     "tuple[str, ...]": _all(str),
     "tuple[str | int, ...]": _all((str, int)),
     "float | tuple[float, ...]": _is_numbers,
