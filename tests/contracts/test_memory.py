@@ -57,7 +57,7 @@ def test_the_measure_sees_an_array():
 
 
 def test_evidence_with_gradient_holds_one_matrix():
-    n = 3000
+    n = 4500
     gradient, alone = measured(f"""
         rng = np.random.default_rng(0)
         X = rng.normal(size=({n}, 8))
@@ -78,7 +78,7 @@ def test_evidence_with_gradient_holds_one_matrix():
 
 def test_fitting_holds_one_matrix():
     """The array of the search is given back before that of the posterior is taken."""
-    n = 3500
+    n = 5000
     (peak,) = measured(f"""
         rng = np.random.default_rng(0)
         X = rng.normal(size=({n}, 3))
