@@ -1,4 +1,4 @@
-"""Gaussian processes: easy as scikit-learn, at LAPACK speed, honest about what was computed.
+"""Gaussian processes: easy as scikit-learn, close to LAPACK's speed, honest about what was computed.
 
 import gramian as gm
 

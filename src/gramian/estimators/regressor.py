@@ -21,7 +21,7 @@ from gramian.fitting import FitOutcome, Objective, maximise
 from gramian.fitting.lbfgs import Search
 from gramian.fitting.progress import progress
 from gramian.gram import budget
-from gramian.inference import Data, Evidence, Exact, GaussianProcess, Inference, Model, Posterior, Process
+from gramian.inference import Data, Exact, GaussianProcess, Inference, Model, Posterior, Process
 from gramian.inference.base import Workspace
 from gramian.kernels import Kernel, Sum
 from gramian.kernels.convert import Converted
@@ -427,4 +427,4 @@ def _finite(mean: Array, table: Array, var: Array | None = None) -> Array:
     return mean
 
 
-__all__ = ["Evidence", "GPRegressor", "LeaveOneOut"]
+__all__ = ["GPRegressor", "LeaveOneOut"]

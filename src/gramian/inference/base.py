@@ -154,7 +154,7 @@ class Inference(ABC):
 
 
 class Workspace:
-    """The large array of an evaluation, kept for the next one: fresh pages from the system would cost a fifth of the time at n = 4000."""
+    """The large array of an evaluation, kept for the next one instead of asked from the system and given back each time."""
 
     def __init__(self) -> None:
         self._array: Array | None = None

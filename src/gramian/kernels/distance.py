@@ -3,7 +3,7 @@
     r2_ij = sum_c ((x_ic - z_jc) / lengthscale_c)^2
 
 Forward, up to 24 columns: sums of squared differences, so that equal rows are at distance exactly 0 and close rows lose no digits however far
-from the origin they lie. (Products |x|^2 + |z|^2 - 2 x'z are 2 times faster at d = 8 but turn a distance of 1e-8 into noise, which
+from the origin they lie. (Products |x|^2 + |z|^2 - 2 x'z are faster but turn a distance of 1e-8 into noise, which
 Matern-1/2 shows as an error of 1e-8 in k.) Beyond 24 columns the products win by so much that they are used, on centred points, with what
 lies below their rounding error set to 0.
 

@@ -1,7 +1,7 @@
 """How many threads BLAS takes for a small matrix: one.
 
 Threads wait for each other at every block. Up to about 250 rows that costs more than it saves; up to 450 it saves little; and on a busy machine
-it costs far more at any size: 51 ms instead of 0.2 ms for the inverse at n = 120, and 50 times for a whole fit at n = 500, with others at work.
+it costs far more at any size: 51 ms instead of 0.2 ms for the inverse at n = 120, and 47 s instead of 3 s for a fit at n = 500, with others at work.
 
 The number belongs to the process, so fits that overlap in several Python threads share one limit: the first sets it, the last takes it back.
 """
