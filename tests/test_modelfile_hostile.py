@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import copy
 import dataclasses
 import hashlib
@@ -12,6 +13,7 @@ import stat
 import struct
 import sys
 import tracemalloc
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -28,6 +30,7 @@ from gramian.modelfile import document as documents
 from gramian.modelfile import file as modelfile
 from gramian.modelfile import load
 from gramian.modelfile.record import describe
+from gramian.solvers import Cholesky
 
 Document = dict[str, Any]
 Arrays = dict[str, np.ndarray]
@@ -67,7 +70,8 @@ def forged(path: Path, metadata: dict[str, str], document: Document | str, array
     text = document if isinstance(document, str) else json.dumps(document)
     digest = hashlib.sha256(f"{metadata['version']}\n{metadata['library']}\n{text}\n".encode())
     for name in sorted(arrays):
-        digest.update(f"{name} {list(arrays[name].shape)}\n".encode() + arrays[name].tobytes())
+        whole = " of whole numbers" if arrays[name].dtype == np.int64 else ""
+        digest.update(f"{name} {list(arrays[name].shape)}{whole}\n".encode() + arrays[name].tobytes())
     save_file(arrays, path, {**metadata, "document": text, "sha256": digest.hexdigest()})
     return path
 
@@ -215,7 +219,7 @@ def test_a_model_beyond_memory_is_refused_before_it_is_read(plain: Path, tmp_pat
     with open(tmp_path / "m.gm", "wb") as file:
         file.write(header(json.dumps(layout).encode()))
         file.truncate(file.tell() + at)
-    with pytest.raises(MemoryLimitError, match="400,000 rows needs"):
+    with pytest.raises(MemoryLimitError, match="This model needs"):
         load(tmp_path / "m.gm")
 
 
@@ -225,7 +229,9 @@ def test_a_model_beyond_memory_is_refused_before_it_is_read(plain: Path, tmp_pat
 def test_a_newer_format_asks_for_an_upgrade(model: Path, tmp_path: Path) -> None:
     metadata, document, arrays = parts(model)
     newer = {**metadata, "version": str(modelfile.VERSION + 1), "library": "9.8.7"}
-    refused(forged(tmp_path / "m.gm", newer, {"anything": "else"}, arrays), "format 2", "9.8.7", "pip install --upgrade gramian")
+    refused(
+        forged(tmp_path / "m.gm", newer, {"anything": "else"}, arrays), f"format {modelfile.VERSION + 1}", "9.8.7", "pip install --upgrade gramian"
+    )
     newer["version"] = "999999999"
     refused(forged(tmp_path / "m.gm", newer, document, {"other": np.zeros(3, np.float32)}), "Upgrade")
 
@@ -236,14 +242,64 @@ def test_a_nonsense_version_is_refused(version: str, model: Path, tmp_path: Path
     refused(forged(tmp_path / "m.gm", {**metadata, "version": version}, document, arrays), "format version")
 
 
+# A file of version 1, as it was written: exact inference with two outputs, known noise and a method of its own; 6 rows.
+VERSION_1 = zlib.decompress(base64.b85decode(
+    'c-rk(eQXrR6;DzW)D%QjwN0BQU^ZVxT24E=dwaViWNeZ;O+!d(3sJBy$NFy0-g-Z-yL$&VcG8ICpJJjARE3}rA-)=kmIgvmf~Aa0n>dwBXdOsuoJRNqHwhsLszrec=$pAae;rUD|D;kz'
+    'w%7CK{odEidvB(E+BJNv5E2Q8gl5VN%|t?&vqDIFzGH^M9HHJf9m{mf94|#|K@@Vt4=m4x6$CTes`E|131(6RMI@l4ykyoPE`zS96_TEvb=;s9M8d=jNxkP=gw1Q>Vy)ns4oSfzZQ21T'
+    '%=u!iuw1GYfU+Fb3XC&ow2A4vMc!5*rL8dJXb??uR*JYuQcz@@0TWXz{Ah&E0mM!fY-zOI6z3qz&1A@zgV1zSrk_d>-}ii2lp+$4bEchTa%UqYqHEEZE-MKB=twnMnHi15cZoewadp-y'
+    '(HRoo;ognsOqw=xW1@i<6#KAS!Z;e@8YzBJd#dJDmLP57)`txN)1N0~OxSD!X6C1LUe@KjZq~K|oAE6km%=n?Ff*jMlR-9<@%(V2+DE*=3a#A4`18PpzG=B;9akRuSyGI3-jzr+-pU6P'
+    '{-rb#6-*SziJNb^a8OHPoilyNqU4v+3yFIX=d8BXNNlUY^HLKP+;3)s09+{X%=N6`f4Eh{GDnqS8j7K)gj7|DlG&0W%Cf5Idc@G>s3IXFD#x$R`30W4fYh5;dC*Ya^{i`!qX7YeLzuU7'
+    'F0i`~kqg8j2}RE*d6AM5mBtPv0!`ADF+(;C=Fyn!<qq0j=8K&XS(Gmksfu(OJSeRMUXo#%<;>E!IPzb7O!~2PT}6t94AqcPOp}o+8sMxdBO?}zs)`;{6%IBOq)1Usl7UBxMHLZoVVAQV'
+    'TyOC=k0_SlFA$Zhj>&Akb4b&474}rs;m1&zY2$WNiR$AbB}Kq-4QYlF(;yVGB8yr?i@|Z1H60Q`(W93UjLX+uD3o3{OnOd97p%0xhl?u{yd+E;WRAzrAnSJ)1a}<a=d90;_Ctt%gEz5v'
+    'x?VWi)qP?Hp36DRpsXIUGM_C0NqYI+LJ>vLB{)Jlg6z<tF0f_K&T&1p!o3ZiO@hXzvLDW`c%<Uq2WJ%<v>z6&3PLZFA$dDMdzqIBEe9$QP<SYO&kGY?ns0`P_~uw{J&*Iq4Fc{W^;Z6N'
+    '!rKf9L*Th&1OBS7f7RFj5Bqwdm$3#v;)X*U&u>cDkT&6{Q6uR+{vJJ&>0_NA$=Gqc#pEqLmu4!(*?E;m><UmUTyDZABk5hRq<FD_4$WuqAhE4xl4u%rH=p#)WXu!7hfBQYBtTfm$O?;-'
+    '<&cSPg57l<7taW-t?+Vz?U17yyjx_|K&f<6O~njTN}F}*Btq#rogk>@I^19MWKz=zffs-bleDfQlr$xo$cmIsrp=hpDhfYikEm4Glp!FnQd9Ht*{num9a`W|Eiavhq7(2MWoU80ExtmW'
+    'p^3<l8ImW{#nBhQ0#KACoq>6*6L6R>p}tfAfJF!y6JXkz2J;GS2dJn-x$$8Gygn}uM^Y&okfN$^G^_RS_`JC9s1&ZUmMlplaCBvGfQm7VHQq89TQYNRcyDtDE_~^VZ|}IjuXzx!f1Zuk'
+    '@Q?eN8HK_k<G}m7*cirXK0YmchiKKS)1Nx_(_xxt8z{)xg71Fj@oNu1*HOgLm%fKL7&i~#{OkR5yzj>Ls{O$c%9p#Qls`EAjnm5xeOg$*wfxoZS6c3dL7LYytD|$ruco~BTtCg**MmEr'
+    ')YS(D2Qa<szDY-R-Bez*`*Ob(=a0wksNRha|E_P}>)&{V9;|*=Ik5IkJYe<rSl7OQ7oDVA=JvlyUkQi%+_pZt=-@WFy5|5MT)w3LufKnu&Z=sh8@Xi@F7sEmF1ve}iaW!>x7T&j*WdcQ'
+    ';_H*n;`!_7C%68q2Y+UqIX5pdM6bEZ@tuW#Xy4g*T}S&V@6h^1Ls*}&c;lL%9HLY2dEmAAZ||qwxrH-l?%9WL?>+E?r|0dYw{2ZFG`;01sx3Y<b?fdS{B+|$%?ayI`1*~`ht(}Tv}wje'
+    'ljk^F>6sTFow0g&GydeplV{6Xj^ewrH8->mufk{h*RLd>b<;n-ySM-J>Z5ekZ??bt@@;*1>b9ZgZ%*mPy_<e<a@x06(!q~ABew{Hc=ErMmg|TAMuUx=AHURb0{^;U`|eX+AK~0R-KU=*'
+    'eRNXWw%m2bKj>fXSe2-_uNSv1y>rRAUp|H<ZNdAG9v#BRf1B9b+kFh5KD=_n$>c%2@R_PLOE>+K{(X4n-XmXoi+=Fp`Du@%cc{^}>r~t3kMP=Ko!gIh?V?MUJuzEq{eX7GSHE-S=9@Yy'
+    '-;X>w)G~<AuT{SL*yLV}Gk@N`qr4sOnS5?Z{gMyynm10|eysaHbnf(*_jK%=QT|^G^mHo'
+))  # fmt: skip
+
+
+def test_a_file_of_version_1_loads(tmp_path: Path) -> None:
+    (tmp_path / "m.gm").write_bytes(VERSION_1)
+    gp = load(tmp_path / "m.gm")
+    mean, std = gp.predict([[0.1, 0.2]], return_std=True)
+    # As version 1 printed them, to its eight digits.
+    np.testing.assert_allclose(mean, [[0.10041089, 1.95963006]], rtol=1e-7)
+    np.testing.assert_allclose(std, [[0.48512363, 0.60908086]], rtol=1e-7)
+    np.testing.assert_allclose(gp.loo().mean[0], [0.05688539, -1.0312299], rtol=1e-7)
+    assert gp.log_evidence() == pytest.approx(float(gp.evidence_), rel=1e-12)
+    assert gp.method == gm.Exact(Cholesky(ladder=(0.0, 1e-9)))
+    assert "noise_var, row by row" in gp.summary()
+    gp.save(tmp_path / "n.gm")
+    assert parts(tmp_path / "n.gm")[0]["version"] == str(modelfile.VERSION)
+    np.testing.assert_array_equal(load(tmp_path / "n.gm").predict([[0.1, 0.2]], return_std=True)[1], std)
+
+
+def test_a_file_of_version_1_is_checked_like_any_other(tmp_path: Path) -> None:
+    (tmp_path / "m.gm").write_bytes(VERSION_1)
+    metadata, document, arrays = parts(tmp_path / "m.gm")
+    for place in places(document):
+        changed = copy.deepcopy(document)
+        put(*place, {"float": "nan"})(changed, arrays)
+        forged(tmp_path / "n.gm", metadata, changed, arrays)
+        if place[-2:] != ("fields", "value"):  # an evidence that is no number is one that was not computed
+            with pytest.raises(ModelFileError):
+                load(tmp_path / "n.gm")
+
+
 def test_an_older_format_is_brought_up_to_date(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     metadata, document, arrays = parts(model)
-    document["table"] = document.pop("columns")  # as if version 1 had called it so
+    document["table"] = document.pop("columns")  # as if this version had called it so
     path = forged(tmp_path / "m.gm", metadata, document, arrays)
     refused(path, "no entry 'columns'")
-    expected = describe(load(model))[0]
-    monkeypatch.setattr(modelfile, "VERSION", 2)
-    monkeypatch.setattr(modelfile, "MIGRATIONS", {1: lambda old: {**{k: v for k, v in old.items() if k != "table"}, "columns": old["table"]}})
+    expected, now = describe(load(model))[0], modelfile.VERSION
+    monkeypatch.setattr(modelfile, "VERSION", now + 1)
+    monkeypatch.setattr(modelfile, "MIGRATIONS", {now: lambda old: {**{k: v for k, v in old.items() if k != "table"}, "columns": old["table"]}})
     assert describe(load(path))[0] == expected
 
 
@@ -429,15 +485,30 @@ HOSTILE: dict[str, tuple[Callable[[Document, Arrays], None], str]] = {
     "an outcome that is none": (put("fitted", "outcome", None), "outcome_ is a NoneType"),
     "one output of two": (put("fitted", "single", True), "single output, but has 2"),
     "a flag that is none": (put("fitted", "single", 1), "single is 1"),
-    "too few outputs": (put("fitted", "root_of", [0]), "root_of is [0]"),
-    "a root that is not there": (put("fitted", "root_of", [0, 2]), "root_of is [0, 2]"),
-    "a root from behind": (put("fitted", "root_of", [0, -1]), "root_of is [0, -1]"),
-    "a root that nobody uses": (put("fitted", "root_of", [0, 0]), "root_of is [0, 0]"),
-    "a root by name": (put("fitted", "root_of", ["root.0", "root.1"]), "root_of[0]"),
+    "too few outputs": (put("fitted", "posterior", "root_of", [0]), "root_of is [0]"),
+    "a root that is not there": (put("fitted", "posterior", "root_of", [0, 2]), "root_of is [0, 2]"),
+    "a root from behind": (put("fitted", "posterior", "root_of", [0, -1]), "root_of is [0, -1]"),
+    "a root that nobody uses": (put("fitted", "posterior", "root_of", [0, 0]), "root_of is [0, 0]"),
+    "a root by name": (put("fitted", "posterior", "root_of", ["root.0", "root.1"]), "root_of[0]"),
     "no fit": (put("fitted", None), "fitted is None"),
+    "a posterior of no kind": (put("fitted", "posterior", "kind", "divine"), "of the kind 'divine'"),
+    "a posterior of another kind": (
+        put("fitted", "posterior", {"kind": "krylov", "stronger": [False, False]}),
+        "which the method Exact does not give",
+    ),
+    "a posterior without data": (
+        put("fitted", "posterior", {"kind": "features", "root_of": [0, 1], "rows": 9, "known_noise": True, "notes": {}}),
+        "which the method Exact does not give",
+    ),
+    "a posterior that is none": (put("fitted", "posterior", None), "posterior is None"),
+    "a method that is no inference": (put("fitted", "method", rbf()), "method is a RBF"),
+    "a method that is a recipe": (put("fitted", "method", {"class": "Nystrom", "fields": {"rank": 5, "sampling": "uniform"}}), "does not give"),
+    "an array that is not there": (put("fitted", "method", {"array": "method"}), "there is no array 'method'"),
+    "an array in the settings": (put("settings", "method", {"array": "X"}), "there is no array 'method'"),
+    "a certificate that is none": (put("fitted", "certificate", "sealed"), "certificate_ is a str"),
     # Columns.
-    "a name too few": (put("columns", "names", ["temp", "load"]), "3 columns of data, but 2 names"),
-    "a name twice": (put("columns", "names", ["temp", "temp", "site"]), "2 of them different"),
+    "a name too few": (put("columns", "names", ["temp", "load"]), "pairs of a column"),
+    "a name twice": (put("columns", "names", ["temp", "temp", "site"]), "3 columns, but 2 different names"),
     "a name that is a number": (put("columns", "names", ["temp", 1, "site"]), "columns.names[1] is 1"),
     "names that are none": (put("columns", "named", False), "have no names, and yet"),
     "a category too few": (put("columns", "categories", [[2, ["a", "b"]]]), "codes that stand for no category"),
@@ -452,7 +523,7 @@ HOSTILE: dict[str, tuple[Callable[[Document, Arrays], None], str]] = {
     "settings that are none": (put("settings", []), "settings is []"),
     "a method that is none": (put("settings", "method", "magic"), "'magic' is not known"),
     "a method that is a kernel": (put("settings", "method", rbf()), "method is a RBF"),
-    "a method with nonsense": (put("settings", "method", {"class": "Exact", "fields": {"solver": "LU"}}), "solver is 'LU'"),
+    "a method with nonsense": (put("settings", "method", {"class": "Exact", "fields": {"solver": "LU", "fit_rows": None}}), "solver is 'LU'"),
     "a mean that is none": (put("settings", "mean", "mode"), "'mode' is not known"),
     "a mean that is a kernel": (put("settings", "mean", rbf()), "mean is a RBF"),
     "noise below zero": (put("settings", "noise", -1.0), "noise must be a variance"),
@@ -485,7 +556,7 @@ HOSTILE: dict[str, tuple[Callable[[Document, Arrays], None], str]] = {
     "no theta": (array("theta", None), "no array 'theta'"),
     "no root": (array("root.0", None), "no array 'root.0'"),
     "a root too few": (array("root.1", None), "root_of is [0, 1]"),
-    "a root too many": (array("root.2", np.zeros(45)), "3 roots"),
+    "a root too many": (array("root.2", np.ones(45)), "3 roots"),
     "roots with a gap": (lambda _, arrays: arrays.update({"root.2": arrays.pop("root.1")}), "no array 'root.1'"),
     "a root by another name": (array("root.x", np.zeros(45)), "no array 'root.2'"),
     "an array too many": (array("code", np.zeros(3)), "'code' of shape (3,), which does not belong"),
@@ -495,21 +566,24 @@ HOSTILE: dict[str, tuple[Callable[[Document, Arrays], None], str]] = {
     "a root of float32": (array("root.0", np.ones(45, np.float32)), "F32"),
     "a root of integers": (array("root.0", np.ones(45, np.int64)), "I64"),
     "a root that is not finite": (with_entry("root.1", (7,), np.nan), "not finite"),
+    "a root of other rows": (array("root.0", np.ones(36)), "'root.0' has the shape (8, 8)"),
+    "a root without rows": (array("root.0", np.zeros(0)), "'root.0' has the shape (0, 0)"),
+    "an X of whole numbers": (array("X", np.ones((9, 3), np.int64)), "'X' is of type int64"),
     "an X that is not finite": (with_entry("X", (0, 0), np.inf), "not finite"),
-    "an X in one dimension": (array("X", np.zeros(9)), "impossible shapes"),
+    "an X in one dimension": (array("X", np.zeros(9)), "'X' has the shape (9,)"),
     "an X in three dimensions": (array("X", np.zeros((9, 3, 1))), "'X' has the shape (9, 3, 1)"),
-    "an X without rows": (array("X", np.zeros((0, 3))), "impossible shapes"),
-    "an X without columns": (array("X", np.zeros((9, 0))), "impossible shapes"),
-    "an X with another column": (array("X", np.zeros((9, 4))), "4 columns of data, but 3 names"),
+    "an X without rows": (array("X", np.zeros((0, 3))), "'noise_var' has the shape (9,), but must have (0)"),
+    "an X without columns": (array("X", np.zeros((9, 0))), "'X' has the shape (9, 0)"),
+    "an X with another column": (array("X", np.zeros((9, 4))), "'X' has the shape (9, 4)"),
     "a Y of other rows": (array("Y", np.zeros((8, 2))), "'Y' has the shape (8, 2)"),
-    "a Y without outputs": (array("Y", np.zeros((9, 0))), "impossible shapes"),
+    "a Y without outputs": (array("Y", np.zeros((9, 0))), "'Y' has the shape (9, 0)"),
     "an alpha of other outputs": (array("alpha", np.zeros((9, 3))), "'alpha' has the shape (9, 3)"),
     "a scale of zero": (with_entry("scale", (0,), 0.0), "scales must be positive"),
     "a negative scale": (with_entry("scale", (1,), -1.0), "scales must be positive"),
-    "a negative noise variance": (with_entry("noise_var", (1,), -1.0), "noise variances not negative"),
+    "a negative noise variance": (with_entry("noise_var", (1,), -1.0), "noise variances that are not negative"),
     "noise variances of other rows": (array("noise_var", np.ones(8)), "'noise_var' has the shape (8,)"),
-    "a theta of another length": (array("theta", np.zeros(99)), "theta has the shape (99,)"),
-    "a theta of two dimensions": (array("theta", np.zeros((3, 3))), "'theta' of shape (3, 3)"),
+    "a theta of another length": (array("theta", np.zeros(99)), "'theta' has the shape (99,)"),
+    "a theta of two dimensions": (array("theta", np.zeros((3, 3))), "'theta' has the shape (3, 3)"),
     "a code of half": (with_entry("X", (0, 2), 0.5), "codes that stand for no category"),
     "a negative code": (with_entry("X", (0, 2), -1.0), "codes that stand for no category"),
 }
@@ -531,12 +605,12 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         yield from places(part, (*path, key))
 
 
-def test_no_single_change_of_a_document_gives_another_error(model: Path, tmp_path: Path) -> None:
+def check_single_changes(model: Path, path: Path) -> int:
     """Each place replaced by a value drawn from all types, or taken out: the file is refused, or loads as just what it says."""
     metadata, document, arrays = parts(model)
     rng = np.random.default_rng(0)
-    wrong = [None, True, -1, 10**15, -0.5, "os.system", [], {}, [[]], {"float": "nan"}, rbf(), parameter([0.5], [])]
-    path, kept = tmp_path / "m.gm", 0
+    wrong = [None, True, -1, 10**15, -0.5, "os.system", [], {}, [[]], {"float": "nan"}, rbf(), parameter([0.5], []), {"array": "X"}]
+    kept = 0
     for place in places(document):
         changed = copy.deepcopy(document)
         holder: Any = changed
@@ -554,11 +628,132 @@ def test_no_single_change_of_a_document_gives_another_error(model: Path, tmp_pat
             continue
         kept += 1
         assert documents.canonical({**describe(gp)[0], "origins": None}) == documents.canonical({**changed, "origins": None}), place
-    assert kept < 20  # numbers and sentences that may just as well be others
+    return kept
+
+
+def test_no_single_change_of_a_document_gives_another_error(model: Path, tmp_path: Path) -> None:
+    assert check_single_changes(model, tmp_path / "m.gm") < 20  # numbers and sentences that may just as well be others
 
 
 def test_checks_know_the_type_of_every_field_of_the_library() -> None:
     for cls in documents._classes():
         if documents._is_ours(cls):
             for field in dataclasses.fields(cls):  # type: ignore[arg-type]
-                assert "support" in field.metadata or field.name == "kind" or str(field.type) in documents.FIELD_CHECKS, (cls, field.name)
+                literal = str(field.type).startswith("Literal[")
+                assert "support" in field.metadata or literal or str(field.type) in documents.FIELD_CHECKS, (cls, field.name)
+
+
+# The other engines. ---------------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def engines(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(9, 2))
+    Y = np.column_stack([np.sin(X[:, 0]), 100 * np.cos(X[:, 1])])
+    kernel = gm.RBF(0.5) + gm.Periodic(0.9, 1.1).on(1)
+    methods = {"landmarks": gm.Sparse(3, optimize_inducing=True), "fourier": gm.Fourier(11, "rff-phase"), "krylov": gm.CG(tol=1e-8, rank=4, probes=2)}
+    folder = tmp_path_factory.mktemp("engines")
+    for name, method in methods.items():
+        gp = gm.GPRegressor(kernel, noise=0.1, optimize=False, random_state=0, method=method)
+        gp.fit(X, Y, noise_var=np.full(9, 0.1)).save(folder / name)
+    return {name: folder / name for name in methods}
+
+
+FIELDS = ("fitted", "method", "fields")
+BASIS = (*FIELDS, "basis", "fields")
+
+
+def draws(change: Callable[[Any], None]) -> Callable[[Document, Arrays], None]:
+    return lambda document, _: change(document["fitted"]["method"]["fields"]["basis"]["fields"]["draws"])
+
+
+HOSTILE_ENGINES: dict[tuple[str, str], tuple[Callable[[Document, Arrays], None], str]] = {
+    ("landmarks", "no landmarks"): (array("method.basis.Z", None), "there is no array 'method.basis.Z'"),
+    ("landmarks", "landmarks of other columns"): (array("method.basis.Z", np.zeros((3, 5))), "landmarks have the shape (3, 5)"),
+    ("landmarks", "landmarks in one dimension"): (array("method.basis.Z", np.zeros(6)), "landmarks have the shape (6,)"),
+    ("landmarks", "landmarks of none"): (array("method.basis.Z", np.zeros((0, 2))), "landmarks have the shape (0, 2)"),
+    ("landmarks", "landmarks of whole numbers"): (array("method.basis.Z", np.zeros((3, 2), np.int64)), "Z is array"),
+    ("landmarks", "another landmark"): (array("method.basis.Z", np.zeros((4, 2))), "'root.landmarks' has the shape (3, 3)"),
+    ("landmarks", "landmarks by another name"): (put(*BASIS, "Z", {"array": "weights"}), "there is no array 'method.basis.Z'"),
+    ("landmarks", "landmarks that are not finite"): (with_entry("method.basis.Z", (0, 0), np.nan), "not finite"),
+    ("landmarks", "no root of landmarks"): (array("root.landmarks", None), "no array 'root.landmarks'"),
+    ("landmarks", "a root of landmarks that is singular"): (array("root.landmarks", np.zeros(6)), "diagonal that is not positive"),
+    ("landmarks", "learned by half"): (put(*BASIS, "learned", 0.5), "learned is 0.5"),
+    ("landmarks", "units of landmarks"): (array("method.centre", np.zeros(3)), "units of the shapes (3,)"),
+    ("landmarks", "units of zero"): (array("method.spread", np.zeros(2)), "units of the shapes"),
+    ("landmarks", "another objective"): (put(*FIELDS, "objective", "elbo"), "objective is 'elbo'"),
+    ("landmarks", "a basis that is none"): (put(*FIELDS, "basis", rbf()), "basis is"),
+    ("landmarks", "weights of other outputs"): (array("weights", np.zeros((3, 3))), "'weights' has the shape (3, 3)"),
+    ("landmarks", "weights that are not finite"): (with_entry("weights", (0, 0), np.inf), "not finite"),
+    ("landmarks", "a root of other weights"): (array("root.0", np.ones(10)), "'root.0' has the shape (4, 4)"),
+    ("landmarks", "a root too few"): (array("root.1", None), "root_of is [0, 1]"),
+    ("landmarks", "no scale"): (array("scale", None), "no array 'scale'"),
+    ("landmarks", "a scale of zero"): (array("scale", np.zeros(2)), "scales must be positive"),
+    ("landmarks", "scales of none"): (array("scale", np.zeros(0)), "scales must be positive"),
+    ("landmarks", "data all the same"): (array("X", np.zeros((9, 2))), "'X' of shape (9, 2), which does not belong"),
+    ("landmarks", "no rows"): (put("fitted", "posterior", "rows", 0), "of 0 rows"),
+    ("landmarks", "rows by half"): (put("fitted", "posterior", "rows", 8.5), "rows is 8.5"),
+    ("landmarks", "notes that are none"): (put("fitted", "posterior", "notes", {"noise": 3}), "notes.noise is 3"),
+    ("landmarks", "a setting with nonsense"): (put("settings", "method", "fields", "inducing", [[0.0], [0.0, 1.0]]), "not valid"),
+    ("landmarks", "a setting of an unknown rule"): (put("settings", "method", "fields", "inducing", "luck"), "'luck' is not known"),
+    ("fourier", "no frequencies"): (array("frequencies", None), "no array 'frequencies'"),
+    ("fourier", "frequencies of other columns"): (array("frequencies", np.zeros((3, 9))), "'frequencies' has the shape (3, 9)"),
+    ("fourier", "amplitudes of others"): (array("amplitudes", np.zeros(99)), "'amplitudes' has the shape (99,)"),
+    ("fourier", "counts without end"): (put(*BASIS, "counts", [10**15, 1]), "take each of their frequencies"),
+    ("fourier", "counts below zero"): (put(*BASIS, "counts", [-1, 8]), "counts is (-1, 8)"),
+    ("fourier", "counts of none"): (put(*BASIS, "counts", []), "take each of their frequencies"),
+    ("fourier", "a frequency beyond the last"): (with_entry("method.basis.take", (-1,), 10**15), "take each of their frequencies"),
+    ("fourier", "a frequency from behind"): (with_entry("method.basis.take", (0,), -1), "take each of their frequencies"),
+    ("fourier", "frequencies by halves"): (array("method.basis.take", np.zeros(9)), "take is array"),
+    ("fourier", "gains of others"): (array("method.basis.gain", np.zeros(3)), "impossible shapes"),
+    ("fourier", "phases of others"): (array("method.basis.shift", np.zeros((1, 3))), "impossible shapes"),
+    ("fourier", "a centre elsewhere"): (array("method.basis.centre", np.zeros(3)), "impossible shapes"),
+    ("fourier", "columns without end"): (put(*BASIS, "d", 10**15), "impossible shapes"),
+    ("fourier", "a kind that is none"): (put(*BASIS, "kind", "magic"), "impossible shapes"),
+    ("fourier", "no draws"): (draws(lambda found: found.clear()), "draws of other shapes"),
+    ("fourier", "a draw of another part"): (draws(lambda found: found[0].append([])), "draws of other shapes"),
+    ("fourier", "a draw in columns"): (array("method.basis.draws[0][0][0]", np.zeros((1, 1))), "draws of other shapes"),
+    ("fourier", "a draw that is a number"): (draws(lambda found: found[0].__setitem__(0, 3.0)), "draws is"),
+    ("fourier", "a kernel without waves"): (kernel({"class": "Exp", "fields": {"kernel": rbf()}}), "cannot be loaded"),
+    ("krylov", "a pivot beyond the last row"): (with_entry("method.pivots", (0,), 9), "pivots must be rows"),
+    ("krylov", "a pivot from behind"): (with_entry("method.pivots", (0,), -1), "pivots must be rows"),
+    ("krylov", "a pivot twice"): (array("method.pivots", np.zeros(4, np.int64)), "pivots must be rows"),
+    ("krylov", "pivots of none"): (array("method.pivots", np.zeros(0, np.int64)), "pivots must be rows"),
+    ("krylov", "pivots by halves"): (array("method.pivots", np.zeros(4)), "pivots is array"),
+    ("krylov", "no pivots"): (array("method.pivots", None), "there is no array 'method.pivots'"),
+    ("krylov", "a solver that is none"): (put(*FIELDS, "solver", rbf()), "solver is"),
+    ("krylov", "a tolerance of none"): (put(*FIELDS, "solver", "fields", "tol", 0.0), "tol=0.0"),
+    ("krylov", "a preconditioner that is none"): (put(*FIELDS, "solver", "fields", "preconditioner", "magic"), "preconditioner is 'magic'"),
+    ("krylov", "a seed below zero"): (put(*FIELDS, "solver", "fields", "seed", -1), "negative seed"),
+    ("krylov", "float32 by half"): (put(*FIELDS, "solver", "fields", "float32", 0.5), "float32 is 0.5"),
+    ("krylov", "attempts of others"): (put("fitted", "posterior", "stronger", [False]), "stronger has 1 entries"),
+    ("krylov", "attempts by half"): (put("fitted", "posterior", "stronger", [0, 1]), "stronger[0] is 0"),
+    ("krylov", "no alpha"): (array("alpha", None), "no array 'alpha'"),
+    ("krylov", "a root"): (array("root.0", np.ones(45)), "'root.0' of shape (9, 9), which does not belong"),
+    ("krylov", "no data"): (array("X", None), "no array 'X'"),
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE_ENGINES, ids=", ".join)
+def test_made_up_files_of_other_engines_are_refused(case: tuple[str, str], engines: dict[str, Path], tmp_path: Path) -> None:
+    metadata, document, arrays = parts(engines[case[0]])
+    change, message = HOSTILE_ENGINES[case]
+    change(document, arrays)
+    refused(forged(tmp_path / "m.gm", metadata, document, arrays), message)
+
+
+@pytest.mark.parametrize("engine", ["landmarks", "fourier", "krylov"])
+def test_no_single_change_of_another_engine_gives_another_error(engine: str, engines: dict[str, Path], tmp_path: Path) -> None:
+    assert describe(load(forged(tmp_path / "m.gm", *parts(engines[engine]))))[0] == describe(load(engines[engine]))[0]
+    assert check_single_changes(engines[engine], tmp_path / "m.gm") < 25  # numbers and sentences that may just as well be others
+
+
+@pytest.mark.parametrize("engine", ["landmarks", "fourier", "krylov"])
+def test_damage_to_another_engine_is_noticed(engine: str, engines: dict[str, Path], tmp_path: Path) -> None:
+    content, path = engines[engine].read_bytes(), tmp_path / "m.gm"
+    for k in range(0, len(content), 37):
+        for damaged in (content[:k] + bytes([content[k] ^ 1]) + content[k + 1 :], content[:k]):
+            path.write_bytes(damaged)
+            with pytest.raises(ModelFileError):
+                load(path)

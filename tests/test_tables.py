@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from gramian.atomic import atomic_write
 from gramian.errors import ModelFileError, TableError
-from gramian.tables import SUFFIXES, Table, read_table, write_table
+from gramian.tables import SUFFIXES, Table, read_blocks, read_table, write_blocks, write_table
 
 TEXT_SUFFIXES = [suffix for suffix in SUFFIXES if suffix not in (".parquet", ".pq")]
 
@@ -112,7 +112,7 @@ def test_names_choose_and_order_the_columns(tmp_path):
 
 
 def test_rows_beyond_one_block_are_all_written(tmp_path, monkeypatch):
-    monkeypatch.setattr("gramian.tables.BLOCK", 3)
+    monkeypatch.setattr("gramian.tables.writing.BLOCK", 3)
     write_table(tmp_path / "long.csv", ["i"], {"i": np.arange(7)})
     assert (tmp_path / "long.csv").read_text() == "i\n0\n1\n2\n3\n4\n5\n6\n"
 
@@ -283,10 +283,10 @@ def test_missing_file_and_folder(tmp_path):
 
 
 def test_an_unreadable_file_is_a_table_error(tmp_path, monkeypatch):
-    def refuse(self: Path) -> bytes:
+    def refuse(*arguments: object) -> None:
         raise PermissionError(errno.EACCES, "Permission denied")
 
-    monkeypatch.setattr(Path, "read_bytes", refuse)
+    monkeypatch.setattr("builtins.open", refuse)
     assert "cannot be read: Permission denied" in refusal(tmp_path, "a\n1\n")
 
 
@@ -473,6 +473,163 @@ def test_parquet_without_pyarrow_says_what_to_install(tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == ["data.parquet"]
 
 
+# In blocks
+
+
+def together(blocks: list[Table]) -> dict[str, list[object]]:
+    return {name: [cell for block in blocks for cell in block.columns[name].tolist()] for name in blocks[0].names}
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_blocks_together_are_the_table(tmp_path, suffix):
+    path = tmp_path / f"data{suffix}"
+    columns = {"a": np.arange(10) / 3, "b": np.array([f"t{i}, {i}\n" for i in range(10)], dtype=object), "i": np.arange(10)}
+    write_table(path, list(columns), columns)
+    blocks, whole = list(read_blocks(path, 4)), read_table(path)
+    assert [block.n_rows for block in blocks] == [4, 4, 2]
+    assert [block.first for block in blocks] == [0, 4, 8]
+    assert together(blocks) == {name: whole.columns[name].tolist() for name in whole.names}
+    assert [block.place(row) for block in blocks for row in range(block.n_rows)] == [whole.place(row) for row in range(10)]
+    assert [block.line(0) for block in blocks] == ([1, 5, 9] if whole.lines is None else [2, 10, 18])  # a quoted cell has two lines
+
+
+@pytest.mark.parametrize("rows", [1, 5, 10, 11])
+def test_no_block_is_empty(tmp_path, rows):
+    write_table(tmp_path / "a.csv", ["i"], {"i": np.arange(10)})
+    assert [block.n_rows for block in read_blocks(tmp_path / "a.csv", rows)] == {1: [1] * 10, 5: [5, 5], 10: [10], 11: [10]}[rows]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_wide_tables_have_shorter_blocks(tmp_path, monkeypatch, suffix):
+    write_table(tmp_path / f"wide{suffix}", ["a", "b", "c"], {name: np.arange(10) for name in "abc"})
+    monkeypatch.setattr("gramian.tables.reading.CELLS", 12)
+    assert [block.n_rows for block in read_blocks(tmp_path / f"wide{suffix}")] == [4, 4, 2]
+
+
+def test_faults_are_met_with_their_block_and_line(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text('a,b\n1,"x\ny"\n2,z\n3,z\n4,z\n5,z,z\n')
+    blocks = read_blocks(path, 2)
+    assert next(blocks).numbers("a").tolist() == [1, 2]
+    with pytest.raises(TableError, match=r"line 7: 3 fields, but the header has 2"):
+        list(blocks)
+    path.write_text("a\n" + "1\n" * 5 + "x\ny\n" + "1\n")
+    *_, third, last = read_blocks(path, 2)
+    with pytest.raises(TableError, match=r"line 7, column 'a': 'x' is not a number. Correct"):
+        third.numbers("a")
+    with pytest.raises(TableError, match=r"line 8, column 'a': 'y' is not a number"):
+        last.numbers("a")
+    path.write_text("a\n" + "1\n" * 4 + "x\nNA\ny\nNA\n1\n")
+    second = list(read_blocks(path, 4))[1]
+    with pytest.raises(TableError, match=r"line 6, column 'a': 'x' is not a number. 2 of its cells in the rows 5 to 8 are not numbers"):
+        second.numbers("a")
+    path.write_text("a\n" + "1\n" * 4 + '1\n""\n1\n""\n1\n')
+    second = list(read_blocks(path, 4))[1]
+    with pytest.raises(TableError, match=r"line 7, column 'a': the value is missing. 2 of the rows 5 to 8 have no value"):
+        second.numbers("a")
+
+
+def test_rows_after_a_blank_line_are_refused_across_blocks(tmp_path):
+    (tmp_path / "a.csv").write_text("a,b\n1,2\n3,4\n\n5,6\n")
+    blocks = read_blocks(tmp_path / "a.csv", 2)
+    with pytest.raises(TableError, match="line 4: the line is blank, but rows follow"):
+        list(blocks)
+
+
+def test_the_first_block_is_there_before_the_rest_is_read(tmp_path, monkeypatch):
+    monkeypatch.setattr("gramian.tables.textbytes.CHUNK", 64)
+    monkeypatch.setattr("gramian.tables.reading.CHUNK", 64)
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"a\n" + b"12345678\n" * 20_000 + b"\xff\n")
+    blocks = read_blocks(path, 10)
+    assert next(blocks).n_rows == 10
+    with pytest.raises(TableError, match=r"line 20002, position 1 \(byte 180002 of the file"):
+        list(blocks)
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 3, 5, 8])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("bad", [b"\xe9", b"\xe2\x82", b"\0"])
+def test_the_place_of_a_bad_byte_does_not_depend_on_chunks(tmp_path, monkeypatch, chunk, end, bad):
+    """Line ends and characters of several bytes are cut in two by the chunks."""
+    monkeypatch.setattr("gramian.tables.textbytes.CHUNK", chunk)
+    monkeypatch.setattr("gramian.tables.reading.CHUNK", chunk)
+    before = f"nämé,t{end}€,1{end}ab€".encode()
+    message = refusal(tmp_path, before + bad + f",2{end}".encode())
+    assert f"line 3, position 6 (byte {len(before)} of the file, from 0)" in message
+    message = refusal(tmp_path, before + b",2\xe2\x82")  # the file ends within a character
+    assert f"line 3, position 8 (byte {len(before) + 2} of the file, from 0): the byte 0xe2" in message
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 7])
+def test_chunks_do_not_change_what_is_read(tmp_path, monkeypatch, chunk):
+    content = '\ufeff"a b";é\r\n"1\r\n€";2\r\n3;4\r\n'
+    expected = table_of(tmp_path, content)
+    monkeypatch.setattr("gramian.tables.reading.CHUNK", chunk)
+    found = table_of(tmp_path, content)
+    assert together([found]) == together([expected]) == {"a b": ["1\r\n€", "3"], "é": ["2", "4"]}
+
+
+def test_a_type_of_parquet_holds_for_all_blocks(tmp_path):
+    """Integers with a gap are text, in the blocks before the gap too."""
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    pq.write_table(pa.table({"i": [1, 2, 3, None], "j": [1, 2, 3, 4], " k": [5, 6, 7, None]}), tmp_path / "a.parquet")
+    blocks = list(read_blocks(tmp_path / "a.parquet", 2))
+    assert together(blocks) == {"i": ["1", "2", "3", ""], "j": [1, 2, 3, 4], "k": ["5", "6", "7", ""]}
+    with pytest.raises(TableError, match=r"a\.parquet, row 4, column 'i': the value is missing. 1 of the rows 3 to 4"):
+        blocks[1].numbers("i")
+
+
+def test_blocks_of_no_rows_cannot_be_read(tmp_path):
+    write_table(tmp_path / "a.csv", ["i"], {"i": [1]})
+    with pytest.raises(TableError, match="blocks of 0 rows"):
+        read_blocks(tmp_path / "a.csv", 0)
+
+
+@pytest.mark.parametrize("suffix", TEXT_SUFFIXES)
+def test_text_written_in_blocks_is_the_same_file(tmp_path, suffix):
+    columns = {"a": np.arange(10) / 3, "b": np.array([f"t{i}, {i}" for i in range(10)], dtype=object)}
+    write_table(tmp_path / f"whole{suffix}", ["b", "a"], columns)
+    write_blocks(tmp_path / f"parts{suffix}", ["b", "a"], ({name: c[i : i + 3] for name, c in columns.items()} for i in range(0, 10, 3)))
+    assert (tmp_path / f"parts{suffix}").read_bytes() == (tmp_path / f"whole{suffix}").read_bytes()
+
+
+def test_parquet_written_in_blocks_reads_back(tmp_path):
+    path = tmp_path / "a.parquet"
+    columns = {"a": np.arange(10) / 3, "b": np.array([f"t{i}" for i in range(10)], dtype=object), "i": np.arange(10)}
+    write_blocks(path, list(columns), ({name: c[i : i + 3] for name, c in columns.items()} for i in range(0, 10, 3)))
+    assert together([read_table(path)]) == {name: c.tolist() for name, c in columns.items()}
+    path.write_bytes(b"old")
+    with pytest.raises(TableError, match=r"column 'a' is of type double, in the blocks before int64. Give it one type"):
+        write_blocks(path, ["a"], [{"a": [1]}, {"a": [1.5]}])
+    assert path.read_bytes() == b"old"
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".parquet"])
+@pytest.mark.parametrize("exception", [RuntimeError("half-way"), KeyboardInterrupt()])
+def test_an_exception_among_blocks_leaves_the_old_file_and_no_other(tmp_path, suffix, exception):
+    def blocks():
+        yield {"a": [1.0]}
+        raise exception
+
+    path = tmp_path / f"out{suffix}"
+    path.write_bytes(b"old")
+    with pytest.raises(type(exception)) as caught:
+        write_blocks(path, ["a"], blocks())
+    assert caught.value is exception
+    assert path.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == [path.name]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_no_blocks_and_faulty_blocks_cannot_be_written(tmp_path, suffix):
+    for blocks, expected in (([], "there are no blocks"), ([{"a": [1]}, {"b": [1]}], "no column is given for a. Given: b")):
+        with pytest.raises(TableError, match=expected):
+            write_blocks(tmp_path / f"out{suffix}", ["a"], blocks)
+    assert os.listdir(tmp_path) == []
+
+
 # Writing: what is refused, and what is left behind
 
 
@@ -520,7 +677,7 @@ class Explosive:
 @pytest.mark.parametrize("exception", [RuntimeError("half-way"), KeyboardInterrupt(), OSError(errno.EIO, "input/output error")])
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz"])
 def test_an_exception_half_way_leaves_the_old_file_and_no_other(tmp_path, monkeypatch, suffix, exception):
-    monkeypatch.setattr("gramian.tables.BLOCK", 2)  # the first block is on its way when the second fails
+    monkeypatch.setattr("gramian.tables.writing.BLOCK", 2)  # the first block is on its way when the second fails
     path = tmp_path / f"out{suffix}"
     path.write_bytes(b"old")
     column = np.array(["a", "b", "c", Explosive(exception)], dtype=object)

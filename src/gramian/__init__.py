@@ -7,9 +7,12 @@ mean, std = gp.predict(X_new, return_std=True)
 print(gp.summary())
 """
 
+from gramian.approx.landmarks import landmarks
 from gramian.errors import GramianError
 from gramian.estimators import GPRegressor
-from gramian.inference import Exact
+from gramian.estimators.features import FourierFeatures, NystromFeatures
+from gramian.estimators.sources import Source, open_table
+from gramian.inference import Exact, Fourier, Nystrom, Sparse
 from gramian.kernels import (
     RBF,
     ArcCosine,
@@ -53,9 +56,13 @@ from gramian.params import (
     real,
     unit_interval,
 )
+from gramian.plan import plan
+from gramian.solvers import CG, MINRES
 from gramian.version import __version__
 
 __all__ = [
+    "CG",
+    "MINRES",
     "RBF",
     "ArcCosine",
     "Brownian",
@@ -64,6 +71,8 @@ __all__ = [
     "ConstantMean",
     "Cosine",
     "Exact",
+    "Fourier",
+    "FourierFeatures",
     "GPRegressor",
     "Gamma",
     "Gaussian",
@@ -81,10 +90,14 @@ __all__ = [
     "Mean",
     "NeuralNetwork",
     "Normal",
+    "Nystrom",
+    "NystromFeatures",
     "Parameter",
     "Periodic",
     "Polynomial",
     "RationalQuadratic",
+    "Source",
+    "Sparse",
     "SpectralMixture",
     "Stationary",
     "Uniform",
@@ -93,11 +106,14 @@ __all__ = [
     "exp",
     "fixed",
     "from_sklearn",
+    "landmarks",
     "load",
     "map_inputs",
     "nonnegative",
+    "open_table",
     "param",
     "parse_kernel",
+    "plan",
     "poly",
     "positive",
     "real",

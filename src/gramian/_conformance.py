@@ -202,6 +202,7 @@ def check_inference(inference: Inference) -> None:
 def _check_one(inference: Inference, model: Model, data: Data) -> None:
     name = repr(inference)
     before = (data.X.copy(), data.Y.copy())
+    inference = inference.prepared(model, data, np.random.default_rng(20240229))
     inferred = inference.infer(model, data)
     evidence = inference.evidence(model, data, Workspace())
     again, gradients = inference.evidence_and_gradient(model, data, Workspace())
@@ -210,8 +211,9 @@ def _check_one(inference: Inference, model: Model, data: Data) -> None:
         require(other.kind == evidence.kind, f"{name}: evidence of two kinds, {other.kind} and {evidence.kind}.")
 
     parameters = model.parameters()
-    require(len(gradients) == len(parameters), f"{name}: {len(gradients)} gradients for {len(parameters)} parameters.")
-    for (path, parameter), gradient in zip(parameters.items(), gradients, strict=True):
+    expected = len(parameters) + (inference.free.size > 0)
+    require(len(gradients) == expected, f"{name}: {len(gradients)} gradients for {len(parameters)} parameters.")
+    for (path, parameter), gradient in zip(parameters.items(), gradients, strict=False):
         require(np.shape(gradient) == parameter.value.shape, f"{name}: the gradient of {path} has shape {np.shape(gradient)}.")
         for index in np.ndindex(parameter.value.shape):
             h = 1e-4 * max(abs(float(parameter.value[index])), 0.1)
@@ -225,10 +227,22 @@ def _check_one(inference: Inference, model: Model, data: Data) -> None:
             allowed = 1e-6 * max(abs(slope), 1.0) + 10 * evidence.standard_error
             require(abs(ours - slope) <= allowed, f"{name}: the gradient of {path} is {ours:.10g}, but differences give {slope:.10g}.")
 
+    _check_free(inference, model, data, gradients, name)
     _check_against_the_formula(model, data, inferred.posterior, evidence, name)
     check_posterior(inferred.posterior, np.concatenate([data.X[:5], data.X[:3] + 0.3]))
     unchanged = np.array_equal(before[0], data.X) and np.array_equal(before[1], data.Y)
     require(unchanged, f"{name}: the data were changed.")
+
+
+def _check_free(inference: Inference, model: Model, data: Data, gradients: list[Array], name: str) -> None:
+    """The gradient of what a search may move besides the parameters."""
+    free, h = inference.free, 1e-5
+    for k in range(0, free.size, max(1, free.size // 5)):
+        step = h * (np.arange(free.size) == k)
+        up, down = (inference.with_free(free + sign * step).evidence(model, data, Workspace()).value for sign in (1, -1))
+        slope, ours = (up - down) / (2 * h), float(np.ravel(gradients[-1])[k])
+        close = abs(ours - slope) <= 1e-5 * max(abs(slope), 1.0)
+        require(close, f"{name}: the gradient of free[{k}] is {ours:.10g}, but differences give {slope:.10g}.")
 
 
 def _check_against_the_formula(model: Model, data: Data, posterior: Process, evidence: Evidence, name: str) -> None:

@@ -14,10 +14,12 @@ import pandas as pd
 import pytest
 
 import gramian as gm
+from gramian.cli import work
 from gramian.cli.work import Z95, check_output, free_names, print_summary
+from gramian.estimators import filecolumns, sources
 from gramian.fitting import Objective
 from gramian.modelfile import load
-from gramian.tables import read_table, write_table
+from gramian.tables import read_blocks, read_table, write_table
 from gramian.version import __version__
 
 from .conftest import columns, listing
@@ -271,3 +273,93 @@ def test_checking_an_output_leaves_nothing(tmp_path):
     check_output(tmp_path / "old.gm")
     check_output(tmp_path / "new.gm")
     assert listing(tmp_path) == {str(tmp_path / "old.gm"): b"old"}
+
+
+# Files that are not read as a whole
+
+
+@pytest.fixture
+def large_files(monkeypatch):
+    """All files count as large, and their blocks have 7 rows."""
+    monkeypatch.setattr(work, "LARGE", 0)
+    for module in (work, sources, filecolumns):
+        monkeypatch.setattr(module, "read_blocks", lambda path: read_blocks(path, 7))
+
+    def refuse(*_):
+        raise AssertionError("a large file is read as a whole")
+
+    monkeypatch.setattr(work, "read_table", refuse)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".parquet"])
+def test_a_large_file_gives_the_model_of_a_small_one(run, tmp_path, model, large_files, suffix):
+    table = columns()
+    write_table(tmp_path / f"data{suffix}", list(table), table)
+    shown = run("fit", f"data{suffix}", "-t", "y", "--id", "code", "--restarts", 0, "-o", "large.gm").stdout
+    assert "y from a, site (3 categories), b" in shown
+    assert "left out: code" in shown
+    large, small = load("large.gm"), load(model)
+    assert large._columns == small._columns
+    assert large.kernel_ == small.kernel_
+    assert list(large.feature_names_in_) == ["a", "site", "b"]
+    features = frame()[["a", "site", "b"]]
+    np.testing.assert_array_equal(large.predict(features), small.predict(features))
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".parquet"])
+def test_predictions_in_blocks_are_those_of_the_whole(run, tmp_path, model, monkeypatch, suffix):
+    table = columns()
+    write_table(tmp_path / f"new{suffix}", list(table), table)
+    run("predict", model, f"new{suffix}", "-o", f"whole{suffix}")
+    monkeypatch.setattr(work, "read_blocks", lambda path: read_blocks(path, 7))
+    result = run("predict", model, f"new{suffix}", "-o", f"blocks{suffix}")
+    assert "24 predictions are in" in result.stderr
+    whole, blocks = read_table(f"whole{suffix}"), read_table(f"blocks{suffix}")
+    assert blocks.names == whole.names
+    for name in table:
+        assert blocks.columns[name].tolist() == whole.columns[name].tolist()
+    # Blocks of other sizes may sum in another order; 24 rows of values about 1 round to 1e-15 or so.
+    for name in ("mean", "std", "lower95", "upper95"):
+        np.testing.assert_allclose(blocks.numbers(name), whole.numbers(name), rtol=1e-10, atol=1e-10)
+
+
+def test_standard_output_in_chunks_has_the_bytes_of_the_file(run, data, model, monkeypatch):
+    monkeypatch.setattr(work, "CHUNK", 10)
+    run("predict", model, data, "--out", "predictions.csv")
+    assert run("predict", model, data).stdout_bytes == Path("predictions.csv").read_bytes()
+
+
+def test_a_fault_in_a_late_block_leaves_the_old_predictions(run, tmp_path, model, monkeypatch):
+    table = columns()
+    table["site"][20] = "nowhere"
+    write_table(tmp_path / "new.csv", list(table), table)
+    (tmp_path / "p.csv").write_bytes(b"old")
+    before = listing(tmp_path)
+    monkeypatch.setattr(work, "read_blocks", lambda path: read_blocks(path, 7))
+    message = run("predict", model, "new.csv", "-o", "p.csv", code=2).stderr
+    assert "new.csv, line 22, column 'site': the category 'nowhere' was not there in fit" in message
+    assert listing(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    ("content", "part"),
+    [
+        ("x,y\n" + "1,5\n" * 20, "column 'y': all 20 rows have the value 5"),
+        ("name,x,y\n" + "".join(f"n{i},{i % 3},{i}\n" for i in range(20)), "text that differs in every row ('n0', 'n1', ...)"),
+        ("x,y\n" + "".join(f"{i},{i}\n" for i in range(20)) + "2o,3\n", "bad.csv, line 22, column 'x': '2o' is not a number"),
+        ("x,y\n" + "".join(f"{i},{i}\n" for i in range(20)) + "2,z\n", "bad.csv, line 22, column 'y': 'z' is not a number"),
+    ],
+)
+def test_large_tables_that_cannot_be_fitted(run, tmp_path, large_files, content, part):
+    (tmp_path / "bad.csv").write_text(content)
+    assert part in run("fit", "bad.csv", "-t", "y", "-o", "m.gm", code=2).stderr
+    assert not (tmp_path / "m.gm").exists()
+
+
+def test_what_is_large(tmp_path, monkeypatch):
+    monkeypatch.setattr(work, "LARGE", 100)
+    for name in ("a.csv", "a.csv.gz"):
+        (tmp_path / name).write_bytes(b"x" * 50)
+    assert not work.is_large(tmp_path / "a.csv")
+    assert work.is_large(tmp_path / "a.csv.gz")  # 50 bytes packed are more unpacked
+    assert not work.is_large(tmp_path / "absent.csv")

@@ -109,6 +109,7 @@ def test_outputs_that_cannot_be_written_are_refused_before_the_work(refused, tmp
         raise AssertionError("the data were read, though the output cannot be written")
 
     monkeypatch.setattr(work, "read_table", worked)
+    monkeypatch.setattr(work, "read_blocks", worked)
     (tmp_path / "folder.csv").mkdir()
     said(refused(*command, "--out", out), part)
 

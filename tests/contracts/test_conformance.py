@@ -232,7 +232,7 @@ class Wrong(Exact):
         super().__init__()
         object.__setattr__(self, "promise", promise)
 
-    def infer(self, model, data):
+    def infer(self, model, data, report=None):
         posterior, evidence, outcome = super().infer(model, data)
         if self.promise == "another evidence":
             evidence = Evidence(evidence.value + 0.1)
@@ -291,7 +291,7 @@ class Biased(Exact):
         object.__setattr__(self, "kind", kind)
         object.__setattr__(self, "gap", gap)
 
-    def infer(self, model, data):
+    def infer(self, model, data, report=None):
         posterior, evidence, outcome = super().infer(model, data)
         return Inferred(posterior, self._moved(evidence), outcome)
 

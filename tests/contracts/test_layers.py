@@ -1,4 +1,4 @@
-"""Imports point one way: params <- kernels <- gram <- solvers <- likelihoods, means <- inference <- fitting <- estimators <- what people touch."""
+"""Imports point one way: params <- kernels <- gram <- approx <- solvers <- likelihoods, means <- inference <- fitting <- estimators <- the rest."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ LAYERS = (
     ("params",),
     ("kernels",),
     ("gram",),
+    ("approx",),
     ("solvers",),
     ("likelihoods", "means"),
     ("inference",),
     ("fitting",),
+    ("plan", "atomic", "tables"),
     ("estimators",),
-    ("atomic", "tables", "modelfile", "plots", "cli", "_conformance", "testing", "__init__", "__main__"),
+    ("experiments", "modelfile", "plots", "cli", "_conformance", "testing", "__init__", "__main__"),
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 # Arrows that point to the right, each inside a function, so that it is followed only when somebody calls it.

@@ -84,9 +84,9 @@ def test_fitting_holds_one_matrix():
         X = rng.normal(size=({n}, 3))
         y = np.sin(X[:, 0]) + 0.1 * rng.normal(size={n})
         kernel = 1.3 * gm.RBF(np.full(3, 1.0))
-        gm.GPRegressor(kernel, noise=0.1, time_limit=0.01).fit(X[:1100], y[:1100])  # compiled
+        gm.GPRegressor(kernel, noise=0.1, method="exact", time_limit=0.01).fit(X[:1100], y[:1100])  # compiled
         with Peak() as peak:
-            gp = gm.GPRegressor(kernel, noise=0.1, time_limit=0.01).fit(X, y)
+            gp = gm.GPRegressor(kernel, noise=0.1, method="exact", time_limit=0.01).fit(X, y)
         assert gp.outcome_.evaluations == 1
         print(peak.bytes)
     """)

@@ -40,7 +40,7 @@ def test_a_fit_that_went_well(data):
     assert outcome.stopped == "converged"
     assert outcome.converged
     assert outcome.method == "exact"
-    assert outcome.solver == "Cholesky (LAPACK)"
+    assert outcome.solver == "Cholesky"
     assert outcome.starts == 2
     assert outcome.evaluations > outcome.iterations > 0
     assert outcome.jitter == 0
@@ -239,9 +239,9 @@ def test_memory_is_refused_before_anything_large_is_allocated(monkeypatch):
     X, y = np.zeros((4000, 2)), np.zeros(4000)
     monkeypatch.setattr(Exact, "evidence_and_gradient", lambda *_: pytest.fail("work began"))
     monkeypatch.setattr(Exact, "infer", lambda *_: pytest.fail("work began"))
-    with pytest.raises(MemoryLimitError, match=r"4,000 rows needs .*, but only 100 MB may be used \(memory_limit='100MB'\). Raise memory_limit"):
-        gm.GPRegressor(memory_limit="100MB").fit(X, y)
-    with pytest.raises(MemoryLimitError, match="1 MB"):
+    with pytest.raises(MemoryLimitError, match=r"4,000 rows needs .*, but only 100 MB may be used \(memory_limit='100MB'\). Within it are cg"):
+        gm.GPRegressor(method="exact", memory_limit="100MB").fit(X, y)
+    with pytest.raises(MemoryLimitError, match=r"'vfe'.* 1 MB .*Raise memory_limit"):
         gm.GPRegressor(memory_limit=1_000_000).fit(X, y)
 
 
@@ -253,8 +253,3 @@ def test_memory_limits_covariances_and_draws_too(data):
     with pytest.raises(MemoryLimitError, match=r"3,000 points.*fewer points"):
         gp.sample(Z)
     assert gp.predict(Z, return_std=True)[0].shape == (3000,)
-
-
-def test_more_rows_than_lapack_can_take_are_refused():
-    with pytest.raises(gm.errors.InputError, match=r"up to 16,000 rows.*20,000"):
-        gm.GPRegressor().fit(np.zeros((20_000, 1)), np.zeros(20_000))

@@ -1,1 +1,1 @@
-"""The command line: fit, predict, show and demo, for people who have a CSV and write no code."""
+"""The command line: fit, predict, show, plan, compare and demo, for people who have a CSV and write no code."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,10 +10,11 @@ from numpy.typing import NDArray
 
 from gramian.errors import InputError, TableError
 from gramian.estimators import GPRegressor
-from gramian.tables import MISSING, Table, closest
+from gramian.estimators.filecolumns import DECIMAL_COMMA, check_needed, codes, refuse_missing
+from gramian.estimators.sources import Source, open_source
+from gramian.tables import Table, is_missing, is_number
 
 Cells = NDArray[Any]
-_DECIMAL_COMMA = re.compile(r"[+-]?[0-9]*,?[0-9]+")
 
 
 class Frame:
@@ -72,25 +72,32 @@ def targets_of(table: Table, targets: Sequence[str]) -> NDArray[np.float64]:
     """y: (n,), or (n, q) for several targets."""
     columns = [table.numbers(name) for name in targets]
     for name, column in zip(targets, columns, strict=True):
-        if np.ptp(column) == 0:
-            rows = f"all {table.n_rows} rows have" if table.n_rows > 1 else "there is a single row, with"
-            raise TableError(f"{table.path}, column {name!r}: {rows} the value {column[0]:g}, so there is nothing to learn. Is it the right column?")
+        _refuse_constant(table.path, name, column)
     return columns[0] if len(columns) == 1 else np.column_stack(columns)
+
+
+def streamed(table: Table, targets: Sequence[str], features: Sequence[str], asked: bool) -> Source:
+    """The same as `training` and `targets_of` for a file that stays on disk, of which `table` is the first block."""
+    source = open_source(table.path, targets[0] if len(targets) == 1 else list(targets), columns=features)
+    assert source.Y is not None
+    for name, column in zip(targets, source.Y.T, strict=True):
+        _refuse_constant(table.path, name, column)
+    for j, categories in source.columns.categories.items():
+        _refuse_ids(table, source.columns.names[j], len(categories) == len(source.X), asked)
+    return source
 
 
 def for_model(gp: GPRegressor, table: Table) -> Frame | NDArray[np.float64]:
     """The columns that a fitted model needs, by name; a model that was fitted without names needs x0, x1, ..."""
     known = gp._columns
-    for name in known.names:
-        if name not in table.names:
-            near = closest(name, table.names)
-            hint = f" Did you mean {near!r}?" if near else ""
-            unnamed = "" if known.named else " The model was fitted on an array without names, so its columns are called x0, x1 and so on."
-            raise TableError(f"{table.path} has no column {name!r}, which the model needs.{hint}{unnamed} It has: {', '.join(table.names[:12])}.")
-    columns = {
-        name: _known_categories(table, name, known.categories[j]) if j in known.categories else table.numbers(name)
-        for j, name in enumerate(known.names)
-    }
+    check_needed(table, known)
+    columns: dict[str, Cells] = {}
+    for j, name in enumerate(known.names):
+        if j in known.categories:
+            codes(table, name, known.categories[j])  # complains, with the place, of what is no category
+            columns[name] = table.text(name)
+        else:
+            columns[name] = table.numbers(name)
     return Frame(columns) if known.named else np.column_stack(list(columns.values()))
 
 
@@ -101,51 +108,27 @@ def _names(table: Table, given: Sequence[str]) -> list[str]:
 
 def _text(table: Table, name: str, asked: bool) -> Cells:
     cells = table.text(name)
-    present = [cell for cell in cells if not _missing(cell)]
-    numbers = sum(map(_is_number, present))
+    present = [cell for cell in cells if not is_missing(cell)]
+    numbers = sum(map(is_number, present))
     if present and numbers >= len(present) - numbers:
         table.numbers(name)  # numbers with a few words among them are a mistake, not categories: raises at the first word
-    _refuse_missing(table, name, cells)
-    if all(_DECIMAL_COMMA.fullmatch(cell.strip()) for cell in cells):
+    refuse_missing(table, name, cells)
+    if all(DECIMAL_COMMA.fullmatch(cell) for cell in cells):
         table.numbers(name)  # numbers with a comma for a point: raises, and says so
-    if len(set(cells)) == len(cells) and len(cells) > 1 and not asked:
+    _refuse_ids(table, name, len(set(cells)) == len(cells), asked)
+    return cells
+
+
+def _refuse_ids(table: Table, name: str, all_differ: bool, asked: bool) -> None:
+    if all_differ and table.n_rows > 1 and not asked:
+        first, second = table.text(name)[:2]
         cure = f"If it is an id, leave it out: --id {name!r}. If it is a date, replace it by a number, such as days since the first."
         raise TableError(
-            f"{table.path}, column {name!r}: text that differs in every row ({cells[0]!r}, {cells[1]!r}, ...) tells nothing of new rows. {cure}"
-        )
-    return cells
-
-
-def _known_categories(table: Table, name: str, categories: Sequence[str]) -> Cells:
-    cells = table.text(name)
-    _refuse_missing(table, name, cells)
-    known = set(categories)
-    row = next((row for row, cell in enumerate(cells) if cell not in known), None)
-    if row is not None:
-        near = closest(cells[row], categories)
-        shown = ", ".join(map(repr, categories[:8])) + (", ..." if len(categories) > 8 else "")
-        cure = f"Did you mean {near!r}?" if near else "Correct it, drop the row, or fit again with rows of that category."
-        raise TableError(f"{table.place(row)}, column {name!r}: the category {cells[row]!r} was not there in fit ({shown}). {cure}")
-    return cells
-
-
-def _refuse_missing(table: Table, name: str, cells: Cells) -> None:
-    absent = [row for row, cell in enumerate(cells) if _missing(cell)]
-    if absent:
-        cell = f" ({cells[absent[0]]!r} stands for none)" if cells[absent[0]].strip() else ""
-        count = f"{len(absent)} of the {table.n_rows} rows have no value here"
-        raise TableError(
-            f"{table.place(absent[0])}, column {name!r}: the value is missing{cell}. {count}. Drop these rows, or write a word such as none."
+            f"{table.path}, column {name!r}: text that differs in every row ({first!r}, {second!r}, ...) tells nothing of new rows. {cure}"
         )
 
 
-def _missing(cell: str) -> bool:
-    return cell.strip().lower() in MISSING
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return "_" not in cell
+def _refuse_constant(path: str, name: str, column: NDArray[np.float64]) -> None:
+    if np.ptp(column) == 0:
+        rows = f"all {len(column)} rows have" if len(column) > 1 else "there is a single row, with"
+        raise TableError(f"{path}, column {name!r}: {rows} the value {column[0]:g}, so there is nothing to learn. Is it the right column?")

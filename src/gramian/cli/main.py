@@ -45,6 +45,8 @@ def gramian(
       gramian fit houses.csv --target price --out model.gm   learn from a table
       gramian predict model.gm new.csv --out priced.csv      predict, with a 95 % interval
       gramian show model.gm                                  what was learned
+      gramian plan houses.csv --target price                 which methods fit into memory and time
+      gramian compare houses.csv --target price              how good approximations are on these data
     """
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
@@ -72,7 +74,9 @@ def fit(
         float | None,
         typer.Option("--noise", metavar="VARIANCE", help="Where the noise variance starts; 0 means none at all. By default from the data."),
     ] = None,
-    method: Annotated[str, typer.Option("--method", metavar="auto|exact", help="How to compute.")] = "auto",
+    method: Annotated[
+        str, typer.Option("--method", metavar="NAME", help="How to compute: auto, exact, nystrom, fourier, vfe, fitc, dtc, cg or minres.")
+    ] = "auto",
     restarts: Annotated[
         int | None, typer.Option("--restarts", metavar="N", help="Further starting points; by default 1 up to 1,000 rows, else none.")
     ] = None,
@@ -148,6 +152,95 @@ def show(model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model fi
         from gramian.cli.work import show_model
 
         show_model(model)
+
+
+@app.command()
+def plan(
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="The table that is to be fitted.", show_default=False)],
+    target: Annotated[list[str] | None, typer.Option("--target", "-t", metavar="NAME", help="The column to predict; repeat it for several.")] = None,
+    kernel: Annotated[str | None, typer.Option("--kernel", "-k", metavar="TEXT", help="As for fit.")] = None,
+    columns: Annotated[list[str] | None, typer.Option("--columns", "-c", metavar="A,B,C", help="As for fit.")] = None,
+    ids: Annotated[list[str] | None, typer.Option("--id", metavar="NAME", help="As for fit.")] = None,
+    memory_limit: Annotated[
+        str | None, typer.Option("--memory-limit", metavar="SIZE", help="For example 2GB; by default 80 % of what is free.")
+    ] = None,
+    time_limit: Annotated[float | None, typer.Option("--time-limit", metavar="SECONDS", help="For the whole fit; by default none.")] = None,
+) -> None:
+    """Print what each method would take to fit a table: memory, time and accuracy; nothing is fitted.
+
+    Rows and columns are counted; memory follows from them, time from a short measurement of this machine. The last line has the method that
+    `gramian fit` takes by itself, and why.
+
+    \b
+    Examples:
+      gramian plan houses.csv --target price
+      gramian plan measurements.parquet -t y --memory-limit 2GB --time-limit 600
+    """
+    with guarded():
+        from gramian.cli.planning import plan_table
+
+        plan_table(data, target or [], kernel, columns or [], ids or [], memory_limit, time_limit)
+
+
+@app.command()
+def compare(
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="The table to compare on.", show_default=False)],
+    target: Annotated[
+        str | None, typer.Option("--target", "-t", metavar="NAME", help="The column to predict; without one only kernel matrices are compared.")
+    ] = None,
+    methods: Annotated[str | None, typer.Option("--methods", metavar="A,B,C", help="What to compare, see below; by default a choice of all.")] = None,
+    sizes: Annotated[
+        str, typer.Option("--sizes", metavar="N,N,N", help="Landmarks, features or inducing points; for cg and minres the preconditioner's rank.")
+    ] = "100,200,400",
+    repeats: Annotated[int, typer.Option("--repeats", metavar="N", help="Runs, each with a split and draws of its own.")] = 5,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="FOLDER", help="For the table, all runs as CSV, and a picture. After Ctrl-C, goes on there.")
+    ] = None,
+    kernel: Annotated[
+        str | None, typer.Option("--kernel", "-k", metavar="TEXT", help="Taken as it is, for all methods; by default fitted once, on a part.")
+    ] = None,
+    noise: Annotated[
+        float | None, typer.Option("--noise", metavar="VARIANCE", help="Taken as it is, in units of the target squared; by default fitted.")
+    ] = None,
+    columns: Annotated[
+        list[str] | None, typer.Option("--columns", "-c", metavar="A,B,C", help="The columns to learn from; by default all but the target and ids.")
+    ] = None,
+    ids: Annotated[list[str] | None, typer.Option("--id", metavar="NAME", help="A column to leave out; may be repeated.")] = None,
+    standardize: Annotated[bool, typer.Option("--standardize", help="Centre columns and divide them by their standard deviations.")] = False,
+    test_size: Annotated[float, typer.Option("--test-size", metavar="SHARE", help="Of the rows, to test on.")] = 0.2,
+    max_rows: Annotated[int | None, typer.Option("--max-rows", metavar="N", help="Take so many rows at random from a larger table.")] = None,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="The same seed gives the same splits and draws.")] = 0,
+    tol: Annotated[float, typer.Option("--tol", metavar="RESIDUAL", help="Relative residual at which cg and minres stop.")] = 1e-6,
+    max_iter: Annotated[int, typer.Option("--max-iter", metavar="N", help="Steps after which cg and minres stop.")] = 1000,
+    memory_limit: Annotated[
+        str | None, typer.Option("--memory-limit", metavar="SIZE", help="Leave out what needs more; by default 80 % of what is free.")
+    ] = None,
+) -> None:
+    """Compare approximations of one model on a table: error of the kernel matrix, time, memory, test error, NLPD, coverage.
+
+    All methods have the same kernel, noise and splits. With --out each run is kept as soon as it has ended: after Ctrl-C, the same command does the
+    rest; further methods, sizes and repeats may be added later.
+
+    \b
+    Examples:
+      gramian compare houses.csv --target price
+      gramian compare houses.csv -t price --methods nystrom:uniform,nystrom:rpcholesky,fourier:orf --sizes 100,200,400 --repeats 15 -o comparison
+      gramian compare houses.csv -t price --methods cg:none,cg,minres,exact --sizes 50,200
+      gramian compare points.csv --kernel "RBF(0.7)" --standardize --methods nystrom:uniform,fourier:rff,fourier:qmc
+
+    \b
+    Methods: a family, and after a colon how it chooses (by default rpcholesky; orf for fourier):
+      nystrom, vfe, fitc, dtc   uniform, diagonal, column-norm, leverage, rls, recursive-rls, kmeans, pivoted, rpcholesky
+      fourier                   rff, rff-phase, orf, sorf, qmc, qmc-halton, qmc-sobol
+      cg, minres                none, jacobi, pivoted, rpcholesky (the preconditioner)
+      exact                     (by Cholesky)
+    """
+    with guarded():
+        from gramian.cli.compare import compare_table
+
+        settings = {"noise": noise, "repeats": repeats, "test_size": test_size, "random_state": seed, "standardize": standardize}
+        limits = {"max_rows": max_rows, "tol": tol, "max_iter": max_iter, "memory_limit": memory_limit}
+        compare_table(data, target, out, kernel, methods, sizes, columns or [], ids or [], {**settings, **limits})
 
 
 @app.command()

@@ -6,7 +6,8 @@ import contextlib
 import os
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,16 @@ import typer
 from numpy.typing import NDArray
 
 from gramian.atomic import atomic_write
-from gramian.cli.columns import chosen, for_model, targets_of, training
+from gramian.cli.columns import chosen, for_model, streamed, targets_of, training
 from gramian.errors import GramianError, TableError
 from gramian.estimators import GPRegressor
 from gramian.kernels.text import parse_kernel
 from gramian.modelfile import load
-from gramian.tables import SUFFIXES, Table, read_table, write_table
+from gramian.tables import SUFFIXES, Table, read_blocks, read_table, write_blocks
 
+LARGE = 50_000_000  # bytes of a file from which on it is fitted from disk: as text it would take some ten times that in memory
+PACKED = 5  # text is about so many times as large as when compressed, as gzip and Parquet are
+CHUNK = 2**20  # bytes at once to standard output
 Z95 = 1.959963984540054  # 95 % of a Gaussian lie within this many standard deviations
 
 
@@ -31,12 +35,19 @@ def fit_table(
     """Fits, writes the model file and prints the summary. Whatever can be refused is refused before the fit."""
     gp = GPRegressor(None if kernel is None else parse_kernel(kernel), **settings)
     check_output(out, data)
-    table = read_table(data)
+    large = is_large(data)
+    table = next(read_blocks(data)) if large else read_table(data)
     names = chosen(table, targets, columns, ids)
-    X, y = training(table, names, bool(columns)), targets_of(table, targets)
-    gp.fit(X, y)
+    if large:
+        source = streamed(table, targets, names, bool(columns))
+        gp.fit(source)
+        kinds = {source.columns.names[j]: len(categories) for j, categories in source.columns.categories.items()}
+    else:
+        X = training(table, names, bool(columns))
+        gp.fit(X, targets_of(table, targets))
+        kinds = {name: len(set(X[name])) for name in names if X[name].dtype != float}
     gp.save(out)
-    described = [name if X[name].dtype == float else f"{name} ({len(set(X[name]))} categories)" for name in names]
+    described = [f"{name} ({kinds[name]} categories)" if name in kinds else name for name in names]
     typer.echo(f"{', '.join(targets)} from {', '.join(described)}; {data}")
     left_out = [name for name in table.names if name not in names and name not in targets]
     if left_out:
@@ -47,28 +58,47 @@ def fit_table(
 
 
 def predict_table(model: Path, data: Path, out: Path | None, target_kind: str) -> None:
-    """Adds predictions to the columns of a table."""
+    """Adds predictions to the columns of a table, block by block."""
     if out is not None:
         if not out.name.lower().endswith(SUFFIXES):
             raise TableError(f"{out}: the name of a table ends in one of {', '.join(SUFFIXES)}. Choose such a name.")
         check_output(out, data, model)
     gp = load(model)
-    table = read_table(data)
-    mean, std = gp.predict(for_model(gp, table), return_std=True, target=target_kind)
-    added = interval(mean, std)
-    renamed = free_names(list(added), table.names)
-    if list(renamed.values()) != list(added):
-        typer.echo(f"note: {data} has columns of these names already, so the predictions are called {', '.join(renamed.values())}", err=True)
-    kept = _kept(table, as_they_are=out is not None and out.name.lower().endswith((".parquet", ".pq")))
-    columns = {**kept, **{renamed[name]: values for name, values in added.items()}}
     if out is not None:
-        write_table(out, list(columns), columns)
-        typer.echo(f"{table.n_rows:,} predictions are in {out}", err=True)
+        rows = write_predictions(gp, data, out, target_kind)
+        typer.echo(f"{rows:,} predictions are in {out}", err=True)
         return
     with tempfile.TemporaryDirectory() as folder:  # through a file, so that a pipe gets the very bytes that a file would
         path = Path(folder, "predictions.csv")
-        write_table(path, list(columns), columns)
-        typer.echo(path.read_bytes(), nl=False)
+        write_predictions(gp, data, path, target_kind)
+        with path.open("rb") as file:
+            for chunk in iter(lambda: file.read(CHUNK), b""):
+                typer.echo(chunk, nl=False)
+
+
+def write_predictions(gp: GPRegressor, data: Path, out: Path, target_kind: str) -> int:
+    """Writes the rows of a table with their predictions, and gives their number. One block is in memory at a time."""
+    as_they_are = out.name.lower().endswith((".parquet", ".pq"))
+    rows = 0
+
+    def predictions(block: Table) -> dict[str, NDArray[np.float64]]:
+        return interval(*gp.predict(for_model(gp, block), return_std=True, target=target_kind))
+
+    blocks = read_blocks(data)
+    first = next(blocks)
+    added = predictions(first)
+    renamed = free_names(list(added), first.names)
+    if list(renamed.values()) != list(added):
+        typer.echo(f"note: {data} has columns of these names already, so the predictions are called {', '.join(renamed.values())}", err=True)
+
+    def written() -> Iterator[dict[str, NDArray[Any]]]:
+        nonlocal rows
+        for block, found in chain([(first, added)], ((block, predictions(block)) for block in blocks)):
+            rows += block.n_rows
+            yield {**_kept(block, as_they_are), **{renamed[name]: values for name, values in found.items()}}
+
+    write_blocks(out, [*first.names, *renamed.values()], written())
+    return rows
 
 
 def show_model(model: Path) -> None:
@@ -118,6 +148,12 @@ def free_names(names: Sequence[str], taken: Sequence[str]) -> dict[str, str]:
     while any(prefix + name in taken for name in names):
         prefix, k = ("predicted_" if k == 1 else f"predicted{k}_"), k + 1
     return {name: prefix + name for name in names}
+
+
+def is_large(data: Path) -> bool:
+    """Whether a file is too large to be read as a whole."""
+    packed = data.name.lower().endswith((".gz", ".parquet", ".pq"))
+    return data.is_file() and data.stat().st_size * (PACKED if packed else 1) > LARGE
 
 
 def check_output(out: Path, *inputs: Path) -> None:

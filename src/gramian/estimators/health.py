@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +16,7 @@ from gramian.inference import Data, Model
 from gramian.kernels import Kernel, MapInputs, On, Stationary
 from gramian.params import Parameter, ParameterSpace
 from gramian.params.space import entry_names
+from gramian.solvers import SolveOutcome
 
 if TYPE_CHECKING:
     from gramian.estimators.regressor import GPRegressor
@@ -42,16 +43,20 @@ def refuse_contradictions(data: Data, model: Model) -> None:
         raise InputError(f"Rows {twin[j]} and {j} of X are equal but y differs by {gap:.3g} while noise is fixed at 0. {cure}")
 
 
-def notes(model: Model, data: Data, columns: Columns, search: Search, jitter: float) -> list[str]:
+def notes(data: Data, columns: Columns, search: Search, outcome: SolveOutcome, of_parameters: Mapping[str, str]) -> list[str]:
     """Sentences about a fit that a person should read; none when all is well."""
     found = []
     if search.stopped in ("time limit", "interrupted", "iteration limit"):
         found.append(f"Fitting stopped early ({search.stopped}): these are the best parameters of {search.evaluations} evaluations.")
     if search.failures:
         found.append(f"{search.failures} of {search.evaluations} factorisations on the way failed; the search stepped back from them.")
-    if jitter:
+    if not outcome.converged:
+        found.append(f"The solver missed its tolerance, so this answer is less accurate than was asked for: {outcome.note}")
+    elif outcome.note:
+        found.append(f"{outcome.note[0].upper()}{outcome.note[1:]}")
+    if outcome.jitter:
         found.append(
-            f"K + noise was singular to rounding, so {jitter:g} of its mean diagonal was added. {_singular_cause(data)}"
+            f"K + noise was singular to rounding, so {outcome.jitter:g} of its mean diagonal was added. {_singular_cause(data)}"
             "A larger noise (noise=1e-6 or so, times the variance of y) makes this unnecessary."
         )
     constant = [columns.names[j] for j in np.flatnonzero(np.ptp(data.X, axis=0) == 0)]
@@ -59,7 +64,7 @@ def notes(model: Model, data: Data, columns: Columns, search: Search, jitter: fl
         found.append(f"Constant columns tell nothing: {', '.join(constant)}. They can be left out.")
     if len(data.X) > 1 and np.all(np.ptp(data.Y, axis=0) == 0):
         found.append("y is constant, so its variance cannot be learned; uncertainties are nominal.")
-    for name, note in parameter_notes(model, data, columns).items():
+    for name, note in of_parameters.items():
         found.append(f"{name}: {note}.")
     return found
 
@@ -94,9 +99,8 @@ def parameter_notes(model: Model, data: Data, columns: Columns) -> dict[str, str
 
 def summary(gp: GPRegressor) -> str:
     """The fitted model as text."""
-    data, outcome = gp._data, gp.outcome_
-    n, d = data.X.shape
-    q = data.Y.shape[1]
+    facts, outcome = gp._facts, gp.outcome_
+    n, d, q = facts.rows, facts.columns, len(facts.scale)
     units = "of y divided by its standard deviation" if gp.normalize_y else "of y"
     starts = f"{outcome.starts} start{'s' * (outcome.starts != 1)}"
     lines = [
@@ -106,6 +110,7 @@ def summary(gp: GPRegressor) -> str:
         f"  evidence  {gp.evidence_}, in nats, {units}",
         f"  method    {outcome.method} ({outcome.reason}); {outcome.solver}",
         f"  fit       {outcome.stopped}; {outcome.iterations} iterations, {outcome.evaluations} evaluations, {starts}, {outcome.seconds:.2f} s",
+        *(f"            {stage}" for stage in outcome.stages if len(outcome.stages) > 1),
         f"  jitter    {outcome.jitter:g}" if outcome.jitter else "  jitter    none",
         "",
         str(gp.parameters_),
@@ -113,7 +118,8 @@ def summary(gp: GPRegressor) -> str:
     if gp.normalize_y:
         lines += [
             "",
-            f"kernel scales are in units of the variance of y ({', '.join(f'{s**2:.4g}' for s in data.scale)}); noise and mean are in the units of y",
+            f"kernel scales are in units of the variance of y ({', '.join(f'{s**2:.4g}' for s in facts.scale)}); "
+            "noise and mean are in the units of y",
         ]
     if outcome.notes:
         lines += ["", "Notes"] + [f"  - {note}" for note in outcome.notes]
@@ -123,7 +129,7 @@ def summary(gp: GPRegressor) -> str:
 def _noise_line(gp: GPRegressor) -> str:
     noise = np.atleast_1d(gp.noise_)
     text = ", ".join(f"{v:.4g} (standard deviation {np.sqrt(v):.4g})" for v in noise[:4]) + (", ..." if len(noise) > 4 else "")
-    return text + (" and noise_var, row by row" if gp._data.noise_var is not None else "")
+    return text + (" and noise_var, row by row" if gp._facts.known_noise else "")
 
 
 def _lengthscales(kernel: Kernel, at: Sequence[int]) -> Iterator[tuple[Parameter, Sequence[int]]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import numbers
 import os
 import time
 from typing import Any, NamedTuple, Self
@@ -14,20 +13,24 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from gramian.approx.nystrom import NystromMap
 from gramian.errors import InputError, NumericalError, ParameterError
-from gramian.estimators import defaults, health
-from gramian.estimators.inputs import Columns, is_frame, read_features, read_noise_var, read_targets, remember_columns
-from gramian.fitting import FitOutcome, Objective, maximise
-from gramian.fitting.lbfgs import Search
-from gramian.fitting.progress import progress
+from gramian.estimators import building, defaults, health
+from gramian.estimators.certificate import Certificate, certify
+from gramian.estimators.facts import Facts
+from gramian.estimators.inputs import is_frame, read_features, read_noise_var, read_targets, remember_columns
+from gramian.estimators.sources import is_source, open_source
+from gramian.fitting import FitOutcome, Objective, Search
+from gramian.fitting.progress import Report, progress
+from gramian.fitting.stages import Fitted, fit
 from gramian.gram import budget
-from gramian.inference import Data, Exact, GaussianProcess, Inference, Model, Posterior, Process
-from gramian.inference.base import Workspace
+from gramian.inference import Data, FeaturePosterior, GaussianProcess, Inference, Model, Posterior, Process
+from gramian.inference.base import Inferred, Workspace
 from gramian.kernels import Kernel, Sum
-from gramian.kernels.convert import Converted
-from gramian.likelihoods import Gaussian
 from gramian.means import Mean, ZeroMean
-from gramian.params import Parameter, ParameterTable, fixed
+from gramian.params import Parameter, ParameterTable
+from gramian.plan import Plan, as_method, automatic, check, plan, seconds_of_final
+from gramian.solvers import CG, MINRES
 
 Array = NDArray[np.float64]
 
@@ -57,8 +60,9 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):  # type: ign
     noise : number or parameter, optional
         The noise variance, in the units of y squared. A number is where fitting starts; `fixed(0.01)` stays, `fixed(0)` interpolates.
         None: from the data.
-    method : "auto" or "exact"
-        The engine. "auto" takes the exact one.
+    method : "auto", "exact", "nystrom", "fourier", "vfe", "fitc", "dtc", "cg", "minres", or an object with its own settings
+        The engine. "auto" takes the exact one while it fits into the limits, else the variational bound with as many inducing points as fit.
+        Objects: `Exact(fit_rows=3000)`, `Nystrom(rank=800)`, `Fourier(2000)`, `Sparse(500, optimize_inducing=True)`, `CG(tol=1e-8)`, `MINRES()`.
     optimize : bool
         Whether to fit the parameters, or to take them as given.
     n_restarts : int, optional
@@ -66,7 +70,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):  # type: ign
     normalize_y : bool
         Centre y and measure the kernel's variance in units of y's variance.
     random_state : int, RandomState or None
-        For the starting points, and the default for `sample`.
+        For the starting points, for what a method draws (landmarks, frequencies, probes), and the default for `sample`.
     memory_limit : int or str, optional
         Bytes, or text such as "2GB". A fit that needs more is refused before it starts. None: 80 % of what is free.
     time_limit : float, optional
@@ -81,7 +85,8 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):  # type: ign
     theta_ : the trainable parameters as one unconstrained vector
     evidence_ : log p(y) and its kind
     posterior_ : the posterior process
-    outcome_ : what happened: solver, iterations, jitter, time, notes
+    certificate_ : how far the answer can be from the exact posterior of the same model
+    outcome_ : what happened: method and its reason, what was fitted on what, iterations, jitter, time, notes
     """
 
     def __init__(
@@ -90,7 +95,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):  # type: ign
         *,
         mean: str | Mean = "constant",
         noise: float | Parameter | None = None,
-        method: str | Inference = "auto",
+        method: str | Inference | CG | MINRES = "auto",
         optimize: bool = True,
         n_restarts: int | None = None,
         normalize_y: bool = True,
@@ -113,120 +118,102 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):  # type: ign
 
     # Fitting. ---------------------------------------------------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, noise_var: ArrayLike | None = None) -> Self:
+    def fit(self, X: Any, y: Any = None, noise_var: ArrayLike | None = None) -> Self:
         """Conditions on the rows of X and y, after fitting the parameters.
 
-        `noise_var` gives known noise variances, one a row, in units of y squared; `noise`, if given too, comes on top of them.
+        X is an array, a DataFrame, a memory map, the path of a CSV or Parquet file with y the name of its target, or a function that returns an
+        iterator of blocks (X, y). `noise_var` gives known noise variances, one a row, in units of y squared; `noise`, if given too, comes on top.
         """
         began = time.monotonic()
-        inference, reason = self._inference()
-        self._check_settings()
+        building.check_settings(self)
         if not is_frame(X) and hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        table, columns = read_features(X)
-        remember_columns(self, X, table, reset=True)
-        Y, single = read_targets(y, len(table))
+        if is_source(X):
+            source = open_source(X, y)
+            if source.Y is None:
+                raise InputError("The target y is missing. Give fit(X, y); for a file, y is the name of its target column.")
+            table, columns, Y, single = source.X, source.columns, source.Y, source.single
+            self.n_features_in_ = table.shape[1]
+            if columns.named:
+                self.feature_names_in_: NDArray[np.object_] = np.array(columns.names, dtype=object)
+        else:
+            table, columns = read_features(X)
+            remember_columns(self, X, table, reset=True)
+            Y, single = read_targets(y, len(table))
         known_noise = read_noise_var(noise_var, len(table))
-        n, d = table.shape
-        what, cure = f"Inference by the method {inference.name!r} on {n:,} rows", "Raise memory_limit, or fit fewer rows."
-        budget.check_memory(inference.bytes_needed(n, d, Y.shape[1]), self.memory_limit, what, cure)
+        method, reason = self._method(table.shape, Y.shape[1])
+        check(method, len(table), table.shape[1], Y.shape[1], self.memory_limit)
 
-        kernel, model, data = self._model(table, columns, Y, single, known_noise)
-        objective = Objective(model, data, inference)
-        search = self._search(objective, n, began)
-        fitted = objective.at(search.theta) if search.evaluations else model  # as given, not to rounding through their logarithms
-        objective.workspace.release()
-        inferred = inference.infer(fitted, data)
+        kernel, model, data = building.build(self, table, columns, Y, single, known_noise)
+        rng = _generator(self.random_state)
+        with progress(self.verbose) as report:
+            fitted = self._search(method, model, data, rng, report, began)
+            inferred, data, interrupted = self._infer(fitted, data, report)
 
-        self._columns, self._single, self._data, self._model_ = columns, single, data, fitted
-        self.kernel_ = kernel.with_parameters(list(fitted.kernel.parameters().values()))
-        self.mean_ = fitted.mean
-        noise = fitted.likelihood.variances()
+        model = fitted.model
+        self._columns, self._single, self._data, self._model_, self._method_ = columns, single, data, model, fitted.inference
+        self.kernel_ = kernel.with_parameters(list(model.kernel.parameters().values()))
+        self.mean_ = model.mean
+        noise = model.likelihood.variances()
         self.noise_ = float(noise[0]) if noise.size == 1 else noise
-        self.theta_ = search.theta
+        self.theta_ = fitted.search.theta
         self.posterior_ = inferred.posterior
         self.evidence_ = inferred.evidence
-        notes = health.notes(fitted, data, columns, search, inferred.outcome.jitter)
+        self._certificate: Certificate | None = None
+        self._facts = Facts.of(data, health.parameter_notes(model, data, columns))
+        notes = interrupted + health.notes(data, columns, fitted.search, inferred.outcome, self._facts.notes)
         self.outcome_ = FitOutcome(
-            method=inference.name,
+            method=fitted.inference.name,
             reason=reason,
-            solver=inference.solver_name,
-            stopped=search.stopped,
-            iterations=search.iterations,
-            evaluations=search.evaluations,
-            starts=search.starts,
+            solver=fitted.inference.solver_name,
+            stopped=fitted.search.stopped,
+            iterations=fitted.search.iterations,
+            evaluations=fitted.search.evaluations,
+            starts=fitted.search.starts,
             jitter=inferred.outcome.jitter,
             seconds=time.monotonic() - began,
             notes=tuple(notes),
+            stages=tuple(map(str, fitted.stages)),
         )
         return self
 
-    def _inference(self) -> tuple[Inference, str]:
-        if isinstance(self.method, Inference):
-            return self.method, "as given"
-        if self.method in ("auto", "exact"):
-            return Exact(), "as given" if self.method == "exact" else "it fits into the memory limit"
-        raise ParameterError(f'method={self.method!r} is not known. Use "auto", "exact", or an inference object.')
+    def _method(self, shape: tuple[int, ...], q: int) -> tuple[Inference, str]:
+        if isinstance(self.method, str) and self.method == "auto":
+            return automatic(shape[0], shape[1], q, building.given(self)[0], self.memory_limit, self.time_limit, self.optimize)
+        return as_method(self.method, self.memory_limit), "as given"
 
-    def _check_settings(self) -> None:
-        if self.kernel is not None and not isinstance(self.kernel, (Kernel, Converted)):
-            raise ParameterError(
-                f"kernel must be a gramian kernel or None, not {self.kernel!r}. For a scikit-learn kernel: gramian.from_sklearn(kernel)."
-            )
-        if self.time_limit is not None and not (isinstance(self.time_limit, numbers.Real) and self.time_limit > 0):
-            raise ParameterError(f"time_limit={self.time_limit!r} must be a positive number of seconds.")
-        if self.n_restarts is not None and (not isinstance(self.n_restarts, (int, np.integer)) or self.n_restarts < 0):
-            raise ParameterError(f"n_restarts={self.n_restarts!r} must be a whole number from 0 on.")
-        if self.memory_limit is not None:
-            budget.parse_bytes(self.memory_limit)
-        for name in ("optimize", "normalize_y"):
-            if not isinstance(getattr(self, name), (bool, np.bool_)):
-                raise ParameterError(f"{name}={getattr(self, name)!r} must be True or False.")
+    def _plan(self, shape: tuple[int, ...], q: int) -> Plan:
+        kernel = building.given(self)[0]
+        return plan(tuple(shape), kernel, self.memory_limit, self.time_limit, outputs=q, optimize=self.optimize)
 
-    def _given(self) -> tuple[Kernel | None, float | Parameter | None]:
-        """The kernel and the noise as given; a converted scikit-learn kernel brings its noise along."""
-        if isinstance(self.kernel, Converted):
-            return self.kernel.kernel, self.kernel.noise if self.noise is None else self.noise
-        return self.kernel, self.noise
-
-    def _model(self, X: Array, columns: Columns, Y: Array, single: bool, noise_var: Array | None) -> tuple[Kernel, Model, Data]:
-        """The kernel as people wrote it, the model with column indices, and the data."""
-        given, given_noise = self._given()
-        spread = defaults.output_spread(Y, single)
-        scale = spread if self.normalize_y else np.ones_like(spread)
-        average = np.mean(Y, axis=0)
-        zero = average if self.normalize_y else np.zeros_like(spread)
-        # A constant that is to be fitted starts at the average; one that is taken as it is, is zero unless y is centred.
-        loc = average if self.optimize and self.mean != "zero" else zero
-        kernel = given if given is not None else defaults.default_kernel(X, columns, float(np.mean((spread / scale) ** 2)))
-        kernel.check_columns(columns.described())
-        # Noise is in the units of y. Several outputs of different spread share one relative noise, and so one factorisation, unless noise is given.
-        relative = given_noise is None and noise_var is None and Y.shape[1] > 1
-        unit = tuple(map(float, scale**2)) if relative else (1.0,)
-        variance = float(np.mean(spread**2 / (scale**2 if relative else 1.0)))
-        floor = defaults.NOISE_FLOOR * float(np.min(spread**2))
-        if given_noise is None and noise_var is not None:
-            given_noise = fixed(0.0)  # known variances are all the noise there is, unless some is asked for beside them
-        noise = defaults.noise_parameter(given_noise, variance, given is None, floor)
-        start = loc[0] if single else loc
-        mean = defaults.mean_function(self.mean, start, columns).adapted(X, start, spread[0] if single else spread)
-        model = Model(kernel.resolve(columns.names), mean, Gaussian(noise, unit))
-        data = Data(X, Y, scale, noise_var)
-        health.refuse_contradictions(data, model)
-        return kernel, model, data
-
-    def _search(self, objective: Objective, n: int, began: float) -> Search:
-        space = objective.space
-        start = space.theta
+    def _search(self, method: Inference, model: Model, data: Data, rng: np.random.Generator, report: Report, began: float) -> Fitted:
+        start = Objective(model, data, method).space.theta
         if not self.optimize or start.size == 0:
             why = "not optimised" if not self.optimize else "nothing to optimise"
-            return Search(start, np.nan, why, 0, 0, 0, 0)
+            return Fitted(model, method.prepared(model, data, rng), Search(start, np.nan, why, 0, 0, 0, 0), (), data)
+        n, q = data.Y.shape
         restarts = self.n_restarts if self.n_restarts is not None else (1 if n <= _FEW_ROWS else 0)
-        rng = _generator(self.random_state) if restarts else np.random.default_rng(0)
-        starts = [start, *space.restarts(restarts, rng)]
         deadline = None if self.time_limit is None else began + float(self.time_limit)
-        with progress(self.verbose) as report:
-            return maximise(objective, starts, objective.limits, report, deadline)
+        after = 0.0 if deadline is None or n <= _FEW_ROWS else seconds_of_final(method, n, data.X.shape[1], q)
+        return fit(model, data, method, restarts, rng, report, deadline, after, budget.allowed(self.memory_limit))
+
+    def _infer(self, fitted: Fitted, data: Data, report: Report) -> tuple[Inferred, Data, list[str]]:
+        """The posterior of all rows; when somebody stops a long one, that of the rows which the parameters were fitted on."""
+        try:
+            return fitted.inference.infer(fitted.model, data, report.share), data, []
+        except KeyboardInterrupt:
+            rows = len(fitted.part.X)
+            if rows >= len(data.X):
+                raise
+            note = f"The final inference on {len(data.X):,} rows was interrupted: this model knows the {rows:,} its parameters were fitted on."
+            return fitted.inference.infer(fitted.model, fitted.part), fitted.part, [note]
+
+    def plan(self, X: Any, y: Any = None) -> Plan:
+        """What each method would take on these data, and which one `method="auto"` takes: memory and time before the fit."""
+        building.check_settings(self)
+        shape = open_source(X, y).X.shape if is_source(X) else np.shape(X)
+        outputs = 1 if y is None or isinstance(y, str) or np.ndim(y) < 2 else np.shape(y)[1]
+        return self._plan(shape, outputs)
 
     # Predicting. ------------------------------------------------------------------------------------------------------------------------------------
 
@@ -304,9 +291,10 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):  # type: ign
         The standard deviation is of the observation, noise included; the log density is of y in its own units.
         """
         check_is_fitted(self, "posterior_")
-        posterior, data = self._posterior(), self._data
-        var = 1 / posterior.precision_diagonal()  # (n, q), in units of the scale squared
-        mean = data.Y - posterior.alpha * var * data.scale
+        data = self._data
+        alpha, precision = self._method_.leave_one_out(self._model_, data, self.posterior_)
+        var = 1 / precision  # (n, q), in units of the scale squared
+        mean = data.Y - alpha * var * data.scale
         var = var * data.scale**2
         log_density = -0.5 * ((data.Y - mean) ** 2 / var + np.log(2 * np.pi * var))
         return LeaveOneOut(self._shaped(mean), self._shaped(np.sqrt(var)), self._shaped(log_density))
@@ -314,15 +302,15 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):  # type: ign
     def log_evidence(self, theta: ArrayLike | None = None, return_grad: bool = False) -> Any:
         """log p(y) in nats at theta (None: as fitted), and with `return_grad` its gradient. With `normalize_y` it is that of y / s."""
         check_is_fitted(self, "posterior_")
-        inference, _ = self._inference()
-        objective = Objective(self._model_, self._data, inference)
+        objective = Objective(self._model_, self._data, self._method_)
         at = None if theta is None else Parameter(np.asarray(theta)).value  # refuses what is not a finite number
         if return_grad:
-            evidence, gradient = objective.evidence(at)
+            evidence, gradient = objective.evidence(at if at is None else np.concatenate([at, self._method_.free]))
+            gradient = gradient[: self.theta_.size]
             if not np.all(np.isfinite(gradient)):
                 raise NumericalError(f"The gradient of the log evidence is not finite at theta={np.array2string(self.theta_ if at is None else at)}.")
             return evidence.value, gradient
-        return inference.evidence(self._model_ if at is None else objective.at(at), self._data, Workspace()).value
+        return self._method_.evidence(self._model_ if at is None else objective.at(at), self._data, Workspace()).value
 
     # Telling. ---------------------------------------------------------------------------------------------------------------------------------------
 
@@ -332,7 +320,15 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):  # type: ign
         check_is_fitted(self, "posterior_")
         named = {f"kernel.{path}": p for path, p in self.kernel_.parameters().items()}
         rest = {path: p for path, p in self._model_.parameters().items() if not path.startswith("kernel.")}
-        return ParameterTable.of({**named, **rest}, health.parameter_notes(self._model_, self._data, self._columns))
+        return ParameterTable.of({**named, **rest}, self._facts.notes)
+
+    @property
+    def certificate_(self) -> Certificate:
+        """How far the answer can be from the exact posterior of the same model: bounds and estimates. Computed when first asked for."""
+        check_is_fitted(self, "posterior_")
+        if self._certificate is None:
+            self._certificate = certify(self._model_, self._data, self._method_, self.posterior_, self.evidence_, _generator(self.random_state))
+        return self._certificate
 
     def summary(self) -> str:
         """The fitted model on a page: parameters, noise, evidence, what happened, and notes with cures."""
@@ -355,12 +351,12 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):  # type: ign
         if not self.__sklearn_is_fitted__():
             return self._prior(X, target)
         noise = np.atleast_1d(self.noise_) if target == "y" else np.zeros(1)
-        return self._features(X), self.posterior_, np.broadcast_to(noise, self._data.scale.shape)
+        return self._features(X), self.posterior_, np.broadcast_to(noise, self._facts.scale.shape)
 
     def _prior(self, X: Any, target: str) -> tuple[Array, Process, Array]:
-        self._check_settings()
+        building.check_settings(self)
         table, columns = read_features(X)
-        given, given_noise = self._given()
+        given, given_noise = building.given(self)
         kernel = given if given is not None else defaults.default_kernel(table, columns, 1.0)
         kernel.check_columns(columns.described())
         noise = defaults.noise_parameter(given_noise, 1.0, False, defaults.NOISE_FLOOR)
@@ -370,6 +366,11 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):  # type: ign
 
     def _features(self, X: Any) -> Array:
         known = self._columns
+        if is_source(X):
+            table = open_source(X, known=known).X
+            if table.shape[1] != len(known.names):
+                raise InputError(f"X has {table.shape[1]} features, but GPRegressor is expecting {len(known.names)} features as input.")
+            return table
         if is_frame(X) and known.named:
             missing = [name for name in known.names if name not in [str(c) for c in X.columns]]
             if missing:
@@ -385,9 +386,13 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):  # type: ign
         return read_features(X, known)[0]
 
     def _posterior(self) -> Posterior:
-        if not isinstance(self.posterior_, Posterior):
-            raise ParameterError(f"method={self.method!r} gives no such answer.")
-        return self.posterior_
+        """The posterior as a function of k(x, Z), for answers that differentiate or split the kernel."""
+        posterior = self.posterior_
+        if isinstance(posterior, FeaturePosterior) and isinstance(posterior.features, NystromMap):
+            return posterior.function_space()
+        if not isinstance(posterior, Posterior):
+            raise ParameterError(f"The method {self._method_.name!r} gives no such answer. Use an exact fit, or one with landmarks (nystrom, vfe).")
+        return posterior
 
     def _is_single(self) -> bool:
         return bool(getattr(self, "_single", True))

@@ -26,6 +26,7 @@ Array = NDArray[np.float64]
 # units of the data, and they follow theta to first order.
 FTOL, GTOL = 1e-9, 1e-3
 TIGHT_FTOL, TIGHT_GTOL = 1e-13, 1e-5
+LOOSE_FTOL = 1e-6  # for a search that need not be finished: a few hundredths of a nat
 NEWTON_UP_TO = 40  # parameters: a Hessian takes one gradient each
 SLACK = 1e-6  # of |f|: what rounding may cost when a Newton step moves to the place where the gradient vanishes
 MAX_ITERATIONS = 500
@@ -84,8 +85,11 @@ def maximise(
     limits: Sequence[tuple[float, float]],
     report: Report,
     deadline: float | None = None,
+    *,
+    finish: bool = True,
 ) -> Search:
-    """The best point found from all starts. `deadline` is a time of `time.monotonic()`."""
+    """The best point found from all starts. `deadline` is a time of `time.monotonic()`. `finish`: whether the last digits matter; they do not where
+    another search goes on from here, or where the objective is an estimate."""
     evaluate = _Counted(objective, starts[0], deadline)
     iterations = tried = 0
     stopped = "converged"
@@ -119,10 +123,10 @@ def maximise(
         for number, start in enumerate(starts, 1):
             tried = number
             try:
-                run(start, number, FTOL, GTOL)
+                run(start, number, FTOL if finish else LOOSE_FTOL, GTOL)
             except NumericalError:
                 continue  # this start is no good; another may be
-        if np.isfinite(evaluate.best) and stopped == "converged":
+        if finish and np.isfinite(evaluate.best) and stopped == "converged":
             theta = _newton(evaluate, limits)
             if theta is None:
                 run(evaluate.theta, tried, TIGHT_FTOL, TIGHT_GTOL)

@@ -1,4 +1,7 @@
-"""What fitting maximises: the log evidence plus the log density of the priors, as a function of the flat vector theta."""
+"""What fitting maximises: the log evidence plus the log density of the priors, as a function of the flat vector theta.
+
+Where the inference has something of its own to move (learned landmarks), a search moves the longer vector (theta, free).
+"""
 
 from __future__ import annotations
 
@@ -38,21 +41,35 @@ class Objective:
             free = isinstance(p.support, (Real, Affine, PositiveSemidefinite))
             for u in np.ravel(p.support.inverse(p.value)):
                 limits.append((low, high) if free else (max(low, float(u) - SEARCH_RANGE), min(high, float(u) + SEARCH_RANGE)))
-        return limits
+        return limits + [(-np.inf, np.inf)] * self.inference.free.size
+
+    @property
+    def start(self) -> Array:
+        """The vector that a search begins with: the model as it is."""
+        return np.concatenate([self.space.theta, self.inference.free])
 
     def at(self, theta: Array) -> Model:
         """The model with the parameters of theta."""
         return self.model.with_values(self.space.values(theta))
 
-    def evidence(self, theta: Array | None = None) -> tuple[Evidence, Array]:
-        """The log evidence and its gradient with respect to theta; without one, at the model's own parameters."""
-        model = self.model if theta is None else self.at(theta)
-        evidence, gradients = self.inference.evidence_and_gradient(model, self.data, self.workspace)
-        by_path = dict(zip(self.model.parameters(), gradients, strict=True))
-        return evidence, self.space.pullback(self.space.theta if theta is None else theta, by_path)
+    def split(self, vector: Array) -> tuple[Array, Inference]:
+        """theta, and the inference with its own part of a search's vector."""
+        count = len(vector) - self.inference.free.size
+        return vector[:count], self.inference.with_free(vector[count:]) if len(vector) > count else self.inference
 
-    def __call__(self, theta: Array) -> tuple[float, Array]:
-        """The log posterior of theta (up to a constant) and its gradient."""
-        evidence, gradient = self.evidence(theta)
+    def evidence(self, vector: Array | None = None) -> tuple[Evidence, Array]:
+        """The log evidence and its gradient with respect to a search's vector; without one, at the model's own parameters."""
+        theta, inference = (self.space.theta, self.inference) if vector is None else self.split(vector)
+        model = self.model if vector is None else self.at(theta)
+        evidence, gradients = inference.evidence_and_gradient(model, self.data, self.workspace)
+        paths = list(self.model.parameters())
+        gradient = self.space.pullback(theta, dict(zip(paths, gradients, strict=False)))
+        return evidence, np.concatenate([gradient, *(np.ravel(own) for own in gradients[len(paths) :])])
+
+    def __call__(self, vector: Array) -> tuple[float, Array]:
+        """The log posterior of the vector (up to a constant) and its gradient."""
+        evidence, gradient = self.evidence(vector)
+        theta, _ = self.split(vector)
         prior, prior_gradient = self.space.log_prior(theta)
-        return evidence.value + prior, gradient + prior_gradient
+        gradient[: len(theta)] += prior_gradient
+        return evidence.value + prior, gradient

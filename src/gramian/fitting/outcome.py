@@ -19,6 +19,7 @@ class FitOutcome:
     jitter: float  # added to the diagonal in the final factorisation, as a share of its mean
     seconds: float
     notes: tuple[str, ...] = ()
+    stages: tuple[str, ...] = ()  # what was searched on what, one sentence each
 
     @property
     def converged(self) -> bool:

@@ -6,44 +6,61 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Protocol
 
 _QUIET_SECONDS = 0.5  # a fit that ends sooner shows nothing
 
 
-class Report(Protocol):
-    """Called after each evaluation."""
+class Report:
+    """What a long fit tells. This one tells nobody."""
 
-    def __call__(self, start: int, starts: int, evaluations: int, best: float) -> None: ...
+    def __call__(self, start: int, starts: int, evaluations: int, best: float) -> None:
+        """After each evaluation of a search."""
+
+    def share(self, done: float) -> None:
+        """From time to time during the final inference on all rows: how much of it is done, from 0 to 1."""
+
+
+class _Line(Report):
+    """One line that changes in place on a terminal; a line each elsewhere."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+
+        self.console = Console(stderr=True)
+        self.status = self.console.status("fitting")
+        self.began = time.monotonic()
+        self.shown = False
+        self.told = 0.0
+
+    def __call__(self, start: int, starts: int, evaluations: int, best: float) -> None:
+        self._tell(f"fitting: start {start} of {starts}, evaluation {evaluations}, best {best:.4f}", "Ctrl-C keeps the best so far")
+
+    def share(self, done: float) -> None:
+        if self.console.is_terminal or done >= self.told + 0.1:  # in a log, a line a tenth
+            self.told = done
+            self._tell(f"final inference on all rows: {done:.0%}", "Ctrl-C keeps the rows that parameters were fitted on")
+
+    def _tell(self, what: str, hint: str) -> None:
+        elapsed = time.monotonic() - self.began
+        text = f"{what}, {elapsed:.0f} s ({hint})"
+        if not self.console.is_terminal:
+            self.console.print(text)
+        elif elapsed > _QUIET_SECONDS:
+            self.status.update(text)
+            if not self.shown:
+                self.status.start()
+                self.shown = True
 
 
 @contextmanager
 def progress(verbose: bool | None) -> Iterator[Report]:
     """A reporter: on a terminal by default (None), always (True) or never (False)."""
     if verbose is False or (verbose is None and not sys.stderr.isatty()):
-        yield lambda start, starts, evaluations, best: None
+        yield Report()
         return
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    began = time.monotonic()
-    status = console.status("fitting")
-    shown = False
-
-    def report(start: int, starts: int, evaluations: int, best: float) -> None:
-        nonlocal shown
-        elapsed = time.monotonic() - began
-        text = f"fitting: start {start} of {starts}, evaluation {evaluations}, best {best:.4f}, {elapsed:.0f} s (Ctrl-C keeps the best so far)"
-        if not console.is_terminal:
-            console.print(text)
-        elif elapsed > _QUIET_SECONDS:
-            status.update(text)
-            if not shown:
-                status.start()
-                shown = True
-
+    line = _Line()
     try:
-        yield report
+        yield line
     finally:
-        if shown:
-            status.stop()
+        if line.shown:
+            line.status.stop()

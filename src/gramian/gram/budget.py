@@ -49,12 +49,17 @@ def free_bytes() -> int:
     return max(min(limits), 0)
 
 
+def allowed(limit: int | float | str | None) -> int:
+    """The bytes that may be used: the limit, or most of what is free."""
+    return parse_bytes(limit) if limit is not None else int(_DEFAULT_SHARE * free_bytes())
+
+
 def check_memory(needed: int, limit: int | float | str | None, what: str, cure: str) -> None:
     """Refuses work that would pass the limit, before it starts."""
-    allowed = parse_bytes(limit) if limit is not None else int(_DEFAULT_SHARE * free_bytes())
-    if needed > allowed:
+    most = allowed(limit)
+    if needed > most:
         source = f"memory_limit={limit!r}" if limit is not None else f"{_DEFAULT_SHARE:.0%} of the free memory"
-        raise MemoryLimitError(f"{what} needs {show_bytes(needed)}, but only {show_bytes(allowed)} may be used ({source}). {cure}")
+        raise MemoryLimitError(f"{what} needs {show_bytes(needed)}, but only {show_bytes(most)} may be used ({source}). {cure}")
 
 
 def block_rows(row_bytes: int, tile: int, budget: int = BLOCK_BYTES) -> int:

@@ -31,9 +31,9 @@ class GramOperator:
         out.T.reshape(-1)[:: self.n + 1] += self.noise  # a view: the array is contiguous
         return out
 
-    def matmul(self, V: Array) -> Array:
-        """(K + D) V for V (n, k), without storing K."""
-        return tiles.matmul(self.kernel, self.X, self.X, V) + self.noise[:, None] * V
+    def matmul(self, V: Array, dtype: type[np.float64] | type[np.float32] = np.float64) -> Array:
+        """(K + D) V for V (n, k), without storing K; with kernel values in float32 where that is asked for."""
+        return tiles.matmul(self.kernel, self.X, self.X, V, dtype) + self.noise[:, None] * V
 
     def diagonal(self) -> Array:
         """The diagonal of K + D."""

@@ -5,9 +5,11 @@ whatever the number of rows. T is 64 up to 128 rows, 256 up to 448, else 512: ti
 
     fill        K(X, X) into the lower triangle of a Fortran-ordered host array
     cross       K(X, Z) into a host array
+    strip       K(Z, X) for few rows Z, in long flat tiles: a column of K costs a column, not a tile's width of them
     matmul      K(X, Z) V without ever storing K
     diagonal    k(x, x)
-    pullback    sum_ij W_ij dk(x_i, x_j)/dtheta for weights W: how every gradient is made, with no (n, n, p) array anywhere
+    pullback    sum_ij W_ij dk(x_i, x_j)/dtheta for weights W: how every gradient is made, with no (n, n, p) array anywhere;
+                cross_pullback is the same for k(x_i, z_j), with the gradient of Z on request
     rowwise     any function of single rows (a mean function), and its pullback
 
 Tiles run on a few threads (XLA and NumPy release the GIL); sums over tiles are made in one fixed order, so results do not depend on the threads.
@@ -26,7 +28,11 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.kernels.algebra import Power, Product, Scaled, Sum
 from gramian.kernels.base import Kernel
+from gramian.kernels.dot_product import Constant
+from gramian.kernels.inputs import On
+from gramian.kernels.stationary import Cosine, Periodic, SpectralMixture, Stationary
 from gramian.params import Tree
 from gramian.params.tree import leaves
 
@@ -37,6 +43,9 @@ R_ = TypeVar("R_")
 TILES = ((128, 64), (448, 256), (float("inf"), 512))  # up to so many rows, tiles of this size
 LARGEST_TILE = TILES[-1][1]
 LONG_BLOCK = 4096  # rows at a time for functions of single rows, which are cheap: one call then does much
+STRIPS = (1, 4, 16, 64)  # the heights of flat tiles: few programs to compile, and 64 x 4096 values are as many as in a tile of 512
+WIDTHS = (1, 4, 16, 64, 256)  # of the right-hand sides of a product, which are padded to one of these: few programs to compile
+STACK = 16  # tiles of 512 that one call of a product goes through: long enough to hide its overhead, short enough to be padded for few rows
 THREADS = min(8, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 
 
@@ -73,20 +82,46 @@ def cross(kernel: Kernel, X: Array, Z: Array, out: Array | None = None) -> Array
     return out
 
 
-def matmul(kernel: Kernel, X: Array, Z: Array, V: Array) -> Array:
-    """K(X, Z) V for V (m, k), with one tile of K at a time."""
-    bare, rows, columns = kernel.bare(), _blocks(X, tile_size(len(X))), _blocks(Z, tile_size(len(Z)))
-    padded = [_padded(V[at], len(Z_j)) for at, Z_j in columns]  # zeros: a padded row of Z adds nothing
+def strip(kernel: Kernel, Z: Array, X: Array) -> Array:
+    """K(Z, X) as a row-major array (m, n), for few rows Z against many X."""
+    out = np.empty((len(Z), len(X)))
+    bare, height = kernel.bare(), next((h for h in STRIPS if len(Z) <= h), STRIPS[-1])
+    rows, columns = _blocks(Z, height), _blocks(X, _long_block(len(X)))
 
-    def one(i: int) -> Array:
-        at, X_i = rows[i]
-        total = np.zeros((len(X_i), V.shape[1]))
-        for (_, Z_j), V_j in zip(columns, padded, strict=True):
-            total += _host(_tile_product(bare, X_i, Z_j, V_j))
-        return total[: at.stop - at.start]
+    def one(pair: tuple[int, int]) -> None:
+        (at_i, Z_i), (at_j, X_j) = rows[pair[0]], columns[pair[1]]
+        out[at_i, at_j] = _host(_tile(bare, Z_i, X_j))[: at_i.stop - at_i.start, : at_j.stop - at_j.start]
 
-    parts = _each(one, range(len(rows)))
-    return np.concatenate(parts) if parts else np.zeros((0, V.shape[1]))
+    _each(one, [(i, j) for i in range(len(rows)) for j in range(len(columns))])
+    return out
+
+
+def matmul(kernel: Kernel, X: Array, Z: Array, V: Array, dtype: type[np.float64] | type[np.float32] = np.float64) -> Array:
+    """K(X, Z) V for V (m, k), with one tile of K at a time, in a loop inside the compiled program.
+
+    In float32 kernel values and sums within 8,192 columns have its 7 digits and take a third of the time; the result is float64 all the same.
+    """
+    if V.shape[1] > WIDTHS[-1]:
+        parts = [matmul(kernel, X, Z, V[:, c : c + WIDTHS[-1]], dtype) for c in range(0, V.shape[1], WIDTHS[-1])]
+        return np.concatenate(parts, axis=1)
+    bare, low = kernel.bare(), dtype == np.float32
+    if low:
+        X, Z = _around_zero(kernel, X, Z)
+        bare = jax.tree_util.tree_map(lambda v: np.asarray(v, np.float32), bare)
+    size = np.max(np.abs(V), axis=0, initial=0.0)
+    size = np.where((size > 0) & np.isfinite(size), size, 1.0) if low else np.ones(V.shape[1])  # float32 ends at 1e38, and loses digits below 1e-38
+    T, width = tile_size(len(Z)), next(w for w in WIDTHS if V.shape[1] <= w)
+    rows, stacks = _blocks(X.astype(dtype, copy=False), tile_size(len(X))), _stacks(Z, V / size, T, width, dtype)
+
+    def one(block: tuple[slice, Array]) -> Array:
+        at, X_i = block
+        total = np.zeros((len(X_i), width))
+        for Z_s, V_s, filled in stacks:
+            total += _host(_product(bare, X_i, Z_s, V_s, filled))
+        return total[: at.stop - at.start, : V.shape[1]]
+
+    parts = _each(one, rows, bits=32 if low else 64)
+    return np.concatenate(parts) * size if parts else np.zeros((0, V.shape[1]))
 
 
 def pullback(kernel: Kernel, X: Array, dense: Array, *, factor: float = 1.0, low_rank: tuple[Array, Array] | None = None) -> list[Array]:
@@ -110,6 +145,39 @@ def pullback(kernel: Kernel, X: Array, dense: Array, *, factor: float = 1.0, low
         return [_host(v) if at_i == at_j else 2 * _host(v) for v in parts]  # a tile off the diagonal stands for its mirror image, too
 
     return _summed(_each(one, [(i, j) for i in range(len(blocks)) for j in range(i, len(blocks))]), bare)
+
+
+def low_rank_pullback(kernel: Kernel, X: Array, left: Array, right: Array) -> list[Array]:
+    """sum_ij W_ij dk(x_i, x_j)/dtheta for symmetric weights W = left right' of low rank, each (n, r): no n x n array is made."""
+    bare, blocks = kernel.bare(), _blocks(X, tile_size(len(X)))
+
+    def one(pair: tuple[int, int]) -> list[Array]:
+        (at_i, X_i), (at_j, X_j) = blocks[pair[0]], blocks[pair[1]]
+        W = _padded_tile(left[at_i] @ right[at_j].T, len(X_i), len(X_j))
+        parts = leaves(_cross_pullback(False, bare, X_i, X_j, W)[0])
+        return [_host(v) if at_i == at_j else 2 * _host(v) for v in parts]  # a tile off the diagonal stands for its mirror image, too
+
+    return _summed(_each(one, [(i, j) for i in range(len(blocks)) for j in range(i, len(blocks))]), bare)
+
+
+def cross_pullback(kernel: Kernel, X: Array, Z: Array, W: Array, *, points: bool = False) -> list[Array]:
+    """sum_ij W_ij dk(x_i, z_j)/dtheta for weights W (n, m), one array a parameter; with `points` a last one with the gradient of Z (m, d)."""
+    bare, rows, columns = kernel.bare(), _blocks(X, tile_size(len(X))), _blocks(Z, tile_size(len(Z)))
+
+    def one(pair: tuple[int, int]) -> tuple[list[Array], Array]:
+        (at_i, X_i), (at_j, Z_j) = rows[pair[0]], columns[pair[1]]
+        by_kernel, by_Z = _cross_pullback(points, bare, X_i, Z_j, _padded_tile(W[at_i, at_j], len(X_i), len(Z_j)))
+        return [_host(v) for v in leaves(by_kernel)], _host(by_Z)[: at_j.stop - at_j.start]
+
+    pairs = [(i, j) for i in range(len(rows)) for j in range(len(columns))]
+    parts = _each(one, pairs)
+    total = _summed([part[0] for part in parts], bare)
+    if points:
+        by_Z = np.zeros(Z.shape)
+        for (_, j), (_, part) in zip(pairs, parts, strict=True):
+            by_Z[columns[j][0]] += part
+        total.append(by_Z)
+    return total
 
 
 def diagonal(kernel: Kernel, X: Array) -> Array:
@@ -164,8 +232,13 @@ def _tile(kernel: Kernel, X: jax.Array, Z: jax.Array) -> jax.Array:
 
 
 @jax.jit
-def _tile_product(kernel: Kernel, X: jax.Array, Z: jax.Array, V: jax.Array) -> jax.Array:
-    return kernel.cross(X, Z) @ V
+def _product(kernel: Kernel, X: jax.Array, Z: jax.Array, V: jax.Array, filled: int) -> jax.Array:
+    """sum_t K(X, Z_t) V_t over the first tiles of a stack Z (t, T, d), V (t, T, k): each tile of K stays in cache, and only the sum returns."""
+
+    def add(t: jax.Array, total: jax.Array) -> jax.Array:
+        return total + kernel.cross(X, Z[t]) @ V[t]
+
+    return jax.lax.fori_loop(0, filled, add, jnp.zeros((X.shape[0], V.shape[2]), V.dtype))
 
 
 @jax.jit
@@ -174,6 +247,13 @@ def _tile_pullback(kernel: Kernel, X: jax.Array, Z: jax.Array, S: jax.Array, fac
     for c in range(L.shape[1]):  # outer products rather than L R': they fuse with what follows, instead of a pass through memory
         W = W + L[:, c][:, None] * R[:, c][None, :]
     return jax.vjp(lambda k: k.cross(X, Z), kernel)[1](W)[0]
+
+
+@partial(jax.jit, static_argnums=0)
+def _cross_pullback(points: bool, kernel: Kernel, X: jax.Array, Z: jax.Array, W: jax.Array) -> tuple[Any, jax.Array]:
+    if points:
+        return jax.vjp(lambda k, Z: k.cross(X, Z), kernel, Z)[1](W)
+    return jax.vjp(lambda k: k.cross(X, Z), kernel)[1](W)[0], Z[:, :0]
 
 
 @partial(jax.jit, static_argnums=0)
@@ -236,18 +316,49 @@ def _padded_tile(S: Array, rows: int, columns: int) -> Array:
     return padded
 
 
-def _each(work: Callable[[T_], R_], items: Iterable[T_]) -> list[R_]:
-    """[work(item) for item in items] in 64-bit mode (which is a property of a thread), on several threads when there are enough items."""
+def _stacks(Z: Array, V: Array, T: int, width: int, dtype: type[np.float64] | type[np.float32]) -> list[tuple[jax.Array, jax.Array, int]]:
+    """Tiles of Z and V in stacks of one length, (t, T, d) and (t, T, width), each with how many of its tiles are filled. Of V, the rest is zeros."""
+    tall = STACK if T == LARGEST_TILE else 2  # smaller tiles are for fewer rows than three of them
+    stacks = []
+    with jax.enable_x64(dtype == np.float64):
+        for start in range(0, len(Z), tall * T):
+            Z_s, V_s = Z[start : start + tall * T], V[start : start + tall * T]
+            stack, values = np.empty((tall * T, Z.shape[1]), dtype), np.zeros((tall * T, width), dtype)
+            stack[: len(Z_s)], stack[len(Z_s) :] = Z_s, Z_s[0]  # a copy of real data is harmless in any kernel
+            values[: len(V_s), : V.shape[1]] = V_s
+            arrays = jnp.asarray(stack.reshape(tall, T, -1)), jnp.asarray(values.reshape(tall, T, -1))
+            stacks.append((*arrays, -(-len(Z_s) // T)))
+    return stacks
 
-    def in_64_bits(item: T_) -> R_:
-        with jax.enable_x64(True):
+
+def _around_zero(kernel: Kernel, X: Array, Z: Array) -> tuple[Array, Array]:
+    """Both moved by the same amount, where that does not change the kernel: float32 has no digits for small steps far from zero."""
+    if not _of_differences(kernel) or not len(Z):
+        return X, Z
+    with np.errstate(over="ignore", invalid="ignore"):
+        centre = np.median(Z[:: max(1, len(Z) // 101)], axis=0)
+        return X - centre, Z - centre
+
+
+def _of_differences(kernel: Tree) -> bool:
+    """Whether k(x, z) is known to be a function of x - z."""
+    if isinstance(kernel, Sum | Product | Scaled | Power | On):
+        return all(_of_differences(child) for _, child in kernel.branches())
+    return isinstance(kernel, Stationary | Periodic | Cosine | SpectralMixture | Constant)
+
+
+def _each(work: Callable[[T_], R_], items: Iterable[T_], bits: int = 64) -> list[R_]:
+    """[work(item) for item in items] in 64-bit mode (which is a property of a thread) or 32-bit, on several threads when there are enough items."""
+
+    def in_mode(item: T_) -> R_:
+        with jax.enable_x64(bits == 64):
             return work(item)
 
     items = list(items)
     if len(items) <= 3 or THREADS == 1:  # up to 128 rows: handing out costs more than it saves
-        return [in_64_bits(item) for item in items]
+        return [in_mode(item) for item in items]
     with ThreadPoolExecutor(THREADS) as pool:
-        return list(pool.map(in_64_bits, items))
+        return list(pool.map(in_mode, items))
 
 
 def _summed(parts: list[list[Array]], bare: Tree) -> list[Array]:

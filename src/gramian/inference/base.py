@@ -10,8 +10,9 @@ with s the output's scale (its standard deviation when y is normalised, else 1),
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,7 @@ from gramian.params import Tree
 from gramian.solvers.base import SolveOutcome
 
 Array = NDArray[np.float64]
+Share = Callable[[float], None]
 
 
 class Model(Tree):
@@ -126,27 +128,80 @@ class Inferred(NamedTuple):
     outcome: SolveOutcome
 
 
-class Inference(ABC):
-    """How to condition a model on data."""
+class Work(NamedTuple):
+    """The cost of something, in units that can be measured on a machine."""
 
-    name: ClassVar[str]  # as in `method=`
+    flops: float  # in matrix products and factorisations
+    values: float = 0.0  # kernel values, in tiles
+    slopes: float = 0.0  # kernel values with their gradients
+    products: float = 0.0  # kernel values inside matrix-free products, in float32
+
+
+class LeftOut(NamedTuple):
+    """What leave-one-out predictions are made of, in units of the scale: each (n, q)."""
+
+    alpha: Array  # (K + D)^-1 r
+    precision: Array  # the diagonal of (K + D)^-1
+
+
+class Inference(ABC):
+    """How to condition a model on data.
+
+    Some methods choose something once, before parameters are searched for: landmarks, random frequencies, probes. `prepared` makes that choice, and
+    what it returns does the work, so that a search sees one smooth function.
+    """
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """As in `method=`."""
 
     @property
     @abstractmethod
     def solver_name(self) -> str:
         """What solves with K + D, for people."""
 
+    def prepared(self, model: Model, data: Data, rng: np.random.Generator) -> Inference:
+        """The same method with its choices made for these data and, where it matters, these parameters."""
+        return self
+
+    @property
+    def smooth(self) -> bool:
+        """Whether value and gradient belong together to rounding, so that a search can be finished to the last digits; estimates do not."""
+        return True
+
+    def learns_from(self, n: int) -> bool:
+        """Whether its evidence on n rows is a guide to parameters."""
+        return True
+
+    @property
+    def free(self) -> Array:
+        """What a search may move besides the model's parameters (learned landmarks, in units of their columns' spread), as one vector."""
+        return np.zeros(0)
+
+    def with_free(self, values: Array) -> Inference:
+        """The same with `free` moved."""
+        return self
+
     @abstractmethod
-    def infer(self, model: Model, data: Data) -> Inferred:
-        """The posterior, the evidence and how it went."""
+    def infer(self, model: Model, data: Data, report: Share | None = None) -> Inferred:
+        """The posterior, the evidence and how it went. `report` is told the share of the work done, where it takes long."""
 
     @abstractmethod
     def evidence_and_gradient(self, model: Model, data: Data, workspace: Workspace) -> tuple[Evidence, list[Array]]:
-        """The evidence and its gradient, one array a parameter in the order of `model.parameters()`."""
+        """The evidence and its gradient, one array a parameter in the order of `model.parameters()`, and a last one for `free` where there is any."""
 
     @abstractmethod
     def evidence(self, model: Model, data: Data, workspace: Workspace) -> Evidence:
         """The evidence alone."""
+
+    @abstractmethod
+    def leave_one_out(self, model: Model, data: Data, posterior: Process) -> LeftOut:
+        """For predictions of each row from all the others; `posterior` is what `infer` gave for the same model and data."""
+
+    @abstractmethod
+    def work(self, n: int, d: int, q: int, gradient: bool = True) -> Work:
+        """What one evaluation with gradient costs, or the final inference."""
 
     @abstractmethod
     def bytes_needed(self, n: int, d: int, q: int) -> int:
@@ -168,6 +223,46 @@ class Workspace:
     def release(self) -> None:
         """Gives the memory back."""
         self._array = None
+
+
+@dataclass(frozen=True, eq=False)
+class NoiseGroup:
+    """Outputs that share their noise D = level + share * noise_var, in units of the scale squared."""
+
+    outputs: list[int]
+    level: float
+    share: float
+    noise_var: Array | None
+
+    def noise(self, at: slice, n: int) -> Array:
+        """D for some of n rows."""
+        if self.noise_var is None:
+            return np.full(len(range(n)[at]), self.level)
+        return self.level + self.share * self.noise_var[at]
+
+
+def noise_groups(model: Model, data: Data) -> list[NoiseGroup]:
+    """The outputs, gathered by what their D is: noise / s^2, plus the known variances / s^2."""
+    noise = np.broadcast_to(model.likelihood.variances(), data.scale.shape) / data.scale**2
+    known = np.zeros_like(noise) if data.noise_var is None else 1 / data.scale**2
+    keys: dict[tuple[float, float], list[int]] = {}
+    for k, key in enumerate(zip(noise, known, strict=True)):
+        keys.setdefault((float(key[0]), float(key[1])), []).append(k)
+    return [NoiseGroup(outputs, level, share, data.noise_var) for (level, share), outputs in keys.items()]
+
+
+def noise_gradient(model: Model, data: Data, outputs: list[int], by_level: Array) -> float:
+    """d/dnoise from d/dD, one number an output: outputs of a group share D but not the noise's unit."""
+    unit = np.broadcast_to(np.asarray(model.likelihood.unit), data.scale.shape)[outputs]
+    return float(np.sum(by_level * unit / data.scale[outputs] ** 2))
+
+
+def mean_gradient(model: Model, X: Array, by_mean: Array) -> list[Array]:
+    """The gradient of the mean's parameters from that of m(x), (n, q)."""
+    if not model.mean.parameters():
+        return []
+    shared = tiles.rowwise(model.mean, "block", X[:1]).ndim == 1
+    return tiles.rowwise_pullback(model.mean, "block", X, by_mean.sum(axis=1) if shared else by_mean)
 
 
 def mean_block(mean: Mean, X: Array, q: int) -> Array:

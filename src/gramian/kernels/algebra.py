@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from gramian.errors import ParameterError
 from gramian.kernels.base import Kernel
 from gramian.kernels.dot_product import Constant, whole_number
+from gramian.kernels.spectrum import Wave, multiplied
 from gramian.params import NonNegative, Parameter, Value, fixed, nonnegative, positive
 from gramian.params.parameter import as_parameter
 
@@ -38,6 +39,9 @@ class Sum(Kernel):
     def diagonal(self, X: jax.Array) -> jax.Array:
         return sum((k.diagonal(X) for k in self.terms[1:]), self.terms[0].diagonal(X))
 
+    def waves(self, columns: tuple[int, ...]) -> list[Wave]:
+        return [wave for k in self.terms for wave in k.waves(columns)]
+
     def formula(self, digits: int | None = None) -> str:
         return " + ".join(k.formula(digits) for k in self.terms)
 
@@ -58,6 +62,9 @@ class Product(Kernel):
 
     def diagonal(self, X: jax.Array) -> jax.Array:
         return _multiplied([k.diagonal(X) for k in self.factors])
+
+    def waves(self, columns: tuple[int, ...]) -> list[Wave]:
+        return multiplied([k.waves(columns) for k in self.factors])
 
     def formula(self, digits: int | None = None) -> str:
         # (2 * a) * b needs no parentheses, a * (2 * b) does: multiplication is read from the left.
@@ -86,6 +93,9 @@ class Scaled(Kernel):
     def diagonal(self, X: jax.Array) -> jax.Array:
         return self.scale * self.kernel.diagonal(X)
 
+    def waves(self, columns: tuple[int, ...]) -> list[Wave]:
+        return [wave.scaled(self.scale) for wave in self.kernel.waves(columns)]
+
     def formula(self, digits: int | None = None) -> str:
         scale = self.scale.text(digits)
         if isinstance(self.kernel, Scaled) and _is_plain(self.scale) and _is_plain(self.kernel.scale):
@@ -111,6 +121,9 @@ class Power(Kernel):
 
     def diagonal(self, X: jax.Array) -> jax.Array:
         return self.base.diagonal(X) ** self.exponent
+
+    def waves(self, columns: tuple[int, ...]) -> list[Wave]:
+        return multiplied([self.base.waves(columns)] * self.exponent)
 
     def formula(self, digits: int | None = None) -> str:
         return f"{enclosed(self.base, digits, Sum, Product, Scaled, Power)} ** {self.exponent}"

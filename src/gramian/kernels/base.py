@@ -33,6 +33,7 @@ from gramian.params import Parameter, Tree
 if TYPE_CHECKING:
     from gramian.kernels.algebra import Power, Product, Scaled, Sum
     from gramian.kernels.inputs import On
+    from gramian.kernels.spectrum import Wave
 
 Array = NDArray[np.float64]
 
@@ -63,6 +64,10 @@ class Kernel(Tree):
     def differentiable(self) -> bool:
         """Whether draws have a gradient (in mean square): what `predict_gradient` needs."""
         return all(child.differentiable for _, child in self.branches() if isinstance(child, Kernel))
+
+    def waves(self, columns: tuple[int, ...]) -> list[Wave]:
+        """What a stationary kernel on these columns is an average of (`kernels/spectrum.py`): random Fourier features are made of it."""
+        raise ParameterError(f"{type(self).__name__} has no known spectral measure, so there are no Fourier features for it.")
 
     # What a kernel says of the columns it is given. ---------------------------------------------------------------------------------------------
 

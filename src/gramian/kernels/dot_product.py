@@ -24,6 +24,7 @@ from jax.typing import ArrayLike
 from gramian.errors import ParameterError
 from gramian.kernels.base import Column, Kernel
 from gramian.kernels.distance import squared_distances
+from gramian.kernels.spectrum import Wave
 from gramian.params import Positive, PositiveSemidefinite, Real, Value, nonnegative, positive
 from gramian.params.parameter import as_parameter
 
@@ -155,6 +156,9 @@ class Constant(Kernel):
 
     def diagonal(self, X: jax.Array) -> jax.Array:
         return jnp.broadcast_to(self.variance, X.shape[:1])
+
+    def waves(self, columns: tuple[int, ...]) -> list[Wave]:
+        return [Wave(self.variance)]  # the wave of frequency 0
 
 
 class Brownian(Kernel):

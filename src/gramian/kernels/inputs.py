@@ -12,6 +12,7 @@ import numpy as np
 from gramian.errors import ParameterError
 from gramian.kernels.algebra import Power, Product, Scaled, Sum, _kernel, _name, enclosed
 from gramian.kernels.base import Column, Kernel
+from gramian.kernels.spectrum import Wave
 
 
 class On(Kernel):
@@ -49,6 +50,9 @@ class On(Kernel):
     def diagonal(self, X: jax.Array) -> jax.Array:
         return self.kernel.diagonal(X[:, self._indices()])
 
+    def waves(self, columns: tuple[int, ...]) -> list[Wave]:
+        return self.kernel.waves(tuple(columns[i] for i in self._numbers()))
+
     def check_columns(self, columns: Sequence[Column]) -> None:
         chosen = self.resolve([c.name for c in columns])
         self.kernel.check_columns([columns[i] for i in chosen.columns])  # type: ignore[index]  # resolved: all are indices
@@ -73,10 +77,13 @@ class On(Kernel):
         return found
 
     def _indices(self) -> jax.Array:
+        return jnp.array(self._numbers())
+
+    def _numbers(self) -> list[int]:
         names = [c for c in self.columns if isinstance(c, str)]
         if names:
             raise ParameterError(f"{self.kernel} is on the column {names[0]!r}, but the data have no column names. Give a DataFrame, or an index.")
-        return jnp.array(self.columns)
+        return [c for c in self.columns if isinstance(c, int)]
 
 
 class MapInputs(Kernel):

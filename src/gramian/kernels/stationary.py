@@ -27,6 +27,7 @@ from numpy.typing import ArrayLike
 from gramian.errors import ParameterError
 from gramian.kernels.base import Column, Kernel
 from gramian.kernels.distance import squared_distances, typical
+from gramian.kernels.spectrum import GammaMixture, Gaussian, Line, Series, Student, Wave
 from gramian.params import Parameter, Positive, Value, positive, real
 from gramian.params.parameter import as_parameter
 
@@ -60,6 +61,9 @@ class RBF(Stationary):
     def profile(self, r2: jax.Array) -> jax.Array:
         return jnp.exp(-0.5 * r2)
 
+    def waves(self, columns: tuple[int, ...]) -> list[Wave]:
+        return [Wave(1.0, (Gaussian(columns, _per_turn(self.lengthscale)),))]
+
     @classmethod
     def from_bandwidth(cls, sigma: ArrayLike | Parameter) -> RBF:
         """k = exp(-|x - z|^2 / sigma^2), the form without the one half: lengthscale = sigma / sqrt(2)."""
@@ -75,6 +79,9 @@ class Matern12(Stationary):
     def profile(self, r2: jax.Array) -> jax.Array:
         return _decay(r2)
 
+    def waves(self, columns: tuple[int, ...]) -> list[Wave]:
+        return [Wave(1.0, (Student(columns, _per_turn(self.lengthscale), 1),))]
+
     @property
     def differentiable(self) -> bool:
         return False
@@ -86,12 +93,18 @@ class Matern32(Stationary):
     def profile(self, r2: jax.Array) -> jax.Array:
         return _decay1(3 * r2)
 
+    def waves(self, columns: tuple[int, ...]) -> list[Wave]:
+        return [Wave(1.0, (Student(columns, _per_turn(self.lengthscale), 3),))]
+
 
 class Matern52(Stationary):
     """k = (1 + sqrt(5) r + 5 r^2 / 3) exp(-sqrt(5) r): twice differentiable; a good first choice."""
 
     def profile(self, r2: jax.Array) -> jax.Array:
         return _decay2(5 * r2)
+
+    def waves(self, columns: tuple[int, ...]) -> list[Wave]:
+        return [Wave(1.0, (Student(columns, _per_turn(self.lengthscale), 5),))]
 
 
 class RationalQuadratic(Stationary):
@@ -107,6 +120,9 @@ class RationalQuadratic(Stationary):
         # log1p keeps its digits when alpha is large and the base is close to 1.
         return jnp.exp(-self.alpha * jnp.log1p(r2 / (2 * self.alpha)))
 
+    def waves(self, columns: tuple[int, ...]) -> list[Wave]:
+        return [Wave(1.0, (GammaMixture(columns, _per_turn(self.lengthscale), self.alpha),))]
+
 
 class Periodic(Kernel):
     """k = exp(-2 sum_j sin^2(pi (x_j - z_j) / period_j) / lengthscale_j^2): functions that repeat exactly."""
@@ -121,6 +137,9 @@ class Periodic(Kernel):
         period, lengthscale = (jnp.broadcast_to(v, X.shape[1:])[None, :, None] for v in (self.period, self.lengthscale))
         waves = jnp.sin(jnp.pi * (X[:, :, None] - Z.T[None, :, :]) / period) / lengthscale
         return jnp.exp(-2 * jnp.sum(waves**2, axis=1))
+
+    def waves(self, columns: tuple[int, ...]) -> list[Wave]:
+        return [Wave(1.0, tuple(Series((c,), _entry(self.lengthscale, j), _entry(self.period, j)) for j, c in enumerate(columns)))]
 
     def diagonal(self, X: jax.Array) -> jax.Array:
         return jnp.ones(X.shape[:1], X.dtype)
@@ -143,6 +162,9 @@ class Cosine(Kernel):
         centre = typical(Z)  # small phases keep their digits
         phase_x, phase_z = (jnp.sum((A - centre) / self.period, axis=1) for A in (X, Z))
         return jnp.cos(2 * jnp.pi * (phase_x[:, None] - phase_z[None, :]))
+
+    def waves(self, columns: tuple[int, ...]) -> list[Wave]:
+        return [Wave(1.0, (Line(columns, 1 / self.period),))]
 
     def diagonal(self, X: jax.Array) -> jax.Array:
         return jnp.ones(X.shape[:1], X.dtype)
@@ -190,12 +212,25 @@ class SpectralMixture(Kernel):
     def diagonal(self, X: jax.Array) -> jax.Array:
         return jnp.broadcast_to(jnp.sum(self.weights), X.shape[:1])
 
+    def waves(self, columns: tuple[int, ...]) -> list[Wave]:
+        return [Wave(self.weights[q], (Gaussian(columns, self.scales[q], self.means[q]),)) for q in range(self.weights.shape[0])]
+
     def check_columns(self, columns: Sequence[Column]) -> None:
         self.check_numeric(columns)
         for name in ("means", "scales"):
             value = getattr(self, name).value
             if value.ndim == 2 and value.shape[1] != len(columns):
                 raise ParameterError(f"SpectralMixture: {name} has {value.shape[1]} columns, but the data have {len(columns)}.")
+
+
+def _per_turn(lengthscale: jax.Array) -> jax.Array:
+    """The spread of frequencies of a kernel with this lengthscale, in cycles."""
+    return 1 / (2 * np.pi * lengthscale)
+
+
+def _entry(values: jax.Array, j: int) -> jax.Array:
+    """The number of column j of a parameter that is one number or one a column."""
+    return values.reshape(-1)[j if values.size > 1 else 0]
 
 
 def _rows(values: jax.Array, d: int) -> jax.Array:
@@ -210,7 +245,7 @@ def _rows(values: jax.Array, d: int) -> jax.Array:
 
 def _bounded(r2: jax.Array) -> jax.Array:
     """r^2, but no more than 1e150, where each profile has long ended: beyond, squares are infinite, and inf times exp(-inf) is no number."""
-    return jnp.minimum(r2, 1e150)
+    return jnp.minimum(r2, 1e150 if r2.dtype == np.float64 else 1e18)
 
 
 def _root(s: jax.Array) -> jax.Array:

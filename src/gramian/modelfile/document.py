@@ -4,6 +4,7 @@
     {"float": "inf"}                        the three floats that JSON does not have: inf, -inf, nan
     [...]                                   a tuple
     {"parameter": {...}}                    a Parameter: shape, values, support, prior, bounds (null: none on that side), trainable
+    {"array": "method.basis.Z"}             an array, which stands beside the document under this name: the place where it belongs
     {"class": "RBF", "fields": {...}}       an object of the library
     {"custom": "Wave", "fields": {...}}     an object of a class that a user defined
 
@@ -21,19 +22,30 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, TypeVar, get_args, get_type_hints
 
 import numpy as np
+from numpy.typing import NDArray
 
+from gramian.approx.base import Basis
+from gramian.approx.fourier import FourierBasis
+from gramian.approx.nystrom import NystromBasis
 from gramian.errors import ModelFileError
+from gramian.estimators.certificate import Certificate, Quantity
 from gramian.fitting import FitOutcome
-from gramian.inference import Evidence, Exact
+from gramian.inference import Evidence, Exact, Fourier, Nystrom, Sparse
+from gramian.inference.iterative import Iterative
+from gramian.inference.lowrank import Kind, LowRank
 from gramian.kernels import Kernel
 from gramian.likelihoods import Gaussian
 from gramian.means import Mean
 from gramian.params import Affine, Parameter, Prior, Real, Support, Tree
-from gramian.solvers import Cholesky
+from gramian.solvers import CG, MINRES, Cholesky
+from gramian.solvers.preconditioners import Name
+
+Arrays = dict[str, NDArray[Any]]
 
 MAX_DEPTH: Final = 64  # levels of kernels within kernels: far beyond any model, far below where Python's own stack ends
 _OPEN = (Kernel, Mean, Prior, Support)  # what users may subclass
-_CLOSED = (Gaussian, Exact, Cholesky, Evidence, FitOutcome)
+_METHODS = (Exact, Nystrom, Fourier, Sparse, Iterative, LowRank, Cholesky, CG, MINRES, NystromBasis, FourierBasis)
+_CLOSED = (Gaussian, *_METHODS, Evidence, FitOutcome, Certificate, Quantity)
 _SPECIAL = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 T = TypeVar("T")
 
@@ -113,8 +125,8 @@ def _shown(value: Any) -> str:
 # Writing. -------------------------------------------------------------------------------------------------------------------------------------------
 
 
-def encode(value: Any, where: str, depth: int = 0) -> Any:
-    """The value as JSON; `where` names it in errors."""
+def encode(value: Any, where: str, arrays: Arrays | None = None, depth: int = 0) -> Any:
+    """The value as JSON; `where` names it in errors. Arrays inside go into `arrays`, where there may be any."""
     if depth > MAX_DEPTH:
         raise ModelFileError(f"{where.split('.')[0]} is nested more than {MAX_DEPTH} levels deep, too deep for a model file. Write it flatter.")
     if isinstance(value, np.generic):
@@ -129,11 +141,14 @@ def encode(value: Any, where: str, depth: int = 0) -> Any:
     if kind is float:
         return value if math.isfinite(value) else {"float": repr(value)}
     if kind is tuple:
-        return [encode(item, f"{where}[{k}]", depth + 1) for k, item in enumerate(value)]
+        return [encode(item, f"{where}[{k}]", arrays, depth + 1) for k, item in enumerate(value)]
+    if arrays is not None and isinstance(value, np.ndarray) and value.dtype in (np.float64, np.int64):
+        arrays[where] = value
+        return {"array": where}
     if isinstance(value, Parameter):
         return {"parameter": _encode_parameter(value, where, depth)}
     if isinstance(value, _OPEN) or kind in _CLOSED:
-        return _encode_object(value, where, depth)
+        return _encode_object(value, where, arrays, depth)
     if callable(value):
         name = getattr(value, "__name__", type(value).__name__)
         cure = "Write the kernel as a class of your own (a subclass of gramian.Kernel with `pair`), which is stored by its name; or use pickle."
@@ -146,21 +161,21 @@ def _encode_parameter(parameter: Parameter, where: str, depth: int) -> dict[str,
     return {
         "shape": list(parameter.value.shape),
         "values": parameter.value.ravel().tolist(),
-        "support": encode(parameter.support, f"{where}.support", depth + 1),
-        "prior": encode(parameter.prior, f"{where}.prior", depth + 1),
+        "support": encode(parameter.support, f"{where}.support", None, depth + 1),
+        "prior": encode(parameter.prior, f"{where}.prior", None, depth + 1),
         "bounds": bounds,
         "trainable": bool(parameter.trainable),
     }
 
 
-def _encode_object(value: Any, where: str, depth: int) -> dict[str, Any]:
+def _encode_object(value: Any, where: str, arrays: Arrays | None, depth: int) -> dict[str, Any]:
     cls = type(value)
     key = "class" if _is_ours(cls) else "custom"
     if find_class(key, cls.__name__) is not cls:
         raise ModelFileError(f"{where}: the class {cls.__name__} was defined again since this model was made. Fit the model again, then save it.")
     if not dataclasses.is_dataclass(cls):
         raise ModelFileError(f"{where}: the class {cls.__name__} has no declared fields. Make it a dataclass: @dataclasses.dataclass(frozen=True).")
-    fields = {f.name: encode(getattr(value, f.name), f"{where}.{f.name}", depth + 1) for f in _stored_fields(cls)}
+    fields = {f.name: encode(getattr(value, f.name), f"{where}.{f.name}", arrays, depth + 1) for f in _stored_fields(cls)}
     return {key: cls.__name__, "fields": fields}
 
 
@@ -225,12 +240,12 @@ def _is_ours(cls: type) -> bool:
 # Reading. -------------------------------------------------------------------------------------------------------------------------------------------
 
 
-def decode(value: Any, where: str, origins: Mapping[str, str] | None = None, depth: int = 0) -> Any:
-    """The value of a piece of a document, after every check that does not need the data."""
+def decode(value: Any, where: str, origins: Mapping[str, str] | None = None, arrays: Arrays | None = None, depth: int = 0) -> Any:
+    """The value of a piece of a document, after every check that does not need the data. `arrays` are those that may be inside."""
     if depth > MAX_DEPTH:
         raise ModelFileError(f"{where.split('.')[0]} is nested more than {MAX_DEPTH} levels deep.")
     if isinstance(value, list):
-        return tuple(decode(item, f"{where}[{k}]", origins, depth + 1) for k, item in enumerate(value))
+        return tuple(decode(item, f"{where}[{k}]", origins, arrays, depth + 1) for k, item in enumerate(value))
     if not isinstance(value, dict):
         return value
     if "float" in value:
@@ -238,13 +253,18 @@ def decode(value: Any, where: str, origins: Mapping[str, str] | None = None, dep
         if not isinstance(name, str) or name not in _SPECIAL:
             raise ModelFileError(f"{where} is the float {_shown(name)}, but only inf, -inf and nan are written so.")
         return _SPECIAL[name]
+    if "array" in value:
+        (name,) = entries(value, where, "array")
+        if arrays is None or name != where or where not in arrays:
+            raise ModelFileError(f"{where} is the array {_shown(name)}, but there is no array {where!r}.")
+        return arrays[where]
     if "parameter" in value:
         (described,) = entries(value, where, "parameter")
         return _decode_parameter(described, where, origins, depth)
     for key in ("class", "custom"):
         if key in value:
             name, fields = entries(value, where, key, "fields")
-            return _decode_object(find_class(key, typed(name, str, f"{where}.{key}"), origins), fields, where, origins, depth)
+            return _decode_object(find_class(key, typed(name, str, f"{where}.{key}"), origins), fields, where, origins, arrays, depth)
     raise ModelFileError(f"{where} is {_shown(value)}, which is neither a parameter nor an object.")
 
 
@@ -259,7 +279,7 @@ def _decode_parameter(described: Any, where: str, origins: Mapping[str, str] | N
         if len(ends) != 2:
             raise ModelFileError(f"{where}.bounds has {len(ends)} entries, but must have two.")
         bounds = tuple(free if end is None else typed(end, float, f"{where}.bounds") for end, free in zip(ends, (-math.inf, math.inf), strict=True))
-    decoded = [decode(part, f"{where}.{name}", origins, depth + 1) for part, name in ((support, "support"), (prior, "prior"))]
+    decoded = [decode(part, f"{where}.{name}", origins, None, depth + 1) for part, name in ((support, "support"), (prior, "prior"))]
     for part, kind in zip(decoded, (Support, Prior), strict=True):
         if part is not None and not isinstance(part, kind):
             raise ModelFileError(f"{where} has the {kind.__name__.lower()} {_shown(part)}, which is none.")
@@ -281,10 +301,10 @@ def _problem(support: Support, parameter: Parameter) -> str | None:
     return support.problem(parameter.value)
 
 
-def _decode_object(cls: Any, fields: Any, where: str, origins: Mapping[str, str] | None, depth: int) -> Any:
+def _decode_object(cls: Any, fields: Any, where: str, origins: Mapping[str, str] | None, arrays: Arrays | None, depth: int) -> Any:
     declared = _stored_fields(cls)
     given = dict(zip((f.name for f in declared), entries(fields, where, *(f.name for f in declared)), strict=True))
-    values = {name: decode(part, f"{where}.{name}", origins, depth + 1) for name, part in given.items()}
+    values = {name: decode(part, f"{where}.{name}", origins, arrays, depth + 1) for name, part in given.items()}
     if _is_ours(cls):
         _check_fields(cls, values, where)
     parameters = {f.name: values[f.name] for f in declared if issubclass(cls, Tree) and "support" in f.metadata}
@@ -313,18 +333,44 @@ def _all(kind: Any) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, tuple) and all(isinstance(item, kind) and not isinstance(item, bool) for item in value)
 
 
+def _is(*kinds: Any) -> Callable[[Any], bool]:
+    return lambda value: type(value) in kinds
+
+
+def _array(kind: Any) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, np.ndarray) and value.dtype == kind
+
+
+def _tuple_of(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, tuple) and all(map(check, value))
+
+
+_NOTHING = type(None)
 FIELD_CHECKS: Final[Mapping[str, Callable[[Any], bool]]] = {
-    "int": lambda value: type(value) is int,
-    "float": lambda value: type(value) is float,
-    "str": lambda value: type(value) is str,
+    "bool": _is(bool),
+    "bool | None": _is(bool, _NOTHING),
+    "int": _is(int),
+    "int | None": _is(int, _NOTHING),
+    "float": _is(float),
+    "str": _is(str),
     "Kernel": lambda value: isinstance(value, Kernel),
-    "Cholesky": lambda value: isinstance(value, Cholesky),
+    "Cholesky": _is(Cholesky),
+    "Krylov": _is(CG, MINRES),
+    "Name": lambda value: value in get_args(Name),
+    "Kind": lambda value: value in get_args(Kind),
+    "Basis": lambda value: isinstance(value, Basis),
+    "Quantity": _is(Quantity),
+    "Array": _array(np.float64),
+    "NDArray[np.intp]": _array(np.int64),
+    "Pivots | None": lambda value: value is None or _array(np.int64)(value),
+    "tuple[tuple[Draw, ...], ...]": _tuple_of(_tuple_of(_tuple_of(_array(np.float64)))),
     "tuple[Kernel, ...]": _all(Kernel),
     "tuple[float, ...]": lambda value: isinstance(value, tuple) and all(type(item) is float and math.isfinite(item) for item in value),
     "tuple[int, ...]": lambda value: _all(int)(value) and all(item >= 0 for item in value),
     "tuple[str, ...]": _all(str),
     "tuple[str | int, ...]": _all((str, int)),
     "float | tuple[float, ...]": _is_numbers,
+    "str | tuple[tuple[float, ...], ...]": lambda value: type(value) is str or (isinstance(value, tuple) and _is_numbers(value)),
     "Callable[[Any], Any]": callable,  # which nothing in a document is
 }
 
@@ -333,12 +379,12 @@ def _check_fields(cls: Any, values: Mapping[str, Any], where: str) -> None:
     for field in dataclasses.fields(cls):
         if "support" in field.metadata or not field.init:
             continue
-        if cls is Evidence and field.name == "kind":
-            good = values["kind"] in get_args(get_type_hints(Evidence)["kind"])
+        if str(field.type).startswith("Literal["):
+            good = values[field.name] in get_args(get_type_hints(cls)[field.name])
         else:
             good = FIELD_CHECKS[str(field.type)](values[field.name])
         if not good:
             raise ModelFileError(f"{where}.{field.name} is {_shown(values[field.name])}, which is no {field.type} as {cls.__name__} needs it.")
 
 
-__all__ = ["MAX_DEPTH", "canonical", "decode", "encode", "entries", "find_class", "origins_of", "parse", "typed", "typed_list"]
+__all__ = ["MAX_DEPTH", "Arrays", "canonical", "decode", "encode", "entries", "find_class", "origins_of", "parse", "typed", "typed_list"]

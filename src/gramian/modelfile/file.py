@@ -8,8 +8,8 @@ It is in the safetensors format: the length of a header, the header (JSON), the 
     document    everything that is no array (settings, kernel, mean, columns, outcome), as one JSON text; see `document`
     sha256      of version, library, document, and each array in the order of names with its name and shape
 
-and the arrays are X (n, d), Y (n, q), scale (q,), alpha (n, q), theta, noise_var (n,) where it was given, and the lower triangle of each root,
-column by column: n (n + 1) / 2 numbers. All are float64, so predictions from the file are those from memory to the last bit.
+and the arrays are those of `posteriors`, and theta. They are float64 (those of whole numbers int64), so predictions from the file are those from
+memory to the last bit. Arrays named "root..." are lower triangles, column by column: n (n + 1) / 2 numbers.
 
 Writing takes no memory beyond the model's own, reading none beyond what the model needs. The checksum finds damage; it is no protection from
 somebody who computes it anew, so all that is read is checked as well. Reading never runs code: see `document` on classes.
@@ -23,8 +23,6 @@ import math
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, BinaryIO, Final
 
 import numpy as np
@@ -36,27 +34,19 @@ from gramian.atomic import atomic_write
 from gramian.errors import GramianError, MemoryLimitError, ModelFileError
 from gramian.estimators import GPRegressor
 from gramian.gram import budget
-from gramian.modelfile.document import canonical, parse
-from gramian.modelfile.record import Arrays, describe, restore
+from gramian.modelfile.document import Arrays, canonical, encode, parse
+from gramian.modelfile.record import describe, restore
+from gramian.solvers import Cholesky
 from gramian.version import __version__
 
-Array = NDArray[np.float64]
-
 FORMAT: Final = "gramian model"
-VERSION = 1
-MIGRATIONS: Mapping[int, Callable[[Any], Any]] = {}  # from the document of a version to that of the next one
+VERSION = 2
 _METADATA = ("format", "version", "library", "document", "sha256")
 _MAX_HEADER = 100_000_000  # bytes: the limit of the safetensors format
 _PART = 2**20  # numbers read at a time
+_TRIANGLE = "root."  # how the names of triangular arrays begin
+_DTYPES = {"f": "F64", "i": "I64"}
 _AGAIN = "Save the model again, or copy the file again."
-
-
-@dataclass(frozen=True)
-class _Stored:
-    """An array as the file has it: its shape, and its numbers in order, a part at a time."""
-
-    shape: tuple[int, ...]
-    parts: Callable[[], Iterator[Array]]
 
 
 def save(gp: GPRegressor, path: str | os.PathLike[str]) -> None:
@@ -74,8 +64,7 @@ def save(gp: GPRegressor, path: str | os.PathLike[str]) -> None:
         again = restore(description, arrays)  # what cannot be read back is not written
         if again._model_.kernel != gp._model_.kernel:
             raise ModelFileError("its kernel does not come back as it was. Does a class of your own change its fields in __post_init__?")
-        stored = _stored(arrays)
-        if not all(np.all(np.isfinite(part)) for array in stored.values() for part in array.parts()):
+        if not _finite(arrays):
             raise ModelFileError("its predictions are not finite. Look at summary() for the cause.")
     except GramianError as error:
         raise ModelFileError(f"This model cannot be saved: {error}") from None
@@ -83,11 +72,12 @@ def save(gp: GPRegressor, path: str | os.PathLike[str]) -> None:
         raise ModelFileError(f"This model cannot be saved: it could not be read back ({type(cause).__name__}: {cause}).") from cause
     document = canonical(description)
     metadata = {"format": FORMAT, "version": str(VERSION), "library": __version__, "document": document}
-    metadata["sha256"] = _checksum(metadata, stored)
+    metadata["sha256"] = _checksum(metadata, arrays)
     header, at = {"__metadata__": metadata}, 0
-    for name, array in stored.items():
-        stop = at + 8 * math.prod(array.shape)
-        header[name] = {"dtype": "F64", "shape": list(array.shape), "data_offsets": [at, stop]}  # type: ignore[dict-item]
+    for name, array in arrays.items():
+        shape = _shape(name, array)
+        stop = at + 8 * math.prod(shape)
+        header[name] = {"dtype": _DTYPES[array.dtype.kind], "shape": list(shape), "data_offsets": [at, stop]}  # type: ignore[dict-item]
         at = stop
     text = json.dumps(header, separators=(",", ":")).encode("ascii")
     text += b" " * (-len(text) % 8)  # arrays begin at a multiple of 8
@@ -96,8 +86,8 @@ def save(gp: GPRegressor, path: str | os.PathLike[str]) -> None:
     try:
         with atomic_write(path, ModelFileError) as file:
             file.write(len(text).to_bytes(8, "little") + text)
-            for array in stored.values():
-                for part in array.parts():
+            for name, array in arrays.items():
+                for part in _parts(name, array):
                     file.write(_little(part).data)
     except OSError as cause:
         raise ModelFileError(f"{path} cannot be written: {cause.strerror or cause}. An old file of that name is untouched.") from cause
@@ -106,9 +96,8 @@ def save(gp: GPRegressor, path: str | os.PathLike[str]) -> None:
 def load(path: str | os.PathLike[str]) -> GPRegressor:
     """The estimator that `save` wrote. Runs no code from the file; a file that is damaged, foreign or made up is refused with a ModelFileError."""
     try:
-        with _opened(path) as (metadata, stored):
-            document = _document(metadata, stored)
-            return restore(document, _read(stored))
+        metadata, arrays = _read(path)
+        return restore(_document(metadata, arrays), arrays)
     except MemoryLimitError:
         raise
     except ModelFileError as error:
@@ -126,91 +115,38 @@ def load(path: str | os.PathLike[str]) -> GPRegressor:
 # Arrays in the file. --------------------------------------------------------------------------------------------------------------------------------
 
 
-def _stored(arrays: Arrays) -> dict[str, _Stored]:
-    """The arrays of a model as the file has them."""
-    found = {name: _whole(array) for name, array in arrays._asdict().items() if name != "roots" and array is not None}
-    return {**found, **{f"root.{k}": _triangle(root) for k, root in enumerate(arrays.roots)}}
+def _shape(name: str, array: NDArray[Any]) -> tuple[int, ...]:
+    """As the file has it."""
+    n = len(array)
+    return (n * (n + 1) // 2,) if name.startswith(_TRIANGLE) else array.shape
 
 
-def _whole(array: Array) -> _Stored:
-    return _Stored(array.shape, lambda: iter([array]))
+def _parts(name: str, array: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    """The numbers of an array in the order of the file."""
+    return (array[j:, j] for j in range(len(array))) if name.startswith(_TRIANGLE) else iter([array])
 
 
-def _triangle(root: Array) -> _Stored:
-    n = len(root)
-    return _Stored((n * (n + 1) // 2,), lambda: (root[j:, j] for j in range(n)))
+def _little(part: NDArray[Any]) -> NDArray[Any]:
+    """As contiguous little-endian numbers, the file's form."""
+    return np.ascontiguousarray(part, dtype=part.dtype.newbyteorder("<"))
 
 
-def _little(part: Array) -> Array:
-    """As contiguous little-endian float64, the file's form."""
-    return np.ascontiguousarray(part, dtype="<f8")
+def _finite(arrays: Arrays) -> bool:
+    return all(np.all(np.isfinite(part)) for name, array in arrays.items() for part in _parts(name, array))
 
 
-def _checksum(metadata: Mapping[str, str], stored: Mapping[str, _Stored]) -> str:
+def _checksum(metadata: Mapping[str, str], arrays: Arrays) -> str:
     digest = hashlib.sha256("".join(f"{metadata[name]}\n" for name in ("version", "library", "document")).encode())
-    for name in sorted(stored):
-        digest.update(f"{name} {list(stored[name].shape)}\n".encode())
-        for part in stored[name].parts():
+    for name in sorted(arrays):
+        whole = " of whole numbers" if arrays[name].dtype.kind == "i" else ""
+        digest.update(f"{name} {list(_shape(name, arrays[name]))}{whole}\n".encode())
+        for part in _parts(name, arrays[name]):
             digest.update(_little(part).data)
     return digest.hexdigest()
 
 
-def _sizes(stored: Mapping[str, _Stored]) -> tuple[int, int]:
-    """The number of rows and of roots, after a check that all shapes belong to one model."""
-    shapes = {name: array.shape for name, array in stored.items()}
-    for name in ("X", "Y", "scale", "alpha", "theta"):
-        if name not in shapes:
-            raise ModelFileError(f"it has no array {name!r}.")
-    roots = [name for name in shapes if name.startswith("root.")]
-    for k in range(max(len(roots), 1)):
-        if f"root.{k}" not in shapes:
-            raise ModelFileError(f"it has no array 'root.{k}'.")
-    n, d, *_ = (*shapes["X"], 0, 0)
-    q = (*shapes["Y"], 0, 0)[1]
-    if n < 1 or d < 1 or q < 1 or len(roots) > q:
-        raise ModelFileError(f"its arrays have impossible shapes: X {shapes['X']}, Y {shapes['Y']}, {len(roots)} roots.")
-    expected = {"X": (n, d), "Y": (n, q), "scale": (q,), "alpha": (n, q), "noise_var": (n,), **dict.fromkeys(roots, (n * (n + 1) // 2,))}
-    for name, shape in shapes.items():
-        if name == "theta" and len(shape) == 1:
-            continue
-        if name not in expected:
-            raise ModelFileError(f"it has an array {name[:80]!r} of shape {shape}, which does not belong there.")
-        if shape != expected[name]:
-            raise ModelFileError(f"its array {name!r} has the shape {shape}, not {expected[name]} as {n} rows, {d} columns and {q} outputs need it.")
-    return n, len(roots)
-
-
-def _read(stored: Mapping[str, _Stored]) -> Arrays:
-    """The arrays, roots as full matrices in Fortran order with zeros above the diagonal."""
-    n, roots = _sizes(stored)
-    plain: dict[str, Any] = {"noise_var": None}
-    for name, array in stored.items():
-        if not name.startswith("root."):
-            plain[name] = np.concatenate([np.zeros((0, *array.shape[1:])), *array.parts()])
-    return Arrays(**plain, roots=tuple(_unpacked(stored[f"root.{k}"], n) for k in range(roots)))
-
-
-def _unpacked(packed: _Stored, n: int) -> Array:
-    root = np.zeros((n, n), order="F")
-    column, row = 0, 0
-    for part in packed.parts():
-        while len(part):
-            room = root[row:, column]  # what is left of this column
-            taken = min(len(room), len(part))
-            room[:taken] = part[:taken]
-            part, row = part[taken:], row + taken
-            if row == n:
-                column += 1
-                row = column
-    return root
-
-
-# The file. ------------------------------------------------------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def _opened(path: str | os.PathLike[str]) -> Iterator[tuple[dict[str, str], dict[str, _Stored]]]:
-    """The metadata and the arrays of a file, after a check of its layout; nothing of the arrays is read yet."""
+def _read(path: str | os.PathLike[str]) -> tuple[dict[str, str], Arrays]:
+    """The metadata and the arrays of a file, after checks of its layout and of the memory that it takes."""
     name = os.fsdecode(path)
     try:
         kind = os.stat(name).st_mode
@@ -218,8 +154,8 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[tuple[dict[str, str], dict
             raise ModelFileError("it is a folder. Give the name of a model file in it.")
         if not stat.S_ISREG(kind):
             raise ModelFileError("it is a device or a pipe. Give the name of an ordinary file.")
-        with open(name, "rb") as file:
-            _check_start(file)
+        with open(name, "rb") as start:
+            _check_start(start)
         opened = safe_open(name, framework="np")
     except FileNotFoundError:
         raise ModelFileError("there is no such file.") from None
@@ -228,17 +164,54 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[tuple[dict[str, str], dict
     except SafetensorError as cause:
         raise ModelFileError(f"it is damaged, or no model file ({cause}). {_AGAIN}") from None
     with opened as file:
-        yield _metadata(file.metadata()), {name: _in_file(file, name) for name in file.keys()}  # noqa: SIM118  # not a dict
+        metadata = _metadata(file.metadata())
+        slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118  # not a dict
+        needed = sum(8 * math.prod(_full_shape(name, array)) for name, array in slices.items())
+        budget.check_memory(needed, None, "This model", "Free some memory, or load it on a larger machine.")
+        return metadata, {name: _filled(name, array) for name, array in slices.items()}
 
 
-def _in_file(file: Any, name: str) -> _Stored:
-    """An array of an open file; read a part at a time, whatever its size."""
-    array = file.get_slice(name)
-    if array.get_dtype() != "F64":
-        raise ModelFileError(f"its array {name[:80]!r} is of type {array.get_dtype()}, but must be F64.")
-    shape = tuple(array.get_shape())
-    rows, step = (shape or (0,))[0], max(1, _PART // max(1, math.prod(shape[1:])))
-    return _Stored(shape, lambda: (array[start : min(start + step, rows)] for start in range(0, rows, step)))
+def _full_shape(name: str, array: Any) -> tuple[int, ...]:
+    """The shape in memory of an array in a file, after a check of its type."""
+    shape, kind = tuple(array.get_shape()), array.get_dtype()
+    if kind != "F64" and (kind != "I64" or name.startswith(_TRIANGLE)):
+        raise ModelFileError(f"its array {name[:80]!r} is of type {kind}, but must be F64.")
+    if not shape:
+        raise ModelFileError(f"its array {name[:80]!r} is a single number.")
+    if not name.startswith(_TRIANGLE):
+        return shape
+    n = (math.isqrt(8 * math.prod(shape) + 1) - 1) // 2
+    if shape != (n * (n + 1) // 2,):
+        raise ModelFileError(f"its array {name[:80]!r} has the shape {shape}, which is no triangle.")
+    return n, n
+
+
+def _filled(name: str, array: Any) -> NDArray[Any]:
+    """The array in memory, read a part at a time: roots as full matrices in Fortran order with zeros above the diagonal."""
+    shape = _full_shape(name, array)
+    stored = tuple(array.get_shape())
+    step = max(1, _PART // max(1, math.prod(stored[1:])))
+    parts = ((start, array[start : min(start + step, stored[0])]) for start in range(0, stored[0], step))
+    if not name.startswith(_TRIANGLE):
+        plain = np.empty(shape, dtype=np.float64 if array.get_dtype() == "F64" else np.int64)
+        for start, part in parts:
+            plain[start : start + step] = part
+        return plain
+    root = np.zeros(shape, order="F")
+    column, row = 0, 0
+    for _, part in parts:
+        while len(part):
+            room = root[row:, column]  # what is left of this column
+            taken = min(len(room), len(part))
+            room[:taken] = part[:taken]
+            part, row = part[taken:], row + taken
+            if row == len(root):
+                column += 1
+                row = column
+    return root
+
+
+# The file. ------------------------------------------------------------------------------------------------------------------------------------------
 
 
 def _check_start(file: BinaryIO) -> None:
@@ -273,19 +246,29 @@ def _metadata(metadata: dict[str, str] | None) -> dict[str, str]:
     return found
 
 
-def _document(metadata: Mapping[str, str], stored: Mapping[str, _Stored]) -> Any:
+def _document(metadata: Mapping[str, str], arrays: Arrays) -> Any:
     """The document, after the checksum and before anything is built from it."""
-    n, roots = _sizes(stored)
-    needed = 8 * (roots * n * n + sum(math.prod(array.shape) for name, array in stored.items() if not name.startswith("root.")))
-    budget.check_memory(needed, None, f"This model of {n:,} rows", "Free some memory, or load it on a larger machine.")
-    if _checksum(metadata, stored) != metadata["sha256"]:
+    if _checksum(metadata, arrays) != metadata["sha256"]:
         raise ModelFileError(f"its checksum does not match: it was altered or damaged since it was saved. {_AGAIN}")
-    if not all(np.all(np.isfinite(part)) for array in stored.values() for part in array.parts()):
+    if not _finite(arrays):
         raise ModelFileError("its arrays hold numbers that are not finite.")
     document = parse(metadata["document"])
     for version in range(int(metadata["version"]), VERSION):
         document = MIGRATIONS[version](document)
     return document
 
+
+def _from_1(document: Any) -> Any:
+    """Version 1 knew exact inference only, and neither stages nor certificates."""
+    settings, fitted = dict(document["settings"]), dict(document["fitted"])
+    exact = {"class": "Exact", "fields": {"solver": encode(Cholesky(), "solver"), "fit_rows": None}}
+    if isinstance(settings["method"], dict):
+        exact = settings["method"] = {**settings["method"], "fields": {**settings["method"]["fields"], "fit_rows": None}}
+    fitted |= {"method": exact, "posterior": {"kind": "exact", "root_of": fitted.pop("root_of")}, "certificate": None}
+    fitted["outcome"] = {**fitted["outcome"], "fields": {**fitted["outcome"]["fields"], "stages": []}}
+    return {**document, "settings": settings, "fitted": fitted}
+
+
+MIGRATIONS: Mapping[int, Callable[[Any], Any]] = {1: _from_1}  # from the document of a version to that of the next one
 
 __all__ = ["VERSION", "load", "save"]

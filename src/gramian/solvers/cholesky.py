@@ -1,7 +1,7 @@
-"""Dense Cholesky factorisation A = L L', in place, through LAPACK.
+"""Dense Cholesky factorisation A = L L', in place: through LAPACK where that is safe, by panels (solvers/panels.py) beyond.
 
-Cost: n^3 / 3 flops for the factor, n^2 for a solve; one array of n^2 doubles, of which the lower triangle is used. `inverse_in_place` (dpotri)
-takes another 2 n^3 / 3 and no memory: that is all a gradient of the evidence needs.
+Cost: n^3 / 3 flops for the factor, 2 n^2 for a solve; one array of n^2 doubles, of which the lower triangle is used. `inverse_in_place` takes
+another 2 n^3 / 3 and no memory: that is all a gradient of the evidence needs.
 
 When A is not positive definite to rounding, a multiple of its mean diagonal is added, from a short ladder that starts at nothing; the outcome
 says how much. Source: Golub and Van Loan, Matrix Computations, section 4.2; LAPACK dpotrf, dpotrs, dpotri, dtrtri.
@@ -17,12 +17,14 @@ from scipy.linalg import lapack
 
 from gramian.errors import NumericalError
 from gramian.gram.operator import GramOperator
+from gramian.solvers import panels
 from gramian.solvers.base import Factor, Solution, SolveOutcome, Solver
 
 Array = NDArray[np.float64]
 
-# SciPy's threaded dpotrf has been seen to end the process at n = 23,100 (2 threads); 21,500 ran. Well below it nothing is at risk.
-MAX_ROWS = 16_000
+# Rows. SciPy's threaded dpotrf has been seen to end the process at n = 23,100 (2 threads); 21,500 ran. Well below it nothing is at risk.
+LAPACK_UP_TO = 16_000
+ROOT_UP_TO = 16_000  # rows: as long as L^-1 takes seconds, a posterior keeps it, and its variances are products; beyond, it keeps L and divides
 LADDER = (0.0, 1e-12, 1e-10, 1e-8, 1e-6)  # of the mean diagonal: beyond 1e-6 the answer would be visibly another one
 
 
@@ -32,10 +34,13 @@ class Cholesky(Solver):
 
     ladder: tuple[float, ...] = LADDER
 
-    def factor(self, operator: GramOperator, out: Array | None = None) -> CholeskyFactor:
-        """L for K + D. `out` is an array (n, n), Fortran-ordered, to work in; a fresh one otherwise."""
+    def factor(self, operator: GramOperator, out: Array | None = None, report: panels.Report | None = None) -> CholeskyFactor:
+        """L for K + D. `out` is an array (n, n), Fortran-ordered, to work in; a fresh one otherwise.
+
+        `report` is told the share of the work done, from time to time and never less than before; what it raises ends the work.
+        """
         A = np.empty((operator.n, operator.n), order="F") if out is None else out
-        info = 0
+        info, tell = 0, None if report is None else _never_less(report)
         for jitter in self.ladder:
             operator.fill(A)
             diagonal = A.T.reshape(-1)[:: operator.n + 1]
@@ -46,7 +51,7 @@ class Cholesky(Solver):
                 )
             if jitter:
                 diagonal += jitter * float(np.mean(diagonal))
-            info = _potrf(A)
+            info = _potrf(A, tell)
             if info == 0:
                 return CholeskyFactor(A, jitter)
         raise NumericalError(
@@ -64,25 +69,49 @@ class CholeskyFactor(Factor):
 
     def solve(self, B: Array) -> Solution:
         # A vector is solved as a matrix of one column: the two LAPACK paths may round differently.
-        value, _ = lapack.dpotrs(self.L, B.reshape(len(B), -1), lower=1)
-        return Solution(value.reshape(B.shape), SolveOutcome(jitter=self.jitter))
+        X = np.array(B, dtype=np.float64).reshape(len(B), -1).copy(order="F")
+        if len(X) <= LAPACK_UP_TO:
+            X, _ = lapack.dpotrs(self.L, X, lower=1, overwrite_b=1)
+        else:
+            panels.solve(self.L, X)
+        return Solution(X.reshape(B.shape), SolveOutcome(jitter=self.jitter))
 
     def logdet(self) -> float:
         return 2 * float(np.sum(np.log(np.diagonal(self.L))))
 
+    def divide_in_place(self, B: Array) -> Array:
+        """L^-1 B in B's own memory, for B (n, k), Fortran-ordered: the part of k(X, x) that the data explain, without L^-1 ever made."""
+        panels.divide(self.L, B)
+        return B
 
-def inverse_in_place(factor: CholeskyFactor) -> Array:
+    def inverse_diagonal(self, report: panels.Report | None = None) -> Array:
+        """The diagonal of A^-1: n^3 / 3 flops, and the memory of one panel."""
+        return panels.inverse_diagonal(self.L, report)
+
+
+def inverse_in_place(factor: CholeskyFactor, report: panels.Report | None = None) -> Array:
     """A^-1 in the lower triangle of the factor's own memory; the factor is used up."""
+    if len(factor.L) > LAPACK_UP_TO:
+        panels.inverse(factor.L, report)
+        return factor.L
     inverse, info = lapack.dpotri(factor.L, lower=1, overwrite_c=1)
     assert info == 0
-    assert inverse is factor.L or np.shares_memory(inverse, factor.L)
+    assert np.shares_memory(inverse, factor.L)
+    if report is not None:
+        report(1.0)
     return inverse
 
 
-def inverse_root_in_place(factor: CholeskyFactor) -> Array:
+def inverse_root_in_place(factor: CholeskyFactor, report: panels.Report | None = None) -> Array:
     """L^-1 in the lower triangle of the factor's own memory, zeros above; the factor is used up."""
-    root, info = lapack.dtrtri(factor.L, lower=1, overwrite_c=1)
-    assert info == 0
+    root = factor.L
+    if len(root) > LAPACK_UP_TO:
+        panels.inverse_root(root, report)
+    else:
+        root, info = lapack.dtrtri(root, lower=1, overwrite_c=1)
+        assert info == 0
+        if report is not None:
+            report(1.0)
     for start in range(0, root.shape[1], 512):  # by panels: np.tril of the whole would take another array of n^2
         stop = start + 512
         root[:start, start:stop] = 0.0
@@ -90,10 +119,26 @@ def inverse_root_in_place(factor: CholeskyFactor) -> Array:
     return root
 
 
-def _potrf(A: Array) -> int:
+def _potrf(A: Array, report: panels.Report | None) -> int:
     """Overwrites the lower triangle of A; returns LAPACK's info: 0, or one more than the row that failed."""
+    if len(A) > LAPACK_UP_TO:
+        return panels.factor(A, report)
     result, info = lapack.dpotrf(A, lower=1, clean=0, overwrite_a=1)
     assert np.shares_memory(result, A)
     if info == 0 and not np.all(np.isfinite(np.diagonal(result))):
         return int(np.argmin(np.isfinite(np.diagonal(result)))) + 1  # NaN passes LAPACK's test of a pivot
+    if info == 0 and report is not None:
+        report(1.0)
     return int(info)
+
+
+def _never_less(report: panels.Report) -> panels.Report:
+    """The same, but told the highest share so far: a rung of the ladder that fails starts the work again."""
+    highest = 0.0
+
+    def tell(share: float) -> None:
+        nonlocal highest
+        highest = max(highest, share)
+        report(highest)
+
+    return tell

@@ -1,0 +1,1 @@
+"""Approximations of the Gram matrix: landmarks, Nystrom and Fourier features."""

@@ -1,0 +1,57 @@
+"""The contract of feature maps: phi with K ~ Phi Phi'.
+
+A `Basis` is what is chosen once for a fit: landmarks, or random frequencies of a standard law. `basis.at(kernel)` makes the feature map for given
+parameters, so that a search over parameters sees one smooth function. A `FeatureMap` gives a block of rows of Phi at a time, and takes gradients
+back the same way: data of any length pass through it in blocks.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.kernels.base import Kernel
+
+Array = NDArray[np.float64]
+
+
+class FeatureMap(ABC):
+    """phi(x) at fixed parameters."""
+
+    @property
+    @abstractmethod
+    def n_features(self) -> int:
+        """Columns of Phi."""
+
+    @property
+    def spans_prior(self) -> bool:
+        """Whether the features are the prior, with nothing of it outside them (random features), or only approximate it (landmarks)."""
+        return False
+
+    @abstractmethod
+    def block(self, X: Array) -> Array:
+        """Phi for some rows: (b, d) -> (b, m), row-major."""
+
+    @abstractmethod
+    def pullback(self, X: Array, G: Array) -> list[Array]:
+        """sum_ij G_ij dPhi_ij / dtheta over a block of rows, what all rows share held still; one array a parameter of the kernel, and a
+        last one for the landmarks where they are learned."""
+
+    @abstractmethod
+    def shared_pullback(self, T: Array) -> list[Array]:
+        """The rest of the gradient, through what all rows share: T = Phi' G (m, m), summed over all blocks."""
+
+
+class Basis(ABC):
+    """What is chosen once, before the parameters are known."""
+
+    @property
+    @abstractmethod
+    def n_features(self) -> int:
+        """Columns of Phi."""
+
+    @abstractmethod
+    def at(self, kernel: Kernel) -> FeatureMap:
+        """The feature map for a kernel with its parameters."""

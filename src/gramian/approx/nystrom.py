@@ -1,0 +1,90 @@
+"""Nystrom features: K ~ Q = K_xz K_zz^-1 K_zx = Phi Phi' with Phi = K_xz L^-T, K_zz = L L'.
+
+Cost of b rows: b m kernel values and b m^2 flops. Source: Williams and Seeger 2001; Quinonero-Candela and Rasmussen 2005.
+
+K_zz gets a small multiple of its mean diagonal: landmarks are often close to each other, and 1e-12 keeps the rounding error of Phi at 1e-10. Q only
+becomes smaller by that, so that bounds that rest on Q <= K still hold.
+
+Gradient. Everything made from Phi here depends on Q alone. With G = df/dPhi,
+
+    df/dK_xz = G L^-1,      df/dK_zz = -1/2 L^-T (Phi' G) L^-1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import blas, lapack
+
+from gramian.approx.base import Basis, FeatureMap
+from gramian.errors import NumericalError
+from gramian.gram import tiles
+from gramian.kernels.base import Kernel
+
+Array = NDArray[np.float64]
+
+LADDER = (1e-12, 1e-10, 1e-8, 1e-6)  # of the mean diagonal, added to K_zz: the first that makes it positive definite
+
+
+@dataclass(frozen=True, eq=False)
+class NystromBasis(Basis):
+    """Landmarks, the same for all parameters. `learned`: gradients come with that of Z, as a last array."""
+
+    Z: Array  # (m, d)
+    learned: bool = False
+
+    @property
+    def n_features(self) -> int:
+        return len(self.Z)
+
+    def at(self, kernel: Kernel) -> NystromMap:
+        return NystromMap(kernel, self.Z, self.learned)
+
+
+@dataclass(frozen=True, eq=False)
+class NystromMap(FeatureMap):
+    """phi(x) = L^-1 k(Z, x)."""
+
+    kernel: Kernel
+    Z: Array
+    learned: bool = False
+
+    @property
+    def n_features(self) -> int:
+        return len(self.Z)
+
+    @cached_property
+    def L(self) -> Array:
+        """(m, m), Fortran-ordered, zeros above the diagonal."""
+        m = len(self.Z)
+        A = np.empty((m, m), order="F")
+        for jitter in LADDER:
+            tiles.fill(self.kernel, self.Z, A)
+            diagonal = A.T.reshape(-1)[:: m + 1]
+            diagonal += jitter * float(np.mean(diagonal))
+            L, info = lapack.dpotrf(A, lower=1, clean=1, overwrite_a=1)
+            if info == 0 and np.all(np.isfinite(np.diagonal(L))):
+                return L
+        raise NumericalError(f"The kernel matrix of the {m} landmarks is not positive definite even with {LADDER[-1]:g} of its mean diagonal added.")
+
+    def block(self, X: Array) -> Array:
+        return self.whitened(tiles.cross(self.kernel, X, self.Z))
+
+    def whitened(self, K: Array) -> Array:
+        """K L^-T for K (b, m), row-major, overwritten."""
+        return blas.dtrsm(1.0, self.L, K.T, lower=1, overwrite_b=1).T
+
+    def pullback(self, X: Array, G: Array) -> list[Array]:
+        W = blas.dtrsm(1.0, self.L, G.T, lower=1, trans_a=1).T  # G L^-1
+        return tiles.cross_pullback(self.kernel, X, self.Z, W, points=self.learned)
+
+    def shared_pullback(self, T: Array) -> list[Array]:
+        half = blas.dtrsm(1.0, self.L, T, lower=1, trans_a=1)  # L^-T T
+        W = -0.5 * blas.dtrsm(1.0, self.L, half.T, lower=1, trans_a=1)  # L^-T T' L^-1, which is symmetric
+        if not self.learned:
+            return tiles.pullback(self.kernel, self.Z, W)
+        *by_kernel, by_Z = tiles.cross_pullback(self.kernel, self.Z, self.Z, W, points=True)
+        return [*by_kernel, 2 * by_Z]  # Z is on both sides

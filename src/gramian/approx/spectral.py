@@ -1,0 +1,102 @@
+"""Standard draws for random frequencies, each row (nearly) standard normal: plain, orthogonal, structured orthogonal, quasi-Monte Carlo.
+
+    plain     independent rows                                                                               Rahimi and Recht 2007
+    orf       blocks of d orthogonal rows: Q of the QR of a Gaussian matrix, rows scaled by chi_d lengths    Yu et al. 2016, section 3
+    sorf      rows of sqrt(D) H D1 H D2 H D3, H the Hadamard matrix / sqrt(D), D_i random signs              Yu et al. 2016, section 4
+    qmc       a scrambled Halton or Sobol sequence through the normal quantile                               Avron et al. 2016
+
+Cost for n rows of d: O(n d); orf O(n d^2); sorf O(n log D) a column. The rows of sorf all have the same length and their law tends to the normal one
+as D grows; so D is the next power of two, but not below 256, of which the first d columns are kept (a point with zeros appended).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+from scipy.stats import qmc
+
+from gramian.errors import ParameterError
+from gramian.kernels.spectrum import Source, inside
+from gramian.solvers.hadamard import hadamard_transform, padded_size
+
+Array = NDArray[np.float64]
+
+SMALLEST_SORF = 256  # an RBF in 8 columns, 256 frequencies: root mean square bias 0.047 at D = 8, 0.023 at 16, 0.006 at 64, 0.002 at 256
+KINDS = ("rff", "rff-phase", "orf", "sorf", "qmc", "qmc-halton", "qmc-sobol")
+
+
+def source(kind: str, n: int, dimension: int, rng: np.random.Generator) -> Source:
+    """Standard draws for n frequencies; `dimension` is how many uniform numbers one takes in all, which quasi-Monte Carlo must know before."""
+    if kind in ("qmc", "qmc-halton", "qmc-sobol"):
+        return QuasiMonteCarlo(n, dimension, kind == "qmc-sobol", rng)
+    return {"rff": Plain, "rff-phase": Plain, "orf": Orthogonal, "sorf": Structured}[kind](n, rng)
+
+
+class Plain:
+    """Independent draws."""
+
+    def __init__(self, n: int, rng: np.random.Generator) -> None:
+        self.n, self.rng = n, rng
+
+    def normals(self, d: int) -> Array:
+        return self.rng.normal(size=(self.n, d))
+
+    def uniforms(self) -> Array:
+        return self.rng.uniform(size=self.n)
+
+    def strata(self) -> Array:
+        """One number in each of n equal intervals, at the same place in each, in random order (systematic sampling)."""
+        return self.rng.permutation((np.arange(self.n) + self.rng.uniform()) / self.n)
+
+
+class Orthogonal(Plain):
+    """Orthogonal directions, independent lengths."""
+
+    def normals(self, d: int) -> Array:
+        directions = orthogonal(-(-self.n // d), d, self.rng).reshape(-1, d)[: self.n]
+        return directions * np.sqrt(self.rng.chisquare(d, size=self.n))[:, None]
+
+
+class Structured(Plain):
+    """Products of Hadamard matrices and random signs."""
+
+    def normals(self, d: int) -> Array:
+        D = max(padded_size(d), SMALLEST_SORF)
+        blocks = [structured(D, d, self.rng.choice((-1.0, 1.0), size=(3, D))) for _ in range(-(-self.n // D))]
+        return np.concatenate(blocks)[: self.n]
+
+
+class QuasiMonteCarlo:
+    """The coordinates of one low-discrepancy sequence, handed out in turn."""
+
+    def __init__(self, n: int, dimension: int, sobol: bool, rng: np.random.Generator) -> None:
+        if sobol and dimension > qmc.Sobol.MAXDIM:
+            raise ParameterError(f'kind="qmc-sobol" reaches to {qmc.Sobol.MAXDIM} dimensions, but {dimension} are needed. Use "qmc-halton" or "orf".')
+        if sobol:
+            points = qmc.Sobol(max(dimension, 1), scramble=True, seed=rng).random_base2(max(n - 1, 0).bit_length())[:n]
+        else:
+            points = qmc.Halton(max(dimension, 1), scramble=True, seed=rng).random(n)
+        self.rest = iter(np.ascontiguousarray(points.T))
+
+    def normals(self, d: int) -> Array:
+        return np.column_stack([ndtri(inside(next(self.rest))) for _ in range(d)])
+
+    def uniforms(self) -> Array:
+        return next(self.rest)
+
+    strata = uniforms
+
+
+def orthogonal(blocks: int, d: int, rng: np.random.Generator) -> Array:
+    """Rotations (blocks, d, d), uniform over all: Q of a Gaussian matrix, with the signs that make R's diagonal positive."""
+    Q, R = np.linalg.qr(rng.normal(size=(blocks, d, d)))
+    return Q * np.where(np.diagonal(R, axis1=1, axis2=2) < 0, -1.0, 1.0)[:, None, :]
+
+
+def structured(D: int, d: int, signs: Array) -> Array:
+    """The first d columns of sqrt(D) H D1 H D2 H D3 for signs (3, D): (D, d)."""
+    columns = np.eye(d, D)  # each row becomes a column of the product
+    for sign in signs[::-1]:
+        columns = hadamard_transform(columns * sign)
+    return np.ascontiguousarray(columns.T) / D  # three times 1 / sqrt(D), once sqrt(D)

@@ -1,0 +1,46 @@
+"""What a fitted model knows of its data besides the data: enough for a summary where a file brought the model without them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Never
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.errors import InputError
+from gramian.inference import Data
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """About the data of a fit."""
+
+    rows: int
+    columns: int
+    scale: Array  # (q,): one number an output
+    known_noise: bool  # whether noise variances came with the rows
+    notes: Mapping[str, str]  # what values of parameters mean for these data, by the parameter's name
+
+    @classmethod
+    def of(cls, data: Data, notes: Mapping[str, str]) -> Facts:
+        n, d = data.X.shape
+        return cls(int(n), int(d), data.scale, data.noise_var is not None, dict(notes))
+
+
+class NoData(Data):
+    """In the place of data that are not there: its scale is known, all else is an error that says so."""
+
+    def __init__(self, scale: Array) -> None:
+        object.__setattr__(self, "scale", scale)
+
+    def _absent(self) -> Never:
+        raise InputError(
+            "This model was loaded from a file that holds no data, only what predictions need: loo, log_evidence, certificate_ and pictures of the "
+            "data are not possible. Ask the model that was fitted, or fit again."
+        )
+
+    X = Y = noise_var = property(_absent)

@@ -1,0 +1,1 @@
+"""Experiments: approximations side by side on one's own data."""

@@ -1,0 +1,289 @@
+"""`compare`: approximations of one model side by side, on one's own data, over repeated runs.
+
+    result = gm.compare(X, y, methods=("nystrom:uniform", "nystrom:rpcholesky", "fourier:orf", "exact"), sizes=(100, 200, 400), repeats=10)
+    print(result)
+    result.plot().savefig("comparison.png")
+
+All methods have the same kernel, noise and splits; what differs is the approximation. With `out=folder` each run is kept as soon as it has ended:
+after an interruption the same call does the rest, with the same numbers as without one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import numbers
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.atomic import atomic_write
+from gramian.errors import InputError, ParameterError
+from gramian.estimators import GPRegressor, building
+from gramian.estimators.defaults import spread
+from gramian.estimators.inputs import Columns, read_features, read_targets
+from gramian.experiments.methods import Method, parse_methods
+from gramian.experiments.progress import bar
+from gramian.experiments.run import PART, SUBSET, Problem, Run, Task, measure, warm_up
+from gramian.experiments.store import NAMES, Store, to_csv
+from gramian.experiments.table import text_table
+from gramian.fitting.progress import progress
+from gramian.fitting.stages import fit
+from gramian.gram import budget
+from gramian.inference.exact import Exact
+from gramian.kernels import Kernel
+from gramian.kernels.convert import Converted
+from gramian.kernels.text import parse_kernel
+from gramian.params import fixed
+from gramian.solvers.cg import check_settings
+from gramian.version import __version__
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Array = NDArray[np.float64]
+
+METHODS = ("nystrom:uniform", "nystrom:recursive-rls", "nystrom:rpcholesky", "fourier:rff", "fourier:orf", "vfe", "cg", "exact")
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """The runs of a comparison."""
+
+    runs: tuple[Run, ...]
+    kernel: Kernel  # as all methods had it
+    noise: float
+    settings: dict[str, Any] = field(repr=False)
+
+    def table(self) -> str:
+        """Method by method and size by size: means over the runs, with their spread."""
+        data, held = self.settings["data"], self.settings["test_size"]
+        what = f"{data['rows']:,} rows, {data['columns']} columns" + (f", of which {held:.0%} to test" if data["target"] else "")
+        noise = f"; noise {self.noise:.4g}" if data["target"] else ""
+        return text_table(self.runs, [what, f"kernel {self.kernel}{noise}; random_state {self.settings['random_state']}"])
+
+    def __str__(self) -> str:
+        return self.table()
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """The tidy table, one entry a run: `pandas.DataFrame(result.columns())`."""
+        return {name: np.array([getattr(run, name) for run in self.runs]) for name in NAMES}
+
+    def to_csv(self, path: str | os.PathLike[str]) -> None:
+        """Writes the tidy table: one line a run, method and size."""
+        with atomic_write(path) as file:
+            file.write(to_csv(self.runs).encode())
+
+    def plot(self) -> Figure:
+        """Error against size and against time, with the spread over runs."""
+        from gramian.plots.comparison import plot_comparison
+
+        return plot_comparison(self)
+
+
+def compare(
+    X: Any,
+    y: Any = None,
+    *,
+    kernel: Kernel | Converted | None = None,
+    noise: float | None = None,
+    methods: Sequence[str] | str = METHODS,
+    sizes: Sequence[int] | int = (100, 200, 400),
+    repeats: int = 5,
+    test_size: float = 0.2,
+    random_state: int = 0,
+    out: str | os.PathLike[str] | None = None,
+    standardize: bool = False,
+    normalize_y: bool = True,
+    max_rows: int | None = None,
+    fit_rows: int = 2000,
+    gram_rows: int = 6000,
+    variance_rows: int = 256,
+    tol: float = 1e-6,
+    max_iter: int = 1000,
+    memory_limit: int | float | str | None = None,
+    verbose: bool | None = None,
+) -> Comparison:
+    """Compares approximations of one model: error of the kernel matrix, time, memory, test error, NLPD and coverage.
+
+    Parameters
+    ----------
+    X, y : the data. Without y only kernel matrices are compared, on all rows.
+    kernel : as it is, for all methods. None: the default kernel, fitted once by exact inference on `fit_rows` random rows.
+    noise : the noise variance, in units of y squared, as it is. None: fitted in the same way.
+    methods : names such as "nystrom:uniform", "fourier:orf", "vfe", "cg:none", "minres", "exact"; see `gramian.experiments.methods`.
+    sizes : landmarks, features or inducing points; for CG and MINRES the rank of the preconditioner. Methods without a size run once a repeat.
+    repeats : how often, each time with another split and other draws.
+    test_size : the share of rows to test on.
+    random_state : a whole number; run by run it determines splits and draws, whatever else is run.
+    out : a folder for `settings.json` and `runs.csv`; an interrupted comparison goes on from there.
+        Methods, sizes and repeats may change, nothing else.
+    standardize : centre the columns of X and divide them by their standard deviations (of all rows; categories stay).
+    normalize_y : as in GPRegressor.
+    max_rows : take that many rows at random from larger data.
+    gram_rows : the kernel matrix is compared on all training rows up to this many, else on a random part of that size.
+    variance_rows : test rows for NLPD and coverage of CG and MINRES, where each variance is a solve.
+    tol, max_iter : of CG and MINRES.
+    memory_limit : runs that would pass it are left out, with a note.
+    verbose : progress on standard error; None: on a terminal only.
+
+    Returns a `Comparison`: print it, `.columns()`, `.to_csv(path)`, `.plot()`.
+    """
+    chosen, numbers_of = parse_methods(methods), _sizes(sizes)
+    _check(kernel, noise, repeats, test_size, random_state, (("max_rows", max_rows), ("fit_rows", fit_rows), ("gram_rows", gram_rows)), variance_rows)
+    check_settings(tol, max_iter, 1)
+    budget.allowed(memory_limit)  # refuses what is not a size
+    table, columns, target = _data(X, y, chosen, kernel, standardize, max_rows, random_state)
+    given: Kernel | None = None if isinstance(kernel, Converted) else kernel
+    if isinstance(kernel, Converted):  # brings its noise along
+        given = kernel.kernel
+        noise = float(kernel.noise.value) if noise is None and kernel.noise is not None else noise
+    if given is not None:
+        given.check_columns(columns.described())
+    settings: dict[str, Any] = {
+        "gramian": __version__,
+        "data": {"rows": len(table), "columns": table.shape[1], "target": target is not None, "sha256": _digest(table, target)},
+        "kernel": None if given is None else repr(given),
+        "noise": None if noise is None else float(noise),
+        "test_size": float(test_size),
+        "random_state": int(random_state),
+        "standardize": bool(standardize),
+        "normalize_y": bool(normalize_y),
+        "max_rows": max_rows,
+        "fit_rows": int(fit_rows),
+        "gram_rows": int(gram_rows),
+        "variance_rows": int(variance_rows),
+        "tol": float(tol),
+        "max_iter": int(max_iter),
+    }
+    store = None if out is None else Store(Path(out))
+    fitted = store.open(settings) if store is not None else {}
+    if fitted:
+        held, level = parse_kernel(fitted["kernel"]) if given is None else given, float(fitted["noise"])
+    else:
+        held, level = _settle(given, noise, table, columns, target, normalize_y, fit_rows, random_state, verbose)
+        if store is not None:
+            store.write_settings(settings, {"kernel": repr(held), "noise": level})
+    resolved = held.resolve(columns.names)
+    limits = int(gram_rows), int(variance_rows), float(tol), int(max_iter), memory_limit
+    problem = Problem(table, target, resolved, level, int(random_state), float(test_size), bool(normalize_y), *limits)
+    tasks = [Task(r, method, m) for r in range(repeats) for method in chosen for m in (numbers_of if method.has_size else (0,))]
+    return Comparison(_carry_out(problem, tasks, store, verbose), held, level, settings)
+
+
+def _carry_out(problem: Problem, tasks: list[Task], store: Store | None, verbose: bool | None) -> tuple[Run, ...]:
+    """All runs in their order, those that are on disk already from there."""
+    done = {run.key: run for run in store.read()} if store is not None else {}
+    warm: set[tuple[Method, int]] = set()
+    found: list[Run] = []
+    left = sum((task.repeat, task.method.name, task.size) not in done for task in tasks)
+    with bar(verbose, left, len(tasks) - left) as step:
+        for task in tasks:
+            run = done.get((task.repeat, task.method.name, task.size))
+            if run is None:
+                step(f"{task.method.name}{f' {task.size}' if task.size else ''}, repeat {task.repeat + 1}")
+                if (task.method, task.size) not in warm:
+                    warm_up(problem, task)
+                    warm.add((task.method, task.size))
+                run = measure(problem, task)
+                if store is not None:
+                    store.append(run)
+            found.append(run)
+    return tuple(found)
+
+
+def _data(
+    X: Any, y: Any, methods: Sequence[Method], kernel: Kernel | Converted | None, standardize: bool, max_rows: int | None, random_state: int
+) -> tuple[Array, Columns, Array | None]:
+    table, columns = read_features(X)
+    target = None
+    if y is None:
+        if kernel is None:
+            raise ParameterError("Without y there is nothing to fit a kernel to. Give one: kernel=RBF(1.0), or give y.")
+        useless = next((method.name for method in methods if not method.has_features), None)
+        if useless is not None:
+            raise ParameterError(f"Without y only kernel matrices are compared, and {useless!r} works with K itself. Leave it out, or give y.")
+    else:
+        Y, _ = read_targets(y, len(table))
+        if Y.shape[1] != 1:
+            raise InputError(f"y has {Y.shape[1]} columns; a comparison takes one target at a time.")
+        target = np.ascontiguousarray(Y[:, 0])
+        if len(table) < 5:
+            raise InputError(f"There are {len(table)} rows; a comparison with training and test rows needs at least 5.")
+    if max_rows is not None and max_rows < len(table):
+        rows = np.sort(np.random.default_rng([SUBSET, random_state]).choice(len(table), max_rows, replace=False))
+        table, target = table[rows], None if target is None else target[rows]
+    if standardize:
+        numeric = [j for j in range(table.shape[1]) if j not in columns.categories]
+        table = table.copy()
+        table[:, numeric] = (table[:, numeric] - np.mean(table[:, numeric], axis=0)) / spread(table[:, numeric])
+    return table, columns, target
+
+
+def _settle(
+    kernel: Kernel | None,
+    noise: float | None,
+    X: Array,
+    columns: Columns,
+    y: Array | None,
+    normalize_y: bool,
+    rows: int,
+    random_state: int,
+    verbose: bool | None,
+) -> tuple[Kernel, float]:
+    """The kernel and the noise that all methods have: what is not given is fitted by exact inference on a part of the rows."""
+    if kernel is not None and (noise is not None or y is None):
+        return kernel, 0.0 if noise is None else float(noise)
+    assert y is not None
+    rng = np.random.default_rng([PART, random_state])
+    part = np.sort(rng.choice(len(X), min(rows, len(X)), replace=False))
+    start = kernel
+    if kernel is not None:
+        start = kernel.with_parameters([dataclasses.replace(p, trainable=False) for p in kernel.parameters().values()])
+    gp = GPRegressor(start, noise=None if noise is None else fixed(float(noise)), normalize_y=normalize_y)
+    building.check_settings(gp)
+    written, model, data = building.build(gp, X[part], columns, np.ascontiguousarray(y[part][:, None]), True, None)
+    with progress(verbose) as report:
+        model = fit(model, data, Exact(fit_rows=len(part)), 1 if len(part) <= 1000 else 0, rng, report).model
+    held = kernel if kernel is not None else written.with_parameters(list(model.kernel.parameters().values()))
+    return held, float(model.likelihood.variances()[0])
+
+
+def _sizes(given: Sequence[int] | int) -> tuple[int, ...]:
+    sizes = [given] if isinstance(given, numbers.Integral) else list(given)  # type: ignore[arg-type]
+    for size in sizes:
+        if isinstance(size, bool) or not isinstance(size, numbers.Integral) or size < 1:
+            raise ParameterError(f"sizes has {size!r}; a size is a whole number from 1 on.")
+    if not sizes:
+        raise ParameterError("sizes is empty. Give one or more, such as (100, 200, 400).")
+    return tuple(sorted({int(size) for size in sizes}))
+
+
+def _check(
+    kernel: Any, noise: Any, repeats: Any, test_size: Any, random_state: Any, rows: Sequence[tuple[str, int | None]], variance_rows: Any
+) -> None:
+    if kernel is not None and not isinstance(kernel, (Kernel, Converted)):
+        raise ParameterError(f"kernel must be a gramian kernel or None, not {kernel!r}. For a scikit-learn kernel: gramian.from_sklearn(kernel).")
+    if noise is not None and not (isinstance(noise, numbers.Real) and not isinstance(noise, bool) and 0 <= float(noise) < float("inf")):
+        raise ParameterError(f"noise={noise!r} must be a variance, a number from 0 on, or None: then it is fitted.")
+    if not isinstance(test_size, numbers.Real) or not 0 < float(test_size) < 1:
+        raise ParameterError(f"test_size={test_size!r} must be a share between 0 and 1, such as 0.2.")
+    if isinstance(random_state, bool) or not isinstance(random_state, numbers.Integral) or random_state < 0:
+        raise ParameterError(f"random_state={random_state!r} must be a whole number from 0 on: the seeds of all runs are made from it.")
+    for name, value in (("repeats", repeats), *rows, ("variance_rows", variance_rows)):
+        if name == "max_rows" and value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
+            raise ParameterError(f"{name}={value!r} must be a whole number from 1 on.")
+
+
+def _digest(X: Array, y: Array | None) -> str:
+    """What tells data apart."""
+    found = hashlib.sha256(np.ascontiguousarray(X).tobytes())
+    found.update(b"" if y is None else y.tobytes())
+    return found.hexdigest()

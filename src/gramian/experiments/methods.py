@@ -1,0 +1,152 @@
+"""Methods as a comparison writes them: a family, and after a colon how it chooses.
+
+    nystrom:RULE     K ~ K_xz K_zz^-1 K_zx, landmarks by that rule; size: how many
+    fourier:KIND     K ~ Phi Phi' with random frequencies of that kind; size: columns of Phi
+    vfe:RULE, fitc:RULE, dtc:RULE       inducing points by that rule; size: how many
+    cg:NAME, minres:NAME                K itself, systems by a Krylov solver with that preconditioner; size: its rank (none and jacobi have none)
+    exact            K itself, by Cholesky; no size
+
+Without a colon the family's usual choice is meant: "fourier" is "fourier:orf", "cg" is "cg:rpcholesky".
+"""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.approx.base import Basis
+from gramian.approx.fourier import FourierBasis
+from gramian.approx.landmarks import RULES, landmarks
+from gramian.approx.nystrom import NystromBasis
+from gramian.approx.spectral import KINDS
+from gramian.errors import ParameterError
+from gramian.inference.base import Inference
+from gramian.inference.exact import Exact
+from gramian.inference.iterative import Iterative
+from gramian.inference.lowrank import Kind, LowRank
+from gramian.inference.methods import Fourier, Nystrom, Sparse
+from gramian.kernels.base import Kernel
+from gramian.solvers.cg import CG
+from gramian.solvers.minres import MINRES
+from gramian.solvers.preconditioners import NAMES
+
+Array = NDArray[np.float64]
+
+FAMILIES: dict[str, tuple[tuple[str, ...], str]] = {  # what may follow the colon, and what is meant without one
+    "nystrom": (RULES, "rpcholesky"),
+    "fourier": (KINDS, "orf"),
+    "vfe": (RULES, "rpcholesky"),
+    "fitc": (RULES, "rpcholesky"),
+    "dtc": (RULES, "rpcholesky"),
+    "cg": (NAMES, "rpcholesky"),
+    "minres": (NAMES, "rpcholesky"),
+    "exact": ((), ""),
+}
+KRYLOV = ("cg", "minres")
+
+
+class Chosen(NamedTuple):
+    """A basis, and how long the choice took."""
+
+    basis: Basis
+    probabilities_seconds: float  # for the probabilities that rows are drawn by
+    seconds: float  # for the rest of the choice
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method of a comparison, without its size."""
+
+    family: str
+    variant: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.family}:{self.variant}" if self.variant else self.family
+
+    @property
+    def code(self) -> int:
+        """A number that belongs to the name, on any machine: a part of the seed of a run."""
+        return zlib.crc32(self.name.encode())
+
+    @property
+    def has_features(self) -> bool:
+        """Whether it replaces K by Phi Phi'; the others work with K itself."""
+        return self.family not in (*KRYLOV, "exact")
+
+    @property
+    def has_size(self) -> bool:
+        return self.has_features or self.variant in ("pivoted", "rpcholesky")
+
+    @property
+    def objective(self) -> Kind:
+        """What the features are used for: a model of their own ("dtc"), a bound ("vfe"), or with K's own diagonal ("fitc")."""
+        return "vfe" if self.family == "vfe" else "fitc" if self.family == "fitc" else "dtc"
+
+    def choose(self, kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Chosen:
+        """Landmarks or frequencies for the rows of X; at most one landmark a row, each once."""
+        began = time.perf_counter()
+        if self.family == "fourier":
+            basis: Basis = FourierBasis.draw(kernel, X.shape[1], size, self.variant, rng)
+            return Chosen(basis, 0.0, time.perf_counter() - began)
+        found = landmarks(kernel, X, min(size, len(X)), self.variant, rng)
+        Z = np.unique(found.Z, axis=0) if found.indices is not None else found.Z  # a row drawn twice adds nothing
+        return Chosen(NystromBasis(Z), found.probabilities_seconds, time.perf_counter() - began - found.probabilities_seconds)
+
+    def inference(self, basis: Basis) -> LowRank:
+        """Inference with features that have been chosen."""
+        return LowRank(basis, self.objective, self.family, self.name)
+
+    def solver(self, size: int, n: int, tol: float, max_iter: int, seed: int) -> CG | MINRES:
+        """The Krylov solver with a preconditioner of that rank."""
+        kind = CG if self.family == "cg" else MINRES
+        name = next(name for name in NAMES if name == self.variant)
+        return kind(tol=tol, max_iter=max_iter, preconditioner=name, rank=min(max(size, 1), n), seed=seed)
+
+    def bytes_needed(self, n: int, d: int, size: int) -> int:
+        """Predicted peak memory of a fit, the choice of landmarks included."""
+        return max(self.engine(size).bytes_needed(n, d, 1), self._choice_bytes(n, size))
+
+    def engine(self, size: int) -> Inference:
+        """The method of the same name as an estimator would use it."""
+        if self.family == "exact":
+            return Exact()
+        if self.family in KRYLOV:
+            return Iterative(self.solver(size, max(size, 1), 1e-6, 1000, 0))
+        if self.family == "nystrom":
+            return Nystrom(size, self.variant)
+        return Fourier(size, self.variant) if self.family == "fourier" else Sparse(size, self.objective, self.variant)
+
+    def _choice_bytes(self, n: int, size: int) -> int:
+        """leverage holds K and its eigenvectors, rls two copies of K, pivots their rows of the factor."""
+        if self.family == "fourier" or not self.has_features:
+            return 0
+        m = min(size, n)
+        return {"leverage": 8 * n * (n + m), "rls": 16 * n * n, "pivoted": 8 * n * m, "rpcholesky": 8 * n * m}.get(self.variant, 0)
+
+
+def parse_methods(given: Sequence[str] | str) -> tuple[Method, ...]:
+    """The methods of their names, each once, in their order."""
+    names = [given] if isinstance(given, str) else list(given)
+    if not names:
+        raise ParameterError(f'methods is empty. Name one or more, such as "nystrom:uniform" or "fourier:orf"; families: {", ".join(FAMILIES)}.')
+    return tuple(dict.fromkeys(map(_parse, names)))
+
+
+def _parse(name: object) -> Method:
+    if not isinstance(name, str):
+        raise ParameterError(f'methods has {name!r}, which is not a name such as "nystrom:uniform".')
+    family, colon, variant = name.strip().partition(":")
+    if family not in FAMILIES:
+        raise ParameterError(f"The method {name!r} is not known. It begins with {', '.join(FAMILIES)}; for example nystrom:uniform.")
+    variants, usual = FAMILIES[family]
+    if colon and variant not in variants:
+        cure = f"After the colon comes one of {', '.join(variants)}." if variants else f"Write {family} alone."
+        raise ParameterError(f"The method {name!r} is not known. {cure}")
+    return Method(family, variant or usual)

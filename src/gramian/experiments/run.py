@@ -1,0 +1,248 @@
+"""One run of a comparison: one method, one size, one split of the rows, one draw.
+
+The split belongs to the repeat, so that methods meet the same rows; the draw belongs to (random_state, repeat, method, size), so that a run gives the
+same numbers whatever ran before it. Times are of this machine, now; programs are compiled before (see `warm_up`).
+
+    probabilities   the probabilities that rows are drawn by
+    construction    the rest of the choice, and the features of all training rows; for CG and MINRES the preconditioner
+    fit             from the choice to the posterior (features are made again on the way, block by block); for CG and MINRES the solve
+    total           what a fit takes from the data on: probabilities, choice and fit; construction and fit for CG and MINRES
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.approx.base import FeatureMap
+from gramian.errors import GramianError
+from gramian.experiments.gramerror import gram_error
+from gramian.experiments.memory import peak_memory
+from gramian.experiments.methods import Method
+from gramian.gram import budget, tiles
+from gramian.inference.base import Data, GaussianProcess, Model, Process, blocks_of
+from gramian.inference.exact import Exact, groups
+from gramian.kernels.base import Kernel
+from gramian.likelihoods import Gaussian
+from gramian.means import ConstantMean
+from gramian.params import fixed
+from gramian.solvers.base import Factor
+from gramian.solvers.threads import threads_for
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.intp]
+
+Z95 = 1.959963984540054
+NAN = float("nan")
+WARM_ROWS = 1600  # enough for tiles of full size
+SPLIT, DRAW, PART, SUBSET = 1, 2, 3, 4  # streams of random numbers that have nothing to do with each other
+
+
+class Task(NamedTuple):
+    """What a run is of. A method without a size has size 0."""
+
+    repeat: int
+    method: Method
+    size: int
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What all runs share."""
+
+    X: Array  # (n, d)
+    y: Array | None  # (n,); None: kernel matrices only
+    kernel: Kernel  # with column indices; held for all methods
+    noise: float  # in units of y squared
+    random_state: int
+    test_size: float
+    normalize_y: bool
+    gram_rows: int  # rows on which a kernel matrix is compared at most
+    variance_rows: int  # test rows whose variance a Krylov solver computes at most, each by a solve
+    tol: float
+    max_iter: int
+    memory_limit: int | float | str | None
+
+    def split(self, repeat: int) -> tuple[Rows, Rows]:
+        """Training and test rows; without y all rows are for training."""
+        n = len(self.X)
+        if self.y is None:
+            return np.arange(n), np.arange(0)
+        order = np.random.default_rng([SPLIT, self.random_state, repeat]).permutation(n)
+        held = min(max(1, round(self.test_size * n)), n - 1)
+        return np.sort(order[held:]), np.sort(order[:held])
+
+
+@dataclass(frozen=True)
+class Run:
+    """A line of the tidy table. NaN: not measured, or without meaning for the method."""
+
+    repeat: int
+    method: str
+    size: int
+    n_train: int
+    n_test: int
+    features: float = NAN  # columns of Phi in fact: fewer than asked for where rows were drawn twice, or nothing was left to explain
+    gram_rows: float = NAN  # rows on which the kernel matrix was compared
+    frobenius: float = NAN
+    infinity: float = NAN
+    probabilities_seconds: float = NAN
+    construction_seconds: float = NAN
+    fit_seconds: float = NAN
+    total_seconds: float = NAN
+    predict_seconds: float = NAN
+    predicted_bytes: float = NAN  # of a fit
+    measured_bytes: float = NAN  # growth of the resident memory in construction and fit
+    mse: float = NAN
+    rmse: float = NAN
+    nlpd: float = NAN  # mean of -log p(y) over test rows
+    coverage95: float = NAN  # of test rows, within their 95 % interval
+    variance_rows: float = NAN  # test rows that nlpd and coverage95 are of
+    log_evidence: float = NAN  # of y divided by its spread, as the method has it: exact, a bound, or of its own model
+    iterations: float = NAN
+    residual: float = NAN
+    note: str = ""  # why something is missing
+
+    @property
+    def key(self) -> tuple[int, str, int]:
+        return self.repeat, self.method, self.size
+
+
+def measure(problem: Problem, task: Task) -> Run:
+    """Carries a run out. What the method cannot do (a kernel without a spectrum, more memory than allowed) ends up in the note."""
+    train, test = problem.split(task.repeat)
+    found: dict[str, Any] = {}
+    rng = np.random.default_rng([DRAW, problem.random_state, task.repeat, task.method.code, task.size])
+    try:
+        _measure(problem, task, problem.X[train], train, test, rng, found)
+    except (GramianError, MemoryError) as error:
+        found["note"] = " ".join(str(error).split()) or "out of memory"
+    return Run(task.repeat, task.method.name, task.size, len(train), len(test), **found)
+
+
+def warm_up(problem: Problem, task: Task) -> None:
+    """The same run on few rows and for nothing, so that compilations are not in the times."""
+    few = dataclasses.replace(problem, X=problem.X[:WARM_ROWS], y=None if problem.y is None else problem.y[:WARM_ROWS], gram_rows=128, max_iter=3)
+    measure(few, task)
+
+
+def _measure(problem: Problem, task: Task, X: Array, train: Rows, test: Rows, rng: np.random.Generator, found: dict[str, Any]) -> None:
+    method, (n, d) = task.method, X.shape
+    needed = method.bytes_needed(n, d, task.size)
+    found["predicted_bytes"] = float(needed)
+    budget.check_memory(needed, problem.memory_limit, f"The method {method.name!r} on {n:,} rows", "Take a smaller size, or raise memory_limit.")
+    model, data = _conditioned(problem, X, train)
+    features: FeatureMap | None = None
+    posterior: Process | Solved | None
+    with peak_memory() as peak:
+        if method.has_features:
+            features, posterior = _with_features(problem, task, model, data, rng, found)
+        elif method.family == "exact":
+            began = time.perf_counter()
+            posterior, evidence, _ = Exact().infer(model, data)
+            seconds = time.perf_counter() - began
+            found |= {"fit_seconds": seconds, "total_seconds": seconds, "log_evidence": evidence.value}
+        else:
+            posterior = _with_krylov(problem, task, model, data, rng, found)
+    found["measured_bytes"] = peak.bytes
+    if features is not None:
+        few = n > problem.gram_rows
+        rows = np.sort(rng.choice(n, problem.gram_rows, replace=False)) if few else slice(None)
+        with threads_for(features.n_features):
+            error = gram_error(problem.kernel, X[rows], features, method.objective == "fitc")
+        found |= {"gram_rows": float(min(n, problem.gram_rows)), **error._asdict()}
+    if posterior is not None and problem.y is not None:
+        _predict(problem, task, posterior, problem.X[test], problem.y[test], rng, found)
+
+
+def _conditioned(problem: Problem, X: Array, train: Rows) -> tuple[Model, Data]:
+    """The model in the units of the training rows' y: their average as the mean and, normalised, their spread as the scale."""
+    y = np.zeros(len(X)) if problem.y is None else problem.y[train]
+    spread = float(np.std(y))
+    normal = problem.normalize_y and spread > 0
+    mean = ConstantMean(fixed(float(np.mean(y)) if problem.normalize_y else 0.0))
+    model = Model(problem.kernel, mean, Gaussian(fixed(problem.noise)))
+    return model, Data(X, np.ascontiguousarray(y[:, None]), np.array([spread if normal else 1.0]))
+
+
+def _with_features(
+    problem: Problem, task: Task, model: Model, data: Data, rng: np.random.Generator, found: dict[str, Any]
+) -> tuple[FeatureMap, Process | None]:
+    kernel, X, method = problem.kernel, data.X, task.method
+    chosen = method.choose(kernel, X, task.size, rng)
+    m = chosen.basis.n_features
+    with threads_for(m):
+        began = time.perf_counter()
+        features = chosen.basis.at(kernel)
+        for at in blocks_of(len(X), 8 * m):
+            features.block(X[at])
+        construction = chosen.seconds + time.perf_counter() - began
+    found |= {"features": float(m), "probabilities_seconds": chosen.probabilities_seconds, "construction_seconds": construction}
+    if problem.y is None:
+        return features, None
+    began = time.perf_counter()
+    posterior, evidence, _ = method.inference(chosen.basis).infer(model, data)
+    seconds = time.perf_counter() - began
+    found |= {"fit_seconds": seconds, "total_seconds": chosen.probabilities_seconds + chosen.seconds + seconds, "log_evidence": evidence.value}
+    return features, posterior
+
+
+def _with_krylov(problem: Problem, task: Task, model: Model, data: Data, rng: np.random.Generator, found: dict[str, Any]) -> Solved:
+    """The solver as it is: a solve that misses its tolerance is not tried again by other means, because this is what is compared."""
+    n = len(data.X)
+    group = next(iter(groups(model, data)))
+    began = time.perf_counter()
+    factor = task.method.solver(task.size, n, problem.tol, problem.max_iter, int(rng.integers(2**31))).factor(group.operator)
+    made = time.perf_counter()
+    value, outcome = factor.solve(group.R)
+    done = time.perf_counter()
+    found |= {"construction_seconds": made - began, "fit_seconds": done - made, "total_seconds": done - began}
+    residual = NAN if outcome.residual is None else outcome.residual
+    found |= {"iterations": float(outcome.iterations), "residual": residual, "note": " ".join(outcome.note.split())}
+    return Solved(GaussianProcess(model.kernel, model.mean, data.scale), data.X, value, factor)
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """mean = m + s k(x, X) alpha, var = s^2 (k(x, x) - k(x, X) A^-1 k(X, x)), by a Krylov solver."""
+
+    prior: GaussianProcess
+    X: Array  # (n, d)
+    alpha: Array  # (n, 1)
+    factor: Factor
+
+    def mean(self, X: Array) -> Array:
+        return self.prior.mean(X) + tiles.matmul(self.prior.kernel, X, self.X, self.alpha) * self.prior.scale
+
+    def var(self, X: Array) -> tuple[Array, str]:
+        """(n,), and what the solver has to say of it."""
+        K = tiles.cross(self.prior.kernel, self.X, X)  # (n, points)
+        solved, outcome = self.factor.solve(K)
+        explained = np.einsum("ij,ij->j", K, solved) * self.prior.scale[0] ** 2
+        return np.maximum(self.prior.var(X)[:, 0] - explained, 0.0), "" if outcome.converged else f"variances: {outcome.note}"
+
+
+def _predict(problem: Problem, task: Task, posterior: Process | Solved, X: Array, y: Array, rng: np.random.Generator, found: dict[str, Any]) -> None:
+    at = np.arange(len(X))
+    began = time.perf_counter()
+    if isinstance(posterior, Solved):
+        mean = posterior.mean(X)[:, 0]
+        if len(X) > problem.variance_rows:
+            at = np.sort(rng.choice(len(X), problem.variance_rows, replace=False))
+        var, note = posterior.var(X[at])
+        found["note"] = found["note"] or " ".join(note.split())
+    else:
+        mean, var = (moment[:, 0] for moment in posterior.moments(X))
+    found["predict_seconds"] = time.perf_counter() - began
+    squares = (y - mean) ** 2
+    found |= {"mse": float(np.mean(squares)), "rmse": float(np.sqrt(np.mean(squares)))}
+    total = var + problem.noise
+    with np.errstate(divide="ignore"):  # no noise and no uncertainty: NLPD is infinite, and says so
+        found["nlpd"] = float(np.mean(0.5 * (squares[at] / total + np.log(2 * np.pi * total))))
+    found["coverage95"] = float(np.mean(squares[at] <= Z95**2 * total))
+    found["variance_rows"] = float(len(at))

@@ -1,0 +1,127 @@
+"""Runs on disk, so that an interrupted comparison goes on where it stopped.
+
+    settings.json    what all runs have in common; written whole, before the first run
+    runs.csv         the tidy table: a header, then one line a run, each appended and forced to disk as soon as the run has ended
+
+A line is written by one call, so an interruption leaves whole lines, or at worst a last one without its end, which is cut off when work goes on.
+"""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import json
+import math
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from gramian.atomic import atomic_write
+from gramian.errors import InputError
+from gramian.experiments.run import Run
+
+RUNS, SETTINGS = "runs.csv", "settings.json"
+NAMES = tuple(field.name for field in dataclasses.fields(Run))
+_WHOLE = {"repeat", "size", "n_train", "n_test"}
+_TEXT = {"method", "note"}
+
+
+class Store:
+    """The folder of a comparison."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def open(self, settings: dict[str, Any]) -> dict[str, Any]:
+        """Makes the folder, or checks that what is there belongs to the same comparison; gives what was fitted for it ({} if nothing yet)."""
+        if self.folder.exists() and not self.folder.is_dir():
+            raise InputError(f"{self.folder} is a file. Give the name of a folder for the results.")
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if not (self.folder / SETTINGS).exists():
+            if (self.folder / RUNS).exists():
+                raise InputError(f"{self.folder} has a {RUNS} but no {SETTINGS}, so nobody knows what its runs are of. Choose another folder.")
+            return {}
+        known = self._settings()
+        for name, value in settings.items():
+            if known.get(name) != value:
+                was, now = json.dumps(known.get(name)), json.dumps(value)
+                raise InputError(
+                    f"The comparison in {self.folder} was begun with {name} = {was}, and now it is {now}. "
+                    "Give the same again to go on with it, or another folder for a new one."
+                )
+        return dict(known["fitted"])
+
+    def write_settings(self, settings: dict[str, Any], fitted: dict[str, Any]) -> None:
+        with atomic_write(self.folder / SETTINGS) as file:
+            file.write((json.dumps({**settings, "fitted": fitted}, indent=1) + "\n").encode())
+
+    def read(self) -> list[Run]:
+        """The runs that are done, each once."""
+        path = self.folder / RUNS
+        if not path.exists():
+            return []
+        raw = path.read_bytes()
+        whole = raw[: raw.rfind(b"\n") + 1]
+        if whole != raw:  # a line that was being written when the power went
+            with atomic_write(path) as file:
+                file.write(whole)
+        return list({run.key: run for run in reversed(from_csv(whole.decode(), str(path)))}.values())[::-1]
+
+    def append(self, run: Run) -> None:
+        path = self.folder / RUNS
+        text = to_csv([run], header=not path.exists() or path.stat().st_size == 0)
+        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+        try:
+            os.write(descriptor, text.encode())
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def _settings(self) -> dict[str, Any]:
+        path = self.folder / SETTINGS
+        try:
+            known = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError:
+            known = None
+        if not isinstance(known, dict) or not isinstance(known.get("fitted"), dict):
+            raise InputError(f"{path} is not the settings of a comparison. Choose another folder.")
+        return known
+
+
+def to_csv(runs: Iterable[Run], header: bool = True) -> str:
+    """Runs as lines; numbers as text that gives the same number back, nothing where there is none."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    if header:
+        writer.writerow(NAMES)
+    for run in runs:
+        writer.writerow([_cell(getattr(run, name)) for name in NAMES])
+    return out.getvalue()
+
+
+def from_csv(text: str, path: str) -> list[Run]:
+    """The inverse of `to_csv`."""
+    rows = list(csv.reader(io.StringIO(text)))
+    if not rows:
+        return []
+    if tuple(rows[0]) != NAMES:
+        raise InputError(f"{path} has other columns than a comparison of this version writes. Choose another folder.")
+    runs = []
+    for number, row in enumerate(rows[1:], start=2):
+        try:
+            runs.append(Run(**{name: _value(name, cell) for name, cell in zip(NAMES, row, strict=True)}))
+        except ValueError:
+            raise InputError(f"{path}, line {number}: this is not a run of a comparison. Delete the line; it will be run again.") from None
+    return runs
+
+
+def _cell(value: Any) -> str:
+    return "" if isinstance(value, float) and math.isnan(value) else repr(value) if isinstance(value, float) else str(value)
+
+
+def _value(name: str, cell: str) -> Any:
+    if name in _TEXT:
+        return cell
+    return int(cell) if name in _WHOLE else float(cell or "nan")

@@ -1,0 +1,107 @@
+"""Runs gathered by method and size, and the table that people read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.experiments.run import Run
+from gramian.gram.budget import show_bytes
+
+Array = NDArray[np.float64]
+
+
+class Group(NamedTuple):
+    """All runs of a method and a size."""
+
+    method: str
+    size: int
+    runs: tuple[Run, ...]
+
+    def values(self, field: str) -> Array:
+        """A column, without what is missing."""
+        values = np.array([getattr(run, field) for run in self.runs], dtype=np.float64)
+        return values[~np.isnan(values)]
+
+
+def gathered(runs: Sequence[Run]) -> list[Group]:
+    """The runs by method and size, in the order of their first appearance, sizes rising."""
+    order = {name: k for k, name in enumerate(dict.fromkeys(run.method for run in runs))}
+    groups: dict[tuple[str, int], list[Run]] = {}
+    for run in runs:
+        groups.setdefault((run.method, run.size), []).append(run)
+    keys = sorted(groups, key=lambda key: (order[key[0]], key[1]))
+    return [Group(*key, tuple(groups[key])) for key in keys]
+
+
+def _spread(values: Array) -> str:
+    """mean +- standard deviation over the runs."""
+    spread = f" +- {np.std(values, ddof=1):.1g}" if len(values) > 1 else ""
+    return f"{np.mean(values):.4g}{spread}"
+
+
+def _mean(values: Array) -> str:
+    return f"{np.mean(values):.4g}"
+
+
+def _seconds(values: Array) -> str:
+    """The median: a single slow run is the machine's."""
+    return f"{np.median(values):.2g} s"
+
+
+def _size(values: Array) -> str:
+    return show_bytes(float(np.median(values)))
+
+
+COLUMNS: tuple[tuple[str, str, Callable[[Array], str]], ...] = (
+    ("frobenius", "K: Frobenius", _spread),
+    ("infinity", "K: infinity", _spread),
+    ("probabilities_seconds", "probabilities", _seconds),
+    ("construction_seconds", "construction", _seconds),
+    ("fit_seconds", "fit", _seconds),
+    ("predicted_bytes", "memory", _size),
+    ("measured_bytes", "measured", _size),
+    ("mse", "MSE", _spread),
+    ("rmse", "RMSE", _mean),
+    ("nlpd", "NLPD", _spread),
+    ("coverage95", "in 95 %", lambda values: f"{100 * np.mean(values):.1f} %"),
+    ("iterations", "steps", lambda values: f"{np.mean(values):.0f}"),
+    ("residual", "residual", lambda values: f"{np.max(values):.1g}"),
+)
+
+
+def text_table(runs: Sequence[Run], head: Sequence[str] = ()) -> str:
+    """The table as text: a line a method and size. Columns in which nothing was measured are left out."""
+    groups = gathered(runs)
+    used = [column for column in COLUMNS if any(group.values(column[0]).size for group in groups)]
+    lines = [["method", "size", "runs", *(title for _, title, _ in used)]]
+    for group in groups:
+        cells = [show(values) if (values := group.values(field)).size else "-" for field, _, show in used]
+        lines.append([group.method, str(group.size) if group.size else "-", str(len(group.runs)), *cells])
+    widths = [max(len(line[k]) for line in lines) for k in range(len(lines[0]))]
+    body = ["  ".join(cell.ljust(w) if k == 0 else cell.rjust(w) for k, (cell, w) in enumerate(zip(line, widths, strict=True))) for line in lines]
+    return "\n".join([*head, "", *body, "", *_remarks(runs)]).strip("\n")
+
+
+def _remarks(runs: Sequence[Run]) -> list[str]:
+    """What a reader must know of the numbers."""
+    remarks = ["+- is the standard deviation over runs; times are medians."]
+    if any(not math.isnan(run.frobenius) for run in runs):
+        part = [run for run in runs if run.gram_rows < run.n_train]
+        where = f"a random part of {part[0].gram_rows:.0f} of the {part[0].n_train:,} training rows" if part else "all training rows"
+        remarks.append(f"K: relative error of the kernel matrix, on {where}.")
+    if any(not math.isnan(run.predicted_bytes) for run in runs):
+        remarks.append("memory: the predicted peak of a fit; measured: growth of the resident memory, which memory held in reserve can hide.")
+    few = [run for run in runs if run.variance_rows < run.n_test]
+    if few:
+        remarks.append(f"NLPD and coverage of CG and MINRES are of {few[0].variance_rows:.0f} test rows chosen at random: each variance is a solve.")
+    notes: dict[tuple[str, str], int] = {}
+    for run in runs:
+        if run.note:
+            notes[run.method, run.note] = notes.get((run.method, run.note), 0) + 1
+    remarks += [f"{method}, {count} run{'s' if count > 1 else ''}: {note}" for (method, note), count in list(notes.items())[:10]]
+    return remarks + ([f"... and {len(notes) - 10} further notes, in the column `note` of the runs."] if len(notes) > 10 else [])

@@ -1,0 +1,152 @@
+"""From a model and data to fitted parameters, in stages where the data are many.
+
+A search takes some fifty evaluations, so one evaluation must be cheap. Where it is not on all rows, the search begins on a part of them, chosen at
+random, goes on with more, and ends with the most that an evaluation of about EVALUATION_FLOPS can have; given a time limit, also on all rows while
+time is left. The final inference is always on all rows. Parameters that a few thousand rows determine change little with more of them.
+
+Approximations choose their landmarks and frequencies with the parameters of the first stage, which is exact: chosen before any fit they would suit
+no model.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.fitting.lbfgs import Search, maximise
+from gramian.fitting.objective import Objective
+from gramian.fitting.progress import Report
+from gramian.inference.base import Data, Inference, Model
+from gramian.inference.exact import Exact
+
+Array = NDArray[np.float64]
+
+FIRST_ROWS = 2000  # of the first stage: a quarter of a second an evaluation
+DIRECT_ROWS = 5000  # up to here exact inference is searched on all rows at once
+EVALUATION_FLOPS = 3e11  # of one evaluation on the last part: some seconds
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A search on some rows."""
+
+    method: str
+    rows: int
+    of: int
+    evaluations: int
+    stopped: str
+    seconds: float
+
+    def __str__(self) -> str:
+        part = f"all {self.of:,} rows" if self.rows == self.of else f"{self.rows:,} of {self.of:,} rows, chosen at random"
+        return f"{self.method} on {part}: {self.evaluations} evaluations, {self.stopped}, {self.seconds:.1f} s"
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """Where all stages together have ended."""
+
+    model: Model
+    inference: Inference  # with its choices made
+    search: Search
+    stages: tuple[Stage, ...]
+    part: Data  # the rows of the last stage
+
+
+def fit(
+    model: Model,
+    data: Data,
+    method: Inference,
+    restarts: int,
+    rng: np.random.Generator,
+    report: Report,
+    deadline: float | None = None,
+    after: float = 0.0,
+    memory: float = np.inf,
+) -> Fitted:
+    """Fits the parameters. `deadline` is a time of `time.monotonic()`, by which a final inference of `after` seconds shall be done, too; `memory` is
+    what the stages may use, in bytes."""
+    n = len(data.X)
+    plan = parts(method, n, data.X.shape[1], data.Y.shape[1], deadline is not None, memory)
+    order = rng.permutation(n) if any(rows < n for _, rows in plan) else np.arange(0)
+    last = None if deadline is None else deadline - after
+    searches: list[Search] = []
+    stages: list[Stage] = []
+    inference = method
+    for number, (engine, rows) in enumerate(plan):
+        part = data if rows == n else _rows(data, np.sort(order[:rows]))
+        began = time.monotonic()
+        inference = engine.prepared(model, part, rng)
+        objective = Objective(model, part, inference)
+        starts = [objective.start]
+        if not searches:
+            starts += [np.concatenate([theta, inference.free]) for theta in objective.space.restarts(restarts, rng)]
+        finish = number == len(plan) - 1 and engine.smooth
+        search = maximise(objective, starts, objective.limits, report, _share(last, number, len(plan)), finish=finish)
+        theta, inference = objective.split(search.theta)
+        model = objective.at(theta)
+        searches.append(search)
+        stages.append(Stage(inference.name, rows, n, search.evaluations, search.stopped, time.monotonic() - began))
+        out_of_time = last is not None and time.monotonic() > last
+        if search.stopped == "interrupted" or (search.stopped == "time limit" and out_of_time):
+            break
+    chosen = len(stages) == len(plan) and plan[-1][0] is method and (plan[-1][1] == n or inference.free.size)
+    inference = inference if chosen else method.prepared(model, data, rng)  # of all rows, with the fitted parameters
+    return Fitted(model, inference, _together(searches, theta), tuple(stages), part)
+
+
+def parts(method: Inference, n: int, d: int, q: int, limited: bool, memory: float = np.inf) -> list[tuple[Inference, int]]:
+    """Which engine is searched on how many rows, one after the other. `limited`: a time limit ends the last stage, so it may be on all rows."""
+    if isinstance(method, Exact):
+        if method.fit_rows is not None:
+            return [(method, min(method.fit_rows, n))]
+        if n <= DIRECT_ROWS:
+            return [(method, n)]
+        most = _affordable(method, n, d, q)
+        return [(method, rows) for rows in sorted({FIRST_ROWS, most, n if limited else most})]
+    room = int(min((memory / 10) ** 0.5, 1e9))  # rows whose Gram matrix fits
+    first: list[tuple[Inference, int]] = [(Exact(), min(n, FIRST_ROWS, room))]
+    if not method.learns_from(n):
+        return first if n <= FIRST_ROWS else [*first, (Exact(), min(_affordable(Exact(), n, d, q), room))]
+    if method.work(n, d, q).flops <= EVALUATION_FLOPS or limited:
+        return [*first, (method, n)]
+    most = _affordable(method, n, d, q)
+    return [*first, (method, most)] if most > FIRST_ROWS else [*first, (Exact(), min(n, _affordable(Exact(), n, d, q), room))]
+
+
+def _affordable(method: Inference, n: int, d: int, q: int) -> int:
+    """The most rows, in steps of a thousand, whose evaluation stays within EVALUATION_FLOPS."""
+    low, high = 1, max(2, n // 1000)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if method.work(1000 * middle, d, q).flops <= EVALUATION_FLOPS else (low, middle - 1)
+    return min(n, 1000 * low)
+
+
+def _rows(data: Data, at: NDArray[np.intp]) -> Data:
+    return replace(data, X=np.asarray(data.X[at]), Y=np.asarray(data.Y[at]), noise_var=None if data.noise_var is None else data.noise_var[at])
+
+
+def _share(deadline: float | None, number: int, count: int) -> float | None:
+    """When a stage must end: half of what is left, or all of it for the last."""
+    if deadline is None or number == count - 1:
+        return deadline
+    now = time.monotonic()
+    return now + 0.5 * max(deadline - now, 0.0)
+
+
+def _together(searches: Sequence[Search], theta: Array) -> Search:
+    last = searches[-1]
+    return Search(
+        theta,
+        last.value,
+        last.stopped,
+        sum(s.iterations for s in searches),
+        sum(s.evaluations for s in searches),
+        searches[0].starts,
+        sum(s.failures for s in searches),
+    )

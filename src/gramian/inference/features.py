@@ -1,0 +1,114 @@
+"""The posterior in weight space: f(x) = m(x) + s (phi(x)' w + e(x)), w ~ N(0, I) before the data.
+
+With B = I + Phi' D^-1 Phi = L_B L_B', after the data
+
+    mean = m(x) + s phi(x)' w,     var = s^2 ([k(x, x) - |phi(x)|^2]_+ + |L_B^-1 phi(x)|^2)
+
+The first term is what the features leave out of the prior: nothing for random features, which are a prior of their own; for landmarks it keeps
+the variance honest far from them. Both terms are sums of squares or clamped, so a variance is never the difference of two large numbers: it
+stays right however small the noise is.
+
+Cost of b points: their features, and b m^2 flops for variances.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import blas
+from scipy.linalg import qr as scipy_qr
+
+from gramian.approx.base import FeatureMap
+from gramian.approx.nystrom import NystromMap
+from gramian.gram import tiles
+from gramian.inference.base import GaussianProcess, Process, blocks_of
+from gramian.inference.posterior import Posterior
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class FeaturePosterior(Process):
+    """A conditioned linear model of features. Outputs that share their noise share a root."""
+
+    prior: GaussianProcess
+    features: FeatureMap
+    weights: Array  # (m, q)
+    roots: tuple[Array, ...]  # each L_B^-1 (m, m), lower triangular, Fortran-ordered
+    root_of: tuple[int, ...]
+
+    def mean(self, X: Array) -> Array:
+        out = self.prior.mean(X)
+        for at, Phi in self._blocks(X):
+            out[at] += (Phi @ self.weights) * self.prior.scale
+        return out
+
+    def moments(self, X: Array) -> tuple[Array, Array]:
+        mean, prior_var = self.prior.mean(X), tiles.diagonal(self.prior.kernel, X)
+        var = np.empty_like(mean)
+        for at, Phi in self._blocks(X):
+            mean[at] += (Phi @ self.weights) * self.prior.scale
+            outside = self._outside(prior_var[at], Phi)
+            inside = [np.einsum("ij,ij->j", V, V) for V in self._whitened(Phi)]
+            for k, r in enumerate(self.root_of):
+                var[at, k] = (outside + inside[r]) * self.prior.scale[k] ** 2
+        return mean, var
+
+    def cov(self, X: Array) -> Array:
+        Phi = self.features.block(X)
+        if self.features.spans_prior:
+            rest = np.zeros((len(X), len(X)))
+        else:
+            rest = tiles.cross(self.prior.kernel, X, X)
+            rest = 0.5 * (rest + rest.T) - Phi @ Phi.T
+        out = np.empty((len(X), len(X), len(self.prior.scale)))
+        for r, V in enumerate(self._whitened(Phi)):
+            shared = rest + V.T @ V
+            for k in (k for k, mine in enumerate(self.root_of) if mine == r):
+                out[:, :, k] = shared * self.prior.scale[k] ** 2
+        np.einsum("iik->ik", out)[...] = self.moments(X)[1]
+        return out
+
+    def sample(self, rng: np.random.Generator, X: Array, n_samples: int, noise: Array | None = None) -> Array:
+        """Draws of the weights where they are all there is, so that any number of points costs n m; else as every process."""
+        if not self.features.spans_prior:
+            return super().sample(rng, X, n_samples, noise)
+        weights = np.empty((*self.weights.shape, n_samples))
+        for k, r in enumerate(self.root_of):
+            weights[:, k, :] = self.weights[:, [k]] + self.roots[r].T @ rng.standard_normal((len(self.weights), n_samples))
+        draws = np.repeat(self.prior.mean(X)[:, :, None], n_samples, axis=2)
+        for at, Phi in self._blocks(X):
+            draws[at] += np.einsum("bm,mqs->bqs", Phi, weights) * self.prior.scale[:, None]
+        if noise is not None:
+            draws += np.sqrt(noise)[:, :, None] * rng.standard_normal(draws.shape)
+        return draws
+
+    def function_space(self) -> Posterior:
+        """The same posterior as a function of k(x, Z), for landmarks: mean = m + s k(x, Z) a, var = s^2 (k(x, x) - |R k(Z, x)|^2)."""
+        assert isinstance(self.features, NystromMap)
+        L = self.features.L
+        alpha = blas.dtrsm(1.0, L, self.weights, lower=1, trans_a=1)
+        roots = []
+        for root in self.roots:
+            C = np.eye(len(L)) - root.T @ root  # I - B^-1
+            values, vectors = np.linalg.eigh(C)
+            half = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T  # half' half = C
+            # Lower triangular R with R'R = L^-T C L^-1: orthogonal factors on the left do not matter, so a QR from the last column on.
+            (upper,) = scipy_qr(blas.dtrsm(1.0, L, half.T, lower=1, trans_a=1).T[:, ::-1], mode="r")
+            roots.append(np.asfortranarray(upper[::-1, ::-1]))
+        return Posterior(self.prior, self.features.Z, alpha, tuple(roots), self.root_of)
+
+    def _outside(self, prior_var: Array, Phi: Array) -> Array | float:
+        return 0.0 if self.features.spans_prior else np.maximum(prior_var - np.einsum("ij,ij->i", Phi, Phi), 0.0)
+
+    def _blocks(self, X: Array) -> Iterator[tuple[slice, Array]]:
+        for at in blocks_of(len(X), 8 * self.features.n_features):
+            yield at, self.features.block(np.asarray(X[at]))
+
+    def _whitened(self, Phi: Array) -> Iterator[Array]:
+        """L_B^-1 Phi' for each root: (m, b)."""
+        for root in self.roots:
+            yield blas.dtrmm(1.0, root, Phi.T, lower=1)

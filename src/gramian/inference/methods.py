@@ -1,0 +1,194 @@
+"""What a person writes as `method=`: the engines with features, before they have seen data.
+
+    Nystrom(rank, sampling)     K ~ K_xz K_zz^-1 K_zx taken as the model
+    Fourier(n_features, kind)   K ~ Phi Phi' with random frequencies
+    Sparse(n_inducing, objective, inducing, optimize_inducing)      the bounds and approximations with inducing points: "vfe", "fitc", "dtc"
+
+Each chooses its basis in `prepared`, from then on they are one and the same inference.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.approx.fourier import KINDS, FourierBasis
+from gramian.approx.landmarks import RULES, landmarks
+from gramian.approx.nystrom import NystromBasis
+from gramian.errors import ParameterError
+from gramian.inference.base import Data, Evidence, Inference, Inferred, LeftOut, Model, Process, Share, Work, Workspace
+from gramian.inference.lowrank import Kind, LowRank, bytes_of, work_of
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Recipe(Inference):
+    """A method whose basis is still to be chosen. Used as it is, it chooses with a fixed seed."""
+
+    @abstractmethod
+    def prepared(self, model: Model, data: Data, rng: np.random.Generator) -> LowRank:
+        """With its basis."""
+
+    @abstractmethod
+    def size(self, n: int) -> int:
+        """How many features n rows get."""
+
+    def infer(self, model: Model, data: Data, report: Share | None = None) -> Inferred:
+        return self._fixed(model, data).infer(model, data, report)
+
+    def evidence(self, model: Model, data: Data, workspace: Workspace) -> Evidence:
+        return self._fixed(model, data).evidence(model, data, workspace)
+
+    def evidence_and_gradient(self, model: Model, data: Data, workspace: Workspace) -> tuple[Evidence, list[Array]]:
+        evidence, gradients = self._fixed(model, data).evidence_and_gradient(model, data, workspace)
+        return evidence, gradients[: len(model.parameters())]
+
+    def leave_one_out(self, model: Model, data: Data, posterior: Process) -> LeftOut:
+        return self._fixed(model, data).leave_one_out(model, data, posterior)
+
+    def work(self, n: int, d: int, q: int, gradient: bool = True) -> Work:
+        return work_of(n, self.size(n), gradient)
+
+    def bytes_needed(self, n: int, d: int, q: int) -> int:
+        return bytes_of(n, d, q, self.size(n))
+
+    def _fixed(self, model: Model, data: Data) -> LowRank:
+        return self.prepared(model, data, np.random.default_rng(0))
+
+
+@dataclass(frozen=True)
+class Nystrom(Recipe):
+    """K ~ K_xz K_zz^-1 K_zx with `rank` landmarks that the rule `sampling` chooses among the rows.
+
+    The rules: uniform, diagonal, column-norm, leverage, rls, recursive-rls, kmeans, pivoted, rpcholesky (the default).
+    """
+
+    rank: int = 1000
+    sampling: str = "rpcholesky"
+
+    def __post_init__(self) -> None:
+        _check_size(self.rank, "Nystrom: rank")
+        _check_rule(self.sampling, "Nystrom: sampling")
+
+    @property
+    def name(self) -> str:
+        return "nystrom"
+
+    @property
+    def solver_name(self) -> str:
+        return f"{self.rank} landmarks by {self.sampling}"
+
+    def size(self, n: int) -> int:
+        return min(self.rank, n)
+
+    def prepared(self, model: Model, data: Data, rng: np.random.Generator) -> LowRank:
+        Z = chosen(model, data, self.rank, self.sampling, rng)
+        return LowRank(NystromBasis(Z), "dtc", self.name, f"{len(Z)} landmarks by {self.sampling}")
+
+
+@dataclass(frozen=True)
+class Fourier(Recipe):
+    """K ~ Phi Phi' with `n_features` random Fourier features.
+
+    The kinds: rff (plain), rff-phase, orf (orthogonal, the default), sorf (orthogonal by fast Hadamard transforms), qmc (quasi-Monte Carlo).
+    """
+
+    n_features: int = 1000
+    kind: str = "orf"
+
+    def __post_init__(self) -> None:
+        _check_size(self.n_features, "Fourier: n_features")
+        if self.kind not in KINDS:
+            raise ParameterError(f"Fourier: kind={self.kind!r} is not known. There are {', '.join(KINDS)}.")
+
+    @property
+    def name(self) -> str:
+        return "fourier"
+
+    @property
+    def solver_name(self) -> str:
+        return f"{self.n_features} Fourier features ({self.kind})"
+
+    def size(self, n: int) -> int:
+        return self.n_features
+
+    def learns_from(self, n: int) -> bool:
+        # With few rows a feature, a search can tune the random frequencies to the rows: an evidence far above that of the kernel they stand for.
+        return n >= 10 * self.n_features
+
+    def prepared(self, model: Model, data: Data, rng: np.random.Generator) -> LowRank:
+        basis = FourierBasis.draw(model.kernel, data.X.shape[1], self.n_features, self.kind, rng)
+        return LowRank(basis, "dtc", self.name, self.solver_name)
+
+
+@dataclass(frozen=True)
+class Sparse(Recipe):
+    """Inducing points: the variational bound ("vfe", the default), "fitc" or "dtc".
+
+    `inducing` is a landmark rule, or the points themselves; `optimize_inducing` moves them with the parameters, by the gradient of the objective.
+    """
+
+    n_inducing: int = 512
+    objective: Kind = "vfe"
+    inducing: str | tuple[tuple[float, ...], ...] = "rpcholesky"
+    optimize_inducing: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.inducing, str):
+            Z = np.asarray(self.inducing, dtype=np.float64)
+            if Z.ndim != 2 or not len(Z) or not np.all(np.isfinite(Z)):
+                raise ParameterError(f"Sparse: inducing must be a landmark rule, or a table of finite points, one a row; its shape is {Z.shape}.")
+            object.__setattr__(self, "inducing", tuple(map(tuple, Z.tolist())))  # hashable, and nobody else's array
+            object.__setattr__(self, "n_inducing", len(Z))
+        else:
+            _check_rule(self.inducing, "Sparse: inducing")
+        _check_size(self.n_inducing, "Sparse: n_inducing")
+        if self.objective not in ("vfe", "fitc", "dtc"):
+            raise ParameterError(f'Sparse: objective={self.objective!r} is not known. Use "vfe", "fitc" or "dtc".')
+
+    @property
+    def name(self) -> str:
+        return self.objective
+
+    @property
+    def solver_name(self) -> str:
+        return self._described(self.n_inducing)
+
+    def _described(self, m: int) -> str:
+        how = "learned" if self.optimize_inducing else f"by {self.inducing}" if isinstance(self.inducing, str) else "as given"
+        return f"{m} inducing points, {how}"
+
+    def size(self, n: int) -> int:
+        return min(self.n_inducing, n) if isinstance(self.inducing, str) else self.n_inducing
+
+    def prepared(self, model: Model, data: Data, rng: np.random.Generator) -> LowRank:
+        if isinstance(self.inducing, str):
+            Z = chosen(model, data, self.n_inducing, self.inducing, rng)
+        else:
+            Z = np.array(self.inducing)
+            if Z.shape[1] != data.X.shape[1]:
+                raise ParameterError(f"Sparse: the inducing points have {Z.shape[1]} columns, but the data have {data.X.shape[1]}.")
+        basis = NystromBasis(Z, learned=self.optimize_inducing)
+        some = np.asarray(data.X[:: max(1, len(data.X) // 10_000)])
+        spread = np.std(some, axis=0)
+        return LowRank(basis, self.objective, self.name, self._described(len(Z)), np.mean(some, axis=0), np.where(spread > 0, spread, 1.0))
+
+
+def chosen(model: Model, data: Data, m: int, rule: str, rng: np.random.Generator) -> Array:
+    """Landmarks for a fit: at most one a row, each once, as far from a memory-mapped file as from memory."""
+    found = landmarks(model.kernel, data.X, min(m, len(data.X)), rule, np.random.RandomState(rng.integers(2**32)))
+    return np.unique(found.Z, axis=0) if found.indices is not None else found.Z
+
+
+def _check_size(value: object, what: str) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+        raise ParameterError(f"{what}={value!r} must be a whole number from 1 on.")
+
+
+def _check_rule(rule: str, what: str) -> None:
+    if rule not in RULES:
+        raise ParameterError(f"{what}={rule!r} is not known. There are {', '.join(RULES)}.")

@@ -1,0 +1,265 @@
+"""Memory and time before the fit, and the choice of method with its reasons.
+
+Each method says what it costs in floating point operations and kernel values; a calibration of a fraction of a second says how many of each this
+machine does in a second, now. A fit is predicted as the stages it would run (see fitting/stages.py), each of a typical number of evaluations, and the
+final inference on all rows.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.errors import ParameterError
+from gramian.fitting import stages
+from gramian.gram import budget, tiles
+from gramian.inference.base import Inference, Work
+from gramian.inference.exact import Exact
+from gramian.inference.iterative import Iterative, krylov
+from gramian.inference.methods import Fourier, Nystrom, Sparse
+from gramian.kernels import Kernel, Matern52
+from gramian.solvers.base import Solver
+from gramian.solvers.cg import CG
+from gramian.solvers.minres import MINRES
+
+Array = NDArray[np.float64]
+
+FIRST_EVALUATIONS, LATER_EVALUATIONS = 45, 25  # of a search from the start, and of one that goes on from a part of the data
+MOST_INDUCING = 2048  # beyond, the same time is better spent elsewhere
+SLOPE_COST, PRODUCT_GAIN = 2.2, 4.0  # a value with gradient against one without; one in a float32 product against one in a tile
+
+ACCURACY = {
+    "exact": "exact",
+    "cg": "exact to the solver's tolerance",
+    "minres": "exact to the solver's tolerance",
+    "vfe": "lower bound of the evidence",
+    "fitc": "approximation",
+    "dtc": "approximation",
+    "nystrom": "approximation",
+    "fourier": "approximation, random",
+}
+
+
+@dataclass(frozen=True)
+class Rates:
+    """What the machine does in a second."""
+
+    flops: float
+    values: float
+
+    def seconds(self, work: Work) -> float:
+        slopes, products = self.values / SLOPE_COST, self.values * PRODUCT_GAIN
+        return work.flops / self.flops + work.values / self.values + work.slopes / slopes + work.products / products
+
+
+@dataclass(frozen=True)
+class Option:
+    """A method with its price."""
+
+    method: Inference
+    label: str
+    accuracy: str
+    bytes: int
+    evaluation_seconds: float  # one log evidence with gradient, on all rows
+    fit_seconds: float
+    fits: bool  # within both limits
+    why_not: str = ""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The methods for some data, what each would take, and the one that `method="auto"` takes."""
+
+    rows: int
+    columns: int
+    memory_limit: int
+    time_limit: float | None
+    options: tuple[Option, ...]
+    choice: Option
+    reason: str
+
+    def __str__(self) -> str:
+        head = f"{self.rows:,} rows, {self.columns} columns; memory limit {budget.show_bytes(self.memory_limit)}"
+        head += "" if self.time_limit is None else f", time limit {self.time_limit:g} s"
+        lines = [("method", "memory", "evaluation", "fit", "accuracy", "")]
+        for option in self.options:
+            times = show_seconds(option.evaluation_seconds), show_seconds(option.fit_seconds)
+            lines.append((option.label, budget.show_bytes(option.bytes), *times, option.accuracy, "" if option.fits else option.why_not))
+        widths = [max(len(line[k]) for line in lines) for k in range(6)]
+        body = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
+        return "\n".join([head, "", *body, "", f'method="auto" takes {self.choice.label}: {self.reason}.'])
+
+
+def method_named(name: str, memory_limit: int | float | str | None = None) -> Inference:
+    """The method of that name with its default settings."""
+    if name in ("cg", "minres"):
+        return krylov(CG() if name == "cg" else MINRES(), memory_limit)
+    made = {"exact": Exact(), "nystrom": Nystrom(), "fourier": Fourier(), **{kind: Sparse(objective=kind) for kind in ("vfe", "fitc", "dtc")}}
+    if name not in made:
+        names = ", ".join(f'"{known}"' for known in ("auto", *ACCURACY))
+        raise ParameterError(f"method={name!r} is not known. Use {names}, or an object such as Nystrom(rank=800).")
+    return made[name]
+
+
+def as_method(given: object, memory_limit: int | float | str | None = None) -> Inference:
+    """A method from a name, a solver or a method."""
+    if isinstance(given, Inference):
+        return given
+    if isinstance(given, (CG, MINRES)):
+        return krylov(given, memory_limit)
+    if isinstance(given, Solver) or not isinstance(given, str):
+        raise ParameterError(
+            f"method={given!r} is not a method. Give a name, an object such as Nystrom(rank=800), or a solver: CG(...), MINRES(...)."
+        )
+    return method_named(given, memory_limit)
+
+
+def plan(
+    X_or_shape: Any,
+    kernel: Kernel | None = None,
+    memory_limit: int | float | str | None = None,
+    time_limit: float | None = None,
+    *,
+    outputs: int = 1,
+    optimize: bool = True,
+) -> Plan:
+    """What each method would take on data of that shape (n, d), within the limits; a table, or its shape."""
+    n, d = _shape(X_or_shape)
+    limit, rates = budget.allowed(memory_limit), calibrate(d, kernel)
+    options = [_option(Exact(), "exact", n, d, outputs, limit, time_limit, rates, optimize)]
+    inducing = _most_inducing(n, d, outputs, limit, time_limit, rates, optimize)
+    methods: list[Inference] = [krylov(CG(), limit), Sparse(inducing), Sparse(inducing, "fitc"), Nystrom(inducing)]
+    if kernel is None or _has_waves(kernel, d):
+        methods.append(Fourier(2 * max(inducing // 2, 1)))
+    options += [_option(method, _label(method), n, d, outputs, limit, time_limit, rates, optimize) for method in methods]
+    choice, reason = _choice(options, n, limit, time_limit)
+    return Plan(n, d, limit, time_limit, tuple(options), choice, reason)
+
+
+def automatic(
+    n: int, d: int, q: int, kernel: Kernel | None, memory_limit: int | float | str | None, time_limit: float | None, optimize: bool
+) -> tuple[Inference, str]:
+    """The method that `method="auto"` takes, with its reason. Few rows need no calibration to be sure."""
+    exact = Exact()
+    if exact.bytes_needed(n, d, q) <= budget.allowed(memory_limit) and (time_limit is None or n <= stages.FIRST_ROWS):
+        return exact, _exact_reason(exact.bytes_needed(n, d, q), time_limit)
+    made = plan((n, d), kernel, memory_limit, time_limit, outputs=q, optimize=optimize)
+    return made.choice.method, made.reason
+
+
+def check(method: Inference, n: int, d: int, q: int, memory_limit: int | float | str | None) -> None:
+    """Refuses a method that would pass the memory limit, and names those that would not."""
+    limit = budget.allowed(memory_limit)
+    needed = method.bytes_needed(n, d, q)
+    if needed <= limit:
+        return
+    smaller: list[Inference] = [krylov(CG(), limit), Sparse(), Nystrom(), Fourier(), Sparse(128)]
+    others = [f"{_label(m)} ({budget.show_bytes(m.bytes_needed(n, d, q))})" for m in smaller if m.bytes_needed(n, d, q) <= limit]
+    cure = f"Within it are {', '.join(others)}; or raise memory_limit." if others else "Raise memory_limit, or fit fewer rows."
+    budget.check_memory(needed, memory_limit, f"The method {method.name!r} on {n:,} rows", cure)
+
+
+def calibrate(d: int, kernel: Kernel | None = None) -> Rates:
+    """How fast this machine is now: a few matrix products, a few tiles of a kernel in d columns. Measured once a process."""
+    return _calibrated(min(d, 64))
+
+
+@cache
+def _calibrated(d: int) -> Rates:
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((1000, 1000))
+    products = _best(lambda: A @ A, 4)
+    X, out = rng.standard_normal((1024, d)), np.empty((1024, 1024), order="F")
+    kernel = 1.0 * Matern52(np.ones(d))
+    fill = _best(lambda: tiles.fill(kernel, X, out), 4)
+    return Rates(2e9 / products, 3 * 512**2 / fill)
+
+
+def show_seconds(seconds: float) -> str:
+    """90 -> "1.5 min"."""
+    for unit, name in ((3600.0, "h"), (60.0, "min")):
+        if seconds >= unit:
+            return f"{seconds / unit:.2g} {name}"
+    return f"{seconds:.2g} s" if seconds >= 0.01 else "< 0.01 s"
+
+
+def seconds_of_final(method: Inference, n: int, d: int, q: int) -> float:
+    """The predicted time of the inference on all rows, after the parameters are found."""
+    return calibrate(d).seconds(method.work(n, d, q, gradient=False))
+
+
+def _option(method: Inference, label: str, n: int, d: int, q: int, limit: int, time_limit: float | None, rates: Rates, optimize: bool) -> Option:
+    needed = method.bytes_needed(n, d, q)
+    evaluation = rates.seconds(method.work(n, d, q))
+    final = rates.seconds(method.work(n, d, q, gradient=False))
+    search = 0.0
+    if optimize:
+        for number, (engine, rows) in enumerate(stages.parts(method, n, d, q, False, limit)):
+            count = FIRST_EVALUATIONS if number == 0 else LATER_EVALUATIONS
+            search += count * rates.seconds(engine.work(rows, d, q))
+    least = final + (min(search, 2.0) if optimize else 0.0)  # a search can be cut short, the final inference cannot
+    why = "needs more memory" if needed > limit else "takes too long" if time_limit is not None and least > time_limit else ""
+    return Option(method, label, ACCURACY[method.name], needed, evaluation, search + final, not why, why)
+
+
+def _choice(options: list[Option], n: int, limit: int, time_limit: float | None) -> tuple[Option, str]:
+    exact, vfe = options[0], next(o for o in options if o.method.name == "vfe")
+    if exact.fits:
+        return exact, _exact_reason(exact.bytes, time_limit)
+    needs = f"{budget.show_bytes(exact.bytes)} of {budget.show_bytes(limit)}" if exact.bytes > limit else f"{show_seconds(exact.fit_seconds)}"
+    return vfe, f"exact inference on {n:,} rows {exact.why_not} ({needs}), and of the approximations a bound cannot overfit"
+
+
+def _exact_reason(needed: int, time_limit: float | None) -> str:
+    return f"it fits into the {'memory limit' if time_limit is None else 'limits'} ({budget.show_bytes(needed)})"
+
+
+def _most_inducing(n: int, d: int, q: int, limit: int, time_limit: float | None, rates: Rates, optimize: bool) -> int:
+    """The largest of the usual numbers of inducing points that stays within the limits."""
+    for m in (MOST_INDUCING, 1024, 512, 256, 128):
+        method = Sparse(min(m, n))
+        if m <= max(n, 128) and _option(method, "", n, d, q, limit, time_limit, rates, optimize).fits:
+            return min(m, n)
+    return min(64, n)
+
+
+def _label(method: Inference) -> str:
+    if isinstance(method, Nystrom):
+        return f"nystrom, rank {method.rank}"
+    if isinstance(method, Fourier):
+        return f"fourier, {method.n_features} features"
+    if isinstance(method, Sparse):
+        return f"{method.objective}, {method.n_inducing} points"
+    return f"{method.name}, rank {method.solver.rank}" if isinstance(method, Iterative) else method.name
+
+
+def _has_waves(kernel: Kernel, d: int) -> bool:
+    try:
+        kernel.bare().waves(tuple(range(d)))
+    except ParameterError:
+        return False
+    return True
+
+
+def _shape(given: Any) -> tuple[int, int]:
+    shape = given if isinstance(given, tuple) else getattr(given, "shape", None)
+    if shape is None:
+        shape = np.shape(given)
+    if len(shape) != 2 or not all(isinstance(k, (int, np.integer)) and k > 0 for k in shape):
+        raise ParameterError(f"plan needs a table or its shape (rows, columns), not {given if isinstance(given, tuple) else f'shape {shape}'}.")
+    return int(shape[0]), int(shape[1])
+
+
+def _best(run: Any, times: int) -> float:
+    run()
+    found = []
+    for _ in range(times):
+        began = time.perf_counter()
+        run()
+        found.append(time.perf_counter() - began)
+    return min(found)

@@ -1,0 +1,144 @@
+"""A comparison of approximations in pictures: error against size and against time, with the spread over runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gramian.errors import ParameterError
+from gramian.experiments.compare import Comparison
+from gramian.experiments.table import Group, gathered
+from gramian.plots.predictions import BLUE, GREEN, INK, ORANGE
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
+
+MEASURES = {  # what can be drawn: its name on the axis, whether on a logarithmic one, and the time that belongs to it
+    "frobenius": ("error of K (Frobenius, relative)", True, ("probabilities_seconds", "construction_seconds")),
+    "infinity": ("error of K (infinity norm, relative)", True, ("probabilities_seconds", "construction_seconds")),
+    "rmse": ("test error (RMSE)", True, ("total_seconds",)),
+    "mse": ("test error (MSE)", True, ("total_seconds",)),
+    "nlpd": ("NLPD", False, ("total_seconds",)),
+    "coverage95": ("share of test rows in their 95 % interval", False, ("total_seconds",)),
+}
+COLOURS = (BLUE, ORANGE, GREEN, "#CC79A7", "#56B4E9", "#E69F00", INK, "#999999")  # Okabe and Ito's palette
+MARKERS = "os^Dv*PX"
+LEAST_RANGE = 10.0  # of values on a logarithmic axis
+DODGE = 1.1  # from the first method to the last at one size, so that all bars can be seen
+
+
+def plot_comparison(comparison: Comparison, measures: Sequence[str] | None = None) -> Figure:
+    """Draws a row of two panels a measure: against the size, and against the time in seconds.
+
+    `measures` are among frobenius, infinity, rmse, mse, nlpd, coverage95; None: frobenius and rmse, where they were measured. Points are medians over
+    runs, bars go from the 10 % to the 90 % quantile. A method without a size is a dashed line against the size.
+    """
+    from matplotlib.figure import Figure
+
+    groups = gathered(comparison.runs)
+    wanted = [name for name in ("frobenius", "rmse") if _any(groups, name)] if measures is None else list(measures)
+    for name in wanted:
+        if name not in MEASURES:
+            raise ParameterError(f"measures has {name!r}, which is not known. There are {', '.join(MEASURES)}.")
+        if not _any(groups, name):
+            raise ParameterError(f"measures has {name!r}, but no run has a value for it.")
+    if not wanted:
+        raise ParameterError("No run has an error to draw. The notes say why: print the comparison.")
+    methods = list(dict.fromkeys(group.method for group in groups))
+    figure = Figure(figsize=(11, 4.0 * len(wanted) + 0.6), layout="constrained")
+    panels = figure.subplots(len(wanted), 2, sharey="row", squeeze=False)
+    for (against_size, against_time), measure in zip(panels, wanted, strict=True):
+        for k, method in enumerate(methods):
+            mine = [group for group in groups if group.method == method and group.values(measure).size]
+            if mine:
+                _against_size(against_size, mine, measure, k, len(methods))
+                _against_time(against_time, mine, measure, k)
+        _finish(against_size, against_time, measure, groups)
+    handles = {label: handle for axis in figure.axes for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
+    named = [method for method in methods if method in handles]
+    figure.legend([handles[method] for method in named], named, loc="outside right upper", frameon=False)
+    return figure
+
+
+def _any(groups: Sequence[Group], measure: str) -> bool:
+    return any(group.values(measure).size for group in groups)
+
+
+def _against_size(axis: Axes, groups: Sequence[Group], measure: str, k: int, count: int) -> None:
+    colour, marker = _look(k)
+    middle, bars = _levels(groups, measure)
+    if groups[0].size == 0:
+        axis.axhline(middle[0], color=colour, linestyle="--", linewidth=1.2, zorder=1, label=groups[0].method)
+        return
+    x = np.array([group.size for group in groups]) * DODGE ** (k / max(count - 1, 1) - 0.5)
+    axis.errorbar(x, middle, bars, color=colour, marker=marker, markersize=5, linewidth=1.3, elinewidth=0.9, zorder=3, label=groups[0].method)
+
+
+def _against_time(axis: Axes, groups: Sequence[Group], measure: str, k: int) -> None:
+    colour, marker = _look(k)
+    middle, bars = _levels(groups, measure)
+    seconds = np.array([_seconds(group, measure) for group in groups])
+    alone = len(groups) == 1
+    line = "none" if alone else "-"
+    axis.errorbar(
+        seconds, middle, bars, color=colour, marker=marker, markersize=7 if alone else 5, linestyle=line, linewidth=1.3, elinewidth=0.9, zorder=3
+    )
+
+
+def _seconds(group: Group, measure: str) -> float:
+    """The median time of the runs that have the measure; no probabilities, no time for them."""
+    runs = [run for run in group.runs if not np.isnan(getattr(run, measure))]
+    return float(np.median([np.nansum([getattr(run, field) for field in MEASURES[measure][2]]) for run in runs]))
+
+
+def _levels(groups: Sequence[Group], measure: str) -> tuple[np.ndarray, np.ndarray]:
+    """Medians, and how far the quantiles lie below and above: (sizes,), (2, sizes)."""
+    low, middle, high = np.transpose([np.quantile(group.values(measure), (0.1, 0.5, 0.9)) for group in groups])
+    return middle, np.array([middle - low, high - middle])
+
+
+def _look(k: int) -> tuple[str, str]:
+    return COLOURS[k % len(COLOURS)], MARKERS[(k + k // len(COLOURS)) % len(MARKERS)]
+
+
+def _finish(against_size: Axes, against_time: Axes, measure: str, groups: Sequence[Group]) -> None:
+    from matplotlib.ticker import NullLocator
+
+    label, logarithmic, _ = MEASURES[measure]
+    sizes = sorted({group.size for group in groups if group.size})
+    against_size.set_xscale("log")
+    if sizes:
+        against_size.set_xticks(sizes, [str(size) for size in sizes])
+        against_size.xaxis.set_minor_locator(NullLocator())
+    against_time.set_xscale("log")
+    low, high = against_time.get_xlim()
+    if high < LEAST_RANGE * low:  # a decade at least, so that there are ticks
+        middle, half = np.sqrt(low * high), np.sqrt(LEAST_RANGE)
+        against_time.set_xlim(middle / half, middle * half)
+    _plain_ticks(against_time.xaxis)
+    values = np.concatenate([group.values(measure) for group in groups])
+    if logarithmic and np.min(values) > 0 and np.max(values) > LEAST_RANGE * np.min(values):
+        against_size.set_yscale("log")
+        if np.max(values) < 100 * np.min(values):
+            _plain_ticks(against_size.yaxis)
+    against_size.set_ylabel(label)
+    against_size.set_xlabel("size (landmarks, features, rank)")
+    about_k = measure in ("frobenius", "infinity")
+    against_time.set_xlabel("seconds for the features of all training rows" if about_k else "seconds for a fit, parameters held")
+    for axis in (against_size, against_time):
+        axis.spines[["top", "right"]].set_visible(False)
+        axis.grid(True, which="major", color="#dddddd", linewidth=0.6)
+
+
+def _plain_ticks(axis: Axis) -> None:
+    """1, 2 and 5 of each power of ten, written as numbers, where they do not crowd; else the powers alone."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    low, high = axis.get_view_interval()
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 300 * low else (1.0,)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())

@@ -1,0 +1,141 @@
+"""BLAS and LAPACK on blocks of one array, in place: the routines inside SciPy, called with an address and a leading dimension.
+
+SciPy's Python wrappers copy a block of a larger array before they work on it; what they wrap does not need that. The addresses come from the
+capsules that `scipy.linalg.cython_blas` and `cython_lapack` export for compiled code. A call lets go of the GIL, and one library does all the work,
+so that no two pools of threads wait for each other (NumPy brings a second OpenBLAS).
+
+An integer is passed as the address of 64 bits: a library that reads 32 of them finds the same value in the half that is stored first, and one built
+for 64 finds what it expects. (Where the upper half comes first, libraries with 32 bits are taken for granted.)
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cython_blas, cython_lapack
+
+Array = NDArray[np.float64]
+
+_Integer: Final = ctypes.c_int64 if sys.byteorder == "little" else ctypes.c_int
+
+
+def _routine(module: Any, name: str) -> Callable[..., None]:
+    """The routine behind a capsule, whose name is its signature in C."""
+    signature_of, address_of = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
+    signature_of.restype, signature_of.argtypes = ctypes.c_char_p, [ctypes.py_object]
+    address_of.restype, address_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    capsule = module.__pyx_capi__[name]
+    signature: Any = signature_of(capsule)
+    address: Any = address_of(capsule, signature)
+    return ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (signature.count(b",") + 1))(address)
+
+
+_dgemm: Final = _routine(cython_blas, "dgemm")
+_dsyrk: Final = _routine(cython_blas, "dsyrk")
+_dtrmm: Final = _routine(cython_blas, "dtrmm")
+_dtrsm: Final = _routine(cython_blas, "dtrsm")
+_dpotrf: Final = _routine(cython_lapack, "dpotrf")
+_dtrtri: Final = _routine(cython_lapack, "dtrtri")
+_dlauum: Final = _routine(cython_lapack, "dlauum")
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Rows and columns of a Fortran-ordered array, as BLAS sees them. Whoever makes one keeps the array alive."""
+
+    address: int
+    rows: int
+    columns: int
+    stride: int  # doubles from one column to the next
+
+    def __getitem__(self, at: tuple[slice, slice]) -> Block:
+        top, bottom, _ = at[0].indices(self.rows)
+        left, right, _ = at[1].indices(self.columns)
+        return Block(self.address + 8 * (top + left * self.stride), max(bottom - top, 0), max(right - left, 0), self.stride)
+
+
+def block_of(array: Array) -> Block:
+    """The whole of an array (n, k)."""
+    assert array.dtype == np.float64
+    assert array.flags.f_contiguous
+    assert array.flags.writeable
+    return Block(array.ctypes.data, array.shape[0], array.shape[1], max(array.shape[0], 1))
+
+
+def gemm(alpha: float, A: Block, B: Block, C: Block, *, transpose_a: bool = False, transpose_b: bool = False) -> None:
+    """C <- C + alpha A B, with A or B transposed where said."""
+    inner = A.rows if transpose_a else A.columns
+    assert inner == (B.columns if transpose_b else B.rows)
+    assert (C.rows, C.columns) == (A.columns if transpose_a else A.rows, B.rows if transpose_b else B.columns)
+    if C.rows and C.columns and inner:
+        sizes = _int(C.rows), _int(C.columns), _int(inner)
+        _dgemm(_t(transpose_a), _t(transpose_b), *sizes, _double(alpha), *_at(A), *_at(B), _double(1.0), *_at(C))
+
+
+def syrk(alpha: float, A: Block, C: Block, *, transpose: bool = False) -> None:
+    """C <- C + alpha A A' (alpha A' A if transposed), in the lower triangle of C."""
+    inner = A.rows if transpose else A.columns
+    assert C.rows == C.columns == (A.columns if transpose else A.rows)
+    if C.rows and inner:
+        _dsyrk(b"L", _t(transpose), _int(C.rows), _int(inner), _double(alpha), *_at(A), _double(1.0), *_at(C))
+
+
+def multiply_triangle(L: Block, B: Block, *, transpose: bool = False) -> None:
+    """B <- L B, or L' B, with the lower triangle of L."""
+    assert L.rows == L.columns == B.rows
+    if B.rows and B.columns:
+        _dtrmm(b"L", b"L", _t(transpose), b"N", _int(B.rows), _int(B.columns), _double(1.0), *_at(L), *_at(B))
+
+
+def solve_triangle(L: Block, B: Block, *, right: bool = False, transpose: bool = False, alpha: float = 1.0) -> None:
+    """B <- alpha L^-1 B, or alpha B L^-1 from the right, with L' for L where said: the lower triangle of L."""
+    assert L.rows == L.columns == (B.columns if right else B.rows)
+    if B.rows and B.columns:
+        side = b"R" if right else b"L"
+        _dtrsm(side, b"L", _t(transpose), b"N", _int(B.rows), _int(B.columns), _double(alpha), *_at(L), *_at(B))
+
+
+def potrf(A: Block) -> int:
+    """L with L L' = A, in A's lower triangle; 0, or one more than the row whose pivot is not positive."""
+    return _lapack(_dpotrf, A, b"L")
+
+
+def invert_triangle(L: Block) -> None:
+    """L^-1 in L's lower triangle."""
+    info = _lapack(_dtrtri, L, b"L", b"N")
+    assert info == 0
+
+
+def square_triangle(W: Block) -> None:
+    """W' W in W's lower triangle, of which W is the lower triangle."""
+    info = _lapack(_dlauum, W, b"L")
+    assert info == 0
+
+
+def _lapack(routine: Callable[..., None], A: Block, *flags: bytes) -> int:
+    assert A.rows == A.columns
+    info = _Integer(0)
+    routine(*flags, _int(A.rows), *_at(A), ctypes.byref(info))
+    return info.value
+
+
+def _at(block: Block) -> tuple[int, Any]:
+    return block.address, _int(block.stride)
+
+
+def _t(transpose: bool) -> bytes:
+    return b"T" if transpose else b"N"
+
+
+def _int(value: int) -> Any:
+    return ctypes.byref(_Integer(value))
+
+
+def _double(value: float) -> Any:
+    return ctypes.byref(ctypes.c_double(value))

@@ -1,0 +1,55 @@
+"""What reading and writing tables share: names of files and of columns."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from gramian.errors import TableError
+
+SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt", ".txt.gz", ".parquet", ".pq")
+BLOCK = 65_536  # rows at once, read or written
+
+
+def closest(name: str, names: Sequence[str]) -> str | None:
+    """The name that was probably meant: the same in other case or with spaces around, or a similar one; None when there is none."""
+    folded = name.strip().casefold()
+    same = next((other for other in names if other.casefold() == folded), None)
+    return same or next(iter(difflib.get_close_matches(name, names, 1)), None)
+
+
+def suffix_of(path: str | os.PathLike[str]) -> str:
+    name = Path(path).name.lower()
+    for suffix in sorted(SUFFIXES, key=len, reverse=True):
+        if name.endswith(suffix):
+            return suffix
+    raise TableError(f"{os.fspath(path)}: the name of a table ends in one of {', '.join(SUFFIXES)}. Rename or convert the file.")
+
+
+def check_names(path: str, names: Sequence[str]) -> tuple[str, ...]:
+    stripped = tuple(name.strip() for name in names)
+    if not stripped:
+        raise TableError(f"{path}: a table needs one column at least.")
+    if "" in stripped:
+        position = f"column {stripped.index('') + 1} of {len(names)}"
+        raise TableError(f"{path}: {position} has no name in the header. Name it (if it is a pandas index, write with index=False).")
+    twice = sorted({name for name in stripped if stripped.count(name) > 1})
+    if twice:
+        raise TableError(f"{path}: {listing(twice)} is the name of more than one column. Give each column a name of its own.")
+    return stripped
+
+
+def listing(names: Sequence[str]) -> str:
+    return ", ".join(names[:12]) + (f", ... ({len(names)} in all)" if len(names) > 12 else "")
+
+
+def import_pyarrow(path: str) -> tuple[Any, Any]:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as cause:
+        raise TableError(f'{path}: Parquet files need pyarrow. Install it: pip install "gramian[parquet]"; or use CSV.') from cause
+    return pyarrow, pyarrow.parquet

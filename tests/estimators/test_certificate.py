@@ -1,0 +1,72 @@
+"""Certificates hold: where the exact answer is computable, the error lies within what was certified, on easy and on hopeless approximations."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import gramian as gm
+from gramian.estimators import certificate as module
+
+
+def problem(kind: str) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(1)
+    if kind == "smooth":
+        X = rng.uniform(-2, 2, (300, 1))
+        return X, 20 * np.sin(2 * X[:, 0]) + rng.standard_normal(300)
+    if kind == "rough":
+        X = rng.standard_normal((260, 4))
+        return X, np.abs(X[:, 0]) + np.sign(X[:, 1]) + 0.1 * rng.standard_normal(260)
+    X = np.repeat(rng.uniform(0, 1, (60, 2)), 4, axis=0)  # rows that repeat
+    return X, np.cos(5 * X[:, 0]) + 0.3 * rng.standard_normal(240)
+
+
+KERNELS = {"smooth": 1.0 * gm.RBF(0.7), "rough": 2.0 * gm.Matern12(1.0), "repeats": 1.0 * gm.Matern32(0.3)}
+
+
+@pytest.mark.parametrize("kind", ["smooth", "rough", "repeats"])
+@pytest.mark.parametrize("method", [gm.Nystrom(15), gm.Sparse(30), gm.Sparse(10, "fitc"), gm.Fourier(60), gm.CG(tol=1e-3), gm.CG(tol=1e-8)])
+def test_the_true_error_lies_within(kind, method, monkeypatch):
+    X, y = problem(kind)
+    settings = {"noise": 0.05 * np.var(y), "optimize": False, "random_state": 0}
+    exact = gm.GPRegressor(KERNELS[kind], method="exact", **settings).fit(X, y)
+    gp = gm.GPRegressor(KERNELS[kind], method=method, **settings).fit(X, y)
+    monkeypatch.setattr(module, "POINTS", len(X))  # at all rows, so that the largest error is the largest
+    monkeypatch.setattr(module, "PART", len(X))
+    given = gp.certificate_
+    slack = 1e-6 * np.std(y)  # of rounding, and of the jitter in K_zz
+    assert given.evidence_lower.value <= exact.evidence_.value + 1e-6
+    assert given.evidence_upper.value >= exact.evidence_.value - 1e-6
+    assert given.evidence_lower.kind == given.evidence_upper.kind == given.mean_error.kind == "bound"
+    (mean, std), (exact_mean, exact_std) = (model.predict(X, return_std=True, target="f") for model in (gp, exact))
+    assert np.max(np.abs(mean - exact_mean)) <= given.mean_error.value + slack
+    assert np.max(np.abs(std - exact_std)) <= given.std_error.value + slack
+    # On all rows the part is the whole, so that the estimate is the error itself.
+    assert given.mean_error_rms.kind == "estimate"
+    assert_allclose(given.mean_error_rms.value, np.sqrt(np.mean((mean - exact_mean) ** 2)), rtol=1e-4, atol=slack)
+
+
+def test_bounds_close_in_as_landmarks_are_added():
+    X, y = problem("smooth")
+    gaps = []
+    for m in (4, 8, 16, 32):
+        gp = gm.GPRegressor(KERNELS["smooth"], method=gm.Sparse(m, inducing="pivoted"), noise=1.0, optimize=False).fit(X, y)
+        gaps.append(gp.certificate_.evidence_upper.value - gp.certificate_.evidence_lower.value)
+    assert np.all(np.diff(gaps) < 0)
+    assert gaps[-1] < 1e-3
+
+
+def test_exact_is_exact():
+    X, y = problem("smooth")
+    given = gm.GPRegressor(method="exact").fit(X, y).certificate_
+    assert given.mean_error.value == 0
+    assert given.mean_error.kind == "exact"
+    assert "exact" in str(given)
+
+
+def test_it_says_what_each_number_is():
+    X, y = problem("smooth")
+    text = str(gm.GPRegressor(method=gm.Sparse(10), optimize=False).fit(X, y).certificate_)
+    assert text.count("(bound)") == 4
+    assert text.count("(estimate)") == 2

@@ -1,0 +1,184 @@
+"""One estimator for all engines: every answer from every method, and all of them near the exact one where they should be."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.base import clone
+
+import gramian as gm
+from gramian.errors import GramianError, MemoryLimitError, ParameterError
+
+METHODS = ["exact", "nystrom", "fourier", "vfe", "fitc", "dtc", "cg", "minres"]
+
+
+@pytest.fixture(scope="module")
+def data() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, (250, 2))
+    y = 5 + 3 * np.sin(2 * X[:, 0]) * X[:, 1] + 0.2 * rng.standard_normal(250)
+    return X, y, rng.uniform(-2, 2, (40, 2))
+
+
+@pytest.fixture(scope="module")
+def exact(data):
+    return gm.GPRegressor(1.0 * gm.RBF([0.8, 1.5]), noise=0.05, method="exact", optimize=False).fit(*data[:2])
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_answer(data, exact, method):
+    """At the same parameters, with more features than the smooth kernel needs, all methods give the exact answers within what they promise."""
+    X, y, new = data
+    gp = clone(exact).set_params(method=method, random_state=0).fit(X, y)
+    # Random features know the kernel to 1 / sqrt(m); the others to their jitter or tolerance.
+    scale = np.std(y)
+    off = (0.15 if method == "fourier" else 1e-4) * scale
+    mean, std = gp.predict(new, return_std=True)
+    assert_allclose(mean, exact.predict(new), atol=off)
+    assert_allclose(std, exact.predict(new, return_std=True)[1], atol=off)
+    _, cov = gp.predict(new, return_cov=True)
+    assert_allclose(np.sqrt(np.diag(cov)), std, rtol=1e-12)
+    draws = gp.sample(new[:5], 3, random_state=1)
+    assert draws.shape == (5, 3)
+    assert np.all(np.isfinite(draws))
+    assert gp.loo().mean.shape == y.shape
+    if method != "fourier":
+        assert_allclose(gp.loo().mean, exact.loo().mean, atol=0.01 * scale)
+        allowed = 6 * gp.evidence_.standard_error + 1e-3
+        assert gp.evidence_.value == pytest.approx(exact.evidence_.value, abs=allowed)
+    value, gradient = gp.log_evidence(return_grad=True)
+    assert gradient.shape == gp.theta_.shape
+    assert value == pytest.approx(gp.evidence_.value, rel=1e-9)
+    assert gp.outcome_.method == method
+    assert method in gp.summary()
+
+
+@pytest.mark.parametrize("method", ["nystrom", "vfe", "fitc"])
+def test_gradients_and_components_with_landmarks(data, exact, method):
+    X, y, new = data
+    kernel = 1.0 * gm.RBF([0.8, 1.5]) + 0.5 * gm.RBF(3.0)
+    full = gm.GPRegressor(kernel, noise=0.05, method="exact", optimize=False).fit(X, y)
+    gp = clone(full).set_params(method=method, random_state=0).fit(X, y)
+    for ours, theirs in zip(gp.predict_gradient(new), full.predict_gradient(new), strict=True):
+        assert_allclose(ours, theirs, atol=1e-3 * np.std(y))
+    for (_, ours), (_, theirs) in zip(gp.components(new).items(), full.components(new).items(), strict=True):
+        assert_allclose(ours[0], theirs[0], atol=1e-3 * np.std(y))
+
+
+@pytest.mark.parametrize("method", ["fourier", "cg"])
+def test_what_a_method_cannot_tell(data, exact, method):
+    gp = clone(exact).set_params(method=method, random_state=0).fit(*data[:2])
+    with pytest.raises(ParameterError, match="gives no such answer"):
+        gp.predict_gradient(data[2])
+
+
+@pytest.mark.parametrize("method", ["nystrom", "vfe", "cg"])
+def test_fitting(data, method):
+    """Parameters by each method's own evidence end near those of exact inference."""
+    X, y, new = data
+    full = gm.GPRegressor(method="exact", random_state=0, n_restarts=0).fit(X, y)
+    gp = gm.GPRegressor(method=method, random_state=0, n_restarts=0).fit(X, y)
+    assert_allclose(gp.theta_, full.theta_, atol=0.35)  # the evidence of cg is an estimate; a tenth of a nat moves theta by so much
+    assert_allclose(gp.predict(new), full.predict(new), atol=0.05 * np.std(y))
+    assert [stage.split(" on ")[0] for stage in gp.outcome_.stages] == ["exact", method]
+
+
+def test_two_outputs_and_known_noise(data):
+    X, y, new = data
+    Y = np.column_stack([y, 100 * np.cos(X[:, 0])])
+    noise_var = np.linspace(0.01, 0.1, len(X))
+    full = None
+    for method in ("exact", "vfe", "cg"):
+        gp = gm.GPRegressor(1.0 * gm.RBF(1.0), method=method, noise=gm.fixed(0.02), optimize=False, random_state=0).fit(X, Y, noise_var=noise_var)
+        mean = gp.predict(new)
+        full = mean if full is None else full
+        assert_allclose(mean, full, atol=1e-3 * Y.std(axis=0).max())
+
+
+def test_same_seed_same_model(data):
+    X, y, new = data
+    for method in (gm.Nystrom(20), gm.Fourier(20), gm.Sparse(15)):
+        a, b, c = (gm.GPRegressor(method=method, random_state=seed).fit(X, y).predict(new) for seed in (0, 0, 1))
+        assert np.array_equal(a, b)
+        assert not np.array_equal(a, c)
+
+
+def test_impossible_methods(data):
+    X, y, _ = data
+    with pytest.raises(ParameterError, match='"auto", "exact"'):
+        gm.GPRegressor(method="magic").fit(X, y)
+    with pytest.raises(ParameterError, match="is not a method"):
+        gm.GPRegressor(method=3).fit(X, y)
+    with pytest.raises(ParameterError, match="rank=0"):
+        gm.Nystrom(0)
+    with pytest.raises(ParameterError, match="There are uniform"):
+        gm.Nystrom(10, "best")
+    with pytest.raises(ParameterError, match="rff"):
+        gm.Fourier(10, "best")
+    with pytest.raises(ParameterError, match="objective"):
+        gm.Sparse(10, "elbo")
+    with pytest.raises(ParameterError, match="have 1 columns, but the data have 2"):
+        gm.GPRegressor(method=gm.Sparse(inducing=[[0.0]])).fit(X, y)
+    with pytest.raises(GramianError, match="Linear"):
+        gm.GPRegressor(gm.Linear(), method="fourier").fit(X, y)
+
+
+def test_memory_limit_names_the_alternatives():
+    X = np.zeros((50_000, 3))
+    X[:, 0] = np.arange(50_000)
+    with pytest.raises(MemoryLimitError, match=r"'exact' on 50,000 rows needs 20 GB, but only 2 GB .*vfe"):
+        gm.GPRegressor(method="exact", memory_limit="2GB").fit(X, X[:, 0])
+
+
+def test_auto_leaves_exact_when_memory_ends(data):
+    X, y, _ = data
+    gp = gm.GPRegressor(memory_limit="30MB", optimize=False, random_state=0)
+    assert gp.plan(X, y).choice.method.name == "exact"
+    chosen = gp.plan(np.zeros((20_000, 2)))
+    assert chosen.choice.method.name == "vfe"
+    assert "needs more memory" in chosen.reason
+
+
+def test_stages_say_what_was_fitted_on_what():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, (900, 1))
+    y = np.sin(3 * X[:, 0]) + 0.1 * rng.standard_normal(900)
+    gp = gm.GPRegressor(method=gm.Exact(fit_rows=200), random_state=0).fit(X, y)
+    assert gp.outcome_.stages[0].startswith("exact on 200 of 900 rows, chosen at random: ")
+    assert len(gp.posterior_.Z) == 900
+    with pytest.raises(ParameterError, match="fit_rows"):
+        gm.Exact(fit_rows=0)
+
+
+def test_interrupt_of_the_final_inference_leaves_the_part(data, monkeypatch):
+    X, y, new = data
+    original, calls = gm.Exact.infer, []
+
+    def interrupted(self, model, rows, report=None):
+        calls.append(len(rows.X))
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        return original(self, model, rows)
+
+    monkeypatch.setattr(gm.Exact, "infer", interrupted)
+    gp = gm.GPRegressor(method=gm.Exact(fit_rows=100), random_state=0).fit(X, y)
+    assert calls == [250, 100]
+    assert "interrupted" in gp.summary()
+    assert_allclose(gp.predict(new), 5 + 3 * np.sin(2 * new[:, 0]) * new[:, 1], atol=1.5)
+
+
+def test_many_rows_keep_the_factor(data, monkeypatch):
+    """Beyond ROOT_UP_TO rows the posterior holds L instead of its inverse: the same answers."""
+    from gramian.inference import exact as module
+
+    X, y, new = data
+    first = gm.GPRegressor(method="exact", random_state=0, optimize=False).fit(X, y)
+    monkeypatch.setattr(module, "ROOT_UP_TO", 100)
+    second = gm.GPRegressor(method="exact", random_state=0, optimize=False).fit(X, y)
+    assert not second.posterior_.inverted
+    for ours, theirs in zip(second.predict(new, return_std=True), first.predict(new, return_std=True), strict=True):
+        assert_allclose(ours, theirs, rtol=1e-9)
+    assert_allclose(second.predict(new, return_cov=True)[1], first.predict(new, return_cov=True)[1], atol=1e-9)
+    assert_allclose(second.loo().std, first.loo().std, rtol=1e-9)
+    assert_allclose(second.predict_gradient(new)[1], first.predict_gradient(new)[1], rtol=1e-6, atol=1e-9)

@@ -1,0 +1,280 @@
+"""Cholesky by panels: what LAPACK gives, to rounding, at any width; no copies; and a report that can stop it."""
+
+from __future__ import annotations
+
+import threading
+import tracemalloc
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.linalg import lapack, solve_triangular
+
+import gramian as gm
+from gramian.errors import NumericalError
+from gramian.gram.operator import GramOperator
+from gramian.solvers import Cholesky, blas, cholesky, panels
+from gramian.solvers.cholesky import LADDER, inverse_in_place, inverse_root_in_place
+
+EPS = np.finfo(float).eps
+SIZES = [1, 5, 63, 64, 65, 300, 512, 701]  # below, at and beside whole panels of 64; the last not a whole number of anything
+
+
+@pytest.fixture(autouse=True)
+def narrow(monkeypatch):
+    """Panels of 64, leaves of 24, strips of 160: hundreds of rows then go through every branch that tens of thousands do."""
+    monkeypatch.setattr(panels, "NARROW", 64)
+    monkeypatch.setattr(panels, "WIDE", 64)
+    monkeypatch.setattr(panels, "LEAF", 24)
+    monkeypatch.setattr(panels, "STRIP", 160)
+    monkeypatch.setattr(cholesky, "LAPACK_UP_TO", 100)
+
+
+def kernel_matrix(n, noise=0.1, order=False, seed=0):
+    X = np.random.default_rng(seed).uniform(-2, 2, (n, 2))
+    X = X[np.argsort(X[:, 0])] if order else X
+    return np.exp(-0.5 * np.sum((X[:, None] - X[None]) ** 2, axis=2)) + noise * np.eye(n)
+
+
+def graded(n):
+    """A matrix whose rows differ in size by 1e6."""
+    size, at = np.geomspace(1, 1e-6, n), np.arange(n)
+    return np.outer(size, size) * np.exp(-np.abs(np.subtract.outer(at, at)) / 50)
+
+
+def lower_only(A):
+    """Fortran-ordered, with no number above the diagonal: whatever reads there is found out."""
+    out = np.array(A, order="F")
+    out[np.triu_indices(len(A), 1)] = np.nan
+    return out
+
+
+def factored(A):
+    L = lower_only(A)
+    assert panels.factor(L) == 0
+    return L
+
+
+ILL = {
+    "kernel": kernel_matrix(600, 1e-10),
+    "sorted": kernel_matrix(600, 1e-10, order=True),  # neighbours in one panel: its diagonal block is as ill-conditioned as the whole
+    "graded": graded(600),
+}
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_factor(n):
+    """|A - L L'| <= n eps |A|, the bound of Golub and Van Loan's theorem 4.2.1 with a constant of 1; nothing above the diagonal is touched."""
+    A = kernel_matrix(n)
+    L = factored(A)
+    assert np.all(np.isnan(L[np.triu_indices(n, 1)]))
+    L = np.tril(L)
+    assert np.linalg.norm(A - L @ L.T) <= n * EPS * np.linalg.norm(A)
+    assert_allclose(L, np.linalg.cholesky(A), rtol=0, atol=n * EPS * np.linalg.cond(A) * np.max(np.abs(A)))
+
+
+@pytest.mark.parametrize("A", ILL.values(), ids=ILL)
+def test_as_accurate_as_lapack_where_it_is_hard(A):
+    """Condition 1e12 and more: residuals within three times LAPACK's. (Panels divided by a product with the inverse of the diagonal block miss this
+    by orders of magnitude, and so does an inverse root taken from the first panel to the last.)"""
+    n, eye = len(A), np.eye(len(A))
+    reference, info = lapack.dpotrf(A, lower=1)
+    assert info == 0
+    L = factored(A)
+    root, inverse = L.copy(order="F"), L.copy(order="F")
+    panels.inverse_root(root)
+    panels.inverse(inverse)
+
+    def residuals(L, W, X):
+        L, W, X = np.tril(L), np.tril(W), np.tril(X) + np.tril(X, -1).T
+        of_root = np.linalg.norm(W @ L - eye) / (np.linalg.norm(W) * np.linalg.norm(L))
+        return np.array(
+            [np.linalg.norm(A - L @ L.T) / np.linalg.norm(A), of_root, np.linalg.norm(X @ A - eye) / (np.linalg.norm(X) * np.linalg.norm(A))]
+        )
+
+    ours = residuals(L, root, inverse)
+    theirs = residuals(reference, lapack.dtrtri(reference, lower=1)[0], lapack.dpotri(reference, lower=1)[0])
+    assert np.all(ours <= np.maximum(3 * theirs, EPS)), ours / theirs
+    B = np.random.default_rng(0).normal(size=(n, 3))
+    X = B.copy(order="F")
+    panels.solve(L, X)
+    assert np.linalg.norm(A @ X - B) <= 10 * EPS * np.linalg.norm(A) * np.linalg.norm(X)
+
+
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("k", [1, 3, 200])
+def test_solves(n, k):
+    A = kernel_matrix(n)
+    L = factored(A)
+    B = np.asfortranarray(np.random.default_rng(n).normal(size=(n, k)))
+    divided, solved = B.copy(order="F"), B.copy(order="F")
+    panels.divide(L, divided)
+    panels.solve(L, solved)
+    assert_allclose(divided, solve_triangular(np.tril(L), B, lower=True), rtol=0, atol=1e-11)  # condition of L: below 100
+    assert np.linalg.norm(A @ solved - B) <= 10 * n * EPS * np.linalg.norm(A) * np.linalg.norm(solved)
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_inverses(n):
+    A = kernel_matrix(n)
+    expected = np.linalg.inv(A)
+    tolerance = n * EPS * np.linalg.cond(A) * np.max(np.abs(expected))
+    L = factored(A)
+    assert_allclose(panels.inverse_diagonal(L), np.diagonal(expected), rtol=0, atol=tolerance)
+    root, inverse = L.copy(order="F"), L.copy(order="F")
+    panels.inverse_root(root)
+    panels.inverse(inverse)
+    assert_allclose(np.tril(root), np.linalg.inv(np.tril(L)), rtol=0, atol=tolerance)
+    assert_allclose(np.tril(inverse), np.tril(expected), rtol=0, atol=tolerance)
+    assert np.all(np.isnan(inverse[np.triu_indices(n, 1)]))
+
+
+@pytest.mark.parametrize("row", [0, 63, 64, 200, 299])
+def test_the_row_that_fails_is_lapacks(row):
+    A = kernel_matrix(300)
+    A[row, row] = -1.0
+    assert panels.factor(lower_only(A)) == lapack.dpotrf(A, lower=1)[1] == row + 1
+
+
+@pytest.mark.parametrize(("row", "column"), [(0, 0), (70, 70), (299, 299), (200, 10)])
+def test_a_pivot_that_is_no_number_fails(row, column):
+    A = kernel_matrix(300)
+    A[row, column] = np.nan
+    assert panels.factor(np.array(A, order="F")) == row + 1
+
+
+def test_no_large_copies():
+    """NumPy's own buffers, as tracemalloc sees them, are fewer than the bytes of a tenth of a panel; the diagonal of the inverse takes one panel."""
+    n, panel = 701, 8 * 701 * 64
+    L, B = lower_only(kernel_matrix(n)), np.zeros((n, 100), order="F")
+
+    def peak(work, *arguments):
+        tracemalloc.start()
+        work(*arguments)
+        size = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return size
+
+    assert peak(panels.factor, L) < 0.1 * panel
+    assert peak(panels.solve, L, B) < 0.1 * panel
+    assert panel <= peak(panels.inverse_diagonal, L) < 1.1 * panel
+    assert peak(panels.inverse, L) < 0.1 * panel
+
+
+def calls(n):
+    L = factored(kernel_matrix(n))
+    B = np.ones((n, 2), order="F")
+    return {
+        "factor": lambda report: panels.factor(lower_only(kernel_matrix(n)), report),
+        "divide": lambda report: panels.divide(L, B, report),
+        "solve": lambda report: panels.solve(L, B, report),
+        "inverse_root": lambda report: panels.inverse_root(L.copy(order="F"), report),
+        "inverse": lambda report: panels.inverse(L.copy(order="F"), report),
+        "inverse_diagonal": lambda report: panels.inverse_diagonal(L, report),
+    }
+
+
+@pytest.mark.parametrize("name", calls(1))
+@pytest.mark.parametrize("n", [1, 64, 500])
+def test_reports_rise_to_one(name, n):
+    shares = []
+    calls(n)[name](shares.append)
+    assert np.all(np.diff(shares) >= 0)
+    assert shares[-1] == 1.0
+    assert shares[0] > 0
+    assert n < 500 or (len(shares) >= 8 and shares[0] < 0.5)
+
+
+@pytest.mark.parametrize("name", calls(1))
+def test_an_interrupt_ends_the_work(name):
+    threads = threading.active_count()
+
+    def interrupt(share):
+        told.append(share)
+        raise KeyboardInterrupt
+
+    told = []
+    with pytest.raises(KeyboardInterrupt):
+        calls(500)[name](interrupt)
+    assert len(told) == 1
+    assert threading.active_count() == threads
+
+
+def test_width_follows_the_size(monkeypatch):
+    monkeypatch.setattr(panels, "NARROW", 256)
+    monkeypatch.setattr(panels, "WIDE", 1024)
+    assert [panels.width(n) for n in (1, 2_000, 8_192, 16_384, 40_000)] == [256, 256, 512, 1024, 1024]
+
+
+def test_blocks_are_views():
+    """A product of two blocks of an array into a third: that block alone changes."""
+    array = np.random.default_rng(0).normal(size=(9, 7)).copy(order="F")
+    expected = array.copy()
+    expected[5:8, 4:6] -= 2.0 * array[1:5, 0:3].T @ array[5:7, 0:4].T
+    M = blas.block_of(array)
+    blas.gemm(-2.0, M[1:5, 0:3], M[5:7, 0:4], M[5:8, 4:6], transpose_a=True, transpose_b=True)
+    assert_allclose(array, expected, rtol=1e-14, atol=1e-14)
+    with pytest.raises(AssertionError):
+        blas.block_of(np.ones((2, 3)))  # row-major
+
+
+def operator(n, noise=0.1, seed=0):
+    X = np.random.default_rng(seed).uniform(-2, 2, (n, 2))
+    return GramOperator(1.2 * gm.RBF(0.9), X, np.full(n, noise))
+
+
+def test_the_solver_is_the_same_on_either_side_of_its_limit(monkeypatch):
+    op = operator(300)
+    B = np.random.default_rng(1).normal(size=(300, 4))
+
+    def everything():
+        factor = Cholesky().factor(op)
+        K = np.asfortranarray(B)
+        parts = [
+            factor.solve(B).value,
+            factor.solve(B[:, 0]).value,
+            factor.logdet(),
+            factor.divide_in_place(K.copy(order="F")),
+            factor.inverse_diagonal(),
+        ]
+        return [*parts, inverse_root_in_place(Cholesky().factor(op)), np.tril(inverse_in_place(Cholesky().factor(op)))]
+
+    by_panels = everything()
+    monkeypatch.setattr(cholesky, "LAPACK_UP_TO", 1000)
+    for ours, theirs in zip(by_panels, everything(), strict=True):
+        assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9)  # condition 1e3 times 300 eps, and room
+
+
+def test_solve_leaves_its_argument_alone():
+    B = np.ones((300, 2), order="F")
+    Cholesky().factor(operator(300)).solve(B)
+    assert_array_equal(B, 1.0)
+
+
+def test_the_ladder_climbs_by_panels_and_its_report_never_falls():
+    shares = []
+    X = np.zeros((300, 1))  # a matrix of ones
+    factor = Cholesky().factor(GramOperator(gm.RBF(1.0), X, np.zeros(300)), report=shares.append)
+    assert factor.jitter == LADDER[1]
+    assert np.all(np.diff(shares) >= 0)
+    assert shares[-1] == 1.0
+    L = np.tril(factor.L)
+    assert_allclose(L @ L.T - np.ones((300, 300)), LADDER[1] * np.eye(300), atol=300 * EPS)
+
+
+def test_what_is_not_positive_definite_is_refused_with_the_row():
+    noise = np.full(300, 0.1)
+    noise[222] = -5.0
+    with pytest.raises(NumericalError, match="fails at row 222"):
+        Cholesky().factor(GramOperator(gm.RBF(0.01), operator(300).X, noise))
+
+
+@pytest.mark.parametrize("n", [40, 300])
+def test_solver_functions_report(n):
+    for work in (
+        lambda r: Cholesky().factor(operator(n), report=r),
+        *(lambda r, f=f: f(Cholesky().factor(operator(n)), r) for f in (inverse_in_place, inverse_root_in_place)),
+    ):
+        shares = []
+        work(shares.append)
+        assert shares[-1] == 1.0
