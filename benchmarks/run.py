@@ -2,6 +2,7 @@
 
     python benchmarks/run.py            all of them, a few minutes
     python benchmarks/run.py evidence   those whose name starts so
+    GRAMIAN_DATA=folder python ...      with those on real data, from a folder of npz files (uci_kin40k.npz and so on)
 
 Contenders take turns, and the best time of each counts: what else the machine does then hurts both alike. Ratios are printed beside what is aimed
 for; a miss is marked, and the exit code is then 1.
@@ -11,11 +12,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable
-from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from rich.console import Console
@@ -23,31 +20,10 @@ from rich.table import Table
 from scipy.linalg import lapack
 
 import gramian as gm
+import scale
+from common import Result, peak_extra_bytes, take_turns
 
 SEED = 20
-
-
-class Result(NamedTuple):
-    """One line of the table."""
-
-    name: str
-    ours: str
-    theirs: str
-    ratio: float
-    aim: str
-    good: bool
-
-
-def take_turns(rounds: int, **contenders: Callable[[], object]) -> dict[str, float]:
-    """The best time of each, in seconds; one untimed round first."""
-    times: dict[str, list[float]] = {name: [] for name in contenders}
-    for number in range(rounds + 1):
-        for name, run in contenders.items():
-            began = time.perf_counter()
-            run()
-            if number:
-                times[name].append(time.perf_counter() - began)
-    return {name: min(values) for name, values in times.items()}
 
 
 def problem(n: int, d: int = 8) -> tuple[np.ndarray, np.ndarray]:
@@ -105,7 +81,7 @@ def memory_of_evidence() -> list[Result]:
     n = 8000
     X, y = problem(n)
     gp = fixed_model(X, y)
-    extra = _peak_extra_bytes(lambda: gp.log_evidence(return_grad=True))
+    extra = peak_extra_bytes(lambda: gp.log_evidence(return_grad=True))
     ratio = extra / (8 * n * n)
     return [
         Result(
@@ -154,7 +130,7 @@ def predicting() -> list[Result]:
     for points in (100_000, 1_000_000):
         far = np.random.default_rng(SEED).standard_normal((points, 8))
         small.predict(far[:20_000], return_std=True)
-        growth[points] = _peak_extra_bytes(lambda far=far: small.predict(far, return_std=True)) - 6 * 8 * points  # less the answer's own arrays
+        growth[points] = peak_extra_bytes(lambda far=far: small.predict(far, return_std=True)) - 6 * 8 * points  # less the answer's own arrays
     grew = (growth[1_000_000] - growth[100_000]) / 1e6
     return [
         Result(
@@ -224,29 +200,6 @@ def growing() -> list[Result]:
     return [Result("growing from 300 to 400 rows: compilations", str(late), f"{counts[0]} at 200", late, "= 0", late == 0)]
 
 
-def _peak_extra_bytes(run: Callable[[], object]) -> int:
-    """The most resident memory while `run` runs, beyond what there was before."""
-
-    def resident() -> int:
-        return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
-
-    before, peak, done = resident(), 0, threading.Event()
-
-    def watch() -> None:
-        nonlocal peak
-        while not done.wait(0.002):
-            peak = max(peak, resident())
-
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    try:
-        run()
-    finally:
-        done.set()
-        watcher.join()
-    return max(peak, resident()) - before
-
-
 BENCHMARKS = {
     "evidence": evidence_with_gradient,
     "memory": memory_of_evidence,
@@ -254,6 +207,7 @@ BENCHMARKS = {
     "predicting": predicting,
     "starting": starting,
     "growing": growing,
+    **scale.BENCHMARKS,
 }
 
 

@@ -37,16 +37,16 @@ MODELS: dict[str, Callable[[], gm.GPRegressor]] = {
     "nystrom": lambda: with_method(gm.Nystrom(5, "pivoted")),
     "nystrom of a table": lambda: gm.GPRegressor(method="nystrom", optimize=False, random_state=0).fit(*frame()),
     "learned inducing points": lambda: gm.GPRegressor(
-        gm.RBF(0.7), method=gm.Sparse(4, inducing="kmeans", optimize_inducing=True), n_restarts=0, random_state=1
+        gm.RBF([0.7, 0.8, 0.9]), method=gm.Sparse(4, inducing="kmeans", optimize_inducing=True), n_restarts=0, random_state=1
     ).fit(*data()),
     "inducing points as given": lambda: with_method(gm.Sparse(inducing=data()[0][:4].tolist(), objective="dtc"), gm.RBF(0.6) + gm.Linear()),
-    "fitc, two outputs, two roots": lambda: with_method(gm.Sparse(6, "fitc"), gm.Matern52(0.7), 2, NOISE, mean="linear"),
+    "fitc, two outputs, two roots": lambda: with_method(gm.Sparse(6, "fitc"), None, 2, NOISE, mean="linear"),
     "fourier": lambda: with_method(gm.Fourier(20)),
-    "fourier, shared noise": lambda: with_method(gm.Fourier(20, "sorf"), gm.RBF(0.7), 2, noise=None),
+    "fourier, shared noise": lambda: with_method(gm.Fourier(20, "sorf"), None, 2, noise=None),
     "fourier with phases": lambda: with_method(gm.Fourier(31, "rff-phase"), WAVES),
     "fourier of a mixture": lambda: with_method(gm.Fourier(24, "qmc"), MIXTURE),
     "cg": lambda: with_method(gm.CG(tol=1e-8, rank=4, probes=np.int64(4))),
-    "minres, two noises": lambda: with_method(gm.MINRES(preconditioner="jacobi", probes=4), gm.Matern32(0.7), 2, NOISE),
+    "minres, two noises": lambda: with_method(gm.MINRES(preconditioner="jacobi", probes=4), None, 2, NOISE),
 }
 
 

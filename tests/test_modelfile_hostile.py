@@ -287,7 +287,7 @@ def test_a_file_of_version_1_is_checked_like_any_other(tmp_path: Path) -> None:
         changed = copy.deepcopy(document)
         put(*place, {"float": "nan"})(changed, arrays)
         forged(tmp_path / "n.gm", metadata, changed, arrays)
-        if place[-2:] != ("fields", "value"):  # an evidence that is no number is one that was not computed
+        if place not in (("fitted", "evidence", "fields", "value"), ("origins",)):  # no number, as when it was not computed; a hint for people
             with pytest.raises(ModelFileError):
                 load(tmp_path / "n.gm")
 
@@ -572,6 +572,10 @@ HOSTILE: dict[str, tuple[Callable[[Document, Arrays], None], str]] = {
     "an X that is not finite": (with_entry("X", (0, 0), np.inf), "not finite"),
     "an X in one dimension": (array("X", np.zeros(9)), "'X' has the shape (9,)"),
     "an X in three dimensions": (array("X", np.zeros((9, 3, 1))), "'X' has the shape (9, 3, 1)"),
+    "no rows at all": (
+        lambda _, arrays: arrays.update({name: value[:0] for name, value in arrays.items() if len(value) in (9, 45)}),
+        "a row at least",
+    ),
     "an X without rows": (array("X", np.zeros((0, 3))), "'noise_var' has the shape (9,), but must have (0)"),
     "an X without columns": (array("X", np.zeros((9, 0))), "'X' has the shape (9, 0)"),
     "an X with another column": (array("X", np.zeros((9, 4))), "'X' has the shape (9, 4)"),

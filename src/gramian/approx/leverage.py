@@ -63,7 +63,12 @@ def column_norm_scores(kernel: Kernel, X: NDArray[Any]) -> Array:
 def leverage_scores(kernel: Kernel, X: NDArray[Any], rank: int) -> Array:
     """The squared row norms of the leading eigenvectors of K: `rank` of them, or as many as there are above rounding."""
     K, n = _gram(kernel, X, "leverage"), len(X)
-    values, vectors = eigh(K, lower=True, overwrite_a=True, check_finite=False, subset_by_index=(n - min(rank, n), n - 1))
+    first = n - min(rank, n)
+    try:
+        values, vectors = eigh(K, lower=True, overwrite_a=True, check_finite=False, subset_by_index=(first, n - 1))
+    except np.linalg.LinAlgError:  # see _largest
+        values, vectors = eigh(_gram(kernel, X, "leverage"), lower=True, overwrite_a=True, check_finite=False, driver="evd")
+        values, vectors = values[first:], vectors[:, first:]
     return np.sum(vectors[:, values > n * _EPS * values[-1]] ** 2, axis=1)
 
 
@@ -72,7 +77,7 @@ def ridge_scores(kernel: Kernel, X: NDArray[Any], m: int, ridge: float | None = 
     K, n = _gram(kernel, X, "rls"), len(X)
     trace = float(np.trace(K))
     if ridge is None:
-        top = eigh(K, lower=True, eigvals_only=True, check_finite=False, subset_by_index=(n - min(m, n), n - 1))
+        top = _largest(K, min(m, n))
         ridge = _tail(trace, top, m, n)
     K[np.diag_indices(n)] += ridge
     L, info = lapack.dpotrf(K, lower=1, clean=0, overwrite_a=1)
@@ -109,7 +114,7 @@ def _scores_from(kernel: Kernel, X: NDArray[Any], level: Indices | None, d: Arra
     Z = rows.take(X, S)
     K = w[:, None] * tiles.cross(kernel, Z, Z) * w  # W K_SS W: the small weights of sure rows and the large of rare ones, in one scale
     trace, s = float(np.trace(K)), len(S)
-    top = eigh(K, lower=True, eigvals_only=True, subset_by_index=(s - k, s - 1)) if s > k else np.array([trace])
+    top = _largest(K, k) if s > k else np.array([trace])
     ridge = _tail(trace, top, k, s)
     K[np.diag_indices(s)] += ridge
     L, info = lapack.dpotrf(K, lower=1)
@@ -129,6 +134,15 @@ def _scores_from(kernel: Kernel, X: NDArray[Any], level: Indices | None, d: Arra
         known = np.concatenate([explained(rows.take(X, level[i : i + rows.BLOCK_ROWS])) for i in range(0, len(level), rows.BLOCK_ROWS)])
         left = d[level]
     return np.clip((left - known) / ridge, 0.0, 1.0), ridge
+
+
+def _largest(K: Array, r: int) -> Array:
+    """The r largest eigenvalues. LAPACK's method for a part of them (MRRR) may give up where many are equal to rounding, as in K ~ I: then by all."""
+    n = len(K)
+    try:
+        return eigh(K, lower=True, eigvals_only=True, check_finite=False, subset_by_index=(n - r, n - 1))
+    except np.linalg.LinAlgError:
+        return eigh(K, lower=True, eigvals_only=True, check_finite=False, driver="evd")[n - r :]
 
 
 def _tail(trace: float, top: Array, m: int, n: int) -> float:

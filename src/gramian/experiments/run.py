@@ -120,7 +120,7 @@ def measure(problem: Problem, task: Task) -> Run:
     rng = np.random.default_rng([DRAW, problem.random_state, task.repeat, task.method.code, task.size])
     try:
         _measure(problem, task, problem.X[train], train, test, rng, found)
-    except (GramianError, MemoryError) as error:
+    except (GramianError, MemoryError, np.linalg.LinAlgError) as error:
         found["note"] = " ".join(str(error).split()) or "out of memory"
     return Run(task.repeat, task.method.name, task.size, len(train), len(test), **found)
 

@@ -1,0 +1,258 @@
+"""The engines for many rows: bounds, features, products, solvers and landmarks, each against its limit or its peer in one run."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+import gramian as gm
+from common import Result, at_least, at_most, peak_extra_bytes, take_turns
+from gramian.approx.hadamard import hadamard_transform
+from gramian.approx.landmarks import landmarks
+from gramian.approx.nystrom import NystromBasis
+from gramian.gram import tiles
+from gramian.gram.operator import GramOperator
+from gramian.inference.base import Data, Model, Workspace, blocks_of
+from gramian.inference.lowrank import LowRank
+from gramian.likelihoods import Gaussian
+from gramian.means import ZeroMean
+from gramian.plan import calibrate
+
+SEED = 20
+
+
+def vfe() -> list[Result]:
+    """The variational bound with gradient: n = 10,000, m = 512, d = 8, ARD RBF; GPyTorch and GPflow where they are installed."""
+    rng = np.random.default_rng(SEED)
+    X = rng.standard_normal((10_000, 8))
+    y = np.sin(X[:, 0]) + 0.1 * rng.standard_normal(10_000)
+    model = Model(1.0 * gm.RBF(np.full(8, 2.0)), ZeroMean(), Gaussian(0.05))
+    method = LowRank(NystromBasis(X[:512].copy()), "vfe", "vfe", "")
+    data = Data(X, y[:, None], np.ones(1))
+    contenders = {"ours": lambda: method.evidence_and_gradient(model, data, Workspace())}
+    # The floor: the products themselves, 4 n m^2 flops.
+    A, B = rng.standard_normal((10_000, 512)), rng.standard_normal((512, 512))
+    contenders["products"] = lambda: (A.T @ A, A @ B)
+    for name, make in (("GPyTorch", _gpytorch), ("GPflow", _gpflow)):
+        try:
+            contenders[name] = make(X, y, X[:512].copy())
+        except ImportError:
+            print(f"  {name} is not installed: left out")
+    times = take_turns(7, **contenders)
+    ours = times["ours"]
+    peers = [name for name in ("GPyTorch", "GPflow") if name in times]
+    found = [at_least(f"vfe with gradient, m = 512: {name} over ours", _s(ours), _s(times[name]), times[name] / ours, 3) for name in peers]
+    return [*found, at_most("vfe with gradient: over its bare products", _s(ours), _s(times["products"]), ours / times["products"], 4)]
+
+
+def _gpytorch(X, y, Z):
+    import gpytorch
+    import torch
+
+    torch.set_default_dtype(torch.float64)
+    tX, ty = torch.tensor(X), torch.tensor(y)
+
+    class Titsias(gpytorch.models.ExactGP):
+        def __init__(self, likelihood):
+            super().__init__(tX, ty, likelihood)
+            self.mean_module = gpytorch.means.ZeroMean()
+            base = gpytorch.kernels.ScaleKernel(gpytorch.kernels.RBFKernel(ard_num_dims=X.shape[1]))
+            self.covar_module = gpytorch.kernels.InducingPointKernel(base, inducing_points=torch.tensor(Z), likelihood=likelihood)
+
+        def forward(self, x):
+            return gpytorch.distributions.MultivariateNormal(self.mean_module(x), self.covar_module(x))
+
+    likelihood = gpytorch.likelihoods.GaussianLikelihood()
+    model = Titsias(likelihood).train()
+    bound = gpytorch.mlls.ExactMarginalLogLikelihood(likelihood, model)
+
+    def run() -> None:
+        model.zero_grad()
+        with gpytorch.settings.max_cholesky_size(10**6):
+            (-bound(model(tX), ty)).backward()
+
+    return run
+
+
+def _gpflow(X, y, Z):
+    import gpflow
+    import tensorflow as tf
+
+    model = gpflow.models.SGPR((X, y[:, None]), gpflow.kernels.SquaredExponential(lengthscales=np.full(X.shape[1], 2.0)), Z)
+    gpflow.set_trainable(model.inducing_variable, False)
+
+    @tf.function
+    def value_and_gradient():
+        with tf.GradientTape() as tape:
+            loss = model.training_loss()
+        return loss, tape.gradient(loss, model.trainable_variables)
+
+    return lambda: value_and_gradient()[0].numpy()
+
+
+def features() -> list[Result]:
+    """Feature regression of 1,000,000 rows from a memory map, 1,000 Fourier features, against the bare products Phi'Phi at the same block size."""
+    n, d, m = 1_000_000, 8, 1000
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "X.npy")
+        X = np.lib.format.open_memmap(path, "w+", np.float64, (n, d))
+        rng = np.random.default_rng(SEED)
+        for at in range(0, n, 100_000):
+            X[at : at + 100_000] = rng.standard_normal((100_000, d))
+        X.flush()
+        y = np.sin(X[:, 0]) + 0.1 * rng.standard_normal(n)
+        X = np.load(path, mmap_mode="r")
+        gp = gm.GPRegressor(1.0 * gm.RBF(np.full(d, 2.0)), noise=0.05, method=gm.Fourier(m, "orf"), optimize=False, random_state=0)
+        gp.fit(X[:20_000], y[:20_000])  # compiled
+        rows = blocks_of(n, 8 * m)
+        Phi = rng.standard_normal((rows[0].stop, m))
+
+        def products() -> None:
+            total = np.zeros((m, m))
+            for at in rows:
+                total += Phi[: at.stop - at.start].T @ Phi[: at.stop - at.start]
+
+        began = time.perf_counter()
+        products()
+        limit = time.perf_counter() - began
+        began = time.perf_counter()
+        before = _anonymous()
+        peak = peak_extra_bytes(lambda: gp.fit(X, y), _anonymous)
+        ours = time.perf_counter() - began
+    name = "feature regression, 1,000,000 rows, m = 1000"
+    return [
+        at_most(f"{name}: over bare products", _s(ours), _s(limit), ours / limit, 2.5),
+        at_most(f"{name}: memory beyond the file cache, GB", f"{peak / 1e9:.2f} GB", f"{before / 1e9:.2f} GB before", peak / 1e9, 1),
+    ]
+
+
+def products() -> list[Result]:
+    """Matrix-free products, d = 3, n = 32,768, float32: kernel entries a second; KeOps where it is installed."""
+    rng = np.random.default_rng(SEED)
+    n = 32_768
+    X, v = rng.standard_normal((n, 3)), rng.standard_normal((n, 1))
+    kernel = gm.RBF(1.0)
+    contenders = {"ours": lambda: tiles.matmul(kernel, X, X, v, np.float32)}
+    try:
+        from pykeops.numpy import Genred
+
+        formula = Genred("Exp(-SqDist(x, y) / IntCst(2)) * b", ["x = Vi(3)", "y = Vj(3)", "b = Vj(1)"], reduction_op="Sum", axis=1)
+        a, b = X.astype(np.float32), v.astype(np.float32)
+        contenders["KeOps"] = lambda: formula(a, a, b, backend="CPU")
+    except ImportError:
+        print("  KeOps is not installed: left out")
+    times = take_turns(4, **contenders)
+    rate = n * n / times["ours"] / 1e9
+    found = [Result("products, float32: 1e9 kernel entries a second", _s(times["ours"]), "", rate, ">= 1", rate >= 1)]
+    if "KeOps" in times:
+        ratio = times["KeOps"] / times["ours"]
+        found.append(Result("products, float32: KeOps over ours", _s(times["ours"]), _s(times["KeOps"]), ratio, ">= 1", ratio >= 1))
+    return found
+
+
+def preconditioned() -> list[Result]:
+    """CG on uci_kin40k (Matern-3/2 ARD at fitted parameters, n = 36,000) to a relative residual of 1e-4, with a preconditioner and without."""
+    data = dataset("uci_kin40k")
+    if data is None:
+        return []
+    X, y, _, _ = data
+    part = gm.GPRegressor(1.0 * gm.Matern32(np.full(X.shape[1], 1.5)), noise=0.01, method=gm.Exact(fit_rows=3000), random_state=0, n_restarts=0)
+    part.fit(X[:3000], y[:3000])
+    operator = GramOperator(part._model_.kernel, X, np.full(len(X), part.noise_ / np.var(y)))
+    times, steps = {}, {}
+    for name, solver in (("with", gm.CG(tol=1e-4, rank=1000)), ("without", gm.CG(tol=1e-4, preconditioner="none"))):
+        began = time.perf_counter()
+        outcome = solver.factor(operator).solve((y - y.mean()) / y.std()).outcome
+        times[name], steps[name] = time.perf_counter() - began, outcome.iterations
+        print(f"  CG {name} preconditioner: {outcome.iterations} steps, residual {outcome.residual:.1e}, {times[name]:.0f} s")
+    ratio = times["without"] / times["with"]
+    exact = next(o for o in gm.plan(X.shape).options if o.method.name == "exact")
+    predicted = gm.plan(X.shape, optimize=False).options[0].fit_seconds
+    print(f"  Cholesky on the same rows: {predicted:.0f} s predicted, {exact.bytes / 1e9:.1f} GB")
+    return [at_least(f"CG on {len(X):,} rows: without preconditioner over with", _s(times["with"]), _s(times["without"]), ratio, 3)]
+
+
+def sampling() -> list[Result]:
+    """Landmark rules with s = 500 on n = 100,000, in units of evaluating n x s kernel entries."""
+    rng = np.random.default_rng(SEED)
+    X = rng.standard_normal((100_000, 8))
+    kernel = 1.0 * gm.RBF(np.full(8, 2.0))
+    Z = X[:500].copy()
+    rules = ("rpcholesky", "recursive-rls", "pivoted")
+    times = take_turns(2, entries=lambda: tiles.cross(kernel, X, Z), **{rule: lambda rule=rule: landmarks(kernel, X, 500, rule, 0) for rule in rules})
+    name = "s = 500, n = 100,000: over n x s kernel entries"
+    return [at_most(f"{rule}, {name}", _s(times[rule]), _s(times["entries"]), times[rule] / times["entries"], 8) for rule in rules]
+
+
+def hadamard() -> list[Result]:
+    """The fast Walsh-Hadamard transform against a dense product, from 256 columns on."""
+    from scipy.linalg import hadamard as dense
+
+    found = []
+    for d in (256, 1024):
+        A, H = np.random.default_rng(0).standard_normal((4096, d)), dense(d).astype(np.float64)
+        times = take_turns(9, fast=lambda A=A: hadamard_transform(A), product=lambda A=A, H=H: A @ H)
+        name = f"Hadamard transform, {d} columns: dense product over ours"
+        found.append(at_least(name, _s(times["fast"]), _s(times["product"]), times["product"] / times["fast"], 1))
+    return found
+
+
+def planning() -> list[Result]:
+    """Predicted memory and time of an evaluation against measured ones, on a few of the cases above."""
+    rng = np.random.default_rng(SEED)
+    found = []
+    for label, n, method in (("exact", 4000, gm.Exact()), ("vfe", 40_000, gm.Sparse(1000)), ("fourier", 100_000, gm.Fourier(1000))):
+        X = rng.standard_normal((n, 8))
+        y = np.sin(X[:, 0]) + 0.1 * rng.standard_normal(n)
+        gp = gm.GPRegressor(1.0 * gm.RBF(np.full(8, 2.0)), noise=0.05, method=method, optimize=False, random_state=0)
+        gp.fit(X[:3000], y[:3000])
+        gp.log_evidence(return_grad=True)
+        gp.fit(X, y)
+        gp.log_evidence(return_grad=True)
+        predicted = calibrate(8).seconds(method.work(n, 8, 1))
+        measured = take_turns(2, run=lambda gp=gp: gp.log_evidence(return_grad=True))["run"]
+        ratio, name = measured / predicted, f"plan, {label}, n = {n:,}"
+        found.append(Result(f"{name}: time measured over predicted", _s(measured), _s(predicted), ratio, "0.5 to 2", 0.5 <= ratio <= 2))
+        needed, peak = method.bytes_needed(n, 8, 1), peak_extra_bytes(lambda gp=gp: gp.log_evidence(return_grad=True))
+        sizes, share = (f"{peak / 1e6:.0f} MB", f"{needed / 1e6:.0f} MB"), peak / needed
+        found.append(Result(f"{name}: memory measured over predicted", *sizes, share, "0.75 to 1.25", 0.75 <= share <= 1.25))
+    return found
+
+
+def dataset(name: str, split: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None:
+    """Training and test rows of a published split, z-scored by the training rows; None where the data are not at hand."""
+    path = Path(os.environ.get("GRAMIAN_DATA", ""), f"{name}.npz")
+    if not path.is_file():
+        print(f"  {name}.npz is not in GRAMIAN_DATA: left out")
+        return None
+    with np.load(path, allow_pickle=False) as file:
+        X, y, test = file["X"].astype(float), file["y"].astype(float).ravel(), file["test_mask"][:, split].astype(bool)
+    X = X[:, np.std(X[~test], axis=0) > 0]
+    X = (X - X[~test].mean(axis=0)) / X[~test].std(axis=0)
+    y = (y - y[~test].mean()) / y[~test].std()
+    return X[~test], y[~test], X[test], y[test]
+
+
+def _anonymous() -> int:
+    """Resident memory that is not a file's: what a memory map brings in can be dropped at any time."""
+    words = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines() if ":" in line)
+    return int(words["RssAnon"].split()[0]) * 1024
+
+
+def _s(seconds: float) -> str:
+    return f"{seconds:.3f} s" if seconds < 10 else f"{seconds:.0f} s"
+
+
+BENCHMARKS = {
+    "vfe": vfe,
+    "features": features,
+    "products": products,
+    "preconditioned": preconditioned,
+    "sampling": sampling,
+    "hadamard": hadamard,
+    "planning": planning,
+}
