@@ -147,6 +147,10 @@ def test_stages_say_what_was_fitted_on_what():
     gp = gm.GPRegressor(method=gm.Exact(fit_rows=200), random_state=0).fit(X, y)
     assert gp.outcome_.stages[0].startswith("exact on 200 of 900 rows, chosen at random: ")
     assert len(gp.posterior_.Z) == 900
+    ruled = gm.GPRegressor(method=gm.Exact(fit_rows=50, fit_rule="pivoted"), random_state=0).fit(X, y)
+    assert "50 of 900 rows, chosen by pivoted" in ruled.outcome_.stages[0]
+    with pytest.raises(ParameterError, match="fit_rule='kmeans'"):
+        gm.Exact(fit_rule="kmeans")
     with pytest.raises(ParameterError, match="fit_rows"):
         gm.Exact(fit_rows=0)
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.approx.landmarks import landmarks
 from gramian.fitting.lbfgs import Search, maximise
 from gramian.fitting.objective import Objective
 from gramian.fitting.progress import Report
@@ -37,12 +38,13 @@ class Stage:
     method: str
     rows: int
     of: int
+    rule: str  # how the rows were chosen
     evaluations: int
     stopped: str
     seconds: float
 
     def __str__(self) -> str:
-        part = f"all {self.of:,} rows" if self.rows == self.of else f"{self.rows:,} of {self.of:,} rows, chosen at random"
+        part = f"all {self.of:,} rows" if self.rows == self.of else f"{self.rows:,} of {self.of:,} rows, chosen {self.rule}"
         return f"{self.method} on {part}: {self.evaluations} evaluations, {self.stopped}, {self.seconds:.1f} s"
 
 
@@ -78,7 +80,7 @@ def fit(
     stages: list[Stage] = []
     inference = method
     for number, (engine, rows) in enumerate(plan):
-        part = data if rows == n else _rows(data, np.sort(order[:rows]))
+        part = data if rows == n else _rows(data, _chosen(engine, model, data, rows, order, rng))
         began = time.monotonic()
         inference = engine.prepared(model, part, rng)
         objective = Objective(model, part, inference)
@@ -90,7 +92,7 @@ def fit(
         theta, inference = objective.split(search.theta)
         model = objective.at(theta)
         searches.append(search)
-        stages.append(Stage(inference.name, rows, n, search.evaluations, search.stopped, time.monotonic() - began))
+        stages.append(Stage(inference.name, len(part.X), n, _rule(engine), search.evaluations, search.stopped, time.monotonic() - began))
         out_of_time = last is not None and time.monotonic() > last
         if search.stopped == "interrupted" or (search.stopped == "time limit" and out_of_time):
             break
@@ -127,8 +129,21 @@ def _affordable(method: Inference, n: int, d: int, q: int) -> int:
     return min(n, 1000 * low)
 
 
+def _chosen(engine: Inference, model: Model, data: Data, rows: int, order: NDArray[np.intp], rng: np.random.Generator) -> NDArray[np.intp]:
+    """The rows of a part: the first of a random order, so that a larger part holds the smaller ones, or by the engine's rule."""
+    if not isinstance(engine, Exact) or engine.fit_rule == "uniform":
+        return np.sort(order[:rows])
+    found = landmarks(model.kernel, data.X, rows, engine.fit_rule, np.random.RandomState(rng.integers(2**32)))
+    assert found.indices is not None
+    return np.unique(found.indices)
+
+
 def _rows(data: Data, at: NDArray[np.intp]) -> Data:
     return replace(data, X=np.asarray(data.X[at]), Y=np.asarray(data.Y[at]), noise_var=None if data.noise_var is None else data.noise_var[at])
+
+
+def _rule(engine: Inference) -> str:
+    return f"by {engine.fit_rule}" if isinstance(engine, Exact) and engine.fit_rule != "uniform" else "at random"
 
 
 def _share(deadline: float | None, number: int, count: int) -> float | None:

@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.approx.landmarks import RULES
 from gramian.errors import NumericalError, ParameterError
 from gramian.gram import tiles
 from gramian.gram.operator import GramOperator
@@ -60,11 +61,16 @@ class Exact(Inference):
     """Cholesky on the whole Gram matrix: the answer itself, at n^3."""
 
     solver: Cholesky = field(default_factory=Cholesky)
-    fit_rows: int | None = None  # rows to search parameters on, chosen at random; None: all of few rows, a part of many
+    fit_rows: int | None = None  # rows to search parameters on; None: all of few rows, a part of many
+    fit_rule: str = "uniform"  # how that part is chosen: at random, or by another landmark rule that takes rows
 
     def __post_init__(self) -> None:
         if self.fit_rows is not None and (isinstance(self.fit_rows, bool) or not isinstance(self.fit_rows, (int, np.integer)) or self.fit_rows < 1):
             raise ParameterError(f"Exact: fit_rows={self.fit_rows!r} must be a whole number from 1 on, or None.")
+        if self.fit_rule not in RULES or self.fit_rule == "kmeans":
+            raise ParameterError(
+                f"Exact: fit_rule={self.fit_rule!r} is no rule that takes rows: {', '.join(rule for rule in RULES if rule != 'kmeans')}."
+            )
 
     @property
     def name(self) -> str:
