@@ -168,7 +168,7 @@ def predictions(folder: Path, rows: int, sizes: tuple[int, ...], repeats: int) -
     for name in SETS:
         X, y = rows_of(folder / f"{name}.npz", rows)
         began = time.perf_counter()
-        result = compare(X, y, methods=methods, sizes=sizes, repeats=repeats, random_state=SEED, variance_rows=64, fit_rows=1000)
+        result = compare(X, y, methods=methods, sizes=sizes, repeats=repeats, random_state=SEED, variance_rows=64, fit_rows=1000, max_iter=300)
         print(f"\n**{name}**: {len(X):,} rows, {X.shape[1]} columns, kernel {result.kernel}, noise {result.noise:.3g}\n")
         print("| method | size | error of K | MSE | NLPD | in 95 % | total s | steps | missed |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|")
         for group in gathered(result.runs):
@@ -195,7 +195,7 @@ def main() -> None:
     if given.only != "prediction":
         print("### The error of the kernel matrix")
         rules = tuple(rule for rule in RULES if rule != "kmeans" or not given.quick)  # the slowest
-        checks = matrices(given.folder, 800 if given.quick else 2000, (50, 100, 200) if given.quick else (50, 100, 200, 400), 30, rules)
+        checks = matrices(given.folder, 500 if given.quick else 2000, (30, 60, 120) if given.quick else (50, 100, 200, 400), 30, rules)
         good = sum(check.good for _, check in checks)
         print(f"\n{good} of {len(checks)} checks ok. Misses:\n")
         for where, check in checks:
@@ -203,7 +203,7 @@ def main() -> None:
                 print(f"- {where}: {check.what}: {check.found}")
     if given.only != "matrix":
         print("\n### Regression")
-        predictions(given.folder, 1000 if given.quick else 5000, (50, 100, 200) if given.quick else (100, 200, 400, 800), 15)
+        predictions(given.folder, 500 if given.quick else 5000, (30, 60, 120) if given.quick else (100, 200, 400, 800), 15)
 
 
 if __name__ == "__main__":

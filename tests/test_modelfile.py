@@ -9,7 +9,7 @@ import pickle
 import subprocess
 import sys
 import tracemalloc
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -297,6 +297,20 @@ def test_a_value_that_ended_on_the_edge_of_its_range_comes_back(tmp_path: Path) 
     gp.posterior_ = gm.Exact().infer(gp._model_, gp._data).posterior
     gp.save(tmp_path / "m.gm")
     np.testing.assert_array_equal(load(tmp_path / "m.gm").predict(X), gp.predict(X))
+
+
+def test_a_posterior_that_keeps_the_factor_itself_comes_back(small: gm.GPRegressor, tmp_path: Path) -> None:
+    X, _ = data()
+    whole = small.posterior_
+    L = np.asfortranarray(np.linalg.inv(whole.roots[0]))
+    L[np.triu_indices(len(L), 1)] = np.nan  # what stands above the diagonal is nothing to anybody
+    small.posterior_ = replace(whole, roots=(L,), inverted=False)
+    small.save(tmp_path / "m.gm")
+    loaded = load(tmp_path / "m.gm")
+    assert not loaded.posterior_.inverted
+    np.testing.assert_array_equal(loaded.predict(X, return_std=True)[1], small.predict(X, return_std=True)[1])
+    # A triangular inverse of 15 rows is right to some 15 eps cond(L), and cond(L) is below 100 with noise at a twentieth of the variance.
+    np.testing.assert_allclose(loaded.predict(X, return_std=True)[1], np.sqrt(whole.var(X)[:, 0] + small.noise_), rtol=1e-10)
 
 
 # The file. ------------------------------------------------------------------------------------------------------------------------------------------

@@ -372,6 +372,11 @@ def rbf(**more: Any) -> Document:
     return {"class": "RBF", "fields": {"lengthscale": parameter([0.5], [], **more)}}
 
 
+def exact(**more: Any) -> Document:
+    described: Document = documents.encode(gm.Exact(), "method")
+    return {**described, "fields": {**described["fields"], **more}}
+
+
 def constant() -> Document:
     return {"class": "Constant", "fields": {"variance": parameter([0.5], [])}}
 
@@ -500,6 +505,7 @@ HOSTILE: dict[str, tuple[Callable[[Document, Arrays], None], str]] = {
         put("fitted", "posterior", {"kind": "features", "root_of": [0, 1], "rows": 9, "known_noise": True, "notes": {}}),
         "which the method Exact does not give",
     ),
+    "a root that is inverted by half": (put("fitted", "posterior", "inverted", 0.5), "inverted is 0.5"),
     "a posterior that is none": (put("fitted", "posterior", None), "posterior is None"),
     "a method that is no inference": (put("fitted", "method", rbf()), "method is a RBF"),
     "a method that is a recipe": (put("fitted", "method", {"class": "Nystrom", "fields": {"rank": 5, "sampling": "uniform"}}), "does not give"),
@@ -523,7 +529,7 @@ HOSTILE: dict[str, tuple[Callable[[Document, Arrays], None], str]] = {
     "settings that are none": (put("settings", []), "settings is []"),
     "a method that is none": (put("settings", "method", "magic"), "'magic' is not known"),
     "a method that is a kernel": (put("settings", "method", rbf()), "method is a RBF"),
-    "a method with nonsense": (put("settings", "method", {"class": "Exact", "fields": {"solver": "LU", "fit_rows": None}}), "solver is 'LU'"),
+    "a method with nonsense": (put("settings", "method", exact(solver="LU")), "solver is 'LU'"),
     "a mean that is none": (put("settings", "mean", "mode"), "'mode' is not known"),
     "a mean that is a kernel": (put("settings", "mean", rbf()), "mean is a RBF"),
     "noise below zero": (put("settings", "noise", -1.0), "noise must be a variance"),

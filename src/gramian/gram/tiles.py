@@ -129,20 +129,30 @@ def pullback(kernel: Kernel, X: Array, dense: Array, *, factor: float = 1.0, low
 
     Of `dense` (n, n) only the upper triangle is read; `low_rank` is the pair left, right, each (n, q). W is made inside the compiled program.
     """
-    bare, blocks = kernel.bare(), _blocks(X, tile_size(len(X)))
+    T = tile_size(len(X))
+    bare, blocks = kernel.bare(), _blocks(X, T)
     left, right = low_rank or (np.zeros((len(X), 1)), np.zeros((len(X), 1)))
-    above = np.tri(tile_size(len(X)), k=0, dtype=bool).T
+    above = np.tri(T, k=-1, dtype=bool).T
+    spare: list[Array] = []  # arrays to use again: a fresh one of 2 MB costs more than what is written into it
 
     def one(pair: tuple[int, int]) -> list[Array]:
         (at_i, X_i), (at_j, X_j) = blocks[pair[0]], blocks[pair[1]]
-        S = dense[at_i, at_j]
-        if at_i == at_j:
-            on_diagonal = np.diagonal(S).copy()
-            S = np.where(above[: len(S), : len(S)], 2.0 * S, 0.0)  # what lies above the diagonal stands for what lies below
-            np.fill_diagonal(S, on_diagonal)
+        S, room = dense[at_i, at_j], None
+        if at_i == at_j or S.shape != (T, T):
+            room = spare.pop() if spare else np.empty((T, T))
+            part = room[: S.shape[0], : S.shape[1]]
+            room.fill(0.0)
+            if at_i == at_j:  # what lies above the diagonal stands for what lies below
+                np.multiply(S, 2.0, out=part, where=above[: len(S), : len(S)])
+                np.fill_diagonal(part, np.diagonal(S))
+            else:
+                part[...] = S
+            S = room
         L, R = _padded(left[at_i], len(X_i)), _padded(right[at_j], len(X_j))
-        parts = leaves(_tile_pullback(bare, X_i, X_j, _padded_tile(S, len(X_i), len(X_j)), factor, L, R))
-        return [_host(v) if at_i == at_j else 2 * _host(v) for v in parts]  # a tile off the diagonal stands for its mirror image, too
+        parts = [_host(v) for v in leaves(_tile_pullback(bare, X_i, X_j, S, factor, L, R))]
+        if room is not None:
+            spare.append(room)
+        return parts if at_i == at_j else [2 * v for v in parts]  # a tile off the diagonal stands for its mirror image, too
 
     return _summed(_each(one, [(i, j) for i in range(len(blocks)) for j in range(i, len(blocks))]), bare)
 

@@ -121,7 +121,8 @@ class Fourier(Recipe):
         return n >= 10 * self.n_features
 
     def prepared(self, model: Model, data: Data, rng: np.random.Generator) -> LowRank:
-        basis = FourierBasis.draw(model.kernel, data.X.shape[1], self.n_features, self.kind, rng)
+        centre = np.median(np.asarray(data.X[:: max(1, len(data.X) // 10_000)]), axis=0)  # small phases keep their digits
+        basis = FourierBasis.draw(model.kernel, data.X.shape[1], self.n_features, self.kind, rng, centre)
         return LowRank(basis, "dtc", self.name, self.solver_name)
 
 

@@ -34,9 +34,9 @@ from gramian.atomic import atomic_write
 from gramian.errors import GramianError, MemoryLimitError, ModelFileError
 from gramian.estimators import GPRegressor
 from gramian.gram import budget
+from gramian.inference import Exact
 from gramian.modelfile.document import Arrays, canonical, encode, parse
 from gramian.modelfile.record import describe, restore
-from gramian.solvers import Cholesky
 from gramian.version import __version__
 
 FORMAT: Final = "gramian model"
@@ -261,10 +261,11 @@ def _document(metadata: Mapping[str, str], arrays: Arrays) -> Any:
 def _from_1(document: Any) -> Any:
     """Version 1 knew exact inference only, and neither stages nor certificates."""
     settings, fitted = dict(document["settings"]), dict(document["fitted"])
-    exact = {"class": "Exact", "fields": {"solver": encode(Cholesky(), "solver"), "fit_rows": None}}
-    if isinstance(settings["method"], dict):
-        exact = settings["method"] = {**settings["method"], "fields": {**settings["method"]["fields"], "fit_rows": None}}
-    fitted |= {"method": exact, "posterior": {"kind": "exact", "root_of": fitted.pop("root_of")}, "certificate": None}
+    exact = encode(Exact(), "method")
+    if isinstance(settings["method"], dict):  # an Exact, of a solver only
+        exact = settings["method"] = {**settings["method"], "fields": exact["fields"] | settings["method"]["fields"]}
+    posterior = {"kind": "exact", "root_of": fitted.pop("root_of"), "inverted": True}
+    fitted |= {"method": exact, "posterior": posterior, "certificate": None}
     fitted["outcome"] = {**fitted["outcome"], "fields": {**fitted["outcome"]["fields"], "stages": []}}
     return {**document, "settings": settings, "fitted": fitted}
 

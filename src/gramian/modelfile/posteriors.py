@@ -34,7 +34,11 @@ from gramian.modelfile.document import Arrays, entries, typed, typed_list
 
 Array = NDArray[np.float64]
 
-FIELDS = {"exact": ("kind", "root_of"), "krylov": ("kind", "stronger"), "features": ("kind", "root_of", "rows", "known_noise", "notes")}
+FIELDS = {
+    "exact": ("kind", "root_of", "inverted"),
+    "krylov": ("kind", "stronger"),
+    "features": ("kind", "root_of", "rows", "known_noise", "notes"),
+}
 METHODS: Mapping[str, tuple[type[Inference], ...]] = {"exact": (Exact, Iterative), "krylov": (Iterative,), "features": (LowRank,)}
 LANDMARK_ROOT = "root.landmarks"
 
@@ -59,7 +63,8 @@ def describe(gp: GPRegressor) -> tuple[dict[str, Any], Arrays]:
     if isinstance(posterior, KrylovPosterior):
         return {"kind": "krylov", "stronger": [system.stronger for system in posterior.systems]}, arrays
     if isinstance(posterior, Posterior):
-        return {"kind": "exact", "root_of": list(posterior.root_of)}, {**arrays, **_roots(posterior.roots)}
+        told = {"root_of": list(posterior.root_of), "inverted": posterior.inverted}
+        return {"kind": "exact", **told}, {**arrays, **_roots(posterior.roots)}
     raise ModelFileError(f"method={gp.method!r} gives a {type(posterior).__name__}, which this version does not store.")
 
 
@@ -106,7 +111,8 @@ def restore(described: Any, arrays: Arrays, method: Inference, model: Model, dat
     if isinstance(method, Iterative):
         _check_iterative(method, n)
     if kind == "exact":
-        return Posterior(prior, data.X, alpha, *_restored_roots(described["root_of"], arrays, n, q))
+        inverted = typed(described["inverted"], bool, "inverted")
+        return Posterior(prior, data.X, alpha, *_restored_roots(described["root_of"], arrays, n, q), inverted)
     assert isinstance(method, Iterative)
     stronger = typed_list(described["stronger"], bool, "stronger")
     if len(stronger) != len(noise_groups(model, data)):
