@@ -11,7 +11,6 @@ import numpy as np
 
 import gramian as gm
 from common import Result, at_least, at_most, peak_extra_bytes, take_turns
-from gramian.approx.hadamard import hadamard_transform
 from gramian.approx.landmarks import landmarks
 from gramian.approx.nystrom import NystromBasis
 from gramian.gram import tiles
@@ -19,6 +18,7 @@ from gramian.gram.operator import GramOperator
 from gramian.inference.base import Data, Model, Workspace, blocks_of
 from gramian.inference.lowrank import LowRank
 from gramian.likelihoods import Gaussian
+from gramian.linalg.hadamard import hadamard_transform
 from gramian.means import ZeroMean
 from gramian.plan import calibrate
 

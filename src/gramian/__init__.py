@@ -12,6 +12,7 @@ from gramian.errors import GramianError
 from gramian.estimators import GPRegressor
 from gramian.estimators.features import FourierFeatures, NystromFeatures
 from gramian.estimators.sources import Source, open_table
+from gramian.experiments.compare import Comparison, compare
 from gramian.inference import Exact, Fourier, Nystrom, Sparse
 from gramian.kernels import (
     RBF,
@@ -67,6 +68,7 @@ __all__ = [
     "ArcCosine",
     "Brownian",
     "Categorical",
+    "Comparison",
     "Constant",
     "ConstantMean",
     "Cosine",
@@ -103,6 +105,7 @@ __all__ = [
     "Uniform",
     "ZeroMean",
     "__version__",
+    "compare",
     "exp",
     "fixed",
     "from_sklearn",

@@ -11,7 +11,7 @@ import gramian
 ROOT = Path(gramian.__file__).parent
 LAYERS = (
     ("errors", "version"),
-    ("params",),
+    ("linalg", "params"),
     ("kernels",),
     ("gram",),
     ("approx",),

@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_info
 
 import gramian as gm
 from gramian.gram import tiles
-from gramian.solvers.threads import ONE_THREAD_UP_TO, threads_for
+from gramian.linalg.threads import ONE_THREAD_UP_TO, threads_for
 
 N = 1300  # several tiles each way
 

@@ -99,7 +99,7 @@ def test_blocks_add_up(data, monkeypatch):
     """Sums over many blocks are sums over one, to rounding."""
     method = Sparse(20).prepared(model(), data, np.random.default_rng(0))
     one = method.evidence_and_gradient(model(), data, Workspace())
-    monkeypatch.setattr(module, "blocks_of", lambda n, size: [slice(k, min(k + 50, n)) for k in range(0, n, 50)])
+    monkeypatch.setattr(module, "blocks_of", lambda n, *size: [slice(k, min(k + 50, n)) for k in range(0, n, 50)])
     many = method.evidence_and_gradient(model(), data, Workspace())
     assert many[0].value == pytest.approx(one[0].value, rel=1e-12)
     for a, b in zip(one[1], many[1], strict=True):

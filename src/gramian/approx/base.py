@@ -36,8 +36,8 @@ class FeatureMap(ABC):
 
     @abstractmethod
     def pullback(self, X: Array, G: Array) -> list[Array]:
-        """sum_ij G_ij dPhi_ij / dtheta over a block of rows, what all rows share held still; one array a parameter of the kernel, and a
-        last one for the landmarks where they are learned."""
+        """sum_ij G_ij dPhi_ij / dtheta over a block of rows, what all rows share held still: one array a parameter of the kernel, and a last one for
+        the landmarks where they are learned. G may be overwritten."""
 
     @abstractmethod
     def shared_pullback(self, T: Array) -> list[Array]:

@@ -23,6 +23,7 @@ from gramian.approx.base import Basis, FeatureMap
 from gramian.errors import NumericalError
 from gramian.gram import tiles
 from gramian.kernels.base import Kernel
+from gramian.linalg import panels
 
 Array = NDArray[np.float64]
 
@@ -75,11 +76,12 @@ class NystromMap(FeatureMap):
 
     def whitened(self, K: Array) -> Array:
         """K L^-T for K (b, m), row-major, overwritten."""
-        return blas.dtrsm(1.0, self.L, K.T, lower=1, overwrite_b=1).T
+        panels.divide(self.L, K.T)
+        return K
 
     def pullback(self, X: Array, G: Array) -> list[Array]:
-        W = blas.dtrsm(1.0, self.L, G.T, lower=1, trans_a=1).T  # G L^-1
-        return tiles.cross_pullback(self.kernel, X, self.Z, W, points=self.learned)
+        panels.divide(self.L, G.T, transpose=True)  # G <- G L^-1
+        return tiles.cross_pullback(self.kernel, X, self.Z, G, points=self.learned)
 
     def shared_pullback(self, T: Array) -> list[Array]:
         half = blas.dtrsm(1.0, self.L, T, lower=1, trans_a=1)  # L^-T T

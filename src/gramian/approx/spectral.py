@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 from scipy.stats import qmc
 
-from gramian.approx.hadamard import hadamard_transform, padded_size
 from gramian.errors import ParameterError
 from gramian.kernels.spectrum import Source, inside
+from gramian.linalg.hadamard import hadamard_transform, padded_size
 
 Array = NDArray[np.float64]
 

@@ -29,10 +29,10 @@ from gramian.inference.base import Data, GaussianProcess, Model, Process, blocks
 from gramian.inference.exact import Exact, groups
 from gramian.kernels.base import Kernel
 from gramian.likelihoods import Gaussian
+from gramian.linalg.threads import threads_for
 from gramian.means import ConstantMean
 from gramian.params import fixed
 from gramian.solvers.base import Factor
-from gramian.solvers.threads import threads_for
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]

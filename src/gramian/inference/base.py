@@ -271,9 +271,9 @@ def mean_block(mean: Mean, X: Array, q: int) -> Array:
     return np.broadcast_to(values.reshape(len(X), -1), (len(X), q)).copy()
 
 
-def blocks_of(n: int, row_bytes: int) -> list[slice]:
+def blocks_of(n: int, row_bytes: int, size: int = budget.BLOCK_BYTES) -> list[slice]:
     """Consecutive rows that fit into the memory of a block."""
-    rows = budget.block_rows(row_bytes, tiles.LARGEST_TILE)
+    rows = budget.block_rows(row_bytes, tiles.LARGEST_TILE, size)
     return [slice(start, min(start + rows, n)) for start in range(0, n, rows)]
 
 

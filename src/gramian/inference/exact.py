@@ -41,9 +41,9 @@ from gramian.inference.base import (
     noise_groups,
 )
 from gramian.inference.posterior import Posterior
+from gramian.linalg.threads import threads_for
 from gramian.solvers.base import SolveOutcome
 from gramian.solvers.cholesky import ROOT_UP_TO, Cholesky, CholeskyFactor, inverse_in_place, inverse_root_in_place
-from gramian.solvers.threads import threads_for
 
 Array = NDArray[np.float64]
 

@@ -56,12 +56,16 @@ from gramian.inference.base import (
     noise_groups,
 )
 from gramian.inference.features import FeaturePosterior
+from gramian.linalg.products import squares, times, transposed_times
+from gramian.linalg.threads import threads_for
 from gramian.solvers.base import SolveOutcome
-from gramian.solvers.threads import threads_for
 
 Array = NDArray[np.float64]
 Kind = Literal["dtc", "vfe", "fitc"]
 
+BLOCK_BYTES = (
+    8 * 2**20
+)  # of the features of a block: products run at full speed, and temporary arrays are used again instead of asked from the system
 KEEP_BYTES = 512 * 2**20  # of features that are kept from the first pass to the second, instead of made again
 NOISE_FLOOR = 1e-14  # times n, of the mean k(x, x)
 
@@ -90,10 +94,14 @@ class Sums:
     outside: float = 0.0  # sum_i (k_i - q_i)
 
     def add(self, block: Block, D: Array) -> None:
+        level = D[0] if np.all(D[0] == D) else None
         root = 1 / np.sqrt(D)
-        Phi, R = block.Phi * root[:, None], block.R[:, self.outputs] * root[:, None]
-        self.S += Phi.T @ Phi
-        self.b += Phi.T @ R
+        # One level of noise, which is the rule, can be divided by afterwards: no second copy of Phi.
+        Phi = block.Phi if level is not None else block.Phi * root[:, None]
+        R = block.R[:, self.outputs] * (root**2 if level is not None else root)[:, None]
+        self.S += squares(Phi) if level is None else squares(Phi) / level
+        self.b += transposed_times(Phi, R)
+        R = block.R[:, self.outputs] * root[:, None]
         self.c += np.einsum("ij,ij->j", R, R)
         self.logdet_D += float(np.sum(np.log(D)))
         self.slack += float(np.sum(block.outside / D))
@@ -175,7 +183,9 @@ class LowRank(Inference):
         kept: list[Block] = []
         sums, _ = self._first_pass(features, model, data, kept)
         found = [self._weights(group, len(data.X)) for group in sums]
-        inverses = [w.root.T @ w.root for w in found]
+        inverses = [squares(np.ascontiguousarray(w.root)) for w in found]
+        if self.objective == "vfe":  # df/dPhi has I - B^-1 then
+            inverses = [np.eye(len(inverse)) - inverse for inverse in inverses]
         total = _Gradient(model, data, features, self.objective)
         for at, block in self._blocks(features, model, data, kept):
             total.add(at, block, sums, found, inverses)
@@ -220,8 +230,8 @@ class LowRank(Inference):
             raise NumericalError(f"I + Phi'Phi / noise is not positive definite: it fails at feature {info - 1}. Let noise be learned, or larger.")
         logdet_B = 2 * float(np.sum(np.log(np.diagonal(L))))
         root, _ = lapack.dtrtri(L, lower=1, overwrite_c=1)
-        half = np.tril(root) @ sums.b
-        w = root.T @ half
+        half = times(np.tril(root), sums.b)
+        w = transposed_times(np.ascontiguousarray(root), half)
         value = -0.5 * float(np.sum(sums.c - np.einsum("ij,ij->j", half, half))) - 0.5 * q * (logdet_B + sums.logdet_D + n * float(np.log(2 * np.pi)))
         if self.objective == "vfe":
             value -= 0.5 * q * sums.slack
@@ -247,7 +257,7 @@ class LowRank(Inference):
         return sums, NOISE_FLOOR * len(data.X) if raised else 0.0
 
     def _blocks(self, features: FeatureMap, model: Model, data: Data, kept: list[Block] | None = None) -> Iterator[tuple[slice, Block]]:
-        slices = blocks_of(len(data.X), 8 * features.n_features)
+        slices = blocks_of(len(data.X), 8 * features.n_features, BLOCK_BYTES)
         if kept:
             yield from zip(slices, kept, strict=True)
             return
@@ -276,29 +286,32 @@ class _Gradient:
         self.T = np.zeros((m, m))  # the part of Phi' df/dPhi that has no closed form
 
     def add(self, at: slice, block: Block, sums: list[Sums], found: list[Weights], inverses: list[Array]) -> None:
-        G = np.zeros_like(block.Phi)
+        G: Array | None = None
         by_prior_var = np.zeros(len(block.X))
         by_residual = np.zeros(block.R.shape)
+        size = np.einsum("ij,ij->i", block.Phi, block.Phi)
         for group, w, inverse, D in zip(sums, found, inverses, block.D, strict=True):
             q = len(group.outputs)
-            a = (block.R[:, group.outputs] - block.Phi @ w.w) / D[:, None]
-            inside = block.Phi @ inverse
-            explained = np.einsum("ij,ij->i", inside, block.Phi)  # phi' B^-1 phi
-            slope = 0.5 * a**2 - 0.5 * (1 / D - explained / D**2)[:, None]  # df/dD, one column an output
-            inside *= (-q / D)[:, None]
-            G += inside
-            G += a @ w.w.T
+            a = (block.R[:, group.outputs] - times(block.Phi, w.w)) / D[:, None]
+            inside = times(block.Phi, inverse)
+            explained = np.einsum("ij,ij->i", inside, block.Phi)  # phi' B^-1 phi, or for vfe phi' (I - B^-1) phi
             if self.objective == "vfe":
-                G += block.Phi * (q / D)[:, None]
+                explained = size - explained
+            slope = 0.5 * a**2 - 0.5 * (1 / D - explained / D**2)[:, None]  # df/dD, one column an output
+            inside *= ((q if self.objective == "vfe" else -q) / D)[:, None]
+            inside += a @ w.w.T
+            G = inside if G is None else np.add(G, inside, out=G)
+            if self.objective == "vfe":
                 by_prior_var -= 0.5 * q / D
                 slope += (0.5 * block.outside / D**2)[:, None]
             elif self.objective == "fitc":
                 g = slope.sum(axis=1)
                 G -= block.Phi * (2 * g)[:, None]
                 by_prior_var += g
-                self.T -= 2 * block.Phi.T @ (block.Phi * g[:, None])
+                self.T -= 2 * transposed_times(block.Phi, block.Phi * g[:, None])
             by_residual[:, group.outputs] = a / self.data.scale[group.outputs]
             self.by_noise += noise_gradient(self.model, self.data, group.outputs, slope.sum(axis=0))
+        assert G is not None
         parts = self.features.pullback(block.X, G)
         self.by_kernel = parts if self.by_kernel is None else [total + part for total, part in zip(self.by_kernel, parts, strict=True)]
         if self.objective != "dtc":
@@ -312,7 +325,8 @@ class _Gradient:
         T = self.T
         for group, w, inverse in zip(sums, found, inverses, strict=True):
             q = len(group.outputs)
-            T = T + w.w @ w.w.T - q * (np.eye(len(inverse)) - inverse)  # Phi'a = w, and S B^-1 = I - B^-1
+            explained = inverse if self.objective == "vfe" else np.eye(len(inverse)) - inverse
+            T = T + w.w @ w.w.T - q * explained  # Phi'a = w, and S B^-1 = I - B^-1
             if self.objective == "vfe":
                 T = T + q * group.S
         assert self.by_kernel is not None
@@ -330,7 +344,7 @@ def _floor(model: Model, data: Data) -> float:
 
 def bytes_of(n: int, d: int, q: int, m: int) -> int:
     """Peak memory of an evaluation with gradient beyond the data: a few blocks of features, those kept, and a few m x m arrays."""
-    rows = min(n, budget.block_rows(8 * m, tiles.LARGEST_TILE))
+    rows = min(n, budget.block_rows(8 * m, tiles.LARGEST_TILE, BLOCK_BYTES))
     kept = 8 * n * m if 8 * n * m <= KEEP_BYTES else 0
     return 8 * (6 * m * m + 4 * rows * m + 2 * rows * (d + q)) + kept
 

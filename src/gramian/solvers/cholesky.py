@@ -1,4 +1,4 @@
-"""Dense Cholesky factorisation A = L L', in place: through LAPACK where that is safe, by panels (solvers/panels.py) beyond.
+"""Dense Cholesky factorisation A = L L', in place: through LAPACK where that is safe, by panels (linalg/panels.py) beyond.
 
 Cost: n^3 / 3 flops for the factor, 2 n^2 for a solve; one array of n^2 doubles, of which the lower triangle is used. `inverse_in_place` takes
 another 2 n^3 / 3 and no memory: that is all a gradient of the evidence needs.
@@ -17,7 +17,7 @@ from scipy.linalg import lapack
 
 from gramian.errors import NumericalError
 from gramian.gram.operator import GramOperator
-from gramian.solvers import panels
+from gramian.linalg import panels
 from gramian.solvers.base import Factor, Solution, SolveOutcome, Solver
 
 Array = NDArray[np.float64]

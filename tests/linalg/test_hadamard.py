@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.linalg import hadamard
 
-from gramian.approx.hadamard import hadamard_transform, padded_size
+from gramian.linalg.hadamard import hadamard_transform, padded_size
 
 
 @pytest.mark.parametrize("d", [1, 2, 8, 64, 128, 1024])

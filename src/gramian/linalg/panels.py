@@ -27,8 +27,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.solvers import blas
-from gramian.solvers.blas import Block, block_of
+from gramian.linalg import blas
+from gramian.linalg.blas import Block, block_of
 
 Array = NDArray[np.float64]
 Report = Callable[[float], None]
@@ -60,9 +60,9 @@ def factor(A: Array, report: Report | None = None) -> int:
     return 0
 
 
-def divide(L: Array, B: Array, report: Report | None = None) -> None:
-    """B <- L^-1 B for B (n, k), Fortran-ordered."""
-    _forward(block_of(L), block_of(B), report)
+def divide(L: Array, B: Array, report: Report | None = None, *, transpose: bool = False) -> None:
+    """B <- L^-1 B, or L^-T B, for B (n, k), Fortran-ordered."""
+    (_backward if transpose else _forward)(block_of(L), block_of(B), report)
 
 
 def solve(L: Array, B: Array, report: Report | None = None) -> None:
