@@ -13,7 +13,8 @@ from scipy.linalg import lapack, solve_triangular
 import gramian as gm
 from gramian.errors import NumericalError
 from gramian.gram.operator import GramOperator
-from gramian.solvers import Cholesky, blas, cholesky, panels
+from gramian.linalg import blas, panels
+from gramian.solvers import Cholesky, cholesky
 from gramian.solvers.cholesky import LADDER, inverse_in_place, inverse_root_in_place
 
 EPS = np.finfo(float).eps

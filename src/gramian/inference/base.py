@@ -271,9 +271,9 @@ def mean_block(mean: Mean, X: Array, q: int) -> Array:
     return np.broadcast_to(values.reshape(len(X), -1), (len(X), q)).copy()
 
 
-def blocks_of(n: int, row_bytes: int, size: int = budget.BLOCK_BYTES) -> list[slice]:
+def blocks_of(n: int, row_bytes: int, size: int | None = None) -> list[slice]:
     """Consecutive rows that fit into the memory of a block."""
-    rows = budget.block_rows(row_bytes, tiles.LARGEST_TILE, size)
+    rows = budget.block_rows(row_bytes, tiles.LARGEST_TILE, budget.BLOCK_BYTES if size is None else size)
     return [slice(start, min(start + rows, n)) for start in range(0, n, rows)]
 
 
