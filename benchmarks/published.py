@@ -11,9 +11,9 @@ import sys
 import time
 
 import numpy as np
-from scale import dataset
 
 import gramian as gm
+from scale import dataset
 
 SETS = ("uci_pol", "uci_elevators", "uci_kin40k", "uci_protein")
 
@@ -32,10 +32,8 @@ def run(name: str) -> None:
     z = (y_test - mean) / std
     rmse, nlpd = np.sqrt(np.mean((y_test - mean) ** 2)), np.mean(0.5 * z**2 + np.log(std) + 0.5 * np.log(2 * np.pi))
     inside = np.mean(np.abs(z) < 1.96)
-    print(
-        f"| {name} | {len(X):,} x {X.shape[1]} | {gp.outcome_.method} | {rmse:.4f} | {nlpd:.3f} | {inside:.3f} | {fitted - began:.0f} s | {done - fitted:.0f} s |",
-        flush=True,
-    )
+    size, times = f"{len(X):,} x {X.shape[1]}", f"{fitted - began:.0f} s | {done - fitted:.0f} s"
+    print(f"| {name} | {size} | {gp.outcome_.method} | {rmse:.4f} | {nlpd:.3f} | {inside:.3f} | {times} |", flush=True)
     for stage in gp.outcome_.stages:
         print(f"    {stage}")
 

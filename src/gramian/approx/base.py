@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.kernels.base import Kernel
+from gramian.linalg.products import times
 
 Array = NDArray[np.float64]
 
@@ -38,6 +39,13 @@ class FeatureMap(ABC):
     def pullback(self, X: Array, G: Array) -> list[Array]:
         """sum_ij G_ij dPhi_ij / dtheta over a block of rows, what all rows share held still: one array a parameter of the kernel, and a last one for
         the landmarks where they are learned. G may be overwritten."""
+
+    def factored_pullback(self, X: Array, Phi: Array, C: Array, a: Array, w: Array) -> list[Array]:
+        """`pullback` for G = Phi C + a w', with Phi = block(X), C (m, m), a (b, q) and w (m, q): a map may do with less than all of G."""
+        G = times(Phi, C)
+        for k in range(a.shape[1]):
+            G += a[:, [k]] * w[:, k]
+        return self.pullback(X, G)
 
     @abstractmethod
     def shared_pullback(self, T: Array) -> list[Array]:

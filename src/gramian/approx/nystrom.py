@@ -24,6 +24,7 @@ from gramian.errors import NumericalError
 from gramian.gram import tiles
 from gramian.kernels.base import Kernel
 from gramian.linalg import panels
+from gramian.linalg.products import times
 
 Array = NDArray[np.float64]
 
@@ -82,6 +83,16 @@ class NystromMap(FeatureMap):
     def pullback(self, X: Array, G: Array) -> list[Array]:
         panels.divide(self.L, G.T, transpose=True)  # G <- G L^-1
         return tiles.cross_pullback(self.kernel, X, self.Z, G, points=self.learned)
+
+    def factored_pullback(self, X: Array, Phi: Array, C: Array, a: Array, w: Array) -> list[Array]:
+        # G L^-1 = Phi (C L^-1) + a (L^-T w)': the division is of m rows instead of b.
+        quotient, weights = C.copy(), w.copy(order="F")
+        panels.divide(self.L, quotient.T, transpose=True)
+        panels.divide(self.L, weights, transpose=True)
+        W = times(Phi, quotient)
+        for k in range(a.shape[1]):
+            W += a[:, [k]] * weights[:, k]
+        return tiles.cross_pullback(self.kernel, X, self.Z, W, points=self.learned)
 
     def shared_pullback(self, T: Array) -> list[Array]:
         half = blas.dtrsm(1.0, self.L, T, lower=1, trans_a=1)  # L^-T T

@@ -29,6 +29,7 @@ Array = NDArray[np.float64]
 FIRST_ROWS = 2000  # of the first stage: a quarter of a second an evaluation
 DIRECT_ROWS = 5000  # up to here exact inference is searched on all rows at once
 EVALUATION_FLOPS = 3e11  # of one evaluation on the last part: some seconds
+FINISH_FLOPS = 2e10  # of one evaluation, up to which a search is finished to the last digits: that takes one gradient a parameter
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,8 @@ def fit(
         starts = [objective.start]
         if not searches:
             starts += [np.concatenate([theta, inference.free]) for theta in objective.space.restarts(restarts, rng)]
-        finish = number == len(plan) - 1 and engine.smooth
+        cheap = engine.work(rows, part.X.shape[1], part.Y.shape[1]).flops <= FINISH_FLOPS
+        finish = number == len(plan) - 1 and engine.smooth and cheap
         search = maximise(objective, starts, objective.limits, report, _share(last, number, len(plan)), finish=finish)
         theta, inference = objective.split(search.theta)
         model = objective.at(theta)

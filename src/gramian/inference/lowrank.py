@@ -63,9 +63,8 @@ from gramian.solvers.base import SolveOutcome
 Array = NDArray[np.float64]
 Kind = Literal["dtc", "vfe", "fitc"]
 
-BLOCK_BYTES = (
-    8 * 2**20
-)  # of the features of a block: products run at full speed, and temporary arrays are used again instead of asked from the system
+# Of the features of a block: products run at full speed, and temporary arrays are used again instead of asked from the system.
+BLOCK_BYTES = 16 * 2**20
 KEEP_BYTES = 512 * 2**20  # of features that are kept from the first pass to the second, instead of made again
 NOISE_FLOOR = 1e-14  # times n, of the mean k(x, x)
 
@@ -92,6 +91,7 @@ class Sums:
     logdet_D: float = 0.0
     slack: float = 0.0  # sum_i (k_i - q_i) / D_i
     outside: float = 0.0  # sum_i (k_i - q_i)
+    level: float | None = None  # the noise of all rows, where it is one
 
     def add(self, block: Block, D: Array) -> None:
         level = D[0] if np.all(D[0] == D) else None
@@ -286,33 +286,18 @@ class _Gradient:
         self.T = np.zeros((m, m))  # the part of Phi' df/dPhi that has no closed form
 
     def add(self, at: slice, block: Block, sums: list[Sums], found: list[Weights], inverses: list[Array]) -> None:
-        G: Array | None = None
         by_prior_var = np.zeros(len(block.X))
         by_residual = np.zeros(block.R.shape)
-        size = np.einsum("ij,ij->i", block.Phi, block.Phi)
+        parts: list[Array] | None = None
         for group, w, inverse, D in zip(sums, found, inverses, block.D, strict=True):
-            q = len(group.outputs)
             a = (block.R[:, group.outputs] - times(block.Phi, w.w)) / D[:, None]
-            inside = times(block.Phi, inverse)
-            explained = np.einsum("ij,ij->i", inside, block.Phi)  # phi' B^-1 phi, or for vfe phi' (I - B^-1) phi
-            if self.objective == "vfe":
-                explained = size - explained
-            slope = 0.5 * a**2 - 0.5 * (1 / D - explained / D**2)[:, None]  # df/dD, one column an output
-            inside *= ((q if self.objective == "vfe" else -q) / D)[:, None]
-            inside += a @ w.w.T
-            G = inside if G is None else np.add(G, inside, out=G)
-            if self.objective == "vfe":
-                by_prior_var -= 0.5 * q / D
-                slope += (0.5 * block.outside / D**2)[:, None]
-            elif self.objective == "fitc":
-                g = slope.sum(axis=1)
-                G -= block.Phi * (2 * g)[:, None]
-                by_prior_var += g
-                self.T -= 2 * transposed_times(block.Phi, block.Phi * g[:, None])
             by_residual[:, group.outputs] = a / self.data.scale[group.outputs]
-            self.by_noise += noise_gradient(self.model, self.data, group.outputs, slope.sum(axis=0))
-        assert G is not None
-        parts = self.features.pullback(block.X, G)
+            if self.objective == "fitc" or not np.all(D[0] == D):
+                own = self._row_by_row(block, group, w, inverse, D, a, by_prior_var)
+            else:
+                own = self._at_once(block, group, w, inverse, float(D[0]), a, by_prior_var)
+            parts = own if parts is None else [one + other for one, other in zip(parts, own, strict=True)]
+        assert parts is not None
         self.by_kernel = parts if self.by_kernel is None else [total + part for total, part in zip(self.by_kernel, parts, strict=True)]
         if self.objective != "dtc":
             diagonal = tiles.rowwise_pullback(self.model.kernel, "diagonal", block.X, by_prior_var)
@@ -321,11 +306,48 @@ class _Gradient:
         for total, part in zip(self.by_mean, mean_gradient(self.model, block.X, by_residual), strict=True):
             total += part
 
+    def _at_once(self, block: Block, group: Sums, w: Weights, inverse: Array, D: float, a: Array, by_prior_var: Array) -> list[Array]:
+        """One level of noise: df/dPhi stays a product, and of df/dD only the sum counts, whose traces `finish` has in closed form."""
+        q = len(group.outputs)
+        by_level = 0.5 * np.sum(a**2, axis=0)
+        if self.objective == "vfe":
+            by_prior_var -= 0.5 * q / D
+            by_level += 0.5 * float(np.sum(block.outside)) / D**2
+        self.by_noise += noise_gradient(self.model, self.data, group.outputs, by_level)
+        group.level = D
+        sign = 1.0 if self.objective == "vfe" else -1.0  # `inverse` is I - B^-1 for vfe, else B^-1
+        return self.features.factored_pullback(block.X, block.Phi, (sign * q / D) * inverse, a, w.w)
+
+    def _row_by_row(self, block: Block, group: Sums, w: Weights, inverse: Array, D: Array, a: Array, by_prior_var: Array) -> list[Array]:
+        """Noise that differs between rows."""
+        q = len(group.outputs)
+        G = times(block.Phi, inverse)
+        explained = np.einsum("ij,ij->i", G, block.Phi)  # phi' B^-1 phi, or for vfe phi' (I - B^-1) phi
+        if self.objective == "vfe":
+            explained = np.einsum("ij,ij->i", block.Phi, block.Phi) - explained
+        slope = 0.5 * a**2 - 0.5 * (1 / D - explained / D**2)[:, None]  # df/dD, one column an output
+        G *= ((q if self.objective == "vfe" else -q) / D)[:, None]
+        for k in range(q):
+            G += a[:, [k]] * w.w[:, k]
+        if self.objective == "vfe":
+            by_prior_var -= 0.5 * q / D
+            slope += (0.5 * block.outside / D**2)[:, None]
+        elif self.objective == "fitc":
+            g = slope.sum(axis=1)
+            G -= block.Phi * (2 * g)[:, None]
+            by_prior_var += g
+            self.T -= 2 * transposed_times(block.Phi, block.Phi * g[:, None])
+        self.by_noise += noise_gradient(self.model, self.data, group.outputs, slope.sum(axis=0))
+        return self.features.pullback(block.X, G)
+
     def finish(self, sums: list[Sums], found: list[Weights], inverses: list[Array]) -> list[Array]:
         T = self.T
         for group, w, inverse in zip(sums, found, inverses, strict=True):
             q = len(group.outputs)
-            explained = inverse if self.objective == "vfe" else np.eye(len(inverse)) - inverse
+            explained = inverse if self.objective == "vfe" else np.eye(len(inverse)) - inverse  # S B^-1
+            if group.level is not None:
+                trace = (len(self.data.X) - float(np.trace(explained))) / group.level  # of A^-1
+                self.by_noise += noise_gradient(self.model, self.data, group.outputs, np.full(q, -0.5 * trace))
             T = T + w.w @ w.w.T - q * explained  # Phi'a = w, and S B^-1 = I - B^-1
             if self.objective == "vfe":
                 T = T + q * group.S
