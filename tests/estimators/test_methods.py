@@ -131,6 +131,11 @@ def test_memory_limit_names_the_alternatives():
         gm.GPRegressor(method="exact", memory_limit="2GB").fit(X, X[:, 0])
 
 
+def test_exact_scores_count_as_memory():
+    assert gm.Nystrom(10, "leverage").bytes_needed(4000, 2, 1) >= 2 * 8 * 4000**2 > gm.Nystrom(10).bytes_needed(4000, 2, 1)
+    assert gm.Sparse(10, inducing="rls").bytes_needed(4000, 2, 1) >= 2 * 8 * 4000**2
+
+
 def test_auto_leaves_exact_when_memory_ends(data):
     X, y, _ = data
     gp = gm.GPRegressor(memory_limit="30MB", optimize=False, random_state=0)

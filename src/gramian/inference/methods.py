@@ -85,6 +85,9 @@ class Nystrom(Recipe):
     def size(self, n: int) -> int:
         return min(self.rank, n)
 
+    def bytes_needed(self, n: int, d: int, q: int) -> int:
+        return max(super().bytes_needed(n, d, q), bytes_of_rule(self.sampling, n))
+
     def prepared(self, model: Model, data: Data, rng: np.random.Generator) -> LowRank:
         Z = chosen(model, data, self.rank, self.sampling, rng)
         return LowRank(NystromBasis(Z), "dtc", self.name, f"{len(Z)} landmarks by {self.sampling}")
@@ -166,6 +169,10 @@ class Sparse(Recipe):
     def size(self, n: int) -> int:
         return min(self.n_inducing, n) if isinstance(self.inducing, str) else self.n_inducing
 
+    def bytes_needed(self, n: int, d: int, q: int) -> int:
+        rule = self.inducing if isinstance(self.inducing, str) else "uniform"
+        return max(super().bytes_needed(n, d, q), bytes_of_rule(rule, n))
+
     def prepared(self, model: Model, data: Data, rng: np.random.Generator) -> LowRank:
         if isinstance(self.inducing, str):
             Z = chosen(model, data, self.n_inducing, self.inducing, rng)
@@ -183,6 +190,11 @@ def chosen(model: Model, data: Data, m: int, rule: str, rng: np.random.Generator
     """Landmarks for a fit: at most one a row, each once, as far from a memory-mapped file as from memory."""
     found = landmarks(model.kernel, data.X, min(m, len(data.X)), rule, np.random.RandomState(rng.integers(2**32)))
     return np.unique(found.Z, axis=0) if found.indices is not None else found.Z
+
+
+def bytes_of_rule(rule: str, n: int) -> int:
+    """Of a choice of landmarks: exact scores need K, and its eigenvectors or another factor beside it."""
+    return 2 * 8 * n * n if rule in ("leverage", "rls") else 0
 
 
 def _check_size(value: object, what: str) -> None:
