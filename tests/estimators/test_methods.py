@@ -136,6 +136,20 @@ def test_exact_scores_count_as_memory():
     assert gm.Sparse(10, inducing="rls").bytes_needed(4000, 2, 1) >= 2 * 8 * 4000**2
 
 
+def test_landmarks_of_many_rows_come_from_candidates(data, monkeypatch):
+    """Rules that hold a number for each row and landmark see only a random part of very many rows."""
+    from gramian.inference import methods as module
+
+    X, y, _ = data
+    monkeypatch.setattr(module, "CANDIDATE_BYTES", 8 * 5 * 100)
+    seen = []
+    original = module.landmarks
+    monkeypatch.setattr(module, "landmarks", lambda kernel, rows, *rest: seen.append(len(rows)) or original(kernel, rows, *rest))
+    gp = gm.GPRegressor(1.0 * gm.RBF(1.0), method=gm.Sparse(5), optimize=False, random_state=0).fit(X, y)
+    assert seen == [100]
+    assert all(any(np.array_equal(z, x) for x in X) for z in gp.posterior_.features.Z)
+
+
 def test_auto_leaves_exact_when_memory_ends(data):
     X, y, _ = data
     gp = gm.GPRegressor(memory_limit="30MB", optimize=False, random_state=0)

@@ -24,6 +24,8 @@ from gramian.inference.lowrank import Kind, LowRank, bytes_of, work_of
 
 Array = NDArray[np.float64]
 
+CANDIDATE_BYTES = 256 * 2**20  # of the numbers that a landmark rule holds, one a row and landmark
+
 
 @dataclass(frozen=True)
 class Recipe(Inference):
@@ -86,7 +88,7 @@ class Nystrom(Recipe):
         return min(self.rank, n)
 
     def bytes_needed(self, n: int, d: int, q: int) -> int:
-        return max(super().bytes_needed(n, d, q), bytes_of_rule(self.sampling, n))
+        return max(super().bytes_needed(n, d, q), bytes_of_rule(self.sampling, n, self.size(n)))
 
     def prepared(self, model: Model, data: Data, rng: np.random.Generator) -> LowRank:
         Z = chosen(model, data, self.rank, self.sampling, rng)
@@ -171,7 +173,7 @@ class Sparse(Recipe):
 
     def bytes_needed(self, n: int, d: int, q: int) -> int:
         rule = self.inducing if isinstance(self.inducing, str) else "uniform"
-        return max(super().bytes_needed(n, d, q), bytes_of_rule(rule, n))
+        return max(super().bytes_needed(n, d, q), bytes_of_rule(rule, n, self.size(n)))
 
     def prepared(self, model: Model, data: Data, rng: np.random.Generator) -> LowRank:
         if isinstance(self.inducing, str):
@@ -187,14 +189,26 @@ class Sparse(Recipe):
 
 
 def chosen(model: Model, data: Data, m: int, rule: str, rng: np.random.Generator) -> Array:
-    """Landmarks for a fit: at most one a row, each once, as far from a memory-mapped file as from memory."""
-    found = landmarks(model.kernel, data.X, min(m, len(data.X)), rule, np.random.RandomState(rng.integers(2**32)))
+    """Landmarks for a fit: at most one a row, each once. Rules that hold a number for each row and landmark choose among as many random rows as
+    CANDIDATE_BYTES can hold: of a million rows, thirty candidates a landmark tell as much as all."""
+    n = len(data.X)
+    X, rows = data.X, candidates(rule, n, min(m, n))
+    if rows < n:
+        X = np.asarray(data.X[np.sort(rng.choice(n, rows, replace=False))], dtype=np.float64)
+    found = landmarks(model.kernel, X, min(m, n), rule, np.random.RandomState(rng.integers(2**32)))
     return np.unique(found.Z, axis=0) if found.indices is not None else found.Z
 
 
-def bytes_of_rule(rule: str, n: int) -> int:
-    """Of a choice of landmarks: exact scores need K, and its eigenvectors or another factor beside it."""
-    return 2 * 8 * n * n if rule in ("leverage", "rls") else 0
+def candidates(rule: str, n: int, m: int) -> int:
+    """How many of n rows a rule looks at for m landmarks."""
+    return n if rule in ("uniform", "diagonal", "leverage", "rls") else min(n, max(10 * m, CANDIDATE_BYTES // (8 * m)))
+
+
+def bytes_of_rule(rule: str, n: int, m: int) -> int:
+    """Of a choice of landmarks: exact scores need K, and its eigenvectors or another factor beside it; the others an n x m array."""
+    if rule in ("leverage", "rls"):
+        return 2 * 8 * n * n
+    return 0 if rule in ("uniform", "diagonal") else 2 * 8 * candidates(rule, n, m) * m
 
 
 def _check_size(value: object, what: str) -> None:
