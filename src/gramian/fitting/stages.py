@@ -133,8 +133,8 @@ def _affordable(method: Inference, n: int, d: int, q: int) -> int:
 
 
 def _order(data: Data, rng: np.random.Generator) -> NDArray[np.intp]:
-    """A random order in which rows with equal X stay together. What they disagree in is noise, and a part without pairs could not tell: a rough kernel
-    would explain everything, and contradict the rows that were left out."""
+    """A random order in which rows with equal X stay together. What they disagree in is noise, and a part without pairs could not tell: a rough
+    kernel would explain everything, and contradict the rows that were left out."""
     n = len(data.X)
     if n > PAIRS_UP_TO:
         return rng.permutation(n)
