@@ -70,3 +70,13 @@ def test_it_says_what_each_number_is():
     text = str(gm.GPRegressor(method=gm.Sparse(10), optimize=False).fit(X, y).certificate_)
     assert text.count("(bound)") == 4
     assert text.count("(estimate)") == 2
+
+
+@pytest.mark.parametrize("method", [gm.CG(rank=20), gm.MINRES(rank=20), gm.Sparse(20), gm.Fourier(40)])
+def test_a_part_smaller_than_the_data(method, monkeypatch):
+    """Preconditioners are made of rows of the data, which a part does not have; landmarks and frequencies serve a part as they are."""
+    monkeypatch.setattr(module, "PART", 50)
+    X, y = problem("smooth")
+    given = gm.GPRegressor(KERNELS["smooth"], method=method, noise=1.0, optimize=False, random_state=0).fit(X, y).certificate_
+    assert given.mean_error_rms.kind == "estimate"
+    assert np.isfinite(given.mean_error_rms.value)

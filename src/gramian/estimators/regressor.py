@@ -206,7 +206,8 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):  # type: ign
             if rows >= len(data.X):
                 raise
             note = f"The final inference on {len(data.X):,} rows was interrupted: this model knows the {rows:,} its parameters were fitted on."
-            return fitted.inference.infer(fitted.model, fitted.part), fitted.part, [note]
+            own = fitted.inference.prepared(fitted.model, fitted.part, _generator(self.random_state))
+            return own.infer(fitted.model, fitted.part), fitted.part, [note]
 
     def plan(self, X: Any, y: Any = None) -> Plan:
         """What each method would take on these data, and which one `method="auto"` takes: memory and time before the fit."""
