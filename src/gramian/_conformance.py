@@ -248,7 +248,7 @@ def _check_free(inference: Inference, model: Model, data: Data, gradients: list[
 def _check_against_the_formula(model: Model, data: Data, posterior: Process, evidence: Evidence, name: str) -> None:
     """log N(y; m, s^2 K + noise) and its conditionals by dense algebra: exact methods equal it, bounds lie on their side of it."""
     Z, total, prior = data.X[:6] + 0.25, 0.0, GaussianProcess(model.kernel, model.mean, data.scale)
-    variances = np.broadcast_to(model.likelihood.variances(), data.scale.shape)
+    variances = np.broadcast_to(model.gaussian.variances(), data.scale.shape)
     for k, s in enumerate(data.scale):
         noise = variances[k] + (0.0 if data.noise_var is None else data.noise_var)
         A = model.kernel(data.X) + np.diag(np.broadcast_to(noise / s**2, len(data.X)))

@@ -29,7 +29,7 @@ _NEAR = 0.01  # lengthscales below this share of a column's spread: neighbours t
 
 def refuse_contradictions(data: Data, model: Model) -> None:
     """Equal rows with different y cannot be interpolated: refused when there is no noise to explain the difference."""
-    noise = model.likelihood.noise
+    noise = model.gaussian.noise
     if noise.trainable or float(noise.value) > 0:
         return
     exact = np.ones(len(data.X), bool) if data.noise_var is None else data.noise_var == 0

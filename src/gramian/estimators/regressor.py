@@ -154,7 +154,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):  # type: ign
         self._columns, self._single, self._data, self._model_, self._method_ = columns, single, data, model, fitted.inference
         self.kernel_ = kernel.with_parameters(list(model.kernel.parameters().values()))
         self.mean_ = model.mean
-        noise = model.likelihood.variances()
+        noise = model.gaussian.variances()
         self.noise_ = float(noise[0]) if noise.size == 1 else noise
         self.theta_ = fitted.search.theta
         self.posterior_ = inferred.posterior

@@ -251,7 +251,7 @@ def _settle(
     with progress(verbose) as report:
         model = fit(model, data, Exact(fit_rows=len(part)), 1 if len(part) <= 1000 else 0, rng, report).model
     held = kernel if kernel is not None else written.with_parameters(list(model.kernel.parameters().values()))
-    return held, float(model.likelihood.variances()[0])
+    return held, float(model.gaussian.variances()[0])
 
 
 def _sizes(given: Sequence[int] | int) -> tuple[int, ...]:

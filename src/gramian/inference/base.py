@@ -20,7 +20,7 @@ from scipy.linalg import lapack
 
 from gramian.gram import budget, tiles
 from gramian.kernels.base import Kernel
-from gramian.likelihoods import Gaussian
+from gramian.likelihoods import Gaussian, Likelihood
 from gramian.means import Mean
 from gramian.params import Tree
 from gramian.solvers.base import SolveOutcome
@@ -30,14 +30,31 @@ Share = Callable[[float], None]
 
 
 class Model(Tree):
-    """Everything that has parameters: the kernel, the mean, the likelihood. Paths: kernel.*, mean.*, noise."""
+    """Everything that has parameters: the kernel, the mean, the likelihood. Paths: kernel.*, mean.*, and the likelihood's own names (noise).
+
+    With several latent functions they share the kernel, unless `others` has one for each latent after the first.
+    """
 
     kernel: Kernel
     mean: Mean
-    likelihood: Gaussian
+    likelihood: Likelihood
+    others: tuple[Kernel, ...] = ()
 
     def label(self, field: str) -> str:
         return "" if field == "likelihood" else field
+
+    @property
+    def kernels(self) -> list[tuple[Kernel, list[int]]]:
+        """Each kernel with the latents that it is for."""
+        if not self.others:
+            return [(self.kernel, list(range(self.likelihood.latents)))]
+        return [(kernel, [k]) for k, kernel in enumerate((self.kernel, *self.others))]
+
+    @property
+    def gaussian(self) -> Gaussian:
+        """The likelihood of the engines that condition on Gaussian noise in closed form."""
+        assert isinstance(self.likelihood, Gaussian)
+        return self.likelihood
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +65,7 @@ class Data:
     Y: Array  # (n, q)
     scale: Array  # (q,)
     noise_var: Array | None = None  # (n,): known noise variances, in the units of y squared, beside the likelihood's
+    offset: Array | None = None  # (n,): known, added to f inside the likelihood (the log of an exposure)
 
 
 @dataclass(frozen=True)
@@ -243,7 +261,7 @@ class NoiseGroup:
 
 def noise_groups(model: Model, data: Data) -> list[NoiseGroup]:
     """The outputs, gathered by what their D is: noise / s^2, plus the known variances / s^2."""
-    noise = np.broadcast_to(model.likelihood.variances(), data.scale.shape) / data.scale**2
+    noise = np.broadcast_to(model.gaussian.variances(), data.scale.shape) / data.scale**2
     known = np.zeros_like(noise) if data.noise_var is None else 1 / data.scale**2
     keys: dict[tuple[float, float], list[int]] = {}
     for k, key in enumerate(zip(noise, known, strict=True)):
@@ -253,7 +271,7 @@ def noise_groups(model: Model, data: Data) -> list[NoiseGroup]:
 
 def noise_gradient(model: Model, data: Data, outputs: list[int], by_level: Array) -> float:
     """d/dnoise from d/dD, one number an output: outputs of a group share D but not the noise's unit."""
-    unit = np.broadcast_to(np.asarray(model.likelihood.unit), data.scale.shape)[outputs]
+    unit = np.broadcast_to(np.asarray(model.gaussian.unit), data.scale.shape)[outputs]
     return float(np.sum(by_level * unit / data.scale[outputs] ** 2))
 
 

@@ -74,7 +74,7 @@ def restore(document: Any, arrays: Arrays) -> GPRegressor:
         raise ModelFileError(f"it is of a single output, but has {len(data.scale)}.")
     gp._facts = Facts.of(data, health.parameter_notes(model, data, columns)) if facts is None else facts
     gp.mean_ = model.mean
-    noise = model.likelihood.variances()
+    noise = model.gaussian.variances()
     gp.noise_ = float(noise[0]) if noise.size == 1 else noise
     gp.theta_ = posteriors.taken(arrays, "theta", (sum(p.value.size for p in ParameterSpace(model.parameters()).trainable.values()),))
     gp.n_features_in_ = len(columns.names)
@@ -224,7 +224,7 @@ def _resolved(kernel: Kernel, columns: Columns) -> Kernel:
 
 def _check_model(model: Model, d: int, q: int) -> None:
     """That the kernel, the mean and the noise work on data of this shape. Shapes are traced, nothing is computed."""
-    likelihood = model.likelihood
+    likelihood = model.gaussian
     if likelihood.noise.value.ndim or len(likelihood.unit) not in (1, q) or not all(unit > 0 for unit in likelihood.unit):
         raise ModelFileError(f"its noise must be one variance, in 1 or {q} positive units.")
     with jax.enable_x64(True):
