@@ -95,6 +95,17 @@ class LinearMean(ConstantMean):
         )
 
 
+class OneOutput(Mean):
+    """One output of a mean of several."""
+
+    mean: Mean
+    output: int = 0
+
+    def at(self, x: jax.Array) -> jax.Array:
+        values = self.mean.at(x)
+        return values if jnp.ndim(values) == 0 else values[self.output]
+
+
 def _spread(parameter: Parameter, shape: tuple[int, ...], name: str) -> Parameter:
     try:
         value = np.broadcast_to(parameter.value, shape).copy()

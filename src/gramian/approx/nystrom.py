@@ -8,6 +8,13 @@ becomes smaller by that, so that bounds that rest on Q <= K still hold.
 Gradient. Everything made from Phi here depends on Q alone. With G = df/dPhi,
 
     df/dK_xz = G L^-1,      df/dK_zz = -1/2 L^-T (Phi' G) L^-1.
+
+What depends on Phi itself, because the coordinates of its weights are held still, also depends on which root of K_zz L is. Since
+dPhi = dK_xz L^-T - Phi dL' L^-T, df/dL = -L^-T G' Phi, and through the Cholesky factorisation (Murray 2016)
+
+    df/dK_zz = -1/2 L^-T sym(G' Phi) L^-1,      sym: the lower triangle, mirrored
+
+which is the same where Phi' G is symmetric, as it is for functions of Q.
 """
 
 from __future__ import annotations
@@ -24,6 +31,7 @@ from gramian.errors import NumericalError
 from gramian.gram import tiles
 from gramian.kernels.base import Kernel
 from gramian.linalg import panels
+from gramian.linalg.blas import block_of, multiply_triangle
 from gramian.linalg.products import times
 
 Array = NDArray[np.float64]
@@ -72,6 +80,13 @@ class NystromMap(FeatureMap):
                 return L
         raise NumericalError(f"The kernel matrix of the {m} landmarks is not positive definite even with {LADDER[-1]:g} of its mean diagonal added.")
 
+    @cached_property
+    def inverse_root(self) -> Array:
+        """L^-1 (m, m), Fortran-ordered, zeros above the diagonal: products with it are twice as fast as divisions by L."""
+        root = self.L.copy(order="F")
+        panels.inverse_root(root)
+        return root
+
     def block(self, X: Array) -> Array:
         return self.whitened(tiles.cross(self.kernel, X, self.Z))
 
@@ -97,7 +112,19 @@ class NystromMap(FeatureMap):
     def shared_pullback(self, T: Array) -> list[Array]:
         half = blas.dtrsm(1.0, self.L, T, lower=1, trans_a=1)  # L^-T T
         W = -0.5 * blas.dtrsm(1.0, self.L, half.T, lower=1, trans_a=1)  # L^-T T' L^-1, which is symmetric
+        return self._zz_pullback(W)
+
+    def _zz_pullback(self, W: Array) -> list[Array]:
         if not self.learned:
             return tiles.pullback(self.kernel, self.Z, W)
         *by_kernel, by_Z = tiles.cross_pullback(self.kernel, self.Z, self.Z, W, points=True)
         return [*by_kernel, 2 * by_Z]  # Z is on both sides
+
+    def root_pullback(self, T: Array) -> list[Array]:
+        """The same for a function of Phi itself instead of Q: T = G' Phi (m, m), of which the lower triangle is read, summed over all blocks."""
+        lower = np.tril(T)
+        W = np.asfortranarray(lower + np.tril(T, -1).T)
+        multiply_triangle(block_of(self.inverse_root), block_of(W), transpose=True)
+        W = np.asfortranarray(W.T)
+        multiply_triangle(block_of(self.inverse_root), block_of(W), transpose=True)
+        return self._zz_pullback(W)

@@ -138,6 +138,29 @@ class GaussianProcess(Process):
         return K[:, :, None] * self.scale**2
 
 
+@dataclass(frozen=True, eq=False)
+class Stacked(Process):
+    """Independent processes side by side: `columns` says which outputs each of them is."""
+
+    parts: tuple[Process, ...]
+    columns: tuple[tuple[int, ...], ...]
+
+    def mean(self, X: Array) -> Array:
+        return self._together([part.mean(X) for part in self.parts])
+
+    def moments(self, X: Array) -> tuple[Array, Array]:
+        found = [part.moments(X) for part in self.parts]
+        return self._together([mean for mean, _ in found]), self._together([var for _, var in found])
+
+    def cov(self, X: Array) -> Array:
+        return self._together([part.cov(X) for part in self.parts])
+
+    def _together(self, arrays: list[Array]) -> Array:
+        """Joined in the last axis, in the order of the outputs."""
+        order = np.argsort([k for columns in self.columns for k in columns])
+        return np.concatenate(arrays, axis=-1)[..., order]
+
+
 class Inferred(NamedTuple):
     """What inference gives."""
 
@@ -231,6 +254,7 @@ class Workspace:
 
     def __init__(self) -> None:
         self._array: Array | None = None
+        self.start: Array | None = None  # where an iterative inference may begin: what it found for the last parameters
 
     def square(self, n: int) -> Array:
         """An uninitialised Fortran-ordered (n, n) array."""

@@ -53,6 +53,16 @@ class Likelihood(Tree):
         """Whether f is in the units of y, so that it scales with it."""
         return False
 
+    @property
+    def smooth(self) -> bool:
+        """Whether log p(y | f) has derivatives in f that say something; one that is constant in pieces has not, and suits only methods that average
+        over f: variational inference and expectation propagation."""
+        return True
+
+    def scales(self, s: float) -> Array:
+        """The prior scale of each latent, (latents,), where s is that of y: s where a latent is in the units of y, else 1."""
+        return np.full(self.latents, s if self.location else 1.0)
+
     def checked(self, y: Array, what: str = "y") -> Array:
         """y (n,) when every value is possible; else an InputError that names the first row that is not, its value, and what is."""
         return y

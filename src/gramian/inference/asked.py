@@ -1,0 +1,72 @@
+"""What inference asks of a likelihood, for all rows at once: compiled functions from rows to rows, so that their number of shapes stays small.
+
+A row is an observation and its latents' values or moments, side by side; so is an answer. Gradients by the likelihood's parameters are pullbacks of
+the same functions.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.gram import tiles
+from gramian.likelihoods import Likelihood
+from gramian.params import Tree
+
+Array = NDArray[np.float64]
+
+
+class Asked(Tree):
+    """A likelihood as functions of rows."""
+
+    likelihood: Likelihood
+    power: float = 1.0  # of the likelihood in tilted distributions
+
+    # From (y, f_1 .. f_L) to log p and, a latent each, its first three derivatives (with several latents of the diagonal of the Hessian).
+
+    def expansion(self, T: jax.Array) -> jax.Array:
+        y, f = self._split(T[:, 0], T[:, 1:])
+        first, second = self.likelihood.derivatives(y, f)
+        third = jax.jvp(lambda at: self.likelihood.derivatives(y, at)[1], (f,), (jnp.ones_like(f),))[1]
+        return jnp.concatenate([self.likelihood.log_prob(y, f)[:, None], *(v.reshape(len(T), -1) for v in (first, second, third))], axis=1)
+
+    def density(self, T: jax.Array) -> jax.Array:
+        """log p alone."""
+        return self.likelihood.log_prob(*self._split(T[:, 0], T[:, 1:]))[:, None]
+
+    # From (y, means, variances) to E log p and its derivatives by them.
+
+    def expected(self, T: jax.Array) -> jax.Array:
+        values, slopes = jax.vmap(jax.value_and_grad(self._expected_of_row))(T)
+        return jnp.concatenate([values[:, None], slopes[:, 1:]], axis=1)
+
+    def _expected_of_row(self, row: jax.Array) -> jax.Array:
+        half = (len(row) + 1) // 2
+        mean, var = (row[1], row[2]) if self.likelihood.latents == 1 else (row[1:half], row[half:])
+        return self.likelihood.expected_log_prob(row[0], mean, var)
+
+    # From (y, mean, variance) of one latent to log Z, mean and variance of the tilted distribution.
+
+    def tilted(self, T: jax.Array) -> jax.Array:
+        return jnp.stack(self.likelihood.tilted(T[:, 0], T[:, 1], T[:, 2], self.power), axis=1)
+
+    def _split(self, y: jax.Array, f: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return y, f[:, 0] if self.likelihood.latents == 1 else f
+
+
+def ask(likelihood: Likelihood, question: str, *columns: Array, power: float = 1.0) -> Array:
+    """The answers (n, k) to a question about rows made of these columns, each (n,) or (n, L)."""
+    return tiles.rowwise(Asked(likelihood, power), question, _table(columns))
+
+
+def ask_back(likelihood: Likelihood, question: str, weights: Array, *columns: Array, power: float = 1.0) -> list[Array]:
+    """sum_ij weights_ij d answer_ij / dparameter, one array a parameter of the likelihood."""
+    if not likelihood.parameters():
+        return []
+    return tiles.rowwise_pullback(Asked(likelihood, power), question, _table(columns), weights)
+
+
+def _table(columns: tuple[Array, ...]) -> Array:
+    return np.column_stack(columns)

@@ -1,0 +1,169 @@
+"""Expectation propagation: each site is such that the posterior has the moments of cavity times likelihood.
+
+With the marginal N(m, v) of a row, its site (lam, h) and a power a (1: EP), the cavity has 1/v_c = 1/v - a lam, m_c/v_c = m/v - a h; the tilted
+distribution p(y | f)^a N(f; m_c, v_c) / Z has mean m_t and variance v_t, and the new site is
+
+    lam = (1/v_t - 1/v_c) / a,     h = (m_t/v_t - m_c/v_c) / a
+
+    log Z_EP = -1/2 log det(I + K Lam) + 1/2 h'mean + 1/a sum_i [log Z_i + A(m_c, v_c) - A(m, v)],     A(m, v) = 1/2 log v + m^2 / 2v
+
+`parallel` renews all sites at once, damped, and factors once a sweep; `sequential` renews one after the other with a rank-one update of the posterior,
+as the algorithm was published, and factors after each sweep. Both have the same fixed points. At one, d log Z / dK = 1/2 alpha alpha' - 1/2 R.
+Sources: Minka 2001; Rasmussen and Williams 2006, algorithms 3.5, 3.6 and 5.2; Minka 2004 (power EP).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import blas
+
+from gramian.errors import NumericalError, ParameterError
+from gramian.inference.algebra import Dense, DenseSited, Term
+from gramian.inference.asked import ask, ask_back
+from gramian.inference.base import Inference, Model, Share
+from gramian.inference.iterative import Iterative
+from gramian.inference.sites import Problem, Rule, State
+from gramian.solvers.base import SolveOutcome
+
+Array = NDArray[np.float64]
+
+LEAST_CAVITY = 1e-10  # of 1 / v: a cavity's precision is at least this, where a site of another sweep says more than all
+
+
+@dataclass(frozen=True)
+class EP(Rule):
+    """Expectation propagation, or power EP."""
+
+    schedule: Literal["parallel", "sequential"] = "parallel"
+    damping: float = 0.9  # the share of a new site that a parallel sweep takes
+    power: float = 1.0
+    tol: float = 1e-7
+
+    def __post_init__(self) -> None:
+        if self.schedule not in ("parallel", "sequential"):
+            raise ParameterError(f'EP: schedule={self.schedule!r} is not known. Use "parallel" or "sequential".')
+        if not 0 < self.damping <= 1 or not 0 < self.power <= 1:
+            raise ParameterError(f"EP: damping={self.damping!r} and power={self.power!r} must be above 0 and at most 1.")
+
+    @property
+    def name(self) -> str:
+        return "ep"
+
+    @property
+    def kind(self) -> Literal["approximation", "lower bound"]:
+        return "approximation"
+
+    def check(self, model: Model, engine: Inference) -> None:
+        if model.likelihood.latents > 1:
+            raise ParameterError(f'{type(model.likelihood).__name__} has several latent functions: use inference="vi", "laplace" or "mcmc".')
+        if isinstance(engine, Iterative):
+            raise ParameterError(
+                f'EP needs the variance of every row at every sweep, which {engine.name!r} does not give. Use inference="laplace" with it.'
+            )
+
+    def run(self, problem: Problem, start: Array | None, report: Share | None = None) -> tuple[State, SolveOutcome]:
+        lam, h = (np.zeros((problem.n, 1)), np.zeros((problem.n, 1))) if start is None or start.shape[1] != problem.n else (start[0], start[1])
+        state = self._state(problem, lam, h)
+        sequential = self.schedule == "sequential" and isinstance(problem.priors[0][0], Dense)
+        damping, last, sweeps = (1.0 if sequential else self.damping), np.inf, 0
+        for sweeps in range(1, self.max_iter + 1):
+            new_lam, new_h = self._swept(problem, state) if sequential else self._renewed(problem, state)
+            old, taken = state, damping
+            while True:
+                try:
+                    state = self._state(problem, old.lam + taken * (new_lam - old.lam), old.h + taken * (new_h - old.h))
+                    break
+                except NumericalError:
+                    taken /= 2
+                    if taken < 1e-4:
+                        raise
+            change = self._change(old, state)
+            for one in old.sited:
+                one.release()
+            if report is not None:
+                report(1 - 1 / (1 + sweeps))
+            if change < self.tol:
+                return state, SolveOutcome(iterations=sweeps)
+            if change > last and sweeps > 3:
+                damping = max(0.5 * damping, 0.05)  # it goes in circles
+            last = change
+        note = f"EP did not converge in {self.max_iter} sweeps: moments still change by {last:.2g} of a standard deviation. Use a smaller damping."
+        return state, SolveOutcome(iterations=sweeps, residual=last, converged=False, note=note)
+
+    def evidence(self, problem: Problem, state: State) -> float:
+        m, v = state.mean[:, 0], state.sited[0].var
+        m_c, v_c = self._cavity(state)
+        total = np.sum(state.answers[:, 0] + 0.5 * np.log(v_c / v) + 0.5 * (m_c**2 / v_c - m**2 / v)) / self.power
+        return float(total) - 0.5 * state.sited[0].logdet + 0.5 * float(state.h[:, 0] @ m)
+
+    def gradient(self, problem: Problem, state: State) -> list[Array]:
+        weights = np.zeros((problem.n, 3))
+        weights[:, 0] = 1 / self.power
+        by_likelihood = ask_back(problem.model.likelihood, "tilted", weights, problem.y, *self._seen(problem, state), power=self.power)
+        return problem.gradient([Term(state.sited[0])], state.alpha, by_likelihood)
+
+    # Sweeps. --------------------------------------------------------------------------------------------------------------------------------------
+
+    def _state(self, problem: Problem, lam: Array, h: Array) -> State:
+        (sited,) = problem.condition(lam, h)
+        state = State(lam, h, sited.mean[:, None], sited.alpha[:, None], [sited], 0.0, np.zeros((0, 3)))
+        return replace(state, answers=ask(problem.model.likelihood, "tilted", problem.y, *self._seen(problem, state), power=self.power))
+
+    def _cavity(self, state: State) -> tuple[Array, Array]:
+        v = state.sited[0].var
+        precision = np.maximum(1 / v - self.power * state.lam[:, 0], LEAST_CAVITY / v)
+        return (state.mean[:, 0] / v - self.power * state.h[:, 0]) / precision, 1 / precision
+
+    def _seen(self, problem: Problem, state: State) -> tuple[Array, Array]:
+        """The cavity as the likelihood sees it."""
+        m_c, v_c = self._cavity(state)
+        return problem.f(m_c[:, None])[:, 0], v_c * problem.scale[0] ** 2
+
+    def _renewed(self, problem: Problem, state: State) -> tuple[Array, Array]:
+        """All sites from the present posterior."""
+        m_c, v_c = self._cavity(state)
+        s = problem.scale[0]
+        mean = (state.answers[:, 1] - problem.m[:, 0]) / s
+        return self._site(problem, m_c, v_c, mean, state.answers[:, 2] / s**2)
+
+    def _site(self, problem: Problem, m_c: Array, v_c: Array, mean: Array, var: Array) -> tuple[Array, Array]:
+        var = np.maximum(var, 1e-12 * v_c)
+        lam = (1 / var - 1 / v_c) / self.power
+        if problem.model.likelihood.log_concave:
+            lam = np.maximum(lam, 0.0)  # which it is, but for rounding
+        return lam[:, None], ((mean / var - m_c / v_c) / self.power)[:, None]
+
+    def _swept(self, problem: Problem, state: State) -> tuple[Array, Array]:
+        """One site after the other, with the posterior covariance kept up to date by rank-one updates."""
+        prior, sited = problem.priors[0][0], state.sited[0]
+        assert isinstance(prior, Dense)
+        assert isinstance(sited, DenseSited)
+        s, a = problem.scale[0], self.power
+        S = sited.covariance()
+        lam, h = state.lam[:, 0].copy(), state.h[:, 0].copy()
+        mean = S @ h
+        for i in range(problem.n):
+            v, m = S[i, i], mean[i]
+            precision = max(1 / v - a * lam[i], LEAST_CAVITY / v)
+            v_c, m_c = 1 / precision, (m / v - a * h[i]) / precision
+            seen = np.array([problem.m[i, 0] + s * m_c]), np.array([v_c * s**2])
+            _, m_t, v_t = ask(problem.model.likelihood, "tilted", problem.y[i : i + 1], *seen, power=a)[0]
+            new_lam, new_h = self._site(problem, np.array([m_c]), np.array([v_c]), np.array([(m_t - problem.m[i, 0]) / s]), np.array([v_t / s**2]))
+            d_lam, d_h = float(new_lam[0, 0]) - lam[i], float(new_h[0, 0]) - h[i]
+            lam[i], h[i] = lam[i] + d_lam, h[i] + d_h
+            column = S[:, i].copy()
+            gain = d_lam / (1 + d_lam * v)
+            S = blas.dger(-gain, column, column, a=S, overwrite_a=1)
+            mean += column * (d_h - gain * (mean[i] + d_h * v))
+        return lam[:, None], h[:, None]
+
+    @staticmethod
+    def _change(old: State, new: State) -> float:
+        """The largest change of a marginal, in standard deviations."""
+        v_old, v_new = old.sited[0].var, new.sited[0].var
+        means = np.abs(new.mean[:, 0] - old.mean[:, 0]) / np.sqrt(v_new)
+        return float(max(np.max(means), np.max(np.abs(np.log(v_new / v_old)))))

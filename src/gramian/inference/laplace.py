@@ -1,0 +1,141 @@
+"""Laplace's approximation: a Gaussian at the mode of p(f | y), with the curvature there.
+
+Newton's method on Psi(g) = log p(y | f) - 1/2 g'K^-1 g, each step one Gaussian inference with the sites W = -d^2 log p, h = d log p + W g at the present
+g; a step that does not raise Psi is halved. With W at the mode, u = (I - W S) s2 and s2 = 1/2 diag(S) d^3 log p:
+
+    log q(y) = Psi - 1/2 log det(I + K W)
+    d log q / dK = 1/2 alpha alpha' - 1/2 R + 1/2 (u alpha' + alpha u'),     d log q / dm = alpha + u
+
+the terms with u through the mode, which moves with the parameters. Source: Rasmussen and Williams 2006, algorithms 3.1, 3.2 and 5.1.
+
+`Mode` is the point estimate: the mode alone, and Psi as what parameters are fitted by (MAP of function and parameters together).
+
+Where log p is not concave (Student's t), curvatures of the wrong sign are left out of the steps, which then still climb; at the mode they count.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.errors import NumericalError, ParameterError
+from gramian.inference.algebra import Term
+from gramian.inference.asked import ask, ask_back
+from gramian.inference.base import Inference, Model, Share
+from gramian.inference.sites import Problem, Rule, State
+from gramian.solvers.base import SolveOutcome
+
+Array = NDArray[np.float64]
+
+HALVINGS = 30
+
+
+@dataclass(frozen=True)
+class Laplace(Rule):
+    """A Gaussian at the mode."""
+
+    @property
+    def name(self) -> str:
+        return "laplace"
+
+    @property
+    def kind(self) -> Literal["approximation", "lower bound"]:
+        return "approximation"
+
+    def check(self, model: Model, engine: Inference) -> None:
+        super().check(model, engine)
+        if model.likelihood.latents > 1:
+            raise ParameterError(f'{type(model.likelihood).__name__} has several latent functions that interact: use inference="vi" or "mcmc".')
+
+    def kept(self, state: State) -> Array:
+        return state.alpha
+
+    def run(self, problem: Problem, start: Array | None, report: Share | None = None) -> tuple[State, SolveOutcome]:
+        s, prior = problem.scale, problem.priors[0][0]
+        alpha = np.zeros((problem.n, 1)) if start is None or len(start) != problem.n else start
+        g = np.zeros_like(alpha) if not np.any(alpha) else prior.times(alpha[:, 0])[:, None]
+        value, answers = self._psi(problem, g, alpha)
+        if start is not None and value < self._psi(problem, 0 * g, 0 * alpha)[0]:
+            alpha, g = np.zeros_like(alpha), np.zeros_like(g)
+            value, answers = self._psi(problem, g, alpha)
+        steps, converged, solves = 0, False, 0
+        for steps in range(1, self.max_iter + 1):
+            W, h = self._sites(answers, g, s, clip=True)
+            (sited,) = problem.condition(W, h)
+            solves += sited.solves
+            step_alpha, step_g = sited.alpha[:, None] - alpha, sited.mean[:, None] - g
+            sited.release()
+            gain, size = -np.inf, 1.0
+            for _ in range(HALVINGS):
+                new_value, new_answers = self._psi(problem, g + size * step_g, alpha + size * step_alpha)
+                gain = new_value - value
+                if gain >= 0:
+                    break
+                size /= 2
+            if gain >= 0:
+                alpha, g = alpha + size * step_alpha, g + size * step_g
+                value, answers = new_value, new_answers
+            if report is not None:
+                report(1 - 1 / (1 + steps))
+            # Newton squares its error: after a full step that gained delta, what is left to gain is of the order of delta squared.
+            if gain < self.tol * (1 + abs(value)):
+                converged = True
+                break
+        W, h = self._sites(answers, g, s, clip=False)
+        note = "" if converged else f"Newton's method did not reach the mode in {self.max_iter} steps."
+        try:
+            (sited,) = problem.condition(W, h)
+        except NumericalError:
+            W, h = self._sites(answers, g, s, clip=True)
+            (sited,) = problem.condition(W, h)
+            note = note or "At the mode the likelihood curves the wrong way so strongly that this was left out."
+        state = State(W, h, g, alpha, [sited], value, answers)
+        return state, SolveOutcome(iterations=solves or steps, converged=converged, note=note)
+
+    def evidence(self, problem: Problem, state: State) -> float:
+        return state.value - 0.5 * state.sited[0].logdet
+
+    def gradient(self, problem: Problem, state: State) -> list[Array]:
+        s, likelihood, sited = problem.scale, problem.model.likelihood, state.sited[0]
+        third = state.answers[:, 3] * s[0] ** 3
+        s2 = 0.5 * sited.var * third
+        spread = sited.spread(s2)
+        u = s2 - state.lam[:, 0] * spread
+        weights = np.column_stack([np.ones(problem.n), spread * s[0], 0.5 * sited.var * s[0] ** 2, np.zeros(problem.n)])
+        by_likelihood = ask_back(likelihood, "expansion", weights, problem.y, problem.f(state.mean))
+        sited.alpha = state.alpha[:, 0]
+        return problem.gradient([Term(sited, u)], state.alpha + u[:, None], by_likelihood)
+
+    @staticmethod
+    def _psi(problem: Problem, g: Array, alpha: Array) -> tuple[float, Array]:
+        answers = ask(problem.model.likelihood, "expansion", problem.y, problem.f(g))
+        value = float(np.sum(answers[:, 0])) - 0.5 * float(np.sum(alpha * g))
+        return (value if np.isfinite(value) else -np.inf), answers
+
+    @staticmethod
+    def _sites(answers: Array, g: Array, s: Array, clip: bool) -> tuple[Array, Array]:
+        W = -answers[:, [2]] * s**2
+        if clip:
+            W = np.maximum(W, 0.0)
+        return W, answers[:, [1]] * s + W * g
+
+
+@dataclass(frozen=True)
+class Mode(Laplace):
+    """The mode alone: a point estimate, with no claim about its uncertainty."""
+
+    @property
+    def name(self) -> str:
+        return "map"
+
+    def evidence(self, problem: Problem, state: State) -> float:
+        return state.value
+
+    def gradient(self, problem: Problem, state: State) -> list[Array]:
+        weights = np.column_stack([np.ones(problem.n), np.zeros((problem.n, 3))])
+        by_likelihood = ask_back(problem.model.likelihood, "expansion", weights, problem.y, problem.f(state.mean))
+        state.sited[0].alpha = state.alpha[:, 0]
+        return problem.gradient([Term(state.sited[0], None, logdet=False)], state.alpha, by_likelihood)

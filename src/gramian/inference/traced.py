@@ -1,0 +1,458 @@
+r"""The joint density of latent variables and parameters as one JAX function, for MCMC.
+
+A position is a vector (t, v): t stands for the trainable parameters, v (m, L) for the latent functions, a priori N(0, I). With theta(t) the parameters,
+
+    f_k = m_k(X) + s_k R v_k,    R R' = K(X, X) + jitter, or R = Phi of a feature basis
+    log p(t, v) = sum_i log p(y_i | f_i + offset_i) + log N(v; 0, I) + log p(theta(t)) + log |d theta / d t|
+
+Whitened like this, v and the parameters are independent before the data, and nearly so where the data say little (Murray and Adams 2010). Under
+Gaussian noise f is integrated out instead, and the position is t alone:
+
+    log p(t) = sum_k log N(r_k; 0, K + D_k) + log p(theta(t)) + log |d theta / d t|,    r = (y - m) / s.
+
+Cost of a gradient: the Cholesky factor, n^3 / 3 flops, and two triangular solves of n columns, 2 n^3: the cotangent of R v has rank L, so that the
+general gradient of a Cholesky factor (Murray 2016, equation 10) loses its products. With m landmarks or features: n m and m^3.
+
+From a parameter's value v to t: theta = forward(u) as in a search, and u = t, or u = low + (high - low) / (1 + exp(-t)) where bounds or a uniform prior
+end its range (u = low + exp(t) with one end), so that a sampler meets no walls.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.linalg import solve_triangular
+from jax.scipy.special import gammaln
+from numpy.typing import NDArray
+
+from gramian.approx.base import Basis
+from gramian.approx.fourier import FourierBasis, _features, _spectrum
+from gramian.approx.nystrom import NystromBasis
+from gramian.errors import ParameterError
+from gramian.inference.base import Data, Model, noise_groups
+from gramian.kernels.base import Kernel
+from gramian.kernels.spectrum import GammaMixture, Series
+from gramian.likelihoods import Gaussian
+from gramian.params import (
+    Affine,
+    Gamma,
+    HalfNormal,
+    Interval,
+    InverseGamma,
+    LogNormal,
+    Normal,
+    Parameter,
+    Positive,
+    PositiveSemidefinite,
+    Prior,
+    Real,
+    Support,
+    Uniform,
+)
+from gramian.params.tree import leaves
+
+Array = NDArray[np.float64]
+
+JITTER = 1e-8  # of the mean diagonal, added to K: its factor exists at all parameters a chain may try, and draws of f change by 1e-4 of their spread
+SPREAD = 2.0  # the standard deviation of a parameter without a prior, in units of u: a factor of 7 for a positive one
+EDGE = 1e-3  # how close to the end of its range a parameter may start
+
+
+class Slot(NamedTuple):
+    """One trainable parameter: where it is among the leaves, and its way from t."""
+
+    index: int
+    shape: tuple[int, ...]
+    support: Support
+    prior: Prior | None
+    low: float  # of u
+    high: float
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+
+@partial(
+    jax.tree_util.register_dataclass,
+    data_fields=["model", "X", "Y", "scale", "noise_var", "offset", "centre", "spread", "basis"],
+    meta_fields=["slots", "kind", "counts", "groups", "marginal"],
+)
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A model and data, as JAX sees them: arrays, and beside them what a compiled program depends on."""
+
+    model: Any  # bare
+    X: Array  # (n, d)
+    Y: Array  # (n, q)
+    scale: Array  # (L,)
+    noise_var: Array  # (n,)
+    offset: Array  # (n,)
+    centre: Array  # (p,): of the default priors, in u
+    spread: Array  # (p,)
+    basis: Any  # (Z,), or what Fourier features are made of
+    slots: tuple[Slot, ...]
+    kind: str  # dense, landmarks, fourier
+    counts: tuple[int, ...]  # frequencies of each wave
+    groups: tuple[tuple[int, ...], ...]  # outputs with the same noise, where f is integrated out
+    marginal: bool
+
+    @property
+    def size(self) -> int:
+        """Entries of t."""
+        return sum(slot.size for slot in self.slots)
+
+    @property
+    def latent_shape(self) -> tuple[int, int]:
+        """(m, L) of v; nothing where f is integrated out."""
+        if self.marginal:
+            return 0, len(self.scale)
+        if self.kind == "fourier":
+            return self.basis[3].size, len(self.scale)
+        return len(self.X) if self.kind == "dense" else len(self.basis[0]), len(self.scale)
+
+    @property
+    def dimension(self) -> int:
+        rows, columns = self.latent_shape
+        return self.size + rows * columns
+
+    # From a position to the model. ------------------------------------------------------------------------------------------------------------------
+
+    def split(self, position: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """t and v."""
+        return position[: self.size], position[self.size :].reshape(self.latent_shape)
+
+    def values(self, t: jax.Array) -> list[jax.Array]:
+        """The trainable parameters' values."""
+        return [_forward(slot.support, _unwalled(slot, piece)) for slot, piece in self._pieces(t)]
+
+    def at(self, t: jax.Array) -> Any:
+        """The bare model with the parameters of t."""
+        arrays = list(leaves(self.model))
+        for slot, value in zip(self.slots, self.values(t), strict=True):
+            arrays[slot.index] = value
+        return self.model.with_parameters(arrays)
+
+    def log_prior(self, t: jax.Array) -> jax.Array:
+        """The log density of t: priors, the defaults where there are none, and the Jacobians of the transforms."""
+        total, start = jnp.zeros(()), 0
+        for slot, piece in self._pieces(t):
+            u = _unwalled(slot, piece)
+            total += _wall_jacobian(slot, piece)
+            if slot.prior is None:
+                centre, spread = self.centre[start : start + slot.size], self.spread[start : start + slot.size]
+                total += jnp.sum(_log_normal((jnp.ravel(u) - centre) / spread) - jnp.log(spread))
+            else:
+                total += jnp.sum(_log_density(slot.prior, _forward(slot.support, u))) + _jacobian(slot.support, u)
+            start += slot.size
+        return total
+
+    def _pieces(self, t: jax.Array) -> list[tuple[Slot, jax.Array]]:
+        pieces, start = [], 0
+        for slot in self.slots:
+            pieces.append((slot, t[start : start + slot.size].reshape(slot.shape)))
+            start += slot.size
+        return pieces
+
+    # Densities. -----------------------------------------------------------------------------------------------------------------------------------
+
+    def log_density(self, position: jax.Array) -> jax.Array:
+        """log p(position, y); minus infinity where it is no number."""
+        t, v = self.split(position)
+        bare = self.at(t)
+        fit = self._log_marginal(bare) if self.marginal else jnp.sum(self.log_likelihoods(bare, v)) + jnp.sum(_log_normal(v))
+        return _number(fit + self.log_prior(t))
+
+    def log_likelihoods(self, bare: Any, v: jax.Array) -> jax.Array:
+        """log p(y_i | f_i), (n,)."""
+        return self.log_likelihoods_of(bare, self.latent(bare, v))
+
+    def log_likelihoods_of(self, bare: Any, F: jax.Array) -> jax.Array:
+        """The same for given f (n, L)."""
+        if isinstance(bare.likelihood, Gaussian):
+            var = bare.likelihood.noise * jnp.asarray(bare.likelihood.unit) + self.noise_var[:, None]
+            return jnp.sum(_log_normal((self.Y - F - self.offset[:, None]) / jnp.sqrt(var)) - 0.5 * jnp.log(var), axis=1)
+        F = F + self.offset[:, None]
+        return bare.likelihood.log_prob(self.Y[:, 0], F if bare.likelihood.latents > 1 else F[:, 0])
+
+    def latent(self, bare: Any, v: jax.Array) -> jax.Array:
+        """f at the rows, (n, L)."""
+        parts = [(latents, self.times_root(kernel, v[:, jnp.array(latents)])) for kernel, latents in self._kernels(bare)]
+        order = np.argsort([k for latents, _ in parts for k in latents])
+        G = jnp.concatenate([part for _, part in parts], axis=1)[:, order]
+        return self._mean(bare) + self.scale * G
+
+    def roots(self, bare: Any) -> Any:
+        """What turns v into f at these parameters, for many v: a list with one matrix a kernel."""
+        return [self.root(kernel) for kernel, _ in self._kernels(bare)]
+
+    def latent_from(self, bare: Any, roots: Any, v: jax.Array) -> jax.Array:
+        """`latent` with the roots at hand."""
+        parts = [(latents, R @ v[:, jnp.array(latents)]) for R, (_, latents) in zip(roots, self._kernels(bare), strict=True)]
+        order = np.argsort([k for latents, _ in parts for k in latents])
+        return self._mean(bare) + self.scale * jnp.concatenate([part for _, part in parts], axis=1)[:, order]
+
+    def root(self, kernel: Kernel) -> jax.Array:
+        """R (n, m)."""
+        if self.kind == "dense":
+            return jax.lax.linalg.cholesky(self._jittered(kernel, self.X), symmetrize_input=False)
+        if self.kind == "fourier":
+            return self._fourier(kernel)
+        L = jnp.linalg.cholesky(self._jittered(kernel, self.basis[0]))
+        return solve_triangular(L, kernel.cross(self.basis[0], self.X), lower=True).T
+
+    def times_root(self, kernel: Kernel, v: jax.Array) -> jax.Array:
+        """R v for v (m, k)."""
+        if self.kind == "dense":
+            return cholesky_times(self._jittered(kernel, self.X), v)
+        if self.kind == "fourier":
+            return self._fourier(kernel) @ v
+        L = jnp.linalg.cholesky(self._jittered(kernel, self.basis[0]))
+        return kernel.cross(self.X, self.basis[0]) @ solve_triangular(L, v, lower=True, trans=1)
+
+    def _log_marginal(self, bare: Any) -> jax.Array:
+        R = (self.Y - self._mean(bare) - self.offset[:, None]) / self.scale
+        D = (bare.likelihood.noise * jnp.asarray(bare.likelihood.unit) + self.noise_var[:, None]) / self.scale**2
+        D = jnp.broadcast_to(D, R.shape)
+        total = jnp.zeros(())
+        M = bare.kernel.cross(self.X, self.X) if self.kind == "dense" else self.root(bare.kernel)
+        for outputs in self.groups:
+            r, noise = R[:, jnp.array(outputs)], D[:, outputs[0]]
+            total += log_gaussian(M + jnp.diag(noise), r) if self.kind == "dense" else _log_low_rank(M, noise, r)
+        return total
+
+    def _mean(self, bare: Any) -> jax.Array:
+        return jnp.broadcast_to(bare.mean.block(self.X).reshape(self.X.shape[0], -1), (self.X.shape[0], self.scale.shape[0]))
+
+    def _kernels(self, bare: Any) -> list[tuple[Kernel, list[int]]]:
+        return bare.kernels if bare.others else [(bare.kernel, list(range(self.scale.shape[0])))]
+
+    def _jittered(self, kernel: Kernel, X: jax.Array) -> jax.Array:
+        K = kernel.cross(X, X)
+        return K + JITTER * jnp.mean(jnp.diagonal(K)) * jnp.eye(K.shape[0])
+
+    def _fourier(self, kernel: Kernel) -> jax.Array:
+        draws, take, gain, shift, centre = self.basis
+        host = tuple(tuple(() for _ in wave) for wave in draws)
+        W, A = _spectrum(kernel, draws, host, take, gain, self.counts, self.X.shape[1], jnp)
+        return _features(self.X, centre, W, A, shift)
+
+
+def problem(model: Model, data: Data, basis: Basis | None = None, *, marginal: bool = False) -> tuple[Problem, Array]:
+    """The problem, and the t of the model's own parameters."""
+    n, q = data.Y.shape
+    latents = q if isinstance(model.likelihood, Gaussian) else model.likelihood.latents
+    if len(data.scale) != latents:
+        raise ParameterError(f"The data have {len(data.scale)} scales, but {type(model.likelihood).__name__} has {latents} latent functions here.")
+    if data.noise_var is not None and not isinstance(model.likelihood, Gaussian):
+        raise ParameterError(f"Known noise variances are for Gaussian noise; {type(model.likelihood).__name__} has its own.")
+    slots, centres, spreads, starts = [], [], [], []
+    for index, (path, p) in enumerate(model.parameters().items()):
+        if p.trainable:
+            slot = _slot(index, path, p)
+            u = np.asarray(slot.support.inverse(p.value))
+            slots.append(slot)
+            centres.append(u.ravel())
+            starts.append(_walled(slot, u).ravel())
+            loose = isinstance(slot.support, (Real, PositiveSemidefinite))
+            spreads.append(SPREAD * (1 + np.abs(u.ravel())) if loose else np.full(u.size, SPREAD))
+    kind, arrays, counts = _basis(model, basis)
+    zeros = np.zeros(n)
+    made = Problem(
+        model.bare(),
+        np.ascontiguousarray(data.X, dtype=np.float64),
+        np.asarray(data.Y, dtype=np.float64),
+        np.asarray(data.scale, dtype=np.float64),
+        zeros if data.noise_var is None else data.noise_var,
+        zeros if data.offset is None else data.offset,
+        _joined(centres),
+        _joined(spreads),
+        arrays,
+        tuple(slots),
+        kind,
+        counts,
+        tuple(tuple(group.outputs) for group in noise_groups(model, data)) if marginal else (),
+        marginal,
+    )
+    return made, _joined(starts)
+
+
+def _basis(model: Model, basis: Basis | None) -> tuple[str, Any, tuple[int, ...]]:
+    if basis is None:
+        return "dense", (), ()
+    if isinstance(basis, NystromBasis):
+        return "landmarks", (basis.Z,), ()
+    if not isinstance(basis, FourierBasis):
+        raise ParameterError(f"MCMC takes the features of landmarks (Nystrom) and of random frequencies (Fourier), not {type(basis).__name__}.")
+    if model.others:
+        raise ParameterError("Fourier features are drawn for one kernel, but this model has one for each latent function. Use Nystrom features.")
+    for wave in model.kernel.bare().waves(tuple(range(basis.d))):
+        if any(isinstance(part, (GammaMixture, Series)) for part in wave.parts):
+            raise ParameterError(
+                f"The Fourier features of {model.kernel} move with its parameters in a way that is computed outside JAX (RationalQuadratic, Periodic), "
+                "so no chain can move them. Use Nystrom features, which take any kernel."
+            )
+    return "fourier", (basis.draws, basis.take, basis.gain, basis.shift, basis.centre), basis.counts
+
+
+def _joined(parts: list[Array]) -> Array:
+    return np.concatenate(parts) if parts else np.zeros(0)
+
+
+def _slot(index: int, path: str, p: Parameter) -> Slot:
+    assert p.support is not None
+    if not isinstance(p.support, (Real, Affine, Positive, Interval, PositiveSemidefinite)):
+        raise ParameterError(
+            f"{path} has the support {p.support}, whose transform MCMC does not know. Hold it fixed, or use one of gramian's supports."
+        )
+    if p.prior is not None and not isinstance(p.prior, (LogNormal, Normal, HalfNormal, Gamma, InverseGamma, Uniform)):
+        raise ParameterError(
+            f"{path} has the prior {p.prior}, which MCMC cannot differentiate. Use LogNormal, Normal, HalfNormal, Gamma, InverseGamma or Uniform."
+        )
+    return Slot(index, p.value.shape, p.support, p.prior, *p.limits)
+
+
+# Transforms and priors in JAX; `params/support.py` and `params/priors.py` are their NumPy form. ----------------------------------------------------
+
+
+def _forward(support: Support, u: jax.Array) -> jax.Array:
+    if isinstance(support, Positive):
+        return jnp.exp(u)
+    if isinstance(support, Interval):
+        return support.low + (support.high - support.low) * jax.nn.sigmoid(u)
+    if isinstance(support, Affine):
+        return jnp.asarray(support.loc) + jnp.asarray(support.scale) * u
+    return u @ u.T if isinstance(support, PositiveSemidefinite) else u
+
+
+def _jacobian(support: Support, u: jax.Array) -> jax.Array:
+    if isinstance(support, Positive):
+        return jnp.sum(u)
+    if isinstance(support, Interval):
+        return jnp.sum(math.log(support.high - support.low) - jax.nn.softplus(-u) - jax.nn.softplus(u))
+    if isinstance(support, Affine):
+        return jnp.sum(jnp.log(jnp.abs(jnp.broadcast_to(jnp.asarray(support.scale), u.shape))))
+    return jnp.zeros(())
+
+
+def _unwalled(slot: Slot, t: jax.Array) -> jax.Array:
+    """u from t."""
+    if math.isfinite(slot.low) and math.isfinite(slot.high):
+        return slot.low + (slot.high - slot.low) * jax.nn.sigmoid(t)
+    if math.isfinite(slot.low):
+        return slot.low + jnp.exp(t)
+    return slot.high - jnp.exp(t) if math.isfinite(slot.high) else t
+
+
+def _wall_jacobian(slot: Slot, t: jax.Array) -> jax.Array:
+    if math.isfinite(slot.low) and math.isfinite(slot.high):
+        return jnp.sum(math.log(slot.high - slot.low) - jax.nn.softplus(-t) - jax.nn.softplus(t))
+    return jnp.sum(t) if math.isfinite(slot.low) or math.isfinite(slot.high) else jnp.zeros(())
+
+
+def _walled(slot: Slot, u: Array) -> Array:
+    """t from u, a little inside the walls."""
+    if math.isfinite(slot.low) and math.isfinite(slot.high):
+        share = np.clip((u - slot.low) / (slot.high - slot.low), EDGE, 1 - EDGE)
+        return np.log(share) - np.log1p(-share)
+    if math.isfinite(slot.low):
+        return np.log(np.maximum(u - slot.low, EDGE))
+    return np.log(np.maximum(slot.high - u, EDGE)) if math.isfinite(slot.high) else u
+
+
+def _log_density(prior: Prior, v: jax.Array) -> jax.Array:
+    """log p(v), entry by entry; v is inside the support."""
+    if isinstance(prior, LogNormal):
+        return _log_normal((jnp.log(v) - jnp.asarray(prior.mu)) / prior.sigma) - jnp.log(v * prior.sigma)
+    if isinstance(prior, Normal):
+        return _log_normal((v - jnp.asarray(prior.mu)) / prior.sigma) - math.log(prior.sigma)
+    if isinstance(prior, HalfNormal):
+        return jnp.where(v < 0, -jnp.inf, _log_normal(v / prior.sigma) + math.log(2 / prior.sigma))
+    if isinstance(prior, Gamma):
+        return prior.shape * math.log(prior.rate) - gammaln(prior.shape) + (prior.shape - 1) * jnp.log(v) - prior.rate * v
+    if isinstance(prior, InverseGamma):
+        return prior.shape * math.log(prior.scale) - gammaln(prior.shape) - (prior.shape + 1) * jnp.log(v) - prior.scale / v
+    assert isinstance(prior, Uniform)
+    return jnp.full_like(v, -math.log(prior.high - prior.low))  # walls keep v inside
+
+
+def _log_normal(z: jax.Array) -> jax.Array:
+    return -0.5 * z**2 - 0.5 * math.log(2 * math.pi)
+
+
+def _number(value: jax.Array) -> jax.Array:
+    return jnp.where(jnp.isnan(value), -jnp.inf, value)
+
+
+# Linear algebra with its gradients. -----------------------------------------------------------------------------------------------------------------
+
+
+@jax.custom_vjp
+def cholesky_times(A: jax.Array, v: jax.Array) -> jax.Array:
+    """L v with L L' = A, v (n, k). Of A the lower triangle is read.
+
+    With G the cotangent and a = L' G: that of v is a, and that of A is the symmetric part of L^-T P L^-1, P the lower triangle of a v' with its
+    diagonal halved.
+    """
+    return _cholesky(A) @ v
+
+
+def _cholesky_times_forward(A: jax.Array, v: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
+    L = _cholesky(A)
+    return L @ v, (L, v)
+
+
+def _cholesky_times_backward(saved: tuple[jax.Array, jax.Array], G: jax.Array) -> tuple[jax.Array, jax.Array]:
+    L, v = saved
+    a = L.T @ G
+    P = jnp.tril(a @ v.T)
+    P = P - 0.5 * jnp.diag(jnp.diagonal(P))
+    half = solve_triangular(L, P, lower=True, trans=1)  # L^-T P
+    S = solve_triangular(L, half.T, lower=True, trans=1)  # its transpose times L^-1, transposed
+    return 0.5 * (S + S.T), a
+
+
+cholesky_times.defvjp(_cholesky_times_forward, _cholesky_times_backward)
+
+
+@jax.custom_vjp
+def log_gaussian(A: jax.Array, r: jax.Array) -> jax.Array:
+    """log N(r; 0, A), summed over the columns of r (n, q); its gradients are (alpha alpha' - q A^-1) / 2 and -alpha, alpha = A^-1 r."""
+    return _log_gaussian_forward(A, r)[0]
+
+
+def _log_gaussian_forward(A: jax.Array, r: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
+    L = _cholesky(A)
+    half = solve_triangular(L, r, lower=True)
+    logdet = jnp.sum(jnp.log(jnp.diagonal(L)))
+    return -0.5 * jnp.sum(half**2) - r.shape[1] * (logdet + 0.5 * r.shape[0] * math.log(2 * math.pi)), (L, half)
+
+
+def _log_gaussian_backward(saved: tuple[jax.Array, jax.Array], weight: jax.Array) -> tuple[jax.Array, jax.Array]:
+    L, half = saved
+    inverse = solve_triangular(L, jnp.eye(L.shape[0]), lower=True)
+    alpha = inverse.T @ half
+    return 0.5 * weight * (alpha @ alpha.T - half.shape[1] * inverse.T @ inverse), -weight * alpha
+
+
+log_gaussian.defvjp(_log_gaussian_forward, _log_gaussian_backward)
+
+
+def _log_low_rank(Phi: jax.Array, D: jax.Array, r: jax.Array) -> jax.Array:
+    """log N(r; 0, Phi Phi' + D), summed over the columns of r, with B = I + Phi' D^-1 Phi, as in `inference/lowrank.py`."""
+    root = jnp.sqrt(D)[:, None]
+    scaled, z = Phi / root, r / root
+    L = jnp.linalg.cholesky(jnp.eye(Phi.shape[1]) + scaled.T @ scaled)
+    half = solve_triangular(L, scaled.T @ z, lower=True)
+    logdet = jnp.sum(jnp.log(jnp.diagonal(L))) + 0.5 * jnp.sum(jnp.log(D))
+    return -0.5 * (jnp.sum(z**2) - jnp.sum(half**2)) - r.shape[1] * (logdet + 0.5 * r.shape[0] * math.log(2 * math.pi))
+
+
+def _cholesky(A: jax.Array) -> jax.Array:
+    return jax.lax.linalg.cholesky(A, symmetrize_input=False)

@@ -1,0 +1,128 @@
+"""Full variational inference: the Gaussian closest to the posterior in Kullback-Leibler divergence, by natural gradients on sites.
+
+The best Gaussian has the precision K^-1 + Lam with one number a row (Opper and Archambeau 2009). With marginals N(m, v) of the present sites the natural
+gradient of the bound
+
+    ELBO = sum_i E log p(y_i | f_i) - KL,     KL = 1/2 [log det(I + K Lam) - sum_i lam_i v_i + mean'alpha]
+
+leads to the sites lam = -2 dE log p/dv, h = dE log p/dm + lam m; a step of size rho goes that share of the way in (lam, h). A step that lowers the
+bound is halved, so that the bound never falls. Where landmarks leave a part e_i of k(x, x) out, v_i counts it in E log p: with Gaussian noise this is
+the collapsed bound of Titsias.
+
+At the optimum dELBO/dK = 1/2 alpha alpha' - 1/2 R, and dELBO/de_i = dE log p/dv_i.
+Source: Khan and Lin 2017 (conjugate-computation variational inference); Challis and Barber 2013 for concavity.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.errors import NumericalError, ParameterError
+from gramian.inference.algebra import Term
+from gramian.inference.asked import ask, ask_back
+from gramian.inference.base import Inference, Model, Share
+from gramian.inference.iterative import Iterative
+from gramian.inference.sites import Problem, Rule, State
+from gramian.solvers.base import SolveOutcome
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class VI(Rule):
+    """The evidence lower bound, and the Gaussian that reaches it."""
+
+    tol: float = 1e-9  # of the bound: what a step must gain to go on
+
+    @property
+    def name(self) -> str:
+        return "vi"
+
+    @property
+    def kind(self) -> Literal["approximation", "lower bound"]:
+        return "lower bound"
+
+    @property
+    def whole(self) -> bool:
+        return True
+
+    def check(self, model: Model, engine: Inference) -> None:
+        if isinstance(engine, Iterative):
+            raise ParameterError(
+                f'Variational inference needs the variance of every row, which {engine.name!r} does not give. Use inference="laplace" with it.'
+            )
+
+    def run(self, problem: Problem, start: Array | None, report: Share | None = None) -> tuple[State, SolveOutcome]:
+        shape = (problem.n, problem.L)
+        given = start is not None and start.shape == (2, *shape)
+        state = self._state(problem, *((start[0], start[1]) if given and start is not None else (np.zeros(shape), np.zeros(shape))))
+        size, steps, small = 1.0, 0, 0
+        for steps in range(1, self.max_iter + 1):
+            lam, h = self._proposed(problem, state)
+            while True:
+                try:
+                    new = self._state(problem, state.lam + size * (lam - state.lam), state.h + size * (h - state.h))
+                except NumericalError:
+                    new = None
+                if new is not None and new.value >= state.value - 1e-13 * (1 + abs(state.value)):
+                    break
+                if new is not None:
+                    for one in new.sited:
+                        one.release()
+                size /= 2
+                if size < 1e-6:
+                    return state, SolveOutcome(iterations=steps)  # no step gains: the optimum, to rounding
+            gain, state_before, state = new.value - state.value, state, new
+            for one in state_before.sited:
+                one.release()
+            if report is not None:
+                report(1 - 1 / (1 + steps))
+            small = small + 1 if gain < self.tol * (1 + abs(state.value)) else 0
+            if small >= 2:
+                return state, SolveOutcome(iterations=steps)
+            size = min(1.0, 2 * size)
+        note = f"The variational bound still rose after {self.max_iter} steps; it is a bound all the same."
+        return state, SolveOutcome(iterations=steps, converged=False, note=note)
+
+    def evidence(self, problem: Problem, state: State) -> float:
+        return state.value
+
+    def gradient(self, problem: Problem, state: State) -> list[Array]:
+        weights = np.zeros(state.answers.shape)
+        weights[:, 0] = 1.0
+        by_likelihood = ask_back(problem.model.likelihood, "expected", weights, problem.y, *self._seen(problem, state))
+        by_outside = state.answers[:, 1 + problem.L :] * problem.scale**2
+        whole = [bool(np.any(problem.outside[:, k])) for k in range(problem.L)]
+        terms = [Term(state.sited[k], by_outside=by_outside[:, k] if whole[k] else None) for k in range(problem.L)]
+        return problem.gradient(terms, state.alpha, by_likelihood)
+
+    def _state(self, problem: Problem, lam: Array, h: Array) -> State:
+        sited = problem.condition(lam, h)
+        mean, alpha = (np.stack([getattr(one, name) for one in sited], axis=1) for name in ("mean", "alpha"))
+        state = State(lam, h, mean, alpha, sited, 0.0, np.zeros((0, 1)))
+        state.answers = ask(problem.model.likelihood, "expected", problem.y, *self._seen(problem, state))
+        var = np.stack([one.var for one in sited], axis=1)
+        used = np.stack([one.lam for one in sited], axis=1)
+        divergence = 0.5 * (sum(one.logdet for one in sited) - float(np.sum(used * var)) + float(np.sum(mean * alpha)))
+        value = float(np.sum(state.answers[:, 0])) - divergence
+        state.value = value if np.isfinite(value) else -np.inf
+        return state
+
+    def _seen(self, problem: Problem, state: State) -> tuple[Array, Array]:
+        """The marginals as the likelihood sees them."""
+        var = np.stack([one.var for one in state.sited], axis=1) + problem.outside
+        return problem.f(state.mean), var * problem.scale**2
+
+    def _proposed(self, problem: Problem, state: State) -> tuple[Array, Array]:
+        L, s = problem.L, problem.scale
+        lam = -2 * state.answers[:, 1 + L :] * s**2
+        if not problem.model.likelihood.log_concave:
+            lam = np.maximum(lam, 0.0)  # a site that pushes the variance up is left out: the step still climbs
+        return lam, state.answers[:, 1 : 1 + L] * s + lam * state.mean
+
+
+__all__ = ["VI"]

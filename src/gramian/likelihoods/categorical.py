@@ -1,0 +1,154 @@
+r"""One of C classes, with one latent function a class: y in 0, 1, ..., C - 1.
+
+    Softmax      p(y | f) = exp(f_y) / sum_c exp(f_c)
+    RobustMax    p(y | f) = 1 - epsilon where f_y is the largest, else epsilon / (C - 1)
+
+For RobustMax all expectations need one number, the probability that f_y is the largest of independent Gaussians,
+
+    P_y = int N(t; mean_y, var_y) prod_{c != y} Phi((t - mean_c) / sqrt(var_c)) dt,
+
+an integral over one dimension. All classes share the variable t, so one grid serves them all: panels between the sorted points
+mean_c + k sqrt(var_c), with a Gauss rule each, so that a narrow class beside wide ones is resolved. Cost: O(C^2) a row.
+Source: Hernandez-Lobato, Hernandez-Lobato and Dupont 2011, Robust multi-class Gaussian process classification, section 2.
+For Softmax the expectations have C dimensions, and are means over a fixed quasi-random sequence; E f_y is exact.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import ndtr
+from numpy.typing import NDArray
+
+from gramian.errors import ParameterError
+from gramian.likelihoods import checks, quadrature
+from gramian.likelihoods.base import Likelihood
+from gramian.params import Value, fixed, unit_interval
+
+Array = NDArray[np.float64]
+
+# Panels of 1.5 standard deviations with a rule of degree 11 leave 1e-10; 7 standard deviations hold all but 1e-12 of a Gaussian.
+_KNOTS: Array = np.array([-7.0, -5.0, -3.5, -2.25, -1.0, 0.0, 1.0, 2.25, 3.5, 5.0, 7.0])
+_GAUSS_NODES, _GAUSS_WEIGHTS = np.polynomial.legendre.leggauss(6)
+
+
+class _Classes(Likelihood):
+    """What the two have in common."""
+
+    classes: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "classes", checks.number_of_classes(self.classes, type(self).__name__))
+        super().__post_init__()
+
+    @property
+    def latents(self) -> int:
+        return self.classes
+
+    def checked(self, y: Array, what: str = "y") -> Array:
+        return checks.labels(y, self.classes, f"{type(self).__name__}({self.classes})", what)
+
+    def conditional_moments(self, f: jax.Array) -> tuple[jax.Array, jax.Array]:
+        raise ParameterError(f"{type(self).__name__}: classes have no order, so y has no mean and no variance. Ask for probabilities(mean, var).")
+
+
+class Softmax(_Classes):
+    """p(y | f) = exp(f_y) / sum_c exp(f_c)."""
+
+    def log_prob(self, y: jax.Array, f: jax.Array) -> jax.Array:
+        return _at(jax.nn.log_softmax(f, axis=-1), y)
+
+    @property
+    def log_concave(self) -> bool:
+        return True
+
+    def derivatives(self, y: jax.Array, f: jax.Array) -> tuple[jax.Array, jax.Array]:
+        p = jax.nn.softmax(f, axis=-1)
+        rest = p @ (1 - jnp.eye(self.classes))  # 1 - p without the subtraction, which would leave nothing of a sure class
+        return jnp.where(_is(y, self.classes), rest, -p), -p * rest
+
+    def expected_log_prob(self, y: jax.Array, mean: jax.Array, var: jax.Array) -> jax.Array:
+        # Relative to f_y: the size of the means does not enter the error, and y's own mean is exact.
+        total = quadrature.expectation(lambda f: jax.nn.logsumexp(f, axis=-1), mean - _at(mean, y)[..., None], var, self.classes)
+        return -total
+
+    def probabilities(self, mean: jax.Array, var: jax.Array) -> jax.Array:
+        """E p(y | f) of all classes for f ~ N(mean, var): (..., classes)."""
+        f, _ = quadrature.nodes(mean, var, self.classes)
+        return jnp.mean(jax.nn.softmax(f, axis=-1), axis=-2)
+
+    def draw(self, rng: np.random.Generator, f: Array) -> Array:
+        return np.argmax(f + rng.gumbel(size=np.shape(f)), axis=-1).astype(np.float64)
+
+
+class RobustMax(_Classes):
+    """The class of the largest latent, but for a share `epsilon` of labels that are wrong, any of the others alike."""
+
+    epsilon: Value = unit_interval(fixed(1e-3))
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 < float(self.epsilon) < 1:
+            raise ParameterError(f"RobustMax: epsilon must lie between 0 and 1, both excluded, but is {float(self.epsilon):g}. 0.001 is usual.")
+
+    def log_prob(self, y: jax.Array, f: jax.Array) -> jax.Array:
+        right, wrong = self._logs()
+        return jnp.where(jnp.argmax(f, axis=-1) == y, right, wrong)
+
+    @property
+    def smooth(self) -> bool:
+        return False
+
+    def expected_log_prob(self, y: jax.Array, mean: jax.Array, var: jax.Array) -> jax.Array:
+        right, wrong = self._logs()
+        P = _at(largest(mean, var), y)
+        return P * right + (1 - P) * wrong
+
+    def predictive_log_prob(self, y: jax.Array, mean: jax.Array, var: jax.Array) -> jax.Array:
+        return jnp.log(_at(self.probabilities(mean, var), y))
+
+    def probabilities(self, mean: jax.Array, var: jax.Array) -> jax.Array:
+        """E p(y | f) of all classes for f ~ N(mean, var): (..., classes)."""
+        P, share = largest(mean, var), self.epsilon / (self.classes - 1)
+        return P * (1 - self.epsilon) + (1 - P) * share
+
+    def draw(self, rng: np.random.Generator, f: Array) -> Array:
+        best = np.argmax(f, axis=-1)
+        wrong = rng.random(best.shape) < float(self.epsilon)
+        other = rng.integers(0, self.classes - 1, best.shape)
+        return np.where(wrong, other + (other >= best), best).astype(np.float64)
+
+    def _logs(self) -> tuple[jax.Array, jax.Array]:
+        return jnp.log1p(-self.epsilon), jnp.log(self.epsilon / (self.classes - 1))
+
+
+def largest(mean: jax.Array, var: jax.Array) -> jax.Array:
+    """The probability of each of independent Gaussians to be the largest: (..., C) from (..., C)."""
+    # A variance of zero would make steps of the integrand; this floor is below what rounding of the means does.
+    sd = jnp.sqrt(var + 1e-16 * (1 + jnp.max(mean**2, axis=-1, keepdims=True)))
+    knots = jnp.sort((mean[..., None] + sd[..., None] * _KNOTS).reshape(*mean.shape[:-1], -1), axis=-1)
+    knots = jax.lax.stop_gradient(knots)  # the integral does not depend on where it is cut
+    middle, half = (knots[..., 1:] + knots[..., :-1]) / 2, (knots[..., 1:] - knots[..., :-1]) / 2
+    t = (middle[..., None] + half[..., None] * _GAUSS_NODES).reshape(*mean.shape[:-1], -1)
+    weights = (half[..., None] * _GAUSS_WEIGHTS).reshape(*mean.shape[:-1], -1)
+    z = (t[..., None, :] - mean[..., :, None]) / sd[..., :, None]  # (..., C, nodes)
+    density = jnp.exp(-0.5 * z**2) / (jnp.sqrt(2 * jnp.pi) * sd[..., :, None])
+    return jnp.sum(weights[..., None, :] * density * _others(ndtr(z)), axis=-1)
+
+
+def _others(values: jax.Array) -> jax.Array:
+    """The product over all other entries of the axis before the last, without a division."""
+    ones = jnp.ones_like(values[..., :1, :])
+    before = jnp.cumprod(jnp.concatenate([ones, values[..., :-1, :]], axis=-2), axis=-2)
+    after = jnp.cumprod(jnp.concatenate([ones, values[..., :0:-1, :]], axis=-2), axis=-2)
+    return before * after[..., ::-1, :]
+
+
+def _at(values: jax.Array, y: jax.Array) -> jax.Array:
+    """values[..., y]."""
+    return jnp.take_along_axis(values, y.astype(int)[..., None], axis=-1)[..., 0]
+
+
+def _is(y: jax.Array, classes: int) -> jax.Array:
+    return y[..., None] == jnp.arange(classes)
