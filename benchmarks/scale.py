@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -15,7 +17,7 @@ from gramian.approx.landmarks import landmarks
 from gramian.approx.nystrom import NystromBasis
 from gramian.gram import tiles
 from gramian.gram.operator import GramOperator
-from gramian.inference.base import Data, Model, Workspace, blocks_of
+from gramian.inference.base import Data, Inference, Model, Workspace, blocks_of
 from gramian.inference.lowrank import LowRank
 from gramian.likelihoods import Gaussian
 from gramian.linalg.hadamard import hadamard_transform
@@ -201,26 +203,41 @@ def hadamard() -> list[Result]:
     return found
 
 
+CASES = {"exact": (4000, gm.Exact()), "vfe": (40_000, gm.Sparse(1000)), "fourier": (100_000, gm.Fourier(1000))}
+
+
 def planning() -> list[Result]:
-    """Predicted memory and time of an evaluation against measured ones, on a few of the cases above."""
-    rng = np.random.default_rng(SEED)
+    """Predicted memory and time against measured ones: of an evaluation the time, of a fit with an evaluation the memory, in a process of its own."""
     found = []
-    for label, n, method in (("exact", 4000, gm.Exact()), ("vfe", 40_000, gm.Sparse(1000)), ("fourier", 100_000, gm.Fourier(1000))):
-        X = rng.standard_normal((n, 8))
-        y = np.sin(X[:, 0]) + 0.1 * rng.standard_normal(n)
-        gp = gm.GPRegressor(1.0 * gm.RBF(np.full(8, 2.0)), noise=0.05, method=method, optimize=False, random_state=0)
-        gp.fit(X[:3000], y[:3000])
+    for label, (n, method) in CASES.items():
+        gp = _fitted(3000, method)  # compiled
         gp.log_evidence(return_grad=True)
-        gp.fit(X, y)
-        gp.log_evidence(return_grad=True)
+        gp = _fitted(n, method)
         predicted = calibrate(8).seconds(method.work(n, 8, 1))
         measured = take_turns(2, run=lambda gp=gp: gp.log_evidence(return_grad=True))["run"]
         ratio, name = measured / predicted, f"plan, {label}, n = {n:,}"
         found.append(Result(f"{name}: time measured over predicted", _s(measured), _s(predicted), ratio, "0.5 to 2", 0.5 <= ratio <= 2))
-        needed, peak = method.bytes_needed(n, 8, 1), peak_extra_bytes(lambda gp=gp: gp.log_evidence(return_grad=True))
+        # Here the heap has been used before, and what is used again does not show.
+        run = subprocess.run([sys.executable, __file__, label], capture_output=True, text=True, check=True)
+        needed, peak = method.bytes_needed(n, 8, 1), int(run.stdout)
         sizes, share = (f"{peak / 1e6:.0f} MB", f"{needed / 1e6:.0f} MB"), peak / needed
         found.append(Result(f"{name}: memory measured over predicted", *sizes, share, "0.75 to 1.25", 0.75 <= share <= 1.25))
     return found
+
+
+def _fitted(n: int, method: Inference) -> gm.GPRegressor:
+    rng = np.random.default_rng(SEED)
+    X = rng.standard_normal((n, 8))
+    y = np.sin(X[:, 0]) + 0.1 * rng.standard_normal(n)
+    return gm.GPRegressor(1.0 * gm.RBF(np.full(8, 2.0)), noise=0.05, method=method, optimize=False, random_state=0).fit(X, y)
+
+
+def peak_of_case(label: str) -> int:
+    """The memory that a fit and an evaluation add to this process, beyond the data and what compiling takes."""
+    n, method = CASES[label]
+    few = {"exact": gm.Exact(), "vfe": gm.Sparse(600), "fourier": gm.Fourier(600)}[label]
+    _fitted(1500, few).log_evidence(return_grad=True)  # compiled, with tiles of the same size
+    return peak_extra_bytes(lambda: _fitted(n, method).log_evidence(return_grad=True)) - 8 * n * 10
 
 
 def dataset(name: str, split: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None:
@@ -256,3 +273,6 @@ BENCHMARKS = {
     "hadamard": hadamard,
     "planning": planning,
 }
+
+if __name__ == "__main__":
+    print(peak_of_case(sys.argv[1]))

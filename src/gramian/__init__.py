@@ -9,11 +9,17 @@ print(gp.summary())
 
 from gramian.approx.landmarks import landmarks
 from gramian.errors import GramianError
-from gramian.estimators import GPRegressor
+from gramian.estimators import GPClassifier, GPRegressor
 from gramian.estimators.features import FourierFeatures, NystromFeatures
 from gramian.estimators.sources import Source, open_table
 from gramian.experiments.compare import Comparison, compare
+from gramian.fitting.stages import Hold
 from gramian.inference import Exact, Fourier, Nystrom, Sparse
+from gramian.inference.ep import EP
+from gramian.inference.laplace import Laplace
+from gramian.inference.mcmc import MCMC
+from gramian.inference.svgp import SVGP
+from gramian.inference.variational import VI
 from gramian.kernels import (
     RBF,
     ArcCosine,

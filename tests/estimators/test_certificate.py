@@ -7,7 +7,13 @@ import pytest
 from numpy.testing import assert_allclose
 
 import gramian as gm
+from gramian.approx.nystrom import NystromBasis
+from gramian.errors import NumericalError
+from gramian.estimators import bounds
 from gramian.estimators import certificate as module
+from gramian.inference.base import Data, Model, noise_groups
+from gramian.likelihoods import Gaussian
+from gramian.means import ZeroMean
 
 
 def problem(kind: str) -> tuple[np.ndarray, np.ndarray]:
@@ -25,6 +31,14 @@ def problem(kind: str) -> tuple[np.ndarray, np.ndarray]:
 KERNELS = {"smooth": 1.0 * gm.RBF(0.7), "rough": 2.0 * gm.Matern12(1.0), "repeats": 1.0 * gm.Matern32(0.3)}
 
 
+WAYS = {"solved": {"LANDMARKS": 20}, "few steps": {"LANDMARKS": 20, "steps": lambda n: 2}, "streamed": {"SOLVED_UP_TO": 0, "LANDMARKS": 20}}
+
+
+def within(monkeypatch, way):
+    for name, value in WAYS[way].items():
+        monkeypatch.setattr(bounds, name, value)
+
+
 @pytest.mark.parametrize("kind", ["smooth", "rough", "repeats"])
 @pytest.mark.parametrize("method", [gm.Nystrom(15), gm.Sparse(30), gm.Sparse(10, "fitc"), gm.Fourier(60), gm.CG(tol=1e-3), gm.CG(tol=1e-8)])
 def test_the_true_error_lies_within(kind, method, monkeypatch):
@@ -32,22 +46,53 @@ def test_the_true_error_lies_within(kind, method, monkeypatch):
     settings = {"noise": 0.05 * np.var(y), "optimize": False, "random_state": 0}
     exact = gm.GPRegressor(KERNELS[kind], method="exact", **settings).fit(X, y)
     gp = gm.GPRegressor(KERNELS[kind], method=method, **settings).fit(X, y)
+    (mean, std), (exact_mean, exact_std) = (model.predict(X, return_std=True, target="f") for model in (gp, exact))
     monkeypatch.setattr(module, "POINTS", len(X))  # at all rows, so that the largest error is the largest
     monkeypatch.setattr(module, "PART", len(X))
-    given = gp.certificate_
     slack = 1e-6 * np.std(y)  # of rounding, and of the jitter in K_zz
-    assert given.evidence_lower.value <= exact.evidence_.value + 1e-6
-    assert given.evidence_upper.value >= exact.evidence_.value - 1e-6
-    assert given.evidence_lower.kind == given.evidence_upper.kind == given.mean_error.kind == "bound"
+    for way in WAYS:
+        with monkeypatch.context() as patch:
+            within(patch, way)
+            gp._certificate = None
+            given = gp.certificate_
+        assert given.evidence_lower.value <= exact.evidence_.value + 1e-6
+        assert given.evidence_upper.value >= exact.evidence_.value - 1e-6
+        assert given.evidence_lower.kind == given.evidence_upper.kind == given.mean_error.kind == "bound"
+        assert np.max(np.abs(mean - exact_mean)) <= given.mean_error.value + slack
+        assert np.max(np.abs(std - exact_std)) <= given.std_error.value + slack
+        # On all rows the part is the whole, so that the estimate is the error itself.
+        assert given.mean_error_rms.kind == "estimate"
+        assert_allclose(given.mean_error_rms.value, np.sqrt(np.mean((mean - exact_mean) ** 2)), rtol=1e-4, atol=slack)
+
+
+@pytest.mark.parametrize("kind", ["smooth", "rough", "repeats"])
+def test_solves_make_bounds_tight(kind, monkeypatch):
+    """Errors of solves count squared, so that what is certified is the error itself to a few digits, however bad the landmarks."""
+    X, y = problem(kind)
+    settings = {"noise": 0.05 * np.var(y), "optimize": False, "random_state": 0}
+    exact = gm.GPRegressor(KERNELS[kind], method="exact", **settings).fit(X, y)
+    gp = gm.GPRegressor(KERNELS[kind], method=gm.Sparse(5), **settings).fit(X, y)
+    monkeypatch.setattr(module, "POINTS", len(X))
+    within(monkeypatch, "solved")
     (mean, std), (exact_mean, exact_std) = (model.predict(X, return_std=True, target="f") for model in (gp, exact))
-    assert np.max(np.abs(mean - exact_mean)) <= given.mean_error.value + slack
-    assert np.max(np.abs(std - exact_std)) <= given.std_error.value + slack
-    # On all rows the part is the whole, so that the estimate is the error itself.
-    assert given.mean_error_rms.kind == "estimate"
-    assert_allclose(given.mean_error_rms.value, np.sqrt(np.mean((mean - exact_mean) ** 2)), rtol=1e-4, atol=slack)
+    assert_allclose(gp.certificate_.mean_error.value, np.max(np.abs(mean - exact_mean)), rtol=1e-3)
+    assert_allclose(gp.certificate_.std_error.value, np.max(np.abs(std - exact_std)), rtol=1e-3)
 
 
-def test_bounds_close_in_as_landmarks_are_added():
+def test_a_log_determinant_lies_between(monkeypatch):
+    """However small the noise is: the variational bound alone grows with 1 / noise, here beyond 1e7."""
+    X, y = problem("rough")
+    model = Model(KERNELS["rough"], ZeroMean(), Gaussian(1e-6))
+    data = Data(X, y[:, None], np.ones(1))
+    group, features = noise_groups(model, data)[0], NystromBasis(X[:30]).at(model.kernel)
+    low, high = bounds._log_determinants(model, data, features, group)
+    exact = np.linalg.slogdet(model.kernel(X) + 1e-6 * np.eye(len(X)))[1]
+    assert low < exact < high
+    assert high - exact < 150 + 30  # fitc's own gap, and one a landmark
+
+
+def test_bounds_close_in_as_landmarks_are_added(monkeypatch):
+    monkeypatch.setattr(bounds, "SOLVED_UP_TO", 0)  # a posterior's own landmarks
     X, y = problem("smooth")
     gaps = []
     for m in (4, 8, 16, 32):
@@ -55,6 +100,12 @@ def test_bounds_close_in_as_landmarks_are_added():
         gaps.append(gp.certificate_.evidence_upper.value - gp.certificate_.evidence_lower.value)
     assert np.all(np.diff(gaps) < 0)
     assert gaps[-1] < 1e-3
+
+
+def test_without_noise_there_is_none():
+    X, y = problem("smooth")
+    with pytest.raises(NumericalError, match="noise above zero"):
+        _ = gm.GPRegressor(KERNELS["rough"], noise=0.0, method=gm.Sparse(20), optimize=False).fit(X, y).certificate_
 
 
 def test_exact_is_exact():

@@ -122,9 +122,8 @@ class NystromMap(FeatureMap):
 
     def root_pullback(self, T: Array) -> list[Array]:
         """The same for a function of Phi itself instead of Q: T = G' Phi (m, m), of which the lower triangle is read, summed over all blocks."""
-        lower = np.tril(T)
-        W = np.asfortranarray(lower + np.tril(T, -1).T)
+        W = -0.5 * np.asfortranarray(np.tril(T) + np.tril(T, -1).T)
         multiply_triangle(block_of(self.inverse_root), block_of(W), transpose=True)
-        W = np.asfortranarray(W.T)
+        W = W.copy(order="C").T  # its transpose, Fortran-ordered
         multiply_triangle(block_of(self.inverse_root), block_of(W), transpose=True)
-        return self._zz_pullback(W)
+        return self._zz_pullback(W.T)  # which is symmetric

@@ -1,5 +1,6 @@
-"""Estimators: fit and predict, as scikit-learn has them."""
+"""Estimators: scikit-learn's fit and predict."""
 
+from gramian.estimators.classifier import GPClassifier
 from gramian.estimators.regressor import GPRegressor
 
-__all__ = ["GPRegressor"]
+__all__ = ["GPClassifier", "GPRegressor"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import numbers
 from typing import TYPE_CHECKING
 
@@ -15,10 +16,11 @@ from gramian.gram import budget
 from gramian.inference import Data, Model
 from gramian.kernels import Kernel
 from gramian.kernels.convert import Converted
-from gramian.likelihoods import Gaussian
+from gramian.likelihoods import Gaussian, Likelihood
 from gramian.params import Parameter, fixed
 
 if TYPE_CHECKING:
+    from gramian.estimators.base import Estimator
     from gramian.estimators.regressor import GPRegressor
 
 Array = NDArray[np.float64]
@@ -26,9 +28,10 @@ Array = NDArray[np.float64]
 _SOME_ROWS = 100_000  # starting values are made from this many rows at least
 
 
-def check_settings(gp: GPRegressor) -> None:
+def check_settings(gp: Estimator) -> None:
     """Refuses impossible settings, before any work."""
-    if gp.kernel is not None and not isinstance(gp.kernel, (Kernel, Converted)):
+    several = isinstance(gp.kernel, (list, tuple)) and len(gp.kernel) > 0 and all(isinstance(kernel, Kernel) for kernel in gp.kernel)
+    if gp.kernel is not None and not several and not isinstance(gp.kernel, (Kernel, Converted)):
         raise ParameterError(f"kernel must be a gramian kernel or None, not {gp.kernel!r}. For a scikit-learn kernel: gramian.from_sklearn(kernel).")
     if gp.time_limit is not None and not (isinstance(gp.time_limit, numbers.Real) and gp.time_limit > 0):
         raise ParameterError(f"time_limit={gp.time_limit!r} must be a positive number of seconds.")
@@ -37,15 +40,18 @@ def check_settings(gp: GPRegressor) -> None:
     if gp.memory_limit is not None:
         budget.parse_bytes(gp.memory_limit)
     for name in ("optimize", "normalize_y"):
-        if not isinstance(getattr(gp, name), (bool, np.bool_)):
+        if not isinstance(getattr(gp, name, True), (bool, np.bool_)):
             raise ParameterError(f"{name}={getattr(gp, name)!r} must be True or False.")
+    if gp.hyper not in ("map", "ml", "mcmc"):
+        raise ParameterError(f'hyper={gp.hyper!r} is not known. Use "map" (priors count), "ml" (they do not) or "mcmc" (full Bayes).')
 
 
-def given(gp: GPRegressor) -> tuple[Kernel | None, float | Parameter | None]:
+def given(gp: Estimator) -> tuple[Kernel | None, float | Parameter | None]:
     """The kernel and the noise as given; a converted scikit-learn kernel brings its noise along."""
+    noise = getattr(gp, "noise", None)
     if isinstance(gp.kernel, Converted):
-        return gp.kernel.kernel, gp.kernel.noise if gp.noise is None else gp.noise
-    return gp.kernel, gp.noise
+        return gp.kernel.kernel, gp.kernel.noise if noise is None else noise
+    return gp.kernel[0] if isinstance(gp.kernel, (list, tuple)) else gp.kernel, noise
 
 
 def build(gp: GPRegressor, X: Array, columns: Columns, Y: Array, single: bool, noise_var: Array | None) -> tuple[Kernel, Model, Data]:
@@ -73,4 +79,37 @@ def build(gp: GPRegressor, X: Array, columns: Columns, Y: Array, single: bool, n
     model = Model(kernel.resolve(columns.names), mean, Gaussian(noise, unit))
     data = Data(X, Y, scale, noise_var)
     health.refuse_contradictions(data, model)
-    return kernel, model, data
+    return kernel, _with_priors(gp, model), data
+
+
+def build_latent(
+    gp: Estimator, likelihood: Likelihood, X: Array, columns: Columns, y: Array, offset: Array | None, variance: float
+) -> tuple[Kernel, Model, Data]:
+    """The same for a likelihood of any kind. f scales with y where it is in the units of y; `variance` is the default kernel's."""
+    likelihood, loc = likelihood.started(y)
+    L = likelihood.latents
+    spread = float(defaults.output_spread(y[:, None], True)[0]) if likelihood.location else 1.0
+    scale = likelihood.scales(spread if getattr(gp, "normalize_y", True) else 1.0)
+    some = np.asarray(X[:: max(1, len(X) // _SOME_ROWS)])
+    kernels = list(gp.kernel) if isinstance(gp.kernel, (list, tuple)) else [given(gp)[0]]
+    if len(kernels) not in (1, L):
+        raise ParameterError(
+            f"{len(kernels)} kernels were given, but {type(likelihood).__name__} has {L} latent function{'s' * (L > 1)}: one for all, or one each."
+        )
+    made = [kernel if kernel is not None else defaults.default_kernel(some, columns, variance) for kernel in kernels]
+    for kernel in made:
+        kernel.check_columns(columns.described())
+    if gp.mean == "zero" or not gp.optimize:
+        loc = np.where(likelihood.scales(np.inf) == np.inf, loc, 0.0)  # what is in the units of y is measured from its average
+    start = loc[0] if L == 1 else loc
+    mean = defaults.mean_function(gp.mean, start, columns).adapted(some, start, scale[0] if L == 1 else scale)
+    resolved = [kernel.resolve(columns.names) for kernel in made]
+    model = Model(resolved[0], mean, likelihood, tuple(resolved[1:]))
+    return made[0], _with_priors(gp, model), Data(X, y[:, None], scale, None, offset)
+
+
+def _with_priors(gp: Estimator, model: Model) -> Model:
+    """The model as it is, or without its priors, where parameters are fitted by maximum likelihood."""
+    if gp.hyper != "ml":
+        return model
+    return model.with_parameters([dataclasses.replace(p, prior=None) for p in model.parameters().values()])

@@ -13,13 +13,14 @@ from gramian.estimators.defaults import spread
 from gramian.estimators.inputs import Columns
 from gramian.fitting.lbfgs import Search
 from gramian.inference import Data, Model
+from gramian.inference.mixture import Mixture
 from gramian.kernels import Kernel, MapInputs, On, Stationary
 from gramian.params import Parameter, ParameterSpace
 from gramian.params.space import entry_names
 from gramian.solvers import SolveOutcome
 
 if TYPE_CHECKING:
-    from gramian.estimators.regressor import GPRegressor
+    from gramian.estimators.base import Estimator
 
 Array = NDArray[np.float64]
 
@@ -97,17 +98,18 @@ def parameter_notes(model: Model, data: Data, columns: Columns) -> dict[str, str
     return found
 
 
-def summary(gp: GPRegressor) -> str:
+def summary(gp: Estimator) -> str:
     """The fitted model as text."""
     facts, outcome = gp._facts, gp.outcome_
-    n, d, q = facts.rows, facts.columns, len(facts.scale)
-    units = "of y divided by its standard deviation" if gp.normalize_y else "of y"
+    n, d = facts.rows, facts.columns
     starts = f"{outcome.starts} start{'s' * (outcome.starts != 1)}"
+    known, units, foot = gp._told()
     lines = [
-        f"GPRegressor on {n:,} rows, {d} column{'s' * (d != 1)}{f', {q} outputs' if q > 1 else ''}",
+        f"{type(gp).__name__} on {n:,} rows, {d} column{'s' * (d != 1)}{known}",
         f"  kernel    {gp.kernel_}",
-        f"  noise     {_noise_line(gp)}",
-        f"  evidence  {gp.evidence_}, in nats, {units}",
+        *(f"            {kernel}" for kernel in gp._model_.others),
+        f"  {_likelihood_line(gp)}",
+        f"  evidence  {gp.evidence_}{units}",
         f"  method    {outcome.method} ({outcome.reason}); {outcome.solver}",
         f"  fit       {outcome.stopped}; {outcome.iterations} iterations, {outcome.evaluations} evaluations, {starts}, {outcome.seconds:.2f} s",
         *(f"            {stage}" for stage in outcome.stages if len(outcome.stages) > 1),
@@ -115,21 +117,20 @@ def summary(gp: GPRegressor) -> str:
         "",
         str(gp.parameters_),
     ]
-    if gp.normalize_y:
-        lines += [
-            "",
-            f"kernel scales are in units of the variance of y ({', '.join(f'{s**2:.4g}' for s in facts.scale)}); "
-            "noise and mean are in the units of y",
-        ]
+    if isinstance(gp.posterior_, Mixture):
+        lines += ["", str(gp.posterior_.chains)]
+    lines += ["", *foot] if foot else []
     if outcome.notes:
         lines += ["", "Notes"] + [f"  - {note}" for note in outcome.notes]
     return "\n".join(lines)
 
 
-def _noise_line(gp: GPRegressor) -> str:
+def _likelihood_line(gp: Estimator) -> str:
+    if not hasattr(gp, "noise_"):
+        return f"likelihood {gp.likelihood_}"
     noise = np.atleast_1d(gp.noise_)
     text = ", ".join(f"{v:.4g} (standard deviation {np.sqrt(v):.4g})" for v in noise[:4]) + (", ..." if len(noise) > 4 else "")
-    return text + (" and noise_var, row by row" if gp._facts.known_noise else "")
+    return f"noise     {text}" + (" and noise_var, row by row" if gp._facts.known_noise else "")
 
 
 def _lengthscales(kernel: Kernel, at: Sequence[int]) -> Iterator[tuple[Parameter, Sequence[int]]]:

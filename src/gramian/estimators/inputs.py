@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.validation import _check_feature_names, _check_n_features, _get_feature_names
 
-from gramian.errors import InputError, InputTypeError
+from gramian.errors import InputError, InputTypeError, ParameterError
 from gramian.kernels.base import Column
+from gramian.likelihoods import Likelihood
 
 Array = NDArray[np.float64]
 
@@ -115,6 +116,23 @@ def read_noise_var(noise_var: Any, n: int) -> Array | None:
     if len(bad):
         raise InputError(f"noise_var is {array[bad[0]]} in row {bad[0]}; a variance is finite and not negative.")
     return array
+
+
+def read_exposure(exposure: Any, n: int, likelihood: Likelihood | None) -> Array | None:
+    """The logarithm of the exposures, one a row."""
+    if exposure is None:
+        return None
+    if likelihood is None or not likelihood.exposed:
+        name = "Gaussian noise" if likelihood is None else type(likelihood).__name__
+        raise ParameterError(f"An exposure is for counts: likelihood=Poisson() or NegativeBinomial(), not {name}.")
+    array = np.asarray(exposure, dtype=np.float64)
+    array = np.full(n, float(array)) if array.ndim == 0 else array
+    if array.shape != (n,):
+        raise InputError(f"exposure has shape {array.shape}, but must have one number a row: ({n},).")
+    bad = np.flatnonzero(~(np.isfinite(array) & (array > 0)))
+    if len(bad):
+        raise InputError(f"exposure is {array[bad[0]]} in row {bad[0]}; it must be positive and finite.")
+    return np.log(array)
 
 
 def _array(values: Any, name: str) -> NDArray[Any]:

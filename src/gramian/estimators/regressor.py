@@ -3,38 +3,34 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import time
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
-from sklearn.utils import check_random_state
+from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from gramian.approx.nystrom import NystromMap
-from gramian.errors import InputError, NumericalError, ParameterError
-from gramian.estimators import building, defaults, health
+from gramian.errors import InputError, ParameterError
+from gramian.estimators import building, defaults, latent
+from gramian.estimators.base import Estimator, check_draws, finite, generator
 from gramian.estimators.certificate import Certificate, certify
-from gramian.estimators.facts import Facts
-from gramian.estimators.inputs import is_frame, read_features, read_noise_var, read_targets, remember_columns
-from gramian.estimators.sources import is_source, open_source
-from gramian.fitting import FitOutcome, Objective, Search
-from gramian.fitting.progress import Report, progress
-from gramian.fitting.stages import Fitted, fit
+from gramian.estimators.inputs import read_exposure, read_features, read_noise_var, read_targets
+from gramian.fitting.stages import Hold
 from gramian.gram import budget
-from gramian.inference import Data, FeaturePosterior, GaussianProcess, Inference, Model, Posterior, Process
-from gramian.inference.base import Inferred, Workspace
+from gramian.inference import FeaturePosterior, GaussianProcess, Inference, Posterior, Process
+from gramian.inference.asked import ask
+from gramian.inference.mcmc import MCMC
+from gramian.inference.sites import Rule, Sites
 from gramian.kernels import Kernel, Sum
+from gramian.likelihoods import Gaussian, Likelihood
 from gramian.means import Mean, ZeroMean
-from gramian.params import Parameter, ParameterTable
-from gramian.plan import Plan, as_method, automatic, check, plan, seconds_of_final
+from gramian.params import Parameter
+from gramian.plan import as_method, automatic, check
 from gramian.solvers import CG, MINRES
 
 Array = NDArray[np.float64]
-
-_FEW_ROWS = 1000  # up to here another starting point costs little
 
 
 class LeaveOneOut(NamedTuple):
@@ -45,10 +41,11 @@ class LeaveOneOut(NamedTuple):
     log_density: Array
 
 
-class GPRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is not typed
-    """Gaussian process regression with Gaussian noise.
+class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[misc]  # scikit-learn is not typed
+    """Gaussian process regression, with Gaussian noise or another likelihood.
 
     The model: f(x) = m(x) + s g(x) with g ~ GP(0, kernel), y = f(x) + noise; s is the standard deviation of y (1 with `normalize_y=False`).
+    With a `likelihood`, y ~ p(y | f(x)); s is then 1 unless f is in the units of y.
 
     Parameters
     ----------
@@ -60,13 +57,22 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):  # type: ign
     noise : number or parameter, optional
         The noise variance, in the units of y squared. A number is where fitting starts; `fixed(0.01)` stays, `fixed(0)` interpolates.
         None: from the data.
-    method : "auto", "exact", "nystrom", "fourier", "vfe", "fitc", "dtc", "cg", "minres", or an object with its own settings
+    likelihood : Likelihood, optional
+        How y arises from f: `StudentT()`, `Poisson()`, `NegativeBinomial()`, `Gamma()`, `Beta()`, `Ordinal(5)`, `Heteroscedastic()`, or your own.
+        None: Gaussian noise, in closed form.
+    inference : "laplace", "ep", "vi", "map", "mcmc", or an object such as EP(power=0.5), optional
+        How to condition on other likelihoods. None: Laplace where it is good (concave log p), else the variational bound.
+    hyper : "map", "ml" or "mcmc"
+        How parameters are found: with their priors, without them, or by sampling them, with predictions averaged over the samples.
+    method : "auto", "exact", "nystrom", "fourier", "vfe", "fitc", "dtc", "svgp", "cg", "minres", or an object with its own settings
         The engine. "auto" takes the exact one while it fits into the limits, else the variational bound with as many inducing points as fit.
         Objects: `Exact(fit_rows=3000)`, `Nystrom(rank=800)`, `Fourier(2000)`, `Sparse(500, optimize_inducing=True)`, `CG(tol=1e-8)`, `MINRES()`.
     optimize : bool
         Whether to fit the parameters, or to take them as given.
     n_restarts : int, optional
         Further starting points. None: 1 up to 1,000 rows, else none.
+    stages : list of Hold, optional
+        First parts of the search in which some parameters stay where they are: [Hold("noise", steps=20)].
     normalize_y : bool
         Centre y and measure the kernel's variance in units of y's variance.
     random_state : int, RandomState or None
@@ -80,7 +86,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):  # type: ign
 
     Attributes
     ----------
-    kernel_, noise_, mean_ : the fitted parts (`noise_` in the units of y squared; one number an output where y has several)
+    kernel_, noise_, mean_, likelihood_ : the fitted parts (`noise_` in the units of y squared; one number an output where y has several)
     parameters_ : a table of all parameters
     theta_ : the trainable parameters as one unconstrained vector
     evidence_ : log p(y) and its kind
@@ -91,13 +97,17 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):  # type: ign
 
     def __init__(
         self,
-        kernel: Kernel | None = None,
+        kernel: Kernel | list[Kernel] | None = None,
         *,
         mean: str | Mean = "constant",
         noise: float | Parameter | None = None,
+        likelihood: Likelihood | None = None,
+        inference: str | Rule | MCMC | None = None,
+        hyper: str = "map",
         method: str | Inference | CG | MINRES = "auto",
         optimize: bool = True,
         n_restarts: int | None = None,
+        stages: list[Hold] | None = None,
         normalize_y: bool = True,
         random_state: Any = None,
         memory_limit: int | str | None = None,
@@ -107,9 +117,13 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):  # type: ign
         self.kernel = kernel
         self.mean = mean
         self.noise = noise
+        self.likelihood = likelihood
+        self.inference = inference
+        self.hyper = hyper
         self.method = method
         self.optimize = optimize
         self.n_restarts = n_restarts
+        self.stages = stages
         self.normalize_y = normalize_y
         self.random_state = random_state
         self.memory_limit = memory_limit
@@ -118,116 +132,100 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):  # type: ign
 
     # Fitting. ---------------------------------------------------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None, noise_var: ArrayLike | None = None) -> Self:
+    def fit(self, X: Any, y: Any = None, noise_var: ArrayLike | None = None, exposure: ArrayLike | None = None) -> Self:
         """Conditions on the rows of X and y, after fitting the parameters.
 
         X is an array, a DataFrame, a memory map, the path of a CSV or Parquet file with y the name of its target, or a function that returns an
         iterator of blocks (X, y). `noise_var` gives known noise variances, one a row, in units of y squared; `noise`, if given too, comes on top.
+        `exposure` is for counts: how long or how much was watched in each row, so that the rate is exposure exp(f).
         """
         began = time.monotonic()
         building.check_settings(self)
-        if not is_frame(X) and hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-        if is_source(X):
-            source = open_source(X, y)
-            if source.Y is None:
-                raise InputError("The target y is missing. Give fit(X, y); for a file, y is the name of its target column.")
-            table, columns, Y, single = source.X, source.columns, source.Y, source.single
-            self.n_features_in_ = table.shape[1]
-            if columns.named:
-                self.feature_names_in_: NDArray[np.object_] = np.array(columns.names, dtype=object)
-        else:
-            table, columns = read_features(X)
-            remember_columns(self, X, table, reset=True)
-            Y, single = read_targets(y, len(table))
+        table, columns, y = self._read(X, y)
+        Y, single = read_targets(y, len(table))
         known_noise = read_noise_var(noise_var, len(table))
-        method, reason = self._method(table.shape, Y.shape[1])
-        check(method, len(table), table.shape[1], Y.shape[1], self.memory_limit)
-
-        kernel, model, data = building.build(self, table, columns, Y, single, known_noise)
-        rng = _generator(self.random_state)
-        with progress(self.verbose) as report:
-            fitted = self._search(method, model, data, rng, report, began)
-            inferred, data, interrupted = self._infer(fitted, data, report)
-
-        model = fitted.model
-        self._columns, self._single, self._data, self._model_, self._method_ = columns, single, data, model, fitted.inference
-        self.kernel_ = kernel.with_parameters(list(model.kernel.parameters().values()))
-        self.mean_ = model.mean
-        noise = model.gaussian.variances()
-        self.noise_ = float(noise[0]) if noise.size == 1 else noise
-        self.theta_ = fitted.search.theta
-        self.posterior_ = inferred.posterior
-        self.evidence_ = inferred.evidence
-        self._certificate: Certificate | None = None
-        self._facts = Facts.of(data, health.parameter_notes(model, data, columns))
-        notes = interrupted + health.notes(data, columns, fitted.search, inferred.outcome, self._facts.notes)
-        self.outcome_ = FitOutcome(
-            method=fitted.inference.name,
-            reason=reason,
-            solver=fitted.inference.solver_name,
-            stopped=fitted.search.stopped,
-            iterations=fitted.search.iterations,
-            evaluations=fitted.search.evaluations,
-            starts=fitted.search.starts,
-            jitter=inferred.outcome.jitter,
-            seconds=time.monotonic() - began,
-            notes=tuple(notes),
-            stages=tuple(map(str, fitted.stages)),
-        )
+        offset = read_exposure(exposure, len(table), self.likelihood)
+        if self._is_gaussian():
+            method, reason = self._method(table.shape, Y.shape[1])
+            check(method, len(table), table.shape[1], Y.shape[1], self.memory_limit)
+            kernel, model, data = building.build(self, table, columns, Y, single, known_noise)
+        else:
+            likelihood = self._likelihood(Y, single, known_noise)
+            method, reason = latent.method_for(self, likelihood, table.shape)
+            check(method, len(table), table.shape[1], likelihood.latents, self.memory_limit)
+            kernel, model, data = building.build_latent(self, likelihood, table, columns, Y[:, 0], offset, 1.0)
+        self._single = single
+        self._condition(kernel, model, data, columns, method, reason, began)
+        if self._is_gaussian():
+            noise = self._model_.gaussian.variances()
+            self.noise_ = float(noise[0]) if noise.size == 1 else noise
+        elif hasattr(self, "noise_"):
+            del self.noise_
         return self
 
+    def _is_gaussian(self) -> bool:
+        """Whether there is an answer in closed form."""
+        return self.likelihood is None and self.inference is None
+
+    def _likelihood(self, Y: Array, single: bool, noise_var: Array | None) -> Likelihood:
+        """As given, and fit for these targets."""
+        if self.likelihood is not None and not isinstance(self.likelihood, Likelihood):
+            raise ParameterError(
+                f"likelihood must be a gramian likelihood such as gramian.StudentT(), or None for Gaussian noise, not {self.likelihood!r}."
+            )
+        if not single:
+            raise InputError(f"y has {Y.shape[1]} columns; a likelihood other than closed-form Gaussian noise takes one: y of shape (n,).")
+        if noise_var is not None or self.noise is not None:
+            raise ParameterError(
+                "noise and noise_var are of Gaussian noise in closed form; with a likelihood or an inference of your own, "
+                "give likelihood=gramian.Gaussian(...)."
+            )
+        likelihood = self.likelihood if self.likelihood is not None else Gaussian(max(0.1 * float(np.var(Y)), 1e-8))
+        likelihood.checked(Y[:, 0])
+        return likelihood
+
     def _method(self, shape: tuple[int, ...], q: int) -> tuple[Inference, str]:
+        if self.hyper == "mcmc":
+            return latent.sampled_parameters(self)
         if isinstance(self.method, str) and self.method == "auto":
             return automatic(shape[0], shape[1], q, building.given(self)[0], self.memory_limit, self.time_limit, self.optimize)
         return as_method(self.method, self.memory_limit), "as given"
 
-    def _plan(self, shape: tuple[int, ...], q: int) -> Plan:
-        kernel = building.given(self)[0]
-        return plan(tuple(shape), kernel, self.memory_limit, self.time_limit, outputs=q, optimize=self.optimize)
-
-    def _search(self, method: Inference, model: Model, data: Data, rng: np.random.Generator, report: Report, began: float) -> Fitted:
-        start = Objective(model, data, method).space.theta
-        if not self.optimize or start.size == 0:
-            why = "not optimised" if not self.optimize else "nothing to optimise"
-            return Fitted(model, method.prepared(model, data, rng), Search(start, np.nan, why, 0, 0, 0, 0), (), data)
-        n, q = data.Y.shape
-        restarts = self.n_restarts if self.n_restarts is not None else (1 if n <= _FEW_ROWS else 0)
-        deadline = None if self.time_limit is None else began + float(self.time_limit)
-        after = 0.0 if deadline is None or n <= _FEW_ROWS else seconds_of_final(method, n, data.X.shape[1], q)
-        return fit(model, data, method, restarts, rng, report, deadline, after, budget.allowed(self.memory_limit))
-
-    def _infer(self, fitted: Fitted, data: Data, report: Report) -> tuple[Inferred, Data, list[str]]:
-        """The posterior of all rows; when somebody stops a long one, that of the rows which the parameters were fitted on."""
-        try:
-            return fitted.inference.infer(fitted.model, data, report.share), data, []
-        except KeyboardInterrupt:
-            rows = len(fitted.part.X)
-            if rows >= len(data.X):
-                raise
-            note = f"The final inference on {len(data.X):,} rows was interrupted: this model knows the {rows:,} its parameters were fitted on."
-            own = fitted.inference.prepared(fitted.model, fitted.part, _generator(self.random_state))
-            return own.infer(fitted.model, fitted.part), fitted.part, [note]
-
-    def plan(self, X: Any, y: Any = None) -> Plan:
-        """What each method would take on these data, and which one `method="auto"` takes: memory and time before the fit."""
-        building.check_settings(self)
-        shape = open_source(X, y).X.shape if is_source(X) else np.shape(X)
-        outputs = 1 if y is None or isinstance(y, str) or np.ndim(y) < 2 else np.shape(y)[1]
-        return self._plan(shape, outputs)
+    def _outputs(self, y: Any) -> int:
+        return 1 if y is None or isinstance(y, str) or np.ndim(y) < 2 else int(np.shape(y)[1])
 
     # Predicting. ------------------------------------------------------------------------------------------------------------------------------------
 
-    def predict(self, X: Any, return_std: bool = False, return_cov: bool = False, target: str = "y") -> Any:
+    def predict(self, X: Any, return_std: bool = False, return_cov: bool = False, target: str = "y", exposure: ArrayLike | None = None) -> Any:
         """The mean at the rows of X, and on request the standard deviation or the covariance, of an observation ("y") or of the function ("f").
 
-        Shapes: mean and std (n,), cov (n, n); for 2-D y (n, q) and (n, n, q). Before `fit`, the prior's.
+        Shapes: mean and std (n,), cov (n, n); for 2-D y, and for the functions of a likelihood with several, (n, q) and (n, n, q). Before `fit`, the
+        prior's. `exposure` is for counts (None: 1).
         """
         if return_std and return_cov:
             raise ParameterError("Ask for return_std or return_cov, not both: the standard deviation is the root of the covariance's diagonal.")
+        if self.__sklearn_is_fitted__() and not self._has_noise() and target == "y":
+            return self._observed(X, return_std, return_cov, exposure)
+        if exposure is not None:
+            raise ParameterError('An exposure is for observations of counts: target="y", with likelihood=Poisson() or NegativeBinomial().')
         table, process, noise = self._process(X, target)
         with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused with its row
             return self._predicted(table, process, noise, return_std, return_cov)
+
+    def _has_noise(self) -> bool:
+        """Whether an observation is f plus noise of one variance."""
+        return hasattr(self, "noise_")
+
+    def _observed(self, X: Any, return_std: bool, return_cov: bool, exposure: ArrayLike | None) -> Any:
+        if return_cov:
+            raise ParameterError(
+                f'The covariance of observations under {type(self.likelihood_).__name__} is not given. Ask for target="f", or for sample.'
+            )
+        table = self._features(X)
+        offset = read_exposure(exposure, len(table), self.likelihood_)
+        mean, var = latent.observed(self.likelihood_, self.posterior_, table, 0.0 if offset is None else offset)
+        finite(mean[:, None], table)
+        return (mean, np.sqrt(var)) if return_std else mean
 
     def _predicted(self, table: Array, process: Process, noise: Array, return_std: bool, return_cov: bool) -> Any:
         if return_cov:
@@ -237,26 +235,29 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):  # type: ign
             cov = process.cov(table)
             var = np.einsum("iik->ik", cov)
             var[...] += noise
-            return self._shaped(_finite(process.mean(table), table, var)), cov[:, :, 0] if self._is_single() else cov
+            return self._shaped(finite(process.mean(table), table, var)), cov[:, :, 0] if cov.shape[2] == 1 and self._is_single() else cov
         if return_std:
             mean, var = process.moments(table)
-            return self._shaped(_finite(mean, table, var)), self._shaped(np.sqrt(var + noise))
-        return self._shaped(_finite(process.mean(table), table))
+            return self._shaped(finite(mean, table, var)), self._shaped(np.sqrt(var + noise))
+        return self._shaped(finite(process.mean(table), table))
 
     def sample(self, X: Any, n_samples: int = 1, target: str = "f", random_state: Any = None) -> Array:
         """Joint draws of the function ("f") or of observations ("y") at the rows of X, from the posterior or, before `fit`, from the prior.
 
         Shape (n, n_samples); for 2-D y (n, q, n_samples). `random_state` defaults to the estimator's.
         """
-        if not isinstance(n_samples, (int, np.integer)) or n_samples < 1:
-            raise ParameterError(f"n_samples={n_samples!r} must be a whole number from 1 on.")
+        check_draws(n_samples)
         table, process, noise = self._process(X, target)
         n = len(table)
         needed = 8 * n * (n * (3 + 2 * len(noise)) + len(noise) * int(n_samples))
         budget.check_memory(needed, self.memory_limit, f"Joint draws at {n:,} points", "Draw at fewer points.")
-        rng = _generator(self.random_state if random_state is None else random_state)
-        draws = process.sample(rng, table, int(n_samples), np.broadcast_to(noise, (n, len(noise))) if target == "y" else None)
-        return draws[:, 0, :] if self._is_single() else draws
+        rng = generator(self.random_state if random_state is None else random_state)
+        own = not self.__sklearn_is_fitted__() or self._has_noise()
+        draws = process.sample(rng, table, int(n_samples), np.broadcast_to(noise, (n, len(noise))) if target == "y" and own else None)
+        if target == "y" and not own:
+            f = np.moveaxis(draws, 1, 2)  # (n, draws, latents)
+            return self.likelihood_.bare().draw(rng, f[..., 0] if f.shape[2] == 1 else f)
+        return draws[:, 0, :] if draws.shape[1] == 1 and self._is_single() else draws
 
     def components(self, X: Any) -> dict[str, tuple[Array, Array]]:
         """Mean and standard deviation of each summand of the kernel at the rows of X, by its formula. The means and m(x) add up to f's."""
@@ -293,6 +294,8 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):  # type: ign
         """
         check_is_fitted(self, "posterior_")
         data = self._data
+        if not self._has_noise():
+            return self._loo_by_cavities()
         alpha, precision = self._method_.leave_one_out(self._model_, data, self.posterior_)
         var = 1 / precision  # (n, q), in units of the scale squared
         mean = data.Y - alpha * var * data.scale
@@ -300,48 +303,34 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):  # type: ign
         log_density = -0.5 * ((data.Y - mean) ** 2 / var + np.log(2 * np.pi * var))
         return LeaveOneOut(self._shaped(mean), self._shaped(np.sqrt(var)), self._shaped(log_density))
 
-    def log_evidence(self, theta: ArrayLike | None = None, return_grad: bool = False) -> Any:
-        """log p(y) in nats at theta (None: as fitted), and with `return_grad` its gradient. With `normalize_y` it is that of y / s."""
-        check_is_fitted(self, "posterior_")
-        objective = Objective(self._model_, self._data, self._method_)
-        at = None if theta is None else Parameter(np.asarray(theta)).value  # refuses what is not a finite number
-        if return_grad:
-            evidence, gradient = objective.evidence(at if at is None else np.concatenate([at, self._method_.free]))
-            gradient = gradient[: self.theta_.size]
-            if not np.all(np.isfinite(gradient)):
-                raise NumericalError(f"The gradient of the log evidence is not finite at theta={np.array2string(self.theta_ if at is None else at)}.")
-            return evidence.value, gradient
-        return self._method_.evidence(self._model_ if at is None else objective.at(at), self._data, Workspace()).value
+    def _loo_by_cavities(self) -> LeaveOneOut:
+        """Each row without its own site: exact for EP up to its approximation, and close for the others."""
+        if not isinstance(self._method_, Sites):
+            raise ParameterError(f"The method {self._method_.name!r} has no sites to leave out. Use cross-validation, or another method.")
+        mean, var = self._method_.cavities(self._model_, self._data)
+        answers = ask(self.likelihood_, "predictive", mean, var)
+        return LeaveOneOut(answers[:, 0], np.sqrt(answers[:, 1]), latent.log_densities(self.likelihood_, self._data.Y[:, 0], mean, var))
 
     # Telling. ---------------------------------------------------------------------------------------------------------------------------------------
-
-    @property
-    def parameters_(self) -> ParameterTable:
-        """All parameters with their values, priors and notes."""
-        check_is_fitted(self, "posterior_")
-        named = {f"kernel.{path}": p for path, p in self.kernel_.parameters().items()}
-        rest = {path: p for path, p in self._model_.parameters().items() if not path.startswith("kernel.")}
-        return ParameterTable.of({**named, **rest}, self._facts.notes)
 
     @property
     def certificate_(self) -> Certificate:
         """How far the answer can be from the exact posterior of the same model: bounds and estimates. Computed when first asked for."""
         check_is_fitted(self, "posterior_")
+        if not self._has_noise() or isinstance(self._method_, MCMC):
+            raise ParameterError("Certificates compare with exact inference under Gaussian noise; evidence_.kind says what this model's evidence is.")
         if self._certificate is None:
-            self._certificate = certify(self._model_, self._data, self._method_, self.posterior_, self.evidence_, _generator(self.random_state))
+            self._certificate = certify(self._model_, self._data, self._method_, self.posterior_, self.evidence_, generator(self.random_state))
         return self._certificate
 
-    def summary(self) -> str:
-        """The fitted model on a page: parameters, noise, evidence, what happened, and notes with cures."""
-        check_is_fitted(self, "posterior_")
-        return health.summary(self)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the fitted model to one file without code in it; `gramian.load` reads it. The file appears whole or not at all."""
-        from gramian.modelfile import save
-
-        check_is_fitted(self, "posterior_")
-        save(self, path)
+    def _told(self) -> tuple[str, str, list[str]]:
+        scale = self._facts.scale
+        known = f", {len(scale)} outputs" if len(scale) > 1 and self._has_noise() else ""
+        if not self._has_noise():
+            return known, ", in nats, of y", []
+        units = ", in nats, of y divided by its standard deviation" if self.normalize_y else ", in nats, of y"
+        foot = f"kernel scales are in units of the variance of y ({', '.join(f'{s**2:.4g}' for s in scale)}); noise and mean are in the units of y"
+        return known, units, [foot] if self.normalize_y else []
 
     # Helpers. ---------------------------------------------------------------------------------------------------------------------------------------
 
@@ -351,7 +340,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):  # type: ign
             raise ParameterError(f'target={target!r} is not known. Use "y" for observations, noise included, or "f" for the function.')
         if not self.__sklearn_is_fitted__():
             return self._prior(X, target)
-        noise = np.atleast_1d(self.noise_) if target == "y" else np.zeros(1)
+        noise = np.atleast_1d(self.noise_) if target == "y" and self._has_noise() else np.zeros(1)
         return self._features(X), self.posterior_, np.broadcast_to(noise, self._facts.scale.shape)
 
     def _prior(self, X: Any, target: str) -> tuple[Array, Process, Array]:
@@ -364,27 +353,6 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):  # type: ign
         mean = defaults.mean_function(self.mean, np.zeros(()), columns).adapted(table, np.zeros(()), np.ones(()))
         process = GaussianProcess(kernel.resolve(columns.names), mean, np.ones(1))
         return table, process, noise.value.reshape(1) if target == "y" else np.zeros(1)
-
-    def _features(self, X: Any) -> Array:
-        known = self._columns
-        if is_source(X):
-            table = open_source(X, known=known).X
-            if table.shape[1] != len(known.names):
-                raise InputError(f"X has {table.shape[1]} features, but GPRegressor is expecting {len(known.names)} features as input.")
-            return table
-        if is_frame(X) and known.named:
-            missing = [name for name in known.names if name not in [str(c) for c in X.columns]]
-            if missing:
-                raise InputError(
-                    f"The feature names should match those that were passed during fit. X has no column {missing[0]!r}; "
-                    f"the model was fitted with {', '.join(known.names)}.\nFeature names seen at fit time, yet now missing:\n- {missing[0]}\n"
-                )
-        if not is_frame(X):
-            table, _ = read_features(X, known)
-            remember_columns(self, X, table, reset=False)
-            return table
-        remember_columns(self, X, None, reset=False)
-        return read_features(X, known)[0]
 
     def _posterior(self) -> Posterior:
         """The posterior as a function of k(x, Z), for answers that differentiate or split the kernel."""
@@ -399,10 +367,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):  # type: ign
         return bool(getattr(self, "_single", True))
 
     def _shaped(self, values: Array) -> Array:
-        return values[:, 0] if self._is_single() else values
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "posterior_")
+        return values[:, 0] if values.shape[1] == 1 and self._is_single() else values
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -414,23 +379,6 @@ def _leaves(kernel: Kernel) -> list[Kernel]:
     """The kernels that a kernel is made of."""
     children = [child for _, child in kernel.branches() if isinstance(child, Kernel)]
     return [leaf for child in children for leaf in _leaves(child)] or [kernel]
-
-
-def _generator(random_state: Any) -> np.random.Generator:
-    try:
-        return np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
-    except ValueError as error:
-        raise ParameterError(f"random_state={random_state!r}: {error}. Give a whole number from 0 on, a RandomState, or None.") from None
-
-
-def _finite(mean: Array, table: Array, var: Array | None = None) -> Array:
-    """`mean`, or an error that names the row of X where it or the variance is no number."""
-    good = np.all(np.isfinite(mean), axis=1) & (True if var is None else np.all(np.isfinite(var), axis=1))
-    if not np.all(good):
-        row = int(np.argmin(good))
-        largest = float(np.max(np.abs(table[row])))
-        raise InputError(f"Predictions at row {row} of X leave the range of numbers: it has a value of size {largest:.3g}. Check its units.")
-    return mean
 
 
 __all__ = ["GPRegressor", "LeaveOneOut"]

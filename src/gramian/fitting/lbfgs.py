@@ -87,16 +87,17 @@ def maximise(
     deadline: float | None = None,
     *,
     finish: bool = True,
+    iterations: int = MAX_ITERATIONS,
 ) -> Search:
     """The best point found from all starts. `deadline` is a time of `time.monotonic()`. `finish`: whether the last digits matter; they do not where
-    another search goes on from here, or where the objective is an estimate."""
+    another search goes on from here, or where the objective is an estimate. `iterations`: the most of one run."""
     evaluate = _Counted(objective, starts[0], deadline)
-    iterations = tried = 0
+    taken = tried = 0
     stopped = "converged"
     theta: Array | None = None
 
     def run(start: Array, number: int, ftol: float, gtol: float) -> None:
-        nonlocal iterations, stopped
+        nonlocal taken, stopped
         run_theta, run_best = start, -np.inf
 
         def negative(theta: Array) -> tuple[float, Array]:
@@ -113,11 +114,11 @@ def maximise(
             report(number, len(starts), evaluate.evaluations, evaluate.best)
             return -value, -gradient
 
-        options = {"maxiter": MAX_ITERATIONS, "maxfun": 10 * MAX_ITERATIONS, "ftol": ftol, "gtol": gtol, "maxcor": MEMORY}
+        options = {"maxiter": iterations, "maxfun": 10 * iterations, "ftol": ftol, "gtol": gtol, "maxcor": MEMORY}
         result = minimize(negative, start, jac=True, method="L-BFGS-B", bounds=limits, options=options)
-        iterations += int(result.nit)
+        taken += int(result.nit)
         if run_best == evaluate.best:
-            stopped = "iteration limit" if result.nit >= MAX_ITERATIONS else "converged"
+            stopped = "iteration limit" if result.nit >= iterations else "converged"
 
     try:
         for number, start in enumerate(starts, 1):
@@ -139,7 +140,7 @@ def maximise(
     if not np.isfinite(evaluate.best):
         raise evaluate.error or NumericalError("The evidence could not be computed at any starting point.")
     found = evaluate.theta if theta is None else theta
-    return Search(found, evaluate.best, stopped, iterations, evaluate.evaluations, tried, evaluate.failures)
+    return Search(found, evaluate.best, stopped, taken, evaluate.evaluations, tried, evaluate.failures)
 
 
 def _newton(evaluate: _Counted, limits: Sequence[tuple[float, float]]) -> Array | None:

@@ -13,16 +13,22 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gramian.approx.landmarks import landmarks
+from gramian.errors import ParameterError
 from gramian.fitting.lbfgs import Search, maximise
 from gramian.fitting.objective import Objective
 from gramian.fitting.progress import Report
 from gramian.inference.base import Data, Inference, Model
 from gramian.inference.exact import Exact
+from gramian.inference.sites import Sites
+from gramian.inference.svgp import SVGP
+from gramian.params import ParameterSpace
 
 Array = NDArray[np.float64]
 
@@ -51,6 +57,47 @@ class Stage:
 
 
 @dataclass(frozen=True)
+class Hold:
+    """A first part of a search, in which some parameters stay where they are: an alternative to restarts where one parameter can explain away what
+    another should (a noise that swallows the signal before the lengthscale has found it).
+
+    Names are paths as in `parameters_`, or patterns: Hold("noise"), Hold("kernel.*", steps=10).
+    """
+
+    names: tuple[str, ...]
+    steps: int = 20  # of the optimiser
+
+    def __init__(self, *names: str, steps: int = 20) -> None:
+        if not names or not all(isinstance(name, str) for name in names):
+            raise ParameterError(f"Hold needs names of parameters as in parameters_, such as Hold('noise'), not {names!r}.")
+        if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or steps < 1:
+            raise ParameterError(f"Hold: steps={steps!r} must be a whole number from 1 on.")
+        object.__setattr__(self, "names", tuple(names))
+        object.__setattr__(self, "steps", int(steps))
+
+    @staticmethod
+    def read(given: Any, model: Model) -> tuple[Hold, ...]:
+        """What a person gave as `stages`, checked: every name must be that of a parameter."""
+        if given is None:
+            return ()
+        known = list(model.parameters())
+        holds = tuple(given) if isinstance(given, (list, tuple)) else (given,)
+        for hold in holds:
+            if not isinstance(hold, Hold):
+                raise ParameterError(f"stages must be a list of Hold(...), but has {hold!r}.")
+            for name in hold.names:
+                if not any(fnmatchcase(path, name) for path in known):
+                    raise ParameterError(f"stages: there is no parameter {name!r} to hold. There are {', '.join(known)}.")
+        return holds
+
+    def limits(self, space: ParameterSpace, theta: Array, limits: list[tuple[float, float]]) -> list[tuple[float, float]]:
+        """The bounds of a search with the entries of these parameters tied to theta."""
+        paths = [path for path, p in space.trainable.items() for _ in range(p.value.size)]
+        held = [any(fnmatchcase(path, name) for name in self.names) for path in paths] + [False] * (len(limits) - len(paths))
+        return [(float(u), float(u)) if still else limit for still, u, limit in zip(held, theta, limits, strict=True)]
+
+
+@dataclass(frozen=True)
 class Fitted:
     """Where all stages together have ended."""
 
@@ -71,9 +118,18 @@ def fit(
     deadline: float | None = None,
     after: float = 0.0,
     memory: float = np.inf,
+    holds: Sequence[Hold] = (),
 ) -> Fitted:
     """Fits the parameters. `deadline` is a time of `time.monotonic()`, by which a final inference of `after` seconds shall be done, too; `memory` is
-    what the stages may use, in bytes."""
+    what the stages may use, in bytes; `holds` are stages of the first search."""
+    if isinstance(method, SVGP):
+        from gramian.fitting import stochastic  # which imports this module
+
+        if holds:
+            raise ParameterError(
+                "stages are for searches by L-BFGS; SVGP has one search, with all parameters at once. Leave stages out, or fix some."
+            )
+        return stochastic.fit(model, data, method, rng, report, None if deadline is None else deadline - after)
     n = len(data.X)
     plan = parts(method, n, data.X.shape[1], data.Y.shape[1], deadline is not None, memory)
     order = _order(data, rng) if any(rows < n for _, rows in plan) else np.arange(0)
@@ -86,7 +142,7 @@ def fit(
         began = time.monotonic()
         inference = engine.prepared(model, part, rng)
         objective = Objective(model, part, inference)
-        starts = [objective.start]
+        starts = [objective.start if searches else _held(objective, holds, report, _share(last, number, len(plan)))]
         if not searches:
             starts += [np.concatenate([theta, inference.free]) for theta in objective.space.restarts(restarts, rng)]
         cheap = engine.work(rows, part.X.shape[1], part.Y.shape[1]).flops <= FINISH_FLOPS
@@ -106,21 +162,45 @@ def fit(
 
 def parts(method: Inference, n: int, d: int, q: int, limited: bool, memory: float = np.inf) -> list[tuple[Inference, int]]:
     """Which engine is searched on how many rows, one after the other. `limited`: a time limit ends the last stage, so it may be on all rows."""
-    if isinstance(method, Exact):
-        if method.fit_rows is not None:
-            return [(method, min(method.fit_rows, n))]
-        if n <= DIRECT_ROWS:
+    dense = _dense(method)
+    if dense is method:
+        rows = _engine(method).fit_rows
+        if rows is not None:
+            return [(method, min(rows, n))]
+        if n <= DIRECT_ROWS and (isinstance(method, Exact) or method.work(n, d, q).flops <= EVALUATION_FLOPS):
             return [(method, n)]
         most = _affordable(method, n, d, q)
         return [(method, rows) for rows in sorted({FIRST_ROWS, most, n if limited else most})]
     room = int(min((memory / 10) ** 0.5, 1e9))  # rows whose Gram matrix fits
-    first: list[tuple[Inference, int]] = [(Exact(), min(n, FIRST_ROWS, room))]
+    first: list[tuple[Inference, int]] = [(dense, min(n, FIRST_ROWS, room))]
     if not method.learns_from(n):
-        return first if n <= FIRST_ROWS else [*first, (Exact(), min(_affordable(Exact(), n, d, q), room))]
+        return first if n <= FIRST_ROWS else [*first, (dense, min(_affordable(dense, n, d, q), room))]
     if method.work(n, d, q).flops <= EVALUATION_FLOPS or limited:
         return [*first, (method, n)]
     most = _affordable(method, n, d, q)
-    return [*first, (method, most)] if most > FIRST_ROWS else [*first, (Exact(), min(n, _affordable(Exact(), n, d, q), room))]
+    return [*first, (method, most)] if most > FIRST_ROWS else [*first, (dense, min(n, _affordable(dense, n, d, q), room))]
+
+
+def _dense(method: Inference) -> Inference:
+    """The same inference with dense algebra, for a search on few rows."""
+    if isinstance(method, Sites):
+        return method if isinstance(method.engine, Exact) else replace(method, engine=Exact())
+    return method if isinstance(method, Exact) else Exact()
+
+
+def _engine(method: Inference) -> Exact:
+    engine = method.engine if isinstance(method, Sites) else method
+    assert isinstance(engine, Exact)
+    return engine
+
+
+def _held(objective: Objective, holds: Sequence[Hold], report: Report, deadline: float | None) -> Array:
+    """Where a search starts after the stages in which some parameters stay."""
+    theta = objective.start
+    for hold in holds:
+        limits = hold.limits(objective.space, theta, objective.limits)
+        theta = maximise(objective, [theta], limits, report, deadline, finish=False, iterations=hold.steps).theta
+    return theta
 
 
 def _affordable(method: Inference, n: int, d: int, q: int) -> int:
@@ -145,19 +225,25 @@ def _order(data: Data, rng: np.random.Generator) -> NDArray[np.intp]:
 
 def _chosen(engine: Inference, model: Model, data: Data, rows: int, order: NDArray[np.intp], rng: np.random.Generator) -> NDArray[np.intp]:
     """The rows of a part: the first of a random order, so that a larger part holds the smaller ones, or by the engine's rule."""
-    if not isinstance(engine, Exact) or engine.fit_rule == "uniform":
+    rule = _engine(engine).fit_rule if engine is _dense(engine) else "uniform"
+    if rule == "uniform":
         return np.sort(order[:rows])
-    found = landmarks(model.kernel, data.X, rows, engine.fit_rule, np.random.RandomState(rng.integers(2**32)))
+    found = landmarks(model.kernel, data.X, rows, rule, np.random.RandomState(rng.integers(2**32)))
     assert found.indices is not None
     return np.unique(found.indices)
 
 
 def _rows(data: Data, at: NDArray[np.intp]) -> Data:
-    return replace(data, X=np.asarray(data.X[at]), Y=np.asarray(data.Y[at]), noise_var=None if data.noise_var is None else data.noise_var[at])
+    return replace(data, X=np.asarray(data.X[at]), Y=np.asarray(data.Y[at]), noise_var=_at(data.noise_var, at), offset=_at(data.offset, at))
+
+
+def _at(values: Array | None, at: NDArray[np.intp]) -> Array | None:
+    return None if values is None else values[at]
 
 
 def _rule(engine: Inference) -> str:
-    return f"by {engine.fit_rule}" if isinstance(engine, Exact) and engine.fit_rule != "uniform" else "at random"
+    rule = _engine(engine).fit_rule if engine is _dense(engine) else "uniform"
+    return "at random" if rule == "uniform" else f"by {rule}"
 
 
 def _share(deadline: float | None, number: int, count: int) -> float | None:

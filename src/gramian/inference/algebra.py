@@ -321,7 +321,7 @@ class Features(Prior):
                 G += np.multiply.outer(sited.alpha[at], sited.w)
                 if inverse is not None:
                     G -= sited.lam[at][:, None] * times(Phi, inverse)
-                if term.u is not None:
+                if term.u is not None and Phi_u is not None:
                     G += np.multiply.outer(term.u[at], sited.w) + np.multiply.outer(sited.alpha[at], Phi_u)
                 if term.by_outside is not None:
                     G -= (2 * term.by_outside[at])[:, None] * Phi

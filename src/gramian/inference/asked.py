@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.gram import tiles
-from gramian.likelihoods import Likelihood
+from gramian.likelihoods import Likelihood, quadrature
 from gramian.params import Tree
 
 Array = NDArray[np.float64]
@@ -51,6 +51,37 @@ class Asked(Tree):
 
     def tilted(self, T: jax.Array) -> jax.Array:
         return jnp.stack(self.likelihood.tilted(T[:, 0], T[:, 1], T[:, 2], self.power), axis=1)
+
+    # From means and variances of the latents to what is predicted.
+
+    def predictive(self, T: jax.Array) -> jax.Array:
+        """E y and var y."""
+        return jnp.stack(self.likelihood.predictive_moments(*self._moments(T)), axis=1)
+
+    def scored(self, T: jax.Array) -> jax.Array:
+        """log E p(y | f), from (y, means, variances)."""
+        return self.likelihood.predictive_log_prob(T[:, 0], *self._moments(T[:, 1:]))[:, None]
+
+    def probabilities(self, T: jax.Array) -> jax.Array:
+        """E p(y = c | f) of each class."""
+        return self.likelihood.probabilities(*self._moments(T))
+
+    def scaled_probabilities(self, T: jax.Array) -> jax.Array:
+        """sigma(kappa mean), kappa = 1 / sqrt(1 + pi v / 8): E sigma(f) for a logistic sigma to within 2 % (MacKay 1992)."""
+        mean, var = self._moments(T)
+        one = jax.nn.sigmoid(mean / jnp.sqrt(1 + jnp.pi * var / 8))
+        return jnp.stack([1 - one, one], axis=1)
+
+    def joint_probabilities(self, T: jax.Array) -> jax.Array:
+        """The same for latents that are correlated at a row: from means and a root of their covariance, row-major."""
+        L = self.likelihood.latents
+        points = quadrature.normal_points(L)
+        f = T[:, None, :L] + jnp.einsum("nij,pj->npi", T[:, L:].reshape(-1, L, L), points)
+        return jnp.mean(self.likelihood.probabilities(f, jnp.zeros_like(f)), axis=1)
+
+    def _moments(self, T: jax.Array) -> tuple[jax.Array, jax.Array]:
+        L = self.likelihood.latents
+        return (T[:, 0], T[:, 1]) if L == 1 else (T[:, :L], T[:, L:])
 
     def _split(self, y: jax.Array, f: jax.Array) -> tuple[jax.Array, jax.Array]:
         return y, f[:, 0] if self.likelihood.latents == 1 else f

@@ -70,16 +70,18 @@ class Data:
 
 @dataclass(frozen=True)
 class Evidence:
-    """log p(y) in nats, of y divided by its scale, and what kind of number that is."""
+    """log p(y) in nats, of y divided by its scale, and what kind of number that is; "none" with a value of nan where it is not computed."""
 
     value: float
-    kind: Literal["exact", "lower bound", "upper bound", "approximation", "estimate"] = "exact"
+    kind: Literal["exact", "lower bound", "upper bound", "approximation", "estimate", "none"] = "exact"
     standard_error: float = 0.0
 
     def __float__(self) -> float:
         return self.value
 
     def __str__(self) -> str:
+        if self.kind == "none":
+            return "not computed"
         spread = f" +- {self.standard_error:.2g}" if self.standard_error else ""
         return f"{self.value:.6g}{spread} ({self.kind})"
 
@@ -105,6 +107,11 @@ class Process(ABC):
     def var(self, X: Array) -> Array:
         """The variance of f(x): (n, q)."""
         return self.moments(X)[1]
+
+    def joint(self, X: Array) -> Array:
+        """Covariance of the outputs with each other at each row, (n, q, q); diagonal unless a process says otherwise."""
+        var = self.var(X)
+        return var[:, :, None] * np.eye(var.shape[1])
 
     def sample(self, rng: np.random.Generator, X: Array, n_samples: int, noise: Array | None = None) -> Array:
         """Joint draws at the rows of X, (n, q, n_samples); `noise` (n, q) adds independent noise of these variances."""
@@ -210,6 +217,11 @@ class Inference(ABC):
     def smooth(self) -> bool:
         """Whether value and gradient belong together to rounding, so that a search can be finished to the last digits; estimates do not."""
         return True
+
+    @property
+    def samples_parameters(self) -> bool:
+        """Whether it draws the parameters from their posterior, so that there is nothing to search for."""
+        return False
 
     def learns_from(self, n: int) -> bool:
         """Whether its evidence on n rows is a guide to parameters."""

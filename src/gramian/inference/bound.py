@@ -88,8 +88,9 @@ class Weights:
         """How far the natural gradient reaches, relative to where we are."""
         gap = S - self.B
         gap.T.reshape(-1)[:: len(gap) + 1] += 1.0
-        size = max(float(np.max(np.abs(self.h))), float(np.max(np.abs(b))), 1e-300)
-        return max(float(np.max(np.abs(gap))) / float(np.max(np.abs(self.B))), float(np.max(np.abs(b - self.h))) / size)
+        level = float(np.max(np.abs(self.B)))
+        size = max(float(np.max(np.abs(self.h))), level**0.5)  # a change of sqrt(B) in h is one standard deviation in mu
+        return max(float(np.max(np.abs(gap))) / level, float(np.max(np.abs(b - self.h))) / size)
 
 
 class Group(NamedTuple):
@@ -163,13 +164,16 @@ class Bound:
 
     def __init__(self, model: Model, data: Data, Z: Sequence[Array], learned: bool, pool: Executor) -> None:
         self.model, self.data, self.pool = model, data, pool
-        self.scale = data.scale
-        kernels = model.kernels if model.others else [(model.kernel, list(range(len(data.scale))))]
+        latents = len(data.scale) if isinstance(model.likelihood, Gaussian) else model.likelihood.latents
+        self.scale = np.broadcast_to(data.scale, (latents,))
+        kernels = model.kernels if model.others else [(model.kernel, list(range(latents)))]
         self.groups = [Group(NystromMap(kernel, points, learned), columns) for (kernel, columns), points in zip(kernels, Z, strict=True)]
         for group in self.groups:
             _ = group.features.inverse_root  # made here, once, and not in each thread
-        some = np.asarray(data.X[: tiles.LARGEST_TILE], dtype=np.float64)
-        self.floor = NOISE_FLOOR * len(data.X) * float(np.mean(tiles.diagonal(model.kernel, some))) if isinstance(model.likelihood, Gaussian) else 0.0
+        self.floor = 0.0
+        if isinstance(model.likelihood, Gaussian):
+            some = np.asarray(data.X[: tiles.LARGEST_TILE], dtype=np.float64)
+            self.floor = NOISE_FLOOR * len(data.X) * float(np.mean(tiles.diagonal(model.kernel, some)))
 
     @property
     def units(self) -> float:
@@ -234,8 +238,9 @@ class Bound:
         h: list[Array] = [np.zeros(0)] * L
         for group, Phi, _, _ in made:
             shifts = Phi.T @ shift[:, group.latents]
+            room = np.empty_like(Phi)
             for j, k in enumerate(group.latents):
-                S[k], h[k] = _weighted_squares(Phi, curve[:, k]), np.ascontiguousarray(shifts[:, j])
+                S[k], h[k] = _weighted_squares(Phi, curve[:, k], room), np.ascontiguousarray(shifts[:, j])
         found = Sums(terms.value, S, h)
         if gradient:
             for group, Phi, outside, whitened in made:
@@ -252,14 +257,14 @@ class Bound:
         """G' Phi and the gradient through k(x, Z) and k(x, x). `whitened` is used up."""
         features, latents = group.features, group.latents
         open_curve = np.where(outside > 0, terms.curve[:, latents].sum(axis=1), 0.0)  # where the variance outside is at zero, it stays there
-        G = terms.slope[:, latents] @ np.stack([q[k].mu for k in latents])
-        room = np.multiply(Phi, open_curve[:, None])
-        G += room
+        G = np.multiply(Phi, open_curve[:, None])
         for k in latents:
             V = whitened.pop(k)
-            multiply_triangle(block_of(q[k].root), block_of(V.T), transpose=True)  # Phi B^-1
-            V *= terms.curve[:, [k]]
-            G -= V
+            V *= -terms.curve[:, [k]]
+            multiply_triangle(block_of(q[k].root), block_of(V.T), transpose=True)  # -lam Phi B^-1
+            G += V
+        slopes, mu = np.ascontiguousarray(terms.slope[:, latents]), np.stack([q[k].mu for k in latents])
+        gemm(1.0, block_of(mu.T), block_of(slopes.T), block_of(G.T))
         T = np.zeros((Phi.shape[1], Phi.shape[1]), order="F")
         left, right, out = block_of(G.T), block_of(Phi.T), block_of(T)
         for start in range(0, len(T), STRIP):
@@ -296,12 +301,12 @@ class Bound:
         return Terms(value, slope, curve, [np.asarray(by_noise)])
 
 
-def _weighted_squares(Phi: Array, weights: Array) -> Array:
-    """Phi' diag(weights) Phi, the lower triangle, zeros above."""
+def _weighted_squares(Phi: Array, weights: Array, room: Array) -> Array:
+    """Phi' diag(weights) Phi, the lower triangle, zeros above. `room` is as large as Phi, and overwritten."""
     S = np.zeros((Phi.shape[1], Phi.shape[1]), order="F")
     wrong = weights < 0
-    scaled = Phi * np.sqrt(np.maximum(weights, 0.0))[:, None]
-    syrk(1.0, block_of(scaled.T), block_of(S))
+    np.multiply(Phi, np.sqrt(np.maximum(weights, 0.0))[:, None], out=room)
+    syrk(1.0, block_of(room.T), block_of(S))
     if wrong.any():
         rows = Phi[wrong] * np.sqrt(-weights[wrong])[:, None]
         syrk(-1.0, block_of(rows.T), block_of(S))
@@ -313,7 +318,8 @@ def _weighted_squares(Phi: Array, weights: Array) -> Array:
 
 def expected(likelihood: Likelihood, y: Array, mean: Array, var: Array) -> tuple[float, Array, Array, list[Array]]:
     """sum_i E log p(y_i | f_i) for f_i ~ N(mean_i, var_i), each (b, L), with its gradients by mean, var and the likelihood's parameters."""
-    rows, room = len(y), tiles.tile_size(len(y)) if len(y) <= CHUNK else len(y)
+    rows, tile = len(y), tiles.tile_size(len(y))
+    room = -(-rows // tile) * tile  # few programs to compile
     order = np.arange(room) % rows  # a copy of real rows, whose weight is zero, is harmless in any likelihood
     counted = (np.arange(room) < rows).astype(np.float64)
     flat = likelihood.latents == 1

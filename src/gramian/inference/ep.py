@@ -24,9 +24,10 @@ from scipy.linalg import blas
 from gramian.errors import NumericalError, ParameterError
 from gramian.inference.algebra import Dense, DenseSited, Term
 from gramian.inference.asked import ask, ask_back
-from gramian.inference.base import Inference, Model, Share
+from gramian.inference.base import Inference, Share
 from gramian.inference.iterative import Iterative
 from gramian.inference.sites import Problem, Rule, State
+from gramian.likelihoods import Likelihood
 from gramian.solvers.base import SolveOutcome
 
 Array = NDArray[np.float64]
@@ -57,9 +58,9 @@ class EP(Rule):
     def kind(self) -> Literal["approximation", "lower bound"]:
         return "approximation"
 
-    def check(self, model: Model, engine: Inference) -> None:
-        if model.likelihood.latents > 1:
-            raise ParameterError(f'{type(model.likelihood).__name__} has several latent functions: use inference="vi", "laplace" or "mcmc".')
+    def check(self, likelihood: Likelihood, engine: Inference) -> None:
+        if likelihood.latents > 1:
+            raise ParameterError(f'{type(likelihood).__name__} has several latent functions: use inference="vi", "laplace" or "mcmc".')
         if isinstance(engine, Iterative):
             raise ParameterError(
                 f'EP needs the variance of every row at every sweep, which {engine.name!r} does not give. Use inference="laplace" with it.'

@@ -24,8 +24,9 @@ from numpy.typing import NDArray
 from gramian.errors import NumericalError, ParameterError
 from gramian.inference.algebra import Term
 from gramian.inference.asked import ask, ask_back
-from gramian.inference.base import Inference, Model, Share
+from gramian.inference.base import Inference, Share
 from gramian.inference.sites import Problem, Rule, State
+from gramian.likelihoods import Likelihood
 from gramian.solvers.base import SolveOutcome
 
 Array = NDArray[np.float64]
@@ -45,10 +46,10 @@ class Laplace(Rule):
     def kind(self) -> Literal["approximation", "lower bound"]:
         return "approximation"
 
-    def check(self, model: Model, engine: Inference) -> None:
-        super().check(model, engine)
-        if model.likelihood.latents > 1:
-            raise ParameterError(f'{type(model.likelihood).__name__} has several latent functions that interact: use inference="vi" or "mcmc".')
+    def check(self, likelihood: Likelihood, engine: Inference) -> None:
+        super().check(likelihood, engine)
+        if likelihood.latents > 1:
+            raise ParameterError(f'{type(likelihood).__name__} has several latent functions that interact: use inference="vi" or "mcmc".')
 
     def kept(self, state: State) -> Array:
         return state.alpha

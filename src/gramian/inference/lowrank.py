@@ -365,10 +365,13 @@ def _floor(model: Model, data: Data) -> float:
 
 
 def bytes_of(n: int, d: int, q: int, m: int) -> int:
-    """Peak memory of an evaluation with gradient beyond the data: a few blocks of features, those kept, and a few m x m arrays."""
+    """Peak memory of an evaluation with gradient beyond the data: blocks of features, those kept, and m x m arrays.
+
+    How many there are at once is measured (benchmarks, "planning"): temporary ones count, and so does what the allocator holds back for the next.
+    """
     rows = min(n, budget.block_rows(8 * m, tiles.LARGEST_TILE, BLOCK_BYTES))
     kept = 8 * n * m if 8 * n * m <= KEEP_BYTES else 0
-    return 8 * (6 * m * m + 4 * rows * m + 2 * rows * (d + q)) + kept
+    return 8 * (14 * m * m + 7 * rows * m + 2 * rows * (d + q)) + kept
 
 
 def work_of(n: int, m: int, gradient: bool) -> Work:

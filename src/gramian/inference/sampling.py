@@ -2,7 +2,8 @@
 
     nuts    the no-U-turn sampler on all of (t, v), with Stan's warm-up: the step size by dual averaging to an acceptance of TARGET, a diagonal
             mass matrix from windows of doubling length
-    ess     t by slices along each coordinate given v, then v by elliptical slices given t: no gradient, one factor of K a slice
+    ess     t by slices along each coordinate given z, then v by elliptical slices given t, some against the Gaussian of the sites (Nishihara, Murray
+            and Adams 2014), some against the prior: no gradient, two factors a slice of t
 
 A chain is run in pieces of about a second, so that progress is seen and an end by time or Ctrl-C leaves whole draws. The random numbers of a draw
 depend on the seed, the chain and the draw's number alone: neither pieces nor threads change a draw.
@@ -25,10 +26,11 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.errors import NumericalError, ParameterError
+from gramian.errors import NumericalError
 from gramian.gram.tiles import THREADS
 from gramian.inference.base import Share
-from gramian.inference.traced import Problem, _number
+from gramian.inference.chains import package
+from gramian.inference.traced import Problem, Sites, _log_normal, _number, from_latent, to_latent
 from gramian.linalg.threads import threads_for
 
 Array = NDArray[np.float64]
@@ -38,10 +40,14 @@ FIRST_STEP = 0.3
 DOUBLINGS = 8  # of a trajectory: at most 255 steps
 LONGEST = 50  # draws of a piece at most
 PIECE_SECONDS = 1.0
-ELLIPSES = 10  # elliptical slices a draw: cheap beside the factor of K that a slice of t needs
+SWEEPS = 3  # of t and v a draw by slices
+ELLIPSES = 5  # elliptical slices a sweep, of each of the two kinds: cheap beside the factors that a slice of t needs
+NEWTON_STEPS = 15
 STARTS = 12  # tries to find a start with a finite density, each closer to the model's own parameters
 
-SLOW, KEEP = 1, 2  # stages of the warm-up besides 0, "fast": mass matrix too, and none
+EARLY = (10, 25, 50)  # draws after which curvatures are taken anew, before the first window: a chain may start far from where it belongs
+
+KEEP = 2  # the stage after the warm-up; 0 is "fast" (the step size alone is adapted), 1 "slow" (the mass matrix, too)
 
 
 class Draws(NamedTuple):
@@ -79,15 +85,16 @@ def run(
 ) -> Run:
     """Warm-up and draws of all chains, from starts around `start`."""
     began = time.monotonic()
+    package("blackjax")
     step: Any = _nuts if sampler == "nuts" else _slices
     with threads_for(1), jax.enable_x64(True):
         keys = [np.asarray(jax.random.key_data(jax.random.key(int(seed)))) for seed in rng.integers(2**31, size=chains)]
-        states = [_begin(problem, _start(problem, start, rng), sampler) for _ in range(chains)]
+        states = [_start(problem, start, rng, sampler) for _ in range(chains)]
         crew = _Crew(partial(step, problem), keys, states)
         crew.advance(0, 0, np.zeros((LONGEST, 2), dtype=np.int64))  # compiles, before there are threads
     with threads_for(1), ThreadPoolExecutor(max(1, min(chains, THREADS))) as pool:
         crew.pool = pool
-        return _rounds(crew, warmup, draws, sampler, began, report, deadline)
+        return _rounds(crew, partial(_renewed, problem, sampler=sampler), warmup, draws, sampler, began, report, deadline)
 
 
 class _Crew:
@@ -103,7 +110,7 @@ class _Crew:
         def one(chain: int) -> tuple[Any, Draws]:
             with jax.enable_x64(True):
                 state, out = self.step(self.states[chain], self.keys[chain], first, count, stages)
-                return jax.block_until_ready(state), Draws(*(np.asarray(value)[:count] for value in out))
+                return _host(state), Draws(*(np.asarray(value)[:count] for value in out))
 
         members = range(len(self.keys) if self.pool is not None else 1)
         results = list(self.pool.map(one, members)) if self.pool is not None else [one(k) for k in members]
@@ -112,16 +119,23 @@ class _Crew:
         return [out for _, out in results]
 
 
-def _rounds(crew: _Crew, warmup: int, draws: int, sampler: str, began: float, report: Share | None, deadline: float | None) -> Run:
-    schedule = _schedule(warmup) if sampler == "nuts" else [(KEEP, 0)] * warmup
+def _rounds(
+    crew: _Crew, renew: Callable[[Any], Any], warmup: int, draws: int, sampler: str, began: float, report: Share | None, deadline: float | None
+) -> Run:
+    schedule = _schedule(warmup)
+    windows = [k + 1 for k, (_, end) in enumerate(schedule) if end]
+    renewals = sorted({*(k for k in EARLY if k < warmup // 4), *windows[:-1]})  # the last window is for the mass matrix
     half = None if deadline is None else 0.5 * (began + deadline)  # what warm-up may take at most
     done, warmed, pieces, stopped, length = 0, 0, [], "", 2
     try:
         while warmed < warmup and (half is None or time.monotonic() < half):
             count = min(length, warmup - warmed, LONGEST)
+            count = min([count, *(end - warmed for end in renewals if end > warmed)])  # a piece ends where something is renewed
             moment = time.monotonic()
             crew.advance(warmed, count, _padded(schedule[warmed : warmed + count]))
             warmed += count
+            if warmed in renewals:
+                crew.states = [renew(state) for state in crew.states]
             length = _next_length(count, time.monotonic() - moment, length)
             if report is not None:
                 report(warmed / (warmup + draws))
@@ -141,9 +155,8 @@ def _rounds(crew: _Crew, warmup: int, draws: int, sampler: str, began: float, re
         if done < 4:
             raise  # nothing to keep
         stopped = "interrupted"
-    chains = [[Draws(*(np.concatenate(parts) for parts in zip(*(piece[k] for piece in pieces), strict=True)))] for k in range(len(crew.keys))]
-    together = Draws(*(np.stack(parts) for parts in zip(*(chain[0] for chain in chains), strict=True)))
-    return Run(together, warmed, stopped, time.monotonic() - began)
+    chains = [Draws(*(np.concatenate(parts) for parts in zip(*(piece[k] for piece in pieces), strict=True))) for k in range(len(crew.keys))]
+    return Run(Draws(*(np.stack(parts) for parts in zip(*chains, strict=True))), warmed, stopped, time.monotonic() - began)
 
 
 def _next_length(count: int, seconds: float, length: int) -> int:
@@ -166,35 +179,92 @@ def _schedule(warmup: int) -> list[tuple[int, int]]:
 # Starts. --------------------------------------------------------------------------------------------------------------------------------------------
 
 
-def _start(problem: Problem, centre: Array, rng: np.random.Generator) -> Array:
-    """A draw of v from its prior, and parameters half a unit around the model's own; closer where the density there is no finite number."""
-    rows, columns = problem.latent_shape
-    t, v = rng.standard_normal(problem.size), rng.standard_normal(rows * columns)
+def _start(problem: Problem, centre: Array, rng: np.random.Generator, sampler: str) -> Any:
+    """The state of a chain at its start: t half a unit around the model's own parameters, and v from the normal approximation at its mode there.
+    Closer to the model's own parameters where a density is no finite number."""
+    t, z = rng.standard_normal(problem.size), rng.standard_normal(problem.dimension - problem.size)
     for attempt in range(STARTS):
         shrink = 0.0 if attempt == STARTS - 1 else 0.5**attempt
-        position = np.concatenate([centre + 0.5 * shrink * t, shrink * v])
-        value, slope = _value_and_slope(problem, position)
-        if np.isfinite(value) and np.all(np.isfinite(slope)):
-            return position
+        position = np.concatenate([centre + 0.5 * shrink * t, shrink * z])
+        state = _host(_begin(problem, position, sampler))
+        if all(np.all(np.isfinite(part)) for part in jax.tree_util.tree_leaves(state)):
+            return state
     raise NumericalError(
-        "The chains find no start: the density of the data is no finite number even at the model's own parameters with f at its mean. "
+        "The chains find no start: the density of the data is no finite number even at the model's own parameters with f at its mode. "
         "Check y against the likelihood, and start from other parameters."
     )
 
 
-@jax.jit
-def _value_and_slope(problem: Problem, position: jax.Array) -> tuple[jax.Array, jax.Array]:
-    return jax.value_and_grad(problem.log_density)(position)
-
-
 def _begin(problem: Problem, position: Array, sampler: str) -> Any:
-    if sampler == "ess":
-        return (jnp.asarray(position),)
-    value, slope = _value_and_slope(problem, position)
+    sites = (
+        Sites(*(np.zeros((len(problem.X), len(problem.scale))) for _ in range(2))) if problem.marginal else _mode(problem, position[: problem.size])
+    )
+    return (*_placed(problem, position, sites, sampler == "nuts"), *_fresh(problem))
+
+
+@jax.jit
+def _mode(problem: Problem, t: jax.Array) -> Sites:
+    """The sites at the mode of v given t, by Newton's steps with the diagonal of the curvature, each as long as does most good."""
+    bare = problem.at(t)
+    roots, still = problem.roots(bare), jnp.zeros(problem.latent_shape)
+
+    def density(v: jax.Array) -> jax.Array:
+        return _number(jnp.sum(problem.log_likelihoods(bare, problem.latent(bare, roots, v))) - 0.5 * jnp.sum(v**2))
+
+    def newton(_: Any, v: jax.Array) -> jax.Array:
+        step = to_latent(problem.conditioned(bare, roots, problem.sites(bare, problem.latent(bare, roots, v))), still)[0] - v
+        lengths = jnp.array([0.0, 0.01, 0.1, 0.3, 0.6, 1.0])
+        return v + lengths[jnp.argmax(jax.vmap(lambda a: density(v + a * step))(lengths))] * step
+
+    return problem.sites(bare, problem.latent(bare, roots, jax.lax.fori_loop(0, NEWTON_STEPS, newton, still)))
+
+
+@partial(jax.jit, static_argnums=3)
+def _placed(problem: Problem, position: jax.Array, sites: Sites, slope: bool) -> tuple[Any, Sites]:
+    """The state of a sampler at (t, z)."""
     from blackjax.mcmc.hmc import HMCState
 
-    mass_init, step_init = _adaptation()[0][0], _adaptation()[1][0]
-    return HMCState(jnp.asarray(position), value, slope), mass_init(len(position)), step_init(FIRST_STEP), jnp.asarray(FIRST_STEP)
+    if slope:
+        return HMCState(position, *jax.value_and_grad(problem.log_density)(position, sites)), sites
+    return (position, problem.log_density(position, sites)), sites
+
+
+def _fresh(problem: Problem, variances: Any = None) -> tuple[Any, ...]:
+    """The adaptation at its beginning, and empty sums over a window: of sites, and how many."""
+    (mass_init, *_), (step_init, *_) = _adaptation()
+    mass = mass_init(problem.dimension)
+    if variances is not None:
+        mass = mass._replace(inverse_mass_matrix=variances)
+    nothing = np.zeros((len(problem.X), len(problem.scale)))
+    return mass, step_init(FIRST_STEP), np.array(FIRST_STEP), (Sites(nothing, nothing), np.zeros(()))
+
+
+def _host(state: Any) -> Any:
+    """As NumPy arrays: their types are always the same, so that no program is compiled twice."""
+    return jax.tree_util.tree_map(np.asarray, state)
+
+
+def _renewed(problem: Problem, state: Any, sampler: str) -> Any:
+    """The state with the average of the sites that the chain has met since the last time, and the adaptation of what depends on them anew."""
+    if problem.marginal:
+        return state
+    with jax.enable_x64(True):
+        place, sites, mass, *_, (total, count) = state
+        new = Sites(total.W / count, total.b / count)
+        position = _moved(problem, place[0], sites, new)
+        variances = np.where(np.arange(problem.dimension) < problem.size, mass.inverse_mass_matrix, 1.0)
+        changed = _host((*_placed(problem, position, new, sampler == "nuts"), *_fresh(problem, variances)))
+        return changed if np.isfinite(changed[0][1]) else state
+
+
+@jax.jit
+def _moved(problem: Problem, position: jax.Array, old: Sites, new: Sites) -> jax.Array:
+    """The same (t, v), with z of other sites."""
+    t, z = problem.split(position)
+    bare = problem.at(t)
+    roots = problem.roots(bare)
+    v, _ = to_latent(problem.conditioned(bare, roots, old), z)
+    return jnp.concatenate([t, from_latent(problem.conditioned(bare, roots, new), v).ravel()])
 
 
 # NUTS. ----------------------------------------------------------------------------------------------------------------------------------------------
@@ -210,9 +280,8 @@ def _adaptation() -> tuple[Any, Any]:
 
 def _settled(state: Any) -> Any:
     """After warm-up the step size is the average of those that were tried."""
-    place, mass, size, _ = state
-    with jax.enable_x64(True):
-        return place, mass, size, jnp.exp(size.log_step_size_avg)
+    place, sites, mass, size, _, sums = state
+    return place, sites, mass, size, np.exp(size.log_step_size_avg), sums
 
 
 @jax.jit
@@ -234,14 +303,19 @@ def _nuts(problem: Problem, state: Any, key: jax.Array, first: int, count: int, 
         return mass_final(mass), step_init(step_final(size))
 
     def one(i: jax.Array, carry: Any) -> Any:
-        (place, mass, size, step), out = carry
-        place, info = kernel(_key(key, first + i), place, problem.log_density, step, mass.inverse_mass_matrix, DOUBLINGS)
+        (place, sites, mass, size, step, sums), out = carry
+
+        def density(position: jax.Array) -> jax.Array:
+            return problem.log_density(position, sites)
+
+        place, info = kernel(_key(key, first + i), place, density, step, mass.inverse_mass_matrix, DOUBLINGS)
         stage, end = stages[i, 0], stages[i, 1]
         mass, size = jax.lax.switch(stage, (fast, slow, keep), mass, size, place.position, info.acceptance_rate)
         mass, size = jax.lax.cond(end == 1, close_window, lambda mass, size: (mass, size), mass, size)
         step = jnp.where(stage == KEEP, step, jnp.exp(size.log_step_size))
         row = (place.logdensity, info.is_divergent, info.acceptance_rate, info.num_integration_steps)
-        return (place, mass, size, step), _written(problem, out, i, place.position, row, stage == KEEP)
+        out, sums = _written(problem, out, i, place.position, sites, row, sums)
+        return (place, sites, mass, size, step, sums), out
 
     return jax.lax.fori_loop(0, count, one, (state, _empty(problem)))
 
@@ -254,37 +328,60 @@ def _slices(problem: Problem, state: Any, key: jax.Array, first: int, count: int
     from blackjax.mcmc import elliptical_slice
     from blackjax.mcmc import slice as coordinates
 
-    sweep = coordinates.build_coordinate_kernel(interval=coordinates.stepping_out)
+    along = coordinates.build_coordinate_kernel(interval=coordinates.stepping_out)
     rows, columns = problem.latent_shape
     ellipse = elliptical_slice.build_kernel(jnp.ones(rows * columns), jnp.zeros(rows * columns))
 
-    def one(i: jax.Array, carry: Any) -> Any:
-        (position,), out = carry
-        t, v = problem.split(position)
-        by_t, by_v = jax.random.split(_key(key, first + i))
-        count = jnp.zeros((), int)
+    def sweep(key: jax.Array, position: jax.Array, sites: Sites) -> tuple[jax.Array, jax.Array, jax.Array]:
+        t, z = problem.split(position)
+        by_t, by_z, by_v = jax.random.split(key, 3)
+        total = jnp.zeros((), int)
         if problem.size:
 
             def density(t: jax.Array) -> jax.Array:
-                return _number(jnp.sum(problem.log_likelihoods(problem.at(t), v)) + problem.log_prior(t))
+                return problem.log_density(jnp.concatenate([t, z.ravel()]), sites)
 
-            place, info = sweep(by_t, coordinates.init(t, density), density)
-            t, count = place.position, info.num_expansions + info.num_shrink
+            place, info = along(by_t, coordinates.init(t, density), density)
+            t, total = place.position, info.num_expansions + info.num_shrink
         bare = problem.at(t)
         roots = problem.roots(bare)
+        parts = problem.conditioned(bare, roots, sites)
 
-        def fit(flat: jax.Array) -> jax.Array:
-            return _number(jnp.sum(problem.log_likelihoods_of(bare, problem.latent_from(bare, roots, flat.reshape(rows, columns)))))
+        def fit(v: jax.Array) -> jax.Array:
+            return jnp.sum(problem.log_likelihoods(bare, problem.latent(bare, roots, v)))
 
-        def turn(k: jax.Array, carry: tuple[Any, jax.Array]) -> tuple[Any, jax.Array]:
-            place, total = carry
-            place, info = ellipse(jax.random.fold_in(by_v, k), place, fit)
-            return place, total + info.subiter
+        def beside_prior(flat: jax.Array) -> jax.Array:
+            return _number(fit(flat.reshape(rows, columns)))
 
-        place, count = jax.lax.fori_loop(0, ELLIPSES, turn, (elliptical_slice.init(v.ravel(), fit), count))
-        position = jnp.concatenate([t, place.position])
-        row = (place.logdensity + problem.log_prior(t) - 0.5 * jnp.sum(place.position**2), False, 1.0, count)
-        return (position,), _written(problem, out, i, position, row, True)
+        def beside_sites(flat: jax.Array) -> jax.Array:
+            v, _ = to_latent(parts, flat.reshape(rows, columns))
+            return _number(fit(v) - 0.5 * jnp.sum(v**2) + 0.5 * jnp.sum(flat**2))
+
+        def turns(key: jax.Array, flat: jax.Array, fit: Callable[[jax.Array], jax.Array]) -> tuple[jax.Array, jax.Array]:
+            def turn(k: jax.Array, carry: tuple[Any, jax.Array]) -> tuple[Any, jax.Array]:
+                place, info = ellipse(jax.random.fold_in(key, k), carry[0], fit)
+                return place, carry[1] + info.subiter
+
+            place, count = jax.lax.fori_loop(0, ELLIPSES, turn, (elliptical_slice.init(flat, fit), jnp.zeros((), int)))
+            return place.position, count
+
+        flat, first_count = turns(by_z, z.ravel(), beside_sites)
+        v, logdet = to_latent(parts, flat.reshape(rows, columns))
+        flat, second_count = turns(by_v, v.ravel(), beside_prior)
+        v = flat.reshape(rows, columns)
+        value = _number(fit(v) + jnp.sum(_log_normal(v)) - logdet + problem.log_prior(t))
+        return jnp.concatenate([t, from_latent(parts, v).ravel()]), value, total + first_count + second_count
+
+    def one(i: jax.Array, carry: Any) -> Any:
+        ((position, value), sites, *rest, sums), out = carry
+
+        def again(k: jax.Array, carry: Any) -> Any:
+            position, value, count = sweep(jax.random.fold_in(_key(key, first + i), k), carry[0], sites)
+            return position, value, carry[2] + count
+
+        position, value, total = jax.lax.fori_loop(0, SWEEPS, again, (position, value, jnp.zeros((), int)))
+        out, sums = _written(problem, out, i, position, sites, (value, False, 1.0, total), sums)
+        return ((position, value), sites, *rest, sums), out
 
     return jax.lax.fori_loop(0, count, one, (state, _empty(problem)))
 
@@ -310,20 +407,18 @@ def _empty(problem: Problem) -> tuple[jax.Array, ...]:
     )
 
 
-def _written(problem: Problem, out: Any, i: jax.Array, position: jax.Array, row: tuple[Any, ...], wanted: Any) -> tuple[jax.Array, ...]:
-    t, v = problem.split(position)
+def _written(problem: Problem, out: Any, i: jax.Array, position: jax.Array, sites: Sites, row: tuple[Any, ...], sums: Any) -> tuple[Any, Any]:
+    """The draw put down in row i, and its sites added to the sums."""
+    t, z = problem.split(position)
     values = jnp.concatenate([jnp.ravel(value) for value in problem.values(t)]) if problem.size else t
-    new = [values, v.ravel(), *row]
     if problem.marginal:
-        new.append(jnp.zeros(0))
-    else:  # one more factor of K, so not in warm-up
-        new.append(jax.lax.cond(wanted, lambda: problem.log_likelihoods(problem.at(t), v), lambda: jnp.zeros(problem.X.shape[0])))
-    return tuple(array.at[i].set(value) for array, value in zip(out, new, strict=True))
-
-
-def require_packages() -> None:
-    """A clear word where the packages of MCMC are missing."""
-    try:
-        import arviz_or_blackjax  # noqa: F401
-    except ImportError:
-        raise ParameterError("") from None
+        new = [values, z.ravel(), *row, jnp.zeros(0)]
+    else:
+        bare = problem.at(t)
+        roots = problem.roots(bare)
+        v, _ = to_latent(problem.conditioned(bare, roots, sites), z)
+        F = problem.latent(bare, roots, v)
+        new = [values, v.ravel(), *row, problem.log_likelihoods(bare, F)]
+        met = problem.sites(bare, F)
+        sums = (Sites(sums[0].W + met.W, sums[0].b + met.b), sums[1] + 1)
+    return tuple(array.at[i].set(value) for array, value in zip(out, new, strict=True)), sums

@@ -48,6 +48,7 @@ from gramian.inference.iterative import Iterative
 from gramian.inference.lowrank import LowRank
 from gramian.inference.methods import Recipe
 from gramian.kernels.base import Kernel
+from gramian.likelihoods import Likelihood
 from gramian.linalg.threads import threads_for
 from gramian.means import OneOutput
 from gramian.solvers.base import SolveOutcome
@@ -60,7 +61,7 @@ EVALUATIONS = 10  # factorisations of one inference, for predictions of time
 class Problem:
     """A model at the rows of the data: priors of the latents, and the likelihood's answers, in the units of g."""
 
-    def __init__(self, model: Model, data: Data, engine: Inference, whole: bool = False) -> None:
+    def __init__(self, model: Model, data: Data, engine: Inference, whole: bool = False, signed: bool = False) -> None:
         self.model, self.data = model, data
         self.L = model.likelihood.latents
         self.y = np.asarray(data.Y, dtype=np.float64)[:, 0]
@@ -68,7 +69,7 @@ class Problem:
         self.m = mean_block(model.mean, np.asarray(data.X), self.L)  # (n, L)
         if data.offset is not None:
             self.m = self.m + data.offset[:, None]
-        self.priors = [(_prior(kernel, data, engine, whole, model.likelihood.log_concave), columns) for kernel, columns in model.kernels]
+        self.priors = [(_prior(kernel, data, engine, whole, signed), columns) for kernel, columns in model.kernels]
         self.outside = np.zeros((len(self.y), self.L))
         for prior, columns in self.priors:
             for k in columns:
@@ -93,10 +94,15 @@ class Problem:
     def gradient(self, terms: list[Term], by_m: Array, by_likelihood: list[Array]) -> list[Array]:
         """In the order of the model's parameters, and a last one for learned landmarks. `by_m` is in the units of g."""
         parts = [prior.pullback([terms[k] for k in columns]) for prior, columns in self.priors]
-        count = len(self.model.kernel.parameters())
-        free = parts[0][count:]
-        rest = [array for (kernel, _), part in zip(self.model.kernels[1:], parts[1:], strict=True) for array in part[: len(kernel.parameters())]]
-        return [*parts[0][:count], *mean_gradient(self.model, np.asarray(self.data.X), by_m / self.scale), *by_likelihood, *rest, *free]
+        return self.assembled(parts, by_m, by_likelihood)
+
+    def assembled(self, parts: list[list[Array]], by_m: Array, by_likelihood: list[Array]) -> list[Array]:
+        """The same from the gradient of each prior."""
+        counts = [len(kernel.parameters()) for kernel, _ in self.model.kernels]
+        own = [part[:count] for part, count in zip(parts, counts, strict=True)]
+        free = zip(*(part[count:] for part, count in zip(parts, counts, strict=True)), strict=True)  # landmarks are those of all kernels
+        by_mean = mean_gradient(self.model, np.asarray(self.data.X), by_m / self.scale)
+        return [*own[0], *by_mean, *by_likelihood, *(array for part in own[1:] for array in part), *(np.sum(arrays, axis=0) for arrays in free)]
 
     def posterior(self, sited: list[Sited]) -> Process:
         processes = []
@@ -141,11 +147,16 @@ class Rule(ABC):
         """Whether the variances at the data count what landmarks leave out."""
         return False
 
-    def check(self, model: Model, engine: Inference) -> None:
+    @property
+    def signed(self) -> bool:
+        """Whether its sites may curve the wrong way where log p is not concave."""
+        return True
+
+    def check(self, likelihood: Likelihood, engine: Inference) -> None:
         """Raises where the rule makes no sense for the likelihood or the engine."""
-        if not model.likelihood.smooth:
+        if not likelihood.smooth:
             raise ParameterError(
-                f'{type(model.likelihood).__name__} has no derivatives, which inference={self.name!r} needs. Use inference="vi" or "mcmc".'
+                f'{type(likelihood).__name__} has no derivatives, which inference={self.name!r} needs. Use inference="vi" or "mcmc".'
             )
 
     @abstractmethod
@@ -163,6 +174,18 @@ class Rule(ABC):
     @abstractmethod
     def gradient(self, problem: Problem, state: State) -> list[Array]:
         """Of the evidence. Uses the state up."""
+
+    def posterior(self, problem: Problem, state: State) -> Process:
+        """At a converged state, which is used up."""
+        return problem.posterior(state.sited)
+
+    def cavities(self, problem: Problem, state: State) -> tuple[Array, Array]:
+        """Mean and variance of each latent at each row, without that row's own site: (n, L) each, with the offset."""
+        var = np.stack([one.var for one in state.sited], axis=1)
+        lam = np.stack([one.lam for one in state.sited], axis=1)
+        precision = np.maximum(1 / var - lam, 1e-10 / var)
+        mean = (state.mean / var - state.h) / precision
+        return problem.f(mean), (1 / precision + problem.outside) * problem.scale**2
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,7 +218,7 @@ class Sites(Inference):
         return dataclasses.replace(self, engine=self.engine.with_free(values))
 
     def prepared(self, model: Model, data: Data, rng: np.random.Generator) -> Inference:
-        self.rule.check(model, self.engine)
+        self.rule.check(model.likelihood, self.engine)
         if isinstance(self.engine, Iterative):
             typical = np.full(len(data.X), 4 / max(float(np.min(data.scale)) ** 2, 1e-300))  # a logistic likelihood's largest curvature is 1 / 4
             factor = self.engine.solver.factor(GramOperator(model.kernel, np.asarray(data.X), typical))
@@ -207,18 +230,18 @@ class Sites(Inference):
         with threads_for(self._size(data)):
             problem, state, outcome = self._run(model, data, None, report)
             evidence = self._evidence(problem, state)
-            return Inferred(problem.posterior(state.sited), evidence, outcome)
+            return Inferred(self.rule.posterior(problem, state), evidence, outcome)
 
     def evidence(self, model: Model, data: Data, workspace: Workspace) -> Evidence:
         with threads_for(self._size(data)):
             problem, state, outcome = self._run(model, data, workspace)
-            _insist(outcome)
+            self._insist(outcome)
             return self._evidence(problem, state)
 
     def evidence_and_gradient(self, model: Model, data: Data, workspace: Workspace) -> tuple[Evidence, list[Array]]:
         with threads_for(self._size(data)):
             problem, state, outcome = self._run(model, data, workspace)
-            _insist(outcome)
+            self._insist(outcome)
             evidence = self._evidence(problem, state)
             gradient = self.rule.gradient(problem, state)
         if self.free.size:
@@ -233,11 +256,7 @@ class Sites(Inference):
         """Mean and variance of each latent at each row, without that row's own site: (n, L) each, with the offset."""
         with threads_for(self._size(data)):
             problem, state, _ = self._run(model, data, None)
-            var = np.stack([one.var for one in state.sited], axis=1)
-            lam = np.stack([one.lam for one in state.sited], axis=1)
-            precision = np.maximum(1 / var - lam, 1e-10 / var)
-            mean = (state.mean / var - state.h) / precision
-            return problem.f(mean), (1 / precision + problem.outside) * problem.scale**2
+            return self.rule.cavities(problem, state)
 
     def work(self, n: int, d: int, q: int, gradient: bool = True) -> Work:
         once, last = self.engine.work(n, d, q, gradient=False), self.engine.work(n, d, q, gradient)
@@ -251,14 +270,19 @@ class Sites(Inference):
         return self.engine.basis.n_features if isinstance(self.engine, LowRank) else len(data.X)
 
     def _run(self, model: Model, data: Data, workspace: Workspace | None, report: Share | None = None) -> tuple[Problem, State, SolveOutcome]:
-        self.rule.check(model, self.engine)
+        self.rule.check(model.likelihood, self.engine)
         engine = self.engine.prepared(model, data, np.random.default_rng(0)) if isinstance(self.engine, Recipe) else self.engine
-        problem = Problem(model, data, engine, self.rule.whole)
+        problem = Problem(model, data, engine, self.rule.whole, self.rule.signed and not model.likelihood.log_concave)
         start = workspace.start if workspace is not None else None
         state, outcome = self.rule.run(problem, start, report)
-        if workspace is not None and outcome.converged:
+        if workspace is not None and (outcome.converged or self.rule.kind == "lower bound"):
             workspace.start = self.rule.kept(state)
         return problem, state, outcome
+
+    def _insist(self, outcome: SolveOutcome) -> None:
+        """A bound is one wherever the loop ends; anything else must have converged to mean something."""
+        if not outcome.converged and self.rule.kind != "lower bound":
+            raise NumericalError(outcome.note)
 
     def _evidence(self, problem: Problem, state: State) -> Evidence:
         error = 0.5 * float(np.sqrt(sum(one.logdet_error**2 for one in state.sited)))
@@ -266,19 +290,14 @@ class Sites(Inference):
         return Evidence(value, "estimate", error) if error else Evidence(value, self.rule.kind)
 
 
-def _insist(outcome: SolveOutcome) -> None:
-    if not outcome.converged:
-        raise NumericalError(outcome.note)
-
-
-def _prior(kernel: Kernel, data: Data, engine: Inference, whole: bool, log_concave: bool) -> Prior:
+def _prior(kernel: Kernel, data: Data, engine: Inference, whole: bool, signed: bool) -> Prior:
     if isinstance(engine, Iterative):
         return Krylov(kernel, np.asarray(data.X), engine)
     if isinstance(engine, LowRank):
         if engine.objective == "fitc":
             raise ParameterError('"fitc" is for Gaussian noise. With another likelihood use "vfe" (with inference="vi"), "nystrom" or "fourier".')
         return Features(engine.basis.at(kernel), kernel, data.X, whole and engine.objective == "vfe")
-    if not log_concave:
+    if signed:
         # Sites may have negative curvature: in coordinates where the prior is white that is no problem.
         return Features(NystromBasis(np.asarray(data.X)).at(kernel), kernel, np.asarray(data.X))
     return Dense(kernel, np.asarray(data.X))

@@ -1,17 +1,22 @@
 r"""The joint density of latent variables and parameters as one JAX function, for MCMC.
 
-A position is a vector (t, v): t stands for the trainable parameters, v (m, L) for the latent functions, a priori N(0, I). With theta(t) the parameters,
+With t for the trainable parameters, theta(t) their values, and v (m, L) for the latent functions, a priori N(0, I),
 
     f_k = m_k(X) + s_k R v_k,    R R' = K(X, X) + jitter, or R = Phi of a feature basis
     log p(t, v) = sum_i log p(y_i | f_i + offset_i) + log N(v; 0, I) + log p(theta(t)) + log |d theta / d t|
 
-Whitened like this, v and the parameters are independent before the data, and nearly so where the data say little (Murray and Adams 2010). Under
-Gaussian noise f is integrated out instead, and the position is t alone:
+Where the data say much, v must move with the parameters, and a sampler in these coordinates is slow. So a position is (t, z) instead. With Gaussian
+sites exp(b_i f_i - W_i f_i^2 / 2), chosen in the warm-up and then held, in place of the likelihood, v given t would be N(A^-1 c, A^-1), and
+
+    v = U^-T (U^-1 c + z),    A = I + s^2 R' W R = U U',    c = s R' (b - W m)
+
+is its standard form: as far as the sites are right, z is N(0, I) whatever t, and t moves as if f were integrated out. The density of z has the factor
+1 / det U. This is a change of coordinates, exact for any sites; none (W = b = 0) leaves z = v. The idea is that of the surrogate data of Murray and
+Adams 2010, with sites that stay in place of random ones. Under Gaussian noise f is integrated out, and a position is t alone:
 
     log p(t) = sum_k log N(r_k; 0, K + D_k) + log p(theta(t)) + log |d theta / d t|,    r = (y - m) / s.
 
-Cost of a gradient: the Cholesky factor, n^3 / 3 flops, and two triangular solves of n columns, 2 n^3: the cotangent of R v has rank L, so that the
-general gradient of a Cholesky factor (Murray 2016, equation 10) loses its products. With m landmarks or features: n m and m^3.
+Cost of a gradient: about 15 n^3 flops (two Cholesky factors, one product, and what their gradients take), with m features 4 n m^2 and 15 m^3.
 
 From a parameter's value v to t: theta = forward(u) as in a search, and u = t, or u = low + (high - low) / (1 + exp(-t)) where bounds or a uniform prior
 end its range (u = low + exp(t) with one end), so that a sampler meets no walls.
@@ -62,6 +67,16 @@ Array = NDArray[np.float64]
 JITTER = 1e-8  # of the mean diagonal, added to K: its factor exists at all parameters a chain may try, and draws of f change by 1e-4 of their spread
 SPREAD = 2.0  # the standard deviation of a parameter without a prior, in units of u: a factor of 7 for a positive one
 EDGE = 1e-3  # how close to the end of its range a parameter may start
+
+
+class Sites(NamedTuple):
+    """Gaussians exp(b f - W f^2 / 2) in place of the likelihood's terms, one a row and latent: (n, L) each."""
+
+    W: Any
+    b: Any
+
+
+Conditioned = list[tuple[jax.Array, jax.Array]]  # U (m, m) and c (m,) of each latent
 
 
 class Slot(NamedTuple):
@@ -125,7 +140,7 @@ class Problem:
     # From a position to the model. ------------------------------------------------------------------------------------------------------------------
 
     def split(self, position: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """t and v."""
+        """t and z (or v)."""
         return position[: self.size], position[self.size :].reshape(self.latent_shape)
 
     def values(self, t: jax.Array) -> list[jax.Array]:
@@ -162,62 +177,67 @@ class Problem:
 
     # Densities. -----------------------------------------------------------------------------------------------------------------------------------
 
-    def log_density(self, position: jax.Array) -> jax.Array:
-        """log p(position, y); minus infinity where it is no number."""
-        t, v = self.split(position)
+    def log_density(self, position: jax.Array, sites: Sites) -> jax.Array:
+        """The log density of (t, z) and the data, up to a constant; minus infinity where it is no number."""
+        t, z = self.split(position)
         bare = self.at(t)
-        fit = self._log_marginal(bare) if self.marginal else jnp.sum(self.log_likelihoods(bare, v)) + jnp.sum(_log_normal(v))
+        if self.marginal:
+            return _number(self._log_marginal(bare) + self.log_prior(t))
+        roots = self.roots(bare)
+        v, logdet = to_latent(self.conditioned(bare, roots, sites), z)
+        fit = jnp.sum(self.log_likelihoods(bare, self.latent(bare, roots, v))) + jnp.sum(_log_normal(v)) - logdet
         return _number(fit + self.log_prior(t))
 
-    def log_likelihoods(self, bare: Any, v: jax.Array) -> jax.Array:
-        """log p(y_i | f_i), (n,)."""
-        return self.log_likelihoods_of(bare, self.latent(bare, v))
-
-    def log_likelihoods_of(self, bare: Any, F: jax.Array) -> jax.Array:
-        """The same for given f (n, L)."""
+    def log_likelihoods(self, bare: Any, F: jax.Array) -> jax.Array:
+        """log p(y_i | f_i), (n,), for f (n, L) with the offset."""
         if isinstance(bare.likelihood, Gaussian):
             var = bare.likelihood.noise * jnp.asarray(bare.likelihood.unit) + self.noise_var[:, None]
-            return jnp.sum(_log_normal((self.Y - F - self.offset[:, None]) / jnp.sqrt(var)) - 0.5 * jnp.log(var), axis=1)
-        F = F + self.offset[:, None]
+            return jnp.sum(_log_normal((self.Y - F) / jnp.sqrt(var)) - 0.5 * jnp.log(var), axis=1)
         return bare.likelihood.log_prob(self.Y[:, 0], F if bare.likelihood.latents > 1 else F[:, 0])
 
-    def latent(self, bare: Any, v: jax.Array) -> jax.Array:
-        """f at the rows, (n, L)."""
-        parts = [(latents, self.times_root(kernel, v[:, jnp.array(latents)])) for kernel, latents in self._kernels(bare)]
-        order = np.argsort([k for latents, _ in parts for k in latents])
-        G = jnp.concatenate([part for _, part in parts], axis=1)[:, order]
-        return self._mean(bare) + self.scale * G
+    def roots(self, bare: Any) -> list[jax.Array]:
+        """s_k R of each latent k, (n, m); latents with one kernel share R."""
+        found: dict[int, jax.Array] = {}
+        for kernel, latents in self._kernels(bare):
+            R = self.root(kernel)
+            found |= {k: self.scale[k] * R for k in latents}
+        return [found[k] for k in range(self.scale.shape[0])]
 
-    def roots(self, bare: Any) -> Any:
-        """What turns v into f at these parameters, for many v: a list with one matrix a kernel."""
-        return [self.root(kernel) for kernel, _ in self._kernels(bare)]
+    def latent(self, bare: Any, roots: list[jax.Array], v: jax.Array) -> jax.Array:
+        """f at the rows with the offset, (n, L)."""
+        return self._mean(bare) + self.offset[:, None] + jnp.stack([R @ v[:, k] for k, R in enumerate(roots)], axis=1)
 
-    def latent_from(self, bare: Any, roots: Any, v: jax.Array) -> jax.Array:
-        """`latent` with the roots at hand."""
-        parts = [(latents, R @ v[:, jnp.array(latents)]) for R, (_, latents) in zip(roots, self._kernels(bare), strict=True)]
-        order = np.argsort([k for latents, _ in parts for k in latents])
-        return self._mean(bare) + self.scale * jnp.concatenate([part for _, part in parts], axis=1)[:, order]
+    def sites(self, bare: Any, F: jax.Array) -> Sites:
+        """Those with the slope and the curvature of log p(y_i | f) at f (n, L); a curvature of the wrong sign counts as none."""
+        if isinstance(bare.likelihood, Gaussian):
+            var = jnp.broadcast_to(bare.likelihood.noise * jnp.asarray(bare.likelihood.unit) + self.noise_var[:, None], F.shape)
+            return Sites(1 / var, self.Y / var)
+        if bare.likelihood.latents > 1:
+            slope, bend = bare.likelihood.derivatives(self.Y[:, 0], F)
+        else:
+            slope, bend = (part[:, None] for part in bare.likelihood.derivatives(self.Y[:, 0], F[:, 0]))
+        W = jnp.maximum(-bend, 0.0)
+        return Sites(W, slope + W * F)
+
+    def conditioned(self, bare: Any, roots: list[jax.Array], sites: Sites) -> Conditioned:
+        """U and c of each latent: given the sites v ~ N(A^-1 c, A^-1), A = U U'."""
+        prior = self._mean(bare) + self.offset[:, None]
+        parts = []
+        for k, R in enumerate(roots):
+            M = jnp.sqrt(sites.W[:, k])[:, None] * R
+            parts.append((_cholesky(jnp.eye(R.shape[1]) + M.T @ M), R.T @ (sites.b[:, k] - sites.W[:, k] * prior[:, k])))
+        return parts
 
     def root(self, kernel: Kernel) -> jax.Array:
         """R (n, m)."""
         if self.kind == "dense":
-            return jax.lax.linalg.cholesky(self._jittered(kernel, self.X), symmetrize_input=False)
+            return _cholesky(_jittered(kernel, self.X))
         if self.kind == "fourier":
             return self._fourier(kernel)
-        L = jnp.linalg.cholesky(self._jittered(kernel, self.basis[0]))
-        return solve_triangular(L, kernel.cross(self.basis[0], self.X), lower=True).T
-
-    def times_root(self, kernel: Kernel, v: jax.Array) -> jax.Array:
-        """R v for v (m, k)."""
-        if self.kind == "dense":
-            return cholesky_times(self._jittered(kernel, self.X), v)
-        if self.kind == "fourier":
-            return self._fourier(kernel) @ v
-        L = jnp.linalg.cholesky(self._jittered(kernel, self.basis[0]))
-        return kernel.cross(self.X, self.basis[0]) @ solve_triangular(L, v, lower=True, trans=1)
+        return solve_triangular(_cholesky(_jittered(kernel, self.basis[0])), kernel.cross(self.basis[0], self.X), lower=True).T
 
     def _log_marginal(self, bare: Any) -> jax.Array:
-        R = (self.Y - self._mean(bare) - self.offset[:, None]) / self.scale
+        R = (self.Y - self._mean(bare)) / self.scale
         D = (bare.likelihood.noise * jnp.asarray(bare.likelihood.unit) + self.noise_var[:, None]) / self.scale**2
         D = jnp.broadcast_to(D, R.shape)
         total = jnp.zeros(())
@@ -233,15 +253,25 @@ class Problem:
     def _kernels(self, bare: Any) -> list[tuple[Kernel, list[int]]]:
         return bare.kernels if bare.others else [(bare.kernel, list(range(self.scale.shape[0])))]
 
-    def _jittered(self, kernel: Kernel, X: jax.Array) -> jax.Array:
-        K = kernel.cross(X, X)
-        return K + JITTER * jnp.mean(jnp.diagonal(K)) * jnp.eye(K.shape[0])
-
     def _fourier(self, kernel: Kernel) -> jax.Array:
         draws, take, gain, shift, centre = self.basis
         host = tuple(tuple(() for _ in wave) for wave in draws)
         W, A = _spectrum(kernel, draws, host, take, gain, self.counts, self.X.shape[1], jnp)
         return _features(self.X, centre, W, A, shift)
+
+
+def to_latent(parts: Conditioned, z: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """v from z, and log det U, the logarithm of |dz / dv|."""
+    columns, logdet = [], jnp.zeros(())
+    for k, (U, c) in enumerate(parts):
+        columns.append(solve_triangular(U, solve_triangular(U, c, lower=True) + z[:, k], lower=True, trans=1))
+        logdet += jnp.sum(jnp.log(jnp.diagonal(U)))
+    return jnp.stack(columns, axis=1), logdet
+
+
+def from_latent(parts: Conditioned, v: jax.Array) -> jax.Array:
+    """z from v."""
+    return jnp.stack([U.T @ v[:, k] - solve_triangular(U, c, lower=True) for k, (U, c) in enumerate(parts)], axis=1)
 
 
 def problem(model: Model, data: Data, basis: Basis | None = None, *, marginal: bool = False) -> tuple[Problem, Array]:
@@ -394,34 +424,6 @@ def _number(value: jax.Array) -> jax.Array:
 
 
 @jax.custom_vjp
-def cholesky_times(A: jax.Array, v: jax.Array) -> jax.Array:
-    """L v with L L' = A, v (n, k). Of A the lower triangle is read.
-
-    With G the cotangent and a = L' G: that of v is a, and that of A is the symmetric part of L^-T P L^-1, P the lower triangle of a v' with its
-    diagonal halved.
-    """
-    return _cholesky(A) @ v
-
-
-def _cholesky_times_forward(A: jax.Array, v: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
-    L = _cholesky(A)
-    return L @ v, (L, v)
-
-
-def _cholesky_times_backward(saved: tuple[jax.Array, jax.Array], G: jax.Array) -> tuple[jax.Array, jax.Array]:
-    L, v = saved
-    a = L.T @ G
-    P = jnp.tril(a @ v.T)
-    P = P - 0.5 * jnp.diag(jnp.diagonal(P))
-    half = solve_triangular(L, P, lower=True, trans=1)  # L^-T P
-    S = solve_triangular(L, half.T, lower=True, trans=1)  # its transpose times L^-1, transposed
-    return 0.5 * (S + S.T), a
-
-
-cholesky_times.defvjp(_cholesky_times_forward, _cholesky_times_backward)
-
-
-@jax.custom_vjp
 def log_gaussian(A: jax.Array, r: jax.Array) -> jax.Array:
     """log N(r; 0, A), summed over the columns of r (n, q); its gradients are (alpha alpha' - q A^-1) / 2 and -alpha, alpha = A^-1 r."""
     return _log_gaussian_forward(A, r)[0]
@@ -452,6 +454,11 @@ def _log_low_rank(Phi: jax.Array, D: jax.Array, r: jax.Array) -> jax.Array:
     half = solve_triangular(L, scaled.T @ z, lower=True)
     logdet = jnp.sum(jnp.log(jnp.diagonal(L))) + 0.5 * jnp.sum(jnp.log(D))
     return -0.5 * (jnp.sum(z**2) - jnp.sum(half**2)) - r.shape[1] * (logdet + 0.5 * r.shape[0] * math.log(2 * math.pi))
+
+
+def _jittered(kernel: Kernel, X: jax.Array) -> jax.Array:
+    K = kernel.cross(X, X)
+    return K + JITTER * jnp.mean(jnp.diagonal(K)) * jnp.eye(K.shape[0])
 
 
 def _cholesky(A: jax.Array) -> jax.Array:

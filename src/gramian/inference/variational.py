@@ -6,7 +6,7 @@ gradient of the bound
     ELBO = sum_i E log p(y_i | f_i) - KL,     KL = 1/2 [log det(I + K Lam) - sum_i lam_i v_i + mean'alpha]
 
 leads to the sites lam = -2 dE log p/dv, h = dE log p/dm + lam m; a step of size rho goes that share of the way in (lam, h). A step that lowers the
-bound is halved, so that the bound never falls. Where landmarks leave a part e_i of k(x, x) out, v_i counts it in E log p: with Gaussian noise this is
+bound is halved, so that the bound never falls. Steps are accelerated from their own history (anderson.py), as long as that raises the bound. Where landmarks leave a part e_i of k(x, x) out, v_i counts it in E log p: with Gaussian noise this is
 the collapsed bound of Titsias.
 
 At the optimum dELBO/dK = 1/2 alpha alpha' - 1/2 R, and dELBO/de_i = dE log p/dv_i.
@@ -23,13 +23,17 @@ from numpy.typing import NDArray
 
 from gramian.errors import NumericalError, ParameterError
 from gramian.inference.algebra import Term
+from gramian.inference.anderson import Anderson
 from gramian.inference.asked import ask, ask_back
-from gramian.inference.base import Inference, Model, Share
+from gramian.inference.base import Inference, Share
 from gramian.inference.iterative import Iterative
 from gramian.inference.sites import Problem, Rule, State
+from gramian.likelihoods import Likelihood
 from gramian.solvers.base import SolveOutcome
 
 Array = NDArray[np.float64]
+
+PAUSE = 6  # steps without acceleration, after one that lowered the bound
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,7 @@ class VI(Rule):
     def whole(self) -> bool:
         return True
 
-    def check(self, model: Model, engine: Inference) -> None:
+    def check(self, likelihood: Likelihood, engine: Inference) -> None:
         if isinstance(engine, Iterative):
             raise ParameterError(
                 f'Variational inference needs the variance of every row, which {engine.name!r} does not give. Use inference="laplace" with it.'
@@ -60,33 +64,48 @@ class VI(Rule):
         shape = (problem.n, problem.L)
         given = start is not None and start.shape == (2, *shape)
         state = self._state(problem, *((start[0], start[1]) if given and start is not None else (np.zeros(shape), np.zeros(shape))))
-        size, steps, small = 1.0, 0, 0
+        # Where log p is not concave the climb has a long tail of no consequence.
+        tol = self.tol if problem.model.likelihood.log_concave else max(self.tol, 1e-6)
+        size, steps, small, rest, history = 1.0, 0, 0, 0, Anderson()
         for steps in range(1, self.max_iter + 1):
-            lam, h = self._proposed(problem, state)
-            while True:
-                try:
-                    new = self._state(problem, state.lam + size * (lam - state.lam), state.h + size * (h - state.h))
-                except NumericalError:
-                    new = None
-                if new is not None and new.value >= state.value - 1e-13 * (1 + abs(state.value)):
-                    break
-                if new is not None:
-                    for one in new.sited:
-                        one.release()
-                size /= 2
+            at, mapped = np.stack([state.lam, state.h]), np.stack(self._proposed(problem, state))
+            var = np.stack([one.var for one in state.sited], axis=1)
+            leap = history.propose(at, mapped, np.stack([var, np.sqrt(var)]))
+            new = None if leap is None or steps < rest else self._risen(problem, state, leap)
+            if leap is not None and new is None and steps >= rest:
+                history.reset()
+                rest = steps + PAUSE
+            if new is None:
+                size = min(1.0, 1.3 * size)
+            while new is None:
+                new = self._risen(problem, state, at + size * (mapped - at))
+                if new is None:
+                    size /= 2
                 if size < 1e-6:
                     return state, SolveOutcome(iterations=steps)  # no step gains: the optimum, to rounding
-            gain, state_before, state = new.value - state.value, state, new
-            for one in state_before.sited:
+            gain, old, state = new.value - state.value, state, new
+            for one in old.sited:
                 one.release()
             if report is not None:
                 report(1 - 1 / (1 + steps))
-            small = small + 1 if gain < self.tol * (1 + abs(state.value)) else 0
+            small = small + 1 if gain < tol * (1 + abs(state.value)) else 0
             if small >= 2:
                 return state, SolveOutcome(iterations=steps)
-            size = min(1.0, 2 * size)
         note = f"The variational bound still rose after {self.max_iter} steps; it is a bound all the same."
         return state, SolveOutcome(iterations=steps, converged=False, note=note)
+
+    def _risen(self, problem: Problem, state: State, sites: Array) -> State | None:
+        """The state with these sites, where its bound is no lower."""
+        lam = np.maximum(sites[0], 0.0) if problem.model.likelihood.log_concave else sites[0]
+        try:
+            new = self._state(problem, lam, sites[1])
+        except NumericalError:
+            return None
+        if new.value >= state.value - 1e-13 * (1 + abs(state.value)):
+            return new
+        for one in new.sited:
+            one.release()
+        return None
 
     def evidence(self, problem: Problem, state: State) -> float:
         return state.value
@@ -120,8 +139,8 @@ class VI(Rule):
     def _proposed(self, problem: Problem, state: State) -> tuple[Array, Array]:
         L, s = problem.L, problem.scale
         lam = -2 * state.answers[:, 1 + L :] * s**2
-        if not problem.model.likelihood.log_concave:
-            lam = np.maximum(lam, 0.0)  # a site that pushes the variance up is left out: the step still climbs
+        if problem.model.likelihood.log_concave:
+            lam = np.maximum(lam, 0.0)  # which it is, but for rounding
         return lam, state.answers[:, 1 : 1 + L] * s + lam * state.mean
 
 

@@ -3,7 +3,23 @@
 from gramian.likelihoods.base import Likelihood
 from gramian.likelihoods.binary import Bernoulli
 from gramian.likelihoods.categorical import RobustMax, Softmax
+from gramian.likelihoods.continuous import Beta, Gamma, StudentT
+from gramian.likelihoods.counts import NegativeBinomial, Poisson
 from gramian.likelihoods.gaussian import Gaussian
 from gramian.likelihoods.heteroscedastic import Heteroscedastic
+from gramian.likelihoods.ordinal import Ordinal
 
-__all__ = ["Bernoulli", "Gaussian", "Heteroscedastic", "Likelihood", "RobustMax", "Softmax"]
+__all__ = [
+    "Bernoulli",
+    "Beta",
+    "Gamma",
+    "Gaussian",
+    "Heteroscedastic",
+    "Likelihood",
+    "NegativeBinomial",
+    "Ordinal",
+    "Poisson",
+    "RobustMax",
+    "Softmax",
+    "StudentT",
+]

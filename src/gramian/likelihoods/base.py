@@ -14,6 +14,7 @@ Most likelihoods have one latent function: y, f, mean and var are arrays of one 
 
 from __future__ import annotations
 
+import dataclasses
 from abc import abstractmethod
 from typing import Self
 
@@ -24,9 +25,11 @@ from numpy.typing import NDArray
 
 from gramian.errors import ParameterError
 from gramian.likelihoods import quadrature
-from gramian.params import Tree
+from gramian.params import Parameter, Tree
 
 Array = NDArray[np.float64]
+
+_TINY = 1e-200  # in place of a variance of zero, where one divides by it
 
 
 class Likelihood(Tree):
@@ -35,6 +38,11 @@ class Likelihood(Tree):
     @abstractmethod
     def log_prob(self, y: jax.Array, f: jax.Array) -> jax.Array:
         """log p(y | f), entry by entry: the shape of y."""
+
+    def __repr__(self) -> str:
+        fields = [f.name for f in dataclasses.fields(self)]
+        values = [(name, getattr(self, name)) for name in fields]
+        return f"{type(self).__name__}({', '.join(f'{name}={v.text(4) if isinstance(v, Parameter) else repr(v)}' for name, v in values)})"
 
     # What kind it is. -----------------------------------------------------------------------------------------------------------------------------
 
@@ -71,6 +79,12 @@ class Likelihood(Tree):
         """The same likelihood with starting values that suit y where its own are the defaults, and a constant start for each latent, (latents,)."""
         return self, np.zeros(self.latents)
 
+    def default_starts(self, default: Self, **values: float | Array) -> Self:
+        """For `started`: these values for the parameters that are as in `default`; one that was given, or has a prior or bounds, stays."""
+        own, usual = self.parameters(), default.parameters()
+        untouched = {k for k, p in own.items() if p.trainable and p.prior is None and p.bounds is None and np.array_equal(p.value, usual[k].value)}
+        return self.with_values({k: v for k, v in values.items() if k in untouched})
+
     # What inference asks. -------------------------------------------------------------------------------------------------------------------------
 
     def derivatives(self, y: jax.Array, f: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -91,7 +105,10 @@ class Likelihood(Tree):
 
     def predictive_log_prob(self, y: jax.Array, mean: jax.Array, var: jax.Array) -> jax.Array:
         """log E p(y | f) for f ~ N(mean, var): the shape of y."""
-        return quadrature.log_expectation(lambda f: self.log_prob(_beside(y, f, self.latents), f), mean, var, self.latents)
+        if self.latents > 1:
+            return quadrature.log_expectation(lambda f: self.log_prob(_beside(y, f, self.latents), f), mean, var, self.latents)
+        f, log_weights = self.nodes(y, mean, var)
+        return jax.scipy.special.logsumexp(self.log_prob(_beside(y, f, 1), f) + log_weights, axis=-1)
 
     def tilted(self, y: jax.Array, mean: jax.Array, var: jax.Array, power: float = 1.0) -> tuple[jax.Array, jax.Array, jax.Array]:
         """log Z, mean and variance of the tilted distribution p(y | f)^power N(f; mean, var) / Z; one latent only."""
@@ -99,7 +116,28 @@ class Likelihood(Tree):
             raise ParameterError(
                 f'{type(self).__name__} has {self.latents} latent functions: use inference="vi", "laplace" or "mcmc" instead of "ep".'
             )
-        return quadrature.moments(lambda f: power * self.log_prob(y[..., None], f), mean, var)
+        f, log_weights = self.nodes(y, mean, var, power)
+        return quadrature.moments(power * self.log_prob(_beside(y, f, 1), f) + log_weights, f)
+
+    def peak(self, y: jax.Array, mean: jax.Array, var: jax.Array, power: float = 1.0) -> tuple[jax.Array, jax.Array] | None:
+        """Where p(y | f)^power N(f; mean, var), or p(y | f), is concentrated as a function of one latent f, and how widely; None where that is not
+        known. Quadrature needs it where p(y | f) is narrower than the Gaussian, or far outside of it."""
+        if not (self.log_concave and self.smooth):
+            return None
+        here, y, mean, var = jax.lax.stop_gradient((self, y, mean, var))
+        sd = jnp.sqrt(var)
+        centre = mean + sd * quadrature.mode(lambda z: power * here.derivatives(y, mean + sd * z)[0], sd)
+        return centre, 1 / jnp.sqrt(1 / jnp.maximum(var, _TINY) - power * here.derivatives(y, centre)[1])
+
+    def nodes(self, y: jax.Array, mean: jax.Array, var: jax.Array, power: float = 1.0) -> tuple[jax.Array, jax.Array]:
+        """f and log weights, (..., nodes), for integrals of p(y | f)^power over N(f; mean, var), one latent."""
+        found = self.peak(y, mean, var, power)
+        if found is None:
+            f, weights = quadrature.nodes(mean, var, 1)
+            return f, jnp.broadcast_to(jnp.log(weights), f.shape)
+        sd = jnp.sqrt(jnp.maximum(var, _TINY))
+        z, log_weights = quadrature.panels((found[0] - mean) / sd, found[1] / sd)
+        return mean[..., None] + sd[..., None] * z, log_weights
 
     # What predictions ask. ------------------------------------------------------------------------------------------------------------------------
 
@@ -110,6 +148,15 @@ class Likelihood(Tree):
     def predictive_moments(self, mean: jax.Array, var: jax.Array) -> tuple[jax.Array, jax.Array]:
         """E y and var y for f ~ N(mean, var): the shape of y."""
         return quadrature.total_moments(self.conditional_moments, mean, var, self.latents)
+
+    def probabilities(self, mean: jax.Array, var: jax.Array) -> jax.Array:
+        """E p(y = c | f) of every class c for f ~ N(mean, var): a last axis of classes, where y is a class."""
+        raise ParameterError(f"{type(self).__name__} is not a likelihood of classes.")
+
+    @property
+    def exposed(self) -> bool:
+        """Whether an observation may have an exposure, whose logarithm is added to f."""
+        return False
 
     def draw(self, rng: np.random.Generator, f: Array) -> Array:
         """One y for each f, with NumPy: the shape of y."""

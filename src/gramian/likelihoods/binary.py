@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, ndtr
 
 from gramian.errors import ParameterError
-from gramian.likelihoods import checks, normal
+from gramian.likelihoods import checks, normal, quadrature
 from gramian.likelihoods.base import Likelihood
 
 Array = NDArray[np.float64]
@@ -70,7 +70,9 @@ class Bernoulli(Likelihood):
 
     def probabilities(self, mean: jax.Array, var: jax.Array) -> jax.Array:
         """E p(y | f) of both classes for f ~ N(mean, var): (..., 2)."""
-        return jnp.exp(jnp.stack([self.predictive_log_prob(jnp.full_like(mean, y), mean, var) for y in (0.0, 1.0)], axis=-1))
+        if self.link == "probit":
+            return jnp.exp(jnp.stack([self.predictive_log_prob(jnp.full_like(mean, y), mean, var) for y in (0.0, 1.0)], axis=-1))
+        return jnp.stack([quadrature.expectation(jax.nn.sigmoid, sign * mean, var) for sign in (-1.0, 1.0)], axis=-1)
 
     def conditional_moments(self, f: jax.Array) -> tuple[jax.Array, jax.Array]:
         one, other = (jnp.exp(self.log_prob(jnp.full_like(f, y), f)) for y in (1.0, 0.0))

@@ -134,7 +134,8 @@ def largest(mean: jax.Array, var: jax.Array) -> jax.Array:
     weights = (half[..., None] * _GAUSS_WEIGHTS).reshape(*mean.shape[:-1], -1)
     z = (t[..., None, :] - mean[..., :, None]) / sd[..., :, None]  # (..., C, nodes)
     density = jnp.exp(-0.5 * z**2) / (jnp.sqrt(2 * jnp.pi) * sd[..., :, None])
-    return jnp.sum(weights[..., None, :] * density * _others(ndtr(z)), axis=-1)
+    P = jnp.sum(weights[..., None, :] * density * _others(ndtr(z)), axis=-1)
+    return P / jnp.sum(P, axis=-1, keepdims=True)  # 1 up to 1e-10 before
 
 
 def _others(values: jax.Array) -> jax.Array:

@@ -17,17 +17,16 @@ from numpy.typing import NDArray
 
 from gramian.likelihoods import quadrature
 from gramian.likelihoods.base import Likelihood
+from gramian.likelihoods.special import bounded_exp
 
 Array = NDArray[np.float64]
-
-_LARGEST = 700.0  # exp of it is near the largest float64
 
 
 class Heteroscedastic(Likelihood):
     """y ~ N(f, exp(g)): the second latent is the log of the noise variance."""
 
     def log_prob(self, y: jax.Array, f: jax.Array) -> jax.Array:
-        return -0.5 * (jnp.log(2 * jnp.pi) + f[..., 1] + (y - f[..., 0]) ** 2 * _exp(-f[..., 1]))
+        return -0.5 * (jnp.log(2 * jnp.pi) + f[..., 1] + (y - f[..., 0]) ** 2 * bounded_exp(-f[..., 1]))
 
     @property
     def latents(self) -> int:
@@ -44,33 +43,28 @@ class Heteroscedastic(Likelihood):
         return self, np.array([np.mean(y), np.log(0.1 * (np.var(y) or 1.0))])
 
     def derivatives(self, y: jax.Array, f: jax.Array) -> tuple[jax.Array, jax.Array]:
-        r, precision = y - f[..., 0], _exp(-f[..., 1])
+        r, precision = y - f[..., 0], bounded_exp(-f[..., 1])
         half = 0.5 * r**2 * precision
         return jnp.stack([r * precision, half - 0.5], axis=-1), jnp.stack([-precision, -half], axis=-1)
 
     def expected_log_prob(self, y: jax.Array, mean: jax.Array, var: jax.Array) -> jax.Array:
         square = (y - mean[..., 0]) ** 2 + var[..., 0]
-        return -0.5 * (jnp.log(2 * jnp.pi) + mean[..., 1] + square * _exp(0.5 * var[..., 1] - mean[..., 1]))
+        return -0.5 * (jnp.log(2 * jnp.pi) + mean[..., 1] + square * bounded_exp(0.5 * var[..., 1] - mean[..., 1]))
 
     def predictive_log_prob(self, y: jax.Array, mean: jax.Array, var: jax.Array) -> jax.Array:
         square, spread = ((y - mean[..., 0]) ** 2)[..., None], var[..., :1]
 
         def given(g: jax.Array) -> jax.Array:
-            total = spread + _exp(g)
+            total = spread + bounded_exp(g)
             return -0.5 * (jnp.log(2 * jnp.pi * total) + square / total)
 
         return quadrature.log_expectation(given, mean[..., 1], var[..., 1])
 
     def conditional_moments(self, f: jax.Array) -> tuple[jax.Array, jax.Array]:
-        return f[..., 0], _exp(f[..., 1])
+        return f[..., 0], bounded_exp(f[..., 1])
 
     def predictive_moments(self, mean: jax.Array, var: jax.Array) -> tuple[jax.Array, jax.Array]:
-        return mean[..., 0], var[..., 0] + _exp(mean[..., 1] + 0.5 * var[..., 1])
+        return mean[..., 0], var[..., 0] + bounded_exp(mean[..., 1] + 0.5 * var[..., 1])
 
     def draw(self, rng: np.random.Generator, f: Array) -> Array:
         return f[..., 0] + np.exp(0.5 * f[..., 1]) * rng.standard_normal(f.shape[:-1])
-
-
-def _exp(x: jax.Array) -> jax.Array:
-    """exp that stays finite, so that 0 * exp(x) is 0."""
-    return jnp.exp(jnp.clip(x, -_LARGEST, _LARGEST))

@@ -1,0 +1,246 @@
+"""GPClassifier: Gaussian process classification as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Literal, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from gramian.errors import ParameterError
+from gramian.estimators import building, latent, multiclass
+from gramian.estimators.base import Estimator, check_draws, finite, generator
+from gramian.estimators.labels import Labels
+from gramian.fitting.stages import Hold
+from gramian.gram import budget
+from gramian.inference import Inference
+from gramian.inference.asked import ask
+from gramian.inference.mcmc import MCMC
+from gramian.inference.sites import Rule, Sites
+from gramian.kernels import Kernel
+from gramian.likelihoods import Bernoulli, Likelihood, RobustMax, Softmax
+from gramian.means import Mean
+from gramian.plan import check
+from gramian.solvers import CG, MINRES
+
+Array = NDArray[np.float64]
+
+VARIANCE = 4.0  # of the default kernel: probabilities from 0.02 to 0.98 within two standard deviations
+
+
+class LeftOutClasses(NamedTuple):
+    """Predictions of each training row from all the others."""
+
+    probabilities: Array  # (n, classes)
+    log_density: Array  # (n,): of the row's own class
+
+
+class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-learn is not typed
+    """Gaussian process classification: probabilities of two or more classes.
+
+    The model: latent functions f(x) = m(x) + g(x), g ~ GP(0, kernel); two classes have one and p(class 1) = sigma(f(x)), more have one each.
+
+    Parameters
+    ----------
+    kernel : Kernel, optional
+        What functions to expect. None: a scaled Matern-5/2 with one lengthscale a column, starting values from the data and weak priors.
+        A list of kernels gives each class its own (softmax and robustmax).
+    inference : "auto", "laplace", "ep", "vi", "map", "mcmc", or an object: EP(power=0.5), MCMC(draws=1000)
+        How the posterior of f is approximated. "auto": Laplace where the likelihood is smooth, else the variational bound.
+    link : "logit" or "probit"
+        sigma, for two classes.
+    multiclass : "softmax", "robustmax", "ovr" or "ovo"
+        With three classes or more: one model with a latent function a class, or one-vs-rest, or one-vs-one, of binary models.
+    shared : bool
+        Whether the binary models of "ovr" and "ovo" share their parameters (fitted to all of them together) or have their own.
+    averaging : "exact" or "scaled"
+        How f is averaged out in the probability of two classes: by quadrature (closed form for probit), or, for logit, by sigma(kappa mean) with
+        kappa = 1 / sqrt(1 + pi v / 8).
+    mean : "zero", "constant", "linear" or a Mean
+        What f is far from the data.
+    method : "auto", "exact", "nystrom", "fourier", "vfe", "svgp", "cg", or an object with its own settings
+        The engine. "auto" takes the whole kernel matrix of up to some thousand rows, beyond stochastic variational inference ("svgp").
+    hyper : "map", "ml" or "mcmc"
+        How parameters are found: with their priors, without them, or by sampling them together with f.
+    optimize, n_restarts, stages, random_state, memory_limit, time_limit, verbose : as in GPRegressor
+
+    Attributes
+    ----------
+    classes_ : the labels, in the order of the columns of predict_proba
+    kernel_, mean_, likelihood_ : the fitted parts
+    parameters_, theta_, evidence_, posterior_, outcome_ : as in GPRegressor
+    estimators_ : the binary models, for "ovr" and "ovo"
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel | list[Kernel] | None = None,
+        *,
+        inference: str | Rule | MCMC = "auto",
+        link: Literal["logit", "probit"] = "logit",
+        multiclass: Literal["softmax", "robustmax", "ovr", "ovo"] = "softmax",
+        shared: bool = False,
+        averaging: Literal["exact", "scaled"] = "exact",
+        mean: str | Mean = "zero",
+        method: str | Inference | CG | MINRES = "auto",
+        hyper: str = "map",
+        optimize: bool = True,
+        n_restarts: int | None = None,
+        stages: list[Hold] | None = None,
+        random_state: Any = None,
+        memory_limit: int | str | None = None,
+        time_limit: float | None = None,
+        verbose: bool | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.inference = inference
+        self.link = link
+        self.multiclass = multiclass
+        self.shared = shared
+        self.averaging = averaging
+        self.mean = mean
+        self.method = method
+        self.hyper = hyper
+        self.optimize = optimize
+        self.n_restarts = n_restarts
+        self.stages = stages
+        self.random_state = random_state
+        self.memory_limit = memory_limit
+        self.time_limit = time_limit
+        self.verbose = verbose
+
+    # Fitting. ---------------------------------------------------------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Conditions on the rows of X with their labels y, after fitting the parameters.
+
+        Labels are of any kind: text, whole numbers, booleans. X is what GPRegressor takes. Weights of rows are not supported: repeat rows instead.
+        """
+        began = time.monotonic()
+        building.check_settings(self)
+        self._check_choices()
+        if sample_weight is not None:
+            raise ParameterError("sample_weight is not supported: a posterior counts each row once. Repeat a row that was seen several times.")
+        table, columns, y = self._read(X, y)
+        labels = Labels.read(y, len(table))
+        codes = labels.codes
+        binary = len(labels.classes) == 2
+        if binary and isinstance(self.kernel, (list, tuple)):
+            raise ParameterError("A list of kernels is for three classes or more, one a class; two classes have one latent function.")
+        self.classes_ = labels.classes
+        self._columns = columns
+        if not binary and self.multiclass in ("ovr", "ovo"):
+            multiclass.fit(self, table, columns, codes, began)
+            return self
+        likelihood = self._likelihood()
+        method, reason = latent.method_for(self, likelihood, table.shape)
+        check(method, len(table), table.shape[1], likelihood.latents, self.memory_limit)
+        kernel, model, data = building.build_latent(self, likelihood, table, columns, codes, None, VARIANCE)
+        self._condition(kernel, model, data, columns, method, reason, began)
+        if hasattr(self, "estimators_"):
+            del self.estimators_
+        return self
+
+    def _check_choices(self) -> None:
+        choices = {"link": ("logit", "probit"), "multiclass": ("softmax", "robustmax", "ovr", "ovo"), "averaging": ("exact", "scaled")}
+        for name, known in choices.items():
+            if getattr(self, name) not in known:
+                raise ParameterError(f"{name}={getattr(self, name)!r} is not known. Use {', '.join(map(repr, known))}.")
+        if self.averaging == "scaled" and self.link == "probit":
+            raise ParameterError('averaging="scaled" approximates the logit link; with link="probit" the exact average is closed anyway.')
+
+    def _likelihood(self) -> Likelihood:
+        if len(self.classes_) == 2:
+            return Bernoulli(self.link)
+        return Softmax(len(self.classes_)) if self.multiclass == "softmax" else RobustMax(len(self.classes_))
+
+    # Predicting. ------------------------------------------------------------------------------------------------------------------------------------
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most probable label of each row."""
+        return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
+
+    def predict_proba(self, X: Any) -> Array:
+        """The probability of each class, (n, classes) in the order of `classes_`, averaged over what is not known about f."""
+        check_is_fitted(self)
+        table = self._features(X)
+        if self._is_split():
+            return multiclass.probabilities(self, table)
+        found = latent.probabilities(self.likelihood_, self.posterior_, table, self.averaging == "scaled" and len(self.classes_) == 2)
+        finite(found, table)
+        return found / np.sum(found, axis=1, keepdims=True)  # they add up to 1 but for rounding
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """The logarithm of predict_proba."""
+        return np.log(np.maximum(self.predict_proba(X), 1e-300))
+
+    def predict_latent(self, X: Any) -> tuple[Array, Array]:
+        """Mean and variance of the latent function: (n,) each for two classes, else (n, classes), or (n, binary models) for "ovr" and "ovo"."""
+        check_is_fitted(self)
+        table = self._features(X)
+        if self._is_split():
+            return multiclass.latent(self, table)
+        mean, var = self.posterior_.moments(table)
+        finite(mean, table, var)
+        return (mean[:, 0], var[:, 0]) if mean.shape[1] == 1 else (mean, var)
+
+    def sample(self, X: Any, n_samples: int = 1, target: str = "f", random_state: Any = None) -> NDArray[Any]:
+        """Joint draws of the latent functions ("f"), (n, n_samples) or (n, classes, n_samples), or of labels ("y"), (n, n_samples)."""
+        count = check_draws(n_samples)
+        if target not in ("y", "f"):
+            raise ParameterError(f'target={target!r} is not known. Use "y" for labels, or "f" for the latent function.')
+        check_is_fitted(self)
+        if self._is_split():
+            raise ParameterError(
+                'The binary models of "ovr" and "ovo" are no joint model to draw from. Use multiclass="softmax", or ask estimators_.'
+            )
+        table = self._features(X)
+        n, L = len(table), self.likelihood_.latents
+        budget.check_memory(8 * n * (n * (3 + 2 * L) + L * count), self.memory_limit, f"Joint draws at {n:,} points", "Draw at fewer points.")
+        rng = generator(self.random_state if random_state is None else random_state)
+        draws = self.posterior_.sample(rng, table, count)
+        if target == "f":
+            return draws[:, 0, :] if L == 1 else draws
+        f = np.moveaxis(draws, 1, 2)
+        codes = self.likelihood_.bare().draw(rng, f[..., 0] if L == 1 else f)
+        return self.classes_[codes.astype(int)]
+
+    def loo(self) -> LeftOutClasses:
+        """Each training row predicted from all the others, from its cavity: exact for EP up to its approximation, and close for the others."""
+        check_is_fitted(self)
+        if self._is_split() or not isinstance(self._method_, Sites):
+            raise ParameterError("Leave-one-out needs the sites of Laplace, EP or VI in one model. Use cross-validation: sklearn.model_selection.")
+        mean, var = self._method_.cavities(self._model_, self._data)
+        y = self._data.Y[:, 0]
+        return LeftOutClasses(ask(self.likelihood_, "probabilities", mean, var), latent.log_densities(self.likelihood_, y, mean, var))
+
+    def plot(self, X: Any = None, **settings: Any) -> Any:
+        """A picture of the probabilities: along one column, or over two with the boundaries between classes (see gramian.plots)."""
+        from gramian.plots.classes import plot_classes
+
+        return plot_classes(self, X, **settings)
+
+    def summary(self) -> str:
+        """The fitted model on a page: parameters, evidence, what happened, and notes with cures."""
+        check_is_fitted(self)
+        return multiclass.summary(self) if self._is_split() else super().summary()
+
+    def _told(self) -> tuple[str, str, list[str]]:
+        counts = np.bincount(self._data.Y[:, 0].astype(int), minlength=len(self.classes_))
+        shown = [f"{label} ({count:,} rows)" for label, count in zip(self.classes_, counts, strict=True)]
+        return f", {len(self.classes_)} classes", ", in nats", [f"classes: {', '.join(shown[:12])}{', ...' if len(shown) > 12 else ''}"]
+
+    # Helpers. ---------------------------------------------------------------------------------------------------------------------------------------
+
+    def _is_split(self) -> bool:
+        """Whether it is made of binary models."""
+        return hasattr(self, "estimators_")
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "posterior_") or hasattr(self, "estimators_")
+
+
+__all__ = ["GPClassifier", "LeftOutClasses"]

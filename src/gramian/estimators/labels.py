@@ -1,0 +1,57 @@
+"""Class labels: from what a person has (text, whole numbers, booleans) to codes 0, 1, ..., and back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils.multiclass import type_of_target
+
+from gramian.errors import InputError
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """The classes of some rows."""
+
+    classes: NDArray[Any]  # sorted
+    codes: Array  # (n,): the place of each row's label among the classes
+
+    @classmethod
+    def read(cls, y: Any, n: int) -> Labels:
+        """From the labels of n rows; what cannot be labels is refused with its row and the cure."""
+        if y is None:
+            raise InputError("GPClassifier requires y to be passed, but the target y is None.")
+        if sparse.issparse(y):
+            raise InputError("y is a sparse matrix. Give one label a row.")
+        array = np.asarray(y)
+        if array.ndim == 2 and array.shape[1] == 1:
+            array = array[:, 0]
+        if array.ndim != 1:
+            raise InputError(f"y has shape {array.shape}; give one label a row, of shape (n,).")
+        if len(array) != n:
+            raise InputError(
+                f"Found input variables with inconsistent numbers of samples: [{n}, {len(array)}]. X and y must have as many rows as each other."
+            )
+        missing = [i for i, label in enumerate(array) if label is None or (isinstance(label, (float, np.floating)) and not np.isfinite(label))]
+        if missing:
+            kind = "infinity" if array[missing[0]] is not None and np.isinf(array[missing[0]]) else "NaN"
+            raise InputError(f"Input y contains {kind}: row {missing[0]} has no label ({len(missing)} such in all). Drop these rows.")
+        if array.dtype.kind == "f" and type_of_target(array).startswith("continuous"):
+            row = int(np.flatnonzero(array != np.floor(array))[0])
+            raise InputError(
+                f"Unknown label type: y has {array[row]!r} in row {row}, which is no class. For numbers to be predicted use GPRegressor."
+            )
+        try:
+            classes, codes = np.unique(array, return_inverse=True)
+        except TypeError:
+            kinds = " and ".join(sorted({type(label).__name__ for label in array}))
+            raise InputError(f"y mixes labels of several kinds ({kinds}), which have no order. Make them all text: y.astype(str).") from None
+        if len(classes) < 2:
+            raise InputError(f"y has only one class, {classes[0]!r}, so there is nothing to tell apart. Give rows of two classes or more.")
+        return cls(classes, codes.astype(np.float64))

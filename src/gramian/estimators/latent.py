@@ -1,0 +1,147 @@
+"""Between estimators and likelihoods that are not closed-form Gaussian: which inference, which engine, and predictions from latent posteriors.
+
+inference   "laplace", "ep", "vi", "map", "mcmc", or an object: EP(power=0.5), MCMC(draws=1000)
+method      the engine: "exact", "nystrom", "fourier", "vfe", "svgp", "cg", ...
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.errors import ParameterError
+from gramian.gram import budget
+from gramian.inference.asked import ask
+from gramian.inference.base import Inference, Process
+from gramian.inference.coupled import CoupledFeatures, CoupledPosterior
+from gramian.inference.ep import EP
+from gramian.inference.exact import Exact
+from gramian.inference.laplace import Mode
+from gramian.inference.lowrank import LowRank
+from gramian.inference.mcmc import MCMC
+from gramian.inference.methods import Recipe, Sparse
+from gramian.inference.mixture import Mixture
+from gramian.inference.sites import Rule, Sites
+from gramian.inference.softmax import laplace_for
+from gramian.inference.svgp import SVGP
+from gramian.inference.variational import VI
+from gramian.likelihoods import Likelihood
+from gramian.plan import as_method
+
+if TYPE_CHECKING:
+    from gramian.estimators.base import Estimator
+
+Array = NDArray[np.float64]
+
+DENSE_ROWS = 5000  # up to here "auto" takes the whole of K: an evaluation is some ten factorisations
+WORDS = ("laplace", "ep", "vi", "map", "mcmc")
+
+
+def method_for(gp: Estimator, likelihood: Likelihood, shape: tuple[int, ...]) -> tuple[Inference, str]:
+    """The inference on its engine, and why these."""
+    given = gp.inference
+    if given is not None and given != "auto" and not isinstance(given, (Rule, MCMC)) and given not in WORDS:
+        names = ", ".join(f'"{word}"' for word in WORDS)
+        raise ParameterError(f"inference={given!r} is not known. Use {names}, or an object such as EP(power=0.5) or MCMC(draws=1000).")
+    if gp.hyper == "mcmc" or given == "mcmc" or isinstance(given, MCMC):
+        return _sampled(gp, given if isinstance(given, MCMC) else MCMC())
+    if isinstance(gp.method, SVGP) or gp.method == "svgp":
+        _must_be_variational(given, "svgp")
+        return gp.method if isinstance(gp.method, SVGP) else SVGP(), "as given"
+    if gp.method == "auto":
+        engine, reason = _automatic(gp, given, likelihood, shape)
+    else:
+        engine, reason = as_method(gp.method, gp.memory_limit), "as given"
+    if isinstance(engine, SVGP):
+        return engine, reason
+    rule = _rule(given, likelihood, engine)
+    rule.check(likelihood, engine)
+    return Sites(rule, engine), reason
+
+
+def sampled_parameters(gp: Estimator) -> tuple[Inference, str]:
+    """Full Bayes over the parameters of a regression with Gaussian noise."""
+    return _sampled(gp, MCMC())
+
+
+def _sampled(gp: Estimator, chains: MCMC) -> tuple[Inference, str]:
+    if gp.method in ("auto", "exact"):
+        return chains, "parameters are sampled"
+    engine = as_method(gp.method, gp.memory_limit)
+    if not isinstance(engine, (Exact, Recipe, LowRank)):
+        raise ParameterError(f'Chains cannot move through method={gp.method!r}. Use "exact", "nystrom" or "fourier" with MCMC.')
+    return dataclasses.replace(chains, engine=engine), "parameters are sampled"
+
+
+def _rule(given: Any, likelihood: Likelihood, engine: Inference) -> Rule:
+    if isinstance(given, Rule):
+        return given
+    word = given if given not in (None, "auto") else _default(likelihood, engine)
+    made = {"ep": EP, "vi": VI, "map": Mode}
+    return laplace_for(likelihood) if word == "laplace" else made[word]()
+
+
+def _default(likelihood: Likelihood, engine: Inference) -> str:
+    """Laplace where it is good: concave terms, whose sites all have a positive curvature; else the variational bound."""
+    if isinstance(engine, Sparse) and engine.objective == "vfe":
+        return "vi"
+    return "laplace" if likelihood.smooth and likelihood.log_concave else "vi"
+
+
+def _automatic(gp: Estimator, given: Any, likelihood: Likelihood, shape: tuple[int, ...]) -> tuple[Inference, str]:
+    n, d = shape[0], shape[1]
+    dense = Sites(VI(), Exact())
+    limit = budget.allowed(gp.memory_limit)
+    fits = dense.bytes_needed(n, d, likelihood.latents) <= limit
+    if fits and n * likelihood.latents ** (1 / 3) <= DENSE_ROWS:
+        return Exact(), f"{n:,} rows are few enough for the whole kernel matrix"
+    why = (
+        f"{n:,} rows are too many for a search with the whole kernel matrix" if fits else "the whole kernel matrix does not fit into the memory limit"
+    )
+    if given in (None, "auto", "vi") or isinstance(given, VI):
+        return SVGP(), f"{why}, so stochastic variational inference"
+    return as_method("nystrom", gp.memory_limit), f"{why}, so landmarks"
+
+
+def _must_be_variational(given: Any, method: str) -> None:
+    if given not in (None, "auto", "vi") and not isinstance(given, VI):
+        raise ParameterError(
+            f'method="{method}" is variational inference, but inference={given!r} was asked for. Use inference="vi", or another method.'
+        )
+
+
+# Predictions. ---------------------------------------------------------------------------------------------------------------------------------------
+
+
+def probabilities(likelihood: Likelihood, process: Process, table: Array, scaled: bool = False) -> Array:
+    """p(y = c | x) of each class, averaged over the latents: (n, classes). `scaled`: by the scaled logistic function instead of quadrature."""
+    question = "scaled_probabilities" if scaled else "probabilities"
+    if isinstance(process, Mixture):
+        return np.mean([ask(likelihood, question, mean, var) for mean, var in process.components(table)], axis=0)
+    if isinstance(process, (CoupledPosterior, CoupledFeatures)):
+        mean = process.mean(table)
+        roots: Array = np.linalg.cholesky(process.joint(table) + 1e-12 * np.eye(mean.shape[1]))
+        return ask(likelihood, "joint_probabilities", mean, roots.reshape(len(mean), -1))
+    return ask(likelihood, question, *process.moments(table))
+
+
+def observed(likelihood: Likelihood, process: Process, table: Array, offset: Array | float = 0.0) -> tuple[Array, Array]:
+    """Mean and variance of an observation at each row: (n,) each."""
+    if isinstance(process, Mixture):
+        found = np.array([ask(likelihood, "predictive", mean + _column(offset), var) for mean, var in process.components(table)])
+        return np.mean(found[:, :, 0], axis=0), np.mean(found[:, :, 1], axis=0) + np.var(found[:, :, 0], axis=0)
+    mean, var = process.moments(table)
+    answers = ask(likelihood, "predictive", mean + _column(offset), var)
+    return answers[:, 0], answers[:, 1]
+
+
+def log_densities(likelihood: Likelihood, y: Array, mean: Array, var: Array) -> Array:
+    """log E p(y | f), row by row, for f ~ N(mean, var), each (n, L)."""
+    return ask(likelihood, "scored", y, mean, var)[:, 0]
+
+
+def _column(offset: Array | float) -> Array | float:
+    return offset[:, None] if isinstance(offset, np.ndarray) else offset

@@ -1,0 +1,158 @@
+"""The search of SVGP: a few rows at a time, natural gradients for q, Adam for parameters and inducing points.
+
+One batch gives both gradients, at the same point: q goes the share rho of the way of its natural gradient, and theta (with the points, in units of
+their columns' spread) takes a step of Adam on the estimate of bound + log prior. Both start gently, because the first q, the prior, says little about
+parameters; the rate of Adam falls towards the end, which averages the noise of the batches out.
+
+Rows come in an order drawn anew for each epoch, and each batch is read sorted, so that a file is read from front to back. A batch that crosses the
+end of an epoch goes on with the next: all batches have one size.
+
+Source: Hensman et al. 2013, 2015; Salimbeni et al. 2018 (natural gradients and Adam side by side); Kingma and Ba 2015, algorithm 1.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.errors import NumericalError
+from gramian.fitting.lbfgs import Search
+from gramian.fitting.objective import Objective
+from gramian.fitting.progress import Report
+from gramian.fitting.stages import Fitted, Stage
+from gramian.inference.base import Data, Model
+from gramian.inference.bound import Bound, Weights, rows_of
+from gramian.inference.svgp import POLISH, POLISH_TOLERANCE, SVGP, SparseVariational
+
+Array = NDArray[np.float64]
+
+FIRST_MOMENT, SECOND_MOMENT, TINY = 0.9, 0.999, 1e-8  # of Adam, as its authors recommend
+RAMP = 20  # steps in which both sizes of step grow to their own
+CONSTANT = 0.5  # the share of the steps after which the rate of Adam falls, to LAST_RATE of itself
+LAST_RATE = 0.02
+LINES = 100  # of progress
+FAILURES = 10  # steps in a row that may fail before the fit does
+
+
+class Adam:
+    """Ascent with steps of about `rate` in every coordinate."""
+
+    def __init__(self, size: int) -> None:
+        self.first, self.second, self.count = np.zeros(size), np.zeros(size), 0
+
+    def step(self, gradient: Array, rate: float) -> Array:
+        self.count += 1
+        self.first += (1 - FIRST_MOMENT) * (gradient - self.first)
+        self.second += (1 - SECOND_MOMENT) * (gradient**2 - self.second)
+        first, second = self.first / (1 - FIRST_MOMENT**self.count), self.second / (1 - SECOND_MOMENT**self.count)
+        return rate * first / (np.sqrt(second) + TINY)
+
+
+def fit(model: Model, data: Data, method: SVGP, rng: np.random.Generator, report: Report, deadline: float | None = None) -> Fitted:
+    """Fits parameters, inducing points and q. `deadline` is a time of `time.monotonic()`; at it, or at Ctrl-C, the last step is the result."""
+    began = time.monotonic()
+    engine = method.prepared(model, data, rng)
+    run = _Run(model, data, method, engine, rng)
+    with engine.bound(model, data) as bound:
+        stopped = run.climb(bound, report, deadline)
+    theta, moved = run.objective.split(run.vector)
+    assert isinstance(moved, SparseVariational)
+    polished = dataclasses.replace(moved, q=run.q, passes=POLISH, tolerance=POLISH_TOLERANCE)
+    search = Search(theta, run.height, stopped, run.done, run.done + run.failures, 1, run.failures)
+    stage = Stage(method.name, len(data.X), len(data.X), "at random", run.done, stopped, time.monotonic() - began)
+    return Fitted(run.objective.at(theta), polished, search, (stage,), data)
+
+
+class _Run:
+    """Where a search is."""
+
+    def __init__(self, model: Model, data: Data, method: SVGP, engine: SparseVariational, rng: np.random.Generator) -> None:
+        self.data, self.method, self.engine, self.rng = data, method, engine, rng
+        self.objective = Objective(model, data, engine)
+        self.vector = self.good = self.objective.start  # where the next step is tried, and where the last one was
+        limits = np.array(self.objective.limits).reshape(-1, 2)
+        self.low, self.high = limits[:, 0], limits[:, 1]
+        self.adam = Adam(len(self.vector))
+        self.q: tuple[Weights, ...] = ()
+        self.values: list[float] = []  # of the bound with the log prior, one a step
+        self.done = self.failures = 0
+
+    @property
+    def height(self) -> float:
+        """The bound, averaged over the last steps."""
+        return float(np.mean(self.values[-max(1, min(50, len(self.values) // 2)) :])) if self.values else -np.inf
+
+    def climb(self, bound: Bound, report: Report, deadline: float | None) -> str:
+        """Takes all steps, or as many as there is time for; returns why it ended."""
+        self.q = self.engine.start(bound)
+        steps, start, in_a_row, rate = self.method.steps_for(len(self.data.X)), time.monotonic(), 0, self.method.learning_rate
+        batches = _batches(len(self.data.X), min(self.method.batch_size, len(self.data.X)), self.rng)
+        try:
+            for k, at in zip(range(steps), batches, strict=False):
+                now = time.monotonic()
+                if deadline is not None and now >= deadline and self.done:
+                    return "time limit"
+                share = k / steps if deadline is None else max(k / steps, (now - start) / max(deadline - start, 1e-9))
+                try:
+                    self._step(bound, at, min(1.0, (k + 1) / RAMP), rate * _fall(share))
+                    in_a_row = 0
+                except NumericalError:  # Adam went too far: on from the last good place, with smaller steps
+                    self.vector, self.failures, in_a_row, rate = self.good, self.failures + 1, in_a_row + 1, rate / 2
+                    if in_a_row == FAILURES:
+                        raise
+                if k % max(1, steps // LINES) == 0:
+                    report(1, 1, k + 1, self.height)
+        except KeyboardInterrupt:
+            if not self.values:
+                raise
+            return "interrupted"
+        return "converged" if self._settled() else "iteration limit"
+
+    def _step(self, bound: Bound, at: NDArray[np.intp], ramp: float, rate: float) -> None:
+        theta, engine = self.objective.split(self.vector)
+        assert isinstance(engine, SparseVariational)
+        here = Bound(self.objective.at(theta), self.data, engine.Z, engine.learned, bound.pool)
+        sums = here.sums(self.q, [rows_of(self.data, at)], gradient=True, signed=False).scaled(len(self.data.X) / len(at))
+        rho = ramp * self.method.natural_step
+        moves = [bound.pool.submit(w.moved, S, b, rho) for w, S, b in zip(self.q, sums.S, sums.b, strict=True)]
+        gradients = self.engine.in_units(here.gradient(sums))
+        space, paths = self.objective.space, list(self.objective.model.parameters())
+        prior, by_prior = space.log_prior(theta)
+        by_theta = space.pullback(theta, dict(zip(paths, gradients, strict=False))) + by_prior
+        gradient = np.concatenate([by_theta, *(np.ravel(own) for own in gradients[len(paths) :])])
+        value = sums.value - sum(w.divergence for w in self.q) + prior
+        if not (np.isfinite(value) and np.all(np.isfinite(gradient))):
+            raise NumericalError(f"The bound or its gradient is not finite (value {value}).")
+        vector = np.clip(self.vector + self.adam.step(gradient, ramp * rate), self.low, self.high)
+        q = tuple(move.result() for move in moves)
+        self.good, self.vector, self.q, self.done = self.vector, vector, q, self.done + 1
+        self.values.append(value)
+
+    def _settled(self) -> bool:
+        """Whether the last tenth of the steps brought no more than a thousandth, or than the noise of the batches can hide."""
+        tenth = max(1, len(self.values) // 10)
+        last, before = np.array(self.values[-tenth:]), np.array(self.values[-2 * tenth : -tenth])
+        if not len(before):
+            return False
+        noise = np.sqrt((np.var(last) + np.var(before)) / tenth)
+        return bool(np.mean(last) - np.mean(before) <= max(1e-3 * abs(np.mean(last)), 2 * noise))
+
+
+def _fall(share: float) -> float:
+    """Of the rate of Adam, at a share of all steps: constant, then down along a cosine."""
+    late = min(max((share - CONSTANT) / (1 - CONSTANT), 0.0), 1.0)
+    return LAST_RATE + (1 - LAST_RATE) * 0.5 * (1 + float(np.cos(np.pi * late)))
+
+
+def _batches(n: int, size: int, rng: np.random.Generator) -> Iterator[NDArray[np.intp]]:
+    """Endless batches of row numbers, each sorted, from one random order of all rows after another."""
+    order = rng.permutation(n)
+    while True:
+        while len(order) < size:
+            order = np.concatenate([order, rng.permutation(n)])
+        yield np.sort(order[:size])
+        order = order[size:]

@@ -1,0 +1,210 @@
+"""Full Bayes: Markov chain Monte Carlo for the latent function and the parameters, instead of an approximation and a point estimate.
+
+    sample_latent   any likelihood: joint draws of the whitened latent variables v and the parameters theta (`inference/traced.py`)
+    sample_hyper    Gaussian noise: draws of theta alone, with f integrated out exactly
+    MCMC            both as an inference method, whose posterior is the mixture over draws (`inference/mixture.py`)
+
+Every trainable parameter needs a proper prior. One that has none gets a weak one around its starting value: positive parameters a LogNormal with the
+starting value as median and a log standard deviation of 2 (a factor of 7 either way is one standard deviation), parameters in (0, 1) a normal on the
+logit scale with 2, means in units of the data a normal with 2 of these units, other real ones (and the root of a matrix) a normal around v with 2 (1 + |v|). Where the data say little about
+a parameter, its posterior is this prior: give your own (`param(1.0, prior=...)`).
+
+Cost: a gradient is 7/3 n^3 flops, and a draw of NUTS takes 7 to 31 of them; chains run on as many threads as there are cores. With landmarks or Fourier
+features a gradient is O(n m + m^3), or O(n m). There is no evidence: chains draw from the posterior without its normalising constant.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.approx.base import Basis
+from gramian.errors import ParameterError
+from gramian.gram import tiles
+from gramian.inference.base import Data, Evidence, Inference, Inferred, LeftOut, Model, Process, Share, Work, Workspace
+from gramian.inference.chains import Chains
+from gramian.inference.exact import Exact
+from gramian.inference.lowrank import LowRank
+from gramian.inference.methods import Recipe
+from gramian.inference.mixture import Mixture
+from gramian.inference.sampling import Run, run
+from gramian.inference.traced import Problem, problem
+from gramian.likelihoods import Gaussian, Likelihood
+from gramian.solvers.base import SolveOutcome
+
+Array = NDArray[np.float64]
+
+CHAINS, WARMUP, DRAWS = 4, 500, 500
+SAMPLERS = ("nuts", "ess")
+TYPICAL_STEPS = 15  # gradients a draw, for plans
+
+
+def sample_latent(
+    model: Model,
+    data: Data,
+    rng: np.random.Generator,
+    *,
+    chains: int = CHAINS,
+    warmup: int = WARMUP,
+    draws: int = DRAWS,
+    sampler: str = "nuts",
+    basis: Basis | None = None,
+    report: Share | None = None,
+    deadline: float | None = None,
+) -> Chains:
+    """Joint draws of the latent variables and the parameters, of any likelihood.
+
+    `basis`: landmarks or random frequencies instead of the whole of K. `deadline` (of `time.monotonic`) and Ctrl-C end the chains with the draws
+    they have; warm-up takes half of the time at most.
+    """
+    _check_counts(chains, warmup, draws)
+    if sampler not in SAMPLERS:
+        raise ParameterError(f"sampler={sampler!r} is not known. Use one of {', '.join(map(repr, SAMPLERS))}.")
+    if sampler == "nuts" and not model.likelihood.smooth:
+        raise ParameterError(f'{type(model.likelihood).__name__} is no smooth function of f, which NUTS needs. Use sampler="ess".')
+    made, start = problem(model, data, basis)
+    found = run(made, start, rng, chains=chains, warmup=warmup, draws=draws, sampler=sampler, report=report, deadline=deadline)
+    return _chains(model, made, found, sampler)
+
+
+def sample_hyper(
+    model: Model,
+    data: Data,
+    rng: np.random.Generator,
+    *,
+    chains: int = CHAINS,
+    warmup: int = WARMUP,
+    draws: int = DRAWS,
+    basis: Basis | None = None,
+    report: Share | None = None,
+    deadline: float | None = None,
+) -> Chains:
+    """Draws of the parameters of a regression with Gaussian noise, by NUTS on the exact marginal likelihood (of the features, with a basis)."""
+    _check_counts(chains, warmup, draws)
+    if not isinstance(model.likelihood, Gaussian):
+        raise ParameterError(f"f can be integrated out under Gaussian noise, not under {type(model.likelihood).__name__}. Use sample_latent.")
+    if data.offset is not None:
+        raise ParameterError("An offset is for likelihoods with an exposure; under Gaussian noise subtract it from y.")
+    made, start = problem(model, data, basis, marginal=True)
+    if not made.size:
+        raise ParameterError("All parameters are fixed, so there is nothing to draw: the posterior is that of exact inference.")
+    found = run(made, start, rng, chains=chains, warmup=warmup, draws=draws, sampler="nuts", report=report, deadline=deadline)
+    return _chains(model, made, found, "nuts")
+
+
+def _chains(model: Model, made: Problem, found: Run, sampler: str) -> Chains:
+    d, (c, s) = found.draws, found.draws.log_density.shape
+    values, begin = {}, 0
+    for path, p in model.parameters().items():
+        if p.trainable:
+            values[path] = d.values[:, :, begin : begin + p.value.size].reshape(c, s, *p.value.shape)
+            begin += p.value.size
+    latent = d.latent.reshape(c, s, *made.latent_shape)
+    return Chains(
+        values, latent, d.log_density, d.divergent, d.acceptance, d.steps, d.log_likelihood, sampler, found.warmup, found.stopped, found.seconds
+    )
+
+
+@dataclass(frozen=True)
+class MCMC(Inference):
+    """Markov chains over the parameters and, unless the noise is Gaussian, the latent function. Its posterior is a `Mixture`; `.chains` has the draws.
+
+    `sampler`: "nuts", "ess", or "auto", which is NUTS where the likelihood is smooth. `engine`: Nystrom or Fourier features instead of the whole of K.
+    """
+
+    chains: int = CHAINS
+    warmup: int = WARMUP
+    draws: int = DRAWS
+    sampler: str = "auto"
+    engine: Inference | None = None
+    seed: int = 0  # `prepared` draws one
+    deadline: float | None = None  # of time.monotonic, when the chains end with what they have
+
+    def __post_init__(self) -> None:
+        _check_counts(self.chains, self.warmup, self.draws)
+        if self.sampler not in (*SAMPLERS, "auto"):
+            raise ParameterError(f'MCMC: sampler={self.sampler!r} is not known. Use "auto", "nuts" or "ess".')
+        if self.engine is not None and not isinstance(self.engine, (Exact, Recipe, LowRank)):
+            raise ParameterError(
+                f"MCMC: engine={self.engine!r} has no features that chains could move. Use Nystrom(...), Fourier(...), or None for the whole of K."
+            )
+
+    @property
+    def name(self) -> str:
+        return "mcmc"
+
+    @property
+    def solver_name(self) -> str:
+        features = "" if self.engine is None or isinstance(self.engine, Exact) else f", {self.engine.solver_name}"
+        return f"{self.chains} chains of {self.draws} draws{features}"
+
+    def prepared(self, model: Model, data: Data, rng: np.random.Generator) -> MCMC:
+        engine = None if self.engine is None else self.engine.prepared(model, data, rng)
+        return dataclasses.replace(self, engine=engine, seed=int(rng.integers(2**31)))
+
+    @property
+    def smooth(self) -> bool:
+        return False
+
+    def learns_from(self, n: int) -> bool:
+        return False
+
+    def infer(self, model: Model, data: Data, report: Share | None = None) -> Inferred:
+        rng, basis = np.random.default_rng(self.seed), self._basis(model, data)
+        counts = {"chains": self.chains, "warmup": self.warmup, "draws": self.draws}
+        if isinstance(model.likelihood, Gaussian):
+            chains = sample_hyper(model, data, rng, **counts, basis=basis, report=report, deadline=self.deadline)
+        else:
+            sampler = self._sampler(model.likelihood)
+            chains = sample_latent(model, data, rng, **counts, sampler=sampler, basis=basis, report=report, deadline=self.deadline)
+        outcome = SolveOutcome(iterations=int(np.sum(chains.steps)), converged=chains.converged, note=" ".join(chains.notes))
+        return Inferred(Mixture.of(model, data, chains, basis), Evidence(float("nan"), "none"), outcome)
+
+    def evidence(self, model: Model, data: Data, workspace: Workspace) -> Evidence:
+        """None: chains draw from the posterior without its normalising constant."""
+        return Evidence(float("nan"), "none")
+
+    def evidence_and_gradient(self, model: Model, data: Data, workspace: Workspace) -> tuple[Evidence, list[Array]]:
+        raise ParameterError(
+            "MCMC has no evidence to maximise: it draws the parameters instead of choosing them. To choose them by evidence use "
+            'inference="laplace", "ep" or "vi", or hyper="map" or "ml" for a regression.'
+        )
+
+    def leave_one_out(self, model: Model, data: Data, posterior: Process) -> LeftOut:
+        raise ParameterError(
+            "Chains have no closed form for leaving rows out. ArviZ estimates it from the draws: arviz.loo(posterior.chains.inference_data()); "
+            'inference="laplace", "ep" and "vi" have one.'
+        )
+
+    def work(self, n: int, d: int, q: int, gradient: bool = True) -> Work:
+        count = 1 if gradient else self.chains * (self.warmup + self.draws) * TYPICAL_STEPS
+        m = self._columns(n)
+        flops = 7 / 3 * n**3 if m is None else 7 / 3 * m**3 + 4.0 * n * m
+        return Work(count * flops / 0.75, 0.0, float(count) * n * (n if m is None else m))
+
+    def bytes_needed(self, n: int, d: int, q: int) -> int:
+        m = self._columns(n)
+        matrices = 8 * n * n if m is None else 4 * n * m + 8 * m * m  # K, its factor, what the gradient makes of them, and XLA's copies
+        kept = 2 * self.chains * self.draws * (q * (n if m is None else m) + n)
+        return 8 * (min(self.chains, tiles.THREADS) * matrices + kept + n * (d + q))
+
+    def _columns(self, n: int) -> int | None:
+        if isinstance(self.engine, Recipe):
+            return self.engine.size(n)
+        return self.engine.basis.n_features if isinstance(self.engine, LowRank) else None
+
+    def _sampler(self, likelihood: Likelihood) -> str:
+        return self.sampler if self.sampler != "auto" else "nuts" if likelihood.smooth else "ess"
+
+    def _basis(self, model: Model, data: Data) -> Basis | None:
+        engine = self.engine.prepared(model, data, np.random.default_rng(self.seed)) if isinstance(self.engine, Recipe) else self.engine
+        return engine.basis if isinstance(engine, LowRank) else None
+
+
+def _check_counts(chains: int, warmup: int, draws: int) -> None:
+    for name, value, least in (("chains", chains, 1), ("warmup", warmup, 0), ("draws", draws, 4)):
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+            raise ParameterError(f"MCMC: {name}={value!r} must be a whole number from {least} on.")

@@ -1,0 +1,109 @@
+r"""Counts: y in 0, 1, 2, ..., with mean exp(f). A known exposure is the offset of f: its logarithm.
+
+    Poisson              p(y | f) = mu^y exp(-mu) / y!,   var = mu
+    NegativeBinomial     p(y | f) = Gamma(y + r) / (Gamma(r) y!) (r / (r + mu))^r (mu / (r + mu))^y,   r = 1 / dispersion,
+                         var = mu + dispersion mu^2
+
+with mu = exp(f). For f ~ N(m, v) all moments of mu are closed: E mu^k = exp(k m + k^2 v / 2).
+Source: Hilbe 2011, Negative Binomial Regression, section 8.2 (the form with dispersion, NB2).
+"""
+
+from __future__ import annotations
+
+from typing import Self
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import gammaln
+from numpy.typing import NDArray
+
+from gramian.likelihoods import checks
+from gramian.likelihoods.base import Likelihood
+from gramian.likelihoods.special import bounded_exp, gammaln_step
+from gramian.params import Value, positive
+
+Array = NDArray[np.float64]
+
+_LARGEST_RATE = 1e18  # NumPy's Poisson generator ends at 9.2e18
+
+
+class _Counts(Likelihood):
+    """What the two have in common."""
+
+    @property
+    def log_concave(self) -> bool:
+        return True
+
+    @property
+    def exposed(self) -> bool:
+        return True
+
+    def checked(self, y: Array, what: str = "y") -> Array:
+        with np.errstate(invalid="ignore"):
+            possible = (y >= 0) & (y == np.floor(y)) & np.isfinite(y)
+        return checks.refuse(y, possible, "counts are whole numbers from 0 on", what)
+
+    def started(self, y: Array) -> tuple[Self, Array]:
+        return self, np.array([np.log((np.sum(y) + 0.5) / len(y))])  # the half is for counts that are all 0
+
+
+class Poisson(_Counts):
+    """Counts with variance equal to their mean, exp(f)."""
+
+    def log_prob(self, y: jax.Array, f: jax.Array) -> jax.Array:
+        return y * f - bounded_exp(f) - gammaln(y + 1)
+
+    def derivatives(self, y: jax.Array, f: jax.Array) -> tuple[jax.Array, jax.Array]:
+        mu = bounded_exp(f)
+        return y - mu, -mu
+
+    def expected_log_prob(self, y: jax.Array, mean: jax.Array, var: jax.Array) -> jax.Array:
+        return y * mean - bounded_exp(mean + 0.5 * var) - gammaln(y + 1)
+
+    def conditional_moments(self, f: jax.Array) -> tuple[jax.Array, jax.Array]:
+        mu = bounded_exp(f)
+        return mu, mu
+
+    def predictive_moments(self, mean: jax.Array, var: jax.Array) -> tuple[jax.Array, jax.Array]:
+        first = bounded_exp(mean + 0.5 * var)
+        return first, first + first**2 * jnp.expm1(var)
+
+    def draw(self, rng: np.random.Generator, f: Array) -> Array:
+        return rng.poisson(np.minimum(np.exp(np.minimum(f, 700.0)), _LARGEST_RATE)).astype(np.float64)
+
+
+class NegativeBinomial(_Counts):
+    """Counts that spread more than Poisson's: variance mu + dispersion mu^2. Poisson's as dispersion tends to 0."""
+
+    dispersion: Value = positive(1.0)
+
+    def log_prob(self, y: jax.Array, f: jax.Array) -> jax.Array:
+        r = 1 / jnp.asarray(self.dispersion)
+        t = f - jnp.log(r)
+        return gammaln_step(r, y) - gammaln(y + 1) - y * jax.nn.softplus(-t) - r * jax.nn.softplus(t)
+
+    def derivatives(self, y: jax.Array, f: jax.Array) -> tuple[jax.Array, jax.Array]:
+        r = 1 / jnp.asarray(self.dispersion)
+        t = f - jnp.log(r)
+        above, below = jax.nn.sigmoid(t), jax.nn.sigmoid(-t)
+        return y * below - r * above, -(y + r) * above * below
+
+    def started(self, y: Array) -> tuple[Self, Array]:
+        """Half of what the counts spread beyond Poisson's variance as dispersion; the rest is for f to explain."""
+        mean = (np.sum(y) + 0.5) / len(y)
+        excess = np.clip(0.5 * (np.var(y) - mean) / mean**2, 0.01, 10.0)
+        return self.default_starts(type(self)(), dispersion=excess), np.array([np.log(mean)])
+
+    def conditional_moments(self, f: jax.Array) -> tuple[jax.Array, jax.Array]:
+        mu = bounded_exp(f)
+        return mu, mu + self.dispersion * mu**2
+
+    def predictive_moments(self, mean: jax.Array, var: jax.Array) -> tuple[jax.Array, jax.Array]:
+        first = bounded_exp(mean + 0.5 * var)
+        return first, first + first**2 * (jnp.expm1(var) + self.dispersion * jnp.exp(var))
+
+    def draw(self, rng: np.random.Generator, f: Array) -> Array:
+        dispersion = float(self.dispersion)
+        rates = rng.gamma(1 / dispersion, dispersion, np.shape(f)) * np.exp(np.minimum(f, 700.0))  # a Poisson whose rate is gamma distributed
+        return rng.poisson(np.minimum(rates, _LARGEST_RATE)).astype(np.float64)

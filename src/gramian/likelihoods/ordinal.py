@@ -1,0 +1,116 @@
+r"""Ordered classes: y in 0, 1, ..., C - 1 says between which cut points f + e lies, e ~ N(0, 1).
+
+    p(y = k | f) = Phi(b_k - f) - Phi(b_(k-1) - f),   b_(-1) = -inf,  b_(C-1) = inf
+    E p(y = k | f) = the same with (b - mean) / sqrt(1 + var)
+
+The cut points are ordered by construction: the first is any number, the others follow at positive increments.
+Source: Chu and Ghahramani 2005, Gaussian processes for ordinal regression, equations 3 to 5, with their noise at 1 (the kernel's variance takes its
+place).
+"""
+
+from __future__ import annotations
+
+from typing import Self
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from gramian.errors import ParameterError
+from gramian.likelihoods import checks, normal
+from gramian.likelihoods.base import Likelihood
+from gramian.params import Parameter, Value, positive, real
+
+Array = NDArray[np.float64]
+
+
+class Ordinal(Likelihood):
+    """Ordered classes. `first` is the lowest cut point, `increments` are the steps to the others, (classes - 2,)."""
+
+    classes: int
+    first: Value = real(None)
+    increments: Value = positive(1.0)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "classes", checks.number_of_classes(self.classes, "Ordinal"))
+        if self.classes == 2:
+            raise ParameterError('Ordinal needs 3 classes or more; for two use Bernoulli(link="probit"), which is the same.')
+        if self.first is None:
+            object.__setattr__(self, "first", -0.5 * (self.classes - 2))  # cut points around 0
+        steps = self.increments if isinstance(self.increments, Parameter) else Parameter(self.increments)
+        if steps.value.ndim == 0:
+            steps = steps.with_value(np.full(self.classes - 2, float(steps)))
+        object.__setattr__(self, "increments", steps)
+        super().__post_init__()
+        if self.increments.value.shape != (self.classes - 2,) or self.first.value.ndim:
+            shapes = f"{self.first.value.shape} and {self.increments.value.shape}"
+            raise ParameterError(
+                f"Ordinal({self.classes}): first is one number and increments are {self.classes - 2}, but their shapes are {shapes}."
+            )
+
+    def log_prob(self, y: jax.Array, f: jax.Array) -> jax.Array:
+        return self._log_mass(y, f, 1.0)
+
+    @property
+    def log_concave(self) -> bool:
+        return True
+
+    def thresholds(self) -> jax.Array:
+        """The cut points, (classes - 1,)."""
+        return jnp.asarray(self.first) + jnp.concatenate([jnp.zeros(1), jnp.cumsum(jnp.asarray(self.increments))])
+
+    def checked(self, y: Array, what: str = "y") -> Array:
+        return checks.labels(y, self.classes, f"Ordinal({self.classes})", what)
+
+    def started(self, y: Array) -> tuple[Self, Array]:
+        """Cut points at the quantiles of the classes, for an f of variance 1 with noise of variance 1."""
+        counts = np.bincount(y.astype(int), minlength=self.classes) + 0.5
+        cuts = np.sqrt(2.0) * ndtri(np.cumsum(counts)[:-1] / np.sum(counts))
+        return self.default_starts(type(self)(self.classes), first=cuts[0], increments=np.diff(cuts)), np.zeros(1)
+
+    def predictive_log_prob(self, y: jax.Array, mean: jax.Array, var: jax.Array) -> jax.Array:
+        return self._log_mass(y, mean, jnp.sqrt(1 + var))
+
+    def probabilities(self, mean: jax.Array, var: jax.Array) -> jax.Array:
+        """E p(y | f) of all classes for f ~ N(mean, var): (..., classes)."""
+        y = jnp.broadcast_to(jnp.arange(self.classes), (*mean.shape, self.classes))
+        return jnp.exp(self.predictive_log_prob(y, mean[..., None], var[..., None]))
+
+    def conditional_moments(self, f: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Of the class as a number."""
+        p, k = self.probabilities(f, jnp.zeros_like(f)), jnp.arange(self.classes)
+        first = jnp.sum(k * p, axis=-1)
+        return first, jnp.sum((k - first[..., None]) ** 2 * p, axis=-1)
+
+    def draw(self, rng: np.random.Generator, f: Array) -> Array:
+        steps = np.concatenate([[0.0], np.cumsum(np.asarray(self.increments))])
+        noisy = f + rng.standard_normal(np.shape(f))
+        return np.sum(noisy[..., None] > float(self.first) + steps, axis=-1).astype(np.float64)
+
+    def derivatives(self, y: jax.Array, f: jax.Array) -> tuple[jax.Array, jax.Array]:
+        sign, A, B, outer = self._ends(y, f, 1.0)
+        r, step = normal.ratio(A), normal.ratio(B) - normal.ratio(A)
+        q = jnp.where(outer, 0.0, 1 / jnp.expm1(jnp.where(outer, 1.0, normal.log_cdf(A) - normal.log_cdf(B))))  # Phi(B) / (Phi(A) - Phi(B))
+        bend = normal.bend(A)
+        return sign * (r - q * step), bend - q * (normal.bend(B) - bend) - q * (1 + q) * step**2
+
+    def _log_mass(self, y: jax.Array, f: jax.Array, spread: ArrayLike) -> jax.Array:
+        """log (Phi((b_y - f) / spread) - Phi((b_(y-1) - f) / spread))."""
+        _, A, B, outer = self._ends(y, f, spread)
+        a = normal.log_cdf(A)
+        inner = jnp.log(-jnp.expm1(jnp.where(outer, -1.0, normal.log_cdf(B) - a)))
+        return a + jnp.where(outer, 0.0, inner)
+
+    def _ends(self, y: jax.Array, f: jax.Array, spread: ArrayLike) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+        """sign = dA/df, A, B, and whether the class is an outermost one: its probability is Phi(A), and Phi(A) - Phi(B) of any other.
+
+        An interval above zero is mirrored, so that both of its ends have a cdf with all digits.
+        """
+        k, last, cuts = y.astype(int), self.classes - 1, self.thresholds()
+        low, high = (cuts[jnp.maximum(k - 1, 0)] - f) / spread, (cuts[jnp.minimum(k, last - 1)] - f) / spread
+        outer = (k == 0) | (k == last)
+        mirrored = jnp.where(outer, k == last, low + high > 0)
+        return jnp.where(mirrored, 1.0, -1.0), jnp.where(mirrored, -low, high), jnp.where(mirrored, -high, low), outer

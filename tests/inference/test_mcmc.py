@@ -1,0 +1,342 @@
+"""MCMC against exact inference, a grid, and importance sampling; its coordinates and priors against their definitions."""
+
+from __future__ import annotations
+
+import sys
+import time
+from functools import cache
+
+import arviz as az
+import jax
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.special import log_ndtr, logsumexp
+
+from gramian import RBF, Constant, Matern32, RationalQuadratic
+from gramian.approx.fourier import FourierBasis
+from gramian.approx.nystrom import NystromBasis
+from gramian.errors import ParameterError
+from gramian.inference.base import Data, Model, Workspace
+from gramian.inference.chains import Chains
+from gramian.inference.exact import Exact
+from gramian.inference.mcmc import MCMC, sample_hyper, sample_latent
+from gramian.inference.methods import Nystrom
+from gramian.inference.mixture import Mixture
+from gramian.inference.traced import Sites, problem, to_latent
+from gramian.likelihoods import Gaussian, Likelihood
+from gramian.likelihoods.binary import Bernoulli
+from gramian.likelihoods.categorical import RobustMax, Softmax
+from gramian.means import ConstantMean, ZeroMean
+from gramian.params import Gamma, HalfNormal, InverseGamma, LogNormal, Normal, ParameterSpace, Uniform, fixed, param
+from gramian.testing import check_posterior
+
+RNG = np.random.default_rng(7)
+X = np.sort(RNG.uniform(-2, 2, (15, 1)), axis=0)
+LABELS = (np.sin(2 * X[:, 0]) + 0.7 * RNG.standard_normal(15) > 0).astype(float)
+KERNEL = fixed(4.0) * RBF(param(0.8, prior=LogNormal(-0.2, 0.5)))
+PROBIT = Model(KERNEL, ZeroMean(), Bernoulli("probit"))
+BINARY = Data(X, LABELS[:, None], np.ones(1))
+
+
+def _within(chains_of: np.ndarray, truth: np.ndarray) -> None:
+    """Means over (chains, draws, ...) within 5 standard errors, with the effective number of draws: odds of 2e6 to 1 an entry."""
+    for index in np.ndindex(chains_of.shape[2:]):
+        draws = chains_of[(slice(None), slice(None), *index)]
+        error = np.std(draws) / np.sqrt(float(az.ess(draws)))
+        assert abs(np.mean(draws) - truth[index]) < 5 * error, (index, np.mean(draws), truth[index], error)
+
+
+def _at_rows(model: Model, data: Data, chains: Chains) -> np.ndarray:
+    """f at the rows for every draw, from its definition: (chains, draws, n)."""
+    out = np.empty((chains.n_chains, chains.n_draws, len(data.X)))
+    for c, s in np.ndindex(out.shape[:2]):
+        K = model.with_values({path: values[c, s] for path, values in chains.values.items()}).kernel(data.X)
+        out[c, s] = np.linalg.cholesky(K + 1e-8 * np.mean(np.diag(K)) * np.eye(len(K))) @ chains.latent[c, s, :, 0]
+    return out
+
+
+@cache
+def _probit(sampler: str) -> Chains:
+    return sample_latent(PROBIT, BINARY, np.random.default_rng(3), warmup=200, draws=400, sampler=sampler)
+
+
+@cache
+def _reference() -> tuple[float, np.ndarray]:
+    """E log lengthscale and E f by a grid over the one and importance sampling from a Gaussian at the mode for the other: no Markov chain."""
+    rng, sign = np.random.default_rng(11), 2 * LABELS - 1
+    u = np.linspace(-2.2, 1.8, 41)
+    logs, means = [], []
+    for at in np.exp(u):
+        K = 4 * np.exp(-0.5 * (X - X.T) ** 2 / at**2) + 4e-8 * np.eye(15)
+        R, v = np.linalg.cholesky(K), np.zeros(15)
+        for _ in range(40):  # Newton, damped
+            f = R @ v
+            ratio = np.exp(-0.5 * f**2 - log_ndtr(sign * f)) / np.sqrt(2 * np.pi)
+            W = ratio * (ratio + sign * f)
+            A = np.eye(15) + R.T @ (W[:, None] * R)
+            v = v + 0.7 * np.linalg.solve(A, R.T @ (sign * ratio) - v)
+        root = np.linalg.cholesky(np.linalg.inv(A))
+        z = rng.standard_normal((4000, 15)) * np.sqrt(1.3)  # wider than the mode's curvature, for the tails
+        V = v + z @ root.T
+        F = V @ R.T
+        weight = np.sum(log_ndtr(sign * F), axis=1) - 0.5 * np.sum(V**2, axis=1) + np.sum(z**2, axis=1) / 2.6
+        logs.append(logsumexp(weight) + np.sum(np.log(np.diag(root))) - 0.5 * ((np.log(at) + 0.2) / 0.5) ** 2)
+        p = np.exp(weight - logsumexp(weight))
+        means.append(p @ F)
+    p = np.exp(np.array(logs) - logsumexp(logs))
+    return float(p @ u), p @ np.array(means)
+
+
+@pytest.mark.parametrize("sampler", ["nuts", "ess"])
+def test_a_probit_model_agrees_with_importance_sampling_over_a_grid(sampler):
+    chains = _probit(sampler)
+    log_lengthscale, f = _reference()
+    _within(np.log(chains.values["kernel.lengthscale"]), np.array(log_lengthscale))
+    _within(_at_rows(PROBIT, BINARY, chains), f)
+    assert chains.worst_rhat < 1.01
+    assert chains.divergences == 0
+    assert chains.notes == ()
+    assert min(chains.ess.values()) > 400
+
+
+def test_the_mixture_keeps_the_contract_and_the_law_of_total_variance():
+    mixture = Mixture.of(PROBIT, BINARY, _probit("nuts"), most=20)
+    new = np.linspace(-3, 3, 7)[:, None]
+    assert mixture.n_components == 20
+    check_posterior(mixture, new)
+    means, variances = (np.stack(parts) for parts in zip(*mixture.components(new), strict=True))
+    mean, var = mixture.moments(new)
+    assert_allclose(mean, means.mean(axis=0), rtol=1e-12)
+    assert_allclose(var, variances.mean(axis=0) + means.var(axis=0), rtol=1e-10)
+    # Far away nothing is known but the prior, of which the variance is 4; at the rows f is known given a draw.
+    assert_allclose(mixture.moments(np.array([[50.0]]))[1], 4.0, rtol=1e-12)
+    assert np.all(mixture.component(3).moments(X)[1] < 1e-6)
+    assert_allclose(mixture.component(0).mean(X)[:, 0], _at_rows(PROBIT, BINARY, _probit("nuts"))[0, 0], atol=1e-4)
+
+
+def test_the_same_seed_gives_the_same_draws_whatever_the_clock():
+    told: list[float] = []
+    short = {"chains": 4, "warmup": 30, "draws": 10}
+    a = sample_latent(PROBIT, BINARY, np.random.default_rng(5), **short, report=told.append)
+    b = sample_latent(PROBIT, BINARY, np.random.default_rng(5), **short, report=lambda share: time.sleep(0.02))
+    assert np.array_equal(a.latent, b.latent)
+    assert np.array_equal(a.values["kernel.lengthscale"], b.values["kernel.lengthscale"])
+    assert told == sorted(told)
+    assert told[-1] == 1.0
+    assert len({float(chain[0, 0, 0]) for chain in a.latent}) == 4  # chains of their own
+
+
+def test_a_deadline_leaves_the_draws_that_there_are():
+    chains = sample_latent(PROBIT, BINARY, np.random.default_rng(5), chains=4, warmup=100_000, draws=100_000, deadline=time.monotonic() + 0.2)
+    assert 0 < chains.n_draws < 100_000
+    assert chains.warmup < 100_000
+    assert chains.stopped == "time limit"
+    assert "ended early" in chains.notes[0]
+
+
+def test_ctrl_c_leaves_the_draws_that_there_are():
+    def impatient(share: float) -> None:
+        if share > 0.7:
+            raise KeyboardInterrupt
+
+    chains = sample_latent(PROBIT, BINARY, np.random.default_rng(5), chains=4, warmup=40, draws=40, report=impatient)
+    assert 4 <= chains.n_draws < 40
+    assert chains.stopped == "interrupted"
+
+
+def test_with_gaussian_noise_latent_chains_are_exact_inference():
+    y = np.sin(2 * X) + 0.3 * RNG.standard_normal(X.shape)
+    model = Model(fixed(1.5) * Matern32(fixed(0.9)), ConstantMean(fixed(0.2)), Gaussian(fixed(0.1)))
+    data = Data(X, 3 * y, np.array([3.0]), noise_var=np.linspace(0.0, 0.3, 15))
+    chains = sample_latent(model, data, np.random.default_rng(2), warmup=100, draws=400, sampler="ess")
+    exact = Exact().infer(model, data).posterior
+    f = 0.2 + 3 * _at_rows(model, data, chains)
+    _within(f, exact.mean(X)[:, 0])
+    _within((f - exact.mean(X)[:, 0]) ** 2, exact.var(X)[:, 0])
+    assert chains.worst_rhat < 1.01
+    assert chains.values == {}
+
+
+def test_parameters_of_a_regression_agree_with_a_grid():
+    y = np.sin(2 * X) + 0.3 * RNG.standard_normal(X.shape)
+    model, data = Model(RBF(1.0), ZeroMean(), Gaussian(fixed(0.1))), Data(X, y, np.ones(1))  # no prior: the default is LogNormal(0, 2)
+    inferred = MCMC(chains=4, warmup=200, draws=500).prepared(model, data, np.random.default_rng(1)).infer(model, data)
+    u = np.linspace(-4, 6, 400)
+    logs = [Exact().evidence(model.with_values({"kernel.lengthscale": at}), data, Workspace()).value for at in np.exp(u)]
+    p = np.exp(logs - 0.5 * (u / 2) ** 2 - np.max(logs))
+    p /= p.sum()
+    mixture = inferred.posterior
+    assert isinstance(mixture, Mixture)
+    assert mixture.chains is not None
+    draws = np.log(mixture.chains.values["kernel.lengthscale"])
+    _within(draws, np.array(p @ u))
+    _within((draws - p @ u) ** 2, np.array(p @ (u - p @ u) ** 2))
+    assert mixture.chains.worst_rhat < 1.01
+    assert inferred.outcome.converged
+    assert str(inferred.evidence) == "not computed"
+    assert np.isnan(inferred.evidence.value)
+    # A component is the exact posterior at its parameters.
+    first = {path: values[0] for path, values in mixture.values.items()}
+    assert_allclose(mixture.component(0).mean(X), Exact().infer(model.with_values(first), data).posterior.mean(X), rtol=1e-12)
+    assert mixture.n_components == 100
+
+
+# Without chains. ------------------------------------------------------------------------------------------------------------------------------------
+
+
+def _plain(made, t, v):
+    """log p(t, v) from its definition, but for the prior of t."""
+    bare = made.at(t)
+    return made.log_likelihoods(bare, made.latent(bare, made.roots(bare), v)).sum() - 0.5 * np.sum(v**2) - 0.5 * v.size * np.log(2 * np.pi)
+
+
+@pytest.mark.parametrize("basis", [None, "landmarks", "fourier"])
+def test_coordinates_with_sites_have_the_same_density(basis, rng):
+    model = Model(1.3 * RBF(0.7) + Constant(0.2), ConstantMean(0.1), Softmax(3))
+    data = Data(X, np.arange(15.0)[:, None] % 3, np.array([1.0, 2.0, 0.5]), offset=np.linspace(0, 1, 15))
+    made_basis = {None: None, "landmarks": NystromBasis(X[::2]), "fourier": FourierBasis.draw(model.kernel, 1, 12, rng=rng)}[basis]
+    with jax.enable_x64(True):
+        made, t = problem(model, data, made_basis)
+        z = rng.standard_normal(made.latent_shape)
+        sites = Sites(rng.uniform(0, 2, (15, 3)), rng.standard_normal((15, 3)))
+        bare = made.at(t)
+        roots = made.roots(bare)
+        v, logdet = to_latent(made.conditioned(bare, roots, sites), z)
+        assert_allclose(made.log_density(np.concatenate([t, z.ravel()]), sites), _plain(made, t, v) - logdet + made.log_prior(t), rtol=1e-10)
+        none = Sites(np.zeros((15, 3)), np.zeros((15, 3)))
+        assert_allclose(made.log_density(np.concatenate([t, v.ravel()]), none), _plain(made, t, v) + made.log_prior(t), rtol=1e-10)
+        # The Jacobian of z -> v, by differences of all directions.
+        jacobian = jax.jacfwd(lambda z: to_latent(made.conditioned(bare, roots, sites), z)[0].ravel())(z).reshape(z.size, z.size)
+        assert_allclose(np.linalg.slogdet(jacobian)[1], -logdet, rtol=1e-8)
+    # The features are those of the engines, and a component of the mixture gives f back.
+    if made_basis is not None:
+        Phi = made_basis.at(model.kernel).block(X)
+        assert_allclose(np.asarray(roots[1]), 2.0 * Phi, atol=2e-3)  # jitter of 1e-8 against 1e-12, amplified by landmarks that are close
+    chains = Chains({}, np.asarray(v)[None, None], *(np.zeros((1, 1)) for _ in range(4)), np.zeros((1, 1, 15)))
+    mixture = Mixture.of(model, data, chains, made_basis)
+    assert_allclose(mixture.mean(X) + data.offset[:, None], made.latent(bare, roots, v), atol=1e-5)
+
+
+def test_each_latent_may_have_a_kernel_of_its_own(rng):
+    model = Model(RBF(0.7), ConstantMean(0.1), Softmax(2), (2.0 * Matern32(1.5),))
+    data = Data(X, LABELS[:, None], np.ones(2))
+    with jax.enable_x64(True):
+        made, t = problem(model, data)
+        v = rng.standard_normal((15, 2))
+        bare = made.at(t)
+        F = np.asarray(made.latent(bare, made.roots(bare), v))
+    for k, kernel in enumerate((model.kernel, *model.others)):
+        K = kernel(X)
+        assert_allclose(F[:, k], 0.1 + np.linalg.cholesky(K + 1e-8 * K[0, 0] * np.eye(15)) @ v[:, k], rtol=1e-6, atol=1e-8)
+    chains = Chains({}, v[None, None], *(np.zeros((1, 1)) for _ in range(4)), np.zeros((1, 1, 15)))
+    mixture = Mixture.of(model, data, chains)
+    assert_allclose(mixture.mean(X), F, atol=1e-5)
+    assert mixture.cov(X[:3]).shape == (3, 3, 2)
+
+
+PRIORS = [LogNormal(0.3, 0.7), HalfNormal(2.0), Gamma(2.5, 1.5), InverseGamma(2.0, 0.7), Normal(0.5, 2.0)]
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+def test_priors_and_jacobians_are_those_of_a_search(prior, rng):
+    model = Model(RBF(param([0.6], prior=prior)), ConstantMean(param(0.4, prior=Normal(0.1, 0.5))), Gaussian(fixed(0.1)))
+    with jax.enable_x64(True):
+        made, t = problem(model, Data(X, X, np.ones(1)), marginal=True)
+        for _ in range(3):
+            at = t + rng.standard_normal(2)
+            assert_allclose(made.log_prior(at), ParameterSpace(model.parameters()).log_prior(at)[0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("extra", [{"bounds": (0.2, 3.0)}, {"bounds": (0.2, 3.0), "prior": LogNormal(0, 1)}, {"prior": Uniform(0.2, 3.0)}])
+def test_bounded_parameters_stay_inside_with_a_density_that_integrates(extra):
+    """The density of t, integrated over the line, is the mass that the prior has between the bounds."""
+    model = Model(RBF(param(0.6, **extra)), ZeroMean(), Gaussian(fixed(0.1)))
+    with jax.enable_x64(True):
+        made, t = problem(model, Data(X, X, np.ones(1)), marginal=True)
+        grid = np.linspace(-30, 30, 6001)[:, None]
+        values = np.asarray(jax.vmap(lambda t: made.values(t)[0])(grid))
+        density = np.exp(np.asarray(jax.vmap(made.log_prior)(grid)))
+        assert_allclose(made.values(t)[0], 0.6, rtol=1e-12)
+    assert np.all((values >= 0.2 - 1e-12) & (values <= 3.0 + 1e-12))
+    from scipy.stats import norm
+
+    law = {True: (0.0, 1.0), False: (np.log(0.6), 2.0)}["prior" in extra]
+    mass = 1.0 if isinstance(extra.get("prior"), Uniform) else float(np.diff(norm(*law).cdf(np.log([0.2, 3.0])))[0])
+    assert_allclose(np.sum(density) * 0.01, mass, rtol=1e-6)
+
+
+def test_the_marginal_density_is_the_evidence_with_any_engine(rng):
+    """Two outputs of different scale and known noise, whole and with landmarks; log p of r = (y - m) / s as the engines have it."""
+    Y = np.column_stack([np.sin(2 * X[:, 0]), 40 * X[:, 0] ** 2])
+    model = Model(0.9 * RBF(0.8), ConstantMean([0.2, 3.0]), Gaussian(0.1, (1.0, 400.0)))
+    data = Data(X, Y, np.array([0.7, 20.0]), rng.uniform(0, 0.2, 15))
+    for engine in (Exact(), Nystrom(8)):
+        prepared = engine.prepared(model, data, np.random.default_rng(0))
+        with jax.enable_x64(True):
+            made, t = problem(model, data, getattr(prepared, "basis", None), marginal=True)
+            nothing = Sites(np.zeros((15, 2)), np.zeros((15, 2)))
+            value, slope = jax.value_and_grad(made.log_density)(t, nothing)
+            prior, by_prior = jax.value_and_grad(made.log_prior)(t)
+        evidence, gradients = prepared.evidence_and_gradient(model, data, Workspace())
+        space = ParameterSpace(model.parameters())
+        pulled = space.pullback(space.theta, dict(zip(model.parameters(), gradients, strict=True)))
+        assert_allclose(value - prior, evidence.value, rtol=1e-6)
+        assert_allclose(slope - by_prior, pulled, rtol=1e-4, atol=1e-4)
+
+
+def test_diagnostics_see_chains_that_disagree():
+    draws = np.random.default_rng(0).standard_normal((4, 200))
+    draws[0] += 2.0
+    zeros = np.zeros((4, 200))
+    bad = Chains({"a": draws}, np.zeros((4, 200, 0, 1)), zeros, zeros > 0, zeros, zeros.astype(int), np.zeros((4, 200, 0)))
+    assert bad.worst_rhat > 1.2
+    assert not bad.converged
+    assert any("R-hat of a" in note for note in bad.notes)
+    assert "R-hat" in str(bad)
+    some = np.zeros((4, 200), dtype=bool)
+    some[0, 3] = True
+    good = Chains({"a": draws - draws.mean(axis=1, keepdims=True)}, bad.latent, zeros, some, zeros, zeros.astype(int), bad.log_likelihood)
+    assert good.divergences == 1
+    assert "1 of 800 draws" in good.notes[0]
+
+
+def test_an_arviz_object_holds_the_draws():
+    chains = _probit("ess")
+    found = chains.inference_data()
+    assert_allclose(found.posterior["kernel.lengthscale"].values, chains.values["kernel.lengthscale"])
+    assert found.posterior["v"].shape == (4, 400, 15, 1)
+    assert found.log_likelihood["y"].shape == (4, 400, 15)
+    f = _at_rows(PROBIT, BINARY, chains)
+    assert_allclose(chains.log_likelihood, log_ndtr((2 * LABELS - 1) * f), rtol=1e-5, atol=1e-7)
+    assert {"lp", "diverging"} <= set(found.sample_stats)
+
+
+class _Jump(Likelihood):
+    def log_prob(self, y, f):
+        return -abs(y - f)
+
+    @property
+    def smooth(self):
+        return False
+
+
+def test_what_cannot_be_is_refused(monkeypatch):
+    with pytest.raises(ParameterError, match='no smooth function of f.*sampler="ess"'):
+        sample_latent(Model(KERNEL, ZeroMean(), _Jump()), BINARY, np.random.default_rng(0))
+    with pytest.raises(ParameterError, match='inference="laplace"'):
+        MCMC().evidence_and_gradient(PROBIT, BINARY, Workspace())
+    with pytest.raises(ParameterError, match="Use sample_latent"):
+        sample_hyper(PROBIT, BINARY, np.random.default_rng(0))
+    with pytest.raises(ParameterError, match="computed outside JAX"):
+        kernel = RationalQuadratic(0.5)
+        problem(Model(kernel, ZeroMean(), Bernoulli()), BINARY, FourierBasis.draw(kernel, 1, 10, rng=np.random.default_rng(0)))
+    with pytest.raises(ParameterError, match="draws=3"):
+        MCMC(draws=3)
+    with pytest.raises(ParameterError, match="sampler='gibbs'"):
+        sample_latent(PROBIT, BINARY, np.random.default_rng(0), sampler="gibbs")
+    with pytest.raises(ParameterError, match="nothing to draw"):
+        sample_hyper(Model(RBF(fixed(1.0)), ZeroMean(), Gaussian(fixed(0.1))), Data(X, X, np.ones(1)), np.random.default_rng(0))
+    monkeypatch.setitem(sys.modules, "arviz", None)
+    with pytest.raises(ParameterError, match=r'pip install "gramian\[mcmc\]"'):
+        Chains({}, *(np.zeros((1, 1)) for _ in range(6))).inference_data()
