@@ -7,6 +7,7 @@ mean, std = gp.predict(X_new, return_std=True)
 print(gp.summary())
 """
 
+from gramian import likelihoods
 from gramian.approx.landmarks import landmarks
 from gramian.errors import GramianError
 from gramian.estimators import GPClassifier, GPRegressor
@@ -45,7 +46,19 @@ from gramian.kernels import (
 )
 from gramian.kernels.convert import from_sklearn
 from gramian.kernels.text import parse_kernel
-from gramian.likelihoods import Gaussian, Likelihood
+from gramian.likelihoods import (
+    Bernoulli,
+    Beta,
+    Gaussian,
+    Heteroscedastic,
+    Likelihood,
+    NegativeBinomial,
+    Ordinal,
+    Poisson,
+    RobustMax,
+    Softmax,
+    StudentT,
+)
 from gramian.means import ConstantMean, LinearMean, Mean, ZeroMean
 from gramian.modelfile import load
 from gramian.params import (
@@ -69,9 +82,15 @@ from gramian.version import __version__
 
 __all__ = [
     "CG",
+    "EP",
+    "MCMC",
     "MINRES",
     "RBF",
+    "SVGP",
+    "VI",
     "ArcCosine",
+    "Bernoulli",
+    "Beta",
     "Brownian",
     "Categorical",
     "Comparison",
@@ -81,13 +100,17 @@ __all__ = [
     "Exact",
     "Fourier",
     "FourierFeatures",
+    "GPClassifier",
     "GPRegressor",
     "Gamma",
     "Gaussian",
     "GramianError",
     "HalfNormal",
+    "Heteroscedastic",
+    "Hold",
     "InverseGamma",
     "Kernel",
+    "Laplace",
     "Likelihood",
     "Linear",
     "LinearMean",
@@ -96,18 +119,24 @@ __all__ = [
     "Matern32",
     "Matern52",
     "Mean",
+    "NegativeBinomial",
     "NeuralNetwork",
     "Normal",
     "Nystrom",
     "NystromFeatures",
+    "Ordinal",
     "Parameter",
     "Periodic",
+    "Poisson",
     "Polynomial",
     "RationalQuadratic",
+    "RobustMax",
+    "Softmax",
     "Source",
     "Sparse",
     "SpectralMixture",
     "Stationary",
+    "StudentT",
     "Uniform",
     "ZeroMean",
     "__version__",
@@ -116,6 +145,7 @@ __all__ = [
     "fixed",
     "from_sklearn",
     "landmarks",
+    "likelihoods",
     "load",
     "map_inputs",
     "nonnegative",

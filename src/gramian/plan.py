@@ -8,6 +8,7 @@ final inference on all rows.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -42,6 +43,16 @@ ACCURACY = {
     "dtc": "approximation",
     "nystrom": "approximation",
     "fourier": "approximation, random",
+}
+_INDUCING = {"size": "n_inducing", "sampling": "inducing"}
+FIELDS: dict[str, dict[str, str]] = {  # the methods with settings of their own, and what these are called there
+    "nystrom": {"size": "rank", "sampling": "sampling"},
+    "fourier": {"size": "n_features", "kind": "kind"},
+    "vfe": _INDUCING,
+    "fitc": _INDUCING,
+    "dtc": _INDUCING,
+    "cg": {"size": "rank"},
+    "minres": {"size": "rank"},
 }
 
 
@@ -113,6 +124,25 @@ def method_named(name: str, memory_limit: int | float | str | None = None) -> In
     return made[name]
 
 
+def method_with(name: str, size: int | None = None, sampling: str | None = None, kind: str | None = None) -> str | Inference | Solver:
+    """A method from its name and, where they are given, its size and how it chooses: what `GPRegressor(method=...)` takes."""
+    given = {"size": size, "sampling": sampling, "kind": kind}
+    allowed = FIELDS.get(name, {})
+    for setting, value in given.items():
+        if value is not None and setting not in allowed:
+            takers = ", ".join(other for other, fields in FIELDS.items() if setting in fields)
+            why = "chooses its settings itself" if name == "auto" else f"has no {setting}" if name in ACCURACY else "is not known"
+            raise ParameterError(f"{setting}={value!r} was given, but the method {name!r} {why}. Methods with a {setting}: {takers}.")
+    chosen: dict[str, Any] = {FIELDS[name][setting]: value for setting, value in given.items() if value is not None}
+    if not chosen:
+        return name
+    if name in ("cg", "minres"):
+        return CG(**chosen) if name == "cg" else MINRES(**chosen)
+    if name in ("nystrom", "fourier"):
+        return Nystrom(**chosen) if name == "nystrom" else Fourier(**chosen)
+    return Sparse(**{"objective": name, **chosen})
+
+
 def as_method(given: object, memory_limit: int | float | str | None = None) -> Inference:
     """A method from a name, a solver or a method."""
     if isinstance(given, Inference):
@@ -134,8 +164,10 @@ def plan(
     *,
     outputs: int = 1,
     optimize: bool = True,
+    also: Sequence[Any] = (),
 ) -> Plan:
-    """What each method would take on data of that shape (n, d), within the limits; a table, or its shape."""
+    """What each method would take on data of that shape (n, d), within the limits; a table, or its shape. `also`: further methods, with their own
+    settings, as for `GPRegressor(method=...)`."""
     n, d = _shape(X_or_shape)
     limit, rates = budget.allowed(memory_limit), calibrate(d, kernel)
     options = [_option(Exact(), "exact", n, d, outputs, limit, time_limit, rates, optimize)]
@@ -143,6 +175,7 @@ def plan(
     methods: list[Inference] = [krylov(CG(), limit), Sparse(inducing), Sparse(inducing, "fitc"), Nystrom(inducing)]
     if kernel is None or _has_waves(kernel, d):
         methods.append(Fourier(2 * max(inducing // 2, 1)))
+    methods += [as_method(method, limit) for method in also]
     options += [_option(method, _label(method), n, d, outputs, limit, time_limit, rates, optimize) for method in methods]
     choice, reason = _choice(options, n, limit, time_limit)
     return Plan(n, d, limit, time_limit, tuple(options), choice, reason)
@@ -236,12 +269,14 @@ def _most_inducing(n: int, d: int, q: int, limit: int, time_limit: float | None,
 
 
 def _label(method: Inference) -> str:
+    """The method with its size, and how it chooses where that is not the usual way."""
     if isinstance(method, Nystrom):
-        return f"nystrom, rank {method.rank}"
+        return f"nystrom, rank {method.rank}" + ("" if method.sampling == Nystrom.sampling else f" by {method.sampling}")
     if isinstance(method, Fourier):
-        return f"fourier, {method.n_features} features"
+        return f"fourier, {method.n_features} features" + ("" if method.kind == Fourier.kind else f" ({method.kind})")
     if isinstance(method, Sparse):
-        return f"{method.objective}, {method.n_inducing} points"
+        how = method.inducing if isinstance(method.inducing, str) else "given ones"
+        return f"{method.objective}, {method.n_inducing} points" + ("" if how == Sparse.inducing else f" by {how}")
     return f"{method.name}, rank {method.solver.rank}" if isinstance(method, Iterative) else method.name
 
 

@@ -118,6 +118,43 @@ def test_options_reach_the_estimator(run, data):
     assert settings["kernel"] == 2.0 * gm.RBF(1.5)
 
 
+@pytest.mark.parametrize(
+    ("options", "method"),
+    [
+        (("nystrom", "--size", 7, "--sampling", "kmeans"), gm.Nystrom(7, "kmeans")),
+        (("fourier", "--size", 8, "--kind", "sorf"), gm.Fourier(8, "sorf")),
+        (("fitc", "--sampling", "pivoted"), gm.Sparse(objective="fitc", inducing="pivoted")),
+        (("minres", "--size", 5), gm.MINRES(rank=5)),
+        (("cg",), "cg"),
+    ],
+)
+def test_settings_of_methods_reach_the_estimator(run, data, monkeypatch, options, method):
+    class Stop(Exception): ...
+
+    def made(kernel, **settings):
+        assert settings["method"] == method
+        raise Stop
+
+    monkeypatch.setattr(work, "GPRegressor", made)
+    with pytest.raises(Stop):
+        run("fit", data, "-t", "y", "--id", "code", "-o", "m.gm", "--method", *options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("exact", "--size", 7), "the method 'exact' has no size. Methods with a size: nystrom, fourier, vfe, fitc, dtc, cg, minres"),
+        (("auto", "--size", 7), "the method 'auto' chooses its settings itself"),
+        (("fourier", "--sampling", "rls"), "Methods with a sampling: nystrom, vfe, fitc, dtc"),
+        (("nystrom", "--sampling", "best"), "sampling='best' is not known"),
+        (("nystrom", "--size", 0), "rank=0 must be a whole number from 1 on"),
+        (("nistrom", "--size", 8), "the method 'nistrom' is not known"),
+    ],
+)
+def test_settings_that_a_method_does_not_have_are_refused(run, data, options, message):
+    assert message in run("fit", data, "-t", "y", "--id", "code", "-o", "m.gm", "--method", *options, code=2).stderr
+
+
 def test_noise_zero_interpolates(run, tmp_path):
     write_table(tmp_path / "d.csv", ["x", "y"], {"x": np.arange(6.0), "y": np.array([0.0, 1.0, 0.5, -1.0, 0.0, 2.0])})
     run("fit", "d.csv", "-t", "y", "--noise", 0, "--restarts", 0, "-k", "RBF(1.0)", "-o", "m.gm")

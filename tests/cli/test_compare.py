@@ -114,6 +114,12 @@ def test_lines_are_counted_as_a_reader_of_tables_counts_them(tmp_path, text, mon
     assert count_rows(tmp_path / "t.csv.gz") == 2
 
 
+def test_plan_prices_a_method_with_settings_of_its_own(run, data):
+    printed = run("plan", data, "-t", "y", "--id", "code", "--method", "nystrom", "--size", 12, "--sampling", "rls").stdout
+    assert "nystrom, rank 12 by rls" in printed
+    assert "name it with --method" in run("plan", data, "-t", "y", "--size", 12, code=2).stderr
+
+
 def test_plan_refuses_a_column_that_is_not_there(run, data):
     assert "has no column 'yy'" in run("plan", data, "-t", "yy", code=2).stderr
 

@@ -27,9 +27,15 @@ LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 # Arrows that point to the right, each inside a function, so that it is followed only when somebody calls it.
 EXCEPTIONS = {
     ("kernels/face.py", "gram"): "kernel(X) gives an array, and arrays of kernel values are made by the tiles alone",
-    ("estimators/regressor.py", "modelfile"): "gp.save(path) is a method, because people look for it there",
+    ("estimators/base.py", "modelfile"): "gp.save(path) is a method, because people look for it there",
+    ("estimators/classifier.py", "plots"): "gp.plot() is a method, because people look for it there",
+    ("estimators/regressor.py", "plots"): "gp.plot() is a method, because people look for it there",
 }
-LATE = {("estimators/regressor.py", "modelfile")}  # face.py as a whole is imported late, by kernels/base.py
+LATE = {
+    ("estimators/base.py", "modelfile"),
+    ("estimators/classifier.py", "plots"),
+    ("estimators/regressor.py", "plots"),
+}  # face.py as a whole is imported late, by kernels/base.py
 
 
 class Arrow(NamedTuple):

@@ -72,7 +72,7 @@ def targets_of(table: Table, targets: Sequence[str]) -> NDArray[np.float64]:
     """y: (n,), or (n, q) for several targets."""
     columns = [table.numbers(name) for name in targets]
     for name, column in zip(targets, columns, strict=True):
-        _refuse_constant(table.path, name, column)
+        refuse_constant(table.path, name, column)
     return columns[0] if len(columns) == 1 else np.column_stack(columns)
 
 
@@ -81,7 +81,7 @@ def streamed(table: Table, targets: Sequence[str], features: Sequence[str], aske
     source = open_source(table.path, targets[0] if len(targets) == 1 else list(targets), columns=features)
     assert source.Y is not None
     for name, column in zip(targets, source.Y.T, strict=True):
-        _refuse_constant(table.path, name, column)
+        refuse_constant(table.path, name, column)
     for j, categories in source.columns.categories.items():
         _refuse_ids(table, source.columns.names[j], len(categories) == len(source.X), asked)
     return source
@@ -128,7 +128,7 @@ def _refuse_ids(table: Table, name: str, all_differ: bool, asked: bool) -> None:
         )
 
 
-def _refuse_constant(path: str, name: str, column: NDArray[np.float64]) -> None:
+def refuse_constant(path: str, name: str, column: NDArray[np.float64]) -> None:
     if np.ptp(column) == 0:
         rows = f"all {len(column)} rows have" if len(column) > 1 else "there is a single row, with"
         raise TableError(f"{path}, column {name!r}: {rows} the value {column[0]:g}, so there is nothing to learn. Is it the right column?")

@@ -10,7 +10,8 @@ from typing import Any
 import typer
 
 from gramian.atomic import atomic_write
-from gramian.cli.columns import chosen, targets_of, training
+from gramian.cli.columns import chosen, training
+from gramian.cli.tasks import target_of, task_of
 from gramian.errors import ParameterError
 from gramian.experiments.compare import METHODS, Comparison, compare
 from gramian.experiments.store import RUNS, Store
@@ -23,6 +24,7 @@ TABLE, PICTURE = "table.txt", "comparison.png"
 def compare_table(
     data: Path,
     target: str | None,
+    task: str | None,
     out: Path | None,
     kernel: str | None,
     methods: str | None,
@@ -38,9 +40,10 @@ def compare_table(
     table = read_table(data)
     targets = [] if target is None else [target]
     X = training(table, chosen(table, targets, columns, ids), bool(columns))
-    y = None if target is None else targets_of(table, targets)
+    seen = task_of(table, targets, task)
+    y = None if target is None else target_of(table, targets, seen)
     try:
-        result = compare(X, y, kernel=given, methods=wanted, sizes=numbers, out=out, **settings)
+        result = compare(X, y, task=None if target is None else seen, kernel=given, methods=wanted, sizes=numbers, out=out, **settings)
     except KeyboardInterrupt:
         if out is not None:
             done = len(Store(out).read())

@@ -13,6 +13,24 @@ import typer
 from gramian.cli.guard import guarded
 from gramian.version import __version__
 
+Method = Annotated[str, typer.Option("--method", metavar="NAME", help="How to compute: auto, exact, nystrom, fourier, vfe, fitc, dtc, cg or minres.")]
+Size = Annotated[
+    int | None,
+    typer.Option("--size", metavar="N", help="Landmarks of nystrom, inducing points, Fourier features, or rank of the preconditioner of cg, minres."),
+]
+Sampling = Annotated[
+    str | None,
+    typer.Option("--sampling", metavar="RULE", help="How nystrom, vfe, fitc and dtc choose their points, for example rls; by default rpcholesky."),
+]
+FourierKind = Annotated[
+    str | None, typer.Option("--kind", metavar="NAME", help="Of Fourier features: rff, rff-phase, orf (the default), sorf, qmc or qmc-sobol.")
+]
+
+Task = Annotated[
+    str | None,
+    typer.Option("--task", metavar="NAME", help="classification or regression; by default classification where the target is text or true/false."),
+]
+
 # Plain help text: it reads the same on a terminal, in a pipe and in a log. Failures that nobody foresaw keep Python's own traceback.
 app = typer.Typer(
     rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False, context_settings={"help_option_names": ["-h", "--help"]}
@@ -74,9 +92,10 @@ def fit(
         float | None,
         typer.Option("--noise", metavar="VARIANCE", help="Where the noise variance starts; 0 means none at all. By default from the data."),
     ] = None,
-    method: Annotated[
-        str, typer.Option("--method", metavar="NAME", help="How to compute: auto, exact, nystrom, fourier, vfe, fitc, dtc, cg or minres.")
-    ] = "auto",
+    method: Method = "auto",
+    size: Size = None,
+    sampling: Sampling = None,
+    kind: FourierKind = None,
     restarts: Annotated[
         int | None, typer.Option("--restarts", metavar="N", help="Further starting points; by default 1 up to 1,000 rows, else none.")
     ] = None,
@@ -99,6 +118,7 @@ def fit(
       gramian fit houses.csv --target price --out model.gm
       gramian fit houses.csv --target price --id address --out model.gm
       gramian fit houses.csv -t price -c area,rooms,town --time-limit 60 -o model.gm
+      gramian fit houses.csv -t price --method nystrom --size 800 --sampling rls -o model.gm
       gramian fit series.csv -t sales -c week -k "1.0 * RBF(100) + 0.5 * Periodic(1.0, fixed(52)) * RBF(200)" -o model.gm
 
     \b
@@ -108,8 +128,10 @@ def fit(
     """
     with guarded():
         from gramian.cli.work import fit_table
+        from gramian.plan import method_with
 
-        settings = {"mean": mean, "noise": noise, "method": method, "n_restarts": restarts, "random_state": seed}
+        engine = method_with(method, size, sampling, kind)
+        settings = {"mean": mean, "noise": noise, "method": engine, "n_restarts": restarts, "random_state": seed}
         limits = {"time_limit": time_limit, "memory_limit": memory_limit}
         fit_table(data, target, out, kernel, columns or [], ids or [], {**settings, **limits})
 
@@ -165,6 +187,10 @@ def plan(
         str | None, typer.Option("--memory-limit", metavar="SIZE", help="For example 2GB; by default 80 % of what is free.")
     ] = None,
     time_limit: Annotated[float | None, typer.Option("--time-limit", metavar="SECONDS", help="For the whole fit; by default none.")] = None,
+    method: Annotated[str | None, typer.Option("--method", metavar="NAME", help="A method to add to the table, with the settings below.")] = None,
+    size: Size = None,
+    sampling: Sampling = None,
+    kind: FourierKind = None,
 ) -> None:
     """Print what each method would take to fit a table: memory, time and accuracy; nothing is fitted.
 
@@ -175,11 +201,12 @@ def plan(
     Examples:
       gramian plan houses.csv --target price
       gramian plan measurements.parquet -t y --memory-limit 2GB --time-limit 600
+      gramian plan houses.csv -t price --method nystrom --size 3000
     """
     with guarded():
         from gramian.cli.planning import plan_table
 
-        plan_table(data, target or [], kernel, columns or [], ids or [], memory_limit, time_limit)
+        plan_table(data, target or [], kernel, columns or [], ids or [], memory_limit, time_limit, method, size, sampling, kind)
 
 
 @app.command()
@@ -188,6 +215,7 @@ def compare(
     target: Annotated[
         str | None, typer.Option("--target", "-t", metavar="NAME", help="The column to predict; without one only kernel matrices are compared.")
     ] = None,
+    task: Task = None,
     methods: Annotated[str | None, typer.Option("--methods", metavar="A,B,C", help="What to compare, see below; by default a choice of all.")] = None,
     sizes: Annotated[
         str, typer.Option("--sizes", metavar="N,N,N", help="Landmarks, features or inducing points; for cg and minres the preconditioner's rank.")
@@ -216,21 +244,24 @@ def compare(
         str | None, typer.Option("--memory-limit", metavar="SIZE", help="Leave out what needs more; by default 80 % of what is free.")
     ] = None,
 ) -> None:
-    """Compare approximations of one model on a table: error of the kernel matrix, time, memory, test error, NLPD, coverage.
+    """Compare approximations of one model on a table: error of the kernel matrix, time, memory, test error, NLPD, coverage or calibration.
 
     All methods have the same kernel, noise and splits. With --out each run is kept as soon as it has ended: after Ctrl-C, the same command does the
-    rest; further methods, sizes and repeats may be added later.
+    rest; further methods, sizes and repeats may be added later. A target of text is classified, by Laplace's approximation on each method, and by the
+    variational bound on vfe and svgp.
 
     \b
     Examples:
       gramian compare houses.csv --target price
       gramian compare houses.csv -t price --methods nystrom:uniform,nystrom:rpcholesky,fourier:orf --sizes 100,200,400 --repeats 15 -o comparison
       gramian compare houses.csv -t price --methods cg:none,cg,minres,exact --sizes 50,200
+      gramian compare flowers.csv -t species --methods nystrom:uniform,fourier:orf,vfe,exact --sizes 50,100,200
       gramian compare points.csv --kernel "RBF(0.7)" --standardize --methods nystrom:uniform,fourier:rff,fourier:qmc
 
     \b
     Methods: a family, and after a colon how it chooses (by default rpcholesky; orf for fourier):
-      nystrom, vfe, fitc, dtc   uniform, diagonal, column-norm, leverage, rls, recursive-rls, kmeans, pivoted, rpcholesky
+      nystrom, vfe, fitc, dtc,  uniform, diagonal, column-norm, leverage, rls, recursive-rls, kmeans, pivoted, rpcholesky
+      svgp                      (fitc and dtc for regression only)
       fourier                   rff, rff-phase, orf, sorf, qmc, qmc-halton, qmc-sobol
       cg, minres                none, jacobi, pivoted, rpcholesky (the preconditioner)
       exact                     (by Cholesky)
@@ -240,7 +271,7 @@ def compare(
 
         settings = {"noise": noise, "repeats": repeats, "test_size": test_size, "random_state": seed, "standardize": standardize}
         limits = {"max_rows": max_rows, "tol": tol, "max_iter": max_iter, "memory_limit": memory_limit}
-        compare_table(data, target, out, kernel, methods, sizes, columns or [], ids or [], {**settings, **limits})
+        compare_table(data, target, task, out, kernel, methods, sizes, columns or [], ids or [], {**settings, **limits})
 
 
 @app.command()

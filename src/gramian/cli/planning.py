@@ -10,8 +10,9 @@ from typing import BinaryIO, cast
 import typer
 
 from gramian.cli.columns import chosen
+from gramian.errors import ParameterError
 from gramian.kernels.text import parse_kernel
-from gramian.plan import plan
+from gramian.plan import method_with, plan
 from gramian.tables import read_blocks
 from gramian.tables.shared import import_pyarrow
 
@@ -28,13 +29,21 @@ def plan_table(
     ids: Sequence[str],
     memory_limit: str | None,
     time_limit: float | None,
+    method: str | None = None,
+    size: int | None = None,
+    sampling: str | None = None,
+    kind: str | None = None,
 ) -> None:
-    """Prints the plan for a table. Text columns count as one column each, as categories do."""
+    """Prints the plan for a table, with a method of one's own beside the usual ones. Text columns count as one column each, as categories do."""
+    settings = (size, sampling, kind)
+    if method is None and any(value is not None for value in settings):
+        raise ParameterError("--size, --sampling and --kind are settings of a method: name it with --method, for example --method nystrom.")
+    also = [] if method in (None, "auto") and settings == (None,) * 3 else [method_with(method or "auto", *settings)]
     given = None if kernel is None else parse_kernel(kernel)
     first = next(read_blocks(data, HEAD))
     features = chosen(first, targets, columns, ids)
     rows = first.n_rows if first.n_rows < HEAD else count_rows(data)
-    typer.echo(plan((rows, len(features)), given, memory_limit, time_limit, outputs=max(len(targets), 1)))
+    typer.echo(plan((rows, len(features)), given, memory_limit, time_limit, outputs=max(len(targets), 1), also=also))
 
 
 def count_rows(path: Path) -> int:

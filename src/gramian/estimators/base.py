@@ -65,7 +65,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is not typ
             table, columns = read_features(X)
             remember_columns(self, X, table, reset=True)
             return table, columns, y
-        source = open_source(X, y)
+        source = open_source(X, y, memory_limit=self.memory_limit)
         if source.Y is None:
             raise InputError("The target y is missing. Give fit(X, y); for a file, y is the name of its target column.")
         self.n_features_in_ = source.X.shape[1]
@@ -131,7 +131,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is not typ
     def plan(self, X: Any, y: Any = None) -> Plan:
         """What each method would take on these data, and which one `method="auto"` takes: memory and time before the fit."""
         building.check_settings(self)
-        shape = open_source(X, y).X.shape if is_source(X) else np.shape(X)
+        shape = open_source(X, y, memory_limit=self.memory_limit).X.shape if is_source(X) else np.shape(X)
         return self._plan(tuple(shape), self._outputs(y))
 
     def _plan(self, shape: tuple[int, ...], q: int) -> Plan:
@@ -176,8 +176,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is not typ
         """Writes the fitted model to one file without code in it; `gramian.load` reads it. The file appears whole or not at all."""
         from gramian.modelfile import save
 
-        check_is_fitted(self, "posterior_")
-        save(self, path)
+        save(self, path)  # type: ignore[arg-type]  # which refuses what is neither of the two
 
     # Helpers. ---------------------------------------------------------------------------------------------------------------------------------------
 
@@ -189,7 +188,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is not typ
     def _features(self, X: Any) -> Array:
         known = self._columns
         if is_source(X):
-            table = open_source(X, known=known).X
+            table = open_source(X, known=known, memory_limit=self.memory_limit).X
             if table.shape[1] != len(known.names):
                 raise InputError(f"X has {table.shape[1]} features, but {type(self).__name__} is expecting {len(known.names)} features as input.")
             return table

@@ -7,9 +7,10 @@ Solutions. Let w be any approximate solution of A w = v, and e = v - A w what it
     v'A^-1 v = w'v + w'e + e'A^-1 e                        in [w'v + w'e, w'v + w'e + e'P^-1 e]
     u'A^-1 v = x'v + w'd + d'A^-1 e,  d = u - A x          within sqrt(d'P^-1 d  e'P^-1 e) of x'v + w'd
 
-    Both errors are of second order. CG with P as its preconditioner makes w and x, with products in float32 if need be: the bounds rest on the
-    residuals alone, which are computed in float64. v = k(X, x) gives variances, v = r the evidence's quadratic term, both together means.
-    n^2 kernel values a step, so this is done up to SOLVED_UP_TO rows.
+    Both errors are of second order. v = k(X, x) gives variances, v = r the evidence's quadratic term, both together means. Up to FACTORED_UP_TO
+    rows w and x come from a Cholesky factor, which for so many right-hand sides is the cheaper way, and has the log determinant, too. Up to
+    SOLVED_UP_TO rows they come from CG with P as its preconditioner, with products in float32: the bounds rest on the residuals alone, which are
+    computed in float64.
 
 Beyond, with t = tr(K - Q) >= the largest eigenvalue of K - Q (Titsias 2014):   A <= P + t I, so that   v'(P + t I)^-1 v <= v'A^-1 v.
 
@@ -25,7 +26,7 @@ Means beyond SOLVED_UP_TO rows. The exact mean f* minimises J(f) = |f|_H^2 + sum
     |f(x) - f*(x)| <= sd*(x) sqrt(J(f) - J(f*)). For landmarks J(f) = |w|^2 + sum_i (r_i - phi_i'w)^2 / D_i and J(f*) = r'A^-1 r. For dual weights
     with residual e = r - A alpha, J(f) - J(f*) = e'D^-1 e - e'A^-1 e <= e'D^-1 e.
 
-Cost: five passes of n m^2, and up to SOLVED_UP_TO rows `steps(n)` products of n^2 kernel values with all points at once.
+Cost: n^3 / 3 and n^2 numbers for a factor; `steps(n)` products of n^2 kernel values with all points at once for CG; passes of n m^2 beside both.
 """
 
 from __future__ import annotations
@@ -47,12 +48,14 @@ from gramian.inference.base import NoiseGroup, blocks_of, mean_block, noise_grou
 from gramian.inference.iterative import KrylovPosterior
 from gramian.inference.methods import chosen
 from gramian.solvers.cg import CG, CGFactor
+from gramian.solvers.cholesky import Cholesky
 from gramian.solvers.preconditioners import Preconditioner
 
 Array = NDArray[np.float64]
 
 LANDMARKS = 1000  # for bounds of methods that have fewer of their own
-SOLVED_UP_TO = 50_000  # rows
+FACTORED_UP_TO = 10_000  # rows: 0.8 GB, and some seconds
+SOLVED_UP_TO = 50_000  # rows: n^2 kernel values a step
 TOLERANCE = 1e-6  # of the solves, whose error counts squared
 
 
@@ -75,6 +78,7 @@ class _Forms:
     high: Array
     mean: Array | None = None  # (points, outputs)
     mean_slack: Array | None = None
+    logdet: float | None = None  # log det A, where it is known
 
 
 def bounds_of(model: Model, data: Data, posterior: Process, points: Array, rng: np.random.Generator) -> Bounds:
@@ -94,8 +98,8 @@ def bounds_of(model: Model, data: Data, posterior: Process, points: Array, rng: 
     var_low, var_high, error = (np.empty((len(points), q)) for _ in range(3))
     for group in groups:
         k = len(group.outputs)
-        det_low, det_high = _log_determinants(model, data, features, group)
         forms = (_solved if in_memory else _streamed)(model, data, features, group, points)
+        det_low, det_high = (forms.logdet,) * 2 if forms.logdet is not None else _log_determinants(model, data, features, group)
         constant = -0.5 * k * n * float(np.log(2 * np.pi))
         low += constant - 0.5 * (k * det_high + float(np.sum(forms.high[:k])))
         high += constant - 0.5 * (k * det_low + float(np.sum(forms.low[:k])))
@@ -133,11 +137,18 @@ def _solved(model: Model, data: Data, features: FeatureMap, group: NoiseGroup, p
     operator = GramOperator(model.kernel, X, D)
     P = Preconditioner.from_factor(features.block(X), D)
     V = np.hstack([_residuals(model, data, group, slice(None)), tiles.cross(model.kernel, X, points)])
-    W = CGFactor(CG(tol=TOLERANCE, max_iter=steps(n)), operator, P).solve(V).value
+    logdet = None
+    if n <= FACTORED_UP_TO and 9 * n * n <= budget.allowed(None):
+        factor = Cholesky().factor(operator)
+        W, logdet = factor.solve(V).value, factor.logdet() if factor.jitter == 0 else None
+        del factor
+    else:
+        W = CGFactor(CG(tol=TOLERANCE, max_iter=steps(n)), operator, P).solve(V).value
     E = V - operator.matmul(W)
     low, left = _sums(W, V + E), np.maximum(_sums(E, P.solve(E)), 0.0)
     mean = V[:, k:].T @ W[:, :k] + W[:, k:].T @ E[:, :k]
-    return _Forms(np.maximum(low, 0.0), np.minimum(low + left, _sums(V, P.solve(V))), mean, np.sqrt(np.outer(left[k:], left[:k])))
+    high = np.minimum(low + left, _sums(V, P.solve(V)))
+    return _Forms(np.maximum(low, 0.0), high, mean, np.sqrt(np.outer(left[k:], left[:k])), logdet)
 
 
 def _streamed(model: Model, data: Data, features: FeatureMap, group: NoiseGroup, points: Array) -> _Forms:

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from gramian.errors import ParameterError
 from gramian.estimators import building, latent, multiclass
 from gramian.estimators.base import Estimator, check_draws, finite, generator
+from gramian.estimators.facts import class_counts
 from gramian.estimators.labels import Labels
 from gramian.fitting.stages import Hold
 from gramian.gram import budget
@@ -229,7 +230,7 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
         return multiclass.summary(self) if self._is_split() else super().summary()
 
     def _told(self) -> tuple[str, str, list[str]]:
-        counts = np.bincount(self._data.Y[:, 0].astype(int), minlength=len(self.classes_))
+        counts = class_counts(self._facts, self._data, len(self.classes_))
         shown = [f"{label} ({count:,} rows)" for label, count in zip(self.classes_, counts, strict=True)]
         return f", {len(self.classes_)} classes", ", in nats", [f"classes: {', '.join(shown[:12])}{', ...' if len(shown) > 12 else ''}"]
 

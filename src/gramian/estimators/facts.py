@@ -24,6 +24,7 @@ class Facts:
     scale: Array  # (q,): one number an output
     known_noise: bool  # whether noise variances came with the rows
     notes: Mapping[str, str]  # what values of parameters mean for these data, by the parameter's name
+    counts: tuple[int, ...] | None = None  # the rows of each class, where a file brought them instead of the data
 
     @classmethod
     def of(cls, data: Data, notes: Mapping[str, str]) -> Facts:
@@ -43,4 +44,11 @@ class NoData(Data):
             "data are not possible. Ask the model that was fitted, or fit again."
         )
 
-    X = Y = noise_var = property(_absent)
+    X = Y = noise_var = offset = property(_absent)
+
+
+def class_counts(facts: Facts, data: Data, classes: int) -> tuple[int, ...]:
+    """How many rows each class has."""
+    if facts.counts is not None:
+        return facts.counts
+    return tuple(map(int, np.bincount(np.asarray(data.Y[:, 0]).astype(int), minlength=classes)))

@@ -120,7 +120,8 @@ def probabilities(likelihood: Likelihood, process: Process, table: Array, scaled
     """p(y = c | x) of each class, averaged over the latents: (n, classes). `scaled`: by the scaled logistic function instead of quadrature."""
     question = "scaled_probabilities" if scaled else "probabilities"
     if isinstance(process, Mixture):
-        return np.mean([ask(likelihood, question, mean, var) for mean, var in process.components(table)], axis=0)
+        own = zip(process.likelihoods(), process.components(table), strict=True)
+        return np.mean([ask(drawn, question, mean, var) for drawn, (mean, var) in own], axis=0)
     if isinstance(process, (CoupledPosterior, CoupledFeatures)):
         mean = process.mean(table)
         roots: Array = np.linalg.cholesky(process.joint(table) + 1e-12 * np.eye(mean.shape[1]))
@@ -131,7 +132,8 @@ def probabilities(likelihood: Likelihood, process: Process, table: Array, scaled
 def observed(likelihood: Likelihood, process: Process, table: Array, offset: Array | float = 0.0) -> tuple[Array, Array]:
     """Mean and variance of an observation at each row: (n,) each."""
     if isinstance(process, Mixture):
-        found = np.array([ask(likelihood, "predictive", mean + _column(offset), var) for mean, var in process.components(table)])
+        own = zip(process.likelihoods(), process.components(table), strict=True)
+        found = np.array([ask(drawn, "predictive", mean + _column(offset), var) for drawn, (mean, var) in own])
         return np.mean(found[:, :, 0], axis=0), np.mean(found[:, :, 1], axis=0) + np.var(found[:, :, 0], axis=0)
     mean, var = process.moments(table)
     answers = ask(likelihood, "predictive", mean + _column(offset), var)

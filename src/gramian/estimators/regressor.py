@@ -58,7 +58,8 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         The noise variance, in the units of y squared. A number is where fitting starts; `fixed(0.01)` stays, `fixed(0)` interpolates.
         None: from the data.
     likelihood : Likelihood, optional
-        How y arises from f: `StudentT()`, `Poisson()`, `NegativeBinomial()`, `Gamma()`, `Beta()`, `Ordinal(5)`, `Heteroscedastic()`, or your own.
+        How y arises from f: `StudentT()`, `Poisson()`, `NegativeBinomial()`, `likelihoods.Gamma()`, `Beta()`, `Ordinal(5)`, `Heteroscedastic()`, or
+        your own.
         None: Gaussian noise, in closed form.
     inference : "laplace", "ep", "vi", "map", "mcmc", or an object such as EP(power=0.5), optional
         How to condition on other likelihoods. None: Laplace where it is good (concave log p), else the variational bound.

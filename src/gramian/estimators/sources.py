@@ -23,7 +23,7 @@ from gramian.errors import InputError, InputTypeError
 from gramian.estimators import filecolumns
 from gramian.estimators.filecolumns import check_needed, codes, features_of, gathered, too_many
 from gramian.estimators.inputs import Columns, _check_table, _missing, is_frame, read_features, read_targets
-from gramian.estimators.spool import Spool
+from gramian.estimators.spool import Room, Spool
 from gramian.tables import NotNumbersError, read_blocks
 
 Array = NDArray[np.float64]
@@ -46,7 +46,14 @@ def is_source(X: Any) -> bool:
     return isinstance(X, (str, os.PathLike, np.memmap, Source, Iterator)) or (callable(X) and not is_frame(X))
 
 
-def open_source(X: Any, y: Any = None, *, columns: Sequence[str] | None = None, known: Columns | None = None) -> Source:
+def open_source(
+    X: Any,
+    y: Any = None,
+    *,
+    columns: Sequence[str] | None = None,
+    known: Columns | None = None,
+    memory_limit: int | float | str | None = None,
+) -> Source:
     """X, and y where there is one, as a Source.
 
     X may be
@@ -56,6 +63,7 @@ def open_source(X: Any, y: Any = None, *, columns: Sequence[str] | None = None, 
       - a function without arguments that gives an iterator of blocks, anew at each call: (X, y) pairs to learn from, or X alone to predict;
       - a Source, which is given back.
     With `known`, the columns of a fitted model, the columns of a file are found by their names, and categories are coded as they were in the fit.
+    `memory_limit` is for what is held in memory while a source is read: a block of its rows (see spool.py).
     """
     if columns is not None and not isinstance(X, (str, os.PathLike)):
         raise InputError("columns= selects columns of a file by their names. Give blocks or a memory map with the columns that are to be used.")
@@ -65,11 +73,11 @@ def open_source(X: Any, y: Any = None, *, columns: Sequence[str] | None = None, 
         if isinstance(X, Iterator):
             what = f"X is an iterator ({type(X).__name__}), which can be read only once"
             raise InputTypeError(f"{what}. Give a function that returns it, without calling it: fit(blocks), where blocks() gives a new iterator.")
-        return _as_known(X, known) if isinstance(X, Source) else _from_factory(X, known)
+        return _as_known(X, known) if isinstance(X, Source) else _from_factory(X, known, Room(memory_limit))
     if isinstance(X, np.memmap):
-        return _from_memmap(X, y, known)
+        return _from_memmap(X, y, known, Room(memory_limit))
     if isinstance(X, (str, os.PathLike)):
-        return _from_file(X, y, columns, known)
+        return _from_file(X, y, columns, known, Room(memory_limit))
     raise InputTypeError(
         f"X is a {type(X).__name__}, which is no source. Give a path, an np.memmap, or a function that returns an iterator of blocks."
     )
@@ -79,13 +87,13 @@ def open_table(path: str | os.PathLike[str], target: str | Sequence[str] | None 
     """A CSV, tab-separated or Parquet file of any size as a Source: the target's column by name, and all others or `columns` as features."""
     if not isinstance(path, (str, os.PathLike)):
         raise InputTypeError(f"path is a {type(path).__name__}. Give the name of a file.")
-    return _from_file(path, target, columns, None)
+    return _from_file(path, target, columns, None, Room())
 
 
 # Memory maps. ---------------------------------------------------------------------------------------------------------------------------------------
 
 
-def _from_memmap(X: NDArray[Any], y: Any, known: Columns | None) -> Source:
+def _from_memmap(X: NDArray[Any], y: Any, known: Columns | None, room: Room) -> Source:
     if X.ndim != 2:
         raise InputError(f"Expected 2D array, got {X.ndim}D array instead: the memory map X has shape {X.shape}. Reshape it to rows and columns.")
     if X.dtype.kind not in "biuf":
@@ -94,21 +102,21 @@ def _from_memmap(X: NDArray[Any], y: Any, known: Columns | None) -> Source:
     if 0 in X.shape:
         _check_table(np.zeros(X.shape), columns)
     _check_width(X.shape[1], columns)
-    Y, single = (None, True) if y is None else _mapped_targets(y, len(X))
-    return Source(_mapped(X, "X", columns.names), Y, columns, single)
+    Y, single = (None, True) if y is None else _mapped_targets(y, len(X), room)
+    return Source(_mapped(X, "X", columns.names, room), Y, columns, single)
 
 
-def _mapped_targets(y: Any, n: int) -> tuple[Array, bool]:
+def _mapped_targets(y: Any, n: int, room: Room) -> tuple[Array, bool]:
     if not isinstance(y, np.memmap) or y.dtype.kind not in "biuf" or y.ndim not in (1, 2) or len(y) != n or y.size == 0:
         return read_targets(y, n)
-    return _mapped(y.reshape(n, -1), "y", None), y.ndim == 1
+    return _mapped(y.reshape(n, -1), "y", None, room), y.ndim == 1
 
 
-def _mapped(values: NDArray[Any], what: str, names: tuple[str, ...] | None) -> Array:
+def _mapped(values: NDArray[Any], what: str, names: tuple[str, ...] | None, room: Room) -> Array:
     """`values` (n, d) as float64, themselves or a copy on disk; each block is checked for numbers that are not finite."""
     rows = max(1, BLOCK_BYTES // (8 * values.shape[1]))
     copied = values.dtype != np.float64
-    with Spool() if copied else contextlib.nullcontext() as spool:
+    with Spool(room) if copied else contextlib.nullcontext() as spool:
         for start in range(0, len(values), rows):
             block = np.asarray(values[start : start + rows], dtype=np.float64)
             if not np.all(np.isfinite(block)):
@@ -146,7 +154,7 @@ def _as_known(source: Source, known: Columns | None) -> Source:
 # Files. ---------------------------------------------------------------------------------------------------------------------------------------------
 
 
-def _from_file(path: str | os.PathLike[str], y: Any, columns: Sequence[str] | None, known: Columns | None) -> Source:
+def _from_file(path: str | os.PathLike[str], y: Any, columns: Sequence[str] | None, known: Columns | None, room: Room) -> Source:
     targets = [y] if isinstance(y, str) else [] if y is None else list(y) if isinstance(y, (list, tuple)) else None
     if targets is None or not all(isinstance(name, str) for name in targets):
         raise InputTypeError(f"y is a {type(y).__name__}, but X is a file. Name the column of the file that is the target, or several: y='price'.")
@@ -163,10 +171,11 @@ def _from_file(path: str | os.PathLike[str], y: Any, columns: Sequence[str] | No
     while True:
         found = known or Columns(names, True, gathered(path, names, text))
         try:
-            X, Y = _spooled(path, found, targets)
+            X, Y = _spooled(path, found, targets, room)
         except NotNumbersError as error:
             if known is not None or error.column in text or error.column not in names:
                 raise
+            room.spooled = 0
             text.add(error.column)  # its first block held numbers alone: once more from the start, which is rare
             continue
         return Source(X, Y, found, not isinstance(y, (list, tuple)))
@@ -176,8 +185,8 @@ def _blocks(path: str | os.PathLike[str]) -> Any:  # a generator, which can be c
     return (block for block in read_blocks(path))
 
 
-def _spooled(path: str | os.PathLike[str], columns: Columns, targets: Sequence[str]) -> tuple[Array, Array | None]:
-    with Spool() as X, Spool() as Y:
+def _spooled(path: str | os.PathLike[str], columns: Columns, targets: Sequence[str], room: Room) -> tuple[Array, Array | None]:
+    with Spool(room) as X, Spool(room) as Y:
         for table in read_blocks(path):
             block = np.empty((table.n_rows, len(columns.names)))
             for j, name in enumerate(columns.names):
@@ -193,10 +202,10 @@ def _spooled(path: str | os.PathLike[str], columns: Columns, targets: Sequence[s
 Block = tuple[int, Any, Any]  # its number, X, and y or None
 
 
-def _from_factory(make: Callable[[], Any], known: Columns | None) -> Source:
+def _from_factory(make: Callable[[], Any], known: Columns | None, room: Room) -> Source:
     columns, expected = known, None
     single = with_targets = True
-    with Spool() as X, Spool() as Y:
+    with Spool(room) as X, Spool(room) as Y:
         for number, X_block, y_block in _each_block(make):
             with _in_block(number, X.rows):
                 if columns is None:

@@ -6,6 +6,8 @@
 
 All methods have the same kernel, noise and splits; what differs is the approximation. With `out=folder` each run is kept as soon as it has ended:
 after an interruption the same call does the rest, with the same numbers as without one.
+
+Where y has labels the model is a classifier: Laplace's approximation on each engine, and the variational bound with inducing points.
 """
 
 from __future__ import annotations
@@ -24,10 +26,12 @@ from numpy.typing import NDArray
 
 from gramian.atomic import atomic_write
 from gramian.errors import InputError, ParameterError
-from gramian.estimators import GPRegressor, building
+from gramian.estimators import GPClassifier, GPRegressor, building
+from gramian.estimators.classifier import VARIANCE
 from gramian.estimators.defaults import spread
 from gramian.estimators.inputs import Columns, read_features, read_targets
-from gramian.experiments.methods import Method, parse_methods
+from gramian.estimators.labels import Labels
+from gramian.experiments.methods import NOISY, Method, parse_methods
 from gramian.experiments.progress import bar
 from gramian.experiments.run import PART, SUBSET, Problem, Run, Task, measure, warm_up
 from gramian.experiments.store import NAMES, Store, to_csv
@@ -36,9 +40,12 @@ from gramian.fitting.progress import progress
 from gramian.fitting.stages import fit
 from gramian.gram import budget
 from gramian.inference.exact import Exact
+from gramian.inference.sites import Sites
+from gramian.inference.softmax import laplace_for
 from gramian.kernels import Kernel
 from gramian.kernels.convert import Converted
 from gramian.kernels.text import parse_kernel
+from gramian.likelihoods import Bernoulli, Likelihood, Softmax
 from gramian.params import fixed
 from gramian.solvers.cg import check_settings
 from gramian.version import __version__
@@ -48,6 +55,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
+TASKS = ("regression", "classification")
 METHODS = ("nystrom:uniform", "nystrom:recursive-rls", "nystrom:rpcholesky", "fourier:rff", "fourier:orf", "vfe", "cg", "exact")
 
 
@@ -64,7 +72,9 @@ class Comparison:
         """Method by method and size by size: means over the runs, with their spread."""
         data, held = self.settings["data"], self.settings["test_size"]
         what = f"{data['rows']:,} rows, {data['columns']} columns" + (f", of which {held:.0%} to test" if data["target"] else "")
-        noise = f"; noise {self.noise:.4g}" if data["target"] else ""
+        if data["classes"]:
+            what += f"; {len(data['classes'])} classes: {', '.join(data['classes'][:8])}{', ...' if len(data['classes']) > 8 else ''}"
+        noise = f"; noise {self.noise:.4g}" if data["target"] and not data["classes"] else ""
         return text_table(self.runs, [what, f"kernel {self.kernel}{noise}; random_state {self.settings['random_state']}"])
 
     def __str__(self) -> str:
@@ -90,6 +100,7 @@ def compare(
     X: Any,
     y: Any = None,
     *,
+    task: str | None = None,
     kernel: Kernel | Converted | None = None,
     noise: float | None = None,
     methods: Sequence[str] | str = METHODS,
@@ -109,14 +120,15 @@ def compare(
     memory_limit: int | float | str | None = None,
     verbose: bool | None = None,
 ) -> Comparison:
-    """Compares approximations of one model: error of the kernel matrix, time, memory, test error, NLPD and coverage.
+    """Compares approximations of one model: error of the kernel matrix, time, memory, test error, NLPD, coverage or calibration.
 
     Parameters
     ----------
     X, y : the data. Without y only kernel matrices are compared, on all rows.
-    kernel : as it is, for all methods. None: the default kernel, fitted once by exact inference on `fit_rows` random rows.
-    noise : the noise variance, in units of y squared, as it is. None: fitted in the same way.
-    methods : names such as "nystrom:uniform", "fourier:orf", "vfe", "cg:none", "minres", "exact"; see `gramian.experiments.methods`.
+    task : "regression" or "classification"; None: classification where y is text or booleans.
+    kernel : as it is, for all methods. None: the default kernel, fitted once by exact inference (Laplace, for classes) on `fit_rows` random rows.
+    noise : the noise variance, in units of y squared, as it is. None: fitted in the same way. Classes have none.
+    methods : names such as "nystrom:uniform", "fourier:orf", "vfe", "svgp", "cg:none", "minres", "exact"; see `gramian.experiments.methods`.
     sizes : landmarks, features or inducing points; for CG and MINRES the rank of the preconditioner. Methods without a size run once a repeat.
     repeats : how often, each time with another split and other draws.
     test_size : the share of rows to test on.
@@ -127,7 +139,7 @@ def compare(
     normalize_y : as in GPRegressor.
     max_rows : take that many rows at random from larger data.
     gram_rows : the kernel matrix is compared on all training rows up to this many, else on a random part of that size.
-    variance_rows : test rows for NLPD and coverage of CG and MINRES, where each variance is a solve.
+    variance_rows : test rows for what needs variances of CG and MINRES, where each is a solve.
     tol, max_iter : of CG and MINRES.
     memory_limit : runs that would pass it are left out, with a note.
     verbose : progress on standard error; None: on a terminal only.
@@ -138,16 +150,20 @@ def compare(
     _check(kernel, noise, repeats, test_size, random_state, (("max_rows", max_rows), ("fit_rows", fit_rows), ("gram_rows", gram_rows)), variance_rows)
     check_settings(tol, max_iter, 1)
     budget.allowed(memory_limit)  # refuses what is not a size
-    table, columns, target = _data(X, y, chosen, kernel, standardize, max_rows, random_state)
+    table, columns, target, classes = _data(X, y, task, chosen, kernel, standardize, max_rows, random_state)
     given: Kernel | None = None if isinstance(kernel, Converted) else kernel
     if isinstance(kernel, Converted):  # brings its noise along
         given = kernel.kernel
         noise = float(kernel.noise.value) if noise is None and kernel.noise is not None else noise
     if given is not None:
         given.check_columns(columns.described())
+    likelihood: Likelihood | None = None if classes is None else Bernoulli() if len(classes) == 2 else Softmax(len(classes))
+    if likelihood is not None:
+        _check_classes(chosen, noise)
     settings: dict[str, Any] = {
         "gramian": __version__,
-        "data": {"rows": len(table), "columns": table.shape[1], "target": target is not None, "sha256": _digest(table, target)},
+        "task": TASKS[likelihood is not None],
+        "data": {"rows": len(table), "columns": table.shape[1], "target": target is not None, "classes": classes, "sha256": _digest(table, target)},
         "kernel": None if given is None else repr(given),
         "noise": None if noise is None else float(noise),
         "test_size": float(test_size),
@@ -166,12 +182,12 @@ def compare(
     if fitted:
         held, level = parse_kernel(fitted["kernel"]) if given is None else given, float(fitted["noise"])
     else:
-        held, level = _settle(given, noise, table, columns, target, normalize_y, fit_rows, random_state, verbose)
+        held, level = _settle(given, noise, table, columns, target, likelihood, normalize_y, fit_rows, random_state, verbose)
         if store is not None:
             store.write_settings(settings, {"kernel": repr(held), "noise": level})
     resolved = held.resolve(columns.names)
     limits = int(gram_rows), int(variance_rows), float(tol), int(max_iter), memory_limit
-    problem = Problem(table, target, resolved, level, int(random_state), float(test_size), bool(normalize_y), *limits)
+    problem = Problem(table, target, resolved, level, int(random_state), float(test_size), bool(normalize_y), *limits, likelihood)
     tasks = [Task(r, method, m) for r in range(repeats) for method in chosen for m in (numbers_of if method.has_size else (0,))]
     return Comparison(_carry_out(problem, tasks, store, verbose), held, level, settings)
 
@@ -198,21 +214,37 @@ def _carry_out(problem: Problem, tasks: list[Task], store: Store | None, verbose
 
 
 def _data(
-    X: Any, y: Any, methods: Sequence[Method], kernel: Kernel | Converted | None, standardize: bool, max_rows: int | None, random_state: int
-) -> tuple[Array, Columns, Array | None]:
+    X: Any,
+    y: Any,
+    task: str | None,
+    methods: Sequence[Method],
+    kernel: Kernel | Converted | None,
+    standardize: bool,
+    max_rows: int | None,
+    random_state: int,
+) -> tuple[Array, Columns, Array | None, list[str] | None]:
+    """The features and what their columns are, y or the codes of its labels, and these as text."""
     table, columns = read_features(X)
-    target = None
+    target, classes = None, None
+    if task is not None and task not in TASKS:
+        raise ParameterError(f"task={task!r} is not known. Use {' or '.join(map(repr, TASKS))}, or None: seen from y.")
     if y is None:
+        if task == "classification":
+            raise ParameterError('task="classification" needs labels y. Without y only kernel matrices are compared.')
         if kernel is None:
             raise ParameterError("Without y there is nothing to fit a kernel to. Give one: kernel=RBF(1.0), or give y.")
         useless = next((method.name for method in methods if not method.has_features), None)
         if useless is not None:
             raise ParameterError(f"Without y only kernel matrices are compared, and {useless!r} works with K itself. Leave it out, or give y.")
     else:
-        Y, _ = read_targets(y, len(table))
-        if Y.shape[1] != 1:
-            raise InputError(f"y has {Y.shape[1]} columns; a comparison takes one target at a time.")
-        target = np.ascontiguousarray(Y[:, 0])
+        if task == "classification" or (task is None and _are_labels(y)):
+            labels = Labels.read(y, len(table))
+            target, classes = labels.codes, [str(label) for label in labels.classes]
+        else:
+            Y, _ = read_targets(y, len(table))
+            if Y.shape[1] != 1:
+                raise InputError(f"y has {Y.shape[1]} columns; a comparison takes one target at a time.")
+            target = np.ascontiguousarray(Y[:, 0])
         if len(table) < 5:
             raise InputError(f"There are {len(table)} rows; a comparison with training and test rows needs at least 5.")
     if max_rows is not None and max_rows < len(table):
@@ -222,7 +254,22 @@ def _data(
         numeric = [j for j in range(table.shape[1]) if j not in columns.categories]
         table = table.copy()
         table[:, numeric] = (table[:, numeric] - np.mean(table[:, numeric], axis=0)) / spread(table[:, numeric])
-    return table, columns, target
+    return table, columns, target, classes
+
+
+def _are_labels(y: Any) -> bool:
+    """Whether y is text or booleans: numbers may be labels, too, but then somebody has to say so."""
+    array = np.asarray(y)
+    return array.dtype.kind in "bUS" or (array.dtype == object and all(isinstance(label, (str, bool, np.bool_)) for label in array.ravel()))
+
+
+def _check_classes(methods: Sequence[Method], noise: float | None) -> None:
+    """Refuses what is of Gaussian noise."""
+    if noise is not None:
+        raise ParameterError(f"noise={noise:g} is of Gaussian noise, and labels have none. Leave it out.")
+    noisy = next((method.name for method in methods if method.family in NOISY), None)
+    if noisy is not None:
+        raise ParameterError(f'The method {noisy!r} is for Gaussian noise. With classes use "vfe", "svgp", "nystrom", "fourier", "cg" or "exact".')
 
 
 def _settle(
@@ -231,17 +278,24 @@ def _settle(
     X: Array,
     columns: Columns,
     y: Array | None,
+    likelihood: Likelihood | None,
     normalize_y: bool,
     rows: int,
     random_state: int,
     verbose: bool | None,
 ) -> tuple[Kernel, float]:
     """The kernel and the noise that all methods have: what is not given is fitted by exact inference on a part of the rows."""
-    if kernel is not None and (noise is not None or y is None):
+    if kernel is not None and (noise is not None or y is None or likelihood is not None):
         return kernel, 0.0 if noise is None else float(noise)
     assert y is not None
     rng = np.random.default_rng([PART, random_state])
     part = np.sort(rng.choice(len(X), min(rows, len(X)), replace=False))
+    restarts = 1 if len(part) <= 1000 else 0
+    if likelihood is not None:  # of two classes one may be missing in a small part, which does no harm
+        written, model, data = building.build_latent(GPClassifier(), likelihood, X[part], columns, y[part], None, VARIANCE)
+        with progress(verbose) as report:
+            model = fit(model, data, Sites(laplace_for(likelihood), Exact(fit_rows=len(part))), restarts, rng, report).model
+        return written.with_parameters(list(model.kernel.parameters().values())), 0.0
     start = kernel
     if kernel is not None:
         start = kernel.with_parameters([dataclasses.replace(p, trainable=False) for p in kernel.parameters().values()])
@@ -249,7 +303,7 @@ def _settle(
     building.check_settings(gp)
     written, model, data = building.build(gp, X[part], columns, np.ascontiguousarray(y[part][:, None]), True, None)
     with progress(verbose) as report:
-        model = fit(model, data, Exact(fit_rows=len(part)), 1 if len(part) <= 1000 else 0, rng, report).model
+        model = fit(model, data, Exact(fit_rows=len(part)), restarts, rng, report).model
     held = kernel if kernel is not None else written.with_parameters(list(model.kernel.parameters().values()))
     return held, float(model.gaussian.variances()[0])
 

@@ -3,10 +3,13 @@
     nystrom:RULE     K ~ K_xz K_zz^-1 K_zx, landmarks by that rule; size: how many
     fourier:KIND     K ~ Phi Phi' with random frequencies of that kind; size: columns of Phi
     vfe:RULE, fitc:RULE, dtc:RULE       inducing points by that rule; size: how many
+    svgp:RULE        the same bound as vfe, found by natural gradients on all rows; size: how many inducing points
     cg:NAME, minres:NAME                K itself, systems by a Krylov solver with that preconditioner; size: its rank (none and jacobi have none)
     exact            K itself, by Cholesky; no size
 
 Without a colon the family's usual choice is meant: "fourier" is "fourier:orf", "cg" is "cg:rpcholesky".
+
+Classes are inferred by Laplace's approximation on each of these, and by the variational bound on vfe and svgp; fitc and dtc are for Gaussian noise.
 """
 
 from __future__ import annotations
@@ -31,7 +34,12 @@ from gramian.inference.exact import Exact
 from gramian.inference.iterative import Iterative
 from gramian.inference.lowrank import Kind, LowRank
 from gramian.inference.methods import Fourier, Nystrom, Sparse
+from gramian.inference.sites import Sites
+from gramian.inference.softmax import laplace_for
+from gramian.inference.svgp import SVGP, SparseVariational
+from gramian.inference.variational import VI
 from gramian.kernels.base import Kernel
+from gramian.likelihoods import Likelihood
 from gramian.solvers.cg import CG
 from gramian.solvers.minres import MINRES
 from gramian.solvers.preconditioners import NAMES
@@ -44,11 +52,13 @@ FAMILIES: dict[str, tuple[tuple[str, ...], str]] = {  # what may follow the colo
     "vfe": (RULES, "rpcholesky"),
     "fitc": (RULES, "rpcholesky"),
     "dtc": (RULES, "rpcholesky"),
+    "svgp": (RULES, "rpcholesky"),
     "cg": (NAMES, "rpcholesky"),
     "minres": (NAMES, "rpcholesky"),
     "exact": ((), ""),
 }
 KRYLOV = ("cg", "minres")
+NOISY = ("fitc", "dtc")  # approximations of a model with Gaussian noise
 
 
 class Chosen(NamedTuple):
@@ -99,9 +109,18 @@ class Method:
         Z = np.unique(found.Z, axis=0) if found.indices is not None else found.Z  # a row drawn twice adds nothing
         return Chosen(NystromBasis(Z), found.probabilities_seconds, time.perf_counter() - began - found.probabilities_seconds)
 
-    def inference(self, basis: Basis) -> LowRank:
+    def inference(self, basis: Basis, likelihood: Likelihood | None = None) -> Inference:
         """Inference with features that have been chosen."""
-        return LowRank(basis, self.objective, self.family, self.name)
+        if self.family == "svgp":
+            assert isinstance(basis, NystromBasis)
+            return SparseVariational((basis.Z,), described=self.name)
+        return self.around(LowRank(basis, self.objective, self.family, self.name), likelihood)
+
+    def around(self, engine: Inference, likelihood: Likelihood | None) -> Inference:
+        """Inference on an engine: in closed form for Gaussian noise (None), else by the rule that suits the engine."""
+        if likelihood is None or self.family == "svgp":
+            return engine
+        return Sites(VI() if self.family == "vfe" else laplace_for(likelihood), engine)
 
     def solver(self, size: int, n: int, tol: float, max_iter: int, seed: int) -> CG | MINRES:
         """The Krylov solver with a preconditioner of that rank."""
@@ -109,9 +128,10 @@ class Method:
         name = next(name for name in NAMES if name == self.variant)
         return kind(tol=tol, max_iter=max_iter, preconditioner=name, rank=min(max(size, 1), n), seed=seed)
 
-    def bytes_needed(self, n: int, d: int, size: int) -> int:
+    def bytes_needed(self, n: int, d: int, size: int, likelihood: Likelihood | None = None) -> int:
         """Predicted peak memory of a fit, the choice of landmarks included."""
-        return max(self.engine(size).bytes_needed(n, d, 1), self._choice_bytes(n, size))
+        latents = 1 if likelihood is None else likelihood.latents
+        return max(self.around(self.engine(size), likelihood).bytes_needed(n, d, latents), self._choice_bytes(n, size))
 
     def engine(self, size: int) -> Inference:
         """The method of the same name as an estimator would use it."""
@@ -121,6 +141,8 @@ class Method:
             return Iterative(self.solver(size, max(size, 1), 1e-6, 1000, 0))
         if self.family == "nystrom":
             return Nystrom(size, self.variant)
+        if self.family == "svgp":
+            return SVGP(size, self.variant)
         return Fourier(size, self.variant) if self.family == "fourier" else Sparse(size, self.objective, self.variant)
 
     def _choice_bytes(self, n: int, size: int) -> int:

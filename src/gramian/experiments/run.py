@@ -7,6 +7,9 @@ same numbers whatever ran before it. Times are of this machine, now; programs ar
     construction    the rest of the choice, and the features of all training rows; for CG and MINRES the preconditioner
     fit             from the choice to the posterior (features are made again on the way, block by block); for CG and MINRES the solve
     total           what a fit takes from the data on: probabilities, choice and fit; construction and fit for CG and MINRES
+
+Classes: the likelihood replaces Gaussian noise, inference is by Laplace's approximation (a bound for vfe and svgp), and Newton's systems are those of
+the method. CG and MINRES choose the pivots of the preconditioner once (construction); each system then makes its own from them (fit).
 """
 
 from __future__ import annotations
@@ -22,15 +25,17 @@ from numpy.typing import NDArray
 from gramian.approx.base import FeatureMap
 from gramian.errors import GramianError
 from gramian.experiments.gramerror import gram_error
+from gramian.experiments.labels import AsItIs, label_scores
 from gramian.experiments.memory import peak_memory
 from gramian.experiments.methods import Method
 from gramian.gram import budget, tiles
 from gramian.inference.base import Data, GaussianProcess, Model, Process, blocks_of
 from gramian.inference.exact import Exact, groups
+from gramian.inference.iterative import KrylovPosterior
 from gramian.kernels.base import Kernel
-from gramian.likelihoods import Gaussian
+from gramian.likelihoods import Gaussian, Likelihood
 from gramian.linalg.threads import threads_for
-from gramian.means import ConstantMean
+from gramian.means import ConstantMean, ZeroMean
 from gramian.params import fixed
 from gramian.solvers.base import Factor
 
@@ -67,6 +72,7 @@ class Problem:
     tol: float
     max_iter: int
     memory_limit: int | float | str | None
+    likelihood: Likelihood | None = None  # of classes, with y their codes; None: Gaussian noise
 
     def split(self, repeat: int) -> tuple[Rows, Rows]:
         """Training and test rows; without y all rows are for training."""
@@ -100,11 +106,14 @@ class Run:
     measured_bytes: float = NAN  # growth of the resident memory in construction and fit
     mse: float = NAN
     rmse: float = NAN
+    error: float = NAN  # share of test rows whose label is not the most probable one
     nlpd: float = NAN  # mean of -log p(y) over test rows
     coverage95: float = NAN  # of test rows, within their 95 % interval
-    variance_rows: float = NAN  # test rows that nlpd and coverage95 are of
-    log_evidence: float = NAN  # of y divided by its spread, as the method has it: exact, a bound, or of its own model
-    iterations: float = NAN
+    brier: float = NAN  # mean over test rows of sum_c (p_c - [y = c])^2
+    ece: float = NAN  # expected calibration error of the most probable class
+    variance_rows: float = NAN  # test rows that all of these but mse, rmse and error are of
+    log_evidence: float = NAN  # of y divided by its spread, or of labels, as the method has it: exact, a bound, or of its own model
+    iterations: float = NAN  # of the solver, in all systems together
     residual: float = NAN
     note: str = ""  # why something is missing
 
@@ -133,7 +142,7 @@ def warm_up(problem: Problem, task: Task) -> None:
 
 def _measure(problem: Problem, task: Task, X: Array, train: Rows, test: Rows, rng: np.random.Generator, found: dict[str, Any]) -> None:
     method, (n, d) = task.method, X.shape
-    needed = method.bytes_needed(n, d, task.size)
+    needed = method.bytes_needed(n, d, task.size, problem.likelihood)
     found["predicted_bytes"] = float(needed)
     budget.check_memory(needed, problem.memory_limit, f"The method {method.name!r} on {n:,} rows", "Take a smaller size, or raise memory_limit.")
     model, data = _conditioned(problem, X, train)
@@ -144,9 +153,11 @@ def _measure(problem: Problem, task: Task, X: Array, train: Rows, test: Rows, rn
             features, posterior = _with_features(problem, task, model, data, rng, found)
         elif method.family == "exact":
             began = time.perf_counter()
-            posterior, evidence, _ = Exact().infer(model, data)
+            posterior, evidence, _ = method.around(Exact(), problem.likelihood).infer(model, data)
             seconds = time.perf_counter() - began
             found |= {"fit_seconds": seconds, "total_seconds": seconds, "log_evidence": evidence.value}
+        elif problem.likelihood is not None:
+            posterior = _with_krylov_steps(problem, task, model, data, rng, found)
         else:
             posterior = _with_krylov(problem, task, model, data, rng, found)
     found["measured_bytes"] = peak.bytes
@@ -157,12 +168,14 @@ def _measure(problem: Problem, task: Task, X: Array, train: Rows, test: Rows, rn
             error = gram_error(problem.kernel, X[rows], features, method.objective == "fitc")
         found |= {"gram_rows": float(min(n, problem.gram_rows)), **error._asdict()}
     if posterior is not None and problem.y is not None:
-        _predict(problem, task, posterior, problem.X[test], problem.y[test], rng, found)
+        _predict(problem, posterior, problem.X[test], problem.y[test], rng, found)
 
 
 def _conditioned(problem: Problem, X: Array, train: Rows) -> tuple[Model, Data]:
-    """The model in the units of the training rows' y: their average as the mean and, normalised, their spread as the scale."""
+    """The model in the units of the training rows' y: their average as the mean and, normalised, their spread as the scale. Classes have no units."""
     y = np.zeros(len(X)) if problem.y is None else problem.y[train]
+    if problem.likelihood is not None:
+        return Model(problem.kernel, ZeroMean(), problem.likelihood), Data(X, np.ascontiguousarray(y[:, None]), np.ones(problem.likelihood.latents))
     spread = float(np.std(y))
     normal = problem.normalize_y and spread > 0
     mean = ConstantMean(fixed(float(np.mean(y)) if problem.normalize_y else 0.0))
@@ -186,7 +199,7 @@ def _with_features(
     if problem.y is None:
         return features, None
     began = time.perf_counter()
-    posterior, evidence, _ = method.inference(chosen.basis).infer(model, data)
+    posterior, evidence, _ = method.inference(chosen.basis, problem.likelihood).infer(model, data)
     seconds = time.perf_counter() - began
     found |= {"fit_seconds": seconds, "total_seconds": chosen.probabilities_seconds + chosen.seconds + seconds, "log_evidence": evidence.value}
     return features, posterior
@@ -205,6 +218,19 @@ def _with_krylov(problem: Problem, task: Task, model: Model, data: Data, rng: np
     residual = NAN if outcome.residual is None else outcome.residual
     found |= {"iterations": float(outcome.iterations), "residual": residual, "note": " ".join(outcome.note.split())}
     return Solved(GaussianProcess(model.kernel, model.mean, data.scale), data.X, value, factor)
+
+
+def _with_krylov_steps(problem: Problem, task: Task, model: Model, data: Data, rng: np.random.Generator, found: dict[str, Any]) -> Process:
+    """Laplace's approximation, with the solver as it is for each system of Newton's method; its evidence is an estimate, and in the time."""
+    solver = task.method.solver(task.size, len(data.X), problem.tol, problem.max_iter, int(rng.integers(2**31)))
+    began = time.perf_counter()
+    prepared = task.method.around(AsItIs(solver), problem.likelihood).prepared(model, data, rng)
+    made = time.perf_counter()
+    posterior, evidence, outcome = prepared.infer(model, data)
+    done = time.perf_counter()
+    found |= {"construction_seconds": made - began, "fit_seconds": done - made, "total_seconds": done - began}
+    found |= {"log_evidence": evidence.value, "iterations": float(outcome.iterations), "note": " ".join(outcome.note.split())}
+    return posterior
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,13 +253,18 @@ class Solved:
         return np.maximum(self.prior.var(X)[:, 0] - explained, 0.0), "" if outcome.converged else f"variances: {outcome.note}"
 
 
-def _predict(problem: Problem, task: Task, posterior: Process | Solved, X: Array, y: Array, rng: np.random.Generator, found: dict[str, Any]) -> None:
+def _predict(problem: Problem, posterior: Process | Solved, X: Array, y: Array, rng: np.random.Generator, found: dict[str, Any]) -> None:
     at = np.arange(len(X))
+    if isinstance(posterior, (Solved, KrylovPosterior)) and len(X) > problem.variance_rows:
+        at = np.sort(rng.choice(len(X), problem.variance_rows, replace=False))
     began = time.perf_counter()
+    if problem.likelihood is not None:
+        assert not isinstance(posterior, Solved)
+        label_scores(problem.likelihood, posterior, X, y, at, found)
+        found |= {"predict_seconds": time.perf_counter() - began, "variance_rows": float(len(at))}
+        return
     if isinstance(posterior, Solved):
         mean = posterior.mean(X)[:, 0]
-        if len(X) > problem.variance_rows:
-            at = np.sort(rng.choice(len(X), problem.variance_rows, replace=False))
         var, note = posterior.var(X[at])
         found["note"] = found["note"] or " ".join(note.split())
     else:

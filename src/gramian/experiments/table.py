@@ -67,8 +67,12 @@ COLUMNS: tuple[tuple[str, str, Callable[[Array], str]], ...] = (
     ("measured_bytes", "measured", _size),
     ("mse", "MSE", _spread),
     ("rmse", "RMSE", _mean),
+    ("error", "error", _spread),
     ("nlpd", "NLPD", _spread),
     ("coverage95", "in 95 %", lambda values: f"{100 * np.mean(values):.1f} %"),
+    ("brier", "Brier", _mean),
+    ("ece", "ECE", lambda values: f"{np.mean(values):.2g}"),
+    ("log_evidence", "evidence", lambda values: f"{np.mean(values):.1f}"),
     ("iterations", "steps", lambda values: f"{np.mean(values):.0f}"),
     ("residual", "residual", lambda values: f"{np.max(values):.1g}"),
 )
@@ -77,7 +81,8 @@ COLUMNS: tuple[tuple[str, str, Callable[[Array], str]], ...] = (
 def text_table(runs: Sequence[Run], head: Sequence[str] = ()) -> str:
     """The table as text: a line a method and size. Columns in which nothing was measured are left out."""
     groups = gathered(runs)
-    used = [column for column in COLUMNS if any(group.values(column[0]).size for group in groups)]
+    classes = any(group.values("error").size for group in groups)
+    used = [column for column in COLUMNS if any(group.values(column[0]).size for group in groups) and (classes or column[0] != "log_evidence")]
     lines = [["method", "size", "runs", *(title for _, title, _ in used)]]
     for group in groups:
         cells = [show(values) if (values := group.values(field)).size else "-" for field, _, show in used]
@@ -96,9 +101,15 @@ def _remarks(runs: Sequence[Run]) -> list[str]:
         remarks.append(f"K: relative error of the kernel matrix, on {where}.")
     if any(not math.isnan(run.predicted_bytes) for run in runs):
         remarks.append("memory: the predicted peak of a fit; measured: growth of the resident memory, which memory held in reserve can hide.")
+    classes = any(not math.isnan(run.error) for run in runs)
+    if classes:
+        remarks.append("error: share of wrong labels; ECE: calibration of the most probable class; evidence: Laplace's, a bound for vfe and svgp.")
     few = [run for run in runs if run.variance_rows < run.n_test]
     if few:
-        remarks.append(f"NLPD and coverage of CG and MINRES are of {few[0].variance_rows:.0f} test rows chosen at random: each variance is a solve.")
+        what = "NLPD, Brier and ECE" if classes else "NLPD and coverage"
+        remarks.append(f"{what} of CG and MINRES are of {few[0].variance_rows:.0f} test rows chosen at random: each variance is a solve.")
+    if classes and any(not math.isnan(run.iterations) for run in runs):
+        remarks.append("steps: of the solver, in all systems of Newton's method together.")
     notes: dict[tuple[str, str], int] = {}
     for run in runs:
         if run.note:

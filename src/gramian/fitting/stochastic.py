@@ -2,7 +2,7 @@
 
 One batch gives both gradients, at the same point: q goes the share rho of the way of its natural gradient, and theta (with the points, in units of
 their columns' spread) takes a step of Adam on the estimate of bound + log prior. Both start gently, because the first q, the prior, says little about
-parameters; the rate of Adam falls towards the end, which averages the noise of the batches out.
+parameters; both fall towards the end, which averages the noise of the batches out.
 
 Rows come in an order drawn anew for each epoch, and each batch is read sorted, so that a file is read from front to back. A batch that crosses the
 end of an epoch goes on with the next: all batches have one size.
@@ -32,8 +32,8 @@ Array = NDArray[np.float64]
 
 FIRST_MOMENT, SECOND_MOMENT, TINY = 0.9, 0.999, 1e-8  # of Adam, as its authors recommend
 RAMP = 20  # steps in which both sizes of step grow to their own
-CONSTANT = 0.5  # the share of the steps after which the rate of Adam falls, to LAST_RATE of itself
-LAST_RATE = 0.02
+CONSTANT = 0.5  # the share of the steps after which both fall, to LAST_RATE and LAST_STEP of themselves
+LAST_RATE, LAST_STEP = 0.02, 0.1
 LINES = 100  # of progress
 FAILURES = 10  # steps in a row that may fail before the fit does
 
@@ -98,7 +98,8 @@ class _Run:
                     return "time limit"
                 share = k / steps if deadline is None else max(k / steps, (now - start) / max(deadline - start, 1e-9))
                 try:
-                    self._step(bound, at, min(1.0, (k + 1) / RAMP), rate * _fall(share))
+                    ramp, fall = min(1.0, (k + 1) / RAMP), _fall(share)
+                    self._step(bound, at, ramp * max(fall, LAST_STEP) * self.method.natural_step, ramp * fall * rate)
                     in_a_row = 0
                 except NumericalError:  # Adam went too far: on from the last good place, with smaller steps
                     self.vector, self.failures, in_a_row, rate = self.good, self.failures + 1, in_a_row + 1, rate / 2
@@ -112,12 +113,11 @@ class _Run:
             return "interrupted"
         return "converged" if self._settled() else "iteration limit"
 
-    def _step(self, bound: Bound, at: NDArray[np.intp], ramp: float, rate: float) -> None:
+    def _step(self, bound: Bound, at: NDArray[np.intp], rho: float, rate: float) -> None:
         theta, engine = self.objective.split(self.vector)
         assert isinstance(engine, SparseVariational)
         here = Bound(self.objective.at(theta), self.data, engine.Z, engine.learned, bound.pool)
         sums = here.sums(self.q, [rows_of(self.data, at)], gradient=True, signed=False).scaled(len(self.data.X) / len(at))
-        rho = ramp * self.method.natural_step
         moves = [bound.pool.submit(w.moved, S, b, rho) for w, S, b in zip(self.q, sums.S, sums.b, strict=True)]
         gradients = self.engine.in_units(here.gradient(sums))
         space, paths = self.objective.space, list(self.objective.model.parameters())
@@ -127,7 +127,7 @@ class _Run:
         value = sums.value - sum(w.divergence for w in self.q) + prior
         if not (np.isfinite(value) and np.all(np.isfinite(gradient))):
             raise NumericalError(f"The bound or its gradient is not finite (value {value}).")
-        vector = np.clip(self.vector + self.adam.step(gradient, ramp * rate), self.low, self.high)
+        vector = np.clip(self.vector + self.adam.step(gradient, rate), self.low, self.high)
         q = tuple(move.result() for move in moves)
         self.good, self.vector, self.q, self.done = self.vector, vector, q, self.done + 1
         self.values.append(value)
@@ -143,7 +143,7 @@ class _Run:
 
 
 def _fall(share: float) -> float:
-    """Of the rate of Adam, at a share of all steps: constant, then down along a cosine."""
+    """What is left of the sizes of step, at a share of all steps: constant, then down along a cosine."""
     late = min(max((share - CONSTANT) / (1 - CONSTANT), 0.0), 1.0)
     return LAST_RATE + (1 - LAST_RATE) * 0.5 * (1 + float(np.cos(np.pi * late)))
 

@@ -73,7 +73,7 @@ class Evidence:
     """log p(y) in nats, of y divided by its scale, and what kind of number that is; "none" with a value of nan where it is not computed."""
 
     value: float
-    kind: Literal["exact", "lower bound", "upper bound", "approximation", "estimate", "none"] = "exact"
+    kind: Literal["exact", "lower bound", "upper bound", "approximation", "estimate", "none", "joint density"] = "exact"
     standard_error: float = 0.0
 
     def __float__(self) -> float:

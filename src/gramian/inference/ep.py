@@ -7,8 +7,9 @@ distribution p(y | f)^a N(f; m_c, v_c) / Z has mean m_t and variance v_t, and th
 
     log Z_EP = -1/2 log det(I + K Lam) + 1/2 h'mean + 1/a sum_i [log Z_i + A(m_c, v_c) - A(m, v)],     A(m, v) = 1/2 log v + m^2 / 2v
 
-`parallel` renews all sites at once, damped, and factors once a sweep; `sequential` renews one after the other with a rank-one update of the posterior,
-as the algorithm was published, and factors after each sweep. Both have the same fixed points. At one, d log Z / dK = 1/2 alpha alpha' - 1/2 R.
+`parallel` renews all sites at once, damped, and factors once a sweep; `sequential` renews one after the other with a rank-one update of the
+posterior, as the algorithm was published, and factors after each sweep. Both have the same fixed points, and are accelerated (anderson.py). At a
+fixed point d log Z / dK = 1/2 alpha alpha' - 1/2 R.
 Sources: Minka 2001; Rasmussen and Williams 2006, algorithms 3.5, 3.6 and 5.2; Minka 2004 (power EP).
 """
 
@@ -23,10 +24,11 @@ from scipy.linalg import blas
 
 from gramian.errors import NumericalError, ParameterError
 from gramian.inference.algebra import Dense, DenseSited, Term
+from gramian.inference.anderson import Anderson
 from gramian.inference.asked import ask, ask_back
 from gramian.inference.base import Inference, Share
 from gramian.inference.iterative import Iterative
-from gramian.inference.sites import Problem, Rule, State
+from gramian.inference.sites import Kind, Problem, Rule, State
 from gramian.likelihoods import Likelihood
 from gramian.solvers.base import SolveOutcome
 
@@ -55,7 +57,7 @@ class EP(Rule):
         return "ep"
 
     @property
-    def kind(self) -> Literal["approximation", "lower bound"]:
+    def kind(self) -> Kind:
         return "approximation"
 
     def check(self, likelihood: Likelihood, engine: Inference) -> None:
@@ -70,18 +72,19 @@ class EP(Rule):
         lam, h = (np.zeros((problem.n, 1)), np.zeros((problem.n, 1))) if start is None or start.shape[1] != problem.n else (start[0], start[1])
         state = self._state(problem, lam, h)
         sequential = self.schedule == "sequential" and isinstance(problem.priors[0][0], Dense)
-        damping, last, sweeps = (1.0 if sequential else self.damping), np.inf, 0
+        damping, last, sweeps, history = (1.0 if sequential else self.damping), np.inf, 0, Anderson()
+        least = np.inf
         for sweeps in range(1, self.max_iter + 1):
-            new_lam, new_h = self._swept(problem, state) if sequential else self._renewed(problem, state)
-            old, taken = state, damping
-            while True:
-                try:
-                    state = self._state(problem, old.lam + taken * (new_lam - old.lam), old.h + taken * (new_h - old.h))
-                    break
-                except NumericalError:
-                    taken /= 2
-                    if taken < 1e-4:
-                        raise
+            at = np.stack([state.lam, state.h])
+            mapped = np.stack(self._swept(problem, state) if sequential else self._renewed(problem, state))
+            var = state.sited[0].var[:, None]
+            weight = np.stack([var, np.sqrt(var)])
+            left = float(np.linalg.norm((mapped - at) * weight))
+            if left > 2 * least:
+                history.reset()  # a leap went astray: from here on in ordinary steps, until there is a history again
+            least = min(least, left)
+            leap = history.propose(at, mapped, weight)
+            old, state = state, self._moved(problem, at, mapped, leap, damping)
             change = self._change(old, state)
             for one in old.sited:
                 one.release()
@@ -108,6 +111,21 @@ class EP(Rule):
         return problem.gradient([Term(state.sited[0])], state.alpha, by_likelihood)
 
     # Sweeps. --------------------------------------------------------------------------------------------------------------------------------------
+
+    def _moved(self, problem: Problem, at: Array, mapped: Array, leap: Array | None, damping: float) -> State:
+        """The leap, where it leads to a posterior; else a damped step, as short as it must be."""
+        if leap is not None:
+            try:
+                return self._state(problem, np.maximum(leap[0], 0.0) if problem.model.likelihood.log_concave else leap[0], leap[1])
+            except NumericalError:
+                pass
+        while True:
+            try:
+                return self._state(problem, *(at + damping * (mapped - at)))
+            except NumericalError:
+                damping /= 2
+                if damping < 1e-4:
+                    raise
 
     def _state(self, problem: Problem, lam: Array, h: Array) -> State:
         (sited,) = problem.condition(lam, h)

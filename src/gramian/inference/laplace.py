@@ -1,14 +1,14 @@
 """Laplace's approximation: a Gaussian at the mode of p(f | y), with the curvature there.
 
-Newton's method on Psi(g) = log p(y | f) - 1/2 g'K^-1 g, each step one Gaussian inference with the sites W = -d^2 log p, h = d log p + W g at the present
-g; a step that does not raise Psi is halved. With W at the mode, u = (I - W S) s2 and s2 = 1/2 diag(S) d^3 log p:
+Newton's method on Psi(g) = log p(y | f) - 1/2 g'K^-1 g, each step one Gaussian inference with the sites W = -d^2 log p, h = d log p + W g at the
+present g; a step that does not raise Psi is halved. With W at the mode, u = (I - W S) s2 and s2 = 1/2 diag(S) d^3 log p:
 
     log q(y) = Psi - 1/2 log det(I + K W)
     d log q / dK = 1/2 alpha alpha' - 1/2 R + 1/2 (u alpha' + alpha u'),     d log q / dm = alpha + u
 
 the terms with u through the mode, which moves with the parameters. Source: Rasmussen and Williams 2006, algorithms 3.1, 3.2 and 5.1.
 
-`Mode` is the point estimate: the mode alone, and Psi as what parameters are fitted by (MAP of function and parameters together).
+`Mode` fits the parameters by Psi alone: the MAP estimate of function and parameters together. Its posterior is the same Gaussian at the mode.
 
 Where log p is not concave (Student's t), curvatures of the wrong sign are left out of the steps, which then still climb; at the mode they count.
 """
@@ -16,7 +16,6 @@ Where log p is not concave (Student's t), curvatures of the wrong sign are left 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,13 +24,14 @@ from gramian.errors import NumericalError, ParameterError
 from gramian.inference.algebra import Term
 from gramian.inference.asked import ask, ask_back
 from gramian.inference.base import Inference, Share
-from gramian.inference.sites import Problem, Rule, State
+from gramian.inference.sites import Kind, Problem, Rule, State
 from gramian.likelihoods import Likelihood
 from gramian.solvers.base import SolveOutcome
 
 Array = NDArray[np.float64]
 
 HALVINGS = 30
+ROUNDING = 1e-13  # of Psi: a last step, to the mode itself, may lose so much
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Laplace(Rule):
         return "laplace"
 
     @property
-    def kind(self) -> Literal["approximation", "lower bound"]:
+    def kind(self) -> Kind:
         return "approximation"
 
     def check(self, likelihood: Likelihood, engine: Inference) -> None:
@@ -73,10 +73,10 @@ class Laplace(Rule):
             for _ in range(HALVINGS):
                 new_value, new_answers = self._psi(problem, g + size * step_g, alpha + size * step_alpha)
                 gain = new_value - value
-                if gain >= 0:
+                if gain >= -ROUNDING * (1 + abs(value)):
                     break
                 size /= 2
-            if gain >= 0:
+            if gain >= -ROUNDING * (1 + abs(value)):
                 alpha, g = alpha + size * step_alpha, g + size * step_g
                 value, answers = new_value, new_answers
             if report is not None:
@@ -126,11 +126,15 @@ class Laplace(Rule):
 
 @dataclass(frozen=True)
 class Mode(Laplace):
-    """The mode alone: a point estimate, with no claim about its uncertainty."""
+    """MAP of function and parameters together. Without priors the parameters run away: a larger kernel always allows a higher mode."""
 
     @property
     def name(self) -> str:
         return "map"
+
+    @property
+    def kind(self) -> Kind:
+        return "joint density"
 
     def evidence(self, problem: Problem, state: State) -> float:
         return state.value

@@ -149,6 +149,10 @@ class MCMC(Inference):
     def smooth(self) -> bool:
         return False
 
+    @property
+    def samples_parameters(self) -> bool:
+        return True
+
     def learns_from(self, n: int) -> bool:
         return False
 

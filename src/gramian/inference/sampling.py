@@ -332,7 +332,7 @@ def _slices(problem: Problem, state: Any, key: jax.Array, first: int, count: int
     rows, columns = problem.latent_shape
     ellipse = elliptical_slice.build_kernel(jnp.ones(rows * columns), jnp.zeros(rows * columns))
 
-    def sweep(key: jax.Array, position: jax.Array, sites: Sites) -> tuple[jax.Array, jax.Array, jax.Array]:
+    def sweep(key: jax.Array, position: jax.Array, value: jax.Array, sites: Sites) -> tuple[jax.Array, jax.Array, jax.Array]:
         t, z = problem.split(position)
         by_t, by_z, by_v = jax.random.split(key, 3)
         total = jnp.zeros((), int)
@@ -341,7 +341,7 @@ def _slices(problem: Problem, state: Any, key: jax.Array, first: int, count: int
             def density(t: jax.Array) -> jax.Array:
                 return problem.log_density(jnp.concatenate([t, z.ravel()]), sites)
 
-            place, info = along(by_t, coordinates.init(t, density), density)
+            place, info = along(by_t, coordinates.SliceState(t, value), density)
             t, total = place.position, info.num_expansions + info.num_shrink
         bare = problem.at(t)
         roots = problem.roots(bare)
@@ -376,7 +376,7 @@ def _slices(problem: Problem, state: Any, key: jax.Array, first: int, count: int
         ((position, value), sites, *rest, sums), out = carry
 
         def again(k: jax.Array, carry: Any) -> Any:
-            position, value, count = sweep(jax.random.fold_in(_key(key, first + i), k), carry[0], sites)
+            position, value, count = sweep(jax.random.fold_in(_key(key, first + i), k), carry[0], carry[1], sites)
             return position, value, carry[2] + count
 
         position, value, total = jax.lax.fori_loop(0, SWEEPS, again, (position, value, jnp.zeros((), int)))

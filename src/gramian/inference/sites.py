@@ -55,6 +55,8 @@ from gramian.solvers.base import SolveOutcome
 
 Array = NDArray[np.float64]
 
+Kind = Literal["approximation", "lower bound", "joint density"]
+
 EVALUATIONS = 10  # factorisations of one inference, for predictions of time
 
 
@@ -139,7 +141,7 @@ class Rule(ABC):
 
     @property
     @abstractmethod
-    def kind(self) -> Literal["approximation", "lower bound"]:
+    def kind(self) -> Kind:
         """Of its evidence."""
 
     @property
@@ -263,8 +265,11 @@ class Sites(Inference):
         return Work(EVALUATIONS * once.flops + last.flops, last.values, last.slopes, EVALUATIONS * once.products + last.products)
 
     def bytes_needed(self, n: int, d: int, q: int) -> int:
-        own = self.engine.bytes_needed(n, d, 1)
-        return 2 * own + (max(q, 1) - 1) * own if isinstance(self.engine, Exact) else own + 8 * 10 * n * max(q, 1)
+        own, latents = self.engine.bytes_needed(n, d, 1), max(q, 1)
+        if isinstance(self.engine, Exact):
+            return (2 if latents == 1 else latents + 3) * own  # K beside its factors
+        m = self.engine.size(n) if isinstance(self.engine, Recipe) else self.engine.basis.n_features if isinstance(self.engine, LowRank) else 0
+        return own + 8 * (10 * n * latents + (3 * (latents * m) ** 2 if latents > 1 else 0))
 
     def _size(self, data: Data) -> int:
         return self.engine.basis.n_features if isinstance(self.engine, LowRank) else len(data.X)

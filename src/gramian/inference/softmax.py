@@ -17,7 +17,6 @@ as in their section 5.5.1, with a third derivative that has C^3 entries a row.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +26,7 @@ from gramian.inference.base import Inference, Process, Share
 from gramian.inference.coupling import Coupled, coupling, curvature, curved
 from gramian.inference.iterative import Iterative
 from gramian.inference.laplace import HALVINGS, Laplace
-from gramian.inference.sites import Problem, Rule, State
+from gramian.inference.sites import Kind, Problem, Rule, State
 from gramian.likelihoods import Likelihood
 from gramian.likelihoods.categorical import Softmax
 from gramian.solvers.base import SolveOutcome
@@ -58,7 +57,7 @@ class SoftmaxLaplace(Rule):
         return "laplace"
 
     @property
-    def kind(self) -> Literal["approximation", "lower bound"]:
+    def kind(self) -> Kind:
         return "approximation"
 
     def check(self, likelihood: Likelihood, engine: Inference) -> None:

@@ -1,12 +1,13 @@
 """Full variational inference: the Gaussian closest to the posterior in Kullback-Leibler divergence, by natural gradients on sites.
 
-The best Gaussian has the precision K^-1 + Lam with one number a row (Opper and Archambeau 2009). With marginals N(m, v) of the present sites the natural
-gradient of the bound
+The best Gaussian has the precision K^-1 + Lam with one number a row (Opper and Archambeau 2009). With marginals N(m, v) of the present sites the
+natural gradient of the bound
 
     ELBO = sum_i E log p(y_i | f_i) - KL,     KL = 1/2 [log det(I + K Lam) - sum_i lam_i v_i + mean'alpha]
 
 leads to the sites lam = -2 dE log p/dv, h = dE log p/dm + lam m; a step of size rho goes that share of the way in (lam, h). A step that lowers the
-bound is halved, so that the bound never falls. Steps are accelerated from their own history (anderson.py), as long as that raises the bound. Where landmarks leave a part e_i of k(x, x) out, v_i counts it in E log p: with Gaussian noise this is
+bound is halved, so that the bound never falls. Steps are accelerated from their own history (anderson.py), as long as that raises the
+bound. Where landmarks leave a part e_i of k(x, x) out, v_i counts it in E log p: with Gaussian noise this is
 the collapsed bound of Titsias.
 
 At the optimum dELBO/dK = 1/2 alpha alpha' - 1/2 R, and dELBO/de_i = dE log p/dv_i.
@@ -16,7 +17,6 @@ Source: Khan and Lin 2017 (conjugate-computation variational inference); Challis
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ from gramian.inference.anderson import Anderson
 from gramian.inference.asked import ask, ask_back
 from gramian.inference.base import Inference, Share
 from gramian.inference.iterative import Iterative
-from gramian.inference.sites import Problem, Rule, State
+from gramian.inference.sites import Kind, Problem, Rule, State
 from gramian.likelihoods import Likelihood
 from gramian.solvers.base import SolveOutcome
 
@@ -47,7 +47,7 @@ class VI(Rule):
         return "vi"
 
     @property
-    def kind(self) -> Literal["approximation", "lower bound"]:
+    def kind(self) -> Kind:
         return "lower bound"
 
     @property

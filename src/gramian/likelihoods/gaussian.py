@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -30,6 +32,9 @@ class Gaussian(Likelihood):
     @property
     def location(self) -> bool:
         return True
+
+    def started(self, y: NDArray[np.float64]) -> tuple[Self, NDArray[np.float64]]:
+        return self, np.array([np.mean(y)])
 
     def derivatives(self, y: jax.Array, f: jax.Array) -> tuple[jax.Array, jax.Array]:
         return (y - f) / self.noise, jnp.broadcast_to(-1 / jnp.asarray(self.noise), f.shape)

@@ -1,11 +1,11 @@
-"""Kernels, means, priors and their like as a JSON document, and back, with no code on the way.
+"""Kernels, means, likelihoods, priors and their like as a JSON document, and back, with no code on the way.
 
     1, 0.5, "text", true, null              themselves (a float is written by repr, so it comes back to the last bit)
     {"float": "inf"}                        the three floats that JSON does not have: inf, -inf, nan
     [...]                                   a tuple
     {"parameter": {...}}                    a Parameter: shape, values, support, prior, bounds (null: none on that side), trainable
     {"array": "method.basis.Z"}             an array, which stands beside the document under this name: the place where it belongs
-    {"class": "RBF", "fields": {...}}       an object of the library
+    {"class": "RBF", "fields": {...}}       an object of the library; likelihoods are "likelihoods.Gamma", since there is a prior of that name, too
     {"custom": "Wave", "fields": {...}}     an object of a class that a user defined
 
 A class is looked up by its name among those that already exist in the process; nothing in a document can import, call or name anything else.
@@ -18,34 +18,39 @@ import dataclasses
 import inspect
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, TypeVar, get_args, get_type_hints
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gramian.approx.base import Basis
 from gramian.approx.fourier import FourierBasis
 from gramian.approx.nystrom import NystromBasis
 from gramian.errors import ModelFileError
 from gramian.estimators.certificate import Certificate, Quantity
 from gramian.fitting import FitOutcome
 from gramian.inference import Evidence, Exact, Fourier, Nystrom, Sparse
+from gramian.inference.ep import EP
 from gramian.inference.iterative import Iterative
-from gramian.inference.lowrank import Kind, LowRank
+from gramian.inference.laplace import Laplace, Mode
+from gramian.inference.lowrank import LowRank
+from gramian.inference.mcmc import MCMC
+from gramian.inference.sites import Sites
+from gramian.inference.softmax import SoftmaxLaplace
+from gramian.inference.svgp import SVGP, SparseVariational
+from gramian.inference.variational import VI
 from gramian.kernels import Kernel
-from gramian.likelihoods import Gaussian
+from gramian.likelihoods import Likelihood
 from gramian.means import Mean
+from gramian.modelfile.arrays import Arrays
+from gramian.modelfile.fields import check_fields, shown
 from gramian.params import Affine, Parameter, Prior, Real, Support, Tree
 from gramian.solvers import CG, MINRES, Cholesky
-from gramian.solvers.preconditioners import Name
-
-Arrays = dict[str, NDArray[Any]]
 
 MAX_DEPTH: Final = 64  # levels of kernels within kernels: far beyond any model, far below where Python's own stack ends
-_OPEN = (Kernel, Mean, Prior, Support)  # what users may subclass
-_METHODS = (Exact, Nystrom, Fourier, Sparse, Iterative, LowRank, Cholesky, CG, MINRES, NystromBasis, FourierBasis)
-_CLOSED = (Gaussian, *_METHODS, Evidence, FitOutcome, Certificate, Quantity)
+_OPEN = (Kernel, Mean, Likelihood, Prior, Support)  # what users may subclass
+_RULES = (Laplace, SoftmaxLaplace, Mode, EP, VI)
+_ENGINES = (Exact, Nystrom, Fourier, Sparse, SVGP, Iterative, LowRank, SparseVariational, Cholesky, CG, MINRES, NystromBasis, FourierBasis)
+_CLOSED = (*_RULES, *_ENGINES, Sites, MCMC, Evidence, FitOutcome, Certificate, Quantity)
 _SPECIAL = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 T = TypeVar("T")
 
@@ -95,7 +100,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def entries(value: Any, where: str, *names: str) -> list[Any]:
     """The values of a JSON object that must have exactly these keys, in this order."""
     if not isinstance(value, dict):
-        raise ModelFileError(f"{where} is {_shown(value)}, but must have entries {', '.join(names)}.")
+        raise ModelFileError(f"{where} is {shown(value)}, but must have entries {', '.join(names)}.")
     for name in names:
         if name not in value:
             raise ModelFileError(f"{where} has no entry {name!r}.")
@@ -108,18 +113,13 @@ def entries(value: Any, where: str, *names: str) -> list[Any]:
 def typed(value: Any, kind: type[T], where: str) -> T:
     """The value, when it is of exactly this type (true is no whole number, 1 no float)."""
     if type(value) is not kind:
-        raise ModelFileError(f"{where} is {_shown(value)}, but must be of type {kind.__name__}.")
+        raise ModelFileError(f"{where} is {shown(value)}, but must be of type {kind.__name__}.")
     return value
 
 
 def typed_list(value: Any, kind: type[T], where: str) -> list[T]:
     """A list whose entries are all of exactly this type."""
     return [typed(item, kind, f"{where}[{k}]") for k, item in enumerate(typed(value, list, where))]
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 # Writing. -------------------------------------------------------------------------------------------------------------------------------------------
@@ -153,7 +153,7 @@ def encode(value: Any, where: str, arrays: Arrays | None = None, depth: int = 0)
         name = getattr(value, "__name__", type(value).__name__)
         cure = "Write the kernel as a class of your own (a subclass of gramian.Kernel with `pair`), which is stored by its name; or use pickle."
         raise ModelFileError(f"{where} is the Python function {name}, and a model file holds no code. {cure}")
-    raise ModelFileError(f"{where} is {_shown(value)}, of type {kind.__name__}, which a model file cannot hold. Numbers, text and tuples it can.")
+    raise ModelFileError(f"{where} is {shown(value)}, of type {kind.__name__}, which a model file cannot hold. Numbers, text and tuples it can.")
 
 
 def _encode_parameter(parameter: Parameter, where: str, depth: int) -> dict[str, Any]:
@@ -171,12 +171,12 @@ def _encode_parameter(parameter: Parameter, where: str, depth: int) -> dict[str,
 def _encode_object(value: Any, where: str, arrays: Arrays | None, depth: int) -> dict[str, Any]:
     cls = type(value)
     key = "class" if _is_ours(cls) else "custom"
-    if find_class(key, cls.__name__) is not cls:
+    if find_class(key, _label(cls)) is not cls:
         raise ModelFileError(f"{where}: the class {cls.__name__} was defined again since this model was made. Fit the model again, then save it.")
     if not dataclasses.is_dataclass(cls):
         raise ModelFileError(f"{where}: the class {cls.__name__} has no declared fields. Make it a dataclass: @dataclasses.dataclass(frozen=True).")
     fields = {f.name: encode(getattr(value, f.name), f"{where}.{f.name}", arrays, depth + 1) for f in _stored_fields(cls)}
-    return {key: cls.__name__, "fields": fields}
+    return {key: _label(cls), "fields": fields}
 
 
 def _stored_fields(cls: Any) -> list[dataclasses.Field[Any]]:
@@ -193,7 +193,7 @@ def _stored_fields(cls: Any) -> list[dataclasses.Field[Any]]:
 def find_class(key: str, name: str, origins: Mapping[str, str] | None = None) -> type:
     """The class of this name: one of the library's (key "class"), or one that a user's code has defined in this process (key "custom")."""
     ours = key == "class"
-    found = [cls for cls in _classes() if cls.__name__ == name and _is_ours(cls) == ours]
+    found = [cls for cls in _classes() if _label(cls) == name and _is_ours(cls) == ours]
     if not found and ours:
         raise ModelFileError(f"it uses {name[:80]!r}, which this version of gramian does not have. Upgrade: pip install --upgrade gramian.")
     if not found:
@@ -237,6 +237,11 @@ def _is_ours(cls: type) -> bool:
     return cls.__module__.split(".")[0] == "gramian"
 
 
+def _label(cls: type) -> str:
+    """What a document calls a class."""
+    return f"likelihoods.{cls.__name__}" if issubclass(cls, Likelihood) and _is_ours(cls) else cls.__name__
+
+
 # Reading. -------------------------------------------------------------------------------------------------------------------------------------------
 
 
@@ -251,12 +256,12 @@ def decode(value: Any, where: str, origins: Mapping[str, str] | None = None, arr
     if "float" in value:
         (name,) = entries(value, where, "float")
         if not isinstance(name, str) or name not in _SPECIAL:
-            raise ModelFileError(f"{where} is the float {_shown(name)}, but only inf, -inf and nan are written so.")
+            raise ModelFileError(f"{where} is the float {shown(name)}, but only inf, -inf and nan are written so.")
         return _SPECIAL[name]
     if "array" in value:
         (name,) = entries(value, where, "array")
         if arrays is None or name != where or where not in arrays:
-            raise ModelFileError(f"{where} is the array {_shown(name)}, but there is no array {where!r}.")
+            raise ModelFileError(f"{where} is the array {shown(name)}, but there is no array {where!r}.")
         return arrays[where]
     if "parameter" in value:
         (described,) = entries(value, where, "parameter")
@@ -265,7 +270,15 @@ def decode(value: Any, where: str, origins: Mapping[str, str] | None = None, arr
         if key in value:
             name, fields = entries(value, where, key, "fields")
             return _decode_object(find_class(key, typed(name, str, f"{where}.{key}"), origins), fields, where, origins, arrays, depth)
-    raise ModelFileError(f"{where} is {_shown(value)}, which is neither a parameter nor an object.")
+    raise ModelFileError(f"{where} is {shown(value)}, which is neither a parameter nor an object.")
+
+
+def decoded(value: Any, kind: type, where: str, origins: Mapping[str, str], arrays: Arrays | None = None) -> Any:
+    """The same, when it is of this kind."""
+    found = decode(value, where, origins, arrays)
+    if not isinstance(found, kind):
+        raise ModelFileError(f"{where} is a {type(found).__name__}, but must be a {kind.__name__}.")
+    return found
 
 
 def _decode_parameter(described: Any, where: str, origins: Mapping[str, str] | None, depth: int) -> Parameter:
@@ -273,18 +286,18 @@ def _decode_parameter(described: Any, where: str, origins: Mapping[str, str] | N
     shape, values, support, prior, bounds, trainable = entries(described, where, *names)
     shape, values = typed_list(shape, int, f"{where}.shape"), typed_list(values, float, f"{where}.values")
     if any(length < 0 for length in shape) or math.prod(shape) != len(values) or len(shape) > 8:
-        raise ModelFileError(f"{where} has {len(values)} values, but the shape {_shown(shape)}.")
+        raise ModelFileError(f"{where} has {len(values)} values, but the shape {shown(shape)}.")
     if bounds is not None:
         ends = typed(bounds, list, f"{where}.bounds")
         if len(ends) != 2:
             raise ModelFileError(f"{where}.bounds has {len(ends)} entries, but must have two.")
         bounds = tuple(free if end is None else typed(end, float, f"{where}.bounds") for end, free in zip(ends, (-math.inf, math.inf), strict=True))
-    decoded = [decode(part, f"{where}.{name}", origins, None, depth + 1) for part, name in ((support, "support"), (prior, "prior"))]
-    for part, kind in zip(decoded, (Support, Prior), strict=True):
+    found = [decode(part, f"{where}.{name}", origins, None, depth + 1) for part, name in ((support, "support"), (prior, "prior"))]
+    for part, kind in zip(found, (Support, Prior), strict=True):
         if part is not None and not isinstance(part, kind):
-            raise ModelFileError(f"{where} has the {kind.__name__.lower()} {_shown(part)}, which is none.")
+            raise ModelFileError(f"{where} has the {kind.__name__.lower()} {shown(part)}, which is none.")
     array = np.array(values, dtype=np.float64).reshape(shape)
-    parameter = Parameter(array, decoded[0], decoded[1], bounds, typed(trainable, bool, f"{where}.trainable"))
+    parameter = Parameter(array, found[0], found[1], bounds, typed(trainable, bool, f"{where}.trainable"))
     problem = None if parameter.support is None else _problem(parameter.support, parameter)
     if problem:
         raise ModelFileError(f"{where} {problem}.")
@@ -306,7 +319,7 @@ def _decode_object(cls: Any, fields: Any, where: str, origins: Mapping[str, str]
     given = dict(zip((f.name for f in declared), entries(fields, where, *(f.name for f in declared)), strict=True))
     values = {name: decode(part, f"{where}.{name}", origins, arrays, depth + 1) for name, part in given.items()}
     if _is_ours(cls):
-        _check_fields(cls, values, where)
+        check_fields(cls, values, where)
     parameters = {f.name: values[f.name] for f in declared if issubclass(cls, Tree) and "support" in f.metadata}
     for name, parameter in parameters.items():
         # As held fixed while the constructor looks at it: a fitted value may lie on the edge of its range, where a constructor lets none start.
@@ -322,69 +335,4 @@ def _decode_object(cls: Any, fields: Any, where: str, origins: Mapping[str, str]
     return new
 
 
-# What the fields of the library's own classes may hold, by their annotation; constructors check values, not all of them types.
-
-
-def _is_numbers(value: Any) -> bool:
-    return (type(value) is float and math.isfinite(value)) or (isinstance(value, tuple) and all(_is_numbers(item) for item in value))
-
-
-def _all(kind: Any) -> Callable[[Any], bool]:
-    return lambda value: isinstance(value, tuple) and all(isinstance(item, kind) and not isinstance(item, bool) for item in value)
-
-
-def _is(*kinds: Any) -> Callable[[Any], bool]:
-    return lambda value: type(value) in kinds
-
-
-def _array(kind: Any) -> Callable[[Any], bool]:
-    return lambda value: isinstance(value, np.ndarray) and value.dtype == kind
-
-
-def _tuple_of(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    return lambda value: isinstance(value, tuple) and all(map(check, value))
-
-
-_NOTHING = type(None)
-FIELD_CHECKS: Final[Mapping[str, Callable[[Any], bool]]] = {
-    "bool": _is(bool),
-    "bool | None": _is(bool, _NOTHING),
-    "int": _is(int),
-    "int | None": _is(int, _NOTHING),
-    "float": _is(float),
-    "str": _is(str),
-    "Kernel": lambda value: isinstance(value, Kernel),
-    "Cholesky": _is(Cholesky),
-    "Krylov": _is(CG, MINRES),
-    "Name": lambda value: value in get_args(Name),
-    "Kind": lambda value: value in get_args(Kind),
-    "Basis": lambda value: isinstance(value, Basis),
-    "Quantity": _is(Quantity),
-    "Array": _array(np.float64),
-    "NDArray[np.intp]": _array(np.int64),
-    "Pivots | None": lambda value: value is None or _array(np.int64)(value),
-    "tuple[tuple[Draw, ...], ...]": _tuple_of(_tuple_of(_tuple_of(_array(np.float64)))),
-    "tuple[Kernel, ...]": _all(Kernel),
-    "tuple[float, ...]": lambda value: isinstance(value, tuple) and all(type(item) is float and math.isfinite(item) for item in value),
-    "tuple[int, ...]": lambda value: _all(int)(value) and all(item >= 0 for item in value),
-    "tuple[str, ...]": _all(str),
-    "tuple[str | int, ...]": _all((str, int)),
-    "float | tuple[float, ...]": _is_numbers,
-    "str | tuple[tuple[float, ...], ...]": lambda value: type(value) is str or (isinstance(value, tuple) and _is_numbers(value)),
-    "Callable[[Any], Any]": callable,  # which nothing in a document is
-}
-
-
-def _check_fields(cls: Any, values: Mapping[str, Any], where: str) -> None:
-    for field in dataclasses.fields(cls):
-        if "support" in field.metadata or not field.init:
-            continue
-        if str(field.type).startswith("Literal["):
-            good = values[field.name] in get_args(get_type_hints(cls)[field.name])
-        else:
-            good = FIELD_CHECKS[str(field.type)](values[field.name])
-        if not good:
-            raise ModelFileError(f"{where}.{field.name} is {_shown(values[field.name])}, which is no {field.type} as {cls.__name__} needs it.")
-
-
-__all__ = ["MAX_DEPTH", "Arrays", "canonical", "decode", "encode", "entries", "find_class", "origins_of", "parse", "typed", "typed_list"]
+__all__ = ["MAX_DEPTH", "Arrays", "canonical", "decode", "decoded", "encode", "entries", "find_class", "origins_of", "parse", "typed", "typed_list"]

@@ -22,7 +22,7 @@ import json
 import math
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO, Final
 
 import numpy as np
@@ -32,37 +32,38 @@ from sklearn.utils.validation import check_is_fitted
 
 from gramian.atomic import atomic_write
 from gramian.errors import GramianError, MemoryLimitError, ModelFileError
-from gramian.estimators import GPRegressor
+from gramian.estimators import GPClassifier, GPRegressor
 from gramian.gram import budget
-from gramian.inference import Exact
-from gramian.modelfile.document import Arrays, canonical, encode, parse
-from gramian.modelfile.record import describe, restore
+from gramian.modelfile.arrays import TRIANGLE as _TRIANGLE
+from gramian.modelfile.arrays import Arrays
+from gramian.modelfile.document import canonical, parse
+from gramian.modelfile.migrations import MIGRATIONS
+from gramian.modelfile.record import Fitted, describe, restore
 from gramian.version import __version__
 
 FORMAT: Final = "gramian model"
-VERSION = 2
+VERSION = 3
 _METADATA = ("format", "version", "library", "document", "sha256")
 _MAX_HEADER = 100_000_000  # bytes: the limit of the safetensors format
 _PART = 2**20  # numbers read at a time
-_TRIANGLE = "root."  # how the names of triangular arrays begin
 _DTYPES = {"f": "F64", "i": "I64"}
 _AGAIN = "Save the model again, or copy the file again."
 
 
-def save(gp: GPRegressor, path: str | os.PathLike[str]) -> None:
-    """Writes a fitted GPRegressor to `path`, whole or not at all; `load` gives it back with the same predictions to the last bit.
+def save(gp: Fitted, path: str | os.PathLike[str]) -> None:
+    """Writes a fitted estimator to `path`, whole or not at all; `load` gives it back with the same predictions to the last bit.
 
-    Refused, before anything is written: kernels that hold Python functions (`warp`, `map_inputs`), subclasses of GPRegressor, and settings that are
-    no plain values. A kernel or mean of a class of your own is stored by the name of its class, which must be imported when the file is loaded. A
-    `random_state` that is a RandomState is stored with its present state, so that it continues as it would have here.
+    Refused, before anything is written: kernels that hold Python functions (`warp`, `map_inputs`), subclasses of the estimators, and settings that
+    are no plain values. A kernel, mean or likelihood of a class of your own is stored by the name of its class, which must be imported when the file
+    is loaded. A `random_state` that is a RandomState is stored with its present state, so that it continues as it would have here.
     """
-    if type(gp) is not GPRegressor:
-        raise ModelFileError(f"A model file holds a GPRegressor, not a {type(gp).__name__}. Use pickle for other estimators.")
-    check_is_fitted(gp, "posterior_")
+    if type(gp) not in (GPRegressor, GPClassifier):
+        raise ModelFileError(f"A model file holds a GPRegressor or a GPClassifier, not a {type(gp).__name__}. Use pickle for other estimators.")
+    check_is_fitted(gp, ["posterior_", "estimators_"], all_or_any=any)
     try:
         description, arrays = describe(gp)
         again = restore(description, arrays)  # what cannot be read back is not written
-        if again._model_.kernel != gp._model_.kernel:
+        if again.kernel_ != gp.kernel_:
             raise ModelFileError("its kernel does not come back as it was. Does a class of your own change its fields in __post_init__?")
         if not _finite(arrays):
             raise ModelFileError("its predictions are not finite. Look at summary() for the cause.")
@@ -93,7 +94,7 @@ def save(gp: GPRegressor, path: str | os.PathLike[str]) -> None:
         raise ModelFileError(f"{path} cannot be written: {cause.strerror or cause}. An old file of that name is untouched.") from cause
 
 
-def load(path: str | os.PathLike[str]) -> GPRegressor:
+def load(path: str | os.PathLike[str]) -> Fitted:
     """The estimator that `save` wrote. Runs no code from the file; a file that is damaged, foreign or made up is refused with a ModelFileError."""
     try:
         metadata, arrays = _read(path)
@@ -257,19 +258,5 @@ def _document(metadata: Mapping[str, str], arrays: Arrays) -> Any:
         document = MIGRATIONS[version](document)
     return document
 
-
-def _from_1(document: Any) -> Any:
-    """Version 1 knew exact inference only, and neither stages nor certificates."""
-    settings, fitted = dict(document["settings"]), dict(document["fitted"])
-    exact = encode(Exact(), "method")
-    if isinstance(settings["method"], dict):  # an Exact, of a solver only
-        exact = settings["method"] = {**settings["method"], "fields": exact["fields"] | settings["method"]["fields"]}
-    posterior = {"kind": "exact", "root_of": fitted.pop("root_of"), "inverted": True}
-    fitted |= {"method": exact, "posterior": posterior, "certificate": None}
-    fitted["outcome"] = {**fitted["outcome"], "fields": {**fitted["outcome"]["fields"], "stages": []}}
-    return {**document, "settings": settings, "fitted": fitted}
-
-
-MIGRATIONS: Mapping[int, Callable[[Any], Any]] = {1: _from_1}  # from the document of a version to that of the next one
 
 __all__ = ["VERSION", "load", "save"]

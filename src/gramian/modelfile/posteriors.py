@@ -1,158 +1,289 @@
 """What a file keeps of each kind of posterior, and how that becomes a posterior again.
 
-    kind        its arrays                                      the data (X, Y, noise_var)
-    exact       alpha, a root for each noise                    in the file
-    krylov      alpha, the pivots of the preconditioner         in the file: variances are solves with K + D
-    features    weights, a root for each noise, the basis       not in the file: predictions need no rows, only how many there were
+    kind                its arrays                                                      the data (X, Y, noise_var, offset)
+    exact               alpha, a root for each noise or latent                          in the file
+    krylov              alpha, the pivots of the preconditioner, the sites' noise       in the file: variances are solves with K + D
+    features            weights, a root for each noise or latent, the basis             not in the file, unless its rows are the basis
+    coupled             alpha, a root for each class, and one for all                   in the file
+    coupled features    weights, a root for all classes, the basis                      not in the file
+    mixture             draws of the parameters and of latent variables (`draws`)       in the file
+    stacked             those of its parts                                              as for its parts
 
-A krylov posterior makes its preconditioners when they are first needed. The method of the fit, with its choices made (the basis, the pivots), stands
-beside the posterior. What it makes features of at the fitted parameters comes along: the root of the landmarks' kernel matrix, which another machine
-would round otherwise (and close landmarks make much of that); frequencies and amplitudes, which a later version may compute in another way.
+Where the data are not in the file, what a summary tells of them is. A krylov posterior makes its preconditioners when they are first needed. The
+method of the fit, with its choices made (the basis, the pivots), stands beside the posterior.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+import dataclasses
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gramian.approx.fourier import KINDS, FourierBasis, FourierMap
-from gramian.approx.nystrom import NystromBasis, NystromMap
 from gramian.errors import ModelFileError
-from gramian.estimators.facts import Facts, NoData
-from gramian.estimators.regressor import GPRegressor
+from gramian.estimators.base import Estimator
+from gramian.estimators.facts import Facts, NoData, class_counts
+from gramian.gram.operator import GramOperator
 from gramian.inference import Data, Exact, FeaturePosterior, GaussianProcess, Inference, Model, Posterior, Process
-from gramian.inference.base import noise_groups
+from gramian.inference.base import Stacked, noise_groups
+from gramian.inference.coupled import CoupledFeatures, CoupledPosterior
 from gramian.inference.exact import groups
-from gramian.inference.iterative import Iterative, KrylovPosterior
+from gramian.inference.iterative import Iterative, KrylovPosterior, System
 from gramian.inference.lowrank import LowRank
-from gramian.kernels.spectrum import Draw
-from gramian.modelfile.document import Arrays, entries, typed, typed_list
-
-Array = NDArray[np.float64]
+from gramian.inference.mcmc import MCMC
+from gramian.inference.mixture import Mixture
+from gramian.inference.sites import Sites
+from gramian.inference.softmax import SoftmaxLaplace
+from gramian.inference.svgp import SparseVariational
+from gramian.kernels import Kernel
+from gramian.means import OneOutput
+from gramian.modelfile import draws, features
+from gramian.modelfile.arrays import TRIANGLE, Array, Arrays, of_part, root, roots, taken, within
+from gramian.modelfile.document import entries, typed, typed_list
 
 FIELDS = {
     "exact": ("kind", "root_of", "inverted"),
     "krylov": ("kind", "stronger"),
-    "features": ("kind", "root_of", "rows", "known_noise", "notes"),
+    "features": ("kind", "root_of"),
+    "coupled": ("kind",),
+    "coupled features": ("kind",),
+    "mixture": draws.FIELDS,
+    "stacked": ("kind", "parts"),
 }
-METHODS: Mapping[str, tuple[type[Inference], ...]] = {"exact": (Exact, Iterative), "krylov": (Iterative,), "features": (LowRank,)}
-LANDMARK_ROOT = "root.landmarks"
+SHARED_ROOT = "root.shared"
 
 
-def describe(gp: GPRegressor) -> tuple[dict[str, Any], Arrays]:
-    """The posterior of a fitted regressor: a piece of the document, and its arrays."""
-    posterior, facts = gp.posterior_, gp._facts
+def engine_of(method: Inference) -> Inference:
+    """What does the linear algebra."""
+    return method.engine if isinstance(method, Sites) else method
+
+
+def stored(method: Inference) -> Inference:
+    """The method without what only a search needs: where q began, when chains had to end."""
+    if isinstance(method, SparseVariational):
+        return dataclasses.replace(method, q=())
+    return dataclasses.replace(method, deadline=None) if isinstance(method, MCMC) else method
+
+
+def holds_data(method: Inference) -> bool:
+    """Whether predictions need the rows."""
+    return not isinstance(engine_of(method), (LowRank, SparseVariational))
+
+
+# The data. ------------------------------------------------------------------------------------------------------------------------------------------
+
+
+def describe_data(gp: Estimator, classes: int | None) -> tuple[dict[str, Any] | None, Arrays]:
+    """The data as arrays, or what is told of them."""
+    facts, data = gp._facts, gp._data
     arrays: Arrays = {"scale": facts.scale}
-    if isinstance(posterior, FeaturePosterior):
-        arrays.update(weights=posterior.weights, **_roots(posterior.roots))
-        if isinstance(posterior.features, NystromMap):
-            arrays[LANDMARK_ROOT] = posterior.features.L
-        if isinstance(posterior.features, FourierMap):
-            arrays.update(frequencies=posterior.features.W, amplitudes=posterior.features.A)
-        told = {"rows": facts.rows, "known_noise": facts.known_noise, "notes": dict(facts.notes)}
-        return {"kind": "features", "root_of": list(posterior.root_of), **told}, arrays
-    data = gp._data
-    if isinstance(posterior, (Posterior, KrylovPosterior)):
-        arrays.update(X=np.asarray(data.X, dtype=np.float64), Y=np.asarray(data.Y, dtype=np.float64), alpha=posterior.alpha)
-        if data.noise_var is not None:
-            arrays["noise_var"] = data.noise_var
-    if isinstance(posterior, KrylovPosterior):
-        return {"kind": "krylov", "stronger": [system.stronger for system in posterior.systems]}, arrays
-    if isinstance(posterior, Posterior):
-        told = {"root_of": list(posterior.root_of), "inverted": posterior.inverted}
-        return {"kind": "exact", **told}, {**arrays, **_roots(posterior.roots)}
-    raise ModelFileError(f"method={gp.method!r} gives a {type(posterior).__name__}, which this version does not store.")
+    if not holds_data(gp._method_):
+        counts = None if classes is None else list(class_counts(facts, data, classes))
+        return {"rows": facts.rows, "known_noise": facts.known_noise, "notes": dict(facts.notes), "counts": counts}, arrays
+    arrays |= {name: np.asarray(getattr(data, name), dtype=np.float64) for name in ("X", "Y")}
+    return None, arrays | {name: getattr(data, name) for name in ("noise_var", "offset") if getattr(data, name) is not None}
 
 
-def _roots(roots: tuple[Array, ...]) -> Arrays:
-    return {f"root.{k}": root for k, root in enumerate(roots)}
-
-
-def data_of(described: Any, arrays: Arrays, columns: int) -> tuple[Data, Facts | None]:
-    """The data, or what stands for them; then with the facts, which otherwise are made from the data."""
-    kind = typed(described, dict, "posterior").get("kind")
-    if not (isinstance(kind, str) and kind in FIELDS):
-        raise ModelFileError(f"its posterior is of the kind {str(kind)[:40]!r}, but must be one of {', '.join(FIELDS)}.")
-    entries(described, "posterior", *FIELDS[kind])
+def data_of(described: Any, arrays: Arrays, method: Inference, columns: int, plain: bool, classes: int | None) -> tuple[Data, Facts | None]:
+    """The data, or what stands for them; then with the facts, which otherwise are made from the data. `plain`: y has a column an output."""
     scale = taken(arrays, "scale", None)
     if not len(scale) or not np.all(scale > 0):
         raise ModelFileError("its scales must be positive, one an output.")
-    if kind == "features":
-        rows, known, notes = typed(described["rows"], int, "rows"), typed(described["known_noise"], bool, "known_noise"), described["notes"]
+    if not holds_data(method):
+        rows, known, notes, counts = entries(described, "data", "rows", "known_noise", "notes", "counts")
         told = {name: typed(note, str, f"notes.{name[:40]}") for name, note in typed(notes, dict, "notes").items()}
-        if rows < 1:
+        if typed(rows, int, "rows") < 1:
             raise ModelFileError(f"it is of {rows} rows, but must be of one at least.")
-        return NoData(scale), Facts(rows, columns, scale, known, told)
+        if classes is None and counts is not None:
+            raise ModelFileError("it has counts of classes, but no classes.")
+        found = None if classes is None else tuple(typed_list(counts, int, "counts"))
+        if found is not None and (len(found) != classes or min(found) < 0 or sum(found) != rows):
+            raise ModelFileError(f"counts must be the rows of each of {classes} classes, {rows} in all.")
+        return NoData(scale), Facts(rows, columns, scale, typed(known, bool, "known_noise"), told, found)
+    if described is not None:
+        raise ModelFileError("its data are in the file, and yet something stands for them.")
     n = len(taken(arrays, "X", (None, columns)))
     noise_var = taken(arrays, "noise_var", (n,)) if "noise_var" in arrays else None
     if n < 1 or (noise_var is not None and not np.all(noise_var >= 0)):
         raise ModelFileError("it must have a row at least, and noise variances that are not negative.")
-    return Data(arrays["X"], taken(arrays, "Y", (n, len(scale))), scale, noise_var), None
+    offset = taken(arrays, "offset", (n,)) if "offset" in arrays else None
+    if plain and offset is not None:
+        raise ModelFileError("its noise is Gaussian, and yet it has an offset.")
+    return Data(arrays["X"], taken(arrays, "Y", (n, len(scale) if plain else 1)), scale, noise_var, offset), None
+
+
+# Writing. -------------------------------------------------------------------------------------------------------------------------------------------
+
+
+def describe(posterior: Process, method: Inference) -> tuple[dict[str, Any], Arrays]:
+    """The posterior: a piece of the document, and its arrays."""
+    if isinstance(posterior, Stacked):
+        found = [describe(part, method) for part in posterior.parts]
+        arrays = {name: a for k, (_, own) in enumerate(found) for name, a in within(own, f"part{k}").items()}
+        return {"kind": "stacked", "parts": [piece for piece, _ in found]}, arrays
+    if isinstance(posterior, Mixture):
+        return draws.describe(posterior)
+    if isinstance(posterior, FeaturePosterior):
+        own = {"weights": posterior.weights, **_numbered(posterior.roots), **features.describe(posterior.features)}
+        return {"kind": "features", "root_of": list(posterior.root_of)}, own
+    if isinstance(posterior, KrylovPosterior):
+        noises = {f"noise.{r}": system.operator.noise for r, system in enumerate(posterior.systems)} if isinstance(method, Sites) else {}
+        return {"kind": "krylov", "stronger": [system.stronger for system in posterior.systems]}, {"alpha": posterior.alpha, **noises}
+    if isinstance(posterior, Posterior):
+        told = {"root_of": list(posterior.root_of), "inverted": posterior.inverted}
+        return {"kind": "exact", **told}, {"alpha": posterior.alpha, **_numbered(posterior.roots)}
+    if isinstance(posterior, CoupledPosterior):
+        return {"kind": "coupled"}, {"alpha": posterior.alpha, **_numbered(posterior.roots), SHARED_ROOT: posterior.shared_root}
+    if isinstance(posterior, CoupledFeatures):
+        maps = {name: a for k, own in enumerate(posterior.features) for name, a in within(features.describe(own), f"map{k}").items()}
+        return {"kind": "coupled features"}, {"weights": posterior.weights, SHARED_ROOT: posterior.root, **maps}
+    raise ModelFileError(f"its posterior is a {type(posterior).__name__}, which this version does not store.")
+
+
+def _numbered(matrices: tuple[Array, ...]) -> Arrays:
+    return {f"{TRIANGLE}{k}": matrix for k, matrix in enumerate(matrices)}
+
+
+# Reading. -------------------------------------------------------------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class _Context:
+    """What all parts of a posterior have in common."""
+
+    method: Inference
+    model: Model
+    data: Data
+    d: int
+
+    @property
+    def engine(self) -> Inference:
+        return engine_of(self.method)
 
 
 def restore(described: Any, arrays: Arrays, method: Inference, model: Model, data: Data, columns: int) -> Process:
-    """The posterior, from what `describe` gave; `data_of` has checked the entries and the data."""
-    kind = described["kind"]
-    if not isinstance(method, METHODS[kind]):
-        raise ModelFileError(f"its posterior is of the kind {kind!r}, which the method {type(method).__name__} does not give.")
-    prior = GaussianProcess(model.kernel, model.mean, data.scale)
-    q = len(data.scale)
-    if isinstance(method, LowRank):
-        features = _features(method, arrays, model, columns)
-        m = features.n_features
-        roots, root_of = _restored_roots(described["root_of"], arrays, m, q)
-        return FeaturePosterior(prior, features, taken(arrays, "weights", (m, q)), roots, root_of)
+    """The posterior, from what `describe` gave; `data_of` has checked the data."""
+    context = _Context(method, model, data, columns)
+    engine, q = context.engine, len(data.scale)
+    if isinstance(engine, Iterative):
+        _check_iterative(engine, len(data.X))
+    if not isinstance(method, (Exact, Iterative, LowRank, SparseVariational, Sites, MCMC)) or (method is not engine and not _is_engine(engine)):
+        raise ModelFileError(f"its method {type(method).__name__} is not one that gives a posterior.")
+    kind = _kind(described, "posterior")
+    if isinstance(method, MCMC) != (kind == "mixture") or _is_coupled(method) != kind.startswith("coupled"):
+        raise _contradiction(kind, method)
+    if isinstance(method, MCMC):
+        return draws.restore(described, arrays, method, model, data)
+    if kind == "coupled":
+        return _coupled(arrays, context)
+    if kind == "coupled features":
+        return _coupled_features(arrays, context)
+    if not model.others:
+        prior = GaussianProcess(model.kernel, model.mean, data.scale)
+        return _one(described, arrays, context, prior, 0)
+    if kind != "stacked":
+        raise ModelFileError(f"its posterior is of the kind {kind!r}, but functions with kernels of their own are stacked.")
+    parts = typed(described["parts"], list, "parts")
+    if len(parts) != q:
+        raise ModelFileError(f"its posterior has {len(parts)} parts for {q} functions.")
+    priors = [GaussianProcess(kernel, OneOutput(model.mean, k), data.scale[[k]]) for k, kernel in enumerate(_kernels(model))]
+    found = [_one(part, of_part(arrays, f"part{k}"), context, prior, k) for k, (part, prior) in enumerate(zip(parts, priors, strict=True))]
+    return Stacked(tuple(found), tuple((k,) for k in range(q)))
+
+
+def _one(described: Any, arrays: Arrays, context: _Context, prior: GaussianProcess, k: int) -> Process:
+    """A posterior of functions with one kernel, the k-th."""
+    kind, engine, q = _kind(described, "posterior"), context.engine, len(prior.scale)
+    if kind == "features" and not isinstance(engine, Iterative) and (not isinstance(engine, Exact) or isinstance(context.method, Sites)):
+        made = features.restore(engine, arrays, prior.kernel, k, context.data, context.d)
+        m = made.n_features
+        matrices, of = _used_roots(described["root_of"], arrays, m, q)
+        return FeaturePosterior(prior, made, taken(arrays, "weights", (m, q)), matrices, of)
+    if kind == "exact" and isinstance(engine, (Exact, Iterative)):
+        n = len(context.data.X)
+        alpha, inverted = taken(arrays, "alpha", (n, q)), typed(described["inverted"], bool, "inverted")
+        return Posterior(prior, context.data.X, alpha, *_used_roots(described["root_of"], arrays, n, q), inverted)
+    if kind == "krylov" and isinstance(engine, Iterative):
+        return _krylov(described, arrays, context, prior, engine)
+    raise _contradiction(kind, context.method)
+
+
+def _krylov(described: Any, arrays: Arrays, context: _Context, prior: GaussianProcess, engine: Iterative) -> KrylovPosterior:
+    data, model, q = context.data, context.model, len(prior.scale)
     n = len(data.X)
     alpha = taken(arrays, "alpha", (n, q))
-    if isinstance(method, Iterative):
-        _check_iterative(method, n)
-    if kind == "exact":
-        inverted = typed(described["inverted"], bool, "inverted")
-        return Posterior(prior, data.X, alpha, *_restored_roots(described["root_of"], arrays, n, q), inverted)
-    assert isinstance(method, Iterative)
     stronger = typed_list(described["stronger"], bool, "stronger")
+    systems: list[System] = []
+    if isinstance(context.method, Sites):
+        noises = [taken(arrays, f"noise.{r}", (n,)) for r in range(q)]
+        if len(stronger) != q or not all(np.all(noise > 0) for noise in noises):
+            raise ModelFileError(f"its {q} functions must have sites with positive variances, but stronger has {len(stronger)} entries.")
+        systems = [engine.system(GramOperator(prior.kernel, data.X, noise), again) for noise, again in zip(noises, stronger, strict=True)]
+        return KrylovPosterior(prior, data.X, alpha, tuple(systems), tuple(range(q)))
     if len(stronger) != len(noise_groups(model, data)):
         raise ModelFileError(f"its outputs have {len(noise_groups(model, data))} different noises, but stronger has {len(stronger)} entries.")
-    system_of, systems = [0] * q, []
+    system_of = [0] * q
     for r, group in enumerate(groups(model, data)):
-        systems.append(method.system(group.operator, stronger[r]))
+        systems.append(engine.system(group.operator, stronger[r]))
         for k in group.outputs:
             system_of[k] = r
     return KrylovPosterior(prior, data.X, alpha, tuple(systems), tuple(system_of))
 
 
-def taken(arrays: Arrays, name: str, shape: tuple[int | None, ...] | None) -> Array:
-    """An array of real numbers that must be there, in this shape (None: any length; no shape at all: a vector of any length)."""
-    if name not in arrays:
-        raise ModelFileError(f"it has no array {name!r}.")
-    array, wanted = arrays[name], (None,) if shape is None else shape
-    if array.dtype != np.float64:
-        raise ModelFileError(f"its array {name!r} is of type {array.dtype}, but must be float64.")
-    if array.ndim != len(wanted) or any(length not in (None, mine) for length, mine in zip(wanted, array.shape, strict=True)):
-        shown = ", ".join("any" if length is None else str(length) for length in wanted)
-        raise ModelFileError(f"its array {name!r} has the shape {array.shape}, but must have ({shown}).")
-    return array
+def _coupled(arrays: Arrays, context: _Context) -> CoupledPosterior:
+    model, data = context.model, context.data
+    if not isinstance(context.engine, Exact):
+        raise _contradiction("coupled", context.method)
+    n, C = len(data.X), len(data.scale)
+    prior = GaussianProcess(model.kernel, model.mean, data.scale)
+    alpha, matrices = taken(arrays, "alpha", (n, C)), roots(arrays, n, C)
+    return CoupledPosterior(prior, model.others, data.X, alpha, matrices, root(arrays, SHARED_ROOT, n))
 
 
-def _restored_roots(root_of: Any, arrays: Arrays, size: int, q: int) -> tuple[tuple[Array, ...], tuple[int, ...]]:
+def _coupled_features(arrays: Arrays, context: _Context) -> CoupledFeatures:
+    model, scale = context.model, context.data.scale
+    if not isinstance(context.engine, LowRank):
+        raise _contradiction("coupled features", context.method)
+    made = [
+        features.restore(context.engine, of_part(arrays, f"map{k}"), kernel, k, context.data, context.d) for k, kernel in enumerate(_kernels(model))
+    ]
+    m, C = made[0].n_features, len(scale)
+    matrix = root(arrays, SHARED_ROOT, C * m)
+    return CoupledFeatures(GaussianProcess(model.kernel, model.mean, scale), model.others, tuple(made), taken(arrays, "weights", (m, C)), matrix)
+
+
+def _kernels(model: Model) -> tuple[Kernel, ...]:
+    return (model.kernel, *model.others)
+
+
+def _kind(described: Any, where: str) -> str:
+    """The kind of a posterior, whose entries are those of its kind."""
+    kind = typed(described, dict, where).get("kind")
+    if not (isinstance(kind, str) and kind in FIELDS):
+        raise ModelFileError(f"its posterior is of the kind {str(kind)[:40]!r}, but must be one of {', '.join(FIELDS)}.")
+    entries(described, where, *FIELDS[kind])
+    return kind
+
+
+def _is_engine(method: Inference) -> bool:
+    return isinstance(method, (Exact, Iterative, LowRank))
+
+
+def _is_coupled(method: Inference) -> bool:
+    return isinstance(method, Sites) and isinstance(method.rule, SoftmaxLaplace)
+
+
+def _contradiction(kind: str, method: Inference) -> ModelFileError:
+    return ModelFileError(f"its posterior is of the kind {kind!r}, which the method {type(method).__name__} does not give.")
+
+
+def _used_roots(root_of: Any, arrays: Arrays, size: int, q: int) -> tuple[tuple[Array, ...], tuple[int, ...]]:
     """The roots, which must all be used, and which output uses which."""
     of = tuple(typed_list(root_of, int, "root_of"))
-    count = max(1, sum(name.startswith("root.") and name != LANDMARK_ROOT for name in arrays))
-    roots = tuple(_root(arrays, f"root.{k}", size) for k in range(count))
-    if len(of) != q or set(of) != set(range(count)):
-        raise ModelFileError(f"root_of is {list(of)[:8]}, but must name each of the {count} roots for {q} outputs.")
-    return roots, of
-
-
-def _root(arrays: Arrays, name: str, size: int) -> Array:
-    root = taken(arrays, name, (size, size))
-    if not np.all(np.diagonal(root) > 0):
-        raise ModelFileError(f"its {name!r} has a diagonal that is not positive.")
-    return root
+    found = roots(arrays, size)
+    if len(of) != q or set(of) != set(range(len(found))):
+        raise ModelFileError(f"root_of is {list(of)[:8]}, but must name each of the {len(found)} roots for {q} outputs.")
+    return found, of
 
 
 def _check_iterative(method: Iterative, n: int) -> None:
@@ -163,60 +294,4 @@ def _check_iterative(method: Iterative, n: int) -> None:
         raise ModelFileError("its solver has a negative seed or number of rows.")
 
 
-# Features. ------------------------------------------------------------------------------------------------------------------------------------------
-
-
-def _features(method: LowRank, arrays: Arrays, model: Model, d: int) -> NystromMap | FourierMap:
-    if {method.centre.shape, method.spread.shape} not in ({(0,)}, {(d,)}) or not np.all(method.spread > 0):
-        raise ModelFileError(f"its method has units of the shapes {method.centre.shape} and {method.spread.shape}, for {d} columns.")
-    basis = method.basis
-    if isinstance(basis, NystromBasis):
-        if basis.Z.ndim != 2 or basis.Z.shape[1] != d or not len(basis.Z):
-            raise ModelFileError(f"its landmarks have the shape {basis.Z.shape}, but it has {d} columns.")
-        landmarks = basis.at(model.kernel)
-        vars(landmarks)["L"] = _root(arrays, LANDMARK_ROOT, len(basis.Z))  # as if it had been computed already
-        return landmarks
-    assert isinstance(basis, FourierBasis)
-    _check_fourier(basis, model, d)
-    N = basis.take.size
-    return replace(basis.at(model.kernel), W=taken(arrays, "frequencies", (d, N)), A=taken(arrays, "amplitudes", (N,)))
-
-
-def _check_fourier(basis: FourierBasis, model: Model, d: int) -> None:
-    """That draws, counts and columns belong to each other and to the kernel; sums first, so that nothing is as large as a count only says."""
-    N, columns = sum(basis.counts), basis.take.size
-    rows = 1 if basis.kind == "rff-phase" else 2
-    shapes = basis.d == d and basis.kind in KINDS and basis.centre.shape == (d,) and basis.shift.shape == (rows, columns)
-    if not (shapes and basis.take.shape == basis.gain.shape == (columns,)):
-        raise ModelFileError(f"its Fourier features have impossible shapes for {d} columns: take {basis.take.shape}, shift {basis.shift.shape}.")
-    if not 1 <= N <= columns or min(basis.counts) < 1 or np.any(np.diff(basis.take) < 0) or not np.array_equal(np.unique(basis.take), np.arange(N)):
-        raise ModelFileError("its Fourier features must take each of their frequencies, in order.")
-    waves = model.kernel.bare().waves(tuple(range(d)))
-    if len(waves) != len(basis.counts):
-        raise ModelFileError(f"its kernel has {len(waves)} waves, but its Fourier features have {len(basis.counts)} counts.")
-    expected = [[_shapes(part.draw(_Blank(n))) for part in wave.parts] for wave, n in zip(waves, basis.counts, strict=True)]
-    if expected != [[_shapes(draw) for draw in drawn] for drawn in basis.draws]:
-        raise ModelFileError("its Fourier features have draws of other shapes than its kernel needs.")
-
-
-def _shapes(draw: Draw) -> list[tuple[int, ...]]:
-    return [part.shape for part in draw]
-
-
-class _Blank:
-    """A source of numbers that are all the same, to see the shapes of what is made from them."""
-
-    def __init__(self, n: int) -> None:
-        self.n = n
-
-    def normals(self, d: int) -> Array:
-        return np.ones((self.n, d))
-
-    def uniforms(self) -> Array:
-        return np.full(self.n, 0.5)
-
-    def strata(self) -> Array:
-        return self.uniforms()
-
-
-__all__ = ["data_of", "describe", "restore", "taken"]
+__all__ = ["data_of", "describe", "describe_data", "restore", "stored"]

@@ -1,4 +1,7 @@
-"""A fitted regressor as a document and arrays, and back: what the model file stores, and the checks of what it reads."""
+"""A fitted estimator as a document and arrays, and back: what the model file stores, and the checks of what it reads.
+
+A classifier that is made of binary models has theirs inside its own: their documents in a list, their arrays under the names "model0...", and so on.
+"""
 
 from __future__ import annotations
 
@@ -8,91 +11,181 @@ from typing import Any
 
 import jax
 import numpy as np
-from sklearn.utils import check_random_state
 
 from gramian.errors import ModelFileError
-from gramian.estimators import building, defaults, health
+from gramian.estimators import GPClassifier, GPRegressor, health, multiclass
 from gramian.estimators.certificate import Certificate
 from gramian.estimators.facts import Facts, NoData
 from gramian.estimators.inputs import Columns
-from gramian.estimators.regressor import GPRegressor
 from gramian.fitting import FitOutcome
 from gramian.inference import Data, Evidence, Inference, Model
 from gramian.kernels import Kernel
-from gramian.kernels.convert import Converted
-from gramian.likelihoods import Gaussian
+from gramian.likelihoods import Gaussian, Likelihood
 from gramian.means import Mean
-from gramian.modelfile import posteriors
-from gramian.modelfile.document import Arrays, canonical, decode, encode, entries, origins_of, typed, typed_list
-from gramian.params import Parameter, ParameterSpace
-from gramian.plan import as_method
-from gramian.solvers import CG, MINRES
+from gramian.modelfile import labels, posteriors, settings
+from gramian.modelfile.arrays import Arrays, of_part, taken, within
+from gramian.modelfile.document import canonical, decoded, encode, entries, origins_of, typed, typed_list
+from gramian.params import ParameterSpace
+
+Fitted = GPRegressor | GPClassifier
+
+_WHOLE = ("kernel", "others", "mean", "likelihood", "single", "noise", "classes", "method", "data", "posterior", "evidence", "outcome", "certificate")
+_SPLIT = ("classes", "models", "evidence", "outcome")
 
 
-def describe(gp: GPRegressor) -> tuple[dict[str, Any], Arrays]:
-    """All of a fitted regressor: a document for JSON, and the arrays."""
+def describe(gp: Fitted) -> tuple[dict[str, Any], Arrays]:
+    """All of a fitted estimator: a document for JSON, and the arrays."""
+    document, arrays = _described(gp)
+    return {**document, "origins": origins_of(document)}, arrays
+
+
+def _described(gp: Fitted) -> tuple[dict[str, Any], Arrays]:
     columns = gp._columns
-    posterior, arrays = posteriors.describe(gp)
-    arrays["theta"] = gp.theta_
-    fitted = {
-        "kernel": encode(gp.kernel_, "kernel_"),
-        "mean": encode(gp._model_.mean, "mean_"),
-        "likelihood": encode(gp._model_.likelihood, "likelihood"),
-        "single": gp._single,
-        "method": encode(gp._method_, "method", arrays),
-        "posterior": posterior,
-        "evidence": encode(gp.evidence_, "evidence_"),
-        "outcome": encode(gp.outcome_, "outcome_"),
-        "certificate": encode(gp._certificate, "certificate_"),
-    }
     described = {
         "names": list(columns.names),
         "named": columns.named,
         "categories": [[j, list(categories)] for j, categories in columns.categories.items()],
         "sklearn": hasattr(gp, "feature_names_in_"),  # its own record of names, which it keeps only where all of them are text
     }
-    document = {"settings": _settings(gp), "columns": described, "fitted": fitted}
-    return {**document, "origins": origins_of(document)}, arrays
+    fitted, arrays = _split(gp) if isinstance(gp, GPClassifier) and gp._is_split() else _whole(gp)
+    return {"estimator": type(gp).__name__, "settings": settings.describe(gp), "columns": described, "fitted": fitted}, arrays
+
+
+def _whole(gp: Fitted) -> tuple[dict[str, Any], Arrays]:
+    classes = gp.classes_ if isinstance(gp, GPClassifier) else None
+    data, arrays = posteriors.describe_data(gp, None if classes is None else len(classes))
+    posterior, own = posteriors.describe(gp.posterior_, gp._method_)
+    arrays |= {**own, "theta": gp.theta_}
+    fitted = {
+        "kernel": encode(gp.kernel_, "kernel_"),
+        "others": encode(gp._model_.others, "others"),
+        "mean": encode(gp._model_.mean, "mean_"),
+        "likelihood": encode(gp._model_.likelihood, "likelihood"),
+        "single": gp._single if isinstance(gp, GPRegressor) else None,
+        "noise": hasattr(gp, "noise_"),
+        "classes": None if classes is None else labels.describe(classes),
+        "method": encode(posteriors.stored(gp._method_), "method", arrays),
+        "data": data,
+        "posterior": posterior,
+        "evidence": encode(gp.evidence_, "evidence_"),
+        "outcome": encode(gp.outcome_, "outcome_"),
+        "certificate": encode(gp._certificate, "certificate_"),
+    }
+    return fitted, arrays
+
+
+def _split(gp: GPClassifier) -> tuple[dict[str, Any], Arrays]:
+    found = [_described(model) for model in gp.estimators_]
+    arrays = {name: array for k, (_, own) in enumerate(found) for name, array in within(own, f"model{k}").items()}
+    fitted = {
+        "classes": labels.describe(gp.classes_),
+        "models": [document for document, _ in found],
+        "evidence": encode(gp.evidence_, "evidence_"),
+        "outcome": encode(gp.outcome_, "outcome_"),
+    }
+    return fitted, arrays
+
+
+# Reading. -------------------------------------------------------------------------------------------------------------------------------------------
 
 
 @np.errstate(all="ignore")  # made-up numbers may overflow in a check; the check then fails, and that is what a person should read
-def restore(document: Any, arrays: Arrays) -> GPRegressor:
-    """The regressor of a document and its arrays. Whatever does not fit together is refused."""
-    settings, described, fitted, given_origins = entries(document, "its document", "settings", "columns", "fitted", "origins")
-    origins = {name: typed(module, str, f"origins.{name[:40]}") for name, module in typed(given_origins, dict, "origins").items()}
-    names = ("kernel", "mean", "likelihood", "single", "method", "posterior", "evidence", "outcome", "certificate")
-    kernel, mean, likelihood, single, method, posterior, evidence, outcome, certificate = entries(fitted, "fitted", *names)
-    gp = _with_settings(settings, origins)
-    columns, known_to_sklearn = _columns(described)
-    data, facts = posteriors.data_of(posterior, arrays, len(columns.names))
-    _check_categories(columns, data)
-    gp.kernel_ = _decoded(kernel, Kernel, "kernel_", origins)
-    model = Model(_resolved(gp.kernel_, columns), _decoded(mean, Mean, "mean_", origins), _decoded(likelihood, Gaussian, "likelihood", origins))
-    _check_model(model, len(columns.names), len(data.scale))
-    gp._columns, gp._single, gp._data, gp._model_ = columns, typed(single, bool, "single"), data, model
-    if gp._single and len(data.scale) != 1:
-        raise ModelFileError(f"it is of a single output, but has {len(data.scale)}.")
-    gp._facts = Facts.of(data, health.parameter_notes(model, data, columns)) if facts is None else facts
-    gp.mean_ = model.mean
-    noise = model.gaussian.variances()
-    gp.noise_ = float(noise[0]) if noise.size == 1 else noise
-    gp.theta_ = posteriors.taken(arrays, "theta", (sum(p.value.size for p in ParameterSpace(model.parameters()).trainable.values()),))
-    gp.n_features_in_ = len(columns.names)
-    if known_to_sklearn:
-        gp.feature_names_in_ = np.array(columns.names, dtype=object)
-    gp._method_ = _decoded(method, Inference, "method", origins, arrays)
-    gp.posterior_ = posteriors.restore(posterior, arrays, gp._method_, model, data, len(columns.names))
-    gp.evidence_, gp.outcome_ = _decoded(evidence, Evidence, "evidence_", origins), _decoded(outcome, FitOutcome, "outcome_", origins)
-    gp._certificate = None if certificate is None else _decoded(certificate, Certificate, "certificate_", origins)
-    outcome = gp.outcome_
-    counts = (outcome.iterations, outcome.evaluations, outcome.starts, outcome.jitter, outcome.seconds, gp.evidence_.standard_error)
-    if not all(0 <= count < np.inf for count in counts):
-        raise ModelFileError("its outcome has counts, times or errors that are negative or without end.")
+def restore(document: Any, arrays: Arrays) -> Fitted:
+    """The estimator of a document and its arrays. Whatever does not fit together is refused."""
+    found = entries(document, "its document", "estimator", "settings", "columns", "fitted", "origins")
+    origins = {name: typed(module, str, f"origins.{name[:40]}") for name, module in typed(found.pop(), dict, "origins").items()}
+    gp = _restored(*found, arrays, origins)
     _check_again(gp, document, arrays)
     return gp
 
 
-def _check_again(gp: GPRegressor, document: Any, arrays: Arrays) -> None:
+def _restored(estimator: Any, given: Any, described: Any, fitted: Any, arrays: Arrays, origins: Mapping[str, str]) -> Fitted:
+    if not (isinstance(estimator, str) and estimator in settings.ESTIMATORS):
+        raise ModelFileError(f"it is of a {str(estimator)[:40]!r}, but this version knows {' and '.join(settings.ESTIMATORS)}.")
+    gp = settings.restore(settings.ESTIMATORS[estimator], given, origins)
+    gp._columns, known_to_sklearn = _columns(described)
+    gp.n_features_in_ = len(gp._columns.names)
+    if known_to_sklearn:
+        gp.feature_names_in_ = np.array(gp._columns.names, dtype=object)
+    if isinstance(gp, GPClassifier) and "models" in typed(fitted, dict, "fitted"):
+        _restore_split(gp, fitted, arrays, origins)
+    else:
+        _restore_whole(gp, fitted, arrays, origins)
+    return gp
+
+
+def _restore_whole(gp: Fitted, fitted: Any, arrays: Arrays, origins: Mapping[str, str]) -> None:
+    part = dict(zip(_WHOLE, entries(fitted, "fitted", *_WHOLE), strict=True))
+    columns, d = gp._columns, len(gp._columns.names)
+    noise = typed(part["noise"], bool, "noise")
+    classes = None
+    if isinstance(gp, GPClassifier):
+        gp.classes_ = labels.restore(part["classes"])
+        classes = len(gp.classes_)
+    elif part["classes"] is not None:
+        raise ModelFileError("it is of a regressor, and yet has classes.")
+    gp._method_ = decoded(part["method"], Inference, "method", origins, arrays)
+    gp._data, facts = posteriors.data_of(part["data"], arrays, gp._method_, d, noise, classes)
+    data = gp._data
+    _check_categories(columns, data)
+    gp.kernel_ = decoded(part["kernel"], Kernel, "kernel_", origins)
+    others = tuple(decoded(kernel, Kernel, f"others[{k}]", origins) for k, kernel in enumerate(typed(part["others"], list, "others")))
+    gp.mean_, gp.likelihood_ = decoded(part["mean"], Mean, "mean_", origins), decoded(part["likelihood"], Likelihood, "likelihood", origins)
+    model = gp._model_ = Model(_resolved(gp.kernel_, columns), gp.mean_, gp.likelihood_, others)
+    _check_model(model, d, len(data.scale), noise)
+    _restore_target(gp, part["single"], noise, classes)
+    gp._facts = Facts.of(data, health.parameter_notes(model, data, columns)) if facts is None else facts
+    gp.theta_ = taken(arrays, "theta", (sum(p.value.size for p in ParameterSpace(model.parameters()).trainable.values()),))
+    gp.posterior_ = posteriors.restore(part["posterior"], arrays, gp._method_, model, data, d)
+    _restore_outcome(gp, part["evidence"], part["outcome"], origins)
+    gp._certificate = None if part["certificate"] is None else decoded(part["certificate"], Certificate, "certificate_", origins)
+
+
+def _restore_target(gp: Fitted, single: Any, noise: bool, classes: int | None) -> None:
+    """What y is, and that its values are possible."""
+    model, data = gp._model_, gp._data
+    if isinstance(gp, GPClassifier):
+        expected = 1 if classes == 2 else classes
+        if single is not None or noise or model.likelihood.latents != expected:
+            raise ModelFileError(f"it has {classes} classes, but its likelihood has {model.likelihood.latents} functions, or noise.")
+    else:
+        gp._single = typed(single, bool, "single")
+        if gp._single and noise and len(data.scale) != 1:
+            raise ModelFileError(f"it is of a single output, but has {len(data.scale)}.")
+        if noise:
+            variances = model.gaussian.variances()
+            gp.noise_ = float(variances[0]) if variances.size == 1 else variances
+    if not noise and not isinstance(data, NoData):
+        model.likelihood.checked(data.Y[:, 0])
+
+
+def _restore_outcome(gp: Fitted, evidence: Any, outcome: Any, origins: Mapping[str, str]) -> None:
+    gp.evidence_, gp.outcome_ = decoded(evidence, Evidence, "evidence_", origins), decoded(outcome, FitOutcome, "outcome_", origins)
+    found = gp.outcome_
+    counts = (found.iterations, found.evaluations, found.starts, found.jitter, found.seconds, gp.evidence_.standard_error)
+    if not all(0 <= count < np.inf for count in counts):
+        raise ModelFileError("its outcome has counts, times or errors that are negative or without end.")
+
+
+def _restore_split(gp: GPClassifier, fitted: Any, arrays: Arrays, origins: Mapping[str, str]) -> None:
+    classes, models, evidence, outcome = entries(fitted, "fitted", *_SPLIT)
+    gp.classes_ = labels.restore(classes)
+    found: list[Fitted] = []
+    for k, document in enumerate(typed_list(models, dict, "models")):
+        parts = entries(document, f"models[{k}]", "estimator", "settings", "columns", "fitted")
+        found.append(_restored(*parts, of_part(arrays, f"model{k}"), origins))
+    if gp.multiclass not in ("ovr", "ovo") or len(gp.classes_) < 3 or len(found) != len(multiclass.names(gp)):
+        raise ModelFileError(f"{len(found)} binary models do not make {len(gp.classes_)} classes by multiclass={gp.multiclass!r}.")
+    for k, model in enumerate(found):
+        if not isinstance(model, GPClassifier) or model._is_split() or len(model.classes_) != 2 or model.n_features_in_ != gp.n_features_in_:
+            raise ModelFileError(f"models[{k}] is no classifier of two classes and {gp.n_features_in_} columns.")
+    gp.estimators_ = found
+    first = found[0]
+    gp.kernel_, gp.mean_, gp.likelihood_, gp.theta_ = first.kernel_, first.mean_, first.likelihood_, first.theta_
+    _restore_outcome(gp, evidence, outcome, origins)
+
+
+def _check_again(gp: Fitted, document: Any, arrays: Arrays) -> None:
     """The last word: what was built must say of itself what was read, so nothing was ignored, rounded or read as something else."""
     again, used = describe(gp)
     for name in arrays:
@@ -101,86 +194,6 @@ def _check_again(gp: GPRegressor, document: Any, arrays: Arrays) -> None:
     for part in ("settings", "columns", "fitted"):
         if canonical(again[part]) != canonical(document[part]):
             raise ModelFileError(f"the {part} do not come back as they were stored. Does a class of your own change its fields in __post_init__?")
-
-
-def _decoded(value: Any, kind: type, where: str, origins: Mapping[str, str], arrays: Arrays | None = None) -> Any:
-    found = decode(value, where, origins, arrays)
-    if not isinstance(found, kind):
-        raise ModelFileError(f"{where} is a {type(found).__name__}, but must be a {kind.__name__}.")
-    return found
-
-
-# Settings. ------------------------------------------------------------------------------------------------------------------------------------------
-
-
-def _settings(gp: GPRegressor) -> dict[str, Any]:
-    found = dict(gp.get_params(deep=False))
-    special = {"kernel": _kernel_setting(found.pop("kernel")), "random_state": _random_state_setting(found.pop("random_state"))}
-    return {**special, **{name: encode(value, name) for name, value in found.items()}}
-
-
-def _kernel_setting(kernel: Any) -> Any:
-    if not isinstance(kernel, Converted):
-        return encode(kernel, "kernel")
-    return {"converted": [encode(kernel.kernel, "kernel"), encode(kernel.noise, "kernel.noise")]}
-
-
-def _random_state_setting(given: Any) -> Any:
-    """A seed as it is; a RandomState with its state, so that it goes on where it was."""
-    if given is np.random or given is np.random.mtrand._rand:  # NumPy's shared one, which scikit-learn takes for None too
-        return None
-    if not isinstance(given, np.random.RandomState):
-        return encode(given, "random_state")
-    state = given.get_state(legacy=False)
-    if state["bit_generator"] != "MT19937":
-        raise ModelFileError(f"random_state is a RandomState on {state['bit_generator']}, which is not stored. Use a whole number as seed.")
-    return {"mt19937": [state["state"]["key"].tolist(), int(state["state"]["pos"]), int(state["has_gauss"]), float(state["gauss"])]}
-
-
-def _with_settings(given: Any, origins: Mapping[str, str]) -> GPRegressor:
-    names = list(GPRegressor().get_params(deep=False))
-    values = dict(zip(names, entries(given, "settings", *names), strict=True))
-    kernel, seed = values.pop("kernel"), values.pop("random_state")
-    decoded = {name: decode(value, name, origins) for name, value in values.items()}
-    objects: dict[str, Any] = {"mean": Mean, "noise": Parameter, "method": (Inference, CG, MINRES)}
-    for name, value in decoded.items():
-        if not (value is None or isinstance(value, (bool, int, float, str, objects.get(name, ())))):
-            raise ModelFileError(f"{name} is a {type(value).__name__}, which is no such setting.")
-    for name in ("optimize", "normalize_y", "verbose"):
-        if not isinstance(decoded[name], int) and not (name == "verbose" and decoded[name] is None):
-            raise ModelFileError(f"{name} is {decoded[name]!r}, but must be True or False.")
-    gp = GPRegressor(_kernel(kernel, origins), random_state=_random_state(seed), **decoded)
-    building.check_settings(gp)
-    if gp.method != "auto":
-        as_method(gp.method, gp.memory_limit)
-    defaults.mean_function(gp.mean, np.zeros(()), Columns(("x0",)))
-    defaults.noise_parameter(building.given(gp)[1], 1.0, False, defaults.NOISE_FLOOR)
-    return gp
-
-
-def _kernel(value: Any, origins: Mapping[str, str]) -> Any:
-    if not (isinstance(value, dict) and "converted" in value):
-        return None if value is None else _decoded(value, Kernel, "kernel", origins)
-    pair = typed(entries(value, "kernel", "converted")[0], list, "kernel.converted")
-    if len(pair) != 2:
-        raise ModelFileError("kernel.converted must have a kernel and a noise.")
-    return Converted(_decoded(pair[0], Kernel, "kernel", origins), None if pair[1] is None else _decoded(pair[1], Parameter, "kernel.noise", origins))
-
-
-def _random_state(value: Any) -> Any:
-    if not isinstance(value, dict):
-        check_random_state(value)  # refuses what is no seed
-        return value
-    parts = typed(entries(value, "random_state", "mt19937")[0], list, "random_state")
-    if len(parts) != 4:
-        raise ModelFileError(f"random_state has {len(parts)} parts, but must have four.")
-    key, position, has_gauss = typed_list(parts[0], int, "random_state.key"), *(typed(part, int, "random_state") for part in parts[1:3])
-    # NumPy trusts these: a position beyond the key would read past its end.
-    if len(key) != 624 or not all(0 <= word < 2**32 for word in key) or not 0 <= position <= 624 or has_gauss not in (0, 1):
-        raise ModelFileError("random_state is no state of the Mersenne twister.")
-    state = np.random.RandomState()
-    state.set_state(("MT19937", np.array(key, dtype=np.uint32), position, has_gauss, typed(parts[3], float, "random_state.gauss")))
-    return state
 
 
 # The fitted model. ----------------------------------------------------------------------------------------------------------------------------------
@@ -222,19 +235,33 @@ def _resolved(kernel: Kernel, columns: Columns) -> Kernel:
     return still.resolve(columns.names).with_parameters(parameters)
 
 
-def _check_model(model: Model, d: int, q: int) -> None:
-    """That the kernel, the mean and the noise work on data of this shape. Shapes are traced, nothing is computed."""
-    likelihood = model.gaussian
-    if likelihood.noise.value.ndim or len(likelihood.unit) not in (1, q) or not all(unit > 0 for unit in likelihood.unit):
-        raise ModelFileError(f"its noise must be one variance, in 1 or {q} positive units.")
+def _check_model(model: Model, d: int, q: int, noise: bool) -> None:
+    """That the kernels, the mean and the likelihood work on data of this shape. Shapes are traced, nothing is computed."""
+    likelihood = model.likelihood
+    if isinstance(likelihood, Gaussian):
+        units = len(likelihood.unit) in (1, q) and all(unit > 0 for unit in likelihood.unit)
+        if likelihood.noise.value.ndim or not units:
+            raise ModelFileError(f"its noise must be one variance, in 1 or {q} positive units.")
+    elif noise:
+        raise ModelFileError(f"its noise is that of a {type(likelihood).__name__}, but must be Gaussian.")
+    if not noise and likelihood.latents != q:
+        raise ModelFileError(f"its likelihood has {likelihood.latents} functions, but there are {q} scales.")
+    if len(model.others) not in (0, q - 1) or (noise and model.others):
+        raise ModelFileError(f"it has {1 + len(model.others)} kernels for {q} functions.")
     with jax.enable_x64(True):
         rows = jax.ShapeDtypeStruct((2, d), np.float64)  # type: ignore[no-untyped-call]
-        gram = jax.eval_shape(lambda X: model.kernel.bare().cross(X, X), rows).shape
+        grams = [jax.eval_shape(lambda X, kernel=kernel: kernel.bare().cross(X, X), rows).shape for kernel in (model.kernel, *model.others)]
         mean = jax.eval_shape(lambda X: model.mean.bare().block(X), rows).shape
-    if gram != (2, 2):
-        raise ModelFileError(f"its kernel gives an array of shape {gram} for two rows, but must give (2, 2).")
+        y = jax.ShapeDtypeStruct((2,), np.float64)  # type: ignore[no-untyped-call]
+        f = y if q == 1 or noise else jax.ShapeDtypeStruct((2, q), np.float64)  # type: ignore[no-untyped-call]
+        log_prob = (2,) if noise else jax.eval_shape(lambda y, f: likelihood.bare().log_prob(y, f), y, f).shape
+    for gram in grams:
+        if gram != (2, 2):
+            raise ModelFileError(f"its kernel gives an array of shape {gram} for two rows, but must give (2, 2).")
     if mean not in ((2,), (2, 1), (2, q)):
         raise ModelFileError(f"its mean gives an array of shape {mean} for two rows, but must give (2,) or (2, {q}).")
+    if log_prob != (2,):
+        raise ModelFileError(f"its likelihood gives an array of shape {log_prob} for two observations, but must give (2,).")
 
 
-__all__ = ["describe", "restore"]
+__all__ = ["Fitted", "describe", "restore"]

@@ -22,6 +22,10 @@ MEASURES = {  # what can be drawn: its name on the axis, whether on a logarithmi
     "infinity": ("error of K (infinity norm, relative)", True, ("probabilities_seconds", "construction_seconds")),
     "rmse": ("test error (RMSE)", True, ("total_seconds",)),
     "mse": ("test error (MSE)", True, ("total_seconds",)),
+    "error": ("share of wrong labels", False, ("total_seconds",)),
+    "brier": ("Brier score", False, ("total_seconds",)),
+    "ece": ("calibration error (ECE)", False, ("total_seconds",)),
+    "iterations": ("steps of the solver", True, ("total_seconds",)),
     "nlpd": ("NLPD", False, ("total_seconds",)),
     "coverage95": ("share of test rows in their 95 % interval", False, ("total_seconds",)),
 }
@@ -34,13 +38,15 @@ DODGE = 1.1  # from the first method to the last at one size, so that all bars c
 def plot_comparison(comparison: Comparison, measures: Sequence[str] | None = None) -> Figure:
     """Draws a row of two panels a measure: against the size, and against the time in seconds.
 
-    `measures` are among frobenius, infinity, rmse, mse, nlpd, coverage95; None: frobenius and rmse, where they were measured. Points are medians over
-    runs, bars go from the 10 % to the 90 % quantile. A method without a size is a dashed line against the size.
+    `measures` are among frobenius, infinity, rmse, mse, nlpd, coverage95, iterations, and for classes error, brier and ece; None: frobenius and rmse,
+    or frobenius, error, NLPD and iterations, where they were measured. Points are medians over runs, bars go from the 10 % to the 90 % quantile. A
+    method without a size is a dashed line against the size.
     """
     from matplotlib.figure import Figure
 
     groups = gathered(comparison.runs)
-    wanted = [name for name in ("frobenius", "rmse") if _any(groups, name)] if measures is None else list(measures)
+    usual = ("frobenius", "error", "nlpd", "iterations") if _any(groups, "error") else ("frobenius", "rmse")
+    wanted = [name for name in usual if _any(groups, name)] if measures is None else list(measures)
     for name in wanted:
         if name not in MEASURES:
             raise ParameterError(f"measures has {name!r}, which is not known. There are {', '.join(MEASURES)}.")

@@ -1,0 +1,222 @@
+"""How well a model foretells rows that it has not seen, one row at a time: log p(y_i | other rows), of y in its own units.
+
+    log_densities     of new rows, from a fitted model
+    left_out          of each training row from all the others
+    cross_validated   of each row from the rows of the other folds, with the parameters fitted anew
+
+Leave-one-out is closed form under Gaussian noise. Laplace, EP and VI take a row's own site away (its cavity). Chains draw from the posterior of all rows,
+so row i is left out by the weights 1 / p(y_i | f_i), smoothed by a generalised Pareto distribution whose shape k tells whether that can be trusted.
+Where f was integrated out the same holds for the parameters alone, with the closed form of each draw in place of p(y_i | f_i): p(theta | y_-i) is
+proportional to p(theta | y) / p(y_i | y_-i, theta).
+
+Sources: Rasmussen and Williams 2006, equations 5.10 to 5.12; Vehtari, Mononen, Tolvanen, Sivula and Winther 2016 (cavities); Vehtari, Gelman and Gabry
+2017 (importance sampling, standard errors of differences).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+from sklearn.base import clone
+from sklearn.model_selection import check_cv
+from sklearn.utils import _safe_indexing
+
+from gramian.errors import InputError, ParameterError
+from gramian.estimators import GPClassifier, GPRegressor, latent
+from gramian.estimators.base import Estimator
+from gramian.estimators.inputs import read_exposure, read_targets
+from gramian.inference.chains import package
+from gramian.inference.exact import Exact
+from gramian.inference.iterative import KrylovPosterior
+from gramian.inference.lowrank import LowRank
+from gramian.inference.mixture import Mixture
+
+Array = NDArray[np.float64]
+
+DRAWS, FEW_ROWS = 400, 1000  # of the parameters, each a factorisation, while that many rows are soon factored
+UNSAFE_K = 0.7  # of the Pareto shape: beyond it the estimate of a row has no variance to speak of
+
+
+class Scores(NamedTuple):
+    """log p(y_i | other rows) of each row; None where there is no such thing. `how` it was found, and what speaks against it."""
+
+    values: Array | None  # (n,)
+    how: str = ""
+    note: str = ""
+
+
+class Paired(NamedTuple):
+    """A score over rows and its difference to the best one, each with the standard error that rows give: averages, unless multiplied."""
+
+    mean: float = float("nan")
+    error: float = float("nan")
+    difference: float = float("nan")
+    difference_error: float = float("nan")
+
+    def times(self, n: int) -> Paired:
+        return Paired(*(n * value for value in self))
+
+
+def paired(scores: Sequence[Array | None]) -> list[Paired]:
+    """Each score, and row by row against the best."""
+    means = [-np.inf if values is None else float(np.mean(values)) for values in scores]
+    best = scores[int(np.argmax(means))]
+    found = []
+    for values, mean in zip(scores, means, strict=True):
+        if values is None or best is None:
+            found.append(Paired())
+            continue
+        gap = values - best
+        found.append(Paired(mean, _error(values), float(np.mean(gap)), 0.0 if values is best else _error(gap)))
+    return found
+
+
+def _error(values: Array) -> float:
+    """The standard error of an average over rows."""
+    return float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("nan")
+
+
+# New rows. ------------------------------------------------------------------------------------------------------------------------------------------
+
+
+def log_densities(gp: Estimator, X: Any, y: Any, exposure: Any = None) -> Array:
+    """log p(y_i) of new rows under a fitted model, (n,); outputs of one row are added up."""
+    if isinstance(gp, GPClassifier):
+        return _of_classes(gp, X, y)
+    assert isinstance(gp, GPRegressor)
+    table, process = gp._features(X), gp.posterior_
+    Y, _ = read_targets(y, len(table))
+    offset = read_exposure(exposure, len(table), gp.likelihood_)
+    shift = np.zeros((len(table), 1)) if offset is None else offset[:, None]
+    if isinstance(process, Mixture):
+        own = zip(process.likelihoods(), process.components(table), strict=True)
+        draws = [_density(gp, likelihood, Y, mean + shift, var) for likelihood, (mean, var) in own]
+        return logsumexp(draws, axis=0) - np.log(len(draws))
+    mean, var = process.moments(table)
+    return _density(gp, gp.likelihood_, Y, mean + shift, var)
+
+
+def _density(gp: GPRegressor, likelihood: Any, Y: Array, mean: Array, var: Array) -> Array:
+    """log p(y) of each row, for f ~ N(mean, var)."""
+    if not gp._has_noise():
+        return latent.log_densities(likelihood, Y[:, 0], mean, var)
+    total = var + likelihood.variances()
+    return np.sum(-0.5 * ((Y - mean) ** 2 / total + np.log(2 * np.pi * total)), axis=1)
+
+
+def _of_classes(gp: GPClassifier, X: Any, y: Any) -> Array:
+    labels = np.asarray(y).reshape(-1)
+    at = np.minimum(np.searchsorted(gp.classes_, labels), len(gp.classes_) - 1)
+    unseen = gp.classes_[at] != labels
+    if np.any(unseen):
+        raise InputError(
+            f"The class {labels[unseen][0]!r} has rows to test on but none to train on. Take fewer folds, leave out or join rare classes, or use "
+            'by="loo".'
+        )
+    return gp.predict_log_proba(X)[np.arange(len(labels)), at]
+
+
+# Leave-one-out. -------------------------------------------------------------------------------------------------------------------------------------
+
+
+def left_out(gp: Estimator, always: bool = True) -> Scores:
+    """Each training row from all the others. Not `always`: only where it costs no more than the fit."""
+    process = getattr(gp, "posterior_", None)
+    if isinstance(process, Mixture):
+        return _by_importance(process)
+    if isinstance(process, KrylovPosterior) and not always:
+        return Scores(None, note='leave-one-out would take a solve for each row, so it was left out; by="loo" computes it.')
+    try:
+        found = gp.loo()
+    except ParameterError:
+        return Scores(None)
+    values = found.log_density.reshape(len(found.log_density), -1).sum(axis=1)
+    return Scores(values, "closed form" if isinstance(gp, GPRegressor) and gp._has_noise() else "cavities")
+
+
+def _by_importance(process: Mixture) -> Scores:
+    chains = process.chains
+    if chains is not None and chains.log_likelihood.shape[2]:
+        return _pareto_smoothed(chains.log_likelihood, None)
+    if process.latent.shape[1]:
+        return Scores(None)  # draws of f from a file, without what they say of each row
+    if chains is not None and len(process.data.X) <= FEW_ROWS:
+        process = Mixture.of(process.model, process.data, chains, process.basis, DRAWS)
+    rows = np.stack([_closed_form(process, k) for k in range(process.n_components)])
+    return _pareto_smoothed(rows[None], 1.0)  # evenly thinned draws, taken as independent
+
+
+def _closed_form(process: Mixture, k: int) -> Array:
+    """log p(y_i | all other rows, the parameters of a draw), (n,)."""
+    data, model = process.data, process.model_at(k)
+    engine = Exact() if process.basis is None else LowRank(process.basis, "dtc", "mcmc", "features")
+    alpha, precision = engine.leave_one_out(model, data, process.component(k))
+    z = -0.5 * (alpha**2 / precision + np.log(2 * np.pi / precision)) - np.log(data.scale)
+    return np.sum(z, axis=1)
+
+
+def _pareto_smoothed(log_likelihood: Array, efficiency: float | None) -> Scores:
+    """From log p(y_i | draw), (chains, draws, n). `efficiency`: effective draws a draw; None: seen from the chains."""
+    arviz = package("arviz")
+    groups = {"posterior": {"mean log likelihood": np.mean(log_likelihood, axis=2)}, "log_likelihood": {"y": log_likelihood}}
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")  # what ArviZ warns of is in the note
+        new = int(arviz.__version__.split(".")[0]) >= 1
+        data = arviz.from_dict(groups) if new else arviz.from_dict(**groups)
+        found = arviz.loo(data, pointwise=True, reff=efficiency)
+    values = np.asarray(found.elpd_i if new else found.loo_i, dtype=np.float64)
+    shape = np.asarray(found.pareto_k, dtype=np.float64)
+    count = log_likelihood.shape[0] * log_likelihood.shape[1]
+    limit = min(UNSAFE_K, 1 - 1 / np.log10(count)) if count > 10 else 0.0  # Vehtari and others 2024: few draws carry less
+    bad = int(np.sum(~(shape <= limit)))
+    if not bad:
+        return Scores(values, "importance", f"Pareto k of importance-sampled leave-one-out is at most {np.max(shape):.2f}, which is good.")
+    advice = 'Take more draws, or use by="cv".'
+    note = f"Pareto k of importance-sampled leave-one-out is above {limit:.2g} in {bad} of {len(shape)} rows (at most {np.nanmax(shape):.2f}), "
+    return Scores(values, "importance", f"{note}so LOO is unreliable there. {advice}")
+
+
+# Cross-validation. ----------------------------------------------------------------------------------------------------------------------------------
+
+
+class Folds(NamedTuple):
+    """Which rows are trained on and which are held out, the same for all models."""
+
+    pairs: tuple[tuple[NDArray[np.intp], NDArray[np.intp]], ...]
+    n: int
+
+    @classmethod
+    def made(cls, cv: Any, X: Any, y: Any, classes: bool, seeds: np.random.RandomState) -> Folds:
+        """`cv` folds in random order, with the share of each class kept; or as a splitter or pairs of rows say."""
+        from sklearn.model_selection import KFold, StratifiedKFold
+
+        target, n = np.asarray(y), len(y)
+        if isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):
+            if not 2 <= cv <= n:
+                raise ParameterError(f"cv={cv} must be from 2 to the number of rows, {n}.")
+            kind = StratifiedKFold if classes else KFold
+            cv = kind(int(cv), shuffle=True, random_state=seeds)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # a class with fewer rows than folds is no trouble while it has two
+                pairs = tuple((np.asarray(a), np.asarray(b)) for a, b in check_cv(cv, target, classifier=classes).split(X, target))
+        except (ValueError, TypeError) as error:
+            raise ParameterError(f"cv={cv!r} makes no folds of these rows: {error}") from error
+        return cls(pairs, n)
+
+
+def cross_validated(model: Estimator, X: Any, y: Any, folds: Folds, exposure: Array | None = None) -> Scores:
+    """Each row from the rows of the other folds; one that is held out several times has the average, one that never is does not count."""
+    total, times = np.zeros(folds.n), np.zeros(folds.n)
+    target = np.asarray(y)
+    for train, test in folds.pairs:
+        seen = {} if exposure is None else {"exposure": exposure[train]}
+        gp = clone(model).fit(_safe_indexing(X, train), target[train], **seen)
+        total[test] += log_densities(gp, _safe_indexing(X, test), target[test], None if exposure is None else exposure[test])
+        times[test] += 1
+    return Scores(total[times > 0] / times[times > 0], "folds")

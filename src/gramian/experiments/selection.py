@@ -1,0 +1,366 @@
+"""`compare_models`: which of several models do the data prefer?
+
+    result = gm.compare_models({"smooth": gm.RBF(1.0), "rough": gm.Matern32(1.0)}, X, y)
+    print(result)
+    result.best.predict(X_new)
+
+    evidence   log p(y) at the fitted parameters, with f integrated out, in nats
+    loo        sum_i log p(y_i | all other rows), see scoring.py
+    cv         the average of log p(y_i | rows of the other folds), with the parameters fitted anew for each fold
+
+All are of y in its own units, whatever a model does inside, so that they can stand side by side. An evidence is of a kind: exact, a lower bound, an
+approximation. Only what is of one kind is ranked. Between kinds only what follows is said: a lower bound above another's exact value belongs to the
+higher evidence.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import type_of_target
+
+from gramian.atomic import atomic_write
+from gramian.errors import ParameterError
+from gramian.estimators import GPClassifier, GPRegressor
+from gramian.estimators.base import Estimator
+from gramian.estimators.sources import is_source
+from gramian.experiments.progress import bar
+from gramian.experiments.scoring import Folds, Scores, cross_validated, left_out, paired
+from gramian.inference.sites import Sites
+from gramian.kernels import Kernel
+from gramian.kernels.convert import Converted
+from gramian.likelihoods import Gaussian, NegativeBinomial, Ordinal, Poisson
+
+CRITERIA = ("evidence", "loo", "cv")
+FEW_CLASSES = 20  # whole numbers of up to this many values are labels, where kernels are given alone
+LEAST_ERROR = 5e-4  # a smaller one is not shown
+_INCIDENTAL = ("random_state", "verbose", "memory_limit", "time_limit")  # settings that make no other model
+
+
+class ModelRow(NamedTuple):
+    """One model of a comparison. What does not exist is nan, or empty."""
+
+    rank: int | None  # by the criterion that was asked for; by evidence, among those of its kind
+    name: str
+    evidence: float  # log p(y) in nats, of y in its own units
+    kind: str
+    standard_error: float  # of an evidence that is an estimate
+    loo: float  # sum over rows of log p(y_i | all others)
+    loo_difference: float  # to the best
+    loo_difference_error: float
+    loo_by: str
+    cv: float  # average over held-out rows of log p(y_i)
+    cv_error: float
+    cv_difference: float
+    cv_difference_error: float
+    parameters: int
+    seconds: float  # of the fit on all rows
+
+
+@dataclass(frozen=True, eq=False)
+class ModelComparison:
+    """Models side by side, the best first. Print it to read it."""
+
+    by: str
+    n: int
+    rows: tuple[ModelRow, ...]
+    notes: tuple[str, ...]
+    fitted: Mapping[str, Any] = field(repr=False)  # each model by name, on all rows
+    winner: str | None = None
+
+    @property
+    def best(self) -> Any:
+        """The winner, fitted on all rows."""
+        if self.winner is None:
+            first = ", ".join(f"{row.name} ({row.kind})" for row in self.rows if row.rank == 1)
+            cure = 'Use by="loo" or by="cv", or take the one you mean from `fitted`.'
+            raise ParameterError(f"These evidences are of several kinds, so none of the first ones is known to be the best: {first}. {cure}")
+        return self.fitted[self.winner]
+
+    def table(self) -> str:
+        """As text, with what a reader must know of the numbers below it."""
+        return "\n".join([f"{len(self.rows)} models on {self.n:,} rows, ranked by {self.by}", "", *_aligned(self.rows), "", *self.notes])
+
+    def __str__(self) -> str:
+        return self.table()
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """One entry a model: `pandas.DataFrame(result.columns())`."""
+        return {name: np.array([getattr(row, name) for row in self.rows]) for name in ModelRow._fields}
+
+    def to_csv(self, path: str | os.PathLike[str]) -> None:
+        """Writes one line a model; numbers as text that gives the same number back, nothing where there is none."""
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(ModelRow._fields)
+        writer.writerows(["" if v is None or v != v else repr(v) if isinstance(v, float) else v for v in row] for row in self.rows)
+        with atomic_write(path) as file:
+            file.write(out.getvalue().encode())
+
+
+def compare_models(
+    models: Sequence[Any] | Mapping[str, Any],
+    X: Any,
+    y: Any,
+    by: str = "evidence",
+    cv: Any = 5,
+    random_state: Any = None,
+    *,
+    exposure: ArrayLike | None = None,
+    verbose: bool | None = None,
+) -> ModelComparison:
+    """Fits each model to the same data and ranks them.
+
+    Parameters
+    ----------
+    models : a list, or a dict by name, of GPRegressors or of GPClassifiers, which stay as they are: clones are fitted. A kernel alone becomes an
+        estimator like the others, or else one that suits y (labels: text, booleans, or up to 20 different whole numbers).
+    X, y : the data
+    by : "evidence", "loo" (leave-one-out) or "cv" (cross-validation). The first two stand in the table anyway, where they exist.
+    cv : for by="cv": the number of folds, a scikit-learn splitter, or pairs of training and test rows
+    random_state : for the folds, and for models that have none of their own
+    exposure : for counts, as in GPRegressor.fit
+    verbose : progress on standard error; None: on a terminal only
+
+    Returns a `ModelComparison`: print it, `.best`, `.fitted[name]`, `.columns()`, `.to_csv(path)`.
+    """
+    if by not in CRITERIA:
+        raise ParameterError(f"by={by!r} is not known. Use {', '.join(map(repr, CRITERIA))}.")
+    if by == "cv" and is_source(X):
+        raise ParameterError('Cross-validation takes rows apart: give X as an array or a DataFrame, or use by="evidence" or "loo".')
+    seeds = check_random_state(random_state)
+    chosen = _estimators(models, y)
+    for model in chosen.values():
+        if random_state is not None and model.random_state is None:
+            model.set_params(random_state=int(seeds.randint(2**31 - 1)))
+    known = None if exposure is None else np.asarray(exposure)
+    folds = Folds.made(cv, X, y, isinstance(next(iter(chosen.values())), GPClassifier), seeds) if by == "cv" else None
+    fitted: dict[str, Any] = {}
+    loo: dict[str, Scores] = {}
+    held: dict[str, Scores] = {}
+    with bar(verbose, len(chosen), 0) as step:
+        for name, model in chosen.items():
+            step(name)
+            fitted[name] = clone(model).fit(X, y, **({} if known is None else {"exposure": known}))
+            loo[name] = left_out(fitted[name], always=by == "loo")
+            held[name] = Scores(None) if folds is None else cross_validated(model, X, y, folds, known)
+    return _compared(by, fitted, loo, held)
+
+
+def _compared(by: str, fitted: dict[str, Any], loo: dict[str, Scores], held: dict[str, Scores]) -> ModelComparison:
+    n = max(_count(gp) for gp in fitted.values())
+    rows = []
+    pairs = zip(paired([s.values for s in loo.values()]), paired([s.values for s in held.values()]), strict=True)
+    for (name, gp), (one, other) in zip(fitted.items(), pairs, strict=True):
+        total = one.times(n)
+        evidence = evidence_of(gp)
+        ends = loo[name].how, *other, _parameters(gp), float(gp.outcome_.seconds)
+        rows.append(ModelRow(None, name, *evidence, total.mean, total.difference, total.difference_error, *ends))
+    if by == "evidence":
+        ranks, winner, notes = _by_evidence(rows)
+    else:
+        ranks, winner, notes = _by_score(by, rows)
+    notes += _remarks(fitted, rows)
+    notes += [f"{name}: {scores.note}" for name, scores in loo.items() if scores.note]
+    kinds = list(dict.fromkeys(row.kind for row in rows)) if by == "evidence" else [row.kind for row in rows]
+    rows = [row._replace(rank=ranks.get(row.name)) for row in rows]
+    rows.sort(key=lambda row: (row.rank is None, kinds.index(row.kind) if by == "evidence" else 0, row.rank or 0))
+    return ModelComparison(by, n, tuple(rows), tuple(notes), fitted, winner)
+
+
+# Evidences. -----------------------------------------------------------------------------------------------------------------------------------------
+
+
+def evidence_of(gp: Estimator) -> tuple[float, str, float]:
+    """log p(y) of y in its own units, its kind, and its standard error (nan where it has none)."""
+    value, kind, error = gp.evidence_.value, str(gp.evidence_.kind), gp.evidence_.standard_error or float("nan")
+    if isinstance(gp, GPClassifier) and gp._is_split():
+        return value, f"{kind}, {gp.multiclass}", error  # the sum over binary problems, which are other data
+    if isinstance(gp._method_, Sites):
+        return value, "approximation" if kind == "estimate" else kind, error
+    likelihood, scale = gp._model_.likelihood, gp._data.scale
+    if isinstance(likelihood, Gaussian):  # of y / s: the density of y is that of y / s, divided by s a row and output
+        value -= _count(gp) * float(np.sum(np.log(scale)))
+    elif likelihood.location:
+        value -= _count(gp) * float(np.log(scale[0]))
+    return value, kind, error
+
+
+def _by_evidence(rows: list[ModelRow]) -> tuple[dict[str, int], str | None, list[str]]:
+    """Ranks within each kind, the best of all where that is known, and what to say about it."""
+    groups: dict[str, list[ModelRow]] = {}
+    for row in rows:
+        if not np.isnan(row.evidence):
+            groups.setdefault(row.kind, []).append(row)
+    without = [row.name for row in rows if np.isnan(row.evidence)]
+    notes = [f"No evidence, so no rank: {', '.join(without)}."] if without else []
+    above = [(a, b) for a in rows for b in rows if a.kind != b.kind and _range(a)[0] > _range(b)[1]]
+    if not groups or (len(rows) > 1 and max(map(len, groups.values())) < 2 and not above):
+        kinds = ", ".join(f"{row.name}: {row.kind}" for row in rows)
+        raise ParameterError(f'No two of these evidences can be compared ({kinds}). Use by="loo" or by="cv", or one inference for all models.')
+    for group in groups.values():
+        group.sort(key=lambda row: -row.evidence)
+    ranks = {row.name: k + 1 for group in groups.values() for k, row in enumerate(group)}
+    first = [group[0] for group in groups.values()]
+    winners = [a for a in first if all(a is b or (a, b) in above for b in first)]
+    if len(groups) > 1:
+        notes.append(f"Evidences of different kinds are not ranked against each other: ranks are within each kind ({', '.join(groups)}).")
+    for a, b in above:
+        notes.append(f"{a.name} has a higher evidence than {b.name}: its {a.kind} of {a.evidence:.6g} is above the {b.kind} of {b.evidence:.6g}.")
+    if len(groups.get("lower bound", ())) > 1:
+        notes.append("Lower bounds can lie below their evidences by different amounts; the order is that of the bounds.")
+    if "joint density" in groups:
+        notes.append('A joint density (inference="map") is that of y and the most probable f together: it favours large variances, and is no evidence.')
+    notes += [
+        f"{kind} is a sum over binary problems, which can be compared with other sums of its kind only."
+        for kind in groups
+        if kind.endswith(("ovr", "ovo"))
+    ]
+    return ranks, winners[0].name if winners else None, notes
+
+
+def _range(row: ModelRow) -> tuple[float, float]:
+    """Where the evidence can be, for all that its kind says; an estimate within two standard errors."""
+    error = 0.0 if np.isnan(row.standard_error) else 2 * row.standard_error
+    if row.kind in ("exact", "estimate"):
+        return row.evidence - error, row.evidence + error
+    return (row.evidence if row.kind == "lower bound" else -np.inf), (row.evidence if row.kind == "upper bound" else np.inf)
+
+
+def _by_score(by: str, rows: list[ModelRow]) -> tuple[dict[str, int], str, list[str]]:
+    values = {row.name: row.loo if by == "loo" else row.cv for row in rows}
+    known = sorted((name for name in values if not np.isnan(values[name])), key=lambda name: -values[name])
+    if not known or (len(known) < 2 and len(rows) > 1):
+        lacking = ", ".join(name for name in values if name not in known)
+        raise ParameterError(f'Leave-one-out is not available for {lacking}, so there is nothing to compare. Use by="cv".')
+    without = [name for name in values if name not in known]
+    notes = [f"No leave-one-out, so no rank: {', '.join(without)}. by=\"cv\" ranks all."] if without else []
+    return {name: k + 1 for k, name in enumerate(known)}, known[0], notes
+
+
+def _remarks(fitted: dict[str, Any], rows: list[ModelRow]) -> list[str]:
+    """What a reader must know of the numbers."""
+    numbers = isinstance(next(iter(fitted.values())), GPRegressor)
+    remarks = [f"In nats{', of y in its own units' if numbers else ''}; 'to best' with the standard error of the difference over rows."]
+    rules = {gp._method_.rule.name for gp in fitted.values() if hasattr(gp, "_method_") and isinstance(gp._method_, Sites)} - {"map", "vi"}
+    if len(rules) > 1:
+        remarks.append(f"Approximations by different rules ({', '.join(sorted(rules))}) err differently: small differences between them mean little.")
+    discrete = [isinstance(gp.likelihood_, (Poisson, NegativeBinomial, Ordinal)) for gp in fitted.values()] if numbers else [False]
+    if any(discrete) and not all(discrete):
+        remarks.append("Probabilities of whole numbers stand beside densities: they compare as if a density were that of an interval of length 1.")
+    return remarks
+
+
+# Models. --------------------------------------------------------------------------------------------------------------------------------------------
+
+
+def _estimators(models: Any, y: Any) -> dict[str, Any]:
+    """Clones by name, all regressors or all classifiers."""
+    if isinstance(models, (Estimator, Kernel, Converted, str)) or not isinstance(models, (Mapping, Sequence)):
+        raise ParameterError(f"models must be a list, or a dict by name, of estimators or kernels, not {models!r}.")
+    given = list(models.values()) if isinstance(models, Mapping) else list(models)
+    if not given:
+        raise ParameterError("models is empty. Give two or more, such as [gramian.RBF(1.0), gramian.Matern32(1.0)].")
+    for model in given:
+        if not isinstance(model, (GPRegressor, GPClassifier, Kernel, Converted)):
+            raise ParameterError(f"models has {model!r}; each must be a GPRegressor, a GPClassifier or a kernel.")
+    kinds = {type(model) for model in given if isinstance(model, Estimator)}
+    if len({issubclass(kind, GPClassifier) for kind in kinds}) > 1:
+        raise ParameterError("models has regressors and classifiers, whose numbers are of different things: numbers and labels. Compare one kind.")
+    own = next(iter(kinds), None) or (GPClassifier if _are_labels(y) else GPRegressor)
+    made = [clone(model) if isinstance(model, Estimator) else own(model) for model in given]
+    if isinstance(models, Mapping):
+        return dict(zip(map(str, models), made, strict=True))
+    names: dict[str, Any] = {}
+    for model in made:
+        base = name = _name(model)
+        count = 1
+        while name in names:
+            count += 1
+            name = f"{base} #{count}"
+        names[name] = model
+    return names
+
+
+def _are_labels(y: Any) -> bool:
+    array = np.asarray(y)
+    if array.ndim == 0:
+        raise ParameterError("Of a column in a file it is not known whether it has labels: give estimators instead of kernels.")
+    if array.dtype.kind not in "iuf":
+        return True
+    return array.ndim == 1 and not type_of_target(array).startswith("continuous") and len(np.unique(array)) <= FEW_CLASSES
+
+
+def _name(model: Estimator) -> str:
+    """The settings that are not the defaults."""
+    usual = type(model)().get_params(deep=False)
+    own = {k: v for k, v in model.get_params(deep=False).items() if k not in _INCIDENTAL and not _same(v, usual[k])}
+    parts = [str(own.pop("kernel"))] if "kernel" in own else []
+    return ", ".join(parts + [f"{k}={v!r}" for k, v in own.items()]) or f"{type(model).__name__}()"
+
+
+def _same(a: Any, b: Any) -> bool:
+    return a is b or (isinstance(a, (str, bool, int, float)) and type(a) is type(b) and a == b)
+
+
+def _parameters(gp: Any) -> int:
+    """Numbers that were fitted."""
+    parts = gp.estimators_ if isinstance(gp, GPClassifier) and gp._is_split() and not gp.shared else [gp]
+    return sum(part.theta_.size for part in parts)
+
+
+def _count(gp: Any) -> int:
+    """Rows of the fit."""
+    split = isinstance(gp, GPClassifier) and gp._is_split()
+    return max(one._facts.rows for one in gp.estimators_) if split else int(gp._facts.rows)
+
+
+# The table. -----------------------------------------------------------------------------------------------------------------------------------------
+
+
+def _aligned(rows: Sequence[ModelRow]) -> list[str]:
+    """A line a model. Columns in which nothing stands are left out."""
+    heads = ("rank", "model", "log evidence", "kind", "LOO", "to best", "by", "CV, a row", "to best", "parameters", "fit")
+    lines = [
+        (
+            str(row.rank or "-"),
+            row.name,
+            _number(row.evidence, row.standard_error),
+            row.kind if not np.isnan(row.evidence) else "",
+            _number(row.loo),
+            _number(row.loo_difference, row.loo_difference_error),
+            row.loo_by,
+            _number(row.cv, row.cv_error),
+            _number(row.cv_difference, row.cv_difference_error),
+            str(row.parameters),
+            f"{row.seconds:.2g} s",
+        )
+        for row in rows
+    ]
+    used = [k for k in range(len(heads)) if any(line[k] for line in lines)]
+    texts = [[line[k] for k in used] for line in (heads, *lines)]
+    widths = [max(len(line[k]) for line in texts) for k in range(len(used))]
+    left = {"model", "kind", "by"}
+    return [
+        "  ".join(cell.ljust(w) if heads[k] in left else cell.rjust(w) for k, cell, w in zip(used, line, widths, strict=True)).rstrip()
+        for line in texts
+    ]
+
+
+def _number(value: float, error: float = float("nan")) -> str:
+    """Two digits of the error, and as many places of the value; without an error to speak of, two places."""
+    if np.isnan(value):
+        return ""
+    known = error > LEAST_ERROR
+    places = int(np.clip(1 - np.floor(np.log10(error)), 0, 3)) if known else 2
+    text = f"{round(value, places) + 0.0:.{places}f}"  # the sum makes a negative zero positive
+    return f"{text} +- {error:.{places}f}" if known else text

@@ -1,0 +1,165 @@
+"""The settings of an estimator in a file: as a person gave them, and checked again as if a person had."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from gramian.errors import ModelFileError
+from gramian.estimators import GPClassifier, GPRegressor, building, defaults
+from gramian.estimators.inputs import Columns
+from gramian.estimators.latent import WORDS
+from gramian.fitting.stages import Hold
+from gramian.inference import Inference
+from gramian.inference.mcmc import MCMC
+from gramian.inference.sites import Rule
+from gramian.kernels import Kernel
+from gramian.kernels.convert import Converted
+from gramian.likelihoods import Likelihood
+from gramian.means import Mean
+from gramian.modelfile.document import decode, decoded, encode, entries, typed, typed_list
+from gramian.params import Parameter
+from gramian.plan import as_method
+from gramian.solvers import CG, MINRES
+
+ESTIMATORS: Mapping[str, type[GPRegressor] | type[GPClassifier]] = {"GPRegressor": GPRegressor, "GPClassifier": GPClassifier}
+_OBJECTS: Mapping[str, Any] = {
+    "mean": Mean,
+    "noise": Parameter,
+    "likelihood": Likelihood,
+    "inference": (Rule, MCMC),
+    "method": (Inference, CG, MINRES),
+}
+
+
+def describe(gp: GPRegressor | GPClassifier) -> dict[str, Any]:
+    """The settings as JSON."""
+    found = dict(gp.get_params(deep=False))
+    special = {
+        "kernel": _describe_kernel(found.pop("kernel")),
+        "stages": _describe_stages(found.pop("stages")),
+        "random_state": _describe_random_state(found.pop("random_state")),
+    }
+    return {**special, **{name: encode(value, name) for name, value in found.items()}}
+
+
+def restore(cls: type[GPRegressor] | type[GPClassifier], given: Any, origins: Mapping[str, str]) -> GPRegressor | GPClassifier:
+    """An estimator with the settings of a document, not fitted yet."""
+    names = list(cls().get_params(deep=False))
+    values = dict(zip(names, entries(given, "settings", *names), strict=True))
+    special = {
+        "kernel": _kernel(values.pop("kernel"), origins),
+        "stages": _stages(values.pop("stages")),
+        "random_state": _random_state(values.pop("random_state")),
+    }
+    found = {name: decode(value, name, origins) for name, value in values.items()}
+    for name, value in found.items():
+        if not (value is None or isinstance(value, (bool, int, float, str, _OBJECTS.get(name, ())))):
+            raise ModelFileError(f"{name} is a {type(value).__name__}, which is no such setting.")
+    for name in ("optimize", "normalize_y", "verbose", "shared"):
+        if name in found and not isinstance(found[name], int) and not (name == "verbose" and found[name] is None):
+            raise ModelFileError(f"{name} is {found[name]!r}, but must be True or False.")
+    gp = cls(**special, **found)
+    building.check_settings(gp)
+    if gp.method != "auto":
+        as_method(gp.method, gp.memory_limit)
+    if not isinstance(gp.inference, (Rule, MCMC)) and gp.inference not in (None, "auto", *WORDS):
+        raise ModelFileError(f"inference is {gp.inference!r}, which is not known.")
+    defaults.mean_function(gp.mean, np.zeros(()), Columns(("x0",)))
+    if isinstance(gp, GPClassifier):
+        gp._check_choices()
+    else:
+        defaults.noise_parameter(building.given(gp)[1], 1.0, False, defaults.NOISE_FLOOR)
+        if not (gp.likelihood is None or isinstance(gp.likelihood, Likelihood)):
+            raise ModelFileError(f"likelihood is {gp.likelihood!r}, which is none.")
+    return gp
+
+
+# The kernel. ----------------------------------------------------------------------------------------------------------------------------------------
+
+
+def _describe_kernel(kernel: Any) -> Any:
+    if isinstance(kernel, list):
+        return {"list": [encode(one, f"kernel[{k}]") for k, one in enumerate(kernel)]}
+    if not isinstance(kernel, Converted):
+        return encode(kernel, "kernel")
+    return {"converted": [encode(kernel.kernel, "kernel"), encode(kernel.noise, "kernel.noise")]}
+
+
+def _kernel(value: Any, origins: Mapping[str, str]) -> Any:
+    if isinstance(value, list):
+        return tuple(decoded(one, Kernel, f"kernel[{k}]", origins) for k, one in enumerate(value))
+    if isinstance(value, dict) and "list" in value:
+        return list(_kernel(typed(entries(value, "kernel", "list")[0], list, "kernel"), origins))
+    if not (isinstance(value, dict) and "converted" in value):
+        return None if value is None else decoded(value, Kernel, "kernel", origins)
+    pair = typed(entries(value, "kernel", "converted")[0], list, "kernel.converted")
+    if len(pair) != 2:
+        raise ModelFileError("kernel.converted must have a kernel and a noise.")
+    return Converted(decoded(pair[0], Kernel, "kernel", origins), None if pair[1] is None else decoded(pair[1], Parameter, "kernel.noise", origins))
+
+
+# The stages of a search. ----------------------------------------------------------------------------------------------------------------------------
+
+
+def _describe_stages(stages: Any) -> Any:
+    if stages is None:
+        return None
+    if isinstance(stages, Hold):
+        return {"names": list(stages.names), "steps": stages.steps}
+    if not isinstance(stages, (list, tuple)) or not all(isinstance(stage, Hold) for stage in stages):
+        raise ModelFileError(f"stages is {stages!r}, but a model file holds a list of Hold(...).")
+    found = [_describe_stages(stage) for stage in stages]
+    return {"list": found} if isinstance(stages, list) else found
+
+
+def _stages(value: Any) -> Any:
+    if value is None:
+        return None
+    if isinstance(value, list):
+        return tuple(_hold(stage) for stage in value)
+    if isinstance(value, dict) and "list" in value:
+        return [_hold(stage) for stage in typed(entries(value, "stages", "list")[0], list, "stages")]
+    return _hold(value)
+
+
+def _hold(value: Any) -> Hold:
+    names, steps = entries(value, "stages", "names", "steps")
+    return Hold(*typed_list(names, str, "stages.names"), steps=typed(steps, int, "stages.steps"))
+
+
+# The seed. ------------------------------------------------------------------------------------------------------------------------------------------
+
+
+def _describe_random_state(given: Any) -> Any:
+    """A seed as it is; a RandomState with its state, so that it goes on where it was."""
+    if given is np.random or given is np.random.mtrand._rand:  # NumPy's shared one, which scikit-learn takes for None too
+        return None
+    if not isinstance(given, np.random.RandomState):
+        return encode(given, "random_state")
+    state = given.get_state(legacy=False)
+    if state["bit_generator"] != "MT19937":
+        raise ModelFileError(f"random_state is a RandomState on {state['bit_generator']}, which is not stored. Use a whole number as seed.")
+    return {"mt19937": [state["state"]["key"].tolist(), int(state["state"]["pos"]), int(state["has_gauss"]), float(state["gauss"])]}
+
+
+def _random_state(value: Any) -> Any:
+    if not isinstance(value, dict):
+        check_random_state(value)  # refuses what is no seed
+        return value
+    parts = typed(entries(value, "random_state", "mt19937")[0], list, "random_state")
+    if len(parts) != 4:
+        raise ModelFileError(f"random_state has {len(parts)} parts, but must have four.")
+    key, position, has_gauss = typed_list(parts[0], int, "random_state.key"), *(typed(part, int, "random_state") for part in parts[1:3])
+    # NumPy trusts these: a position beyond the key would read past its end.
+    if len(key) != 624 or not all(0 <= word < 2**32 for word in key) or not 0 <= position <= 624 or has_gauss not in (0, 1):
+        raise ModelFileError("random_state is no state of the Mersenne twister.")
+    state = np.random.RandomState()
+    state.set_state(("MT19937", np.array(key, dtype=np.uint32), position, has_gauss, typed(parts[3], float, "random_state.gauss")))
+    return state
+
+
+__all__ = ["ESTIMATORS", "describe", "restore"]

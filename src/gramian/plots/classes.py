@@ -1,0 +1,356 @@
+"""What a classifier knows: latent functions and probabilities along a column, or a map over two with the boundaries between classes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from gramian.errors import ParameterError
+from gramian.estimators import GPClassifier
+from gramian.estimators.facts import NoData
+from gramian.inference.asked import ask
+from gramian.plots.predictions import ACROSS, BLUE, GREEN, INK, ORANGE, Z95, typical
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Array = NDArray[np.float64]
+
+COLOURS = (BLUE, ORANGE, GREEN, "#CC79A7", "#E69F00", "#56B4E9", "#8C6D31", "#7F7F7F")  # Okabe and Ito's, without yellow, which is too light for lines
+MARKERS = "os^Dv*PX"
+ON_A_LINE, ON_A_SIDE = 400, 100  # points, where n_points is not given
+DEEPEST = 0.62  # how much of its colour a class has on the map where it is certain, so that points of that colour can still be seen
+SURE = 0.9
+GREY = "#666666"
+
+
+class Seen(NamedTuple):
+    """The training rows and the code of each one's class."""
+
+    X: Array
+    codes: NDArray[np.intp]
+
+
+def plot_classes(
+    gp: GPClassifier,
+    X: Any = None,
+    *,
+    columns: str | int | Sequence[str | int] | None = None,
+    ax: Axes | Sequence[Axes] | None = None,
+    data: bool = True,
+    n_points: int | None = None,
+) -> Figure:
+    """Draws the probabilities of a fitted classifier.
+
+    One column: the latent functions with their 95 % bands above, the probabilities below. Two columns: a map of the most probable class, the deeper
+    the more probable, with the boundaries between classes (two classes: lines at 0.1, 0.5 and 0.9). More: the probabilities along each column.
+
+    Parameters
+    ----------
+    gp : a fitted GPClassifier
+    X : rows whose range is drawn; None: the training rows. A model from a file without data needs them.
+    columns : one or two columns, by name or number, that are drawn, with all others at their medians (categories at the most frequent one)
+    ax : the axes to draw on; for one column two (or one, for the probabilities alone), for two columns one, else one a column. None: a new figure.
+    data : whether to draw the training data
+    n_points : points along a line (400), or along each side of a map (100)
+
+    Returns the figure: `plot_classes(gp).savefig("classes.png")`.
+    """
+    if not isinstance(gp, GPClassifier):
+        raise ParameterError(f"plot_classes draws a GPClassifier, not {type(gp).__name__}. For a regression: plot_predictions.")
+    check_is_fitted(gp)
+    seen = _seen(gp)
+    if X is None and seen is None:
+        raise ParameterError("This model was loaded from a file that holds no data. Give X, the rows whose range is to be drawn.")
+    rows = gp._features(X) if X is not None else cast(Seen, seen).X
+    chosen = _columns(gp, columns)
+    picture = _Picture(gp, np.asarray(rows), seen if data else None, chosen, n_points)
+    if len(chosen) == 1:
+        return picture.line(ax)
+    return picture.map(ax) if len(chosen) == 2 else picture.slices(ax)
+
+
+class _Picture:
+    """One picture, and what its panels have in common."""
+
+    def __init__(self, gp: GPClassifier, rows: Array, seen: Seen | None, chosen: list[int], n_points: int | None) -> None:
+        self.gp, self.rows, self.seen, self.chosen = gp, rows, seen, chosen
+        self.names, self.categories = gp._columns.names, gp._columns.categories
+        self.labels = [str(label) for label in gp.classes_]
+        self.binary = len(self.labels) == 2
+        least = ON_A_LINE if len(chosen) != 2 else ON_A_SIDE
+        self.n_points = least if n_points is None else n_points
+        if not isinstance(self.n_points, (int, np.integer)) or self.n_points < 2:
+            raise ParameterError(f"n_points={n_points!r} must be a whole number from 2 on.")
+        self.others = len(self.names) > len(chosen) or len(chosen) > 2
+
+    # Along one column. ----------------------------------------------------------------------------------------------------------------------------
+
+    def line(self, ax: Any) -> Figure:
+        """Latent functions above, probabilities below."""
+        (j,) = self.chosen
+        axes = _given(ax, (1, 2), "one column takes two axes, or one for the probabilities alone") if ax is not None else _new(2, 1, (7.6, 6.0))
+        if len(axes) == 2:
+            self._latent(axes[0], j)
+        self._probability(axes[-1], j)
+        if ax is None:
+            axes[0].tick_params(labelbottom=False)
+        axes[-1].set_xlabel(self._xlabel(j))
+        return self._finished(axes, ax is None)
+
+    def slices(self, ax: Any) -> Figure:
+        """The probabilities along each column."""
+        d = len(self.chosen)
+        across = min(d, ACROSS)
+        down = -(-d // across)
+        axes = _given(ax, (d,), f"the model has {d} columns, one panel each") if ax is not None else _new(down, across, (3.6 * across + 1.6, 3.0 * down + 0.5), d)
+        for place, (axis, j) in enumerate(zip(axes, self.chosen, strict=True)):
+            self._probability(axis, j)
+            axis.set_xlabel(self.names[j])
+            if place % across and ax is None:
+                axis.set_ylabel("")
+        return self._finished(axes, ax is None)
+
+    def _latent(self, axis: Axes, j: int) -> None:
+        x, points = self._along(j)
+        mean, var = self.gp.predict_latent(points)
+        mean, std = mean.reshape(len(x), -1), np.sqrt(var.reshape(len(x), -1))
+        axis.axhline(0, color=GREY, linewidth=0.8, linestyle=":", zorder=1)
+        split = self.gp._is_split()
+        pairs = split and self.gp.multiclass == "ovo"
+        for k in range(mean.shape[1]):
+            colour = GREY if pairs else INK if self.binary else _look(k)[0]
+            label = f"f, positive for {self.labels[1]}" if self.binary else "f of a pair of classes" if pairs else ""
+            self._curve(axis, x, mean[:, k], j, colour, label if k == 0 else "", 1.0 if pairs else 1.6)
+            if not pairs:  # many bands would hide each other
+                self._band(axis, x, mean[:, k] - Z95 * std[:, k], mean[:, k] + Z95 * std[:, k], j, colour, "95 % band of f" if k == 0 else "")
+        axis.set_ylabel("latent function f" if self.binary or pairs else "latent function of each class")
+
+    def _probability(self, axis: Axes, j: int) -> None:
+        x, points = self._along(j)
+        P = self.gp.predict_proba(points)
+        if self.binary:
+            axis.axhline(0.5, color=GREY, linewidth=0.8, linestyle=":", zorder=1)
+            self._curve(axis, x, P[:, 1], j, INK, f"p({self.labels[1]})")
+            if not self.gp._is_split():
+                mean, var = self.gp.posterior_.moments(points)
+                low, high = (ask(self.gp.likelihood_, "probabilities", mean + z * np.sqrt(var), np.zeros_like(var))[:, 1] for z in (-Z95, Z95))
+                self._band(axis, x, low, high, j, INK, "the same of f at the ends of its band")
+        else:
+            for k in range(P.shape[1]):
+                self._curve(axis, x, P[:, k], j, _look(k)[0], "")
+        self._ticks(axis, j)
+        axis.set_yticks(np.linspace(0, 1, 5))
+        axis.set_ylabel(f"probability of {self.labels[1]}" if self.binary else "probability of each class")
+
+    def _ticks(self, axis: Axes, j: int) -> None:
+        """The training rows: at 0 and 1 for two classes, in a line a class above 1 for more."""
+        alone = len(self.names) == 1
+        for k in range(len(self.labels)):
+            colour, marker = _look(k)
+            height = float(k) if self.binary else 1.06 + 0.055 * k
+            x = self.seen.X[self.seen.codes == k, j] if self.seen is not None else np.zeros(0)
+            size, faint = (26, 0.85) if alone else (16, 0.4)
+            axis.scatter(x, np.full(len(x), height), size, colour, marker, alpha=faint, edgecolors="white", linewidths=0.4, zorder=3, clip_on=False)
+        axis.set_ylim(-0.05, 1.05 if self.binary or self.seen is None else 1.1 + 0.055 * len(self.labels))
+
+    def _curve(self, axis: Axes, x: Array, y: Array, j: int, colour: str, label: str, width: float = 1.6) -> None:
+        if j in self.categories:
+            axis.plot(x, y, "_", color=colour, markersize=14, markeredgewidth=width + 0.6, zorder=4, label=label)
+            axis.set_xticks(x, self.categories[j])
+            axis.set_xlim(-0.6, len(x) - 0.4)
+        else:
+            axis.plot(x, y, color=colour, linewidth=width, zorder=4, label=label)
+            axis.set_xlim(x[0], x[-1])
+
+    def _band(self, axis: Axes, x: Array, low: Array, high: Array, j: int, colour: str, label: str) -> None:
+        strength = 0.16 if self.binary else 0.12
+        if j in self.categories:
+            axis.vlines(x, low, high, color=colour, alpha=0.3, linewidth=6, zorder=2, label=label)
+        else:
+            axis.fill_between(x, low, high, color=colour, alpha=strength, linewidth=0, zorder=2, label=label)
+
+    # Over two columns. ----------------------------------------------------------------------------------------------------------------------------
+
+    def map(self, ax: Any) -> Figure:
+        """The most probable class, and where it changes."""
+        from matplotlib.cm import ScalarMappable
+        from matplotlib.colors import LinearSegmentedColormap, Normalize
+
+        (axis,) = _given(ax, (1,), "a map takes one") if ax is not None else _new(1, 1, (8.0, 5.6))
+        i, j = self.chosen
+        u, v = self._range(i), self._range(j)
+        points = np.tile(typical(self.rows, self.categories), (len(u) * len(v), 1))
+        points[:, i], points[:, j] = np.tile(u, len(v)), np.repeat(v, len(u))
+        for k in (i, j):
+            if k in self.categories:
+                points[:, k] = np.clip(np.round(points[:, k]), 0, len(self.categories[k]) - 1)
+        P = self.gp.predict_proba(points).reshape(len(v), len(u), -1)
+        C = P.shape[2]
+        winner, top = np.argmax(P, axis=2), np.max(P, axis=2)
+        paint = np.array([_rgb(_look(k)[0]) for k in range(C)])[winner]  # (v, u, 3)
+        strength = DEEPEST * ((top - 1 / C) / (1 - 1 / C))[..., None]
+        step = (u[1] - u[0]) / 2, (v[1] - v[0]) / 2
+        extent = u[0] - step[0], u[-1] + step[0], v[0] - step[1], v[-1] + step[1]
+        axis.imshow(1 - strength * (1 - paint), origin="lower", extent=extent, aspect="auto", interpolation="nearest", zorder=0)
+        self._boundaries(axis, u, v, P)
+        self._points(axis, i, j)
+        for k, set_ticks in ((i, axis.set_xticks), (j, axis.set_yticks)):
+            if k in self.categories:
+                set_ticks(np.arange(len(self.categories[k])), self.categories[k])
+        axis.set_xlim(u[0], u[-1])
+        axis.set_ylim(v[0], v[-1])
+        axis.set_xlabel(self._xlabel(i))
+        axis.set_ylabel(self.names[j])
+        figure = self._finished([axis], ax is None)
+        if ax is None:
+            ends = [_blend(_look(0)[0]), "#ffffff", _blend(_look(1)[0])] if self.binary else ["#ffffff", _blend(INK)]
+            shades = ScalarMappable(Normalize(0.0 if self.binary else 1 / C, 1.0), LinearSegmentedColormap.from_list("shades", ends))
+            bar = figure.colorbar(shades, ax=axis, pad=0.02, fraction=0.05)
+            bar.set_label(f"probability of {self.labels[1]}" if self.binary else "probability of the most probable class")
+        return figure
+
+    def _boundaries(self, axis: Axes, u: Array, v: Array, P: Array) -> None:
+        def contour(field: Array, level: float, style: str, width: float) -> bool:
+            if not np.min(field) < level < np.max(field):
+                return False
+            axis.contour(u, v, field, [level], colors=[INK], linestyles=[style], linewidths=[width], zorder=2)
+            return True
+
+        if self.binary:
+            drawn = {level: contour(P[..., 1], level, "-" if level == 0.5 else "--", 1.5 if level == 0.5 else 0.9) for level in (1 - SURE, 0.5, SURE)}
+            if drawn[0.5]:
+                axis.plot([], [], color=INK, linewidth=1.5, label=f"p({self.labels[1]}) = 0.5")
+            if drawn[1 - SURE] or drawn[SURE]:
+                axis.plot([], [], color=INK, linewidth=0.9, linestyle="--", label=f"p = {1 - SURE:.1f} and {SURE:.1f}")
+            return
+        drawn_any = [contour(P[..., k] - np.max(np.delete(P, k, axis=2), axis=2), 0.0, "-", 1.3) for k in range(P.shape[2])]
+        if any(drawn_any):
+            axis.plot([], [], color=INK, linewidth=1.3, label="boundary between classes")
+
+    def _points(self, axis: Axes, i: int, j: int) -> None:
+        if self.seen is None:
+            return
+        alone = len(self.names) == 2
+        for k in range(len(self.labels)):
+            colour, marker = _look(k)
+            mine = self.seen.X[self.seen.codes == k]
+            axis.scatter(mine[:, i], mine[:, j], 34, colour, marker, alpha=1.0 if alone else 0.6, edgecolors="white", linewidths=0.8, zorder=3)
+
+    # Common. --------------------------------------------------------------------------------------------------------------------------------------
+
+    def _along(self, j: int) -> tuple[Array, Array]:
+        """Where column j is drawn, and the rows of the model's table for it."""
+        x = np.arange(float(len(self.categories[j]))) if j in self.categories else self._range(j)
+        points = np.tile(typical(self.rows, self.categories), (len(x), 1))
+        points[:, j] = x
+        return x, points
+
+    def _range(self, j: int) -> Array:
+        if j in self.categories:
+            return np.linspace(-0.5, len(self.categories[j]) - 0.5, self.n_points)
+        low, high = float(self.rows[:, j].min()), float(self.rows[:, j].max())
+        spare = 0.04 * (high - low) or 0.5
+        return np.linspace(low - spare, high + spare, self.n_points)
+
+    def _xlabel(self, j: int) -> str:
+        return f"{self.names[j]}     (other columns at their medians)" if len(self.names) > len(self.chosen) else self.names[j]
+
+    def _finished(self, axes: list[Axes], own: bool) -> Figure:
+        from matplotlib.lines import Line2D
+
+        figure = cast("Figure", axes[0].figure)
+        handles: dict[str, Any] = {}
+        for axis in axes:
+            axis.spines[["top", "right"]].set_visible(False)
+            handles |= {label: handle for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
+        lines = len(self.chosen) != 2 and not self.binary
+        shown = range(len(self.labels)) if lines or self.seen is not None or len(self.chosen) == 2 else range(0)
+        classes = [
+            Line2D([], [], color=_look(k)[0], marker=_look(k)[1], markeredgecolor="white", markersize=8, linestyle="-" if lines else "none") for k in shown
+        ]
+        texts = [*(self.labels[k] for k in shown), *handles]
+        settings = {"title": "class", "alignment": "left", "frameon": False}
+        if own:
+            figure.legend([*classes, *handles.values()], texts, loc="outside right upper", **settings)
+        else:
+            axes[0].legend([*classes, *handles.values()], texts, **settings)
+        return figure
+
+
+# What is known of the model. ------------------------------------------------------------------------------------------------------------------------
+
+
+def _seen(gp: GPClassifier) -> Seen | None:
+    """The training rows, where the model has them; of binary models together."""
+    parts = gp.estimators_ if gp._is_split() else [gp]
+    if any(isinstance(part._data, NoData) for part in parts):
+        return None
+    if not gp._is_split():
+        return Seen(np.asarray(gp._data.X), gp._data.Y[:, 0].astype(int))
+    # Of each class the rows that one of the models has as its own; for pairs: the first class from the first pair, the others from theirs with it.
+    count = len(gp.classes_)
+    own = [(k, 1) for k in range(count)] if gp.multiclass == "ovr" else [(0, 0), *((k, 1) for k in range(count - 1))]
+    found = [np.asarray(parts[model]._data.X)[parts[model]._data.Y[:, 0] == side] for model, side in own]
+    return Seen(np.vstack(found), np.repeat(np.arange(count), [len(rows) for rows in found]))
+
+
+def _columns(gp: GPClassifier, columns: Any) -> list[int]:
+    """The columns to draw, as numbers; all where none are chosen."""
+    names = gp._columns.names
+    if columns is None:
+        return list(range(len(names)))
+    given = [columns] if isinstance(columns, (str, int, np.integer)) else list(columns)
+    found = []
+    for one in given:
+        if isinstance(one, str) and one in names:
+            found.append(names.index(one))
+        elif isinstance(one, (int, np.integer)) and not isinstance(one, bool) and 0 <= one < len(names):
+            found.append(int(one))
+        else:
+            raise ParameterError(f"columns has {one!r}, which the model does not have. It has {', '.join(names)}, numbered from 0.")
+    if len(found) not in (1, 2) or len(set(found)) < len(found):
+        raise ParameterError(f"columns={columns!r} must be one column, or two different ones; None draws along each column.")
+    return found
+
+
+# Axes and colours. ----------------------------------------------------------------------------------------------------------------------------------
+
+
+def _new(down: int, across: int, size: tuple[float, float], count: int | None = None) -> list[Axes]:
+    """Those of a new figure, which needs no display and no pyplot."""
+    from matplotlib.figure import Figure
+
+    grid = list(Figure(figsize=size, layout="constrained").subplots(down, across, sharex="col" if across == 1 else False, squeeze=False).flat)
+    for unused in grid[count or len(grid) :]:
+        unused.remove()
+    return grid[: count or len(grid)]
+
+
+def _given(ax: Any, counts: tuple[int, ...], what: str) -> list[Axes]:
+    given = list(np.ravel(ax)) if isinstance(ax, (Sequence, np.ndarray)) else [ax]
+    if len(given) not in counts:
+        raise ParameterError(f"ax has {len(given)} axes, but {what}.")
+    return given
+
+
+def _look(k: int) -> tuple[str, str]:
+    """Colour and marker of class k; a second round of colours comes with other markers."""
+    return COLOURS[k % len(COLOURS)], MARKERS[(k + k // len(COLOURS)) % len(MARKERS)]
+
+
+def _rgb(colour: str) -> tuple[float, ...]:
+    return tuple(int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5))
+
+
+def _blend(colour: str) -> tuple[float, ...]:
+    """As on the map where a class is certain."""
+    return tuple(1 - DEEPEST * (1 - part) for part in _rgb(colour))
+
+
+__all__ = ["plot_classes"]
