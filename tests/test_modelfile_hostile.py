@@ -27,8 +27,8 @@ from safetensors.numpy import save_file
 import gramian as gm
 from gramian.errors import MemoryLimitError, ModelFileError
 from gramian.modelfile import document as documents
+from gramian.modelfile import fields, load
 from gramian.modelfile import file as modelfile
-from gramian.modelfile import load
 from gramian.modelfile.record import describe
 from gramian.solvers import Cholesky
 
@@ -650,7 +650,7 @@ def test_checks_know_the_type_of_every_field_of_the_library() -> None:
         if documents._is_ours(cls):
             for field in dataclasses.fields(cls):  # type: ignore[arg-type]
                 literal = str(field.type).startswith("Literal[")
-                assert "support" in field.metadata or literal or str(field.type) in documents.FIELD_CHECKS, (cls, field.name)
+                assert "support" in field.metadata or literal or str(field.type) in fields.FIELD_CHECKS, (cls, field.name)
 
 
 # The other engines. ---------------------------------------------------------------------------------------------------------------------------------
@@ -702,9 +702,9 @@ HOSTILE_ENGINES: dict[tuple[str, str], tuple[Callable[[Document, Arrays], None],
     ("landmarks", "a scale of zero"): (array("scale", np.zeros(2)), "scales must be positive"),
     ("landmarks", "scales of none"): (array("scale", np.zeros(0)), "scales must be positive"),
     ("landmarks", "data all the same"): (array("X", np.zeros((9, 2))), "'X' of shape (9, 2), which does not belong"),
-    ("landmarks", "no rows"): (put("fitted", "posterior", "rows", 0), "of 0 rows"),
-    ("landmarks", "rows by half"): (put("fitted", "posterior", "rows", 8.5), "rows is 8.5"),
-    ("landmarks", "notes that are none"): (put("fitted", "posterior", "notes", {"noise": 3}), "notes.noise is 3"),
+    ("landmarks", "no rows"): (put("fitted", "data", "rows", 0), "of 0 rows"),
+    ("landmarks", "rows by half"): (put("fitted", "data", "rows", 8.5), "rows is 8.5"),
+    ("landmarks", "notes that are none"): (put("fitted", "data", "notes", {"noise": 3}), "notes.noise is 3"),
     ("landmarks", "a setting with nonsense"): (put("settings", "method", "fields", "inducing", [[0.0], [0.0, 1.0]]), "not valid"),
     ("landmarks", "a setting of an unknown rule"): (put("settings", "method", "fields", "inducing", "luck"), "'luck' is not known"),
     ("fourier", "no frequencies"): (array("frequencies", None), "no array 'frequencies'"),

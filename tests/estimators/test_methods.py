@@ -66,11 +66,52 @@ def test_gradients_and_components_with_landmarks(data, exact, method):
         assert_allclose(ours[0], theirs[0], atol=1e-3 * np.std(y))
 
 
-@pytest.mark.parametrize("method", ["fourier", "cg"])
-def test_what_a_method_cannot_tell(data, exact, method):
-    gp = clone(exact).set_params(method=method, random_state=0).fit(*data[:2])
-    with pytest.raises(ParameterError, match="gives no such answer"):
-        gp.predict_gradient(data[2])
+@pytest.mark.parametrize("kind", ["orf", "rff-phase"])
+def test_gradients_and_summands_of_fourier_features(data, kind):
+    """The slopes of their own mean; variances against those of differences of f; summands that add up, each near the exact one."""
+    X, y, new = data
+    new = new[:5]
+    kernel = 1.0 * gm.RBF([0.8, 1.5]) + 0.5 * gm.Cosine(2.0).on(0)
+    full = gm.GPRegressor(kernel, noise=0.05, method="exact", optimize=False).fit(X, y)
+    gp = clone(full).set_params(method=gm.Fourier(1500, kind), random_state=0).fit(X, y)
+    mean, var = gp.predict_gradient(new)
+    h = 1e-4  # differences are right to h^2, and lose eps / h, or for variances eps / h^2 = 1e-8
+    for j in range(X.shape[1]):
+        step = h * np.eye(X.shape[1])[j]
+        f, cov = gp.predict(np.concatenate([new + step, new - step]), return_cov=True, target="f")
+        assert_allclose(mean[:, j], (f[:5] - f[5:]) / (2 * h), rtol=1e-5, atol=1e-5)
+        up, down = np.arange(5), np.arange(5, 10)
+        spread = (cov[up, up] + cov[down, down] - 2 * cov[up, down]) / (4 * h * h)
+        assert_allclose(var[:, j], spread, rtol=1e-3, atol=1e-5)
+    parts, exact_parts = gp.components(new), full.components(new)
+    assert np.ptp(gp.predict(new, target="f") - sum(m for m, _ in parts.values())) < 1e-9  # what is left is the constant mean
+    for ours, theirs in zip(parts.values(), exact_parts.values(), strict=True):
+        assert_allclose(ours[0], theirs[0], atol=0.1 * np.std(y))
+        assert_allclose(ours[1], theirs[1], atol=0.1 * np.std(y))
+
+
+@pytest.mark.parametrize("solver", [gm.CG(tol=1e-8), gm.MINRES(tol=1e-8)])
+def test_gradients_and_summands_of_solvers(data, solver):
+    X, y, new = data
+    kernel = 1.0 * gm.RBF([0.8, 1.5]) + 0.5 * gm.RBF(3.0)
+    full = gm.GPRegressor(kernel, noise=0.05, method="exact", optimize=False).fit(X, y)
+    gp = clone(full).set_params(method=solver, random_state=0).fit(X, y)
+    for ours, theirs in zip(gp.predict_gradient(new), full.predict_gradient(new), strict=True):
+        assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
+    for ours, theirs in zip(gp.components(new).values(), full.components(new).values(), strict=True):
+        assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
+
+
+def test_errors_of_solves_count_squared_in_variances(data):
+    """A variance from residuals, not from the solution alone: at a tolerance of 1e-3 it has the digits of 1e-6, and is never too small."""
+    X, y, new = data
+    full = gm.GPRegressor(1.0 * gm.RBF([0.8, 1.5]), noise=0.05, method="exact", optimize=False).fit(X, y)
+    gp = clone(full).set_params(method=gm.CG(tol=1e-3, rank=20), random_state=0).fit(X, y)
+    ours, theirs = (model.predict(new, return_std=True, target="f")[1] ** 2 for model in (gp, full))
+    assert np.all(ours >= theirs - 1e-12)
+    # |e|^2 / noise at most, with |e| = 1e-3 |k(X, x)|.
+    explained = np.max(np.sum(full.kernel_(X, new) ** 2, axis=0))
+    assert np.max(ours - theirs) <= 1e-6 * explained * np.var(y) / (0.05 / np.var(y))
 
 
 @pytest.mark.parametrize("method", ["nystrom", "vfe", "cg"])

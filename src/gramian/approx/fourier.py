@@ -22,7 +22,9 @@ Source: Rahimi and Recht 2007; Sutherland and Schneider 2015 on pairs against ph
 
 from __future__ import annotations
 
+import dataclasses
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -129,6 +131,23 @@ class FourierMap(FeatureMap):
 
         _each(one, blocks)
         return out
+
+    def slopes(self, X: Array) -> tuple[Array, Array]:
+        """S (n, m) and T (d, m) with d phi_j(x) / dx_c = S_j(x) T_cj: a cosine's slope is the cosine a quarter turn on, times its frequency."""
+        onward = dataclasses.replace(self.basis, shift=self.basis.shift + 0.5)
+        ahead = dataclasses.replace(self, basis=onward, A=np.pi * self.A)
+        return ahead.block(X), np.tile(self.W, (1, len(self.basis.shift)))
+
+    def columns_of(self, terms: Sequence[Kernel]) -> list[NDArray[np.bool_]]:
+        """For each summand of the kernel, which columns of Phi are its own: (m,) each."""
+        basis = self.basis
+        wave_of = np.repeat(np.arange(len(basis.counts)), basis.counts)[basis.take]  # of each pair of columns
+        found, first = [], 0
+        for term in terms:
+            last = first + len(term.bare().waves(tuple(range(basis.d))))
+            found.append(np.tile((wave_of >= first) & (wave_of < last), len(basis.shift)))
+            first = last
+        return found
 
     def pullback(self, X: Array, G: Array) -> list[Array]:
         blocks = _blocks(X, tile_size(len(X)))

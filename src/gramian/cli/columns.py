@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.errors import InputError, TableError
-from gramian.estimators import GPRegressor
+from gramian.estimators.base import Estimator
 from gramian.estimators.filecolumns import DECIMAL_COMMA, check_needed, codes, refuse_missing
 from gramian.estimators.sources import Source, open_source
 from gramian.tables import Table, is_missing, is_number
@@ -77,17 +77,16 @@ def targets_of(table: Table, targets: Sequence[str]) -> NDArray[np.float64]:
 
 
 def streamed(table: Table, targets: Sequence[str], features: Sequence[str], asked: bool) -> Source:
-    """The same as `training` and `targets_of` for a file that stays on disk, of which `table` is the first block."""
-    source = open_source(table.path, targets[0] if len(targets) == 1 else list(targets), columns=features)
-    assert source.Y is not None
-    for name, column in zip(targets, source.Y.T, strict=True):
+    """The same as `training` and `targets_of` for a file that stays on disk, of which `table` is the first block. Without targets, the features."""
+    source = open_source(table.path, (targets[0] if len(targets) == 1 else list(targets)) or None, columns=features)
+    for name, column in zip(targets, () if source.Y is None else source.Y.T, strict=True):
         refuse_constant(table.path, name, column)
     for j, categories in source.columns.categories.items():
         _refuse_ids(table, source.columns.names[j], len(categories) == len(source.X), asked)
     return source
 
 
-def for_model(gp: GPRegressor, table: Table) -> Frame | NDArray[np.float64]:
+def for_model(gp: Estimator, table: Table) -> Frame | NDArray[np.float64]:
     """The columns that a fitted model needs, by name; a model that was fitted without names needs x0, x1, ..."""
     known = gp._columns
     check_needed(table, known)

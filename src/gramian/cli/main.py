@@ -53,7 +53,7 @@ def gramian(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")] = False,
 ) -> None:
-    """Gaussian process regression on tables: predictions with their uncertainty.
+    """Gaussian process regression and classification on tables: predictions with their uncertainty.
 
     Tables are CSV (also .csv.gz), tab-separated text or Parquet, with column names in the first line.
 
@@ -61,7 +61,8 @@ def gramian(
     Examples:
       gramian demo                                           see what it does, on data that come along
       gramian fit houses.csv --target price --out model.gm   learn from a table
-      gramian predict model.gm new.csv --out priced.csv      predict, with a 95 % interval
+      gramian fit flowers.csv -t species --out model.gm      the same for labels
+      gramian predict model.gm new.csv --out priced.csv      predict, with a 95 % interval or the probability of each label
       gramian show model.gm                                  what was learned
       gramian plan houses.csv --target price                 which methods fit into memory and time
       gramian compare houses.csv --target price              how good approximations are on these data
@@ -87,10 +88,37 @@ def fit(
     ids: Annotated[
         list[str] | None, typer.Option("--id", metavar="NAME", help="A column to leave out of the model, such as a name; may be repeated.")
     ] = None,
-    mean: Annotated[str, typer.Option("--mean", metavar="constant|zero|linear", help="What to expect far from the data.")] = "constant",
+    task: Task = None,
+    mean: Annotated[
+        str | None,
+        typer.Option("--mean", metavar="constant|zero|linear", help="What to expect far from the data; by default constant, for labels zero."),
+    ] = None,
     noise: Annotated[
         float | None,
         typer.Option("--noise", metavar="VARIANCE", help="Where the noise variance starts; 0 means none at all. By default from the data."),
+    ] = None,
+    likelihood: Annotated[
+        str | None,
+        typer.Option(
+            "--likelihood",
+            metavar="NAME",
+            help="How numbers arise: gaussian (the default), student-t, poisson, negative-binomial, gamma, beta or heteroscedastic.",
+        ),
+    ] = None,
+    exposure: Annotated[
+        str | None, typer.Option("--exposure", metavar="NAME", help="For counts: the column that says how long or how much was watched in each row.")
+    ] = None,
+    inference: Annotated[
+        str | None,
+        typer.Option("--inference", metavar="NAME", help="For labels and likelihoods: auto, laplace, ep, vi, map or mcmc."),
+    ] = None,
+    link: Annotated[str | None, typer.Option("--link", metavar="NAME", help="For two labels: logit (the default) or probit.")] = None,
+    multiclass: Annotated[
+        str | None, typer.Option("--multiclass", metavar="NAME", help="For three labels or more: softmax (the default), robustmax, ovr or ovo.")
+    ] = None,
+    hyper: Annotated[
+        str | None,
+        typer.Option("--hyper", metavar="NAME", help="How parameters are found: map (with priors, the default), ml (without) or mcmc (sampled)."),
     ] = None,
     method: Method = "auto",
     size: Size = None,
@@ -111,7 +139,7 @@ def fit(
     """Learn from a table and write a model file.
 
     Columns of numbers are features, columns of text are categories. Ids must be left out with --id; the table for `gramian predict` may still
-    have them.
+    have them. A target of text is classified, one of numbers is predicted as a number, unless --task says otherwise.
 
     \b
     Examples:
@@ -119,6 +147,9 @@ def fit(
       gramian fit houses.csv --target price --id address --out model.gm
       gramian fit houses.csv -t price -c area,rooms,town --time-limit 60 -o model.gm
       gramian fit houses.csv -t price --method nystrom --size 800 --sampling rls -o model.gm
+      gramian fit flowers.csv -t species -o model.gm
+      gramian fit patients.csv -t ill --task classification --link probit --inference ep -o model.gm
+      gramian fit accidents.csv -t count --likelihood poisson --exposure days -o model.gm
       gramian fit series.csv -t sales -c week -k "1.0 * RBF(100) + 0.5 * Periodic(1.0, fixed(52)) * RBF(200)" -o model.gm
 
     \b
@@ -127,13 +158,15 @@ def fit(
     ArcCosine, NeuralNetwork, Constant, Brownian, Categorical.
     """
     with guarded():
+        from gramian.cli.tasks import Asked
         from gramian.cli.work import fit_table
         from gramian.plan import method_with
 
+        asked = Asked(task, inference, link, multiclass, likelihood, exposure, hyper)
         engine = method_with(method, size, sampling, kind)
         settings = {"mean": mean, "noise": noise, "method": engine, "n_restarts": restarts, "random_state": seed}
         limits = {"time_limit": time_limit, "memory_limit": memory_limit}
-        fit_table(data, target, out, kernel, columns or [], ids or [], {**settings, **limits})
+        fit_table(data, target, out, kernel, columns or [], ids or [], {**settings, **limits}, asked)
 
 
 @app.command()
@@ -144,11 +177,15 @@ def predict(
     target_kind: Annotated[
         str, typer.Option("--target-kind", metavar="y|f", help="The uncertainty of a new observation (y), or of the function without noise (f).")
     ] = "y",
+    exposure: Annotated[
+        str | None, typer.Option("--exposure", metavar="NAME", help="For counts: the column with the exposure of each row; by default 1.")
+    ] = None,
 ) -> None:
     """Predict the rows of a table, with their uncertainty.
 
     All columns and rows of DATA are kept as they are, in their order, and four columns are added: mean, std, lower95 and upper95 (the 95 % interval);
-    with several targets mean_0, mean_1 and so on. The model's columns are found by their names; further columns do no harm.
+    with several targets mean_0, mean_1 and so on. For labels: predicted, the most probable one, and proba_..., the probability of each. The model's
+    columns are found by their names; further columns do no harm.
 
     \b
     Examples:
@@ -159,7 +196,7 @@ def predict(
     with guarded():
         from gramian.cli.work import predict_table
 
-        predict_table(model, data, out, target_kind)
+        predict_table(model, data, out, target_kind, exposure)
 
 
 @app.command()
@@ -187,6 +224,7 @@ def plan(
         str | None, typer.Option("--memory-limit", metavar="SIZE", help="For example 2GB; by default 80 % of what is free.")
     ] = None,
     time_limit: Annotated[float | None, typer.Option("--time-limit", metavar="SECONDS", help="For the whole fit; by default none.")] = None,
+    task: Task = None,
     method: Annotated[str | None, typer.Option("--method", metavar="NAME", help="A method to add to the table, with the settings below.")] = None,
     size: Size = None,
     sampling: Sampling = None,
@@ -206,7 +244,7 @@ def plan(
     with guarded():
         from gramian.cli.planning import plan_table
 
-        plan_table(data, target or [], kernel, columns or [], ids or [], memory_limit, time_limit, method, size, sampling, kind)
+        plan_table(data, target or [], kernel, columns or [], ids or [], memory_limit, time_limit, method, size, sampling, kind, task)
 
 
 @app.command()
@@ -240,6 +278,9 @@ def compare(
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="The same seed gives the same splits and draws.")] = 0,
     tol: Annotated[float, typer.Option("--tol", metavar="RESIDUAL", help="Relative residual at which cg and minres stop.")] = 1e-6,
     max_iter: Annotated[int, typer.Option("--max-iter", metavar="N", help="Steps after which cg and minres stop.")] = 1000,
+    variance_rows: Annotated[
+        int, typer.Option("--variance-rows", metavar="N", help="Test rows for NLPD and the like of cg and minres, where each variance is a solve.")
+    ] = 256,
     memory_limit: Annotated[
         str | None, typer.Option("--memory-limit", metavar="SIZE", help="Leave out what needs more; by default 80 % of what is free.")
     ] = None,
@@ -270,7 +311,7 @@ def compare(
         from gramian.cli.compare import compare_table
 
         settings = {"noise": noise, "repeats": repeats, "test_size": test_size, "random_state": seed, "standardize": standardize}
-        limits = {"max_rows": max_rows, "tol": tol, "max_iter": max_iter, "memory_limit": memory_limit}
+        limits = {"max_rows": max_rows, "tol": tol, "max_iter": max_iter, "variance_rows": variance_rows, "memory_limit": memory_limit}
         compare_table(data, target, task, out, kernel, methods, sizes, columns or [], ids or [], {**settings, **limits})
 
 

@@ -7,10 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO, cast
 
+import numpy as np
 import typer
 
 from gramian.cli.columns import chosen
+from gramian.cli.tasks import task_of
 from gramian.errors import ParameterError
+from gramian.estimators import GPClassifier
 from gramian.kernels.text import parse_kernel
 from gramian.plan import method_with, plan
 from gramian.tables import read_blocks
@@ -33,6 +36,7 @@ def plan_table(
     size: int | None = None,
     sampling: str | None = None,
     kind: str | None = None,
+    task: str | None = None,
 ) -> None:
     """Prints the plan for a table, with a method of one's own beside the usual ones. Text columns count as one column each, as categories do."""
     settings = (size, sampling, kind)
@@ -43,6 +47,12 @@ def plan_table(
     first = next(read_blocks(data, HEAD))
     features = chosen(first, targets, columns, ids)
     rows = first.n_rows if first.n_rows < HEAD else count_rows(data)
+    if task_of(first, targets, task) == "classification":
+        if also:
+            raise ParameterError("--method adds a method to the plan of a regression; the plan of a classification has its own. Leave it out.")
+        gp = GPClassifier(given, memory_limit=memory_limit, time_limit=time_limit)
+        typer.echo(gp.plan(np.broadcast_to(0.0, (rows, len(features)))))  # its shape is all that counts
+        return
     typer.echo(plan((rows, len(features)), given, memory_limit, time_limit, outputs=max(len(targets), 1), also=also))
 
 

@@ -11,10 +11,8 @@ from numpy.typing import NDArray
 
 from gramian.cli.columns import refuse_constant, targets_of
 from gramian.errors import InputError, ParameterError, TableError
-from gramian.estimators import GPClassifier, GPRegressor
 from gramian.estimators.filecolumns import DECIMAL_COMMA, MOST_CATEGORIES, refuse_missing
 from gramian.estimators.sources import Source
-from gramian.kernels import Kernel
 from gramian.likelihoods import Beta, Gamma, Heteroscedastic, Likelihood, NegativeBinomial, Poisson, StudentT
 from gramian.tables import Table, is_missing, is_number, read_blocks
 
@@ -82,16 +80,15 @@ class Asked:
         if what is not None and len(targets) > 1:
             raise ParameterError(f"{what} takes one target, but there are {len(targets)}: {', '.join(targets)}. Fit one after the other.")
 
-    def estimator(self, task: str, kernel: Kernel | None, settings: dict[str, Any]) -> GPRegressor | GPClassifier:
-        """The estimator for the task; what was not given stays at its default."""
+    def settings(self, settings: dict[str, Any]) -> dict[str, Any]:
+        """These and further settings of the estimator; what was not given stays at its default."""
         given = {"link": self.link, "multiclass": self.multiclass, "hyper": self.hyper, **settings}
         if self.inference not in (None, "auto"):
             given["inference"] = self.inference
         made = LIKELIHOODS[self.likelihood or "gaussian"]
         if made is not None:
             given["likelihood"] = made()
-        given = {name: value for name, value in given.items() if value is not None}
-        return GPClassifier(kernel, **given) if task == "classification" else GPRegressor(kernel, **given)
+        return {name: value for name, value in given.items() if value is not None}
 
 
 def task_of(table: Table, targets: Sequence[str], given: str | None = None) -> str:
@@ -108,7 +105,8 @@ def target_of(table: Table, targets: Sequence[str], task: str) -> NDArray[Any]:
     if task == "regression":
         return targets_of(table, targets)
     found, codes = coded([table], targets[0], _is_text(table, targets[0]))
-    return found[codes.astype(int)]
+    y: NDArray[Any] = found[codes.astype(int)]
+    return y
 
 
 def streamed_labels(table: Table, target: str, source: Source) -> tuple[Source, NDArray[Any]]:
@@ -151,7 +149,7 @@ def exposure_of(blocks: Iterable[Table], name: str) -> Array:
         wrong = np.flatnonzero(values <= 0)
         if wrong.size:
             raise TableError(
-                f"{table.place(wrong[0])}, column {name!r}: the exposure is {values[wrong[0]]:g}, but must be positive: how long or how much was watched."
+                f"{table.place(wrong[0])}, column {name!r}: the exposure is {values[wrong[0]]:g}. It says how much was watched, so it is positive."
             )
         parts.append(values)
     return np.concatenate(parts)
@@ -171,9 +169,7 @@ def hint(y: Array, name: str, asked: Asked) -> str | None:
     if len(values) > FEW or np.any(values != np.floor(values)):
         return None
     shown = ", ".join(f"{value:g}" for value in values)
-    return (
-        f"note: {name!r} has {len(values)} different whole values ({shown}) and is predicted as a number. If they are labels: --task classification"
-    )
+    return f"note: {name!r} has {len(values)} whole values ({shown}) and is predicted as a number. If they are labels: --task classification"
 
 
 def _labels(table: Table, name: str, text: bool) -> NDArray[Any]:

@@ -16,40 +16,70 @@ import typer
 from numpy.typing import NDArray
 
 from gramian.atomic import atomic_write
-from gramian.cli.columns import chosen, for_model, streamed, targets_of, training
-from gramian.errors import GramianError, TableError
-from gramian.estimators import GPRegressor
+from gramian.cli.columns import Frame, chosen, for_model, streamed, training
+from gramian.cli.tasks import Asked, checked_targets, exposure_of, hint, streamed_labels, target_of, task_of
+from gramian.errors import GramianError, ParameterError, TableError
+from gramian.estimators import GPClassifier, GPRegressor
+from gramian.estimators.quantiles import quantiles
+from gramian.estimators.sources import Source
 from gramian.kernels.text import parse_kernel
+from gramian.likelihoods import Gaussian
 from gramian.modelfile import load
 from gramian.tables import SUFFIXES, Table, read_blocks, read_table, write_blocks
 
 LARGE = 50_000_000  # bytes of a file from which on it is fitted from disk: as text it would take some ten times that in memory
 PACKED = 5  # text is about so many times as large as when compressed, as gzip and Parquet are
 CHUNK = 2**20  # bytes at once to standard output
+LEVELS = (0.025, 0.975)
 Z95 = 1.959963984540054  # 95 % of a Gaussian lie within this many standard deviations
 
 
 def fit_table(
-    data: Path, targets: Sequence[str], out: Path, kernel: str | None, columns: Sequence[str], ids: Sequence[str], settings: dict[str, Any]
+    data: Path,
+    targets: Sequence[str],
+    out: Path,
+    kernel: str | None,
+    columns: Sequence[str],
+    ids: Sequence[str],
+    settings: dict[str, Any],
+    asked: Asked | None = None,
 ) -> None:
     """Fits, writes the model file and prints the summary. Whatever can be refused is refused before the fit."""
-    gp = GPRegressor(None if kernel is None else parse_kernel(kernel), **settings)
+    asked = Asked() if asked is None else asked
+    given = None if kernel is None else parse_kernel(kernel)
     check_output(out, data)
     large = is_large(data)
     table = next(read_blocks(data)) if large else read_table(data)
-    names = chosen(table, targets, columns, ids)
+    beside = [] if asked.exposure is None else [asked.exposure]
+    names = chosen(table, targets, columns, [*ids, *beside])
+    task = task_of(table, targets, asked.task)
+    asked.check(task, targets, settings.get("noise"))
+    gp = (GPClassifier if task == "classification" else GPRegressor)(given, **asked.settings(settings))
+    X: Frame | Source
+    classes = None
     if large:
-        source = streamed(table, targets, names, bool(columns))
-        gp.fit(source)
-        kinds = {source.columns.names[j]: len(categories) for j, categories in source.columns.categories.items()}
+        X = streamed(table, targets if task == "regression" else [], names, bool(columns))
+        y = None if X.Y is None else X.Y[:, 0] if len(targets) == 1 else X.Y
+        if task == "classification":
+            X, classes = streamed_labels(table, targets[0], X)
+        kinds = {X.columns.names[j]: len(categories) for j, categories in X.columns.categories.items()}
     else:
         X = training(table, names, bool(columns))
-        gp.fit(X, targets_of(table, targets))
+        y = target_of(table, targets, task)
         kinds = {name: len(set(X[name])) for name in names if X[name].dtype != float}
+    if isinstance(gp, GPRegressor) and y is not None:
+        checked_targets(gp.likelihood, y, str(data), targets[0])
+        note = hint(y, targets[0], asked)
+        if note is not None:
+            typer.echo(note, err=True)
+    exposure = {} if asked.exposure is None else {"exposure": exposure_of(read_blocks(data) if large else [table], asked.exposure)}
+    gp.fit(X, None if large else y, **exposure)
+    if classes is not None and isinstance(gp, GPClassifier):
+        gp.classes_ = classes  # it was fitted to their codes, which lie on disk
     gp.save(out)
     described = [f"{name} ({kinds[name]} categories)" if name in kinds else name for name in names]
-    typer.echo(f"{', '.join(targets)} from {', '.join(described)}; {data}")
-    left_out = [name for name in table.names if name not in names and name not in targets]
+    typer.echo(f"{', '.join(targets)} from {', '.join(described)}{f', with exposure {asked.exposure}' if beside else ''}; {data}")
+    left_out = [name for name in table.names if name not in names and name not in targets and name not in beside]
     if left_out:
         typer.echo(f"left out: {', '.join(left_out)}")
     typer.echo()
@@ -57,32 +87,43 @@ def fit_table(
     typer.echo(f"\nThe model is in {out}. Predict with: gramian predict {out} new.csv --out predictions.csv")
 
 
-def predict_table(model: Path, data: Path, out: Path | None, target_kind: str) -> None:
+def predict_table(model: Path, data: Path, out: Path | None, target_kind: str, exposure: str | None = None) -> None:
     """Adds predictions to the columns of a table, block by block."""
     if out is not None:
         if not out.name.lower().endswith(SUFFIXES):
             raise TableError(f"{out}: the name of a table ends in one of {', '.join(SUFFIXES)}. Choose such a name.")
         check_output(out, data, model)
     gp = load(model)
+    check_target_kind(gp, target_kind, exposure)
     if out is not None:
-        rows = write_predictions(gp, data, out, target_kind)
+        rows = write_predictions(gp, data, out, target_kind, exposure)
         typer.echo(f"{rows:,} predictions are in {out}", err=True)
         return
     with tempfile.TemporaryDirectory() as folder:  # through a file, so that a pipe gets the very bytes that a file would
         path = Path(folder, "predictions.csv")
-        write_predictions(gp, data, path, target_kind)
+        write_predictions(gp, data, path, target_kind, exposure)
         with path.open("rb") as file:
             for chunk in iter(lambda: file.read(CHUNK), b""):
                 typer.echo(chunk, nl=False)
 
 
-def write_predictions(gp: GPRegressor, data: Path, out: Path, target_kind: str) -> int:
+def check_target_kind(gp: GPRegressor | GPClassifier, target_kind: str, exposure: str | None) -> None:
+    """Refuses questions that a model does not answer, before any work."""
+    if target_kind not in ("y", "f"):
+        raise ParameterError(f"--target-kind {target_kind!r} is not known. Use y for a new observation, or f for the function without noise.")
+    if exposure is not None and not (gp.likelihood_.exposed and target_kind == "y"):
+        raise ParameterError(
+            f"--exposure {exposure} is for predictions of counts : --target-kind y, of a model with --likelihood poisson or its like."
+        )
+
+
+def write_predictions(gp: GPRegressor | GPClassifier, data: Path, out: Path, target_kind: str, exposure: str | None = None) -> int:
     """Writes the rows of a table with their predictions, and gives their number. One block is in memory at a time."""
     as_they_are = out.name.lower().endswith((".parquet", ".pq"))
     rows = 0
 
-    def predictions(block: Table) -> dict[str, NDArray[np.float64]]:
-        return interval(*gp.predict(for_model(gp, block), return_std=True, target=target_kind))
+    def predictions(block: Table) -> dict[str, NDArray[Any]]:
+        return predicted(gp, for_model(gp, block), target_kind, None if exposure is None else exposure_of([block], exposure))
 
     blocks = read_blocks(data)
     first = next(blocks)
@@ -110,10 +151,10 @@ def show_model(model: Path) -> None:
     print_summary(gp)
 
 
-def print_summary(gp: GPRegressor) -> None:
-    """The summary as text; on a terminal with its table of parameters drawn as one."""
+def print_summary(gp: GPRegressor | GPClassifier) -> None:
+    """The summary as text; on a terminal with its table of parameters drawn as one (binary models of several classes have one each, in the text)."""
     text = gp.summary()
-    if not sys.stdout.isatty():
+    if not sys.stdout.isatty() or hasattr(gp, "estimators_"):
         typer.echo(text)
         return
     from rich.box import SIMPLE
@@ -132,6 +173,20 @@ def print_summary(gp: GPRegressor) -> None:
     typer.echo(head.rstrip("\n"))
     Console(highlight=False).print(drawn, markup=False)
     typer.echo(tail.strip("\n"))
+
+
+def predicted(gp: GPRegressor | GPClassifier, X: Any, target_kind: str, exposure: NDArray[np.float64] | None) -> dict[str, NDArray[Any]]:
+    """The columns of a prediction: the label and the probability of each class, or mean, std and the 95 % interval."""
+    if isinstance(gp, GPClassifier):
+        if target_kind == "f":
+            mean, var = gp.predict_latent(X)
+            return interval(mean, np.sqrt(var))
+        P = gp.predict_proba(X)
+        return {"predicted": gp.classes_[np.argmax(P, axis=1)], **{f"proba_{label}": P[:, k] for k, label in enumerate(gp.classes_)}}
+    found = interval(*gp.predict(X, return_std=True, target=target_kind, exposure=exposure))
+    if target_kind == "y" and not isinstance(gp.likelihood_, Gaussian):
+        found["lower95"], found["upper95"] = quantiles(gp.likelihood_, *gp._latents(X)[::-1], LEVELS, exposure).T
+    return found
 
 
 def interval(mean: NDArray[np.float64], std: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:

@@ -6,7 +6,7 @@ import time
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -115,7 +115,7 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
 
     # Fitting. ---------------------------------------------------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: Any, y: Any = None, **unsupported: Any) -> Self:
         """Conditions on the rows of X with their labels y, after fitting the parameters.
 
         Labels are of any kind: text, whole numbers, booleans. X is what GPRegressor takes. Weights of rows are not supported: repeat rows instead.
@@ -123,8 +123,10 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
         began = time.monotonic()
         building.check_settings(self)
         self._check_choices()
-        if sample_weight is not None:
+        if unsupported.pop("sample_weight", None) is not None:
             raise ParameterError("sample_weight is not supported: a posterior counts each row once. Repeat a row that was seen several times.")
+        if unsupported:
+            raise ParameterError(f"fit does not know {', '.join(map(repr, unsupported))}; it takes X and y.")
         table, columns, y = self._read(X, y)
         labels = Labels.read(y, len(table))
         codes = labels.codes
@@ -162,7 +164,8 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable label of each row."""
-        return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
+        found = self.predict_proba(X)
+        return self.classes_[np.argmax(found, axis=1)]
 
     def predict_proba(self, X: Any) -> Array:
         """The probability of each class, (n, classes) in the order of `classes_`, averaged over what is not known about f."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import type_of_target
 
 from gramian.errors import InputError
@@ -31,6 +33,7 @@ class Labels:
             raise InputError("y is a sparse matrix. Give one label a row.")
         array = np.asarray(y)
         if array.ndim == 2 and array.shape[1] == 1:
+            warnings.warn("A column-vector y was passed when a 1d array was expected. Give y.ravel().", DataConversionWarning, stacklevel=3)
             array = array[:, 0]
         if array.ndim != 1:
             raise InputError(f"y has shape {array.shape}; give one label a row, of shape (n,).")

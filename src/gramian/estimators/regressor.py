@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from gramian.approx.fourier import FourierMap
 from gramian.approx.nystrom import NystromMap
 from gramian.errors import InputError, ParameterError
 from gramian.estimators import building, defaults, latent
@@ -21,6 +22,7 @@ from gramian.fitting.stages import Hold
 from gramian.gram import budget
 from gramian.inference import FeaturePosterior, GaussianProcess, Inference, Posterior, Process
 from gramian.inference.asked import ask
+from gramian.inference.iterative import KrylovPosterior
 from gramian.inference.mcmc import MCMC
 from gramian.inference.sites import Rule, Sites
 from gramian.kernels import Kernel, Sum
@@ -266,10 +268,15 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         table, posterior = self._features(X), self._posterior()
         named = self.kernel_.terms if isinstance(self.kernel_, Sum) else (self.kernel_,)
         kernel = posterior.prior.kernel
+        terms = kernel.terms if isinstance(kernel, Sum) else (kernel,)
+        if isinstance(posterior, FeaturePosterior):
+            assert isinstance(posterior.features, FourierMap)
+            parts = [posterior.component(table, columns) for columns in posterior.features.columns_of(terms)]
+        else:
+            own = [GaussianProcess(term, ZeroMean(), posterior.prior.scale) for term in terms]
+            parts = [dataclasses.replace(posterior, prior=prior).moments(table) for prior in own]
         found: dict[str, tuple[Array, Array]] = {}
-        for name, term in zip(named, kernel.terms if isinstance(kernel, Sum) else (kernel,), strict=True):
-            part = dataclasses.replace(posterior, prior=GaussianProcess(term, ZeroMean(), posterior.prior.scale))
-            mean, var = part.moments(table)
+        for name, (mean, var) in zip(named, parts, strict=True):
             label, k = str(name), 1
             while label in found:
                 k += 1
@@ -312,6 +319,12 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         answers = ask(self.likelihood_, "predictive", mean, var)
         return LeaveOneOut(answers[:, 0], np.sqrt(answers[:, 1]), latent.log_densities(self.likelihood_, self._data.Y[:, 0], mean, var))
 
+    def plot(self, X: Any = None, **settings: Any) -> Any:
+        """A picture of the predictions along each column, with their 95 % band and the data (see gramian.plots.plot_predictions)."""
+        from gramian.plots.predictions import plot_predictions
+
+        return plot_predictions(self, X, **settings)
+
     # Telling. ---------------------------------------------------------------------------------------------------------------------------------------
 
     @property
@@ -327,8 +340,8 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
     def _told(self) -> tuple[str, str, list[str]]:
         scale = self._facts.scale
         known = f", {len(scale)} outputs" if len(scale) > 1 and self._has_noise() else ""
-        if not self._has_noise():
-            return known, ", in nats, of y", []
+        if not self._has_noise() and not self.likelihood_.location:
+            return known, ", in nats", []
         units = ", in nats, of y divided by its standard deviation" if self.normalize_y else ", in nats, of y"
         foot = f"kernel scales are in units of the variance of y ({', '.join(f'{s**2:.4g}' for s in scale)}); noise and mean are in the units of y"
         return known, units, [foot] if self.normalize_y else []
@@ -355,14 +368,16 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         process = GaussianProcess(kernel.resolve(columns.names), mean, np.ones(1))
         return table, process, noise.value.reshape(1) if target == "y" else np.zeros(1)
 
-    def _posterior(self) -> Posterior:
-        """The posterior as a function of k(x, Z), for answers that differentiate or split the kernel."""
+    def _posterior(self) -> Posterior | KrylovPosterior | FeaturePosterior:
+        """The posterior in a form that can differentiate the kernel or split it: a function of k(x, Z), or Fourier features, which have slopes."""
         posterior = self.posterior_
         if isinstance(posterior, FeaturePosterior) and isinstance(posterior.features, NystromMap):
             return posterior.function_space()
-        if not isinstance(posterior, Posterior):
-            raise ParameterError(f"The method {self._method_.name!r} gives no such answer. Use an exact fit, or one with landmarks (nystrom, vfe).")
-        return posterior
+        if isinstance(posterior, FeaturePosterior) and isinstance(posterior.features, FourierMap):
+            return posterior
+        if isinstance(posterior, (Posterior, KrylovPosterior)):
+            return posterior
+        raise ParameterError(f"The method {self._method_.name!r} gives no such answer. Use Gaussian noise and an exact fit, or vfe, fourier or cg.")
 
     def _is_single(self) -> bool:
         return bool(getattr(self, "_single", True))

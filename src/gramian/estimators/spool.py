@@ -25,7 +25,7 @@ LEFT_FREE = 16 * 2**20  # bytes of the folder that are left to others
 class Room:
     """What a source may take while it is spooled: memory up to the limit, and the free space of the folder for temporary files.
 
-    A block of rows is in memory at a time. So is all that was spooled, where the folder is a file system in memory (tmpfs), as it is on some machines.
+    A block of rows is in memory at a time. So is all that was spooled, where the folder is a file system in memory (tmpfs).
     """
 
     def __init__(self, memory_limit: int | float | str | None = None) -> None:
@@ -48,9 +48,10 @@ class Room:
             )
         if size + LEFT_FREE > free:
             raise InputError(
-                f"The folder for temporary files, {self.folder}, is nearly full: {budget.show_bytes(free)} are free, {budget.show_bytes(self.spooled)} "
-                f"of the data are spooled there, 8 bytes a number, and the next block takes {budget.show_bytes(size)} (in memory it is within the "
-                f"{budget.show_bytes(self.allowed)} that may be used). Free space, or set the variable TMPDIR to another folder."
+                f"The folder for temporary files, {self.folder}, is nearly full: {budget.show_bytes(free)} are free, "
+                f"{budget.show_bytes(self.spooled)} of the data are spooled there, 8 bytes a number, and the next block takes "
+                f"{budget.show_bytes(size)} (in memory it is within the {budget.show_bytes(self.allowed)} that may be used). "
+                "Free space, or set the variable TMPDIR to another folder."
             )
         self.spooled += size
 

@@ -4,13 +4,13 @@
     left_out          of each training row from all the others
     cross_validated   of each row from the rows of the other folds, with the parameters fitted anew
 
-Leave-one-out is closed form under Gaussian noise. Laplace, EP and VI take a row's own site away (its cavity). Chains draw from the posterior of all rows,
-so row i is left out by the weights 1 / p(y_i | f_i), smoothed by a generalised Pareto distribution whose shape k tells whether that can be trusted.
+Leave-one-out is closed form under Gaussian noise. Laplace, EP and VI take a row's own site away (its cavity). Chains draw from the posterior of all
+rows, so row i is left out by the weights 1 / p(y_i | f_i), smoothed by a generalised Pareto distribution whose shape k tells whether to trust them.
 Where f was integrated out the same holds for the parameters alone, with the closed form of each draw in place of p(y_i | f_i): p(theta | y_-i) is
 proportional to p(theta | y) / p(y_i | y_-i, theta).
 
-Sources: Rasmussen and Williams 2006, equations 5.10 to 5.12; Vehtari, Mononen, Tolvanen, Sivula and Winther 2016 (cavities); Vehtari, Gelman and Gabry
-2017 (importance sampling, standard errors of differences).
+Sources: Rasmussen and Williams 2006, equations 5.10 to 5.12; Vehtari, Mononen, Tolvanen, Sivula and Winther 2016 (cavities); Vehtari, Gelman and
+Gabry 2017 (importance sampling, standard errors of differences).
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ higher evidence.
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import os
 from collections.abc import Mapping, Sequence
@@ -39,6 +40,7 @@ from gramian.inference.sites import Sites
 from gramian.kernels import Kernel
 from gramian.kernels.convert import Converted
 from gramian.likelihoods import Gaussian, NegativeBinomial, Ordinal, Poisson
+from gramian.params import Tree
 
 CRITERIA = ("evidence", "loo", "cv")
 FEW_CLASSES = 20  # whole numbers of up to this many values are labels, where kernels are given alone
@@ -219,7 +221,7 @@ def _by_evidence(rows: list[ModelRow]) -> tuple[dict[str, int], str | None, list
     if len(groups.get("lower bound", ())) > 1:
         notes.append("Lower bounds can lie below their evidences by different amounts; the order is that of the bounds.")
     if "joint density" in groups:
-        notes.append('A joint density (inference="map") is that of y and the most probable f together: it favours large variances, and is no evidence.')
+        notes.append('A joint density (inference="map") is of y and the most probable f together: it favours large variances, and is no evidence.')
     notes += [
         f"{kind} is a sum over binary problems, which can be compared with other sums of its kind only."
         for kind in groups
@@ -243,7 +245,7 @@ def _by_score(by: str, rows: list[ModelRow]) -> tuple[dict[str, int], str, list[
         lacking = ", ".join(name for name in values if name not in known)
         raise ParameterError(f'Leave-one-out is not available for {lacking}, so there is nothing to compare. Use by="cv".')
     without = [name for name in values if name not in known]
-    notes = [f"No leave-one-out, so no rank: {', '.join(without)}. by=\"cv\" ranks all."] if without else []
+    notes = [f'No leave-one-out, so no rank: {", ".join(without)}. by="cv" ranks all.'] if without else []
     return {name: k + 1 for k, name in enumerate(known)}, known[0], notes
 
 
@@ -305,7 +307,16 @@ def _name(model: Estimator) -> str:
     usual = type(model)().get_params(deep=False)
     own = {k: v for k, v in model.get_params(deep=False).items() if k not in _INCIDENTAL and not _same(v, usual[k])}
     parts = [str(own.pop("kernel"))] if "kernel" in own else []
-    return ", ".join(parts + [f"{k}={v!r}" for k, v in own.items()]) or f"{type(model).__name__}()"
+    return ", ".join(parts + [f"{k}={_text(v)}" for k, v in own.items()]) or f"{type(model).__name__}()"
+
+
+def _text(value: Any) -> str:
+    """A setting; of an object the fields that are not the defaults."""
+    if not dataclasses.is_dataclass(value) or isinstance(value, Tree):
+        return repr(value)
+    own = [(f.name, getattr(value, f.name)) for f in dataclasses.fields(value) if f.repr]
+    usual = {f.name: f.default for f in dataclasses.fields(value)}
+    return f"{type(value).__name__}({', '.join(f'{name}={v!r}' for name, v in own if not _same(v, usual[name]))})"
 
 
 def _same(a: Any, b: Any) -> bool:

@@ -116,9 +116,9 @@ def maximise(
 
         options = {"maxiter": iterations, "maxfun": 10 * iterations, "ftol": ftol, "gtol": gtol, "maxcor": MEMORY}
         result = minimize(negative, start, jac=True, method="L-BFGS-B", bounds=limits, options=options)
-        taken += int(result.nit)
+        taken += int(result.get("nit", 0))  # none where every parameter is held
         if run_best == evaluate.best:
-            stopped = "iteration limit" if result.nit >= iterations else "converged"
+            stopped = "iteration limit" if result.get("nit", 0) >= iterations else "converged"
 
     try:
         for number, start in enumerate(starts, 1):

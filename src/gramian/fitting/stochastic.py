@@ -133,13 +133,13 @@ class _Run:
         self.values.append(value)
 
     def _settled(self) -> bool:
-        """Whether the last tenth of the steps brought no more than a thousandth, or than the noise of the batches can hide."""
+        """Whether the last tenth of the steps brought no more than a ten-thousandth, or than the noise of the batches can hide."""
         tenth = max(1, len(self.values) // 10)
         last, before = np.array(self.values[-tenth:]), np.array(self.values[-2 * tenth : -tenth])
         if not len(before):
             return False
         noise = np.sqrt((np.var(last) + np.var(before)) / tenth)
-        return bool(np.mean(last) - np.mean(before) <= max(1e-3 * abs(np.mean(last)), 2 * noise))
+        return bool(np.mean(last) - np.mean(before) <= max(1e-4 * abs(np.mean(last)), noise))
 
 
 def _fall(share: float) -> float:

@@ -100,7 +100,7 @@ class Chains:
     def inference_data(self) -> Any:
         """The draws as an ArviZ object, for its plots, tables and comparisons (InferenceData; a DataTree from ArviZ 1 on)."""
         arviz = package("arviz")
-        groups: dict[str, dict[str, Array]] = {"posterior": dict(self.values)}
+        groups: dict[str, dict[str, NDArray[Any]]] = {"posterior": dict(self.values)}
         if self.latent.size:
             groups["posterior"]["v"] = self.latent
         groups["sample_stats"] = {
@@ -134,7 +134,7 @@ class Chains:
         return numbers
 
     def __str__(self) -> str:
-        rows = [("", "mean", "sd", "5 %", "95 %", "R-hat", "ess")]
+        rows: list[tuple[str, ...]] = [("", "mean", "sd", "5 %", "95 %", "R-hat", "ess")]
         for name, draws in self._numbers()[: sum(int(np.prod(v.shape[2:])) for v in self.values.values())]:
             numbers = (np.mean(draws), np.std(draws), *np.quantile(draws, [0.05, 0.95]))
             rows.append((name, *(f"{value:.4g}" for value in numbers), f"{self.rhat[name]:.3f}", f"{self.ess[name]:.0f}"))

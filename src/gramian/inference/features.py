@@ -22,10 +22,11 @@ from scipy.linalg import blas
 from scipy.linalg import qr as scipy_qr
 
 from gramian.approx.base import FeatureMap
+from gramian.approx.fourier import FourierMap
 from gramian.approx.nystrom import NystromMap
 from gramian.gram import tiles
 from gramian.inference.base import GaussianProcess, Process, blocks_of
-from gramian.inference.posterior import Posterior
+from gramian.inference.posterior import Posterior, mean_slopes
 
 Array = NDArray[np.float64]
 
@@ -85,6 +86,32 @@ class FeaturePosterior(Process):
         if noise is not None:
             draws += np.sqrt(noise)[:, :, None] * rng.standard_normal(draws.shape)
         return draws
+
+    def gradient_moments(self, X: Array) -> tuple[Array, Array]:
+        """Mean and variance of the gradient of f, (n, d, q) each, for Fourier features, whose own slopes are all there is to it."""
+        assert isinstance(self.features, FourierMap)
+        mean = mean_slopes(self.prior, X)
+        var = np.empty_like(mean)
+        for at in blocks_of(len(X), 8 * self.features.n_features):
+            S, T = self.features.slopes(np.asarray(X[at]))
+            for j, factor in enumerate(T):
+                Phi = S * factor  # (b, m): dphi / dx_j
+                mean[at, j] += (Phi @ self.weights) * self.prior.scale
+                variances = [np.einsum("ij,ij->j", V, V) for V in self._whitened(Phi)]
+                for k, r in enumerate(self.root_of):
+                    var[at, j, k] = variances[r] * self.prior.scale[k] ** 2
+        return mean, var
+
+    def component(self, X: Array, columns: NDArray[np.bool_]) -> tuple[Array, Array]:
+        """Mean and variance of s phi'w over some of the features alone, without m(x): what they stand for is a part of f where they are the prior."""
+        mean, var = (np.zeros((len(X), len(self.prior.scale))) for _ in range(2))
+        for at, Phi in self._blocks(X):
+            Phi = Phi * columns
+            mean[at] = (Phi @ self.weights) * self.prior.scale
+            variances = [np.einsum("ij,ij->j", V, V) for V in self._whitened(Phi)]
+            for k, r in enumerate(self.root_of):
+                var[at, k] = variances[r] * self.prior.scale[k] ** 2
+        return mean, var
 
     def function_space(self) -> Posterior:
         """The same posterior as a function of k(x, Z), for landmarks: mean = m + s k(x, Z) a, var = s^2 (k(x, x) - |R k(Z, x)|^2)."""

@@ -41,6 +41,7 @@ from gramian.inference.base import (
     noise_gradient,
 )
 from gramian.inference.exact import Exact, Group, groups
+from gramian.inference.posterior import mean_slopes
 from gramian.solvers.base import SolveOutcome
 from gramian.solvers.cg import CG, CGFactor
 from gramian.solvers.minres import MINRES, MINRESFactor
@@ -211,7 +212,11 @@ class Iterative(Inference):
 
 @dataclass(frozen=True, eq=False)
 class KrylovPosterior(Process):
-    """mean = m + s k(x, X) alpha; var = s^2 (k(x, x) - k(x, X) A^-1 k(X, x)), each by a solve."""
+    """mean = m + s k(x, X) alpha; var = s^2 (k(x, x) - k(x, X) A^-1 k(X, x)), each by a solve.
+
+    With V ~ A^-1 B and the residual E = B - A V, what the data explain is B'A^-1 B = V'(B + E) + E'A^-1 E. Without the last term the error is of the
+    order of the tolerance squared, where B'V alone would have one of the tolerance: small variances are what is left of large numbers.
+    """
 
     prior: GaussianProcess
     Z: Array  # (n, d)
@@ -226,7 +231,7 @@ class KrylovPosterior(Process):
         mean, var = self.prior.moments(X)
         for at, K in self._blocks(X):
             mean[at] += (K @ self.alpha) * self.prior.scale
-            explained = [np.maximum(np.einsum("ij,ji->i", K, V), 0.0) for V in self._solved(K)]
+            explained = [np.einsum("ij,ij->j", V, B) for V, B in self._solved(K)]
             for k, r in enumerate(self.system_of):
                 var[at, k] -= explained[r] * self.prior.scale[k] ** 2
         return mean, np.maximum(var, 0.0)
@@ -234,12 +239,27 @@ class KrylovPosterior(Process):
     def cov(self, X: Array) -> Array:
         out = self.prior.cov(X)
         K = tiles.cross(self.prior.kernel, X, self.Z)
-        for r, V in enumerate(self._solved(K)):
-            shared = K @ V
+        for r, (V, B) in enumerate(self._solved(K)):
+            shared = V.T @ B
             for k in (k for k, mine in enumerate(self.system_of) if mine == r):
                 out[:, :, k] -= 0.5 * (shared + shared.T) * self.prior.scale[k] ** 2
         np.einsum("iik->ik", out)[...] = self.moments(X)[1]
         return out
+
+    def gradient_moments(self, X: Array) -> tuple[Array, Array]:
+        """Mean and variance of the gradient of f, (n, d, q) each: a solve for each point and column."""
+        d = X.shape[1]
+        mean = mean_slopes(self.prior, X)
+        var = tiles.gradient_variances(self.prior.kernel, X)[:, :, None] * self.prior.scale**2
+        step = max(1, BLOCK_COLUMNS // d)
+        for at in (slice(start, min(start + step, len(X))) for start in range(0, len(X), step)):
+            G = tiles.gradients(self.prior.kernel, X[at], self.Z)  # (b, n, d)
+            mean[at] += np.einsum("bnd,nq->bdq", G, self.alpha) * self.prior.scale
+            flat = np.swapaxes(G, 1, 2).reshape(-1, len(self.Z))  # (b d, n)
+            explained = [np.einsum("ij,ij->j", V, B).reshape(-1, d) for V, B in self._solved(flat)]
+            for k, r in enumerate(self.system_of):
+                var[at, :, k] -= explained[r] * self.prior.scale[k] ** 2
+        return mean, np.maximum(var, 0.0)
 
     def precision_diagonal(self) -> Array:
         """The diagonal of A^-1 for each output, by solves with the unit vectors."""
@@ -259,12 +279,14 @@ class KrylovPosterior(Process):
                 part = slice(start, min(start + BLOCK_COLUMNS, at.stop))
                 yield part, tiles.cross(self.prior.kernel, X[part], self.Z)
 
-    def _solved(self, K: Array) -> Iterator[Array]:
+    def _solved(self, K: Array) -> Iterator[tuple[Array, Array]]:
+        """V ~ A^-1 K' and K' + E, for each system."""
+        B = np.ascontiguousarray(K.T)
         for system in self.systems:
-            solution = system.factor.solve(np.ascontiguousarray(K.T))
+            solution = system.factor.solve(B)
             if not solution.outcome.converged:
                 raise NumericalError(f"A variance missed its tolerance: {solution.outcome.note}")
-            yield solution.value
+            yield solution.value, 2 * B - system.operator.matmul(solution.value)
 
 
 def krylov(solver: Krylov, limit: int | float | str | None = None) -> Iterative:

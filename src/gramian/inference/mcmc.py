@@ -4,13 +4,13 @@
     sample_hyper    Gaussian noise: draws of theta alone, with f integrated out exactly
     MCMC            both as an inference method, whose posterior is the mixture over draws (`inference/mixture.py`)
 
-Every trainable parameter needs a proper prior. One that has none gets a weak one around its starting value: positive parameters a LogNormal with the
-starting value as median and a log standard deviation of 2 (a factor of 7 either way is one standard deviation), parameters in (0, 1) a normal on the
-logit scale with 2, means in units of the data a normal with 2 of these units, other real ones (and the root of a matrix) a normal around v with 2 (1 + |v|). Where the data say little about
-a parameter, its posterior is this prior: give your own (`param(1.0, prior=...)`).
+Every trainable parameter needs a proper prior. One that has none gets a weak one around its starting value v: positive parameters a LogNormal with
+median v and a log standard deviation of 2 (a factor of 7 either way is one standard deviation), parameters in an interval a normal on the logit scale
+with 2, means in units of the data a normal with 2 of these units, other real ones (and the root of a matrix) one with 2 (1 + |v|). Where the data
+say little about a parameter, its posterior is this prior: give your own (`param(1.0, prior=...)`).
 
-Cost: a gradient is 7/3 n^3 flops, and a draw of NUTS takes 7 to 31 of them; chains run on as many threads as there are cores. With landmarks or Fourier
-features a gradient is O(n m + m^3), or O(n m). There is no evidence: chains draw from the posterior without its normalising constant.
+Cost: a gradient is about 15 n^3 flops, and a draw of NUTS takes 7 to 31 of them; chains run on as many threads as there are cores. With m landmarks
+or Fourier features a gradient is O(n m^2 + m^3). There is no evidence: chains draw from the posterior without its normalising constant.
 """
 
 from __future__ import annotations
@@ -110,9 +110,9 @@ def _chains(model: Model, made: Problem, found: Run, sampler: str) -> Chains:
 
 @dataclass(frozen=True)
 class MCMC(Inference):
-    """Markov chains over the parameters and, unless the noise is Gaussian, the latent function. Its posterior is a `Mixture`; `.chains` has the draws.
+    """Markov chains over the parameters and, unless the noise is Gaussian, the latent function. The posterior is a `Mixture` with its `chains`.
 
-    `sampler`: "nuts", "ess", or "auto", which is NUTS where the likelihood is smooth. `engine`: Nystrom or Fourier features instead of the whole of K.
+    `sampler`: "nuts", "ess", or "auto": NUTS where the likelihood is smooth. `engine`: Nystrom or Fourier features instead of the whole of K.
     """
 
     chains: int = CHAINS
@@ -186,12 +186,12 @@ class MCMC(Inference):
     def work(self, n: int, d: int, q: int, gradient: bool = True) -> Work:
         count = 1 if gradient else self.chains * (self.warmup + self.draws) * TYPICAL_STEPS
         m = self._columns(n)
-        flops = 7 / 3 * n**3 if m is None else 7 / 3 * m**3 + 4.0 * n * m
+        flops = 15.0 * n**3 if m is None else 15.0 * m**3 + 4.0 * n * m * m
         return Work(count * flops / 0.75, 0.0, float(count) * n * (n if m is None else m))
 
     def bytes_needed(self, n: int, d: int, q: int) -> int:
         m = self._columns(n)
-        matrices = 8 * n * n if m is None else 4 * n * m + 8 * m * m  # K, its factor, what the gradient makes of them, and XLA's copies
+        matrices = 14 * n * n if m is None else 6 * n * m + 10 * m * m  # K, its factor, what the gradient makes of them, and XLA's copies
         kept = 2 * self.chains * self.draws * (q * (n if m is None else m) + n)
         return 8 * (min(self.chains, tiles.THREADS) * matrices + kept + n * (d + q))
 

@@ -8,8 +8,8 @@ Given the parameters and the whitened latent variables v of a draw, f at the dat
 posterior of exact inference. Over draws, E f is the average of the means, and var f the average of the variances plus the variance of the means.
 
 Draws are thinned evenly to at most COMPONENTS of all chains: neighbours in a chain tell much the same, and 100 independent draws leave a tenth of a
-posterior standard deviation as the error of a mean. Cost a component: one factor of K, n^3 / 3, kept while all of them fit into KEEP_BYTES, and then as
-any posterior. Held otherwise: the parameters and v of each draw, no matrix.
+posterior standard deviation as the error of a mean. Cost a component: one factor of K, n^3 / 3, kept while all of them fit into KEEP_BYTES, and then
+as any posterior. Held otherwise: the parameters and v of each draw, no matrix.
 """
 
 from __future__ import annotations

@@ -25,6 +25,13 @@ from gramian.solvers.cholesky import CholeskyFactor
 Array = NDArray[np.float64]
 
 
+def mean_slopes(prior: GaussianProcess, X: Array) -> Array:
+    """The gradient of the mean function: (n, d, q)."""
+    slopes = tiles.rowwise(prior.mean_function, "slopes", X)
+    slopes = slopes[:, :, None] if slopes.ndim == 2 else np.swapaxes(slopes, 1, 2)
+    return np.broadcast_to(slopes, (*X.shape, len(prior.scale))).copy()
+
+
 @dataclass(frozen=True, eq=False)
 class Posterior(Process):
     """A conditioned Gaussian process. Outputs that share their noise share a root."""
@@ -64,10 +71,7 @@ class Posterior(Process):
     def gradient_moments(self, X: Array) -> tuple[Array, Array]:
         """Mean and variance of the gradient of f: (n, d, q) each."""
         n, d = X.shape
-        q = len(self.prior.scale)
-        slopes = tiles.rowwise(self.prior.mean_function, "slopes", X)
-        slopes = slopes[:, :, None] if slopes.ndim == 2 else np.swapaxes(slopes, 1, 2)
-        mean = np.broadcast_to(slopes, (n, d, q)).copy()
+        mean = mean_slopes(self.prior, X)
         var = tiles.gradient_variances(self.prior.kernel, X)[:, :, None] * self.prior.scale**2
         for at in blocks_of(n, 8 * d * len(self.Z)):
             G = tiles.gradients(self.prior.kernel, X[at], self.Z)  # (b, n, d)

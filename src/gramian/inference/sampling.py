@@ -1,6 +1,6 @@
 """Markov chains on the density of a `Problem`, each by blackjax, several at once on threads.
 
-    nuts    the no-U-turn sampler on all of (t, v), with Stan's warm-up: the step size by dual averaging to an acceptance of TARGET, a diagonal
+    nuts    the no-U-turn sampler on all of (t, z), with Stan's warm-up: the step size by dual averaging to an acceptance of TARGET, a diagonal
             mass matrix from windows of doubling length
     ess     t by slices along each coordinate given z, then v by elliptical slices given t, some against the Gaussian of the sites (Nishihara, Murray
             and Adams 2014), some against the prior: no gradient, two factors a slice of t
@@ -10,7 +10,8 @@ depend on the seed, the chain and the draw's number alone: neither pieces nor th
 
 Chains run on threads rather than side by side in one program: there all of them would wait for the longest trajectory at each draw.
 
-Sources: Hoffman and Gelman 2014; Betancourt 2017 (NUTS); Murray, Adams and MacKay 2010 (elliptical slices); Neal 2003 (slices); Murray and Adams 2010.
+Sources: Hoffman and Gelman 2014, Betancourt 2017 (NUTS); Murray, Adams and MacKay 2010 (elliptical slices); Neal 2003 (slices along coordinates);
+Murray and Adams 2010 (slices of parameters of latent Gaussian models).
 """
 
 from __future__ import annotations
@@ -30,24 +31,19 @@ from gramian.errors import NumericalError
 from gramian.gram.tiles import THREADS
 from gramian.inference.base import Share
 from gramian.inference.chains import package
-from gramian.inference.traced import Problem, Sites, _log_normal, _number, from_latent, to_latent
+from gramian.inference.traced import Problem, Sites, from_latent, to_latent
+from gramian.inference.transitions import KEEP, LONGEST, adaptation, nuts, slices
+from gramian.inference.unconstrained import number
 from gramian.linalg.threads import threads_for
 
 Array = NDArray[np.float64]
 
-TARGET = 0.8  # acceptance rate that the step size is adapted to
 FIRST_STEP = 0.3
-DOUBLINGS = 8  # of a trajectory: at most 255 steps
-LONGEST = 50  # draws of a piece at most
 PIECE_SECONDS = 1.0
-SWEEPS = 3  # of t and v a draw by slices
-ELLIPSES = 5  # elliptical slices a sweep, of each of the two kinds: cheap beside the factors that a slice of t needs
 NEWTON_STEPS = 15
 STARTS = 12  # tries to find a start with a finite density, each closer to the model's own parameters
 
 EARLY = (10, 25, 50)  # draws after which curvatures are taken anew, before the first window: a chain may start far from where it belongs
-
-KEEP = 2  # the stage after the warm-up; 0 is "fast" (the step size alone is adapted), 1 "slow" (the mass matrix, too)
 
 
 class Draws(NamedTuple):
@@ -86,7 +82,7 @@ def run(
     """Warm-up and draws of all chains, from starts around `start`."""
     began = time.monotonic()
     package("blackjax")
-    step: Any = _nuts if sampler == "nuts" else _slices
+    step: Any = nuts if sampler == "nuts" else slices
     with threads_for(1), jax.enable_x64(True):
         keys = [np.asarray(jax.random.key_data(jax.random.key(int(seed)))) for seed in rng.integers(2**31, size=chains)]
         states = [_start(problem, start, rng, sampler) for _ in range(chains)]
@@ -126,7 +122,8 @@ def _rounds(
     windows = [k + 1 for k, (_, end) in enumerate(schedule) if end]
     renewals = sorted({*(k for k in EARLY if k < warmup // 4), *windows[:-1]})  # the last window is for the mass matrix
     half = None if deadline is None else 0.5 * (began + deadline)  # what warm-up may take at most
-    done, warmed, pieces, stopped, length = 0, 0, [], "", 2
+    done, warmed, stopped, length = 0, 0, "", 2
+    pieces: list[list[Draws]] = []
     try:
         while warmed < warmup and (half is None or time.monotonic() < half):
             count = min(length, warmup - warmed, LONGEST)
@@ -209,7 +206,7 @@ def _mode(problem: Problem, t: jax.Array) -> Sites:
     roots, still = problem.roots(bare), jnp.zeros(problem.latent_shape)
 
     def density(v: jax.Array) -> jax.Array:
-        return _number(jnp.sum(problem.log_likelihoods(bare, problem.latent(bare, roots, v))) - 0.5 * jnp.sum(v**2))
+        return number(jnp.sum(problem.log_likelihoods(bare, problem.latent(bare, roots, v))) - 0.5 * jnp.sum(v**2))
 
     def newton(_: Any, v: jax.Array) -> jax.Array:
         step = to_latent(problem.conditioned(bare, roots, problem.sites(bare, problem.latent(bare, roots, v))), still)[0] - v
@@ -231,7 +228,7 @@ def _placed(problem: Problem, position: jax.Array, sites: Sites, slope: bool) ->
 
 def _fresh(problem: Problem, variances: Any = None) -> tuple[Any, ...]:
     """The adaptation at its beginning, and empty sums over a window: of sites, and how many."""
-    (mass_init, *_), (step_init, *_) = _adaptation()
+    (mass_init, *_), (step_init, *_) = adaptation()
     mass = mass_init(problem.dimension)
     if variances is not None:
         mass = mass._replace(inverse_mass_matrix=variances)
@@ -267,158 +264,7 @@ def _moved(problem: Problem, position: jax.Array, old: Sites, new: Sites) -> jax
     return jnp.concatenate([t, from_latent(problem.conditioned(bare, roots, new), v).ravel()])
 
 
-# NUTS. ----------------------------------------------------------------------------------------------------------------------------------------------
-
-
-def _adaptation() -> tuple[Any, Any]:
-    """Init, update and final of the mass matrix and of the step size."""
-    from blackjax.adaptation.mass_matrix import mass_matrix_adaptation
-    from blackjax.adaptation.step_size import dual_averaging_adaptation
-
-    return mass_matrix_adaptation(is_diagonal_matrix=True), dual_averaging_adaptation(TARGET)
-
-
 def _settled(state: Any) -> Any:
     """After warm-up the step size is the average of those that were tried."""
     place, sites, mass, size, _, sums = state
     return place, sites, mass, size, np.exp(size.log_step_size_avg), sums
-
-
-@jax.jit
-def _nuts(problem: Problem, state: Any, key: jax.Array, first: int, count: int, stages: jax.Array) -> tuple[Any, tuple[jax.Array, ...]]:
-    from blackjax.mcmc.nuts import build_kernel
-
-    kernel, ((_, mass_update, mass_final), (step_init, step_update, step_final)) = build_kernel(), _adaptation()
-
-    def fast(mass: Any, size: Any, position: jax.Array, rate: jax.Array) -> tuple[Any, Any]:
-        return mass, step_update(size, rate)
-
-    def slow(mass: Any, size: Any, position: jax.Array, rate: jax.Array) -> tuple[Any, Any]:
-        return mass_update(mass, position), step_update(size, rate)
-
-    def keep(mass: Any, size: Any, position: jax.Array, rate: jax.Array) -> tuple[Any, Any]:
-        return mass, size
-
-    def close_window(mass: Any, size: Any) -> tuple[Any, Any]:
-        return mass_final(mass), step_init(step_final(size))
-
-    def one(i: jax.Array, carry: Any) -> Any:
-        (place, sites, mass, size, step, sums), out = carry
-
-        def density(position: jax.Array) -> jax.Array:
-            return problem.log_density(position, sites)
-
-        place, info = kernel(_key(key, first + i), place, density, step, mass.inverse_mass_matrix, DOUBLINGS)
-        stage, end = stages[i, 0], stages[i, 1]
-        mass, size = jax.lax.switch(stage, (fast, slow, keep), mass, size, place.position, info.acceptance_rate)
-        mass, size = jax.lax.cond(end == 1, close_window, lambda mass, size: (mass, size), mass, size)
-        step = jnp.where(stage == KEEP, step, jnp.exp(size.log_step_size))
-        row = (place.logdensity, info.is_divergent, info.acceptance_rate, info.num_integration_steps)
-        out, sums = _written(problem, out, i, place.position, sites, row, sums)
-        return (place, sites, mass, size, step, sums), out
-
-    return jax.lax.fori_loop(0, count, one, (state, _empty(problem)))
-
-
-# Slices. --------------------------------------------------------------------------------------------------------------------------------------------
-
-
-@jax.jit
-def _slices(problem: Problem, state: Any, key: jax.Array, first: int, count: int, stages: jax.Array) -> tuple[Any, tuple[jax.Array, ...]]:
-    from blackjax.mcmc import elliptical_slice
-    from blackjax.mcmc import slice as coordinates
-
-    along = coordinates.build_coordinate_kernel(interval=coordinates.stepping_out)
-    rows, columns = problem.latent_shape
-    ellipse = elliptical_slice.build_kernel(jnp.ones(rows * columns), jnp.zeros(rows * columns))
-
-    def sweep(key: jax.Array, position: jax.Array, value: jax.Array, sites: Sites) -> tuple[jax.Array, jax.Array, jax.Array]:
-        t, z = problem.split(position)
-        by_t, by_z, by_v = jax.random.split(key, 3)
-        total = jnp.zeros((), int)
-        if problem.size:
-
-            def density(t: jax.Array) -> jax.Array:
-                return problem.log_density(jnp.concatenate([t, z.ravel()]), sites)
-
-            place, info = along(by_t, coordinates.SliceState(t, value), density)
-            t, total = place.position, info.num_expansions + info.num_shrink
-        bare = problem.at(t)
-        roots = problem.roots(bare)
-        parts = problem.conditioned(bare, roots, sites)
-
-        def fit(v: jax.Array) -> jax.Array:
-            return jnp.sum(problem.log_likelihoods(bare, problem.latent(bare, roots, v)))
-
-        def beside_prior(flat: jax.Array) -> jax.Array:
-            return _number(fit(flat.reshape(rows, columns)))
-
-        def beside_sites(flat: jax.Array) -> jax.Array:
-            v, _ = to_latent(parts, flat.reshape(rows, columns))
-            return _number(fit(v) - 0.5 * jnp.sum(v**2) + 0.5 * jnp.sum(flat**2))
-
-        def turns(key: jax.Array, flat: jax.Array, fit: Callable[[jax.Array], jax.Array]) -> tuple[jax.Array, jax.Array]:
-            def turn(k: jax.Array, carry: tuple[Any, jax.Array]) -> tuple[Any, jax.Array]:
-                place, info = ellipse(jax.random.fold_in(key, k), carry[0], fit)
-                return place, carry[1] + info.subiter
-
-            place, count = jax.lax.fori_loop(0, ELLIPSES, turn, (elliptical_slice.init(flat, fit), jnp.zeros((), int)))
-            return place.position, count
-
-        flat, first_count = turns(by_z, z.ravel(), beside_sites)
-        v, logdet = to_latent(parts, flat.reshape(rows, columns))
-        flat, second_count = turns(by_v, v.ravel(), beside_prior)
-        v = flat.reshape(rows, columns)
-        value = _number(fit(v) + jnp.sum(_log_normal(v)) - logdet + problem.log_prior(t))
-        return jnp.concatenate([t, from_latent(parts, v).ravel()]), value, total + first_count + second_count
-
-    def one(i: jax.Array, carry: Any) -> Any:
-        ((position, value), sites, *rest, sums), out = carry
-
-        def again(k: jax.Array, carry: Any) -> Any:
-            position, value, count = sweep(jax.random.fold_in(_key(key, first + i), k), carry[0], carry[1], sites)
-            return position, value, carry[2] + count
-
-        position, value, total = jax.lax.fori_loop(0, SWEEPS, again, (position, value, jnp.zeros((), int)))
-        out, sums = _written(problem, out, i, position, sites, (value, False, 1.0, total), sums)
-        return ((position, value), sites, *rest, sums), out
-
-    return jax.lax.fori_loop(0, count, one, (state, _empty(problem)))
-
-
-# What both write down. ------------------------------------------------------------------------------------------------------------------------------
-
-
-def _key(key: jax.Array, number: jax.Array) -> jax.Array:
-    return jax.random.fold_in(jax.random.wrap_key_data(key), number)
-
-
-def _empty(problem: Problem) -> tuple[jax.Array, ...]:
-    rows, columns = problem.latent_shape
-    n = 0 if problem.marginal else problem.X.shape[0]
-    return (
-        jnp.zeros((LONGEST, problem.size)),
-        jnp.zeros((LONGEST, rows * columns)),
-        jnp.zeros(LONGEST),
-        jnp.zeros(LONGEST, bool),
-        jnp.zeros(LONGEST),
-        jnp.zeros(LONGEST, int),
-        jnp.zeros((LONGEST, n)),
-    )
-
-
-def _written(problem: Problem, out: Any, i: jax.Array, position: jax.Array, sites: Sites, row: tuple[Any, ...], sums: Any) -> tuple[Any, Any]:
-    """The draw put down in row i, and its sites added to the sums."""
-    t, z = problem.split(position)
-    values = jnp.concatenate([jnp.ravel(value) for value in problem.values(t)]) if problem.size else t
-    if problem.marginal:
-        new = [values, z.ravel(), *row, jnp.zeros(0)]
-    else:
-        bare = problem.at(t)
-        roots = problem.roots(bare)
-        v, _ = to_latent(problem.conditioned(bare, roots, sites), z)
-        F = problem.latent(bare, roots, v)
-        new = [values, v.ravel(), *row, problem.log_likelihoods(bare, F)]
-        met = problem.sites(bare, F)
-        sums = (Sites(sums[0].W + met.W, sums[0].b + met.b), sums[1] + 1)
-    return tuple(array.at[i].set(value) for array, value in zip(out, new, strict=True)), sums

@@ -292,6 +292,8 @@ class Sites(Inference):
     def _evidence(self, problem: Problem, state: State) -> Evidence:
         error = 0.5 * float(np.sqrt(sum(one.logdet_error**2 for one in state.sited)))
         value = self.rule.evidence(problem, state)
+        if problem.model.likelihood.location:
+            value += problem.n * float(np.log(problem.scale[0]))  # of y / s, as every evidence is
         return Evidence(value, "estimate", error) if error else Evidence(value, self.rule.kind)
 
 

@@ -18,8 +18,8 @@ Adams 2010, with sites that stay in place of random ones. Under Gaussian noise f
 
 Cost of a gradient: about 15 n^3 flops (two Cholesky factors, one product, and what their gradients take), with m features 4 n m^2 and 15 m^3.
 
-From a parameter's value v to t: theta = forward(u) as in a search, and u = t, or u = low + (high - low) / (1 + exp(-t)) where bounds or a uniform prior
-end its range (u = low + exp(t) with one end), so that a sampler meets no walls.
+From a parameter's value to t: theta = forward(u) as in a search, and u = t, or u = low + (high - low) / (1 + exp(-t)) where bounds or a uniform
+prior end its range (u = low + exp(t) with one end), so that a sampler meets no walls.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.linalg import solve_triangular
-from jax.scipy.special import gammaln
 from numpy.typing import NDArray
 
 from gramian.approx.base import Basis
@@ -41,32 +40,17 @@ from gramian.approx.fourier import FourierBasis, _features, _spectrum
 from gramian.approx.nystrom import NystromBasis
 from gramian.errors import ParameterError
 from gramian.inference.base import Data, Model, noise_groups
+from gramian.inference.unconstrained import Slot, forward, jacobian, log_normal, log_prior_density, number, slot_of, unwalled, wall_jacobian, walled
 from gramian.kernels.base import Kernel
 from gramian.kernels.spectrum import GammaMixture, Series
 from gramian.likelihoods import Gaussian
-from gramian.params import (
-    Affine,
-    Gamma,
-    HalfNormal,
-    Interval,
-    InverseGamma,
-    LogNormal,
-    Normal,
-    Parameter,
-    Positive,
-    PositiveSemidefinite,
-    Prior,
-    Real,
-    Support,
-    Uniform,
-)
+from gramian.params import PositiveSemidefinite, Real
 from gramian.params.tree import leaves
 
 Array = NDArray[np.float64]
 
 JITTER = 1e-8  # of the mean diagonal, added to K: its factor exists at all parameters a chain may try, and draws of f change by 1e-4 of their spread
 SPREAD = 2.0  # the standard deviation of a parameter without a prior, in units of u: a factor of 7 for a positive one
-EDGE = 1e-3  # how close to the end of its range a parameter may start
 
 
 class Sites(NamedTuple):
@@ -79,21 +63,6 @@ class Sites(NamedTuple):
 Conditioned = list[tuple[jax.Array, jax.Array]]  # U (m, m) and c (m,) of each latent
 
 
-class Slot(NamedTuple):
-    """One trainable parameter: where it is among the leaves, and its way from t."""
-
-    index: int
-    shape: tuple[int, ...]
-    support: Support
-    prior: Prior | None
-    low: float  # of u
-    high: float
-
-    @property
-    def size(self) -> int:
-        return math.prod(self.shape)
-
-
 @partial(
     jax.tree_util.register_dataclass,
     data_fields=["model", "X", "Y", "scale", "noise_var", "offset", "centre", "spread", "basis"],
@@ -104,13 +73,13 @@ class Problem:
     """A model and data, as JAX sees them: arrays, and beside them what a compiled program depends on."""
 
     model: Any  # bare
-    X: Array  # (n, d)
-    Y: Array  # (n, q)
-    scale: Array  # (L,)
-    noise_var: Array  # (n,)
-    offset: Array  # (n,)
-    centre: Array  # (p,): of the default priors, in u
-    spread: Array  # (p,)
+    X: Any  # (n, d)
+    Y: Any  # (n, q)
+    scale: Any  # (L,)
+    noise_var: Any  # (n,)
+    offset: Any  # (n,)
+    centre: Any  # (p,): of the default priors, in u
+    spread: Any  # (p,)
     basis: Any  # (Z,), or what Fourier features are made of
     slots: tuple[Slot, ...]
     kind: str  # dense, landmarks, fourier
@@ -145,26 +114,26 @@ class Problem:
 
     def values(self, t: jax.Array) -> list[jax.Array]:
         """The trainable parameters' values."""
-        return [_forward(slot.support, _unwalled(slot, piece)) for slot, piece in self._pieces(t)]
+        return [forward(slot.support, unwalled(slot, piece)) for slot, piece in self._pieces(t)]
 
     def at(self, t: jax.Array) -> Any:
         """The bare model with the parameters of t."""
         arrays = list(leaves(self.model))
         for slot, value in zip(self.slots, self.values(t), strict=True):
-            arrays[slot.index] = value
+            arrays[slot.place] = value
         return self.model.with_parameters(arrays)
 
     def log_prior(self, t: jax.Array) -> jax.Array:
         """The log density of t: priors, the defaults where there are none, and the Jacobians of the transforms."""
         total, start = jnp.zeros(()), 0
         for slot, piece in self._pieces(t):
-            u = _unwalled(slot, piece)
-            total += _wall_jacobian(slot, piece)
+            u = unwalled(slot, piece)
+            total += wall_jacobian(slot, piece)
             if slot.prior is None:
                 centre, spread = self.centre[start : start + slot.size], self.spread[start : start + slot.size]
-                total += jnp.sum(_log_normal((jnp.ravel(u) - centre) / spread) - jnp.log(spread))
+                total += jnp.sum(log_normal((jnp.ravel(u) - centre) / spread) - jnp.log(spread))
             else:
-                total += jnp.sum(_log_density(slot.prior, _forward(slot.support, u))) + _jacobian(slot.support, u)
+                total += jnp.sum(log_prior_density(slot.prior, forward(slot.support, u))) + jacobian(slot.support, u)
             start += slot.size
         return total
 
@@ -182,17 +151,17 @@ class Problem:
         t, z = self.split(position)
         bare = self.at(t)
         if self.marginal:
-            return _number(self._log_marginal(bare) + self.log_prior(t))
+            return number(self._log_marginal(bare) + self.log_prior(t))
         roots = self.roots(bare)
         v, logdet = to_latent(self.conditioned(bare, roots, sites), z)
-        fit = jnp.sum(self.log_likelihoods(bare, self.latent(bare, roots, v))) + jnp.sum(_log_normal(v)) - logdet
-        return _number(fit + self.log_prior(t))
+        fit = jnp.sum(self.log_likelihoods(bare, self.latent(bare, roots, v))) + jnp.sum(log_normal(v)) - logdet
+        return number(fit + self.log_prior(t))
 
     def log_likelihoods(self, bare: Any, F: jax.Array) -> jax.Array:
         """log p(y_i | f_i), (n,), for f (n, L) with the offset."""
         if isinstance(bare.likelihood, Gaussian):
             var = bare.likelihood.noise * jnp.asarray(bare.likelihood.unit) + self.noise_var[:, None]
-            return jnp.sum(_log_normal((self.Y - F) / jnp.sqrt(var)) - 0.5 * jnp.log(var), axis=1)
+            return jnp.sum(log_normal((self.Y - F) / jnp.sqrt(var)) - 0.5 * jnp.log(var), axis=1)
         return bare.likelihood.log_prob(self.Y[:, 0], F if bare.likelihood.latents > 1 else F[:, 0])
 
     def roots(self, bare: Any) -> list[jax.Array]:
@@ -285,11 +254,11 @@ def problem(model: Model, data: Data, basis: Basis | None = None, *, marginal: b
     slots, centres, spreads, starts = [], [], [], []
     for index, (path, p) in enumerate(model.parameters().items()):
         if p.trainable:
-            slot = _slot(index, path, p)
+            slot = slot_of(index, path, p)
             u = np.asarray(slot.support.inverse(p.value))
             slots.append(slot)
             centres.append(u.ravel())
-            starts.append(_walled(slot, u).ravel())
+            starts.append(walled(slot, u).ravel())
             loose = isinstance(slot.support, (Real, PositiveSemidefinite))
             spreads.append(SPREAD * (1 + np.abs(u.ravel())) if loose else np.full(u.size, SPREAD))
     kind, arrays, counts = _basis(model, basis)
@@ -325,99 +294,14 @@ def _basis(model: Model, basis: Basis | None) -> tuple[str, Any, tuple[int, ...]
     for wave in model.kernel.bare().waves(tuple(range(basis.d))):
         if any(isinstance(part, (GammaMixture, Series)) for part in wave.parts):
             raise ParameterError(
-                f"The Fourier features of {model.kernel} move with its parameters in a way that is computed outside JAX (RationalQuadratic, Periodic), "
-                "so no chain can move them. Use Nystrom features, which take any kernel."
+                f"The Fourier features of {model.kernel} move with its parameters in a way that is computed outside JAX, as those of a "
+                "RationalQuadratic or Periodic, so no chain can move them. Use Nystrom features, which take any kernel."
             )
     return "fourier", (basis.draws, basis.take, basis.gain, basis.shift, basis.centre), basis.counts
 
 
 def _joined(parts: list[Array]) -> Array:
     return np.concatenate(parts) if parts else np.zeros(0)
-
-
-def _slot(index: int, path: str, p: Parameter) -> Slot:
-    assert p.support is not None
-    if not isinstance(p.support, (Real, Affine, Positive, Interval, PositiveSemidefinite)):
-        raise ParameterError(
-            f"{path} has the support {p.support}, whose transform MCMC does not know. Hold it fixed, or use one of gramian's supports."
-        )
-    if p.prior is not None and not isinstance(p.prior, (LogNormal, Normal, HalfNormal, Gamma, InverseGamma, Uniform)):
-        raise ParameterError(
-            f"{path} has the prior {p.prior}, which MCMC cannot differentiate. Use LogNormal, Normal, HalfNormal, Gamma, InverseGamma or Uniform."
-        )
-    return Slot(index, p.value.shape, p.support, p.prior, *p.limits)
-
-
-# Transforms and priors in JAX; `params/support.py` and `params/priors.py` are their NumPy form. ----------------------------------------------------
-
-
-def _forward(support: Support, u: jax.Array) -> jax.Array:
-    if isinstance(support, Positive):
-        return jnp.exp(u)
-    if isinstance(support, Interval):
-        return support.low + (support.high - support.low) * jax.nn.sigmoid(u)
-    if isinstance(support, Affine):
-        return jnp.asarray(support.loc) + jnp.asarray(support.scale) * u
-    return u @ u.T if isinstance(support, PositiveSemidefinite) else u
-
-
-def _jacobian(support: Support, u: jax.Array) -> jax.Array:
-    if isinstance(support, Positive):
-        return jnp.sum(u)
-    if isinstance(support, Interval):
-        return jnp.sum(math.log(support.high - support.low) - jax.nn.softplus(-u) - jax.nn.softplus(u))
-    if isinstance(support, Affine):
-        return jnp.sum(jnp.log(jnp.abs(jnp.broadcast_to(jnp.asarray(support.scale), u.shape))))
-    return jnp.zeros(())
-
-
-def _unwalled(slot: Slot, t: jax.Array) -> jax.Array:
-    """u from t."""
-    if math.isfinite(slot.low) and math.isfinite(slot.high):
-        return slot.low + (slot.high - slot.low) * jax.nn.sigmoid(t)
-    if math.isfinite(slot.low):
-        return slot.low + jnp.exp(t)
-    return slot.high - jnp.exp(t) if math.isfinite(slot.high) else t
-
-
-def _wall_jacobian(slot: Slot, t: jax.Array) -> jax.Array:
-    if math.isfinite(slot.low) and math.isfinite(slot.high):
-        return jnp.sum(math.log(slot.high - slot.low) - jax.nn.softplus(-t) - jax.nn.softplus(t))
-    return jnp.sum(t) if math.isfinite(slot.low) or math.isfinite(slot.high) else jnp.zeros(())
-
-
-def _walled(slot: Slot, u: Array) -> Array:
-    """t from u, a little inside the walls."""
-    if math.isfinite(slot.low) and math.isfinite(slot.high):
-        share = np.clip((u - slot.low) / (slot.high - slot.low), EDGE, 1 - EDGE)
-        return np.log(share) - np.log1p(-share)
-    if math.isfinite(slot.low):
-        return np.log(np.maximum(u - slot.low, EDGE))
-    return np.log(np.maximum(slot.high - u, EDGE)) if math.isfinite(slot.high) else u
-
-
-def _log_density(prior: Prior, v: jax.Array) -> jax.Array:
-    """log p(v), entry by entry; v is inside the support."""
-    if isinstance(prior, LogNormal):
-        return _log_normal((jnp.log(v) - jnp.asarray(prior.mu)) / prior.sigma) - jnp.log(v * prior.sigma)
-    if isinstance(prior, Normal):
-        return _log_normal((v - jnp.asarray(prior.mu)) / prior.sigma) - math.log(prior.sigma)
-    if isinstance(prior, HalfNormal):
-        return jnp.where(v < 0, -jnp.inf, _log_normal(v / prior.sigma) + math.log(2 / prior.sigma))
-    if isinstance(prior, Gamma):
-        return prior.shape * math.log(prior.rate) - gammaln(prior.shape) + (prior.shape - 1) * jnp.log(v) - prior.rate * v
-    if isinstance(prior, InverseGamma):
-        return prior.shape * math.log(prior.scale) - gammaln(prior.shape) - (prior.shape + 1) * jnp.log(v) - prior.scale / v
-    assert isinstance(prior, Uniform)
-    return jnp.full_like(v, -math.log(prior.high - prior.low))  # walls keep v inside
-
-
-def _log_normal(z: jax.Array) -> jax.Array:
-    return -0.5 * z**2 - 0.5 * math.log(2 * math.pi)
-
-
-def _number(value: jax.Array) -> jax.Array:
-    return jnp.where(jnp.isnan(value), -jnp.inf, value)
 
 
 # Linear algebra with its gradients. -----------------------------------------------------------------------------------------------------------------

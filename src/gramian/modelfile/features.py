@@ -47,9 +47,10 @@ def restore(engine: Inference, arrays: Arrays, kernel: Kernel, k: int, data: Dat
 
 
 def _basis(engine: Inference, k: int, data: Data, d: int) -> NystromBasis | FourierBasis:
-    if isinstance(engine, (LowRank, SparseVariational)):
-        if {engine.centre.shape, engine.spread.shape} not in ({(0,)}, {(d,)}) or not np.all(engine.spread > 0):
-            raise ModelFileError(f"its method has units of the shapes {engine.centre.shape} and {engine.spread.shape}, for {d} columns.")
+    if isinstance(engine, (LowRank, SparseVariational)) and (
+        {engine.centre.shape, engine.spread.shape} not in ({(0,)}, {(d,)}) or not np.all(engine.spread > 0)
+    ):
+        raise ModelFileError(f"its method has units of the shapes {engine.centre.shape} and {engine.spread.shape}, for {d} columns.")
     if isinstance(engine, SparseVariational):
         if len(engine.Z) <= k:
             raise ModelFileError(f"its method has {len(engine.Z)} sets of inducing points, but there are more kernels.")

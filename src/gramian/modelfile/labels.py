@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from typing import Any
 
@@ -42,7 +43,7 @@ def restore(described: Any) -> NDArray[Any]:
     again = classes.tolist()
     if again != values or list(map(type, again)) != list(map(type, values)):
         raise ModelFileError(f"its classes are not of their type {kind}.")
-    if not all(first < second for first, second in zip(again, again[1:], strict=False)):
+    if not all(first < second for first, second in itertools.pairwise(again)):
         raise ModelFileError("its classes are not in order, each once.")
     return classes
 

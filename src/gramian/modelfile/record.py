@@ -191,9 +191,9 @@ def _check_again(gp: Fitted, document: Any, arrays: Arrays) -> None:
     for name in arrays:
         if name not in used:
             raise ModelFileError(f"it has an array {name[:80]!r} of shape {arrays[name].shape}, which does not belong there.")
-    for part in ("settings", "columns", "fitted"):
+    for part in ("estimator", "settings", "columns", "fitted"):
         if canonical(again[part]) != canonical(document[part]):
-            raise ModelFileError(f"the {part} do not come back as they were stored. Does a class of your own change its fields in __post_init__?")
+            raise ModelFileError(f"its {part} do not come back as they were stored. Does a class of your own change its fields in __post_init__?")
 
 
 # The fitted model. ----------------------------------------------------------------------------------------------------------------------------------

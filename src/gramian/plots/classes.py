@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from gramian.errors import ParameterError
-from gramian.estimators import GPClassifier
+from gramian.estimators import GPClassifier, latent, multiclass
 from gramian.estimators.facts import NoData
 from gramian.inference.asked import ask
 from gramian.plots.predictions import ACROSS, BLUE, GREEN, INK, ORANGE, Z95, typical
@@ -21,8 +21,17 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-COLOURS = (BLUE, ORANGE, GREEN, "#CC79A7", "#E69F00", "#56B4E9", "#8C6D31", "#7F7F7F")  # Okabe and Ito's, without yellow, which is too light for lines
-MARKERS = "os^Dv*PX"
+COLOURS = (
+    BLUE,
+    ORANGE,
+    GREEN,
+    "#CC79A7",
+    "#E69F00",
+    "#56B4E9",
+    "#8C6D31",
+    "#7F7F7F",
+)  # Okabe and Ito's, without yellow, which is too light for lines
+MARKERS = "os^DvPX*"
 ON_A_LINE, ON_A_SIDE = 400, 100  # points, where n_points is not given
 DEEPEST = 0.62  # how much of its colour a class has on the map where it is certain, so that points of that colour can still be seen
 SURE = 0.9
@@ -108,7 +117,8 @@ class _Picture:
         d = len(self.chosen)
         across = min(d, ACROSS)
         down = -(-d // across)
-        axes = _given(ax, (d,), f"the model has {d} columns, one panel each") if ax is not None else _new(down, across, (3.6 * across + 1.6, 3.0 * down + 0.5), d)
+        size = 3.6 * across + 1.6, 3.0 * down + 0.5
+        axes = _given(ax, (d,), f"the model has {d} columns, one panel each") if ax is not None else _new(down, across, size, d)
         for place, (axis, j) in enumerate(zip(axes, self.chosen, strict=True)):
             self._probability(axis, j)
             axis.set_xlabel(self.names[j])
@@ -118,29 +128,30 @@ class _Picture:
 
     def _latent(self, axis: Axes, j: int) -> None:
         x, points = self._along(j)
-        mean, var = self.gp.predict_latent(points)
+        mean, var = _latent_of(self.gp, points)
         mean, std = mean.reshape(len(x), -1), np.sqrt(var.reshape(len(x), -1))
         axis.axhline(0, color=GREY, linewidth=0.8, linestyle=":", zorder=1)
         split = self.gp._is_split()
         pairs = split and self.gp.multiclass == "ovo"
         for k in range(mean.shape[1]):
             colour = GREY if pairs else INK if self.binary else _look(k)[0]
-            label = f"f, positive for {self.labels[1]}" if self.binary else "f of a pair of classes" if pairs else ""
-            self._curve(axis, x, mean[:, k], j, colour, label if k == 0 else "", 1.0 if pairs else 1.6)
+            self._curve(axis, x, mean[:, k], j, colour, "f of each pair of classes" if pairs and k == 0 else "", 1.0 if pairs else 1.6)
             if not pairs:  # many bands would hide each other
                 self._band(axis, x, mean[:, k] - Z95 * std[:, k], mean[:, k] + Z95 * std[:, k], j, colour, "95 % band of f" if k == 0 else "")
-        axis.set_ylabel("latent function f" if self.binary or pairs else "latent function of each class")
+        axis.set_ylabel(
+            f"latent function f (above 0: {self.labels[1]})" if self.binary else f"latent function of each {'pair' if pairs else 'class'}"
+        )
 
     def _probability(self, axis: Axes, j: int) -> None:
         x, points = self._along(j)
-        P = self.gp.predict_proba(points)
+        P = _probabilities_of(self.gp, points)
         if self.binary:
             axis.axhline(0.5, color=GREY, linewidth=0.8, linestyle=":", zorder=1)
-            self._curve(axis, x, P[:, 1], j, INK, f"p({self.labels[1]})")
+            self._curve(axis, x, P[:, 1], j, INK, "")
             if not self.gp._is_split():
                 mean, var = self.gp.posterior_.moments(points)
                 low, high = (ask(self.gp.likelihood_, "probabilities", mean + z * np.sqrt(var), np.zeros_like(var))[:, 1] for z in (-Z95, Z95))
-                self._band(axis, x, low, high, j, INK, "the same of f at the ends of its band")
+                self._band(axis, x, low, high, j, INK, "95 % band of f")
         else:
             for k in range(P.shape[1]):
                 self._curve(axis, x, P[:, k], j, _look(k)[0], "")
@@ -156,7 +167,9 @@ class _Picture:
             height = float(k) if self.binary else 1.06 + 0.055 * k
             x = self.seen.X[self.seen.codes == k, j] if self.seen is not None else np.zeros(0)
             size, faint = (26, 0.85) if alone else (16, 0.4)
-            axis.scatter(x, np.full(len(x), height), size, colour, marker, alpha=faint, edgecolors="white", linewidths=0.4, zorder=3, clip_on=False)
+            axis.scatter(
+                x, np.full(len(x), height), size, colour, marker=marker, alpha=faint, edgecolors="white", linewidths=0.4, zorder=3, clip_on=False
+            )
         axis.set_ylim(-0.05, 1.05 if self.binary or self.seen is None else 1.1 + 0.055 * len(self.labels))
 
     def _curve(self, axis: Axes, x: Array, y: Array, j: int, colour: str, label: str, width: float = 1.6) -> None:
@@ -169,11 +182,13 @@ class _Picture:
             axis.set_xlim(x[0], x[-1])
 
     def _band(self, axis: Axes, x: Array, low: Array, high: Array, j: int, colour: str, label: str) -> None:
-        strength = 0.16 if self.binary else 0.12
+        strength = 0.16 if self.binary else 0.08
         if j in self.categories:
             axis.vlines(x, low, high, color=colour, alpha=0.3, linewidth=6, zorder=2, label=label)
         else:
             axis.fill_between(x, low, high, color=colour, alpha=strength, linewidth=0, zorder=2, label=label)
+            if not self.binary:  # bands that lie over each other are told apart by their edges
+                axis.plot(x, low, x, high, color=colour, linewidth=0.7, alpha=0.6, zorder=2)
 
     # Over two columns. ----------------------------------------------------------------------------------------------------------------------------
 
@@ -182,7 +197,7 @@ class _Picture:
         from matplotlib.cm import ScalarMappable
         from matplotlib.colors import LinearSegmentedColormap, Normalize
 
-        (axis,) = _given(ax, (1,), "a map takes one") if ax is not None else _new(1, 1, (8.0, 5.6))
+        (axis,) = _given(ax, (1,), "a map takes one") if ax is not None else _new(1, 1, (8.8, 5.6))
         i, j = self.chosen
         u, v = self._range(i), self._range(j)
         points = np.tile(typical(self.rows, self.categories), (len(u) * len(v), 1))
@@ -190,14 +205,15 @@ class _Picture:
         for k in (i, j):
             if k in self.categories:
                 points[:, k] = np.clip(np.round(points[:, k]), 0, len(self.categories[k]) - 1)
-        P = self.gp.predict_proba(points).reshape(len(v), len(u), -1)
+        P = _probabilities_of(self.gp, points).reshape(len(v), len(u), -1)
         C = P.shape[2]
         winner, top = np.argmax(P, axis=2), np.max(P, axis=2)
         paint = np.array([_rgb(_look(k)[0]) for k in range(C)])[winner]  # (v, u, 3)
         strength = DEEPEST * ((top - 1 / C) / (1 - 1 / C))[..., None]
         step = (u[1] - u[0]) / 2, (v[1] - v[0]) / 2
         extent = u[0] - step[0], u[-1] + step[0], v[0] - step[1], v[-1] + step[1]
-        axis.imshow(1 - strength * (1 - paint), origin="lower", extent=extent, aspect="auto", interpolation="nearest", zorder=0)
+        smooth = "nearest" if {i, j} & set(self.categories) else "bilinear"
+        axis.imshow(1 - strength * (1 - paint), origin="lower", extent=extent, aspect="auto", interpolation=smooth, zorder=0)
         self._boundaries(axis, u, v, P)
         self._points(axis, i, j)
         for k, set_ticks in ((i, axis.set_xticks), (j, axis.set_yticks)):
@@ -240,7 +256,7 @@ class _Picture:
         for k in range(len(self.labels)):
             colour, marker = _look(k)
             mine = self.seen.X[self.seen.codes == k]
-            axis.scatter(mine[:, i], mine[:, j], 34, colour, marker, alpha=1.0 if alone else 0.6, edgecolors="white", linewidths=0.8, zorder=3)
+            axis.scatter(mine[:, i], mine[:, j], 34, colour, marker=marker, alpha=1.0 if alone else 0.6, edgecolors=INK, linewidths=0.6, zorder=3)
 
     # Common. --------------------------------------------------------------------------------------------------------------------------------------
 
@@ -271,9 +287,13 @@ class _Picture:
             handles |= {label: handle for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
         lines = len(self.chosen) != 2 and not self.binary
         shown = range(len(self.labels)) if lines or self.seen is not None or len(self.chosen) == 2 else range(0)
-        classes = [
-            Line2D([], [], color=_look(k)[0], marker=_look(k)[1], markeredgecolor="white", markersize=8, linestyle="-" if lines else "none") for k in shown
-        ]
+        style = {
+            "linestyle": "-" if lines else "none",
+            "markeredgecolor": INK if len(self.chosen) == 2 else "white",
+            "markeredgewidth": 0.6,
+            "markersize": 7,
+        }
+        classes = [Line2D([], [], color=_look(k)[0], marker=_look(k)[1], **style) for k in shown]
         texts = [*(self.labels[k] for k in shown), *handles]
         settings = {"title": "class", "alignment": "left", "frameon": False}
         if own:
@@ -298,6 +318,18 @@ def _seen(gp: GPClassifier) -> Seen | None:
     own = [(k, 1) for k in range(count)] if gp.multiclass == "ovr" else [(0, 0), *((k, 1) for k in range(count - 1))]
     found = [np.asarray(parts[model]._data.X)[parts[model]._data.Y[:, 0] == side] for model, side in own]
     return Seen(np.vstack(found), np.repeat(np.arange(count), [len(rows) for rows in found]))
+
+
+def _probabilities_of(gp: GPClassifier, table: Array) -> Array:
+    """Of rows of the model's own table, in which categories are codes."""
+    if gp._is_split():
+        return multiclass.probabilities(gp, table)
+    found = latent.probabilities(gp.likelihood_, gp.posterior_, table, gp.averaging == "scaled" and len(gp.classes_) == 2)
+    return found / np.sum(found, axis=1, keepdims=True)
+
+
+def _latent_of(gp: GPClassifier, table: Array) -> tuple[Array, Array]:
+    return multiclass.latent(gp, table) if gp._is_split() else gp.posterior_.moments(table)
 
 
 def _columns(gp: GPClassifier, columns: Any) -> list[int]:

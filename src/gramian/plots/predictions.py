@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 from sklearn.utils.validation import check_is_fitted
 
 from gramian.errors import ParameterError
-from gramian.estimators import GPRegressor
+from gramian.estimators import GPRegressor, latent
+from gramian.estimators.facts import NoData
+from gramian.inference.asked import ask
+from gramian.inference.mixture import Mixture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,6 +22,10 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
+Transform = Callable[[Array], Array] | None
+Levels = tuple[Array, Array, Array, tuple[str, str]]  # lower edge, line, upper edge, and the names of band and line
+
+DRAWS = 4000  # of an observation at a point, for its quantiles
 Z95 = 1.959963984540054
 ACROSS = 3  # panels side by side
 INK, BLUE, ORANGE, GREEN = "#222222", "#0072B2", "#D55E00", "#009E73"  # Okabe and Ito's palette: told apart with any kind of colour vision
@@ -41,8 +49,9 @@ def plot_predictions(
     ----------
     gp : a fitted GPRegressor
     X : rows whose range is drawn; None: the training rows. Give rows beyond them to see a forecast.
-    target : "y" for the band of a new observation, noise included, or "f" for that of the function
-    output : which output, where y has several
+    target : "y" for the band of a new observation, noise included, or "f" for that of the function. Under a likelihood other than Gaussian noise the
+        band of y is between its quantiles, and f is drawn as the mean of y that it stands for (a rate exp(f) for counts).
+    output : which output, where y has several (with target="f": which latent function, where the likelihood has several)
     transform : an increasing function that takes the model's y to what is drawn, such as numpy.exp for a model of logarithms. The line is
         then the median.
     ylabel : the name of the vertical axis
@@ -55,13 +64,14 @@ def plot_predictions(
     check_is_fitted(gp)
     if target not in ("y", "f"):
         raise ParameterError(f'target={target!r} is not known. Use "y" for observations, noise included, or "f" for the function.')
-    q = gp._data.Y.shape[1]
+    q = len(gp._facts.scale) if gp._has_noise() or target == "f" else 1
     if not 0 <= output < q:
         raise ParameterError(f"output={output} does not exist: the model has {q}, numbered from 0.")
-    rows = gp._data.X if X is None else gp._features(X)
+    rows = np.asarray(gp._data.X) if X is None else gp._features(X)
     axes = _axes(ax, rows.shape[1])
+    shown = data and not isinstance(gp._data, NoData) and (gp._has_noise() or output == 0)  # later latent functions are not in the units of y
     for j, axis in enumerate(axes):
-        _panel(axis, gp, rows, j, target, output, transform, data, n_points)
+        _panel(axis, gp, rows, j, target, output, transform, shown, n_points)
         axis.set_xlabel(gp._columns.names[j])
         axis.spines[["top", "right"]].set_visible(False)
     figure = cast("Figure", axes[0].figure)
@@ -100,19 +110,14 @@ def _panel(
     """Column j: data, band and line."""
     categories = gp._columns.categories
     along = np.arange(float(len(categories[j]))) if j in categories else np.linspace(rows[:, j].min(), rows[:, j].max(), n_points)
-    points = np.tile([_most_frequent(column) if k in categories else np.median(column) for k, column in enumerate(rows.T)], (len(along), 1))
+    points = np.tile(typical(rows, categories), (len(along), 1))
     points[:, j] = along
-    mean, var = (values[:, output] for values in gp.posterior_.moments(points))
-    if target == "y":
-        var = var + np.broadcast_to(gp.noise_, gp._data.scale.shape)[output]
-    shown = transform or (lambda values: values)
-    low, middle, high = (shown(mean + z * np.sqrt(var)) for z in (-Z95, 0.0, Z95))
+    low, middle, high, names = (_gaussian if gp._has_noise() else _other)(gp, points, target, output, transform)
     alone = rows.shape[1] == 1
     if data:
         size, faint, layer, name = (9, 0.9, 3, "data") if alone else (7, 0.35, 1, "data, other columns as they are")
-        axis.scatter(gp._data.X[:, j], shown(gp._data.Y[:, output]), size, INK, alpha=faint, linewidths=0, zorder=layer, label=name)
-    band = "95 % band of a new observation y" if target == "y" else "95 % band of the function f, without noise"
-    line = ("median" if transform else "mean") + ("" if alone else ", other columns at their medians")
+        axis.scatter(gp._data.X[:, j], _observed(gp, output, transform), size, INK, alpha=faint, linewidths=0, zorder=layer, label=name)
+    band, line = names[0], names[1] + ("" if alone else ", other columns at their medians")
     if j in categories:
         axis.vlines(along, low, high, color=BLUE, alpha=0.35, linewidth=8, zorder=2, label=band)
         axis.plot(along, middle, "_", color=BLUE, markersize=14, markeredgewidth=2, zorder=4, label=line)
@@ -121,6 +126,71 @@ def _panel(
     else:
         axis.fill_between(along, low, high, color=BLUE, alpha=0.22, linewidth=0, zorder=2, label=band)
         axis.plot(along, middle, color=BLUE, linewidth=1.6, zorder=4, label=line)
+
+
+def _gaussian(gp: GPRegressor, points: Array, target: str, output: int, transform: Transform) -> Levels:
+    mean, var = (values[:, output] for values in gp.posterior_.moments(points))
+    if target == "y":
+        var = var + np.broadcast_to(gp.noise_, gp._facts.scale.shape)[output]
+    band = "95 % band of a new observation y" if target == "y" else "95 % band of the function f, without noise"
+    shown = transform or _as_it_is
+    low, middle, high = (shown(mean + z * np.sqrt(var)) for z in (-Z95, 0.0, Z95))
+    return low, middle, high, (band, "median" if transform else "mean")
+
+
+def _other(gp: GPRegressor, points: Array, target: str, output: int, transform: Transform) -> Levels:
+    """Under another likelihood: quantiles of y, or f as the mean of y that it stands for."""
+    likelihood, process = gp.likelihood_, gp.posterior_
+    if target == "y":
+        y = _draws(gp, points)
+        low, median, high = np.quantile(y, [0.025, 0.5, 0.975], axis=1)
+        names = "95 % band of a new observation y", "median" if transform else "mean"
+        middle = median if transform else latent.observed(likelihood, process, points)[0]
+        shown = transform or _as_it_is
+        return shown(low), shown(middle), shown(high), names
+    mean, var = (values[:, [output]] for values in process.moments(points))
+    if transform is None and likelihood.latents == 1:
+        bands = [ask(likelihood, "predictive", mean + z * np.sqrt(var), np.zeros_like(var))[:, 0] for z in (-Z95, 0.0, Z95)]
+        low, high = np.minimum(bands[0], bands[2]), np.maximum(bands[0], bands[2])
+        return low, bands[1], high, ("95 % band of E[y | f], without the spread of observations", "median")
+    shown = transform or _as_it_is
+    low, middle, high = (shown((mean + z * np.sqrt(var))[:, 0]) for z in (-Z95, 0.0, Z95))
+    which = "" if likelihood.latents == 1 else f" {output}"
+    return low, middle, high, (f"95 % band of the latent function{which}", "median" if transform else "mean")
+
+
+def _draws(gp: GPRegressor, points: Array) -> Array:
+    """Observations at each point, (points, draws): the same random numbers at all points, so that quantiles of them are smooth along a line."""
+    process = gp.posterior_
+    if isinstance(process, Mixture):
+        parts = [(one.bare(), *moments) for one, moments in zip(process.likelihoods(), process.components(points), strict=True)]
+    else:
+        parts = [(gp.likelihood_.bare(), *process.moments(points))]
+    each = -(-DRAWS // len(parts))
+    levels = ndtri((np.arange(each) + 0.5) / each)
+    found = []
+    for number, (likelihood, mean, var) in enumerate(parts):
+        L = mean.shape[1]
+        z = np.stack([np.random.default_rng([number, k]).permutation(levels) for k in range(L)], axis=1)  # (draws, L)
+        f = mean[:, None, :] + np.sqrt(var)[:, None, :] * z
+        f = f[..., 0] if L == 1 else f
+        found.append(np.stack([likelihood.draw(np.random.default_rng([number, L]), row) for row in f]))
+    return np.concatenate(found, axis=1)
+
+
+def _observed(gp: GPRegressor, output: int, transform: Transform) -> Array:
+    """The training targets as they are drawn: counts by their exposure."""
+    y, offset = gp._data.Y[:, output], gp._data.offset
+    return (transform or _as_it_is)(y if offset is None else y * np.exp(-offset))
+
+
+def typical(rows: Array, categories: Mapping[int, Sequence[str]]) -> Array:
+    """One row: the median of each column, or the most frequent category."""
+    return np.array([_most_frequent(column) if k in categories else np.median(column) for k, column in enumerate(rows.T)])
+
+
+def _as_it_is(values: Array) -> Array:
+    return values
 
 
 def _most_frequent(codes: Array) -> float:
