@@ -141,7 +141,7 @@ def _check_derivatives(bare: Any, y: Array, f: Array, name: str) -> None:
         at = (Ellipsis, k) if bare.latents > 1 else (Ellipsis,)
         step = np.zeros_like(f)
         step[at] = h
-        v = [_run(bare, "log_prob", y, f + j * step) for j in (-2, -1, 0, 1, 2)]
+        v = [_log_prob(bare, y, f + j * step) for j in (-2, -1, 0, 1, 2)]
         _alike(first[at], (v[0] - 8 * v[1] + 8 * v[3] - v[4]) / (12 * h), 1e-7, f"{name}: derivatives, the first")
         _alike(second[at], (-v[0] + 16 * v[1] - 30 * v[2] + 16 * v[3] - v[4]) / (12 * h**2), 1e-5, f"{name}: derivatives, the second")
     if bare.log_concave:
@@ -154,7 +154,7 @@ def _check_expectations(bare: Any, y: Array, mean: Array, var: Array, name: str)
     many quasi-random points, other ones than the library's 256, which are good to about 1%."""
     z, weights = _gaussian_points(bare.latents)
     f = np.expand_dims(mean, 1) + np.sqrt(np.expand_dims(var, 1)) * z  # (n, nodes) or (n, nodes, latents)
-    values = _run(bare, "log_prob", np.broadcast_to(y[:, None], f.shape[:2]), f)
+    values = _log_prob(bare, np.broadcast_to(y[:, None], f.shape[:2]), f)
     expected, predictive = (_run(bare, method, y, mean, var) for method in ("expected_log_prob", "predictive_log_prob"))
     require(expected.shape == y.shape == predictive.shape, f"{name}: expected_log_prob or predictive_log_prob has not the shape of y.")
     single = bare.latents == 1
@@ -163,7 +163,7 @@ def _check_expectations(bare: Any, y: Array, mean: Array, var: Array, name: str)
     _alike(expected, values @ weights, 1e-6 if single else 2e-2, f"{name}: expected_log_prob is not E log p(y | f)")
     _alike(predictive, log_Z, 1e-4 if single else 2e-2, f"{name}: predictive_log_prob is not log E p(y | f)")
     certain = np.all(var.reshape(len(y), -1) == 0, axis=1)
-    log_prob = _run(bare, "log_prob", y, mean)
+    log_prob = _log_prob(bare, y, mean)
     _alike(expected[certain], log_prob[certain], 1e-9, f"{name}: expected_log_prob for a certain f is not log_prob")
     require(bool(np.all(predictive >= expected - 1e-6)), f"{name}: log E p is below E log p, against Jensen's inequality.")
     powers = () if not single else (1.0, 0.5) if type(bare).tilted is not Likelihood.tilted else (0.5,)
@@ -188,7 +188,7 @@ def _check_y(likelihood: Likelihood, bare: Any, outcomes: Any, mean: Array, var:
         require(centre.shape == spread.shape == f.shape[:1], f"{name}: conditional_moments have shapes {centre.shape} and {spread.shape}.")
         if outcomes is not None:
             k = np.asarray(outcomes, dtype=np.float64)
-            p = np.exp([_run(bare, "log_prob", k, np.broadcast_to(g, (len(k), *g.shape))) for g in f])
+            p = np.exp([_log_prob(bare, k, np.broadcast_to(g, (len(k), *g.shape))) for g in f])
             _alike(centre, p @ k, 1e-6, f"{name}: E[y | f] is not the mean of the outcomes")
             _alike(spread, p @ k**2 - (p @ k) ** 2, 1e-6, f"{name}: var[y | f] is not the variance of the outcomes")
         z, weights = _gaussian_points(bare.latents)
@@ -212,12 +212,19 @@ def _check_y(likelihood: Likelihood, bare: Any, outcomes: Any, mean: Array, var:
     likelihood.checked(drawn.ravel())
     if outcomes is not None:
         for k in outcomes:  # 7 standard errors, and one draw
-            p = np.exp(_run(bare, "log_prob", np.full(len(f), float(k)), f))
+            p = np.exp(_log_prob(bare, np.full(len(f), float(k)), f))
             off = np.abs(np.mean(drawn == k, axis=1) - p) - 7 * np.sqrt(p * (1 - p) / N) - 1 / N
             require(bool(np.max(off) <= 0), f"{name}: draws are {k:g} in shares that are not p(y = {k:g} | f).")
     elif centre is not None and np.all(np.isfinite(spread)):
         off = np.abs(np.mean(drawn, axis=1) - centre) - 7 * np.sqrt(spread / N)
         require(bool(np.max(off) <= 0), f"{name}: the mean of draws is not E[y | f].")
+
+
+def _log_prob(bare: Any, y: Array, f: Array, block: int = 1024) -> Array:
+    """log_prob in blocks of one size, so that it is compiled for one."""
+    flat = f.reshape(y.size, *f.shape[y.ndim :])
+    at = [np.arange(start, start + block) % y.size for start in range(0, y.size, block)]  # the last block is filled up from the start
+    return np.concatenate([_run(bare, "log_prob", y.ravel()[i], flat[i]) for i in at])[: y.size].reshape(y.shape)
 
 
 def _run(bare: Any, method: str, *given: Any, **static: float) -> Any:
@@ -244,11 +251,11 @@ def _check_total(bare: Any, outcomes: Any, name: str) -> None:
     f = 0.3 if bare.latents == 1 else np.linspace(0.3, -0.5, bare.latents)
     if outcomes is not None:
         y = np.asarray(outcomes, dtype=np.float64)
-        total = float(np.sum(np.exp(_run(bare, "log_prob", y, np.broadcast_to(f, (len(y), *np.shape(f)))))))
+        total = float(np.sum(np.exp(_log_prob(bare, y, np.broadcast_to(f, (len(y), *np.shape(f)))))))
     else:
         t = np.linspace(-25, 25, 20_001)
         y = 0.3 + 0.5 * np.sinh(t)
-        density = np.exp(_run(bare, "log_prob", y, np.broadcast_to(f, (len(t), *np.shape(f)))))
+        density = np.exp(_log_prob(bare, y, np.broadcast_to(f, (len(t), *np.shape(f)))))
         total = float(np.sum(np.where(np.isfinite(density), density, 0.0) * 0.5 * np.cosh(t)) * (t[1] - t[0]))
     require(abs(total - 1) < 1e-3, f"{name}: the probabilities of all y at one f add up to {total:.6g}, not to 1.")
 

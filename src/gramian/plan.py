@@ -7,8 +7,9 @@ final inference on all rows.
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -23,6 +24,7 @@ from gramian.inference.base import Inference, Work
 from gramian.inference.exact import Exact
 from gramian.inference.iterative import Iterative, krylov
 from gramian.inference.methods import Fourier, Nystrom, Sparse
+from gramian.inference.svgp import SVGP
 from gramian.kernels import Kernel, Matern52
 from gramian.solvers.base import Solver
 from gramian.solvers.cg import CG
@@ -39,6 +41,7 @@ ACCURACY = {
     "cg": "exact to the solver's tolerance",
     "minres": "exact to the solver's tolerance",
     "vfe": "lower bound of the evidence",
+    "svgp": "lower bound of the evidence",
     "fitc": "approximation",
     "dtc": "approximation",
     "nystrom": "approximation",
@@ -49,6 +52,7 @@ FIELDS: dict[str, dict[str, str]] = {  # the methods with settings of their own,
     "nystrom": {"size": "rank", "sampling": "sampling"},
     "fourier": {"size": "n_features", "kind": "kind"},
     "vfe": _INDUCING,
+    "svgp": _INDUCING,
     "fitc": _INDUCING,
     "dtc": _INDUCING,
     "cg": {"size": "rank"},
@@ -107,6 +111,8 @@ class Plan:
 
     def _exact_ways(self) -> list[str]:
         """Which of the two ways to the exact answer is faster on these data: they cross at a number of rows that is the machine's own."""
+        if not {"exact", "cg"} <= {o.method.name for o in self.options}:
+            return []
         cholesky, cg = (next(o for o in self.options if o.method.name == name) for name in ("exact", "cg"))
         first, second = ("Cholesky", "CG") if cholesky.evaluation_seconds <= cg.evaluation_seconds else ("CG", "Cholesky")
         ratio = max(cholesky.evaluation_seconds, cg.evaluation_seconds) / min(cholesky.evaluation_seconds, cg.evaluation_seconds)
@@ -117,7 +123,13 @@ def method_named(name: str, memory_limit: int | float | str | None = None) -> In
     """The method of that name with its default settings."""
     if name in ("cg", "minres"):
         return krylov(CG() if name == "cg" else MINRES(), memory_limit)
-    made = {"exact": Exact(), "nystrom": Nystrom(), "fourier": Fourier(), **{kind: Sparse(objective=kind) for kind in ("vfe", "fitc", "dtc")}}
+    made = {
+        "exact": Exact(),
+        "nystrom": Nystrom(),
+        "fourier": Fourier(),
+        "svgp": SVGP(),
+        **{kind: Sparse(objective=kind) for kind in ("vfe", "fitc", "dtc")},
+    }
     if name not in made:
         names = ", ".join(f'"{known}"' for known in ("auto", *ACCURACY))
         raise ParameterError(f"method={name!r} is not known. Use {names}, or an object such as Nystrom(rank=800).")
@@ -140,7 +152,7 @@ def method_with(name: str, size: int | None = None, sampling: str | None = None,
         return CG(**chosen) if name == "cg" else MINRES(**chosen)
     if name in ("nystrom", "fourier"):
         return Nystrom(**chosen) if name == "nystrom" else Fourier(**chosen)
-    return Sparse(**{"objective": name, **chosen})
+    return SVGP(**chosen) if name == "svgp" else Sparse(**{"objective": name, **chosen})
 
 
 def as_method(given: object, memory_limit: int | float | str | None = None) -> Inference:
@@ -178,6 +190,34 @@ def plan(
     methods += [as_method(method, limit) for method in also]
     options += [_option(method, _label(method), n, d, outputs, limit, time_limit, rates, optimize) for method in methods]
     choice, reason = _choice(options, n, limit, time_limit)
+    return Plan(n, d, limit, time_limit, tuple(options), choice, reason)
+
+
+def plan_around(
+    shape: tuple[int, int],
+    kernel: Kernel | None,
+    wrapped: Callable[[Inference], Inference],
+    taken: Inference,
+    reason: str,
+    memory_limit: int | float | str | None,
+    time_limit: float | None,
+    outputs: int,
+    optimize: bool,
+) -> Plan:
+    """The plan of a likelihood that is not Gaussian: `wrapped` puts its inference around an engine, or raises where the two do not go together;
+    `taken` is what `method="auto"` takes."""
+    n, d = shape
+    limit, rates = budget.allowed(memory_limit), calibrate(d, kernel)
+    m = min(512, n)
+    engines: list[Inference] = [Exact(), krylov(CG(), limit), Sparse(m), Nystrom(m), SVGP(m)]
+    if kernel is None or _has_waves(kernel, d):
+        engines.append(Fourier(2 * max(m // 2, 1)))
+    options = []
+    for engine in engines:
+        with contextlib.suppress(ParameterError):
+            options.append(_option(wrapped(engine), _label(engine), n, d, outputs, limit, time_limit, rates, optimize))
+    choice = next((o for o in options if o.method.name == taken.name), None)
+    choice = choice or _option(taken, _label(taken), n, d, outputs, limit, time_limit, rates, optimize)
     return Plan(n, d, limit, time_limit, tuple(options), choice, reason)
 
 
@@ -238,7 +278,9 @@ def _option(method: Inference, label: str, n: int, d: int, q: int, limit: int, t
     evaluation = rates.seconds(method.work(n, d, q))
     final = rates.seconds(method.work(n, d, q, gradient=False))
     search = 0.0
-    if optimize:
+    if optimize and isinstance(method, SVGP):
+        search = method.steps_for(n) * evaluation
+    elif optimize:
         for number, (engine, rows) in enumerate(stages.parts(method, n, d, q, False, limit)):
             count = FIRST_EVALUATIONS if number == 0 else LATER_EVALUATIONS
             search += count * rates.seconds(engine.work(rows, d, q))
@@ -274,9 +316,9 @@ def _label(method: Inference) -> str:
         return f"nystrom, rank {method.rank}" + ("" if method.sampling == Nystrom.sampling else f" by {method.sampling}")
     if isinstance(method, Fourier):
         return f"fourier, {method.n_features} features" + ("" if method.kind == Fourier.kind else f" ({method.kind})")
-    if isinstance(method, Sparse):
+    if isinstance(method, (Sparse, SVGP)):
         how = method.inducing if isinstance(method.inducing, str) else "given ones"
-        return f"{method.objective}, {method.n_inducing} points" + ("" if how == Sparse.inducing else f" by {how}")
+        return f"{method.name}, {method.n_inducing} points" + ("" if how == type(method).inducing else f" by {how}")
     return f"{method.name}, rank {method.solver.rank}" if isinstance(method, Iterative) else method.name
 
 

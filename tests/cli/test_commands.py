@@ -143,9 +143,9 @@ def test_settings_of_methods_reach_the_estimator(run, data, monkeypatch, options
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("exact", "--size", 7), "the method 'exact' has no size. Methods with a size: nystrom, fourier, vfe, fitc, dtc, cg, minres"),
+        (("exact", "--size", 7), "the method 'exact' has no size. Methods with a size: nystrom, fourier, vfe, svgp, fitc, dtc, cg, minres"),
         (("auto", "--size", 7), "the method 'auto' chooses its settings itself"),
-        (("fourier", "--sampling", "rls"), "Methods with a sampling: nystrom, vfe, fitc, dtc"),
+        (("fourier", "--sampling", "rls"), "Methods with a sampling: nystrom, vfe, svgp, fitc, dtc"),
         (("nystrom", "--sampling", "best"), "sampling='best' is not known"),
         (("nystrom", "--size", 0), "rank=0 must be a whole number from 1 on"),
         (("nistrom", "--size", 8), "the method 'nistrom' is not known"),

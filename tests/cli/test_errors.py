@@ -150,7 +150,7 @@ def test_a_new_category_in_parquet_is_told_by_its_row(refused, tmp_path):
 
 
 def test_kinds_of_targets_and_names_of_tables(refused):
-    said(refused("predict", "model.gm", "data.csv", "--target-kind", "z", "--out", "new.csv"), "target='z' is not known")
+    said(refused("predict", "model.gm", "data.csv", "--target-kind", "z", "--out", "new.csv"), "--target-kind 'z' is not known")
     said(refused("predict", "model.gm", "data.csv", "--out", "new.xlsx"), "new.xlsx: the name of a table ends in one of .csv")
     said(refused("predict", "model.gm", "data.docx"), "data.docx: there is no such file")
 

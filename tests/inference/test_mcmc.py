@@ -127,9 +127,9 @@ def test_the_same_seed_gives_the_same_draws_whatever_the_clock():
 
 
 def test_a_deadline_leaves_the_draws_that_there_are():
-    chains = sample_latent(PROBIT, BINARY, np.random.default_rng(5), chains=4, warmup=100_000, draws=100_000, deadline=time.monotonic() + 0.2)
-    assert 0 < chains.n_draws < 100_000
-    assert chains.warmup < 100_000
+    chains = sample_latent(PROBIT, BINARY, np.random.default_rng(5), chains=4, warmup=300, draws=300, deadline=time.monotonic())
+    assert 0 < chains.n_draws < 300  # one piece, however late it is
+    assert chains.warmup < 300
     assert chains.stopped == "time limit"
     assert "ended early" in chains.notes[0]
 

@@ -13,14 +13,16 @@ import typer
 from gramian.cli.guard import guarded
 from gramian.version import __version__
 
-Method = Annotated[str, typer.Option("--method", metavar="NAME", help="How to compute: auto, exact, nystrom, fourier, vfe, fitc, dtc, cg or minres.")]
+Method = Annotated[
+    str, typer.Option("--method", metavar="NAME", help="How to compute: auto, exact, nystrom, fourier, vfe, fitc, dtc, svgp, cg or minres.")
+]
 Size = Annotated[
     int | None,
     typer.Option("--size", metavar="N", help="Landmarks of nystrom, inducing points, Fourier features, or rank of the preconditioner of cg, minres."),
 ]
 Sampling = Annotated[
     str | None,
-    typer.Option("--sampling", metavar="RULE", help="How nystrom, vfe, fitc and dtc choose their points, for example rls; by default rpcholesky."),
+    typer.Option("--sampling", metavar="RULE", help="How nystrom, vfe, fitc, dtc and svgp choose their points, for example rls."),
 ]
 FourierKind = Annotated[
     str | None, typer.Option("--kind", metavar="NAME", help="Of Fourier features: rff, rff-phase, orf (the default), sorf, qmc or qmc-sobol.")

@@ -5,8 +5,10 @@ A subclass reads y, builds the model, calls `_condition`, and turns the posterio
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import time
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -27,16 +29,17 @@ from gramian.fitting.stages import Fitted, Hold, fit
 from gramian.gram import budget
 from gramian.inference import Data, Inference, Model, Process
 from gramian.inference.base import Inferred, Workspace
+from gramian.inference.mcmc import MCMC
 from gramian.kernels import Kernel
 from gramian.params import Parameter, ParameterTable
-from gramian.plan import Plan, plan, seconds_of_final
+from gramian.plan import Plan, seconds_of_final
 
 Array = NDArray[np.float64]
 
 FEW_ROWS = 1000  # up to here another starting point costs little
 
 
-class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is not typed
+class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not typed
     """Parent of GPRegressor and GPClassifier."""
 
     # Settings that all have; their meaning is in the subclasses' docstrings.
@@ -106,6 +109,8 @@ class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is not typ
 
     def _search(self, method: Inference, model: Model, data: Data, rng: np.random.Generator, report: Report, began: float) -> Fitted:
         start = Objective(model, data, method).space.theta
+        if isinstance(method, MCMC) and self.time_limit is not None:
+            method = dataclasses.replace(method, deadline=began + float(self.time_limit))
         if not self.optimize or start.size == 0 or method.samples_parameters:
             why = "sampled" if method.samples_parameters else "not optimised" if not self.optimize else "nothing to optimise"
             return Fitted(model, method.prepared(model, data, rng), Search(start, np.nan, why, 0, 0, 0, 0), (), data)
@@ -132,13 +137,11 @@ class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is not typ
         """What each method would take on these data, and which one `method="auto"` takes: memory and time before the fit."""
         building.check_settings(self)
         shape = open_source(X, y, memory_limit=self.memory_limit).X.shape if is_source(X) else np.shape(X)
-        return self._plan(tuple(shape), self._outputs(y))
+        return self._plan(tuple(shape), y)
 
-    def _plan(self, shape: tuple[int, ...], q: int) -> Plan:
-        return plan(shape, building.given(self)[0], self.memory_limit, self.time_limit, outputs=q, optimize=self.optimize)
-
-    def _outputs(self, y: Any) -> int:
-        return 1
+    @abstractmethod
+    def _plan(self, shape: tuple[int, ...], y: Any) -> Plan:
+        """For data of this shape."""
 
     # Telling. ---------------------------------------------------------------------------------------------------------------------------------------
 
@@ -176,7 +179,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is not typ
         """Writes the fitted model to one file without code in it; `gramian.load` reads it. The file appears whole or not at all."""
         from gramian.modelfile import save
 
-        save(self, path)  # type: ignore[arg-type]  # which refuses what is neither of the two
+        save(self, path)
 
     # Helpers. ---------------------------------------------------------------------------------------------------------------------------------------
 

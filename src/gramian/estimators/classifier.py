@@ -24,7 +24,7 @@ from gramian.inference.sites import Rule, Sites
 from gramian.kernels import Kernel
 from gramian.likelihoods import Bernoulli, Likelihood, RobustMax, Softmax
 from gramian.means import Mean
-from gramian.plan import check
+from gramian.plan import Plan, check
 from gramian.solvers import CG, MINRES
 
 Array = NDArray[np.float64]
@@ -138,7 +138,7 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
         if not binary and self.multiclass in ("ovr", "ovo"):
             multiclass.fit(self, table, columns, codes, began)
             return self
-        likelihood = self._likelihood()
+        likelihood = self._likelihood(len(labels.classes))
         method, reason = latent.method_for(self, likelihood, table.shape)
         check(method, len(table), table.shape[1], likelihood.latents, self.memory_limit)
         kernel, model, data = building.build_latent(self, likelihood, table, columns, codes, None, VARIANCE)
@@ -155,10 +155,15 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
         if self.averaging == "scaled" and self.link == "probit":
             raise ParameterError('averaging="scaled" approximates the logit link; with link="probit" the exact average is closed anyway.')
 
-    def _likelihood(self) -> Likelihood:
-        if len(self.classes_) == 2:
+    def _likelihood(self, classes: int) -> Likelihood:
+        if classes == 2 or self.multiclass in ("ovr", "ovo"):
             return Bernoulli(self.link)
-        return Softmax(len(self.classes_)) if self.multiclass == "softmax" else RobustMax(len(self.classes_))
+        return Softmax(classes) if self.multiclass == "softmax" else RobustMax(classes)
+
+    def _plan(self, shape: tuple[int, ...], y: Any) -> Plan:
+        """Of the model, or of one of the binary models; without y, for two classes."""
+        known = y is not None and not isinstance(y, str)
+        return latent.plan_for(self, self._likelihood(len(np.unique(np.asarray(y))) if known else 2), shape)
 
     # Predicting. ------------------------------------------------------------------------------------------------------------------------------------
 

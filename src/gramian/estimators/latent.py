@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.errors import ParameterError
+from gramian.estimators import building
 from gramian.gram import budget
 from gramian.inference.asked import ask
 from gramian.inference.base import Inference, Process
@@ -29,7 +30,7 @@ from gramian.inference.softmax import laplace_for
 from gramian.inference.svgp import SVGP
 from gramian.inference.variational import VI
 from gramian.likelihoods import Likelihood
-from gramian.plan import as_method
+from gramian.plan import Plan, as_method, plan_around
 
 if TYPE_CHECKING:
     from gramian.estimators.base import Estimator
@@ -60,6 +61,24 @@ def method_for(gp: Estimator, likelihood: Likelihood, shape: tuple[int, ...]) ->
     rule = _rule(given, likelihood, engine)
     rule.check(likelihood, engine)
     return Sites(rule, engine), reason
+
+
+def plan_for(gp: Estimator, likelihood: Likelihood, shape: tuple[int, ...]) -> Plan:
+    """Memory and time of each engine with this likelihood, and what `method="auto"` takes."""
+    taken, reason = _automatic(gp, gp.inference, likelihood, shape)
+
+    def wrapped(engine: Inference) -> Inference:
+        if isinstance(engine, SVGP):
+            _must_be_variational(gp.inference, "svgp")
+            return engine
+        rule = _rule(gp.inference, likelihood, engine)
+        rule.check(likelihood, engine)
+        return Sites(rule, engine)
+
+    kernel = building.given(gp)[0]
+    own = taken if isinstance(taken, SVGP) else wrapped(taken)
+    n, d = int(shape[0]), int(shape[1])
+    return plan_around((n, d), kernel, wrapped, own, reason, gp.memory_limit, gp.time_limit, likelihood.latents, gp.optimize)
 
 
 def sampled_parameters(gp: Estimator) -> tuple[Inference, str]:

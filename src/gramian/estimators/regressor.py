@@ -29,7 +29,7 @@ from gramian.kernels import Kernel, Sum
 from gramian.likelihoods import Gaussian, Likelihood
 from gramian.means import Mean, ZeroMean
 from gramian.params import Parameter
-from gramian.plan import as_method, automatic, check
+from gramian.plan import Plan, as_method, automatic, check, plan
 from gramian.solvers import CG, MINRES
 
 Array = NDArray[np.float64]
@@ -194,8 +194,11 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
             return automatic(shape[0], shape[1], q, building.given(self)[0], self.memory_limit, self.time_limit, self.optimize)
         return as_method(self.method, self.memory_limit), "as given"
 
-    def _outputs(self, y: Any) -> int:
-        return 1 if y is None or isinstance(y, str) or np.ndim(y) < 2 else int(np.shape(y)[1])
+    def _plan(self, shape: tuple[int, ...], y: Any) -> Plan:
+        if not self._is_gaussian():
+            return latent.plan_for(self, self.likelihood if self.likelihood is not None else Gaussian(), shape)
+        outputs = 1 if y is None or isinstance(y, str) or np.ndim(y) < 2 else int(np.shape(y)[1])
+        return plan(shape, building.given(self)[0], self.memory_limit, self.time_limit, outputs=outputs, optimize=self.optimize)
 
     # Predicting. ------------------------------------------------------------------------------------------------------------------------------------
 

@@ -163,17 +163,16 @@ def _compared(by: str, fitted: dict[str, Any], loo: dict[str, Scores], held: dic
     rows = []
     pairs = zip(paired([s.values for s in loo.values()]), paired([s.values for s in held.values()]), strict=True)
     for (name, gp), (one, other) in zip(fitted.items(), pairs, strict=True):
-        total = one.times(n)
-        evidence = evidence_of(gp)
-        ends = loo[name].how, *other, _parameters(gp), float(gp.outcome_.seconds)
-        rows.append(ModelRow(None, name, *evidence, total.mean, total.difference, total.difference_error, *ends))
+        total, how = one.times(n), loo[name].how
+        ends = _parameters(gp), float(gp.outcome_.seconds)
+        rows.append(ModelRow(None, name, *evidence_of(gp), total.mean, total.difference, total.difference_error, how, *other, *ends))
     if by == "evidence":
         ranks, winner, notes = _by_evidence(rows)
     else:
         ranks, winner, notes = _by_score(by, rows)
     notes += _remarks(fitted, rows)
     notes += [f"{name}: {scores.note}" for name, scores in loo.items() if scores.note]
-    kinds = list(dict.fromkeys(row.kind for row in rows)) if by == "evidence" else [row.kind for row in rows]
+    kinds = list(dict.fromkeys(row.kind for row in rows))  # in the order of their first model
     rows = [row._replace(rank=ranks.get(row.name)) for row in rows]
     rows.sort(key=lambda row: (row.rank is None, kinds.index(row.kind) if by == "evidence" else 0, row.rank or 0))
     return ModelComparison(by, n, tuple(rows), tuple(notes), fitted, winner)
@@ -187,13 +186,12 @@ def evidence_of(gp: Estimator) -> tuple[float, str, float]:
     value, kind, error = gp.evidence_.value, str(gp.evidence_.kind), gp.evidence_.standard_error or float("nan")
     if isinstance(gp, GPClassifier) and gp._is_split():
         return value, f"{kind}, {gp.multiclass}", error  # the sum over binary problems, which are other data
-    if isinstance(gp._method_, Sites):
-        return value, "approximation" if kind == "estimate" else kind, error
+    if kind == "estimate" and isinstance(gp._method_, Sites):
+        kind = "approximation"  # Laplace's, with the error of its log determinant
     likelihood, scale = gp._model_.likelihood, gp._data.scale
-    if isinstance(likelihood, Gaussian):  # of y / s: the density of y is that of y / s, divided by s a row and output
-        value -= _count(gp) * float(np.sum(np.log(scale)))
-    elif likelihood.location:
-        value -= _count(gp) * float(np.log(scale[0]))
+    if likelihood.location:  # evidence_ is of y / s: the density of y is that of y / s, divided by s a row and output
+        outputs = scale if isinstance(likelihood, Gaussian) else scale[:1]
+        value -= _count(gp) * float(np.sum(np.log(outputs)))
     return value, kind, error
 
 

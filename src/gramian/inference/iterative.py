@@ -296,4 +296,4 @@ def krylov(solver: Krylov, limit: int | float | str | None = None) -> Iterative:
 
 def _log_density(R: Array, alpha: Array, logdet: float) -> float:
     n, q = R.shape
-    return -0.5 * float(np.sum(R * alpha)) - 0.5 * q * (logdet + n * float(np.log(2 * np.pi)))
+    return float(-0.5 * np.sum(R * alpha) - 0.5 * q * (logdet + n * np.log(2 * np.pi)))

@@ -371,7 +371,7 @@ def bytes_of(n: int, d: int, q: int, m: int) -> int:
     """
     rows = min(n, budget.block_rows(8 * m, tiles.LARGEST_TILE, BLOCK_BYTES))
     kept = 8 * n * m if 8 * n * m <= KEEP_BYTES else 0
-    return 8 * (14 * m * m + 7 * rows * m + 2 * rows * (d + q)) + kept
+    return 8 * (12 * m * m + 7 * rows * m + 2 * rows * (d + q)) + kept
 
 
 def work_of(n: int, m: int, gradient: bool) -> Work:

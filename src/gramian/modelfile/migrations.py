@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from gramian.errors import ModelFileError
 from gramian.inference import Exact
 from gramian.modelfile.document import encode
 
@@ -23,14 +24,22 @@ def _from_1(document: Any) -> Any:
 
 def _from_2(document: Any) -> Any:
     """Version 2 knew regressors with Gaussian noise only."""
-    settings = {**document["settings"], "likelihood": None, "inference": None, "hyper": "map", "stages": None}
-    fitted = {**document["fitted"], "others": [], "noise": True, "classes": None, "data": None}
+    settings = _extended(document["settings"], {"likelihood": None, "inference": None, "hyper": "map", "stages": None})
+    fitted = _extended(document["fitted"], {"others": [], "noise": True, "classes": None, "data": None})
     if fitted["likelihood"].get("class") == "Gaussian":
         fitted["likelihood"] = {**fitted["likelihood"], "class": "likelihoods.Gaussian"}
     posterior = dict(fitted["posterior"])
     if posterior.get("kind") == "features":
         fitted["data"] = {**{name: posterior.pop(name) for name in ("rows", "known_noise", "notes")}, "counts": None}
-    return {**document, "estimator": "GPRegressor", "settings": settings, "fitted": {**fitted, "posterior": posterior}}
+    return {**_extended(document, {"estimator": "GPRegressor"}), "settings": settings, "fitted": {**fitted, "posterior": posterior}}
+
+
+def _extended(entries: Any, new: dict[str, Any]) -> dict[str, Any]:
+    """With entries that the older version did not have."""
+    for name in new:
+        if name in entries:
+            raise ModelFileError(f"it has the entry {name!r}, which is not known in its version.")
+    return {**entries, **new}
 
 
 MIGRATIONS: Mapping[int, Callable[[Any], Any]] = {1: _from_1, 2: _from_2}  # from the document of a version to that of the next one

@@ -167,10 +167,9 @@ def restore(described: Any, arrays: Arrays, method: Inference, model: Model, dat
     engine, q = context.engine, len(data.scale)
     if isinstance(engine, Iterative):
         _check_iterative(engine, len(data.X))
-    if not isinstance(method, (Exact, Iterative, LowRank, SparseVariational, Sites, MCMC)) or (method is not engine and not _is_engine(engine)):
-        raise ModelFileError(f"its method {type(method).__name__} is not one that gives a posterior.")
     kind = _kind(described, "posterior")
-    if isinstance(method, MCMC) != (kind == "mixture") or _is_coupled(method) != kind.startswith("coupled"):
+    known = isinstance(method, (SparseVariational, MCMC)) or isinstance(engine, (Exact, Iterative, LowRank))
+    if not known or isinstance(method, MCMC) != (kind == "mixture") or _is_coupled(method) != kind.startswith("coupled"):
         raise _contradiction(kind, method)
     if isinstance(method, MCMC):
         return draws.restore(described, arrays, method, model, data)
@@ -263,10 +262,6 @@ def _kind(described: Any, where: str) -> str:
         raise ModelFileError(f"its posterior is of the kind {str(kind)[:40]!r}, but must be one of {', '.join(FIELDS)}.")
     entries(described, where, *FIELDS[kind])
     return kind
-
-
-def _is_engine(method: Inference) -> bool:
-    return isinstance(method, (Exact, Iterative, LowRank))
 
 
 def _is_coupled(method: Inference) -> bool:

@@ -18,7 +18,10 @@ from gramian.estimators.certificate import Certificate
 from gramian.estimators.facts import Facts, NoData
 from gramian.estimators.inputs import Columns
 from gramian.fitting import FitOutcome
-from gramian.inference import Data, Evidence, Inference, Model
+from gramian.inference import Data, Evidence, Exact, Inference, Model
+from gramian.inference.iterative import Iterative
+from gramian.inference.lowrank import LowRank
+from gramian.inference.sites import Sites
 from gramian.kernels import Kernel
 from gramian.likelihoods import Gaussian, Likelihood
 from gramian.means import Mean
@@ -94,12 +97,13 @@ def restore(document: Any, arrays: Arrays) -> Fitted:
     """The estimator of a document and its arrays. Whatever does not fit together is refused."""
     found = entries(document, "its document", "estimator", "settings", "columns", "fitted", "origins")
     origins = {name: typed(module, str, f"origins.{name[:40]}") for name, module in typed(found.pop(), dict, "origins").items()}
-    gp = _restored(*found, arrays, origins)
+    gp = _restored(found, arrays, origins)
     _check_again(gp, document, arrays)
     return gp
 
 
-def _restored(estimator: Any, given: Any, described: Any, fitted: Any, arrays: Arrays, origins: Mapping[str, str]) -> Fitted:
+def _restored(parts: list[Any], arrays: Arrays, origins: Mapping[str, str]) -> Fitted:
+    estimator, given, described, fitted = parts
     if not (isinstance(estimator, str) and estimator in settings.ESTIMATORS):
         raise ModelFileError(f"it is of a {str(estimator)[:40]!r}, but this version knows {' and '.join(settings.ESTIMATORS)}.")
     gp = settings.restore(settings.ESTIMATORS[estimator], given, origins)
@@ -125,6 +129,9 @@ def _restore_whole(gp: Fitted, fitted: Any, arrays: Arrays, origins: Mapping[str
     elif part["classes"] is not None:
         raise ModelFileError("it is of a regressor, and yet has classes.")
     gp._method_ = decoded(part["method"], Inference, "method", origins, arrays)
+    if isinstance(gp._method_, Sites) if noise else isinstance(gp._method_, (Exact, Iterative, LowRank)):
+        needed = "Gaussian noise in closed form" if noise else "any other likelihood than Gaussian noise in closed form"
+        raise ModelFileError(f"its method {type(gp._method_).__name__} is not one for {needed}.")
     gp._data, facts = posteriors.data_of(part["data"], arrays, gp._method_, d, noise, classes)
     data = gp._data
     _check_categories(columns, data)
@@ -173,7 +180,7 @@ def _restore_split(gp: GPClassifier, fitted: Any, arrays: Arrays, origins: Mappi
     found: list[Fitted] = []
     for k, document in enumerate(typed_list(models, dict, "models")):
         parts = entries(document, f"models[{k}]", "estimator", "settings", "columns", "fitted")
-        found.append(_restored(*parts, of_part(arrays, f"model{k}"), origins))
+        found.append(_restored(parts, of_part(arrays, f"model{k}"), origins))
     if gp.multiclass not in ("ovr", "ovo") or len(gp.classes_) < 3 or len(found) != len(multiclass.names(gp)):
         raise ModelFileError(f"{len(found)} binary models do not make {len(gp.classes_)} classes by multiclass={gp.multiclass!r}.")
     for k, model in enumerate(found):

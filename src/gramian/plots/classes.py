@@ -96,7 +96,6 @@ class _Picture:
         self.n_points = least if n_points is None else n_points
         if not isinstance(self.n_points, (int, np.integer)) or self.n_points < 2:
             raise ParameterError(f"n_points={n_points!r} must be a whole number from 2 on.")
-        self.others = len(self.names) > len(chosen) or len(chosen) > 2
 
     # Along one column. ----------------------------------------------------------------------------------------------------------------------------
 
@@ -124,6 +123,8 @@ class _Picture:
             axis.set_xlabel(self.names[j])
             if place % across and ax is None:
                 axis.set_ylabel("")
+        if ax is None:
+            cast("Figure", axes[0].figure).supxlabel("along each column, all others at their medians", fontsize="medium")
         return self._finished(axes, ax is None)
 
     def _latent(self, axis: Axes, j: int) -> None:
@@ -137,7 +138,7 @@ class _Picture:
             colour = GREY if pairs else INK if self.binary else _look(k)[0]
             self._curve(axis, x, mean[:, k], j, colour, "f of each pair of classes" if pairs and k == 0 else "", 1.0 if pairs else 1.6)
             if not pairs:  # many bands would hide each other
-                self._band(axis, x, mean[:, k] - Z95 * std[:, k], mean[:, k] + Z95 * std[:, k], j, colour, "95 % band of f" if k == 0 else "")
+                self._band(axis, x, mean[:, k] - Z95 * std[:, k], mean[:, k] + Z95 * std[:, k], j, colour, "95 % band" if k == 0 else "")
         axis.set_ylabel(
             f"latent function f (above 0: {self.labels[1]})" if self.binary else f"latent function of each {'pair' if pairs else 'class'}"
         )
@@ -151,7 +152,7 @@ class _Picture:
             if not self.gp._is_split():
                 mean, var = self.gp.posterior_.moments(points)
                 low, high = (ask(self.gp.likelihood_, "probabilities", mean + z * np.sqrt(var), np.zeros_like(var))[:, 1] for z in (-Z95, Z95))
-                self._band(axis, x, low, high, j, INK, "95 % band of f")
+                self._band(axis, x, low, high, j, INK, "95 % band")
         else:
             for k in range(P.shape[1]):
                 self._curve(axis, x, P[:, k], j, _look(k)[0], "")
@@ -225,7 +226,7 @@ class _Picture:
         axis.set_ylabel(self.names[j])
         figure = self._finished([axis], ax is None)
         if ax is None:
-            ends = [_blend(_look(0)[0]), "#ffffff", _blend(_look(1)[0])] if self.binary else ["#ffffff", _blend(INK)]
+            ends: list[Any] = [_blend(_look(0)[0]), "#ffffff", _blend(_look(1)[0])] if self.binary else ["#ffffff", _blend(INK)]
             shades = ScalarMappable(Normalize(0.0 if self.binary else 1 / C, 1.0), LinearSegmentedColormap.from_list("shades", ends))
             bar = figure.colorbar(shades, ax=axis, pad=0.02, fraction=0.05)
             bar.set_label(f"probability of {self.labels[1]}" if self.binary else "probability of the most probable class")
@@ -287,7 +288,7 @@ class _Picture:
             handles |= {label: handle for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
         lines = len(self.chosen) != 2 and not self.binary
         shown = range(len(self.labels)) if lines or self.seen is not None or len(self.chosen) == 2 else range(0)
-        style = {
+        style: dict[str, Any] = {
             "linestyle": "-" if lines else "none",
             "markeredgecolor": INK if len(self.chosen) == 2 else "white",
             "markeredgewidth": 0.6,
@@ -295,7 +296,7 @@ class _Picture:
         }
         classes = [Line2D([], [], color=_look(k)[0], marker=_look(k)[1], **style) for k in shown]
         texts = [*(self.labels[k] for k in shown), *handles]
-        settings = {"title": "class", "alignment": "left", "frameon": False}
+        settings: dict[str, Any] = {"title": "class", "alignment": "left", "frameon": False}
         if own:
             figure.legend([*classes, *handles.values()], texts, loc="outside right upper", **settings)
         else:

@@ -15,6 +15,7 @@ from gramian.estimators import GPRegressor, latent
 from gramian.estimators.facts import NoData
 from gramian.inference.asked import ask
 from gramian.inference.mixture import Mixture
+from gramian.likelihoods import Likelihood, Ordinal
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,7 +26,9 @@ Array = NDArray[np.float64]
 Transform = Callable[[Array], Array] | None
 Levels = tuple[Array, Array, Array, tuple[str, str]]  # lower edge, line, upper edge, and the names of band and line
 
+LEVELS = (0.025, 0.5, 0.975)
 DRAWS = 4000  # of an observation at a point, for its quantiles
+MOST_VALUES = 1000  # of whole numbers, whose probabilities are added up instead
 Z95 = 1.959963984540054
 ACROSS = 3  # panels side by side
 INK, BLUE, ORANGE, GREEN = "#222222", "#0072B2", "#D55E00", "#009E73"  # Okabe and Ito's palette: told apart with any kind of colour vision
@@ -38,7 +41,7 @@ def plot_predictions(
     target: str = "y",
     output: int = 0,
     transform: Callable[[Array], Array] | None = None,
-    ylabel: str = "y",
+    ylabel: str | None = None,
     ax: Axes | Sequence[Axes] | None = None,
     data: bool = True,
     n_points: int = 400,
@@ -54,7 +57,7 @@ def plot_predictions(
     output : which output, where y has several (with target="f": which latent function, where the likelihood has several)
     transform : an increasing function that takes the model's y to what is drawn, such as numpy.exp for a model of logarithms. The line is
         then the median.
-    ylabel : the name of the vertical axis
+    ylabel : the name of the vertical axis; None: y
     ax : the axes to draw on, one a column; None: a new figure
     data : whether to draw the training data
     n_points : points along a column
@@ -76,7 +79,7 @@ def plot_predictions(
         axis.spines[["top", "right"]].set_visible(False)
     figure = cast("Figure", axes[0].figure)
     for axis in axes[::ACROSS] if ax is None else axes[:1]:
-        axis.set_ylabel(ylabel)
+        axis.set_ylabel(ylabel or ("y" if gp._has_noise() or output == 0 else f"latent function {output}"))
     if ax is None:
         figure.legend(
             *axes[0].get_legend_handles_labels(), loc="outside upper left", ncols=3, frameon=False
@@ -142,8 +145,7 @@ def _other(gp: GPRegressor, points: Array, target: str, output: int, transform: 
     """Under another likelihood: quantiles of y, or f as the mean of y that it stands for."""
     likelihood, process = gp.likelihood_, gp.posterior_
     if target == "y":
-        y = _draws(gp, points)
-        low, median, high = np.quantile(y, [0.025, 0.5, 0.975], axis=1)
+        low, median, high = _quantiles(gp, points)
         names = "95 % band of a new observation y", "median" if transform else "mean"
         middle = median if transform else latent.observed(likelihood, process, points)[0]
         shown = transform or _as_it_is
@@ -159,13 +161,30 @@ def _other(gp: GPRegressor, points: Array, target: str, output: int, transform: 
     return low, middle, high, (f"95 % band of the latent function{which}", "median" if transform else "mean")
 
 
-def _draws(gp: GPRegressor, points: Array) -> Array:
-    """Observations at each point, (points, draws): the same random numbers at all points, so that quantiles of them are smooth along a line."""
-    process = gp.posterior_
+def _quantiles(gp: GPRegressor, points: Array) -> Array:
+    """The 2.5 %, 50 % and 97.5 % quantiles of an observation at each point, (3, points): by the probabilities of whole numbers, else from draws."""
+    process, likelihood = gp.posterior_, gp.likelihood_
     if isinstance(process, Mixture):
-        parts = [(one.bare(), *moments) for one, moments in zip(process.likelihoods(), process.components(points), strict=True)]
+        parts = [(one, *moments) for one, moments in zip(process.likelihoods(), process.components(points), strict=True)]
     else:
-        parts = [(gp.likelihood_.bare(), *process.moments(points))]
+        parts = [(likelihood, *process.moments(points))]
+    highest = 0.0
+    if isinstance(likelihood, Ordinal):
+        highest = likelihood.classes - 1
+    elif likelihood.exposed:
+        mean, var = latent.observed(likelihood, process, points)
+        highest = float(np.ceil(np.max(mean + 12 * np.sqrt(var))))
+    if not 0 < highest <= MOST_VALUES:
+        return np.quantile(_draws(parts), LEVELS, axis=1)
+    y = np.arange(highest + 1)
+    every = [np.repeat(array, len(y), axis=0) for _, mean, var in parts for array in (mean, var)]
+    found = [latent.log_densities(one, np.tile(y, len(points)), *every[2 * k : 2 * k + 2]) for k, (one, _, _) in enumerate(parts)]
+    below = np.cumsum(np.mean(np.exp(found), axis=0).reshape(len(points), -1), axis=1)
+    return np.array([np.sum(below < level, axis=1) for level in LEVELS], dtype=np.float64)
+
+
+def _draws(parts: list[tuple[Likelihood, Array, Array]]) -> Array:
+    """Observations at each point, (points, draws): the same random numbers at all points, so that quantiles of them are smooth along a line."""
     each = -(-DRAWS // len(parts))
     levels = ndtri((np.arange(each) + 0.5) / each)
     found = []
@@ -174,7 +193,7 @@ def _draws(gp: GPRegressor, points: Array) -> Array:
         z = np.stack([np.random.default_rng([number, k]).permutation(levels) for k in range(L)], axis=1)  # (draws, L)
         f = mean[:, None, :] + np.sqrt(var)[:, None, :] * z
         f = f[..., 0] if L == 1 else f
-        found.append(np.stack([likelihood.draw(np.random.default_rng([number, L]), row) for row in f]))
+        found.append(np.stack([likelihood.bare().draw(np.random.default_rng([number, L]), row) for row in f]))
     return np.concatenate(found, axis=1)
 
 

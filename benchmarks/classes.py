@@ -1,0 +1,232 @@
+"""Classification on real and synthetic data: tables in Markdown.
+
+    python benchmarks/classes.py tenfold FOLDER     error and information (bits) of Laplace, EP, VI and MCMC, ten folds
+    python benchmarks/classes.py synthetic OUT      a binary task with known parameters: evidences at the true and the optimised ones; a picture
+    python benchmarks/classes.py six OUT            six classes in one and two dimensions: accuracy and calibration; pictures
+    python benchmarks/classes.py jass FOLDER        six classes, 4,000 rows: one-vs-rest, one-vs-one, softmax, robust-max; dense and sparse
+    python benchmarks/classes.py mnist FOLDER       ten digits, 60,000 images, stochastic variational inference
+    python benchmarks/classes.py speed              ratios against scikit-learn (and GPy, GPflow, GPyTorch where they are installed)
+
+FOLDER holds the sets as NumPy files: ionosphere.npz and so on. Information is the mean of log2 p(label) plus the entropy of the training labels, as
+Kuss and Rasmussen 2005 measure it: 1 bit is all, 0 what the class frequencies alone tell.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+from sklearn.model_selection import KFold
+
+import gramian as gm
+from common import at_least, take_turns
+
+SEED = 0
+
+
+# Ten folds. -----------------------------------------------------------------------------------------------------------------------------------------
+
+
+def tenfold(folder: Path, chains: bool) -> None:
+    words = ["laplace", "ep", "vi", *(["mcmc"] if chains else [])]
+    print("| set | rows | inference | error % | information, bits | seconds a fold | worst R-hat |")
+    print("|---|---|---|---|---|---|---|")
+    for name in ("ionosphere", "pima_ripley", "crabs"):
+        held = np.load(folder / f"{name}.npz")
+        X, y = held["X"].astype(float), held["y"]
+        keep = np.ptp(X, axis=0) > 0
+        X = (X[:, keep] - X[:, keep].mean(axis=0)) / X[:, keep].std(axis=0)
+        for word in words:
+            wrong, bits, seconds, worst = [], [], [], []
+            for train, test in KFold(10, shuffle=True, random_state=SEED).split(X):
+                inference = gm.MCMC(chains=2, warmup=400, draws=400) if word == "mcmc" else word
+                # An isotropic RBF; maximum evidence, with a prior so weak that it only keeps the scale finite.
+                kernel = gm.param(10.0, prior=gm.LogNormal(2.3, 3.0)) * gm.RBF(gm.param(np.sqrt(X.shape[1]), prior=gm.LogNormal(1.0, 3.0)))
+                began = time.perf_counter()
+                gp = gm.GPClassifier(kernel, inference=inference, link="probit", random_state=SEED, n_restarts=0).fit(X[train], y[train])
+                p = gp.predict_proba(X[test])
+                seconds.append(time.perf_counter() - began)
+                code = np.searchsorted(gp.classes_, y[test])
+                share = np.mean(y[train] == gp.classes_[1])
+                entropy = -share * np.log2(share) - (1 - share) * np.log2(1 - share)
+                wrong.append(np.mean(np.argmax(p, axis=1) != code))
+                bits.append(entropy + np.mean(np.log2(p[np.arange(len(test)), code])))
+                if word == "mcmc":
+                    worst.append(gp.posterior_.chains.worst_rhat)
+            rhat = f"{max(worst):.4f}" if worst else ""
+            print(f"| {name} | {len(X)} | {word} | {100 * np.mean(wrong):.2f} | {np.mean(bits):.3f} | {np.mean(seconds):.2f} | {rhat} |", flush=True)
+
+
+# Synthetic. -----------------------------------------------------------------------------------------------------------------------------------------
+
+
+def synthetic(out: Path) -> None:
+    """Inputs on [0, 1], a latent function of variance 7 and lengthscale 0.2, a logistic link."""
+    rng = np.random.default_rng(SEED)
+    X = np.sort(rng.uniform(0, 1, 250))[:, None]
+    true = 7.0 * gm.RBF(0.2)
+    f = gm.GPRegressor(true, normalize_y=False, mean="zero").sample(X, 1, random_state=SEED)[:, 0]
+    y = rng.random(250) < 1 / (1 + np.exp(-f))
+    print("| inference | at the true parameters | optimised | scale | lengthscale |")
+    print("|---|---|---|---|---|")
+    for word in ("laplace", "ep", "vi"):
+        at_truth = gm.GPClassifier(true, inference=word, optimize=False).fit(X, y).evidence_.value
+        gp = gm.GPClassifier(true, inference=word, random_state=SEED).fit(X, y)
+        found = {row.name: row.value for row in gp.parameters_}
+        print(f"| {word} | {at_truth:.3f} | {gp.evidence_.value:.3f} | {found['kernel.scale']:.3g} | {found['kernel.lengthscale']:.3g} |", flush=True)
+        assert gp.evidence_.value >= at_truth - 1e-6
+    out.mkdir(parents=True, exist_ok=True)
+    gp.plot().savefig(out / "binary.png", dpi=110)
+
+
+def six(out: Path) -> None:
+    """The largest of six draws of a Gaussian process is the class."""
+    out.mkdir(parents=True, exist_ok=True)
+    print("| columns | model | accuracy | mean log p | mean p of the chosen class | evidence | seconds |")
+    print("|---|---|---|---|---|---|---|")
+    for d, n in ((1, 100), (2, 200)):
+        rng = np.random.default_rng(SEED + d)
+        X, new = rng.uniform(0, 1, (n, d)), rng.uniform(0, 1, (1000, d))
+        both = np.vstack([X, new])
+        prior = gm.GPRegressor(10.0 * gm.RBF(0.2 if d == 1 else 0.4), normalize_y=False, mean="zero")
+        f = prior.sample(both, 6, random_state=SEED + d)
+        labels = np.argmax(f, axis=1)
+        for word, inference in (("softmax", "laplace"), ("softmax", "vi"), ("robustmax", "vi")):
+            gp = gm.GPClassifier(1.0 * gm.RBF(0.3), multiclass=word, inference=inference, random_state=SEED, n_restarts=0)
+            began = time.perf_counter()
+            gp.fit(X, labels[:n])
+            seconds = time.perf_counter() - began
+            p = gp.predict_proba(new)
+            known = np.isin(labels[n:], gp.classes_)
+            code = np.searchsorted(gp.classes_, labels[n:][known])
+            chosen = np.argmax(p, axis=1)
+            right = np.mean(gp.classes_[chosen] == labels[n:])
+            log_p = np.mean(np.log(p[known, :][np.arange(len(code)), code]))
+            line = f"| {d} | {word}, {inference} | {right:.3f} | {log_p:.3f} | {np.mean(np.max(p, axis=1)):.3f} | {gp.evidence_.value:.2f} | {seconds:.1f} |"
+            print(line, flush=True)
+            gp.plot().savefig(out / f"six_{d}d_{word}_{inference}.png", dpi=100)
+
+
+# Real data of several classes. ----------------------------------------------------------------------------------------------------------------------
+
+
+def jass(folder: Path, rows: int | None) -> None:
+    held = np.load(folder / "jass_trump.npz")
+    X, y, X_test, y_test = held["X_train"].astype(float), held["y_train"], held["X_test"].astype(float), held["y_test"]
+    if rows is not None:
+        X, y = X[:rows], y[:rows]
+    d = X.shape[1]
+    kernels = {"RBF": 2.0 * gm.RBF(np.sqrt(d)), "RBF, ARD": 2.0 * gm.RBF(np.full(d, np.sqrt(d))), "linear": 1.0 * gm.Linear(1.0 / d)}
+    sparse = gm.SVGP(500, steps=600, learning_rate=0.03)
+    few = gm.Nystrom(200, "kmeans")
+    runs = [
+        ("softmax", "vi", "RBF, ARD", sparse),
+        ("softmax", "vi", "RBF", sparse),
+        ("softmax", "vi", "linear", sparse),
+        ("robustmax", "vi", "RBF, ARD", sparse),
+        ("ovr", "laplace", "RBF", few),
+        ("ovo", "laplace", "RBF", few),
+        ("ovo", "laplace", "RBF", "exact"),
+        ("softmax", "laplace", "RBF", few),
+    ]
+    print(f"{len(X):,} rows to train on, {len(X_test)} to test\n")
+    print("| model | inference | kernel | method | accuracy | mean log p | evidence | seconds |")
+    print("|---|---|---|---|---|---|---|---|")
+    for multiclass, inference, kernel, method in runs:
+        gp = gm.GPClassifier(kernels[kernel], multiclass=multiclass, inference=inference, method=method, random_state=SEED, n_restarts=0)
+        began = time.perf_counter()
+        gp.fit(X, y)
+        seconds, p = time.perf_counter() - began, gp.predict_proba(X_test)
+        code = np.searchsorted(gp.classes_, y_test)
+        right, log_p = np.mean(np.argmax(p, axis=1) == code), np.mean(np.log(p[np.arange(len(code)), code]))
+        name = method if isinstance(method, str) else f"{method.name}, {getattr(method, 'n_inducing', getattr(method, 'rank', ''))} points"
+        print(f"| {multiclass} | {inference} | {kernel} | {name} | {right:.3f} | {log_p:.3f} | {gp.evidence_} | {seconds:.0f} |", flush=True)
+
+
+def mnist(folder: Path, points: int, steps: int, batch: int) -> None:
+    held = np.load(folder / "mnist.npz")
+    X, y = held["X_train"].reshape(len(held["X_train"]), -1) / 255.0, held["y_train"]
+    test, y_test = held["X_test"].reshape(len(held["X_test"]), -1) / 255.0, held["y_test"]
+    method = gm.SVGP(points, batch_size=batch, steps=steps, learning_rate=0.02)
+    gp = gm.GPClassifier(10.0 * gm.Matern52(8.0), inference="vi", method=method, random_state=SEED, verbose=True)
+    began = time.perf_counter()
+    gp.fit(X, y)
+    seconds = time.perf_counter() - began
+    p = gp.predict_proba(test)
+    wrong, log_p = np.mean(gp.classes_[np.argmax(p, axis=1)] != y_test), np.mean(np.log(p[np.arange(len(y_test)), y_test]))
+    print(gp.summary())
+    print(f"\ntest error {100 * wrong:.2f} %, mean log p {log_p:.4f}, fitted in {seconds:.0f} s")
+
+
+# Speed. ---------------------------------------------------------------------------------------------------------------------------------------------
+
+
+def speed() -> None:
+    from sklearn.gaussian_process import GaussianProcessClassifier
+    from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+
+    rng = np.random.default_rng(SEED)
+    X = rng.standard_normal((1000, 8))
+    y = (np.sin(X[:, 0]) + X[:, 1] + 0.3 * rng.logistic(size=1000) > 0).astype(int)
+    theirs = GaussianProcessClassifier(ConstantKernel(4.0) * RBF(np.full(8, 3.0)), optimizer=None, copy_X_train=False)
+    ours = gm.GPClassifier(4.0 * gm.RBF(np.full(8, 3.0)), inference="laplace", optimize=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fit = take_turns(7, ours=lambda: ours.fit(X, y), theirs=lambda: theirs.fit(X, y))
+        theta, own = theirs.kernel_.theta, ours.theta_
+        slopes = take_turns(
+            7, ours=lambda: ours.log_evidence(own, return_grad=True), theirs=lambda: theirs.log_marginal_likelihood(theta, eval_gradient=True)
+        )
+    for name, found, aim in (("Laplace fit, n = 1000", fit, 3.0), ("Laplace evidence with gradient, n = 1000", slopes, 4.0)):
+        row = at_least(name, f"{found['ours']:.4f} s", f"{found['theirs']:.4f} s (scikit-learn)", found["theirs"] / found["ours"], aim)
+        print(f"{row.name}: {row.ours} against {row.theirs}, {row.ratio:.2f} times (aim {row.aim}){'' if row.good else ' MISSED'}", flush=True)
+    half = slice(0, 500)
+    for word, aim in (("ep", "10 times GPy's"), ("vi", "4 times GPflow's VGP by L-BFGS")):
+        gp = gm.GPClassifier(4.0 * gm.RBF(np.full(8, 3.0)), inference=word, link="probit", optimize=False)
+        best = take_turns(5, ours=lambda gp=gp: gp.fit(X[half], y[half]))["ours"]
+        print(f"{word}, n = 500, fixed parameters: {best:.4f} s, evidence {gp.evidence_} (aim: {aim})", flush=True)
+    print(f"SVGP step, 500 points, batch 1024, d = 8: {svgp_step():.4f} s (GPflow 0.081 s, GPyTorch 0.068 s on two cores)")
+
+
+def svgp_step() -> float:
+    rng = np.random.default_rng(SEED)
+    X = rng.standard_normal((20_000, 8))
+    y = (np.sin(X[:, 0]) + X[:, 1] > 0).astype(int)
+
+    def seconds(steps: int) -> float:
+        gp = gm.GPClassifier(4.0 * gm.RBF(np.full(8, 3.0)), method=gm.SVGP(500, "uniform", steps=steps), random_state=SEED)
+        gp.fit(X, y)
+        return float(gp.outcome_.stages[0].split(",")[-1].split()[0])
+
+    seconds(20)
+    return (seconds(120) - seconds(20)) / 100
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["tenfold", "synthetic", "six", "jass", "mnist", "speed"])
+    parser.add_argument("folder", nargs="?", type=Path, default=Path("."))
+    parser.add_argument("--no-chains", action="store_true", help="tenfold without MCMC")
+    parser.add_argument("--rows", type=int, help="of jass, to train on")
+    parser.add_argument("--points", type=int, default=500, help="of mnist")
+    parser.add_argument("--steps", type=int, default=3000, help="of mnist")
+    parser.add_argument("--batch", type=int, default=1024, help="of mnist")
+    given = parser.parse_args()
+    if given.what == "tenfold":
+        tenfold(given.folder, not given.no_chains)
+    elif given.what == "jass":
+        jass(given.folder, given.rows)
+    elif given.what == "mnist":
+        mnist(given.folder, given.points, given.steps, given.batch)
+    elif given.what == "speed":
+        speed()
+    else:
+        {"synthetic": synthetic, "six": six}[given.what](given.folder)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

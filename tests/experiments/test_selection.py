@@ -1,0 +1,313 @@
+"""Models are compared in the same units, kinds of evidence are kept apart, and all scores are those of the published definitions."""
+
+from __future__ import annotations
+
+import csv
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+from scipy.stats import norm
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+
+import gramian as gm
+from gramian.errors import InputError, ParameterError
+from gramian.experiments.scoring import log_densities, paired
+from gramian.experiments.selection import ModelComparison, ModelRow, _by_evidence, compare_models
+from gramian.likelihoods import Gaussian, Poisson, StudentT
+
+K, NOISE = 1.3 * gm.RBF(0.8), 0.9
+NAN = float("nan")
+
+
+@pytest.fixture(scope="module")
+def numbers() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 4, (30, 1))
+    return X, 30 + 10 * np.sin(2 * X[:, 0]) + rng.normal(size=30)
+
+
+@pytest.fixture(scope="module")
+def labels() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(40, 2))
+    return X, np.where(X[:, 0] + 0.6 * rng.normal(size=40) > 0, "yes", "no")
+
+
+def held(**settings) -> gm.GPRegressor:
+    """A regressor with given parameters."""
+    return gm.GPRegressor(K, optimize=False, **settings)
+
+
+def row(name: str, evidence: float, kind: str, error: float = NAN) -> ModelRow:
+    return ModelRow(None, name, evidence, kind, error, *[NAN] * 3, "", *[NAN] * 4, 1, 0.0)
+
+
+def by_name(result: ModelComparison) -> dict[str, ModelRow]:
+    return {one.name: one for one in result.rows}
+
+
+def log_evidence(X, y) -> float:
+    """Of y in its own units, by the definition: y ~ N(average, var(y) K + noise)."""
+    A = np.var(y) * K(X) + NOISE * np.eye(len(y))
+    r = y - np.mean(y)
+    return float(-0.5 * (r @ np.linalg.solve(A, r) + np.linalg.slogdet(2 * np.pi * A)[1]))
+
+
+# Units. ---------------------------------------------------------------------------------------------------------------------------------------------
+
+
+def test_evidences_are_of_y_in_its_own_units(numbers):
+    X, y = numbers
+    models = {
+        "closed form": held(noise=NOISE),
+        "not normalised": gm.GPRegressor(
+            float(np.var(y)) * K, noise=NOISE, mean=gm.ConstantMean(float(np.mean(y))), optimize=False, normalize_y=False
+        ),
+        "sites": held(likelihood=Gaussian(NOISE), inference="ep"),
+        "bound on sites": held(likelihood=Gaussian(NOISE), inference="vi"),
+        "bound": held(noise=NOISE, method=gm.SVGP(inducing=X)),
+    }
+    found = by_name(compare_models(models, X, y))
+    for name, one in found.items():
+        # Landmarks at all rows have K with a jitter of up to 1e-8; the others err by rounding.
+        assert one.evidence == pytest.approx(log_evidence(X, y), rel=1e-6), name
+    assert {name: one.kind for name, one in found.items() if one.kind != "exact"} == {
+        "sites": "approximation",
+        "bound on sites": "lower bound",
+        "bound": "lower bound",
+    }
+
+
+def test_bounds_of_a_likelihood_in_the_units_of_y_agree(numbers):
+    X, y = numbers
+    models = {
+        "full": held(likelihood=StudentT(1.0, 4.0), inference="vi"),
+        "sparse": held(likelihood=StudentT(1.0, 4.0), method=gm.SVGP(inducing=X)),
+    }
+    found = by_name(compare_models(models, X, y))
+    assert found["sparse"].evidence == pytest.approx(found["full"].evidence, abs=0.05)
+    raw = gm.GPRegressor(float(np.var(y)) * K, likelihood=StudentT(1.0, 4.0), mean=gm.ConstantMean(float(np.median(y))), inference="vi")
+    raw.set_params(optimize=False, normalize_y=False)
+    assert compare_models([raw], X, y).rows[0].evidence == pytest.approx(found["full"].evidence, rel=1e-6)  # n log s would be 60
+
+
+def test_several_outputs_are_one_evidence(numbers):
+    X, y = numbers
+    Y = np.column_stack([y, 5 * y - 3])
+    one = compare_models([held(noise=gm.fixed(NOISE))], X, Y).rows[0]
+    second = by_name(compare_models({"b": held(noise=gm.fixed(NOISE))}, X, Y[:, 1]))["b"]
+    first = compare_models([held(noise=gm.fixed(NOISE))], X, y).rows[0]
+    assert one.evidence == pytest.approx(first.evidence + second.evidence, rel=1e-9)
+    assert one.loo == pytest.approx(first.loo + second.loo, rel=1e-9)
+
+
+# Ranks. ---------------------------------------------------------------------------------------------------------------------------------------------
+
+
+def test_the_better_kernel_wins_and_is_fitted_on_all_rows(numbers, tmp_path):
+    X, y = numbers
+    linear = gm.GPRegressor(gm.Linear(), n_restarts=0)
+    result = compare_models([linear, gm.RBF(0.8)], X, y, random_state=0)
+    assert [(one.rank, one.name) for one in result.rows] == [(1, "RBF(0.8)"), (2, "Linear(), n_restarts=0")]
+    best = result.rows[0]
+    assert result.best is result.fitted["RBF(0.8)"]
+    assert len(result.best._data.X) == 30
+    assert best.loo_difference == best.loo_difference_error == 0
+    assert result.rows[1].loo_difference < -5 * result.rows[1].loo_difference_error
+    assert best.parameters == 3  # lengthscale, constant, noise
+    assert not hasattr(linear, "posterior_")
+    text = str(result)
+    assert "2 models on 30 rows, ranked by evidence" in text
+    assert "closed form" in text
+    assert len({line.index("exact") for line in text.splitlines() if "exact" in line}) == 1
+    result.to_csv(tmp_path / "models.csv")
+    lines = list(csv.DictReader((tmp_path / "models.csv").read_text().splitlines()))
+    assert [float(line["evidence"]) for line in lines] == [one.evidence for one in result.rows]
+    assert lines[0]["cv"] == ""
+    assert list(result.columns()["name"]) == [one.name for one in result.rows]
+
+
+def test_kinds_are_ranked_apart_and_that_is_said():
+    rows = [row("a", -10, "exact"), row("b", -12, "lower bound"), row("c", -11, "exact"), row("d", -30, "lower bound"), row("e", NAN, "none")]
+    ranks, winner, notes = _by_evidence(rows)
+    assert ranks == {"a": 1, "c": 2, "b": 1, "d": 2}
+    assert winner is None  # b's evidence may be above -10
+    text = " ".join(notes)
+    assert "not ranked against each other: ranks are within each kind (exact, lower bound)" in text
+    assert "No evidence, so no rank: e." in text
+    result = ModelComparison("evidence", 5, tuple(one._replace(rank=ranks.get(one.name)) for one in rows), tuple(notes), {}, winner)
+    with pytest.raises(ParameterError, match=r"none of the first ones is known to be the best: a \(exact\), b \(lower bound\)"):
+        result.best  # noqa: B018
+
+
+def test_a_lower_bound_above_an_exact_value_is_a_conclusion():
+    ranks, winner, notes = _by_evidence([row("a", -10, "exact"), row("b", -8, "lower bound")])
+    assert (ranks, winner) == ({"a": 1, "b": 1}, "b")
+    assert any("b has a higher evidence than a: its lower bound of -8 is above the exact of -10" in note for note in notes)
+    assert _by_evidence([row("a", -10, "exact"), row("b", -8, "estimate", 0.5)])[1] == "b"
+    for other in (row("b", -12, "lower bound"), row("b", -8, "approximation"), row("b", -8, "estimate", 1.5), row("b", -8, "joint density")):
+        with pytest.raises(ParameterError, match="No two of these evidences can be compared"):
+            _by_evidence([row("a", -10, "exact"), other])
+
+
+def test_sums_over_binary_problems_are_a_kind_of_their_own(labels):
+    X, _ = labels
+    y = np.digitize(X[:, 0], [-0.5, 0.5])
+    models = {how: gm.GPClassifier(2 * gm.RBF(1.0), multiclass=how, optimize=False) for how in ("softmax", "ovr", "ovo")}
+    with pytest.raises(ParameterError, match="ovr: approximation, ovr"):
+        compare_models(models, X, y)
+    result = compare_models(models, X, y, by="cv", cv=3, random_state=0)
+    assert sorted(one.rank for one in result.rows) == [1, 2, 3]
+    assert np.isnan(by_name(result)["ovo"].loo)
+    assert by_name(result)["ovr"].parameters == 3 * by_name(result)["softmax"].parameters
+
+
+def test_approximations_by_different_rules_are_told(labels):
+    models = [gm.GPClassifier(2 * gm.RBF(1.0), inference=how, optimize=False) for how in ("laplace", "ep", "map")]
+    result = compare_models(models, *labels)
+    assert any("different rules (ep, laplace) err differently" in note for note in result.notes)
+    assert {one.kind for one in result.rows} == {"approximation", "joint density"}
+    assert any("is no evidence" in note for note in result.notes)
+
+
+# Scores. --------------------------------------------------------------------------------------------------------------------------------------------
+
+
+def test_differences_are_paired_over_rows():
+    rng = np.random.default_rng(4)
+    a, gap = rng.normal(size=50), rng.normal(-1, 0.1, 50)
+    best, other, none = paired([a, a + gap, None])
+    assert (best.difference, best.difference_error) == (0, 0)
+    total = other.times(50)
+    assert total.difference == pytest.approx(np.sum(gap))
+    assert total.difference_error == pytest.approx(np.sqrt(50 * np.var(gap, ddof=1)))
+    assert np.isnan(none.mean)
+
+
+def test_leave_one_out_is_what_leaving_out_gives(numbers):
+    X, y = numbers
+    models = {
+        "closed form": held(noise=NOISE),
+        "sites": held(likelihood=Gaussian(NOISE), inference="vi"),
+        "none": held(noise=NOISE, method=gm.SVGP(10)),
+    }
+    result = compare_models(models, X, y, by="loo")
+    total = 0.0
+    for i in range(len(y)):
+        rest = np.arange(len(y)) != i
+        A = np.var(y) * K(X) + NOISE * np.eye(len(y))  # scale and mean stay those of all rows
+        weights = np.linalg.solve(A[np.ix_(rest, rest)], A[rest, i])
+        mean = np.mean(y) + weights @ (y[rest] - np.mean(y))
+        total += norm.logpdf(y[i], mean, np.sqrt(A[i, i] - weights @ A[rest, i]))
+    found = by_name(result)
+    assert found["closed form"].loo == pytest.approx(total, rel=1e-8)
+    assert found["sites"].loo == pytest.approx(total, rel=1e-6)
+    assert [found[name].loo_by for name in models] == ["closed form", "cavities", ""]
+    assert found["none"].rank is None
+    assert any("No leave-one-out, so no rank: none" in note for note in result.notes)
+    with pytest.raises(ParameterError, match=r"not available for b.*Use by=\"cv\""):
+        compare_models({"a": held(noise=NOISE), "b": held(noise=NOISE, method=gm.SVGP(10))}, X, y, by="loo")
+
+
+def test_chains_are_left_out_by_importance(numbers):
+    """Of parameters alone: the draws of p(theta | y), weighted by 1 / p(y_i | y_-i, theta), give p(y_i | y_-i)."""
+    X, y = numbers[0][:12], numbers[1][:12]
+    model = gm.GPRegressor(gm.fixed(1.3) * gm.RBF(gm.param(0.8, prior=gm.LogNormal(0.0, 0.3))), noise=gm.fixed(NOISE), mean="zero", hyper="mcmc")
+    model.set_params(inference=None, method="exact")
+    result = compare_models({"chains": model}, X, y, by="loo", random_state=0)
+    lengths = np.exp(np.linspace(-1.5, 1.5, 301))  # the posterior of the lengthscale, on a grid
+    prior = -0.5 * (np.log(lengths) / 0.3) ** 2
+    evidence, left_out = np.empty(len(lengths)), np.empty((len(lengths), len(y)))
+    r = y - np.mean(y)
+    for k, length in enumerate(lengths):
+        A = np.var(y) * 1.3 * gm.RBF(length)(X) + NOISE * np.eye(len(y))
+        inverse = np.linalg.inv(A)
+        alpha, precision = inverse @ r, np.diag(inverse)
+        evidence[k] = -0.5 * (r @ alpha + np.linalg.slogdet(A)[1])
+        left_out[k] = norm.logpdf(alpha / precision, 0, 1 / np.sqrt(precision))
+    weights = prior + evidence
+    expected = np.sum(logsumexp(weights) - logsumexp(weights[:, None] - left_out, axis=0))  # p(y_i | y_-i)^-1 = E[1 / p(y_i | y_-i, theta)]
+    assert result.rows[0].loo_by == "importance"
+    assert result.rows[0].loo == pytest.approx(expected, abs=0.5)  # 400 draws; without the weights it would be 1.5 higher and more
+    assert any("Pareto k" in note for note in result.notes)
+
+
+def test_cross_validation_is_that_of_the_folds(numbers):
+    X, y = numbers
+    folds = list(KFold(3).split(X))
+    models = {"closed form": held(noise=NOISE), "t": held(likelihood=StudentT(1.0, 4.0), inference="vi")}
+    result = by_name(compare_models(models, X, y, by="cv", cv=folds))
+    for name, model in models.items():
+        scores = np.concatenate([log_densities(model.fit(X[a], y[a]), X[b], y[b]) for a, b in folds])
+        assert result[name].cv == pytest.approx(np.mean(scores), rel=1e-9)
+        assert result[name].cv_error == pytest.approx(np.std(scores, ddof=1) / np.sqrt(30), rel=1e-9)
+    a, b = folds[0]
+    mean, std = models["closed form"].fit(X[a], y[a]).predict(X[b], return_std=True)
+    np.testing.assert_allclose(log_densities(models["closed form"], X[b], y[b]), norm.logpdf(y[b], mean, std), rtol=1e-10)
+
+
+def test_classes_are_scored_by_the_probability_of_their_own(labels):
+    X, y = labels
+    model = gm.GPClassifier(2 * gm.RBF(1.0), optimize=False)
+    one = compare_models({"a": model}, X, y, by="cv", cv=4, random_state=3).rows[0]
+    again = compare_models({"a": model}, X, y, by="cv", cv=4, random_state=3).rows[0]
+    assert one.cv == again.cv
+    fitted = model.fit(X, y)
+    expected = np.log(fitted.predict_proba(X)[np.arange(40), (y == "yes").astype(int)])
+    np.testing.assert_allclose(log_densities(fitted, X, y), expected)
+    assert one.cv < np.mean(expected)  # rows that were seen are easier
+    with pytest.raises(InputError, match=r"The class '?(np\.str_\(')?rare.* has rows to test on but none to train on"):
+        compare_models([model], X, np.where(np.arange(40) == 7, "rare", y), by="cv", cv=4, random_state=0)
+
+
+def test_counts_with_an_exposure(numbers):
+    rng = np.random.default_rng(2)
+    X, exposure = numbers[0], np.tile([1.0, 20.0], 15)
+    y = rng.poisson(exposure * np.exp(np.sin(X[:, 0])))
+    models = [held(likelihood=Poisson(), mean=gm.ConstantMean(0.0))]
+    with_it = compare_models(models, X, y, by="cv", cv=3, random_state=0, exposure=exposure).rows[0]
+    without = compare_models(models, X, y, by="cv", cv=3, random_state=0).rows[0]
+    assert with_it.cv > without.cv + 0.5
+    beside = compare_models([*models, held(noise=NOISE)], X, y, by="loo")
+    assert any("Probabilities of whole numbers stand beside densities" in note for note in beside.notes)
+
+
+# What is given. -------------------------------------------------------------------------------------------------------------------------------------
+
+
+def test_kernels_alone_become_what_suits_y(numbers, labels):
+    fixed = gm.RBF(gm.fixed(1.0))
+    assert isinstance(compare_models([fixed], *labels).best, gm.GPClassifier)
+    assert isinstance(compare_models([fixed], *numbers).best, gm.GPRegressor)
+    beside = compare_models([fixed, held(noise=NOISE)], numbers[0], np.repeat([1, 2, 3], 10))  # whole numbers, but beside a regressor
+    assert all(isinstance(gp, gm.GPRegressor) for gp in beside.fitted.values())
+    same = compare_models([held(noise=NOISE), held(noise=NOISE)], *numbers)
+    assert [one.name for one in same.rows] == ["1.3 * RBF(0.8), noise=0.9, optimize=False", "1.3 * RBF(0.8), noise=0.9, optimize=False #2"]
+
+
+@pytest.mark.parametrize(
+    ("models", "settings", "message"),
+    [
+        ([], {}, "models is empty"),
+        (gm.RBF(1.0), {}, "must be a list, or a dict by name"),
+        ([3], {}, "models has 3"),
+        ([gm.GPRegressor(), gm.GPClassifier()], {}, "regressors and classifiers"),
+        ([gm.RBF(1.0)], {"by": "aic"}, "by='aic' is not known"),
+        ([gm.RBF(1.0)], {"by": "cv", "cv": 1}, "cv=1 must be from 2"),
+        ([gm.RBF(1.0)], {"by": "cv", "cv": "many"}, "cv='many' makes no folds"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(numbers, models, settings, message):
+    with pytest.raises(ParameterError, match=message):
+        compare_models(models, *numbers, **settings)
+
+
+def test_scikit_learn_searches_and_validates(labels):
+    X, y = labels
+    model = gm.GPClassifier(optimize=False)
+    grid = {"kernel": [2 * gm.RBF(1.0), 0.01 * gm.RBF(0.01)], "link": ["logit", "probit"]}
+    search = GridSearchCV(model, grid, scoring="neg_log_loss", cv=3, error_score="raise").fit(X, y)
+    assert str(search.best_params_["kernel"]) == "2 * RBF()"
+    scores = cross_val_score(search.best_estimator_, X, y, scoring="neg_log_loss", cv=3, error_score="raise")
+    assert np.mean(scores) == pytest.approx(search.best_score_, rel=1e-6)
