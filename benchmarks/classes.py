@@ -106,8 +106,8 @@ def six(out: Path) -> None:
             chosen = np.argmax(p, axis=1)
             right = np.mean(gp.classes_[chosen] == labels[n:])
             log_p = np.mean(np.log(p[known, :][np.arange(len(code)), code]))
-            line = f"| {d} | {word}, {inference} | {right:.3f} | {log_p:.3f} | {np.mean(np.max(p, axis=1)):.3f} | {gp.evidence_.value:.2f} | {seconds:.1f} |"
-            print(line, flush=True)
+            sure = np.mean(np.max(p, axis=1))
+            print(f"| {d} | {word}, {inference} | {right:.3f} | {log_p:.3f} | {sure:.3f} | {gp.evidence_.value:.2f} | {seconds:.1f} |", flush=True)
             gp.plot().savefig(out / f"six_{d}d_{word}_{inference}.png", dpi=100)
 
 

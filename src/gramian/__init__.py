@@ -14,6 +14,7 @@ from gramian.estimators import GPClassifier, GPRegressor
 from gramian.estimators.features import FourierFeatures, NystromFeatures
 from gramian.estimators.sources import Source, open_table
 from gramian.experiments.compare import Comparison, compare
+from gramian.experiments.selection import ModelComparison, compare_models
 from gramian.fitting.stages import Hold
 from gramian.inference import Exact, Fourier, Nystrom, Sparse
 from gramian.inference.ep import EP
@@ -119,6 +120,7 @@ __all__ = [
     "Matern32",
     "Matern52",
     "Mean",
+    "ModelComparison",
     "NegativeBinomial",
     "NeuralNetwork",
     "Normal",
@@ -141,6 +143,7 @@ __all__ = [
     "ZeroMean",
     "__version__",
     "compare",
+    "compare_models",
     "exp",
     "fixed",
     "from_sklearn",

@@ -12,8 +12,10 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 
 import gramian as gm
 from gramian.errors import InputError, ParameterError
-from gramian.experiments.scoring import log_densities, paired
+from gramian.experiments.scoring import _pareto_smoothed, left_out, log_densities, paired
 from gramian.experiments.selection import ModelComparison, ModelRow, _by_evidence, compare_models
+from gramian.inference.chains import Chains
+from gramian.inference.mixture import Mixture
 from gramian.likelihoods import Gaussian, Poisson, StudentT
 
 K, NOISE = 1.3 * gm.RBF(0.8), 0.9
@@ -213,24 +215,43 @@ def test_leave_one_out_is_what_leaving_out_gives(numbers):
 def test_chains_are_left_out_by_importance(numbers):
     """Of parameters alone: the draws of p(theta | y), weighted by 1 / p(y_i | y_-i, theta), give p(y_i | y_-i)."""
     X, y = numbers[0][:12], numbers[1][:12]
-    model = gm.GPRegressor(gm.fixed(1.3) * gm.RBF(gm.param(0.8, prior=gm.LogNormal(0.0, 0.3))), noise=gm.fixed(NOISE), mean="zero", hyper="mcmc")
-    model.set_params(inference=None, method="exact")
-    result = compare_models({"chains": model}, X, y, by="loo", random_state=0)
     lengths = np.exp(np.linspace(-1.5, 1.5, 301))  # the posterior of the lengthscale, on a grid
     prior = -0.5 * (np.log(lengths) / 0.3) ** 2
-    evidence, left_out = np.empty(len(lengths)), np.empty((len(lengths), len(y)))
+    evidence, left = np.empty(len(lengths)), np.empty((len(lengths), len(y)))
     r = y - np.mean(y)
     for k, length in enumerate(lengths):
         A = np.var(y) * 1.3 * gm.RBF(length)(X) + NOISE * np.eye(len(y))
         inverse = np.linalg.inv(A)
         alpha, precision = inverse @ r, np.diag(inverse)
         evidence[k] = -0.5 * (r @ alpha + np.linalg.slogdet(A)[1])
-        left_out[k] = norm.logpdf(alpha / precision, 0, 1 / np.sqrt(precision))
+        left[k] = norm.logpdf(alpha / precision, 0, 1 / np.sqrt(precision))
     weights = prior + evidence
-    expected = np.sum(logsumexp(weights) - logsumexp(weights[:, None] - left_out, axis=0))  # p(y_i | y_-i)^-1 = E[1 / p(y_i | y_-i, theta)]
+    expected = np.sum(logsumexp(weights) - logsumexp(weights[:, None] - left, axis=0))  # 1 / p(y_i | y_-i) = E[1 / p(y_i | y_-i, theta)]
+    careless = np.sum(logsumexp(weights[:, None] + left, axis=0) - logsumexp(weights))  # draws that have seen row i
+    assert careless > expected + 0.14
+    draws = np.random.default_rng(0).choice(len(lengths), 8000, p=np.exp(weights - logsumexp(weights)))
+    assert np.sum(_pareto_smoothed(left[draws][None], 1.0).values) == pytest.approx(expected, abs=0.03)  # 3 standard errors of 8,000 draws
+    model = gm.GPRegressor(gm.fixed(1.3) * gm.RBF(gm.param(0.8, prior=gm.LogNormal(0.0, 0.3))), noise=gm.fixed(NOISE), mean="zero", hyper="mcmc")
+    result = compare_models({"chains": model}, X, y, by="loo", random_state=0)
     assert result.rows[0].loo_by == "importance"
-    assert result.rows[0].loo == pytest.approx(expected, abs=0.5)  # 400 draws; without the weights it would be 1.5 higher and more
+    assert result.rows[0].loo == pytest.approx(expected, abs=0.12)  # 400 draws of the chains
     assert any("Pareto k" in note for note in result.notes)
+
+
+def test_draws_of_the_function_are_left_out_by_what_they_say_of_each_row(labels):
+    X, y = labels
+    gp = gm.GPClassifier(2 * gm.RBF(1.0), optimize=False).fit(X, y)
+    shape = 2, 300
+    log_likelihood = np.random.default_rng(0).normal(-1, 0.2, (*shape, 40))
+    plain = np.zeros(shape)
+    chains = Chains({}, np.zeros((*shape, 40, 1)), plain, plain > 0, plain, plain.astype(int), log_likelihood)
+    gp.posterior_ = Mixture.of(gp._model_, gp._data, chains)
+    found = left_out(gp)
+    expected = np.log(600) - logsumexp(-log_likelihood, axis=(0, 1))
+    np.testing.assert_allclose(found.values, expected, atol=0.01)  # such weights have no tail to smooth
+    assert "which is good" in found.note
+    log_likelihood[:, :, 3] *= 20
+    assert "in 1 of 40 rows" in left_out(gp).note
 
 
 def test_cross_validation_is_that_of_the_folds(numbers):

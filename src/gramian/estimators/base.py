@@ -30,6 +30,7 @@ from gramian.gram import budget
 from gramian.inference import Data, Inference, Model, Process
 from gramian.inference.base import Inferred, Workspace
 from gramian.inference.mcmc import MCMC
+from gramian.inference.mixture import Mixture
 from gramian.kernels import Kernel
 from gramian.params import Parameter, ParameterTable
 from gramian.plan import Plan, seconds_of_final
@@ -83,6 +84,8 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
             fitted = self._search(method, model, data, rng, report, began)
             inferred, data, interrupted = self._infer(fitted, data, report)
         model = fitted.model
+        if isinstance(inferred.posterior, Mixture):  # what was drawn stands for itself; where one value must be told, it is the mean
+            model = model.with_values({path: np.mean(draws, axis=0) for path, draws in inferred.posterior.values.items()})
         self._columns, self._data, self._model_, self._method_ = columns, data, model, fitted.inference
         self.kernel_ = kernel.with_parameters(list(model.kernel.parameters().values()))
         self.mean_ = model.mean

@@ -143,8 +143,8 @@ def probabilities(likelihood: Likelihood, process: Process, table: Array, scaled
         return np.mean([ask(drawn, question, mean, var) for drawn, (mean, var) in own], axis=0)
     if isinstance(process, (CoupledPosterior, CoupledFeatures)):
         mean = process.mean(table)
-        roots: Array = np.linalg.cholesky(process.joint(table) + 1e-12 * np.eye(mean.shape[1]))
-        return ask(likelihood, "joint_probabilities", mean, roots.reshape(len(mean), -1))
+        roots = np.linalg.cholesky(process.joint(table) + 1e-12 * np.eye(mean.shape[1])).reshape(len(mean), -1)
+        return ask(likelihood, "joint_probabilities", mean, np.asarray(roots, dtype=np.float64))
     return ask(likelihood, question, *process.moments(table))
 
 

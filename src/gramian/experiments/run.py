@@ -45,7 +45,7 @@ Rows = NDArray[np.intp]
 Z95 = 1.959963984540054
 NAN = float("nan")
 WARM_ROWS = 1600  # enough for tiles of full size
-SPLIT, DRAW, PART, SUBSET = 1, 2, 3, 4  # streams of random numbers that have nothing to do with each other
+SPLIT, DRAW, PART, SUBSET, VARIANCES = 1, 2, 3, 4, 5  # streams of random numbers that have nothing to do with each other
 
 
 class Task(NamedTuple):
@@ -168,7 +168,7 @@ def _measure(problem: Problem, task: Task, X: Array, train: Rows, test: Rows, rn
             error = gram_error(problem.kernel, X[rows], features, method.objective == "fitc")
         found |= {"gram_rows": float(min(n, problem.gram_rows)), **error._asdict()}
     if posterior is not None and problem.y is not None:
-        _predict(problem, posterior, problem.X[test], problem.y[test], rng, found)
+        _predict(problem, task, posterior, problem.X[test], problem.y[test], found)
 
 
 def _conditioned(problem: Problem, X: Array, train: Rows) -> tuple[Model, Data]:
@@ -253,9 +253,10 @@ class Solved:
         return np.maximum(self.prior.var(X)[:, 0] - explained, 0.0), "" if outcome.converged else f"variances: {outcome.note}"
 
 
-def _predict(problem: Problem, posterior: Process | Solved, X: Array, y: Array, rng: np.random.Generator, found: dict[str, Any]) -> None:
+def _predict(problem: Problem, task: Task, posterior: Process | Solved, X: Array, y: Array, found: dict[str, Any]) -> None:
     at = np.arange(len(X))
-    if isinstance(posterior, (Solved, KrylovPosterior)) and len(X) > problem.variance_rows:
+    if isinstance(posterior, (Solved, KrylovPosterior)) and len(X) > problem.variance_rows:  # the same rows for all solvers of a repeat
+        rng = np.random.default_rng([VARIANCES, problem.random_state, task.repeat])
         at = np.sort(rng.choice(len(X), problem.variance_rows, replace=False))
     began = time.perf_counter()
     if problem.likelihood is not None:

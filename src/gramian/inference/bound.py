@@ -155,8 +155,8 @@ class Sums:
         if ratio == 1:
             return self
         by_kernel = [[ratio * v for v in part] for part in self.by_kernel]
-        lists = ([ratio * v for v in part] for part in (self.S, self.b, self.T))
-        return Sums(ratio * self.value, *lists, by_kernel, [ratio * v for v in self.by_mean], [ratio * v for v in self.by_likelihood])
+        S, b, T, by_mean, by_likelihood = ([ratio * v for v in part] for part in (self.S, self.b, self.T, self.by_mean, self.by_likelihood))
+        return Sums(ratio * self.value, S, b, T, by_kernel, by_mean, by_likelihood)
 
 
 class Bound:
@@ -297,7 +297,7 @@ class Bound:
                 slope[:, k], curve[:, k] = gap[:, k] / D, 1 / D
                 square = gap[:, k] ** 2 + var[:, k]
                 value -= 0.5 * float(np.sum(square / D + np.log(2 * np.pi * D)))
-                by_noise += noise_gradient(self.model, self.data, [k], 0.5 * np.sum(square / D**2 - 1 / D, keepdims=True))
+                by_noise += noise_gradient(self.model, self.data, [k], np.array([0.5 * float(np.sum(square / D**2 - 1 / D))]))
         return Terms(value, slope, curve, [np.asarray(by_noise)])
 
 
@@ -326,7 +326,7 @@ def expected(likelihood: Likelihood, y: Array, mean: Array, var: Array) -> tuple
     table = (v[order, 0] if flat else v[order] for v in (mean, var))
     with jax.enable_x64(True):
         value, (by_likelihood, slope, by_var) = _expected(likelihood.bare(), y[order], *table, counted)
-        jax.block_until_ready(by_var)  # lets go of the GIL, which the conversions below would hold
+        by_var.block_until_ready()  # lets go of the GIL, which the conversions below would hold
         columns = (rows, 1) if flat else (rows, -1)
         back = [np.asarray(v) for v in leaves(by_likelihood)]
         return float(value), np.asarray(slope)[:rows].reshape(columns), np.asarray(by_var)[:rows].reshape(columns), back
