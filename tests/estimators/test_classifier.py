@@ -127,6 +127,18 @@ def test_binary_models_share_parameters_on_request(three):
         assert shared.evidence_.value > gm.GPClassifier(4.0 * gm.RBF(1.0), multiclass=multiclass, **FIXED).fit(X, y).evidence_.value
 
 
+def test_named_and_categorical_columns(three):
+    import pandas as pd
+
+    X, y = three
+    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "site": np.where(X[:, 1] > 0, "north", "south")})
+    for multiclass in ("softmax", "ovr"):
+        gp = gm.GPClassifier(multiclass=multiclass, **FIXED).fit(frame, y)
+        assert gp.score(frame, y) > 0.8
+        named = gm.GPClassifier(4.0 * gm.RBF(1.0).on("a"), multiclass=multiclass, **FIXED).fit(frame, y)
+        assert named.predict_proba(frame).shape == (70, 3)
+
+
 def test_coupling_of_pairs():
     """Pairs that come from class probabilities give these back; contradictory pairs give the minimum of the quadratic form."""
     p = np.array([0.2, 0.5, 0.3])

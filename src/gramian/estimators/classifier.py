@@ -29,8 +29,6 @@ from gramian.solvers import CG, MINRES
 
 Array = NDArray[np.float64]
 
-VARIANCE = 4.0  # of the default kernel: probabilities from 0.02 to 0.98 within two standard deviations
-
 
 class LeftOutClasses(NamedTuple):
     """Predictions of each training row from all the others."""
@@ -141,7 +139,7 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
         likelihood = self._likelihood(len(labels.classes))
         method, reason = latent.method_for(self, likelihood, table.shape)
         check(method, len(table), table.shape[1], likelihood.latents, self.memory_limit)
-        kernel, model, data = building.build_latent(self, likelihood, table, columns, codes, None, VARIANCE)
+        kernel, model, data = building.build_latent(self, likelihood, table, columns, codes, None, multiclass.VARIANCE)
         self._condition(kernel, model, data, columns, method, reason, began)
         if hasattr(self, "estimators_"):
             del self.estimators_

@@ -19,19 +19,26 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.utils import check_random_state
 
 from gramian.errors import ParameterError
+from gramian.estimators import building, defaults
+from gramian.estimators import latent as latents
+from gramian.estimators.base import FEW_ROWS, generator
 from gramian.estimators.inputs import Columns
 from gramian.fitting import FitOutcome, Objective
 from gramian.fitting.lbfgs import maximise
 from gramian.fitting.progress import progress
 from gramian.gram.tiles import THREADS
 from gramian.inference.base import Data, Evidence, Model
+from gramian.likelihoods import Bernoulli
 
 if TYPE_CHECKING:
     from gramian.estimators.classifier import GPClassifier
 
 Array = NDArray[np.float64]
+
+VARIANCE = 4.0  # of the default kernel: probabilities from 0.02 to 0.98 within two standard deviations
 
 
 def fit(gp: GPClassifier, table: Array, columns: Columns, codes: Array, began: float) -> None:
@@ -39,7 +46,11 @@ def fit(gp: GPClassifier, table: Array, columns: Columns, codes: Array, began: f
     if isinstance(gp.kernel, (list, tuple)):
         raise ParameterError(f"multiclass={gp.multiclass!r} takes one kernel for its binary models, not a list.")
     problems = _problems(gp, codes)
-    models = [clone(gp).set_params(verbose=False, **_limits(gp, len(problems))) for _ in problems]
+    given = building.given(gp)[0]
+    kernel = given if given is not None else defaults.default_kernel(np.asarray(table), columns, VARIANCE)
+    kernel.check_columns(columns.described())
+    own = {"kernel": kernel.resolve(columns.names), "verbose": False}  # the binary models see no names and no categories
+    models = [clone(gp).set_params(**own, **_limits(gp, len(problems))) for _ in problems]
     start = _together(gp, table, columns, problems, began) if gp.shared and gp.optimize else None
     seeds = np.random.SeedSequence(None if gp.random_state is None else _seed(gp.random_state)).generate_state(len(problems))
 
@@ -47,7 +58,7 @@ def fit(gp: GPClassifier, table: Array, columns: Columns, codes: Array, began: f
         rows, labels = problems[k]
         model = models[k].set_params(random_state=int(seeds[k] % 2**31))
         if start is not None:
-            model.set_params(kernel=start.kernel, mean=start.mean, optimize=False)
+            model.set_params(kernel=start.kernel.resolve(columns.names), mean=start.mean, optimize=False)
         return model.fit(np.asarray(table[rows]), labels)
 
     with progress(gp.verbose) as report:
@@ -166,12 +177,6 @@ def _limits(gp: GPClassifier, count: int) -> dict[str, Any]:
 
 def _together(gp: GPClassifier, table: Array, columns: Columns, problems: list[Any], began: float) -> Model:
     """One set of parameters, by the sum of the binary evidences."""
-    from gramian.estimators import building
-    from gramian.estimators import latent as latents
-    from gramian.estimators.base import FEW_ROWS, generator
-    from gramian.estimators.classifier import VARIANCE
-    from gramian.likelihoods import Bernoulli
-
     likelihood = Bernoulli(gp.link)
     method, _ = latents.method_for(gp, likelihood, table.shape)
     if method.samples_parameters:
@@ -203,6 +208,4 @@ def _together(gp: GPClassifier, table: Array, columns: Columns, problems: list[A
 
 
 def _seed(random_state: Any) -> int:
-    from sklearn.utils import check_random_state
-
     return int(check_random_state(random_state).randint(2**31 - 1))

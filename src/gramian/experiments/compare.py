@@ -27,10 +27,10 @@ from numpy.typing import NDArray
 from gramian.atomic import atomic_write
 from gramian.errors import InputError, ParameterError
 from gramian.estimators import GPClassifier, GPRegressor, building
-from gramian.estimators.classifier import VARIANCE
 from gramian.estimators.defaults import spread
 from gramian.estimators.inputs import Columns, read_features, read_targets
 from gramian.estimators.labels import Labels
+from gramian.estimators.multiclass import VARIANCE
 from gramian.experiments.methods import NOISY, Method, parse_methods
 from gramian.experiments.progress import bar
 from gramian.experiments.run import PART, SUBSET, Problem, Run, Task, measure, warm_up
