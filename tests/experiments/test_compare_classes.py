@@ -102,10 +102,13 @@ def test_three_classes_and_a_fitted_kernel(data):
 
 
 def test_a_part_of_the_test_rows_for_variances(data):
-    cg, exact = compare(*data, kernel=KERNEL, methods=["cg:none", "exact"], repeats=1, variance_rows=5, tol=1e-8).runs
+    result = compare(*data, kernel=KERNEL, methods=["cg:none", "cg", "exact"], sizes=(20,), repeats=1, variance_rows=5, tol=1e-8)
+    plain, cg, exact = result.runs
     assert (cg.variance_rows, exact.variance_rows) == (5, 18)
-    assert cg.error == exact.error
+    assert plain.error == cg.error == exact.error
+    assert plain.nlpd == pytest.approx(cg.nlpd, rel=1e-4)  # of the same five rows
     assert cg.nlpd != exact.nlpd
+    assert "NLPD" not in [axis.get_ylabel() for axis in result.plot().axes]  # of other rows than the exact method's
 
 
 def test_a_solver_is_taken_as_it_is(data):

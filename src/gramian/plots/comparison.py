@@ -39,13 +39,15 @@ def plot_comparison(comparison: Comparison, measures: Sequence[str] | None = Non
     """Draws a row of two panels a measure: against the size, and against the time in seconds.
 
     `measures` are among frobenius, infinity, rmse, mse, nlpd, coverage95, iterations, and for classes error, brier and ece; None: frobenius and rmse,
-    or frobenius, error, NLPD and iterations, where they were measured. Points are medians over runs, bars go from the 10 % to the 90 % quantile. A
-    method without a size is a dashed line against the size.
+    or frobenius, error, nlpd (where all methods have it of the same rows) and iterations, where they were measured. Points are medians over runs,
+    bars go from the 10 % to the 90 % quantile. A method without a size is a dashed line against the size.
     """
     from matplotlib.figure import Figure
 
     groups = gathered(comparison.runs)
-    usual = ("frobenius", "error", "nlpd", "iterations") if _any(groups, "error") else ("frobenius", "rmse")
+    usual = ["frobenius", "error", "nlpd", "iterations"] if _any(groups, "error") else ["frobenius", "rmse"]
+    if any(run.variance_rows < run.n_test for run in comparison.runs):  # log losses of different rows do not belong into one panel
+        usual = [name for name in usual if name != "nlpd"]
     wanted = [name for name in usual if _any(groups, name)] if measures is None else list(measures)
     for name in wanted:
         if name not in MEASURES:
