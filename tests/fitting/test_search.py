@@ -190,9 +190,8 @@ def test_interrupt_before_the_first_value_is_passed_on():
         maximise(interrupted, [np.array([3.0, 3.0])], FREE, silent)
 
 
-def test_iteration_limit(monkeypatch):
-    monkeypatch.setattr(lbfgs, "MAX_ITERATIONS", 2)
-    search = maximise(hill, [np.array([30.0, 30.0])], FREE, silent)
+def test_iteration_limit():
+    search = maximise(hill, [np.array([30.0, 30.0])], FREE, silent, iterations=2)
     assert search.stopped == "iteration limit"
     assert search.iterations == 2
 

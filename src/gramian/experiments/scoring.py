@@ -23,7 +23,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 from sklearn.base import clone
-from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
 
 from gramian.errors import InputError, ParameterError
@@ -204,6 +203,8 @@ class Folds(NamedTuple):
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # a class with fewer rows than folds is no trouble while it has two
+                from sklearn.model_selection import check_cv  # which brings much along
+
                 pairs = tuple((np.asarray(a), np.asarray(b)) for a, b in check_cv(cv, target, classifier=classes).split(X, target))
         except (ValueError, TypeError) as error:
             raise ParameterError(f"cv={cv!r} makes no folds of these rows: {error}") from error

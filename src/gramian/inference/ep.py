@@ -15,6 +15,7 @@ Sources: Minka 2001; Rasmussen and Williams 2006, algorithms 3.5, 3.6 and 5.2; M
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -69,8 +70,7 @@ class EP(Rule):
             )
 
     def run(self, problem: Problem, start: Array | None, report: Share | None = None) -> tuple[State, SolveOutcome]:
-        lam, h = (np.zeros((problem.n, 1)), np.zeros((problem.n, 1))) if start is None or start.shape[1] != problem.n else (start[0], start[1])
-        state = self._state(problem, lam, h)
+        state = self._start(problem, start)
         sequential = self.schedule == "sequential" and isinstance(problem.priors[0][0], Dense)
         damping, last, sweeps, history = (1.0 if sequential else self.damping), np.inf, 0, Anderson()
         least = np.inf
@@ -112,13 +112,18 @@ class EP(Rule):
 
     # Sweeps. --------------------------------------------------------------------------------------------------------------------------------------
 
+    def _start(self, problem: Problem, sites: Array | None) -> State:
+        """With the sites of other parameters, where they make a posterior with these; else with none."""
+        if sites is not None and sites.shape[1] == problem.n:
+            with contextlib.suppress(NumericalError):
+                return self._state(problem, sites[0], sites[1])
+        return self._state(problem, np.zeros((problem.n, 1)), np.zeros((problem.n, 1)))
+
     def _moved(self, problem: Problem, at: Array, mapped: Array, leap: Array | None, damping: float) -> State:
         """The leap, where it leads to a posterior; else a damped step, as short as it must be."""
         if leap is not None:
-            try:
+            with contextlib.suppress(NumericalError):
                 return self._state(problem, np.maximum(leap[0], 0.0) if problem.model.likelihood.log_concave else leap[0], leap[1])
-            except NumericalError:
-                pass
         while True:
             try:
                 return self._state(problem, *(at + damping * (mapped - at)))

@@ -62,8 +62,8 @@ class VI(Rule):
 
     def run(self, problem: Problem, start: Array | None, report: Share | None = None) -> tuple[State, SolveOutcome]:
         shape = (problem.n, problem.L)
-        given = start is not None and start.shape == (2, *shape)
-        state = self._state(problem, *((start[0], start[1]) if given and start is not None else (np.zeros(shape), np.zeros(shape))))
+        state = self._from(problem, start) if start is not None and start.shape == (2, *shape) else None
+        state = state or self._state(problem, np.zeros(shape), np.zeros(shape))
         # Where log p is not concave the climb has a long tail of no consequence.
         tol = self.tol if problem.model.likelihood.log_concave else max(self.tol, 1e-6)
         size, steps, small, rest, history = 1.0, 0, 0, 0, Anderson()
@@ -93,6 +93,14 @@ class VI(Rule):
                 return state, SolveOutcome(iterations=steps)
         note = f"The variational bound still rose after {self.max_iter} steps; it is a bound all the same."
         return state, SolveOutcome(iterations=steps, converged=False, note=note)
+
+    def _from(self, problem: Problem, sites: Array) -> State | None:
+        """The state with sites of other parameters, where they make a posterior with these."""
+        try:
+            state = self._state(problem, sites[0], sites[1])
+        except NumericalError:
+            return None
+        return state if np.isfinite(state.value) else None
 
     def _risen(self, problem: Problem, state: State, sites: Array) -> State | None:
         """The state with these sites, where its bound is no lower."""
