@@ -1,0 +1,149 @@
+"""GPRegressor with likelihoods other than Gaussian noise in closed form: what people use them for, and what they are told."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import gramian as gm
+from gramian.errors import InputError, ParameterError
+from gramian.testing import check_likelihood
+
+KERNEL = 1.0 * gm.RBF(0.8)
+
+
+@pytest.fixture(scope="module")
+def line():
+    rng = np.random.default_rng(0)
+    X = np.sort(rng.uniform(-3, 3, 50))[:, None]
+    return X, np.sin(X[:, 0]), rng
+
+
+def test_gaussian_noise_by_another_way_is_the_same(line):
+    """Laplace, EP and VI on Gaussian noise are exact inference, in the estimator's own units."""
+    X, f, rng = line
+    y = 5 + 3 * f + 0.3 * rng.standard_normal(50)
+    closed = gm.GPRegressor(KERNEL, noise=0.09, optimize=False).fit(X, y)
+    for inference in ("laplace", "ep", "vi"):
+        gp = gm.GPRegressor(KERNEL, likelihood=gm.Gaussian(0.09), inference=inference, optimize=False).fit(X, y)
+        assert_allclose(gp.evidence_.value, closed.evidence_.value, atol=1e-6)
+        for a, b in zip(gp.predict(X[:7], return_std=True), closed.predict(X[:7], return_std=True), strict=True):
+            assert_allclose(a, b, atol=1e-6)
+
+
+def test_counts_with_exposure(line):
+    """Twice the time watched is twice the count, and no change of the rate."""
+    X, f, _ = line
+    rng = np.random.default_rng(1)
+    hours = rng.uniform(1, 20, 50)
+    y = rng.poisson(hours * np.exp(f))
+    gp = gm.GPRegressor(likelihood=gm.Poisson(), n_restarts=0, random_state=0).fit(X, y, exposure=hours)
+    assert np.sqrt(np.mean((gp.predict(X, target="f") - f) ** 2)) < 0.25
+    once, twice = gp.predict(X[:3], return_std=True), gp.predict(X[:3], return_std=True, exposure=[2.0, 2.0, 2.0])
+    assert_allclose(twice[0], 2 * once[0], rtol=1e-9)
+    assert np.all(twice[1] < 2 * once[1])  # the noise of counts grows less than the counts
+    draws = gp.sample(X[:3], 4000, target="y", random_state=0)
+    assert_allclose(draws.mean(axis=1), once[0], atol=6 * once[1].max() / np.sqrt(4000))
+    ignored = gm.GPRegressor(likelihood=gm.Poisson(), n_restarts=0, random_state=0).fit(X, y)
+    assert gp.evidence_.value > ignored.evidence_.value
+
+
+def test_outliers_are_forgiven(line):
+    X, f, _ = line
+    y = f + 0.05 * np.random.default_rng(2).standard_normal(50)
+    y[[10, 30]] += 8.0
+    robust = gm.GPRegressor(KERNEL, likelihood=gm.StudentT(), n_restarts=0).fit(X, y)
+    plain = gm.GPRegressor(KERNEL, n_restarts=0).fit(X, y)
+    errors = [np.sqrt(np.mean((gp.predict(X) - f) ** 2)) for gp in (robust, plain)]
+    assert errors[0] < 0.1 < errors[1]
+
+
+def test_noise_that_depends_on_x(line):
+    X, f, _ = line
+    rng = np.random.default_rng(3)
+    X = np.repeat(X, 4, axis=0)
+    sd = np.where(X[:, 0] > 0, 0.6, 0.05)
+    y = np.repeat(f, 4) + sd * rng.standard_normal(200)
+    kernels = [1.0 * gm.RBF(1.0), 2.0 * gm.RBF(1.0)]
+    gp = gm.GPRegressor(kernels, likelihood=gm.Heteroscedastic(), n_restarts=0).fit(X, y)
+    _, std = gp.predict(np.array([[-2.0], [2.0]]), return_std=True)
+    assert_allclose(std, [0.05, 0.6], rtol=0.5)
+    assert gp.predict(X[:3], target="f").shape == (3, 2)
+    assert len(gp._model_.kernels) == 2
+
+
+class Laplacian(gm.Likelihood):
+    """Nothing but log_prob."""
+
+    width: gm.Parameter = gm.positive(1.0)
+
+    def log_prob(self, y, f):
+        return -jnp.abs(y - f) / self.width - jnp.log(2 * self.width)
+
+
+def test_a_likelihood_of_ones_own(line):
+    X, f, _ = line
+    y = f + np.random.default_rng(4).laplace(0, 0.1, 50)
+    gp = gm.GPRegressor(KERNEL, likelihood=Laplacian(0.5), inference="ep", n_restarts=0).fit(X, y)
+    assert np.sqrt(np.mean((gp.predict(X, target="f")) - f) ** 2) < 0.1
+    assert 0.03 < float(gp.likelihood_.width.value) < 0.3
+    with pytest.raises(ParameterError, match="conditional_moments"):
+        gp.predict(X)
+    with pytest.raises(AssertionError):
+        check_likelihood(Wrong())
+
+
+class Wrong(gm.Likelihood):
+    """Does not add up to one."""
+
+    def log_prob(self, y, f):
+        return -((y - f) ** 2)
+
+
+def test_maximum_likelihood_leaves_priors_out(line):
+    X, f, rng = line
+    kernel = gm.param(1.0, prior=gm.LogNormal(5.0, 0.1)) * gm.RBF(0.8)
+    y = f + 0.1 * rng.standard_normal(50)
+    kept, left = (gm.GPRegressor(kernel, hyper=hyper, n_restarts=0).fit(X, y) for hyper in ("map", "ml"))
+    assert left.evidence_.value > kept.evidence_.value
+    assert all(row.prior == "" for row in left.parameters_)
+
+
+def test_left_out_rows_of_counts(line):
+    """EP's cavities against a model that never saw the row."""
+    X, f, _ = line
+    y = np.random.default_rng(5).poisson(3 * np.exp(f))
+    settings = {"likelihood": gm.Poisson(), "inference": "ep", "optimize": False, "mean": gm.ConstantMean(1.0)}
+    loo = gm.GPRegressor(KERNEL, **settings).fit(X, y).loo()
+    keep = np.arange(50) != 20
+    mean, std = gm.GPRegressor(KERNEL, **settings).fit(X[keep], y[keep]).predict(X[[20]], return_std=True)
+    assert_allclose([loo.mean[20], loo.std[20]], [mean[0], std[0]], rtol=0.02)
+
+
+def test_bad_input_has_a_cure(line):
+    X, f, _ = line
+    for y, settings, word in (
+        (f, {"likelihood": gm.Poisson()}, "row 0"),
+        (f, {"likelihood": gm.Beta()}, "between"),
+        (np.column_stack([f, f]), {"likelihood": gm.StudentT()}, "2 columns"),
+    ):
+        with pytest.raises(InputError, match=word):
+            gm.GPRegressor(**settings).fit(X, y)
+    for settings, extra, word in (
+        ({"likelihood": "poisson"}, {}, "gramian likelihood"),
+        ({"likelihood": gm.StudentT(), "noise": 0.1}, {}, "closed form"),
+        ({}, {"exposure": np.ones(50)}, "counts"),
+        ({"likelihood": gm.StudentT(), "inference": "magic"}, {}, "laplace"),
+        ({"likelihood": gm.Heteroscedastic(), "inference": "ep"}, {}, "several latent"),
+        ({"hyper": "guess"}, {}, "mcmc"),
+        ({"kernel": [gm.RBF(1.0), gm.RBF(2.0)], "likelihood": gm.StudentT()}, {}, "2 kernels"),
+    ):
+        with pytest.raises(ParameterError, match=word):
+            gm.GPRegressor(**settings).fit(X, f, **extra)
+    gp = gm.GPRegressor(likelihood=gm.StudentT(), optimize=False).fit(X, f)
+    with pytest.raises(ParameterError, match="Gaussian noise"):
+        _ = gp.certificate_
+    with pytest.raises(ParameterError, match="target"):
+        gp.predict(X, return_cov=True)
