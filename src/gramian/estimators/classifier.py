@@ -48,7 +48,7 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
         What functions to expect. None: a scaled Matern-5/2 with one lengthscale a column, starting values from the data and weak priors.
         A list of kernels gives each class its own (softmax and robustmax).
     inference : "auto", "laplace", "ep", "vi", "map", "mcmc", or an object: EP(power=0.5), MCMC(draws=1000)
-        How the posterior of f is approximated. "auto": Laplace where the likelihood is smooth, else the variational bound.
+        How the posterior of f is approximated. "auto": Laplace for two classes, the variational bound for more.
     link : "logit" or "probit"
         sigma, for two classes.
     multiclass : "softmax", "robustmax", "ovr" or "ovo"

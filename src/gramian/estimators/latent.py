@@ -20,6 +20,7 @@ from gramian.inference.base import Inference, Process
 from gramian.inference.coupled import CoupledFeatures, CoupledPosterior
 from gramian.inference.ep import EP
 from gramian.inference.exact import Exact
+from gramian.inference.iterative import Iterative
 from gramian.inference.laplace import Mode
 from gramian.inference.lowrank import LowRank
 from gramian.inference.mcmc import MCMC
@@ -104,10 +105,13 @@ def _rule(given: Any, likelihood: Likelihood, engine: Inference) -> Rule:
 
 
 def _default(likelihood: Likelihood, engine: Inference) -> str:
-    """Laplace where it is good: concave terms, whose sites all have a positive curvature; else the variational bound."""
+    """Laplace where it is good: one latent and concave terms; else the variational bound. For several classes Laplace's evidence grows with the kernel's
+    scale far beyond what the data support, and its variances with it: probabilities are then all alike, however right the mode is."""
     if isinstance(engine, Sparse) and engine.objective == "vfe":
         return "vi"
-    return "laplace" if likelihood.smooth and likelihood.log_concave else "vi"
+    if isinstance(engine, Iterative):
+        return "laplace"
+    return "laplace" if likelihood.latents == 1 and likelihood.smooth and likelihood.log_concave else "vi"
 
 
 def _automatic(gp: Estimator, given: Any, likelihood: Likelihood, shape: tuple[int, ...]) -> tuple[Inference, str]:

@@ -64,7 +64,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         your own.
         None: Gaussian noise, in closed form.
     inference : "laplace", "ep", "vi", "map", "mcmc", or an object such as EP(power=0.5), optional
-        How to condition on other likelihoods. None: Laplace where it is good (concave log p), else the variational bound.
+        How to condition on other likelihoods. None: Laplace where it is good (one latent, concave log p), else the variational bound.
     hyper : "map", "ml" or "mcmc"
         How parameters are found: with their priors, without them, or by sampling them, with predictions averaged over the samples.
     method : "auto", "exact", "nystrom", "fourier", "vfe", "fitc", "dtc", "svgp", "cg", "minres", or an object with its own settings

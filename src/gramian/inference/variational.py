@@ -16,6 +16,8 @@ Source: Khan and Lin 2017 (conjugate-computation variational inference); Challis
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 from dataclasses import dataclass
 
 import numpy as np
@@ -63,6 +65,8 @@ class VI(Rule):
     def run(self, problem: Problem, start: Array | None, report: Share | None = None) -> tuple[State, SolveOutcome]:
         shape = (problem.n, problem.L)
         state = self._from(problem, start) if start is not None and start.shape == (2, *shape) else None
+        if state is None and problem.model.likelihood.relaxed is not None:
+            state = self._from(problem, self._relaxed(problem))
         state = state or self._state(problem, np.zeros(shape), np.zeros(shape))
         # Where log p is not concave the climb has a long tail of no consequence.
         tol = self.tol if problem.model.likelihood.log_concave else max(self.tol, 1e-6)
@@ -93,6 +97,17 @@ class VI(Rule):
                 return state, SolveOutcome(iterations=steps)
         note = f"The variational bound still rose after {self.max_iter} steps; it is a bound all the same."
         return state, SolveOutcome(iterations=steps, converged=False, note=note)
+
+    def _relaxed(self, problem: Problem) -> Array:
+        """The sites of a smoother likelihood: a start from which a class with few rows is not lost."""
+        easier = copy.copy(problem)
+        likelihood = problem.model.likelihood.relaxed
+        assert likelihood is not None
+        easier.model = dataclasses.replace(problem.model, likelihood=likelihood)
+        found, _ = dataclasses.replace(self, tol=1e-4).run(easier, None)
+        for one in found.sited:
+            one.release()
+        return np.stack([found.lam, found.h])
 
     def _from(self, problem: Problem, sites: Array) -> State | None:
         """The state with sites of other parameters, where they make a posterior with these."""

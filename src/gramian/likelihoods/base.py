@@ -71,6 +71,11 @@ class Likelihood(Tree):
         """The prior scale of each latent, (latents,), where s is that of y: s where a latent is in the units of y, else 1."""
         return np.full(self.latents, s if self.location else 1.0)
 
+    @property
+    def relaxed(self) -> Likelihood | None:
+        """A smoother likelihood of the same y and latents to begin an iteration with, where this one gives little direction from afar."""
+        return None
+
     def checked(self, y: Array, what: str = "y") -> Array:
         """y (n,) when every value is possible; else an InputError that names the first row that is not, its value, and what is."""
         return y

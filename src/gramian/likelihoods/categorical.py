@@ -100,6 +100,10 @@ class RobustMax(_Classes):
     def smooth(self) -> bool:
         return False
 
+    @property
+    def relaxed(self) -> Likelihood:
+        return Softmax(self.classes)
+
     def expected_log_prob(self, y: jax.Array, mean: jax.Array, var: jax.Array) -> jax.Array:
         right, wrong = self._logs()
         P = _at(largest(mean, var), y)
