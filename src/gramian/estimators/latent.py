@@ -105,8 +105,8 @@ def _rule(given: Any, likelihood: Likelihood, engine: Inference) -> Rule:
 
 
 def _default(likelihood: Likelihood, engine: Inference) -> str:
-    """Laplace where it is good: one latent and concave terms; else the variational bound. For several classes Laplace's evidence grows with the kernel's
-    scale far beyond what the data support, and its variances with it: probabilities are then all alike, however right the mode is."""
+    """Laplace where it is good: one latent and concave terms; else the variational bound. For several classes Laplace's evidence grows with the
+    kernel's scale far beyond what the data support, and its variances with it: probabilities are then all alike, however right the mode is."""
     if isinstance(engine, Sparse) and engine.objective == "vfe":
         return "vi"
     if isinstance(engine, Iterative):
