@@ -14,7 +14,7 @@ from gramian.params import LogNormal, fixed, param
 from tests.kernels.strategies import composed, numbers, simple, values
 
 a, b, c = RBF(0.5), Linear(2.0), Matern52([1.0, 2.0, 3.0])
-few = settings(max_examples=25, deadline=None)
+few = settings(max_examples=15, deadline=None)
 X, Z = np.random.default_rng(4).standard_normal((2, 6, 3))
 
 # The two sides of a law do the same few operations on the same kernel values in another order, so they agree to some rounding errors of the largest

@@ -33,7 +33,7 @@ def place(message: str) -> str:
 # What is printed is what is read
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(composed())
 def test_reading_inverts_printing(kernel):
     assert parse_kernel(repr(kernel)) == kernel
@@ -240,7 +240,7 @@ WORDS = "RBF ( ) [ ] , + * ** . on = 1 2.5 - 'a' fixed param poly exp prior Gamm
 pieces = st.sampled_from([*WORDS.split(), " "])
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.one_of(st.text(max_size=40), st.lists(pieces, max_size=14).map("".join)))
 @example("RBF(param(1,prior=Gamma()))")
 def test_any_text_is_a_kernel_or_a_kernel_text_error(source):
