@@ -309,7 +309,7 @@ def _settle(
 
 
 def _sizes(given: Sequence[int] | int) -> tuple[int, ...]:
-    sizes = [given] if isinstance(given, numbers.Integral) else list(given)  # type: ignore[arg-type]
+    sizes = [given] if isinstance(given, (int, np.integer)) else list(given)
     for size in sizes:
         if isinstance(size, bool) or not isinstance(size, numbers.Integral) or size < 1:
             raise ParameterError(f"sizes has {size!r}; a size is a whole number from 1 on.")

@@ -437,11 +437,11 @@ class KrylovSited(Sited):
         return value + float(np.sum(np.log(self.lam))), error
 
     @property
-    def logdet(self) -> float:  # type: ignore[override]
+    def logdet(self) -> float:  # type: ignore[override]  # costly, so only when asked for; nobody sets it
         return self._estimate[0]
 
     @property
-    def logdet_error(self) -> float:  # type: ignore[override]
+    def logdet_error(self) -> float:  # type: ignore[override]  # the same
         return self._estimate[1]
 
     @cached_property

@@ -16,10 +16,11 @@ from numpy.typing import ArrayLike
 
 from gramian.errors import ParameterError
 from gramian.kernels.base import Kernel
-from gramian.kernels.dot_product import Constant, whole_number
+from gramian.kernels.dot_product import Constant
 from gramian.kernels.spectrum import Wave, multiplied
 from gramian.params import NonNegative, Parameter, Value, fixed, nonnegative, positive
 from gramian.params.parameter import as_parameter
+from gramian.params.tree import whole_number
 
 
 class Sum(Kernel):

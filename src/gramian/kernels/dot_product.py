@@ -18,7 +18,6 @@ from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.typing import ArrayLike
 
 from gramian.errors import ParameterError
@@ -27,6 +26,7 @@ from gramian.kernels.distance import squared_distances
 from gramian.kernels.spectrum import Wave
 from gramian.params import Positive, PositiveSemidefinite, Real, Value, nonnegative, positive
 from gramian.params.parameter import as_parameter
+from gramian.params.tree import whole_number
 
 
 class Linear(Kernel):
@@ -175,15 +175,6 @@ class Brownian(Kernel):
         self.check_numeric(columns)
 
 
-def whole_number(value: object, owner: str, low: int, high: int | None = None) -> int:
-    """`value` as an int within [low, high], or an error that names its owner."""
-    good = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if not good or int(value) < low or (high is not None and int(value) > high):  # type: ignore[call-overload]
-        expected = f"a whole number from {low} {f'to {high}' if high is not None else 'on'}"
-        raise ParameterError(f"{owner} must be {expected}, but is {value!r}.")
-    return int(value)  # type: ignore[call-overload]
-
-
 def _safe_root(s: ArrayLike) -> jax.Array:
     """sqrt with slope 0 at 0."""
     s = jnp.asarray(s)
@@ -267,4 +258,4 @@ def _(primals: tuple[jax.Array], tangents: tuple[jax.Array]) -> tuple[jax.Array,
 
 _ARC = (_arc0, _arc1, _arc2)
 
-__all__ = ["ArcCosine", "Brownian", "Constant", "Linear", "NeuralNetwork", "Polynomial", "whole_number"]
+__all__ = ["ArcCosine", "Brownian", "Constant", "Linear", "NeuralNetwork", "Polynomial"]

@@ -55,7 +55,7 @@ class On(Kernel):
 
     def check_columns(self, columns: Sequence[Column]) -> None:
         chosen = self.resolve([c.name for c in columns])
-        self.kernel.check_columns([columns[i] for i in chosen.columns])  # type: ignore[index]  # resolved: all are indices
+        self.kernel.check_columns([columns[i] for i in chosen._numbers()])
 
     def resolve(self, names: Sequence[str]) -> On:
         return On(self.kernel.resolve([names[i] for i in self._resolved(names)]), tuple(self._resolved(names)))

@@ -58,8 +58,15 @@ class Part(ABC):
 
     columns: tuple[int, ...]
 
-    directed = False  # whether f and -f differ in law
-    dimension = 0  # how many uniform numbers a draw takes
+    @property
+    def directed(self) -> bool:
+        """Whether f and -f differ in law."""
+        return False
+
+    @property
+    def dimension(self) -> int:
+        """How many uniform numbers a draw takes."""
+        return 0
 
     @abstractmethod
     def draw(self, source: Source) -> Draw:
@@ -90,11 +97,11 @@ class Gaussian(Part):
     centre: Any = None
 
     @property
-    def directed(self) -> bool:  # type: ignore[override]
+    def directed(self) -> bool:
         return self.centre is not None
 
     @property
-    def dimension(self) -> int:  # type: ignore[override]
+    def dimension(self) -> int:
         return len(self.columns)
 
     def draw(self, source: Source) -> Draw:
@@ -116,7 +123,7 @@ class Student(Part):
     nu: int
 
     @property
-    def dimension(self) -> int:  # type: ignore[override]
+    def dimension(self) -> int:
         return len(self.columns) + 1
 
     def draw(self, source: Source) -> Draw:
@@ -136,7 +143,7 @@ class GammaMixture(Part):
     alpha: Any
 
     @property
-    def dimension(self) -> int:  # type: ignore[override]
+    def dimension(self) -> int:
         return len(self.columns) + 1
 
     def draw(self, source: Source) -> Draw:
@@ -164,7 +171,7 @@ class Series(Part):
     period: Any
 
     @property
-    def dimension(self) -> int:  # type: ignore[override]
+    def dimension(self) -> int:
         return 1
 
     def draw(self, source: Source) -> Draw:

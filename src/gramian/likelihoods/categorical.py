@@ -25,6 +25,7 @@ from gramian.errors import ParameterError
 from gramian.likelihoods import checks, quadrature
 from gramian.likelihoods.base import Likelihood
 from gramian.params import Value, fixed, unit_interval
+from gramian.params.tree import whole_number
 
 Array = NDArray[np.float64]
 
@@ -39,7 +40,7 @@ class _Classes(Likelihood):
     classes: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "classes", checks.number_of_classes(self.classes, type(self).__name__))
+        object.__setattr__(self, "classes", whole_number(self.classes, f"{type(self).__name__}: classes", 2))
         super().__post_init__()
 
     @property

@@ -72,10 +72,10 @@ def _above(z: jax.Array) -> jax.Array:
 
 
 @log_cdf.defjvp
-def _(primals, tangents):  # type: ignore[no-untyped-def]
+def _(primals: tuple[jax.Array], tangents: tuple[jax.Array]) -> tuple[jax.Array, jax.Array]:
     return log_cdf(primals[0]), ratio(primals[0]) * tangents[0]
 
 
 @ratio.defjvp
-def _(primals, tangents):  # type: ignore[no-untyped-def]
+def _(primals: tuple[jax.Array], tangents: tuple[jax.Array]) -> tuple[jax.Array, jax.Array]:
     return ratio(primals[0]), bend(primals[0]) * tangents[0]

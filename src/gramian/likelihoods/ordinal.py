@@ -23,6 +23,7 @@ from gramian.errors import ParameterError
 from gramian.likelihoods import checks, normal
 from gramian.likelihoods.base import Likelihood
 from gramian.params import Parameter, Value, positive, real
+from gramian.params.tree import whole_number
 
 Array = NDArray[np.float64]
 
@@ -35,7 +36,7 @@ class Ordinal(Likelihood):
     increments: Value = positive(1.0)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "classes", checks.number_of_classes(self.classes, "Ordinal"))
+        object.__setattr__(self, "classes", whole_number(self.classes, "Ordinal: classes", 2))
         if self.classes == 2:
             raise ParameterError('Ordinal needs 3 classes or more; for two use Bernoulli(link="probit"), which is the same.')
         if self.first is None:

@@ -18,7 +18,7 @@ def bounded_exp(x: jax.Array) -> jax.Array:
 
 
 @bounded_exp.defjvp
-def _(primals, tangents):  # type: ignore[no-untyped-def]
+def _(primals: tuple[jax.Array], tangents: tuple[jax.Array]) -> tuple[jax.Array, jax.Array]:
     value = bounded_exp(primals[0])
     return value, value * tangents[0]
 

@@ -74,11 +74,12 @@ def save(gp: Fitted, path: str | os.PathLike[str]) -> None:
     document = canonical(description)
     metadata = {"format": FORMAT, "version": str(VERSION), "library": __version__, "document": document}
     metadata["sha256"] = _checksum(metadata, arrays)
-    header, at = {"__metadata__": metadata}, 0
+    header: dict[str, object] = {"__metadata__": metadata}
+    at = 0
     for name, array in arrays.items():
         shape = _shape(name, array)
         stop = at + 8 * math.prod(shape)
-        header[name] = {"dtype": _DTYPES[array.dtype.kind], "shape": list(shape), "data_offsets": [at, stop]}  # type: ignore[dict-item]
+        header[name] = {"dtype": _DTYPES[array.dtype.kind], "shape": list(shape), "data_offsets": [at, stop]}
         at = stop
     text = json.dumps(header, separators=(",", ":")).encode("ascii")
     text += b" " * (-len(text) % 8)  # arrays begin at a multiple of 8

@@ -256,11 +256,10 @@ def _check_model(model: Model, d: int, q: int, noise: bool) -> None:
     if len(model.others) not in (0, q - 1) or (noise and model.others):
         raise ModelFileError(f"it has {1 + len(model.others)} kernels for {q} functions.")
     with jax.enable_x64(True):
-        rows = jax.ShapeDtypeStruct((2, d), np.float64)  # type: ignore[no-untyped-call]
+        rows, y = np.zeros((2, d)), np.zeros(2)
         grams = [jax.eval_shape(lambda X, kernel=kernel: kernel.bare().cross(X, X), rows).shape for kernel in (model.kernel, *model.others)]
         mean = jax.eval_shape(lambda X: model.mean.bare().block(X), rows).shape
-        y = jax.ShapeDtypeStruct((2,), np.float64)  # type: ignore[no-untyped-call]
-        f = y if q == 1 or noise else jax.ShapeDtypeStruct((2, q), np.float64)  # type: ignore[no-untyped-call]
+        f = y if q == 1 or noise else np.zeros((2, q))
         log_prob = (2,) if noise else jax.eval_shape(lambda y, f: likelihood.bare().log_prob(y, f), y, f).shape
     for gram in grams:
         if gram != (2, 2):

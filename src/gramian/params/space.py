@@ -15,6 +15,7 @@ from scipy.stats import qmc
 
 from gramian.errors import ParameterError
 from gramian.params.parameter import Parameter
+from gramian.params.support import Support
 
 Array = NDArray[np.float64]
 
@@ -165,7 +166,7 @@ def entry_names(path: str, parameter: Parameter) -> list[str]:
     return [f"{path}[{','.join(map(str, index))}]" for index in np.ndindex(parameter.value.shape)]
 
 
-def _support(parameter: Parameter):  # type: ignore[no-untyped-def]
+def _support(parameter: Parameter) -> Support:
     if parameter.support is None:
         raise ParameterError("a parameter without a support cannot be transformed; put it into a kernel, mean or likelihood first")
     return parameter.support

@@ -12,17 +12,21 @@ from __future__ import annotations
 import dataclasses
 from abc import ABC
 from collections.abc import Iterator, Mapping
-from typing import Any, Self, dataclass_transform
+from typing import Any, ClassVar, Self, dataclass_transform
 
 import jax
+import numpy as np
 from numpy.typing import ArrayLike
 
+from gramian.errors import ParameterError
 from gramian.params.parameter import Parameter, as_parameter
 
 
 @dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(dataclasses.field,))
-class Tree(ABC):  # noqa: B024  # subclasses declare what is abstract
+class Tree(ABC):  # subclasses declare what is abstract
     """Parent of everything that has parameters. Subclasses become frozen dataclasses and JAX pytrees by being defined."""
+
+    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -30,7 +34,7 @@ class Tree(ABC):  # noqa: B024  # subclasses declare what is abstract
         jax.tree_util.register_pytree_node(cls, _flatten, lambda aux, leaves: _unflatten(cls, aux, leaves))
 
     def __post_init__(self) -> None:
-        for field in dataclasses.fields(self):  # type: ignore[arg-type]  # every subclass is a dataclass, which mypy cannot see here
+        for field in dataclasses.fields(self):
             if "support" in field.metadata:
                 owner = f"{type(self).__name__}: {field.name}"
                 object.__setattr__(self, field.name, as_parameter(getattr(self, field.name), field.metadata["support"], owner))
@@ -41,7 +45,7 @@ class Tree(ABC):  # noqa: B024  # subclasses declare what is abstract
 
     def branches(self) -> Iterator[tuple[str, Tree]]:
         """Each child with its name in paths."""
-        for field in dataclasses.fields(self):  # type: ignore[arg-type]
+        for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             if isinstance(value, Tree):
                 yield self.label(field.name), value
@@ -51,7 +55,7 @@ class Tree(ABC):  # noqa: B024  # subclasses declare what is abstract
     def parameters(self) -> dict[str, Parameter]:
         """All parameters by path, in a fixed order: own ones first, then each branch's."""
         found: dict[str, Parameter] = {}
-        own = [(f.name, getattr(self, f.name)) for f in dataclasses.fields(self) if "support" in f.metadata]  # type: ignore[arg-type]
+        own = [(f.name, getattr(self, f.name)) for f in dataclasses.fields(self) if "support" in f.metadata]
         nested: dict[str, int] = {}
         items: list[tuple[str, Parameter]] = list(own)
         for name, child in self.branches():
@@ -131,3 +135,11 @@ def leaves(tree: Tree) -> list[Any]:
     found: list[Any] = []
     _rebuild(tree, lambda value: found.append(value))
     return found
+
+
+def whole_number(value: object, owner: str, low: int, high: int | None = None) -> int:
+    """`value`, a field of structure, as an int within [low, high], or an error that names its owner."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < low or (high is not None and value > high):
+        expected = f"a whole number from {low} {f'to {high}' if high is not None else 'on'}"
+        raise ParameterError(f"{owner} must be {expected}, but is {value!r}.")
+    return int(value)
