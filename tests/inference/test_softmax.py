@@ -11,11 +11,10 @@ from numpy.testing import assert_allclose
 from gramian.approx.nystrom import NystromBasis
 from gramian.errors import NumericalError, ParameterError
 from gramian.inference import Data, Exact, Fourier, Model, Nystrom, Sparse
-from gramian.inference import coupling as module
 from gramian.inference.algebra import Dense, Features
 from gramian.inference.base import GaussianProcess, Workspace
 from gramian.inference.coupled import CoupledFeatures, CoupledPosterior
-from gramian.inference.coupling import coupling, curvature, curved
+from gramian.inference.coupling import coupling, curvature, curved, dense
 from gramian.inference.iterative import Iterative
 from gramian.inference.laplace import Laplace
 from gramian.inference.lowrank import LowRank
@@ -318,7 +317,7 @@ def test_independent_outputs_have_a_diagonal_joint():
 
 def test_memory_is_that_of_one_matrix_a_class(monkeypatch):
     """C + 3 arrays of n^2 and small change; a factor of all latents would be C^2 of them."""
-    monkeypatch.setattr(module, "BLOCK", 16)
+    monkeypatch.setattr(dense, "BLOCK", 16)
     n, classes = 320, 6
     data, model = made(n, classes), Model(KERNEL, ZeroMean(), Softmax(classes))
     inference = Sites(SoftmaxLaplace())

@@ -3,7 +3,7 @@
     dense       (S(x, z))_cc' = delta_cc' (k_c(x, z) - k_c(x)' E_c k_c(z)) + V_c(x)' V_c'(z),     V_c(x) = L_M^-1 E_c k_c(x),   f = m + s g
     features    (S(x, z))_cc' = delta_cc' e_c(x, z) + phi_c(x)' (B^-1)_cc' phi_c'(z),             e_c: what features leave out of the prior
 
-with E_c = R_c'R_c and L_M from coupling.py. The first term of each is a Gaussian process for each class alone, the second is of low rank and common
+with E_c = R_c'R_c and L_M from coupling. The first term of each is a Gaussian process for each class alone, the second is of low rank and common
 to all: draws of all classes at all rows need no covariance of C n rows. Source: Rasmussen and Williams 2006, algorithm 3.4.
 
 Cost of b points, dense: b n kernel values, 3 C b n^2 flops; features: C^2 b m^2. Memory: what is kept, and a block of rows.

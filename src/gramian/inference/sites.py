@@ -1,7 +1,7 @@
 """Inference with likelihoods that are not Gaussian, by Gaussian sites: Laplace, expectation propagation and variational inference are one loop.
 
 Each likelihood term p(y_i | f_i) is replaced by exp(h_i g_i - 1/2 lam_i g_i^2), f = m + s g, g ~ N(0, K). The sites give a Gaussian posterior of g
-(algebra.py); a rule looks at that posterior and proposes better sites, until nothing changes:
+(algebra); a rule looks at that posterior and proposes better sites, until nothing changes:
 
     Laplace         the second-order expansion of log p at the mode                                        laplace.py
     EP              the site that gives the moments of cavity times likelihood                             ep.py

@@ -1,7 +1,7 @@
 """Laplace's approximation for one of C classes, p(y | f) = softmax(f)_y: a Gaussian at the mode of all C latent functions together.
 
 Newton's method on Psi(g) = log p(y | f) - 1/2 g'K^-1 g, f = m + s g; a step that does not raise Psi is halved. The curvature W couples the classes of
-a row, and a step takes C n^3 flops instead of C^3 n^3 (coupling.py). With S = (K^-1 + W)^-1 at the mode, S_i the covariance of row i's classes, and
+a row, and a step takes C n^3 flops instead of C^3 n^3 (coupling). With S = (K^-1 + W)^-1 at the mode, S_i the covariance of row i's classes, and
 
     s2_ic = -1/2 d tr(S_i W_i) / dg_c = -1/2 s_c pi_c [T_cc - 2 (T pi)_c - sum_a pi_a (T_aa - 2 (T pi)_a)],     T = s S_i s,     u = (I - W S) s2
 

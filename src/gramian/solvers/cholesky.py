@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import lapack
+from scipy.linalg import blas, lapack
 
 from gramian.errors import NumericalError
 from gramian.gram.operator import GramOperator
@@ -52,7 +52,7 @@ class Cholesky(Solver):
                 )
             if jitter:
                 diagonal += jitter * float(np.mean(diagonal))
-            info = _potrf(A, tell)
+            info = factor_in_place(A, tell)
             if info == 0:
                 return CholeskyFactor(A, jitter)
         raise NumericalError(
@@ -90,6 +90,19 @@ class CholeskyFactor(Factor):
         return panels.inverse_diagonal(self.L, report)
 
 
+def factor_in_place(A: Array, report: panels.Report | None = None) -> int:
+    """Overwrites the lower triangle of A; returns LAPACK's info: 0, or one more than the row that failed."""
+    if len(A) > LAPACK_UP_TO:
+        return panels.factor(A, report)
+    result, info = lapack.dpotrf(A, lower=1, clean=0, overwrite_a=1)
+    assert np.shares_memory(result, A)
+    if info == 0 and not np.all(np.isfinite(np.diagonal(result))):
+        return int(np.argmin(np.isfinite(np.diagonal(result)))) + 1  # NaN passes LAPACK's test of a pivot
+    if info == 0 and report is not None:
+        report(1.0)
+    return int(info)
+
+
 def inverse_in_place(factor: CholeskyFactor, report: panels.Report | None = None) -> Array:
     """A^-1 in the lower triangle of the factor's own memory; the factor is used up."""
     if len(factor.L) > LAPACK_UP_TO:
@@ -120,17 +133,9 @@ def inverse_root_in_place(factor: CholeskyFactor, report: panels.Report | None =
     return root
 
 
-def _potrf(A: Array, report: panels.Report | None) -> int:
-    """Overwrites the lower triangle of A; returns LAPACK's info: 0, or one more than the row that failed."""
-    if len(A) > LAPACK_UP_TO:
-        return panels.factor(A, report)
-    result, info = lapack.dpotrf(A, lower=1, clean=0, overwrite_a=1)
-    assert np.shares_memory(result, A)
-    if info == 0 and not np.all(np.isfinite(np.diagonal(result))):
-        return int(np.argmin(np.isfinite(np.diagonal(result)))) + 1  # NaN passes LAPACK's test of a pivot
-    if info == 0 and report is not None:
-        report(1.0)
-    return int(info)
+def squared_times(root: Array, b: Array) -> Array:
+    """R'R b for b (n,) and a lower triangular root R: A^-1 b, where it is A's inverse root."""
+    return blas.dtrmv(root, blas.dtrmv(root, b, lower=1), lower=1, trans=1)
 
 
 def _never_less(report: panels.Report) -> panels.Report:
