@@ -47,7 +47,7 @@ from gramian.kernels.convert import Converted
 from gramian.kernels.text import parse_kernel
 from gramian.likelihoods import Bernoulli, Likelihood, Softmax
 from gramian.params import fixed
-from gramian.solvers.cg import check_settings
+from gramian.solvers.krylov import check_settings
 from gramian.version import __version__
 
 if TYPE_CHECKING:
@@ -138,6 +138,7 @@ def compare(
     standardize : centre the columns of X and divide them by their standard deviations (of all rows; categories stay).
     normalize_y : as in GPRegressor.
     max_rows : take that many rows at random from larger data.
+    fit_rows : random rows for fitting the kernel and the noise, where they are not given.
     gram_rows : the kernel matrix is compared on all training rows up to this many, else on a random part of that size.
     variance_rows : test rows for what needs variances of CG and MINRES, where each is a solve.
     tol, max_iter : of CG and MINRES.

@@ -4,9 +4,7 @@ Each column takes the direction that is conjugate to all before it, and the step
 
     Q = A p,   alpha = r'z / p'Q,   x <- x + alpha p,   r <- r - alpha Q,   z = P^-1 r,   beta = r'z (new) / r'z (old),   p <- z + beta p
 
-Columns share each product with A and have their own alpha and beta; one that has converged leaves. The residual r of the recurrence drifts away
-from b - A x, so a solve ends by that of a true product in float64, and starts again on what is left (iterative refinement) while that helps.
-This also allows products in float32: they only make the steps, the residual is corrected in float64, which takes over where float32 helps no more.
+Columns share each product with A and have their own alpha and beta; one that has converged leaves. A solve is rounds of this (see krylov.py).
 
 The log determinant is estimated by stochastic Lanczos quadrature on probes z = H w, P = H H', w uniform on a sphere (see lanczos.py):
 
@@ -21,7 +19,6 @@ Wenger, Pleiss, Hennig, Cunningham, Gardner 2022 (with the preconditioner's own 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -29,41 +26,25 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.errors import NumericalError, ParameterError
+from gramian.errors import NumericalError
 from gramian.gram.operator import GramOperator
-from gramian.solvers import lanczos, preconditioners
-from gramian.solvers.base import Factor, Solution, SolveOutcome, Solver
-from gramian.solvers.preconditioners import Name, Pivots, Preconditioner
+from gramian.solvers import lanczos
+from gramian.solvers.base import Factor, Solution, SolveOutcome
+from gramian.solvers.krylov import KrylovSolver, Product, Report, Run, refined
+from gramian.solvers.preconditioners import Pivots, Preconditioner
 
 Array = NDArray[np.float64]
-Product = Callable[[Array], Array]
-Report = Callable[[int, float], None]  # steps so far, largest relative residual
 
-FLOAT32_FROM = 1024  # rows: below, a product takes a millisecond either way, and float32 would only take more steps
-ROUND_IN_FLOAT32 = 1e-3  # how far a round of float32 steps reduces the residual; further, its rounding errors would be what is reduced
 NOT_DEFINITE = "K + noise is not positive definite to rounding. Let noise be learned or larger, remove rows that repeat others, or use Cholesky."
 
 
 @dataclass(frozen=True)
-class CG(Solver):
+class CG(KrylovSolver):
     """Conjugate gradients: for positive definite systems that are too large to factor."""
-
-    tol: float = 1e-6  # |A x - b| / |b| of each column
-    max_iter: int = 1000  # steps of a solve, each with one product
-    preconditioner: Name = "rpcholesky"
-    rank: int = 200  # of the preconditioner
-    probes: int = 16  # random directions for the log determinant
-    seed: int = 0
-    float32: bool | None = None  # products in float32, corrected in float64; None: where that is faster
-
-    def __post_init__(self) -> None:
-        check_settings(self.tol, self.max_iter, self.probes)
-        preconditioners.check(self.preconditioner, self.rank)
 
     def factor(self, operator: GramOperator, pivots: Pivots | None = None) -> CGFactor:
         """Makes the preconditioner; `pivots` are those of an earlier factor's, for a log determinant that is smooth in the parameters."""
-        rng = np.random.default_rng([self.seed, 1])  # not the stream of the probes
-        return CGFactor(self, operator, preconditioners.build(self.preconditioner, operator, self.rank, rng, pivots))
+        return CGFactor(self, operator, self.preconditioned(operator, pivots))
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,57 +95,11 @@ class CGFactor(Factor):
         return refined(self.operator, steps, B, s.tol, s.max_iter, s.float32, report, at_once)
 
 
-def refined(
-    A: GramOperator, steps: Steps, B: Array, tol: float, max_iter: int, float32: bool | None, report: Report | None, at_once: bool = False
-) -> tuple[Array, SolveOutcome, Run | None]:
-    """Rounds of an iteration, each on the true residual that the last has left; also the first round, which `at_once` runs down to `tol`."""
-    low = float32 if float32 is not None else A.n >= FLOAT32_FROM
-    size = np.linalg.norm(B, axis=0)
-    size[size == 0] = 1.0  # a column of zeros is solved by zeros
-    X, R = np.zeros(B.shape), B.copy()
-    left = np.linalg.norm(R, axis=0) / size
-    count, first, note = 0, None, ""
-    while count < max_iter and np.any(left > tol):
-        todo = np.flatnonzero(left > tol)
-        goal = 0.9 * tol / left[todo]
-        if low and not at_once:
-            goal = np.maximum(goal, ROUND_IN_FLOAT32)
-        product = (lambda V: A.matmul(V, np.float32)) if low else A.matmul
-        run = steps(product, R[:, todo], goal, max_iter - count, _scaled_report(report, count, float(np.max(left))))
-        first, at_once, count = first or run, False, count + run.iterations
-        tried = X[:, todo] + run.X
-        residual = B[:, todo] - A.matmul(tried)
-        now = np.linalg.norm(residual, axis=0) / size[todo]
-        better = now < left[todo]  # False for what is not a number
-        helped = bool(np.all(now < 0.5 * left[todo]))
-        X[:, todo[better]], R[:, todo[better]], left[todo[better]] = tried[:, better], residual[:, better], now[better]
-        note = run.note or note
-        if not helped:
-            if not low:
-                break
-            low = False
-    worst = float(np.max(left, initial=0.0))
-    return X, SolveOutcome(count, worst, converged=worst <= tol, note=_note(worst, tol, count, max_iter, note)), first
-
-
 class _Probed(NamedTuple):
     logdets: Array  # one estimate of log det A a probe
     U: Array
     V: Array
     outcome: SolveOutcome
-
-
-class Run(NamedTuple):
-    """What CG give back: the solution, and their step lengths column by column."""
-
-    X: Array
-    iterations: int
-    alphas: list[list[float]]
-    betas: list[list[float]]
-    note: str = ""  # why some column could not go on
-
-
-Steps = Callable[[Product, Array, Array, int, "Report | None"], Run]
 
 
 def pcg(product: Product, precondition: Product, B: Array, tol: Array | float, max_iter: int, report: Report | None = None) -> Run:
@@ -211,26 +146,3 @@ def pcg(product: Product, precondition: Product, B: Array, tol: Array | float, m
                 betas[c].append(float(b))
     X[:, on] = x
     return Run(X, steps, alphas, betas, note)
-
-
-def check_settings(tol: float, max_iter: int, probes: int) -> None:
-    """Refuses settings with which no solve could succeed."""
-    if not 0 < tol < 1:
-        raise ParameterError(f"tol={tol!r} is a relative residual: give a number between 0 and 1, such as 1e-6.")
-    for name, value in (("max_iter", max_iter), ("probes", probes)):
-        if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
-            raise ParameterError(f"{name}={value!r} must be a positive whole number.")
-
-
-def _scaled_report(report: Report | None, steps: int, left: float) -> Report | None:
-    """Steps and residuals of the whole solve, from those of one round of it."""
-    return None if report is None else lambda step, residual: report(steps + step, left * residual)
-
-
-def _note(worst: float, tol: float, steps: int, max_iter: int, reason: str) -> str:
-    if worst <= tol:
-        return ""
-    missed = f"the relative residual is {worst:.2g}, {worst / tol:.2g} times the tolerance {tol:g}, after {steps} steps"
-    if steps >= max_iter:
-        return f"{missed}, all that were allowed. Raise max_iter or the rank of the preconditioner, let noise be larger, or use Cholesky."
-    return f"{missed}: {reason or 'rounding allows no better. Accept a larger tol, let noise be larger, or use Cholesky.'}"

@@ -31,10 +31,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.gram.operator import GramOperator
-from gramian.solvers import preconditioners
-from gramian.solvers.base import Factor, Solution, SolveOutcome, Solver
-from gramian.solvers.cg import CG, CGFactor, Product, Report, Run, check_settings, refined
-from gramian.solvers.preconditioners import Name, Pivots, Preconditioner
+from gramian.solvers.base import Factor, Solution, SolveOutcome
+from gramian.solvers.cg import CG, CGFactor
+from gramian.solvers.krylov import KrylovSolver, Product, Report, Run, refined
+from gramian.solvers.preconditioners import Pivots, Preconditioner
 
 Array = NDArray[np.float64]
 
@@ -47,25 +47,12 @@ OUTSIDE = "the matrix is singular to rounding and the right-hand side lies outsi
 
 
 @dataclass(frozen=True)
-class MINRES(Solver):
+class MINRES(KrylovSolver):
     """Minimum residuals (MINRES-QLP): for systems that are too large to factor, and possibly singular."""
-
-    tol: float = 1e-6  # |A x - b| / |b| of each column
-    max_iter: int = 1000  # steps of a solve, each with one product
-    preconditioner: Name = "rpcholesky"
-    rank: int = 200  # of the preconditioner
-    probes: int = 16  # random directions for the log determinant
-    seed: int = 0
-    float32: bool | None = None  # products in float32, corrected in float64; None: where that is faster
-
-    def __post_init__(self) -> None:
-        check_settings(self.tol, self.max_iter, self.probes)
-        preconditioners.check(self.preconditioner, self.rank)
 
     def factor(self, operator: GramOperator, pivots: Pivots | None = None) -> MINRESFactor:
         """Makes the preconditioner; `pivots` are those of an earlier factor's, for a log determinant that is smooth in the parameters."""
-        rng = np.random.default_rng([self.seed, 1])
-        return MINRESFactor(self, operator, preconditioners.build(self.preconditioner, operator, self.rank, rng, pivots))
+        return MINRESFactor(self, operator, self.preconditioned(operator, pivots))
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,118 @@
+"""What CG and MINRES have in common: their settings, and rounds of steps with iterative refinement between them.
+
+The residual of a recurrence drifts away from b - A x, so a solve ends by that of a true product in float64, and starts again on what is left while
+that helps. This also allows products in float32: they only make the steps, the residual is corrected in float64, which takes over where float32 helps
+no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.errors import ParameterError
+from gramian.gram.operator import GramOperator
+from gramian.solvers import preconditioners
+from gramian.solvers.base import SolveOutcome, Solver
+from gramian.solvers.preconditioners import Name, Pivots, Preconditioner
+
+Array = NDArray[np.float64]
+Product = Callable[[Array], Array]
+Report = Callable[[int, float], None]  # steps so far, largest relative residual
+
+FLOAT32_FROM = 1024  # rows: below, a product takes a millisecond either way, and float32 would only take more steps
+ROUND_IN_FLOAT32 = 1e-3  # how far a round of float32 steps reduces the residual; further, its rounding errors would be what is reduced
+
+
+@dataclass(frozen=True)
+class KrylovSolver(Solver):
+    """Parent of CG and MINRES."""
+
+    tol: float = 1e-6  # |A x - b| / |b| of each column
+    max_iter: int = 1000  # steps of a solve, each with one product
+    preconditioner: Name = "rpcholesky"
+    rank: int = 200  # of the preconditioner
+    probes: int = 16  # random directions for the log determinant
+    seed: int = 0
+    float32: bool | None = None  # products in float32, corrected in float64; None: where that is faster
+
+    def __post_init__(self) -> None:
+        check_settings(self.tol, self.max_iter, self.probes)
+        preconditioners.check(self.preconditioner, self.rank)
+
+    def preconditioned(self, operator: GramOperator, pivots: Pivots | None) -> Preconditioner:
+        rng = np.random.default_rng([self.seed, 1])  # not the stream of the probes
+        return preconditioners.build(self.preconditioner, operator, self.rank, rng, pivots)
+
+
+class Run(NamedTuple):
+    """What a round of steps gives back: the solution, and from CG the step lengths column by column."""
+
+    X: Array
+    iterations: int
+    alphas: list[list[float]]
+    betas: list[list[float]]
+    note: str = ""  # why some column could not go on
+
+
+Steps = Callable[[Product, Array, Array, int, "Report | None"], Run]
+
+
+def refined(
+    A: GramOperator, steps: Steps, B: Array, tol: float, max_iter: int, float32: bool | None, report: Report | None, at_once: bool = False
+) -> tuple[Array, SolveOutcome, Run | None]:
+    """Rounds of an iteration, each on the true residual that the last has left; also the first round, which `at_once` runs down to `tol`."""
+    low = float32 if float32 is not None else A.n >= FLOAT32_FROM
+    size = np.linalg.norm(B, axis=0)
+    size[size == 0] = 1.0  # a column of zeros is solved by zeros
+    X, R = np.zeros(B.shape), B.copy()
+    left = np.linalg.norm(R, axis=0) / size
+    count, first, note = 0, None, ""
+    while count < max_iter and np.any(left > tol):
+        todo = np.flatnonzero(left > tol)
+        goal = 0.9 * tol / left[todo]
+        if low and not at_once:
+            goal = np.maximum(goal, ROUND_IN_FLOAT32)
+        product = (lambda V: A.matmul(V, np.float32)) if low else A.matmul
+        run = steps(product, R[:, todo], goal, max_iter - count, _scaled_report(report, count, float(np.max(left))))
+        first, at_once, count = first or run, False, count + run.iterations
+        tried = X[:, todo] + run.X
+        residual = B[:, todo] - A.matmul(tried)
+        now = np.linalg.norm(residual, axis=0) / size[todo]
+        better = now < left[todo]  # False for what is not a number
+        helped = bool(np.all(now < 0.5 * left[todo]))
+        X[:, todo[better]], R[:, todo[better]], left[todo[better]] = tried[:, better], residual[:, better], now[better]
+        note = run.note or note
+        if not helped:
+            if not low:
+                break
+            low = False
+    worst = float(np.max(left, initial=0.0))
+    return X, SolveOutcome(count, worst, converged=worst <= tol, note=_note(worst, tol, count, max_iter, note)), first
+
+
+def check_settings(tol: float, max_iter: int, probes: int) -> None:
+    """Refuses settings with which no solve could succeed."""
+    if not 0 < tol < 1:
+        raise ParameterError(f"tol={tol!r} is a relative residual: give a number between 0 and 1, such as 1e-6.")
+    for name, value in (("max_iter", max_iter), ("probes", probes)):
+        if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
+            raise ParameterError(f"{name}={value!r} must be a positive whole number.")
+
+
+def _scaled_report(report: Report | None, steps: int, left: float) -> Report | None:
+    """Steps and residuals of the whole solve, from those of one round of it."""
+    return None if report is None else lambda step, residual: report(steps + step, left * residual)
+
+
+def _note(worst: float, tol: float, steps: int, max_iter: int, reason: str) -> str:
+    if worst <= tol:
+        return ""
+    missed = f"the relative residual is {worst:.2g}, {worst / tol:.2g} times the tolerance {tol:g}, after {steps} steps"
+    if steps >= max_iter:
+        return f"{missed}, all that were allowed. Raise max_iter or the rank of the preconditioner, let noise be larger, or use Cholesky."
+    return f"{missed}: {reason or 'rounding allows no better. Accept a larger tol, let noise be larger, or use Cholesky.'}"
