@@ -1,7 +1,7 @@
 """Laplace's approximation: a Gaussian at the mode of p(f | y), with the curvature there.
 
-Newton's method on Psi(g) = log p(y | f) - 1/2 g'K^-1 g, each step one Gaussian inference with the sites W = -d^2 log p, h = d log p + W g at the
-present g; a step that does not raise Psi is halved. With W at the mode, u = (I - W S) s2 and s2 = 1/2 diag(S) d^3 log p:
+Newton's method on Psi (mode.py), each step one Gaussian inference with the sites W = -d^2 log p, h = d log p + W g at the present g.
+With W at the mode, u = (I - W S) s2 and s2 = 1/2 diag(S) d^3 log p:
 
     log q(y) = Psi - 1/2 log det(I + K W)
     d log q / dK = 1/2 alpha alpha' - 1/2 R + 1/2 (u alpha' + alpha u'),     d log q / dm = alpha + u
@@ -16,6 +16,7 @@ Where log p is not concave (Student's t), curvatures of the wrong sign are left 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,77 +25,44 @@ from gramian.errors import NumericalError, ParameterError
 from gramian.inference.algebra import Term
 from gramian.inference.asked import ask, ask_back
 from gramian.inference.base import Inference, Share
-from gramian.inference.sites import Kind, Problem, Rule, State
+from gramian.inference.mode import AtMode
+from gramian.inference.sites import Kind, Problem, State
 from gramian.likelihoods import Likelihood
 from gramian.solvers.base import SolveOutcome
 
 Array = NDArray[np.float64]
 
-HALVINGS = 30
-ROUNDING = 1e-13  # of Psi: a last step, to the mode itself, may lose so much
-
 
 @dataclass(frozen=True)
-class Laplace(Rule):
+class Laplace(AtMode):
     """A Gaussian at the mode."""
-
-    @property
-    def name(self) -> str:
-        return "laplace"
-
-    @property
-    def kind(self) -> Kind:
-        return "approximation"
 
     def check(self, likelihood: Likelihood, engine: Inference) -> None:
         super().check(likelihood, engine)
         if likelihood.latents > 1:
             raise ParameterError(f'{type(likelihood).__name__} has several latent functions that interact: use inference="vi" or "mcmc".')
 
-    def kept(self, state: State) -> Array:
-        return state.alpha
-
     def run(self, problem: Problem, start: Array | None, report: Share | None = None) -> tuple[State, SolveOutcome]:
-        s, prior = problem.scale, problem.priors[0][0]
-        alpha = np.zeros((problem.n, 1)) if start is None or len(start) != problem.n else start
-        g = np.zeros_like(alpha) if not np.any(alpha) else prior.times(alpha[:, 0])[:, None]
-        value, answers = self._psi(problem, g, alpha)
-        if start is not None and value < self._psi(problem, 0 * g, 0 * alpha)[0]:
-            alpha, g = np.zeros_like(alpha), np.zeros_like(g)
-            value, answers = self._psi(problem, g, alpha)
-        steps, converged, solves = 0, False, 0
-        for steps in range(1, self.max_iter + 1):
-            W, h = self._sites(answers, g, s, clip=True)
-            (sited,) = problem.condition(W, h)
+        s, prior, solves = problem.scale, problem.priors[0][0], 0
+
+        def step(answers: Array, g: Array) -> tuple[Array, Array]:
+            nonlocal solves
+            (sited,) = problem.condition(*self._sites(answers, g, s, clip=True))
             solves += sited.solves
-            step_alpha, step_g = sited.alpha[:, None] - alpha, sited.mean[:, None] - g
             sited.release()
-            gain, size = -np.inf, 1.0
-            for _ in range(HALVINGS):
-                new_value, new_answers = self._psi(problem, g + size * step_g, alpha + size * step_alpha)
-                gain = new_value - value
-                if gain >= -ROUNDING * (1 + abs(value)):
-                    break
-                size /= 2
-            if gain >= -ROUNDING * (1 + abs(value)):
-                alpha, g = alpha + size * step_alpha, g + size * step_g
-                value, answers = new_value, new_answers
-            if report is not None:
-                report(1 - 1 / (1 + steps))
-            # Newton squares its error: after a full step that gained delta, what is left to gain is of the order of delta squared.
-            if gain < self.tol * (1 + abs(value)):
-                converged = True
-                break
-        W, h = self._sites(answers, g, s, clip=False)
-        note = "" if converged else f"Newton's method did not reach the mode in {self.max_iter} steps."
+            return sited.mean[:, None], sited.alpha[:, None]
+
+        mode = self.climb(partial(self._psi, problem), lambda alpha: prior.times(alpha[:, 0])[:, None], step, (problem.n, 1), start, report)
+        note = "" if mode.ended else self.missed()
+        W, h = self._sites(mode.answers, mode.g, s, clip=False)
         try:
             (sited,) = problem.condition(W, h)
         except NumericalError:
-            W, h = self._sites(answers, g, s, clip=True)
+            W, h = self._sites(mode.answers, mode.g, s, clip=True)
             (sited,) = problem.condition(W, h)
             note = note or "At the mode the likelihood curves the wrong way so strongly that this was left out."
-        state = State(W, h, g, alpha, [sited], value, answers)
-        return state, SolveOutcome(iterations=solves or steps, converged=converged, note=note)
+        state = State(W, h, mode.g, mode.alpha, [sited], mode.value, mode.answers)
+        return state, SolveOutcome(iterations=solves or mode.steps, converged=mode.ended, note=note)
 
     def evidence(self, problem: Problem, state: State) -> float:
         return state.value - 0.5 * state.sited[0].logdet

@@ -1,7 +1,7 @@
 """Laplace's approximation for one of C classes, p(y | f) = softmax(f)_y: a Gaussian at the mode of all C latent functions together.
 
-Newton's method on Psi(g) = log p(y | f) - 1/2 g'K^-1 g, f = m + s g; a step that does not raise Psi is halved. The curvature W couples the classes of
-a row, and a step takes C n^3 flops instead of C^3 n^3 (coupling). With S = (K^-1 + W)^-1 at the mode, S_i the covariance of row i's classes, and
+Newton's method on Psi (mode.py). The curvature W couples the classes of a row, and a step takes C n^3 flops instead of C^3 n^3 (coupling). With
+S = (K^-1 + W)^-1 at the mode, S_i the covariance of row i's classes, and
 
     s2_ic = -1/2 d tr(S_i W_i) / dg_c = -1/2 s_c pi_c [T_cc - 2 (T pi)_c - sum_a pi_a (T_aa - 2 (T pi)_a)],     T = s S_i s,     u = (I - W S) s2
 
@@ -17,6 +17,7 @@ as in their section 5.5.1, with a third derivative that has C^3 entries a row.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,15 +26,14 @@ from gramian.errors import ParameterError
 from gramian.inference.base import Inference, Process, Share
 from gramian.inference.coupling import Coupled, coupling, curvature, curved
 from gramian.inference.iterative import Iterative
-from gramian.inference.laplace import HALVINGS, Laplace
-from gramian.inference.sites import Kind, Problem, Rule, State
+from gramian.inference.laplace import Laplace
+from gramian.inference.mode import AtMode
+from gramian.inference.sites import Problem, Rule, State
 from gramian.likelihoods import Likelihood
 from gramian.likelihoods.categorical import Softmax
 from gramian.solvers.base import SolveOutcome
 
 Array = NDArray[np.float64]
-
-ROUNDING = 1e-13  # of Psi. Where it says no more the last Newton step still counts: log det depends on the mode itself, not on its square
 
 
 def laplace_for(likelihood: Likelihood) -> Rule:
@@ -49,16 +49,8 @@ class CoupledState(State):
 
 
 @dataclass(frozen=True)
-class SoftmaxLaplace(Rule):
+class SoftmaxLaplace(AtMode):
     """A Gaussian at the mode of all classes."""
-
-    @property
-    def name(self) -> str:
-        return "laplace"
-
-    @property
-    def kind(self) -> Kind:
-        return "approximation"
 
     def check(self, likelihood: Likelihood, engine: Inference) -> None:
         super().check(likelihood, engine)
@@ -70,44 +62,19 @@ class SoftmaxLaplace(Rule):
                 'Use method="exact", "nystrom" or "fourier", or classes one against the rest.'
             )
 
-    def kept(self, state: State) -> Array:
-        return state.alpha
-
     def run(self, problem: Problem, start: Array | None, report: Share | None = None) -> tuple[CoupledState, SolveOutcome]:
-        s, prior = problem.scale, coupling(problem.priors, problem.scale)
-        alpha = g = np.zeros((problem.n, problem.L))
-        value, pi = _psi(problem, g, alpha)
-        if start is not None and start.shape == alpha.shape:
-            at = prior.times(start)
-            started, other = _psi(problem, at, start)
-            if started >= value:
-                alpha, g, value, pi = start, at, started, other
-        steps, converged, note = 0, False, f"Newton's method did not reach the mode in {self.max_iter} steps."
-        for steps in range(1, self.max_iter + 1):
-            mean, new_alpha = prior.step(pi, _linear(problem, pi, g))
-            step_g, step_alpha = mean - g, new_alpha - alpha
-            gain, size, new_value, new_pi = -np.inf, 1.0, value, pi
-            allowed = -ROUNDING * (1 + abs(value))
-            for _ in range(HALVINGS):
-                new_value, new_pi = _psi(problem, g + size * step_g, alpha + size * step_alpha)
-                gain = new_value - value
-                if gain >= allowed:
-                    break
-                size /= 2
-            if gain < allowed:
-                note = "Newton's method found no step that leads uphill: rounding hides it. Bound the kernel's scale."
-                break
-            alpha, g = alpha + size * step_alpha, g + size * step_g
-            value, pi = new_value, new_pi
-            if report is not None:
-                report(1 - 1 / (1 + steps))
-            # Newton squares its error: after a full step that gained delta, what is left to gain is of the order of delta squared.
-            if gain < self.tol * (1 + abs(value)):
-                converged, note = True, ""
-                break
-        h = _linear(problem, pi, g)
-        state = CoupledState(pi * s**2, h, g, alpha, [], value, pi, prior.condition(pi, h))
-        return state, SolveOutcome(iterations=steps, converged=converged, note=note)
+        prior = coupling(problem.priors, problem.scale)
+
+        def step(pi: Array, g: Array) -> tuple[Array, Array]:
+            return prior.step(pi, _linear(problem, pi, g))
+
+        mode = self.climb(partial(_psi, problem), prior.times, step, (problem.n, problem.L), start, report)
+        note = "" if mode.ended else self.missed()
+        if not mode.uphill:
+            note = "Newton's method found no step that leads uphill: rounding hides it. Bound the kernel's scale."
+        pi, h = mode.answers, _linear(problem, mode.answers, mode.g)
+        state = CoupledState(pi * problem.scale**2, h, mode.g, mode.alpha, [], mode.value, pi, prior.condition(pi, h))
+        return state, SolveOutcome(iterations=mode.steps, converged=not note, note=note)
 
     def evidence(self, problem: Problem, state: State) -> float:
         return state.value - 0.5 * _coupled(state).logdet
