@@ -26,7 +26,8 @@ from gramian.cli.columns import Frame
 from gramian.cli.work import Z95, check_output, interval, print_summary
 from gramian.estimators import GPRegressor
 from gramian.kernels.text import parse_kernel
-from gramian.plots.predictions import BLUE, GREEN, INK, ORANGE, plot_predictions
+from gramian.plots.common import BLUE, GREEN, INK, ORANGE
+from gramian.plots.predictions import plot_predictions
 from gramian.tables import Table, read_table, write_table
 
 if TYPE_CHECKING:

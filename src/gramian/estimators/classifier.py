@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,16 +11,16 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from gramian.errors import ParameterError
-from gramian.estimators import building, latent, multiclass
+from gramian.estimators import building, latent, leftout, multiclass
 from gramian.estimators.base import Estimator, check_draws, finite, generator
 from gramian.estimators.facts import class_counts
 from gramian.estimators.labels import Labels
+from gramian.estimators.leftout import LeftOutClasses
 from gramian.fitting.stages import Hold
 from gramian.gram import budget
 from gramian.inference import Inference
-from gramian.inference.asked import ask
 from gramian.inference.mcmc import MCMC
-from gramian.inference.sites import Rule, Sites
+from gramian.inference.sites import Rule
 from gramian.kernels import Kernel
 from gramian.likelihoods import Bernoulli, Likelihood, RobustMax, Softmax
 from gramian.means import Mean
@@ -28,13 +28,6 @@ from gramian.plan import Plan, check
 from gramian.solvers import CG, MINRES
 
 Array = NDArray[np.float64]
-
-
-class LeftOutClasses(NamedTuple):
-    """Predictions of each training row from all the others."""
-
-    probabilities: Array  # (n, classes)
-    log_density: Array  # (n,): of the row's own class
 
 
 class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-learn is not typed
@@ -47,30 +40,47 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
     kernel : Kernel, optional
         What functions to expect. None: a scaled Matern-5/2 with one lengthscale a column, starting values from the data and weak priors.
         A list of kernels gives each class its own (softmax and robustmax).
-    inference : "auto", "laplace", "ep", "vi", "map", "mcmc", or an object: EP(power=0.5), MCMC(draws=1000)
+    inference : "auto" (the default), "laplace", "ep", "vi", "map", "mcmc", or an object: EP(power=0.5), MCMC(draws=1000)
         How the posterior of f is approximated. "auto": Laplace for two classes, the variational bound for more.
-    link : "logit" or "probit"
+    link : "logit" (the default) or "probit"
         sigma, for two classes.
-    multiclass : "softmax", "robustmax", "ovr" or "ovo"
+    multiclass : "softmax" (the default), "robustmax", "ovr" or "ovo"
         With three classes or more: one model with a latent function a class, or one-vs-rest, or one-vs-one, of binary models.
-    shared : bool
+    shared : bool, False by default
         Whether the binary models of "ovr" and "ovo" share their parameters (fitted to all of them together) or have their own.
-    averaging : "exact" or "scaled"
+    averaging : "exact" (the default) or "scaled"
         How f is averaged out in the probability of two classes: by quadrature (closed form for probit), or, for logit, by sigma(kappa mean) with
         kappa = 1 / sqrt(1 + pi v / 8).
-    mean : "zero", "constant", "linear" or a Mean
+    mean : "zero" (the default), "constant", "linear" or a Mean
         What f is far from the data.
-    method : "auto", "exact", "nystrom", "fourier", "vfe", "svgp", "cg", or an object with its own settings
+    method : "auto" (the default), "exact", "nystrom", "fourier", "vfe", "svgp", "cg", or an object with its own settings
         The engine. "auto" takes the whole kernel matrix of up to some thousand rows, beyond stochastic variational inference ("svgp").
-    hyper : "map", "ml" or "mcmc"
+    hyper : "map" (the default), "ml" or "mcmc"
         How parameters are found: with their priors, without them, or by sampling them together with f.
-    optimize, n_restarts, stages, random_state, memory_limit, time_limit, verbose : as in GPRegressor
+    optimize : bool, True by default
+        Whether to fit the parameters, or to take them as given.
+    n_restarts : int, optional
+        Further starting points. None: 1 up to 1,000 rows, else none.
+    stages : list of Hold, optional
+        First parts of the search in which some parameters stay where they are: [Hold("kernel.scale", steps=20)].
+    random_state : int, RandomState or None
+        For the starting points, for what a method draws (landmarks, frequencies, batches, chains), and the default for `sample`.
+    memory_limit : int or str, optional
+        Bytes, or text such as "2GB". A fit that needs more is refused before it starts. None: 80 % of what is free.
+    time_limit : float, optional
+        Seconds after which fitting keeps the best model so far.
+    verbose : bool, optional
+        Progress on standard error: None on a terminal only, True always, False never.
 
     Attributes
     ----------
     classes_ : the labels, in the order of the columns of predict_proba
     kernel_, mean_, likelihood_ : the fitted parts
-    parameters_, theta_, evidence_, posterior_, outcome_ : as in GPRegressor
+    parameters_ : a table of all parameters
+    theta_ : the trainable parameters as one unconstrained vector
+    evidence_ : log p(y) and its kind
+    posterior_ : the posterior process of the latent functions
+    outcome_ : what happened: method and its reason, what was fitted on what, iterations, jitter, time, notes
     estimators_ : the binary models, for "ovr" and "ovo"
     """
 
@@ -173,12 +183,7 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
     def predict_proba(self, X: Any) -> Array:
         """The probability of each class, (n, classes) in the order of `classes_`, averaged over what is not known about f."""
         check_is_fitted(self)
-        table = self._features(X)
-        if self._is_split():
-            return multiclass.probabilities(self, table)
-        found = latent.probabilities(self.likelihood_, self.posterior_, table, self.averaging == "scaled" and len(self.classes_) == 2)
-        finite(found, table)
-        return found / np.sum(found, axis=1, keepdims=True)  # they add up to 1 but for rounding
+        return self._probabilities(self._features(X))
 
     def predict_log_proba(self, X: Any) -> Array:
         """The logarithm of predict_proba."""
@@ -187,11 +192,7 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
     def predict_latent(self, X: Any) -> tuple[Array, Array]:
         """Mean and variance of the latent function: (n,) each for two classes, else (n, classes), or (n, binary models) for "ovr" and "ovo"."""
         check_is_fitted(self)
-        table = self._features(X)
-        if self._is_split():
-            return multiclass.latent(self, table)
-        mean, var = self.posterior_.moments(table)
-        finite(mean, table, var)
+        mean, var = self._moments(self._features(X))
         return (mean[:, 0], var[:, 0]) if mean.shape[1] == 1 else (mean, var)
 
     def sample(self, X: Any, n_samples: int = 1, target: str = "f", random_state: Any = None) -> NDArray[Any]:
@@ -218,11 +219,7 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
     def loo(self) -> LeftOutClasses:
         """Each training row predicted from all the others, from its cavity: exact for EP up to its approximation, and close for the others."""
         check_is_fitted(self)
-        if self._is_split() or not isinstance(self._method_, Sites):
-            raise ParameterError("Leave-one-out needs the sites of Laplace, EP or VI in one model. Use cross-validation: sklearn.model_selection.")
-        mean, var = self._method_.cavities(self._model_, self._data)
-        y = self._data.Y[:, 0]
-        return LeftOutClasses(ask(self.likelihood_, "probabilities", mean, var), latent.log_densities(self.likelihood_, y, mean, var))
+        return leftout.classes(self)
 
     def plot(self, X: Any = None, **settings: Any) -> Any:
         """A picture of the probabilities: along one column, or over two with the boundaries between classes (see gramian.plots)."""
@@ -241,6 +238,21 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
         return f", {len(self.classes_)} classes", ", in nats", [f"classes: {', '.join(shown[:12])}{', ...' if len(shown) > 12 else ''}"]
 
     # Helpers. ---------------------------------------------------------------------------------------------------------------------------------------
+
+    def _probabilities(self, table: Array) -> Array:
+        """Of rows of the model's own table, in which categories are codes."""
+        if self._is_split():
+            return multiclass.probabilities(self, table)
+        found = latent.probabilities(self.likelihood_, self.posterior_, table, self.averaging == "scaled" and len(self.classes_) == 2)
+        finite(found, table)
+        return found / np.sum(found, axis=1, keepdims=True)  # they add up to 1 but for rounding
+
+    def _moments(self, table: Array) -> tuple[Array, Array]:
+        """Of the latent functions, or of each binary model's: (n, functions) each."""
+        if self._is_split():
+            return multiclass.latent(self, table)
+        mean, var = self.posterior_.moments(table)
+        return finite(mean, table, var), var
 
     def _is_split(self) -> bool:
         """Whether it is made of binary models."""

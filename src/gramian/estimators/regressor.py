@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,17 +14,17 @@ from sklearn.utils.validation import check_is_fitted
 from gramian.approx.fourier import FourierMap
 from gramian.approx.nystrom import NystromMap
 from gramian.errors import InputError, ParameterError
-from gramian.estimators import building, defaults, latent
+from gramian.estimators import building, defaults, latent, leftout
 from gramian.estimators.base import Estimator, check_draws, finite, generator
 from gramian.estimators.certificate import Certificate, certify
 from gramian.estimators.inputs import read_exposure, read_features, read_noise_var, read_targets
+from gramian.estimators.leftout import LeaveOneOut
 from gramian.fitting.stages import Hold
 from gramian.gram import budget
 from gramian.inference import FeaturePosterior, GaussianProcess, Inference, Posterior, Process
-from gramian.inference.asked import ask
 from gramian.inference.iterative import KrylovPosterior
 from gramian.inference.mcmc import MCMC
-from gramian.inference.sites import Rule, Sites
+from gramian.inference.sites import Rule
 from gramian.kernels import Kernel, Sum
 from gramian.likelihoods import Gaussian, Likelihood
 from gramian.means import Mean, ZeroMean
@@ -33,14 +33,6 @@ from gramian.plan import Plan, as_method, automatic, check, plan
 from gramian.solvers import CG, MINRES
 
 Array = NDArray[np.float64]
-
-
-class LeaveOneOut(NamedTuple):
-    """Predictions of each training row from all the others."""
-
-    mean: Array
-    std: Array
-    log_density: Array
 
 
 class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[misc]  # scikit-learn is not typed
@@ -54,7 +46,8 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
     kernel : Kernel, optional
         What functions to expect. None: a scaled Matern-5/2 with one lengthscale a column, starting values from the data and weak priors.
         A kernel that is given is fitted by maximum evidence, from its own values, unless its parameters carry priors (then by MAP).
-    mean : "constant", "zero", "linear" or a Mean
+        A list gives each latent function its own, under a likelihood that has several (`Heteroscedastic()`: mean and noise).
+    mean : "constant" (the default), "zero", "linear" or a Mean
         What f is far from the data, in the units of y; "zero" is the average of y when y is normalised.
     noise : number or parameter, optional
         The noise variance, in the units of y squared. A number is where fitting starts; `fixed(0.01)` stays, `fixed(0)` interpolates.
@@ -65,18 +58,19 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         None: Gaussian noise, in closed form.
     inference : "laplace", "ep", "vi", "map", "mcmc", or an object such as EP(power=0.5), optional
         How to condition on other likelihoods. None: Laplace where it is good (one latent, concave log p), else the variational bound.
-    hyper : "map", "ml" or "mcmc"
+    hyper : "map" (the default), "ml" or "mcmc"
         How parameters are found: with their priors, without them, or by sampling them, with predictions averaged over the samples.
-    method : "auto", "exact", "nystrom", "fourier", "vfe", "fitc", "dtc", "svgp", "cg", "minres", or an object with its own settings
+    method : "auto" (the default), "exact", "nystrom", "fourier", "vfe", "fitc", "dtc", "svgp", "cg", "minres", or an object with its own settings
         The engine. "auto" takes the exact one while it fits into the limits, else the variational bound with as many inducing points as fit.
-        Objects: `Exact(fit_rows=3000)`, `Nystrom(rank=800)`, `Fourier(2000)`, `Sparse(500, optimize_inducing=True)`, `CG(tol=1e-8)`, `MINRES()`.
-    optimize : bool
+        Objects: `Exact(fit_rows=3000)`, `Nystrom(rank=800)`, `Fourier(2000)`, `Sparse(500, optimize_inducing=True)`, `SVGP(500)`,
+        `CG(tol=1e-8)`, `MINRES()`.
+    optimize : bool, True by default
         Whether to fit the parameters, or to take them as given.
     n_restarts : int, optional
         Further starting points. None: 1 up to 1,000 rows, else none.
     stages : list of Hold, optional
         First parts of the search in which some parameters stay where they are: [Hold("noise", steps=20)].
-    normalize_y : bool
+    normalize_y : bool, True by default
         Centre y and measure the kernel's variance in units of y's variance.
     random_state : int, RandomState or None
         For the starting points, for what a method draws (landmarks, frequencies, probes), and the default for `sample`.
@@ -304,23 +298,8 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         The standard deviation is of the observation, noise included; the log density is of y in its own units.
         """
         check_is_fitted(self, "posterior_")
-        data = self._data
-        if not self._has_noise():
-            return self._loo_by_cavities()
-        alpha, precision = self._method_.leave_one_out(self._model_, data, self.posterior_)
-        var = 1 / precision  # (n, q), in units of the scale squared
-        mean = data.Y - alpha * var * data.scale
-        var = var * data.scale**2
-        log_density = -0.5 * ((data.Y - mean) ** 2 / var + np.log(2 * np.pi * var))
-        return LeaveOneOut(self._shaped(mean), self._shaped(np.sqrt(var)), self._shaped(log_density))
-
-    def _loo_by_cavities(self) -> LeaveOneOut:
-        """Each row without its own site: exact for EP up to its approximation, and close for the others."""
-        if not isinstance(self._method_, Sites):
-            raise ParameterError(f"The method {self._method_.name!r} has no sites to leave out. Use cross-validation, or another method.")
-        mean, var = self._method_.cavities(self._model_, self._data)
-        answers = ask(self.likelihood_, "predictive", mean, var)
-        return LeaveOneOut(answers[:, 0], np.sqrt(answers[:, 1]), latent.log_densities(self.likelihood_, self._data.Y[:, 0], mean, var))
+        found = leftout.numbers(self)
+        return LeaveOneOut(*map(self._shaped, found)) if self._has_noise() else found
 
     def plot(self, X: Any = None, **settings: Any) -> Any:
         """A picture of the predictions along each column, with their 95 % band and the data (see gramian.plots.plot_predictions)."""

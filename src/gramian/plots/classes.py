@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from gramian.errors import ParameterError
-from gramian.estimators import GPClassifier, latent, multiclass
+from gramian.estimators import GPClassifier
 from gramian.estimators.facts import NoData
 from gramian.inference.asked import ask
-from gramian.plots.predictions import ACROSS, BLUE, GREEN, INK, ORANGE, Z95, typical
+from gramian.plots.common import ACROSS, BLUE, GREEN, INK, ORANGE, Z95, new_axes, typical
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -102,7 +102,8 @@ class _Picture:
     def line(self, ax: Any) -> Figure:
         """Latent functions above, probabilities below."""
         (j,) = self.chosen
-        axes = _given(ax, (1, 2), "one column takes two axes, or one for the probabilities alone") if ax is not None else _new(2, 1, (7.6, 6.0))
+        expected = "one column takes two axes, or one for the probabilities alone"
+        axes = _given(ax, (1, 2), expected) if ax is not None else new_axes(2, 1, (7.6, 6.0), 2, sharex="col")
         if len(axes) == 2:
             self._latent(axes[0], j)
         self._probability(axes[-1], j)
@@ -117,7 +118,7 @@ class _Picture:
         across = min(d, ACROSS)
         down = -(-d // across)
         size = 3.6 * across + 1.6, 3.0 * down + 0.5
-        axes = _given(ax, (d,), f"the model has {d} columns, one panel each") if ax is not None else _new(down, across, size, d)
+        axes = _given(ax, (d,), f"the model has {d} columns, one panel each") if ax is not None else new_axes(down, across, size, d)
         for place, (axis, j) in enumerate(zip(axes, self.chosen, strict=True)):
             self._probability(axis, j)
             axis.set_xlabel(self.names[j])
@@ -129,11 +130,10 @@ class _Picture:
 
     def _latent(self, axis: Axes, j: int) -> None:
         x, points = self._along(j)
-        mean, var = _latent_of(self.gp, points)
-        mean, std = mean.reshape(len(x), -1), np.sqrt(var.reshape(len(x), -1))
+        mean, var = self.gp._moments(points)
+        std = np.sqrt(var)
         axis.axhline(0, color=GREY, linewidth=0.8, linestyle=":", zorder=1)
-        split = self.gp._is_split()
-        pairs = split and self.gp.multiclass == "ovo"
+        pairs = self.gp._is_split() and self.gp.multiclass == "ovo"
         for k in range(mean.shape[1]):
             colour = GREY if pairs else INK if self.binary else _look(k)[0]
             self._curve(axis, x, mean[:, k], j, colour, "f of each pair of classes" if pairs and k == 0 else "", 1.0 if pairs else 1.6)
@@ -145,7 +145,7 @@ class _Picture:
 
     def _probability(self, axis: Axes, j: int) -> None:
         x, points = self._along(j)
-        P = _probabilities_of(self.gp, points)
+        P = self.gp._probabilities(points)
         if self.binary:
             axis.axhline(0.5, color=GREY, linewidth=0.8, linestyle=":", zorder=1)
             self._curve(axis, x, P[:, 1], j, INK, "")
@@ -198,7 +198,7 @@ class _Picture:
         from matplotlib.cm import ScalarMappable
         from matplotlib.colors import LinearSegmentedColormap, Normalize
 
-        (axis,) = _given(ax, (1,), "a map takes one") if ax is not None else _new(1, 1, (8.8, 5.6))
+        (axis,) = _given(ax, (1,), "a map takes one") if ax is not None else new_axes(1, 1, (8.8, 5.6), 1)
         i, j = self.chosen
         u, v = self._range(i), self._range(j)
         points = np.tile(typical(self.rows, self.categories), (len(u) * len(v), 1))
@@ -206,7 +206,7 @@ class _Picture:
         for k in (i, j):
             if k in self.categories:
                 points[:, k] = np.clip(np.round(points[:, k]), 0, len(self.categories[k]) - 1)
-        P = _probabilities_of(self.gp, points).reshape(len(v), len(u), -1)
+        P = self.gp._probabilities(points).reshape(len(v), len(u), -1)
         C = P.shape[2]
         winner, top = np.argmax(P, axis=2), np.max(P, axis=2)
         paint = np.array([_rgb(_look(k)[0]) for k in range(C)])[winner]  # (v, u, 3)
@@ -321,18 +321,6 @@ def _seen(gp: GPClassifier) -> Seen | None:
     return Seen(np.vstack(found), np.repeat(np.arange(count), [len(rows) for rows in found]))
 
 
-def _probabilities_of(gp: GPClassifier, table: Array) -> Array:
-    """Of rows of the model's own table, in which categories are codes."""
-    if gp._is_split():
-        return multiclass.probabilities(gp, table)
-    found = latent.probabilities(gp.likelihood_, gp.posterior_, table, gp.averaging == "scaled" and len(gp.classes_) == 2)
-    return found / np.sum(found, axis=1, keepdims=True)
-
-
-def _latent_of(gp: GPClassifier, table: Array) -> tuple[Array, Array]:
-    return multiclass.latent(gp, table) if gp._is_split() else gp.posterior_.moments(table)
-
-
 def _columns(gp: GPClassifier, columns: Any) -> list[int]:
     """The columns to draw, as numbers; all where none are chosen."""
     names = gp._columns.names
@@ -353,16 +341,6 @@ def _columns(gp: GPClassifier, columns: Any) -> list[int]:
 
 
 # Axes and colours. ----------------------------------------------------------------------------------------------------------------------------------
-
-
-def _new(down: int, across: int, size: tuple[float, float], count: int | None = None) -> list[Axes]:
-    """Those of a new figure, which needs no display and no pyplot."""
-    from matplotlib.figure import Figure
-
-    grid = list(Figure(figsize=size, layout="constrained").subplots(down, across, sharex="col" if across == 1 else False, squeeze=False).flat)
-    for unused in grid[count or len(grid) :]:
-        unused.remove()
-    return grid[: count or len(grid)]
 
 
 def _given(ax: Any, counts: tuple[int, ...], what: str) -> list[Axes]:

@@ -10,7 +10,7 @@ import numpy as np
 from gramian.errors import ParameterError
 from gramian.experiments.compare import Comparison
 from gramian.experiments.table import Group, gathered
-from gramian.plots.predictions import BLUE, GREEN, INK, ORANGE
+from gramian.plots.common import BLUE, GREEN, INK, ORANGE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

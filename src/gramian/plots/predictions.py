@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -16,6 +16,7 @@ from gramian.estimators.facts import NoData
 from gramian.inference.asked import ask
 from gramian.inference.mixture import Mixture
 from gramian.likelihoods import Likelihood, Ordinal
+from gramian.plots.common import ACROSS, BLUE, INK, Z95, new_axes, typical
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,9 +30,6 @@ Levels = tuple[Array, Array, Array, tuple[str, str]]  # lower edge, line, upper 
 LEVELS = (0.025, 0.5, 0.975)
 DRAWS = 4000  # of an observation at a point, for its quantiles
 MOST_VALUES = 1000  # of whole numbers, whose probabilities are added up instead
-Z95 = 1.959963984540054
-ACROSS = 3  # panels side by side
-INK, BLUE, ORANGE, GREEN = "#222222", "#0072B2", "#D55E00", "#009E73"  # Okabe and Ito's palette: told apart with any kind of colour vision
 
 
 def plot_predictions(
@@ -90,17 +88,11 @@ def plot_predictions(
 
 
 def _axes(ax: Axes | Sequence[Axes] | None, d: int) -> list[Axes]:
-    """The axes that were given, or those of a new figure, which needs no display and no pyplot."""
+    """The axes that were given, or those of a new figure."""
     if ax is None:
-        from matplotlib.figure import Figure
-
         across = min(d, ACROSS)
         down = -(-d // across)
-        figure = Figure(figsize=(max(7.0, 4.2 * across), 4.2 if d == 1 else 3.4 * down), layout="constrained")
-        grid = list(figure.subplots(down, across, sharey=True, squeeze=False).flat)
-        for unused in grid[d:]:
-            unused.remove()
-        return grid[:d]
+        return new_axes(down, across, (max(7.0, 4.2 * across), 4.2 if d == 1 else 3.4 * down), d, sharey=True)
     given = list(ax) if isinstance(ax, (Sequence, np.ndarray)) else [ax]
     if len(given) != d:
         raise ParameterError(f"The model has {d} columns, one panel each, but ax has {len(given)} axes. Give {d}, or none.")
@@ -203,15 +195,5 @@ def _observed(gp: GPRegressor, output: int, transform: Transform) -> Array:
     return (transform or _as_it_is)(y if offset is None else y * np.exp(-offset))
 
 
-def typical(rows: Array, categories: Mapping[int, Sequence[str]]) -> Array:
-    """One row: the median of each column, or the most frequent category."""
-    return np.array([_most_frequent(column) if k in categories else np.median(column) for k, column in enumerate(rows.T)])
-
-
 def _as_it_is(values: Array) -> Array:
     return values
-
-
-def _most_frequent(codes: Array) -> float:
-    values, counts = np.unique(codes, return_counts=True)
-    return float(values[np.argmax(counts)])
