@@ -178,10 +178,22 @@ def plan(
     optimize: bool = True,
     also: Sequence[Any] = (),
 ) -> Plan:
-    """What each method would take on data of that shape (n, d), within the limits; a table, or its shape. `also`: further methods, with their own
-    settings, as for `GPRegressor(method=...)`."""
+    """What each method would take on such data, and which one `GPRegressor(method="auto")` takes: memory and time before the fit.
+
+    Parameters
+    ----------
+    X_or_shape : a table, or its shape (n, d)
+    kernel : without random features for it, "fourier" is left out; None: the default kernel
+    memory_limit : bytes, or text such as "2GB"; None: 80 % of what is free
+    time_limit : seconds for the fit; None: no limit
+    outputs : columns of y
+    optimize : whether the fit searches for parameters
+    also : further methods, with their own settings, as for `GPRegressor(method=...)`
+
+    Returns a `Plan`: print it, `.choice`, `.options`, `.reason`.
+    """
     n, d = _shape(X_or_shape)
-    limit, rates = budget.allowed(memory_limit), calibrate(d, kernel)
+    limit, rates = budget.allowed(memory_limit), calibrate(d)
     options = [_option(Exact(), "exact", n, d, outputs, limit, time_limit, rates, optimize)]
     inducing = _most_inducing(n, d, outputs, limit, time_limit, rates, optimize)
     methods: list[Inference] = [krylov(CG(), limit), Sparse(inducing), Sparse(inducing, "fitc"), Nystrom(inducing)]
@@ -207,7 +219,7 @@ def plan_around(
     """The plan of a likelihood that is not Gaussian: `wrapped` puts its inference around an engine, or raises where the two do not go together;
     `taken` is what `method="auto"` takes."""
     n, d = shape
-    limit, rates = budget.allowed(memory_limit), calibrate(d, kernel)
+    limit, rates = budget.allowed(memory_limit), calibrate(d)
     m = min(512, n)
     engines: list[Inference] = [Exact(), krylov(CG(), limit), Sparse(m), Nystrom(m), SVGP(m)]
     if kernel is None or _has_waves(kernel, d):
@@ -244,7 +256,7 @@ def check(method: Inference, n: int, d: int, q: int, memory_limit: int | float |
     budget.check_memory(needed, memory_limit, f"The method {method.name!r} on {n:,} rows", cure)
 
 
-def calibrate(d: int, kernel: Kernel | None = None) -> Rates:
+def calibrate(d: int) -> Rates:
     """How fast this machine is now: a few matrix products, a few tiles of a kernel in d columns. Measured once a process."""
     return _calibrated(min(d, 64))
 

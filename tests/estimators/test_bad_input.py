@@ -298,6 +298,7 @@ def test_noise_of_zero_means_no_noise():
         ({"noise": gm.fixed([0.1, 0.2])}, ["one variance", "noise_var"]),
         ({"kernel": "RBF"}, ["kernel must be a gramian kernel", "'RBF'", "from_sklearn"]),
         ({"kernel": gm.RBF}, ["kernel must be a gramian kernel"]),
+        ({"kernel": [gm.RBF(1.0), gm.RBF(2.0)]}, ["2 kernels were given", "k1 + k2", "Heteroscedastic()"]),
         ({"kernel": gm.RBF([1.0, 2.0])}, ["lengthscale has 2 values", "3 columns (x0, x1, x2)", ".on("]),
         ({"kernel": gm.RBF(1.0).on("wind")}, ["'wind'", "x0, x1, x2"]),
         ({"kernel": gm.RBF(1.0).on(5)}, ["no column 5", "3"]),

@@ -170,7 +170,7 @@ def _compared(by: str, fitted: dict[str, Any], loo: dict[str, Scores], held: dic
         ranks, winner, notes = _by_evidence(rows)
     else:
         ranks, winner, notes = _by_score(by, rows)
-    notes += _remarks(fitted, rows)
+    notes += _remarks(fitted)
     notes += [f"{name}: {scores.note}" for name, scores in loo.items() if scores.note]
     kinds = list(dict.fromkeys(row.kind for row in rows))  # in the order of their first model
     rows = [row._replace(rank=ranks.get(row.name)) for row in rows]
@@ -247,7 +247,7 @@ def _by_score(by: str, rows: list[ModelRow]) -> tuple[dict[str, int], str, list[
     return {name: k + 1 for k, name in enumerate(known)}, known[0], notes
 
 
-def _remarks(fitted: dict[str, Any], rows: list[ModelRow]) -> list[str]:
+def _remarks(fitted: dict[str, Any]) -> list[str]:
     """What a reader must know of the numbers."""
     numbers = isinstance(next(iter(fitted.values())), GPRegressor)
     remarks = [f"In nats{', of y in its own units' if numbers else ''}; 'to best' with the standard error of the difference over rows."]
