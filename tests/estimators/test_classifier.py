@@ -213,6 +213,9 @@ def test_bad_input_has_a_cure(two):
     ):
         with pytest.raises(ParameterError, match=word):
             gm.GPClassifier(**settings).fit(X, y)
+    for inference, word in (("magic", "laplace"), ("mcmc", "chains"), (gm.MCMC(), "chains")):
+        with pytest.raises(ParameterError, match=word):
+            gm.GPClassifier(inference=inference).plan(X, y)
     with pytest.raises(ParameterError, match="sample_weight is not supported"):
         gm.GPClassifier().fit(X, y, sample_weight=np.ones(60))
     for labels, word in (

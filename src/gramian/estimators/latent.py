@@ -44,42 +44,38 @@ WORDS = ("laplace", "ep", "vi", "map", "mcmc")
 
 def method_for(gp: Estimator, likelihood: Likelihood, shape: tuple[int, ...]) -> tuple[Inference, str]:
     """The inference on its engine, and why these."""
-    given = gp.inference
-    if given is not None and given != "auto" and not isinstance(given, (Rule, MCMC)) and given not in WORDS:
-        names = ", ".join(f'"{word}"' for word in WORDS)
-        raise ParameterError(f"inference={given!r} is not known. Use {names}, or an object such as EP(power=0.5) or MCMC(draws=1000).")
+    given = _known(gp.inference)
     if gp.hyper == "mcmc" or given == "mcmc" or isinstance(given, MCMC):
         return _sampled(gp, given if isinstance(given, MCMC) else MCMC())
-    if isinstance(gp.method, SVGP) or gp.method == "svgp":
-        _must_be_variational(given, "svgp")
-        return gp.method if isinstance(gp.method, SVGP) else SVGP(), "as given"
     if gp.method == "auto":
         engine, reason = _automatic(gp, given, likelihood, shape)
     else:
         engine, reason = as_method(gp.method, gp.memory_limit), "as given"
-    if isinstance(engine, SVGP):
-        return engine, reason
-    rule = _rule(given, likelihood, engine)
-    rule.check(likelihood, engine)
-    return Sites(rule, engine), reason
+    return _around(engine, given, likelihood), reason
 
 
 def plan_for(gp: Estimator, likelihood: Likelihood, shape: tuple[int, ...]) -> Plan:
     """Memory and time of each engine with this likelihood, and what `method="auto"` takes."""
-    taken, reason = _automatic(gp, gp.inference, likelihood, shape)
+    given = _known(gp.inference)
+    if given == "mcmc" or isinstance(given, MCMC):
+        raise ParameterError('A plan predicts searches; how long chains take, only they can tell. Ask with inference="vi" for the engines alone.')
+    taken, reason = _automatic(gp, given, likelihood, shape)
 
     def wrapped(engine: Inference) -> Inference:
-        if isinstance(engine, SVGP):
-            _must_be_variational(gp.inference, "svgp")
-            return engine
-        rule = _rule(gp.inference, likelihood, engine)
-        rule.check(likelihood, engine)
-        return Sites(rule, engine)
+        return _around(engine, given, likelihood)
 
-    kernel = building.given(gp)[0]
-    own = taken if isinstance(taken, SVGP) else wrapped(taken)
     n, d = int(shape[0]), int(shape[1])
-    return plan_around((n, d), kernel, wrapped, own, reason, gp.memory_limit, gp.time_limit, likelihood.latents, gp.optimize)
+    return plan_around(
+        (n, d), building.given(gp)[0], wrapped, wrapped(taken), reason, gp.memory_limit, gp.time_limit, likelihood.latents, gp.optimize
+    )
+
+
+def _known(given: Any) -> Any:
+    """`inference` as it was given, when it is one."""
+    if given is not None and given != "auto" and not isinstance(given, (Rule, MCMC)) and given not in WORDS:
+        names = ", ".join(f'"{word}"' for word in WORDS)
+        raise ParameterError(f"inference={given!r} is not known. Use {names}, or an object such as EP(power=0.5) or MCMC(draws=1000).")
+    return given
 
 
 def sampled_parameters(gp: Estimator) -> tuple[Inference, str]:
@@ -94,6 +90,19 @@ def _sampled(gp: Estimator, chains: MCMC) -> tuple[Inference, str]:
     if not isinstance(engine, (Exact, Recipe, LowRank)):
         raise ParameterError(f'Chains cannot move through method={gp.method!r}. Use "exact", "nystrom" or "fourier" with MCMC.')
     return dataclasses.replace(chains, engine=engine), "parameters are sampled"
+
+
+def _around(engine: Inference, given: Any, likelihood: Likelihood) -> Inference:
+    """The inference that was asked for, on an engine; "svgp" is both."""
+    if isinstance(engine, SVGP):
+        if given not in (None, "auto", "vi") and not isinstance(given, VI):
+            raise ParameterError(
+                f'method="svgp" is variational inference, but inference={given!r} was asked for. Use inference="vi", or another method.'
+            )
+        return engine
+    rule = _rule(given, likelihood, engine)
+    rule.check(likelihood, engine)
+    return Sites(rule, engine)
 
 
 def _rule(given: Any, likelihood: Likelihood, engine: Inference) -> Rule:
@@ -127,13 +136,6 @@ def _automatic(gp: Estimator, given: Any, likelihood: Likelihood, shape: tuple[i
     if given in (None, "auto", "vi") or isinstance(given, VI):
         return SVGP(), f"{why}, so stochastic variational inference"
     return as_method("nystrom", gp.memory_limit), f"{why}, so landmarks"
-
-
-def _must_be_variational(given: Any, method: str) -> None:
-    if given not in (None, "auto", "vi") and not isinstance(given, VI):
-        raise ParameterError(
-            f'method="{method}" is variational inference, but inference={given!r} was asked for. Use inference="vi", or another method.'
-        )
 
 
 # Predictions. ---------------------------------------------------------------------------------------------------------------------------------------
