@@ -18,6 +18,7 @@ from gramian.approx.fourier import FourierBasis
 from gramian.approx.nystrom import NystromBasis
 from gramian.errors import ParameterError
 from gramian.inference.base import Data, Model, Workspace
+from gramian.inference.blocks import Point, Surface, _value, given, slice_along
 from gramian.inference.chains import Chains
 from gramian.inference.exact import Exact
 from gramian.inference.mcmc import MCMC, sample_hyper, sample_latent
@@ -87,7 +88,7 @@ def _reference() -> tuple[float, np.ndarray]:
     return float(p @ u), p @ np.array(means)
 
 
-@pytest.mark.parametrize("sampler", ["nuts", "ess"])
+@pytest.mark.parametrize("sampler", ["blocks", "nuts", "ess"])
 def test_a_probit_model_agrees_with_importance_sampling_over_a_grid(sampler):
     chains = _probit(sampler)
     log_lengthscale, f = _reference()
@@ -179,6 +180,52 @@ def test_parameters_of_a_regression_agree_with_a_grid():
     first = {path: values[0] for path, values in mixture.values.items()}
     assert_allclose(mixture.component(0).mean(X), Exact().infer(model.with_values(first), data).posterior.mean(X), rtol=1e-12)
     assert mixture.n_components == 100
+
+
+def test_chains_go_on_until_they_agree():
+    """20 draws cannot have 400 effective ones: the same chains go on, and the draws before are the ones they were."""
+    once = sample_latent(PROBIT, BINARY, np.random.default_rng(5), warmup=30, draws=20)
+    on = sample_latent(PROBIT, BINARY, np.random.default_rng(5), warmup=30, draws=20, rounds=3)
+    assert (once.n_draws, on.n_draws) == (20, 60)
+    assert np.array_equal(on.latent[:, :20], once.latent)
+    assert any("effective draws" in note for note in once.notes)
+    assert not once.settled
+
+
+def test_slices_draw_from_the_density_along_their_line():
+    """A gamma's logarithm, skewed, from a start in its tail: mean digamma(2), variance trigamma(2)."""
+    rng = np.random.default_rng(0)
+
+    def density(t):
+        return Point(t, float(2 * t[0] - np.exp(t[0])), None)
+
+    here, draws = density(np.array([-6.0])), []
+    for _ in range(4000):
+        here, count = slice_along(density, here, np.array([0.8]), rng)
+        draws.append(float(here.t[0]))
+        assert count >= 1
+    draws = np.array(draws[10:]).reshape(1, 2, -1)[0]
+    _within(draws, np.array(1 - np.euler_gamma))
+    _within((draws - 1 + np.euler_gamma) ** 2, np.array(np.pi**2 / 6 - 1))
+
+
+@pytest.mark.parametrize("basis", [None, "landmarks"])
+def test_the_blocks_have_the_density_of_the_coordinates(basis, rng):
+    """Factors and density by LAPACK against the compiled ones, at a t where the sites have moved away from those at the centre; f = mu + G z."""
+    model = Model(1.3 * RBF(0.7), ConstantMean(0.1), Softmax(2), (2.0 * Matern32(1.5),))
+    data = Data(X, LABELS[:, None], np.array([1.0, 2.0]), offset=np.linspace(0, 1, 15))
+    made_of, change = np.stack([rng.uniform(0.1, 2, (15, 2)), *rng.standard_normal((2, 15, 2))]), 0.2 * rng.standard_normal((5, 3, 15, 2))
+    with jax.enable_x64(True):
+        made, t = problem(model, data, None if basis is None else NystromBasis(X[::2]))
+        surface = Surface(t - 0.3, np.tril(rng.uniform(0.5, 1.0, (5, 5))), made_of, change)
+        at, z = given(made, t, surface), rng.standard_normal(made.latent_shape)
+        v, sites = at.v_of(z), surface.at(t)
+        assert not np.allclose(sites.W, made_of[0])
+        direct = jax.jit(made.log_density)(np.concatenate([t, z.ravel()]), sites)
+        mu, H = at.affine
+    assert_allclose(_value(made, t, at, v), direct, rtol=1e-8)
+    assert_allclose(at.z_of(v), z, atol=1e-8)
+    assert_allclose(mu + np.stack([z[:, k] @ np.asarray(G) for k, G in enumerate(H)], axis=1), at.f_of(v), atol=1e-8)
 
 
 # Without chains. ------------------------------------------------------------------------------------------------------------------------------------

@@ -76,6 +76,12 @@ class Chains:
         """R-hat below 1.01 everywhere, no divergence, enough draws."""
         return not self.notes
 
+    @property
+    def settled(self) -> bool:
+        """R-hat below 1.01 everywhere, and enough effective draws."""
+        wanted = ESS_PER_CHAIN * self.n_chains
+        return all(r < RHAT_LIMIT for r in self.rhat.values()) and all(e >= wanted for e in self.ess.values())
+
     @cached_property
     def notes(self) -> tuple[str, ...]:
         """What speaks against these draws, with the cure; nothing where nothing does."""

@@ -17,13 +17,13 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gramian.approx.base import Basis
 from gramian.errors import ParameterError
-from gramian.gram import tiles
 from gramian.inference.base import Data, Evidence, Inference, Inferred, LeftOut, Model, Process, Share, Work, Workspace
 from gramian.inference.chains import Chains
 from gramian.inference.exact import Exact
@@ -33,12 +33,14 @@ from gramian.inference.mixture import Mixture
 from gramian.inference.sampling import Run, run
 from gramian.inference.traced import Problem, problem
 from gramian.likelihoods import Gaussian, Likelihood
+from gramian.linalg.threads import THREADS
 from gramian.solvers.base import SolveOutcome
 
 Array = NDArray[np.float64]
 
 CHAINS, WARMUP, DRAWS = 4, 500, 500
-SAMPLERS = ("nuts", "ess")
+ROUNDS = 4
+SAMPLERS = ("blocks", "nuts", "ess")
 TYPICAL_STEPS = 15  # gradients a draw, for plans
 
 
@@ -50,7 +52,8 @@ def sample_latent(
     chains: int = CHAINS,
     warmup: int = WARMUP,
     draws: int = DRAWS,
-    sampler: str = "nuts",
+    sampler: str = "blocks",
+    rounds: int = 1,
     basis: Basis | None = None,
     report: Share | None = None,
     deadline: float | None = None,
@@ -60,14 +63,13 @@ def sample_latent(
     `basis`: landmarks or random frequencies instead of the whole of K. `deadline` (of `time.monotonic`) and Ctrl-C end the chains with the draws
     they have; warm-up takes half of the time at most.
     """
-    _check_counts(chains, warmup, draws)
+    _check_counts(chains, warmup, draws, rounds)
     if sampler not in SAMPLERS:
         raise ParameterError(f"sampler={sampler!r} is not known. Use one of {', '.join(map(repr, SAMPLERS))}.")
-    if sampler == "nuts" and not model.likelihood.smooth:
+    if sampler != "ess" and not model.likelihood.smooth:
         raise ParameterError(f'{type(model.likelihood).__name__} is no smooth function of f, which NUTS needs. Use sampler="ess".')
     made, start = problem(model, data, basis)
-    found = run(made, start, rng, chains=chains, warmup=warmup, draws=draws, sampler=sampler, report=report, deadline=deadline)
-    return _chains(model, made, found, sampler)
+    return _sampled(model, made, start, rng, sampler, rounds, chains=chains, warmup=warmup, draws=draws, report=report, deadline=deadline)
 
 
 def sample_hyper(
@@ -78,12 +80,13 @@ def sample_hyper(
     chains: int = CHAINS,
     warmup: int = WARMUP,
     draws: int = DRAWS,
+    rounds: int = 1,
     basis: Basis | None = None,
     report: Share | None = None,
     deadline: float | None = None,
 ) -> Chains:
     """Draws of the parameters of a regression with Gaussian noise, by NUTS on the exact marginal likelihood (of the features, with a basis)."""
-    _check_counts(chains, warmup, draws)
+    _check_counts(chains, warmup, draws, rounds)
     if not isinstance(model.likelihood, Gaussian):
         raise ParameterError(f"f can be integrated out under Gaussian noise, not under {type(model.likelihood).__name__}. Use sample_latent.")
     if data.offset is not None:
@@ -91,8 +94,14 @@ def sample_hyper(
     made, start = problem(model, data, basis, marginal=True)
     if not made.size:
         raise ParameterError("All parameters are fixed, so there is nothing to draw: the posterior is that of exact inference.")
-    found = run(made, start, rng, chains=chains, warmup=warmup, draws=draws, sampler="nuts", report=report, deadline=deadline)
-    return _chains(model, made, found, "nuts")
+    return _sampled(model, made, start, rng, "nuts", rounds, chains=chains, warmup=warmup, draws=draws, report=report, deadline=deadline)
+
+
+def _sampled(model: Model, made: Problem, start: Array, rng: np.random.Generator, sampler: str, rounds: int, **counts: Any) -> Chains:
+    def enough(found: Run) -> bool:
+        return _chains(model, made, found, sampler).settled
+
+    return _chains(model, made, run(made, start, rng, sampler=sampler, rounds=rounds, enough=enough, **counts), sampler)
 
 
 def _chains(model: Model, made: Problem, found: Run, sampler: str) -> Chains:
@@ -119,14 +128,15 @@ class MCMC(Inference):
     warmup: int = WARMUP
     draws: int = DRAWS
     sampler: str = "auto"
+    rounds: int = ROUNDS
     engine: Inference | None = None
     seed: int = 0  # `prepared` draws one
     deadline: float | None = None  # of time.monotonic, when the chains end with what they have
 
     def __post_init__(self) -> None:
-        _check_counts(self.chains, self.warmup, self.draws)
+        _check_counts(self.chains, self.warmup, self.draws, self.rounds)
         if self.sampler not in (*SAMPLERS, "auto"):
-            raise ParameterError(f'MCMC: sampler={self.sampler!r} is not known. Use "auto", "nuts" or "ess".')
+            raise ParameterError(f'MCMC: sampler={self.sampler!r} is not known. Use "auto", "blocks", "nuts" or "ess".')
         if self.engine is not None and not isinstance(self.engine, (Exact, Recipe, LowRank)):
             raise ParameterError(
                 f"MCMC: engine={self.engine!r} has no features that chains could move. Use Nystrom(...), Fourier(...), or None for the whole of K."
@@ -158,7 +168,7 @@ class MCMC(Inference):
 
     def infer(self, model: Model, data: Data, report: Share | None = None) -> Inferred:
         rng, basis = np.random.default_rng(self.seed), self._basis(model, data)
-        counts = {"chains": self.chains, "warmup": self.warmup, "draws": self.draws}
+        counts = {"chains": self.chains, "warmup": self.warmup, "draws": self.draws, "rounds": self.rounds}
         if isinstance(model.likelihood, Gaussian):
             chains = sample_hyper(model, data, rng, **counts, basis=basis, report=report, deadline=self.deadline)
         else:
@@ -193,7 +203,7 @@ class MCMC(Inference):
         m = self._columns(n)
         matrices = 14 * n * n if m is None else 6 * n * m + 10 * m * m  # K, its factor, what the gradient makes of them, and XLA's copies
         kept = 2 * self.chains * self.draws * (q * (n if m is None else m) + n)
-        return 8 * (min(self.chains, tiles.THREADS) * matrices + kept + n * (d + q))
+        return 8 * (min(self.chains, THREADS) * matrices + kept + n * (d + q))
 
     def _columns(self, n: int) -> int | None:
         if isinstance(self.engine, Recipe):
@@ -201,14 +211,14 @@ class MCMC(Inference):
         return self.engine.basis.n_features if isinstance(self.engine, LowRank) else None
 
     def _sampler(self, likelihood: Likelihood) -> str:
-        return self.sampler if self.sampler != "auto" else "nuts" if likelihood.smooth else "ess"
+        return self.sampler if self.sampler != "auto" else "blocks" if likelihood.smooth else "ess"
 
     def _basis(self, model: Model, data: Data) -> Basis | None:
         engine = self.engine.prepared(model, data, np.random.default_rng(self.seed)) if isinstance(self.engine, Recipe) else self.engine
         return engine.basis if isinstance(engine, LowRank) else None
 
 
-def _check_counts(chains: int, warmup: int, draws: int) -> None:
-    for name, value, least in (("chains", chains, 1), ("warmup", warmup, 0), ("draws", draws, 4)):
+def _check_counts(chains: int, warmup: int, draws: int, rounds: int) -> None:
+    for name, value, least in (("chains", chains, 1), ("warmup", warmup, 0), ("draws", draws, 4), ("rounds", rounds, 1)):
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
             raise ParameterError(f"MCMC: {name}={value!r} must be a whole number from {least} on.")

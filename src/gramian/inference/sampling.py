@@ -1,17 +1,17 @@
-"""Markov chains on the density of a `Problem`, each by blackjax, several at once on threads.
+"""Markov chains on the density of a `Problem`, by blackjax, several at once on threads.
 
+    blocks  t by slices given the latent variables, these by NUTS given t (`inference/blocks.py`)
+    ess     the same with elliptical slices for the latent variables: no gradient
     nuts    the no-U-turn sampler on all of (t, z), with Stan's warm-up: the step size by dual averaging to an acceptance of TARGET, a diagonal
             mass matrix from windows of doubling length
-    ess     t by slices along each coordinate given z, then v by elliptical slices given t, some against the Gaussian of the sites (Nishihara, Murray
-            and Adams 2014), some against the prior: no gradient, two factors a slice of t
 
 A chain is run in pieces of about a second, so that progress is seen and an end by time or Ctrl-C leaves whole draws. The random numbers of a draw
-depend on the seed, the chain and the draw's number alone: neither pieces nor threads change a draw.
+depend on the seed, the chain and the draw's number alone: neither pieces nor threads change a draw. After the draws that were asked for the same
+chains go on, in rounds of as many, until `enough` says so.
 
 Chains run on threads rather than side by side in one program: there all of them would wait for the longest trajectory at each draw.
 
-Sources: Hoffman and Gelman 2014, Betancourt 2017 (NUTS); Murray, Adams and MacKay 2010 (elliptical slices); Neal 2003 (slices along coordinates);
-Murray and Adams 2010 (slices of parameters of latent Gaussian models).
+Sources: Hoffman and Gelman 2014, Betancourt 2017 (NUTS), and those of `inference/blocks.py`.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.errors import NumericalError
-from gramian.gram.tiles import THREADS
+from gramian.inference import blocks
 from gramian.inference.base import Share
 from gramian.inference.chains import package
 from gramian.inference.traced import Problem, Sites, from_latent, to_latent
-from gramian.inference.transitions import KEEP, LONGEST, adaptation, nuts, slices
+from gramian.inference.transitions import KEEP, LONGEST, adaptation, nuts
 from gramian.inference.unconstrained import number
-from gramian.linalg.threads import threads_for
+from gramian.linalg.threads import THREADS, threads_for
 
 Array = NDArray[np.float64]
 
@@ -67,6 +67,15 @@ class Run(NamedTuple):
     seconds: float
 
 
+class Sampler(NamedTuple):
+    """How chains begin, go on, and adapt."""
+
+    start: Callable[[Array, Array], Any]  # from t and z in units of the sites at the mode; None where the density is no finite number
+    step: Callable[..., Any]  # (state, key, first, count, stages) -> (state, rows)
+    renew: Callable[[list[Any]], list[Any]]
+    settle: Callable[[Any], Any]
+
+
 def run(
     problem: Problem,
     start: Array,
@@ -76,28 +85,53 @@ def run(
     warmup: int,
     draws: int,
     sampler: str,
+    rounds: int = 1,
+    enough: Callable[[Run], bool] = lambda run: True,
     report: Share | None = None,
     deadline: float | None = None,
 ) -> Run:
     """Warm-up and draws of all chains, from starts around `start`."""
     began = time.monotonic()
     package("blackjax")
-    step: Any = nuts if sampler == "nuts" else slices
     with threads_for(1), jax.enable_x64(True):
+        problem = jax.device_put(problem)
+        method = _joint(problem) if sampler == "nuts" else _blocked(problem, sampler == "blocks")
         keys = [np.asarray(jax.random.key_data(jax.random.key(int(seed)))) for seed in rng.integers(2**31, size=chains)]
-        states = [_start(problem, start, rng, sampler) for _ in range(chains)]
-        crew = _Crew(partial(step, problem), keys, states)
+        states = [_start(problem, method, start, rng) for _ in range(chains)]
+        crew = _Crew(method, keys, states)
         crew.advance(0, 0, np.zeros((LONGEST, 2), dtype=np.int64))  # compiles, before there are threads
     with threads_for(1), ThreadPoolExecutor(max(1, min(chains, THREADS))) as pool:
         crew.pool = pool
-        return _rounds(crew, partial(_renewed, problem, sampler=sampler), warmup, draws, sampler, began, report, deadline)
+        return _rounds(crew, warmup, draws, rounds, enough, began, report, deadline)
+
+
+def _blocked(problem: Problem, gradients: bool) -> Sampler:
+    def start(t: Array, z: Array) -> Any:
+        return blocks.begin(problem, t, z.reshape(problem.latent_shape), _host(_mode(problem, t)))
+
+    step = partial(blocks.blocks, problem, gradients=gradients)
+    return Sampler(start, step, partial(blocks.renewed, problem), blocks.settled)
+
+
+def _joint(problem: Problem) -> Sampler:
+    def start(t: Array, z: Array) -> Any:
+        shape = (len(problem.X), len(problem.scale))
+        sites = Sites(np.zeros(shape), np.zeros(shape)) if problem.marginal else _mode(problem, t)
+        state = _host((*_placed(problem, np.concatenate([t, z]), sites), *_fresh(problem)))
+        return state if all(np.all(np.isfinite(part)) for part in jax.tree_util.tree_leaves(state)) else None
+
+    def step(*given: Any) -> Any:
+        state, out = nuts(problem, *given)
+        return _host(state), out
+
+    return Sampler(start, step, lambda states: [_renewed(problem, state) for state in states], _settled)
 
 
 class _Crew:
     """The chains in their present state."""
 
-    def __init__(self, step: Callable[..., Any], keys: list[Any], states: list[Any]) -> None:
-        self.step, self.keys, self.states = step, keys, states
+    def __init__(self, method: Sampler, keys: list[Any], states: list[Any]) -> None:
+        self.method, self.keys, self.states = method, keys, states
         self.pool: ThreadPoolExecutor | None = None
 
     def advance(self, first: int, count: int, stages: NDArray[np.int64]) -> list[Draws]:
@@ -105,8 +139,8 @@ class _Crew:
 
         def one(chain: int) -> tuple[Any, Draws]:
             with jax.enable_x64(True):
-                state, out = self.step(self.states[chain], self.keys[chain], first, count, stages)
-                return _host(state), Draws(*(np.asarray(value)[:count] for value in out))
+                state, out = self.method.step(self.states[chain], self.keys[chain], first, count, stages)
+                return state, Draws(*(np.asarray(value)[:count] for value in out))
 
         members = range(len(self.keys) if self.pool is not None else 1)
         results = list(self.pool.map(one, members)) if self.pool is not None else [one(k) for k in members]
@@ -114,15 +148,23 @@ class _Crew:
             self.states = [state for state, _ in results]
         return [out for _, out in results]
 
+    def renew(self) -> None:
+        with jax.enable_x64(True):
+            self.states = self.method.renew(self.states)
+
+    def settle(self) -> None:
+        self.states = [self.method.settle(state) for state in self.states]
+
 
 def _rounds(
-    crew: _Crew, renew: Callable[[Any], Any], warmup: int, draws: int, sampler: str, began: float, report: Share | None, deadline: float | None
+    crew: _Crew, warmup: int, draws: int, rounds: int, enough: Callable[[Run], bool], began: float, report: Share | None, deadline: float | None
 ) -> Run:
     schedule = _schedule(warmup)
     windows = [k + 1 for k, (_, end) in enumerate(schedule) if end]
     renewals = sorted({*(k for k in EARLY if k < warmup // 4), *windows[:-1]})  # the last window is for the mass matrix
     half = None if deadline is None else 0.5 * (began + deadline)  # what warm-up may take at most
     done, warmed, stopped, length = 0, 0, "", 2
+    most = draws * rounds
     pieces: list[list[Draws]] = []
     try:
         while warmed < warmup and (half is None or time.monotonic() < half):
@@ -132,28 +174,35 @@ def _rounds(
             crew.advance(warmed, count, _padded(schedule[warmed : warmed + count]))
             warmed += count
             if warmed in renewals:
-                crew.states = [renew(state) for state in crew.states]
+                crew.renew()
             length = _next_length(count, time.monotonic() - moment, length)
             if report is not None:
-                report(warmed / (warmup + draws))
-        if sampler == "nuts":
-            crew.states = [_settled(state) for state in crew.states]
-        while done < draws and (deadline is None or not pieces or time.monotonic() < deadline):
-            count = min(length, draws - done, LONGEST)
+                report(warmed / (warmup + most))
+        crew.settle()
+        while done < most and (deadline is None or not pieces or time.monotonic() < deadline):
+            count = min(length, draws - done % draws, LONGEST)
             moment = time.monotonic()
             # Numbered from `warmup` on even where warm-up was cut short, so that a draw's random numbers are its own.
             pieces.append(crew.advance(warmup + done, count, _padded([(KEEP, 0)] * count)))
             done += count
             length = _next_length(count, time.monotonic() - moment, length)
-            if report is not None:
-                report((warmup + done) / (warmup + draws))
+            if report is not None and done < most:
+                report((warmup + done) / (warmup + most))
+            if done % draws == 0 and done < most and enough(_gathered(pieces, warmed, "", began)):
+                break
+        if report is not None:
+            report(1.0)
         stopped = "time limit" if done < draws or warmed < warmup else ""
     except KeyboardInterrupt:
         if done < 4:
             raise  # nothing to keep
         stopped = "interrupted"
-    chains = [Draws(*(np.concatenate(parts) for parts in zip(*(piece[k] for piece in pieces), strict=True))) for k in range(len(crew.keys))]
-    return Run(Draws(*(np.stack(parts) for parts in zip(*chains, strict=True))), warmed, stopped, time.monotonic() - began)
+    return _gathered(pieces, warmed, stopped, began)
+
+
+def _gathered(pieces: list[list[Draws]], warmup: int, stopped: str, began: float) -> Run:
+    chains = [Draws(*(np.concatenate(parts) for parts in zip(*chain, strict=True))) for chain in zip(*pieces, strict=True)]
+    return Run(Draws(*(np.stack(parts) for parts in zip(*chains, strict=True))), warmup, stopped, time.monotonic() - began)
 
 
 def _next_length(count: int, seconds: float, length: int) -> int:
@@ -176,27 +225,19 @@ def _schedule(warmup: int) -> list[tuple[int, int]]:
 # Starts. --------------------------------------------------------------------------------------------------------------------------------------------
 
 
-def _start(problem: Problem, centre: Array, rng: np.random.Generator, sampler: str) -> Any:
+def _start(problem: Problem, method: Sampler, centre: Array, rng: np.random.Generator) -> Any:
     """The state of a chain at its start: t half a unit around the model's own parameters, and v from the normal approximation at its mode there.
     Closer to the model's own parameters where a density is no finite number."""
     t, z = rng.standard_normal(problem.size), rng.standard_normal(problem.dimension - problem.size)
     for attempt in range(STARTS):
         shrink = 0.0 if attempt == STARTS - 1 else 0.5**attempt
-        position = np.concatenate([centre + 0.5 * shrink * t, shrink * z])
-        state = _host(_begin(problem, position, sampler))
-        if all(np.all(np.isfinite(part)) for part in jax.tree_util.tree_leaves(state)):
+        state = method.start(centre + 0.5 * shrink * t, shrink * z)
+        if state is not None:
             return state
     raise NumericalError(
         "The chains find no start: the density of the data is no finite number even at the model's own parameters with f at its mode. "
         "Check y against the likelihood, and start from other parameters."
     )
-
-
-def _begin(problem: Problem, position: Array, sampler: str) -> Any:
-    sites = (
-        Sites(*(np.zeros((len(problem.X), len(problem.scale))) for _ in range(2))) if problem.marginal else _mode(problem, position[: problem.size])
-    )
-    return (*_placed(problem, position, sites, sampler == "nuts"), *_fresh(problem))
 
 
 @jax.jit
@@ -216,14 +257,12 @@ def _mode(problem: Problem, t: jax.Array) -> Sites:
     return problem.sites(bare, problem.latent(bare, roots, jax.lax.fori_loop(0, NEWTON_STEPS, newton, still)))
 
 
-@partial(jax.jit, static_argnums=3)
-def _placed(problem: Problem, position: jax.Array, sites: Sites, slope: bool) -> tuple[Any, Sites]:
-    """The state of a sampler at (t, z)."""
+@jax.jit
+def _placed(problem: Problem, position: jax.Array, sites: Sites) -> tuple[Any, Sites]:
+    """The state of NUTS at (t, z)."""
     from blackjax.mcmc.hmc import HMCState
 
-    if slope:
-        return HMCState(position, *jax.value_and_grad(problem.log_density)(position, sites)), sites
-    return (position, problem.log_density(position, sites)), sites
+    return HMCState(position, *jax.value_and_grad(problem.log_density)(position, sites)), sites
 
 
 def _fresh(problem: Problem, variances: Any = None) -> tuple[Any, ...]:
@@ -241,7 +280,7 @@ def _host(state: Any) -> Any:
     return jax.tree_util.tree_map(np.asarray, state)
 
 
-def _renewed(problem: Problem, state: Any, sampler: str) -> Any:
+def _renewed(problem: Problem, state: Any) -> Any:
     """The state with the average of the sites that the chain has met since the last time, and the adaptation of what depends on them anew."""
     if problem.marginal:
         return state
@@ -250,7 +289,7 @@ def _renewed(problem: Problem, state: Any, sampler: str) -> Any:
         new = Sites(total.W / count, total.b / count)
         position = _moved(problem, place[0], sites, new)
         variances = np.where(np.arange(problem.dimension) < problem.size, mass.inverse_mass_matrix, 1.0)
-        changed = _host((*_placed(problem, position, new, sampler == "nuts"), *_fresh(problem, variances)))
+        changed = _host((*_placed(problem, position, new), *_fresh(problem, variances)))
         return changed if np.isfinite(changed[0][1]) else state
 
 

@@ -167,14 +167,14 @@ class Problem:
     def roots(self, bare: Any) -> list[jax.Array]:
         """s_k R of each latent k, (n, m); latents with one kernel share R."""
         found: dict[int, jax.Array] = {}
-        for kernel, latents in self._kernels(bare):
+        for kernel, latents in self.kernels(bare):
             R = self.root(kernel)
             found |= {k: self.scale[k] * R for k in latents}
         return [found[k] for k in range(self.scale.shape[0])]
 
     def latent(self, bare: Any, roots: list[jax.Array], v: jax.Array) -> jax.Array:
         """f at the rows with the offset, (n, L)."""
-        return self._mean(bare) + self.offset[:, None] + jnp.stack([R @ v[:, k] for k, R in enumerate(roots)], axis=1)
+        return self.mean(bare) + self.offset[:, None] + jnp.stack([R @ v[:, k] for k, R in enumerate(roots)], axis=1)
 
     def sites(self, bare: Any, F: jax.Array) -> Sites:
         """Those with the slope and the curvature of log p(y_i | f) at f (n, L); a curvature of the wrong sign counts as none."""
@@ -190,7 +190,7 @@ class Problem:
 
     def conditioned(self, bare: Any, roots: list[jax.Array], sites: Sites) -> Conditioned:
         """U and c of each latent: given the sites v ~ N(A^-1 c, A^-1), A = U U'."""
-        prior = self._mean(bare) + self.offset[:, None]
+        prior = self.mean(bare) + self.offset[:, None]
         parts = []
         for k, R in enumerate(roots):
             M = jnp.sqrt(sites.W[:, k])[:, None] * R
@@ -200,13 +200,13 @@ class Problem:
     def root(self, kernel: Kernel) -> jax.Array:
         """R (n, m)."""
         if self.kind == "dense":
-            return _cholesky(_jittered(kernel, self.X))
+            return _cholesky(jittered(kernel, self.X))
         if self.kind == "fourier":
             return self._fourier(kernel)
-        return solve_triangular(_cholesky(_jittered(kernel, self.basis[0])), kernel.cross(self.basis[0], self.X), lower=True).T
+        return solve_triangular(_cholesky(jittered(kernel, self.basis[0])), kernel.cross(self.basis[0], self.X), lower=True).T
 
     def _log_marginal(self, bare: Any) -> jax.Array:
-        R = (self.Y - self._mean(bare)) / self.scale
+        R = (self.Y - self.mean(bare)) / self.scale
         D = (bare.likelihood.noise * jnp.asarray(bare.likelihood.unit) + self.noise_var[:, None]) / self.scale**2
         D = jnp.broadcast_to(D, R.shape)
         total = jnp.zeros(())
@@ -216,10 +216,10 @@ class Problem:
             total += log_gaussian(M + jnp.diag(noise), r) if self.kind == "dense" else _log_low_rank(M, noise, r)
         return total
 
-    def _mean(self, bare: Any) -> jax.Array:
+    def mean(self, bare: Any) -> jax.Array:
         return jnp.broadcast_to(bare.mean.block(self.X).reshape(self.X.shape[0], -1), (self.X.shape[0], self.scale.shape[0]))
 
-    def _kernels(self, bare: Any) -> list[tuple[Kernel, list[int]]]:
+    def kernels(self, bare: Any) -> list[tuple[Kernel, list[int]]]:
         return bare.kernels if bare.others else [(bare.kernel, list(range(self.scale.shape[0])))]
 
     def _fourier(self, kernel: Kernel) -> jax.Array:
@@ -340,7 +340,7 @@ def _log_low_rank(Phi: jax.Array, D: jax.Array, r: jax.Array) -> jax.Array:
     return -0.5 * (jnp.sum(z**2) - jnp.sum(half**2)) - r.shape[1] * (logdet + 0.5 * r.shape[0] * math.log(2 * math.pi))
 
 
-def _jittered(kernel: Kernel, X: jax.Array) -> jax.Array:
+def jittered(kernel: Kernel, X: jax.Array) -> jax.Array:
     K = kernel.cross(X, X)
     return K + JITTER * jnp.mean(jnp.diagonal(K)) * jnp.eye(K.shape[0])
 

@@ -1,25 +1,21 @@
-"""One piece of a Markov chain as a compiled program: some draws by NUTS, or by slices.
+"""One piece of a Markov chain as a compiled program: some draws of all of (t, z) by NUTS.
 
 The number of draws is an argument, so that there is one program for pieces of any length; the random numbers of a draw come from the chain's key and
-the draw's number. See `inference/sampling.py` for what the samplers are, `inference/traced.py` for their coordinates.
+the draw's number. See `inference/sampling.py` for other samplers, `inference/traced.py` for the coordinates.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from gramian.inference.traced import Problem, Sites, from_latent, to_latent
-from gramian.inference.unconstrained import log_normal, number
+from gramian.inference.traced import Problem, Sites, to_latent
 
 TARGET = 0.8  # acceptance rate that the step size is adapted to
 DOUBLINGS = 8  # of a trajectory: at most 255 steps
 LONGEST = 50  # draws of a piece at most
-SWEEPS = 3  # of t and v a draw by slices
-ELLIPSES = 5  # elliptical slices a sweep, of each of the two kinds: cheap beside the factors that a slice of t needs
 KEEP = 2  # the stage after the warm-up; 0 is "fast" (the step size alone is adapted), 1 "slow" (the mass matrix, too)
 
 
@@ -70,73 +66,7 @@ def nuts(problem: Problem, state: Any, key: jax.Array, first: int, count: int, s
     return jax.lax.fori_loop(0, count, one, (state, _empty(problem)))
 
 
-# Slices. --------------------------------------------------------------------------------------------------------------------------------------------
-
-
-@jax.jit
-def slices(problem: Problem, state: Any, key: jax.Array, first: int, count: int, stages: jax.Array) -> tuple[Any, tuple[jax.Array, ...]]:
-    from blackjax.mcmc import elliptical_slice
-    from blackjax.mcmc import slice as coordinates
-
-    along = coordinates.build_coordinate_kernel(interval=coordinates.stepping_out)
-    rows, columns = problem.latent_shape
-    ellipse = elliptical_slice.build_kernel(jnp.ones(rows * columns), jnp.zeros(rows * columns))
-
-    def sweep(key: jax.Array, position: jax.Array, value: jax.Array, sites: Sites) -> tuple[jax.Array, jax.Array, jax.Array]:
-        t, z = problem.split(position)
-        by_t, by_z, by_v = jax.random.split(key, 3)
-        total = jnp.zeros((), int)
-        if problem.size:
-
-            def density(t: jax.Array) -> jax.Array:
-                return problem.log_density(jnp.concatenate([t, z.ravel()]), sites)
-
-            place, info = along(by_t, coordinates.SliceState(t, value), density)
-            t, total = place.position, info.num_expansions + info.num_shrink
-        bare = problem.at(t)
-        roots = problem.roots(bare)
-        parts = problem.conditioned(bare, roots, sites)
-
-        def fit(v: jax.Array) -> jax.Array:
-            return jnp.sum(problem.log_likelihoods(bare, problem.latent(bare, roots, v)))
-
-        def beside_prior(flat: jax.Array) -> jax.Array:
-            return number(fit(flat.reshape(rows, columns)))
-
-        def beside_sites(flat: jax.Array) -> jax.Array:
-            v, _ = to_latent(parts, flat.reshape(rows, columns))
-            return number(fit(v) - 0.5 * jnp.sum(v**2) + 0.5 * jnp.sum(flat**2))
-
-        def turns(key: jax.Array, flat: jax.Array, fit: Callable[[jax.Array], jax.Array]) -> tuple[jax.Array, jax.Array]:
-            def turn(k: jax.Array, carry: tuple[Any, jax.Array]) -> tuple[Any, jax.Array]:
-                place, info = ellipse(jax.random.fold_in(key, k), carry[0], fit)
-                return place, carry[1] + info.subiter
-
-            place, count = jax.lax.fori_loop(0, ELLIPSES, turn, (elliptical_slice.init(flat, fit), jnp.zeros((), int)))
-            return place.position, count
-
-        flat, first_count = turns(by_z, z.ravel(), beside_sites)
-        v, logdet = to_latent(parts, flat.reshape(rows, columns))
-        flat, second_count = turns(by_v, v.ravel(), beside_prior)
-        v = flat.reshape(rows, columns)
-        value = number(fit(v) + jnp.sum(log_normal(v)) - logdet + problem.log_prior(t))
-        return jnp.concatenate([t, from_latent(parts, v).ravel()]), value, total + first_count + second_count
-
-    def one(i: jax.Array, carry: Any) -> Any:
-        ((position, value), sites, *rest, sums), out = carry
-
-        def again(k: jax.Array, carry: Any) -> Any:
-            position, value, count = sweep(jax.random.fold_in(_key(key, first + i), k), carry[0], carry[1], sites)
-            return position, value, carry[2] + count
-
-        position, value, total = jax.lax.fori_loop(0, SWEEPS, again, (position, value, jnp.zeros((), int)))
-        out, sums = _written(problem, out, i, position, sites, (value, False, 1.0, total), sums)
-        return ((position, value), sites, *rest, sums), out
-
-    return jax.lax.fori_loop(0, count, one, (state, _empty(problem)))
-
-
-# What both write down. ------------------------------------------------------------------------------------------------------------------------------
+# What is written down. ------------------------------------------------------------------------------------------------------------------------------
 
 
 def _key(key: jax.Array, number: jax.Array) -> jax.Array:
