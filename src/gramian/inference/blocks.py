@@ -1,17 +1,18 @@
 """Chains in blocks: the parameters t given the latent variables, then the latent variables given t.
 
-    t given v    slices along the directions of t's spread in the warm-up: a density takes one factor, of K
-    t given z    the same in the coordinates of the sites (`inference/traced.py`): two factors, and t moves nearly as if f were integrated out
+    t given z    slices along the directions of t's spread in the warm-up, in the coordinates of the sites (`inference/traced.py`), in which t moves
+                 nearly as if f were integrated out: a density takes two factors
     z given t    NUTS (or elliptical slices, which need no gradient), with all factors done: a gradient is O(n m)
 
-The two coordinates help each other: v is the right one for what the data leave open (the scale of well separated classes), z for what they settle.
-Given t the density of z is exp(-|z|^2 / 2 + sum_i log p(y_i | f_i) - b_i f_i + W_i f_i^2 / 2) with f = mu + G z, G = R U^-T.
+The sites follow t: W, the slopes and f of the draws of a window, of all chains, are regressed on t (`Surface`). Where classes are well separated the
+scale of f is open over orders of magnitude, and sites that are right at one scale are wrong at another. Any sites leave the density exact. Given t
+that of z is exp(-|z|^2 / 2 + sum_i log p(y_i | f_i) - b_i f_i + W_i f_i^2 / 2) with f = mu + G z, G = R U^-T.
 
 Factors are LAPACK's, called from here rather than from inside a compiled program, and no gradient goes through them: at n = 768 a density of t is
 thirty times faster than the gradient of the whole. With all parameters held there is one factorisation a chain and window.
 
-Sources: Neal 2003 (slices by stepping out and shrinkage); Murray and Adams 2010 (parameters of latent Gaussian models by slices); Yu and Meng 2011
-(two coordinates in turn); Hoffman and Gelman 2014 (NUTS); Murray, Adams and MacKay 2010, Nishihara, Murray and Adams 2014 (elliptical slices).
+Sources: Neal 2003 (slices by stepping out and shrinkage); Murray and Adams 2010 (parameters of latent Gaussian models by slices); Hoffman and Gelman
+2014 (NUTS); Murray, Adams and MacKay 2010, Nishihara, Murray and Adams 2014 (elliptical slices).
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ FIRST_STEP = 0.3
 WIDTH = 2.5  # of a slice's first bracket, in standard deviations of t along it
 EXPANSIONS = 10
 SHRINKAGES = 60
-TRANSITIONS = 3  # of z a draw: cheap beside the factors that a slice of t needs
+TRANSITIONS = 2  # of z a draw: cheap beside the factors that a slice of t needs
 ELLIPSES = 15  # the same, by elliptical slices, of each of the two kinds
 REACH = 3.0  # standard deviations of t up to which sites change, and the change of log W at most
 SHARE = 5.0  # draws that the first guess of t's covariance counts as
@@ -89,9 +90,9 @@ class Given:
     R: list[Array]  # s_k R (n, m)
     mean: Array  # (n, L), with the offset
     log_prior: float
-    U: list[Array]  # (m, m), lower; none where they were not asked for
+    U: list[Array]  # (m, m), lower
     half: list[Array]  # U^-1 c (m,)
-    sites: Sites | None
+    sites: Sites
 
     def v_of(self, z: Array) -> Array:
         return np.stack([blas.dtrsv(U, h + z[:, k], lower=1, trans=1) for k, (U, h) in enumerate(zip(self.U, self.half, strict=True))], axis=1)
@@ -113,8 +114,8 @@ class Given:
         return mu, [jnp.asarray(blas.dtrsm(1.0, U, R, side=1, lower=1, trans_a=1).T) for R, U in zip(self.R, self.U, strict=True)]
 
 
-def given(problem: Problem, t: Array, surface: Surface | None) -> Given | None:
-    """The factors at t; with those of the sites unless there is no surface. None where a matrix has no factor."""
+def given(problem: Problem, t: Array, surface: Surface) -> Given | None:
+    """The factors at t; None where a matrix has none."""
     matrices, mean, log_prior = _matrices(problem, t)
     mean, log_prior = np.asarray(mean), float(log_prior)
     if not np.isfinite(log_prior):
@@ -129,8 +130,6 @@ def given(problem: Problem, t: Array, surface: Surface | None) -> Given | None:
         R += [s * root for s in scale]
     order = [k for _, latents in problem.kernels(problem.model) for k in latents]
     R = [R[order.index(k)] for k in range(len(order))]
-    if surface is None:
-        return Given(R, mean, log_prior, [], [], None)
     sites, Us, halves = surface.at(t), [], []
     for k, root in enumerate(R):
         U, info = lapack.dpotrf(_curvature(root, np.sqrt(sites.W[:, k]), problem.kind == "dense"), lower=1, clean=1, overwrite_a=1)
@@ -227,20 +226,18 @@ def _sweep(density: Callable[[Array], Point], here: Point, C: Array, rng: np.ran
     return here, total
 
 
-def _beside(problem: Problem, surface: Surface | None, latent: Array) -> Callable[[Array], Point]:
-    """The log density of t given z where there is a surface, otherwise given v."""
+def _density(problem: Problem, surface: Surface, z: Array) -> Callable[[Array], Point]:
+    """The log density of t given z."""
 
     def density(t: Array) -> Point:
         at = given(problem, t, surface)
-        if at is None:
-            return Point(t, -math.inf, None)
-        return Point(t, _value(problem, t, at, latent if surface is None else at.v_of(latent)), at)
+        return Point(t, -math.inf, None) if at is None else Point(t, _value(problem, t, at, at.v_of(z)), at)
 
     return density
 
 
 def _value(problem: Problem, t: Array, at: Given, v: Array) -> float:
-    """log p(t, z), or log p(t, v) where `at` has no sites."""
+    """log p(t, z) and the data, for the v of z."""
     value = float(_fit(problem, t, at.f_of(v))) - 0.5 * float(np.sum(v**2)) - at.logdet - 0.5 * v.size * math.log(2 * math.pi) + at.log_prior
     return value if not math.isnan(value) else -math.inf
 
@@ -328,16 +325,9 @@ def blocks(
 def _draw(problem: Problem, state: State, rng: np.random.Generator, adapt: bool, gradients: bool) -> tuple[State, tuple[Any, ...]]:
     t, z, surface, at, count = state.t, state.z, state.surface, state.at, 0
     if problem.size:
-        v = at.v_of(z)
-        here = Point(t, _value(problem, t, Given(at.R, at.mean, at.log_prior, [], [], None), v), None)
-        here, first = _sweep(_beside(problem, None, v), here, surface.C, rng)
-        moved = given(problem, here.t, surface)
-        if moved is not None:
-            t, at = here.t, moved
-        z = at.z_of(v)
-        here, second = _sweep(_beside(problem, surface, z), Point(t, _value(problem, t, at, v), at), surface.C, rng)
-        assert here.at is not None
-        t, at, count = here.t, here.at, first + second
+        here, count = _sweep(_density(problem, surface, z), Point(t, _value(problem, t, at, at.v_of(z)), at), surface.C, rng)
+        assert here.at is not None  # a point that was accepted has its factors
+        t, at = here.t, here.at
     mu, H = at.affine
     key = rng.integers(2**32, size=2, dtype=np.uint32)
     v_parts = ((), ()) if gradients else (at.R, list(zip(at.U, at.half, strict=True)))

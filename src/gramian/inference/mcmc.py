@@ -9,8 +9,9 @@ median v and a log standard deviation of 2 (a factor of 7 either way is one stan
 with 2, means in units of the data a normal with 2 of these units, other real ones (and the root of a matrix) one with 2 (1 + |v|). Where the data
 say little about a parameter, its posterior is this prior: give your own (`param(1.0, prior=...)`).
 
-Cost: a gradient is about 15 n^3 flops, and a draw of NUTS takes 7 to 31 of them; chains run on as many threads as there are cores. With m landmarks
-or Fourier features a gradient is O(n m^2 + m^3). There is no evidence: chains draw from the posterior without its normalising constant.
+Cost: in blocks (the default) a draw takes about five densities a parameter, of n^3 flops each, and O(n^2) for the latent function; with all
+parameters held the latter alone. By NUTS on all at once a draw takes 7 to 31 gradients of 15 n^3. With m landmarks or Fourier features n^3 is n m^2.
+Chains run on as many threads as there are cores. There is no evidence: chains draw from the posterior without its normalising constant.
 """
 
 from __future__ import annotations
@@ -38,10 +39,10 @@ from gramian.solvers.base import SolveOutcome
 
 Array = NDArray[np.float64]
 
-CHAINS, WARMUP, DRAWS = 4, 500, 500
+CHAINS, WARMUP, DRAWS = 4, 250, 400
 ROUNDS = 4
 SAMPLERS = ("blocks", "nuts", "ess")
-TYPICAL_STEPS = 15  # gradients a draw, for plans
+FLOPS = 15.0  # of a draw, in n^3, for plans: ten densities of two parameters, and what the latent function takes
 
 
 def sample_latent(
@@ -60,6 +61,7 @@ def sample_latent(
 ) -> Chains:
     """Joint draws of the latent variables and the parameters, of any likelihood.
 
+    `rounds`: the chains go on in rounds of `draws` until R-hat is below 1.01 everywhere with 100 effective draws a chain, at most so many.
     `basis`: landmarks or random frequencies instead of the whole of K. `deadline` (of `time.monotonic`) and Ctrl-C end the chains with the draws
     they have; warm-up takes half of the time at most.
     """
@@ -121,7 +123,10 @@ def _chains(model: Model, made: Problem, found: Run, sampler: str) -> Chains:
 class MCMC(Inference):
     """Markov chains over the parameters and, unless the noise is Gaussian, the latent function. The posterior is a `Mixture` with its `chains`.
 
-    `sampler`: "nuts", "ess", or "auto": NUTS where the likelihood is smooth. `engine`: Nystrom or Fourier features instead of the whole of K.
+    `draws` are the least: the same chains go on, up to `rounds` times as many, until R-hat is below 1.01 everywhere with 100 effective draws a chain.
+    `sampler`: "blocks" (parameters by slices, the latent function by NUTS), "ess" (both by slices), "nuts" (all at once by NUTS), or "auto": blocks
+    where the likelihood is smooth, otherwise slices; under Gaussian noise, with f integrated out, it is NUTS whatever is asked for.
+    `engine`: Nystrom or Fourier features instead of the whole of K.
     """
 
     chains: int = CHAINS
@@ -194,15 +199,15 @@ class MCMC(Inference):
         )
 
     def work(self, n: int, d: int, q: int, gradient: bool = True) -> Work:
-        count = 1 if gradient else self.chains * (self.warmup + self.draws) * TYPICAL_STEPS
+        count = 1 if gradient else self.chains * (self.warmup + self.draws)
         m = self._columns(n)
-        flops = 15.0 * n**3 if m is None else 15.0 * m**3 + 4.0 * n * m * m
-        return Work(count * flops / 0.75, 0.0, float(count) * n * (n if m is None else m))
+        flops = FLOPS * (n**3 if m is None else m**3 + n * m * m)
+        return Work(count * flops / 0.75, 0.0, 10.0 * count * n * (n if m is None else m))
 
     def bytes_needed(self, n: int, d: int, q: int) -> int:
         m = self._columns(n)
         matrices = 14 * n * n if m is None else 6 * n * m + 10 * m * m  # K, its factor, what the gradient makes of them, and XLA's copies
-        kept = 2 * self.chains * self.draws * (q * (n if m is None else m) + n)
+        kept = 2 * self.chains * self.draws * self.rounds * (q * (n if m is None else m) + n)
         return 8 * (min(self.chains, THREADS) * matrices + kept + n * (d + q))
 
     def _columns(self, n: int) -> int | None:
