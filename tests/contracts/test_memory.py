@@ -14,8 +14,9 @@ PROLOGUE = """
     import numpy as np
     import gramian as gm
     from gramian.gram import tiles
+    from gramian.linalg import threads
 
-    tiles.THREADS = min(tiles.THREADS, 2)  # each thread has tiles of its own at work, which on many cores would be more than the small matrices here
+    threads.THREADS = min(threads.THREADS, 2)  # each has tiles of its own at work, which on many cores would be more than the small matrices here
 
     def status(name):
         with open("/proc/self/status") as file:

@@ -9,7 +9,7 @@ import pytest
 from threadpoolctl import threadpool_info
 
 import gramian as gm
-from gramian.gram import tiles
+from gramian.linalg import threads
 from gramian.linalg.threads import ONE_THREAD_UP_TO, threads_for
 
 N = 1300  # several tiles each way
@@ -32,8 +32,8 @@ def answers(data):
 
 def test_one_thread_or_several(data, monkeypatch):
     found = []
-    for threads in (1, 2, 5):
-        monkeypatch.setattr(tiles, "THREADS", threads)
+    for count in (1, 2, 5):
+        monkeypatch.setattr(threads, "THREADS", count)
         found.append(answers(data))
     for other in found[1:]:
         for a, b in zip(found[0], other, strict=True):

@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose
 import gramian as gm
 from gramian.gram import tiles
 from gramian.gram.operator import GramOperator
+from gramian.linalg import threads
 from tests.contracts.test_memory import measured
 
 KERNELS = [
@@ -59,9 +60,9 @@ def test_float32_of_any_size_of_values():
 def test_threads_and_widths_do_not_change_the_result(monkeypatch, dtype):
     rng = np.random.default_rng(0)
     X, V = rng.normal(size=(2100, 2)), rng.normal(size=(2100, 300))
-    monkeypatch.setattr(tiles, "THREADS", 1)
+    monkeypatch.setattr(threads, "THREADS", 1)
     one = tiles.matmul(gm.RBF(1.0), X, X, V[:, :3], dtype)
-    monkeypatch.setattr(tiles, "THREADS", 4)
+    monkeypatch.setattr(threads, "THREADS", 4)
     assert np.array_equal(tiles.matmul(gm.RBF(1.0), X, X, V[:, :3], dtype), one)
     wide = tiles.matmul(gm.RBF(1.0), X, X, V, dtype)  # more columns than any program takes at once
     assert_allclose(wide[:, :3], one, atol=1e-12 if dtype == np.float64 else 1e-4)

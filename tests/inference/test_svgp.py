@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -20,6 +18,7 @@ from gramian.likelihoods import Gaussian, Likelihood
 from gramian.likelihoods.binary import Bernoulli
 from gramian.likelihoods.categorical import Softmax
 from gramian.likelihoods.heteroscedastic import Heteroscedastic
+from gramian.linalg import threads
 from gramian.means import ConstantMean, ZeroMean
 from gramian.testing import check_inference, check_posterior
 
@@ -209,22 +208,20 @@ def test_expected_log_densities_of_any_number_of_rows(rng):
             assert value == pytest.approx(one[0][0])
 
 
-def test_sums_do_not_depend_on_threads_or_chunks(rng):
+def test_sums_do_not_depend_on_threads_or_chunks(rng, monkeypatch):
     X = rng.standard_normal((CHUNK + 100, 2))
     model, data = problem(Softmax(3), X, rng)
     engine = SVGP(10, "uniform").prepared(model, data, rng)
     q = [some_weights(10, rng) for _ in range(3)]
     found = []
     for workers in (1, 3):
-        with ThreadPoolExecutor(workers) as pool:
-            bound = Bound(model, data, engine.Z, True, pool)
-            found.append(bound.sums(q, all_rows(data), gradient=True, signed=False))
+        monkeypatch.setattr(threads, "THREADS", workers)
+        found.append(Bound(model, data, engine.Z, True).sums(q, all_rows(data), gradient=True, signed=False))
     assert found[0].value == found[1].value
     assert all(np.array_equal(one, other) for one, other in zip(found[0].S + found[0].T, found[1].S + found[1].T, strict=True))
-    with ThreadPoolExecutor(1) as pool:
-        bound = Bound(model, data, engine.Z, True, pool)
-        pieces = [rows_of(data, np.arange(start, min(start + 77, len(X)))) for start in range(0, len(X), 77)]
-        other = bound.sums(q, pieces, gradient=True, signed=False)
+    pieces = [rows_of(data, np.arange(start, min(start + 77, len(X)))) for start in range(0, len(X), 77)]
+    bound = Bound(model, data, engine.Z, True)
+    other = bound.sums(q, pieces, gradient=True, signed=False)
     assert other.value == pytest.approx(found[0].value, rel=1e-12)
     for mine, theirs in zip(bound.gradient(other), bound.gradient(found[0]), strict=True):
         assert_allclose(mine, theirs, rtol=1e-8, atol=1e-8)
@@ -279,3 +276,32 @@ def test_memory_is_that_of_a_batch():
     method = SVGP(500, "uniform")
     assert method.bytes_needed(10**7, 8, 1) == method.bytes_needed(10**5, 8, 1) < 400e6
     assert method.work(10**7, 8, 1).flops == method.work(10**5, 8, 1).flops  # one step of a fit
+
+
+@pytest.mark.parametrize("likelihood", [Bernoulli(), Softmax(3), Heteroscedastic()], ids=str)
+def test_sums_of_32_bits_are_near_those_of_64(rng, likelihood):
+    """Their features err by 6e-8 times the condition of L, which what is added to K_zz keeps below 1e3; gradients multiply by L^-1 once more."""
+    X = rng.standard_normal((400, 2))
+    model, data = problem(likelihood, X, rng)
+    engine = SVGP(30, "uniform").prepared(model, data, rng)
+    bounds = [Bound(model, data, engine.Z, True, low=low) for low in (False, True)]
+    q = [some_weights(m, rng) for m in bounds[0].sizes()]
+    exact, low = (bound.sums(q, all_rows(data), gradient=True, signed=False) for bound in bounds)
+    assert bounds[1].low
+    assert low.value == pytest.approx(exact.value, rel=1e-4)
+    assert low.value != exact.value
+    for one, other in zip(exact.S + exact.b, low.S + low.b, strict=True):
+        assert other.dtype == np.float64
+        assert_allclose(other, one, atol=1e-3 * np.max(np.abs(one)))
+    for one, other in zip(bounds[0].gradient(exact), bounds[1].gradient(low), strict=True):
+        assert_allclose(other, one, atol=1e-2 * np.max(np.abs(one)))
+
+
+def test_gaussian_noise_and_own_kernels_keep_64_bits(rng):
+    class Own(RBF):
+        """A kernel of somebody else's module."""
+
+    X = rng.standard_normal((50, 2))
+    for model, data in (problem(Gaussian(0.3), X, rng), problem(Bernoulli(), X, rng)):
+        model = Model(1.0 * Own(1.0), model.mean, model.likelihood) if not isinstance(model.likelihood, Gaussian) else model
+        assert not Bound(model, data, [X[:5]], True, low=True).low

@@ -8,6 +8,7 @@ back the same way: data of any length pass through it in blocks.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from gramian.kernels.base import Kernel
 from gramian.linalg.products import times
 
 Array = NDArray[np.float64]
+Pull = Callable[[Array, Array, Array], list[Array]]  # X (b, d), Phi (b, m) and a (b, q) of a block -> its part of the gradient
 
 
 class FeatureMap(ABC):
@@ -31,25 +33,25 @@ class FeatureMap(ABC):
         """Whether the features are the prior, with nothing of it outside them (random features), or only approximate it (landmarks)."""
         return False
 
+    def ready(self) -> None:  # noqa: B027 - most have nothing to prepare
+        """Computes what all blocks share: once, before threads ask for blocks."""
+
     @abstractmethod
-    def block(self, X: Array) -> Array:
-        """Phi for some rows: (b, d) -> (b, m), row-major."""
+    def block(self, X: Array, tolerance: float = 0.0) -> Array:
+        """Phi for some rows: (b, d) -> (b, m), row-major. `tolerance`: the error that |phi|^2 may have beside k(x, x), where that saves time."""
 
     @abstractmethod
     def pullback(self, X: Array, G: Array) -> list[Array]:
         """sum_ij G_ij dPhi_ij / dtheta over a block of rows, what all rows share held still: one array a parameter of the kernel, and a last one for
         the landmarks where they are learned. G may be overwritten."""
 
-    def factored_pullback(self, X: Array, Phi: Array, C: Array, a: Array, w: Array) -> list[Array]:
-        """`pullback` for G = Phi C + a w', with Phi = block(X), C (m, m), a (b, q) and w (m, q): a map may do with less than all of G."""
-        G = times(Phi, C)
-        for k in range(a.shape[1]):
-            G += a[:, [k]] * w[:, k]
-        return self.pullback(X, G)
+    def factored_pullback(self, C: Array, w: Array) -> Pull:
+        """`pullback` for G = Phi C + a w', with C (m, m) and w (m, q), of any block: a map may do with less than all of G."""
+        return lambda X, Phi, a: self.pullback(X, times(Phi, C) + a @ w.T)
 
     @abstractmethod
     def shared_pullback(self, T: Array) -> list[Array]:
-        """The rest of the gradient, through what all rows share: T = Phi' G (m, m), summed over all blocks."""
+        """The rest of the gradient, through what all rows share: T = G' Phi (m, m), summed over all blocks, of which the lower triangle is read."""
 
 
 class Basis(ABC):

@@ -121,7 +121,7 @@ class FourierMap(FeatureMap):
         """
         return True
 
-    def block(self, X: Array) -> Array:
+    def block(self, X: Array, tolerance: float = 0.0) -> Array:
         out = np.empty((len(X), self.n_features))
         blocks = _blocks(X, tile_size(len(X)))
 

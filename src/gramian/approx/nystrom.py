@@ -24,14 +24,14 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import blas, lapack
+from scipy.linalg import lapack
 
-from gramian.approx.base import Basis, FeatureMap
+from gramian.approx.base import Basis, FeatureMap, Pull
 from gramian.errors import NumericalError
 from gramian.gram import tiles
 from gramian.kernels.base import Kernel
 from gramian.linalg import panels
-from gramian.linalg.blas import block_of, multiply_triangle
+from gramian.linalg.blas import block_of, multiply_triangle, square_between
 from gramian.linalg.products import times
 
 Array = NDArray[np.float64]
@@ -61,6 +61,7 @@ class NystromMap(FeatureMap):
     kernel: Kernel
     Z: Array
     learned: bool = False
+    least: float = LADDER[0]  # of the mean diagonal, added to K_zz
 
     @property
     def n_features(self) -> int:
@@ -69,15 +70,20 @@ class NystromMap(FeatureMap):
     @cached_property
     def L(self) -> Array:
         """(m, m), Fortran-ordered, zeros above the diagonal."""
+        return self._factored[0]
+
+    @cached_property
+    def _factored(self) -> tuple[Array, float]:
+        """L, and what was added to K_zz in units of its mean diagonal."""
         m = len(self.Z)
         A = np.empty((m, m), order="F")
-        for jitter in LADDER:
+        for jitter in (step for step in LADDER if step >= self.least):
             tiles.fill(self.kernel, self.Z, A)
             diagonal = A.T.reshape(-1)[:: m + 1]
             diagonal += jitter * float(np.mean(diagonal))
             L, info = lapack.dpotrf(A, lower=1, clean=1, overwrite_a=1)
             if info == 0 and np.all(np.isfinite(np.diagonal(L))):
-                return L
+                return L, jitter
         raise NumericalError(f"The kernel matrix of the {m} landmarks is not positive definite even with {LADDER[-1]:g} of its mean diagonal added.")
 
     @cached_property
@@ -87,43 +93,55 @@ class NystromMap(FeatureMap):
         panels.inverse_root(root)
         return root
 
-    def block(self, X: Array) -> Array:
-        return self.whitened(tiles.cross(self.kernel, X, self.Z))
+    @cached_property
+    def product_error(self) -> float:
+        """Of |phi|^2 beside k(x, x), where phi is made with L^-1: the condition of L times rounding."""
+        largest, smallest = (float(np.max(np.sum(np.abs(root), axis=1))) for root in (self.L, self.inverse_root))
+        return float(np.finfo(float).eps) * largest * smallest
 
-    def whitened(self, K: Array) -> Array:
-        """K L^-T for K (b, m), row-major, overwritten."""
-        panels.divide(self.L, K.T)
+    def ready(self) -> None:
+        _ = self.product_error
+
+    def block(self, X: Array, tolerance: float = 0.0) -> Array:
+        return self.whitened(tiles.cross(self.kernel, X, self.Z), tolerance)
+
+    def whitened(self, K: Array, tolerance: float = 0.0) -> Array:
+        """K L^-T for K (b, m), row-major, overwritten.
+
+        Division is exact to what interpolation weights are, 1e-14 as a rule. A product with L^-1 takes half the time.
+        """
+        if tolerance and self.product_error <= tolerance:
+            multiply_triangle(block_of(self.inverse_root), block_of(K.T))
+        else:
+            panels.divide(self.L, K.T)
         return K
 
     def pullback(self, X: Array, G: Array) -> list[Array]:
-        panels.divide(self.L, G.T, transpose=True)  # G <- G L^-1
+        multiply_triangle(block_of(self.inverse_root), block_of(G.T), transpose=True)  # G <- G L^-1
         return tiles.cross_pullback(self.kernel, X, self.Z, G, points=self.learned)
 
-    def factored_pullback(self, X: Array, Phi: Array, C: Array, a: Array, w: Array) -> list[Array]:
-        # G L^-1 = Phi (C L^-1) + a (L^-T w)': the division is of m rows instead of b.
+    def factored_pullback(self, C: Array, w: Array) -> Pull:
+        # G L^-1 = Phi (C L^-1) + a (L^-T w)': the triangle is multiplied by once, instead of for each block.
         quotient, weights = C.copy(), w.copy(order="F")
-        panels.divide(self.L, quotient.T, transpose=True)
-        panels.divide(self.L, weights, transpose=True)
-        W = times(Phi, quotient)
-        for k in range(a.shape[1]):
-            W += a[:, [k]] * weights[:, k]
-        return tiles.cross_pullback(self.kernel, X, self.Z, W, points=self.learned)
+        multiply_triangle(block_of(self.inverse_root), block_of(quotient.T), transpose=True)
+        multiply_triangle(block_of(self.inverse_root), block_of(weights), transpose=True)
+
+        def pull(X: Array, Phi: Array, a: Array) -> list[Array]:
+            return tiles.cross_pullback(self.kernel, X, self.Z, times(Phi, quotient), low_rank=(a, weights), points=self.learned)
+
+        return pull
 
     def shared_pullback(self, T: Array) -> list[Array]:
-        half = blas.dtrsm(1.0, self.L, T, lower=1, trans_a=1)  # L^-T T
-        W = -0.5 * blas.dtrsm(1.0, self.L, half.T, lower=1, trans_a=1)  # L^-T T' L^-1, which is symmetric
-        return self._zz_pullback(W)
+        W = -0.5 * np.asfortranarray(T)
+        square_between(block_of(self.inverse_root), block_of(W))  # L^-T T L^-1, the lower triangle
+        W.T.reshape(-1)[:: len(W) + 1] += self._factored[1] * float(np.trace(W)) / len(W)  # what was added moves with the diagonal
+        return self._zz_pullback(W.T)
 
     def _zz_pullback(self, W: Array) -> list[Array]:
+        """Through K_zz, for symmetric weights of which the upper triangle is read."""
         if not self.learned:
             return tiles.pullback(self.kernel, self.Z, W)
+        W = np.triu(W)
+        W += np.triu(W, 1).T
         *by_kernel, by_Z = tiles.cross_pullback(self.kernel, self.Z, self.Z, W, points=True)
         return [*by_kernel, 2 * by_Z]  # Z is on both sides
-
-    def root_pullback(self, T: Array) -> list[Array]:
-        """The same for a function of Phi itself instead of Q: T = G' Phi (m, m), of which the lower triangle is read, summed over all blocks."""
-        W = -0.5 * np.asfortranarray(np.tril(T) + np.tril(T, -1).T)
-        multiply_triangle(block_of(self.inverse_root), block_of(W), transpose=True)
-        W = W.copy(order="C").T  # its transpose, Fortran-ordered
-        multiply_triangle(block_of(self.inverse_root), block_of(W), transpose=True)
-        return self._zz_pullback(W.T)  # which is symmetric

@@ -29,9 +29,9 @@ from gramian.estimators.inputs import Columns
 from gramian.fitting import FitOutcome, Objective
 from gramian.fitting.lbfgs import maximise
 from gramian.fitting.progress import progress
-from gramian.gram.tiles import THREADS
 from gramian.inference.base import Data, Evidence, Model
 from gramian.likelihoods import Bernoulli
+from gramian.linalg.threads import THREADS
 
 if TYPE_CHECKING:
     from gramian.estimators.classifier import GPClassifier

@@ -32,8 +32,9 @@ from gramian.errors import ParameterError
 from gramian.inference.base import Inference
 from gramian.inference.exact import Exact
 from gramian.inference.iterative import Iterative
-from gramian.inference.lowrank import Kind, LowRank
+from gramian.inference.lowrank import LowRank
 from gramian.inference.methods import Fourier, Nystrom, Sparse
+from gramian.inference.passes import Kind
 from gramian.inference.sites import Sites
 from gramian.inference.softmax import laplace_for
 from gramian.inference.svgp import SVGP, SparseVariational

@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +29,7 @@ from gramian.fitting.stages import Fitted, Stage
 from gramian.inference.base import Data, Model
 from gramian.inference.bound import Bound, Weights, rows_of
 from gramian.inference.svgp import POLISH, POLISH_TOLERANCE, SVGP, SparseVariational
+from gramian.linalg.threads import each
 
 Array = NDArray[np.float64]
 
@@ -116,10 +119,12 @@ class _Run:
     def _step(self, bound: Bound, at: NDArray[np.intp], rho: float, rate: float) -> None:
         theta, engine = self.objective.split(self.vector)
         assert isinstance(engine, SparseVariational)
-        here = Bound(self.objective.at(theta), self.data, engine.Z, engine.learned, bound.pool)
+        here = Bound(self.objective.at(theta), self.data, engine.Z, engine.learned, low=True)
         sums = here.sums(self.q, [rows_of(self.data, at)], gradient=True, signed=False).scaled(len(self.data.X) / len(at))
-        moves = [bound.pool.submit(w.moved, S, b, rho) for w, S, b in zip(self.q, sums.S, sums.b, strict=True)]
-        gradients = self.engine.in_units(here.gradient(sums))
+        moves = (partial(w.moved, S, b, rho) for w, S, b in zip(self.q, sums.S, sums.b, strict=True))
+        tasks: list[Callable[[], Any]] = [partial(here.gradient, sums), *moves]
+        found, *q = each(lambda task: task(), tasks)
+        gradients = self.engine.in_units(found)
         space, paths = self.objective.space, list(self.objective.model.parameters())
         prior, by_prior = space.log_prior(theta)
         by_theta = space.pullback(theta, dict(zip(paths, gradients, strict=False))) + by_prior
@@ -128,8 +133,7 @@ class _Run:
         if not (np.isfinite(value) and np.all(np.isfinite(gradient))):
             raise NumericalError(f"The bound or its gradient is not finite (value {value}).")
         vector = np.clip(self.vector + self.adam.step(gradient, rate), self.low, self.high)
-        q = tuple(move.result() for move in moves)
-        self.good, self.vector, self.q, self.done = self.vector, vector, q, self.done + 1
+        self.good, self.vector, self.q, self.done = self.vector, vector, tuple(q), self.done + 1
         self.values.append(value)
 
     def _settled(self) -> bool:

@@ -17,9 +17,7 @@ Tiles run on a few threads (XLA and NumPy release the GIL); sums over tiles are 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, TypeVar
 
@@ -33,6 +31,7 @@ from gramian.kernels.base import Kernel
 from gramian.kernels.dot_product import Constant
 from gramian.kernels.inputs import On
 from gramian.kernels.stationary import Cosine, Periodic, SpectralMixture, Stationary
+from gramian.linalg.threads import each
 from gramian.params import Tree
 from gramian.params.tree import leaves
 
@@ -46,7 +45,6 @@ LONG_BLOCK = 4096  # rows at a time for functions of single rows, which are chea
 STRIPS = (1, 4, 16, 64)  # the heights of flat tiles: few programs to compile, and 64 x 4096 values are as many as in a tile of 512
 WIDTHS = (1, 4, 16, 64, 256)  # of the right-hand sides of a product, which are padded to one of these: few programs to compile
 STACK = 16  # tiles of 512 that one call of a product goes through: long enough to hide its overhead, short enough to be padded for few rows
-THREADS = min(8, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 
 
 def tile_size(n: int) -> int:
@@ -69,16 +67,17 @@ def fill(kernel: Kernel, X: Array, out: Array) -> Array:
     return out
 
 
-def cross(kernel: Kernel, X: Array, Z: Array, out: Array | None = None) -> Array:
-    """K(X, Z) as a row-major array (n, m)."""
-    out = np.empty((len(X), len(Z))) if out is None else out
-    bare, rows, columns = kernel.bare(), _blocks(X, tile_size(len(X))), _blocks(Z, tile_size(len(Z)))
+def cross(kernel: Kernel, X: Array, Z: Array, out: Array | None = None, *, low: bool = False) -> Array:
+    """K(X, Z) as a row-major array (n, m); in float32 with `low`."""
+    bare, X, Z = _prepared(kernel, X, Z, low)
+    out = np.empty((len(X), len(Z)), X.dtype) if out is None else out
+    rows, columns = _blocks(X, tile_size(len(X))), _blocks(Z, tile_size(len(Z)))
 
     def one(pair: tuple[int, int]) -> None:
         (at_i, X_i), (at_j, Z_j) = rows[pair[0]], columns[pair[1]]
         out[at_i, at_j] = _host(_tile(bare, X_i, Z_j))[: at_i.stop - at_i.start, : at_j.stop - at_j.start]
 
-    _each(one, [(i, j) for i in range(len(rows)) for j in range(len(columns))])
+    _each(one, [(i, j) for i in range(len(rows)) for j in range(len(columns))], bits=32 if low else 64)
     return out
 
 
@@ -104,14 +103,13 @@ def matmul(kernel: Kernel, X: Array, Z: Array, V: Array, dtype: type[np.float64]
     if V.shape[1] > WIDTHS[-1]:
         parts = [matmul(kernel, X, Z, V[:, c : c + WIDTHS[-1]], dtype) for c in range(0, V.shape[1], WIDTHS[-1])]
         return np.concatenate(parts, axis=1)
-    bare, low = kernel.bare(), dtype == np.float32
-    if low:
-        X, Z = _around_zero(kernel, X, Z)
-        bare = jax.tree_util.tree_map(lambda v: np.asarray(v, np.float32), bare)
+    low = dtype == np.float32 and works_low(kernel)
+    dtype = np.float32 if low else np.float64
+    bare, X, Z = _prepared(kernel, X, Z, low)
     size = np.max(np.abs(V), axis=0, initial=0.0)
     size = np.where((size > 0) & np.isfinite(size), size, 1.0) if low else np.ones(V.shape[1])  # float32 ends at 1e38, and loses digits below 1e-38
     T, width = tile_size(len(Z)), next(w for w in WIDTHS if V.shape[1] <= w)
-    rows, stacks = _blocks(X.astype(dtype, copy=False), tile_size(len(X))), _stacks(Z, V / size, T, width, dtype)
+    rows, stacks = _blocks(X, tile_size(len(X))), _stacks(Z, V / size, T, width, dtype)
 
     def one(block: tuple[slice, Array]) -> Array:
         at, X_i = block
@@ -164,30 +162,46 @@ def low_rank_pullback(kernel: Kernel, X: Array, left: Array, right: Array) -> li
     def one(pair: tuple[int, int]) -> list[Array]:
         (at_i, X_i), (at_j, X_j) = blocks[pair[0]], blocks[pair[1]]
         W = _padded_tile(left[at_i] @ right[at_j].T, len(X_i), len(X_j))
-        parts = leaves(_cross_pullback(False, bare, X_i, X_j, W)[0])
+        none = np.zeros((len(X_i), 0))
+        parts = leaves(_cross_pullback(False, bare, X_i, X_j, W, none, none)[0])
         return [_host(v) if at_i == at_j else 2 * _host(v) for v in parts]  # a tile off the diagonal stands for its mirror image, too
 
     return _summed(_each(one, [(i, j) for i in range(len(blocks)) for j in range(i, len(blocks))]), bare)
 
 
-def cross_pullback(kernel: Kernel, X: Array, Z: Array, W: Array, *, points: bool = False) -> list[Array]:
-    """sum_ij W_ij dk(x_i, z_j)/dtheta for weights W (n, m), one array a parameter; with `points` a last one with the gradient of Z (m, d)."""
-    bare, rows, columns = kernel.bare(), _blocks(X, tile_size(len(X))), _blocks(Z, tile_size(len(Z)))
+def cross_pullback(kernel: Kernel, X: Array, Z: Array, W: Array, *, low_rank: tuple[Array, Array] | None = None, points: bool = False) -> list[Array]:
+    """sum_ij W_ij dk(x_i, z_j)/dtheta for weights W (n, m), one array a parameter; with `points` a last one with the gradient of Z (m, d).
+
+    With `low_rank`, the pair left (n, q) and right (m, q), the weights are W + left right', which is made inside the compiled program. All is in
+    float32 where W is; sums over tiles are not.
+    """
+    low = W.dtype == np.float32
+    bare, X, Z = _prepared(kernel, X, Z, low)
+    rows, columns = _blocks(X, tile_size(len(X))), _blocks(Z, tile_size(len(Z)))
+    left, right = low_rank or (np.zeros((len(X), 0)), np.zeros((len(Z), 0)))
 
     def one(pair: tuple[int, int]) -> tuple[list[Array], Array]:
         (at_i, X_i), (at_j, Z_j) = rows[pair[0]], columns[pair[1]]
-        by_kernel, by_Z = _cross_pullback(points, bare, X_i, Z_j, _padded_tile(W[at_i, at_j], len(X_i), len(Z_j)))
+        weights = _padded_tile(W[at_i, at_j], len(X_i), len(Z_j))
+        L, R = _padded(left[at_i], len(X_i)), _padded(right[at_j], len(Z_j))
+        by_kernel, by_Z = _cross_pullback(points, bare, X_i, Z_j, weights, L, R)
         return [_host(v) for v in leaves(by_kernel)], _host(by_Z)[: at_j.stop - at_j.start]
 
     pairs = [(i, j) for i in range(len(rows)) for j in range(len(columns))]
-    parts = _each(one, pairs)
+    parts = _each(one, pairs, bits=32 if low else 64)
     total = _summed([part[0] for part in parts], bare)
     if points:
-        by_Z = np.zeros(Z.shape)
+        by_Z = np.zeros(Z.shape)  # sums in float64
         for (_, j), (_, part) in zip(pairs, parts, strict=True):
             by_Z[columns[j][0]] += part
         total.append(by_Z)
     return total
+
+
+def works_low(kernel: Tree) -> bool:
+    """Whether a kernel may be evaluated in float32: one's own may hold NumPy arrays, which JAX, once it has seen them in 32 bits, takes for such
+    in a program of 64."""
+    return type(kernel).__module__.startswith("gramian.") and all(works_low(child) for _, child in kernel.branches())
 
 
 def diagonal(kernel: Kernel, X: Array) -> Array:
@@ -253,14 +267,19 @@ def _product(kernel: Kernel, X: jax.Array, Z: jax.Array, V: jax.Array, filled: i
 
 @jax.jit
 def _tile_pullback(kernel: Kernel, X: jax.Array, Z: jax.Array, S: jax.Array, factor: jax.Array, L: jax.Array, R: jax.Array) -> Any:
-    W = factor * S
-    for c in range(L.shape[1]):  # outer products rather than L R': they fuse with what follows, instead of a pass through memory
+    return jax.vjp(lambda k: k.cross(X, Z), kernel)[1](_with_outer_products(factor * S, L, R))[0]
+
+
+def _with_outer_products(W: jax.Array, L: jax.Array, R: jax.Array) -> jax.Array:
+    """W + L R', column by column: outer products fuse with what follows, where a product would be a pass through memory."""
+    for c in range(L.shape[1]):
         W = W + L[:, c][:, None] * R[:, c][None, :]
-    return jax.vjp(lambda k: k.cross(X, Z), kernel)[1](W)[0]
+    return W
 
 
 @partial(jax.jit, static_argnums=0)
-def _cross_pullback(points: bool, kernel: Kernel, X: jax.Array, Z: jax.Array, W: jax.Array) -> tuple[Any, jax.Array]:
+def _cross_pullback(points: bool, kernel: Kernel, X: jax.Array, Z: jax.Array, W: jax.Array, L: jax.Array, R: jax.Array) -> tuple[Any, jax.Array]:
+    W = _with_outer_products(W, L, R)
     if points:
         return jax.vjp(lambda k, Z: k.cross(X, Z), kernel, Z)[1](W)
     return jax.vjp(lambda k: k.cross(X, Z), kernel)[1](W)[0], Z[:, :0]
@@ -319,7 +338,7 @@ def _padded(V: Array, rows: int) -> Array:
 def _padded_tile(S: Array, rows: int, columns: int) -> Array:
     if S.shape == (rows, columns):
         return S
-    padded = np.empty((rows, columns))
+    padded = np.empty((rows, columns), S.dtype)
     padded[: S.shape[0], : S.shape[1]] = S
     padded[S.shape[0] :, :] = 0.0
     padded[:, S.shape[1] :] = 0.0
@@ -339,6 +358,14 @@ def _stacks(Z: Array, V: Array, T: int, width: int, dtype: type[np.float64] | ty
             arrays = jnp.asarray(stack.reshape(tall, T, -1)), jnp.asarray(values.reshape(tall, T, -1))
             stacks.append((*arrays, -(-len(Z_s) // T)))
     return stacks
+
+
+def _prepared(kernel: Kernel, X: Array, Z: Array, low: bool) -> tuple[Any, Array, Array]:
+    """The kernel's bare tree and the points, in float32 where said."""
+    if not low:
+        return kernel.bare(), X, Z
+    X, Z = _around_zero(kernel, X, Z)
+    return jax.tree_util.tree_map(lambda v: np.asarray(v, np.float32), kernel.bare()), X.astype(np.float32), Z.astype(np.float32)
 
 
 def _around_zero(kernel: Kernel, X: Array, Z: Array) -> tuple[Array, Array]:
@@ -365,10 +392,9 @@ def _each(work: Callable[[T_], R_], items: Iterable[T_], bits: int = 64) -> list
             return work(item)
 
     items = list(items)
-    if len(items) <= 3 or THREADS == 1:  # up to 128 rows: handing out costs more than it saves
+    if len(items) <= 3:  # up to 128 rows: handing out costs more than it saves
         return [in_mode(item) for item in items]
-    with ThreadPoolExecutor(THREADS) as pool:
-        return list(pool.map(in_mode, items))
+    return list(each(in_mode, items))
 
 
 def _summed(parts: list[list[Array]], bare: Tree) -> list[Array]:

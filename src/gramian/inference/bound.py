@@ -13,6 +13,9 @@ optimum, and the bound that of Titsias. The gradient of everything else is by ha
 
     G = df/dPhi = sum_k g_k mu_k' + diag(lam_k) Phi (I - B_k^-1)
 
+In a stochastic search (`low`) features, products and kernel values have 32 bits, in half the time: what a batch does not know is far larger. The
+factors and q have 64, and so has everything at the end; Gaussian noise, which may be tiny, is never treated so.
+
 Several latents with one kernel share Phi and all of the way from G to the parameters. Cost of b rows: b m values of the kernel with gradient,
 b m^2 (4 + 3 L) flops and m^3 (3 + L), all but the kernel and the likelihood by BLAS on chunks of rows, a thread each.
 
@@ -23,7 +26,6 @@ process classification; Salimbeni, Eleftheriadis and Hensman 2018, Natural gradi
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -32,14 +34,15 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.approx.nystrom import NystromMap
+from gramian.approx.nystrom import LADDER, NystromMap
 from gramian.errors import NumericalError
 from gramian.gram import tiles
 from gramian.inference.base import Data, Model, mean_block, mean_gradient, noise_gradient, noise_groups
-from gramian.inference.lowrank import NOISE_FLOOR
-from gramian.likelihoods import Gaussian, Likelihood
+from gramian.inference.passes import NOISE_FLOOR, typical_variance
+from gramian.likelihoods import Bernoulli, Gaussian, Likelihood, Softmax
 from gramian.linalg import panels
 from gramian.linalg.blas import block_of, gemm, multiply_triangle, syrk
+from gramian.linalg.threads import each
 from gramian.params.tree import leaves
 
 Array = NDArray[np.float64]
@@ -47,6 +50,8 @@ Array = NDArray[np.float64]
 CHUNK = tiles.LARGEST_TILE  # rows that a thread works on at a time; fixed, so that sums do not depend on the number of threads
 IN_FLIGHT = 4  # chunks whose sums are held at a time
 STRIP = 128  # columns of a product of which only one triangle is wanted
+LEAST = 1e-6  # of the mean diagonal, added to K_zz: numbers of 32 bits know Phi to 1e-4 then
+LOW_UP_TO = 1e6  # the largest sum of curvatures that is made of them
 LEAST_VAR = 1e-12  # of s^2: the derivative by a variance is taken through its root
 
 
@@ -108,8 +113,9 @@ class Rows(NamedTuple):
     noise_var: Array | None
     offset: Array | None
 
-    def __getitem__(self, at: slice) -> Rows:  # type: ignore[override]
-        return Rows(*(None if array is None else array[at] for array in tuple(self)))  # type: ignore[arg-type]
+    def part(self, at: slice) -> Rows:
+        own = (None if array is None else array[at] for array in (self.noise_var, self.offset))
+        return Rows(self.X[at], self.Y[at], *own)
 
 
 def rows_of(data: Data, at: Any) -> Rows:
@@ -162,18 +168,20 @@ class Sums:
 class Bound:
     """A model with its inducing points, at q: sums over rows, and gradients from them."""
 
-    def __init__(self, model: Model, data: Data, Z: Sequence[Array], learned: bool, pool: Executor) -> None:
-        self.model, self.data, self.pool = model, data, pool
+    def __init__(self, model: Model, data: Data, Z: Sequence[Array], learned: bool, low: bool = False) -> None:
+        self.model, self.data = model, data
+        exact = isinstance(model.likelihood, Gaussian)  # whose noise may be smaller than any error
+        self.low = low and not exact and all(tiles.works_low(kernel) for kernel, _ in model.kernels)
         latents = len(data.scale) if isinstance(model.likelihood, Gaussian) else model.likelihood.latents
         self.scale = np.broadcast_to(data.scale, (latents,))
         kernels = model.kernels if model.others else [(model.kernel, list(range(latents)))]
-        self.groups = [Group(NystromMap(kernel, points, learned), columns) for (kernel, columns), points in zip(kernels, Z, strict=True)]
-        for group in self.groups:
-            _ = group.features.inverse_root  # made here, once, and not in each thread
+        least = LADDER[0] if exact else LEAST
+        self.groups = [Group(NystromMap(kernel, points, learned, least), columns) for (kernel, columns), points in zip(kernels, Z, strict=True)]
+        self.dtype = np.dtype(np.float32 if self.low else np.float64)
+        self.roots = [group.features.inverse_root.astype(self.dtype, copy=False) for group in self.groups]  # here, once, and not in each thread
         self.floor = 0.0
         if isinstance(model.likelihood, Gaussian):
-            some = np.asarray(data.X[: tiles.LARGEST_TILE], dtype=np.float64)
-            self.floor = NOISE_FLOOR * len(data.X) * float(np.mean(tiles.diagonal(model.kernel, some)))
+            self.floor = NOISE_FLOOR * len(data.X) * typical_variance(model, data)
 
     @property
     def units(self) -> float:
@@ -189,9 +197,10 @@ class Bound:
     def sums(self, q: Sequence[Weights], blocks: Iterable[Rows], *, gradient: bool, signed: bool) -> Sums:
         """Over blocks of rows. `signed`: whether rows whose curvature has the wrong sign count as they are in S and b, or as flat."""
         total: Sums | None = None
+        roots = [w.root.astype(self.dtype, copy=False) for w in q]
         for block in blocks:
-            chunks = [block[slice(start, start + CHUNK)] for start in range(0, len(block.X), CHUNK)]
-            for part in self.pool.map(lambda rows: self._chunk(q, rows, gradient, signed), chunks):
+            chunks = [block.part(slice(start, start + CHUNK)) for start in range(0, len(block.X), CHUNK)]
+            for part in each(lambda rows: self._chunk(q, roots, rows, gradient, signed), chunks):
                 if total is None:
                     total = part
                 else:
@@ -204,7 +213,7 @@ class Bound:
         parts: list[list[Array]] = []
         points: list[Array] = []
         for group, own, T in zip(self.groups, sums.by_kernel, sums.T, strict=True):
-            both = [one + other for one, other in zip(own, group.features.root_pullback(T), strict=True)]
+            both = [one + other for one, other in zip(own, group.features.shared_pullback(T), strict=True)]
             if group.features.learned:
                 points.append(both.pop())
             parts.append(both)
@@ -213,38 +222,36 @@ class Bound:
 
     # One chunk. -----------------------------------------------------------------------------------------------------------------------------------
 
-    def _chunk(self, q: Sequence[Weights], rows: Rows, gradient: bool, signed: bool) -> Sums:
+    def _chunk(self, q: Sequence[Weights], roots: Sequence[Array], rows: Rows, gradient: bool, signed: bool) -> Sums:
         b, L = len(rows.X), len(q)
         location, var = np.empty((b, L)), np.empty((b, L))  # of g: in units of the scale
-        made: list[tuple[Group, Array, Array, dict[int, Array]]] = []
-        for group in self.groups:
-            features = group.features
-            Phi = tiles.cross(features.kernel, rows.X, features.Z)
-            multiply_triangle(block_of(features.inverse_root), block_of(Phi.T))
+        made: list[tuple[Array, Array, dict[int, Array]]] = []
+        for (features, latents), root in zip(self.groups, self.roots, strict=True):
+            Phi = tiles.cross(features.kernel, rows.X, features.Z, low=self.low)
+            multiply_triangle(block_of(root), block_of(Phi.T))
             outside = np.maximum(tiles.diagonal(features.kernel, rows.X) - np.einsum("ij,ij->i", Phi, Phi), 0.0)
-            location[:, group.latents] = Phi @ np.stack([q[k].mu for k in group.latents], axis=1)
+            location[:, latents] = Phi @ np.stack([q[k].mu for k in latents], axis=1).astype(self.dtype, copy=False)
             whitened = {}
-            for k in group.latents:
+            for k in latents:
                 V = Phi.copy()
-                multiply_triangle(block_of(q[k].root), block_of(V.T))
+                multiply_triangle(block_of(roots[k]), block_of(V.T))
                 var[:, k] = outside + np.einsum("ij,ij->i", V, V)
                 if gradient:
                     whitened[k] = V
-            made.append((group, Phi, outside, whitened))
+            made.append((Phi, outside, whitened))
         terms = self._terms(rows, location, var)
         curve = terms.curve if signed else np.maximum(terms.curve, 0.0)
-        shift = terms.slope + curve * location
+        shift = (terms.slope + curve * location).astype(self.dtype, copy=False)
         S: list[Array] = [np.zeros(0)] * L
         h: list[Array] = [np.zeros(0)] * L
-        for group, Phi, _, _ in made:
-            shifts = Phi.T @ shift[:, group.latents]
-            room = np.empty_like(Phi)
-            for j, k in enumerate(group.latents):
-                S[k], h[k] = _weighted_squares(Phi, curve[:, k], room), np.ascontiguousarray(shifts[:, j])
+        for (_, latents), (Phi, _, _) in zip(self.groups, made, strict=True):
+            shifts = Phi.T @ shift[:, latents]
+            for j, k in enumerate(latents):
+                S[k], h[k] = self._weighted_squares(Phi, curve[:, k]), shifts[:, j].astype(np.float64)
         found = Sums(terms.value, S, h)
         if gradient:
-            for group, Phi, outside, whitened in made:
-                T, by_kernel = self._back(group, q, rows.X, Phi, outside, whitened, terms)
+            for g, (Phi, outside, whitened) in enumerate(made):
+                T, by_kernel = self._back(g, q, roots, rows.X, Phi, outside, whitened, terms)
                 found.T.append(T)
                 found.by_kernel.append(by_kernel)
             found.by_mean = mean_gradient(self.model, rows.X, terms.slope / self.scale)
@@ -252,29 +259,53 @@ class Bound:
         return found
 
     def _back(
-        self, group: Group, q: Sequence[Weights], X: Array, Phi: Array, outside: Array, whitened: dict[int, Array], terms: Terms
+        self,
+        g: int,
+        q: Sequence[Weights],
+        roots: Sequence[Array],
+        X: Array,
+        Phi: Array,
+        outside: Array,
+        whitened: dict[int, Array],
+        terms: Terms,
     ) -> tuple[Array, list[Array]]:
         """G' Phi and the gradient through k(x, Z) and k(x, x). `whitened` is used up."""
-        features, latents = group.features, group.latents
+        features, latents = self.groups[g]
         open_curve = np.where(outside > 0, terms.curve[:, latents].sum(axis=1), 0.0)  # where the variance outside is at zero, it stays there
-        G = np.multiply(Phi, open_curve[:, None])
+        G = np.multiply(Phi, open_curve[:, None], dtype=self.dtype)
         for k in latents:
             V = whitened.pop(k)
-            V *= -terms.curve[:, [k]]
-            multiply_triangle(block_of(q[k].root), block_of(V.T), transpose=True)  # -lam Phi B^-1
+            V *= -terms.curve[:, [k]].astype(self.dtype, copy=False)
+            multiply_triangle(block_of(roots[k]), block_of(V.T), transpose=True)  # -lam Phi B^-1
             G += V
-        slopes, mu = np.ascontiguousarray(terms.slope[:, latents]), np.stack([q[k].mu for k in latents])
+        slopes = np.ascontiguousarray(terms.slope[:, latents], dtype=self.dtype)
+        mu = np.stack([q[k].mu for k in latents]).astype(self.dtype, copy=False)
         gemm(1.0, block_of(mu.T), block_of(slopes.T), block_of(G.T))
-        T = np.zeros((Phi.shape[1], Phi.shape[1]), order="F")
+        T = np.zeros((Phi.shape[1], Phi.shape[1]), self.dtype, order="F")
         left, right, out = block_of(G.T), block_of(Phi.T), block_of(T)
         for start in range(0, len(T), STRIP):
             stop = min(start + STRIP, len(T))
             gemm(1.0, left[start:, :], right[start:stop, :], out[start:, start:stop], transpose_b=True)
-        multiply_triangle(block_of(features.inverse_root), block_of(G.T), transpose=True)  # G L^-1 = df/dK_xz
+        multiply_triangle(block_of(self.roots[g]), block_of(G.T), transpose=True)  # G L^-1 = df/dK_xz
         by_kernel = tiles.cross_pullback(features.kernel, X, features.Z, G, points=features.learned)
         for k, part in enumerate(tiles.rowwise_pullback(features.kernel, "diagonal", X, -0.5 * open_curve)):
             by_kernel[k] = by_kernel[k] + part
-        return T, by_kernel
+        return T.astype(np.float64, copy=False), by_kernel
+
+    def _weighted_squares(self, Phi: Array, weights: Array) -> Array:
+        """Phi' diag(weights) Phi, the lower triangle, zeros above."""
+        # Rounded to 32 bits, sums that are large beside the 1 of the prior would drown it.
+        low = self.low and float(np.max(np.abs(weights))) * len(self.data.X) <= LOW_UP_TO
+        dtype = np.float32 if low else np.float64
+        S = np.zeros((Phi.shape[1], Phi.shape[1]), dtype, order="F")
+        root = np.sqrt(np.maximum(weights, 0.0)).astype(self.dtype, copy=False)
+        rows = np.multiply(Phi, root[:, None], dtype=dtype)
+        syrk(1.0, block_of(rows.T), block_of(S))
+        wrong = weights < 0
+        if wrong.any():
+            rows = np.multiply(Phi[wrong], np.sqrt(-weights[wrong])[:, None], dtype=dtype)
+            syrk(-1.0, block_of(rows.T), block_of(S))
+        return S.astype(np.float64, copy=False)
 
     def _terms(self, rows: Rows, location: Array, var: Array) -> Terms:
         m = mean_block(self.model.mean, rows.X, len(self.scale))
@@ -283,7 +314,9 @@ class Bound:
         if isinstance(self.model.likelihood, Gaussian):
             return self._gaussian_terms(rows, m, location, var)
         mean, spread = m + self.scale * location, self.scale**2 * np.maximum(var, LEAST_VAR)
-        value, slope, by_var, by_likelihood = expected(self.model.likelihood, rows.Y[:, 0], mean, spread)
+        value, slope, by_var, by_likelihood = expected(
+            self.model.likelihood, rows.Y[:, 0], mean, spread, low=self.low and type(self.model.likelihood) in (Bernoulli, Softmax)
+        )
         return Terms(value + len(m) * self.units, slope * self.scale, -2 * by_var * self.scale**2, by_likelihood)
 
     def _gaussian_terms(self, rows: Rows, m: Array, location: Array, var: Array) -> Terms:
@@ -301,35 +334,25 @@ class Bound:
         return Terms(value, slope, curve, [np.asarray(by_noise)])
 
 
-def _weighted_squares(Phi: Array, weights: Array, room: Array) -> Array:
-    """Phi' diag(weights) Phi, the lower triangle, zeros above. `room` is as large as Phi, and overwritten."""
-    S = np.zeros((Phi.shape[1], Phi.shape[1]), order="F")
-    wrong = weights < 0
-    np.multiply(Phi, np.sqrt(np.maximum(weights, 0.0))[:, None], out=room)
-    syrk(1.0, block_of(room.T), block_of(S))
-    if wrong.any():
-        rows = Phi[wrong] * np.sqrt(-weights[wrong])[:, None]
-        syrk(-1.0, block_of(rows.T), block_of(S))
-    return S
-
-
 # The likelihood. ------------------------------------------------------------------------------------------------------------------------------------
 
 
-def expected(likelihood: Likelihood, y: Array, mean: Array, var: Array) -> tuple[float, Array, Array, list[Array]]:
+def expected(likelihood: Likelihood, y: Array, mean: Array, var: Array, *, low: bool = False) -> tuple[float, Array, Array, list[Array]]:
     """sum_i E log p(y_i | f_i) for f_i ~ N(mean_i, var_i), each (b, L), with its gradients by mean, var and the likelihood's parameters."""
     rows, tile = len(y), tiles.tile_size(len(y))
     room = -(-rows // tile) * tile  # few programs to compile
     order = np.arange(room) % rows  # a copy of real rows, whose weight is zero, is harmless in any likelihood
-    counted = (np.arange(room) < rows).astype(np.float64)
-    flat = likelihood.latents == 1
-    table = (v[order, 0] if flat else v[order] for v in (mean, var))
-    with jax.enable_x64(True):
-        value, (by_likelihood, slope, by_var) = _expected(likelihood.bare(), y[order], *table, counted)
+    counted = np.arange(room) < rows
+    flat, dtype = likelihood.latents == 1, np.float32 if low else np.float64
+    bare = jax.tree_util.tree_map(lambda v: np.asarray(v, dtype), likelihood.bare())
+    table = (v.astype(dtype, copy=False) for v in (y[order], *(v[order, 0] if flat else v[order] for v in (mean, var)), counted))
+    with jax.enable_x64(not low):
+        value, (by_likelihood, slope, by_var) = _expected(bare, *table)
         by_var.block_until_ready()  # lets go of the GIL, which the conversions below would hold
         columns = (rows, 1) if flat else (rows, -1)
-        back = [np.asarray(v) for v in leaves(by_likelihood)]
-        return float(value), np.asarray(slope)[:rows].reshape(columns), np.asarray(by_var)[:rows].reshape(columns), back
+        back = [np.asarray(v, np.float64) for v in leaves(by_likelihood)]
+        by_mean, by_var = (np.asarray(v, np.float64)[:rows].reshape(columns) for v in (slope, by_var))
+        return float(value), by_mean, by_var, back
 
 
 @jax.jit

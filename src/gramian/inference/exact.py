@@ -41,7 +41,7 @@ from gramian.inference.base import (
     noise_groups,
 )
 from gramian.inference.posterior import Posterior
-from gramian.linalg.threads import threads_for
+from gramian.linalg.threads import THREADS, threads_for
 from gramian.solvers.base import SolveOutcome
 from gramian.solvers.cholesky import ROOT_UP_TO, Cholesky, CholeskyFactor, inverse_in_place, inverse_root_in_place
 
@@ -136,7 +136,7 @@ class Exact(Inference):
 
     def bytes_needed(self, n: int, d: int, q: int) -> int:
         tile = tiles.tile_size(n)
-        return 8 * (n * n + 4 * n * (d + q) + 8 * tiles.THREADS * tile * tile)
+        return 8 * (n * n + 4 * n * (d + q) + 8 * THREADS * tile * tile)
 
     def _factor(self, group: Group, data: Data, workspace: Workspace | None, report: Share | None = None) -> CholeskyFactor:
         try:

@@ -42,6 +42,7 @@ from gramian.inference.base import (
 )
 from gramian.inference.exact import Exact, Group, groups
 from gramian.inference.posterior import mean_slopes
+from gramian.linalg.threads import THREADS
 from gramian.solvers.base import SolveOutcome
 from gramian.solvers.cg import CG, CGFactor
 from gramian.solvers.minres import MINRES, MINRESFactor
@@ -181,7 +182,7 @@ class Iterative(Inference):
 
     def bytes_needed(self, n: int, d: int, q: int) -> int:
         rank = self.solver.rank if self.solver.preconditioner in ("pivoted", "rpcholesky") else 0
-        return 8 * (n * (3 * min(rank, n) + 6 * (self.solver.probes + q) + d) + 8 * tiles.THREADS * tiles.LARGEST_TILE**2)
+        return 8 * (n * (3 * min(rank, n) + 6 * (self.solver.probes + q) + d) + 8 * THREADS * tiles.LARGEST_TILE**2)
 
     def system(self, operator: GramOperator, stronger: bool = False) -> System:
         """How K + D is solved: as the settings say, or with the effort of a second attempt."""

@@ -19,24 +19,23 @@ Gradient, in a second pass, with a = D^-1 (r - Phi w) and q outputs in a group:
 Cost: n m^2 flops and n m kernel values a pass; memory of one block and a few m x m arrays, whatever n is.
 Source: Quinonero-Candela and Rasmussen 2005.
 
+Passes over the rows are in `inference/passes.py`.
+
 Sums in float64 know B to eps n k / D; noise below n 1e-14 of the mean k(x, x) would drown in it, so it is raised to that, and the outcome says so.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from gramian.approx.base import Basis, FeatureMap
+from gramian.approx.base import Basis
 from gramian.approx.nystrom import NystromBasis
 from gramian.errors import NumericalError
-from gramian.gram import budget, tiles
 from gramian.inference.base import (
     Data,
     Evidence,
@@ -49,71 +48,15 @@ from gramian.inference.base import (
     Share,
     Work,
     Workspace,
-    blocks_of,
-    mean_block,
-    mean_gradient,
     noise_gradient,
-    noise_groups,
 )
 from gramian.inference.features import FeaturePosterior
+from gramian.inference.passes import KEEP_BYTES, NOISE_FLOOR, Kind, Passes, Sums, Weights, chunk_rows, chunks_at_once
 from gramian.linalg.products import squares, times, transposed_times
 from gramian.linalg.threads import threads_for
 from gramian.solvers.base import SolveOutcome
 
 Array = NDArray[np.float64]
-Kind = Literal["dtc", "vfe", "fitc"]
-
-# Of the features of a block: products run at full speed, and temporary arrays are used again instead of asked from the system.
-BLOCK_BYTES = 16 * 2**20
-KEEP_BYTES = 512 * 2**20  # of features that are kept from the first pass to the second, instead of made again
-NOISE_FLOOR = 1e-14  # times n, of the mean k(x, x)
-
-
-class Block(NamedTuple):
-    """Some rows, ready for sums."""
-
-    X: Array  # (b, d)
-    Phi: Array  # (b, m)
-    R: Array  # (b, q): residuals in units of the scale
-    prior_var: Array  # (b,): k(x, x)
-    outside: Array  # (b,): k(x, x) - |phi|^2, not negative
-    D: list[Array]  # one (b,) a group
-
-
-@dataclass
-class Sums:
-    """What the data say about the weights of a group of outputs."""
-
-    outputs: list[int]
-    S: Array  # (m, m)
-    b: Array  # (m, q)
-    c: Array  # (q,)
-    logdet_D: float = 0.0
-    slack: float = 0.0  # sum_i (k_i - q_i) / D_i
-    outside: float = 0.0  # sum_i (k_i - q_i)
-    level: float | None = None  # the noise of all rows, where it is one
-
-    def add(self, block: Block, D: Array) -> None:
-        level = D[0] if np.all(D[0] == D) else None
-        root = 1 / np.sqrt(D)
-        # One level of noise, which is the rule, can be divided by afterwards: no second copy of Phi.
-        Phi = block.Phi if level is not None else block.Phi * root[:, None]
-        R = block.R[:, self.outputs] * (root**2 if level is not None else root)[:, None]
-        self.S += squares(Phi) if level is None else squares(Phi) / level
-        self.b += transposed_times(Phi, R)
-        R = block.R[:, self.outputs] * root[:, None]
-        self.c += np.einsum("ij,ij->j", R, R)
-        self.logdet_D += float(np.sum(np.log(D)))
-        self.slack += float(np.sum(block.outside / D))
-        self.outside += float(np.sum(block.outside))
-
-
-class Weights(NamedTuple):
-    """The posterior of the weights of a group, and its part of the evidence."""
-
-    w: Array  # (m, q)
-    root: Array  # L_B^-1, lower triangular, Fortran-ordered
-    value: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,59 +93,66 @@ class LowRank(Inference):
     # Inference. -----------------------------------------------------------------------------------------------------------------------------------
 
     def infer(self, model: Model, data: Data, report: Share | None = None) -> Inferred:
+        weights = np.empty((self.basis.n_features, data.Y.shape[1]))
+        root_of, roots, value = [0] * data.Y.shape[1], [], 0.0
         with threads_for(self.basis.n_features):
-            return self._infer(model, data, report)
+            passes = self._passes(model, data)
+            sums = passes.first(report)
+            for r, group in enumerate(sums):
+                found = self._weights(group, len(data.X))
+                weights[:, group.outputs] = found.w
+                roots.append(found.root)
+                value += found.value
+                for k in group.outputs:
+                    root_of[k] = r
+        prior = GaussianProcess(model.kernel, model.mean, data.scale)
+        posterior = FeaturePosterior(prior, passes.features, weights, tuple(roots), tuple(root_of))
+        floor = NOISE_FLOOR * len(data.X) if any(group.raised for group in sums) else 0.0  # of the mean diagonal
+        return Inferred(posterior, self._evidence(value), SolveOutcome(jitter=floor))
 
     def evidence(self, model: Model, data: Data, workspace: Workspace) -> Evidence:
         with threads_for(self.basis.n_features):
-            sums, _ = self._first_pass(self.basis.at(model.kernel), model, data)
-            return self._evidence(sum(self._weights(group, len(data.X)).value for group in sums))
+            return self._evidence(sum(self._weights(group, len(data.X)).value for group in self._passes(model, data).first()))
 
     def evidence_and_gradient(self, model: Model, data: Data, workspace: Workspace) -> tuple[Evidence, list[Array]]:
         with threads_for(self.basis.n_features):
-            return self._evidence_and_gradient(model, data)
-
-    def _infer(self, model: Model, data: Data, report: Share | None) -> Inferred:
-        features = self.basis.at(model.kernel)
-        sums, floor = self._first_pass(features, model, data, report=report)
-        weights = np.empty((features.n_features, data.Y.shape[1]))
-        root_of, roots, value = [0] * data.Y.shape[1], [], 0.0
-        for r, group in enumerate(sums):
-            found = self._weights(group, len(data.X))
-            weights[:, group.outputs] = found.w
-            roots.append(found.root)
-            value += found.value
-            for k in group.outputs:
-                root_of[k] = r
-        prior = GaussianProcess(model.kernel, model.mean, data.scale)
-        posterior = FeaturePosterior(prior, features, weights, tuple(roots), tuple(root_of))
-        return Inferred(posterior, self._evidence(value), SolveOutcome(jitter=floor))
-
-    def _evidence_and_gradient(self, model: Model, data: Data) -> tuple[Evidence, list[Array]]:
-        features = self.basis.at(model.kernel)
-        kept: list[Block] = []
-        sums, _ = self._first_pass(features, model, data, kept)
-        found = [self._weights(group, len(data.X)) for group in sums]
-        inverses = [squares(np.ascontiguousarray(w.root)) for w in found]
-        if self.objective == "vfe":  # df/dPhi has I - B^-1 then
-            inverses = [np.eye(len(inverse)) - inverse for inverse in inverses]
-        total = _Gradient(model, data, features, self.objective)
-        for at, block in self._blocks(features, model, data, kept):
-            total.add(at, block, sums, found, inverses)
-        gradients = total.finish(sums, found, inverses)
+            passes = self._passes(model, data)
+            sums = passes.first(keep=True)
+            found = [self._weights(group, len(data.X)) for group in sums]
+            gradients = self._gradient(passes, sums, found)
         if self.free.size:
             gradients[-1] = gradients[-1] * self.spread
         return self._evidence(sum(w.value for w in found)), gradients
 
+    def _gradient(self, passes: Passes, sums: list[Sums], found: list[Weights]) -> list[Array]:
+        model, data, vfe = passes.model, passes.data, self.objective == "vfe"
+        inverses = [squares(np.ascontiguousarray(w.root)) for w in found]
+        explained = [np.eye(len(inverse)) - inverse for inverse in inverses]  # S B^-1
+        slopes = passes.second(sums, found, explained if vfe else inverses)
+        T = np.zeros_like(inverses[0]) if slopes.T is None else slopes.T
+        for group, w, inside in zip(sums, found, explained, strict=True):
+            q = len(group.outputs)
+            if group.level is not None and self.objective != "fitc":
+                trace = (len(data.X) - float(np.trace(inside))) / group.level  # of A^-1
+                slopes.by_noise += noise_gradient(model, data, group.outputs, np.full(q, -0.5 * trace))
+            T += w.w @ w.w.T - q * inside  # Phi'a = w
+            if vfe:
+                T += q * group.S  # its lower triangle, as all that is read
+        shared = passes.features.shared_pullback(T)
+        everything = [own + rest for own, rest in zip(slopes.by_kernel, shared, strict=True)]
+        count = len(model.kernel.parameters())
+        return [*everything[:count], *slopes.by_mean, np.asarray(slopes.by_noise), *everything[count:]]
+
     def leave_one_out(self, model: Model, data: Data, posterior: Process) -> LeftOut:
-        features = self.basis.at(model.kernel)
-        sums, _ = self._first_pass(features, model, data)
+        passes = self._passes(model, data)
+        sums = passes.first()
         found = [self._weights(group, len(data.X)) for group in sums]
         alpha, precision = np.empty(data.Y.shape), np.empty(data.Y.shape)
-        for at, block in self._blocks(features, model, data):
+        for block in map(passes.block, passes.rows()):
+            at = block.rows.at
             for group, w, D in zip(sums, found, block.D, strict=True):
                 V = block.Phi @ w.root.T
-                alpha[at, group.outputs] = (block.R[:, group.outputs] - block.Phi @ w.w) / D[:, None]
+                alpha[at, group.outputs] = (block.rows.R[:, group.outputs] - block.Phi @ w.w) / D[:, None]
                 precision[at, group.outputs] = (1 / D - np.einsum("ij,ij->i", V, V) / D**2)[:, None]
         return LeftOut(alpha, precision)
 
@@ -212,14 +162,15 @@ class LowRank(Inference):
     def bytes_needed(self, n: int, d: int, q: int) -> int:
         return bytes_of(n, d, q, self.basis.n_features)
 
-    # The passes. ----------------------------------------------------------------------------------------------------------------------------------
+    def _passes(self, model: Model, data: Data) -> Passes:
+        return Passes(self.basis.at(model.kernel), model, data, self.objective)
 
     def _evidence(self, value: float) -> Evidence:
         return Evidence(value, "lower bound" if self.objective == "vfe" else "approximation")
 
     def _weights(self, sums: Sums, n: int) -> Weights:
         q = len(sums.outputs)
-        B = np.asfortranarray(0.5 * (sums.S + sums.S.T))
+        B = sums.S.copy(order="F")
         B.T.reshape(-1)[:: len(B) + 1] += 1.0
         if not np.all(np.isfinite(B)):
             raise NumericalError(
@@ -230,148 +181,22 @@ class LowRank(Inference):
             raise NumericalError(f"I + Phi'Phi / noise is not positive definite: it fails at feature {info - 1}. Let noise be learned, or larger.")
         logdet_B = 2 * float(np.sum(np.log(np.diagonal(L))))
         root, _ = lapack.dtrtri(L, lower=1, overwrite_c=1)
-        half = times(np.tril(root), sums.b)
+        half = times(root, sums.b)
         w = transposed_times(np.ascontiguousarray(root), half)
         value = -0.5 * float(np.sum(sums.c - np.einsum("ij,ij->j", half, half))) - 0.5 * q * (logdet_B + sums.logdet_D + n * float(np.log(2 * np.pi)))
         if self.objective == "vfe":
             value -= 0.5 * q * sums.slack
         return Weights(w, root, value)
 
-    def _first_pass(
-        self, features: FeatureMap, model: Model, data: Data, kept: list[Block] | None = None, report: Share | None = None
-    ) -> tuple[list[Sums], float]:
-        """The sums of each group, and the share of the mean diagonal that noise was raised to (0 where it was not); `kept` gathers the blocks."""
-        m = features.n_features
-        groups = noise_groups(model, data)
-        sums = [Sums(g.outputs, np.zeros((m, m)), np.zeros((m, len(g.outputs))), np.zeros(len(g.outputs))) for g in groups]
-        floor, raised = _floor(model, data), False
-        keep = 8 * len(data.X) * m <= KEEP_BYTES
-        for at, block in self._blocks(features, model, data):
-            for group, D, made in zip(sums, block.D, groups, strict=True):
-                group.add(block, D)
-                raised = raised or bool(np.any(made.noise(at, len(data.X)) < floor))
-            if kept is not None and keep:
-                kept.append(block)
-            if report is not None:
-                report(at.stop / len(data.X))
-        return sums, NOISE_FLOOR * len(data.X) if raised else 0.0
-
-    def _blocks(self, features: FeatureMap, model: Model, data: Data, kept: list[Block] | None = None) -> Iterator[tuple[slice, Block]]:
-        slices = blocks_of(len(data.X), 8 * features.n_features, BLOCK_BYTES)
-        if kept:
-            yield from zip(slices, kept, strict=True)
-            return
-        groups, floor = noise_groups(model, data), _floor(model, data)
-        for at in slices:
-            X, Y = np.asarray(data.X[at]), np.asarray(data.Y[at])
-            Phi = features.block(X)
-            R = (Y - mean_block(model.mean, X, Y.shape[1])) / data.scale
-            prior_var = tiles.diagonal(model.kernel, X)
-            outside = np.zeros(len(X)) if features.spans_prior else np.maximum(prior_var - np.einsum("ij,ij->i", Phi, Phi), 0.0)
-            D = [np.maximum(group.noise(at, len(data.X)), floor) for group in groups]
-            if self.objective == "fitc":
-                D = [d + outside for d in D]
-            yield at, Block(X, Phi, R, prior_var, outside, D)
-
-
-class _Gradient:
-    """The second pass: gradients of the objective, gathered block by block."""
-
-    def __init__(self, model: Model, data: Data, features: FeatureMap, objective: Kind) -> None:
-        self.model, self.data, self.features, self.objective = model, data, features, objective
-        self.by_kernel: list[Array] | None = None
-        self.by_mean = [np.zeros(p.value.shape) for p in model.mean.parameters().values()]
-        self.by_noise = 0.0
-        m = features.n_features
-        self.T = np.zeros((m, m))  # the part of Phi' df/dPhi that has no closed form
-
-    def add(self, at: slice, block: Block, sums: list[Sums], found: list[Weights], inverses: list[Array]) -> None:
-        by_prior_var = np.zeros(len(block.X))
-        by_residual = np.zeros(block.R.shape)
-        parts: list[Array] | None = None
-        for group, w, inverse, D in zip(sums, found, inverses, block.D, strict=True):
-            a = (block.R[:, group.outputs] - times(block.Phi, w.w)) / D[:, None]
-            by_residual[:, group.outputs] = a / self.data.scale[group.outputs]
-            if self.objective == "fitc" or not np.all(D[0] == D):
-                own = self._row_by_row(block, group, w, inverse, D, a, by_prior_var)
-            else:
-                own = self._at_once(block, group, w, inverse, float(D[0]), a, by_prior_var)
-            parts = own if parts is None else [one + other for one, other in zip(parts, own, strict=True)]
-        assert parts is not None
-        self.by_kernel = parts if self.by_kernel is None else [total + part for total, part in zip(self.by_kernel, parts, strict=True)]
-        if self.objective != "dtc":
-            diagonal = tiles.rowwise_pullback(self.model.kernel, "diagonal", block.X, by_prior_var)
-            for k, part in enumerate(diagonal):
-                self.by_kernel[k] = self.by_kernel[k] + part
-        for total, part in zip(self.by_mean, mean_gradient(self.model, block.X, by_residual), strict=True):
-            total += part
-
-    def _at_once(self, block: Block, group: Sums, w: Weights, inverse: Array, D: float, a: Array, by_prior_var: Array) -> list[Array]:
-        """One level of noise: df/dPhi stays a product, and of df/dD only the sum counts, whose traces `finish` has in closed form."""
-        q = len(group.outputs)
-        by_level = 0.5 * np.sum(a**2, axis=0)
-        if self.objective == "vfe":
-            by_prior_var -= 0.5 * q / D
-            by_level += 0.5 * float(np.sum(block.outside)) / D**2
-        self.by_noise += noise_gradient(self.model, self.data, group.outputs, by_level)
-        group.level = D
-        sign = 1.0 if self.objective == "vfe" else -1.0  # `inverse` is I - B^-1 for vfe, else B^-1
-        return self.features.factored_pullback(block.X, block.Phi, (sign * q / D) * inverse, a, w.w)
-
-    def _row_by_row(self, block: Block, group: Sums, w: Weights, inverse: Array, D: Array, a: Array, by_prior_var: Array) -> list[Array]:
-        """Noise that differs between rows."""
-        q = len(group.outputs)
-        G = times(block.Phi, inverse)
-        explained = np.einsum("ij,ij->i", G, block.Phi)  # phi' B^-1 phi, or for vfe phi' (I - B^-1) phi
-        if self.objective == "vfe":
-            explained = np.einsum("ij,ij->i", block.Phi, block.Phi) - explained
-        slope = 0.5 * a**2 - 0.5 * (1 / D - explained / D**2)[:, None]  # df/dD, one column an output
-        G *= ((q if self.objective == "vfe" else -q) / D)[:, None]
-        for k in range(q):
-            G += a[:, [k]] * w.w[:, k]
-        if self.objective == "vfe":
-            by_prior_var -= 0.5 * q / D
-            slope += (0.5 * block.outside / D**2)[:, None]
-        elif self.objective == "fitc":
-            g = slope.sum(axis=1)
-            G -= block.Phi * (2 * g)[:, None]
-            by_prior_var += g
-            self.T -= 2 * transposed_times(block.Phi, block.Phi * g[:, None])
-        self.by_noise += noise_gradient(self.model, self.data, group.outputs, slope.sum(axis=0))
-        return self.features.pullback(block.X, G)
-
-    def finish(self, sums: list[Sums], found: list[Weights], inverses: list[Array]) -> list[Array]:
-        T = self.T
-        for group, w, inverse in zip(sums, found, inverses, strict=True):
-            q = len(group.outputs)
-            explained = inverse if self.objective == "vfe" else np.eye(len(inverse)) - inverse  # S B^-1
-            if group.level is not None:
-                trace = (len(self.data.X) - float(np.trace(explained))) / group.level  # of A^-1
-                self.by_noise += noise_gradient(self.model, self.data, group.outputs, np.full(q, -0.5 * trace))
-            T = T + w.w @ w.w.T - q * explained  # Phi'a = w, and S B^-1 = I - B^-1
-            if self.objective == "vfe":
-                T = T + q * group.S
-        assert self.by_kernel is not None
-        shared = self.features.shared_pullback(0.5 * (T + T.T))
-        everything = [total + part for total, part in zip(self.by_kernel, shared, strict=True)]
-        count = len(self.model.kernel.parameters())
-        return [*everything[:count], *self.by_mean, np.asarray(self.by_noise), *everything[count:]]
-
-
-def _floor(model: Model, data: Data) -> float:
-    """The least noise that the sums can tell from zero."""
-    some = np.asarray(data.X[: tiles.LARGEST_TILE])
-    return NOISE_FLOOR * len(data.X) * float(np.mean(tiles.diagonal(model.kernel, some)))
-
 
 def bytes_of(n: int, d: int, q: int, m: int) -> int:
-    """Peak memory of an evaluation with gradient beyond the data: blocks of features, those kept, and m x m arrays.
+    """Peak memory of an evaluation with gradient beyond the data: chunks at work, features kept, and m x m arrays.
 
     How many there are at once is measured (benchmarks, "planning"): temporary ones count, and so does what the allocator holds back for the next.
     """
-    rows = min(n, budget.block_rows(8 * m, tiles.LARGEST_TILE, BLOCK_BYTES))
+    rows, chunks = min(n, chunk_rows(m)), min(chunks_at_once(m), -(-n // chunk_rows(m)))
     kept = 8 * n * m if 8 * n * m <= KEEP_BYTES else 0
-    return 8 * (12 * m * m + 7 * rows * m + 2 * rows * (d + q)) + kept
+    return 8 * ((10 + chunks) * m * m + chunks * rows * (4 * m + 2 * (d + q))) + kept
 
 
 def work_of(n: int, m: int, gradient: bool) -> Work:

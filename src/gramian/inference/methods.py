@@ -20,7 +20,8 @@ from gramian.approx.landmarks import RULES, landmarks
 from gramian.approx.nystrom import NystromBasis
 from gramian.errors import ParameterError
 from gramian.inference.base import Data, Evidence, Inference, Inferred, LeftOut, Model, Process, Share, Work, Workspace
-from gramian.inference.lowrank import Kind, LowRank, bytes_of, work_of
+from gramian.inference.lowrank import LowRank, bytes_of, work_of
+from gramian.inference.passes import Kind
 
 Array = NDArray[np.float64]
 

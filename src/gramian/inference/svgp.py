@@ -15,15 +15,14 @@ from __future__ import annotations
 import dataclasses
 import numbers
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gramian.errors import NumericalError, ParameterError
-from gramian.gram import tiles
 from gramian.inference.base import (
     Data,
     Evidence,
@@ -41,7 +40,7 @@ from gramian.inference.base import (
 from gramian.inference.bound import CHUNK, IN_FLIGHT, Bound, Sums, Weights, all_rows
 from gramian.inference.features import FeaturePosterior
 from gramian.inference.methods import _check_rule, _check_size, bytes_of_rule, chosen
-from gramian.linalg.threads import threads_for
+from gramian.linalg.threads import THREADS, each, threads_for
 from gramian.means import OneOutput
 from gramian.solvers.base import SolveOutcome
 
@@ -111,8 +110,8 @@ class SparseVariational(Inference):
     @contextmanager
     def bound(self, model: Model, data: Data) -> Iterator[Bound]:
         """The bound for a model; within it BLAS has one thread, and rows are shared out between several."""
-        with threads_for(1), ThreadPoolExecutor(tiles.THREADS) as pool:
-            yield Bound(model, data, self.Z, self.learned, pool)
+        with threads_for(1):
+            yield Bound(model, data, self.Z, self.learned)
 
     def start(self, bound: Bound) -> tuple[Weights, ...]:
         """The q that a search begins with."""
@@ -131,7 +130,8 @@ class SparseVariational(Inference):
             try:
                 h = mixed.step(np.concatenate([w.h for w in q]), np.concatenate(sums.b), rho)
                 parts = np.split(h, np.cumsum([len(w.h) for w in q])[:-1])
-                step = tuple(bound.pool.map(lambda w, S, b, rho=rho: w.moved(S, b, rho), q, sums.S, parts))
+                moves = [partial(w.moved, S, b, rho) for w, S, b in zip(q, sums.S, parts, strict=True)]
+                step = tuple(each(lambda move: move(), moves))
                 new_sums, new_value = self._pass(bound, step)
                 if not new_value >= value - 1e-12 * abs(value):
                     raise NumericalError("The step was too long.")
@@ -306,7 +306,7 @@ def work_of(n: int, m: int, q: int, gradient: bool, passes: int = 15) -> Work:
 def bytes_of(n: int, d: int, q: int, m: int, batch: int) -> int:
     """Peak memory beyond the data: q before and after a step, the sums of the chunks in flight, and features of those at work."""
     chunks = min(-(-n // CHUNK), IN_FLIGHT)
-    working = min(tiles.THREADS, chunks) * min(n, CHUNK) * ((q + 5) * m + 2000 * q)  # 2000: the nodes of the likelihood's expectations
+    working = min(THREADS, chunks) * min(n, CHUNK) * ((q + 5) * m + 2000 * q)  # 2000: the nodes of the likelihood's expectations
     return 8 * (m * m * (6 + 6 * q + chunks * (q + 1)) + working + min(n, batch) * (d + 2 * q))
 
 

@@ -47,13 +47,13 @@ def normal_points(latents: int) -> Array:
     return points / np.sqrt(np.mean(points**2, axis=0))
 
 
-def nodes(mean: jax.Array, var: jax.Array, latents: int) -> tuple[jax.Array, Array]:
+def nodes(mean: jax.Array, var: jax.Array, latents: int) -> tuple[jax.Array, jax.Array]:
     """f at the nodes, (..., nodes) or (..., nodes, latents), and their weights."""
     sd = jnp.sqrt(var)
     if latents == 1:
-        return mean[..., None] + sd[..., None] * NODES, WEIGHTS
-    points = normal_points(latents)
-    return mean[..., None, :] + sd[..., None, :] * points, np.full(len(points), 1 / len(points))
+        return mean[..., None] + sd[..., None] * jnp.asarray(NODES, mean.dtype), jnp.asarray(WEIGHTS, mean.dtype)
+    points = jnp.asarray(normal_points(latents), mean.dtype)
+    return mean[..., None, :] + sd[..., None, :] * points, jnp.full(len(points), 1 / len(points), mean.dtype)
 
 
 def expectation(function: Callable[[jax.Array], jax.Array], mean: jax.Array, var: jax.Array, latents: int = 1) -> jax.Array:

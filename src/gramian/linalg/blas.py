@@ -36,12 +36,13 @@ def _routine(module: Any, name: str) -> Callable[..., None]:
     return ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (signature.count(b",") + 1))(address)
 
 
-_dgemm: Final = _routine(cython_blas, "dgemm")
-_dsyrk: Final = _routine(cython_blas, "dsyrk")
-_dtrmm: Final = _routine(cython_blas, "dtrmm")
+_gemm: Final = {8: _routine(cython_blas, "dgemm"), 4: _routine(cython_blas, "sgemm")}  # by the bytes of a number
+_syrk: Final = {8: _routine(cython_blas, "dsyrk"), 4: _routine(cython_blas, "ssyrk")}
+_trmm: Final = {8: _routine(cython_blas, "dtrmm"), 4: _routine(cython_blas, "strmm")}
 _dtrsm: Final = _routine(cython_blas, "dtrsm")
 _dpotrf: Final = _routine(cython_lapack, "dpotrf")
 _dtrtri: Final = _routine(cython_lapack, "dtrtri")
+_dsygst: Final = _routine(cython_lapack, "dsygst")
 _dlauum: Final = _routine(cython_lapack, "dlauum")
 
 
@@ -52,20 +53,21 @@ class Block:
     address: int
     rows: int
     columns: int
-    stride: int  # doubles from one column to the next
+    stride: int  # numbers from one column to the next
+    size: int = 8  # bytes of a number
 
     def __getitem__(self, at: tuple[slice, slice]) -> Block:
         top, bottom, _ = at[0].indices(self.rows)
         left, right, _ = at[1].indices(self.columns)
-        return Block(self.address + 8 * (top + left * self.stride), max(bottom - top, 0), max(right - left, 0), self.stride)
+        return Block(self.address + self.size * (top + left * self.stride), max(bottom - top, 0), max(right - left, 0), self.stride, self.size)
 
 
-def block_of(array: Array) -> Block:
-    """The whole of an array (n, k)."""
-    assert array.dtype == np.float64
+def block_of(array: Array | NDArray[np.float32]) -> Block:
+    """The whole of an array (n, k). Products take numbers of 32 bits, too; LAPACK and division do not."""
+    assert array.dtype in (np.float64, np.float32)
     assert array.flags.f_contiguous
     assert array.flags.writeable
-    return Block(array.ctypes.data, array.shape[0], array.shape[1], max(array.shape[0], 1))
+    return Block(array.ctypes.data, array.shape[0], array.shape[1], max(array.shape[0], 1), array.itemsize)
 
 
 def gemm(alpha: float, A: Block, B: Block, C: Block, *, transpose_a: bool = False, transpose_b: bool = False) -> None:
@@ -75,7 +77,8 @@ def gemm(alpha: float, A: Block, B: Block, C: Block, *, transpose_a: bool = Fals
     assert (C.rows, C.columns) == (A.columns if transpose_a else A.rows, B.rows if transpose_b else B.columns)
     if C.rows and C.columns and inner:
         sizes = _int(C.rows), _int(C.columns), _int(inner)
-        _dgemm(_t(transpose_a), _t(transpose_b), *sizes, _double(alpha), *_at(A), *_at(B), _double(1.0), *_at(C))
+        routine, number = _gemm[_size(A, B, C)], _number(C.size)
+        routine(_t(transpose_a), _t(transpose_b), *sizes, number(alpha), *_at(A), *_at(B), number(1.0), *_at(C))
 
 
 def syrk(alpha: float, A: Block, C: Block, *, transpose: bool = False) -> None:
@@ -83,22 +86,24 @@ def syrk(alpha: float, A: Block, C: Block, *, transpose: bool = False) -> None:
     inner = A.rows if transpose else A.columns
     assert C.rows == C.columns == (A.columns if transpose else A.rows)
     if C.rows and inner:
-        _dsyrk(b"L", _t(transpose), _int(C.rows), _int(inner), _double(alpha), *_at(A), _double(1.0), *_at(C))
+        routine, number = _syrk[_size(A, C)], _number(C.size)
+        routine(b"L", _t(transpose), _int(C.rows), _int(inner), number(alpha), *_at(A), number(1.0), *_at(C))
 
 
 def multiply_triangle(L: Block, B: Block, *, transpose: bool = False) -> None:
     """B <- L B, or L' B, with the lower triangle of L."""
     assert L.rows == L.columns == B.rows
     if B.rows and B.columns:
-        _dtrmm(b"L", b"L", _t(transpose), b"N", _int(B.rows), _int(B.columns), _double(1.0), *_at(L), *_at(B))
+        _trmm[_size(L, B)](b"L", b"L", _t(transpose), b"N", _int(B.rows), _int(B.columns), _number(B.size)(1.0), *_at(L), *_at(B))
 
 
 def solve_triangle(L: Block, B: Block, *, right: bool = False, transpose: bool = False, alpha: float = 1.0) -> None:
     """B <- alpha L^-1 B, or alpha B L^-1 from the right, with L' for L where said: the lower triangle of L."""
     assert L.rows == L.columns == (B.columns if right else B.rows)
+    assert _size(L, B) == 8
     if B.rows and B.columns:
         side = b"R" if right else b"L"
-        _dtrsm(side, b"L", _t(transpose), b"N", _int(B.rows), _int(B.columns), _double(alpha), *_at(L), *_at(B))
+        _dtrsm(side, b"L", _t(transpose), b"N", _int(B.rows), _int(B.columns), _number(8)(alpha), *_at(L), *_at(B))
 
 
 def potrf(A: Block) -> int:
@@ -118,8 +123,18 @@ def square_triangle(W: Block) -> None:
     assert info == 0
 
 
+def square_between(L: Block, A: Block) -> None:
+    """A <- L' A L in the lower triangle of a symmetric A, with that of L."""
+    assert L.rows == L.columns == A.rows == A.columns
+    assert _size(L, A) == 8
+    info = _Integer(0)
+    _dsygst(_int(2), b"L", _int(A.rows), *_at(A), *_at(L), ctypes.byref(info))
+    assert info.value == 0
+
+
 def _lapack(routine: Callable[..., None], A: Block, *flags: bytes) -> int:
     assert A.rows == A.columns
+    assert A.size == 8
     info = _Integer(0)
     routine(*flags, _int(A.rows), *_at(A), ctypes.byref(info))
     return info.value
@@ -137,5 +152,12 @@ def _int(value: int) -> Any:
     return ctypes.byref(_Integer(value))
 
 
-def _double(value: float) -> Any:
-    return ctypes.byref(ctypes.c_double(value))
+def _size(*blocks: Block) -> int:
+    """Of a number in all of them."""
+    assert len({block.size for block in blocks}) == 1
+    return blocks[0].size
+
+
+def _number(size: int) -> Callable[[float], Any]:
+    kind = ctypes.c_double if size == 8 else ctypes.c_float
+    return lambda value: ctypes.byref(kind(value))

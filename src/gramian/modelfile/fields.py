@@ -13,7 +13,7 @@ from gramian.approx.base import Basis
 from gramian.errors import ModelFileError
 from gramian.estimators.certificate import Quantity
 from gramian.inference import Inference
-from gramian.inference.lowrank import Kind
+from gramian.inference.passes import Kind
 from gramian.inference.sites import Rule
 from gramian.kernels import Kernel
 from gramian.means import Mean
