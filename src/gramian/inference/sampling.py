@@ -74,6 +74,7 @@ class Sampler(NamedTuple):
     step: Callable[..., Any]  # (state, key, first, count, stages) -> (state, rows)
     renew: Callable[[list[Any]], list[Any]]
     settle: Callable[[Any], Any]
+    kept: int  # windows at the end of the warm-up that renew nothing, for a mass matrix
 
 
 def run(
@@ -110,7 +111,7 @@ def _blocked(problem: Problem, gradients: bool) -> Sampler:
         return blocks.begin(problem, t, z.reshape(problem.latent_shape), _host(_mode(problem, t)))
 
     step = partial(blocks.blocks, problem, gradients=gradients)
-    return Sampler(start, step, partial(blocks.renewed, problem), blocks.settled)
+    return Sampler(start, step, partial(blocks.renewed, problem), blocks.settled, 0)
 
 
 def _joint(problem: Problem) -> Sampler:
@@ -124,7 +125,7 @@ def _joint(problem: Problem) -> Sampler:
         state, out = nuts(problem, *given)
         return _host(state), out
 
-    return Sampler(start, step, lambda states: [_renewed(problem, state) for state in states], _settled)
+    return Sampler(start, step, lambda states: [_renewed(problem, state) for state in states], _settled, 1)
 
 
 class _Crew:
@@ -161,7 +162,7 @@ def _rounds(
 ) -> Run:
     schedule = _schedule(warmup)
     windows = [k + 1 for k, (_, end) in enumerate(schedule) if end]
-    renewals = sorted({*(k for k in EARLY if k < warmup // 4), *windows[:-1]})  # the last window is for the mass matrix
+    renewals = sorted({*(k for k in EARLY if k < warmup // 4), *windows[: len(windows) - crew.method.kept]})
     half = None if deadline is None else 0.5 * (began + deadline)  # what warm-up may take at most
     done, warmed, stopped, length = 0, 0, "", 2
     most = draws * rounds
