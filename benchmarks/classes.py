@@ -50,7 +50,7 @@ def tenfold(folder: Path, chains: bool) -> None:
                 scale, length = gm.param(10.0, bounds=(1e-4, 1e8)), gm.param(np.sqrt(X.shape[1]), bounds=(1e-3, 1e4))
                 kernel = at_ep[fold] if word == "mcmc" else scale * gm.RBF(length)
                 began = time.perf_counter()
-                inference, hyper = (gm.MCMC(), "map") if word == "mcmc" else (word, "ml")
+                inference, hyper = (gm.MCMC(warmup=150, draws=250), "map") if word == "mcmc" else (word, "ml")
                 gp = gm.GPClassifier(kernel, inference=inference, link="probit", hyper=hyper, random_state=SEED, n_restarts=0)
                 gp.fit(X[train], y[train])
                 p = gp.predict_proba(X[test])
