@@ -386,3 +386,19 @@ def test_what_cannot_be_is_refused(monkeypatch):
     monkeypatch.setitem(sys.modules, "arviz", None)
     with pytest.raises(ParameterError, match=r'pip install "gramian\[mcmc\]"'):
         Chains({}, *(np.zeros((1, 1)) for _ in range(6))).inference_data()
+
+
+def test_draws_at_fixed_parameters_share_what_they_can():
+    """The short way through one factor gives each draw's own process, dense and with features; and there are more than of sampled parameters."""
+    rng = np.random.default_rng(0)
+    X, new = rng.normal(size=(30, 2)), rng.normal(size=(7, 2))
+    model = Model(fixed(1.5) * RBF(fixed(0.8)), ZeroMean(), Bernoulli())
+    data = Data(X, (X[:, :1] > 0).astype(float), np.array([2.0]))
+    for basis in (None, NystromBasis(X[:9].copy())):
+        m = 30 if basis is None else 9
+        mixture = Mixture(model, data, {}, rng.normal(size=(4, m, 1)), basis)
+        for k, (mean, var) in enumerate(mixture.components(new)):
+            own = mixture.component(k).moments(new)
+            assert_allclose(mean, own[0], atol=1e-9)
+            assert_allclose(var, own[1], atol=1e-9)
+        assert_allclose(mixture.mean(new), np.mean([mixture.component(k).mean(new) for k in range(4)], axis=0), atol=1e-9)

@@ -9,11 +9,13 @@ posterior of exact inference. Over draws, E f is the average of the means, and v
 
 Draws are thinned evenly to at most COMPONENTS of all chains: neighbours in a chain tell much the same, and 100 independent draws leave a tenth of a
 posterior standard deviation as the error of a mean. Cost a component: one factor of K, n^3 / 3, kept while all of them fit into KEEP_BYTES, and then
-as any posterior. Held otherwise: the parameters and v of each draw, no matrix.
+as any posterior. Held otherwise: the parameters and v of each draw, no matrix. Draws at one and the same parameters (none was sampled) share the
+factor and the variance, so that there may be WITH_ONE_FACTOR of them: 100 say little about the tails of f.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -40,7 +42,7 @@ from gramian.means import Mean, OneOutput
 
 Array = NDArray[np.float64]
 
-COMPONENTS = 100
+COMPONENTS, WITH_ONE_FACTOR = 100, 2000
 KEEP_BYTES = 256 * 2**20
 
 
@@ -57,9 +59,9 @@ class Mixture(Process):
     _kept: dict[int, Process] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, model: Model, data: Data, chains: Chains, basis: Basis | None = None, most: int = COMPONENTS) -> Mixture:
+    def of(cls, model: Model, data: Data, chains: Chains, basis: Basis | None = None, most: int | None = None) -> Mixture:
         """At most `most` draws of all chains, evenly thinned."""
-        total = chains.n_chains * chains.n_draws
+        total, most = chains.n_chains * chains.n_draws, most or (COMPONENTS if chains.values else WITH_ONE_FACTOR)
         at = np.unique(np.round(np.linspace(0, total - 1, min(most, total))).astype(int))
         values = {path: draws.reshape(total, *draws.shape[2:])[at] for path, draws in chains.values.items()}
         return cls(model, data, values, chains.latent.reshape(total, *chains.latent.shape[2:])[at], basis, chains)
@@ -70,7 +72,7 @@ class Mixture(Process):
 
     def model_at(self, k: int) -> Model:
         """The model with the parameters of a draw."""
-        return self.model.with_values({path: draws[k] for path, draws in self.values.items()})
+        return self.model.with_values({path: draws[k] for path, draws in self.values.items()}) if self.values else self.model
 
     def likelihoods(self) -> Iterator[Likelihood]:
         """The likelihood of each draw, in the order of `components`."""
@@ -87,10 +89,18 @@ class Mixture(Process):
 
     def components(self, X: Array) -> Iterator[tuple[Array, Array]]:
         """Mean and variance of f at the rows of X for each draw: (n, q) each."""
-        return (self.component(k).moments(X) for k in range(self.n_components))
+        if self.values or self.model.others or not self.latent.shape[1]:
+            return (self.component(k).moments(X) for k in range(self.n_components))
+        at_zero = dataclasses.replace(self, latent=np.zeros_like(self.latent[:1]), _kept={}).component(0)
+        (start, var), kernel = at_zero.moments(X), self.model.kernel
+        if self.basis is None:
+            P = solve_triangular(self._root, tiles.cross(kernel, self.data.X, X), lower=True, check_finite=False).T
+        else:
+            P = self._features(kernel).block(X)
+        return ((start + self.data.scale * (P @ v), var) for v in self.latent)
 
     def mean(self, X: Array) -> Array:
-        return sum((self.component(k).mean(X) for k in range(self.n_components)), np.zeros(())) / self.n_components
+        return sum((mean for mean, _ in self.components(X)), np.zeros(())) / self.n_components
 
     def moments(self, X: Array) -> tuple[Array, Array]:
         mean: Array = np.zeros(())
@@ -148,9 +158,14 @@ class Mixture(Process):
             features = self._features(kernel)
             m = features.n_features
             return FeaturePosterior(prior, features, np.asfortranarray(v), (np.zeros((m, m), order="F"),), (0,) * len(scale))
-        R = _root(kernel, self.data.X)
+        R = self._root if kernel is self.model.kernel else _root(kernel, self.data.X)
         alpha = solve_triangular(R, v, lower=True, trans="T", check_finite=False)
         return Posterior(prior, self.data.X, alpha, (R,), (0,) * len(scale), inverted=False)
+
+    @cached_property
+    def _root(self) -> Array:
+        """Of all draws at the same parameters."""
+        return _root(self.model.kernel, self.data.X)
 
     def _features(self, kernel: Kernel) -> FeatureMap:
         assert self.basis is not None
