@@ -38,6 +38,7 @@ from gramian.approx import rows
 from gramian.errors import InputError, NumericalError, ParameterError
 from gramian.gram import tiles
 from gramian.kernels.base import Kernel
+from gramian.linalg.threads import each, threads_for
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -95,13 +96,19 @@ class _Work:
         old, new = slice(0, self.size), slice(self.size, self.size + len(S))
         R, _ = lapack.dtrtri(L, lower=1)  # L^-1: a product with it is 3 times as fast as a triangular solve, and pivots keep L well-conditioned
         Z, G_S = rows.take(self.X, S), self.G[old, S].T.copy()  # (s, d), (s, size)
-        for at, X_at in rows.blocks(self.X):
+
+        def one(block: tuple[slice, Array]) -> None:
+            at, X_at = block
             B = tiles.strip(self.kernel, Z, X_at)
             if self.size:
                 B -= G_S @ self.G[old, at]
             solved = blas.dtrmm(1.0, R, B.T, side=1, lower=1, trans_a=1, overwrite_b=1).T  # R B in place: B' is Fortran-ordered
             self.G[new, at] = solved
             self.d[at] -= np.einsum("ij,ij->j", solved, solved)
+
+        with threads_for(1):  # a block of rows a thread
+            for _ in each(one, rows.blocks(self.X)):
+                pass
         if not np.all(np.isfinite(self.d)):
             row = int(np.argmin(np.isfinite(self.d)))
             raise NumericalError(f"k(x_{row}, x_i) is no finite number for a row i among {S.tolist()[:5]}. Rescale the columns, or mend the kernel.")
