@@ -81,7 +81,10 @@ def landmarks(
     ridge: float | None = None,
     block: int | None = None,
 ) -> Landmarks:
-    """Chooses m landmarks for the rows of X (n, d), an array or a memory map, by one of `RULES`.
+    """Chooses m landmarks for the rows of X (n, d), an array or a memory map, at the parameters that `kernel` has.
+
+    `rule`: "uniform", "diagonal", "column-norm", "leverage", "rls", "recursive-rls", "kmeans", "pivoted" or "rpcholesky" (the default); what each
+    does is at the head of this module. `random_state`: a whole number, a generator, or None for another choice each time.
 
     Fewer than m come back when the rows with something left to explain (pivoted, rpcholesky), of positive probability (drawn without replacement)
     or different from each other (kmeans) are fewer. `replace` overrides the rule's default. `ridge` is for rls: by default the mean, over m, of the

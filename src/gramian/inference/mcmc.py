@@ -123,10 +123,13 @@ def _chains(model: Model, made: Problem, found: Run, sampler: str) -> Chains:
 class MCMC(Inference):
     """Markov chains over the parameters and, unless the noise is Gaussian, the latent function. The posterior is a `Mixture` with its `chains`.
 
+    `chains` of them run side by side, each with `warmup` draws that only tune it, and `draws` that are kept.
     `draws` are the least: the same chains go on, up to `rounds` times as many, until R-hat is below 1.01 everywhere with 100 effective draws a chain.
     `sampler`: "blocks" (parameters by slices, the latent function by NUTS), "ess" (both by slices), "nuts" (all at once by NUTS), or "auto": blocks
     where the likelihood is smooth, otherwise slices; under Gaussian noise, with f integrated out, it is NUTS whatever is asked for.
     `engine`: Nystrom or Fourier features instead of the whole of K.
+    `seed` and `deadline` (of `time.monotonic`, when the chains end with what they have) are set by an estimator, from its `random_state` and
+    `time_limit`.
     """
 
     chains: int = CHAINS
@@ -135,8 +138,8 @@ class MCMC(Inference):
     sampler: str = "auto"
     rounds: int = ROUNDS
     engine: Inference | None = None
-    seed: int = 0  # `prepared` draws one
-    deadline: float | None = None  # of time.monotonic, when the chains end with what they have
+    seed: int = 0
+    deadline: float | None = None
 
     def __post_init__(self) -> None:
         _check_counts(self.chains, self.warmup, self.draws, self.rounds)

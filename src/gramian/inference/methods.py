@@ -29,16 +29,8 @@ CANDIDATE_BYTES = 256 * 2**20  # of the numbers that a landmark rule holds, one 
 
 
 @dataclass(frozen=True)
-class Recipe(Inference):
-    """A method whose basis is still to be chosen. Used as it is, it chooses with a fixed seed."""
-
-    @abstractmethod
-    def prepared(self, model: Model, data: Data, rng: np.random.Generator) -> LowRank:
-        """With its basis."""
-
-    @abstractmethod
-    def size(self, n: int) -> int:
-        """How many features n rows get."""
+class Unprepared(Inference):
+    """A method of which something is still to be chosen. Used as it is, it chooses with a fixed seed."""
 
     def infer(self, model: Model, data: Data, report: Share | None = None) -> Inferred:
         return self._fixed(model, data).infer(model, data, report)
@@ -53,14 +45,27 @@ class Recipe(Inference):
     def leave_one_out(self, model: Model, data: Data, posterior: Process) -> LeftOut:
         return self._fixed(model, data).leave_one_out(model, data, posterior)
 
+    def _fixed(self, model: Model, data: Data) -> Inference:
+        return self.prepared(model, data, np.random.default_rng(0))
+
+
+@dataclass(frozen=True)
+class Recipe(Unprepared):
+    """A method with features, whose basis is still to be chosen."""
+
+    @abstractmethod
+    def prepared(self, model: Model, data: Data, rng: np.random.Generator) -> LowRank:
+        """With its basis."""
+
+    @abstractmethod
+    def size(self, n: int) -> int:
+        """How many features n rows get."""
+
     def work(self, n: int, d: int, q: int, gradient: bool = True) -> Work:
         return work_of(n, self.size(n), gradient)
 
     def bytes_needed(self, n: int, d: int, q: int) -> int:
         return bytes_of(n, d, q, self.size(n))
-
-    def _fixed(self, model: Model, data: Data) -> LowRank:
-        return self.prepared(model, data, np.random.default_rng(0))
 
 
 @dataclass(frozen=True)
@@ -74,8 +79,8 @@ class Nystrom(Recipe):
     sampling: str = "rpcholesky"
 
     def __post_init__(self) -> None:
-        _check_size(self.rank, "Nystrom: rank")
-        _check_rule(self.sampling, "Nystrom: sampling")
+        check_size(self.rank, "Nystrom: rank")
+        check_rule(self.sampling, "Nystrom: sampling")
 
     @property
     def name(self) -> str:
@@ -107,7 +112,7 @@ class Fourier(Recipe):
     kind: str = "orf"
 
     def __post_init__(self) -> None:
-        _check_size(self.n_features, "Fourier: n_features")
+        check_size(self.n_features, "Fourier: n_features")
         if self.kind not in KINDS:
             raise ParameterError(f"Fourier: kind={self.kind!r} is not known. There are {', '.join(KINDS)}.")
 
@@ -152,8 +157,8 @@ class Sparse(Recipe):
             object.__setattr__(self, "inducing", tuple(map(tuple, Z.tolist())))  # hashable, and nobody else's array
             object.__setattr__(self, "n_inducing", len(Z))
         else:
-            _check_rule(self.inducing, "Sparse: inducing")
-        _check_size(self.n_inducing, "Sparse: n_inducing")
+            check_rule(self.inducing, "Sparse: inducing")
+        check_size(self.n_inducing, "Sparse: n_inducing")
         if self.objective not in ("vfe", "fitc", "dtc"):
             raise ParameterError(f'Sparse: objective={self.objective!r} is not known. Use "vfe", "fitc" or "dtc".')
 
@@ -212,11 +217,11 @@ def bytes_of_rule(rule: str, n: int, m: int) -> int:
     return 0 if rule in ("uniform", "diagonal") else 2 * 8 * candidates(rule, n, m) * m
 
 
-def _check_size(value: object, what: str) -> None:
+def check_size(value: object, what: str) -> None:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
         raise ParameterError(f"{what}={value!r} must be a whole number from 1 on.")
 
 
-def _check_rule(rule: str, what: str) -> None:
+def check_rule(rule: str, what: str) -> None:
     if rule not in RULES:
         raise ParameterError(f"{what}={rule!r} is not known. There are {', '.join(RULES)}.")

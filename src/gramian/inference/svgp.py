@@ -39,7 +39,7 @@ from gramian.inference.base import (
 )
 from gramian.inference.bound import CHUNK, IN_FLIGHT, Bound, Sums, Weights, all_rows
 from gramian.inference.features import FeaturePosterior
-from gramian.inference.methods import _check_rule, _check_size, bytes_of_rule, chosen
+from gramian.inference.methods import Unprepared, bytes_of_rule, check_rule, check_size, chosen
 from gramian.linalg.threads import THREADS, each, threads_for
 from gramian.means import OneOutput
 from gramian.solvers.base import SolveOutcome
@@ -174,7 +174,7 @@ class SparseVariational(Inference):
 
 
 @dataclass(frozen=True)
-class SVGP(Inference):
+class SVGP(Unprepared):
     """Sparse variational inference, fitted with few rows at a time: any likelihood, any number of rows.
 
     `inducing` is a landmark rule, or the points themselves; `optimize_inducing` moves them with the parameters. A fit takes `steps` batches of
@@ -198,11 +198,11 @@ class SVGP(Inference):
             object.__setattr__(self, "inducing", tuple(map(tuple, Z.tolist())))  # hashable, and nobody else's array
             object.__setattr__(self, "n_inducing", len(Z))
         else:
-            _check_rule(self.inducing, "SVGP: inducing")
-        _check_size(self.n_inducing, "SVGP: n_inducing")
-        _check_size(self.batch_size, "SVGP: batch_size")
+            check_rule(self.inducing, "SVGP: inducing")
+        check_size(self.n_inducing, "SVGP: n_inducing")
+        check_size(self.batch_size, "SVGP: batch_size")
         if self.steps is not None:
-            _check_size(self.steps, "SVGP: steps")
+            check_size(self.steps, "SVGP: steps")
         _check_rate(self.natural_step, "SVGP: natural_step")
         _check_rate(self.learning_rate, "SVGP: learning_rate")
 
@@ -245,18 +245,6 @@ class SVGP(Inference):
             raise ParameterError(f"SVGP: the inducing points have {Z.shape[1]} columns, but the data have {data.X.shape[1]}.")
         return Z
 
-    # Without a search, the inducing points are chosen with a fixed seed. --------------------------------------------------------------------------
-
-    def infer(self, model: Model, data: Data, report: Share | None = None) -> Inferred:
-        return self._fixed(model, data).infer(model, data, report)
-
-    def evidence(self, model: Model, data: Data, workspace: Workspace) -> Evidence:
-        return self._fixed(model, data).evidence(model, data, workspace)
-
-    def evidence_and_gradient(self, model: Model, data: Data, workspace: Workspace) -> tuple[Evidence, list[Array]]:
-        evidence, gradients = self._fixed(model, data).evidence_and_gradient(model, data, workspace)
-        return evidence, gradients[: len(model.parameters())]
-
     def leave_one_out(self, model: Model, data: Data, posterior: Process) -> LeftOut:
         raise _no_leave_one_out()
 
@@ -267,9 +255,6 @@ class SVGP(Inference):
     def bytes_needed(self, n: int, d: int, q: int) -> int:
         rule = self.inducing if isinstance(self.inducing, str) else "uniform"
         return max(bytes_of(n, d, q, self.size(n), max(self.batch_size, CHUNK * IN_FLIGHT)), bytes_of_rule(rule, n, self.size(n)))
-
-    def _fixed(self, model: Model, data: Data) -> SparseVariational:
-        return self.prepared(model, data, np.random.default_rng(0))
 
 
 class _Mixed:
