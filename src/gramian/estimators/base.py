@@ -23,7 +23,7 @@ from gramian.estimators.certificate import Certificate
 from gramian.estimators.facts import Facts
 from gramian.estimators.inputs import Columns, is_frame, read_features, remember_columns
 from gramian.estimators.sources import is_source, open_source
-from gramian.fitting import FitOutcome, Objective, Search
+from gramian.fitting import FitOutcome, Objective, Search, level
 from gramian.fitting.progress import Report, progress
 from gramian.fitting.stages import Fitted, Hold, fit
 from gramian.gram import budget
@@ -83,6 +83,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         with progress(self.verbose) as report:
             fitted = self._search(method, model, data, rng, report, began)
             inferred, data, interrupted = self._infer(fitted, data, report)
+            fitted, inferred = level.on_all_rows(fitted, data, inferred)
         model = fitted.model
         if isinstance(inferred.posterior, Mixture):  # what was drawn stands for itself; where one value must be told, it is the mean
             model = model.with_values({path: np.mean(draws, axis=0) for path, draws in inferred.posterior.values.items()})
@@ -107,7 +108,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
             jitter=inferred.outcome.jitter,
             seconds=time.monotonic() - began,
             notes=tuple(notes),
-            stages=tuple(map(str, fitted.stages)),
+            stages=(*map(str, fitted.stages), *([fitted.level] if fitted.level else [])),
         )
 
     def _search(self, method: Inference, model: Model, data: Data, rng: np.random.Generator, report: Report, began: float) -> Fitted:

@@ -106,6 +106,7 @@ class Fitted:
     search: Search
     stages: tuple[Stage, ...]
     part: Data  # the rows of the last stage
+    level: str = ""  # what was changed on all rows after them
 
 
 def fit(

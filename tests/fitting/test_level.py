@@ -1,0 +1,57 @@
+"""The level of kernel and noise on all rows, against searches and inferences of their own."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import gramian as gm
+from gramian.inference import Exact
+from gramian.params import ParameterSpace
+
+FITTED_ON = gm.Exact(fit_rows=60)
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-3, 3, (300, 2))
+    return X, np.sin(2 * X[:, 0]) + X[:, 1] + 0.1 * rng.standard_normal(300)
+
+
+@pytest.mark.parametrize("inverted", [True, False], ids=["R", "L"])
+@pytest.mark.parametrize("kernel", [1.0 * gm.Matern32(1.0), 1.0 * gm.RBF(1.0) + 0.5 * gm.Linear(1.0)], ids=str)
+def test_level_is_the_best_of_all_rows(data, kernel, inverted, monkeypatch):
+    X, y = data
+    if not inverted:
+        monkeypatch.setattr("gramian.inference.exact.ROOT_UP_TO", 100)
+    gp = gm.GPRegressor(kernel, method=FITTED_ON, random_state=0).fit(X, y)
+    assert "the level of kernel and noise on all 300 rows" in gp.outcome_.stages[-1]
+    # A posterior made anew at these parameters is the same,
+    fresh = Exact().infer(gp._model_, gp._data)
+    assert gp.evidence_.value == pytest.approx(fresh.evidence.value, rel=1e-9)
+    for one, other in zip(gp.posterior_.moments(X[:50] + 0.3), fresh.posterior.moments(X[:50] + 0.3), strict=True):
+        assert_allclose(one, other, rtol=1e-6, atol=1e-9)
+    # and the slope of the evidence along the level, which is that of all scales and the noise together, is zero.
+    _, slope = gp.log_evidence(return_grad=True)
+    along = np.array([name.endswith(".scale") or name == "noise" for name in ParameterSpace(gp._model_.parameters()).names])
+    assert abs(np.sum(slope[along])) < 1e-6 * len(X)
+    assert np.max(np.abs(slope[~along])) > 1e-3  # the others stay as the part had them
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"kernel": gm.Matern32(1.0)},
+        {"kernel": gm.fixed(1.0) * gm.Matern32(1.0)},
+        {"kernel": gm.param(1.0, prior=gm.LogNormal(0.0, 1.0)) * gm.Matern32(1.0)},
+        {"kernel": 1.0 * gm.Matern32(1.0), "noise": gm.fixed(0.01)},
+        {"kernel": 1.0 * gm.Matern32(1.0), "method": gm.Exact()},
+    ],
+    ids=["no scale", "fixed scale", "a prior", "fixed noise", "all rows"],
+)
+def test_level_that_is_not_free_stays(data, settings):
+    X, y = data
+    gp = gm.GPRegressor(**{"method": FITTED_ON, "random_state": 0, **settings}).fit(X, y)
+    assert not any("level" in stage for stage in gp.outcome_.stages)
