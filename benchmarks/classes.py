@@ -20,6 +20,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+from sklearn.decomposition import PCA
 from sklearn.model_selection import KFold
 
 import gramian as gm
@@ -157,16 +158,19 @@ def jass(folder: Path, rows: int | None) -> None:
         print(f"| {multiclass} | {inference} | {kernel} | {name} | {right:.3f} | {log_p:.3f} | {gp.evidence_} | {seconds:.0f} |", flush=True)
 
 
-def mnist(folder: Path, points: int, steps: int, batch: int, limit: float | None) -> None:
+def mnist(folder: Path, points: int, steps: int, batch: int, components: int, limit: float | None) -> None:
+    """On leading principal components: in all 784 directions inducing points take far longer to find their places."""
     held = np.load(folder / "mnist.npz")
     X, y = held["X_train"].reshape(len(held["X_train"]), -1) / 255.0, held["y_train"]
     test, y_test = held["X_test"].reshape(len(held["X_test"]), -1) / 255.0, held["y_test"]
-    method = gm.SVGP(points, batch_size=batch, steps=steps, learning_rate=0.02)
-    gp = gm.GPClassifier(10.0 * gm.Matern52(8.0), inference="vi", method=method, random_state=SEED, time_limit=limit, verbose=True)
     began = time.perf_counter()
-    gp.fit(X, y)
+    reduce = PCA(components, svd_solver="covariance_eigh").fit(X)
+    method = gm.SVGP(points, batch_size=batch, steps=steps, learning_rate=0.03, natural_step=0.05)
+    kernel = 15.0 * gm.Matern52(np.full(components, 9.0))
+    gp = gm.GPClassifier(kernel, inference="vi", method=method, random_state=SEED, time_limit=limit, verbose=True)
+    gp.fit(reduce.transform(X), y)
     seconds = time.perf_counter() - began
-    p = gp.predict_proba(test)
+    p = gp.predict_proba(reduce.transform(test))
     wrong, log_p = np.mean(gp.classes_[np.argmax(p, axis=1)] != y_test), np.mean(np.log(p[np.arange(len(y_test)), y_test]))
     print(gp.summary())
     print(f"\ntest error {100 * wrong:.2f} %, mean log p {log_p:.4f}, fitted in {seconds:.0f} s")
@@ -224,8 +228,9 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", default=["crabs", "ionosphere", "pima_uci"], help="of tenfold")
     parser.add_argument("--rows", type=int, help="of jass, to train on")
     parser.add_argument("--points", type=int, default=500, help="of mnist")
-    parser.add_argument("--steps", type=int, default=3000, help="of mnist")
+    parser.add_argument("--steps", type=int, default=2500, help="of mnist")
     parser.add_argument("--batch", type=int, default=1024, help="of mnist")
+    parser.add_argument("--components", type=int, default=50, help="of mnist")
     parser.add_argument("--time-limit", type=float, help="of mnist, in seconds")
     given = parser.parse_args()
     if given.what == "tenfold":
@@ -233,7 +238,7 @@ def main() -> None:
     elif given.what == "jass":
         jass(given.folder, given.rows)
     elif given.what == "mnist":
-        mnist(given.folder, given.points, given.steps, given.batch, given.time_limit)
+        mnist(given.folder, given.points, given.steps, given.batch, given.components, given.time_limit)
     elif given.what == "speed":
         speed()
     else:

@@ -55,3 +55,16 @@ def test_level_that_is_not_free_stays(data, settings):
     X, y = data
     gp = gm.GPRegressor(**{"method": FITTED_ON, "random_state": 0, **settings}).fit(X, y)
     assert not any("level" in stage for stage in gp.outcome_.stages)
+
+
+def test_bounds_of_the_noise_move_unless_they_are_given(data):
+    """Data without noise: the fit ends at the floor, which is a share of k(x, x), and moves with it."""
+    X = data[0]
+    y = np.sin(2 * X[:, 0]) + X[:, 1]
+    free = gm.GPRegressor(1.0 * gm.Matern32(1.0), method=FITTED_ON, random_state=0).fit(X, y)
+    assert "level" in free.outcome_.stages[-1]
+    noise = free._model_.parameters()["noise"]
+    assert noise.bounds[0] <= noise.value < 1e-8 * np.var(y)
+    given = gm.param(0.01, bounds=(1e-8 * np.var(y), 1.0))
+    held = gm.GPRegressor(1.0 * gm.Matern32(1.0), noise=given, method=FITTED_ON, random_state=0).fit(X, y)
+    assert "level" not in held.outcome_.stages[-1]

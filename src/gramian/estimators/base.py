@@ -83,7 +83,8 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         with progress(self.verbose) as report:
             fitted = self._search(method, model, data, rng, report, began)
             inferred, data, interrupted = self._infer(fitted, data, report)
-            fitted, inferred = level.on_all_rows(fitted, data, inferred)
+            noise = getattr(self, "noise", None)
+            fitted, inferred = level.on_all_rows(fitted, data, inferred, isinstance(noise, Parameter) and noise.bounds is not None)
         model = fitted.model
         if isinstance(inferred.posterior, Mixture):  # what was drawn stands for itself; where one value must be told, it is the mean
             model = model.with_values({path: np.mean(draws, axis=0) for path, draws in inferred.posterior.values.items()})

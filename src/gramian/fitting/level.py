@@ -27,8 +27,12 @@ from gramian.params import Parameter, ParameterSpace, Value
 Array = NDArray[np.float64]
 
 
-def on_all_rows(fitted: Fitted, data: Data, inferred: Inferred) -> tuple[Fitted, Inferred]:
-    """Both at the best level; as they are where that is not free, or where all rows were searched on. The roots are overwritten."""
+def on_all_rows(fitted: Fitted, data: Data, inferred: Inferred, own_bounds: bool = True) -> tuple[Fitted, Inferred]:
+    """Both at the best level; as they are where that is not free, or where all rows were searched on. The roots are overwritten.
+
+    `own_bounds`: those of the noise are a person's. Otherwise they are there for the condition of K + D, which is the same at any level, and move
+    along.
+    """
     posterior = inferred.posterior
     if len(fitted.part.X) >= len(data.X) or not isinstance(fitted.inference, Exact) or not isinstance(posterior, Posterior):
         return fitted, inferred
@@ -38,10 +42,15 @@ def on_all_rows(fitted: Fitted, data: Data, inferred: Inferred) -> tuple[Fitted,
     residual = (data.Y - mean_block(fitted.model.mean, data.X, data.Y.shape[1])) / data.scale
     c = float(np.sum(residual * posterior.alpha)) / residual.size
     values = {path: c * p.value for path, p in levels.items()}
+    model = fitted.model
+    if not own_bounds and (bounds := levels["noise"].bounds) is not None and c > 0:
+        wide = dataclasses.replace(levels["noise"], bounds=(min(1.0, c) * bounds[0], max(1.0, c) * bounds[1]))
+        model = dataclasses.replace(model, likelihood=model.gaussian.with_parameters([wide]))
+        levels["noise"] = wide
     inside = (p.bounds is None or bool(np.all((p.bounds[0] <= values[path]) & (values[path] <= p.bounds[1]))) for path, p in levels.items())
     if not (np.isfinite(c) and c > 0 and all(inside)):
         return fitted, inferred
-    model = fitted.model.with_values(values)
+    model = model.with_values(values)
     for root in posterior.roots:
         root *= c ** (-0.5 if posterior.inverted else 0.5)
     prior = GaussianProcess(model.kernel, model.mean, data.scale)
