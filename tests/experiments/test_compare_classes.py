@@ -61,7 +61,7 @@ def test_all_rows_as_landmarks_and_krylov_solvers_reach_laplace(compared):
 def test_both_bounds_are_below_and_meet_with_all_rows_as_inducing_points(compared):
     (few, vfe), (_, svgp) = runs_of(compared, "vfe"), runs_of(compared, "svgp")
     assert few.log_evidence < vfe.log_evidence
-    assert svgp.log_evidence == pytest.approx(vfe.log_evidence, abs=1e-5)
+    assert svgp.log_evidence == pytest.approx(vfe.log_evidence, abs=1e-4)  # it adds 1e-6 of the diagonal to K_zz, the other 1e-12
     assert svgp.nlpd == pytest.approx(vfe.nlpd, abs=1e-5)
 
 

@@ -56,7 +56,7 @@ def given(gp: Estimator) -> tuple[Kernel | None, float | Parameter | None]:
 
 def build(gp: GPRegressor, X: Array, columns: Columns, Y: Array, single: bool, noise_var: Array | None) -> tuple[Kernel, Model, Data]:
     """The kernel as people wrote it, the model with column indices, and the data."""
-    if isinstance(gp.kernel, (list, tuple)) and len(gp.kernel) > 1:
+    if isinstance(gp.kernel, (list, tuple)) and not isinstance(gp.kernel, Converted) and len(gp.kernel) > 1:
         raise ParameterError(
             f"{len(gp.kernel)} kernels were given, but with Gaussian noise there is one function an output, and one kernel for all of them. "
             "Add them up (k1 + k2), or give a likelihood with several functions, such as Heteroscedastic()."
