@@ -196,7 +196,7 @@ def bytes_of(n: int, d: int, q: int, m: int) -> int:
     """
     rows, chunks = min(n, chunk_rows(m)), min(chunks_at_once(m), -(-n // chunk_rows(m)))
     kept = 8 * n * m if 8 * n * m <= KEEP_BYTES else 0
-    return 8 * ((10 + chunks) * m * m + chunks * rows * (4 * m + 2 * (d + q))) + kept
+    return 8 * ((6 + chunks) * m * m + chunks * rows * (2 * m + 2 * (d + q))) + kept
 
 
 def work_of(n: int, m: int, gradient: bool) -> Work:
