@@ -161,3 +161,26 @@ def test_learned_points_raise_the_bound(data):
     moved = gm.GPRegressor(1.0 * gm.RBF(1.0), method=gm.Sparse(8, inducing="uniform", optimize_inducing=True), random_state=0).fit(X, y)
     assert moved.evidence_.value > held.evidence_.value + 1
     assert moved.evidence_.kind == "lower bound"
+
+
+@pytest.mark.parametrize("objective", ["vfe", "dtc"])
+def test_gradient_where_noise_is_level_within_chunks_but_not_between(monkeypatch, objective):
+    """A chunk with one noise beside others with another: only where all rows have one is the trace of A^-1 known in closed form."""
+    monkeypatch.setattr(passes, "chunk_rows", lambda m: 20)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    data = Data(X, np.sin(X[:, :1]), np.ones(1), noise_var=np.repeat([0.1, 0.3, 0.2], 20))
+    method = LowRank(NystromBasis(X[:8].copy()), objective, objective, "")
+    _, gradients = method.evidence_and_gradient(Model(1.0 * RBF(1.0), ZeroMean(), Gaussian(0.05)), data, Workspace())
+    up, down = (method.evidence(Model(1.0 * RBF(1.0), ZeroMean(), Gaussian(0.05 + h)), data, Workspace()).value for h in (1e-5, -1e-5))
+    assert float(gradients[-1]) == pytest.approx((up - down) / 2e-5, rel=1e-6)
+
+
+def test_features_by_product_are_those_by_division():
+    """Within what the map itself says, and only where that is allowed."""
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    features = NystromBasis(X[:10].copy()).at(1.0 * RBF(1.0))
+    exact, quick = features.block(X), features.block(X, tolerance=1.0)
+    assert_allclose(np.sum(quick**2, axis=1), np.sum(exact**2, axis=1), atol=10 * features.product_error)
+    assert not np.array_equal(exact, quick)
+    assert np.array_equal(exact, features.block(X, tolerance=0.5 * features.product_error))
