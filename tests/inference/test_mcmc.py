@@ -18,12 +18,13 @@ from gramian.approx.fourier import FourierBasis
 from gramian.approx.nystrom import NystromBasis
 from gramian.errors import ParameterError
 from gramian.inference.base import Data, Model, Workspace
-from gramian.inference.blocks import Point, Surface, _value, given, slice_along
+from gramian.inference.blocks import Surface, _value, given
 from gramian.inference.chains import Chains
 from gramian.inference.exact import Exact
 from gramian.inference.mcmc import MCMC, sample_hyper, sample_latent
 from gramian.inference.methods import Nystrom
 from gramian.inference.mixture import Mixture
+from gramian.inference.slices import Point, slice_along
 from gramian.inference.traced import Sites, problem, to_latent
 from gramian.likelihoods import Gaussian, Likelihood
 from gramian.likelihoods.binary import Bernoulli

@@ -30,6 +30,7 @@ from jax.scipy.linalg import solve_triangular
 from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
+from gramian.inference.slices import Point, slice_along
 from gramian.inference.traced import Problem, Sites, jittered
 from gramian.inference.transitions import DOUBLINGS, KEEP, adaptation
 from gramian.inference.unconstrained import number
@@ -37,9 +38,6 @@ from gramian.inference.unconstrained import number
 Array = NDArray[np.float64]
 
 FIRST_STEP = 0.3
-WIDTH = 2.5  # of a slice's first bracket, in standard deviations of t along it
-EXPANSIONS = 10
-SHRINKAGES = 60
 TRANSITIONS = 2  # of z a draw: cheap beside the factors that a slice of t needs
 ELLIPSES = 15  # the same, by elliptical slices, of each of the two kinds
 REACH = 3.0  # standard deviations of t up to which sites change, and the change of log W at most
@@ -177,45 +175,6 @@ def _facts(problem: Problem, t: jax.Array, F: jax.Array) -> tuple[jax.Array, ...
 
 
 # t by slices. ---------------------------------------------------------------------------------------------------------------------------------------
-
-
-class Point(NamedTuple):
-    """A t, its log density, and the factors there."""
-
-    t: Array
-    value: float
-    at: Given | None
-
-
-def slice_along(density: Callable[[Array], Point], here: Point, direction: Array, rng: np.random.Generator) -> tuple[Point, int]:
-    """A draw from the density along a line through `here`, by stepping out and shrinkage (Neal 2003, figures 3 and 5), and the densities it took."""
-    level = here.value + math.log(1.0 - rng.random())
-    left = -WIDTH * rng.random()
-    right, count = left + WIDTH, 0
-    down = int(EXPANSIONS * rng.random())
-    up = EXPANSIONS - 1 - down
-
-    def inside(a: float) -> bool:
-        return density(here.t + a * direction).value >= level
-
-    while down > 0:
-        count += 1
-        if not inside(left):
-            break
-        left, down = left - WIDTH, down - 1
-    while up > 0:
-        count += 1
-        if not inside(right):
-            break
-        right, up = right + WIDTH, up - 1
-    for _ in range(SHRINKAGES):
-        a = left + rng.random() * (right - left)
-        there = density(here.t + a * direction)
-        count += 1
-        if there.value >= level:
-            return there, count
-        left, right = (a, right) if a < 0 else (left, a)
-    return here, count
 
 
 def _sweep(density: Callable[[Array], Point], here: Point, C: Array, rng: np.random.Generator) -> tuple[Point, int]:
