@@ -12,7 +12,7 @@ from gramian.approx import landmarks as rules
 from gramian.approx import leverage
 from gramian.approx.landmarks import RULES, landmarks
 from gramian.errors import InputError, NumericalError, ParameterError
-from gramian.gram import tiles
+from gramian.gram import programs, tiles
 
 KERNEL = 0.5 * gm.RBF(0.7) + gm.Linear([0.6, 0.2])  # its diagonal is uneven
 DRAWN = [rule for rule in RULES if rule not in ("kmeans", "pivoted", "rpcholesky")]
@@ -38,13 +38,13 @@ def uneven(rng):
 def evaluated(monkeypatch):
     """How many kernel values have been computed, padding included."""
     count = [0]
-    tile = tiles._tile
+    tile = programs.tile
 
     def counted(kernel, A, B):
         count[0] += len(A) * len(B)
         return tile(kernel, A, B)
 
-    monkeypatch.setattr(tiles, "_tile", counted)
+    monkeypatch.setattr(programs, "tile", counted)
     return count
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import gramian as gm
-from gramian.gram import tiles
+from gramian.gram import programs, tiles
 
 EVENT = "/jax/core/compile/backend_compile_duration"
 _compiled: list[float] = []
@@ -89,8 +89,8 @@ def test_few_tile_sizes(data):
 def test_only_one_triangle_is_computed(monkeypatch):
     """A symmetric matrix of 5 x 5 tiles takes 15 of them."""
     calls = []
-    original = tiles._tile
-    monkeypatch.setattr(tiles, "_tile", lambda *arguments: calls.append(1) or original(*arguments))
+    original = programs.tile
+    monkeypatch.setattr(programs, "tile", lambda *arguments: calls.append(1) or original(*arguments))
     n = 4 * 256 + 3
     X = np.random.default_rng(0).normal(size=(min(n, 1024), 1))
     blocks = -(-len(X) // tiles.tile_size(len(X)))

@@ -27,7 +27,7 @@ from gramian.fitting.objective import Objective
 from gramian.fitting.progress import Report
 from gramian.fitting.stages import Fitted, Stage
 from gramian.inference.base import Data, Model
-from gramian.inference.bound import Bound, Weights, rows_of
+from gramian.inference.bound import Bound, Sums, Weights, rows_of
 from gramian.inference.svgp import POLISH, POLISH_TOLERANCE, SVGP, SparseVariational
 from gramian.linalg.threads import each
 
@@ -81,6 +81,7 @@ class _Run:
         self.low, self.high = limits[:, 0], limits[:, 1]
         self.adam = Adam(len(self.vector))
         self.q: tuple[Weights, ...] = ()
+        self.bound: Bound | None = None  # at the vector
         self.values: list[float] = []  # of the bound with the log prior, one a step
         self.done = self.failures = 0
 
@@ -102,7 +103,7 @@ class _Run:
                 share = k / steps if deadline is None else max(k / steps, (now - start) / max(deadline - start, 1e-9))
                 try:
                     ramp, fall = min(1.0, (k + 1) / RAMP), _fall(share)
-                    self._step(bound, at, ramp * max(fall, LAST_STEP) * self.method.natural_step, ramp * fall * rate)
+                    self._step(at, ramp * max(fall, LAST_STEP) * self.method.natural_step, ramp * fall * rate)
                     in_a_row = 0
                 except NumericalError:  # Adam went too far: on from the last good place, with smaller steps
                     self.vector, self.failures, in_a_row, rate = self.good, self.failures + 1, in_a_row + 1, rate / 2
@@ -116,15 +117,26 @@ class _Run:
             return "interrupted"
         return "converged" if self._settled() else "iteration limit"
 
-    def _step(self, bound: Bound, at: NDArray[np.intp], rho: float, rate: float) -> None:
-        theta, engine = self.objective.split(self.vector)
-        assert isinstance(engine, SparseVariational)
-        here = Bound(self.objective.at(theta), self.data, engine.Z, engine.learned, low=True)
-        sums = here.sums(self.q, [rows_of(self.data, at)], gradient=True, signed=False).scaled(len(self.data.X) / len(at))
+    def _step(self, at: NDArray[np.intp], rho: float, rate: float) -> None:
+        """One batch. While q moves on one thread, another goes from the gradient to the next place, and prepares the bound there."""
+        bound = self.bound or self._bound_at(self.vector)
+        sums = bound.sums(self.q, [rows_of(self.data, at)], gradient=True, signed=False).scaled(len(self.data.X) / len(at))
         moves = (partial(w.moved, S, b, rho) for w, S, b in zip(self.q, sums.S, sums.b, strict=True))
-        tasks: list[Callable[[], Any]] = [partial(here.gradient, sums), *moves]
-        found, *q = each(lambda task: task(), tasks)
-        gradients = self.engine.in_units(found)
+        tasks: list[Callable[[], Any]] = [partial(self._onward, bound, sums, rate), *moves]
+        self.bound = None  # of no use where something fails
+        (value, vector, ahead), *q = each(lambda task: task(), tasks)
+        self.good, self.vector, self.bound, self.q, self.done = self.vector, vector, ahead, tuple(q), self.done + 1
+        self.values.append(value)
+
+    def _bound_at(self, vector: Array) -> Bound:
+        theta, engine = self.objective.split(vector)
+        assert isinstance(engine, SparseVariational)
+        return Bound(self.objective.at(theta), self.data, engine.Z, engine.learned, low=True)
+
+    def _onward(self, bound: Bound, sums: Sums, rate: float) -> tuple[float, Array, Bound]:
+        """The height here, with the log prior; where Adam goes, and the bound there."""
+        theta, _ = self.objective.split(self.vector)
+        gradients = self.engine.in_units(bound.gradient(sums))
         space, paths = self.objective.space, list(self.objective.model.parameters())
         prior, by_prior = space.log_prior(theta)
         by_theta = space.pullback(theta, dict(zip(paths, gradients, strict=False))) + by_prior
@@ -133,8 +145,7 @@ class _Run:
         if not (np.isfinite(value) and np.all(np.isfinite(gradient))):
             raise NumericalError(f"The bound or its gradient is not finite (value {value}).")
         vector = np.clip(self.vector + self.adam.step(gradient, rate), self.low, self.high)
-        self.good, self.vector, self.q, self.done = self.vector, vector, tuple(q), self.done + 1
-        self.values.append(value)
+        return value, vector, self._bound_at(vector)
 
     def _settled(self) -> bool:
         """Whether the last tenth of the steps brought no more than a ten-thousandth, or than the noise of the batches can hide."""

@@ -18,7 +18,6 @@ Tiles run on a few threads (XLA and NumPy release the GIL); sums over tiles are 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import partial
 from typing import Any, TypeVar
 
 import jax
@@ -26,11 +25,13 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.gram import programs, radial
 from gramian.kernels.algebra import Power, Product, Scaled, Sum
 from gramian.kernels.base import Kernel
 from gramian.kernels.dot_product import Constant
 from gramian.kernels.inputs import On
 from gramian.kernels.stationary import Cosine, Periodic, SpectralMixture, Stationary
+from gramian.linalg.blas import block_of, gemm
 from gramian.linalg.threads import each
 from gramian.params import Tree
 from gramian.params.tree import leaves
@@ -44,6 +45,7 @@ LARGEST_TILE = TILES[-1][1]
 LONG_BLOCK = 4096  # rows at a time for functions of single rows, which are cheap: one call then does much
 STRIPS = (1, 4, 16, 64)  # the heights of flat tiles: few programs to compile, and 64 x 4096 values are as many as in a tile of 512
 WIDTHS = (1, 4, 16, 64, 256)  # of the right-hand sides of a product, which are padded to one of these: few programs to compile
+PULLBACK_ERROR = 1e-10  # of kernel values in a gradient
 STACK = 16  # tiles of 512 that one call of a product goes through: long enough to hide its overhead, short enough to be padded for few rows
 
 
@@ -52,30 +54,37 @@ def tile_size(n: int) -> int:
     return next(size for rows, size in TILES if n <= rows)
 
 
-def fill(kernel: Kernel, X: Array, out: Array) -> Array:
-    """Writes K(X, X) into the lower triangle of `out` (n, n), Fortran-ordered. What lies above the diagonal is left undefined."""
+def fill(kernel: Kernel, X: Array, out: Array, *, error: float = 0.0) -> Array:
+    """Writes K(X, X) into the lower triangle of `out` (n, n), Fortran-ordered. What lies above is left undefined. `error`: see `cross`."""
     assert out.flags.f_contiguous
+    fast = radial.taken(kernel, X, X, error)
+    if fast is not None:
+        fast.cross(out.T)
+        return out
     bare, blocks = kernel.bare(), _blocks(X, tile_size(len(X)))
     rows = out.T  # row-major: tile (j, i) of it is tile (i, j) of `out` by symmetry, and its memory order is that of XLA's result
 
     def one(pair: tuple[int, int]) -> None:
         (at_j, X_j), (at_i, X_i) = blocks[pair[0]], blocks[pair[1]]
-        tile = _host(_tile(bare, X_j, X_i))
+        tile = _host(programs.tile(bare, X_j, X_i))
         rows[at_j, at_i] = tile[: at_j.stop - at_j.start, : at_i.stop - at_i.start]
 
     _each(one, [(j, i) for j in range(len(blocks)) for i in range(j, len(blocks))])
     return out
 
 
-def cross(kernel: Kernel, X: Array, Z: Array, out: Array | None = None, *, low: bool = False) -> Array:
-    """K(X, Z) as a row-major array (n, m); in float32 with `low`."""
+def cross(kernel: Kernel, X: Array, Z: Array, out: Array | None = None, *, low: bool = False, error: float = 0.0) -> Array:
+    """K(X, Z) as a row-major array (n, m); in float32 with `low`. `error`: what values may be wrong by beside k(x, x), where that saves time."""
+    fast = radial.taken(kernel, X, Z, error)
+    if fast is not None:
+        return fast.cross(np.empty((len(X), len(Z)), np.float32 if low else np.float64) if out is None else out)
     bare, X, Z = _prepared(kernel, X, Z, low)
     out = np.empty((len(X), len(Z)), X.dtype) if out is None else out
     rows, columns = _blocks(X, tile_size(len(X))), _blocks(Z, tile_size(len(Z)))
 
     def one(pair: tuple[int, int]) -> None:
         (at_i, X_i), (at_j, Z_j) = rows[pair[0]], columns[pair[1]]
-        out[at_i, at_j] = _host(_tile(bare, X_i, Z_j))[: at_i.stop - at_i.start, : at_j.stop - at_j.start]
+        out[at_i, at_j] = _host(programs.tile(bare, X_i, Z_j))[: at_i.stop - at_i.start, : at_j.stop - at_j.start]
 
     _each(one, [(i, j) for i in range(len(rows)) for j in range(len(columns))], bits=32 if low else 64)
     return out
@@ -89,7 +98,7 @@ def strip(kernel: Kernel, Z: Array, X: Array) -> Array:
 
     def one(pair: tuple[int, int]) -> None:
         (at_i, Z_i), (at_j, X_j) = rows[pair[0]], columns[pair[1]]
-        out[at_i, at_j] = _host(_tile(bare, Z_i, X_j))[: at_i.stop - at_i.start, : at_j.stop - at_j.start]
+        out[at_i, at_j] = _host(programs.tile(bare, Z_i, X_j))[: at_i.stop - at_i.start, : at_j.stop - at_j.start]
 
     _each(one, [(i, j) for i in range(len(rows)) for j in range(len(columns))])
     return out
@@ -115,7 +124,7 @@ def matmul(kernel: Kernel, X: Array, Z: Array, V: Array, dtype: type[np.float64]
         at, X_i = block
         total = np.zeros((len(X_i), width))
         for Z_s, V_s, filled in stacks:
-            total += _host(_product(bare, X_i, Z_s, V_s, filled))
+            total += _host(programs.product(bare, X_i, Z_s, V_s, filled))
         return total[: at.stop - at.start, : V.shape[1]]
 
     parts = _each(one, rows, bits=32 if low else 64)
@@ -147,7 +156,7 @@ def pullback(kernel: Kernel, X: Array, dense: Array, *, factor: float = 1.0, low
                 part[...] = S
             S = room
         L, R = _padded(left[at_i], len(X_i)), _padded(right[at_j], len(X_j))
-        parts = [_host(v) for v in leaves(_tile_pullback(bare, X_i, X_j, S, factor, L, R))]
+        parts = [_host(v) for v in leaves(programs.tile_pullback(bare, X_i, X_j, S, factor, L, R))]
         if room is not None:
             spare.append(room)
         return parts if at_i == at_j else [2 * v for v in parts]  # a tile off the diagonal stands for its mirror image, too
@@ -163,7 +172,7 @@ def low_rank_pullback(kernel: Kernel, X: Array, left: Array, right: Array) -> li
         (at_i, X_i), (at_j, X_j) = blocks[pair[0]], blocks[pair[1]]
         W = _padded_tile(left[at_i] @ right[at_j].T, len(X_i), len(X_j))
         none = np.zeros((len(X_i), 0))
-        parts = leaves(_cross_pullback(False, bare, X_i, X_j, W, none, none)[0])
+        parts = leaves(programs.cross_pullback(False, bare, X_i, X_j, W, none, none)[0])
         return [_host(v) if at_i == at_j else 2 * _host(v) for v in parts]  # a tile off the diagonal stands for its mirror image, too
 
     return _summed(_each(one, [(i, j) for i in range(len(blocks)) for j in range(i, len(blocks))]), bare)
@@ -172,10 +181,16 @@ def low_rank_pullback(kernel: Kernel, X: Array, left: Array, right: Array) -> li
 def cross_pullback(kernel: Kernel, X: Array, Z: Array, W: Array, *, low_rank: tuple[Array, Array] | None = None, points: bool = False) -> list[Array]:
     """sum_ij W_ij dk(x_i, z_j)/dtheta for weights W (n, m), one array a parameter; with `points` a last one with the gradient of Z (m, d).
 
-    With `low_rank`, the pair left (n, q) and right (m, q), the weights are W + left right', which is made inside the compiled program. All is in
-    float32 where W is; sums over tiles are not.
+    With `low_rank`, the pair left (n, q) and right (m, q), the weights are W + left right'. All is in float32 where W is; sums over tiles are not.
+    W may be overwritten.
     """
     low = W.dtype == np.float32
+    fast = radial.taken(kernel, X, Z, PULLBACK_ERROR)
+    if fast is not None:
+        if low_rank is not None:
+            left, right = map(np.ascontiguousarray, low_rank)
+            gemm(1.0, block_of(right.T), block_of(left.T), block_of(W.T), transpose_a=True)
+        return fast.pullback(W, points=points)
     bare, X, Z = _prepared(kernel, X, Z, low)
     rows, columns = _blocks(X, tile_size(len(X))), _blocks(Z, tile_size(len(Z)))
     left, right = low_rank or (np.zeros((len(X), 0)), np.zeros((len(Z), 0)))
@@ -184,7 +199,7 @@ def cross_pullback(kernel: Kernel, X: Array, Z: Array, W: Array, *, low_rank: tu
         (at_i, X_i), (at_j, Z_j) = rows[pair[0]], columns[pair[1]]
         weights = _padded_tile(W[at_i, at_j], len(X_i), len(Z_j))
         L, R = _padded(left[at_i], len(X_i)), _padded(right[at_j], len(Z_j))
-        by_kernel, by_Z = _cross_pullback(points, bare, X_i, Z_j, weights, L, R)
+        by_kernel, by_Z = programs.cross_pullback(points, bare, X_i, Z_j, weights, L, R)
         return [_host(v) for v in leaves(by_kernel)], _host(by_Z)[: at_j.stop - at_j.start]
 
     pairs = [(i, j) for i in range(len(rows)) for j in range(len(columns))]
@@ -206,13 +221,20 @@ def works_low(kernel: Tree) -> bool:
 
 def diagonal(kernel: Kernel, X: Array) -> Array:
     """k(x, x) for each row."""
-    return rowwise(kernel, "diagonal", X)
+    known = radial.diagonal(kernel, X)
+    return rowwise(kernel, "diagonal", X) if known is None else known
+
+
+def diagonal_pullback(kernel: Kernel, X: Array, w: Array) -> list[Array]:
+    """sum_i w_i dk(x_i, x_i)/dtheta, one array a parameter."""
+    known = radial.diagonal_pullback(kernel, w)
+    return rowwise_pullback(kernel, "diagonal", X, w) if known is None else known
 
 
 def rowwise(tree: Tree, method: str, X: Array) -> Array:
     """tree.method(X) for a method that maps rows to rows: (n, d) -> (n, ...)."""
     bare, T = tree.bare(), _long_block(len(X))
-    parts = _each(lambda block: _host(_rows(method, bare, block[1]))[: block[0].stop - block[0].start], _blocks(X, T))
+    parts = _each(lambda block: _host(programs.rows(method, bare, block[1]))[: block[0].stop - block[0].start], _blocks(X, T))
     return np.concatenate(parts) if parts else np.zeros(0)
 
 
@@ -222,7 +244,7 @@ def rowwise_pullback(tree: Tree, method: str, X: Array, w: Array) -> list[Array]
 
     def one(block: tuple[slice, Array]) -> list[Array]:
         at, X_i = block
-        return [_host(v) for v in leaves(_rows_pullback(method, bare, X_i, _padded(w[at], len(X_i))))]
+        return [_host(v) for v in leaves(programs.rows_pullback(method, bare, X_i, _padded(w[at], len(X_i))))]
 
     return _summed(_each(one, _blocks(X, T)), bare)
 
@@ -234,7 +256,7 @@ def gradients(kernel: Kernel, X: Array, Z: Array) -> Array:
 
     def one(pair: tuple[int, int]) -> None:
         (at_i, X_i), (at_j, Z_j) = rows[pair[0]], columns[pair[1]]
-        out[at_i, at_j] = _host(_tile_gradients(bare, X_i, Z_j))[: at_i.stop - at_i.start, : at_j.stop - at_j.start]
+        out[at_i, at_j] = _host(programs.tile_gradients(bare, X_i, Z_j))[: at_i.stop - at_i.start, : at_j.stop - at_j.start]
 
     _each(one, [(i, j) for i in range(len(rows)) for j in range(len(columns))])
     return out
@@ -243,70 +265,8 @@ def gradients(kernel: Kernel, X: Array, Z: Array) -> Array:
 def gradient_variances(kernel: Kernel, X: Array) -> Array:
     """d^2 k(x, z) / dx_j dz_j at z = x, for each row and column: the prior variance of the gradient, (n, d)."""
     bare, T = kernel.bare(), _long_block(len(X))
-    parts = _each(lambda block: _host(_row_curvatures(bare, block[1]))[: block[0].stop - block[0].start], _blocks(X, T))
+    parts = _each(lambda block: _host(programs.row_curvatures(bare, block[1]))[: block[0].stop - block[0].start], _blocks(X, T))
     return np.concatenate(parts) if parts else np.zeros((0, X.shape[1]))
-
-
-# The compiled programs. -----------------------------------------------------------------------------------------------------------------------------
-
-
-@jax.jit
-def _tile(kernel: Kernel, X: jax.Array, Z: jax.Array) -> jax.Array:
-    return kernel.cross(X, Z)
-
-
-@jax.jit
-def _product(kernel: Kernel, X: jax.Array, Z: jax.Array, V: jax.Array, filled: int) -> jax.Array:
-    """sum_t K(X, Z_t) V_t over the first tiles of a stack Z (t, T, d), V (t, T, k): each tile of K stays in cache, and only the sum returns."""
-
-    def add(t: jax.Array, total: jax.Array) -> jax.Array:
-        return total + kernel.cross(X, Z[t]) @ V[t]
-
-    return jax.lax.fori_loop(0, filled, add, jnp.zeros((X.shape[0], V.shape[2]), V.dtype))
-
-
-@jax.jit
-def _tile_pullback(kernel: Kernel, X: jax.Array, Z: jax.Array, S: jax.Array, factor: jax.Array, L: jax.Array, R: jax.Array) -> Any:
-    return jax.vjp(lambda k: k.cross(X, Z), kernel)[1](_with_outer_products(factor * S, L, R))[0]
-
-
-def _with_outer_products(W: jax.Array, L: jax.Array, R: jax.Array) -> jax.Array:
-    """W + L R', column by column: outer products fuse with what follows, where a product would be a pass through memory."""
-    for c in range(L.shape[1]):
-        W = W + L[:, c][:, None] * R[:, c][None, :]
-    return W
-
-
-@partial(jax.jit, static_argnums=0)
-def _cross_pullback(points: bool, kernel: Kernel, X: jax.Array, Z: jax.Array, W: jax.Array, L: jax.Array, R: jax.Array) -> tuple[Any, jax.Array]:
-    W = _with_outer_products(W, L, R)
-    if points:
-        return jax.vjp(lambda k, Z: k.cross(X, Z), kernel, Z)[1](W)
-    return jax.vjp(lambda k: k.cross(X, Z), kernel)[1](W)[0], Z[:, :0]
-
-
-@partial(jax.jit, static_argnums=0)
-def _rows(method: str, tree: Tree, X: jax.Array) -> jax.Array:
-    return getattr(tree, method)(X)
-
-
-@partial(jax.jit, static_argnums=0)
-def _rows_pullback(method: str, tree: Tree, X: jax.Array, w: jax.Array) -> Any:
-    return jax.vjp(lambda t: getattr(t, method)(X), tree)[1](w)[0]
-
-
-@jax.jit
-def _tile_gradients(kernel: Kernel, X: jax.Array, Z: jax.Array) -> jax.Array:
-    slope = jax.grad(lambda x, z: kernel.pair(x, z))
-    return jax.vmap(lambda x: jax.vmap(lambda z: slope(x, z))(Z))(X)
-
-
-@jax.jit
-def _row_curvatures(kernel: Kernel, X: jax.Array) -> jax.Array:
-    def at(x: jax.Array) -> jax.Array:
-        return jnp.diagonal(jax.jacfwd(jax.grad(kernel.pair, argnums=0), argnums=1)(x, x))
-
-    return jax.vmap(at)(X)
 
 
 # Helpers. -------------------------------------------------------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from scipy.linalg import lapack
 from gramian.gram import budget, tiles
 from gramian.kernels.base import Kernel
 from gramian.likelihoods import Gaussian, Likelihood
-from gramian.means import Mean
+from gramian.means import Mean, ZeroMean
 from gramian.params import Tree
 from gramian.solvers.base import SolveOutcome
 
@@ -321,6 +321,8 @@ def mean_gradient(model: Model, X: Array, by_mean: Array) -> list[Array]:
 
 def mean_block(mean: Mean, X: Array, q: int) -> Array:
     """m(x) for each row and output: (n, q)."""
+    if type(mean) is ZeroMean:
+        return np.zeros((len(X), q))
     values = tiles.rowwise(mean, "block", X)
     return np.broadcast_to(values.reshape(len(X), -1), (len(X), q)).copy()
 

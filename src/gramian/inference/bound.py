@@ -51,6 +51,7 @@ CHUNK = tiles.LARGEST_TILE  # rows that a thread works on at a time; fixed, so t
 IN_FLIGHT = 4  # chunks whose sums are held at a time
 STRIP = 128  # columns of a product of which only one triangle is wanted
 LEAST = 1e-6  # of the mean diagonal, added to K_zz: numbers of 32 bits know Phi to 1e-4 then
+LOW_ERROR, LEAST_ERROR = 1e-7, 1e-12  # of kernel values, with 32 bits and with 64, beside what is added to K_zz
 LOW_UP_TO = 1e6  # the largest sum of curvatures that is made of them
 LEAST_VAR = 1e-12  # of s^2: the derivative by a variance is taken through its root
 
@@ -75,7 +76,7 @@ class Weights:
         logdet = 2 * float(np.sum(np.log(np.diagonal(root))))
         panels.inverse_root(root)
         mu = root.T @ (root @ h)
-        divergence = 0.5 * (float(np.sum(root * root)) + float(mu @ mu) - len(h) + logdet)
+        divergence = 0.5 * (float(np.vdot(root.T, root.T)) + float(mu @ mu) - len(h) + logdet)  # row-major: else NumPy would make a copy
         return cls(B, h, mu, root, divergence)
 
     @classmethod
@@ -84,8 +85,9 @@ class Weights:
 
     def moved(self, S: Array, b: Array, rho: float) -> Weights:
         """A natural-gradient step of size rho: towards I + S and b."""
-        B = (1 - rho) * self.B if rho < 1 else np.zeros_like(self.B)
-        B += rho * S
+        B = np.multiply(S, rho, dtype=np.float64)
+        if rho < 1:
+            B += (1 - rho) * self.B
         B.T.reshape(-1)[:: len(B) + 1] += rho
         return Weights.of(B, (1 - rho) * self.h + rho * b)
 
@@ -158,11 +160,12 @@ class Sums:
                 mine[k] = np.add(mine[k], array, out=mine[k] if mine[k].ndim == 2 else None)
 
     def scaled(self, ratio: float) -> Sums:
-        if ratio == 1:
-            return self
+        """All of it times a number; used up."""
+        for array in (*self.S, *self.T):
+            array *= ratio
         by_kernel = [[ratio * v for v in part] for part in self.by_kernel]
-        S, b, T, by_mean, by_likelihood = ([ratio * v for v in part] for part in (self.S, self.b, self.T, self.by_mean, self.by_likelihood))
-        return Sums(ratio * self.value, S, b, T, by_kernel, by_mean, by_likelihood)
+        b, by_mean, by_likelihood = ([ratio * v for v in part] for part in (self.b, self.by_mean, self.by_likelihood))
+        return Sums(ratio * self.value, self.S, b, self.T, by_kernel, by_mean, by_likelihood)
 
 
 class Bound:
@@ -178,7 +181,9 @@ class Bound:
         least = LADDER[0] if exact else LEAST
         self.groups = [Group(NystromMap(kernel, points, learned, least), columns) for (kernel, columns), points in zip(kernels, Z, strict=True)]
         self.dtype = np.dtype(np.float32 if self.low else np.float64)
-        self.roots = [group.features.inverse_root.astype(self.dtype, copy=False) for group in self.groups]  # here, once, and not in each thread
+        # Here, once, and not in each thread.
+        self.roots: list[Any] = [group.features.low_root if self.low else group.features.inverse_root for group in self.groups]
+        self.error = 0.0 if exact else LOW_ERROR if self.low else LEAST_ERROR
         self.floor = 0.0
         if isinstance(model.likelihood, Gaussian):
             self.floor = NOISE_FLOOR * len(data.X) * typical_variance(model, data)
@@ -227,7 +232,7 @@ class Bound:
         location, var = np.empty((b, L)), np.empty((b, L))  # of g: in units of the scale
         made: list[tuple[Array, Array, dict[int, Array]]] = []
         for (features, latents), root in zip(self.groups, self.roots, strict=True):
-            Phi = tiles.cross(features.kernel, rows.X, features.Z, low=self.low)
+            Phi = tiles.cross(features.kernel, rows.X, features.Z, low=self.low, error=self.error)
             multiply_triangle(block_of(root), block_of(Phi.T))
             outside = np.maximum(tiles.diagonal(features.kernel, rows.X) - np.einsum("ij,ij->i", Phi, Phi), 0.0)
             location[:, latents] = Phi @ np.stack([q[k].mu for k in latents], axis=1).astype(self.dtype, copy=False)
@@ -288,9 +293,9 @@ class Bound:
             gemm(1.0, left[start:, :], right[start:stop, :], out[start:, start:stop], transpose_b=True)
         multiply_triangle(block_of(self.roots[g]), block_of(G.T), transpose=True)  # G L^-1 = df/dK_xz
         by_kernel = tiles.cross_pullback(features.kernel, X, features.Z, G, points=features.learned)
-        for k, part in enumerate(tiles.rowwise_pullback(features.kernel, "diagonal", X, -0.5 * open_curve)):
+        for k, part in enumerate(tiles.diagonal_pullback(features.kernel, X, -0.5 * open_curve)):
             by_kernel[k] = by_kernel[k] + part
-        return T.astype(np.float64, copy=False), by_kernel
+        return T, by_kernel
 
     def _weighted_squares(self, Phi: Array, weights: Array) -> Array:
         """Phi' diag(weights) Phi, the lower triangle, zeros above."""
@@ -305,7 +310,7 @@ class Bound:
         if wrong.any():
             rows = np.multiply(Phi[wrong], np.sqrt(-weights[wrong])[:, None], dtype=dtype)
             syrk(-1.0, block_of(rows.T), block_of(S))
-        return S.astype(np.float64, copy=False)
+        return S
 
     def _terms(self, rows: Rows, location: Array, var: Array) -> Terms:
         m = mean_block(self.model.mean, rows.X, len(self.scale))

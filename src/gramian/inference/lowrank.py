@@ -95,7 +95,7 @@ class LowRank(Inference):
     def infer(self, model: Model, data: Data, report: Share | None = None) -> Inferred:
         weights = np.empty((self.basis.n_features, data.Y.shape[1]))
         root_of, roots, value = [0] * data.Y.shape[1], [], 0.0
-        with threads_for(self.basis.n_features):
+        with threads_for(1):
             passes = self._passes(model, data)
             sums = passes.first(report)
             for r, group in enumerate(sums):
@@ -111,11 +111,11 @@ class LowRank(Inference):
         return Inferred(posterior, self._evidence(value), SolveOutcome(jitter=floor))
 
     def evidence(self, model: Model, data: Data, workspace: Workspace) -> Evidence:
-        with threads_for(self.basis.n_features):
+        with threads_for(1):
             return self._evidence(sum(self._weights(group, len(data.X)).value for group in self._passes(model, data).first()))
 
     def evidence_and_gradient(self, model: Model, data: Data, workspace: Workspace) -> tuple[Evidence, list[Array]]:
-        with threads_for(self.basis.n_features):
+        with threads_for(1):
             passes = self._passes(model, data)
             sums = passes.first(keep=True)
             found = [self._weights(group, len(data.X)) for group in sums]

@@ -126,7 +126,7 @@ class Gathered:
         X, by_prior_var, by_residual = (np.concatenate(v) for v in zip(*((p.X, p.by_prior_var, p.by_residual) for p in self._waiting), strict=True))
         self._waiting = []
         if self.objective != "dtc":
-            own = tiles.rowwise_pullback(self.model.kernel, "diagonal", X, by_prior_var)
+            own = tiles.diagonal_pullback(self.model.kernel, X, by_prior_var)
             self.by_kernel = [*_added(self.by_kernel[: len(own)], own), *self.by_kernel[len(own) :]]
         self.by_mean = _added(self.by_mean, mean_gradient(self.model, X, by_residual))
 

@@ -62,23 +62,23 @@ class Block:
         return Block(self.address + self.size * (top + left * self.stride), max(bottom - top, 0), max(right - left, 0), self.stride, self.size)
 
 
-def block_of(array: Array | NDArray[np.float32]) -> Block:
+def block_of(array: Array | NDArray[np.float32], *, only_read: bool = False) -> Block:
     """The whole of an array (n, k). Products take numbers of 32 bits, too; LAPACK and division do not."""
     assert array.dtype in (np.float64, np.float32)
     assert array.flags.f_contiguous
-    assert array.flags.writeable
+    assert only_read or array.flags.writeable
     return Block(array.ctypes.data, array.shape[0], array.shape[1], max(array.shape[0], 1), array.itemsize)
 
 
-def gemm(alpha: float, A: Block, B: Block, C: Block, *, transpose_a: bool = False, transpose_b: bool = False) -> None:
-    """C <- C + alpha A B, with A or B transposed where said."""
+def gemm(alpha: float, A: Block, B: Block, C: Block, *, transpose_a: bool = False, transpose_b: bool = False, beta: float = 1.0) -> None:
+    """C <- beta C + alpha A B, with A or B transposed where said; with beta = 0 C may hold anything."""
     inner = A.rows if transpose_a else A.columns
     assert inner == (B.columns if transpose_b else B.rows)
     assert (C.rows, C.columns) == (A.columns if transpose_a else A.rows, B.rows if transpose_b else B.columns)
-    if C.rows and C.columns and inner:
+    if C.rows and C.columns and (inner or beta != 1):
         sizes = _int(C.rows), _int(C.columns), _int(inner)
         routine, number = _gemm[_size(A, B, C)], _number(C.size)
-        routine(_t(transpose_a), _t(transpose_b), *sizes, number(alpha), *_at(A), *_at(B), number(1.0), *_at(C))
+        routine(_t(transpose_a), _t(transpose_b), *sizes, number(alpha), *_at(A), *_at(B), number(beta), *_at(C))
 
 
 def syrk(alpha: float, A: Block, C: Block, *, transpose: bool = False) -> None:
@@ -90,11 +90,12 @@ def syrk(alpha: float, A: Block, C: Block, *, transpose: bool = False) -> None:
         routine(b"L", _t(transpose), _int(C.rows), _int(inner), number(alpha), *_at(A), number(1.0), *_at(C))
 
 
-def multiply_triangle(L: Block, B: Block, *, transpose: bool = False) -> None:
-    """B <- L B, or L' B, with the lower triangle of L."""
-    assert L.rows == L.columns == B.rows
+def multiply_triangle(L: Block, B: Block, *, right: bool = False, transpose: bool = False) -> None:
+    """B <- L B, or B L from the right, with L' for L where said: the lower triangle of L."""
+    assert L.rows == L.columns == (B.columns if right else B.rows)
     if B.rows and B.columns:
-        _trmm[_size(L, B)](b"L", b"L", _t(transpose), b"N", _int(B.rows), _int(B.columns), _number(B.size)(1.0), *_at(L), *_at(B))
+        side = b"R" if right else b"L"
+        _trmm[_size(L, B)](side, b"L", _t(transpose), b"N", _int(B.rows), _int(B.columns), _number(B.size)(1.0), *_at(L), *_at(B))
 
 
 def solve_triangle(L: Block, B: Block, *, right: bool = False, transpose: bool = False, alpha: float = 1.0) -> None:

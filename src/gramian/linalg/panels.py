@@ -38,9 +38,9 @@ LEAF = 64  # columns that dtrsm solves at once: it runs at a third of the speed 
 STRIP = 4096  # columns of one update: a few seconds at most, and far from the sizes at which threaded LAPACK fails
 
 
-def width(n: int) -> int:
+def width(n: int, least: int = NARROW) -> int:
     """Columns of a panel for n rows."""
-    return min(max(n // 16 // 64 * 64, NARROW), WIDE)
+    return min(max(n // 16 // 64 * 64, least), WIDE)
 
 
 def factor(A: Array, report: Report | None = None) -> int:
@@ -74,7 +74,7 @@ def solve(L: Array, B: Array, report: Report | None = None) -> None:
 def inverse_root(L: Array, report: Report | None = None) -> None:
     """L <- L^-1."""
     n, M = len(L), block_of(L)
-    for k, r in reversed(_panels(n)):
+    for k, r in reversed(_panels(n, LEAF)):  # narrow ones where there are few rows: LAPACK inverts a triangle at a third of the speed of a product
         D, row = M[k:r, k:r], M[k:r, :k]
         _divide_right(D, M[r:, k:r], alpha=-1.0)
         for start, stop in _strips(0, k):
@@ -178,8 +178,8 @@ def _half(rows: int) -> int:
     return max(rows // 2 // LEAF, 1) * LEAF
 
 
-def _panels(n: int) -> list[tuple[int, int]]:
-    b = width(n)
+def _panels(n: int, least: int = NARROW) -> list[tuple[int, int]]:
+    b = width(n, least)
     return [(k, min(k + b, n)) for k in range(0, n, b)]
 
 

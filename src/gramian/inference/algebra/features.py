@@ -117,7 +117,7 @@ class Features(Prior):
             X = np.asarray(self.X[at], dtype=np.float64)
             parts = self.features.pullback(X, G)
             if np.any(by_diagonal):
-                for k, part in enumerate(tiles.rowwise_pullback(self.kernel, "diagonal", X, by_diagonal)):
+                for k, part in enumerate(tiles.diagonal_pullback(self.kernel, X, by_diagonal)):
                     parts[k] = parts[k] + part
             total = parts if total is None else [a + b for a, b in zip(total, parts, strict=True)]
         assert total is not None

@@ -1,0 +1,71 @@
+"""The programs that XLA compiles for tiles, and for functions of single rows: one for a kernel's structure and a tile's shape."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from gramian.kernels.base import Kernel
+from gramian.params import Tree
+
+
+@jax.jit
+def tile(kernel: Kernel, X: jax.Array, Z: jax.Array) -> jax.Array:
+    return kernel.cross(X, Z)
+
+
+@jax.jit
+def product(kernel: Kernel, X: jax.Array, Z: jax.Array, V: jax.Array, filled: int) -> jax.Array:
+    """sum_t K(X, Z_t) V_t over the first tiles of a stack Z (t, T, d), V (t, T, k): each tile of K stays in cache, and only the sum returns."""
+
+    def add(t: jax.Array, total: jax.Array) -> jax.Array:
+        return total + kernel.cross(X, Z[t]) @ V[t]
+
+    return jax.lax.fori_loop(0, filled, add, jnp.zeros((X.shape[0], V.shape[2]), V.dtype))
+
+
+@jax.jit
+def tile_pullback(kernel: Kernel, X: jax.Array, Z: jax.Array, S: jax.Array, factor: jax.Array, L: jax.Array, R: jax.Array) -> Any:
+    return jax.vjp(lambda k: k.cross(X, Z), kernel)[1](_with_outer_products(factor * S, L, R))[0]
+
+
+def _with_outer_products(W: jax.Array, L: jax.Array, R: jax.Array) -> jax.Array:
+    """W + L R', column by column: outer products fuse with what follows, where a product would be a pass through memory."""
+    for c in range(L.shape[1]):
+        W = W + L[:, c][:, None] * R[:, c][None, :]
+    return W
+
+
+@partial(jax.jit, static_argnums=0)
+def cross_pullback(points: bool, kernel: Kernel, X: jax.Array, Z: jax.Array, W: jax.Array, L: jax.Array, R: jax.Array) -> tuple[Any, jax.Array]:
+    W = _with_outer_products(W, L, R)
+    if points:
+        return jax.vjp(lambda k, Z: k.cross(X, Z), kernel, Z)[1](W)
+    return jax.vjp(lambda k: k.cross(X, Z), kernel)[1](W)[0], Z[:, :0]
+
+
+@partial(jax.jit, static_argnums=0)
+def rows(method: str, tree: Tree, X: jax.Array) -> jax.Array:
+    return getattr(tree, method)(X)
+
+
+@partial(jax.jit, static_argnums=0)
+def rows_pullback(method: str, tree: Tree, X: jax.Array, w: jax.Array) -> Any:
+    return jax.vjp(lambda t: getattr(t, method)(X), tree)[1](w)[0]
+
+
+@jax.jit
+def tile_gradients(kernel: Kernel, X: jax.Array, Z: jax.Array) -> jax.Array:
+    slope = jax.grad(lambda x, z: kernel.pair(x, z))
+    return jax.vmap(lambda x: jax.vmap(lambda z: slope(x, z))(Z))(X)
+
+
+@jax.jit
+def row_curvatures(kernel: Kernel, X: jax.Array) -> jax.Array:
+    def at(x: jax.Array) -> jax.Array:
+        return jnp.diagonal(jax.jacfwd(jax.grad(kernel.pair, argnums=0), argnums=1)(x, x))
+
+    return jax.vmap(at)(X)
