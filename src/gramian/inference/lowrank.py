@@ -31,7 +31,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import lapack
 
 from gramian.approx.base import Basis
 from gramian.approx.nystrom import NystromBasis
@@ -51,9 +50,9 @@ from gramian.inference.base import (
     noise_gradient,
 )
 from gramian.inference.features import FeaturePosterior
-from gramian.inference.passes import KEEP_BYTES, NOISE_FLOOR, Kind, Passes, Sums, Weights, chunk_rows, chunks_at_once
+from gramian.inference.passes import KEEP_BYTES, NOISE_FLOOR, Kind, Passes, Sums, Weights, alone, chunk_rows, chunks_at_once
+from gramian.linalg import panels
 from gramian.linalg.products import squares, times, transposed_times
-from gramian.linalg.threads import threads_for
 from gramian.solvers.base import SolveOutcome
 
 Array = NDArray[np.float64]
@@ -95,7 +94,7 @@ class LowRank(Inference):
     def infer(self, model: Model, data: Data, report: Share | None = None) -> Inferred:
         weights = np.empty((self.basis.n_features, data.Y.shape[1]))
         root_of, roots, value = [0] * data.Y.shape[1], [], 0.0
-        with threads_for(1):
+        with alone(self.basis.n_features):
             passes = self._passes(model, data)
             sums = passes.first(report)
             for r, group in enumerate(sums):
@@ -111,11 +110,11 @@ class LowRank(Inference):
         return Inferred(posterior, self._evidence(value), SolveOutcome(jitter=floor))
 
     def evidence(self, model: Model, data: Data, workspace: Workspace) -> Evidence:
-        with threads_for(1):
+        with alone(self.basis.n_features):
             return self._evidence(sum(self._weights(group, len(data.X)).value for group in self._passes(model, data).first()))
 
     def evidence_and_gradient(self, model: Model, data: Data, workspace: Workspace) -> tuple[Evidence, list[Array]]:
-        with threads_for(1):
+        with alone(self.basis.n_features):
             passes = self._passes(model, data)
             sums = passes.first(keep=True)
             found = [self._weights(group, len(data.X)) for group in sums]
@@ -126,7 +125,7 @@ class LowRank(Inference):
 
     def _gradient(self, passes: Passes, sums: list[Sums], found: list[Weights]) -> list[Array]:
         model, data, vfe = passes.model, passes.data, self.objective == "vfe"
-        inverses = [squares(np.ascontiguousarray(w.root)) for w in found]
+        inverses = [squares(w.root) for w in found]
         explained = [np.eye(len(inverse)) - inverse for inverse in inverses]  # S B^-1
         slopes = passes.second(sums, found, explained if vfe else inverses)
         T = np.zeros_like(inverses[0]) if slopes.T is None else slopes.T
@@ -176,11 +175,12 @@ class LowRank(Inference):
             raise NumericalError(
                 "The sums of the features are not finite: the kernel overflows on these data. Rescale the columns, or bound its parameters."
             )
-        L, info = lapack.dpotrf(B, lower=1, clean=1, overwrite_a=1)
+        info = panels.factor(B)
         if info != 0:
             raise NumericalError(f"I + Phi'Phi / noise is not positive definite: it fails at feature {info - 1}. Let noise be learned, or larger.")
-        logdet_B = 2 * float(np.sum(np.log(np.diagonal(L))))
-        root, _ = lapack.dtrtri(L, lower=1, overwrite_c=1)
+        logdet_B = 2 * float(np.sum(np.log(np.diagonal(B))))
+        root = B  # from here on
+        panels.inverse_root(root)
         half = times(root, sums.b)
         w = transposed_times(np.ascontiguousarray(root), half)
         value = -0.5 * float(np.sum(sums.c - np.einsum("ij,ij->j", half, half))) - 0.5 * q * (logdet_B + sums.logdet_D + n * float(np.log(2 * np.pi)))

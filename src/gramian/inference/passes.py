@@ -10,6 +10,7 @@ The first pass makes `Sums`, the second `Slopes`; the formulas are in `inference
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeVar
 
@@ -255,11 +256,14 @@ class Passes:
         return self.features.pullback(block.rows.X, G)
 
     def _over(self, work: Callable[[T_], R_], items: Iterable[T_]) -> Iterator[R_]:
-        if self.features.n_features > SHARED_UP_TO:
-            yield from map(work, items)
-            return
-        with threads_for(1):
-            yield from each(work, items)
+        with alone(self.features.n_features):
+            yield from (map if self.features.n_features > SHARED_UP_TO else each)(work, items)
+
+
+def alone(m: int) -> AbstractContextManager[None]:
+    """Within it, BLAS has one thread where chunks of rows have one each. Also for what is done between passes: threads of BLAS go on waiting actively
+    after a product that they shared, and would take the cores from the next pass."""
+    return threads_for(1) if m <= SHARED_UP_TO else nullcontext()
 
 
 def chunk_rows(m: int) -> int:
