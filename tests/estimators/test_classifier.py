@@ -241,3 +241,27 @@ def test_stages_hold_parameters(two):
     found = objective.space.values(_held(objective, [hold], Report(), None))
     assert_allclose(found["kernel.lengthscale"], 5.0, rtol=1e-14)  # but for the way to its logarithm and back
     assert found["kernel.scale"] != 2.0
+
+
+class TestScalesOfSoftmaxByLaplace:
+    """Its evidence grows with the scale of separable classes without end, to where probabilities are all alike."""
+
+    @staticmethod
+    def fitted(kernel):
+        X = np.linspace(0, 1, 30)[:, None]
+        return gm.GPClassifier(kernel, inference="laplace", n_restarts=0).fit(X, np.repeat(["a", "b", "c"], 10))
+
+    def test_held_unless_bounded(self):
+        gp = self.fitted(1.0 * gm.RBF(0.3))
+        scale = gp.parameters_.rows[0]
+        assert scale.value == pytest.approx(30.0)
+        assert "upper bound" in scale.note
+        wide = self.fitted(gm.param(1.0, bounds=(1e-3, 1e3)) * gm.RBF(0.3))
+        assert wide.parameters_["kernel.scale"] > 100  # what the evidence would have
+        assert wide.evidence_.value > gp.evidence_.value
+
+    def test_a_larger_start_stays_and_two_classes_are_free(self):
+        assert self.fitted(gm.fixed(500.0) * gm.RBF(0.3)).parameters_["kernel.scale"] == 500.0
+        X = np.linspace(0, 1, 30)[:, None]
+        two = gm.GPClassifier(1.0 * gm.RBF(0.3), inference="laplace", n_restarts=0).fit(X, np.repeat([0, 1], 15))
+        assert "upper bound" not in two.parameters_.rows[0].note

@@ -150,6 +150,7 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
         method, reason = latent.method_for(self, likelihood, table.shape)
         check(method, len(table), table.shape[1], likelihood.latents, self.memory_limit)
         kernel, model, data = building.build_latent(self, likelihood, table, columns, codes, None, multiclass.VARIANCE)
+        model = latent.restrained(model, method)
         self._condition(kernel, model, data, columns, method, reason, began)
         if hasattr(self, "estimators_"):
             del self.estimators_

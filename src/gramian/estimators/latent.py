@@ -16,7 +16,7 @@ from gramian.errors import ParameterError
 from gramian.estimators import building
 from gramian.gram import budget
 from gramian.inference.asked import ask
-from gramian.inference.base import Inference, Process
+from gramian.inference.base import Inference, Model, Process
 from gramian.inference.coupled import CoupledFeatures, CoupledPosterior
 from gramian.inference.ep import EP
 from gramian.inference.exact import Exact
@@ -27,10 +27,12 @@ from gramian.inference.mcmc import MCMC
 from gramian.inference.methods import Recipe, Sparse
 from gramian.inference.mixture import Mixture
 from gramian.inference.sites import Rule, Sites
-from gramian.inference.softmax import laplace_for
+from gramian.inference.softmax import SoftmaxLaplace, laplace_for
 from gramian.inference.svgp import SVGP
 from gramian.inference.variational import VI
+from gramian.kernels.algebra import Scaled
 from gramian.likelihoods import Likelihood
+from gramian.params import Parameter, Tree
 from gramian.plan import Plan, as_method, plan_around
 
 if TYPE_CHECKING:
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 DENSE_ROWS = 5000  # up to here "auto" takes the whole of K: an evaluation is some ten factorisations
+LAPLACE_SCALE = 30.0  # latents of such a variance make a class certain; beyond, Laplace's evidence grows while its probabilities get all alike
 WORDS = ("laplace", "ep", "vi", "map", "mcmc")
 
 
@@ -121,6 +124,26 @@ def _default(likelihood: Likelihood, engine: Inference) -> str:
     if isinstance(engine, Iterative):
         return "laplace"
     return "laplace" if likelihood.latents == 1 and likelihood.smooth and likelihood.log_concave else "vi"
+
+
+def restrained(model: Model, method: Inference) -> Model:
+    """Softmax by Laplace: scales of kernels that nobody bounded, or gave a prior, stay below `LAPLACE_SCALE` (see `_default`)."""
+    if not (isinstance(method, Sites) and isinstance(method.rule, SoftmaxLaplace)):
+        return model
+    scales = [own for kernel, _ in model.kernels for own in _scales(kernel)]
+
+    def held(parameter: Parameter) -> Parameter:
+        value = float(np.max(parameter.value))
+        if not any(parameter is own for own in scales) or not parameter.trainable or parameter.bounds is not None or parameter.prior is not None:
+            return parameter
+        return dataclasses.replace(parameter, bounds=(min(1e-4, value), max(LAPLACE_SCALE, value)))
+
+    return model.with_parameters([held(parameter) for parameter in model.parameters().values()])
+
+
+def _scales(kernel: Tree) -> list[Parameter]:
+    own = [kernel.scale] if isinstance(kernel, Scaled) else []
+    return own + [scale for _, child in kernel.branches() for scale in _scales(child)]
 
 
 def _automatic(gp: Estimator, given: Any, likelihood: Likelihood, shape: tuple[int, ...]) -> tuple[Inference, str]:
