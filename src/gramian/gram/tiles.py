@@ -45,7 +45,7 @@ LARGEST_TILE = TILES[-1][1]
 LONG_BLOCK = 4096  # rows at a time for functions of single rows, which are cheap: one call then does much
 STRIPS = (1, 4, 16, 64)  # the heights of flat tiles: few programs to compile, and 64 x 4096 values are as many as in a tile of 512
 WIDTHS = (1, 4, 16, 64, 256)  # of the right-hand sides of a product, which are padded to one of these: few programs to compile
-PULLBACK_ERROR = 1e-10  # of kernel values in a gradient
+PULLBACK_ERROR = 1e-12  # of kernel values in a gradient, beside k(x, x)
 STACK = 16  # tiles of 512 that one call of a product goes through: long enough to hide its overhead, short enough to be padded for few rows
 
 
