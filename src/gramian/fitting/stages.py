@@ -24,6 +24,7 @@ from gramian.errors import ParameterError
 from gramian.fitting.lbfgs import Search, maximise
 from gramian.fitting.objective import Objective
 from gramian.fitting.progress import Report
+from gramian.fitting.reach import within_reach
 from gramian.inference.base import Data, Inference, Model
 from gramian.inference.exact import Exact
 from gramian.inference.sites import Sites
@@ -35,6 +36,7 @@ Array = NDArray[np.float64]
 FIRST_ROWS = 2000  # of the first stage: a quarter of a second an evaluation
 DIRECT_ROWS = 5000  # up to here exact inference is searched on all rows at once
 EVALUATION_FLOPS = 3e11  # of one evaluation on the last part: some seconds
+REACH_ROWS = 10_000  # that say how far a column spreads
 PAIRS_UP_TO = 200_000  # rows among which equal ones are looked for
 FINISH_FLOPS = 2e10  # of one evaluation, up to which a search is finished to the last digits: that takes one gradient a parameter
 
@@ -141,6 +143,7 @@ def fit(
     for number, (engine, rows) in enumerate(plan):
         part = data if rows == n else _rows(data, _chosen(engine, model, data, rows, order, rng))
         began = time.monotonic()
+        model = within_reach(model, np.asarray(part.X[:REACH_ROWS])) if searches else model
         inference = engine.prepared(model, part, rng)
         objective = Objective(model, part, inference)
         starts = [objective.start if searches else _held(objective, holds, report, _share(last, number, len(plan)))]

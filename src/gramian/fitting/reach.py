@@ -1,0 +1,47 @@
+"""Lengthscales that a part of the rows sent away, brought back within reach of the next part.
+
+Few rows see little use in a column with a weak effect, and a search on them sends its lengthscale to where the column counts no more: thousands of
+times its spread. There the evidence is flat, and more rows, which do see the effect, can no longer bring it back. So a search goes on from
+lengthscales of at most `FAR` sqrt(d) times the spread of their columns, where a column hardly counts but is still felt; one that is of no use leaves
+again. (uci_pol, 26 columns, parameters from 6,000 of 13,500 rows: RMSE 0.0795 without, 0.0711 with it.)
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.inference.base import Model
+from gramian.kernels.algebra import Power, Product, Scaled, Sum
+from gramian.kernels.inputs import On
+from gramian.kernels.stationary import Stationary
+from gramian.params import Parameter, Tree
+
+Array = NDArray[np.float64]
+
+FAR = 4.0  # at it, two rows a standard deviation apart in one of d columns are at a squared distance of 1 / (16 d)
+
+
+def within_reach(model: Model, X: Array) -> Model:
+    """The model with its free lengthscales near enough for a search on the rows of X."""
+    spread = np.std(X, axis=0)
+    nearer = [pair for kernel, _ in model.kernels for pair in _nearer(kernel, spread)]
+
+    def moved(parameter: Parameter) -> Parameter:
+        return next((parameter.with_value(value) for own, value in nearer if own is parameter), parameter)
+
+    return model.with_parameters([moved(parameter) for parameter in model.parameters().values()]) if nearer else model
+
+
+def _nearer(kernel: Tree, spread: Array) -> list[tuple[Parameter, Array]]:
+    """Each lengthscale that is too far, with the value that is not."""
+    if isinstance(kernel, On):
+        spread = spread[[int(column) for column in kernel.columns]]  # resolved: no names any more
+    if isinstance(kernel, (On, Sum, Product, Scaled, Power)):
+        return [pair for _, child in kernel.branches() for pair in _nearer(child, spread)]
+    if not isinstance(kernel, Stationary) or not kernel.lengthscale.trainable or kernel.lengthscale.value.shape != spread.shape:
+        return []
+    low = 0.0 if kernel.lengthscale.bounds is None else kernel.lengthscale.bounds[0]
+    limit = np.maximum(FAR * np.sqrt(len(spread)) * spread, low)
+    far = (kernel.lengthscale.value > limit) & (spread > 0)
+    return [(kernel.lengthscale, np.where(far, limit, kernel.lengthscale.value))] if far.any() else []
