@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gramian as gm
-from gramian.fitting.stages import DIRECT_ROWS, FIRST_ROWS, _order, parts
+from gramian.fitting.stages import DIRECT_ROWS, EVALUATIONS, FIRST_ROWS, _order, parts
 from gramian.inference import Data
 
 
@@ -19,8 +19,11 @@ def test_few_rows_are_searched_at_once():
 
 
 def test_many_rows_are_searched_in_parts():
-    (_, first), (_, second) = plan_of(gm.Exact(), 30_000)
-    assert first == FIRST_ROWS < second < 30_000
+    (_, first), (_, second) = plan_of(gm.Exact(), 15_000)
+    assert first == FIRST_ROWS < second < 15_000
+    *_, (_, third) = plan_of(gm.Exact(), 40_000)
+    assert second < third < 15_000  # a search of EVALUATIONS there takes as long as the factorisation of all rows
+    assert EVALUATIONS * gm.Exact().work(third, 5, 1).flops <= gm.Exact().work(40_000, 5, 1, gradient=False).flops
     assert plan_of(gm.Exact(), 30_000, limited=True)[-1] == ("Exact", 30_000)  # what time is left
     assert plan_of(gm.Exact(fit_rows=700), 30_000) == [("Exact", 700)]
 

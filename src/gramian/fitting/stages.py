@@ -1,8 +1,9 @@
 """From a model and data to fitted parameters, in stages where the data are many.
 
 A search takes some fifty evaluations, so one evaluation must be cheap. Where it is not on all rows, the search begins on a part of them, chosen at
-random, goes on with more, and ends with the most that an evaluation of about EVALUATION_FLOPS can have; given a time limit, also on all rows while
-time is left. The final inference is always on all rows. Parameters that a few thousand rows determine change little with more of them.
+random, goes on with more, and ends with the most that an evaluation of about EVALUATION_FLOPS can have; exact inference with as many as let a search
+last about as long as the final inference; given a time limit, also on all rows while time is left. The final inference is always on all rows.
+Parameters that a few thousand rows determine change little with more of them.
 
 Approximations choose their landmarks and frequencies with the parameters of the first stage, which is exact: chosen before any fit they would suit
 no model.
@@ -36,6 +37,7 @@ Array = NDArray[np.float64]
 FIRST_ROWS = 2000  # of the first stage: a quarter of a second an evaluation
 DIRECT_ROWS = 5000  # up to here exact inference is searched on all rows at once
 EVALUATION_FLOPS = 3e11  # of one evaluation on the last part: some seconds
+EVALUATIONS = 15  # of a last search on still more rows, which may take as long as the final inference
 REACH_ROWS = 10_000  # that say how far a column spreads
 PAIRS_UP_TO = 200_000  # rows among which equal ones are looked for
 FINISH_FLOPS = 2e10  # of one evaluation, up to which a search is finished to the last digits: that takes one gradient a parameter
@@ -174,7 +176,8 @@ def parts(method: Inference, n: int, d: int, q: int, limited: bool, memory: floa
         if n <= DIRECT_ROWS and (isinstance(method, Exact) or method.work(n, d, q).flops <= EVALUATION_FLOPS):
             return [(method, n)]
         most = _affordable(method, n, d, q)
-        return [(method, rows) for rows in sorted({FIRST_ROWS, most, n if limited else most})]
+        more = _affordable(method, n, d, q, method.work(n, d, q, gradient=False).flops / EVALUATIONS)
+        return [(method, rows) for rows in sorted({FIRST_ROWS, most, max(most, more), n if limited else most})]
     room = int(min((memory / 10) ** 0.5, 1e9))  # rows whose Gram matrix fits
     first: list[tuple[Inference, int]] = [(dense, min(n, FIRST_ROWS, room))]
     if not method.learns_from(n):
@@ -207,12 +210,12 @@ def _held(objective: Objective, holds: Sequence[Hold], report: Report, deadline:
     return theta
 
 
-def _affordable(method: Inference, n: int, d: int, q: int) -> int:
-    """The most rows, in steps of a thousand, whose evaluation stays within EVALUATION_FLOPS."""
+def _affordable(method: Inference, n: int, d: int, q: int, flops: float = EVALUATION_FLOPS) -> int:
+    """The most rows, in steps of a thousand, whose evaluation stays within so many flops."""
     low, high = 1, max(2, n // 1000)
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if method.work(1000 * middle, d, q).flops <= EVALUATION_FLOPS else (low, middle - 1)
+        low, high = (middle, high) if method.work(1000 * middle, d, q).flops <= flops else (low, middle - 1)
     return min(n, 1000 * low)
 
 
