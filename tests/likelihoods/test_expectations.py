@@ -159,3 +159,14 @@ def test_ordinal_probabilities_are_closed():
     mean, var = np.array([0.3, -2.0]), np.array([0.0, 3.0])
     known = np.diff(ndtr((cuts - mean[:, None]) / np.sqrt(1 + var)[:, None]), axis=1)
     np.testing.assert_allclose(run(Ordinal(4, -1.0, [0.5, 2.0]), "probabilities", mean, var), known, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("sd", "error"), [(1.0, 2e-6), (5.0, 2e-6), (10.0, 1e-4)])
+def test_fewer_nodes_do_for_32_bits(sd, error):
+    """exp(-2 pi d / h) with d = pi / sd and h = 0.2 is 5e-5 at 10; below, the rounding of 32 bits is what is left."""
+    mean = np.linspace(-20, 20, 41)
+    exact = run(Bernoulli(), "expected_log_prob", np.ones(41), mean, np.full(41, sd**2))
+    with jax.enable_x64(False):
+        low = np.asarray(Bernoulli().expected_log_prob(*(jnp.asarray(v, jnp.float32) for v in (np.ones(41), mean, np.full(41, sd**2)))))
+    assert low.dtype == np.float32
+    np.testing.assert_allclose(low, exact, rtol=error, atol=error * sd)

@@ -115,7 +115,7 @@ class Radial:
 
         def one(at: slice) -> tuple[float, Array, Array]:
             V = W[at]
-            k, slope = self.profile.both(self._u(at, None if dtype == np.float64 else np.empty_like(V)))
+            k, slope = self.profile.both(self._u(at, np.empty_like(V)))
             total = float(np.vdot(V, k))
             V *= slope
             return total, (V @ tall).astype(np.float64, copy=False), (long[at].T @ V).astype(np.float64, copy=False)
@@ -133,14 +133,9 @@ class Radial:
             found.append(2 * weight * (self.Z * by_column[:, None] - columns[:-1].T) / self.lengthscale)
         return found
 
-    def _u(self, at: slice, room: Array | None) -> Array:
+    def _u(self, at: slice, room: Array) -> Array:
         """c r^2 of some rows: made in 64 bits, and handed over in those of `room`."""
-        if room is None:
-            return self.left[at] @ self.right
-        if room.dtype == np.float64:
-            return np.matmul(self.left[at], self.right, out=room)
-        room[...] = self.left[at] @ self.right
-        return room
+        return np.matmul(self.left[at], self.right, out=room)
 
     def _over_strips(self, work: Callable[[slice], Any]) -> list[Any]:
         height = max(1, STRIP // max(1, len(self.Z)))

@@ -31,7 +31,7 @@ POINTS = 256  # of the quasi-random sequence
 
 NODES: Array = np.arange(-LIMIT, LIMIT + STEP / 2, STEP)
 WEIGHTS: Array = np.exp(-0.5 * NODES**2) / np.sum(np.exp(-0.5 * NODES**2))
-LOW_NODES: Array = NODES[np.abs(NODES) < 5.55][::2]  # in 32 bits: a weight of 2e-7 at the end, and an error of 1e-5 at a standard deviation of 10
+LOW_NODES: Array = NODES[np.abs(NODES) < 5.55][::2]  # in 32 bits: a weight of 2e-7 at the end, and an error of 5e-5 at a standard deviation of 10
 LOW_WEIGHTS: Array = np.exp(-0.5 * LOW_NODES**2) / np.sum(np.exp(-0.5 * LOW_NODES**2))
 
 GRADED: Array = np.array([0.5, 1.2, 2.5, 5.0, 10.0, 25.0, 60.0, 150.0, 400.0, 1000.0])  # cuts beside a peak, in units of its width
