@@ -24,6 +24,7 @@ from gramian.inference.exact import Exact
 from gramian.inference.mcmc import MCMC, sample_hyper, sample_latent
 from gramian.inference.methods import Nystrom
 from gramian.inference.mixture import Mixture
+from gramian.inference.sampling import Draws, _last_of, transitions
 from gramian.inference.slices import Point, slice_along
 from gramian.inference.traced import Sites, problem, to_latent
 from gramian.likelihoods import Gaussian, Likelihood
@@ -191,6 +192,22 @@ def test_chains_go_on_until_they_agree():
     assert np.array_equal(on.latent[:, :20], once.latent)
     assert any("effective draws" in note for note in once.notes)
     assert not once.settled
+
+
+def test_long_chains_keep_every_second_draw():
+    """After four rounds: those of the first four that stay are the second, the fourth, ..., and a divergence between kept draws is not forgotten."""
+    four = sample_latent(PROBIT, BINARY, np.random.default_rng(5), warmup=30, draws=15, rounds=4)
+    six = sample_latent(PROBIT, BINARY, np.random.default_rng(5), warmup=30, draws=15, rounds=6)
+    assert (four.n_draws, six.n_draws) == (60, 60)
+    assert np.array_equal(six.latent[:, :30], four.latent[:, 1::2])
+    assert np.array_equal(six.steps[:, :30], four.steps[:, ::2] + four.steps[:, 1::2])
+    assert (transitions(15, 4), transitions(15, 6), transitions(15, 8)) == (60, 120, 240)
+    rows = np.arange(4.0)
+    draws = Draws(rows[:, None], rows[:, None], rows, np.array([True, False, False, False]), rows, rows.astype(int), rows[:, None])
+    last = _last_of(2, draws)
+    assert last.values.ravel().tolist() == [1.0, 3.0]
+    assert last.divergent.tolist() == [True, False]
+    assert last.acceptance.tolist() == [0.5, 2.5]
 
 
 def test_slices_draw_from_the_density_along_their_line():

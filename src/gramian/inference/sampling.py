@@ -7,7 +7,8 @@
 
 A chain is run in pieces of about a second, so that progress is seen and an end by time or Ctrl-C leaves whole draws. The random numbers of a draw
 depend on the seed, the chain and the draw's number alone: neither pieces nor threads change a draw. After the draws that were asked for the same
-chains go on, in rounds of as many, until `enough` says so.
+chains go on, in rounds of as many, until `enough` says so. After KEPT rounds every second draw is let go, and from then on a kept draw is the last of
+two, then of four, ...: chains that need long lengthen, and take neither more memory nor more time to predict from.
 
 Chains run on threads rather than side by side in one program: there all of them would wait for the longest trajectory at each draw.
 
@@ -41,6 +42,8 @@ Array = NDArray[np.float64]
 FIRST_STEP = 0.3
 PIECE_SECONDS = 1.0
 NEWTON_STEPS = 15
+KEPT = 4  # rounds of draws that are held at once
+LONGEST_STRIDE = 32  # transitions a kept draw, at most
 STARTS = 12  # tries to find a start with a finite density, each closer to the model's own parameters
 
 EARLY = (10, 25, 50)  # draws after which curvatures are taken anew, before the first window: a chain may start far from where it belongs
@@ -164,8 +167,8 @@ def _rounds(
     windows = [k + 1 for k, (_, end) in enumerate(schedule) if end]
     renewals = sorted({*(k for k in EARLY if k < warmup // 4), *windows[: len(windows) - crew.method.kept]})
     half = None if deadline is None else 0.5 * (began + deadline)  # what warm-up may take at most
-    done, warmed, stopped, length = 0, 0, "", 2
-    most = draws * rounds
+    made, every, warmed, stopped, length = 0, 1, 0, "", 2  # draws of a chain that were made, and how many of them a kept one stands for
+    most = transitions(draws, rounds)
     pieces: list[list[Draws]] = []
     try:
         while warmed < warmup and (half is None or time.monotonic() < half):
@@ -180,25 +183,56 @@ def _rounds(
             if report is not None:
                 report(warmed / (warmup + most))
         crew.settle()
-        while done < most and (deadline is None or not pieces or time.monotonic() < deadline):
-            count = min(length, draws - done % draws, LONGEST)
+        kept = 0
+        while made < most and (deadline is None or not pieces or time.monotonic() < deadline):
+            count = every * max(1, min(length // every, draws - kept % draws, LONGEST // every))
             moment = time.monotonic()
             # Numbered from `warmup` on even where warm-up was cut short, so that a draw's random numbers are its own.
-            pieces.append(crew.advance(warmup + done, count, _padded([(KEEP, 0)] * count)))
-            done += count
+            pieces.append([_last_of(every, out) for out in crew.advance(warmup + made, count, _padded([(KEEP, 0)] * count))])
+            made += count
+            kept += count // every
             length = _next_length(count, time.monotonic() - moment, length)
-            if report is not None and done < most:
-                report((warmup + done) / (warmup + most))
-            if done % draws == 0 and done < most and enough(_gathered(pieces, warmed, "", began)):
-                break
+            if report is not None and made < most:
+                report((warmup + made) / (warmup + most))
+            if kept % draws == 0 and made < most:
+                so_far = _gathered(pieces, warmed, "", began)
+                if enough(so_far):
+                    break
+                if kept == KEPT * draws and every < LONGEST_STRIDE:
+                    every, kept = 2 * every, kept // 2
+                    pieces = [[_last_of(2, Draws(*(part[chain] for part in so_far.draws))) for chain in range(len(crew.keys))]]
         if report is not None:
             report(1.0)
-        stopped = "time limit" if done < draws or warmed < warmup else ""
+        stopped = "time limit" if made < draws or warmed < warmup else ""
     except KeyboardInterrupt:
-        if done < 4:
+        if sum(len(piece[0].log_density) for piece in pieces) < 4:
             raise  # nothing to keep
         stopped = "interrupted"
     return _gathered(pieces, warmed, stopped, began)
+
+
+def transitions(draws: int, rounds: int) -> int:
+    """How many draws a chain makes in so many rounds, those between kept ones included."""
+    made, kept, every = 0, 0, 1
+    for _ in range(rounds):
+        if kept == KEPT and every < LONGEST_STRIDE:
+            kept, every = kept // 2, 2 * every
+        made, kept = made + every * draws, kept + 1
+    return made
+
+
+def _last_of(every: int, draws: Draws) -> Draws:
+    """The last of each `every` draws. What tells of trouble or cost counts for all of them."""
+    last = slice(every - 1, None, every)
+    return Draws(
+        draws.values[last],
+        draws.latent[last],
+        draws.log_density[last],
+        np.logical_or.reduce(draws.divergent.reshape(-1, every), axis=1),
+        draws.acceptance.reshape(-1, every).mean(axis=1),
+        draws.steps.reshape(-1, every).sum(axis=1),
+        draws.log_likelihood[last],
+    )
 
 
 def _gathered(pieces: list[list[Draws]], warmup: int, stopped: str, began: float) -> Run:
