@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import jax
 import numpy as np
 import pytest
@@ -11,8 +13,8 @@ from scipy.special import gammainc, ive
 from scipy.stats import kstest
 
 import gramian as gm
-from gramian.approx.fourier import FourierBasis, _shares
-from gramian.approx.spectral import Orthogonal, QuasiMonteCarlo, Structured, orthogonal, structured
+from gramian.approx.fourier import ROW_WISE, FourierBasis, _shares
+from gramian.approx.spectral import Orthogonal, QuasiMonteCarlo, Structured, orthogonal, structured_product
 from gramian.errors import ParameterError
 from gramian.kernels import RBF, Constant, Cosine, Matern12, Matern32, Matern52, Periodic, RationalQuadratic, SpectralMixture
 from gramian.kernels.spectrum import GammaMixture
@@ -157,9 +159,31 @@ def test_sorf_is_its_dense_construction():
         signs = rng.choice([-1.0, 1.0], size=(3, size))
         H = hadamard(size) / np.sqrt(size)
         dense = np.sqrt(size) * H @ np.diag(signs[0]) @ H @ np.diag(signs[1]) @ H @ np.diag(signs[2])
-        assert_allclose(structured(size, d, signs), dense[:, :d], atol=1e-12)
+        X = rng.standard_normal((5, d))
+        assert_allclose(structured_product(X, signs[None]), X @ dense[:, :d].T, atol=1e-12)
     full = Structured(256, rng).normals(256)  # one block, a rotation times sqrt(D)
     assert_allclose(full @ full.T, 256 * np.eye(256), atol=1e-10)
+
+
+@pytest.mark.parametrize("kernel", [2.0 * RBF(np.linspace(20, 40, ROW_WISE)), Matern32(30.0), RationalQuadratic(30.0, 2.0)], ids=str)
+def test_structured_features_of_many_columns_are_made_by_transforms(kernel, monkeypatch):
+    """The same features as by a product with the frequencies, their slopes, and those of a file that does not know of signs."""
+    rng = np.random.default_rng(9)
+    X = 1 + rng.standard_normal((30, ROW_WISE))
+    basis = FourierBasis.draw(kernel, ROW_WISE, 2500, "sorf", rng, np.ones(ROW_WISE))  # two blocks of 1,024 frequencies, the second cut off
+    assert basis.signs.shape == (2, 3, 1024)
+    by_product = replace(basis, signs=None).at(kernel)
+    monkeypatch.setattr("gramian.approx.fourier._features", None)  # is not needed
+    by_transforms = basis.at(kernel)
+    found, slopes = by_transforms.block(X), by_transforms.slopes(X)[0]
+    monkeypatch.undo()
+    assert_allclose(found, by_product.block(X), atol=1e-12)
+    assert_allclose(slopes, by_product.slopes(X)[0], atol=1e-12)
+
+
+def test_structured_features_of_few_columns_or_several_waves_are_not():
+    for kernel, d in ((RBF(1.0), 8), (RBF(20.0) + Matern32(20.0), ROW_WISE), (RBF(20.0) * Matern32(20.0), ROW_WISE)):
+        assert FourierBasis.draw(kernel, d, 64, "sorf", np.random.default_rng(0)).signs is None
 
 
 def test_orf_has_orthogonal_directions_and_chi_lengths():

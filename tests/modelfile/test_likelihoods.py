@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import gramian as gm
+from gramian.approx.fourier import ROW_WISE
 from gramian.errors import GramianError, ModelFileError
 from gramian.fitting.stages import Hold
 from gramian.inference import Evidence
@@ -379,7 +380,7 @@ def test_a_file_of_version_2_loads(tmp_path: Path) -> None:
     assert "noise_var, row by row" in gp.summary()
     assert "f is flat or straight along column 'x1'" in gp.summary()
     gp.save(tmp_path / "n.gm")
-    assert parts(tmp_path / "n.gm")[0]["version"] == "3"
+    assert parts(tmp_path / "n.gm")[0]["version"] == "4"
     np.testing.assert_array_equal(load(tmp_path / "n.gm").predict([[0.1, 0.2], [-1.0, 0.5]], return_std=True)[1], std)
 
 
@@ -394,3 +395,29 @@ def test_a_file_of_version_2_is_checked_like_any_other(tmp_path: Path) -> None:
         metadata, document, arrays = parts(tmp_path / "m.gm")
         change(document, arrays)
         refused(forged(tmp_path / "n.gm", metadata, document, arrays), message)
+
+
+def wide(path: Path) -> tuple[gm.GPRegressor, np.ndarray]:
+    """A model of so many columns that structured features are made by transforms."""
+    X = np.random.default_rng(0).standard_normal((12, ROW_WISE))
+    gp = gm.GPRegressor(gm.Matern32(30.0), method=gm.Fourier(8, "sorf"), optimize=False, random_state=0).fit(X, X[:, 0])
+    gp.save(path)
+    return gp, X
+
+
+def test_signs_of_structured_features_are_in_the_file(tmp_path: Path) -> None:
+    gp, X = wide(tmp_path / "m.gm")
+    np.testing.assert_array_equal(load(tmp_path / "m.gm").predict(X, return_std=True), gp.predict(X, return_std=True))
+    metadata, document, arrays = parts(tmp_path / "m.gm")
+    (name,) = (name for name in arrays if name.endswith("signs"))
+    for wrong in (2 * arrays[name], arrays[name][:, :2], np.concatenate([arrays[name], arrays[name]])):
+        refused(forged(tmp_path / "n.gm", metadata, document, {**arrays, name: np.ascontiguousarray(wrong)}), "signs of the shape")
+
+
+def test_a_file_of_version_3_has_no_signs(tmp_path: Path) -> None:
+    gp, X = wide(tmp_path / "m.gm")
+    metadata, document, arrays = parts(tmp_path / "m.gm")
+    del document["fitted"]["method"]["fields"]["basis"]["fields"]["signs"]
+    arrays = {name: values for name, values in arrays.items() if not name.endswith("signs")}
+    old = load(forged(tmp_path / "n.gm", {**metadata, "version": "3"}, document, arrays))
+    np.testing.assert_allclose(old.predict(X), gp.predict(X), rtol=1e-9, atol=1e-12)

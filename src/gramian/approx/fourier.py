@@ -13,9 +13,10 @@ by weight. What is not random takes no random features: a Cosine or a Constant h
 the lowest frequency on (with both, K - Phi Phi' is what was cut off). In a product with other kernels or on several columns, the frequencies of a
 Periodic are random, too: drawn at the lengthscale it has at the draw and weighted anew at another. Far from there (a factor of 3) draw again.
 
-Draws stay while parameters move the frequencies, so that a search sees one smooth function. Phi of n rows costs O(n N d) for the phases, and a cosine
-an entry: a polynomial of the phase less its whole turns, which XLA makes vector instructions of (3 to 6 times as fast as NumPy's cos and sin). The
-gradient is another pass; frequencies and amplitudes (N (d + 1) numbers) stand between it and the parameters.
+Draws stay while parameters move the frequencies, so that a search sees one smooth function. Phi of n rows costs O(n N d) for the phases (O(n N log d)
+with "sorf" from ROW_WISE columns on), and a cosine an entry: a polynomial of the phase less its whole turns, which XLA makes vector instructions of
+(3 to 6 times as fast as NumPy's cos and sin). The gradient is another pass; frequencies and amplitudes (N (d + 1) numbers) stand between it and the
+parameters.
 
 Source: Rahimi and Recht 2007; Sutherland and Schneider 2015 on pairs against phases (pairs have the smaller variance for an RBF).
 """
@@ -26,7 +27,7 @@ import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import jax
@@ -35,16 +36,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.approx.base import Basis, FeatureMap
-from gramian.approx.spectral import KINDS, source
+from gramian.approx.spectral import KINDS, Structured, source, structured_product
 from gramian.errors import ParameterError
 from gramian.gram.tiles import _blocks, _each, _host, _padded, tile_size
 from gramian.kernels.base import Column, Kernel
-from gramian.kernels.spectrum import Draw, Line, Series, Wave
+from gramian.kernels.spectrum import Draw, GammaMixture, Gaussian, Line, Series, Student, Wave
 from gramian.params.tree import leaves
 
 Array = NDArray[np.float64]
 
 USABLE = "RBF, Matern12, Matern32, Matern52, RationalQuadratic, SpectralMixture, Periodic, Cosine, Constant"
+ROW_WISE = 600  # columns from which three Hadamard transforms of a row are faster than a product with W (784: 1.7 times, 4,096: 3 times)
+CLOUDS = (Gaussian, Student, GammaMixture)  # parts whose frequencies are draws in all columns, stretched by their spread
 _SUM_AT_ONCE = 64  # tiles whose gradients are held together before they are added
 
 
@@ -60,6 +63,7 @@ class FourierBasis(Basis):
     gain: Array  # (N,): its amplitude in units of A
     shift: Array  # (2, N) or (1, N): phases, in half turns
     centre: Array  # (d,): where phases are zero; features of rows far from it lose digits
+    signs: Array | None = None  # (blocks, 3, D) of "sorf", where phases are made by Hadamard transforms of the rows instead of a product with W
 
     @classmethod
     def draw(
@@ -71,7 +75,8 @@ class FourierBasis(Basis):
         waves = kernel.bare().waves(tuple(range(d)))
         paired = kind != "rff-phase"
         counts, exact = _shares(waves, n_features, paired), [_is_exact(wave) for wave in waves]
-        draws = tuple(_draws(wave, n, kind, rng) for wave, n in zip(waves, counts, strict=True))
+        made = [_draws(wave, n, kind, rng) for wave, n in zip(waves, counts, strict=True)]
+        draws, signs = tuple(drawn for drawn, _ in made), made[0][1] if row_wise(waves, d) else None
         N = sum(counts)
         if paired:
             take, gain = np.arange(N), np.ones(N)
@@ -81,7 +86,7 @@ class FourierBasis(Basis):
             take, gain = np.repeat(np.arange(N), repeats), np.where(np.repeat(repeats, repeats) == 2, 1.0, np.sqrt(2))
             second = np.concatenate([[False], take[1:] == take[:-1]])
             shift = np.where(np.repeat(repeats, repeats) == 2, -0.5 * second, rng.uniform(0, 2, size=len(take)))[None, :]
-        return cls(kind, d, tuple(counts), draws, take, gain, shift, np.zeros(d) if centre is None else centre)
+        return cls(kind, d, tuple(counts), draws, take, gain, shift, np.zeros(d) if centre is None else centre, signs)
 
     @property
     def n_features(self) -> int:
@@ -127,10 +132,28 @@ class FourierMap(FeatureMap):
 
         def one(item: tuple[slice, Array]) -> None:
             at, rows = item
-            out[at] = _host(_features(rows, self.basis.centre, self.W, self.A, self.basis.shift))[: at.stop - at.start]
+            if structure is None:
+                found = _features(rows, self.basis.centre, self.W, self.A, self.basis.shift)
+            else:
+                scale, lengths, signs = structure
+                turns = structured_product((rows - self.basis.centre) * scale, signs)[:, : len(lengths)]
+                found = _cosines(turns * lengths, self.A, self.basis.shift)
+            out[at] = _host(found)[: at.stop - at.start]
 
+        structure = self._structure
         _each(one, blocks)
         return out
+
+    @cached_property
+    def _structure(self) -> tuple[Array, Array, Array] | None:
+        """scale (d,), lengths (N,) and signs with W = scale S' lengths, S the rows of the signs; None where W is multiplied with as it is."""
+        if self.basis.signs is None:
+            return None
+        (part,) = self.kernel.waves(tuple(range(self.basis.d)))[0].parts
+        assert isinstance(part, CLOUDS)  # see `row_wise`
+        scale = np.ones(self.basis.d) * part.spread
+        rows = structured_product(np.diag(scale), self.basis.signs)[:, : self.W.shape[1]]
+        return scale, np.sum(rows * self.W, axis=0) / np.sum(rows**2, axis=0), self.basis.signs
 
     def slopes(self, X: Array) -> tuple[Array, Array]:
         """S (n, m) and T (d, m) with d phi_j(x) / dx_c = S_j(x) T_cj: a cosine's slope is the cosine a quarter turn on, times its frequency."""
@@ -198,6 +221,11 @@ def _spectrum_pullback(
 def _features(X: jax.Array, centre: jax.Array, W: jax.Array, A: jax.Array, shift: jax.Array) -> jax.Array:
     turns = _apart((X - centre) @ W)[:, None, :] + shift
     return (A * _cos(turns)).reshape(X.shape[0], -1)
+
+
+@jax.jit
+def _cosines(turns: jax.Array, A: jax.Array, shift: jax.Array) -> jax.Array:
+    return (A * _cos(turns[:, None, :] + shift)).reshape(len(turns), -1)
 
 
 @jax.jit
@@ -271,11 +299,21 @@ def _is_exact(wave: Wave) -> bool:
     return _is_fixed(wave) or _is_series(wave)
 
 
-def _draws(wave: Wave, n: int, kind: str, rng: np.random.Generator) -> tuple[Draw, ...]:
+def row_wise(waves: list[Wave], d: int) -> bool:
+    """Whether phases of "sorf" are made by transforms of the rows: for many columns, all in one cloud of frequencies."""
+    if d < ROW_WISE or len(waves) != 1 or len(waves[0].parts) != 1:
+        return False
+    (part,) = waves[0].parts
+    return isinstance(part, CLOUDS) and not part.directed and part.columns == tuple(range(d))
+
+
+def _draws(wave: Wave, n: int, kind: str, rng: np.random.Generator) -> tuple[tuple[Draw, ...], Array | None]:
+    """The draws of a wave's parts, and the signs that they are made of, if they are."""
     if _is_series(wave):
-        return tuple(part.terms(n, wave.directed) if isinstance(part, Series) else () for part in wave.parts)
+        return tuple(part.terms(n, wave.directed) if isinstance(part, Series) else () for part in wave.parts), None
     standard = source(kind, n, sum(part.dimension for part in wave.parts), rng)
-    return tuple(part.draw(standard) for part in wave.parts)
+    draws = tuple(part.draw(standard) for part in wave.parts)
+    return draws, standard.signs if isinstance(standard, Structured) else None
 
 
 def _shares(waves: list[Wave], n_features: int, paired: bool) -> list[int]:

@@ -61,10 +61,12 @@ class Orthogonal(Plain):
 class Structured(Plain):
     """Products of Hadamard matrices and random signs."""
 
+    signs: Array | None = None  # of the last draws, (blocks, 3, D)
+
     def normals(self, d: int) -> Array:
         D = max(padded_size(d), SMALLEST_SORF)
-        blocks = [structured(D, d, self.rng.choice((-1.0, 1.0), size=(3, D))) for _ in range(-(-self.n // D))]
-        return np.concatenate(blocks)[: self.n]
+        self.signs = np.stack([self.rng.choice((-1.0, 1.0), size=(3, D)) for _ in range(-(-self.n // D))])
+        return structured_product(np.eye(d), self.signs).T[: self.n]
 
 
 class QuasiMonteCarlo:
@@ -94,9 +96,17 @@ def orthogonal(blocks: int, d: int, rng: np.random.Generator) -> Array:
     return Q * np.where(np.diagonal(R, axis1=1, axis2=2) < 0, -1.0, 1.0)[:, None, :]
 
 
-def structured(D: int, d: int, signs: Array) -> Array:
-    """The first d columns of sqrt(D) H D1 H D2 H D3 for signs (3, D): (D, d)."""
-    columns = np.eye(d, D)  # each row becomes a column of the product
-    for sign in signs[::-1]:
-        columns = hadamard_transform(columns * sign)
-    return np.ascontiguousarray(columns.T) / D  # three times 1 / sqrt(D), once sqrt(D)
+def structured_product(X: Array, signs: Array) -> Array:
+    """X S' (n, blocks D) for rows X (n, d), where S is the blocks sqrt(D) H D1 H D2 H D3 of signs (blocks, 3, D), one above the other, and a row has
+    zeros appended: O(log D) an entry, instead of d."""
+    (n, d), (blocks, _, D) = X.shape, signs.shape
+    out = np.empty((n, blocks, D))
+    for k, (first, second, third) in enumerate(signs):
+        rows = np.zeros((n, D))
+        np.multiply(X, third[:d], out=rows[:, :d])
+        rows = hadamard_transform(rows)
+        rows *= second
+        rows = hadamard_transform(rows)
+        rows *= first / D  # three times 1 / sqrt(D), once sqrt(D)
+        out[:, k] = hadamard_transform(rows)
+    return out.reshape(n, blocks * D)

@@ -11,8 +11,9 @@ from dataclasses import replace
 import numpy as np
 
 from gramian.approx.base import FeatureMap
-from gramian.approx.fourier import KINDS, FourierBasis, FourierMap
+from gramian.approx.fourier import KINDS, FourierBasis, FourierMap, row_wise
 from gramian.approx.nystrom import NystromBasis, NystromMap
+from gramian.approx.spectral import SMALLEST_SORF
 from gramian.errors import ModelFileError
 from gramian.estimators.facts import NoData
 from gramian.inference import Data, Inference
@@ -20,6 +21,7 @@ from gramian.inference.lowrank import LowRank
 from gramian.inference.svgp import SparseVariational
 from gramian.kernels import Kernel
 from gramian.kernels.spectrum import Draw
+from gramian.linalg.hadamard import padded_size
 from gramian.modelfile.arrays import LANDMARK_ROOT, Array, Arrays, root, taken
 
 
@@ -75,6 +77,13 @@ def check_fourier(basis: FourierBasis, kernel: Kernel, d: int) -> None:
     waves = kernel.bare().waves(tuple(range(d)))
     if len(waves) != len(basis.counts):
         raise ModelFileError(f"its kernel has {len(waves)} waves, but its Fourier features have {len(basis.counts)} counts.")
+    if basis.signs is not None:
+        D = max(padded_size(d), SMALLEST_SORF)
+        fits = basis.kind == "sorf" and row_wise(waves, d) and basis.signs.shape == (-(-N // D), 3, D)
+        if not (fits and np.array_equal(np.abs(basis.signs), np.ones_like(basis.signs))):
+            raise ModelFileError(
+                f"its structured features have signs of the shape {basis.signs.shape}, which {N} frequencies of its kernel have not."
+            )
     expected = [[_shapes(part.draw(_Blank(n))) for part in wave.parts] for wave, n in zip(waves, basis.counts, strict=True)]
     if expected != [[_shapes(draw) for draw in drawn] for drawn in basis.draws]:
         raise ModelFileError("its Fourier features have draws of other shapes than its kernel needs.")

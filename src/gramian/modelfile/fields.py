@@ -68,6 +68,7 @@ FIELD_CHECKS: Final[Mapping[str, Callable[[Any], bool]]] = {
     "Basis": lambda value: isinstance(value, Basis),
     "Quantity": _is(Quantity),
     "Array": _array(np.float64),
+    "Array | None": lambda value: value is None or _array(np.float64)(value),
     "tuple[Array, ...]": _tuple_of(_array(np.float64)),
     "tuple[Weights, ...]": lambda value: value == (),  # where a search would begin, which a file leaves out
     "NDArray[np.intp]": _array(np.int64),

@@ -34,6 +34,16 @@ def _from_2(document: Any) -> Any:
     return {**_extended(document, {"estimator": "GPRegressor"}), "settings": settings, "fitted": {**fitted, "posterior": posterior}}
 
 
+def _from_3(document: Any) -> Any:
+    """Version 3 multiplied with structured frequencies as with any others."""
+    if isinstance(document, list):
+        return [_from_3(part) for part in document]
+    if not isinstance(document, dict):
+        return document
+    migrated = {name: _from_3(part) for name, part in document.items()}
+    return {**migrated, "fields": _extended(migrated["fields"], {"signs": None})} if migrated.get("class") == "FourierBasis" else migrated
+
+
 def _extended(entries: Any, new: dict[str, Any]) -> dict[str, Any]:
     """With entries that the older version did not have."""
     for name in new:
@@ -42,6 +52,6 @@ def _extended(entries: Any, new: dict[str, Any]) -> dict[str, Any]:
     return {**entries, **new}
 
 
-MIGRATIONS: Mapping[int, Callable[[Any], Any]] = {1: _from_1, 2: _from_2}  # from the document of a version to that of the next one
+MIGRATIONS: Mapping[int, Callable[[Any], Any]] = {1: _from_1, 2: _from_2, 3: _from_3}  # from the document of a version to that of the next one
 
 __all__ = ["MIGRATIONS"]
