@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 
 import gramian as gm
-from gramian.fitting.stages import DIRECT_ROWS, EVALUATIONS, FIRST_ROWS, _order, parts
-from gramian.inference import Data
+from gramian.fitting.rows import NEIGHBOURS, chosen, in_random_order
+from gramian.fitting.stages import DIRECT_ROWS, EVALUATIONS, FIRST_ROWS, parts
+from gramian.inference import Data, Model
+from gramian.likelihoods import Gaussian
+from gramian.means import ZeroMean
 
 
 def plan_of(method, n, limited=False, memory=np.inf):
@@ -48,11 +51,46 @@ def test_stages_respect_the_memory():
 def test_equal_rows_stay_together():
     rng = np.random.default_rng(0)
     X = np.repeat(rng.standard_normal((50, 2)), 2, axis=0)[rng.permutation(100)]
-    order = _order(Data(X, X, np.ones(2)), rng)
+    order = in_random_order(Data(X, X, np.ones(2)), rng)
     assert sorted(order) == list(range(100))
     pairs = X[order].reshape(50, 2, 2)
     assert np.array_equal(pairs[:, 0], pairs[:, 1])
     assert not np.array_equal(order, np.sort(order))
+
+
+def test_half_of_a_part_is_neighbourhoods():
+    """Of the present kernel: columns that it does not look at make nobody a neighbour."""
+    rng = np.random.default_rng(2)
+    X = rng.uniform(-1, 1, (4000, 2)) * [1.0, 1000.0]
+    data, model = Data(X, X[:, :1], np.ones(1)), Model(gm.RBF(0.1).on(0), ZeroMean(), Gaussian(0.1))
+    order = in_random_order(data, rng)
+    rows = chosen("neighbours", model, data, 240, order, rng)
+    assert np.array_equal(rows, np.unique(rows))
+    assert len(rows) == 240
+    assert np.isin(order[:120], rows).all()  # the half at random, which a larger part holds, too
+    rest = np.setdiff1d(rows, order[:120])
+    for centre in order[::-1][: 120 // NEIGHBOURS]:
+        nearest = np.argsort(np.abs(X[:, 0] - X[centre, 0]))[:NEIGHBOURS]
+        assert np.isin(nearest, rows).all()
+        rest = np.setdiff1d(rest, nearest)
+    assert np.isin(rest, order[120:140]).all()  # overlaps are made up for by the next at random
+    assert np.array_equal(chosen("uniform", model, data, 240, order, rng), np.sort(order[:240]))
+
+
+@pytest.mark.parametrize("seed", [5, 6, 7])
+def test_neighbourhoods_tell_roughness_from_noise(seed):
+    """A random walk with noise of variance 0.09, 300 of 4,000 rows. Neighbours have steps of variance 0.2; rows at random of 2.7, beside which noise
+    is hardly seen."""
+    rng = np.random.default_rng(seed)
+    X = np.sort(rng.uniform(0, 8, 4000))[:, None]
+    walk = np.concatenate([[0.0], np.cumsum(rng.standard_normal(3999) * np.sqrt(np.diff(X[:, 0])))])
+    y = 10 * (walk - walk.mean()) + 0.3 * rng.standard_normal(4000)
+    errors = {}
+    for rule in ("neighbours", "uniform"):
+        gp = gm.GPRegressor(100.0 * gm.Matern12(5.0), method=gm.Exact(fit_rows=300, fit_rule=rule), random_state=0).fit(X, y)
+        errors[rule] = abs(gp.noise_ / 0.09 - 1)
+    assert errors["neighbours"] < 0.25  # 150 neighbours tell a variance of noise and half a step to 12 %; twice that
+    assert errors["neighbours"] < errors["uniform"]
 
 
 def test_a_part_learns_the_noise_from_pairs():

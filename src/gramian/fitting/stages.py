@@ -1,9 +1,9 @@
 """From a model and data to fitted parameters, in stages where the data are many.
 
-A search takes some fifty evaluations, so one evaluation must be cheap. Where it is not on all rows, the search begins on a part of them, chosen at
-random, goes on with more, and ends with the most that an evaluation of about EVALUATION_FLOPS can have; exact inference with as many as let a search
-last about as long as the final inference; given a time limit, also on all rows while time is left. The final inference is always on all rows.
-Parameters that a few thousand rows determine change little with more of them.
+A search takes some fifty evaluations, so one evaluation must be cheap. Where it is not on all rows, the search begins on a part of them
+(`fitting/rows.py`), goes on with more, and ends with the most that an evaluation of about EVALUATION_FLOPS can have; exact inference with as many as
+let a search last about as long as the final inference; given a time limit, also on all rows while time is left. The final inference is always on all
+rows. Parameters that a few thousand rows determine change little with more of them.
 
 Approximations choose their landmarks and frequencies with the parameters of the first stage, which is exact: chosen before any fit they would suit
 no model.
@@ -20,12 +20,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.approx.landmarks import landmarks
 from gramian.errors import ParameterError
 from gramian.fitting.lbfgs import Search, maximise
 from gramian.fitting.objective import Objective
 from gramian.fitting.progress import Report
 from gramian.fitting.reach import within_reach
+from gramian.fitting.rows import chosen, described, in_random_order
 from gramian.inference.base import Data, Inference, Model
 from gramian.inference.exact import Exact
 from gramian.inference.sites import Sites
@@ -39,7 +39,6 @@ DIRECT_ROWS = 5000  # up to here exact inference is searched on all rows at once
 EVALUATION_FLOPS = 3e11  # of one evaluation on the last part: some seconds
 EVALUATIONS = 15  # of a last search on still more rows, which may take as long as the final inference
 REACH_ROWS = 10_000  # that say how far a column spreads
-PAIRS_UP_TO = 200_000  # rows among which equal ones are looked for
 FINISH_FLOPS = 2e10  # of one evaluation, up to which a search is finished to the last digits: that takes one gradient a parameter
 
 
@@ -137,13 +136,13 @@ def fit(
         return stochastic.fit(model, data, method, rng, report, None if deadline is None else deadline - after)
     n = len(data.X)
     plan = parts(method, n, data.X.shape[1], data.Y.shape[1], deadline is not None, memory)
-    order = _order(data, rng) if any(rows < n for _, rows in plan) else np.arange(0)
+    order = in_random_order(data, rng) if any(rows < n for _, rows in plan) else np.arange(0)
     last = None if deadline is None else deadline - after
     searches: list[Search] = []
     stages: list[Stage] = []
     inference = method
     for number, (engine, rows) in enumerate(plan):
-        part = data if rows == n else _rows(data, _chosen(engine, model, data, rows, order, rng))
+        part = data if rows == n else _rows(data, chosen(_rule(engine), model, data, rows, order, rng))
         began = time.monotonic()
         model = within_reach(model, np.asarray(part.X[:REACH_ROWS])) if searches else model
         inference = engine.prepared(model, part, rng)
@@ -157,12 +156,14 @@ def fit(
         theta, inference = objective.split(search.theta)
         model = objective.at(theta)
         searches.append(search)
-        stages.append(Stage(inference.name, len(part.X), n, _rule(engine), search.evaluations, search.stopped, time.monotonic() - began))
+        stages.append(
+            Stage(inference.name, len(part.X), n, described(_rule(engine), n), search.evaluations, search.stopped, time.monotonic() - began)
+        )
         out_of_time = last is not None and time.monotonic() > last
         if search.stopped == "interrupted" or (search.stopped == "time limit" and out_of_time):
             break
-    chosen = len(stages) == len(plan) and plan[-1][0] is method and (plan[-1][1] == n or inference.free.size)
-    inference = inference if chosen else method.prepared(model, data, rng)  # of all rows, with the fitted parameters
+    settled = len(stages) == len(plan) and plan[-1][0] is method and (plan[-1][1] == n or inference.free.size)
+    inference = inference if settled else method.prepared(model, data, rng)  # of all rows, with the fitted parameters
     return Fitted(model, inference, _together(searches, theta), tuple(stages), part)
 
 
@@ -219,27 +220,6 @@ def _affordable(method: Inference, n: int, d: int, q: int, flops: float = EVALUA
     return min(n, 1000 * low)
 
 
-def _order(data: Data, rng: np.random.Generator) -> NDArray[np.intp]:
-    """A random order in which rows with equal X stay together. What they disagree in is noise, and a part without pairs could not tell: a rough
-    kernel would explain everything, and contradict the rows that were left out."""
-    n = len(data.X)
-    if n > PAIRS_UP_TO:
-        return rng.permutation(n)
-    _, group = np.unique(np.asarray(data.X), axis=0, return_inverse=True)
-    group = group.reshape(-1)
-    return np.argsort(rng.permutation(int(group.max()) + 1)[group], kind="stable")
-
-
-def _chosen(engine: Inference, model: Model, data: Data, rows: int, order: NDArray[np.intp], rng: np.random.Generator) -> NDArray[np.intp]:
-    """The rows of a part: the first of a random order, so that a larger part holds the smaller ones, or by the engine's rule."""
-    rule = _engine(engine).fit_rule if engine is _dense(engine) else "uniform"
-    if rule == "uniform":
-        return np.sort(order[:rows])
-    found = landmarks(model.kernel, data.X, rows, rule, np.random.RandomState(rng.integers(2**32)))
-    assert found.indices is not None
-    return np.unique(found.indices)
-
-
 def _rows(data: Data, at: NDArray[np.intp]) -> Data:
     return replace(data, X=np.asarray(data.X[at]), Y=np.asarray(data.Y[at]), noise_var=_at(data.noise_var, at), offset=_at(data.offset, at))
 
@@ -249,8 +229,7 @@ def _at(values: Array | None, at: NDArray[np.intp]) -> Array | None:
 
 
 def _rule(engine: Inference) -> str:
-    rule = _engine(engine).fit_rule if engine is _dense(engine) else "uniform"
-    return "at random" if rule == "uniform" else f"by {rule}"
+    return _engine(engine).fit_rule if engine is _dense(engine) else "uniform"
 
 
 def _share(deadline: float | None, number: int, count: int) -> float | None:

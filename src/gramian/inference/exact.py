@@ -47,6 +47,8 @@ from gramian.solvers.cholesky import ROOT_UP_TO, Cholesky, CholeskyFactor, inver
 
 Array = NDArray[np.float64]
 
+FIT_RULES = ("neighbours", *(rule for rule in RULES if rule != "kmeans"))
+
 
 class Group(NamedTuple):
     """Outputs that share K + D."""
@@ -62,15 +64,13 @@ class Exact(Inference):
 
     solver: Cholesky = field(default_factory=Cholesky)
     fit_rows: int | None = None  # rows to search parameters on; None: all of few rows, a part of many
-    fit_rule: str = "uniform"  # how that part is chosen: at random, or by another landmark rule that takes rows
+    fit_rule: str = "neighbours"  # how that part is chosen: half at random, half near each other; "uniform", or another landmark rule that takes rows
 
     def __post_init__(self) -> None:
         if self.fit_rows is not None and (isinstance(self.fit_rows, bool) or not isinstance(self.fit_rows, (int, np.integer)) or self.fit_rows < 1):
             raise ParameterError(f"Exact: fit_rows={self.fit_rows!r} must be a whole number from 1 on, or None.")
-        if self.fit_rule not in RULES or self.fit_rule == "kmeans":
-            raise ParameterError(
-                f"Exact: fit_rule={self.fit_rule!r} is no rule that takes rows: {', '.join(rule for rule in RULES if rule != 'kmeans')}."
-            )
+        if self.fit_rule not in FIT_RULES:
+            raise ParameterError(f"Exact: fit_rule={self.fit_rule!r} is no rule that takes rows: {', '.join(FIT_RULES)}.")
 
     @property
     def name(self) -> str:

@@ -1,0 +1,65 @@
+"""Which of many rows a search is on.
+
+A part that is chosen at random has none of the short distances that all rows have: noise and roughness, which only near rows tell apart, are left to
+the kernel's guess, and the posterior of all rows then contradicts itself. So half of a part are rows at random, and half are neighbourhoods: random
+rows, each with those nearest to it among all, by the distance of the present kernel, k(x, x) - 2 k(x, c) + k(c, c). Rows are chosen by X alone, so
+the evidence of the part is as honest as that of any. (uci_protein, parameters from 6,000 of 41,157 rows: RMSE 0.49 at random.)
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.approx.landmarks import landmarks
+from gramian.gram import tiles
+from gramian.inference.base import Data, Model
+
+Array = NDArray[np.float64]
+
+NEIGHBOURS = 30  # of a neighbourhood, its centre included
+LOOKED_THROUGH = 200_000  # rows up to which equal and near ones are looked for
+AT_ONCE = 16  # centres whose distances are held at once
+
+
+def in_random_order(data: Data, rng: np.random.Generator) -> NDArray[np.intp]:
+    """A random order of the rows in which those with equal X stay together. What they disagree in is noise."""
+    n = len(data.X)
+    if n > LOOKED_THROUGH:
+        return rng.permutation(n)
+    _, group = np.unique(np.asarray(data.X), axis=0, return_inverse=True)
+    group = group.reshape(-1)
+    return np.argsort(rng.permutation(int(group.max()) + 1)[group], kind="stable")
+
+
+def chosen(rule: str, model: Model, data: Data, count: int, order: NDArray[np.intp], rng: np.random.Generator) -> NDArray[np.intp]:
+    """`count` rows, sorted: the first of a random order, so that a larger part holds the smaller ones, half of them so with "neighbours", or by a
+    landmark rule."""
+    if rule == "uniform" or (rule == "neighbours" and len(data.X) > LOOKED_THROUGH):
+        return np.sort(order[:count])
+    if rule == "neighbours":
+        return _with_neighbours(model, np.asarray(data.X), count, order)
+    found = landmarks(model.kernel, data.X, count, rule, np.random.RandomState(rng.integers(2**32)))
+    assert found.indices is not None
+    return np.unique(found.indices)
+
+
+def described(rule: str, n: int) -> str:
+    if rule == "neighbours" and n <= LOOKED_THROUGH:
+        return "half at random, half in neighbourhoods"
+    return "at random" if rule in ("uniform", "neighbours") else f"by {rule}"
+
+
+def _with_neighbours(model: Model, X: Array, count: int, order: NDArray[np.intp]) -> NDArray[np.intp]:
+    kernel, taken = model.kernels[0][0], np.zeros(len(X), dtype=bool)
+    taken[order[: count - count // 2]] = True
+    own, near = tiles.diagonal(kernel, X), min(NEIGHBOURS, len(X))
+    centres = order[::-1][: -(-count // (2 * near))]  # from the other end: they are not among the first
+    for start in range(0, len(centres), AT_ONCE):
+        at = centres[start : start + AT_ONCE]
+        apart = own - 2 * tiles.cross(kernel, X[at], X)  # less k(c, c), which is the same for all
+        for nearest in np.argpartition(apart, near - 1, axis=1)[:, :near]:
+            taken[nearest[: max(0, count - np.count_nonzero(taken))]] = True
+    missing = order[~taken[order]][: count - np.count_nonzero(taken)]  # where neighbourhoods overlap
+    taken[missing] = True
+    return np.flatnonzero(taken)
