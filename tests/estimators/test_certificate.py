@@ -139,3 +139,17 @@ def test_a_part_smaller_than_the_data(method, monkeypatch):
     given = gm.GPRegressor(KERNELS["smooth"], method=method, noise=1.0, optimize=False, random_state=0).fit(X, y).certificate_
     assert given.mean_error_rms.kind == "estimate"
     assert np.isfinite(given.mean_error_rms.value)
+
+
+def test_certificates_keep_to_the_memory_limit(monkeypatch):
+    """Where a factor of all rows does not fit, solves by CG do: bounds that hold, not the error itself."""
+    X, y = problem("rough")
+    gp = gm.GPRegressor(KERNELS["rough"], noise=0.1, method=gm.Sparse(20), optimize=False, random_state=0).fit(X, y)
+    monkeypatch.setattr(bounds, "LANDMARKS", 20)
+    factored = gp.certificate_
+    gp._certificate, gp.memory_limit = None, 8 * len(X) ** 2
+    monkeypatch.setattr(bounds, "Cholesky", None)
+    solved = gp.certificate_
+    assert factored.evidence_upper.value - factored.evidence_lower.value < 1e-6
+    assert solved.evidence_lower.value < factored.evidence_lower.value
+    assert solved.mean_error.value == pytest.approx(factored.mean_error.value, rel=0.01)

@@ -41,7 +41,7 @@ from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from gramian.approx.base import FeatureMap
 from gramian.approx.nystrom import NystromBasis, NystromMap
 from gramian.errors import NumericalError
-from gramian.gram import budget, tiles
+from gramian.gram import tiles
 from gramian.gram.operator import GramOperator
 from gramian.inference import Data, FeaturePosterior, Model, Process
 from gramian.inference.base import NoiseGroup, blocks_of, mean_block, noise_groups
@@ -54,7 +54,7 @@ from gramian.solvers.preconditioners import Preconditioner
 Array = NDArray[np.float64]
 
 LANDMARKS = 1000  # for bounds of methods that have fewer of their own
-FACTORED_UP_TO = 10_000  # rows: 0.8 GB, and some seconds
+FACTORED_UP_TO = 25_000  # rows: 5 GB, and a minute and a half; fewer where memory ends before
 SOLVED_UP_TO = 50_000  # rows: n^2 kernel values a step
 TOLERANCE = 1e-6  # of the solves, whose error counts squared
 
@@ -81,8 +81,8 @@ class _Forms:
     logdet: float | None = None  # log det A, where it is known
 
 
-def bounds_of(model: Model, data: Data, posterior: Process, points: Array, rng: np.random.Generator) -> Bounds:
-    """Bounds for a posterior of the model, at points."""
+def bounds_of(model: Model, data: Data, posterior: Process, points: Array, rng: np.random.Generator, memory: float) -> Bounds:
+    """Bounds for a posterior of the model, at points. `memory`: the bytes that they may take."""
     n, q = data.Y.shape
     groups = noise_groups(model, data)
     if min(float(np.min(group.noise(slice(None), n))) for group in groups) <= 0:
@@ -91,14 +91,14 @@ def bounds_of(model: Model, data: Data, posterior: Process, points: Array, rng: 
         )
     Z = _landmarks(model, data, posterior, rng)
     features = NystromBasis(Z).at(model.kernel)
-    in_memory = n <= SOLVED_UP_TO and 40 * n * len(Z) <= budget.allowed(None)  # Phi, and what a QR of it takes
+    in_memory = n <= SOLVED_UP_TO and 40 * n * len(Z) <= memory  # Phi, and what a QR of it takes
     prior_var = tiles.diagonal(model.kernel, points)
     prior_mean, given = mean_block(model.mean, points, q), posterior.mean(points)
     low, high = 0.0, 0.0
     var_low, var_high, error = (np.empty((len(points), q)) for _ in range(3))
     for group in groups:
         k = len(group.outputs)
-        forms = (_solved if in_memory else _streamed)(model, data, features, group, points)
+        forms = _solved(model, data, features, group, points, memory) if in_memory else _streamed(model, data, features, group, points)
         det_low, det_high = (forms.logdet,) * 2 if forms.logdet is not None else _log_determinants(model, data, features, group)
         constant = -0.5 * k * n * float(np.log(2 * np.pi))
         low += constant - 0.5 * (k * det_high + float(np.sum(forms.high[:k])))
@@ -131,14 +131,14 @@ def _landmarks(model: Model, data: Data, posterior: Process, rng: np.random.Gene
 # Quadratic forms. -----------------------------------------------------------------------------------------------------------------------------------
 
 
-def _solved(model: Model, data: Data, features: FeatureMap, group: NoiseGroup, points: Array) -> _Forms:
+def _solved(model: Model, data: Data, features: FeatureMap, group: NoiseGroup, points: Array, memory: float) -> _Forms:
     n, k = len(data.X), len(group.outputs)
     X, D = np.asarray(data.X, dtype=np.float64), group.noise(slice(None), n)
     operator = GramOperator(model.kernel, X, D)
     P = Preconditioner.from_factor(features.block(X), D)
     V = np.hstack([_residuals(model, data, group, slice(None)), tiles.cross(model.kernel, X, points)])
     logdet = None
-    if n <= FACTORED_UP_TO and 9 * n * n <= budget.allowed(None):
+    if n <= FACTORED_UP_TO and 9 * n * n <= memory:
         factor = Cholesky().factor(operator)
         W, logdet = factor.solve(V).value, factor.logdet() if factor.jitter == 0 else None
         del factor

@@ -64,8 +64,10 @@ class Certificate:
         return "\n".join([f"Certificate, at {self.points} rows with a typical std of {self.typical_std:.4g}", *lines])
 
 
-def certify(model: Model, data: Data, method: Inference, posterior: Process, evidence: Evidence, rng: np.random.Generator) -> Certificate:
-    """The certificate of a fitted model."""
+def certify(
+    model: Model, data: Data, method: Inference, posterior: Process, evidence: Evidence, rng: np.random.Generator, memory: float
+) -> Certificate:
+    """The certificate of a fitted model, made within so many bytes."""
     at = np.sort(rng.choice(len(data.X), min(POINTS, len(data.X)), replace=False))
     points = np.asarray(data.X[at], dtype=np.float64)
     var = posterior.moments(points)[1]
@@ -73,7 +75,7 @@ def certify(model: Model, data: Data, method: Inference, posterior: Process, evi
     if isinstance(posterior, Posterior):
         value, none = Quantity(evidence.value, "exact"), Quantity(0.0, "exact")
         return Certificate(value, value, none, none, none, none, typical, len(points))
-    bounds = bounds_of(model, data, posterior, points, rng)
+    bounds = bounds_of(model, data, posterior, points, rng, memory)
     std_error = float(np.max(np.maximum(np.sqrt(bounds.var_high) - np.sqrt(var), np.sqrt(var) - np.sqrt(bounds.var_low))))
     rms = _on_a_part(model, data, method, posterior, points, rng)
     return Certificate(

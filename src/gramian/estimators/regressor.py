@@ -316,7 +316,8 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         if not self._has_noise() or isinstance(self._method_, MCMC):
             raise ParameterError("Certificates compare with exact inference under Gaussian noise; evidence_.kind says what this model's evidence is.")
         if self._certificate is None:
-            self._certificate = certify(self._model_, self._data, self._method_, self.posterior_, self.evidence_, generator(self.random_state))
+            rng, memory = generator(self.random_state), budget.allowed(self.memory_limit)
+            self._certificate = certify(self._model_, self._data, self._method_, self.posterior_, self.evidence_, rng, memory)
         return self._certificate
 
     def _told(self) -> tuple[str, str, list[str]]:
