@@ -53,9 +53,8 @@ def run(name: str) -> None:
 
 
 if __name__ == "__main__":
-    print(
-        "| set | rows x columns | std of the noise | evidence | error of a mean, largest | rms | error of a std, largest | typical std | fit | certificate |"
-    )
+    errors = "error of a mean, largest | its rms | error of a std, largest"
+    print(f"| set | rows x columns | std of the noise | evidence | {errors} | typical std | fit | certificate |")
     print("|---|---|---|---|---|---|---|---|---|---|")
     for name in sys.argv[1:] or (*SETS, *PUBLISHED):
         run(name)
