@@ -246,3 +246,14 @@ def test_many_rows_keep_the_factor(data, monkeypatch):
     assert_allclose(second.predict(new, return_cov=True)[1], first.predict(new, return_cov=True)[1], atol=1e-9)
     assert_allclose(second.loo().std, first.loo().std, rtol=1e-9)
     assert_allclose(second.predict_gradient(new)[1], first.predict_gradient(new)[1], rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "gp",
+    [gm.GPRegressor(hyper="mcmc"), gm.GPClassifier(hyper="mcmc"), gm.GPClassifier(inference="mcmc")],
+    ids=["regressor", "classifier", "inference"],
+)
+def test_chains_have_no_plan(gp):
+    """Rather than that of the searches which they do not make."""
+    with pytest.raises(ParameterError, match="how long chains take, only they can tell"):
+        gp.plan(np.zeros((50, 2)), np.arange(50) % 2)

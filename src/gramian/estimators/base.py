@@ -141,6 +141,8 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
     def plan(self, X: Any, y: Any = None) -> Plan:
         """What each method would take on these data, and which one `method="auto"` takes: memory and time before the fit."""
         building.check_settings(self)
+        if self.hyper == "mcmc":
+            raise ParameterError('A plan predicts searches; how long chains take, only they can tell. Ask with hyper="map" for the engines alone.')
         shape = open_source(X, y, memory_limit=self.memory_limit).X.shape if is_source(X) else np.shape(X)
         return self._plan(tuple(shape), y)
 
