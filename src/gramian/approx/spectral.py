@@ -18,7 +18,7 @@ from scipy.stats import qmc
 
 from gramian.errors import ParameterError
 from gramian.kernels.spectrum import Source, inside
-from gramian.linalg.hadamard import hadamard_transform, padded_size
+from gramian.linalg.hadamard import chunks, padded_size, transform
 
 Array = NDArray[np.float64]
 
@@ -101,12 +101,16 @@ def structured_product(X: Array, signs: Array) -> Array:
     zeros appended: O(log D) an entry, instead of d."""
     (n, d), (blocks, _, D) = X.shape, signs.shape
     out = np.empty((n, blocks, D))
-    for k, (first, second, third) in enumerate(signs):
-        rows = np.zeros((n, D))
-        np.multiply(X, third[:d], out=rows[:, :d])
-        rows = hadamard_transform(rows)
-        rows *= second
-        rows = hadamard_transform(rows)
-        rows *= first / D  # three times 1 / sqrt(D), once sqrt(D)
-        out[:, k] = hadamard_transform(rows)
+    signs = signs / [[1.0], [1.0], [D]]  # three times 1 / sqrt(D), once sqrt(D)
+    for rows in chunks(n, D):  # which stay in cache from one transform to the next
+        here, there = np.zeros((2, rows.stop - rows.start, D))
+        for k, (first, second, third) in enumerate(signs):
+            np.multiply(X[rows], third[:d], out=here[:, :d])
+            here[:, d:] = 0.0
+            transform(here, there)
+            there *= second
+            transform(there, here)
+            here *= first
+            transform(here, there)
+            out[rows, k] = there
     return out.reshape(n, blocks * D)

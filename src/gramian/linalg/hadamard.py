@@ -33,14 +33,20 @@ def hadamard_transform(X: Array) -> Array:
     n, d = X.shape
     D = padded_size(d)
     X = np.ascontiguousarray(X) if d == D else np.pad(X, [(0, 0), (0, D - d)])
-    out, rows = np.empty((n, D)), max(1, _CHUNK // D)
-    for start in range(0, n, rows):
-        _transform(X[start : start + rows], out[start : start + rows])
+    out = np.empty((n, D))
+    for rows in chunks(n, D):
+        transform(X[rows], out[rows])
     return out
 
 
-def _transform(X: Array, out: Array) -> None:
-    """Contiguous rows into contiguous rows; the factor of the fastest index first."""
+def chunks(n: int, D: int) -> list[slice]:
+    """Parts of n rows that stay in cache."""
+    rows = max(1, _CHUNK // D)
+    return [slice(start, min(n, start + rows)) for start in range(0, n, rows)]
+
+
+def transform(X: Array, out: Array) -> None:
+    """A chunk of contiguous rows of D numbers into another; the factor of the fastest index first."""
     D, inner = X.shape[1], min(RADIX, X.shape[1])
     np.matmul(X.reshape(-1, inner), _sylvester(inner), out=out.reshape(-1, inner))
     while inner < D:
