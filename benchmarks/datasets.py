@@ -203,7 +203,7 @@ def main() -> None:
                 print(f"- {where}: {check.what}: {check.found}")
     if given.only != "matrix":
         print("\n### Regression")
-        predictions(given.folder, 500 if given.quick else 5000, (30, 60, 120) if given.quick else (100, 200, 400, 800), 15)
+        predictions(given.folder, 500 if given.quick else 2000, (30, 60, 120) if given.quick else (100, 200, 400), 15)
 
 
 if __name__ == "__main__":
