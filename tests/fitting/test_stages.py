@@ -69,12 +69,27 @@ def test_half_of_a_part_is_neighbourhoods():
     assert len(rows) == 240
     assert np.isin(order[:120], rows).all()  # the half at random, which a larger part holds, too
     rest = np.setdiff1d(rows, order[:120])
-    for centre in order[::-1][: 120 // NEIGHBOURS]:
+    for centre in order[::-1][::NEIGHBOURS][: 120 // NEIGHBOURS]:
         nearest = np.argsort(np.abs(X[:, 0] - X[centre, 0]))[:NEIGHBOURS]
         assert np.isin(nearest, rows).all()
         rest = np.setdiff1d(rest, nearest)
     assert np.isin(rest, order[120:140]).all()  # overlaps are made up for by the next at random
     assert np.array_equal(chosen("uniform", model, data, 240, order, rng), np.sort(order[:240]))
+
+
+def test_neighbourhoods_of_equal_rows_and_of_many_columns():
+    """Centres are not copies of each other, small parts take the nearest, and values of k below rounding still tell who is near."""
+    rng = np.random.default_rng(4)
+    X = np.repeat(rng.standard_normal((400, 100)), 20, axis=0) + 1e-3 * rng.standard_normal((8000, 100)) * (np.arange(8000) % 2)[:, None]
+    data, model = Data(X, X[:, :1], np.ones(1)), Model(gm.RBF(0.5), ZeroMean(), Gaussian(0.1))
+    order = in_random_order(data, rng)
+    rows = chosen("neighbours", model, data, 600, order, rng)
+    places = np.bincount(rows // 20, minlength=400)  # how many rows of each of the 400 places were taken
+    assert np.count_nonzero(places == 20) >= 9  # of the 10 neighbourhoods; a random part has whole places of ten equal rows
+    line = Data(np.linspace(0, 1, 2000)[:, None], np.zeros((2000, 1)), np.ones(1))
+    order = in_random_order(line, rng)
+    few = chosen("neighbours", Model(gm.RBF(0.1), ZeroMean(), Gaussian(0.1)), line, 40, order, rng)
+    assert np.isin(np.clip(order[-1] + np.arange(-9, 10), 0, 1999), few).all()
 
 
 @pytest.mark.parametrize("seed", [5, 6, 7])

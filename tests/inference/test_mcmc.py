@@ -17,6 +17,7 @@ from gramian import RBF, Constant, Matern32, RationalQuadratic
 from gramian.approx.fourier import FourierBasis
 from gramian.approx.nystrom import NystromBasis
 from gramian.errors import ParameterError
+from gramian.inference import sampling
 from gramian.inference.base import Data, Model, Workspace
 from gramian.inference.blocks import Surface, _value, given
 from gramian.inference.chains import Chains
@@ -24,7 +25,7 @@ from gramian.inference.exact import Exact
 from gramian.inference.mcmc import MCMC, sample_hyper, sample_latent
 from gramian.inference.methods import Nystrom
 from gramian.inference.mixture import Mixture
-from gramian.inference.sampling import Draws, _last_of, transitions
+from gramian.inference.sampling import Draws, _last_of, made_and_kept
 from gramian.inference.slices import Point, slice_along
 from gramian.inference.traced import Sites, problem, to_latent
 from gramian.likelihoods import Gaussian, Likelihood
@@ -194,20 +195,28 @@ def test_chains_go_on_until_they_agree():
     assert not once.settled
 
 
-def test_long_chains_keep_every_second_draw():
+def test_long_chains_keep_every_second_draw(monkeypatch):
     """After four rounds: those of the first four that stay are the second, the fourth, ..., and a divergence between kept draws is not forgotten."""
+    monkeypatch.setattr(sampling, "KEPT_DRAWS", 60)
     four = sample_latent(PROBIT, BINARY, np.random.default_rng(5), warmup=30, draws=15, rounds=4)
     six = sample_latent(PROBIT, BINARY, np.random.default_rng(5), warmup=30, draws=15, rounds=6)
     assert (four.n_draws, six.n_draws) == (60, 60)
     assert np.array_equal(six.latent[:, :30], four.latent[:, 1::2])
     assert np.array_equal(six.steps[:, :30], four.steps[:, ::2] + four.steps[:, 1::2])
-    assert (transitions(15, 4), transitions(15, 6), transitions(15, 8)) == (60, 120, 240)
+    assert [made_and_kept(15, rounds) for rounds in (4, 6, 8)] == [(60, 60), (120, 60), (240, 60)]
     rows = np.arange(4.0)
     draws = Draws(rows[:, None], rows[:, None], rows, np.array([True, False, False, False]), rows, rows.astype(int), rows[:, None])
     last = _last_of(2, draws)
     assert last.values.ravel().tolist() == [1.0, 3.0]
+    assert not np.shares_memory(last.latent, draws.latent)  # which would be held with it
     assert last.divergent.tolist() == [True, False]
     assert last.acceptance.tolist() == [0.5, 2.5]
+
+
+def test_few_draws_a_round_can_be_enough():
+    """Four rounds of 20 could never have 100 effective draws: as many rounds are held as 400 draws take."""
+    assert made_and_kept(20, 20) == (400, 400)
+    assert made_and_kept(20, 22) == (480, 400)
 
 
 def test_slices_draw_from_the_density_along_their_line():

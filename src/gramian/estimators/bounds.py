@@ -138,7 +138,7 @@ def _solved(model: Model, data: Data, features: FeatureMap, group: NoiseGroup, p
     P = Preconditioner.from_factor(features.block(X), D)
     V = np.hstack([_residuals(model, data, group, slice(None)), tiles.cross(model.kernel, X, points)])
     logdet = None
-    if n <= FACTORED_UP_TO and 9 * n * n <= memory:
+    if n <= FACTORED_UP_TO and 9 * n * n + 16 * n * features.n_features <= memory:  # the factor, and Phi with what P makes of it
         factor = Cholesky().factor(operator)
         W, logdet = factor.solve(V).value, factor.logdet() if factor.jitter == 0 else None
         del factor

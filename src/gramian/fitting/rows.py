@@ -54,12 +54,17 @@ def described(rule: str, n: int) -> str:
 def _with_neighbours(model: Model, X: Array, count: int, order: NDArray[np.intp]) -> NDArray[np.intp]:
     kernel, taken = model.kernels[0][0], np.zeros(len(X), dtype=bool)
     taken[order[: count - count // 2]] = True
-    own, near = tiles.diagonal(kernel, X), min(NEIGHBOURS, len(X))
-    centres = order[::-1][: -(-count // (2 * near))]  # from the other end: they are not among the first
+    near = min(NEIGHBOURS, max(count // 2, 1), len(X))
+    own = tiles.diagonal(kernel, X)
+    own -= own.min()  # where all are alike, nothing stands beside k(x, c), however small that is
+    # From the other end, so that none is among the first, and apart from each other: equal rows stand together in the order.
+    centres = order[::-1][::near][: -(-(count // 2) // near)]
     for start in range(0, len(centres), AT_ONCE):
         at = centres[start : start + AT_ONCE]
         apart = own - 2 * tiles.cross(kernel, X[at], X)  # less k(c, c), which is the same for all
-        for nearest in np.argpartition(apart, near - 1, axis=1)[:, :near]:
+        for distances in apart:
+            nearest = np.argpartition(distances, near - 1)[:near]
+            nearest = nearest[np.argsort(distances[nearest])]
             taken[nearest[: max(0, count - np.count_nonzero(taken))]] = True
     missing = order[~taken[order]][: count - np.count_nonzero(taken)]  # where neighbourhoods overlap
     taken[missing] = True

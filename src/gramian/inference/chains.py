@@ -33,9 +33,10 @@ class Chains:
     values: Mapping[str, Array]  # of each trainable parameter, by path: (chains, draws, ...)
     latent: Array  # v: (chains, draws, m, latents); m = 0 where f was integrated out
     log_density: Array  # of the position and the data, up to a constant: (chains, draws)
-    divergent: NDArray[np.bool_]  # (chains, draws)
-    acceptance: Array  # (chains, draws)
-    steps: NDArray[np.int64]  # gradients (nuts) or densities (ess) a draw: (chains, draws)
+    # These three are of a kept draw and those between it and the one before, where long chains let some go:
+    divergent: NDArray[np.bool_]  # whether one of them was: (chains, draws)
+    acceptance: Array  # their mean: (chains, draws)
+    steps: NDArray[np.int64]  # gradients (nuts) or densities (ess), the sum: (chains, draws)
     log_likelihood: Array  # log p(y_i | f_i): (chains, draws, n); n = 0 where f was integrated out
     sampler: str = "nuts"
     warmup: int = 0

@@ -31,7 +31,7 @@ from gramian.inference.exact import Exact
 from gramian.inference.lowrank import LowRank
 from gramian.inference.methods import Recipe
 from gramian.inference.mixture import Mixture
-from gramian.inference.sampling import KEPT, Run, run
+from gramian.inference.sampling import Run, made_and_kept, run
 from gramian.inference.traced import Problem, problem
 from gramian.likelihoods import Gaussian, Likelihood
 from gramian.linalg.threads import THREADS
@@ -40,7 +40,7 @@ from gramian.solvers.base import SolveOutcome
 Array = NDArray[np.float64]
 
 CHAINS, WARMUP, DRAWS = 4, 250, 400
-ROUNDS = 8  # 16 times the draws (`sampling.transitions`)
+ROUNDS = 8  # 16 times the draws (`sampling.made_and_kept`)
 SAMPLERS = ("blocks", "nuts", "ess")
 FLOPS = 15.0  # of a draw, in n^3, for plans: ten densities of two parameters, and what the latent function takes
 
@@ -61,8 +61,9 @@ def sample_latent(
 ) -> Chains:
     """Joint draws of the latent variables and the parameters, of any likelihood.
 
-    `rounds`: the chains go on in rounds of `draws` until R-hat is below 1.01 everywhere with 100 effective draws a chain, at most so many. From the
-    fifth on a draw that is kept is the last of two, from the seventh on of four, and so on: no more than four rounds of them are held.
+    `rounds`: the chains go on in rounds of `draws` until R-hat is below 1.01 everywhere with 100 effective draws a chain, at most so many. When four
+    rounds (and 400 draws) are held and another one begins, every second draw is let go, and a kept draw is the last of two from then on, later of
+    four, and so on up to 32.
     `basis`: landmarks or random frequencies instead of the whole of K. `deadline` (of `time.monotonic`) and Ctrl-C end the chains with the draws
     they have; warm-up takes half of the time at most.
     """
@@ -126,7 +127,8 @@ class MCMC(Inference):
 
     `chains` of them run side by side, each with `warmup` draws that only tune it, and `draws` that are kept.
     `draws` are the least: the same chains go on for up to `rounds` rounds of as many, until R-hat is below 1.01 everywhere with 100 effective draws
-    a chain. The first four rounds keep every draw, later ones the last of two, then of four: at most 4 `draws` a chain are held.
+    a chain. When four rounds (and 400 draws) are held and another one begins, every second draw is let go, and later ones are each the last of two,
+    then of four: eight rounds make 16 times `draws`, and leave four times as many.
     `sampler`: "blocks" (parameters by slices, the latent function by NUTS), "ess" (both by slices), "nuts" (all at once by NUTS), or "auto": blocks
     where the likelihood is smooth, otherwise slices; under Gaussian noise, with f integrated out, it is NUTS whatever is asked for.
     `engine`: Nystrom or Fourier features instead of the whole of K.
@@ -212,7 +214,7 @@ class MCMC(Inference):
     def bytes_needed(self, n: int, d: int, q: int) -> int:
         m = self._columns(n)
         matrices = 14 * n * n if m is None else 6 * n * m + 10 * m * m  # K, its factor, what the gradient makes of them, and XLA's copies
-        kept = 2 * self.chains * self.draws * min(self.rounds, KEPT) * (q * (n if m is None else m) + n)
+        kept = 3 * self.chains * made_and_kept(self.draws, self.rounds)[1] * (q * (n if m is None else m) + n)
         return 8 * (min(self.chains, THREADS) * matrices + kept + n * (d + q))
 
     def _columns(self, n: int) -> int | None:

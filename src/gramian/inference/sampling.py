@@ -7,8 +7,8 @@
 
 A chain is run in pieces of about a second, so that progress is seen and an end by time or Ctrl-C leaves whole draws. The random numbers of a draw
 depend on the seed, the chain and the draw's number alone: neither pieces nor threads change a draw. After the draws that were asked for the same
-chains go on, in rounds of as many, until `enough` says so. After KEPT rounds every second draw is let go, and from then on a kept draw is the last of
-two, then of four, ...: chains that need long lengthen, and take neither more memory nor more time to predict from.
+chains go on, in rounds of as many, until `enough` says so. When KEPT rounds are held and another one begins, every second draw is let go, and from
+then on a kept draw is the last of two, then of four, ...: long chains take neither more memory nor more time to predict from.
 
 Chains run on threads rather than side by side in one program: there all of them would wait for the longest trajectory at each draw.
 
@@ -18,7 +18,7 @@ Sources: Hoffman and Gelman 2014, Betancourt 2017 (NUTS), and those of `inferenc
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, NamedTuple
@@ -42,7 +42,8 @@ Array = NDArray[np.float64]
 FIRST_STEP = 0.3
 PIECE_SECONDS = 1.0
 NEWTON_STEPS = 15
-KEPT = 4  # rounds of draws that are held at once
+KEPT = 4  # rounds of draws that are held at once, and KEPT_DRAWS at least: enough to be judged by
+KEPT_DRAWS = 400
 LONGEST_STRIDE = 32  # transitions a kept draw, at most
 STARTS = 12  # tries to find a start with a finite density, each closer to the model's own parameters
 
@@ -168,7 +169,7 @@ def _rounds(
     renewals = sorted({*(k for k in EARLY if k < warmup // 4), *windows[: len(windows) - crew.method.kept]})
     half = None if deadline is None else 0.5 * (began + deadline)  # what warm-up may take at most
     made, every, warmed, stopped, length = 0, 1, 0, "", 2  # draws of a chain that were made, and how many of them a kept one stands for
-    most = transitions(draws, rounds)
+    most, _ = made_and_kept(draws, rounds)
     pieces: list[list[Draws]] = []
     try:
         while warmed < warmup and (half is None or time.monotonic() < half):
@@ -185,6 +186,9 @@ def _rounds(
         crew.settle()
         kept = 0
         while made < most and (deadline is None or not pieces or time.monotonic() < deadline):
+            if kept == held_rounds(draws) * draws and every < LONGEST_STRIDE:  # another round begins
+                every, kept = 2 * every, kept // 2
+                pieces = [[_last_of(2, _joined(chain)) for chain in zip(*pieces, strict=True)]]
             count = every * max(1, min(length // every, draws - kept % draws, LONGEST // every))
             moment = time.monotonic()
             # Numbered from `warmup` on even where warm-up was cut short, so that a draw's random numbers are its own.
@@ -194,13 +198,8 @@ def _rounds(
             length = _next_length(count, time.monotonic() - moment, length)
             if report is not None and made < most:
                 report((warmup + made) / (warmup + most))
-            if kept % draws == 0 and made < most:
-                so_far = _gathered(pieces, warmed, "", began)
-                if enough(so_far):
-                    break
-                if kept == KEPT * draws and every < LONGEST_STRIDE:
-                    every, kept = 2 * every, kept // 2
-                    pieces = [[_last_of(2, Draws(*(part[chain] for part in so_far.draws))) for chain in range(len(crew.keys))]]
+            if kept % draws == 0 and made < most and enough(_gathered(pieces, warmed, "", began)):
+                break
         if report is not None:
             report(1.0)
         stopped = "time limit" if made < draws or warmed < warmup else ""
@@ -211,19 +210,25 @@ def _rounds(
     return _gathered(pieces, warmed, stopped, began)
 
 
-def transitions(draws: int, rounds: int) -> int:
-    """How many draws a chain makes in so many rounds, those between kept ones included."""
-    made, kept, every = 0, 0, 1
+def held_rounds(draws: int) -> int:
+    """How many rounds of draws are held, until every second one is let go; an even number."""
+    return max(KEPT, 2 * -(-KEPT_DRAWS // (2 * draws)))
+
+
+def made_and_kept(draws: int, rounds: int) -> tuple[int, int]:
+    """How many draws a chain makes in so many rounds, those between kept ones included, and how many are held at most."""
+    made, kept, every, most = 0, 0, 1, 0
     for _ in range(rounds):
-        if kept == KEPT and every < LONGEST_STRIDE:
+        if kept == held_rounds(draws) and every < LONGEST_STRIDE:
             kept, every = kept // 2, 2 * every
         made, kept = made + every * draws, kept + 1
-    return made
+        most = max(most, kept)
+    return made, most * draws
 
 
 def _last_of(every: int, draws: Draws) -> Draws:
     """The last of each `every` draws. What tells of trouble or cost counts for all of them."""
-    last = slice(every - 1, None, every)
+    last = np.arange(every - 1, len(draws.log_density), every)  # not a slice, which would hold all of them
     return Draws(
         draws.values[last],
         draws.latent[last],
@@ -235,8 +240,13 @@ def _last_of(every: int, draws: Draws) -> Draws:
     )
 
 
+def _joined(chain: Sequence[Draws]) -> Draws:
+    """The pieces of one chain."""
+    return Draws(*(np.concatenate(parts) for parts in zip(*chain, strict=True)))
+
+
 def _gathered(pieces: list[list[Draws]], warmup: int, stopped: str, began: float) -> Run:
-    chains = [Draws(*(np.concatenate(parts) for parts in zip(*chain, strict=True))) for chain in zip(*pieces, strict=True)]
+    chains = [_joined(chain) for chain in zip(*pieces, strict=True)]
     return Run(Draws(*(np.stack(parts) for parts in zip(*chains, strict=True))), warmup, stopped, time.monotonic() - began)
 
 
