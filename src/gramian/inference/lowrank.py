@@ -156,7 +156,7 @@ class LowRank(Inference):
         return LeftOut(alpha, precision)
 
     def work(self, n: int, d: int, q: int, gradient: bool = True) -> Work:
-        return work_of(n, self.basis.n_features, gradient)
+        return work_of(n, self.basis.n_features, gradient, whitened=isinstance(self.basis, NystromBasis))
 
     def bytes_needed(self, n: int, d: int, q: int) -> int:
         return bytes_of(n, d, q, self.basis.n_features)
@@ -199,10 +199,12 @@ def bytes_of(n: int, d: int, q: int, m: int) -> int:
     return 8 * ((6 + chunks) * m * m + chunks * rows * (2 * m + 2 * (d + q))) + kept
 
 
-def work_of(n: int, m: int, gradient: bool) -> Work:
-    """Whitening and sums in the first pass; in the second, weights and their way back, once more with the features where they are not kept."""
+def work_of(n: int, m: int, gradient: bool, whitened: bool = True) -> Work:
+    """Whitening, of landmarks' features, and sums in the first pass; in the second, weights and their way back, once more with the features where
+    they are not kept."""
     nm, squares = float(n) * m, float(n) * m * m
     if not gradient:
-        return Work(2 * squares + m**3, nm)
+        return Work((2 if whitened else 1) * squares + m**3, nm)
     again = 8 * nm > KEEP_BYTES
-    return Work((6 if again else 5) * squares + 3.0 * m**3, 2 * nm if again else nm, nm)
+    products = 3 if not whitened else 6 if again else 5
+    return Work(products * squares + 3.0 * m**3, 2 * nm if again else nm, nm)

@@ -61,8 +61,13 @@ class Recipe(Unprepared):
     def size(self, n: int) -> int:
         """How many features n rows get."""
 
+    @property
+    def whitened(self) -> bool:
+        """Whether features are made from others by a root of K_zz."""
+        return True
+
     def work(self, n: int, d: int, q: int, gradient: bool = True) -> Work:
-        return work_of(n, self.size(n), gradient)
+        return work_of(n, self.size(n), gradient, self.whitened)
 
     def bytes_needed(self, n: int, d: int, q: int) -> int:
         return bytes_of(n, d, q, self.size(n))
@@ -123,6 +128,10 @@ class Fourier(Recipe):
     @property
     def solver_name(self) -> str:
         return f"{self.n_features} Fourier features ({self.kind})"
+
+    @property
+    def whitened(self) -> bool:
+        return False
 
     def size(self, n: int) -> int:
         return self.n_features
