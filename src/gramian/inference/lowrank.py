@@ -156,10 +156,14 @@ class LowRank(Inference):
         return LeftOut(alpha, precision)
 
     def work(self, n: int, d: int, q: int, gradient: bool = True) -> Work:
-        return work_of(n, self.basis.n_features, gradient, whitened=isinstance(self.basis, NystromBasis))
+        return work_of(n, self.basis.n_features, gradient, self._whitened)
 
     def bytes_needed(self, n: int, d: int, q: int) -> int:
-        return bytes_of(n, d, q, self.basis.n_features)
+        return bytes_of(n, d, q, self.basis.n_features, self._whitened)
+
+    @property
+    def _whitened(self) -> bool:
+        return isinstance(self.basis, NystromBasis)
 
     def _passes(self, model: Model, data: Data) -> Passes:
         return Passes(self.basis.at(model.kernel), model, data, self.objective)
@@ -189,14 +193,15 @@ class LowRank(Inference):
         return Weights(w, root, value)
 
 
-def bytes_of(n: int, d: int, q: int, m: int) -> int:
+def bytes_of(n: int, d: int, q: int, m: int, whitened: bool = True) -> int:
     """Peak memory of an evaluation with gradient beyond the data: chunks at work, features kept, and m x m arrays.
 
     How many there are at once is measured (benchmarks, "planning"): temporary ones count, and so does what the allocator holds back for the next.
     """
     rows, chunks = min(n, chunk_rows(m)), min(chunks_at_once(m), -(-n // chunk_rows(m)))
     kept = 8 * n * m if 8 * n * m <= KEEP_BYTES else 0
-    return 8 * ((6 + chunks) * m * m + chunks * rows * (2 * m + 2 * (d + q))) + kept
+    arrays = 1.3 if whitened else 2.5  # of a chunk: whitening is done in place, cosines are not
+    return int(8 * ((6 + chunks) * m * m + chunks * rows * (arrays * m + 2 * (d + q)))) + kept
 
 
 def work_of(n: int, m: int, gradient: bool, whitened: bool = True) -> Work:

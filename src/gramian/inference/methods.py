@@ -70,7 +70,7 @@ class Recipe(Unprepared):
         return work_of(n, self.size(n), gradient, self.whitened)
 
     def bytes_needed(self, n: int, d: int, q: int) -> int:
-        return bytes_of(n, d, q, self.size(n))
+        return bytes_of(n, d, q, self.size(n), self.whitened)
 
 
 @dataclass(frozen=True)
@@ -220,10 +220,12 @@ def candidates(rule: str, n: int, m: int) -> int:
 
 
 def bytes_of_rule(rule: str, n: int, m: int) -> int:
-    """Of a choice of landmarks: exact scores need K, and its eigenvectors or another factor beside it; the others an n x m array."""
+    """Of a choice of landmarks: exact scores need K, and its eigenvectors or another factor beside it; the others an n x m array and blocks of it, or
+    blocks alone."""
     if rule in ("leverage", "rls"):
         return 2 * 8 * n * n
-    return 0 if rule in ("uniform", "diagonal") else 2 * 8 * candidates(rule, n, m) * m
+    share = 0.0 if rule in ("uniform", "diagonal") else 0.25 if rule == "recursive-rls" else 1.15
+    return int(share * 8 * candidates(rule, n, m) * m)
 
 
 def check_size(value: object, what: str) -> None:
