@@ -29,6 +29,14 @@ def test_columns_of_sums_and_products():
     np.testing.assert_allclose(np.concatenate(found), [FAR * spread[1], *(FAR * np.sqrt(2) * spread[:2])])
 
 
+def test_a_column_that_is_constant_but_for_rounding_stays():
+    """As a column that is zero in these rows is after it was standardised."""
+    rows = np.column_stack([X[:, 0], 0.3 + 1e-16 * np.sign(X[:, 1])])
+    assert np.std(rows[:, 1]) > 0
+    found = within_reach(Model(gm.RBF([1.0, 4.0]), ZeroMean(), Gaussian(0.1)), rows).kernel
+    assert found.parameters()["lengthscale"].value[1] == 4.0
+
+
 @pytest.mark.parametrize("kernel", [gm.RBF([1.0, 2.0, 3.0]), gm.RBF(gm.fixed([1e6, 1e6, 1e6])), gm.RBF(1e6)], ids=["near", "fixed", "one for all"])
 def test_the_rest_stays(kernel):
     model = Model(kernel, ZeroMean(), Gaussian(0.1))

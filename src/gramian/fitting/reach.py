@@ -19,13 +19,14 @@ from gramian.params import Parameter, Tree
 
 Array = NDArray[np.float64]
 
+CONSTANT = 1e-9  # of the largest entry of a column: what spreads less is constant but for rounding, and tells nothing of its lengthscale
 FAR = 4.0  # at it, two rows a standard deviation apart in one of d columns are at a squared distance of 1 / (16 d)
 
 
 def within_reach(model: Model, X: Array) -> Model:
     """The model with its free lengthscales near enough for a search on the rows of X."""
-    spread = np.std(X, axis=0)
-    nearer = [pair for kernel, _ in model.kernels for pair in _nearer(kernel, spread)]
+    spread, level = np.std(X, axis=0), np.max(np.abs(X), axis=0)
+    nearer = [pair for kernel, _ in model.kernels for pair in _nearer(kernel, spread, level)]
 
     def moved(parameter: Parameter) -> Parameter:
         return next((parameter.with_value(value) for own, value in nearer if own is parameter), parameter)
@@ -33,15 +34,16 @@ def within_reach(model: Model, X: Array) -> Model:
     return model.with_parameters([moved(parameter) for parameter in model.parameters().values()]) if nearer else model
 
 
-def _nearer(kernel: Tree, spread: Array) -> list[tuple[Parameter, Array]]:
+def _nearer(kernel: Tree, spread: Array, level: Array) -> list[tuple[Parameter, Array]]:
     """Each lengthscale that is too far, with the value that is not."""
     if isinstance(kernel, On):
-        spread = spread[[int(column) for column in kernel.columns]]  # resolved: no names any more
+        columns = [int(column) for column in kernel.columns]  # resolved: no names any more
+        spread, level = spread[columns], level[columns]
     if isinstance(kernel, (On, Sum, Product, Scaled, Power)):
-        return [pair for _, child in kernel.branches() for pair in _nearer(child, spread)]
+        return [pair for _, child in kernel.branches() for pair in _nearer(child, spread, level)]
     if not isinstance(kernel, Stationary) or not kernel.lengthscale.trainable or kernel.lengthscale.value.shape != spread.shape:
         return []
     low = 0.0 if kernel.lengthscale.bounds is None else kernel.lengthscale.bounds[0]
     limit = np.maximum(FAR * np.sqrt(len(spread)) * spread, low)
-    far = (kernel.lengthscale.value > limit) & (spread > 0)
+    far = (kernel.lengthscale.value > limit) & (spread > CONSTANT * level)
     return [(kernel.lengthscale, np.where(far, limit, kernel.lengthscale.value))] if far.any() else []

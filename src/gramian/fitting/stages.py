@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from gramian.errors import ParameterError
 from gramian.fitting.lbfgs import Search, maximise
 from gramian.fitting.objective import Objective
+from gramian.fitting.onward import best_start
 from gramian.fitting.progress import Report
 from gramian.fitting.reach import within_reach
 from gramian.fitting.rows import chosen, described, in_random_order
@@ -144,8 +145,12 @@ def fit(
     for number, (engine, rows) in enumerate(plan):
         part = data if rows == n else _rows(data, chosen(_rule(engine), model, data, rows, order, rng))
         began = time.monotonic()
-        model = within_reach(model, np.asarray(part.X[:REACH_ROWS])) if searches else model
+        if searches and engine is _dense(engine):
+            model = within_reach(model, np.asarray(part.X[:REACH_ROWS]))
         inference = engine.prepared(model, part, rng)
+        if searches and engine is not _dense(engine):
+            nearer = within_reach(model, np.asarray(part.X[:REACH_ROWS]))
+            model = best_start([model] if nearer is model else [model, nearer], part, inference)
         objective = Objective(model, part, inference)
         starts = [objective.start if searches else _held(objective, holds, report, _share(last, number, len(plan)))]
         if not searches:
