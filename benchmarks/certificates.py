@@ -3,7 +3,7 @@
     GRAMIAN_DATA=folder python benchmarks/certificates.py [abalone uci_pol ...]
 
 The variational bound with 1,000 inducing points and a scaled Matern-3/2 with a lengthscale a column, fitted; all columns and y standardised, so that
-errors are in standard deviations of y. Up to 25,000 rows a certificate has the error itself; beyond, bounds from CG.
+errors are in standard deviations of y. While a factor of all rows fits into memory a certificate has the error itself; beyond, bounds from CG.
 """
 
 from __future__ import annotations

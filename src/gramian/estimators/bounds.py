@@ -54,7 +54,7 @@ from gramian.solvers.preconditioners import Preconditioner
 Array = NDArray[np.float64]
 
 LANDMARKS = 1000  # for bounds of methods that have fewer of their own
-FACTORED_UP_TO = 25_000  # rows: 5 GB, and a minute and a half; fewer where memory ends before
+FACTORED_UP_TO = 45_000  # rows: 16 GB and some minutes, about what CG takes; fewer where memory ends before
 SOLVED_UP_TO = 50_000  # rows: n^2 kernel values a step
 TOLERANCE = 1e-6  # of the solves, whose error counts squared
 

@@ -29,6 +29,7 @@ from gramian.fitting.reach import within_reach
 from gramian.fitting.rows import chosen, described, in_random_order
 from gramian.inference.base import Data, Inference, Model
 from gramian.inference.exact import Exact
+from gramian.inference.iterative import Iterative
 from gramian.inference.sites import Sites
 from gramian.inference.svgp import SVGP
 from gramian.params import ParameterSpace
@@ -145,11 +146,10 @@ def fit(
     for number, (engine, rows) in enumerate(plan):
         part = data if rows == n else _rows(data, chosen(_rule(engine), model, data, rows, order, rng))
         began = time.monotonic()
-        if searches and engine is _dense(engine):
-            model = within_reach(model, np.asarray(part.X[:REACH_ROWS]))
+        nearer = within_reach(model, np.asarray(part.X[:REACH_ROWS])) if searches else model
+        model = nearer if _is_exact(engine) else model
         inference = engine.prepared(model, part, rng)
-        if searches and engine is not _dense(engine):
-            nearer = within_reach(model, np.asarray(part.X[:REACH_ROWS]))
+        if searches and not _is_exact(engine):
             model = best_start([model] if nearer is model else [model, nearer], part, inference)
         objective = Objective(model, part, inference)
         starts = [objective.start if searches else _held(objective, holds, report, _share(last, number, len(plan)))]
@@ -199,6 +199,11 @@ def _dense(method: Inference) -> Inference:
     if isinstance(method, Sites):
         return method if isinstance(method.engine, Exact) else replace(method, engine=Exact())
     return method if isinstance(method, Exact) else Exact()
+
+
+def _is_exact(method: Inference) -> bool:
+    """Whether the evidence is that of the model itself, to rounding or to the tolerance of a solver."""
+    return isinstance(method.engine if isinstance(method, Sites) else method, (Exact, Iterative))
 
 
 def _engine(method: Inference) -> Exact:
