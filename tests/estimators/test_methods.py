@@ -205,8 +205,10 @@ def test_stages_say_what_was_fitted_on_what():
     X = rng.uniform(-2, 2, (900, 1))
     y = np.sin(3 * X[:, 0]) + 0.1 * rng.standard_normal(900)
     gp = gm.GPRegressor(method=gm.Exact(fit_rows=200), random_state=0).fit(X, y)
-    assert gp.outcome_.stages[0].startswith("exact on 200 of 900 rows, chosen at random: ")
+    assert gp.outcome_.stages[0].startswith("exact on 200 of 900 rows, chosen half at random, half in neighbourhoods: ")
     assert len(gp.posterior_.Z) == 900
+    plain = gm.GPRegressor(method=gm.Exact(fit_rows=50, fit_rule="uniform"), random_state=0).fit(X, y)
+    assert "50 of 900 rows, chosen at random: " in plain.outcome_.stages[0]
     ruled = gm.GPRegressor(method=gm.Exact(fit_rows=50, fit_rule="pivoted"), random_state=0).fit(X, y)
     assert "50 of 900 rows, chosen by pivoted" in ruled.outcome_.stages[0]
     with pytest.raises(ParameterError, match="fit_rule='kmeans'"):
