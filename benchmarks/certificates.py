@@ -17,9 +17,9 @@ import numpy as np
 
 import gramian as gm
 from datasets import SETS, rows_of
+from published import SETS as PUBLISHED
 from scale import dataset
 
-PUBLISHED = ("uci_pol", "uci_elevators", "uci_kin40k", "uci_protein")
 INDUCING = 1000
 
 
