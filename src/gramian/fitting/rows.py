@@ -1,9 +1,9 @@
 """Which of many rows a search is on.
 
-A part that is chosen at random has few of the short distances that all rows have: noise and roughness, which only near rows tell apart, are left to
-the kernel's guess, and the posterior of all rows can then contradict itself. So half of a part are rows at random, and half are neighbourhoods: random
-rows, each with those nearest to it among all, by the distance of the present kernel, k(x, x) - 2 k(x, c) + k(c, c). Rows are chosen by X alone, so
-the evidence of the part is as honest as that of any.
+A part that is chosen at random has few of the short distances that all rows have: noise and roughness, which only near rows tell apart, are left
+to the kernel's guess, and the posterior of all rows can then contradict itself. So half of a part are rows at random, and half are neighbourhoods:
+random rows, each with those nearest to it among all, by the distance of the present kernel, k(x, x) - 2 k(x, c) + k(c, c). Rows are chosen by X
+alone, so the evidence of the part is as honest as that of any.
 """
 
 from __future__ import annotations
