@@ -1,6 +1,7 @@
 """Classification on real and synthetic data: tables in Markdown.
 
     python benchmarks/classes.py tenfold FOLDER     error and information (bits) of Laplace, EP, VI and MCMC, ten folds
+    python benchmarks/classes.py grid FOLDER        evidence and information on crabs over lengthscale and scale, by Laplace, EP and chains
     python benchmarks/classes.py synthetic OUT      a binary task with known parameters: evidences at the true and the optimised ones; a picture
     python benchmarks/classes.py six OUT            six classes in one and two dimensions: accuracy and calibration; pictures
     python benchmarks/classes.py jass FOLDER        six classes, 4,000 rows: one-vs-rest, one-vs-one, softmax, robust-max; dense and sparse
@@ -32,6 +33,30 @@ SEED = 0
 # Ten folds. -----------------------------------------------------------------------------------------------------------------------------------------
 
 
+Fold = tuple[np.ndarray, np.ndarray]
+
+
+def in_folds(folder: Path, name: str) -> tuple[np.ndarray, np.ndarray, list[Fold]]:
+    """Standardised columns, labels, and ten folds."""
+    held = np.load(folder / f"{name}.npz")
+    X, y = held["X"].astype(float), held["y"]
+    if name == "crabs":
+        X = np.column_stack([X, held["species"]])
+    keep = np.ptp(X, axis=0) > 0
+    X = (X[:, keep] - X[:, keep].mean(axis=0)) / X[:, keep].std(axis=0)
+    return X, y, list(KFold(10, shuffle=True, random_state=SEED).split(X))
+
+
+def told(gp: gm.GPClassifier, X: np.ndarray, y: np.ndarray, fold: Fold) -> tuple[float, float]:
+    """The share of wrong labels and the bits told of those of the fold's test rows."""
+    train, test = fold
+    p = gp.predict_proba(X[test])
+    code = np.searchsorted(gp.classes_, y[test])
+    share = np.mean(y[train] == gp.classes_[1])
+    entropy = -share * np.log2(share) - (1 - share) * np.log2(1 - share)
+    return float(np.mean(np.argmax(p, axis=1) != code)), float(entropy + np.mean(np.log2(p[np.arange(len(test)), code])))
+
+
 def tenfold(folder: Path, chains: bool, sets: list[str]) -> None:
     """Kuss and Rasmussen's setting: probit, an isotropic RBF, maximum evidence with neither prior nor narrow bounds. The chains are of the latent
     function at EP's parameters, as theirs."""
@@ -39,13 +64,7 @@ def tenfold(folder: Path, chains: bool, sets: list[str]) -> None:
     print("| set | rows | inference | error % | information, bits | seconds a fold | worst R-hat |")
     print("|---|---|---|---|---|---|---|")
     for name in sets:
-        held = np.load(folder / f"{name}.npz")
-        X, y = held["X"].astype(float), held["y"]
-        if name == "crabs":
-            X = np.column_stack([X, held["species"]])
-        keep = np.ptp(X, axis=0) > 0
-        X = (X[:, keep] - X[:, keep].mean(axis=0)) / X[:, keep].std(axis=0)
-        folds = list(KFold(10, shuffle=True, random_state=SEED).split(X))
+        X, y, folds = in_folds(folder, name)
         at_ep = []
         for word in words:
             wrong, bits, seconds, worst = [], [], [], []
@@ -56,13 +75,10 @@ def tenfold(folder: Path, chains: bool, sets: list[str]) -> None:
                 inference, hyper = (gm.MCMC(warmup=150, draws=250), "map") if word == "mcmc" else (word, "ml")
                 gp = gm.GPClassifier(kernel, inference=inference, link="probit", hyper=hyper, random_state=SEED, n_restarts=0)
                 gp.fit(X[train], y[train])
-                p = gp.predict_proba(X[test])
+                errors, information = told(gp, X, y, (train, test))
                 seconds.append(time.perf_counter() - began)
-                code = np.searchsorted(gp.classes_, y[test])
-                share = np.mean(y[train] == gp.classes_[1])
-                entropy = -share * np.log2(share) - (1 - share) * np.log2(1 - share)
-                wrong.append(np.mean(np.argmax(p, axis=1) != code))
-                bits.append(entropy + np.mean(np.log2(p[np.arange(len(test)), code])))
+                wrong.append(errors)
+                bits.append(information)
                 if word == "ep":
                     found = {row.name: row.value for row in gp.parameters_}
                     at_ep.append(gm.fixed(found["kernel.scale"]) * gm.RBF(gm.fixed(found["kernel.lengthscale"])))
@@ -70,6 +86,29 @@ def tenfold(folder: Path, chains: bool, sets: list[str]) -> None:
                     worst.append(gp.posterior_.chains.worst_rhat)
             rhat = f"{max(worst):.4f}" if worst else ""
             print(f"| {name} | {len(X)} | {word} | {100 * np.mean(wrong):.2f} | {np.mean(bits):.3f} | {np.mean(seconds):.2f} | {rhat} |", flush=True)
+
+
+def grid(folder: Path, chains: bool) -> None:
+    """Crabs with parameters held, over ln lengthscale (down) and ln of the latent function's standard deviation (across): log evidence / bits.
+
+    Chains, which take a few seconds a fit, are of ln lengthscale 1 alone and have no evidence."""
+    X, y, folds = in_folds(folder, "crabs")
+    across = range(9)
+    for word in ("laplace", "ep", *(["mcmc"] if chains else [])):
+        print(f"\n{word}\n\n| ln l | " + " | ".join(f"ln s = {lns}" for lns in across) + " |\n|---|" + "---|" * len(across))
+        for lnl in (1,) if word == "mcmc" else range(5):
+            cells = []
+            for lns in across:
+                kernel = gm.fixed(np.exp(2.0 * lns)) * gm.RBF(gm.fixed(np.exp(float(lnl))))
+                found = []
+                for fold in folds:
+                    inference = gm.MCMC(warmup=150, draws=250) if word == "mcmc" else word
+                    gp = gm.GPClassifier(kernel, inference=inference, link="probit", hyper="map" if word == "mcmc" else "ml", random_state=SEED)
+                    gp.fit(X[fold[0]], y[fold[0]])
+                    found.append((gp.evidence_.value if word != "mcmc" else np.nan, told(gp, X, y, fold)[1]))
+                evidence, bits = np.mean(found, axis=0)
+                cells.append(f"{bits:.2f}" if word == "mcmc" else f"{evidence:.1f} / {bits:.2f}")
+            print(f"| {lnl} | " + " | ".join(cells) + " |", flush=True)
 
 
 # Synthetic. -----------------------------------------------------------------------------------------------------------------------------------------
@@ -224,9 +263,9 @@ def svgp_step() -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["tenfold", "synthetic", "six", "jass", "mnist", "speed"])
+    parser.add_argument("what", choices=["tenfold", "grid", "synthetic", "six", "jass", "mnist", "speed"])
     parser.add_argument("folder", nargs="?", type=Path, default=Path("."))
-    parser.add_argument("--no-chains", action="store_true", help="tenfold without MCMC")
+    parser.add_argument("--no-chains", action="store_true", help="tenfold and grid without MCMC")
     parser.add_argument("--sets", nargs="+", default=["crabs", "ionosphere", "pima_uci"], help="of tenfold")
     parser.add_argument("--rows", type=int, help="of jass, to train on")
     parser.add_argument("--points", type=int, default=500, help="of mnist")
@@ -237,6 +276,8 @@ def main() -> None:
     given = parser.parse_args()
     if given.what == "tenfold":
         tenfold(given.folder, not given.no_chains, given.sets)
+    elif given.what == "grid":
+        grid(given.folder, not given.no_chains)
     elif given.what == "jass":
         jass(given.folder, given.rows)
     elif given.what == "mnist":
