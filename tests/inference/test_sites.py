@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.special import expit, log_ndtr
+from scipy.stats import multivariate_normal
 
 import gramian as gm
 from gramian.errors import ParameterError
@@ -127,6 +128,25 @@ def test_the_bound_is_one_and_ep_is_between():
     assert bound.value < truth + 0.01
     assert abs(found.evidence.value - truth) < 0.02
     assert abs(Sites(gm.Laplace()).infer(model, data).evidence.value - truth) > abs(found.evidence.value - truth)
+
+
+def test_where_the_latent_function_may_be_large_ep_is_sure_and_laplace_is_not():
+    """With a probit the evidence is the probability of an orthant, and a predictive probability the ratio of two, which SciPy integrates (up to 7
+    dimensions, to 1e-5). Laplace puts its Gaussian at the mode, a few units from 0; the mass lies at f of the order of the scale, e^3 (Kuss and
+    Rasmussen 2005)."""
+    X, labels, new = np.array([[-2.0], [-1.2], [-0.4], [0.5], [1.1], [2.0]]), np.repeat([0, 1], 3), np.array([[1.6]])
+    kernel = gm.fixed(np.exp(6.0)) * gm.RBF(gm.fixed(1.0))
+    sign = np.append(2 * labels - 1, 1)
+    cov = sign[:, None] * (kernel(np.vstack([X, new])) + np.eye(7)) * sign
+    without, with_new = (multivariate_normal.cdf(np.zeros(n), cov=cov[:n, :n], abseps=1e-6, releps=1e-6) for n in (6, 7))
+    found = {}
+    for word in ("laplace", "ep"):
+        gp = gm.GPClassifier(kernel, inference=word, link="probit").fit(X, labels)
+        found[word] = gp.evidence_.value - np.log(without), gp.predict_proba(new)[0, 1] - with_new / without
+    assert abs(found["ep"][0]) < 0.05
+    assert abs(found["ep"][1]) < 0.03
+    assert found["laplace"][0] < -1
+    assert found["laplace"][1] < -0.3
 
 
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
