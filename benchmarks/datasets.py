@@ -195,7 +195,7 @@ def main() -> None:
     if given.only != "prediction":
         print("### The error of the kernel matrix")
         rules = tuple(rule for rule in RULES if rule != "kmeans" or not given.quick)  # the slowest
-        checks = matrices(given.folder, 500 if given.quick else 2000, (30, 60, 120) if given.quick else (50, 100, 200, 400), 30, rules)
+        checks = matrices(given.folder, 500 if given.quick else 1000, (30, 60, 120) if given.quick else (50, 100, 200, 400), 30, rules)
         good = sum(check.good for _, check in checks)
         print(f"\n{good} of {len(checks)} checks ok. Misses:\n")
         for where, check in checks:
@@ -203,7 +203,7 @@ def main() -> None:
                 print(f"- {where}: {check.what}: {check.found}")
     if given.only != "matrix":
         print("\n### Regression")
-        predictions(given.folder, 500 if given.quick else 2000, (30, 60, 120) if given.quick else (100, 200, 400), 15)
+        predictions(given.folder, 500 if given.quick else 1000, (30, 60, 120) if given.quick else (100, 200, 400), 15)
 
 
 if __name__ == "__main__":

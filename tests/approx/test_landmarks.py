@@ -62,12 +62,13 @@ def nystrom(K, indices, weights=None, rank=None):
 def probabilities(rule, K, m):
     """What a rule with scores draws by, from the whole matrix."""
     values, U = np.linalg.eigh(K)
+    k = int(np.ceil(m / np.log(m)))
     scores = {
         "uniform": np.ones(len(K)),
         "diagonal": np.diag(K) ** 2,
         "column-norm": np.sum(K**2, axis=0),
-        "leverage": np.sum(U[:, -m:] ** 2, axis=1),
-        "rls": np.diag(K @ np.linalg.inv(K + np.sum(values[:-m]) / m * np.eye(len(K)))),
+        "leverage": np.sum(U[:, -m // 2 :] ** 2, axis=1),
+        "rls": np.diag(K @ np.linalg.inv(K + np.sum(values[:-k]) / k * np.eye(len(K)))),
     }[rule]
     return scores / np.sum(scores)
 
@@ -83,7 +84,7 @@ def test_weights_and_frequencies_are_those_of_the_rule(rule, X, monkeypatch):
     p = probabilities(rule, KERNEL(X), 12)
     assert_array_equal(few.Z, X[few.indices])
     assert_allclose(few.weights, 1 / np.sqrt(12 * p[few.indices]), rtol=1e-9)  # an eigenvalue problem of condition 1e5 below it
-    if rule == "leverage":  # of rank m, so no other m may stand in: draw often with the same one
+    if rule == "leverage":  # of rank m / 2, so no other m may stand in: draw often with the same one
         drawn = np.concatenate([landmarks(KERNEL, X, 12, rule, seed, replace=True).indices for seed in range(100)])
     else:
         m = 4000
@@ -98,9 +99,10 @@ def test_exact_ridge_scores_and_their_default_ridge(X):
     K = KERNEL(X)
     values = np.linalg.eigvalsh(K)
     scores, ridge = leverage.ridge_scores(KERNEL, X, 9)
-    assert_allclose(ridge, np.sum(values[:-9]) / 9, rtol=1e-10)
+    k = 5  # 9 / log 9 = 4.1
+    assert_allclose(ridge, np.sum(values[:-k]) / k, rtol=1e-10)
     assert_allclose(scores, np.diag(K @ np.linalg.inv(K + ridge * np.eye(70))), rtol=1e-9)
-    assert np.sum(scores) <= 2 * 9
+    assert np.sum(scores) <= 2 * k
     given, kept = leverage.ridge_scores(KERNEL, X, 9, 0.05)
     assert kept == 0.05
     assert_allclose(given, np.diag(K @ np.linalg.inv(K + 0.05 * np.eye(70))), rtol=1e-9)

@@ -4,7 +4,7 @@
     uniform         all alike                                                  none                      asked    Williams, Seeger 2001
     diagonal        by K_ii^2                                                  n values                  yes      Drineas, Mahoney 2005
     column-norm     by |K_:i|^2                                                n^2 / 2 values            yes      Drineas et al. 2006
-    leverage        by leverage in the m leading eigenvectors                  n^3, n^2 memory           asked    Gittens, Mahoney 2016
+    leverage        by leverage in the m / 2 leading eigenvectors              n^3, n^2 memory           asked    Gittens, Mahoney 2016
     rls             by ridge leverage, exact                                   n^3, n^2 memory           asked    Alaoui, Mahoney 2015
     recursive-rls   by ridge leverage, estimated by recursion                  n m values, n m^2         asked    Musco, Musco 2017
     kmeans          centres of m clusters: new points                          n m d a round             -        Zhang et al. 2008
@@ -87,8 +87,8 @@ def landmarks(
     does is at the head of this module. `random_state`: a whole number, a generator, or None for another choice each time.
 
     Fewer than m come back when the rows with something left to explain (pivoted, rpcholesky), of positive probability (drawn without replacement)
-    or different from each other (kmeans) are fewer. `replace` overrides the rule's default. `ridge` is for rls: by default the mean, over m, of the
-    eigenvalues of K beyond the m largest. `block` is for rpcholesky: rows drawn at once, m / 10 by default, 1 for the simple algorithm.
+    or different from each other (kmeans) are fewer. `replace` overrides the rule's default. `ridge` is for rls: by default 1/k times the sum of the
+    eigenvalues of K beyond the k = m / log m largest. `block` is for rpcholesky: rows drawn at once, m / 10 by default, 1 for the simple algorithm.
     """
     if rule not in RULES:
         raise ParameterError(f"rule={rule!r} is no rule for landmarks. There are {', '.join(RULES)}.")

@@ -6,8 +6,11 @@
     ridge leverage  (K (K + ridge I)^-1)_ii                      O(n^3), n^2 doubles
     recursive       ridge leverage from landmarks of a half of the rows, those from landmarks of a quarter, ...: O(n m) kernel values, O(n m^2) flops
 
-Ridge scores sum to the effective dimension of K at that ridge. The default, ridge = (1/m) sum_{j > m} s_j, keeps it at or below 2 m: m for the
-eigenvalues up to s_m, each of which counts at most 1, and m for all others together.
+Ridge scores sum to the effective dimension of K at that ridge. The default, ridge = (1/k) sum_{j > k} s_j, keeps it at or below 2 k: k for the
+eigenvalues up to s_k, each of which counts at most 1, and k for all others together. Drawing so that all directions of an effective dimension k are
+met takes about k log k rows, so for m landmarks k = m / log m. (With k = m, scores of directions that m rows cannot all meet draw them away from
+those that they could: on real data the error of K was larger in nearly all of 31 cases, up to 70 times, and often above that of uniform rows.)
+Leverage scores drop all directions beyond their rank at once, so they have more of them: r = m / 2.
 
 The recursion, from the smallest set of rows up: with landmarks S of the half, and weights w = 1/sqrt(p) for the chance p with which each was taken,
 
@@ -60,10 +63,10 @@ def column_norm_scores(kernel: Kernel, X: NDArray[Any]) -> Array:
     return total
 
 
-def leverage_scores(kernel: Kernel, X: NDArray[Any], rank: int) -> Array:
-    """The squared row norms of the leading eigenvectors of K: `rank` of them, or as many as there are above rounding."""
+def leverage_scores(kernel: Kernel, X: NDArray[Any], m: int) -> Array:
+    """The squared row norms of the leading eigenvectors of K: half as many as landmarks, m, or as many as there are above rounding."""
     K, n = _gram(kernel, X, "leverage"), len(X)
-    first = n - min(rank, n)
+    first = n - min(-(-m // 2), n)
     try:
         values, vectors = eigh(K, lower=True, overwrite_a=True, check_finite=False, subset_by_index=(first, n - 1))
     except np.linalg.LinAlgError:  # see _largest
@@ -73,12 +76,12 @@ def leverage_scores(kernel: Kernel, X: NDArray[Any], rank: int) -> Array:
 
 
 def ridge_scores(kernel: Kernel, X: NDArray[Any], m: int, ridge: float | None = None) -> tuple[Array, float]:
-    """(K (K + ridge I)^-1)_ii, and the ridge: (1/m) times the sum of all eigenvalues of K but the m largest, unless it is given."""
+    """(K (K + ridge I)^-1)_ii, and the ridge: (1/k) times the sum of all eigenvalues of K but the k = m / log m largest, unless it is given."""
     K, n = _gram(kernel, X, "rls"), len(X)
     trace = float(np.trace(K))
     if ridge is None:
-        top = _largest(K, min(m, n))
-        ridge = _tail(trace, top, m, n)
+        k = min(int(np.ceil(m / _log(m))), n)
+        ridge = _tail(trace, _largest(K, k), k, n)
     K[np.diag_indices(n)] += ridge
     L, info = lapack.dpotrf(K, lower=1, clean=0, overwrite_a=1)
     if info == 0:
@@ -90,7 +93,7 @@ def ridge_scores(kernel: Kernel, X: NDArray[Any], m: int, ridge: float | None = 
 
 def recursive_scores(kernel: Kernel, X: NDArray[Any], m: int, rng: np.random.Generator) -> tuple[Array, float]:
     """Estimates of the ridge scores of all rows from a budget of m landmarks a level, and the ridge they are for."""
-    n, q = len(X), max(float(np.log(m)), 1.0)
+    n, q = len(X), _log(m)
     k = int(np.ceil(m / (4 * q)))
     sizes = [n, -(-n // 2)]  # each level has half the rows of the one above, until the budget holds them all
     while sizes[-1] > m:
@@ -134,6 +137,11 @@ def _scores_from(kernel: Kernel, X: NDArray[Any], level: Indices | None, d: Arra
         known = np.concatenate([explained(rows.take(X, level[i : i + rows.BLOCK_ROWS])) for i in range(0, len(level), rows.BLOCK_ROWS)])
         left = d[level]
     return np.clip((left - known) / ridge, 0.0, 1.0), ridge
+
+
+def _log(m: int) -> float:
+    """How many rows are drawn for one that is needed."""
+    return max(float(np.log(m)), 1.0)
 
 
 def _largest(K: Array, r: int) -> Array:
