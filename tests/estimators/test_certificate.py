@@ -153,3 +153,40 @@ def test_certificates_keep_to_the_memory_limit(monkeypatch):
     assert factored.evidence_upper.value - factored.evidence_lower.value < 1e-6
     assert solved.evidence_lower.value < factored.evidence_lower.value
     assert solved.mean_error.value == pytest.approx(factored.mean_error.value, rel=0.01)
+
+
+@pytest.mark.parametrize("noise", [1e-8, 1e-10])
+@pytest.mark.parametrize("method", [gm.Sparse(10), gm.Sparse(30), gm.Nystrom(8), gm.CG()], ids=["vfe:10", "vfe:30", "nystrom:8", "cg"])
+def test_bounds_hold_where_noise_comes_near_rounding(method, noise):
+    """Against Cholesky in extended precision. y does not fit the model, so that weights are large and rounding is amplified."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(30, 1))
+    y = np.sin(6 * X[:, 0]) + 0.3 * rng.normal(size=30)
+    gp = gm.GPRegressor(
+        gm.RBF(0.3), noise=gm.fixed(noise), mean="zero", normalize_y=False, optimize=False, method=method, random_state=0, n_restarts=0
+    ).fit(X, y)
+    wide = X.astype(np.longdouble)
+    K = np.exp(-((wide - wide.T) ** 2) / (2 * np.longdouble(0.3) ** 2))
+    L = extended_cholesky(K + np.longdouble(noise) * np.eye(30))
+    B = forward(L, np.column_stack([y.astype(np.longdouble), K]))
+    evidence = float(-0.5 * B[:, 0] @ B[:, 0] - np.sum(np.log(np.diag(L))) - 15 * np.log(2 * np.pi))
+    mean, std = (B[:, 1:].T @ B[:, 0]).astype(float), np.sqrt(1 - np.sum(B[:, 1:] ** 2, axis=0)).astype(float)
+    found, (ours, spread) = gp.certificate_, gp.predict(X, return_std=True, target="f")
+    assert found.evidence_lower.value <= evidence <= found.evidence_upper.value
+    assert np.max(np.abs(ours - mean)) <= found.mean_error.value
+    assert np.max(np.abs(spread - std)) <= found.std_error.value * (1 + 1e-6) + 1e-12
+
+
+def extended_cholesky(A: np.ndarray) -> np.ndarray:
+    L = np.zeros_like(A)
+    for j in range(len(A)):
+        L[j, j] = np.sqrt(A[j, j] - L[j, :j] @ L[j, :j])
+        L[j + 1 :, j] = (A[j + 1 :, j] - L[j + 1 :, :j] @ L[j, :j]) / L[j, j]
+    return L
+
+
+def forward(L: np.ndarray, B: np.ndarray) -> np.ndarray:
+    X = np.zeros_like(B)
+    for i in range(len(L)):
+        X[i] = (B[i] - L[i, :i] @ X[:i]) / L[i, i]
+    return X

@@ -26,6 +26,10 @@ Means beyond SOLVED_UP_TO rows. The exact mean f* minimises J(f) = |f|_H^2 + sum
     |f(x) - f*(x)| <= sd*(x) sqrt(J(f) - J(f*)). For landmarks J(f) = |w|^2 + sum_i (r_i - phi_i'w)^2 / D_i and J(f*) = r'A^-1 r. For dual weights
     with residual e = r - A alpha, J(f) - J(f*) = e'D^-1 e - e'A^-1 e <= e'D^-1 e.
 
+Rounding. All this is said of A; what is computed is of A + R, with |R_ij| below a few eps sqrt(A_ii A_jj), so that |R| <= rho = 4 eps tr(A). To first
+order w'A w is off by rho |w|^2, and a residual by rho |w|, which counts once more through A^-1 <= D^-1. The forms are widened by that: nothing at
+noise that people meet, and at noise near rounding what keeps a bound a bound. Differences that Woodbury's identity takes are widened alike.
+
 Cost: n^3 / 3 and n^2 numbers for a factor; `steps(n)` products of n^2 kernel values with all points at once for CG; passes of n m^2 beside both.
 """
 
@@ -57,6 +61,8 @@ LANDMARKS = 1000  # for bounds of methods that have fewer of their own
 FACTORED_UP_TO = 45_000  # rows: 16 GB and some minutes, about what CG takes; fewer where memory ends before
 SOLVED_UP_TO = 50_000  # rows: n^2 kernel values a step
 TOLERANCE = 1e-6  # of the solves, whose error counts squared
+ULPS = 4 * float(np.finfo(float).eps)  # of a kernel value, and of a sum's terms
+WOODBURY = 32 * ULPS  # of v'D^-1 v, from which most is taken away again
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +84,7 @@ class _Forms:
     high: Array
     mean: Array | None = None  # (points, outputs)
     mean_slack: Array | None = None
-    logdet: float | None = None  # log det A, where it is known
+    logdet: tuple[float, float] | None = None  # what log det A lies between, where it was computed
 
 
 def bounds_of(model: Model, data: Data, posterior: Process, points: Array, rng: np.random.Generator, memory: float) -> Bounds:
@@ -99,7 +105,7 @@ def bounds_of(model: Model, data: Data, posterior: Process, points: Array, rng: 
     for group in groups:
         k = len(group.outputs)
         forms = _solved(model, data, features, group, points, memory) if in_memory else _streamed(model, data, features, group, points)
-        det_low, det_high = (forms.logdet,) * 2 if forms.logdet is not None else _log_determinants(model, data, features, group)
+        det_low, det_high = forms.logdet or _log_determinants(model, data, features, group)
         constant = -0.5 * k * n * float(np.log(2 * np.pi))
         low += constant - 0.5 * (k * det_high + float(np.sum(forms.high[:k])))
         high += constant - 0.5 * (k * det_low + float(np.sum(forms.low[:k])))
@@ -144,20 +150,34 @@ def _solved(model: Model, data: Data, features: FeatureMap, group: NoiseGroup, p
         del factor
     else:
         W = CGFactor(CG(tol=TOLERANCE, max_iter=steps(n)), operator, P).solve(V).value
+    rho, sizes = ULPS * float(np.sum(operator.diagonal())), np.sqrt(_sums(W, W))  # see Rounding
     E = V - operator.matmul(W)
-    low, left = _sums(W, V + E), np.maximum(_sums(E, P.solve(E)), 0.0)
+    low, left = _sums(W, V + E), np.maximum(_sums(E, P.solve(E)), 0.0) + WOODBURY * _sums(E / D[:, None], E)
+    left = (np.sqrt(left) + rho * sizes / np.sqrt(np.min(D))) ** 2
     mean = V[:, k:].T @ W[:, :k] + W[:, k:].T @ E[:, :k]
-    high = np.minimum(low + left, _sums(V, P.solve(V)))
-    return _Forms(np.maximum(low, 0.0), high, mean, np.sqrt(np.outer(left[k:], left[:k])), logdet)
+    slack = np.sqrt(np.outer(left[k:], left[:k])) + rho * np.outer(sizes[k:], sizes[:k])
+    plain = _sums(V, P.solve(V)) + WOODBURY * _sums(V / D[:, None], V)
+    high = low + left + rho * sizes**2
+    high = np.where(plain > low, np.minimum(high, plain), high)  # below only by rounding
+    low = np.maximum(low - rho * sizes**2, 0.0)
+    return _Forms(low, high, mean, slack, None if logdet is None else _widened(logdet, rho, D))
+
+
+def _widened(logdet: float, rho: float, D: Array) -> tuple[float, float]:
+    """A log determinant of A >= D that was computed of a matrix not farther than rho from it."""
+    least = float(np.sum(np.log(D)))
+    share = rho / float(np.min(D))
+    return max(logdet + len(D) * float(np.log1p(-share)), least) if share < 1 else least, logdet + len(D) * float(np.log1p(share))
 
 
 def _streamed(model: Model, data: Data, features: FeatureMap, group: NoiseGroup, points: Array) -> _Forms:
     trace = sum(float(np.sum(outside)) for _, _, outside in _blocks(model, data, features))
-    return _Forms(_shifted(model, data, features, group, points, trace), _shifted(model, data, features, group, points, 0.0))
+    (low, under), (high, over) = (_shifted(model, data, features, group, points, shift) for shift in (trace, 0.0))
+    return _Forms(np.maximum(low - under, 0.0), high + over)
 
 
-def _shifted(model: Model, data: Data, features: FeatureMap, group: NoiseGroup, points: Array, shift: float) -> Array:
-    """v'(Q + D + shift)^-1 v."""
+def _shifted(model: Model, data: Data, features: FeatureMap, group: NoiseGroup, points: Array, shift: float) -> tuple[Array, Array]:
+    """v'(Q + D + shift)^-1 v, and its rounding error at most."""
     m, columns = features.n_features, len(group.outputs) + len(points)
     S, b, c = np.eye(m), np.zeros((m, columns)), np.zeros(columns)
     for at, Phi, _ in _blocks(model, data, features):
@@ -167,7 +187,8 @@ def _shifted(model: Model, data: Data, features: FeatureMap, group: NoiseGroup, 
         S += Phi.T @ Phi
         b += Phi.T @ V
         c += _sums(V, V)
-    return np.maximum(c - _sums(b, cho_solve(cho_factor(S, lower=True), b)), 0.0)
+    w = cho_solve(cho_factor(S, lower=True), b)
+    return np.maximum(c - _sums(b, w), 0.0), ULPS * (c + float(np.trace(S)) * _sums(w, w))
 
 
 # Log determinants. ----------------------------------------------------------------------------------------------------------------------------------
@@ -190,7 +211,8 @@ def _log_determinants(model: Model, data: Data, features: FeatureMap, group: Noi
         whole = group.noise(at, n) + outside
         inside = solve_triangular(roots[1], Phi.T, lower=True, check_finite=False)
         highest += float(np.sum(outside * _sums(inside, inside) / whole**2))  # 1 / (D + c) - (M^-1)_ii by Woodbury
-    return lowest, min(lowest + slack, highest)
+    rounding = m * float(np.log1p(ULPS * np.trace(plain)))  # both totals are I at least
+    return lowest - rounding, min(lowest + slack, highest) + rounding
 
 
 # Means. ---------------------------------------------------------------------------------------------------------------------------------------------
