@@ -8,9 +8,10 @@ final inference on all rows.
 from __future__ import annotations
 
 import contextlib
+import numbers
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -26,6 +27,7 @@ from gramian.inference.iterative import Iterative, krylov
 from gramian.inference.methods import Fourier, Nystrom, Sparse
 from gramian.inference.svgp import SVGP
 from gramian.kernels import Kernel, Matern52
+from gramian.kernels.convert import Converted
 from gramian.solvers.base import Solver
 from gramian.solvers.cg import CG
 from gramian.solvers.minres import MINRES
@@ -35,6 +37,7 @@ Array = NDArray[np.float64]
 FIRST_EVALUATIONS, LATER_EVALUATIONS = 45, 25  # of a search from the start, and of one that goes on from a part of the data
 MOST_INDUCING = 2048  # beyond, the same time is better spent elsewhere
 SLOPE_COST, PRODUCT_GAIN = 2.2, 4.0  # a value with gradient against one without; one in a float32 product against one in a tile
+SHORTEST_SEARCH = 2.0  # seconds, down to which a time limit may cut a search
 
 ACCURACY = {
     "exact": "exact",
@@ -82,13 +85,19 @@ class Option:
     bytes: int
     evaluation_seconds: float  # one log evidence with gradient, on all rows
     fit_seconds: float
+    final_seconds: float  # of these, the inference on all rows after the search
     fits: bool  # within both limits
     why_not: str = ""
+
+    @property
+    def least_seconds(self) -> float:
+        """A search can be cut short, the final inference cannot."""
+        return self.final_seconds + min(self.fit_seconds - self.final_seconds, SHORTEST_SEARCH)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The methods for some data, what each would take, and the one that `method="auto"` takes."""
+    """The methods for some data, what each would take, and the one that `method="auto"` takes: `choice.fits` says whether it is within the limits."""
 
     rows: int
     columns: int
@@ -107,7 +116,35 @@ class Plan:
             lines.append((option.label, budget.show_bytes(option.bytes), *times, option.accuracy, "" if option.fits else option.why_not))
         widths = [max(len(line[k]) for line in lines) for k in range(6)]
         body = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
-        return "\n".join([head, "", *body, "", f'method="auto" takes {self.choice.label}: {self.reason}.', *self._exact_ways()])
+        return "\n".join([head, "", *body, "", *self._verdict(), *self._exact_ways()])
+
+    def _verdict(self) -> list[str]:
+        """What `fit` with method="auto" does: where that is not within the limits, what would be, and the cure."""
+        choice = self.choice
+        if choice.fits:
+            return [f'method="auto" takes {choice.label}: {self.reason}.']
+        limits = "memory limit" if self.time_limit is None else "limits"
+        if within := [option.label for option in self.options if option.fits]:
+            first, other = f"Within the {limits}: {'; '.join(within)}.", "name such a method, "
+        else:
+            first, other = f"Nothing fits within the {limits}: {self._least()}.", ""
+        if choice.bytes > self.memory_limit:  # see check
+            fate = f"needs {budget.show_bytes(choice.bytes)}, so that fit refuses to start"
+            return [first, f'method="auto" takes {choice.label}, which {fate}. Raise memory_limit, {other}or fit fewer rows.']
+        search = "cuts its search for parameters short and " if choice.fit_seconds > choice.final_seconds else ""
+        late = "ends" if self.time_limit is not None and choice.final_seconds > self.time_limit else "may end"
+        cure = f"Raise time_limit, {other}or fit fewer rows."
+        return [first, f'method="auto" takes {choice.label} all the same: fit {search}{late} after the time limit. {cure}']
+
+    def _least(self) -> str:
+        """The smallest need: of memory where nothing has enough of it, else of time."""
+        options = (*self.options, self.choice)  # which is not always one of them
+        if inside := [option for option in options if option.bytes <= self.memory_limit]:
+            fastest = min(inside, key=lambda option: option.least_seconds)
+            whose = "the fastest" if len(inside) == len(options) else "the fastest that fits into memory"
+            return f"{whose} is {fastest.label} ({show_seconds(fastest.least_seconds)} of {self.time_limit:g} s)"
+        smallest = min(options, key=lambda option: option.bytes)
+        return f"the smallest need is that of {smallest.label} ({budget.show_bytes(smallest.bytes)} of {budget.show_bytes(self.memory_limit)})"
 
     def _exact_ways(self) -> list[str]:
         """Which of the two ways to the exact answer is faster on these data: they cross at a number of rows that is the machine's own."""
@@ -170,7 +207,7 @@ def as_method(given: object, memory_limit: int | float | str | None = None) -> I
 
 def plan(
     X_or_shape: Any,
-    kernel: Kernel | None = None,
+    kernel: Kernel | Converted | None = None,
     memory_limit: int | float | str | None = None,
     time_limit: float | None = None,
     *,
@@ -193,6 +230,8 @@ def plan(
     Returns a `Plan`: print it, `.choice`, `.options`, `.reason`.
     """
     n, d = _shape(X_or_shape)
+    kernel = _kernel(kernel)
+    check_time_limit(time_limit)
     limit, rates = budget.allowed(memory_limit), calibrate(d)
     options = [_option(Exact(), "exact", n, d, outputs, limit, time_limit, rates, optimize)]
     inducing = _most_inducing(n, d, outputs, limit, time_limit, rates, optimize)
@@ -239,9 +278,15 @@ def automatic(
     """The method that `method="auto"` takes, with its reason. Few rows need no calibration to be sure."""
     exact = Exact()
     if exact.bytes_needed(n, d, q) <= budget.allowed(memory_limit) and (time_limit is None or n <= stages.FIRST_ROWS):
-        return exact, _exact_reason(exact.bytes_needed(n, d, q), time_limit)
+        return exact, _exact_reason(n, exact.bytes_needed(n, d, q), time_limit)
     made = plan((n, d), kernel, memory_limit, time_limit, outputs=q, optimize=optimize)
     return made.choice.method, made.reason
+
+
+def check_time_limit(given: Any) -> None:
+    """Refuses what is no time."""
+    if given is not None and not (isinstance(given, numbers.Real) and float(given) > 0):
+        raise ParameterError(f"time_limit={given!r} must be a positive number of seconds.")
 
 
 def check(method: Inference, n: int, d: int, q: int, memory_limit: int | float | str | None) -> None:
@@ -296,20 +341,22 @@ def _option(method: Inference, label: str, n: int, d: int, q: int, limit: int, t
         for number, (engine, rows) in enumerate(stages.parts(method, n, d, q, False, limit)):
             count = FIRST_EVALUATIONS if number == 0 else LATER_EVALUATIONS
             search += count * rates.seconds(engine.work(rows, d, q))
-    least = final + (min(search, 2.0) if optimize else 0.0)  # a search can be cut short, the final inference cannot
-    why = "needs more memory" if needed > limit else "takes too long" if time_limit is not None and least > time_limit else ""
-    return Option(method, label, ACCURACY[method.name], needed, evaluation, search + final, not why, why)
+    option = Option(method, label, ACCURACY[method.name], needed, evaluation, search + final, final, fits=True)
+    why = "needs more memory" if needed > limit else "takes too long" if time_limit is not None and option.least_seconds > time_limit else ""
+    return replace(option, fits=not why, why_not=why)
 
 
 def _choice(options: list[Option], n: int, limit: int, time_limit: float | None) -> tuple[Option, str]:
     exact, vfe = options[0], next(o for o in options if o.method.name == "vfe")
-    if exact.fits:
-        return exact, _exact_reason(exact.bytes, time_limit)
+    if exact.fits or (exact.bytes <= limit and n <= stages.FIRST_ROWS):  # of few rows whatever the time limit, as in automatic
+        return exact, _exact_reason(n, exact.bytes, time_limit)
     needs = f"{budget.show_bytes(exact.bytes)} of {budget.show_bytes(limit)}" if exact.bytes > limit else f"{show_seconds(exact.fit_seconds)}"
     return vfe, f"exact inference on {n:,} rows {exact.why_not} ({needs}), and of the approximations a bound cannot overfit"
 
 
-def _exact_reason(needed: int, time_limit: float | None) -> str:
+def _exact_reason(n: int, needed: int, time_limit: float | None) -> str:
+    if time_limit is not None and n <= stages.FIRST_ROWS:
+        return f"it fits into the memory limit ({budget.show_bytes(needed)}), and {n:,} rows are few"  # no time was predicted
     return f"it fits into the {'memory limit' if time_limit is None else 'limits'} ({budget.show_bytes(needed)})"
 
 
@@ -340,6 +387,12 @@ def _has_waves(kernel: Kernel, d: int) -> bool:
     except ParameterError:
         return False
     return True
+
+
+def _kernel(given: Any) -> Kernel | None:
+    if given is not None and not isinstance(given, (Kernel, Converted)):
+        raise ParameterError(f"kernel must be a gramian kernel or None, not {given!r}. For a scikit-learn kernel: gramian.from_sklearn(kernel).")
+    return given.kernel if isinstance(given, Converted) else given
 
 
 def _shape(given: Any) -> tuple[int, int]:

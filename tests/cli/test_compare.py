@@ -120,6 +120,13 @@ def test_plan_prices_a_method_with_settings_of_its_own(run, data):
     assert "name it with --method" in run("plan", data, "-t", "y", "--size", 12, code=2).stderr
 
 
+def test_plan_says_what_the_limits_mean(run, data):
+    assert "time_limit=-3.0 must be a positive number" in run("plan", data, "-t", "y", "--id", "code", "--time-limit", -3, code=2).stderr
+    printed = run("plan", data, "-t", "y", "--id", "code", "--memory-limit", "1kB").stdout
+    assert "Nothing fits within the memory limit" in printed
+    assert "fit refuses to start" in printed
+
+
 def test_plan_refuses_a_column_that_is_not_there(run, data):
     assert "has no column 'yy'" in run("plan", data, "-t", "yy", code=2).stderr
 
