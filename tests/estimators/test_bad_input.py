@@ -9,9 +9,11 @@ import datetime
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
+from sklearn.utils.validation import has_fit_parameter
 
 import gramian as gm
 from gramian.errors import GramianError, InputError, InputTypeError, NumericalError, ParameterError
@@ -363,6 +365,55 @@ def test_impossible_questions():
         gp.log_evidence([0.0, 0.0, 0.0, 50.0])
     with pytest.raises(ParameterError, match="kernel must be a gramian kernel"):
         gm.GPRegressor("RBF").predict(X)  # from the prior
+
+
+@pytest.mark.parametrize(
+    ("labels", "kind"),
+    [
+        (pd.Series(["a", "b", pd.NA, "a"] * 5, dtype="string"), "NaN"),
+        (pd.Series([0, 1, pd.NA, 1] * 5, dtype="Int64"), "NaN"),
+        (pd.Series([True, False, pd.NA, True] * 5, dtype="boolean"), "NaN"),
+        (["a", "b", None, "a"] * 5, "NaN"),
+        (np.array([pd.NaT if i % 4 == 2 else "ab"[i % 2] for i in range(N)], dtype=object), "NaN"),
+        (np.array(["2024-01-01", "2024-01-02", "NaT", "2024-01-01"] * 5, dtype="datetime64[D]"), "NaN"),
+        ([0.0, 1.0, np.nan, 1.0] * 5, "NaN"),
+        ([0.0, 1.0, np.inf, 1.0] * 5, "infinity"),
+    ],
+    ids=["string", "Int64", "boolean", "None", "NaT", "datetime64", "nan", "inf"],
+)
+def test_a_missing_label_is_named_by_its_row(labels, kind):
+    with pytest.raises(InputError, match=rf"{kind}: row 2 has no label \(5 such in all\)"):
+        gm.GPClassifier().fit(X, labels)
+
+
+@pytest.mark.parametrize(
+    ("exposure", "message"),
+    [
+        ("days", r"exposure='days' is text.*exposure=table\['days'\]"),
+        (["1"] * 3 + ["long"] + ["2"] * (N - 4), r"'exposure' has the text 'long' in row 3.*one number a row"),
+        ([[1.0, 2.0], [3.0]], "exposure is no table"),
+        (np.full(N, np.datetime64("2024-01-01")), "'exposure' holds dates"),
+        (np.full(N, 1j), "'exposure' has complex numbers"),
+        (changed(np.ones(N), 4, None), "exposure is nan in row 4; it must be positive"),
+        (np.ones(3), r"exposure has shape \(3,\)"),
+    ],
+    ids=["name", "word", "ragged", "dates", "complex", "missing", "length"],
+)
+def test_an_exposure_that_is_none(exposure, message):
+    with pytest.raises(InputError, match=message):
+        regressor(likelihood=gm.Poisson()).fit(X, np.arange(N) % 3, exposure=exposure)
+
+
+def test_weights_are_refused_and_no_one_is_told_that_they_are_supported():
+    weights = np.ones(N)
+    with pytest.raises(ParameterError, match=r"sample_weight is not supported.*Repeat a row.*noise_var"):
+        regressor().fit(X, y, sample_weight=weights)
+    with pytest.raises(ParameterError, match=r"sample_weight is not supported.*several times\.$"):
+        regressor(likelihood=gm.StudentT()).fit(X, y, sample_weight=weights)
+    with pytest.raises(ParameterError, match="fit does not know 'weights'; it takes X, y, noise_var and exposure"):
+        regressor().fit(X, y, weights=weights)
+    regressor(kernel=1.0 * gm.RBF(1.0), noise=0.01, optimize=False).fit(X, y, sample_weight=None)
+    assert not has_fit_parameter(gm.GPRegressor(), "sample_weight")
 
 
 def test_all_errors_are_value_errors():

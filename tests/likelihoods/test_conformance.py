@@ -21,6 +21,7 @@ from gramian.likelihoods import (
     Softmax,
     StudentT,
 )
+from gramian.params import Value, positive
 from gramian.testing import check_likelihood
 
 
@@ -45,6 +46,24 @@ from gramian.testing import check_likelihood
 )
 def test_contract(likelihood, given):
     check_likelihood(likelihood, **given)
+
+
+class Laplacian(Likelihood):
+    """Straight lines that meet in a kink: a second derivative of zero, of which differences give their own rounding."""
+
+    width: Value = positive(1.0)
+
+    def log_prob(self, y, f):
+        return -jnp.abs(y - f) / self.width - jnp.log(2 * self.width)
+
+
+def test_a_kink_keeps_the_contract():
+    check_likelihood(Laplacian())
+
+
+def test_outcomes_that_are_all_but_impossible_keep_the_contract():
+    """log p is -1,096 at the last: its rounding, divided by h^2, is above a relative tolerance; and f given y is 12 standard deviations away."""
+    check_likelihood(Poisson(), outcomes=range(200))
 
 
 # What does not keep it. The likelihoods are cheap ones, so that little is compiled. ----------------------------------------------------------------
@@ -95,6 +114,31 @@ class SwappedLatents(Heteroscedastic):
         return first[..., ::-1], second
 
 
+class Curved(Laplacian):
+    def derivatives(self, y, f):
+        first, second = super().derivatives(y, f)
+        return first, second - 1e-5
+
+
+class SlopeOff(Laplacian):
+    def derivatives(self, y, f):
+        first, second = super().derivatives(y, f)
+        return first * (1 + 1e-6), second
+
+
+class KinkForgotten(Laplacian):
+    def expected_log_prob(self, y, mean, var):
+        return self.log_prob(y, mean)
+
+
+class TailCurved(Poisson):
+    """Wrong by a part in two hundred, and only where log p is large."""
+
+    def derivatives(self, y, f):
+        first, second = super().derivatives(y, f)
+        return first, jnp.where(y > 150, 1.005 * second, second)
+
+
 class Overconfident(Softmax):
     def expected_log_prob(self, y, mean, var):
         return self.log_prob(y, mean)
@@ -111,6 +155,10 @@ class Overconfident(Softmax):
         (NotConcave(0.5), {}, "log-concave"),
         (WrongScales(0.5), {}, "scales"),
         (SwappedLatents(), {}, "derivatives, the first"),
+        (Curved(), {}, "derivatives, the second"),
+        (SlopeOff(), {}, "derivatives, the first"),
+        (KinkForgotten(), {}, "expected_log_prob"),
+        (TailCurved(), {"outcomes": range(200)}, "derivatives, the second"),
         (Overconfident(3), {"outcomes": range(3)}, "expected_log_prob"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Likelihood) else "",
@@ -121,5 +169,5 @@ def test_broken_likelihoods(likelihood, given, promise):
 
 
 def test_several_latents_have_no_tilted_moments():
-    with pytest.raises(ParameterError, match='3 latent functions: use inference="vi"'):
+    with pytest.raises(ParameterError, match='3 latent functions: use inference="vi" or "mcmc" instead'):
         Softmax(3).tilted(jnp.zeros(2), jnp.zeros((2, 3)), jnp.ones((2, 3)))

@@ -125,7 +125,12 @@ def read_exposure(exposure: Any, n: int, likelihood: Likelihood | None) -> Array
     if likelihood is None or not likelihood.exposed:
         name = "Gaussian noise" if likelihood is None else type(likelihood).__name__
         raise ParameterError(f"An exposure is for counts: likelihood=Poisson() or NegativeBinomial(), not {name}.")
-    array = np.asarray(exposure, dtype=np.float64)
+    if isinstance(exposure, str):
+        raise InputError(f"exposure={exposure!r} is text. Give one number a row, such as the column itself: exposure=table[{exposure!r}].")
+    array = _array(exposure, "exposure")
+    if array.dtype.kind not in "buif":
+        array = _numbers(array.reshape(-1), "exposure", "Give one number a row.").reshape(array.shape)
+    array = np.array(array, dtype=np.float64)
     array = np.full(n, float(array)) if array.ndim == 0 else array
     if array.shape != (n,):
         raise InputError(f"exposure has shape {array.shape}, but must have one number a row: ({n},).")

@@ -41,9 +41,9 @@ class Labels:
             raise InputError(
                 f"Found input variables with inconsistent numbers of samples: [{n}, {len(array)}]. X and y must have as many rows as each other."
             )
-        missing = [i for i, label in enumerate(array) if label is None or (isinstance(label, (float, np.floating)) and not np.isfinite(label))]
+        missing = [i for i, label in enumerate(array) if _is_absent(label) or _is_infinite(label)]
         if missing:
-            kind = "infinity" if array[missing[0]] is not None and np.isinf(array[missing[0]]) else "NaN"
+            kind = "infinity" if _is_infinite(array[missing[0]]) else "NaN"
             raise InputError(f"Input y contains {kind}: row {missing[0]} has no label ({len(missing)} such in all). Drop these rows.")
         if array.dtype.kind == "f" and type_of_target(array).startswith("continuous"):
             row = int(np.flatnonzero(array != np.floor(array))[0])
@@ -58,3 +58,14 @@ class Labels:
         if len(classes) < 2:
             raise InputError(f"y has only one class, {classes[0]!r}, so there is nothing to tell apart. Give rows of two classes or more.")
         return cls(classes, codes.astype(np.float64))
+
+
+def _is_absent(label: Any) -> bool:
+    """None, NaN, and what pandas has for them (NA, NaT), which neither compare nor convert to a number."""
+    if isinstance(label, (float, np.floating)):
+        return bool(np.isnan(label))
+    return label is None or type(label).__name__ in ("NAType", "NaTType") or (isinstance(label, np.datetime64) and bool(np.isnat(label)))
+
+
+def _is_infinite(label: Any) -> bool:
+    return isinstance(label, (float, np.floating)) and bool(np.isinf(label))
