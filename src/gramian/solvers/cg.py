@@ -80,7 +80,7 @@ class CGFactor(Factor):
     @cached_property
     def _probed(self) -> _Probed:
         P, k = self.preconditioner, self.solver.probes
-        Z = P.root(lanczos.on_sphere(np.random.default_rng([self.solver.seed, 0]), P.n, k))
+        Z = P.root(lanczos.on_sphere(self.solver.stream(0), P.n, k))
         U, outcome, first = self._refined(Z, None, at_once=True)
         if first is None or not all(first.alphas):
             raise NumericalError(f"No log determinant: {NOT_DEFINITE}")

@@ -7,9 +7,10 @@ no more.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,16 +38,26 @@ class KrylovSolver(Solver):
     preconditioner: Name = "rpcholesky"
     rank: int = 200  # of the preconditioner
     probes: int = 16  # random directions for the log determinant
-    seed: int = 0
+    seed: int | None = None  # of probes and preconditioner; None: from the estimator's random_state, 0 where there is none
     float32: bool | None = None  # products in float32, corrected in float64; None: where that is faster
 
     def __post_init__(self) -> None:
         check_settings(self.tol, self.max_iter, self.probes)
         preconditioners.check(self.preconditioner, self.rank)
+        if self.seed is not None and (not isinstance(self.seed, int | np.integer) or isinstance(self.seed, bool) or self.seed < 0):
+            raise ParameterError(f"seed={self.seed!r} must be a whole number from 0 on, or None: from random_state.")
+
+    def seeded(self, rng: np.random.Generator) -> Self:
+        """With a seed from rng, unless it has its own."""
+        drawn = int(rng.integers(2**31))
+        return self if self.seed is not None else dataclasses.replace(self, seed=drawn)
+
+    def stream(self, number: int) -> np.random.Generator:
+        """Random numbers for one use: 0 for the probes, 1 for the preconditioner."""
+        return np.random.default_rng([self.seed or 0, number])
 
     def preconditioned(self, operator: GramOperator, pivots: Pivots | None) -> Preconditioner:
-        rng = np.random.default_rng([self.seed, 1])  # not the stream of the probes
-        return preconditioners.build(self.preconditioner, operator, self.rank, rng, pivots)
+        return preconditioners.build(self.preconditioner, operator, self.rank, self.stream(1), pivots)
 
 
 class Run(NamedTuple):
