@@ -197,7 +197,7 @@ def main() -> None:
         rules = tuple(rule for rule in RULES if rule != "kmeans" or not given.quick)  # the slowest
         checks = matrices(given.folder, 500 if given.quick else 1000, (30, 60, 120) if given.quick else (50, 100, 200, 400), 30, rules)
         good = sum(check.good for _, check in checks)
-        print(f"\n{good} of {len(checks)} checks ok. Misses:\n")
+        print(f"\n{good} of {len(checks)} checks hold{'.' if good == len(checks) else '. Misses:'}\n")
         for where, check in checks:
             if not check.good:
                 print(f"- {where}: {check.what}: {check.found}")
