@@ -123,6 +123,19 @@ def test_rows_of_probability_zero_are_never_drawn(X):
         landmarks(gm.Linear(), 0 * X, 5, "diagonal")
 
 
+def test_recursive_scores_that_round_to_zero_draw_any_rows(X):
+    """One landmark that explains all rows leaves nothing but rounding, at some scales nothing at all."""
+    for scale in (0.1, 0.5, 1.0, 2.0, 3.0):
+        kernel = scale * gm.RBF(1.0)
+        assert landmarks(kernel, X[:1], 1, "recursive-rls", 0).indices == [0]
+        taken = [int(landmarks(kernel, np.repeat(X[:1], 20, axis=0), 1, "recursive-rls", seed).indices[0]) for seed in range(60)]
+        assert len(set(taken)) > 10  # of 20 rows by 60 draws; that so few are seen has a chance below 20!/(10!)^2 2^-60 < 1e-12
+    assert gm.NystromFeatures(gm.RBF(1.0), 5, sampling="recursive-rls").fit(X[:1]).transform(X[:2]).shape == (2, 1)
+    assert landmarks(gm.Linear(), [[0.0], [0.0], [1.0], [0.0]], 1, "recursive-rls", 0).indices == [2]
+    with pytest.raises(InputError, match="no row that matters"):
+        landmarks(gm.Linear(), 0 * X, 1, "recursive-rls", 0)
+
+
 def test_repeats_and_scaling_change_nothing_unless_truncated(X):
     """Drineas and Mahoney: C W^+ C' is the projection on the columns drawn, however often and however scaled."""
     K = KERNEL(X)

@@ -86,10 +86,54 @@ def test_each_inference_learns(two, inference):
     start = gm.GPClassifier(inference=inference, **FIXED).fit(X, y)
     gp = gm.GPClassifier(inference=inference, n_restarts=0, random_state=0).fit(X, y)
     assert gp.score(X, y) > 0.8
-    assert gp.log_evidence() > start.log_evidence() - 1e-9
+    if inference != "map":  # whose parameters are not those of the highest joint density
+        assert gp.log_evidence() > start.log_evidence() - 1e-9
     assert gp.outcome_.method == "exact"
     assert inference in gp.summary()
     assert gp.evidence_.kind == {"laplace": "approximation", "ep": "approximation", "vi": "lower bound", "map": "joint density"}[inference]
+
+
+def test_binary_models_have_parameters_and_an_evidence(three):
+    X, y = three
+    own = gm.GPClassifier(4.0 * gm.RBF(1.0), multiclass="ovr", n_restarts=0, random_state=0).fit(X, y)
+    assert own.parameters_.names[:2] == ("high against the rest: kernel.scale", "high against the rest: kernel.lengthscale")
+    assert len(own.parameters_.rows) == 6
+    assert_allclose(own.log_evidence(), own.evidence_.value, rtol=1e-9)
+    with pytest.raises(ParameterError, match="parameters of its own"):
+        own.log_evidence(own.theta_)
+    shared = gm.GPClassifier(4.0 * gm.RBF(1.0), multiclass="ovr", shared=True, n_restarts=0, random_state=0).fit(X, y)
+    assert shared.parameters_.names == ("kernel.scale", "kernel.lengthscale")
+    assert shared.outcome_.stopped == "converged"
+    assert shared.outcome_.evaluations > 1
+    value, slope = shared.log_evidence(shared.theta_, return_grad=True)
+    assert_allclose(value, shared.evidence_.value, rtol=1e-9)
+    assert np.max(np.abs(slope)) < 0.05  # at the maximum of the sum, to the tolerance of the search
+
+
+def test_a_shared_search_keeps_to_its_stages_and_says_when_it_was_stopped(three):
+    X, y = three
+    gp = gm.GPClassifier(4.0 * gm.RBF(1.0), multiclass="ovo", shared=True, n_restarts=0, random_state=0)
+    with pytest.raises(ParameterError, match="nonsense"):
+        gp.set_params(stages=[Hold("nonsense")]).fit(X, y)
+    gp.set_params(stages=[Hold("kernel.scale", steps=3)], time_limit=1e-3).fit(X, y)
+    assert gp.outcome_.stopped == "time limit"
+    assert "stopped early" in gp.outcome_.notes[0]
+
+
+def test_the_share_of_wrong_labels_is_learned(three, tmp_path):
+    """Of 70 labels 10 are another one, of which some are the right one by chance."""
+    X, y = three
+    rng = np.random.default_rng(0)
+    y = y.copy()
+    y[rng.choice(70, 10, replace=False)] = rng.choice(["low", "middle", "high"], 10)
+    gp = gm.GPClassifier(2.0 * gm.RBF(1.0), multiclass=gm.RobustMax(3, epsilon=gm.param(0.01)), n_restarts=0, random_state=0).fit(X, y)
+    assert 0.03 < gp.parameters_["epsilon"] < 0.25
+    plain = gm.GPClassifier(2.0 * gm.RBF(1.0), multiclass="robustmax", n_restarts=0, random_state=0).fit(X, y)
+    assert gp.evidence_.value > plain.evidence_.value
+    gp.save(tmp_path / "model.gm")
+    assert_allclose(gm.load(tmp_path / "model.gm").predict_proba(X), gp.predict_proba(X), rtol=1e-12)
+    with pytest.raises(ParameterError, match="y has 3 classes"):
+        gm.GPClassifier(multiclass=gm.RobustMax(4)).fit(X, y)
 
 
 @pytest.mark.parametrize("method", [gm.Nystrom(20), gm.Fourier(60), gm.Sparse(20), gm.SVGP(20, steps=60, batch_size=30), gm.CG(rank=20)])

@@ -259,3 +259,31 @@ def test_chains_have_no_plan(gp):
     """Rather than that of the searches which they do not make."""
     with pytest.raises(ParameterError, match="how long chains take, only they can tell"):
         gp.plan(np.zeros((50, 2)), np.arange(50) % 2)
+
+
+@pytest.mark.parametrize(
+    ("method", "kernel", "message"),
+    [
+        ("fourier", 1.0 * gm.RBF([1.0, 1.0]) + gm.Linear(), r"Linear\(\)"),
+        (gm.Fourier(201), 1.0 * gm.RBF([1.0, 1.0]), "201"),
+        (gm.Sparse(5, "vfe", np.zeros((5, 3))), 1.0 * gm.RBF([1.0, 1.0]), "3 columns, but the data have 2"),
+    ],
+)
+def test_what_cannot_work_is_refused_before_anything_is_fitted(data, method, kernel, message, monkeypatch):
+    monkeypatch.setattr("gramian.fitting.stages.maximise", lambda *a, **k: pytest.fail("a search was begun"))
+    with pytest.raises(GramianError, match=message):
+        gm.GPRegressor(kernel, method=method, random_state=0).fit(*data[:2])
+
+
+def test_a_seed_of_the_solver_is_kept(data):
+    """Else it is the estimator's random_state that decides."""
+    X, y, _ = data
+
+    def value(seed: int | None, random_state: int) -> float:
+        gp = gm.GPRegressor(gm.RBF([0.8, 1.5]), noise=0.05, method=gm.CG(preconditioner="none", seed=seed), optimize=False, random_state=random_state)
+        return gp.fit(X, y).evidence_.value
+
+    assert value(1, 0) == value(1, 5) != value(2, 0)
+    assert value(None, 0) == value(None, 0) != value(None, 5)
+    with pytest.raises(ParameterError, match="seed=-1"):
+        gm.CG(seed=-1)

@@ -21,16 +21,37 @@ def line():
     return X, np.sin(X[:, 0]), rng
 
 
-def test_gaussian_noise_by_another_way_is_the_same(line):
+@pytest.mark.parametrize("normalize_y", [True, False])
+@pytest.mark.parametrize("mean", ["zero", "constant"])
+def test_gaussian_noise_by_another_way_is_the_same(line, normalize_y, mean):
     """Laplace, EP and VI on Gaussian noise are exact inference, in the estimator's own units."""
     X, f, rng = line
     y = 5 + 3 * f + 0.3 * rng.standard_normal(50)
-    closed = gm.GPRegressor(KERNEL, noise=0.09, optimize=False).fit(X, y)
+    same = {"optimize": False, "normalize_y": normalize_y, "mean": mean}
+    closed = gm.GPRegressor(KERNEL, noise=0.09, **same).fit(X, y)
     for inference in ("laplace", "ep", "vi"):
-        gp = gm.GPRegressor(KERNEL, likelihood=gm.Gaussian(0.09), inference=inference, optimize=False).fit(X, y)
+        gp = gm.GPRegressor(KERNEL, likelihood=gm.Gaussian(0.09), inference=inference, **same).fit(X, y)
         assert_allclose(gp.evidence_.value, closed.evidence_.value, atol=1e-6)
         for a, b in zip(gp.predict(X[:7], return_std=True), closed.predict(X[:7], return_std=True), strict=True):
             assert_allclose(a, b, atol=1e-6)
+
+
+def test_the_most_probable_function_is_at_parameters_that_make_sense(line):
+    """The joint density of f and the parameters has no maximum: the kernel's scale would grow until a mean of counts overflows."""
+    X, f, _ = line
+    y = np.random.default_rng(1).poisson(3 * np.exp(f))
+    gp = gm.GPRegressor(KERNEL, likelihood=gm.Poisson(), inference="map", n_restarts=0, random_state=0).fit(X, y)
+    assert np.sqrt(np.mean((gp.predict(X, target="f") - np.log(3) - f) ** 2)) < 0.3
+    laplace = gm.GPRegressor(KERNEL, likelihood=gm.Poisson(), inference="laplace", n_restarts=0, random_state=0).fit(X, y)
+    assert_allclose(gp.theta_, laplace.theta_, rtol=1e-9)
+    assert gp.evidence_.kind == "joint density"
+    assert gp.evidence_.value > laplace.evidence_.value  # without the width of the peak
+
+
+def test_a_likelihood_without_curvature_has_no_gaussian_at_its_mode(line):
+    X, f, rng = line
+    with pytest.raises(ParameterError, match=r"Laplacian has no curvature.*\"ep\""):
+        gm.GPRegressor(KERNEL, likelihood=Laplacian(), inference="laplace", optimize=False).fit(X, f + rng.laplace(0, 0.3, 50))
 
 
 def test_counts_with_exposure(line):

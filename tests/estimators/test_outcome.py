@@ -225,6 +225,26 @@ def test_noise_at_its_floor():
     assert "free of noise" in note_of(gp, "noise")
 
 
+def test_bounds_tell_nothing_where_nothing_was_optimised(tmp_path):
+    X = np.linspace(0, 1, 25)[:, None]
+    y = np.random.default_rng(0).standard_normal(25)
+    kernel = 1.0 * gm.RBF(gm.param(0.3, bounds=(0.3, 3.0)))
+    gp = gm.GPRegressor(kernel, noise=1e-10, optimize=False).fit(X, y)
+    gp.save(tmp_path / "model.gm")
+    for model in (gp, gm.load(tmp_path / "model.gm")):
+        assert not any("floor" in note or "bound" in note for note in model.outcome_.notes)
+        assert not any(row.note for row in model.parameters_)
+    far = gm.GPRegressor(gm.RBF(1000.0), noise=0.1, optimize=False).fit(X, y)
+    assert "flat or straight" in note_of(far, "kernel.lengthscale")  # true of any value, however it was found
+
+
+def test_a_bound_that_binary_models_share_is_told_once():
+    X = np.random.default_rng(0).uniform(0, 1, (45, 1))
+    kernel = 1.0 * gm.RBF(gm.param(5.0, bounds=(4.0, 8.0)))
+    gp = gm.GPClassifier(kernel, multiclass="ovr", shared=True, n_restarts=0).fit(X, np.floor(3 * X[:, 0]).astype(int))
+    assert len([note for note in gp.outcome_.notes if "at its lower bound 4" in note]) == 1
+
+
 def test_a_parameter_at_its_bound(data):
     gp = gm.GPRegressor(1.0 * gm.RBF(gm.param(2.0, bounds=(1.5, 3.0))), n_restarts=0).fit(*data)
     assert gp.parameters_["kernel.lengthscale"] == pytest.approx(1.5)

@@ -398,6 +398,11 @@ def test_what_cannot_be_is_refused(monkeypatch):
         sample_latent(Model(KERNEL, ZeroMean(), _Jump()), BINARY, np.random.default_rng(0))
     with pytest.raises(ParameterError, match='inference="laplace"'):
         MCMC().evidence_and_gradient(PROBIT, BINARY, Workspace())
+    posterior = Exact().infer(Model(KERNEL, ZeroMean(), Gaussian(0.1)), Data(X, X, np.ones(1))).posterior
+    with pytest.raises(ParameterError, match=r"arviz\.loo"):
+        MCMC().leave_one_out(PROBIT, BINARY, posterior)
+    with pytest.raises(ParameterError, match=r'compare_models\(\[estimator\], X, y, by="loo"\).*hyper="map"'):  # no log p(y_i | f_i) for ArviZ
+        MCMC().leave_one_out(Model(KERNEL, ZeroMean(), Gaussian(0.1)), Data(X, X, np.ones(1)), posterior)
     with pytest.raises(ParameterError, match="Use sample_latent"):
         sample_hyper(PROBIT, BINARY, np.random.default_rng(0))
     kernel = RationalQuadratic(0.5)

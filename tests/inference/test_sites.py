@@ -246,7 +246,9 @@ def test_what_makes_no_sense_is_refused():
     for rule, engine, likelihood, word in (
         (gm.EP(), cg, Bernoulli(), "laplace"),
         (gm.VI(), cg, Bernoulli(), "laplace"),
-        (gm.EP(), Exact(), Softmax(3), "several latent functions"),
+        (gm.EP(), Exact(), Softmax(3), 'several latent functions: use inference="vi", "laplace" or "mcmc"'),
+        (gm.EP(), Exact(), RobustMax(3), 'several latent functions: use inference="vi" or "mcmc"'),
+        (gm.EP(), Exact(), Heteroscedastic(), 'several latent functions: use inference="vi" or "mcmc"'),
         (gm.Laplace(), Exact(), RobustMax(3), "no derivatives"),
         (gm.VI(), Sparse(5, "fitc"), Bernoulli(), "fitc"),
     ):

@@ -109,7 +109,9 @@ def recursive_scores(kernel: Kernel, X: NDArray[Any], m: int, rng: np.random.Gen
         if not np.any(taken):  # scores of rounding only: a kernel of few dimensions, which any rows explain
             taken, p = np.arange(size) < m, np.full(size, min(1.0, m / size))
         S, w = level[taken], 1.0 / np.sqrt(p[taken])
-    return _scores_from(kernel, X, None, d, S, w, k)
+    scores, ridge = _scores_from(kernel, X, None, d, S, w, k)
+    # All may round to 0, where S explains every row and the ridge is of the size of rounding: again any rows will do, but those of k(x, x) = 0.
+    return (scores if np.any(scores) else (d > 0).astype(np.float64)), ridge
 
 
 def _scores_from(kernel: Kernel, X: NDArray[Any], level: Indices | None, d: Array, S: Indices, w: Array, k: int) -> tuple[Array, float]:

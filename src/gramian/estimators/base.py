@@ -82,6 +82,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         rng = generator(self.random_state)
         with progress(self.verbose) as report:
             fitted = self._search(method, model, data, rng, report, began)
+            searched = time.monotonic()
             inferred, data, interrupted = self._infer(fitted, data, report)
             noise = getattr(self, "noise", None)
             fitted, inferred = level.on_all_rows(fitted, data, inferred, isinstance(noise, Parameter) and noise.bounds is not None)
@@ -96,8 +97,9 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         self.posterior_ = inferred.posterior
         self.evidence_ = inferred.evidence
         self._certificate = None
-        self._facts = Facts.of(data, health.parameter_notes(model, data, columns))
-        notes = interrupted + health.notes(data, columns, fitted.search, inferred.outcome, self._facts.notes)
+        self._facts = Facts.of(data, health.parameter_notes(model, data, columns, fitted.search.stopped))
+        notes = interrupted + health.late(self.time_limit, searched - began, time.monotonic() - searched)
+        notes += health.notes(data, columns, fitted.search, inferred.outcome, self._facts.notes)
         self.outcome_ = FitOutcome(
             method=fitted.inference.name,
             reason=reason,
@@ -117,7 +119,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         if isinstance(method, MCMC) and self.time_limit is not None:
             method = dataclasses.replace(method, deadline=began + float(self.time_limit))
         if not self.optimize or start.size == 0 or method.samples_parameters:
-            why = "sampled" if method.samples_parameters else "not optimised" if not self.optimize else "nothing to optimise"
+            why = "sampled" if method.samples_parameters else health.NOT_OPTIMISED if not self.optimize else "nothing to optimise"
             return Fitted(model, method.prepared(model, data, rng), Search(start, np.nan, why, 0, 0, 0, 0), (), data)
         n, q = data.Y.shape
         restarts = self.n_restarts if self.n_restarts is not None else (1 if n <= FEW_ROWS else 0)
@@ -226,6 +228,16 @@ def generator(random_state: Any) -> np.random.Generator:
         return np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
     except ValueError as error:
         raise ParameterError(f"random_state={random_state!r}: {error}. Give a whole number from 0 on, a RandomState, or None.") from None
+
+
+def check_arguments(unsupported: dict[str, Any], takes: str, cure: str = "") -> None:
+    """Refuses what `fit` does not take. As `**unsupported`, so that scikit-learn, which looks for the word among the arguments, does not think that
+    weights are supported."""
+    others = [name for name in unsupported if name != "sample_weight"]
+    if unsupported.get("sample_weight") is not None:
+        raise ParameterError(f"sample_weight is not supported: a posterior counts each row once. Repeat a row that was seen several times.{cure}")
+    if others:
+        raise ParameterError(f"fit does not know {', '.join(map(repr, others))}; it takes {takes}.")
 
 
 def check_draws(n_samples: Any) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import numbers
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +17,7 @@ from gramian.kernels import Kernel
 from gramian.kernels.convert import Converted
 from gramian.likelihoods import Gaussian, Likelihood
 from gramian.params import Parameter, fixed
+from gramian.plan import check_time_limit
 
 if TYPE_CHECKING:
     from gramian.estimators.base import Estimator
@@ -33,8 +33,7 @@ def check_settings(gp: Estimator) -> None:
     several = isinstance(gp.kernel, (list, tuple)) and len(gp.kernel) > 0 and all(isinstance(kernel, Kernel) for kernel in gp.kernel)
     if gp.kernel is not None and not several and not isinstance(gp.kernel, (Kernel, Converted)):
         raise ParameterError(f"kernel must be a gramian kernel or None, not {gp.kernel!r}. For a scikit-learn kernel: gramian.from_sklearn(kernel).")
-    if gp.time_limit is not None and not (isinstance(gp.time_limit, numbers.Real) and gp.time_limit > 0):
-        raise ParameterError(f"time_limit={gp.time_limit!r} must be a positive number of seconds.")
+    check_time_limit(gp.time_limit)
     if gp.n_restarts is not None and (not isinstance(gp.n_restarts, (int, np.integer)) or gp.n_restarts < 0):
         raise ParameterError(f"n_restarts={gp.n_restarts!r} must be a whole number from 0 on.")
     if gp.memory_limit is not None:
@@ -94,7 +93,8 @@ def build_latent(
     likelihood, loc = likelihood.started(y)
     L = likelihood.latents
     spread = float(defaults.output_spread(y[:, None], True)[0]) if likelihood.location else 1.0
-    scale = likelihood.scales(spread if getattr(gp, "normalize_y", True) else 1.0)
+    normalised = getattr(gp, "normalize_y", True)
+    scale = likelihood.scales(spread if normalised else 1.0)
     some = np.asarray(X[:: max(1, len(X) // _SOME_ROWS)])
     kernels = list(gp.kernel) if isinstance(gp.kernel, (list, tuple)) else [given(gp)[0]]
     if len(kernels) not in (1, L):
@@ -105,7 +105,8 @@ def build_latent(
     for kernel in made:
         kernel.check_columns(columns.described())
     if gp.mean == "zero" or not gp.optimize:
-        loc = np.where(likelihood.scales(np.inf) == np.inf, loc, 0.0)  # what is in the units of y is measured from its average
+        # As in `build`: what is in the units of y is measured from its average where y is normalised.
+        loc = np.where(normalised & (likelihood.scales(np.inf) == np.inf), loc, 0.0)
     start = loc[0] if L == 1 else loc
     mean = defaults.mean_function(gp.mean, start, columns).adapted(some, start, scale[0] if L == 1 else scale)
     resolved = [kernel.resolve(columns.names) for kernel in made]

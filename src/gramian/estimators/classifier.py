@@ -6,13 +6,13 @@ import time
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from gramian.errors import ParameterError
 from gramian.estimators import building, latent, leftout, multiclass
-from gramian.estimators.base import Estimator, check_draws, finite, generator
+from gramian.estimators.base import Estimator, check_arguments, check_draws, finite, generator
 from gramian.estimators.facts import class_counts
 from gramian.estimators.labels import Labels
 from gramian.estimators.leftout import LeftOutClasses
@@ -24,6 +24,7 @@ from gramian.inference.sites import Rule
 from gramian.kernels import Kernel
 from gramian.likelihoods import Bernoulli, Likelihood, RobustMax, Softmax
 from gramian.means import Mean
+from gramian.params.space import ParameterTable
 from gramian.plan import Plan, check
 from gramian.solvers import CG, MINRES
 
@@ -44,8 +45,9 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
         How the posterior of f is approximated. "auto": Laplace for two classes, the variational bound for more.
     link : "logit" (the default) or "probit"
         sigma, for two classes.
-    multiclass : "softmax" (the default), "robustmax", "ovr" or "ovo"
-        With three classes or more: one model with a latent function a class, or one-vs-rest, or one-vs-one, of binary models.
+    multiclass : "softmax" (the default), "robustmax", "ovr" or "ovo", or a RobustMax
+        With three classes or more: one model with a latent function a class, or one-vs-rest, or one-vs-one, of binary models. "robustmax" takes one
+        label in a thousand for wrong; RobustMax(classes, epsilon=gramian.param(0.01)) learns how many are.
     shared : bool, False by default
         Whether the binary models of "ovr" and "ovo" share their parameters (fitted to all of them together) or have their own.
     averaging : "exact" (the default) or "scaled"
@@ -90,7 +92,7 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
         *,
         inference: str | Rule | MCMC = "auto",
         link: Literal["logit", "probit"] = "logit",
-        multiclass: Literal["softmax", "robustmax", "ovr", "ovo"] = "softmax",
+        multiclass: Literal["softmax", "robustmax", "ovr", "ovo"] | RobustMax = "softmax",
         shared: bool = False,
         averaging: Literal["exact", "scaled"] = "exact",
         mean: str | Mean = "zero",
@@ -131,10 +133,7 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
         began = time.monotonic()
         building.check_settings(self)
         self._check_choices()
-        if unsupported.pop("sample_weight", None) is not None:
-            raise ParameterError("sample_weight is not supported: a posterior counts each row once. Repeat a row that was seen several times.")
-        if unsupported:
-            raise ParameterError(f"fit does not know {', '.join(map(repr, unsupported))}; it takes X and y.")
+        check_arguments(unsupported, "X and y")
         table, columns, y = self._read(X, y)
         labels = Labels.read(y, len(table))
         codes = labels.codes
@@ -158,6 +157,8 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
 
     def _check_choices(self) -> None:
         choices = {"link": ("logit", "probit"), "multiclass": ("softmax", "robustmax", "ovr", "ovo"), "averaging": ("exact", "scaled")}
+        if isinstance(self.multiclass, RobustMax):
+            del choices["multiclass"]
         for name, known in choices.items():
             if getattr(self, name) not in known:
                 raise ParameterError(f"{name}={getattr(self, name)!r} is not known. Use {', '.join(map(repr, known))}.")
@@ -167,6 +168,10 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
     def _likelihood(self, classes: int) -> Likelihood:
         if classes == 2 or self.multiclass in ("ovr", "ovo"):
             return Bernoulli(self.link)
+        if isinstance(self.multiclass, RobustMax):
+            if self.multiclass.classes != classes:
+                raise ParameterError(f"multiclass=RobustMax({self.multiclass.classes}, ...) was given, but y has {classes} classes.")
+            return self.multiclass
         return Softmax(classes) if self.multiclass == "softmax" else RobustMax(classes)
 
     def _plan(self, shape: tuple[int, ...], y: Any) -> Plan:
@@ -232,6 +237,19 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
         """The fitted model on a page: parameters, evidence, what happened, and notes with cures."""
         check_is_fitted(self)
         return multiclass.summary(self) if self._is_split() else super().summary()
+
+    @property
+    def parameters_(self) -> ParameterTable:
+        """All parameters with their values, priors and notes; of each binary model under its name for "ovr" and "ovo"."""
+        check_is_fitted(self)
+        return multiclass.parameters(self) if self._is_split() else super().parameters_
+
+    def log_evidence(self, theta: ArrayLike | None = None, return_grad: bool = False) -> Any:
+        """log p(y) in nats at theta (None: as fitted), and with `return_grad` its gradient; what kind of number it is, `evidence_.kind` says.
+
+        For "ovr" and "ovo" the sum of the binary ones, at theta only with shared=True."""
+        check_is_fitted(self)
+        return multiclass.log_evidence(self, theta, return_grad) if self._is_split() else super().log_evidence(theta, return_grad)
 
     def _told(self) -> tuple[str, str, list[str]]:
         counts = class_counts(self._facts, self._data, len(self.classes_))

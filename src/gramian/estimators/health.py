@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
+NOT_OPTIMISED = "not optimised"  # how a search ended that was not wanted
 _FAR = 30.0  # lengthscales beyond this many standard deviations of a column: along it f is flat, or a straight line, to one part in a thousand
 _NEAR = 0.01  # lengthscales below this share of a column's spread: neighbours tell nothing of each other
 
@@ -44,13 +45,29 @@ def refuse_contradictions(data: Data, model: Model) -> None:
         raise InputError(f"Rows {twin[j]} and {j} of X are equal but y differs by {gap:.3g} while noise is fixed at 0. {cure}")
 
 
-def notes(data: Data, columns: Columns, search: Search, outcome: SolveOutcome, of_parameters: Mapping[str, str]) -> list[str]:
-    """Sentences about a fit that a person should read; none when all is well."""
+def search_notes(search: Search) -> list[str]:
+    """What a person should know of how parameters were found."""
     found = []
     if search.stopped in ("time limit", "interrupted", "iteration limit"):
         found.append(f"Fitting stopped early ({search.stopped}): these are the best parameters of {search.evaluations} evaluations.")
     if search.failures:
         found.append(f"{search.failures} of {search.evaluations} factorisations on the way failed; the search stepped back from them.")
+    return found
+
+
+def late(limit: float | None, searching: float, inferring: float) -> list[str]:
+    """A word where a time limit was passed: a search can be ended at any time, an inference cannot."""
+    if limit is None or searching + inferring <= 1.2 * float(limit) + 0.5:
+        return []
+    return [
+        f"The time limit of {float(limit):g} s was passed: the search took {searching:.1f} s, the inference after it, which cannot be cut, "
+        f"{inferring:.1f} s. Another method or fewer rows take less: see plan()."
+    ]
+
+
+def notes(data: Data, columns: Columns, search: Search, outcome: SolveOutcome, of_parameters: Mapping[str, str]) -> list[str]:
+    """Sentences about a fit that a person should read; none when all is well."""
+    found = search_notes(search)
     if not outcome.converged:
         found.append(f"The solver missed its tolerance, so this answer is less accurate than was asked for: {outcome.note}")
     elif outcome.note:
@@ -70,19 +87,9 @@ def notes(data: Data, columns: Columns, search: Search, outcome: SolveOutcome, o
     return found
 
 
-def parameter_notes(model: Model, data: Data, columns: Columns) -> dict[str, str]:
-    """For each entry of a parameter that has something to tell: what its value means."""
-    found: dict[str, str] = {}
-    for path, p in ParameterSpace(model.parameters()).trainable.items():
-        low, high = p.bounds or (-np.inf, np.inf)
-        for name, value in zip(entry_names(path, p), p.value.ravel(), strict=True):
-            if p.bounds is not None and value <= low * (1 + 1e-6):
-                is_noise = path == "noise"
-                found[name] = (
-                    "at its floor: the data look free of noise" if is_noise else f"at its lower bound {low:g}; widen the bounds if that is unexpected"
-                )
-            elif p.bounds is not None and value >= high * (1 - 1e-6):
-                found[name] = f"at its upper bound {high:g}; widen the bounds if that is unexpected"
+def parameter_notes(model: Model, data: Data, columns: Columns, stopped: str) -> dict[str, str]:
+    """For each entry of a parameter that has something to tell: what its value means. `stopped`: how the search for them ended."""
+    found = {} if stopped == NOT_OPTIMISED else at_bounds(model)  # a bound where nobody searched says nothing of the data
     sd = spread(data.X)
     paths = {id(p): path for path, p in model.kernel.parameters().items()}
     for lengthscale, at in _lengthscales(model.kernel, range(data.X.shape[1])):
@@ -95,6 +102,22 @@ def parameter_notes(model: Model, data: Data, columns: Columns) -> dict[str, str
                 found.setdefault(name, f"far beyond the data: f is flat or straight along column {columns.names[j]!r}")
             elif value < _NEAR * sd[j] and len(data.X) > 10:
                 found.setdefault(name, f"far below the spread of column {columns.names[j]!r}: neighbours hardly inform each other")
+    return found
+
+
+def at_bounds(model: Model) -> dict[str, str]:
+    """For each entry of a parameter that a search has left at a bound: what that means."""
+    found: dict[str, str] = {}
+    for path, p in ParameterSpace(model.parameters()).trainable.items():
+        low, high = p.bounds or (-np.inf, np.inf)
+        for name, value in zip(entry_names(path, p), p.value.ravel(), strict=True):
+            if p.bounds is not None and value <= low * (1 + 1e-6):
+                is_noise = path == "noise"
+                found[name] = (
+                    "at its floor: the data look free of noise" if is_noise else f"at its lower bound {low:g}; widen the bounds if that is unexpected"
+                )
+            elif p.bounds is not None and value >= high * (1 - 1e-6):
+                found[name] = f"at its upper bound {high:g}; widen the bounds if that is unexpected"
     return found
 
 

@@ -17,21 +17,23 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from gramian.errors import ParameterError
-from gramian.estimators import building, defaults
+from gramian.estimators import building, defaults, health
 from gramian.estimators import latent as latents
 from gramian.estimators.base import FEW_ROWS, generator
 from gramian.estimators.inputs import Columns
 from gramian.fitting import FitOutcome, Objective
-from gramian.fitting.lbfgs import maximise
+from gramian.fitting.lbfgs import Search, maximise
 from gramian.fitting.progress import progress
+from gramian.fitting.stages import Hold, parts
 from gramian.inference.base import Data, Evidence, Model
 from gramian.likelihoods import Bernoulli
 from gramian.linalg.threads import THREADS
+from gramian.params.space import ParameterTable
 
 if TYPE_CHECKING:
     from gramian.estimators.classifier import GPClassifier
@@ -51,7 +53,7 @@ def fit(gp: GPClassifier, table: Array, columns: Columns, codes: Array, began: f
     kernel.check_columns(columns.described())
     own = {"kernel": kernel.resolve(columns.names), "verbose": False}  # the binary models see no names and no categories
     models = [clone(gp).set_params(**own, **_limits(gp, len(problems))) for _ in problems]
-    start = _together(gp, table, columns, problems, began) if gp.shared and gp.optimize else None
+    start, search = _together(gp, table, columns, problems, began) if gp.shared and gp.optimize else (None, None)
     seeds = np.random.SeedSequence(None if gp.random_state is None else _seed(gp.random_state)).generate_state(len(problems))
 
     def one(k: int) -> Any:
@@ -80,19 +82,45 @@ def fit(gp: GPClassifier, table: Array, columns: Columns, codes: Array, began: f
     gp.kernel_, gp.mean_, gp.likelihood_, gp.theta_ = first.kernel_, first.mean_, first.likelihood_, first.theta_
     how = "one-vs-rest" if gp.multiclass == "ovr" else "one-vs-one"
     notes = [f"{label}: {note}" for label, model in zip(names(gp), found, strict=True) for note in model.outcome_.notes]
+    if search is not None:
+        bounds = [f"{name}: {note}." for name, note in health.at_bounds(first._model_).items()]  # of the search, which the binary models had none of
+        notes = health.search_notes(search) + bounds + notes
     gp.outcome_ = FitOutcome(
         method=first.outcome_.method,
         reason=f"{len(found)} binary models, {how}, {'with shared parameters' if gp.shared else 'each with its own parameters'}",
         solver=first.outcome_.solver,
-        stopped="converged" if all(model.outcome_.stopped == "converged" for model in found) else found[-1].outcome_.stopped,
-        iterations=sum(model.outcome_.iterations for model in found),
-        evaluations=sum(model.outcome_.evaluations for model in found),
-        starts=first.outcome_.starts,
+        stopped=_stopped(found) if search is None else search.stopped,
+        iterations=sum(model.outcome_.iterations for model in found) if search is None else search.iterations,
+        evaluations=sum(model.outcome_.evaluations for model in found) if search is None else search.evaluations,
+        starts=first.outcome_.starts if search is None else search.starts,
         jitter=max(model.outcome_.jitter for model in found),
         seconds=time.monotonic() - began,
         notes=tuple(notes),
         stages=(),
     )
+
+
+def _stopped(found: list[Any]) -> str:
+    """How the searches ended: as all did, or as the first that did not converge."""
+    return next((model.outcome_.stopped for model in found if model.outcome_.stopped != "converged"), "converged")
+
+
+def parameters(gp: GPClassifier) -> ParameterTable:
+    """Those of all binary models, each under its name; shared ones once."""
+    if gp.shared:
+        return gp.estimators_[0].parameters_
+    named = zip(names(gp), gp.estimators_, strict=True)
+    return ParameterTable(tuple(row._replace(name=f"{name}: {row.name}") for name, model in named for row in model.parameters_.rows))
+
+
+def log_evidence(gp: GPClassifier, theta: ArrayLike | None, return_grad: bool) -> Any:
+    """The sum of the binary ones; at theta where they share their parameters."""
+    if not gp.shared and (theta is not None or return_grad):
+        raise ParameterError(
+            f"Each of the {len(gp.estimators_)} binary models has parameters of its own: ask one of estimators_, or fit with shared=True."
+        )
+    found = [model.log_evidence(theta, return_grad) for model in gp.estimators_]
+    return (sum(value for value, _ in found), np.sum([slope for _, slope in found], axis=0)) if return_grad else float(sum(found))
 
 
 def names(gp: GPClassifier) -> list[str]:
@@ -175,12 +203,13 @@ def _limits(gp: GPClassifier, count: int) -> dict[str, Any]:
     return {} if gp.time_limit is None else {"time_limit": float(gp.time_limit) * min(THREADS, count) / count}
 
 
-def _together(gp: GPClassifier, table: Array, columns: Columns, problems: list[Any], began: float) -> Model:
+def _together(gp: GPClassifier, table: Array, columns: Columns, problems: list[Any], began: float) -> tuple[Model, Search]:
     """One set of parameters, by the sum of the binary evidences."""
     likelihood = Bernoulli(gp.link)
     method, _ = latents.method_for(gp, likelihood, table.shape)
     if method.samples_parameters:
         raise ParameterError("shared=True fits one set of parameters; chains sample them. Use shared=False with MCMC.")
+    method, _ = parts(method.searched, len(table), table.shape[1], 1, False)[-1]  # too few rows for random features: dense
     rng = generator(gp.random_state)
     kernel, model, data = building.build_latent(gp, likelihood, table, columns, problems[0][1].astype(float), None, VARIANCE)
     objectives = []
@@ -200,11 +229,15 @@ def _together(gp: GPClassifier, table: Array, columns: Columns, problems: list[A
     count = len(first.space.theta)
     restarts = gp.n_restarts if gp.n_restarts is not None else (1 if len(table) <= FEW_ROWS else 0)
     deadline = None if gp.time_limit is None else began + 0.7 * float(gp.time_limit)
+    theta, limits = first.space.theta, first.limits[:count]
+    holds = Hold.read(gp.stages, model)
     with progress(gp.verbose) as report:
-        search = maximise(total, [first.space.theta, *first.space.restarts(restarts, rng)], first.limits[:count], report, deadline, finish=False)
+        for hold in holds:
+            theta = maximise(total, [theta], hold.limits(first.space, theta, limits), report, deadline, finish=False, iterations=hold.steps).theta
+        search = maximise(total, [theta, *first.space.restarts(restarts, rng)], limits, report, deadline, finish=False)
     found = first.at(search.theta)
     named = kernel.with_parameters(list(found.kernel.parameters().values()))
-    return Model(named, found.mean, found.likelihood)
+    return Model(named, found.mean, found.likelihood), search
 
 
 def _seed(random_state: Any) -> int:

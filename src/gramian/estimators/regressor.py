@@ -15,7 +15,7 @@ from gramian.approx.fourier import FourierMap
 from gramian.approx.nystrom import NystromMap
 from gramian.errors import InputError, ParameterError
 from gramian.estimators import building, defaults, latent, leftout
-from gramian.estimators.base import Estimator, check_draws, finite, generator
+from gramian.estimators.base import Estimator, check_arguments, check_draws, finite, generator
 from gramian.estimators.certificate import Certificate, certify
 from gramian.estimators.inputs import read_exposure, read_features, read_noise_var, read_targets
 from gramian.estimators.leftout import LeaveOneOut
@@ -129,15 +129,18 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
 
     # Fitting. ---------------------------------------------------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None, noise_var: ArrayLike | None = None, exposure: ArrayLike | None = None) -> Self:
+    def fit(self, X: Any, y: Any = None, noise_var: ArrayLike | None = None, exposure: ArrayLike | None = None, **unsupported: Any) -> Self:
         """Conditions on the rows of X and y, after fitting the parameters.
 
         X is an array, a DataFrame, a memory map, the path of a CSV or Parquet file with y the name of its target, or a function that returns an
         iterator of blocks (X, y). `noise_var` gives known noise variances, one a row, in units of y squared; `noise`, if given too, comes on top.
         `exposure` is for counts: how long or how much was watched in each row, so that the rate is exposure exp(f).
+        Weights of rows are not supported: repeat rows instead, or give `noise_var`.
         """
         began = time.monotonic()
         building.check_settings(self)
+        certain = " Where rows differ in how certain they are, give noise_var, one variance a row." if self._is_gaussian() else ""
+        check_arguments(unsupported, "X, y, noise_var and exposure", certain)
         table, columns, y = self._read(X, y)
         Y, single = read_targets(y, len(table))
         known_noise = read_noise_var(noise_var, len(table))

@@ -128,6 +128,7 @@ def fit(
 ) -> Fitted:
     """Fits the parameters. `deadline` is a time of `time.monotonic()`, by which a final inference of `after` seconds shall be done, too; `memory` is
     what the stages may use, in bytes; `holds` are stages of the first search."""
+    method.check_fits(model, data.X.shape[1])
     if isinstance(method, SVGP):
         from gramian.fitting import stochastic  # which imports this module
 
@@ -136,6 +137,7 @@ def fit(
                 "stages are for searches by L-BFGS; SVGP has one search, with all parameters at once. Leave stages out, or fix some."
             )
         return stochastic.fit(model, data, method, rng, report, None if deadline is None else deadline - after)
+    asked, method = method, method.searched
     n = len(data.X)
     plan = parts(method, n, data.X.shape[1], data.Y.shape[1], deadline is not None, memory)
     order = in_random_order(data, rng) if any(rows < n for _, rows in plan) else np.arange(0)
@@ -169,6 +171,8 @@ def fit(
             break
     settled = len(stages) == len(plan) and plan[-1][0] is method and (plan[-1][1] == n or inference.free.size)
     inference = inference if settled else method.prepared(model, data, rng)  # of all rows, with the fitted parameters
+    if isinstance(inference, Sites) and isinstance(asked, Sites):
+        inference = replace(inference, rule=asked.rule)
     return Fitted(model, inference, _together(searches, theta), tuple(stages), part)
 
 

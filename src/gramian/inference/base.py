@@ -209,6 +209,14 @@ class Inference(ABC):
     def solver_name(self) -> str:
         """What solves with K + D, for people."""
 
+    @property
+    def searched(self) -> Inference:
+        """The method whose evidence its parameters are searched by."""
+        return self
+
+    def check_fits(self, model: Model, d: int) -> None:  # noqa: B027 most have nothing to refuse
+        """Refuses, before anything is fitted, what it cannot do for such a kernel and d columns, whatever the parameters."""
+
     def prepared(self, model: Model, data: Data, rng: np.random.Generator) -> Inference:
         """The same method with its choices made for these data and, where it matters, these parameters."""
         return self

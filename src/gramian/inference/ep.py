@@ -30,7 +30,7 @@ from gramian.inference.asked import ask, ask_back
 from gramian.inference.base import Inference, Share
 from gramian.inference.iterative import Iterative
 from gramian.inference.sites import Kind, Problem, Rule, State
-from gramian.likelihoods import Likelihood
+from gramian.likelihoods import Likelihood, Softmax
 from gramian.solvers.base import SolveOutcome
 
 Array = NDArray[np.float64]
@@ -63,7 +63,8 @@ class EP(Rule):
 
     def check(self, likelihood: Likelihood, engine: Inference) -> None:
         if likelihood.latents > 1:
-            raise ParameterError(f'{type(likelihood).__name__} has several latent functions: use inference="vi", "laplace" or "mcmc".')
+            words = '"vi", "laplace" or "mcmc"' if isinstance(likelihood, Softmax) else '"vi" or "mcmc"'  # Laplace's has a form for softmax alone
+            raise ParameterError(f"{type(likelihood).__name__} has several latent functions: use inference={words}.")
         if isinstance(engine, Iterative):
             raise ParameterError(
                 f'EP needs the variance of every row at every sweep, which {engine.name!r} does not give. Use inference="laplace" with it.'

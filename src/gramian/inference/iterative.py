@@ -100,7 +100,7 @@ class Iterative(Inference):
     def prepared(self, model: Model, data: Data, rng: np.random.Generator) -> Iterative:
         group = next(iter(groups(model, data)))
         pivots = self.solver.factor(group.operator).preconditioner.pivots
-        return dataclasses.replace(self, pivots=pivots, solver=dataclasses.replace(self.solver, seed=int(rng.integers(2**31))))
+        return dataclasses.replace(self, pivots=pivots, solver=self.solver.seeded(rng))
 
     def infer(self, model: Model, data: Data, report: Share | None = None) -> Inferred:
         n, q = data.Y.shape

@@ -8,7 +8,8 @@ With W at the mode, u = (I - W S) s2 and s2 = 1/2 diag(S) d^3 log p:
 
 the terms with u through the mode, which moves with the parameters. Source: Rasmussen and Williams 2006, algorithms 3.1, 3.2 and 5.1.
 
-`Mode` fits the parameters by Psi alone: the MAP estimate of function and parameters together. Its posterior is the same Gaussian at the mode.
+`Mode` is the MAP estimate: its value is Psi, the joint density of y and the most probable f. Parameters are not searched by it, because it has no
+maximum: a larger kernel always allows a higher mode. They are Laplace's, and so is the Gaussian at the mode.
 
 Where log p is not concave (Student's t), curvatures of the wrong sign are left out of the steps, which then still climb; at the mode they count.
 """
@@ -25,6 +26,7 @@ from gramian.errors import NumericalError, ParameterError
 from gramian.inference.algebra import Term
 from gramian.inference.asked import ask, ask_back
 from gramian.inference.base import Inference, Share
+from gramian.inference.iterative import Iterative
 from gramian.inference.mode import AtMode
 from gramian.inference.sites import Kind, Problem, State
 from gramian.likelihoods import Likelihood
@@ -44,6 +46,12 @@ class Laplace(AtMode):
 
     def run(self, problem: Problem, start: Array | None, report: Share | None = None) -> tuple[State, SolveOutcome]:
         s, prior, solves = problem.scale, problem.priors[0][0], 0
+        zero = np.zeros((problem.n, 1))
+        if start is None and not np.any(self._psi(problem, zero, zero)[1][:, 2]):
+            raise ParameterError(
+                f"log p of {type(problem.model.likelihood).__name__} has no curvature in f for any observation, and the Gaussian of "
+                f'inference="{self.name}" has its width from that. Use inference="ep", "vi" or "mcmc".'
+            )
 
         def step(answers: Array, g: Array) -> tuple[Array, Array]:
             nonlocal solves
@@ -94,7 +102,18 @@ class Laplace(AtMode):
 
 @dataclass(frozen=True)
 class Mode(Laplace):
-    """MAP of function and parameters together. Without priors the parameters run away: a larger kernel always allows a higher mode."""
+    """The most probable function: at Laplace's parameters, and with its Gaussian around it."""
+
+    @property
+    def searched(self) -> Laplace:
+        return Laplace(self.tol, self.max_iter)
+
+    def check(self, likelihood: Likelihood, engine: Inference) -> None:
+        super().check(likelihood, engine)
+        if isinstance(engine, Iterative):
+            raise ParameterError(
+                f'inference="map" needs a factor of K, and method="{engine.name}" has none. Use inference="laplace", or another method.'
+            )
 
     @property
     def name(self) -> str:

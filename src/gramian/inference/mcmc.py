@@ -163,6 +163,10 @@ class MCMC(Inference):
         features = "" if self.engine is None or isinstance(self.engine, Exact) else f", {self.engine.solver_name}"
         return f"{self.chains} chains of {self.draws} draws{features}"
 
+    def check_fits(self, model: Model, d: int) -> None:
+        if self.engine is not None:
+            self.engine.check_fits(model, d)
+
     def prepared(self, model: Model, data: Data, rng: np.random.Generator) -> MCMC:
         engine = None if self.engine is None else self.engine.prepared(model, data, rng)
         return dataclasses.replace(self, engine=engine, seed=int(rng.integers(2**31)))
@@ -200,6 +204,11 @@ class MCMC(Inference):
         )
 
     def leave_one_out(self, model: Model, data: Data, posterior: Process) -> LeftOut:
+        if isinstance(model.likelihood, Gaussian):  # f is integrated out, so a draw has no log p(y_i | f_i) that ArviZ could use
+            raise ParameterError(
+                'Chains have no closed form for leaving rows out. gramian.compare_models([estimator], X, y, by="loo") estimates it from draws; '
+                'hyper="map" and "ml" have one.'
+            )
         raise ParameterError(
             "Chains have no closed form for leaving rows out. ArviZ estimates it from the draws: arviz.loo(posterior.chains.inference_data()); "
             'inference="laplace", "ep" and "vi" have one.'

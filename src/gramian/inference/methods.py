@@ -140,6 +140,9 @@ class Fourier(Recipe):
         # With few rows a feature, a search can tune the random frequencies to the rows: an evidence far above that of the kernel they stand for.
         return n >= 10 * self.n_features
 
+    def check_fits(self, model: Model, d: int) -> None:
+        FourierBasis.draw(model.kernel, d, self.n_features, self.kind, np.random.default_rng(0), np.zeros(d))
+
     def prepared(self, model: Model, data: Data, rng: np.random.Generator) -> LowRank:
         centre = np.median(np.asarray(data.X[:: max(1, len(data.X) // 10_000)]), axis=0)  # small phases keep their digits
         basis = FourierBasis.draw(model.kernel, data.X.shape[1], self.n_features, self.kind, rng, centre)
@@ -190,13 +193,13 @@ class Sparse(Recipe):
         rule = self.inducing if isinstance(self.inducing, str) else "uniform"
         return max(super().bytes_needed(n, d, q), bytes_of_rule(rule, n, self.size(n)))
 
+    def check_fits(self, model: Model, d: int) -> None:
+        if not isinstance(self.inducing, str) and len(self.inducing[0]) != d:
+            raise ParameterError(f"Sparse: the inducing points have {len(self.inducing[0])} columns, but the data have {d}.")
+
     def prepared(self, model: Model, data: Data, rng: np.random.Generator) -> LowRank:
-        if isinstance(self.inducing, str):
-            Z = chosen(model, data, self.n_inducing, self.inducing, rng)
-        else:
-            Z = np.array(self.inducing)
-            if Z.shape[1] != data.X.shape[1]:
-                raise ParameterError(f"Sparse: the inducing points have {Z.shape[1]} columns, but the data have {data.X.shape[1]}.")
+        self.check_fits(model, data.X.shape[1])
+        Z = chosen(model, data, self.n_inducing, self.inducing, rng) if isinstance(self.inducing, str) else np.array(self.inducing)
         basis = NystromBasis(Z, learned=self.optimize_inducing)
         some = np.asarray(data.X[:: max(1, len(data.X) // 10_000)])
         spread = np.std(some, axis=0)

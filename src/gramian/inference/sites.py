@@ -154,6 +154,11 @@ class Rule(ABC):
         """Whether its sites may curve the wrong way where log p is not concave."""
         return True
 
+    @property
+    def searched(self) -> Rule:
+        """The rule whose evidence its parameters are searched by."""
+        return self
+
     def check(self, likelihood: Likelihood, engine: Inference) -> None:
         """Raises where the rule makes no sense for the likelihood or the engine."""
         if not likelihood.smooth:
@@ -219,12 +224,21 @@ class Sites(Inference):
     def with_free(self, values: Array) -> Inference:
         return dataclasses.replace(self, engine=self.engine.with_free(values))
 
+    @property
+    def searched(self) -> Inference:
+        return self if self.rule.searched is self.rule else dataclasses.replace(self, rule=self.rule.searched)
+
+    def check_fits(self, model: Model, d: int) -> None:
+        self.rule.check(model.likelihood, self.engine)
+        for kernel, _ in model.kernels:
+            self.engine.check_fits(dataclasses.replace(model, kernel=kernel, others=()), d)
+
     def prepared(self, model: Model, data: Data, rng: np.random.Generator) -> Inference:
         self.rule.check(model.likelihood, self.engine)
         if isinstance(self.engine, Iterative):
             typical = np.full(len(data.X), 4 / max(float(np.min(data.scale)) ** 2, 1e-300))  # a logistic likelihood's largest curvature is 1 / 4
             factor = self.engine.solver.factor(GramOperator(model.kernel, np.asarray(data.X), typical))
-            solver = dataclasses.replace(self.engine.solver, seed=int(rng.integers(2**31)))
+            solver = self.engine.solver.seeded(rng)
             return dataclasses.replace(self, engine=dataclasses.replace(self.engine, pivots=factor.preconditioner.pivots, solver=solver))
         return dataclasses.replace(self, engine=self.engine.prepared(model, data, rng))
 

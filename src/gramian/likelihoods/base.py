@@ -118,9 +118,7 @@ class Likelihood(Tree):
     def tilted(self, y: jax.Array, mean: jax.Array, var: jax.Array, power: float = 1.0) -> tuple[jax.Array, jax.Array, jax.Array]:
         """log Z, mean and variance of the tilted distribution p(y | f)^power N(f; mean, var) / Z; one latent only."""
         if self.latents > 1:
-            raise ParameterError(
-                f'{type(self).__name__} has {self.latents} latent functions: use inference="vi", "laplace" or "mcmc" instead of "ep".'
-            )
+            raise ParameterError(f'{type(self).__name__} has {self.latents} latent functions: use inference="vi" or "mcmc" instead of "ep".')
         f, log_weights = self.nodes(y, mean, var, power)
         return quadrature.moments(power * self.log_prob(_beside(y, f, 1), f) + log_weights, f)
 

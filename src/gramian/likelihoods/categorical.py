@@ -15,6 +15,9 @@ For Softmax the expectations have C dimensions, and are means over a fixed quasi
 
 from __future__ import annotations
 
+import dataclasses
+from typing import Self
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -92,6 +95,14 @@ class RobustMax(_Classes):
         super().__post_init__()
         if not 0 < float(self.epsilon) < 1:
             raise ParameterError(f"RobustMax: epsilon must lie between 0 and 1, both excluded, but is {float(self.epsilon):g}. 0.001 is usual.")
+
+    def started(self, y: Array) -> tuple[Self, Array]:
+        """A share that is learned stays below half of that of guessing, where labels tell nothing of f: a search that came there would not come back,
+        and beyond, the largest latent would be the least probable class."""
+        own, most = self.parameters()["epsilon"], 0.5 * (1 - 1 / self.classes)
+        if not own.trainable or own.bounds is not None or float(own.value) >= most:
+            return super().started(y)
+        return self.with_parameters([dataclasses.replace(own, bounds=(min(1e-6, float(own.value)), most))]), np.zeros(self.latents)
 
     def log_prob(self, y: jax.Array, f: jax.Array) -> jax.Array:
         right, wrong = self._logs()

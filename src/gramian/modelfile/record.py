@@ -141,10 +141,10 @@ def _restore_whole(gp: Fitted, fitted: Any, arrays: Arrays, origins: Mapping[str
     model = gp._model_ = Model(_resolved(gp.kernel_, columns), gp.mean_, gp.likelihood_, others)
     _check_model(model, d, len(data.scale), noise)
     _restore_target(gp, part["single"], noise, classes)
-    gp._facts = Facts.of(data, health.parameter_notes(model, data, columns)) if facts is None else facts
     gp.theta_ = taken(arrays, "theta", (sum(p.value.size for p in ParameterSpace(model.parameters()).trainable.values()),))
     gp.posterior_ = posteriors.restore(part["posterior"], arrays, gp._method_, model, data, d)
     _restore_outcome(gp, part["evidence"], part["outcome"], origins)
+    gp._facts = Facts.of(data, health.parameter_notes(model, data, columns, gp.outcome_.stopped)) if facts is None else facts
     gp._certificate = None if part["certificate"] is None else decoded(part["certificate"], Certificate, "certificate_", origins)
 
 

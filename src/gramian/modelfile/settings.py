@@ -18,7 +18,7 @@ from gramian.inference.mcmc import MCMC
 from gramian.inference.sites import Rule
 from gramian.kernels import Kernel
 from gramian.kernels.convert import Converted
-from gramian.likelihoods import Likelihood
+from gramian.likelihoods import Likelihood, RobustMax
 from gramian.means import Mean
 from gramian.modelfile.document import decode, decoded, encode, entries, typed, typed_list
 from gramian.params import Parameter
@@ -30,6 +30,7 @@ _OBJECTS: Mapping[str, Any] = {
     "mean": Mean,
     "noise": Parameter,
     "likelihood": Likelihood,
+    "multiclass": RobustMax,
     "inference": (Rule, MCMC),
     "method": (Inference, CG, MINRES),
 }
