@@ -29,7 +29,7 @@ from gramian.inference.base import Inference, Share
 from gramian.inference.iterative import Iterative
 from gramian.inference.mode import AtMode
 from gramian.inference.sites import Kind, Problem, State
-from gramian.likelihoods import Likelihood
+from gramian.likelihoods import Likelihood, Softmax
 from gramian.solvers.base import SolveOutcome
 
 Array = NDArray[np.float64]
@@ -42,7 +42,8 @@ class Laplace(AtMode):
     def check(self, likelihood: Likelihood, engine: Inference) -> None:
         super().check(likelihood, engine)
         if likelihood.latents > 1:
-            raise ParameterError(f'{type(likelihood).__name__} has several latent functions that interact: use inference="vi" or "mcmc".')
+            words = '"laplace", "vi" or "mcmc"' if isinstance(likelihood, Softmax) else '"vi" or "mcmc"'
+            raise ParameterError(f"{type(likelihood).__name__} has several latent functions that interact: use inference={words}.")
 
     def run(self, problem: Problem, start: Array | None, report: Share | None = None) -> tuple[State, SolveOutcome]:
         s, prior, solves = problem.scale, problem.priors[0][0], 0

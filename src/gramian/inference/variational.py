@@ -58,9 +58,8 @@ class VI(Rule):
 
     def check(self, likelihood: Likelihood, engine: Inference) -> None:
         if isinstance(engine, Iterative):
-            raise ParameterError(
-                f'Variational inference needs the variance of every row, which {engine.name!r} does not give. Use inference="laplace" with it.'
-            )
+            cure = 'Use inference="laplace" with it' if likelihood.latents == 1 else "Use another method"
+            raise ParameterError(f"Variational inference needs the variance of every row, which {engine.name!r} does not give. {cure}.")
 
     def run(self, problem: Problem, start: Array | None, report: Share | None = None) -> tuple[State, SolveOutcome]:
         shape = (problem.n, problem.L)
