@@ -285,8 +285,8 @@ def _check_iterative(method: Iterative, n: int) -> None:
     pivots = method.pivots
     if pivots is not None and (pivots.ndim != 1 or not len(pivots) or len(set(pivots.tolist()) & set(range(n))) != len(pivots)):
         raise ModelFileError(f"its pivots must be rows of the data, each once, but are {pivots.shape} numbers of {n} rows.")
-    if (method.solver.seed or 0) < 0 or method.cholesky_up_to < 0:
-        raise ModelFileError("its solver has a negative seed or number of rows.")
+    if method.cholesky_up_to < 0:
+        raise ModelFileError("its solver has a negative number of rows.")
 
 
 __all__ = ["data_of", "describe", "describe_data", "restore", "stored"]
