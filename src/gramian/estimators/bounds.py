@@ -164,8 +164,8 @@ def _solved(model: Model, data: Data, features: FeatureMap, group: NoiseGroup, p
 
 
 def _widened(logdet: float, rho: float, D: Array) -> tuple[float, float]:
-    """A log determinant of A >= D that was computed of A + R. log det is concave, and rho bounds R in the Frobenius norm, too, so both differ by at most
-    |A^-1|_F |R|_F, or the same with A + R."""
+    """A log determinant of A >= D that was computed of A + R. log det is concave, and rho bounds R in the Frobenius norm, too: both differ by at
+    most |A^-1|_F |R|_F, or the same with A + R."""
     share, n = rho / float(np.min(D)), len(D)
     above = float(np.sqrt(n)) * share / (1 - share) if share < 0.5 else n * float(np.log1p(share))
     return max(logdet - float(np.sqrt(n)) * share, float(np.sum(np.log(D)))), logdet + above
