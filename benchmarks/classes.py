@@ -1,12 +1,10 @@
 """Classification on real and synthetic data: tables in Markdown.
 
     python benchmarks/classes.py tenfold FOLDER     error and information (bits) of Laplace, EP, VI and MCMC, ten folds
-    python benchmarks/classes.py grid FOLDER        evidence and information on crabs over lengthscale and scale, by Laplace, EP and chains
     python benchmarks/classes.py synthetic OUT      a binary task with known parameters: evidences at the true and the optimised ones; a picture
     python benchmarks/classes.py six OUT            six classes in one and two dimensions: accuracy and calibration; pictures
     python benchmarks/classes.py jass FOLDER        six classes, 4,000 rows: one-vs-rest, one-vs-one, softmax, robust-max; dense and sparse
     python benchmarks/classes.py mnist FOLDER       ten digits, 60,000 images, stochastic variational inference
-    python benchmarks/classes.py speed              ratios against scikit-learn (and GPy, GPflow, GPyTorch where they are installed)
 
 FOLDER holds the sets as NumPy files: ionosphere.npz and so on. Information is the mean of log2 p(label) plus the entropy of the training labels, as
 Kuss and Rasmussen 2005 measure it: 1 bit is all, 0 what the class frequencies alone tell.
@@ -17,7 +15,6 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +22,6 @@ from sklearn.decomposition import PCA
 from sklearn.model_selection import KFold
 
 import gramian as gm
-from common import at_least, take_turns
 
 SEED = 0
 
@@ -36,14 +32,16 @@ SEED = 0
 Fold = tuple[np.ndarray, np.ndarray]
 
 
-def in_folds(folder: Path, name: str) -> tuple[np.ndarray, np.ndarray, list[Fold]]:
-    """Standardised columns, labels, and ten folds."""
+def in_folds(folder: Path, name: str, whiten: bool) -> tuple[np.ndarray, np.ndarray, list[Fold]]:
+    """Columns of unit variance, whitened ones also uncorrelated (principal components), the labels, and ten folds.
+
+    Crabs have seven columns: five measures, the species, and the number of an animal within species and sex, by which the rows are ordered."""
     held = np.load(folder / f"{name}.npz")
     X, y = held["X"].astype(float), held["y"]
     if name == "crabs":
-        X = np.column_stack([X, held["species"]])
-    keep = np.ptp(X, axis=0) > 0
-    X = (X[:, keep] - X[:, keep].mean(axis=0)) / X[:, keep].std(axis=0)
+        X = np.column_stack([X, held["species"], np.tile(np.arange(50), 4)])
+    X = X[:, np.ptp(X, axis=0) > 0]
+    X = PCA(whiten=True).fit_transform(X) if whiten else (X - X.mean(axis=0)) / X.std(axis=0)
     return X, y, list(KFold(10, shuffle=True, random_state=SEED).split(X))
 
 
@@ -57,14 +55,14 @@ def told(gp: gm.GPClassifier, X: np.ndarray, y: np.ndarray, fold: Fold) -> tuple
     return float(np.mean(np.argmax(p, axis=1) != code)), float(entropy + np.mean(np.log2(p[np.arange(len(test)), code])))
 
 
-def tenfold(folder: Path, chains: bool, sets: list[str]) -> None:
+def tenfold(folder: Path, chains: bool, sets: list[str], whiten: bool) -> None:
     """Kuss and Rasmussen's setting: probit, an isotropic RBF, maximum evidence with neither prior nor narrow bounds. The chains are of the latent
     function at EP's parameters, as theirs."""
     words = ["laplace", "ep", "vi", *(["mcmc"] if chains else [])]
     print("| set | rows | inference | error % | information, bits | seconds a fold | worst R-hat |")
     print("|---|---|---|---|---|---|---|")
     for name in sets:
-        X, y, folds = in_folds(folder, name)
+        X, y, folds = in_folds(folder, name, whiten)
         at_ep = []
         for word in words:
             wrong, bits, seconds, worst = [], [], [], []
@@ -86,29 +84,6 @@ def tenfold(folder: Path, chains: bool, sets: list[str]) -> None:
                     worst.append(gp.posterior_.chains.worst_rhat)
             rhat = f"{max(worst):.4f}" if worst else ""
             print(f"| {name} | {len(X)} | {word} | {100 * np.mean(wrong):.2f} | {np.mean(bits):.3f} | {np.mean(seconds):.2f} | {rhat} |", flush=True)
-
-
-def grid(folder: Path, chains: bool) -> None:
-    """Crabs with parameters held, over ln lengthscale (down) and ln of the latent function's standard deviation (across): log evidence / bits.
-
-    Chains, which take a few seconds a fit, are of a few pairs only and have no evidence."""
-    X, y, folds = in_folds(folder, "crabs")
-    for word in ("laplace", "ep", *(["mcmc"] if chains else [])):
-        down, across = ((1,), (2, 4, 6)) if word == "mcmc" else (range(5), range(9))
-        print(f"\n{word}\n\n| ln l | " + " | ".join(f"ln s = {lns}" for lns in across) + " |\n|---|" + "---|" * len(across))
-        for lnl in down:
-            cells = []
-            for lns in across:
-                kernel = gm.fixed(np.exp(2.0 * lns)) * gm.RBF(gm.fixed(np.exp(float(lnl))))
-                found = []
-                for fold in folds:
-                    inference = gm.MCMC(warmup=150, draws=250) if word == "mcmc" else word
-                    gp = gm.GPClassifier(kernel, inference=inference, link="probit", hyper="map" if word == "mcmc" else "ml", random_state=SEED)
-                    gp.fit(X[fold[0]], y[fold[0]])
-                    found.append((gp.evidence_.value if word != "mcmc" else np.nan, told(gp, X, y, fold)[1]))
-                evidence, bits = np.mean(found, axis=0)
-                cells.append(f"{bits:.2f}" if word == "mcmc" else f"{evidence:.1f} / {bits:.2f}")
-            print(f"| {lnl} | " + " | ".join(cells) + " |", flush=True)
 
 
 # Synthetic. -----------------------------------------------------------------------------------------------------------------------------------------
@@ -217,55 +192,12 @@ def mnist(folder: Path, points: int, steps: int, batch: int, components: int, li
     print(f"\ntest error {100 * wrong:.2f} %, mean log p {log_p:.4f}, fitted in {seconds:.0f} s")
 
 
-# Speed. ---------------------------------------------------------------------------------------------------------------------------------------------
-
-
-def speed() -> None:
-    from sklearn.gaussian_process import GaussianProcessClassifier
-    from sklearn.gaussian_process.kernels import RBF, ConstantKernel
-
-    rng = np.random.default_rng(SEED)
-    X = rng.standard_normal((1000, 8))
-    y = (np.sin(X[:, 0]) + X[:, 1] + 0.3 * rng.logistic(size=1000) > 0).astype(int)
-    theirs = GaussianProcessClassifier(ConstantKernel(4.0) * RBF(np.full(8, 3.0)), optimizer=None, copy_X_train=False)
-    ours = gm.GPClassifier(4.0 * gm.RBF(np.full(8, 3.0)), inference="laplace", optimize=False)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        fit = take_turns(7, ours=lambda: ours.fit(X, y), theirs=lambda: theirs.fit(X, y))
-        theta, own = theirs.kernel_.theta, ours.theta_
-        slopes = take_turns(
-            7, ours=lambda: ours.log_evidence(own, return_grad=True), theirs=lambda: theirs.log_marginal_likelihood(theta, eval_gradient=True)
-        )
-    for name, found, aim in (("Laplace fit, n = 1000", fit, 3.0), ("Laplace evidence with gradient, n = 1000", slopes, 4.0)):
-        row = at_least(name, f"{found['ours']:.4f} s", f"{found['theirs']:.4f} s (scikit-learn)", found["theirs"] / found["ours"], aim)
-        print(f"{row.name}: {row.ours} against {row.theirs}, {row.ratio:.2f} times (aim {row.aim}){'' if row.good else ' MISSED'}", flush=True)
-    half = slice(0, 500)
-    for word, aim in (("ep", "10 times GPy's"), ("vi", "4 times GPflow's VGP by L-BFGS")):
-        gp = gm.GPClassifier(4.0 * gm.RBF(np.full(8, 3.0)), inference=word, link="probit", optimize=False)
-        best = take_turns(5, ours=lambda gp=gp: gp.fit(X[half], y[half]))["ours"]
-        print(f"{word}, n = 500, fixed parameters: {best:.4f} s, evidence {gp.evidence_} (aim: {aim})", flush=True)
-    print(f"SVGP step, 500 points, batch 1024, d = 8: {svgp_step():.4f} s (GPflow 0.081 s, GPyTorch 0.068 s on two cores)")
-
-
-def svgp_step() -> float:
-    rng = np.random.default_rng(SEED)
-    X = rng.standard_normal((20_000, 8))
-    y = (np.sin(X[:, 0]) + X[:, 1] > 0).astype(int)
-
-    def seconds(steps: int) -> float:
-        gp = gm.GPClassifier(4.0 * gm.RBF(np.full(8, 3.0)), method=gm.SVGP(500, "uniform", steps=steps), random_state=SEED)
-        gp.fit(X, y)
-        return float(gp.outcome_.stages[0].split(",")[-1].split()[0])
-
-    seconds(20)
-    return (seconds(120) - seconds(20)) / 100
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["tenfold", "grid", "synthetic", "six", "jass", "mnist", "speed"])
+    parser.add_argument("what", choices=["tenfold", "synthetic", "six", "jass", "mnist"])
     parser.add_argument("folder", nargs="?", type=Path, default=Path("."))
-    parser.add_argument("--no-chains", action="store_true", help="tenfold and grid without MCMC")
+    parser.add_argument("--no-chains", action="store_true", help="tenfold without MCMC")
+    parser.add_argument("--whiten", action="store_true", help="tenfold on principal components of unit variance")
     parser.add_argument("--sets", nargs="+", default=["crabs", "ionosphere", "pima_uci"], help="of tenfold")
     parser.add_argument("--rows", type=int, help="of jass, to train on")
     parser.add_argument("--points", type=int, default=500, help="of mnist")
@@ -275,15 +207,11 @@ def main() -> None:
     parser.add_argument("--time-limit", type=float, help="of mnist, in seconds")
     given = parser.parse_args()
     if given.what == "tenfold":
-        tenfold(given.folder, not given.no_chains, given.sets)
-    elif given.what == "grid":
-        grid(given.folder, not given.no_chains)
+        tenfold(given.folder, not given.no_chains, given.sets, given.whiten)
     elif given.what == "jass":
         jass(given.folder, given.rows)
     elif given.what == "mnist":
         mnist(given.folder, given.points, given.steps, given.batch, given.components, given.time_limit)
-    elif given.what == "speed":
-        speed()
     else:
         {"synthetic": synthetic, "six": six}[given.what](given.folder)
 

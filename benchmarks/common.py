@@ -1,12 +1,18 @@
-"""What the benchmarks share: results as ratios, contenders that take turns, and peak memory."""
+"""What the benchmarks share: results as ratios, contenders that take turns, here or in processes of their own, and peak memory."""
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
+
+import peers
 
 
 class Result(NamedTuple):
@@ -30,6 +36,48 @@ def take_turns(rounds: int, **contenders: Callable[[], object]) -> dict[str, flo
             if number:
                 times[name].append(time.perf_counter() - began)
     return {name: min(values) for name, values in times.items()}
+
+
+def against_peers(what: str, ours: Callable[[], float], aim: float, value: float | None = None, rounds: int = 3) -> list[Result]:
+    """Seconds of `ours` against those of each peer that `peers.py` has at this task, the best of each, in turns; `value` is shown beside theirs."""
+    tasks = [task for task in peers.TASKS if task.split()[0] == what.split(",")[0]]
+    mine, theirs, values = [], {task: [] for task in tasks}, {}
+    for _ in range(rounds):
+        mine.append(ours())
+        for task in list(theirs):
+            found = _peer(task)
+            if found is None:
+                print(f"  {task.split()[1]} is not installed in {' or '.join(_interpreters())}: left out (see benchmarks/peers.py)")
+                del theirs[task]
+            else:
+                theirs[task].append(found["seconds"])
+                values[task] = found["value"]
+
+    def shown(seconds: float, ended: float | None) -> str:
+        return f"{seconds:.4g} s" + ("" if ended is None or value is None else f", {ended:.6g}")
+
+    best = min(mine)
+    return [
+        at_least(f"{what}: {task.split()[1]} over ours", shown(best, value), shown(min(times), values[task]), min(times) / best, aim)
+        for task, times in theirs.items()
+    ]
+
+
+def _peer(task: str) -> dict[str, float] | None:
+    """What the first interpreter that has the library says; None where none has it."""
+    for interpreter in _interpreters():
+        done = subprocess.run([interpreter, peers.__file__, *task.split()], capture_output=True, text=True)
+        if done.returncode == 0:
+            found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+            return found
+        if done.returncode != peers.NOT_INSTALLED:
+            raise RuntimeError(f"{task} failed with {interpreter}:\n{done.stderr}")
+    return None
+
+
+def _interpreters() -> list[str]:
+    given = os.environ.get("GRAMIAN_PEERS", "")
+    return given.split(os.pathsep) if given else [sys.executable]
 
 
 def at_least(name: str, ours: str, theirs: str, ratio: float, aim: float) -> Result:

@@ -3,6 +3,7 @@
     python benchmarks/run.py            all of them, a few minutes
     python benchmarks/run.py evidence   those whose name starts so
     GRAMIAN_DATA=folder python ...      with those on real data, from a folder of npz files (uci_kin40k.npz and so on)
+    GRAMIAN_PEERS=python1:python2 ...   with other libraries, each from the first of these interpreters that has it (benchmarks/peers.py)
 
 Contenders take turns, and the best time of each counts: what else the machine does then hurts both alike. Ratios are printed beside what is aimed
 for; a miss is marked, and the exit code is then 1.
@@ -20,6 +21,7 @@ from rich.table import Table
 from scipy.linalg import lapack
 
 import gramian as gm
+import inferences
 import scale
 from common import Result, peak_extra_bytes, take_turns
 
@@ -208,6 +210,7 @@ BENCHMARKS = {
     "starting": starting,
     "growing": growing,
     **scale.BENCHMARKS,
+    **inferences.BENCHMARKS,
 }
 
 

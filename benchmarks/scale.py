@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 
 import gramian as gm
-from common import Result, at_least, at_most, peak_extra_bytes, take_turns
+import peers
+from common import Result, against_peers, at_least, at_most, peak_extra_bytes, take_turns
 from gramian.approx.fourier import FourierBasis
 from gramian.approx.landmarks import landmarks
 from gramian.approx.nystrom import NystromBasis
@@ -30,72 +31,21 @@ SEED = 20
 
 
 def vfe() -> list[Result]:
-    """The variational bound with gradient: n = 10,000, m = 512, d = 8, ARD RBF; GPyTorch and GPflow where they are installed."""
-    rng = np.random.default_rng(SEED)
-    X = rng.standard_normal((10_000, 8))
-    y = np.sin(X[:, 0]) + 0.1 * rng.standard_normal(10_000)
+    """The variational bound with gradient: n = 10,000, m = 512, d = 8, ARD RBF, against its bare products, GPyTorch and GPflow."""
+    X, y, Z = peers.regression()
     model = Model(1.0 * gm.RBF(np.full(8, 2.0)), ZeroMean(), Gaussian(0.05))
-    method = LowRank(NystromBasis(X[:512].copy()), "vfe", "vfe", "")
+    method = LowRank(NystromBasis(Z), "vfe", "vfe", "")
     data = Data(X, y[:, None], np.ones(1))
-    contenders = {"ours": lambda: method.evidence_and_gradient(model, data, Workspace())}
+
+    def ours() -> float:
+        return method.evidence_and_gradient(model, data, Workspace())[0].value
+
     # The floor: the products themselves, 4 n m^2 flops.
+    rng = np.random.default_rng(SEED)
     A, B = rng.standard_normal((10_000, 512)), rng.standard_normal((512, 512))
-    contenders["products"] = lambda: (A.T @ A, A @ B)
-    for name, make in (("GPyTorch", _gpytorch), ("GPflow", _gpflow)):
-        try:
-            contenders[name] = make(X, y, X[:512].copy())
-        except ImportError:
-            print(f"  {name} is not installed: left out")
-    times = take_turns(7, **contenders)
-    ours = times["ours"]
-    peers = [name for name in ("GPyTorch", "GPflow") if name in times]
-    found = [at_least(f"vfe with gradient, m = 512: {name} over ours", _s(ours), _s(times[name]), times[name] / ours, 3) for name in peers]
-    return [*found, at_most("vfe with gradient: over its bare products", _s(ours), _s(times["products"]), ours / times["products"], 4)]
-
-
-def _gpytorch(X, y, Z):
-    import gpytorch
-    import torch
-
-    torch.set_default_dtype(torch.float64)
-    tX, ty = torch.tensor(X), torch.tensor(y)
-
-    class Titsias(gpytorch.models.ExactGP):
-        def __init__(self, likelihood):
-            super().__init__(tX, ty, likelihood)
-            self.mean_module = gpytorch.means.ZeroMean()
-            base = gpytorch.kernels.ScaleKernel(gpytorch.kernels.RBFKernel(ard_num_dims=X.shape[1]))
-            self.covar_module = gpytorch.kernels.InducingPointKernel(base, inducing_points=torch.tensor(Z), likelihood=likelihood)
-
-        def forward(self, x):
-            return gpytorch.distributions.MultivariateNormal(self.mean_module(x), self.covar_module(x))
-
-    likelihood = gpytorch.likelihoods.GaussianLikelihood()
-    model = Titsias(likelihood).train()
-    bound = gpytorch.mlls.ExactMarginalLogLikelihood(likelihood, model)
-
-    def run() -> None:
-        model.zero_grad()
-        with gpytorch.settings.max_cholesky_size(10**6):
-            (-bound(model(tX), ty)).backward()
-
-    return run
-
-
-def _gpflow(X, y, Z):
-    import gpflow
-    import tensorflow as tf
-
-    model = gpflow.models.SGPR((X, y[:, None]), gpflow.kernels.SquaredExponential(lengthscales=np.full(X.shape[1], 2.0)), Z)
-    gpflow.set_trainable(model.inducing_variable, False)
-
-    @tf.function
-    def value_and_gradient():
-        with tf.GradientTape() as tape:
-            loss = model.training_loss()
-        return loss, tape.gradient(loss, model.trainable_variables)
-
-    return lambda: value_and_gradient()[0].numpy()
+    times = take_turns(7, ours=ours, products=lambda: (A.T @ A, A @ B))
+    floor = at_most("vfe with gradient: over its bare products", _s(times["ours"]), _s(times["products"]), times["ours"] / times["products"], 4)
+    return [*against_peers("vfe, with gradient, m = 512", lambda: peers.best(ours, 5), 3, ours()), floor]
 
 
 def features() -> list[Result]:
@@ -135,27 +85,16 @@ def features() -> list[Result]:
 
 
 def products() -> list[Result]:
-    """Matrix-free products, d = 3, n = 32,768, float32: kernel entries a second; KeOps where it is installed."""
-    rng = np.random.default_rng(SEED)
-    n = 32_768
-    X, v = rng.standard_normal((n, 3)), rng.standard_normal((n, 1))
-    kernel = gm.RBF(1.0)
-    contenders = {"ours": lambda: tiles.matmul(kernel, X, X, v, np.float32)}
-    try:
-        from pykeops.numpy import Genred
+    """Matrix-free products, d = 3, n = 32,768, float32: kernel entries a second, and against KeOps."""
+    X, v = peers.points()
 
-        formula = Genred("Exp(-SqDist(x, y) / IntCst(2)) * b", ["x = Vi(3)", "y = Vj(3)", "b = Vj(1)"], reduction_op="Sum", axis=1)
-        a, b = X.astype(np.float32), v.astype(np.float32)
-        contenders["KeOps"] = lambda: formula(a, a, b, backend="CPU")
-    except ImportError:
-        print("  KeOps is not installed: left out")
-    times = take_turns(4, **contenders)
-    rate = n * n / times["ours"] / 1e9
-    found = [Result("products, float32: 1e9 kernel entries a second", _s(times["ours"]), "", rate, ">= 1", rate >= 1)]
-    if "KeOps" in times:
-        ratio = times["KeOps"] / times["ours"]
-        found.append(Result("products, float32: KeOps over ours", _s(times["ours"]), _s(times["KeOps"]), ratio, ">= 1", ratio >= 1))
-    return found
+    def ours() -> np.ndarray:
+        return tiles.matmul(gm.RBF(1.0), X, X, v, np.float32)
+
+    seconds = take_turns(4, ours=ours)["ours"]
+    rate = len(X) ** 2 / seconds / 1e9
+    found = Result("products, float32: 1e9 kernel entries a second", _s(seconds), "", rate, ">= 1", rate >= 1)
+    return [found, *against_peers("products, float32", lambda: peers.best(ours, 3), 1, float(np.sum(ours() ** 2)))]
 
 
 def preconditioned() -> list[Result]:

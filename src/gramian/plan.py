@@ -23,14 +23,13 @@ from gramian.fitting import stages
 from gramian.gram import budget, tiles
 from gramian.inference.base import Inference, Work
 from gramian.inference.exact import Exact
-from gramian.inference.iterative import Iterative, krylov
+from gramian.inference.iterative import krylov
 from gramian.inference.methods import Fourier, Nystrom, Sparse
+from gramian.inference.named import ACCURACY, as_method, label
 from gramian.inference.svgp import SVGP
 from gramian.kernels import Kernel, Matern52
 from gramian.kernels.convert import Converted
-from gramian.solvers.base import Solver
 from gramian.solvers.cg import CG
-from gramian.solvers.minres import MINRES
 
 Array = NDArray[np.float64]
 
@@ -38,29 +37,6 @@ FIRST_EVALUATIONS, LATER_EVALUATIONS = 45, 25  # of a search from the start, and
 MOST_INDUCING = 2048  # beyond, the same time is better spent elsewhere
 SLOPE_COST, PRODUCT_GAIN = 2.2, 4.0  # a value with gradient against one without; one in a float32 product against one in a tile
 SHORTEST_SEARCH = 2.0  # seconds, down to which a time limit may cut a search
-
-ACCURACY = {
-    "exact": "exact",
-    "cg": "exact to the solver's tolerance",
-    "minres": "exact to the solver's tolerance",
-    "vfe": "lower bound of the evidence",
-    "svgp": "lower bound of the evidence",
-    "fitc": "approximation",
-    "dtc": "approximation",
-    "nystrom": "approximation",
-    "fourier": "approximation, random",
-}
-_INDUCING = {"size": "n_inducing", "sampling": "inducing"}
-FIELDS: dict[str, dict[str, str]] = {  # the methods with settings of their own, and what these are called there
-    "nystrom": {"size": "rank", "sampling": "sampling"},
-    "fourier": {"size": "n_features", "kind": "kind"},
-    "vfe": _INDUCING,
-    "svgp": _INDUCING,
-    "fitc": _INDUCING,
-    "dtc": _INDUCING,
-    "cg": {"size": "rank"},
-    "minres": {"size": "rank"},
-}
 
 
 @dataclass(frozen=True)
@@ -156,55 +132,6 @@ class Plan:
         return [f"Of the two exact ways {first} is predicted to be {ratio:.2g} times as fast as {second} here."]
 
 
-def method_named(name: str, memory_limit: int | float | str | None = None) -> Inference:
-    """The method of that name with its default settings."""
-    if name in ("cg", "minres"):
-        return krylov(CG() if name == "cg" else MINRES(), memory_limit)
-    made = {
-        "exact": Exact(),
-        "nystrom": Nystrom(),
-        "fourier": Fourier(),
-        "svgp": SVGP(),
-        **{kind: Sparse(objective=kind) for kind in ("vfe", "fitc", "dtc")},
-    }
-    if name not in made:
-        names = ", ".join(f'"{known}"' for known in ("auto", *ACCURACY))
-        raise ParameterError(f"method={name!r} is not known. Use {names}, or an object such as Nystrom(rank=800).")
-    return made[name]
-
-
-def method_with(name: str, size: int | None = None, sampling: str | None = None, kind: str | None = None) -> str | Inference | Solver:
-    """A method from its name and, where they are given, its size and how it chooses: what `GPRegressor(method=...)` takes."""
-    given = {"size": size, "sampling": sampling, "kind": kind}
-    allowed = FIELDS.get(name, {})
-    for setting, value in given.items():
-        if value is not None and setting not in allowed:
-            takers = ", ".join(other for other, fields in FIELDS.items() if setting in fields)
-            why = "chooses its settings itself" if name == "auto" else f"has no {setting}" if name in ACCURACY else "is not known"
-            raise ParameterError(f"{setting}={value!r} was given, but the method {name!r} {why}. Methods with a {setting}: {takers}.")
-    chosen: dict[str, Any] = {FIELDS[name][setting]: value for setting, value in given.items() if value is not None}
-    if not chosen:
-        return name
-    if name in ("cg", "minres"):
-        return CG(**chosen) if name == "cg" else MINRES(**chosen)
-    if name in ("nystrom", "fourier"):
-        return Nystrom(**chosen) if name == "nystrom" else Fourier(**chosen)
-    return SVGP(**chosen) if name == "svgp" else Sparse(**{"objective": name, **chosen})
-
-
-def as_method(given: object, memory_limit: int | float | str | None = None) -> Inference:
-    """A method from a name, a solver or a method."""
-    if isinstance(given, Inference):
-        return given
-    if isinstance(given, (CG, MINRES)):
-        return krylov(given, memory_limit)
-    if isinstance(given, Solver) or not isinstance(given, str):
-        raise ParameterError(
-            f"method={given!r} is not a method. Give a name, an object such as Nystrom(rank=800), or a solver: CG(...), MINRES(...)."
-        )
-    return method_named(given, memory_limit)
-
-
 def plan(
     X_or_shape: Any,
     kernel: Kernel | Converted | None = None,
@@ -239,7 +166,7 @@ def plan(
     if kernel is None or _has_waves(kernel, d):
         methods.append(Fourier(2 * max(inducing // 2, 1)))
     methods += [as_method(method, limit) for method in also]
-    options += [_option(method, _label(method), n, d, outputs, limit, time_limit, rates, optimize) for method in methods]
+    options += [_option(method, label(method), n, d, outputs, limit, time_limit, rates, optimize) for method in methods]
     choice, reason = _choice(options, n, limit, time_limit)
     return Plan(n, d, limit, time_limit, tuple(options), choice, reason)
 
@@ -266,9 +193,9 @@ def plan_around(
     options = []
     for engine in engines:
         with contextlib.suppress(ParameterError):
-            options.append(_option(wrapped(engine), _label(engine), n, d, outputs, limit, time_limit, rates, optimize))
+            options.append(_option(wrapped(engine), label(engine), n, d, outputs, limit, time_limit, rates, optimize))
     choice = next((o for o in options if o.method.name == taken.name), None)
-    choice = choice or _option(taken, _label(taken), n, d, outputs, limit, time_limit, rates, optimize)
+    choice = choice or _option(taken, label(taken), n, d, outputs, limit, time_limit, rates, optimize)
     return Plan(n, d, limit, time_limit, tuple(options), choice, reason)
 
 
@@ -296,7 +223,7 @@ def check(method: Inference, n: int, d: int, q: int, memory_limit: int | float |
     if needed <= limit:
         return
     smaller: list[Inference] = [krylov(CG(), limit), Sparse(), Nystrom(), Fourier(), Sparse(128)]
-    others = [f"{_label(m)} ({budget.show_bytes(m.bytes_needed(n, d, q))})" for m in smaller if m.bytes_needed(n, d, q) <= limit]
+    others = [f"{label(m)} ({budget.show_bytes(m.bytes_needed(n, d, q))})" for m in smaller if m.bytes_needed(n, d, q) <= limit]
     cure = f"Within it are {', '.join(others)}; or raise memory_limit." if others else "Raise memory_limit, or fit fewer rows."
     budget.check_memory(needed, memory_limit, f"The method {method.name!r} on {n:,} rows", cure)
 
@@ -367,18 +294,6 @@ def _most_inducing(n: int, d: int, q: int, limit: int, time_limit: float | None,
         if m <= max(n, 128) and _option(method, "", n, d, q, limit, time_limit, rates, optimize).fits:
             return min(m, n)
     return min(64, n)
-
-
-def _label(method: Inference) -> str:
-    """The method with its size, and how it chooses where that is not the usual way."""
-    if isinstance(method, Nystrom):
-        return f"nystrom, rank {method.rank}" + ("" if method.sampling == Nystrom.sampling else f" by {method.sampling}")
-    if isinstance(method, Fourier):
-        return f"fourier, {method.n_features} features" + ("" if method.kind == Fourier.kind else f" ({method.kind})")
-    if isinstance(method, (Sparse, SVGP)):
-        how = method.inducing if isinstance(method.inducing, str) else "given ones"
-        return f"{method.name}, {method.n_inducing} points" + ("" if how == type(method).inducing else f" by {how}")
-    return f"{method.name}, rank {method.solver.rank}" if isinstance(method, Iterative) else method.name
 
 
 def _has_waves(kernel: Kernel, d: int) -> bool:

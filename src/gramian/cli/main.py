@@ -162,7 +162,7 @@ def fit(
     with guarded():
         from gramian.cli.tasks import Asked
         from gramian.cli.work import fit_table
-        from gramian.plan import method_with
+        from gramian.inference.named import method_with
 
         asked = Asked(task, inference, link, multiclass, likelihood, exposure, hyper)
         engine = method_with(method, size, sampling, kind)

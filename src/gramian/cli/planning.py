@@ -14,8 +14,9 @@ from gramian.cli.columns import chosen
 from gramian.cli.tasks import task_of
 from gramian.errors import ParameterError
 from gramian.estimators import GPClassifier
+from gramian.inference.named import method_with
 from gramian.kernels.text import parse_kernel
-from gramian.plan import method_with, plan
+from gramian.plan import plan
 from gramian.tables import read_blocks
 from gramian.tables.shared import import_pyarrow
 

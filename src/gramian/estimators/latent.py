@@ -26,6 +26,7 @@ from gramian.inference.lowrank import LowRank
 from gramian.inference.mcmc import MCMC
 from gramian.inference.methods import Recipe, Sparse
 from gramian.inference.mixture import Mixture
+from gramian.inference.named import as_method
 from gramian.inference.sites import Rule, Sites
 from gramian.inference.softmax import SoftmaxLaplace, laplace_for
 from gramian.inference.svgp import SVGP
@@ -33,7 +34,7 @@ from gramian.inference.variational import VI
 from gramian.kernels.algebra import Scaled
 from gramian.likelihoods import Likelihood
 from gramian.params import Parameter, Tree
-from gramian.plan import Plan, as_method, plan_around
+from gramian.plan import Plan, plan_around
 
 if TYPE_CHECKING:
     from gramian.estimators.base import Estimator

@@ -24,12 +24,13 @@ from gramian.gram import budget
 from gramian.inference import FeaturePosterior, GaussianProcess, Inference, Posterior, Process
 from gramian.inference.iterative import KrylovPosterior
 from gramian.inference.mcmc import MCMC
+from gramian.inference.named import as_method
 from gramian.inference.sites import Rule
 from gramian.kernels import Kernel, Sum
 from gramian.likelihoods import Gaussian, Likelihood
 from gramian.means import Mean, ZeroMean
 from gramian.params import Parameter
-from gramian.plan import Plan, as_method, automatic, check, plan
+from gramian.plan import Plan, automatic, check, plan
 from gramian.solvers import CG, MINRES
 
 Array = NDArray[np.float64]

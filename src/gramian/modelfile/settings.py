@@ -15,6 +15,7 @@ from gramian.estimators.latent import WORDS
 from gramian.fitting.stages import Hold
 from gramian.inference import Inference
 from gramian.inference.mcmc import MCMC
+from gramian.inference.named import as_method
 from gramian.inference.sites import Rule
 from gramian.kernels import Kernel
 from gramian.kernels.convert import Converted
@@ -22,7 +23,6 @@ from gramian.likelihoods import Likelihood, RobustMax
 from gramian.means import Mean
 from gramian.modelfile.document import decode, decoded, encode, entries, typed, typed_list
 from gramian.params import Parameter
-from gramian.plan import as_method
 from gramian.solvers import CG, MINRES
 
 ESTIMATORS: Mapping[str, type[GPRegressor] | type[GPClassifier]] = {"GPRegressor": GPRegressor, "GPClassifier": GPClassifier}
