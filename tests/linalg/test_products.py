@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gramian.linalg.products import squares, times, transposed_times
+from gramian.linalg.products import squares, times, transposed_times, triangle_squares
 
 SHAPES = [(5, 3, 4), (1, 3, 1), (5, 1, 1), (0, 3, 2), (3, 0, 2), (4, 4, 4)]
 
@@ -24,3 +24,11 @@ def test_parts_of_larger_arrays() -> None:
     A = np.random.default_rng(1).standard_normal((6, 8))[::2, 1:]
     np.testing.assert_allclose(times(A, A.T), A @ A.T, rtol=1e-13)
     np.testing.assert_allclose(squares(A), A.T @ A, rtol=1e-13, atol=1e-14)
+
+
+@pytest.mark.parametrize("k", [0, 1, 5, 130])
+def test_squares_of_a_triangle(k: int) -> None:
+    R = np.asfortranarray(np.tril(np.random.default_rng(2).standard_normal((k, k))))
+    before = R.copy()
+    np.testing.assert_allclose(triangle_squares(R), R.T @ R, rtol=1e-13, atol=1e-13)
+    np.testing.assert_array_equal(R, before)

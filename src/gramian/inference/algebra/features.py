@@ -18,7 +18,7 @@ from gramian.inference.base import GaussianProcess, blocks_of
 from gramian.inference.features import FeaturePosterior
 from gramian.inference.passes import KEEP_BYTES
 from gramian.kernels.base import Kernel
-from gramian.linalg.products import squares, times, transposed_times
+from gramian.linalg.products import squares, times, transposed_times, triangle_squares
 from gramian.solvers.cholesky import squared_times
 
 Array = NDArray[np.float64]
@@ -98,7 +98,7 @@ class Features(Prior):
         inverses, gathered = [], []
         for term in terms:
             assert isinstance(term.sited, FeatureSited)
-            inverses.append(squares(np.ascontiguousarray(term.sited.root)) if term.logdet else None)
+            inverses.append(triangle_squares(term.sited.root) if term.logdet else None)
             gathered.append(None if term.u is None else self.gathered(term.u))
         for at, Phi in self.blocks():
             G, by_diagonal = np.zeros_like(Phi), np.zeros(len(Phi))
