@@ -132,14 +132,18 @@ def ep_gpy() -> tuple[float, float | None]:
 def vi_gpflow() -> tuple[float, float | None]:
     """The full variational posterior, by L-BFGS."""
     import gpflow
+    import tensorflow as tf
 
     X, y = labels(500, 0.3)
     kernel = gpflow.kernels.SquaredExponential(variance=4.0, lengthscales=np.full(8, 3.0))
     gpflow.set_trainable(kernel, False)
     found = []
 
+    def probit(f):  # its own lies between 1e-3 and 1 - 1e-3: a bound of another model, 1.5 nats higher
+        return 0.5 * (1 + tf.math.erf(f / np.sqrt(2.0))) * (1 - 2e-9) + 1e-9
+
     def run() -> None:
-        model = gpflow.models.VGP((X, y[:, None].astype(float)), kernel=kernel, likelihood=gpflow.likelihoods.Bernoulli())
+        model = gpflow.models.VGP((X, y[:, None].astype(float)), kernel=kernel, likelihood=gpflow.likelihoods.Bernoulli(invlink=probit))
         gpflow.optimizers.Scipy().minimize(model.training_loss, model.trainable_variables, options={"maxiter": 1000}, compile=True)
         found.append(model)
 

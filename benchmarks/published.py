@@ -43,9 +43,9 @@ def ours(kernel: str, X: np.ndarray, y: np.ndarray) -> tuple[gm.GPRegressor, str
     made = {name: gm.GPRegressor(1.0 * kind(np.full(d, np.sqrt(d))), random_state=0) for name, kind in KERNELS.items()}
     if kernel == "best":
         part = np.random.default_rng(0).permutation(len(X))[:CHOSEN_ON]
-        heights = {name: gp.fit(X[part], y[part]).evidence_.value for name, gp in made.items()}
-        kernel = max(heights, key=lambda name: heights[name])
-        print("    evidence on a part: " + ", ".join(f"{name} {height:,.1f}" for name, height in heights.items()), flush=True)
+        compared = gm.compare_models(made, X[part], y[part], by="evidence", verbose=False)
+        kernel = compared.winner
+        print("    evidence on a part: " + ", ".join(f"{row.name} {row.evidence:,.1f}" for row in compared.rows), flush=True)
     return made[kernel].fit(X, y), kernel
 
 
