@@ -2,8 +2,9 @@
 
     GRAMIAN_DATA=folder python benchmarks/certificates.py [abalone uci_pol ...]
 
-The variational bound with 1,000 inducing points and a scaled Matern-3/2 with a lengthscale a column, fitted; all columns and y standardised, so that
-errors are in standard deviations of y. While a factor of all rows fits into memory a certificate has the error itself; beyond, bounds from CG.
+The variational bound with 1,000 inducing points and a scaled Matern-3/2 with a lengthscale a column, fitted;
+all columns and y standardised, so that errors are in standard deviations of y. While a factor of all rows
+fits into memory a certificate has the error itself; beyond, bounds from CG.
 """
 
 from __future__ import annotations
@@ -47,14 +48,23 @@ def run(name: str) -> None:
     c = gp.certificate_
     done = time.perf_counter()
     evidence = f"{c.evidence_lower.value:,.1f} .. {c.evidence_upper.value:,.1f}"
-    errors = f"{c.mean_error.value:.2g} | {c.mean_error_rms.value:.2g} +- {c.mean_error_rms.standard_error:.1g} | {c.std_error.value:.2g}"
+    errors = (
+        f"{c.mean_error.value:.2g} | {c.mean_error_rms.value:.2g} +- {c.mean_error_rms.standard_error:.1g} |"
+        f" {c.std_error.value:.2g}"
+    )
     times = f"{fitted - began:.0f} s | {done - fitted:.0f} s"
-    print(f"| {name} | {len(X):,} x {X.shape[1]} | {gp.noise_**0.5:.3g} | {evidence} | {errors} | {c.typical_std:.2g} | {times} |", flush=True)
+    print(
+        f"| {name} | {len(X):,} x {X.shape[1]} | {gp.noise_**0.5:.3g} | {evidence} | {errors} |"
+        f" {c.typical_std:.2g} | {times} |",
+        flush=True,
+    )
 
 
 if __name__ == "__main__":
     errors = "error of a mean, largest | its rms | error of a std, largest"
-    print(f"| set | rows x columns | std of the noise | evidence | {errors} | typical std | fit | certificate |")
+    print(
+        f"| set | rows x columns | std of the noise | evidence | {errors} | typical std | fit | certificate |"
+    )
     print("|---|---|---|---|---|---|---|---|---|---|")
     for name in sys.argv[1:] or (*SETS, *PUBLISHED):
         run(name)

@@ -1,4 +1,5 @@
-"""What the benchmarks share: results as ratios, contenders that take turns, here or in processes of their own, and peak memory."""
+"""What the benchmarks share: results as ratios, contenders that take turns, here or in processes of their
+own, and peak memory."""
 
 from __future__ import annotations
 
@@ -38,8 +39,11 @@ def take_turns(rounds: int, **contenders: Callable[[], object]) -> dict[str, flo
     return {name: min(values) for name, values in times.items()}
 
 
-def against_peers(what: str, ours: Callable[[], float], aim: float, value: float | None = None, rounds: int = 3) -> list[Result]:
-    """Seconds of `ours` against those of each peer that `peers.py` has at this task, the best of each, in turns; `value` is shown beside theirs."""
+def against_peers(
+    what: str, ours: Callable[[], float], aim: float, value: float | None = None, rounds: int = 3
+) -> list[Result]:
+    """Seconds of `ours` against those of each peer that `peers.py` has at this task, the best of each, in
+    turns; `value` is shown beside theirs."""
     tasks = [task for task in peers.TASKS if task.split()[0] == what.split(",")[0]]
     mine, theirs, values = [], {task: [] for task in tasks}, {}
     for _ in range(rounds):
@@ -47,7 +51,10 @@ def against_peers(what: str, ours: Callable[[], float], aim: float, value: float
         for task in list(theirs):
             found = _peer(task)
             if found is None:
-                print(f"  {task.split()[1]} is not installed in {' or '.join(_interpreters())}: left out (see benchmarks/peers.py)")
+                print(
+                    f"  {task.split()[1]} is not installed in {' or '.join(_interpreters())}: left out (see"
+                    " benchmarks/peers.py)"
+                )
                 del theirs[task]
             else:
                 theirs[task].append(found["seconds"])
@@ -58,7 +65,13 @@ def against_peers(what: str, ours: Callable[[], float], aim: float, value: float
 
     best = min(mine)
     return [
-        at_least(f"{what}: {task.split()[1]} over ours", shown(best, value), shown(min(times), values[task]), min(times) / best, aim)
+        at_least(
+            f"{what}: {task.split()[1]} over ours",
+            shown(best, value),
+            shown(min(times), values[task]),
+            min(times) / best,
+            aim,
+        )
         for task, times in theirs.items()
     ]
 

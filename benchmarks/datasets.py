@@ -1,14 +1,18 @@
-"""Kernel matrix approximation, prediction and Krylov solvers on real data sets: tables in Markdown, and checks of what theory says.
+"""Kernel matrix approximation, prediction and Krylov solvers on real data sets: tables in Markdown, and
+checks of what theory says.
 
     python benchmarks/datasets.py FOLDER [--quick] [--only matrix|prediction]
 
 FOLDER holds the sets as NumPy files (abalone.npz and so on) with X and y. Columns are standardised.
 
-1. The error of the kernel matrix |K - Phi Phi'|_F / |K|_F for k = exp(-r^2 / sigma^2), over 30 repetitions, for landmark rules and Fourier features,
-   on a random part of the rows. Checks: the slope of log error against log size is -1/2 for plain Fourier features, within three standard errors (the
-   error at each size is a mean over draws); orthogonal features are not worse than plain ones, quasi-Monte Carlo not in up to 4 columns; rules that
-   follow leverage, and pivots, are not worse than uniform where leverage is uneven. "Not worse": at the largest size, up to three standard errors.
-2. Regression with 4/5 of the rows to train and 1/5 to test, 15 repetitions, by `gramian.experiments.compare`: MSE, NLPD, coverage, time, steps.
+1. The error of the kernel matrix |K - Phi Phi'|_F / |K|_F for k = exp(-r^2 / sigma^2), over 30 repetitions,
+   for landmark rules and Fourier features, on a random part of the rows. Checks: the slope of log error
+   against log size is -1/2 for plain Fourier features, within three standard errors (the error at each size
+   is a mean over draws); orthogonal features are not worse than plain ones, quasi-Monte Carlo not in up to 4
+   columns; rules that follow leverage, and pivots, are not worse than uniform where leverage is uneven. "Not
+   worse": at the largest size, up to three standard errors.
+2. Regression with 4/5 of the rows to train and 1/5 to test, 15 repetitions, by `gramian.experiments.compare`:
+   MSE, NLPD, coverage, time, steps.
 """
 
 from __future__ import annotations
@@ -74,7 +78,9 @@ def rows_of(path: Path, most: int) -> tuple[np.ndarray, np.ndarray]:
     return np.ascontiguousarray(X[at]), y[at]
 
 
-def errors(X: np.ndarray, sigma: float, names: list[str], sizes: tuple[int, ...], repeats: int) -> dict[tuple[str, int], Cell]:
+def errors(
+    X: np.ndarray, sigma: float, names: list[str], sizes: tuple[int, ...], repeats: int
+) -> dict[tuple[str, int], Cell]:
     """Mean Frobenius errors over repetitions."""
     kernel = RBF.from_bandwidth(sigma)
     K = kernel(X)
@@ -93,12 +99,24 @@ def errors(X: np.ndarray, sigma: float, names: list[str], sizes: tuple[int, ...]
     return found
 
 
-def drawn(method: Method, kernel: RBF, X: np.ndarray, size: int, rng: np.random.Generator, scores: dict[str, np.ndarray]) -> Basis:
-    """Landmarks or frequencies. Scores that need all of K are not random, so they are made once and drawn by each time, as `landmarks` would."""
+def drawn(
+    method: Method,
+    kernel: RBF,
+    X: np.ndarray,
+    size: int,
+    rng: np.random.Generator,
+    scores: dict[str, np.ndarray],
+) -> Basis:
+    """Landmarks or frequencies. Scores that need all of K are not random, so they are made once and drawn by
+    each time, as `landmarks` would."""
     if method.name not in ("nystrom:leverage", "nystrom:rls"):
         return method.choose(kernel, X, size, rng).basis
     if method.name not in scores:
-        raw = leverage_scores(kernel, X, size) if method.variant == "leverage" else ridge_scores(kernel, X, size)[0]
+        raw = (
+            leverage_scores(kernel, X, size)
+            if method.variant == "leverage"
+            else ridge_scores(kernel, X, size)[0]
+        )
         scores[method.name] = raw / np.sum(raw)
     p = scores[method.name]
     return NystromBasis(X[rng.choice(len(X), min(size, int(np.count_nonzero(p))), replace=False, p=p)])
@@ -109,14 +127,18 @@ def slope(cells: list[Cell], sizes: tuple[int, ...]) -> tuple[float, float]:
     x = np.log(sizes) - np.mean(np.log(sizes))
     y = np.log([cell.mean for cell in cells])
     weights = x / np.sum(x**2)
-    return float(weights @ y), float(np.sqrt(np.sum((weights * [cell.error / cell.mean for cell in cells]) ** 2)))
+    return float(weights @ y), float(
+        np.sqrt(np.sum((weights * [cell.error / cell.mean for cell in cells]) ** 2))
+    )
 
 
 def not_worse(a: Cell, b: Cell) -> bool:
     return a.mean <= b.mean + 3 * np.hypot(a.error, b.error) + ROUNDING
 
 
-def matrix_checks(found: dict[tuple[str, int], Cell], sizes: tuple[int, ...], d: int, ratio: float) -> Iterator[Check]:
+def matrix_checks(
+    found: dict[tuple[str, int], Cell], sizes: tuple[int, ...], d: int, ratio: float
+) -> Iterator[Check]:
     """What theory says of one set and one sigma."""
     last = sizes[-1]
     value, error = slope([found["fourier:rff", m] for m in sizes], sizes)
@@ -140,7 +162,9 @@ def unevenness(X: np.ndarray, sigma: float, m: int) -> float:
     return float(np.max(scores) / np.mean(scores))
 
 
-def matrices(folder: Path, rows: int, sizes: tuple[int, ...], repeats: int, rules: tuple[str, ...]) -> list[tuple[str, Check]]:
+def matrices(
+    folder: Path, rows: int, sizes: tuple[int, ...], repeats: int, rules: tuple[str, ...]
+) -> list[tuple[str, Check]]:
     names = [f"nystrom:{rule}" for rule in rules] + [f"fourier:{kind}" for kind in KINDS]
     checks = []
     for name, sigmas in SETS.items():
@@ -149,7 +173,10 @@ def matrices(folder: Path, rows: int, sizes: tuple[int, ...], repeats: int, rule
             began = time.perf_counter()
             ratio = unevenness(X, sigma, sizes[-1])
             found = errors(X, sigma, names, sizes, repeats)
-            print(f"\n**{name}**, {len(X):,} rows, {X.shape[1]} columns, sigma = {sigma:g}; largest ridge leverage over the average: {ratio:.3g}\n")
+            print(
+                f"\n**{name}**, {len(X):,} rows, {X.shape[1]} columns, sigma = {sigma:g}; largest ridge"
+                f" leverage over the average: {ratio:.3g}\n"
+            )
             print(f"| method | {' | '.join(map(str, sizes))} | slope |\n|---|{'---:|' * (len(sizes) + 1)}")
             for method in names:
                 cells = [found[method, m] for m in sizes]
@@ -157,28 +184,67 @@ def matrices(folder: Path, rows: int, sizes: tuple[int, ...], repeats: int, rule
                 rate = "rounding" if flat else "{:.2f} +- {:.2f}".format(*slope(cells, sizes))
                 print(f"| {method} | {' | '.join(map(str, cells))} | {rate} |")
             mine = list(matrix_checks(found, sizes, X.shape[1], ratio))
-            print("\n" + "; ".join(f"{check.what}: {'ok' if check.good else 'MISS'} ({check.found})" for check in mine))
+            print(
+                "\n"
+                + "; ".join(
+                    f"{check.what}: {'ok' if check.good else 'MISS'} ({check.found})" for check in mine
+                )
+            )
             print(f"\n({time.perf_counter() - began:.0f} s)", flush=True)
             checks += [(f"{name}, sigma = {sigma:g}", check) for check in mine]
     return checks
 
 
 def predictions(folder: Path, rows: int, sizes: tuple[int, ...], repeats: int) -> None:
-    methods = ("nystrom:uniform", "nystrom:rpcholesky", "fourier:rff", "fourier:orf", "vfe", "fitc", "cg:none", "cg", "minres", "exact")
+    methods = (
+        "nystrom:uniform",
+        "nystrom:rpcholesky",
+        "fourier:rff",
+        "fourier:orf",
+        "vfe",
+        "fitc",
+        "cg:none",
+        "cg",
+        "minres",
+        "exact",
+    )
     for name in SETS:
         X, y = rows_of(folder / f"{name}.npz", rows)
         began = time.perf_counter()
-        result = compare(X, y, methods=methods, sizes=sizes, repeats=repeats, random_state=SEED, variance_rows=64, fit_rows=1000, max_iter=300)
-        print(f"\n**{name}**: {len(X):,} rows, {X.shape[1]} columns, kernel {result.kernel}, noise {result.noise:.3g}\n")
-        print("| method | size | error of K | MSE | NLPD | in 95 % | total s | steps | missed |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|")
+        result = compare(
+            X,
+            y,
+            methods=methods,
+            sizes=sizes,
+            repeats=repeats,
+            random_state=SEED,
+            variance_rows=64,
+            fit_rows=1000,
+            max_iter=300,
+        )
+        print(
+            f"\n**{name}**: {len(X):,} rows, {X.shape[1]} columns, kernel {result.kernel}, noise"
+            f" {result.noise:.3g}\n"
+        )
+        print(
+            "| method | size | error of K | MSE | NLPD | in 95 % | total s | steps | missed"
+            " |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|"
+        )
         for group in gathered(result.runs):
-            mean = {field: group.values(field) for field in ("frobenius", "mse", "nlpd", "coverage95", "iterations", "total_seconds")}
+            mean = {
+                field: group.values(field)
+                for field in ("frobenius", "mse", "nlpd", "coverage95", "iterations", "total_seconds")
+            }
             spread = f"{np.mean(mean['mse']):.4g} +- {np.std(mean['mse'], ddof=1):.1g}"
-            cells = [f"{np.mean(v):.3g}" if v.size else "" for v in (mean["frobenius"], mean["nlpd"], mean["coverage95"], mean["iterations"])]
+            cells = [
+                f"{np.mean(v):.3g}" if v.size else ""
+                for v in (mean["frobenius"], mean["nlpd"], mean["coverage95"], mean["iterations"])
+            ]
             missed = sum(bool(run.note) for run in group.runs)
             seconds = f"{np.median(mean['total_seconds']):.2g}"
             print(
-                f"| {group.method} | {group.size or ''} | {cells[0]} | {spread} | {cells[1]} | {cells[2]} | {seconds} | {cells[3]} | {missed or ''} |"
+                f"| {group.method} | {group.size or ''} | {cells[0]} | {spread} | {cells[1]} | {cells[2]} |"
+                f" {seconds} | {cells[3]} | {missed or ''} |"
             )
         print(f"\n({time.perf_counter() - began:.0f} s)", flush=True)
 
@@ -195,7 +261,13 @@ def main() -> None:
     if given.only != "prediction":
         print("### The error of the kernel matrix")
         rules = tuple(rule for rule in RULES if rule != "kmeans" or not given.quick)  # the slowest
-        checks = matrices(given.folder, 500 if given.quick else 1000, (30, 60, 120) if given.quick else (50, 100, 200, 400), 30, rules)
+        checks = matrices(
+            given.folder,
+            500 if given.quick else 1000,
+            (30, 60, 120) if given.quick else (50, 100, 200, 400),
+            30,
+            rules,
+        )
         good = sum(check.good for _, check in checks)
         print(f"\n{good} of {len(checks)} checks hold{'.' if good == len(checks) else '. Misses:'}\n")
         for where, check in checks:
@@ -203,7 +275,9 @@ def main() -> None:
                 print(f"- {where}: {check.what}: {check.found}")
     if given.only != "matrix":
         print("\n### Regression")
-        predictions(given.folder, 500 if given.quick else 1000, (30, 60, 120) if given.quick else (100, 200, 400), 15)
+        predictions(
+            given.folder, 500 if given.quick else 1000, (30, 60, 120) if given.quick else (100, 200, 400), 15
+        )
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
-"""Other libraries at tasks of the benchmarks, each in a process of its own: their thread pools and ours do not get along in one.
+"""Other libraries at tasks of the benchmarks, each in a process of its own: their thread pools and ours do
+not get along in one.
 
     python benchmarks/peers.py TASK      seconds of one run, and the value it ended with where that can be compared, as JSON
 
-The benchmarks run this themselves, with each interpreter of GRAMIAN_PEERS (paths, separated as in PATH; without it, with their own) until one has the
-library. Only NumPy and that library are imported here, so an interpreter needs nothing else.
+The benchmarks run this themselves, with each interpreter of GRAMIAN_PEERS (paths, separated as in PATH;
+without it, with their own) until one has the library. Only NumPy and that library are imported here, so an
+interpreter needs nothing else.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ SEED = 20
 NOT_INSTALLED = 3  # the exit code
 
 
-# What is given to all. ------------------------------------------------------------------------------------------------------------------------------
+# What is given to all. --------------------------------------------------------------------------------------
 
 
 def regression() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -64,7 +66,7 @@ def mean(step: Callable[[], object], warm: int = 20, steps: int = 100) -> float:
     return (time.perf_counter() - began) / steps
 
 
-# What they do with it. ------------------------------------------------------------------------------------------------------------------------------
+# What they do with it. --------------------------------------------------------------------------------------
 
 
 def vfe_gpytorch() -> tuple[float, float | None]:
@@ -80,7 +82,9 @@ def vfe_gpytorch() -> tuple[float, float | None]:
             super().__init__(X, y, likelihood)
             self.mean_module = gpytorch.means.ZeroMean()
             base = gpytorch.kernels.ScaleKernel(gpytorch.kernels.RBFKernel(ard_num_dims=X.shape[1]))
-            self.covar_module = gpytorch.kernels.InducingPointKernel(base, inducing_points=Z, likelihood=likelihood)
+            self.covar_module = gpytorch.kernels.InducingPointKernel(
+                base, inducing_points=Z, likelihood=likelihood
+            )
 
         def forward(self, x):
             return gpytorch.distributions.MultivariateNormal(self.mean_module(x), self.covar_module(x))
@@ -102,7 +106,9 @@ def vfe_gpflow() -> tuple[float, float | None]:
     import tensorflow as tf
 
     X, y, Z = regression()
-    model = gpflow.models.SGPR((X, y[:, None]), gpflow.kernels.SquaredExponential(lengthscales=np.full(8, 2.0)), Z)
+    model = gpflow.models.SGPR(
+        (X, y[:, None]), gpflow.kernels.SquaredExponential(lengthscales=np.full(8, 2.0)), Z
+    )
     model.likelihood.variance.assign(0.05)
     gpflow.set_trainable(model.inducing_variable, False)
 
@@ -124,7 +130,15 @@ def ep_gpy() -> tuple[float, float | None]:
 
     def run() -> None:
         method = GPy.inference.latent_function_inference.expectation_propagation.EP()
-        found.append(GPy.core.GP(X, y[:, None].astype(float), kernel=kernel.copy(), likelihood=GPy.likelihoods.Bernoulli(), inference_method=method))
+        found.append(
+            GPy.core.GP(
+                X,
+                y[:, None].astype(float),
+                kernel=kernel.copy(),
+                likelihood=GPy.likelihoods.Bernoulli(),
+                inference_method=method,
+            )
+        )
 
     return best(run, 2), float(found[-1].log_likelihood())
 
@@ -143,15 +157,22 @@ def vi_gpflow() -> tuple[float, float | None]:
         return 0.5 * (1 + tf.math.erf(f / np.sqrt(2.0))) * (1 - 2e-9) + 1e-9
 
     def run() -> None:
-        model = gpflow.models.VGP((X, y[:, None].astype(float)), kernel=kernel, likelihood=gpflow.likelihoods.Bernoulli(invlink=probit))
-        gpflow.optimizers.Scipy().minimize(model.training_loss, model.trainable_variables, options={"maxiter": 1000}, compile=True)
+        model = gpflow.models.VGP(
+            (X, y[:, None].astype(float)),
+            kernel=kernel,
+            likelihood=gpflow.likelihoods.Bernoulli(invlink=probit),
+        )
+        gpflow.optimizers.Scipy().minimize(
+            model.training_loss, model.trainable_variables, options={"maxiter": 1000}, compile=True
+        )
         found.append(model)
 
     return best(run, 2), float(found[-1].elbo())
 
 
 def svgp_gpflow() -> tuple[float, float | None]:
-    """A natural step of the variational parameters and one of Adam for the rest: 500 points, batches of 1,024."""
+    """A natural step of the variational parameters and one of Adam for the rest: 500 points, batches of
+    1,024."""
     import gpflow
     import tensorflow as tf
 
@@ -165,7 +186,9 @@ def svgp_gpflow() -> tuple[float, float | None]:
     gpflow.set_trainable(model.q_mu, False)
     gpflow.set_trainable(model.q_sqrt, False)
     natural, adam = gpflow.optimizers.NaturalGradient(0.1), Adam(0.01)
-    batches = iter(tf.data.Dataset.from_tensor_slices((X, y[:, None].astype(float))).repeat().shuffle(len(X)).batch(1024))
+    batches = iter(
+        tf.data.Dataset.from_tensor_slices((X, y[:, None].astype(float))).repeat().shuffle(len(X)).batch(1024)
+    )
 
     @tf.function
     def step(batch):
@@ -186,7 +209,9 @@ def svgp_gpytorch() -> tuple[float, float | None]:
     class Sparse(gpytorch.models.ApproximateGP):
         def __init__(self, Z):
             free = gpytorch.variational.NaturalVariationalDistribution(len(Z))
-            super().__init__(gpytorch.variational.VariationalStrategy(self, Z, free, learn_inducing_locations=True))
+            super().__init__(
+                gpytorch.variational.VariationalStrategy(self, Z, free, learn_inducing_locations=True)
+            )
             self.mean_module = gpytorch.means.ZeroMean()
             self.covar_module = gpytorch.kernels.ScaleKernel(gpytorch.kernels.RBFKernel(ard_num_dims=8))
 
@@ -213,8 +238,15 @@ def products_keops() -> tuple[float, float | None]:
     from pykeops.numpy import Genred
 
     X, v = (part.astype(np.float32) for part in points())
-    formula = Genred("Exp(-SqDist(x, y) / IntCst(2)) * b", ["x = Vi(3)", "y = Vj(3)", "b = Vj(1)"], reduction_op="Sum", axis=1)
-    return best(lambda: formula(X, X, v, backend="CPU"), 3), float(np.sum(formula(X, X, v, backend="CPU") ** 2))
+    formula = Genred(
+        "Exp(-SqDist(x, y) / IntCst(2)) * b",
+        ["x = Vi(3)", "y = Vj(3)", "b = Vj(1)"],
+        reduction_op="Sum",
+        axis=1,
+    )
+    return best(lambda: formula(X, X, v, backend="CPU"), 3), float(
+        np.sum(formula(X, X, v, backend="CPU") ** 2)
+    )
 
 
 TASKS = {

@@ -5,8 +5,8 @@
     GRAMIAN_DATA=folder python ...      with those on real data, from a folder of npz files (uci_kin40k.npz and so on)
     GRAMIAN_PEERS=python1:python2 ...   with other libraries, each from the first of these interpreters that has it (benchmarks/peers.py)
 
-Contenders take turns, and the best time of each counts: what else the machine does then hurts both alike. Ratios are printed beside what is aimed
-for; a miss is marked, and the exit code is then 1.
+Contenders take turns, and the best time of each counts: what else the machine does then hurts both alike.
+Ratios are printed beside what is aimed for; a miss is marked, and the exit code is then 1.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ def sklearn_model(X: np.ndarray, y: np.ndarray, optimizer: str | None = None):
 
 
 def evidence_with_gradient() -> list[Result]:
-    """One log evidence with gradient against LAPACK's factor and inverse of the same matrix, and against scikit-learn."""
+    """One log evidence with gradient against LAPACK's factor and inverse of the same matrix, and against
+    scikit-learn."""
     results = []
     for n, rounds in ((2000, 9), (4000, 5)):
         X, y = problem(n)
@@ -64,17 +65,40 @@ def evidence_with_gradient() -> list[Result]:
         lapack_times, our_times = [], []
         for number in range(rounds + 1):
             A[...] = K  # not timed
-            for times, run in ((lapack_times, factor_and_invert), (our_times, lambda gp=ours: gp.log_evidence(return_grad=True))):
+            for times, run in (
+                (lapack_times, factor_and_invert),
+                (our_times, lambda gp=ours: gp.log_evidence(return_grad=True)),
+            ):
                 began = time.perf_counter()
                 run()
                 if number:
                     times.append(time.perf_counter() - began)
         theirs = sklearn_model(X, y)
-        sk = take_turns(2, sklearn=lambda gp=theirs: gp.log_marginal_likelihood(gp.kernel_.theta, eval_gradient=True))["sklearn"]
+        sk = take_turns(
+            2, sklearn=lambda gp=theirs: gp.log_marginal_likelihood(gp.kernel_.theta, eval_gradient=True)
+        )["sklearn"]
         mine, limit = min(our_times), min(lapack_times)
         name = f"evidence with gradient, n = {n}, d = 8"
-        results.append(Result(f"{name}: against LAPACK", f"{mine:.3f} s", f"{limit:.3f} s", mine / limit, "<= 1.4", mine / limit <= 1.4))
-        results.append(Result(f"{name}: scikit-learn over ours", f"{mine:.3f} s", f"{sk:.2f} s", sk / mine, ">= 4", sk / mine >= 4))
+        results.append(
+            Result(
+                f"{name}: against LAPACK",
+                f"{mine:.3f} s",
+                f"{limit:.3f} s",
+                mine / limit,
+                "<= 1.4",
+                mine / limit <= 1.4,
+            )
+        )
+        results.append(
+            Result(
+                f"{name}: scikit-learn over ours",
+                f"{mine:.3f} s",
+                f"{sk:.2f} s",
+                sk / mine,
+                ">= 4",
+                sk / mine >= 4,
+            )
+        )
     return results
 
 
@@ -113,9 +137,21 @@ def fitting() -> list[Result]:
     times = take_turns(3, ours=ours, theirs=theirs)
     ratio, gain = times["theirs"] / times["ours"], evidences["ours"] - evidences["theirs"]
     return [
-        Result("fitting n = 500, d = 8: scikit-learn over ours", f"{times['ours']:.2f} s", f"{times['theirs']:.2f} s", ratio, ">= 4", ratio >= 4),
         Result(
-            "fitting: evidence over scikit-learn's, nats", f"{evidences['ours']:.5f}", f"{evidences['theirs']:.5f}", gain, ">= -1e-4", gain >= -1e-4
+            "fitting n = 500, d = 8: scikit-learn over ours",
+            f"{times['ours']:.2f} s",
+            f"{times['theirs']:.2f} s",
+            ratio,
+            ">= 4",
+            ratio >= 4,
+        ),
+        Result(
+            "fitting: evidence over scikit-learn's, nats",
+            f"{evidences['ours']:.5f}",
+            f"{evidences['theirs']:.5f}",
+            gain,
+            ">= -1e-4",
+            gain >= -1e-4,
         ),
     ]
 
@@ -125,14 +161,21 @@ def predicting() -> list[Result]:
     X, y = problem(2000)
     new = np.random.default_rng(SEED + 1).standard_normal((20_000, 8))
     ours, theirs = fixed_model(X, y), sklearn_model(X, y)
-    times = take_turns(3, ours=lambda: ours.predict(new, return_std=True), theirs=lambda: theirs.predict(new, return_std=True))
+    times = take_turns(
+        3,
+        ours=lambda: ours.predict(new, return_std=True),
+        theirs=lambda: theirs.predict(new, return_std=True),
+    )
     ratio = times["theirs"] / times["ours"]
     small = fixed_model(*problem(1000))
     growth = {}
     for points in (100_000, 1_000_000):
         far = np.random.default_rng(SEED).standard_normal((points, 8))
         small.predict(far[:20_000], return_std=True)
-        growth[points] = peak_extra_bytes(lambda far=far: small.predict(far, return_std=True)) - 6 * 8 * points  # less the answer's own arrays
+        # less the answer's own arrays
+        growth[points] = (
+            peak_extra_bytes(lambda far=far: small.predict(far, return_std=True)) - 6 * 8 * points
+        )
     grew = (growth[1_000_000] - growth[100_000]) / 1e6
     return [
         Result(
@@ -156,23 +199,42 @@ def predicting() -> list[Result]:
 
 def starting() -> list[Result]:
     """Fresh processes: the import, and the first fit of 200 rows."""
-    data = "import numpy as np; r = np.random.default_rng(0); X = r.standard_normal((200, 4)); y = np.sin(X[:, 0]) + 0.1 * r.standard_normal(200); "
-    sk = "from sklearn.gaussian_process import GaussianProcessRegressor as G; from sklearn.gaussian_process.kernels import *; "
+    data = (
+        "import numpy as np; r = np.random.default_rng(0); X = r.standard_normal((200, 4)); y = np.sin(X[:,"
+        " 0]) + 0.1 * r.standard_normal(200); "
+    )
+    sk = (
+        "from sklearn.gaussian_process import GaussianProcessRegressor as G; from"
+        " sklearn.gaussian_process.kernels import *; "
+    )
     programs = {
         "import gramian": "import gramian",
         "import sklearn": "import sklearn",
         "fit gramian": data + "import gramian as gm; gm.GPRegressor().fit(X, y)",
-        "fit sklearn": data + sk + "G(ConstantKernel() * Matern(np.ones(4), nu=2.5) + WhiteKernel(), normalize_y=True).fit(X, y)",
+        "fit sklearn": (
+            data
+            + sk
+            + "G(ConstantKernel() * Matern(np.ones(4), nu=2.5) + WhiteKernel(), normalize_y=True).fit(X, y)"
+        ),
     }
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "check": True}
     times = take_turns(
-        3, **{name: lambda code=code: subprocess.run([sys.executable, "-W", "ignore", "-c", code], **quiet) for name, code in programs.items()}
+        3,
+        **{
+            name: lambda code=code: subprocess.run([sys.executable, "-W", "ignore", "-c", code], **quiet)
+            for name, code in programs.items()
+        },
     )
     ratio = times["import gramian"] / times["import sklearn"]
     later = times["fit gramian"] - times["fit sklearn"]
     return [
         Result(
-            "starting: import, over scikit-learn's", f"{times['import gramian']:.2f} s", f"{times['import sklearn']:.2f} s", ratio, "<= 2", ratio <= 2
+            "starting: import, over scikit-learn's",
+            f"{times['import gramian']:.2f} s",
+            f"{times['import sklearn']:.2f} s",
+            ratio,
+            "<= 2",
+            ratio <= 2,
         ),
         Result(
             "starting: first fit of 200 rows, seconds after scikit-learn's",
@@ -190,7 +252,9 @@ def growing() -> list[Result]:
     import jax
 
     compiled = []
-    jax.monitoring.register_event_duration_secs_listener(lambda event, *_, **__: compiled.append(event) if "backend_compile" in event else None)
+    jax.monitoring.register_event_duration_secs_listener(
+        lambda event, *_, **__: compiled.append(event) if "backend_compile" in event else None
+    )
     X, y = problem(400, 3)
     counts = []
     for n in range(200, 401):
@@ -199,7 +263,16 @@ def growing() -> list[Result]:
         gp.log_evidence(return_grad=True)
         counts.append(len(compiled))
     late = counts[-1] - counts[100]
-    return [Result("growing from 300 to 400 rows: compilations", str(late), f"{counts[0]} at 200", late, "= 0", late == 0)]
+    return [
+        Result(
+            "growing from 300 to 400 rows: compilations",
+            str(late),
+            f"{counts[0]} at 200",
+            late,
+            "= 0",
+            late == 0,
+        )
+    ]
 
 
 BENCHMARKS = {
@@ -215,7 +288,11 @@ BENCHMARKS = {
 
 
 def main() -> int:
-    chosen = [run for name, run in BENCHMARKS.items() if not sys.argv[1:] or any(name.startswith(word) for word in sys.argv[1:])]
+    chosen = [
+        run
+        for name, run in BENCHMARKS.items()
+        if not sys.argv[1:] or any(name.startswith(word) for word in sys.argv[1:])
+    ]
     console = Console(width=150)
     table = Table("what", "gramian", "peer or limit", "ratio", "aim", "")
     for column in (1, 2, 3, 4):

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import settings
 from threadpoolctl import threadpool_limits
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # tests.reference, wherever pytest was started
+# tests.reference, wherever pytest was started
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 settings.register_profile("gramian", deadline=None, derandomize=True, database=None)
 settings.load_profile("gramian")
@@ -23,6 +24,7 @@ def rng() -> np.random.Generator:
 
 @pytest.fixture(scope="session", autouse=True)
 def one_blas_thread():
-    """Matrices here are small: a second thread of BLAS gains nothing on them, and costs ten times the time where other work runs beside it."""
+    """Matrices here are small: a second thread of BLAS gains nothing on them, and costs ten times the time
+    where other work runs beside it."""
     with threadpool_limits(1, user_api="blas"):
         yield

@@ -1,4 +1,5 @@
-"""The model file: what is saved comes back to the last bit, in a process that has only the library; what cannot be saved is refused untouched."""
+"""The model file: what is saved comes back to the last bit, in a process that has only the library; what
+cannot be saved is refused untouched."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ from gramian.modelfile import load, save
 from gramian.modelfile.record import describe
 from gramian.solvers import Cholesky
 
-# One text for this process and for the fresh one: everything that a model can be asked, as a digest of its bytes.
+# One text for this process and for the fresh one: everything that a model can be asked, as a digest of its
+# bytes.
 ASK = """
 import hashlib
 import numpy as np
@@ -111,13 +113,33 @@ def fixed_parameters(kernel: gm.Kernel, **settings: Any) -> gm.GPRegressor:
 
 def models() -> dict[str, gm.GPRegressor]:
     X, y = data()
-    priors = gm.RBF(gm.param([0.5, 0.6, 0.7], prior=gm.LogNormal((0.0, 0.1, 0.2), 1.0), bounds=(1e-3, np.inf)))
-    priors += gm.param(0.3, prior=gm.Gamma(2, 1)) * gm.RationalQuadratic(gm.param(1.0, prior=gm.InverseGamma(2, 1)), gm.fixed(0.8))
-    priors += gm.Constant(gm.param(0.5, prior=gm.HalfNormal(2))) + gm.Linear(gm.param(0.5, prior=gm.Uniform(0, 2), bounds=(0.1, 1.5)))
-    algebra = 0.7 * gm.RBF(0.8).on(0) * gm.Matern32([1.0, 2.0]).on(1, -1) + gm.Matern52(1.5) ** 3 + gm.exp(0.1 * gm.Matern32(1.0))
+    priors = gm.RBF(
+        gm.param([0.5, 0.6, 0.7], prior=gm.LogNormal((0.0, 0.1, 0.2), 1.0), bounds=(1e-3, np.inf))
+    )
+    priors += gm.param(0.3, prior=gm.Gamma(2, 1)) * gm.RationalQuadratic(
+        gm.param(1.0, prior=gm.InverseGamma(2, 1)), gm.fixed(0.8)
+    )
+    priors += gm.Constant(gm.param(0.5, prior=gm.HalfNormal(2))) + gm.Linear(
+        gm.param(0.5, prior=gm.Uniform(0, 2), bounds=(0.1, 1.5))
+    )
+    algebra = (
+        0.7 * gm.RBF(0.8).on(0) * gm.Matern32([1.0, 2.0]).on(1, -1)
+        + gm.Matern52(1.5) ** 3
+        + gm.exp(0.1 * gm.Matern32(1.0))
+    )
     algebra += gm.poly(gm.Linear(0.1), [0.0, 0.5, 0.1]) + 0.25
-    other = gm.ArcCosine(2, 0.2) + gm.NeuralNetwork(0.3, gm.fixed(0.0)) + gm.Polynomial(3, [0.1, 0.2, 0.3], gm.fixed(0.0))
-    rough = gm.Brownian() + gm.Matern12(0.7) + gm.Periodic(0.9, [1.1, 1.2, 1.3]) + gm.Cosine(1.4) + gm.Categorical([0.2, 0.3, 0.4])
+    other = (
+        gm.ArcCosine(2, 0.2)
+        + gm.NeuralNetwork(0.3, gm.fixed(0.0))
+        + gm.Polynomial(3, [0.1, 0.2, 0.3], gm.fixed(0.0))
+    )
+    rough = (
+        gm.Brownian()
+        + gm.Matern12(0.7)
+        + gm.Periodic(0.9, [1.1, 1.2, 1.3])
+        + gm.Cosine(1.4)
+        + gm.Categorical([0.2, 0.3, 0.4])
+    )
     other += gm.SpectralMixture([0.5, 0.6], [0.1, 0.2], [[0.1, 0.2, 0.3], [0.4, 0.5, 0.6]])
     matrix = gm.Linear(np.array([[2.0, 0.5, 0.0], [0.5, 1.0, 0.1], [0.0, 0.1, 0.5]]))
     by_name = gm.RBF(0.5).on("temp", "load") * gm.Categorical().on("site") + (0.2 * gm.Linear()).on("load")
@@ -126,30 +148,42 @@ def models() -> dict[str, gm.GPRegressor]:
         "default on a table": gm.GPRegressor(optimize=False, random_state=0).fit(*frame()),
         "columns by name": fixed_parameters(by_name).fit(*frame()),
         "algebra": fixed_parameters(algebra).fit(X, y),
-        "priors and bounds": gm.GPRegressor(priors, n_restarts=0, noise=gm.param(0.1, prior=gm.LogNormal(-2, 1))).fit(X, y),
+        "priors and bounds": (
+            gm.GPRegressor(priors, n_restarts=0, noise=gm.param(0.1, prior=gm.LogNormal(-2, 1))).fit(X, y)
+        ),
         "networks": fixed_parameters(other).fit(X, y),
         "rough": fixed_parameters(rough).fit(X, y),
         "matrix and linear mean": gm.GPRegressor(matrix + gm.RBF(1.0), mean="linear", n_restarts=0).fit(X, y),
         "two outputs": fixed_parameters(gm.RBF(0.7), mean="linear", noise=None).fit(*data(2)),
-        "two outputs, two roots": fixed_parameters(gm.RBF(0.7)).fit(*data(2), noise_var=np.linspace(0.01, 0.1, 15)),
+        "two outputs, two roots": (
+            fixed_parameters(gm.RBF(0.7)).fit(*data(2), noise_var=np.linspace(0.01, 0.1, 15))
+        ),
         "one output of shape (n, 1)": fixed_parameters(gm.RBF(0.7)).fit(*data(1)),
-        "no noise": fixed_parameters(gm.RBF(0.3), noise=gm.fixed(0), mean="zero", normalize_y=False).fit(X, y),
-        "nothing to fit": fixed_parameters(gm.RBF(gm.fixed(0.3)), noise=gm.fixed(0.1), mean=gm.ZeroMean()).fit(X, y),
-        "from scikit-learn": fixed_parameters(from_sklearn(SklearnRBF(0.7) + WhiteKernel(0.1)), noise=None).fit(X, y),
+        "no noise": (
+            fixed_parameters(gm.RBF(0.3), noise=gm.fixed(0), mean="zero", normalize_y=False).fit(X, y)
+        ),
+        "nothing to fit": (
+            fixed_parameters(gm.RBF(gm.fixed(0.3)), noise=gm.fixed(0.1), mean=gm.ZeroMean()).fit(X, y)
+        ),
+        "from scikit-learn": (
+            fixed_parameters(from_sklearn(SklearnRBF(0.7) + WhiteKernel(0.1)), noise=None).fit(X, y)
+        ),
         "one row": fixed_parameters(gm.RBF(0.7)).fit(X[:1], y[:1]),
-        "every setting": gm.GPRegressor(
-            gm.RBF(0.7),
-            mean=gm.LinearMean(0.5, [0.1, 0.2, 0.3]),
-            noise=gm.param(0.1, bounds=(0.01, 1.0)),
-            method=gm.Exact(Cholesky(ladder=(0.0, 1e-9))),
-            optimize=np.bool_(True),
-            n_restarts=np.int64(1),
-            normalize_y=False,
-            random_state=np.random.RandomState(5),
-            memory_limit="1GB",
-            time_limit=np.inf,
-            verbose=False,
-        ).fit(X, y),
+        "every setting": (
+            gm.GPRegressor(
+                gm.RBF(0.7),
+                mean=gm.LinearMean(0.5, [0.1, 0.2, 0.3]),
+                noise=gm.param(0.1, bounds=(0.01, 1.0)),
+                method=gm.Exact(Cholesky(ladder=(0.0, 1e-9))),
+                optimize=np.bool_(True),
+                n_restarts=np.int64(1),
+                normalize_y=False,
+                random_state=np.random.RandomState(5),
+                memory_limit="1GB",
+                time_limit=np.inf,
+                verbose=False,
+            ).fit(X, y)
+        ),
     }
 
 
@@ -177,18 +211,28 @@ def fresh_process(code: str, folder: Path, *arguments: str) -> str:
     """Runs code in a Python that knows the library and nothing of the tests."""
     environment = {**os.environ, "PYTHONPATH": str(Path(gm.__file__).parents[1])}
     done = subprocess.run(
-        [sys.executable, "-c", code, *arguments], cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False
+        [sys.executable, "-c", code, *arguments],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
-# What is saved comes back. --------------------------------------------------------------------------------------------------------------------------
+# What is saved comes back. ----------------------------------------------------------------------------------
 
 
 def test_answers_in_a_fresh_process_are_the_same_to_the_last_bit(fitted: Any, expected: Any) -> None:
     folder, made = fitted
-    code = ASK + "import json\nfrom gramian.modelfile import load\nprint(json.dumps([answers(load(f'{k}.gm')) for k in range(COUNT)]))"
+    code = (
+        ASK
+        + "import json\nfrom gramian.modelfile import load\nprint(json.dumps([answers(load(f'{k}.gm')) for k"
+        " in range(COUNT)]))"
+    )
     found = json.loads(fresh_process(code.replace("COUNT", str(len(made))), folder).splitlines()[-1])
     for (name, wanted), got in zip(expected.items(), found, strict=True):
         assert got == wanted, name
@@ -202,7 +246,11 @@ def test_everything_an_estimator_has_comes_back(fitted: Any) -> None:
         mine, theirs = describe(loaded)[1], describe(gp)[1]
         assert mine.keys() == theirs.keys()
         for array, a in mine.items():
-            assert (a.dtype, a.shape, a.tobytes()) == (theirs[array].dtype, theirs[array].shape, theirs[array].tobytes()), (name, array)
+            assert (a.dtype, a.shape, a.tobytes()) == (
+                theirs[array].dtype,
+                theirs[array].shape,
+                theirs[array].tobytes(),
+            ), (name, array)
         assert all(root.flags.f_contiguous for root in loaded.posterior_.roots)
         assert loaded.n_features_in_ == gp.n_features_in_
 
@@ -210,13 +258,27 @@ def test_everything_an_estimator_has_comes_back(fitted: Any) -> None:
 def test_settings_come_back(fitted: Any) -> None:
     folder, made = fitted
     names = list(made)
-    before, after = made["every setting"].get_params(), load(folder / f"{names.index('every setting')}.gm").get_params()
+    before, after = (
+        made["every setting"].get_params(),
+        load(folder / f"{names.index('every setting')}.gm").get_params(),
+    )
     assert before.keys() == after.keys()
-    for name in ("kernel", "method", "optimize", "n_restarts", "normalize_y", "memory_limit", "time_limit", "verbose"):
+    for name in (
+        "kernel",
+        "method",
+        "optimize",
+        "n_restarts",
+        "normalize_y",
+        "memory_limit",
+        "time_limit",
+        "verbose",
+    ):
         assert after[name] == before[name], name
     assert repr(after["noise"]) == repr(before["noise"])
     assert isinstance(after["mean"], gm.LinearMean)
-    assert {path: repr(p) for path, p in after["mean"].parameters().items()} == {path: repr(p) for path, p in before["mean"].parameters().items()}
+    assert {path: repr(p) for path, p in after["mean"].parameters().items()} == {
+        path: repr(p) for path, p in before["mean"].parameters().items()
+    }
     converted = load(folder / f"{names.index('from scikit-learn')}.gm").kernel
     assert converted.kernel == made["from scikit-learn"].kernel.kernel
     assert repr(converted.noise) == repr(made["from scikit-learn"].kernel.noise)
@@ -247,7 +309,12 @@ def test_priors_bounds_and_supports_come_back(fitted: Any) -> None:
         assert list(before) == list(after)
         for path, p in before.items():
             q = after[path]
-            assert (p.support, p.prior, p.bounds, p.trainable) == (q.support, q.prior, q.bounds, q.trainable), (name, path)
+            assert (p.support, p.prior, p.bounds, p.trainable) == (
+                q.support,
+                q.prior,
+                q.bounds,
+                q.trainable,
+            ), (name, path)
             assert p.value.tobytes() == q.value.tobytes()
             assert not q.value.flags.writeable
 
@@ -258,7 +325,9 @@ def test_a_loaded_model_is_an_estimator_like_any_other(small: gm.GPRegressor, tm
     loaded = load(tmp_path / "m.gm")
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(loaded)).predict(X), small.predict(X))
     np.testing.assert_array_equal(clone(loaded).fit(X, y).predict(X), small.predict(X))
-    np.testing.assert_array_equal(loaded.fit(X[:9], y[:9]).predict(X), clone(small).fit(X[:9], y[:9]).predict(X))
+    np.testing.assert_array_equal(
+        loaded.fit(X[:9], y[:9]).predict(X), clone(small).fit(X[:9], y[:9]).predict(X)
+    )
 
 
 def test_a_table_keeps_its_names_and_categories(fitted: Any) -> None:
@@ -309,11 +378,14 @@ def test_a_posterior_that_keeps_the_factor_itself_comes_back(small: gm.GPRegress
     loaded = load(tmp_path / "m.gm")
     assert not loaded.posterior_.inverted
     np.testing.assert_array_equal(loaded.predict(X, return_std=True)[1], small.predict(X, return_std=True)[1])
-    # A triangular inverse of 15 rows is right to some 15 eps cond(L), and cond(L) is below 100 with noise at a twentieth of the variance.
-    np.testing.assert_allclose(loaded.predict(X, return_std=True)[1], np.sqrt(whole.var(X)[:, 0] + small.noise_), rtol=1e-10)
+    # A triangular inverse of 15 rows is right to some 15 eps cond(L), and cond(L) is below 100 with noise at
+    # a twentieth of the variance.
+    np.testing.assert_allclose(
+        loaded.predict(X, return_std=True)[1], np.sqrt(whole.var(X)[:, 0] + small.noise_), rtol=1e-10
+    )
 
 
-# The file. ------------------------------------------------------------------------------------------------------------------------------------------
+# The file. --------------------------------------------------------------------------------------------------
 
 
 def test_the_file_is_safetensors_with_half_of_each_root(tmp_path: Path) -> None:
@@ -325,8 +397,10 @@ def test_the_file_is_safetensors_with_half_of_each_root(tmp_path: Path) -> None:
         assert file.metadata()["format"] == "gramian model"
         np.testing.assert_array_equal(file.get_tensor("X"), X)
         packed = file.get_tensor("root.0")
-    np.testing.assert_array_equal(packed, gp.posterior_.roots[0].T[np.triu_indices(n)])  # column by column of the lower triangle
-    assert (tmp_path / "m.gm").stat().st_size < 8 * (n * (n + 1) / 2 + 5 * n) + 4000  # the header of so small a model has some 3,000 bytes
+    # column by column of the lower triangle
+    np.testing.assert_array_equal(packed, gp.posterior_.roots[0].T[np.triu_indices(n)])
+    # the header of so small a model has some 3,000 bytes
+    assert (tmp_path / "m.gm").stat().st_size < 8 * (n * (n + 1) / 2 + 5 * n) + 4000
 
 
 def test_saving_and_loading_take_little_beyond_the_model(tmp_path: Path) -> None:
@@ -354,7 +428,9 @@ def test_the_same_model_gives_the_same_bytes(small: gm.GPRegressor, tmp_path: Pa
     assert len({(tmp_path / name).read_bytes() for name in ("a.gm", "b.anything", "c")}) == 1
 
 
-def test_a_failure_half_way_leaves_the_old_file(small: gm.GPRegressor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_half_way_leaves_the_old_file(
+    small: gm.GPRegressor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     small.save(tmp_path / "m.gm")
     before = (tmp_path / "m.gm").read_bytes()
     X, y = data()
@@ -399,12 +475,14 @@ def test_a_place_that_takes_no_file_is_named(small: gm.GPRegressor, tmp_path: Pa
     assert os.listdir(tmp_path) == []
 
 
-# A user's own classes. ------------------------------------------------------------------------------------------------------------------------------
+# A user's own classes. --------------------------------------------------------------------------------------
 
 
 def own_model() -> gm.GPRegressor:
     X, y = data()
-    return fixed_parameters(WaveForTheModelFile(gm.RBF(0.7), 0.3, 3) + gm.Linear(), mean=TiltForTheModelFile(0.2)).fit(X, y)
+    return fixed_parameters(
+        WaveForTheModelFile(gm.RBF(0.7), 0.3, 3) + gm.Linear(), mean=TiltForTheModelFile(0.2)
+    ).fit(X, y)
 
 
 def test_a_class_of_the_users_own_is_known_by_its_name(tmp_path: Path) -> None:
@@ -482,11 +560,14 @@ def test_a_users_class_with_a_name_of_the_library_is_not_taken_for_it(tmp_path: 
     for k, kernel in enumerate((own(0.7), gm.Cosine(0.7))):
         fixed_parameters(kernel).fit(X, y).save(tmp_path / f"{k}.gm")
         assert type(load(tmp_path / f"{k}.gm").kernel_) is type(kernel)
-    code = "from gramian.modelfile import load\nload('1.gm')\ntry:\n    load('0.gm')\nexcept ValueError as error:\n    print(error)"
+    code = (
+        "from gramian.modelfile import load\nload('1.gm')\ntry:\n    load('0.gm')\nexcept ValueError as"
+        " error:\n    print(error)"
+    )
     assert "'Cosine', which is not known here" in fresh_process(code, tmp_path)
 
 
-# What cannot be saved. ------------------------------------------------------------------------------------------------------------------------------
+# What cannot be saved. --------------------------------------------------------------------------------------
 
 
 def fading(x: Any) -> Any:
@@ -531,15 +612,27 @@ def nested(levels: int) -> gm.Kernel:
 
 REFUSED = {
     "a function": (lambda: fixed_parameters(gm.warp(gm.RBF(0.7), fading)), "the Python function fading"),
-    "a lambda": (lambda: fixed_parameters(gm.RBF(1.0) + gm.map_inputs(gm.RBF(0.7), lambda x: x * 2)), "the Python function <lambda>"),
-    "an enumeration": (lambda: fixed_parameters(ShadedForTheModelFile(0.7)), "shade is <Shade.LIGHT: 1>, of type Shade"),
-    "fields that change": (lambda: fixed_parameters(HalvedForTheModelFile(0.7)), "do not come back as they were"),
+    "a lambda": (
+        lambda: fixed_parameters(gm.RBF(1.0) + gm.map_inputs(gm.RBF(0.7), lambda x: x * 2)),
+        "the Python function <lambda>",
+    ),
+    "an enumeration": (
+        lambda: fixed_parameters(ShadedForTheModelFile(0.7)),
+        "shade is <Shade.LIGHT: 1>, of type Shade",
+    ),
+    "fields that change": (
+        lambda: fixed_parameters(HalvedForTheModelFile(0.7)),
+        "do not come back as they were",
+    ),
     "fields that are not declared": (
         lambda: fixed_parameters(gm.RBF(gm.param(0.7, prior=LoosePriorForTheModelFile()))),
         "LoosePriorForTheModelFile has no declared fields. Make it a dataclass",
     ),
     "too deep": (lambda: fixed_parameters(nested(70)), "nested more than 64 levels"),
-    "another generator": (lambda: fixed_parameters(gm.RBF(0.7), random_state=np.random.RandomState(np.random.PCG64(0))), "PCG64"),
+    "another generator": (
+        lambda: fixed_parameters(gm.RBF(0.7), random_state=np.random.RandomState(np.random.PCG64(0))),
+        "PCG64",
+    ),
     "a setting that is no flag": (lambda: fixed_parameters(gm.RBF(0.7), verbose="yes"), "verbose is 'yes'"),
 }
 

@@ -13,7 +13,14 @@ from gramian.plan import Rates, calibrate, show_seconds
 
 def test_a_table_with_every_engine():
     plan = gm.plan((2000, 4))
-    assert {option.method.name for option in plan.options} == {"exact", "cg", "vfe", "fitc", "nystrom", "fourier"}
+    assert {option.method.name for option in plan.options} == {
+        "exact",
+        "cg",
+        "vfe",
+        "fitc",
+        "nystrom",
+        "fourier",
+    }
     assert plan.choice.method.name == "exact"
     text = str(plan)
     assert "2,000 rows, 4 columns" in text
@@ -59,7 +66,9 @@ def test_nothing_within_the_memory_limit():
     need = f"{smallest.label} ({budget.show_bytes(smallest.bytes)} of 50 kB)"
     assert f"Nothing fits within the memory limit: the smallest need is that of {need}." in str(plan)
     assert "fit refuses to start. Raise memory_limit, or fit fewer rows." in str(plan)
-    with pytest.raises(MemoryLimitError, match=f"{plan.choice.method.name}.*needs {budget.show_bytes(plan.choice.bytes)}"):
+    with pytest.raises(
+        MemoryLimitError, match=f"{plan.choice.method.name}.*needs {budget.show_bytes(plan.choice.bytes)}"
+    ):
         gm.GPRegressor(memory_limit="50kB").fit(X, X[:, 0])
     assert "fit refuses to start" in str(gm.GPClassifier(memory_limit="50kB").plan(X))
 
@@ -72,12 +81,20 @@ def test_nothing_within_the_time_limit(rng):
     assert not any(option.fits for option in plan.options)
     assert "Nothing fits within the limits: the fastest is " in str(plan)
     assert " s of 1e-06 s).\n" in str(plan)
-    assert 'method="auto" takes exact all the same: fit cuts its search for parameters short and ' in str(plan)
+    assert 'method="auto" takes exact all the same: fit cuts its search for parameters short and ' in str(
+        plan
+    )
     assert "after the time limit. Raise time_limit, or fit fewer rows." in str(plan)
     gp.fit(X, X[:, 0])
-    assert (gp.outcome_.method, gp.outcome_.reason, gp.outcome_.stopped) == (plan.choice.method.name, plan.reason, "time limit")
+    assert (gp.outcome_.method, gp.outcome_.reason, gp.outcome_.stopped) == (
+        plan.choice.method.name,
+        plan.reason,
+        "time limit",
+    )
     assert "search" not in str(gm.plan((60, 2), time_limit=1e-9, optimize=False))
-    assert 'method="auto" takes vfe, 64 points all the same' in str(gm.plan((100_000, 2), memory_limit="1GB", time_limit=1e-6))
+    assert 'method="auto" takes vfe, 64 points all the same' in str(
+        gm.plan((100_000, 2), memory_limit="1GB", time_limit=1e-6)
+    )
 
 
 def test_what_auto_takes_does_not_fit_but_another_does():
@@ -93,7 +110,9 @@ def test_what_auto_takes_does_not_fit_but_another_does():
 def test_a_time_limit_that_is_none_is_refused_as_fit_does(limit):
     X = np.zeros((5, 3))
     for ask in (lambda: gm.plan(X, None, None, limit), lambda: gm.GPRegressor(time_limit=limit).plan(X)):
-        with pytest.raises(ParameterError, match=f"time_limit={limit!r} must be a positive number of seconds"):
+        with pytest.raises(
+            ParameterError, match=f"time_limit={limit!r} must be a positive number of seconds"
+        ):
             ask()
 
 
@@ -116,7 +135,9 @@ def test_calibration_is_made_once():
     rates = calibrate(3)
     assert rates.flops > 1e8
     assert rates.values > 1e5
-    assert Rates(2.0, 4.0).seconds(gm.Exact().work(10, 1, 1)._replace(flops=4.0, values=4.0, slopes=0.0)) == pytest.approx(3.0)
+    assert Rates(2.0, 4.0).seconds(
+        gm.Exact().work(10, 1, 1)._replace(flops=4.0, values=4.0, slopes=0.0)
+    ) == pytest.approx(3.0)
 
 
 def test_people_read_seconds():

@@ -2,7 +2,8 @@
 
     m(x) = 0,   m(x) = value,   m(x) = value + slope'(x - centre)
 
-A user's own mean is a subclass of Mean with its parameters and `at(x)`, in JAX. With several outputs a parameter has one entry an output.
+A user's own mean is a subclass of Mean with its parameters and `at(x)`, in JAX. With several outputs a
+parameter has one entry an output.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ class Mean(Tree):
         return jax.vmap(jax.jacfwd(self.at))(X)
 
     def adapted(self, X: Array, loc: Array, scale: Array) -> Self:
-        """The same mean, for an optimiser in the units of the data: outputs around `loc` with spread `scale` (scalars, or one an output)."""
+        """The same mean, for an optimiser in the units of the data: outputs around `loc` with spread `scale`
+        (scalars, or one an output)."""
         return self
 
     def __repr__(self) -> str:
@@ -65,13 +67,15 @@ class ConstantMean(Mean):
         return dataclasses.replace(self)._with(value=dataclasses.replace(value, support=_affine(loc, scale)))
 
     def _with(self, **parameters: Parameter) -> Self:
-        for name, parameter in parameters.items():  # on a fresh copy: a support other than the declared one is set past the declaration's check
+        # on a fresh copy: a support other than the declared one is set past the declaration's check
+        for name, parameter in parameters.items():
             object.__setattr__(self, name, parameter)
         return self
 
 
 class LinearMean(ConstantMean):
-    """m(x) = value + slope'(x - centre). Fitting sets `centre` to the average of X, so that value and slope do not compensate each other."""
+    """m(x) = value + slope'(x - centre). Fitting sets `centre` to the average of X, so that value and slope
+    do not compensate each other."""
 
     slope: Value = real(0.0)  # (), (d,) or (d, outputs)
     centre: tuple[float, ...] = ()  # one number a column that has a slope
@@ -85,12 +89,17 @@ class LinearMean(ConstantMean):
     def adapted(self, X: Array, loc: Array, scale: Array) -> Self:
         X = X[:, list(self.columns)] if self.columns else X
         size = np.max(np.abs(X), axis=0)
-        spread = np.std(X / np.where(size > 0, size, 1.0), axis=0) * size  # scaled first: squares of 1e200 would overflow
-        per_column = np.asarray(scale)[None, ...] / np.where(spread > 0, spread, 1.0).reshape((-1,) + (1,) * np.ndim(scale))
+        # scaled first: squares of 1e200 would overflow
+        spread = np.std(X / np.where(size > 0, size, 1.0), axis=0) * size
+        per_column = np.asarray(scale)[None, ...] / np.where(spread > 0, spread, 1.0).reshape(
+            (-1,) + (1,) * np.ndim(scale)
+        )
         slope = _spread(self.slope, per_column.shape, "slope")
         new = dataclasses.replace(self, centre=self.centre or tuple(map(float, np.mean(X, axis=0))))
         return new._with(
-            value=dataclasses.replace(_spread(self.value, np.shape(loc), "value"), support=_affine(loc, scale)),
+            value=dataclasses.replace(
+                _spread(self.value, np.shape(loc), "value"), support=_affine(loc, scale)
+            ),
             slope=dataclasses.replace(slope, support=_affine(np.zeros_like(per_column), per_column)),
         )
 
@@ -110,8 +119,14 @@ def _spread(parameter: Parameter, shape: tuple[int, ...], name: str) -> Paramete
     try:
         value = np.broadcast_to(parameter.value, shape).copy()
     except ValueError:
-        expected = "one number" if not shape else f"one number, or an array of shape {shape}: one a column, or one an output"
-        raise ParameterError(f"mean.{name} has shape {parameter.value.shape}, but these data take {expected}.") from None
+        expected = (
+            "one number"
+            if not shape
+            else f"one number, or an array of shape {shape}: one a column, or one an output"
+        )
+        raise ParameterError(
+            f"mean.{name} has shape {parameter.value.shape}, but these data take {expected}."
+        ) from None
     return dataclasses.replace(parameter, value=value)
 
 

@@ -1,8 +1,8 @@
 """Memory and time before the fit, and the choice of method with its reasons.
 
-Each method says what it costs in floating point operations and kernel values; a calibration of a fraction of a second says how many of each this
-machine does in a second, now. A fit is predicted as the stages it would run (see fitting/stages.py), each of a typical number of evaluations, and the
-final inference on all rows.
+Each method says what it costs in floating point operations and kernel values; a calibration of a fraction of
+a second says how many of each this machine does in a second, now. A fit is predicted as the stages it would
+run (see fitting/stages.py), each of a typical number of evaluations, and the final inference on all rows.
 """
 
 from __future__ import annotations
@@ -33,9 +33,11 @@ from gramian.solvers.cg import CG
 
 Array = NDArray[np.float64]
 
-FIRST_EVALUATIONS, LATER_EVALUATIONS = 45, 25  # of a search from the start, and of one that goes on from a part of the data
+# of a search from the start, and of one that goes on from a part of the data
+FIRST_EVALUATIONS, LATER_EVALUATIONS = 45, 25
 MOST_INDUCING = 2048  # beyond, the same time is better spent elsewhere
-SLOPE_COST, PRODUCT_GAIN = 2.2, 4.0  # a value with gradient against one without; one in a float32 product against one in a tile
+# a value with gradient against one without; one in a float32 product against one in a tile
+SLOPE_COST, PRODUCT_GAIN = 2.2, 4.0
 SHORTEST_SEARCH = 2.0  # seconds, down to which a time limit may cut a search
 
 
@@ -48,7 +50,12 @@ class Rates:
 
     def seconds(self, work: Work) -> float:
         slopes, products = self.values / SLOPE_COST, self.values * PRODUCT_GAIN
-        return work.flops / self.flops + work.values / self.values + work.slopes / slopes + work.products / products
+        return (
+            work.flops / self.flops
+            + work.values / self.values
+            + work.slopes / slopes
+            + work.products / products
+        )
 
 
 @dataclass(frozen=True)
@@ -73,7 +80,8 @@ class Option:
 
 @dataclass(frozen=True)
 class Plan:
-    """The methods for some data, what each would take, and the one that `method="auto"` takes: `choice.fits` says whether it is within the limits."""
+    """The methods for some data, what each would take, and the one that `method="auto"` takes: `choice.fits`
+    says whether it is within the limits."""
 
     rows: int
     columns: int
@@ -84,18 +92,32 @@ class Plan:
     reason: str
 
     def __str__(self) -> str:
-        head = f"{self.rows:,} rows, {self.columns} columns; memory limit {budget.show_bytes(self.memory_limit)}"
+        head = (
+            f"{self.rows:,} rows, {self.columns} columns; memory limit {budget.show_bytes(self.memory_limit)}"
+        )
         head += "" if self.time_limit is None else f", time limit {self.time_limit:g} s"
         lines = [("method", "memory", "evaluation", "fit", "accuracy", "")]
         for option in self.options:
             times = show_seconds(option.evaluation_seconds), show_seconds(option.fit_seconds)
-            lines.append((option.label, budget.show_bytes(option.bytes), *times, option.accuracy, "" if option.fits else option.why_not))
+            lines.append(
+                (
+                    option.label,
+                    budget.show_bytes(option.bytes),
+                    *times,
+                    option.accuracy,
+                    "" if option.fits else option.why_not,
+                )
+            )
         widths = [max(len(line[k]) for line in lines) for k in range(6)]
-        body = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
+        body = [
+            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+            for line in lines
+        ]
         return "\n".join([head, "", *body, "", *self._verdict(), *self._exact_ways()])
 
     def _verdict(self) -> list[str]:
-        """What `fit` with method="auto" does: where that is not within the limits, what would be, and the cure."""
+        """What `fit` with method="auto" does: where that is not within the limits, what would be, and the
+        cure."""
         choice = self.choice
         if choice.fits:
             return [f'method="auto" takes {choice.label}: {self.reason}.']
@@ -106,11 +128,25 @@ class Plan:
             first, other = f"Nothing fits within the {limits}: {self._least()}.", ""
         if choice.bytes > self.memory_limit:  # see check
             fate = f"needs {budget.show_bytes(choice.bytes)}, so that fit refuses to start"
-            return [first, f'method="auto" takes {choice.label}, which {fate}. Raise memory_limit, {other}or fit fewer rows.']
-        search = "cuts its search for parameters short and " if choice.fit_seconds > choice.final_seconds else ""
+            return [
+                first,
+                (
+                    f'method="auto" takes {choice.label}, which {fate}. Raise memory_limit, {other}or fit'
+                    " fewer rows."
+                ),
+            ]
+        search = (
+            "cuts its search for parameters short and " if choice.fit_seconds > choice.final_seconds else ""
+        )
         late = "ends" if self.time_limit is not None and choice.final_seconds > self.time_limit else "may end"
         cure = f"Raise time_limit, {other}or fit fewer rows."
-        return [first, f'method="auto" takes {choice.label} all the same: fit {search}{late} after the time limit. {cure}']
+        return [
+            first,
+            (
+                f'method="auto" takes {choice.label} all the same: fit {search}{late} after the time limit.'
+                f" {cure}"
+            ),
+        ]
 
     def _least(self) -> str:
         """The smallest need: of memory where nothing has enough of it, else of time."""
@@ -118,18 +154,30 @@ class Plan:
         if inside := [option for option in options if option.bytes <= self.memory_limit]:
             fastest = min(inside, key=lambda option: option.least_seconds)
             whose = "the fastest" if len(inside) == len(options) else "the fastest that fits into memory"
-            return f"{whose} is {fastest.label} ({show_seconds(fastest.least_seconds)} of {self.time_limit:g} s)"
+            return (
+                f"{whose} is {fastest.label} ({show_seconds(fastest.least_seconds)} of {self.time_limit:g} s)"
+            )
         smallest = min(options, key=lambda option: option.bytes)
-        return f"the smallest need is that of {smallest.label} ({budget.show_bytes(smallest.bytes)} of {budget.show_bytes(self.memory_limit)})"
+        return (
+            f"the smallest need is that of {smallest.label} ({budget.show_bytes(smallest.bytes)} of"
+            f" {budget.show_bytes(self.memory_limit)})"
+        )
 
     def _exact_ways(self) -> list[str]:
-        """Which of the two ways to the exact answer is faster on these data: they cross at a number of rows that is the machine's own."""
+        """Which of the two ways to the exact answer is faster on these data: they cross at a number of rows
+        that is the machine's own."""
         if not {"exact", "cg"} <= {o.method.name for o in self.options}:
             return []
         cholesky, cg = (next(o for o in self.options if o.method.name == name) for name in ("exact", "cg"))
-        first, second = ("Cholesky", "CG") if cholesky.evaluation_seconds <= cg.evaluation_seconds else ("CG", "Cholesky")
-        ratio = max(cholesky.evaluation_seconds, cg.evaluation_seconds) / min(cholesky.evaluation_seconds, cg.evaluation_seconds)
-        return [f"Of the two exact ways {first} is predicted to be {ratio:.2g} times as fast as {second} here."]
+        first, second = (
+            ("Cholesky", "CG") if cholesky.evaluation_seconds <= cg.evaluation_seconds else ("CG", "Cholesky")
+        )
+        ratio = max(cholesky.evaluation_seconds, cg.evaluation_seconds) / min(
+            cholesky.evaluation_seconds, cg.evaluation_seconds
+        )
+        return [
+            f"Of the two exact ways {first} is predicted to be {ratio:.2g} times as fast as {second} here."
+        ]
 
 
 def plan(
@@ -142,7 +190,8 @@ def plan(
     optimize: bool = True,
     also: Sequence[Any] = (),
 ) -> Plan:
-    """What each method would take on such data, and which one `GPRegressor(method="auto")` takes: memory and time before the fit.
+    """What each method would take on such data, and which one `GPRegressor(method="auto")` takes: memory and
+    time before the fit.
 
     Parameters
     ----------
@@ -162,11 +211,19 @@ def plan(
     limit, rates = budget.allowed(memory_limit), calibrate(d)
     options = [_option(Exact(), "exact", n, d, outputs, limit, time_limit, rates, optimize)]
     inducing = _most_inducing(n, d, outputs, limit, time_limit, rates, optimize)
-    methods: list[Inference] = [krylov(CG(), limit), Sparse(inducing), Sparse(inducing, "fitc"), Nystrom(inducing)]
+    methods: list[Inference] = [
+        krylov(CG(), limit),
+        Sparse(inducing),
+        Sparse(inducing, "fitc"),
+        Nystrom(inducing),
+    ]
     if kernel is None or _has_waves(kernel, d):
         methods.append(Fourier(2 * max(inducing // 2, 1)))
     methods += [as_method(method, limit) for method in also]
-    options += [_option(method, label(method), n, d, outputs, limit, time_limit, rates, optimize) for method in methods]
+    options += [
+        _option(method, label(method), n, d, outputs, limit, time_limit, rates, optimize)
+        for method in methods
+    ]
     choice, reason = _choice(options, n, limit, time_limit)
     return Plan(n, d, limit, time_limit, tuple(options), choice, reason)
 
@@ -182,8 +239,8 @@ def plan_around(
     outputs: int,
     optimize: bool,
 ) -> Plan:
-    """The plan of a likelihood that is not Gaussian: `wrapped` puts its inference around an engine, or raises where the two do not go together;
-    `taken` is what `method="auto"` takes."""
+    """The plan of a likelihood that is not Gaussian: `wrapped` puts its inference around an engine, or raises
+    where the two do not go together; `taken` is what `method="auto"` takes."""
     n, d = shape
     limit, rates = budget.allowed(memory_limit), calibrate(d)
     m = min(512, n)
@@ -193,18 +250,28 @@ def plan_around(
     options = []
     for engine in engines:
         with contextlib.suppress(ParameterError):
-            options.append(_option(wrapped(engine), label(engine), n, d, outputs, limit, time_limit, rates, optimize))
+            options.append(
+                _option(wrapped(engine), label(engine), n, d, outputs, limit, time_limit, rates, optimize)
+            )
     choice = next((o for o in options if o.method.name == taken.name), None)
     choice = choice or _option(taken, label(taken), n, d, outputs, limit, time_limit, rates, optimize)
     return Plan(n, d, limit, time_limit, tuple(options), choice, reason)
 
 
 def automatic(
-    n: int, d: int, q: int, kernel: Kernel | None, memory_limit: int | float | str | None, time_limit: float | None, optimize: bool
+    n: int,
+    d: int,
+    q: int,
+    kernel: Kernel | None,
+    memory_limit: int | float | str | None,
+    time_limit: float | None,
+    optimize: bool,
 ) -> tuple[Inference, str]:
     """The method that `method="auto"` takes, with its reason. Few rows need no calibration to be sure."""
     exact = Exact()
-    if exact.bytes_needed(n, d, q) <= budget.allowed(memory_limit) and (time_limit is None or n <= stages.FIRST_ROWS):
+    if exact.bytes_needed(n, d, q) <= budget.allowed(memory_limit) and (
+        time_limit is None or n <= stages.FIRST_ROWS
+    ):
         return exact, _exact_reason(n, exact.bytes_needed(n, d, q), time_limit)
     made = plan((n, d), kernel, memory_limit, time_limit, outputs=q, optimize=optimize)
     return made.choice.method, made.reason
@@ -223,13 +290,22 @@ def check(method: Inference, n: int, d: int, q: int, memory_limit: int | float |
     if needed <= limit:
         return
     smaller: list[Inference] = [krylov(CG(), limit), Sparse(), Nystrom(), Fourier(), Sparse(128)]
-    others = [f"{label(m)} ({budget.show_bytes(m.bytes_needed(n, d, q))})" for m in smaller if m.bytes_needed(n, d, q) <= limit]
-    cure = f"Within it are {', '.join(others)}; or raise memory_limit." if others else "Raise memory_limit, or fit fewer rows."
+    others = [
+        f"{label(m)} ({budget.show_bytes(m.bytes_needed(n, d, q))})"
+        for m in smaller
+        if m.bytes_needed(n, d, q) <= limit
+    ]
+    cure = (
+        f"Within it are {', '.join(others)}; or raise memory_limit."
+        if others
+        else "Raise memory_limit, or fit fewer rows."
+    )
     budget.check_memory(needed, memory_limit, f"The method {method.name!r} on {n:,} rows", cure)
 
 
 def calibrate(d: int) -> Rates:
-    """How fast this machine is now: a few matrix products, a few tiles of a kernel in d columns. Measured once a process."""
+    """How fast this machine is now: a few matrix products, a few tiles of a kernel in d columns. Measured
+    once a process."""
     return _calibrated(min(d, 64))
 
 
@@ -237,7 +313,8 @@ def calibrate(d: int) -> Rates:
 def _calibrated(d: int) -> Rates:
     rng = np.random.default_rng(0)
     A = rng.standard_normal((1000, 1000))
-    products = _best(lambda: A @ A, 7)  # a quarter of a second: on a shared machine single ones differ by a third
+    # a quarter of a second: on a shared machine single ones differ by a third
+    products = _best(lambda: A @ A, 7)
     X, out = rng.standard_normal((1024, d)), np.empty((1024, 1024), order="F")
     kernel = 1.0 * Matern52(np.ones(d))
     fill = _best(lambda: tiles.fill(kernel, X, out), 4)
@@ -257,7 +334,17 @@ def seconds_of_final(method: Inference, n: int, d: int, q: int) -> float:
     return calibrate(d).seconds(method.work(n, d, q, gradient=False))
 
 
-def _option(method: Inference, label: str, n: int, d: int, q: int, limit: int, time_limit: float | None, rates: Rates, optimize: bool) -> Option:
+def _option(
+    method: Inference,
+    label: str,
+    n: int,
+    d: int,
+    q: int,
+    limit: int,
+    time_limit: float | None,
+    rates: Rates,
+    optimize: bool,
+) -> Option:
     needed = method.bytes_needed(n, d, q)
     evaluation = rates.seconds(method.work(n, d, q))
     final = rates.seconds(method.work(n, d, q, gradient=False))
@@ -268,26 +355,50 @@ def _option(method: Inference, label: str, n: int, d: int, q: int, limit: int, t
         for number, (engine, rows) in enumerate(stages.parts(method, n, d, q, False, limit)):
             count = FIRST_EVALUATIONS if number == 0 else LATER_EVALUATIONS
             search += count * rates.seconds(engine.work(rows, d, q))
-    option = Option(method, label, ACCURACY[method.name], needed, evaluation, search + final, final, fits=True)
-    why = "needs more memory" if needed > limit else "takes too long" if time_limit is not None and option.least_seconds > time_limit else ""
+    option = Option(
+        method, label, ACCURACY[method.name], needed, evaluation, search + final, final, fits=True
+    )
+    why = (
+        "needs more memory"
+        if needed > limit
+        else "takes too long"
+        if time_limit is not None and option.least_seconds > time_limit
+        else ""
+    )
     return replace(option, fits=not why, why_not=why)
 
 
 def _choice(options: list[Option], n: int, limit: int, time_limit: float | None) -> tuple[Option, str]:
     exact, vfe = options[0], next(o for o in options if o.method.name == "vfe")
-    if exact.fits or (exact.bytes <= limit and n <= stages.FIRST_ROWS):  # of few rows whatever the time limit, as in automatic
+    # of few rows whatever the time limit, as in automatic
+    if exact.fits or (exact.bytes <= limit and n <= stages.FIRST_ROWS):
         return exact, _exact_reason(n, exact.bytes, time_limit)
-    needs = f"{budget.show_bytes(exact.bytes)} of {budget.show_bytes(limit)}" if exact.bytes > limit else f"{show_seconds(exact.fit_seconds)}"
-    return vfe, f"exact inference on {n:,} rows {exact.why_not} ({needs}), and of the approximations a bound cannot overfit"
+    needs = (
+        f"{budget.show_bytes(exact.bytes)} of {budget.show_bytes(limit)}"
+        if exact.bytes > limit
+        else f"{show_seconds(exact.fit_seconds)}"
+    )
+    return (
+        vfe,
+        (
+            f"exact inference on {n:,} rows {exact.why_not} ({needs}), and of the approximations a bound"
+            " cannot overfit"
+        ),
+    )
 
 
 def _exact_reason(n: int, needed: int, time_limit: float | None) -> str:
     if time_limit is not None and n <= stages.FIRST_ROWS:
-        return f"it fits into the memory limit ({budget.show_bytes(needed)}), and {n:,} rows are few"  # no time was predicted
-    return f"it fits into the {'memory limit' if time_limit is None else 'limits'} ({budget.show_bytes(needed)})"
+        # no time was predicted
+        return f"it fits into the memory limit ({budget.show_bytes(needed)}), and {n:,} rows are few"
+    return (
+        f"it fits into the {'memory limit' if time_limit is None else 'limits'} ({budget.show_bytes(needed)})"
+    )
 
 
-def _most_inducing(n: int, d: int, q: int, limit: int, time_limit: float | None, rates: Rates, optimize: bool) -> int:
+def _most_inducing(
+    n: int, d: int, q: int, limit: int, time_limit: float | None, rates: Rates, optimize: bool
+) -> int:
     """The largest of the usual numbers of inducing points that stays within the limits."""
     for m in (MOST_INDUCING, 1024, 512, 256, 128):
         method = Sparse(min(m, n))
@@ -306,7 +417,10 @@ def _has_waves(kernel: Kernel, d: int) -> bool:
 
 def _kernel(given: Any) -> Kernel | None:
     if given is not None and not isinstance(given, (Kernel, Converted)):
-        raise ParameterError(f"kernel must be a gramian kernel or None, not {given!r}. For a scikit-learn kernel: gramian.from_sklearn(kernel).")
+        raise ParameterError(
+            f"kernel must be a gramian kernel or None, not {given!r}. For a scikit-learn kernel:"
+            " gramian.from_sklearn(kernel)."
+        )
     return given.kernel if isinstance(given, Converted) else given
 
 
@@ -315,7 +429,10 @@ def _shape(given: Any) -> tuple[int, int]:
     if shape is None:
         shape = np.shape(given)
     if len(shape) != 2 or not all(isinstance(k, (int, np.integer)) and k > 0 for k in shape):
-        raise ParameterError(f"plan needs a table or its shape (rows, columns), not {given if isinstance(given, tuple) else f'shape {shape}'}.")
+        raise ParameterError(
+            "plan needs a table or its shape (rows, columns), not"
+            f" {given if isinstance(given, tuple) else f'shape {shape}'}."
+        )
     return int(shape[0]), int(shape[1])
 
 

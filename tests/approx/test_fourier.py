@@ -1,4 +1,5 @@
-"""Fourier features: unbiased, converging as theory says, each kind its own construction, gradients equal to differences."""
+"""Fourier features: unbiased, converging as theory says, each kind its own construction, gradients equal to
+differences."""
 
 from __future__ import annotations
 
@@ -16,7 +17,17 @@ import gramian as gm
 from gramian.approx.fourier import ROW_WISE, FourierBasis, _shares
 from gramian.approx.spectral import Orthogonal, QuasiMonteCarlo, Structured, orthogonal, structured_product
 from gramian.errors import ParameterError
-from gramian.kernels import RBF, Constant, Cosine, Matern12, Matern32, Matern52, Periodic, RationalQuadratic, SpectralMixture
+from gramian.kernels import (
+    RBF,
+    Constant,
+    Cosine,
+    Matern12,
+    Matern32,
+    Matern52,
+    Periodic,
+    RationalQuadratic,
+    SpectralMixture,
+)
 from gramian.kernels.spectrum import GammaMixture
 
 D = 3
@@ -30,7 +41,9 @@ RANDOM = {
     "matern52": Matern52([1.0, 2.0, 0.5]),
     "rq": RationalQuadratic([1.0, 0.8, 2.0], 0.7),
     "mixture": MIXTURE,
-    "mixture-ard": SpectralMixture([1.0, 0.5], [[0.2, 0.5, 0.1], [0.1, -0.3, 0.6]], [[0.2, 0.1, 0.1], [0.1, 0.3, 0.2]]),
+    "mixture-ard": SpectralMixture(
+        [1.0, 0.5], [[0.2, 0.5, 0.1], [0.1, -0.3, 0.6]], [[0.2, 0.1, 0.1], [0.1, 0.3, 0.2]]
+    ),
     "periodic": Periodic([1.0, 0.6, 2.0], [2.0, 3.0, 4.0]),
     "scaled": 2.5 * RBF(1.0),
     "sum": 0.4 * RBF(1.0) + 1.5 * Matern32(2.0).on(1),
@@ -66,7 +79,8 @@ def deviations(kernel, kind, exact, n_features=40, repetitions=250, seed=1):
     return (draws.mean(axis=0) - exact) / np.maximum(error, 1e-9)
 
 
-# Sixty or so tests of 45 entries each: beyond 5.5 standard errors one of them lies by chance with odds of 1 to 10,000.
+# Sixty or so tests of 45 entries each: beyond 5.5 standard errors one of them lies by chance with odds of 1
+# to 10,000.
 LIMIT = 5.5
 
 
@@ -86,10 +100,16 @@ def test_other_kinds_unbiased(name, kind):
 
 @pytest.mark.parametrize(
     ("kernel", "lookalike"),
-    [(RBF(0.8), Matern32(0.8)), (Matern12(1.0), Matern32(1.0)), (Matern52(1.0), RBF(1.0)), (RationalQuadratic(1.0, 0.7), RBF(1.0))],
+    [
+        (RBF(0.8), Matern32(0.8)),
+        (Matern12(1.0), Matern32(1.0)),
+        (Matern52(1.0), RBF(1.0)),
+        (RationalQuadratic(1.0, 0.7), RBF(1.0)),
+    ],
 )
 def test_the_test_of_bias_tells_lookalikes_apart(kernel, lookalike):
-    """Matern features from Gaussian frequencies would be features of another kernel, which lies far beyond the limit."""
+    """Matern features from Gaussian frequencies would be features of another kernel, which lies far beyond
+    the limit."""
     assert np.max(np.abs(deviations(kernel, "rff", lookalike(X)))) > 2 * LIMIT
 
 
@@ -116,18 +136,26 @@ def test_periodic_series_is_exact_to_truncation():
 @pytest.mark.parametrize("name", ["ard", "matern12", "rq", "mixture", "locally-periodic", "sum", "expanded"])
 def test_pairs_have_the_kernels_variance(name, kind):
     kernel = RANDOM[name]
-    assert_allclose(np.diagonal(approximate(kernel, 60, kind, np.random.default_rng(3))), kernel.diag(X), rtol=1e-12)
+    assert_allclose(
+        np.diagonal(approximate(kernel, 60, kind, np.random.default_rng(3))), kernel.diag(X), rtol=1e-12
+    )
 
 
 def mean_errors(kernel, kind, sizes, repetitions, rows):
     """Frobenius errors: (repetitions, sizes)."""
     K, rng = kernel(rows), np.random.default_rng(5)
-    return np.array([[np.linalg.norm(approximate(kernel, m, kind, rng, rows) - K) for m in sizes] for _ in range(repetitions)]) / np.linalg.norm(K)
+    return np.array(
+        [
+            [np.linalg.norm(approximate(kernel, m, kind, rng, rows) - K) for m in sizes]
+            for _ in range(repetitions)
+        ]
+    ) / np.linalg.norm(K)
 
 
 @pytest.mark.parametrize("kind", ["rff", "rff-phase"])
 def test_error_falls_as_one_over_root_m(kind):
-    """The slope of log error over log m, by regression over 30 repetitions; within 4 of its own standard errors of -1/2."""
+    """The slope of log error over log m, by regression over 30 repetitions; within 4 of its own standard
+    errors of -1/2."""
     rows = np.random.default_rng(6).normal(size=(40, 8))
     sizes = np.array([50, 100, 200, 400, 800]) * 2
     errors = np.log(mean_errors(RBF(2.5), kind, sizes, 30, rows))
@@ -165,12 +193,18 @@ def test_sorf_is_its_dense_construction():
     assert_allclose(full @ full.T, 256 * np.eye(256), atol=1e-10)
 
 
-@pytest.mark.parametrize("kernel", [2.0 * RBF(np.linspace(20, 40, ROW_WISE)), Matern32(30.0), RationalQuadratic(30.0, 2.0)], ids=str)
+@pytest.mark.parametrize(
+    "kernel",
+    [2.0 * RBF(np.linspace(20, 40, ROW_WISE)), Matern32(30.0), RationalQuadratic(30.0, 2.0)],
+    ids=str,
+)
 def test_structured_features_of_many_columns_are_made_by_transforms(kernel, monkeypatch):
-    """The same features as by a product with the frequencies, their slopes, and those of a file that does not know of signs."""
+    """The same features as by a product with the frequencies, their slopes, and those of a file that does not
+    know of signs."""
     rng = np.random.default_rng(9)
     X = 1 + rng.standard_normal((30, ROW_WISE))
-    basis = FourierBasis.draw(kernel, ROW_WISE, 2500, "sorf", rng, np.ones(ROW_WISE))  # two blocks of 1,024 frequencies, the second cut off
+    # two blocks of 1,024 frequencies, the second cut off
+    basis = FourierBasis.draw(kernel, ROW_WISE, 2500, "sorf", rng, np.ones(ROW_WISE))
     assert basis.signs.shape == (2, 3, 1024)
     by_product = replace(basis, signs=None).at(kernel)
     monkeypatch.setattr("gramian.approx.fourier._features", None)  # is not needed
@@ -182,7 +216,11 @@ def test_structured_features_of_many_columns_are_made_by_transforms(kernel, monk
 
 
 def test_structured_features_of_few_columns_or_several_waves_are_not():
-    for kernel, d in ((RBF(1.0), 8), (RBF(20.0) + Matern32(20.0), ROW_WISE), (RBF(20.0) * Matern32(20.0), ROW_WISE)):
+    for kernel, d in (
+        (RBF(1.0), 8),
+        (RBF(20.0) + Matern32(20.0), ROW_WISE),
+        (RBF(20.0) * Matern32(20.0), ROW_WISE),
+    ):
         assert FourierBasis.draw(kernel, d, 64, "sorf", np.random.default_rng(0)).signs is None
 
 
@@ -199,14 +237,15 @@ def test_orf_has_orthogonal_directions_and_chi_lengths():
 
 @pytest.mark.parametrize("sobol", [False, True])
 def test_qmc_has_even_normal_coordinates(sobol):
-    """In 256 points each of 16 slices of equal probability has its 16, to one or two; independent ones would stray by 4."""
+    """In 256 points each of 16 slices of equal probability has its 16, to one or two; independent ones would
+    stray by 4."""
     Z = QuasiMonteCarlo(256, 4, sobol, np.random.default_rng(9)).normals(4)
     edges = np.quantile(np.random.default_rng(0).normal(size=10**6), np.arange(1, 16) / 16)
     counts = np.array([np.bincount(np.searchsorted(edges, column), minlength=16) for column in Z.T])
     assert np.max(np.abs(counts - 16)) <= 3
 
 
-# Gradients. -----------------------------------------------------------------------------------------------------------------------------------------
+# Gradients. -------------------------------------------------------------------------------------------------
 
 
 PULLED = [("rff", name) for name in RANDOM] + [("rff", f"exact-{name}") for name in EXACT]
@@ -216,7 +255,8 @@ PULLED += [("rff-phase", "sum"), ("rff-phase", "exact-series"), ("qmc", "rq"), (
 @pytest.mark.parametrize(("kind", "name"), PULLED)
 def test_pullback_equals_differences(name, kind):
     given = EXACT[name.removeprefix("exact-")] if name.startswith("exact-") else RANDOM[name]
-    kernel = given.with_parameters([p.with_value(1.1 * p.value) for p in given.parameters().values()])  # not where it was drawn
+    # not where it was drawn
+    kernel = given.with_parameters([p.with_value(1.1 * p.value) for p in given.parameters().values()])
     rng = np.random.default_rng(11)
     basis = FourierBasis.draw(given, D, 30, kind, rng, centre=np.full(D, 0.2))
     G = rng.normal(size=(len(X), 30))
@@ -231,7 +271,8 @@ def test_pullback_equals_differences(name, kind):
                 value = p.value.copy()
                 value[at] += sign * step
                 ends.append(np.sum(G * basis.at(kernel.with_values({path: value})).block(X)))
-            # Central differences: an error of step^2 times a third derivative, for frequencies that reach a hundred.
+            # Central differences: an error of step^2 times a third derivative, for frequencies that reach a
+            # hundred.
             assert_allclose(slope[at], (ends[0] - ends[1]) / (2 * step), rtol=1e-5, atol=1e-5)
 
 
@@ -247,16 +288,21 @@ def test_pullback_sums_over_rows_in_tiles():
 
 def test_nothing_is_shared_between_rows():
     kernel = RBF([1.0, 2.0, 3.0]) + Matern32(1.0)
-    shared = FourierBasis.draw(kernel, D, 8, "rff", np.random.default_rng(0)).at(kernel).shared_pullback(np.ones((8, 8)))
+    shared = (
+        FourierBasis.draw(kernel, D, 8, "rff", np.random.default_rng(0))
+        .at(kernel)
+        .shared_pullback(np.ones((8, 8)))
+    )
     assert [v.shape for v in shared] == [p.value.shape for p in kernel.parameters().values()]
     assert not any(np.any(v) for v in shared)
 
 
-# Contracts. -----------------------------------------------------------------------------------------------------------------------------------------
+# Contracts. -------------------------------------------------------------------------------------------------
 
 
 def test_cosines_are_those_of_numpy():
-    """Phases of thousands of turns included; the error is that of the product with the frequency, of size eps times the phase."""
+    """Phases of thousands of turns included; the error is that of the product with the frequency, of size eps
+    times the phase."""
     rng = np.random.default_rng(13)
     rows = rng.normal(size=(600, 2)) * np.logspace(-8, 4, 600)[:, None]
     features = FourierBasis.draw(RBF(1.0), 2, 12, "rff", rng).at(RBF(1.0))
@@ -269,10 +315,15 @@ def test_cosines_are_those_of_numpy():
 def test_same_seed_same_features_whatever_the_block():
     kernel = 2.0 * Matern32(1.0) + Periodic(1.0, 2.0).on(0)
     rows = np.random.default_rng(1).normal(size=(1100, D))
-    one, two = (FourierBasis.draw(kernel, D, 24, "orf", np.random.default_rng(4)).at(kernel).block(rows) for _ in range(2))
+    one, two = (
+        FourierBasis.draw(kernel, D, 24, "orf", np.random.default_rng(4)).at(kernel).block(rows)
+        for _ in range(2)
+    )
     assert_array_equal(one, two)
     features = FourierBasis.draw(kernel, D, 24, "orf", np.random.default_rng(4)).at(kernel)
-    assert_allclose(np.concatenate([features.block(rows[:37]), features.block(rows[37:])]), one, rtol=1e-12, atol=1e-14)
+    assert_allclose(
+        np.concatenate([features.block(rows[:37]), features.block(rows[37:])]), one, rtol=1e-12, atol=1e-14
+    )
     assert one.flags.c_contiguous
     assert one.dtype == np.float64
     assert features.block(rows[:0]).shape == (0, 24)
@@ -280,7 +331,11 @@ def test_same_seed_same_features_whatever_the_block():
 
 def test_a_centre_turns_the_features_but_not_the_kernel():
     far = X + 1e6
-    with_centre = FourierBasis.draw(RBF(1.0), D, 64, "rff", np.random.default_rng(4), centre=np.full(D, 1e6)).at(RBF(1.0)).block(far)
+    with_centre = (
+        FourierBasis.draw(RBF(1.0), D, 64, "rff", np.random.default_rng(4), centre=np.full(D, 1e6))
+        .at(RBF(1.0))
+        .block(far)
+    )
     near = FourierBasis.draw(RBF(1.0), D, 64, "rff", np.random.default_rng(4)).at(RBF(1.0)).block(X)
     assert_allclose(with_centre, near, atol=1e-8)  # X + 1e6 has 10 digits of X
 
@@ -291,9 +346,17 @@ def test_columns_are_exactly_those_asked_for(kind, n_features):
     for kernel in (*RANDOM.values(), *EXACT.values()):
         if n_features >= 10:
             basis = FourierBasis.draw(kernel, D, n_features, kind, np.random.default_rng(0))
-            assert basis.n_features == basis.at(kernel).n_features == n_features == basis.at(kernel).block(X[:2]).shape[1]
+            assert (
+                basis.n_features
+                == basis.at(kernel).n_features
+                == n_features
+                == basis.at(kernel).block(X[:2]).shape[1]
+            )
             assert basis.at(kernel).spans_prior
-    assert FourierBasis.draw(RBF(1.0), D, n_features + 1, "rff-phase", np.random.default_rng(0)).n_features == n_features + 1
+    assert (
+        FourierBasis.draw(RBF(1.0), D, n_features + 1, "rff-phase", np.random.default_rng(0)).n_features
+        == n_features + 1
+    )
 
 
 def test_features_are_shared_out_half_evenly_half_by_weight():
@@ -304,20 +367,24 @@ def test_features_are_shared_out_half_evenly_half_by_weight():
 
 
 def test_gamma_mixture_tends_to_the_rbf():
-    """The same draws with alpha = 1e8 are those of an RBF to 1e-4: s has a standard deviation of 1 / sqrt(alpha)."""
+    """The same draws with alpha = 1e8 are those of an RBF to 1e-4: s has a standard deviation of 1 /
+    sqrt(alpha)."""
     basis = FourierBasis.draw(RationalQuadratic(1.0, 1.0), D, 200, "rff", np.random.default_rng(2))
     F = basis.at(RationalQuadratic(1.0, 1e8))
     assert_allclose(F.W, basis.draws[0][0][0].T / np.pi, rtol=2e-3)
 
 
 def test_slope_of_the_gamma_quantile():
-    """Against implicit differentiation: dx/dalpha = -(dP(alpha, x)/dalpha) / density(x), which JAX has for its gamma draws."""
+    """Against implicit differentiation: dx/dalpha = -(dP(alpha, x)/dalpha) / density(x), which JAX has for
+    its gamma draws."""
     u, alphas = np.array([0.01, 0.2, 0.5, 0.9, 0.999]), np.array([0.05, 0.7, 3.0, 400.0])
     found = [GammaMixture((0,), 1.0, alpha).host((np.zeros((5, 1)), u)) for alpha in alphas]
     x, slope = (np.array([pair[k] for pair in found]) for k in (0, 1))
     assert_allclose(gammainc(alphas[:, None], x), np.tile(u, (4, 1)), rtol=1e-12)
     with jax.enable_x64(True):
-        assert_allclose(slope, jax.jit(jax.lax.random_gamma_grad)(np.repeat(alphas[:, None], 5, axis=1), x), rtol=1e-8)
+        assert_allclose(
+            slope, jax.jit(jax.lax.random_gamma_grad)(np.repeat(alphas[:, None], 5, axis=1), x), rtol=1e-8
+        )
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ def probabilities(rule, K, m):
     return scores / np.sum(scores)
 
 
-# Rows drawn by probabilities. -----------------------------------------------------------------------------------------------------------------------
+# Rows drawn by probabilities. -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("rule", ["uniform", "diagonal", "column-norm", "leverage", "rls"])
@@ -83,12 +83,20 @@ def test_weights_and_frequencies_are_those_of_the_rule(rule, X, monkeypatch):
     few = landmarks(KERNEL, X, 12, rule, 0, replace=True)
     p = probabilities(rule, KERNEL(X), 12)
     assert_array_equal(few.Z, X[few.indices])
-    assert_allclose(few.weights, 1 / np.sqrt(12 * p[few.indices]), rtol=1e-9)  # an eigenvalue problem of condition 1e5 below it
+    # an eigenvalue problem of condition 1e5 below it
+    assert_allclose(few.weights, 1 / np.sqrt(12 * p[few.indices]), rtol=1e-9)
     if rule == "leverage":  # of rank m / 2, so no other m may stand in: draw often with the same one
-        drawn = np.concatenate([landmarks(KERNEL, X, 12, rule, seed, replace=True).indices for seed in range(100)])
+        drawn = np.concatenate(
+            [landmarks(KERNEL, X, 12, rule, seed, replace=True).indices for seed in range(100)]
+        )
     else:
         m = 4000
-        p = p if rule != "rls" else leverage.ridge_scores(KERNEL, X, 12, 0.3)[0] / np.sum(leverage.ridge_scores(KERNEL, X, 12, 0.3)[0])
+        p = (
+            p
+            if rule != "rls"
+            else leverage.ridge_scores(KERNEL, X, 12, 0.3)[0]
+            / np.sum(leverage.ridge_scores(KERNEL, X, 12, 0.3)[0])
+        )
         drawn = landmarks(KERNEL, X, m, rule, 1, replace=True, ridge=0.3 if rule == "rls" else None).indices
     expected = len(drawn) * p
     deviation = (np.bincount(drawn, minlength=len(X)) - expected) / np.sqrt(expected * (1 - p))
@@ -128,16 +136,24 @@ def test_recursive_scores_that_round_to_zero_draw_any_rows(X):
     for scale in (0.1, 0.5, 1.0, 2.0, 3.0):
         kernel = scale * gm.RBF(1.0)
         assert landmarks(kernel, X[:1], 1, "recursive-rls", 0).indices == [0]
-        taken = [int(landmarks(kernel, np.repeat(X[:1], 20, axis=0), 1, "recursive-rls", seed).indices[0]) for seed in range(60)]
-        assert len(set(taken)) > 10  # of 20 rows by 60 draws; that so few are seen has a chance below 20!/(10!)^2 2^-60 < 1e-12
-    assert gm.NystromFeatures(gm.RBF(1.0), 5, sampling="recursive-rls").fit(X[:1]).transform(X[:2]).shape == (2, 1)
+        taken = [
+            int(landmarks(kernel, np.repeat(X[:1], 20, axis=0), 1, "recursive-rls", seed).indices[0])
+            for seed in range(60)
+        ]
+        # of 20 rows by 60 draws; that so few are seen has a chance below 20!/(10!)^2 2^-60 < 1e-12
+        assert len(set(taken)) > 10
+    assert gm.NystromFeatures(gm.RBF(1.0), 5, sampling="recursive-rls").fit(X[:1]).transform(X[:2]).shape == (
+        2,
+        1,
+    )
     assert landmarks(gm.Linear(), [[0.0], [0.0], [1.0], [0.0]], 1, "recursive-rls", 0).indices == [2]
     with pytest.raises(InputError, match="no row that matters"):
         landmarks(gm.Linear(), 0 * X, 1, "recursive-rls", 0)
 
 
 def test_repeats_and_scaling_change_nothing_unless_truncated(X):
-    """Drineas and Mahoney: C W^+ C' is the projection on the columns drawn, however often and however scaled."""
+    """Drineas and Mahoney: C W^+ C' is the projection on the columns drawn, however often and however
+    scaled."""
     K = KERNEL(X)
     found = landmarks(KERNEL, X, 60, "diagonal", 3)
     once = found.distinct()
@@ -147,17 +163,22 @@ def test_repeats_and_scaling_change_nothing_unless_truncated(X):
     tolerance = {
         "rtol": 1e-7,
         "atol": 1e-7,
-    }  # 1e-12, where eigenvalues are cut, leaves errors up to eps / 1e-12 = 2e-4 of parts of size 1e-4 and below
+        # 1e-12, where eigenvalues are cut, leaves errors up to eps / 1e-12 = 2e-4 of parts of size 1e-4 and
+        # below
+    }
     assert_allclose(full, nystrom(K, np.unique(found.indices)), **tolerance)
     assert_array_equal(once.Z, X[once.indices])
     truncated = nystrom(K, found.indices, found.weights, rank=4)
     assert_allclose(nystrom(K, once.indices, once.weights, rank=4), truncated, rtol=1e-9, atol=1e-9)
-    assert np.max(np.abs(nystrom(K, np.unique(found.indices), rank=4) - truncated)) > 1e-3  # here scaling does matter
+    # here scaling does matter
+    assert np.max(np.abs(nystrom(K, np.unique(found.indices), rank=4) - truncated)) > 1e-3
 
 
 def test_the_bounds_of_drineas_and_mahoney_hold(rng):
-    """Theorem 3: E |K - C W_k^+ C'|_2 <= |K - K_k|_2 + eps sum K_ii^2 with eps = 2 / sqrt(m), and in Frobenius norm with eps = (64 k / m)^(1/4)."""
-    X = np.concatenate([0.05 * rng.normal(size=(57, 3)), np.diag([1.5, 1.5, 1.0])])  # three rows hold nearly all of sum K_ii^2
+    """Theorem 3: E |K - C W_k^+ C'|_2 <= |K - K_k|_2 + eps sum K_ii^2 with eps = 2 / sqrt(m), and in
+    Frobenius norm with eps = (64 k / m)^(1/4)."""
+    # three rows hold nearly all of sum K_ii^2
+    X = np.concatenate([0.05 * rng.normal(size=(57, 3)), np.diag([1.5, 1.5, 1.0])])
     kernel, m, rank = gm.Linear(), 400, 2
     K = kernel(X)
     values = np.sort(np.linalg.eigvalsh(K))
@@ -173,7 +194,7 @@ def test_the_bounds_of_drineas_and_mahoney_hold(rng):
     assert np.mean(spectral) >= values[-rank - 1]  # no rank-k matrix does better
 
 
-# Recursive ridge leverage. --------------------------------------------------------------------------------------------------------------------------
+# Recursive ridge leverage. ----------------------------------------------------------------------------------
 
 
 def test_scores_from_weighted_landmarks_are_the_formula(X, rng):
@@ -189,32 +210,37 @@ def test_scores_from_weighted_landmarks_are_the_formula(X, rng):
 
 
 def test_recursive_scores_are_ridge_scores_within_a_constant(uneven, rng):
-    """The half stands for the whole: with high probability scores are not underestimated, and their sum is at most a few times too large."""
+    """The half stands for the whole: with high probability scores are not underestimated, and their sum is at
+    most a few times too large."""
     kernel, K = gm.RBF(0.5), gm.RBF(0.5)(uneven)
     for _ in range(10):
         estimate, ridge = leverage.recursive_scores(kernel, uneven, 60, rng)
         exact = np.diag(K @ np.linalg.inv(K + ridge * np.eye(300)))
-        assert np.all((estimate > exact / 2) & (estimate < 5 * exact))  # seen: 0.94 and 3.4 at most in 20 runs
+        # seen: 0.94 and 3.4 at most in 20 runs
+        assert np.all((estimate > exact / 2) & (estimate < 5 * exact))
         assert np.sum(exact) / 2 < np.sum(estimate) < 2.5 * np.sum(exact)
         assert np.min(estimate[285:]) > 4 * np.median(estimate[:285])  # the few far points stand out
 
 
 def test_recursive_ridge_follows_the_eigenvalues_of_the_half(uneven, rng):
-    """(1/k) times the eigenvalues beyond k of the half, k = m / (4 log m): at most that of the whole, and about a half of it."""
+    """(1/k) times the eigenvalues beyond k of the half, k = m / (4 log m): at most that of the whole, and
+    about a half of it."""
     values = np.linalg.eigvalsh(gm.RBF(0.5)(uneven))
     k = int(np.ceil(80 / (4 * np.log(80))))
     ridges = [leverage.recursive_scores(gm.RBF(0.5), uneven, 80, rng)[1] for _ in range(20)]
     assert 0.25 < np.mean(ridges) / (np.sum(values[:-k]) / k) < 1
 
 
-@pytest.mark.parametrize(("kernel", "m"), [(gm.Linear(), 20), (gm.RBF(0.5), 1), (gm.RBF(0.5), 300), (gm.RBF(1e3), 40)])
+@pytest.mark.parametrize(
+    ("kernel", "m"), [(gm.Linear(), 20), (gm.RBF(0.5), 1), (gm.RBF(0.5), 300), (gm.RBF(1e3), 40)]
+)
 def test_recursion_at_its_edges(kernel, m, uneven):
     found = landmarks(kernel, uneven, m, "recursive-rls", 0)
     assert 1 <= len(found.indices) <= m
     assert len(set(found.indices)) == len(found.indices)
 
 
-# Centres. -------------------------------------------------------------------------------------------------------------------------------------------
+# Centres. ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kernel", [2.0 * gm.RBF([0.5, 40.0]), gm.RBF(1.0) * gm.RBF(2.0)])
@@ -236,7 +262,8 @@ def test_many_rows_give_the_clusters_that_are_there(rng, monkeypatch):
     corners = np.array([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0]])
     X = (corners[:, None] + 0.1 * rng.normal(size=(3, 500, 2))).reshape(-1, 2)
     Z = landmarks(gm.RBF(2.0), X, 3, "kmeans", 0).Z
-    assert_allclose(Z[np.lexsort(np.round(Z).T)], corners, atol=0.05)  # means of 100 rows and more: standard error 0.01
+    # means of 100 rows and more: standard error 0.01
+    assert_allclose(Z[np.lexsort(np.round(Z).T)], corners, atol=0.05)
 
 
 def test_fewer_different_rows_than_centres(rng):
@@ -244,11 +271,12 @@ def test_fewer_different_rows_than_centres(rng):
     assert_array_equal(landmarks(gm.RBF(1.0), X, 8, "kmeans", 0).Z, np.unique(X, axis=0))
 
 
-# What all rules share. ------------------------------------------------------------------------------------------------------------------------------
+# What all rules share. --------------------------------------------------------------------------------------
 
 
 def test_rules_that_look_at_the_kernel_beat_uniform_where_leverage_is_uneven(uneven):
-    """Uniform draws of 40 in 300 see 2 of the 15 far points on average, and miss 1 in trace for each other one."""
+    """Uniform draws of 40 in 300 see 2 of the 15 far points on average, and miss 1 in trace for each other
+    one."""
     kernel, K = gm.RBF(0.5), gm.RBF(0.5)(uneven)
 
     def error(rule):
@@ -258,7 +286,8 @@ def test_rules_that_look_at_the_kernel_beat_uniform_where_leverage_is_uneven(une
     base = error("uniform")
     assert base > 10
     for rule in ("leverage", "rls", "recursive-rls"):
-        assert error(rule) < 0.7 * base, rule  # far points are drawn with 5 times the chance at least: more than half of them are seen
+        # far points are drawn with 5 times the chance at least: more than half of them are seen
+        assert error(rule) < 0.7 * base, rule
     for rule in ("pivoted", "rpcholesky"):
         assert error(rule) < 0.02 * base, rule  # all of them are taken
 
@@ -310,7 +339,8 @@ def test_kernel_values_computed(evaluated, rng):
     for rule, most in {
         "uniform": 0,
         "diagonal": 0,  # k(x, x) is no pair
-        "recursive-rls": 4 * n * m,  # n, n/2, n/4, ... rows against landmarks that are m/2 on average, and padding
+        # n, n/2, n/4, ... rows against landmarks that are m/2 on average, and padding
+        "recursive-rls": 4 * n * m,
         "rpcholesky": 1.5 * n * m,  # blocks of 16, less what repeats itself, padded to 16 again
         "pivoted": 1.3 * (n + 4096) * m,  # the candidates' own columns, padded; and blocks of 4, 16 or 64
     }.items():
@@ -326,7 +356,9 @@ def test_kernel_values_computed(evaluated, rng):
 def test_one_column_costs_no_more_than_a_column(evaluated, rng):
     X = rng.normal(size=(8192, 3))
     for few in (1, 3, 70):
-        assert_allclose(tiles.strip(KERNEL, X[:few, :2], X[:, :2]), KERNEL(X[:few, :2], X[:, :2]), rtol=1e-13, atol=1e-15)
+        assert_allclose(
+            tiles.strip(KERNEL, X[:few, :2], X[:, :2]), KERNEL(X[:few, :2], X[:, :2]), rtol=1e-13, atol=1e-15
+        )
     evaluated[0] = 0
     tiles.strip(gm.RBF(0.3), X[:1], X)
     assert evaluated[0] == 8192
@@ -347,7 +379,11 @@ def test_names_of_columns_are_understood(X):
         ({"m": 71}, InputError, "m=71 .* 70 rows.*Give m <= 70"),
         ({"m": 71, "rule": "uniform"}, InputError, "replace=True"),
         ({"m": 71, "rule": "diagonal", "replace": False}, InputError, "m=71"),
-        ({"rule": "best"}, ParameterError, "uniform, diagonal, column-norm, leverage, rls, recursive-rls, kmeans, pivoted, rpcholesky"),
+        (
+            {"rule": "best"},
+            ParameterError,
+            "uniform, diagonal, column-norm, leverage, rls, recursive-rls, kmeans, pivoted, rpcholesky",
+        ),
         ({"rule": "pivoted", "replace": True}, ParameterError, "cannot choose a row twice"),
         ({"rule": "kmeans", "replace": True}, ParameterError, "cannot choose a row twice"),
         ({"rule": "uniform", "replace": "yes"}, ParameterError, "replace='yes'"),

@@ -16,7 +16,11 @@ def test_scores_do_not_depend_on_the_eigensolver(score, rng, monkeypatch):
     def scores() -> np.ndarray:
         if score == "recursive_scores":
             return leverage.recursive_scores(kernel, X, 20, np.random.default_rng(0))[0]
-        return leverage.leverage_scores(kernel, X, 7) if score == "leverage_scores" else leverage.ridge_scores(kernel, X, 7)[0]
+        return (
+            leverage.leverage_scores(kernel, X, 7)
+            if score == "leverage_scores"
+            else leverage.ridge_scores(kernel, X, 7)[0]
+        )
 
     expected, refused = scores(), []
 
@@ -27,5 +31,6 @@ def test_scores_do_not_depend_on_the_eigensolver(score, rng, monkeypatch):
         return real(A, **options)
 
     monkeypatch.setattr(leverage, "eigh", gives_up)
-    np.testing.assert_allclose(scores(), expected, rtol=1e-8)  # both to rounding times the condition of the eigenvectors
+    # both to rounding times the condition of the eigenvectors
+    np.testing.assert_allclose(scores(), expected, rtol=1e-8)
     assert refused

@@ -1,4 +1,5 @@
-"""Partial Cholesky factors with pivots: the greedy ones and the random ones, against the column by column algorithm and what is proved of them."""
+"""Partial Cholesky factors with pivots: the greedy ones and the random ones, against the column by column
+algorithm and what is proved of them."""
 
 from __future__ import annotations
 
@@ -43,11 +44,18 @@ def test_greedy_pivots_are_those_of_the_column_by_column_algorithm(candidates, a
     assert_array_equal(found.pivots, expected)
     assert_allclose(found.residual_diagonal, np.diag(residual), atol=1e-12)
     assert_array_equal(landmarks(KERNEL, X, 25, "pivoted").indices, expected)
-    assert_array_equal(pivoted_cholesky(gm.RBF(0.5), X, 10).pivots, greedy(gm.RBF(0.5)(X), 10)[0])  # at first all rows are equal
+    # at first all rows are equal
+    assert_array_equal(pivoted_cholesky(gm.RBF(0.5), X, 10).pivots, greedy(gm.RBF(0.5)(X), 10)[0])
 
 
 @pytest.mark.parametrize(
-    "options", [{"rule": "pivoted"}, {"rule": "rpcholesky"}, {"rule": "rpcholesky", "block": 1}, {"rule": "rpcholesky", "block": 30}]
+    "options",
+    [
+        {"rule": "pivoted"},
+        {"rule": "rpcholesky"},
+        {"rule": "rpcholesky", "block": 1},
+        {"rule": "rpcholesky", "block": 30},
+    ],
 )
 def test_the_factor_is_the_nystrom_approximation_from_its_pivots(options, X, rng):
     K = KERNEL(X)
@@ -59,7 +67,8 @@ def test_the_factor_is_the_nystrom_approximation_from_its_pivots(options, X, rng
     assert_allclose(found.F @ found.F.T, nystrom(K, found.pivots), atol=1e-8)
     assert_allclose(np.diag(error), found.residual_diagonal, atol=1e-12)
     assert np.all(found.residual_diagonal >= 0)
-    assert_allclose(np.triu(found.F[found.pivots], 1), 0.0, atol=1e-9)  # lower triangular in the order of the pivots
+    # lower triangular in the order of the pivots
+    assert_allclose(np.triu(found.F[found.pivots], 1), 0.0, atol=1e-9)
 
 
 @pytest.mark.parametrize("rule", ["pivoted", "rpcholesky"])
@@ -85,12 +94,14 @@ def test_simple_rpcholesky_draws_pairs_with_the_chances_of_its_definition(rng):
         i, j = pivoted_cholesky(KERNEL, X, 2, rng, rule="rpcholesky", block=1).pivots
         counts[i, j] += 1
     deviation = (counts - draws * chances) / np.sqrt(np.maximum(draws * chances * (1 - chances), 1.0))
-    assert np.max(np.abs(deviation)) < 5  # 12 numbers that are nearly normal or have expectation below 1: 1e-5, for the one seed there is
+    # 12 numbers that are nearly normal or have expectation below 1: 1e-5, for the one seed there is
+    assert np.max(np.abs(deviation)) < 5
 
 
 @pytest.mark.parametrize("block", [1, None])
 def test_rpcholesky_keeps_the_bound_on_its_expected_error(block, uneven):
-    """Theorem 3.1: E trace(K - F F') <= (1 + eps) sum_{j > r} s_j once m >= r / eps + r log(1 / (eps eta)), eta that sum's share of the trace."""
+    """Theorem 3.1: E trace(K - F F') <= (1 + eps) sum_{j > r} s_j once m >= r / eps + r log(1 / (eps eta)),
+    eta that sum's share of the trace."""
     kernel, r, eps = gm.RBF(0.5), 12, 0.5
     K = kernel(uneven)
     values = np.linalg.eigvalsh(K)
@@ -98,7 +109,11 @@ def test_rpcholesky_keeps_the_bound_on_its_expected_error(block, uneven):
     m = int(np.ceil(r / eps + r * np.log(np.trace(K) / (eps * tail))))
     assert m < 100
     errors = [
-        np.sum(pivoted_cholesky(kernel, uneven, m, np.random.default_rng(seed), rule="rpcholesky", block=block).residual_diagonal)
+        np.sum(
+            pivoted_cholesky(
+                kernel, uneven, m, np.random.default_rng(seed), rule="rpcholesky", block=block
+            ).residual_diagonal
+        )
         for seed in range(20)
     ]
     assert np.mean(errors) <= (1 + eps) * tail
@@ -118,11 +133,13 @@ def test_a_block_leaves_out_what_the_rest_of_it_explains(rng):
 
 
 def test_blocks_do_not_fill_up_with_one_cluster(rng):
-    """A tight cluster has nearly all the trace and one dimension: without the filter a block of 20 would take some 19 rows of it."""
+    """A tight cluster has nearly all the trace and one dimension: without the filter a block of 20 would take
+    some 19 rows of it."""
     X = np.concatenate([1e-3 * rng.normal(size=(2000, 2)), rng.uniform(-50, 50, (100, 2))])
     for seed in range(5):
         found = landmarks(gm.RBF(1.0), X, 60, "rpcholesky", seed, block=20)
-        assert np.sum(found.indices < 2000) <= 12  # the cluster's few dimensions above rounding, at most two a round
+        # the cluster's few dimensions above rounding, at most two a round
+        assert np.sum(found.indices < 2000) <= 12
         assert len(found.indices) == 60
 
 

@@ -15,7 +15,8 @@ from gramian.tables import write_table
 
 @pytest.fixture
 def run(tmp_path, monkeypatch):
-    """Runs `gramian ...` in an empty folder; expects the exit code `code`. Whatever is no exit (a bug, a traceback) is raised here."""
+    """Runs `gramian ...` in an empty folder; expects the exit code `code`. Whatever is no exit (a bug, a
+    traceback) is raised here."""
     monkeypatch.chdir(tmp_path)
 
     def command(*arguments: object, code: int = 0):
@@ -53,7 +54,18 @@ def model_bytes(tmp_path_factory) -> bytes:
     folder = tmp_path_factory.mktemp("model")
     table = columns()
     write_table(folder / "data.csv", list(table), table)
-    arguments = ["fit", str(folder / "data.csv"), "-t", "y", "--id", "code", "--restarts", "0", "-o", str(folder / "model.gm")]
+    arguments = [
+        "fit",
+        str(folder / "data.csv"),
+        "-t",
+        "y",
+        "--id",
+        "code",
+        "--restarts",
+        "0",
+        "-o",
+        str(folder / "model.gm"),
+    ]
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output
     return (folder / "model.gm").read_bytes()
@@ -68,4 +80,8 @@ def model(tmp_path, model_bytes) -> Path:
 
 def listing(folder: Path) -> dict[str, bytes]:
     """All files below a folder with their contents, hidden ones too."""
-    return {os.path.join(root, name): Path(root, name).read_bytes() for root, _, names in os.walk(folder) for name in names}
+    return {
+        os.path.join(root, name): Path(root, name).read_bytes()
+        for root, _, names in os.walk(folder)
+        for name in names
+    }

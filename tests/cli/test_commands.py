@@ -1,4 +1,5 @@
-"""fit, predict and show: what they give is what the library gives, and tables keep their rows, ids and order."""
+"""fit, predict and show: what they give is what the library gives, and tables keep their rows, ids and
+order."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ def frame() -> pd.DataFrame:
 def test_fit_and_predict_give_what_python_gives(run, tmp_path, model, suffix):
     table = columns()
     order = np.random.default_rng(0).permutation(len(table["y"]))
-    new = {name: table[name][order] for name in ("b", "code", "site", "a")}  # other order of rows and columns, no target, an id
+    # other order of rows and columns, no target, an id
+    new = {name: table[name][order] for name in ("b", "code", "site", "a")}
     write_table(tmp_path / f"new{suffix}", list(new), new)
     run("predict", model, f"new{suffix}", "--out", f"predicted{suffix}")
     found = read_table(f"predicted{suffix}")
@@ -68,13 +70,18 @@ def test_standard_output_has_the_bytes_of_the_file(run, data, model):
 
 
 def test_the_program_in_a_process_of_its_own(tmp_path, data):
-    environment = {**os.environ, "PYTHONPATH": str(Path(gm.__file__).parent.parent)}  # this very package, from any folder
+    # this very package, from any folder
+    environment = {**os.environ, "PYTHONPATH": str(Path(gm.__file__).parent.parent)}
 
     def gramian(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-W", "error", "-m", "gramian", *arguments]
-        return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+        return subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
 
-    fitted = gramian("fit", "data.csv", "--target", "y", "--id", "code", "--restarts", "0", "--out", "model.gm")
+    fitted = gramian(
+        "fit", "data.csv", "--target", "y", "--id", "code", "--restarts", "0", "--out", "model.gm"
+    )
     assert (fitted.returncode, fitted.stderr) == (0, "")
     assert "y from a, site (3 categories), b" in fitted.stdout
     assert "left out: code" in fitted.stdout
@@ -111,9 +118,35 @@ def test_the_table_on_a_terminal_has_all_parameters(model, monkeypatch, capsys):
 
 def test_options_reach_the_estimator(run, data):
     limits = ("--memory-limit", "2GB", "--time-limit", 60, "--restarts", 1, "--seed", 3)
-    run("fit", data, "-t", "y", "-c", "a", "--mean", "linear", "--noise", 0.5, "--method", "exact", "-k", "2.0 * RBF(1.5)", *limits, "-o", "m.gm")
+    run(
+        "fit",
+        data,
+        "-t",
+        "y",
+        "-c",
+        "a",
+        "--mean",
+        "linear",
+        "--noise",
+        0.5,
+        "--method",
+        "exact",
+        "-k",
+        "2.0 * RBF(1.5)",
+        *limits,
+        "-o",
+        "m.gm",
+    )
     settings = load("m.gm").get_params()
-    expected = {"mean": "linear", "noise": 0.5, "method": "exact", "memory_limit": "2GB", "time_limit": 60.0, "n_restarts": 1, "random_state": 3}
+    expected = {
+        "mean": "linear",
+        "noise": 0.5,
+        "method": "exact",
+        "memory_limit": "2GB",
+        "time_limit": 60.0,
+        "n_restarts": 1,
+        "random_state": 3,
+    }
     assert {name: settings[name] for name in expected} == expected
     assert settings["kernel"] == 2.0 * gm.RBF(1.5)
 
@@ -143,7 +176,13 @@ def test_settings_of_methods_reach_the_estimator(run, data, monkeypatch, options
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("exact", "--size", 7), "the method 'exact' has no size. Methods with a size: nystrom, fourier, vfe, svgp, fitc, dtc, cg, minres"),
+        (
+            ("exact", "--size", 7),
+            (
+                "the method 'exact' has no size. Methods with a size: nystrom, fourier, vfe, svgp, fitc, dtc,"
+                " cg, minres"
+            ),
+        ),
         (("auto", "--size", 7), "the method 'auto' chooses its settings itself"),
         (("fourier", "--sampling", "rls"), "Methods with a sampling: nystrom, vfe, svgp, fitc, dtc"),
         (("nystrom", "--sampling", "best"), "sampling='best' is not known"),
@@ -152,11 +191,16 @@ def test_settings_of_methods_reach_the_estimator(run, data, monkeypatch, options
     ],
 )
 def test_settings_that_a_method_does_not_have_are_refused(run, data, options, message):
-    assert message in run("fit", data, "-t", "y", "--id", "code", "-o", "m.gm", "--method", *options, code=2).stderr
+    assert (
+        message
+        in run("fit", data, "-t", "y", "--id", "code", "-o", "m.gm", "--method", *options, code=2).stderr
+    )
 
 
 def test_noise_zero_interpolates(run, tmp_path):
-    write_table(tmp_path / "d.csv", ["x", "y"], {"x": np.arange(6.0), "y": np.array([0.0, 1.0, 0.5, -1.0, 0.0, 2.0])})
+    write_table(
+        tmp_path / "d.csv", ["x", "y"], {"x": np.arange(6.0), "y": np.array([0.0, 1.0, 0.5, -1.0, 0.0, 2.0])}
+    )
     run("fit", "d.csv", "-t", "y", "--noise", 0, "--restarts", 0, "-k", "RBF(1.0)", "-o", "m.gm")
     run("predict", "m.gm", "d.csv", "-o", "p.csv")
     found = read_table("p.csv")
@@ -201,7 +245,12 @@ def test_predictions_give_way_to_columns_of_the_same_name(run, tmp_path, model):
     write_table(tmp_path / "new.csv", list(table), table)
     result = run("predict", model, "new.csv", "-o", "p.csv")
     found = read_table("p.csv")
-    assert found.names[-4:] == ("predicted2_mean", "predicted2_std", "predicted2_lower95", "predicted2_upper95")
+    assert found.names[-4:] == (
+        "predicted2_mean",
+        "predicted2_std",
+        "predicted2_lower95",
+        "predicted2_upper95",
+    )
     assert list(found.text("mean")) == ["0.0"] * 24
     assert list(found.text("predicted_std")) == ["mine"] * 24
     assert "predicted2_mean" in result.stderr
@@ -213,7 +262,11 @@ def test_free_names_keep_names_that_nobody_has():
 
 
 def test_text_that_differs_in_every_row_is_a_category_only_on_demand(run, tmp_path):
-    table = {"name": np.array(["p", "q", "r", "s"], dtype=object), "x": np.arange(4.0), "y": np.array([0.0, 1.0, 0.0, 2.0])}
+    table = {
+        "name": np.array(["p", "q", "r", "s"], dtype=object),
+        "x": np.arange(4.0),
+        "y": np.array([0.0, 1.0, 0.0, 2.0]),
+    }
     write_table(tmp_path / "d.csv", list(table), table)
     assert "--id 'name'" in run("fit", "d.csv", "-t", "y", "-o", "m.gm", code=2).stderr
     run("fit", "d.csv", "-t", "y", "-c", "name,x", "--restarts", 0, "-o", "m.gm")
@@ -234,7 +287,9 @@ def test_a_model_of_a_data_frame_predicts_a_file(run, data):
     gp = gm.GPRegressor(n_restarts=0).fit(features, frame()["y"])
     gp.save("m.gm")
     run("predict", "m.gm", data, "-o", "p.csv")
-    np.testing.assert_array_equal(read_table("p.csv").numbers("mean"), gp.predict(features, return_std=True)[0])
+    np.testing.assert_array_equal(
+        read_table("p.csv").numbers("mean"), gp.predict(features, return_std=True)[0]
+    )
 
 
 def test_a_model_of_an_array_calls_its_columns_x0_x1(run, tmp_path):
@@ -296,12 +351,18 @@ def test_every_command_has_help_with_examples(run, command):
 def test_the_commands_are_declared_without_the_numerical_libraries():
     source = (files("gramian") / "cli" / "main.py").read_text()
     imported = {node.module for node in ast.parse(source).body if isinstance(node, ast.ImportFrom)}
-    assert {name for name in imported if name and name.startswith("gramian")} == {"gramian.cli.guard", "gramian.version"}
+    assert {name for name in imported if name and name.startswith("gramian")} == {
+        "gramian.cli.guard",
+        "gramian.version",
+    }
     program = (
-        "import sys, types; package = types.ModuleType('gramian'); package.__path__ = [sys.argv[1]]; sys.modules['gramian'] = package; "
-        "import gramian.cli.main; print(sorted({'jax', 'sklearn', 'scipy', 'numpy', 'matplotlib'} & set(sys.modules)))"
+        "import sys, types; package = types.ModuleType('gramian'); package.__path__ = [sys.argv[1]];"
+        " sys.modules['gramian'] = package; import gramian.cli.main; print(sorted({'jax', 'sklearn', 'scipy',"
+        " 'numpy', 'matplotlib'} & set(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", program, str(files("gramian"))], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(files("gramian"))], capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == "[]"
 
 
@@ -382,9 +443,18 @@ def test_a_fault_in_a_late_block_leaves_the_old_predictions(run, tmp_path, model
     ("content", "part"),
     [
         ("x,y\n" + "1,5\n" * 20, "column 'y': all 20 rows have the value 5"),
-        ("name,x,y\n" + "".join(f"n{i},{i % 3},{i}\n" for i in range(20)), "text that differs in every row ('n0', 'n1', ...)"),
-        ("x,y\n" + "".join(f"{i},{i}\n" for i in range(20)) + "2o,3\n", "bad.csv, line 22, column 'x': '2o' is not a number"),
-        ("x,y\n" + "".join(f"{i},{i}\n" for i in range(20)) + "2,z\n", "bad.csv, line 22, column 'y': 'z' is not a number"),
+        (
+            "name,x,y\n" + "".join(f"n{i},{i % 3},{i}\n" for i in range(20)),
+            "text that differs in every row ('n0', 'n1', ...)",
+        ),
+        (
+            "x,y\n" + "".join(f"{i},{i}\n" for i in range(20)) + "2o,3\n",
+            "bad.csv, line 22, column 'x': '2o' is not a number",
+        ),
+        (
+            "x,y\n" + "".join(f"{i},{i}\n" for i in range(20)) + "2,z\n",
+            "bad.csv, line 22, column 'y': 'z' is not a number",
+        ),
     ],
 )
 def test_large_tables_that_cannot_be_fitted(run, tmp_path, large_files, content, part):

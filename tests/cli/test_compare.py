@@ -15,24 +15,64 @@ from gramian.tables import write_table
 
 from .conftest import columns
 
-GIVEN = ("--kernel", "RBF(2.0).on('a', 'b') * Categorical().on('site')", "--noise", 0.05, "--id", "code", "--repeats", 2)
+GIVEN = (
+    "--kernel",
+    "RBF(2.0).on('a', 'b') * Categorical().on('site')",
+    "--noise",
+    0.05,
+    "--id",
+    "code",
+    "--repeats",
+    2,
+)
 
 
 def test_compare_prints_the_table_and_keeps_table_runs_and_picture(run, data, tmp_path):
-    result = run("compare", data, "-t", "y", "--methods", "nystrom:uniform, exact", "--sizes", "5,10", *GIVEN, "-o", "kept")
+    result = run(
+        "compare",
+        data,
+        "-t",
+        "y",
+        "--methods",
+        "nystrom:uniform, exact",
+        "--sizes",
+        "5,10",
+        *GIVEN,
+        "-o",
+        "kept",
+    )
     folder = tmp_path / "kept"
-    assert sorted(path.name for path in folder.iterdir()) == ["comparison.png", "runs.csv", "settings.json", "table.txt"]
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "comparison.png",
+        "runs.csv",
+        "settings.json",
+        "table.txt",
+    ]
     assert (folder / "table.txt").read_text().strip() == result.stdout.strip()
     assert (folder / "comparison.png").read_bytes()[:4] == b"\x89PNG"
     runs = pd.read_csv(folder / "runs.csv")
     assert list(zip(runs["method"], runs["size"], runs["repeat"], strict=True)) == [
-        (method, size, repeat) for repeat in (0, 1) for method, size in (("nystrom:uniform", 5), ("nystrom:uniform", 10), ("exact", 0))
+        (method, size, repeat)
+        for repeat in (0, 1)
+        for method, size in (("nystrom:uniform", 5), ("nystrom:uniform", 10), ("exact", 0))
     ]
     assert "24 rows, 3 columns, of which 20% to test" in result.stdout
 
 
 def test_after_ctrl_c_the_same_command_does_the_rest(run, data, tmp_path, monkeypatch):
-    command = ("compare", data, "-t", "y", "--methods", "nystrom:uniform,exact", "--sizes", "5", *GIVEN, "-o", "kept")
+    command = (
+        "compare",
+        data,
+        "-t",
+        "y",
+        "--methods",
+        "nystrom:uniform,exact",
+        "--sizes",
+        "5",
+        *GIVEN,
+        "-o",
+        "kept",
+    )
     real, tasks = module.measure, []
 
     def interrupted(problem, task):
@@ -53,7 +93,21 @@ def test_after_ctrl_c_the_same_command_does_the_rest(run, data, tmp_path, monkey
 
 
 def test_without_a_target_kernel_matrices_are_compared(run, data):
-    result = run("compare", data, "-c", "a,b", "--kernel", "RBF(1.0)", "--standardize", "--methods", "nystrom:pivoted", "--sizes", 8, "--repeats", 1)
+    result = run(
+        "compare",
+        data,
+        "-c",
+        "a,b",
+        "--kernel",
+        "RBF(1.0)",
+        "--standardize",
+        "--methods",
+        "nystrom:pivoted",
+        "--sizes",
+        8,
+        "--repeats",
+        1,
+    )
     assert "K: Frobenius" in result.stdout
     assert "MSE" not in result.stdout
 
@@ -115,13 +169,18 @@ def test_lines_are_counted_as_a_reader_of_tables_counts_them(tmp_path, text, mon
 
 
 def test_plan_prices_a_method_with_settings_of_its_own(run, data):
-    printed = run("plan", data, "-t", "y", "--id", "code", "--method", "nystrom", "--size", 12, "--sampling", "rls").stdout
+    printed = run(
+        "plan", data, "-t", "y", "--id", "code", "--method", "nystrom", "--size", 12, "--sampling", "rls"
+    ).stdout
     assert "nystrom, rank 12 by rls" in printed
     assert "name it with --method" in run("plan", data, "-t", "y", "--size", 12, code=2).stderr
 
 
 def test_plan_says_what_the_limits_mean(run, data):
-    assert "time_limit=-3.0 must be a positive number" in run("plan", data, "-t", "y", "--id", "code", "--time-limit", -3, code=2).stderr
+    assert (
+        "time_limit=-3.0 must be a positive number"
+        in run("plan", data, "-t", "y", "--id", "code", "--time-limit", -3, code=2).stderr
+    )
     printed = run("plan", data, "-t", "y", "--id", "code", "--memory-limit", "1kB").stdout
     assert "Nothing fits within the memory limit" in printed
     assert "fit refuses to start" in printed
@@ -136,4 +195,6 @@ def test_help_names_methods_and_examples(run):
     for word in ("nystrom", "recursive-rls", "qmc-sobol", "Examples:"):
         assert word in text
     assert "minres" in run("fit", "--help").stdout
-    assert np.all([word in run("plan", "--help").stdout for word in ("--memory-limit", "--time-limit", "Examples:")])
+    assert np.all(
+        [word in run("plan", "--help").stdout for word in ("--memory-limit", "--time-limit", "Examples:")]
+    )

@@ -28,8 +28,22 @@ def test_the_series_is_the_published_one():
     assert y.sum() == 40363
     assert list(y[:12]) == [112, 118, 132, 129, 121, 135, 148, 148, 136, 119, 104, 118]
     assert list(y[-12:]) == [417, 391, 419, 461, 472, 535, 622, 606, 508, 461, 390, 432]
-    # The sums of the years, so that a wrong digit in between shows (all values were compared with public copies once).
-    assert list(y.reshape(12, 12).sum(axis=1)) == [1520, 1676, 2042, 2364, 2700, 2867, 3408, 3939, 4421, 4572, 5140, 5714]
+    # The sums of the years, so that a wrong digit in between shows (all values were compared with public
+    # copies once).
+    assert list(y.reshape(12, 12).sum(axis=1)) == [
+        1520,
+        1676,
+        2042,
+        2364,
+        2700,
+        2867,
+        3408,
+        3939,
+        4421,
+        4572,
+        5140,
+        5714,
+    ]
     months = [f"{year}-{month:02d}" for year in range(1949, 1961) for month in range(1, 13)]
     assert list(table.text("month")) == months
     np.testing.assert_allclose(table.numbers("years"), np.arange(144) / 12, atol=5e-7)  # six decimals
@@ -80,10 +94,13 @@ def test_log_normal_moments(rng):
     mean, std = np.array([5.0]), np.array([0.3])
     found = passengers(mean, std)
     draws = np.exp(5.0 + 0.3 * rng.standard_normal(1_000_000))
-    # The standard error of the mean is 0.05, of the standard deviation 0.06, of a quantile 0.2: five of them (odds below 1e-6).
+    # The standard error of the mean is 0.05, of the standard deviation 0.06, of a quantile 0.2: five of them
+    # (odds below 1e-6).
     assert found["mean"][0] == pytest.approx(draws.mean(), abs=0.3)
     assert found["std"][0] == pytest.approx(draws.std(), abs=0.35)
-    assert [found["lower95"][0], found["upper95"][0]] == pytest.approx(list(np.quantile(draws, [0.025, 0.975])), abs=1.5)
+    assert [found["lower95"][0], found["upper95"][0]] == pytest.approx(
+        list(np.quantile(draws, [0.025, 0.975])), abs=1.5
+    )
 
 
 def test_the_commands_at_the_end_work(demo, run, tmp_path):

@@ -1,4 +1,5 @@
-"""Whatever is wrong with what was given: exit code 2, one message with the place and the cure, and no file written or changed."""
+"""Whatever is wrong with what was given: exit code 2, one message with the place and the cure, and no file
+written or changed."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from .conftest import columns, listing
 
 @pytest.fixture
 def refused(run, tmp_path, data, model):
-    """Runs a command that must fail; gives its message. data.csv, model.gm and bad.csv (from `content`) are there."""
+    """Runs a command that must fail; gives its message. data.csv, model.gm and bad.csv (from `content`) are
+    there."""
 
     def command(*arguments: object, content: str | bytes | None = None) -> str:
         if content is not None:
@@ -48,13 +50,20 @@ def said(message: str, *parts: str) -> None:
         ("x,y\n1,2\n2,abc\n3,4\n", ("bad.csv, line 3, column 'y'", "'abc' is not a number")),
         ("x,y\n1,2\n2,\n3,4\n", ("bad.csv, line 3, column 'y'", "missing")),
         ("x,y\n1,2\n2,inf\n3,4\n", ("bad.csv, line 3, column 'y'", "not a finite number")),
-        ("x,y\n1,2\n2o,3\n3,4\n", ("bad.csv, line 3, column 'x'", "'2o' is not a number")),  # a typing error, not a category
+        # a typing error, not a category
+        ("x,y\n1,2\n2o,3\n3,4\n", ("bad.csv, line 3, column 'x'", "'2o' is not a number")),
         ("x,y\n1,2\n,3\n3,4\n", ("bad.csv, line 3, column 'x'", "missing")),
         ("x,y\nu,2\n,3\nv,4\nu,4\n", ("bad.csv, line 3, column 'x'", "missing", "1 of the 4 rows")),
         ("x,y\nu,2\nNA,3\nv,4\nu,4\n", ("bad.csv, line 3, column 'x'", "'NA' stands for none")),
-        ("x,y\n1,5\n2,5\n3,5\n", ("bad.csv, column 'y': all 3 rows have the value 5", "Is it the right column?")),
+        (
+            "x,y\n1,5\n2,5\n3,5\n",
+            ("bad.csv, column 'y': all 3 rows have the value 5", "Is it the right column?"),
+        ),
         ("x,y\n1,5\n", ("bad.csv, column 'y': there is a single row",)),
-        ("name,x,y\np,1,5\nq,2,6\n", ("bad.csv, column 'name'", "differs in every row ('p', 'q', ...)", "--id 'name'")),
+        (
+            "name,x,y\np,1,5\nq,2,6\n",
+            ("bad.csv, column 'name'", "differs in every row ('p', 'q', ...)", "--id 'name'"),
+        ),
         ("y\n1\n2\n", ("no column left to learn from",)),
     ],
 )
@@ -74,8 +83,14 @@ def test_tables_that_cannot_be_fitted(refused, content, parts):
         (("-t", "y", "-c", "a,a"), ("--columns names the column 'a' twice",)),
         (("-t", "y", "-c", "a", "-k", "RFB(1.0)"), ("RFB", "^")),
         (("-t", "y", "-c", "a", "-k", "__import__('os')"), ("^",)),
-        (("-t", "y", "-c", "a", "-k", "RBF([1.0, 2.0])"), ("lengthscale has 2 values, but the data have 1 columns",)),
-        (("-t", "y", "-c", "a,site", "-k", "RBF(1.0)"), ("RBF needs numbers, but column 'site' holds categories",)),
+        (
+            ("-t", "y", "-c", "a", "-k", "RBF([1.0, 2.0])"),
+            ("lengthscale has 2 values, but the data have 1 columns",),
+        ),
+        (
+            ("-t", "y", "-c", "a,site", "-k", "RBF(1.0)"),
+            ("RBF needs numbers, but column 'site' holds categories",),
+        ),
         (("-t", "y", "-c", "a", "--method", "magic"), ("method='magic' is not known",)),
         (("-t", "y", "-c", "a", "--mean", "cubic"), ("mean='cubic' is not known",)),
         (("-t", "y", "-c", "a", "--noise", "-1"), ("noise must be a variance",)),
@@ -103,8 +118,12 @@ def test_options_that_cannot_be(refused, options, parts):
         ),
     ],
 )
-@pytest.mark.parametrize("command", [("fit", "data.csv", "-t", "y", "-c", "a"), ("predict", "model.gm", "data.csv")])
-def test_outputs_that_cannot_be_written_are_refused_before_the_work(refused, tmp_path, monkeypatch, command, out, part):
+@pytest.mark.parametrize(
+    "command", [("fit", "data.csv", "-t", "y", "-c", "a"), ("predict", "model.gm", "data.csv")]
+)
+def test_outputs_that_cannot_be_written_are_refused_before_the_work(
+    refused, tmp_path, monkeypatch, command, out, part
+):
     def worked(*_):
         raise AssertionError("the data were read, though the output cannot be written")
 
@@ -129,9 +148,16 @@ def test_a_model_does_not_overwrite_itself_by_its_predictions(refused, tmp_path,
         ("a,Site,b\n1,north,2\n", ("bad.csv has no column 'site'", "Did you mean 'Site'?")),
         (
             "a,site,b\n1,north,2\n1,nort,2\n",
-            ("bad.csv, line 3, column 'site'", "'nort' was not there in fit ('north', 'south', 'west')", "mean 'north'?"),
+            (
+                "bad.csv, line 3, column 'site'",
+                "'nort' was not there in fit ('north', 'south', 'west')",
+                "mean 'north'?",
+            ),
         ),
-        ("a,site,b\n1,north,2\n1,zzz,2\n", ("bad.csv, line 3, column 'site'", "'zzz' was not there in fit", "fit again")),
+        (
+            "a,site,b\n1,north,2\n1,zzz,2\n",
+            ("bad.csv, line 3, column 'site'", "'zzz' was not there in fit", "fit again"),
+        ),
         ("a,site,b\n1,north,2\n1,,2\n", ("bad.csv, line 3, column 'site'", "missing")),
         ("a,site,b\n1,north,2\n,south,2\n", ("bad.csv, line 3, column 'a'", "missing")),
         ("a,site,b\n1,north,2\n1,south,two\n", ("bad.csv, line 3, column 'b'", "'two' is not a number")),
@@ -150,8 +176,14 @@ def test_a_new_category_in_parquet_is_told_by_its_row(refused, tmp_path):
 
 
 def test_kinds_of_targets_and_names_of_tables(refused):
-    said(refused("predict", "model.gm", "data.csv", "--target-kind", "z", "--out", "new.csv"), "--target-kind 'z' is not known")
-    said(refused("predict", "model.gm", "data.csv", "--out", "new.xlsx"), "new.xlsx: the name of a table ends in one of .csv")
+    said(
+        refused("predict", "model.gm", "data.csv", "--target-kind", "z", "--out", "new.csv"),
+        "--target-kind 'z' is not known",
+    )
+    said(
+        refused("predict", "model.gm", "data.csv", "--out", "new.xlsx"),
+        "new.xlsx: the name of a table ends in one of .csv",
+    )
     said(refused("predict", "model.gm", "data.docx"), "data.docx: there is no such file")
 
 
@@ -167,14 +199,18 @@ def test_model_files_that_cannot_be_read(refused, tmp_path, model_bytes, command
     if damage in contents:
         (tmp_path / "other.gm").write_bytes(contents[damage])
     arguments = (*command, "other.gm", *(["data.csv", "--out", "new.csv"] if command == ("predict",) else []))
-    reason = {"cut": "damaged", "altered": "checksum", "table": "not a model file", "absent": "no such file"}[damage]
+    reason = {"cut": "damaged", "altered": "checksum", "table": "not a model file", "absent": "no such file"}[
+        damage
+    ]
     said(refused(*arguments), "other.gm cannot be loaded", reason)
 
 
 # All commands
 
 
-@pytest.mark.parametrize("command", [("fit", "absent.csv", "-t", "y", "-o", "new.gm"), ("predict", "model.gm", "absent.csv")])
+@pytest.mark.parametrize(
+    "command", [("fit", "absent.csv", "-t", "y", "-o", "new.gm"), ("predict", "model.gm", "absent.csv")]
+)
 def test_files_that_are_not_there(refused, command):
     said(refused(*command), "absent.csv: there is no such file")
 
@@ -215,4 +251,8 @@ def test_the_demo_needs_a_folder(refused):
 def test_decimal_commas_are_not_categories(refused):
     """Numbers with a comma for a point, some of them equal, so that they could pass for categories."""
     content = "a;y\n" + "".join(f"{('0,5', '1,0', '1,5')[i % 3]};{i}\n" for i in range(9))
-    said(refused("fit", "bad.csv", "-t", "y", "-o", "new.gm", content=content), "bad.csv, line 2, column 'a'", "comma")
+    said(
+        refused("fit", "bad.csv", "-t", "y", "-o", "new.gm", content=content),
+        "bad.csv, line 2, column 'a'",
+        "comma",
+    )

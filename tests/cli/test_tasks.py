@@ -1,4 +1,5 @@
-"""Labels and likelihoods on the command line: the task as the target shows it, options of the other one refused, and what predictions then have."""
+"""Labels and likelihoods on the command line: the task as the target shows it, options of the other one
+refused, and what predictions then have."""
 
 from __future__ import annotations
 
@@ -62,7 +63,21 @@ def test_whole_numbers_are_numbers_with_a_hint_and_labels_on_demand(run, table, 
     assert "--task classification" in as_numbers.stderr
     assert "GPRegressor" in as_numbers.stdout
     assert run("fit", "table.csv", "-t", "level", "--task", "regression", *QUICK, "-o", "m.gm").stderr == ""
-    as_labels = run("fit", "table.csv", "-t", "level", "--task", "classification", "--link", "probit", "--inference", "ep", *QUICK, "-o", "m.gm")
+    as_labels = run(
+        "fit",
+        "table.csv",
+        "-t",
+        "level",
+        "--task",
+        "classification",
+        "--link",
+        "probit",
+        "--inference",
+        "ep",
+        *QUICK,
+        "-o",
+        "m.gm",
+    )
     assert as_labels.stderr == ""
     assert "ep" in as_labels.stdout
     run("predict", "m.gm", "table.csv", "-o", "p.csv")
@@ -74,18 +89,47 @@ def test_whole_numbers_are_numbers_with_a_hint_and_labels_on_demand(run, table, 
 
 @pytest.mark.parametrize(("target", "method"), [("two", "svgp"), ("level", "nystrom")])
 def test_large_files_keep_their_labels(run, table, tmp_path, monkeypatch, target, method):
-    command = ("fit", "table.csv", "-t", target, "--task", "classification", *QUICK, "--method", method, "--size", 8)
+    command = (
+        "fit",
+        "table.csv",
+        "-t",
+        target,
+        "--task",
+        "classification",
+        *QUICK,
+        "--method",
+        method,
+        "--size",
+        8,
+    )
     run(*command, "-o", "whole.gm")
     monkeypatch.setattr(work, "LARGE", 10)
     run(*command, "-o", "streamed.gm")
     whole, streamed = (gm.load(tmp_path / name) for name in ("whole.gm", "streamed.gm"))
     assert list(streamed.classes_) == list(whole.classes_) == sorted(set(table[target]))
     # The same rows, seeds and steps: what differs is where the numbers lie.
-    np.testing.assert_allclose(streamed.predict_proba(table[["a"]]), whole.predict_proba(table[["a"]]), atol=1e-8)
+    np.testing.assert_allclose(
+        streamed.predict_proba(table[["a"]]), whole.predict_proba(table[["a"]]), atol=1e-8
+    )
 
 
 def test_counts_with_exposure_have_quantiles_for_an_interval(run, table, tmp_path, monkeypatch):
-    command = ("fit", "table.csv", "-t", "count", "--likelihood", "poisson", "--exposure", "days", "--restarts", 0, "-c", "a", "--hyper", "ml")
+    command = (
+        "fit",
+        "table.csv",
+        "-t",
+        "count",
+        "--likelihood",
+        "poisson",
+        "--exposure",
+        "days",
+        "--restarts",
+        0,
+        "-c",
+        "a",
+        "--hyper",
+        "ml",
+    )
     printed = run(*command, "-o", "m.gm")
     assert "with exposure days" in printed.stdout
     assert printed.stderr == ""
@@ -102,39 +146,75 @@ def test_counts_with_exposure_have_quantiles_for_an_interval(run, table, tmp_pat
     np.testing.assert_allclose(rates["mean"] * table["days"], found["mean"], rtol=1e-12)
     monkeypatch.setattr(work, "LARGE", 10)
     run(*command, "-o", "streamed.gm")
-    np.testing.assert_allclose(gm.load(tmp_path / "streamed.gm").predict(table[["a"]]), rates["mean"], rtol=1e-6)
+    np.testing.assert_allclose(
+        gm.load(tmp_path / "streamed.gm").predict(table[["a"]]), rates["mean"], rtol=1e-6
+    )
 
 
 def test_quantiles_are_those_of_the_predictive_distribution(run, table, tmp_path):
-    run("fit", "table.csv", "-t", "y", "--likelihood", "student-t", "--inference", "laplace", *QUICK, "-o", "m.gm")
+    run(
+        "fit",
+        "table.csv",
+        "-t",
+        "y",
+        "--likelihood",
+        "student-t",
+        "--inference",
+        "laplace",
+        *QUICK,
+        "-o",
+        "m.gm",
+    )
     run("predict", "m.gm", "table.csv", "-o", "p.csv")
     found = pd.read_csv(tmp_path / "p.csv")
     gp = gm.load(tmp_path / "m.gm")
-    # The ends are empirical quantiles of 2,000 draws, the same in all rows: the share beyond one has a standard error of 0.35 %.
+    # The ends are empirical quantiles of 2,000 draws, the same in all rows: the share beyond one has a
+    # standard error of 0.35 %.
     mean, var = gp.posterior_.moments(table[["a"]].to_numpy())
     rng = np.random.default_rng(1)
     y = gp.likelihood_.bare().draw(rng, mean + np.sqrt(var) * rng.standard_normal((N, 20_000)))
-    for share in (np.mean(y < found["lower95"].to_numpy()[:, None]), np.mean(y > found["upper95"].to_numpy()[:, None])):
+    for share in (
+        np.mean(y < found["lower95"].to_numpy()[:, None]),
+        np.mean(y > found["upper95"].to_numpy()[:, None]),
+    ):
         assert share == pytest.approx(0.025, abs=0.012)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("-t", "two", "--noise", 0.1), "--noise 0.1 is for regression, but 'two' is a target of classification"),
+        (
+            ("-t", "two", "--noise", 0.1),
+            "--noise 0.1 is for regression, but 'two' is a target of classification",
+        ),
         (("-t", "two", "--likelihood", "poisson"), "--likelihood poisson is for regression"),
-        (("-t", "y", "--link", "logit"), "--link logit is for classification, but 'y' is a target of regression"),
+        (
+            ("-t", "y", "--link", "logit"),
+            "--link logit is for classification, but 'y' is a target of regression",
+        ),
         (("-t", "y", "--multiclass", "ovr"), "add --task classification"),
         (("-t", "y", "--exposure", "days"), "--exposure days is for counts. Add --likelihood poisson"),
-        (("-t", "y", "--likelihood", "cauchy"), "--likelihood 'cauchy' is not known. Use gaussian, student-t"),
+        (
+            ("-t", "y", "--likelihood", "cauchy"),
+            "--likelihood 'cauchy' is not known. Use gaussian, student-t",
+        ),
         (
             ("-t", "y", "--likelihood", "beta", "--noise", 1),
             "--noise 1 is where Gaussian noise in closed form starts, and --likelihood beta has none",
         ),
-        (("-t", "y", "-t", "a", "--likelihood", "gamma"), "--likelihood gamma takes one target, but there are 2"),
+        (
+            ("-t", "y", "-t", "a", "--likelihood", "gamma"),
+            "--likelihood gamma takes one target, but there are 2",
+        ),
         (("-t", "y", "--likelihood", "poisson"), "table.csv, column 'y':"),
-        (("-t", "y", "--task", "classification"), "is no label: labels are text or whole numbers. For numbers to be predicted: --task regression"),
-        (("-t", "two", "-t", "y", "--task", "classification"), "--task classification takes one --target, but there are 2: two, y"),
+        (
+            ("-t", "y", "--task", "classification"),
+            "is no label: labels are text or whole numbers. For numbers to be predicted: --task regression",
+        ),
+        (
+            ("-t", "two", "-t", "y", "--task", "classification"),
+            "--task classification takes one --target, but there are 2: two, y",
+        ),
         (("-t", "two", "--task", "regression"), "column 'two': 'no' is not a number"),
         (("-t", "y", "--task", "sorting"), "--task 'sorting' is not known. Use classification, regression"),
         (("-t", "y", "--hyper", "guess"), "--hyper 'guess' is not known"),
@@ -150,19 +230,39 @@ def test_labels_with_mistakes_are_refused_with_their_place(run, tmp_path):
         (["a", "b", "", "a"], "d.csv, line 4, column 'y': the value is missing"),
         (["a", "a", "a", "a"], "all 4 rows have the label 'a'"),
         (["a", "b", "c", "d"], "text that differs in every row"),
-        (["1", "2", "x", "4"], "d.csv, line 4, column 'y': 'x' is not a number"),  # numbers with a word among them are no labels
+        # numbers with a word among them are no labels
+        (["1", "2", "x", "4"], "d.csv, line 4, column 'y': 'x' is not a number"),
         (["1,5", "2,5", "1,5", "3,5"], "because of its comma"),
     ):
         write_table(tmp_path / "d.csv", ["x", "y"], {"x": np.arange(4.0), "y": np.array(cells, dtype=object)})
         assert message in run("fit", "d.csv", "-t", "y", "-o", "m.gm", code=2).stderr
-    write_table(tmp_path / "d.csv", ["x", "e", "y"], {"x": np.arange(4.0), "e": np.array([1.0, 2.0, 0.0, 1.0]), "y": np.arange(4)})
-    refused = run("fit", "d.csv", "-t", "y", "--likelihood", "poisson", "--exposure", "e", "-o", "m.gm", code=2)
+    write_table(
+        tmp_path / "d.csv",
+        ["x", "e", "y"],
+        {"x": np.arange(4.0), "e": np.array([1.0, 2.0, 0.0, 1.0]), "y": np.arange(4)},
+    )
+    refused = run(
+        "fit", "d.csv", "-t", "y", "--likelihood", "poisson", "--exposure", "e", "-o", "m.gm", code=2
+    )
     assert "d.csv, line 4, column 'e': the exposure is 0" in refused.stderr
 
 
 def test_plan_and_compare_see_labels_too(run, table):
     assert 'method="auto" takes exact' in run("plan", "table.csv", "-t", "two", "-c", "a").stdout
-    given = ("compare", "table.csv", "-c", "a", "-k", "RBF(1.0)", "--methods", "nystrom:uniform", "--sizes", 5, "--repeats", 1)
+    given = (
+        "compare",
+        "table.csv",
+        "-c",
+        "a",
+        "-k",
+        "RBF(1.0)",
+        "--methods",
+        "nystrom:uniform",
+        "--sizes",
+        5,
+        "--repeats",
+        1,
+    )
     assert "2 classes: no, yes" in run(*given, "-t", "two").stdout
     assert "MSE" in run(*given, "-t", "level", "--noise", 0.1).stdout
     assert "ECE" in run(*given, "-t", "level", "--task", "classification").stdout

@@ -1,4 +1,5 @@
-"""XLA compiles one program for a kernel's structure and a tile size, whatever the rows and the parameters are."""
+"""XLA compiles one program for a kernel's structure and a tile size, whatever the rows and the parameters
+are."""
 
 from __future__ import annotations
 
@@ -11,7 +12,9 @@ from gramian.gram import programs, tiles
 
 EVENT = "/jax/core/compile/backend_compile_duration"
 _compiled: list[float] = []
-jax.monitoring.register_event_duration_secs_listener(lambda event, seconds, **_: _compiled.append(seconds) if event == EVENT else None)
+jax.monitoring.register_event_duration_secs_listener(
+    lambda event, seconds, **_: _compiled.append(seconds) if event == EVENT else None
+)
 
 
 @pytest.fixture
@@ -63,7 +66,9 @@ def test_fitting_the_default_model_again_compiles_nothing(count, data):
     gm.GPRegressor(n_restarts=0).fit(X[:200], y[:200]).predict(X[:10], return_std=True)
     count()
     for n in (201, 256, 257, 300):
-        gm.GPRegressor(n_restarts=1, random_state=n).fit(X[:n], 50 * y[:n] + n).predict(X[:10], return_std=True)
+        gm.GPRegressor(n_restarts=1, random_state=n).fit(X[:n], 50 * y[:n] + n).predict(
+            X[:10], return_std=True
+        )
     assert count() == 0
 
 

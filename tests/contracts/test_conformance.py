@@ -19,7 +19,7 @@ from gramian.params import Parameter, positive
 from gramian.solvers import Cholesky, CholeskyFactor, Factor, Solution, SolveOutcome, Solver
 from gramian.testing import check_factor, check_inference, check_likelihood, check_posterior
 
-# What keeps its promises. ---------------------------------------------------------------------------------------------------------------------------
+# What keeps its promises. -----------------------------------------------------------------------------------
 
 
 def test_cholesky():
@@ -51,7 +51,12 @@ def points():
 
 def test_prior(points):
     check_posterior(GaussianProcess(1.4 * gm.Matern32([0.5, 2.0]), ConstantMean(3.0), np.ones(1)), points)
-    check_posterior(GaussianProcess(gm.Linear(1.0) + gm.Constant(2.0), LinearMean([1.0, 2.0], 0.5), np.array([1.0, 10.0])), points)
+    check_posterior(
+        GaussianProcess(
+            gm.Linear(1.0) + gm.Constant(2.0), LinearMean([1.0, 2.0], 0.5), np.array([1.0, 10.0])
+        ),
+        points,
+    )
 
 
 @pytest.mark.parametrize("outputs", [1, 2])
@@ -64,7 +69,7 @@ def test_posterior(points, outputs, noise):
     check_posterior(gp.posterior_, np.concatenate([points, X[:3], points[:2]]))
 
 
-# What does not. -------------------------------------------------------------------------------------------------------------------------------------
+# What does not. ---------------------------------------------------------------------------------------------
 
 
 class StudentT(Likelihood):
@@ -150,7 +155,10 @@ class ApproximateFactor(Factor):
 
     def solve(self, B):
         value, outcome = self.inner.solve(B)
-        return Solution(value * (1 + self.error), dataclasses.replace(outcome, residual=self.error if self.honest else None))
+        return Solution(
+            value * (1 + self.error),
+            dataclasses.replace(outcome, residual=self.error if self.honest else None),
+        )
 
     def logdet(self):
         return self.inner.logdet()
@@ -306,7 +314,9 @@ class Biased(Exact):
         return Evidence(evidence.value + self.gap, self.kind)
 
 
-@pytest.mark.parametrize(("kind", "gap"), [("exact", 0.01), ("exact", -0.01), ("lower bound", 0.01), ("upper bound", -0.01)])
+@pytest.mark.parametrize(
+    ("kind", "gap"), [("exact", 0.01), ("exact", -0.01), ("lower bound", 0.01), ("upper bound", -0.01)]
+)
 def test_evidence_of_the_wrong_size(kind, gap):
     with pytest.raises(AssertionError, match="not what its kind says"):
         check_inference(Biased(kind, gap))
@@ -342,10 +352,18 @@ class Strange(GaussianProcess):
 
     def mean(self, X):
         mean = super().mean(X)
-        return mean + len(X) if self.promise == "depends on the other rows" else mean[:, 0] if self.promise == "one dimension" else mean
+        return (
+            mean + len(X)
+            if self.promise == "depends on the other rows"
+            else mean[:, 0]
+            if self.promise == "one dimension"
+            else mean
+        )
 
     def sample(self, rng, X, n_samples, noise=None):
-        draws = super().sample(np.random.default_rng() if self.promise == "no seed" else rng, X, n_samples, noise)
+        draws = super().sample(
+            np.random.default_rng() if self.promise == "no seed" else rng, X, n_samples, noise
+        )
         if self.promise == "wrong spread":
             return self.mean(X)[:, :, None] + 1.2 * (draws - self.mean(X)[:, :, None])
         if self.promise == "wrong noise" and noise is not None:

@@ -1,4 +1,5 @@
-"""Importing and using gramian changes nothing for the code around it: JAX stays in 32 bits, warnings and random numbers stay as they were."""
+"""Importing and using gramian changes nothing for the code around it: JAX stays in 32 bits, warnings and
+random numbers stay as they were."""
 
 from __future__ import annotations
 
@@ -16,7 +17,13 @@ import gramian as gm
 
 def run(code: str) -> str:
     """What a fresh interpreter prints."""
-    done = subprocess.run([sys.executable, "-W", "error", "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     assert done.stderr == "", done.stderr
     return done.stdout.strip()
@@ -63,7 +70,9 @@ def test_a_users_kernel_in_float32_code_beside_it():
 
     x = jnp.linspace(0, 1, 5)
     before = theirs(x)
-    gm.GPRegressor(gm.RBF(1.0), noise=0.1, optimize=False).fit(np.arange(5.0)[:, None], np.arange(5.0)).predict([[0.5]])
+    gm.GPRegressor(gm.RBF(1.0), noise=0.1, optimize=False).fit(
+        np.arange(5.0)[:, None], np.arange(5.0)
+    ).predict([[0.5]])
     after = theirs(x)
     assert before.dtype == after.dtype == jnp.float32
     assert np.array_equal(before, after)

@@ -39,14 +39,22 @@ def measured(code: str) -> list[float]:
     if not Path("/proc/self/clear_refs").exists():
         pytest.skip("peak memory is read from /proc, which Linux alone has")
     whole = textwrap.dedent(PROLOGUE) + textwrap.dedent(code)
-    one_thread = os.environ | {"OPENBLAS_NUM_THREADS": "1"}  # no faster with two while other tests run, and far slower at times
-    done = subprocess.run([sys.executable, "-c", whole], capture_output=True, text=True, timeout=300, check=False, env=one_thread)
+    # no faster with two while other tests run, and far slower at times
+    one_thread = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", whole],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        env=one_thread,
+    )
     assert done.returncode == 0, done.stderr
     return [float(word) for word in done.stdout.split()]
 
 
 def test_the_measure_sees_an_array():
-    (small, large) = measured("""
+    small, large = measured("""
         with Peak() as small:
             np.ones(1000).sum()
         with Peak() as large:
@@ -95,7 +103,8 @@ def test_fitting_holds_one_matrix():
 
 
 def test_memory_of_predictions_does_not_grow_with_their_number():
-    """Beyond the answers themselves: a block of rows (64 MB), its copies, and no more, for four times the points."""
+    """Beyond the answers themselves: a block of rows (64 MB), its copies, and no more, for four times the
+    points."""
     few, many, few_means, many_means = measured("""
         rng = np.random.default_rng(0)
         X = rng.normal(size=(300, 2))
@@ -110,7 +119,8 @@ def test_memory_of_predictions_does_not_grow_with_their_number():
                 peaks.append(peak.bytes)
         print(*peaks)
     """)
-    answers = 8 * 180_000 * 2  # what 180,000 more points need themselves: a mean and a standard deviation each
+    # what 180,000 more points need themselves: a mean and a standard deviation each
+    answers = 8 * 180_000 * 2
     assert many < few + 4 * answers + 20e6
     assert many < 350e6
     assert many_means < few_means + 4 * answers + 20e6

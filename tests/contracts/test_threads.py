@@ -27,7 +27,16 @@ def answers(data):
     gp = gm.GPRegressor(1.2 * gm.Matern52([0.6, 0.9]), noise=0.1, mean="linear", optimize=False).fit(X, y)
     value, gradient = gp.log_evidence(return_grad=True)
     mean, std = gp.predict(X, return_std=True)
-    return [value, gradient, mean, std, gp.predict(X), gp.predict(X[:600], return_cov=True)[1], gp.predict_gradient(X[:700])[1], gp.kernel_(X[:600])]
+    return [
+        value,
+        gradient,
+        mean,
+        std,
+        gp.predict(X),
+        gp.predict(X[:600], return_cov=True)[1],
+        gp.predict_gradient(X[:700])[1],
+        gp.kernel_(X[:600]),
+    ]
 
 
 def test_one_thread_or_several(data, monkeypatch):

@@ -1,4 +1,5 @@
-"""Whatever is given, the answer is finite and sensible, or an error of the library's own that says what is wrong, where, and what to do.
+"""Whatever is given, the answer is finite and sensible, or an error of the library's own that says what is
+wrong, where, and what to do.
 
 Warnings are errors in this suite, so none of NumPy's, JAX's or SciPy's leaks from any of these.
 """
@@ -39,7 +40,14 @@ def answers(table, target, places=None, **settings):
     gp = regressor(**settings).fit(table, target)
     places = table if places is None else places
     mean, std = gp.predict(places, return_std=True)
-    everything = [mean, std, *gp.loo(), gp.sample(places, 2, random_state=0), gp.predict(places, return_cov=True)[1], gp.log_evidence()]
+    everything = [
+        mean,
+        std,
+        *gp.loo(),
+        gp.sample(places, 2, random_state=0),
+        gp.predict(places, return_cov=True)[1],
+        gp.log_evidence(),
+    ]
     for answer in everything:
         assert np.all(np.isfinite(answer))
     assert np.isfinite(gp.evidence_.value)
@@ -47,15 +55,23 @@ def answers(table, target, places=None, **settings):
     return gp, mean, std
 
 
-# Refused, with what and where and how to cure it. ---------------------------------------------------------------------------------------------------
+# Refused, with what and where and how to cure it. -----------------------------------------------------------
 
 REFUSED = {
-    "NaN in X": (changed(X, (3, 1), np.nan), y, ["X contains NaN", "row 3", "column 'x1'", "Drop these rows"]),
+    "NaN in X": (
+        changed(X, (3, 1), np.nan),
+        y,
+        ["X contains NaN", "row 3", "column 'x1'", "Drop these rows"],
+    ),
     "infinity in X": (changed(X, (3, 1), np.inf), y, ["X contains infinity", "row 3", "column 'x1'"]),
     "minus infinity in X": (changed(X, (7, 2), -np.inf), y, ["X contains infinity", "row 7", "column 'x2'"]),
     "NaN in y": (X, changed(y, 4, np.nan), ["y contains NaN", "row 4", "Drop these rows"]),
     "infinity in y": (X, changed(y, 4, np.inf), ["y contains infinity", "row 4"]),
-    "NaN in the second output": (X, changed(np.column_stack([y, y]), (4, 1), np.nan), ["y contains NaN", "row 4, output 1"]),
+    "NaN in the second output": (
+        X,
+        changed(np.column_stack([y, y]), (4, 1), np.nan),
+        ["y contains NaN", "row 4, output 1"],
+    ),
     "no rows": (X[:0], y[:0], ["0 sample(s)", "X has no rows"]),
     "no columns": (X[:, :0], y, ["0 feature(s)", "X has no columns"]),
     "no X": (None, y, ["X is None", "give a table"]),
@@ -69,13 +85,25 @@ REFUSED = {
     "text among numbers": (changed(X, (3, 1), "hello"), y, ["Column 'x1'", "text 'hello'", "row 3"]),
     "a missing cell": (changed(X, (3, 1), None), y, ["X contains NaN", "row 3", "column 'x1'"]),
     "text in y": (X, changed(y, 2, "high"), ["Column 'y'", "text 'high'", "row 2", "one number a row"]),
-    "dates": (np.array([["2020-01-01"], ["2020-01-02"]], dtype="M8[D]"), [1, 2], ["Column 'x0'", "dates or times", "days since"]),
-    "date objects": (np.array([[datetime.date(2020, 1, 1)], [datetime.date(2020, 1, 2)]]), [1, 2], ["Column 'x0'", "dates or times"]),
+    "dates": (
+        np.array([["2020-01-01"], ["2020-01-02"]], dtype="M8[D]"),
+        [1, 2],
+        ["Column 'x0'", "dates or times", "days since"],
+    ),
+    "date objects": (
+        np.array([[datetime.date(2020, 1, 1)], [datetime.date(2020, 1, 2)]]),
+        [1, 2],
+        ["Column 'x0'", "dates or times"],
+    ),
     "sparse X": (sparse.csr_matrix(X), y, ["sparse", "X.toarray()"]),
     "sparse y": (X, sparse.csr_matrix(y[:, None]), ["sparse", "y.toarray()"]),
     "complex X": (X + 1j, y, ["Complex data not supported", "X"]),
     "complex y": (X, y + 1j, ["Complex data not supported", "y"]),
-    "masked X": (np.ma.masked_array(X, np.isin(X, [X[12, 2], X[15, 0]])), y, ["2 cells masked out", "row 12, column 2"]),
+    "masked X": (
+        np.ma.masked_array(X, np.isin(X, [X[12, 2], X[15, 0]])),
+        y,
+        ["2 cells masked out", "row 12, column 2"],
+    ),
     "masked y": (X, np.ma.masked_array(y, np.arange(N) == 3), ["masked out", "row 3"]),
     "y with three dimensions": (X, np.ones((N, 1, 1)), ["y has shape (20, 1, 1)"]),
     "y with no columns": (X, np.ones((N, 0)), ["y has no columns"]),
@@ -124,7 +152,7 @@ def test_refused_in_questions(places, words, question):
         assert word in str(caught.value)
 
 
-# Accepted, with finite and sensible answers. --------------------------------------------------------------------------------------------------------
+# Accepted, with finite and sensible answers. ----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
@@ -196,10 +224,16 @@ def test_columns_far_from_the_origin():
     assert_allclose(mean, expected, atol=1e-2)
 
 
-@pytest.mark.parametrize("kernel", [gm.RBF(1.0), gm.Matern12(1.0), gm.Matern32(1.0), gm.Matern52(1.0), gm.RationalQuadratic(1.0)], ids=str)
+@pytest.mark.parametrize(
+    "kernel",
+    [gm.RBF(1.0), gm.Matern12(1.0), gm.Matern32(1.0), gm.Matern52(1.0), gm.RationalQuadratic(1.0)],
+    ids=str,
+)
 def test_points_beyond_all_measure_get_the_prior(kernel):
     """The square of 1e300 is infinite, and infinity times exp(-infinity) no number."""
-    gp = regressor(kernel=2.0 * kernel, noise=0.1, mean=gm.ConstantMean(5.0), normalize_y=False, optimize=False).fit(X, y)
+    gp = regressor(
+        kernel=2.0 * kernel, noise=0.1, mean=gm.ConstantMean(5.0), normalize_y=False, optimize=False
+    ).fit(X, y)
     mean, std = gp.predict([[1e300, -1e300, 0.0], [1e200, 0.0, 0.0]], return_std=True, target="f")
     assert_allclose(mean, 5.0)
     assert_allclose(std**2, 2.0)
@@ -218,7 +252,9 @@ def test_a_row_far_away_does_not_disturb_its_neighbours(kernel, value):
         moved[far] = value
         disturbed, disturbed_cov = gp.predict(moved, return_cov=True)
         assert_allclose(disturbed[others], mean[others], rtol=1e-10, atol=1e-12)
-        assert_allclose(disturbed_cov[np.ix_(others, others)], cov[np.ix_(others, others)], rtol=1e-10, atol=1e-12)
+        assert_allclose(
+            disturbed_cov[np.ix_(others, others)], cov[np.ix_(others, others)], rtol=1e-10, atol=1e-12
+        )
 
 
 def test_predictions_that_overflow_are_refused_with_their_row():
@@ -243,7 +279,7 @@ def test_objects_that_are_numbers(container):
     answers(tables[container], y)
 
 
-# Equal rows and no noise. ---------------------------------------------------------------------------------------------------------------------------
+# Equal rows and no noise. -----------------------------------------------------------------------------------
 
 
 def test_equal_rows_with_equal_y_and_no_noise():
@@ -254,7 +290,9 @@ def test_equal_rows_with_equal_y_and_no_noise():
 
 
 def test_equal_rows_with_different_y_and_no_noise_are_refused():
-    with pytest.raises(InputError, match=r"Rows 1 and 4 of X are equal but y differs by 0\.5 while noise is fixed at 0") as caught:
+    with pytest.raises(
+        InputError, match=r"Rows 1 and 4 of X are equal but y differs by 0\.5 while noise is fixed at 0"
+    ) as caught:
         regressor(noise=gm.fixed(0)).fit(X[[0, 1, 2, 3, 1]], [0.0, 1.0, 2.0, 3.0, 1.5])
     assert "noise=0.01" in str(caught.value)
 
@@ -280,7 +318,7 @@ def test_noise_of_zero_means_no_noise():
     assert_allclose(gp.predict(X), y, rtol=1e-5, atol=1e-6)
 
 
-# Settings that cannot be. ---------------------------------------------------------------------------------------------------------------------------
+# Settings that cannot be. -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -390,7 +428,10 @@ def test_a_missing_label_is_named_by_its_row(labels, kind):
     ("exposure", "message"),
     [
         ("days", r"exposure='days' is text.*exposure=table\['days'\]"),
-        (["1"] * 3 + ["long"] + ["2"] * (N - 4), r"'exposure' has the text 'long' in row 3.*one number a row"),
+        (
+            ["1"] * 3 + ["long"] + ["2"] * (N - 4),
+            r"'exposure' has the text 'long' in row 3.*one number a row",
+        ),
         ([[1.0, 2.0], [3.0]], "exposure is no table"),
         (np.full(N, np.datetime64("2024-01-01")), "'exposure' holds dates"),
         (np.full(N, 1j), "'exposure' has complex numbers"),
@@ -410,7 +451,9 @@ def test_weights_are_refused_and_no_one_is_told_that_they_are_supported():
         regressor().fit(X, y, sample_weight=weights)
     with pytest.raises(ParameterError, match=r"sample_weight is not supported.*several times\.$"):
         regressor(likelihood=gm.StudentT()).fit(X, y, sample_weight=weights)
-    with pytest.raises(ParameterError, match="fit does not know 'weights'; it takes X, y, noise_var and exposure"):
+    with pytest.raises(
+        ParameterError, match="fit does not know 'weights'; it takes X, y, noise_var and exposure"
+    ):
         regressor().fit(X, y, weights=weights)
     regressor(kernel=1.0 * gm.RBF(1.0), noise=0.01, optimize=False).fit(X, y, sample_weight=None)
     assert not has_fit_parameter(gm.GPRegressor(), "sample_weight")

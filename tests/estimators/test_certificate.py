@@ -1,4 +1,5 @@
-"""Certificates hold: where the exact answer is computable, the error lies within what was certified, on easy and on hopeless approximations."""
+"""Certificates hold: where the exact answer is computable, the error lies within what was certified, on easy
+and on hopeless approximations."""
 
 from __future__ import annotations
 
@@ -46,13 +47,17 @@ def within(monkeypatch, way):
 
 
 @pytest.mark.parametrize("kind", ["smooth", "rough", "repeats"])
-@pytest.mark.parametrize("method", [gm.Nystrom(15), gm.Sparse(30), gm.Sparse(10, "fitc"), gm.Fourier(60), gm.CG(tol=1e-3)])
+@pytest.mark.parametrize(
+    "method", [gm.Nystrom(15), gm.Sparse(30), gm.Sparse(10, "fitc"), gm.Fourier(60), gm.CG(tol=1e-3)]
+)
 def test_the_true_error_lies_within(kind, method, monkeypatch):
     X, y = problem(kind)
     settings = {"noise": 0.05 * np.var(y), "optimize": False, "random_state": 0}
     exact = gm.GPRegressor(KERNELS[kind], method="exact", **settings).fit(X, y)
     gp = gm.GPRegressor(KERNELS[kind], method=method, **settings).fit(X, y)
-    (mean, std), (exact_mean, exact_std) = (model.predict(X, return_std=True, target="f") for model in (gp, exact))
+    (mean, std), (exact_mean, exact_std) = (
+        model.predict(X, return_std=True, target="f") for model in (gp, exact)
+    )
     monkeypatch.setattr(module, "POINTS", len(X))  # at all rows, so that the largest error is the largest
     monkeypatch.setattr(module, "PART", len(X))
     slack = 1e-6 * np.std(y)  # of rounding, and of the jitter in K_zz
@@ -68,23 +73,32 @@ def test_the_true_error_lies_within(kind, method, monkeypatch):
         assert np.max(np.abs(std - exact_std)) <= given.std_error.value + slack
         # On all rows the part is the whole, so that the estimate is the error itself.
         assert given.mean_error_rms.kind == "estimate"
-        assert_allclose(given.mean_error_rms.value, np.sqrt(np.mean((mean - exact_mean) ** 2)), rtol=1e-4, atol=slack)
+        assert_allclose(
+            given.mean_error_rms.value, np.sqrt(np.mean((mean - exact_mean) ** 2)), rtol=1e-4, atol=slack
+        )
 
 
 @pytest.mark.parametrize(("kind", "way"), [("smooth", "solved"), ("rough", "solved"), ("rough", "factored")])
 def test_solves_make_bounds_tight(kind, way, monkeypatch):
-    """Errors of solves count squared, so that what is certified is the error itself to a few digits, however bad the landmarks."""
+    """Errors of solves count squared, so that what is certified is the error itself to a few digits, however
+    bad the landmarks."""
     X, y = problem(kind)
     settings = {"noise": 0.05 * np.var(y), "optimize": False, "random_state": 0}
     exact = gm.GPRegressor(KERNELS[kind], method="exact", **settings).fit(X, y)
     gp = gm.GPRegressor(KERNELS[kind], method=gm.Sparse(5), **settings).fit(X, y)
     monkeypatch.setattr(module, "POINTS", len(X))
     within(monkeypatch, way)
-    (mean, std), (exact_mean, exact_std) = (model.predict(X, return_std=True, target="f") for model in (gp, exact))
+    (mean, std), (exact_mean, exact_std) = (
+        model.predict(X, return_std=True, target="f") for model in (gp, exact)
+    )
     assert_allclose(gp.certificate_.mean_error.value, np.max(np.abs(mean - exact_mean)), rtol=1e-3)
     assert_allclose(gp.certificate_.std_error.value, np.max(np.abs(std - exact_std)), rtol=1e-3)
     if way == "factored":
-        assert_allclose([gp.certificate_.evidence_lower.value, gp.certificate_.evidence_upper.value], exact.evidence_.value, rtol=1e-9)
+        assert_allclose(
+            [gp.certificate_.evidence_lower.value, gp.certificate_.evidence_upper.value],
+            exact.evidence_.value,
+            rtol=1e-9,
+        )
 
 
 def test_a_log_determinant_lies_between(monkeypatch):
@@ -104,7 +118,9 @@ def test_bounds_close_in_as_landmarks_are_added(monkeypatch):
     X, y = problem("smooth")
     gaps = []
     for m in (4, 8, 16, 32):
-        gp = gm.GPRegressor(KERNELS["smooth"], method=gm.Sparse(m, inducing="pivoted"), noise=1.0, optimize=False).fit(X, y)
+        gp = gm.GPRegressor(
+            KERNELS["smooth"], method=gm.Sparse(m, inducing="pivoted"), noise=1.0, optimize=False
+        ).fit(X, y)
         gaps.append(gp.certificate_.evidence_upper.value - gp.certificate_.evidence_lower.value)
     assert np.all(np.diff(gaps) < 0)
     assert gaps[-1] < 1e-3
@@ -113,7 +129,11 @@ def test_bounds_close_in_as_landmarks_are_added(monkeypatch):
 def test_without_noise_there_is_none():
     X, y = problem("smooth")
     with pytest.raises(NumericalError, match="noise above zero"):
-        _ = gm.GPRegressor(KERNELS["rough"], noise=0.0, method=gm.Sparse(20), optimize=False).fit(X, y).certificate_
+        _ = (
+            gm.GPRegressor(KERNELS["rough"], noise=0.0, method=gm.Sparse(20), optimize=False)
+            .fit(X, y)
+            .certificate_
+        )
 
 
 def test_exact_is_exact():
@@ -133,10 +153,15 @@ def test_it_says_what_each_number_is():
 
 @pytest.mark.parametrize("method", [gm.CG(rank=20), gm.MINRES(rank=20), gm.Sparse(20), gm.Fourier(40)])
 def test_a_part_smaller_than_the_data(method, monkeypatch):
-    """Preconditioners are made of rows of the data, which a part does not have; landmarks and frequencies serve a part as they are."""
+    """Preconditioners are made of rows of the data, which a part does not have; landmarks and frequencies
+    serve a part as they are."""
     monkeypatch.setattr(module, "PART", 50)
     X, y = problem("smooth")
-    given = gm.GPRegressor(KERNELS["smooth"], method=method, noise=1.0, optimize=False, random_state=0).fit(X, y).certificate_
+    given = (
+        gm.GPRegressor(KERNELS["smooth"], method=method, noise=1.0, optimize=False, random_state=0)
+        .fit(X, y)
+        .certificate_
+    )
     assert given.mean_error_rms.kind == "estimate"
     assert np.isfinite(given.mean_error_rms.value)
 
@@ -144,7 +169,9 @@ def test_a_part_smaller_than_the_data(method, monkeypatch):
 def test_certificates_keep_to_the_memory_limit(monkeypatch):
     """Where a factor of all rows does not fit, solves by CG do: bounds that hold, not the error itself."""
     X, y = problem("rough")
-    gp = gm.GPRegressor(KERNELS["rough"], noise=0.1, method=gm.Sparse(20), optimize=False, random_state=0).fit(X, y)
+    gp = gm.GPRegressor(
+        KERNELS["rough"], noise=0.1, method=gm.Sparse(20), optimize=False, random_state=0
+    ).fit(X, y)
     monkeypatch.setattr(bounds, "LANDMARKS", 20)
     factored = gp.certificate_
     gp._certificate, gp.memory_limit = None, 8 * len(X) ** 2
@@ -156,14 +183,26 @@ def test_certificates_keep_to_the_memory_limit(monkeypatch):
 
 
 @pytest.mark.parametrize("noise", [1e-8, 1e-10])
-@pytest.mark.parametrize("method", [gm.Sparse(10), gm.Sparse(30), gm.Nystrom(8), gm.CG()], ids=["vfe:10", "vfe:30", "nystrom:8", "cg"])
+@pytest.mark.parametrize(
+    "method",
+    [gm.Sparse(10), gm.Sparse(30), gm.Nystrom(8), gm.CG()],
+    ids=["vfe:10", "vfe:30", "nystrom:8", "cg"],
+)
 def test_bounds_hold_where_noise_comes_near_rounding(method, noise):
-    """Against Cholesky in extended precision. y does not fit the model, so that weights are large and rounding is amplified."""
+    """Against Cholesky in extended precision. y does not fit the model, so that weights are large and
+    rounding is amplified."""
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(30, 1))
     y = np.sin(6 * X[:, 0]) + 0.3 * rng.normal(size=30)
     gp = gm.GPRegressor(
-        gm.RBF(0.3), noise=gm.fixed(noise), mean="zero", normalize_y=False, optimize=False, method=method, random_state=0, n_restarts=0
+        gm.RBF(0.3),
+        noise=gm.fixed(noise),
+        mean="zero",
+        normalize_y=False,
+        optimize=False,
+        method=method,
+        random_state=0,
+        n_restarts=0,
     ).fit(X, y)
     wide = X.astype(np.longdouble)
     K = np.exp(-((wide - wide.T) ** 2) / (2 * np.longdouble(0.3) ** 2))

@@ -41,13 +41,16 @@ def three():
 def test_agrees_with_scikit_learn(two):
     """The same model and the same approximation: evidence, gradient, probabilities, and what is fitted."""
     X, y = two
-    theirs = GaussianProcessClassifier(ConstantKernel(1.5) * RBF([0.7, 1.1]), optimizer=None, max_iter_predict=100).fit(X, y)
+    theirs = GaussianProcessClassifier(
+        ConstantKernel(1.5) * RBF([0.7, 1.1]), optimizer=None, max_iter_predict=100
+    ).fit(X, y)
     ours = gm.GPClassifier(1.5 * gm.RBF([0.7, 1.1]), inference="laplace", **FIXED).fit(X, y)
     value, gradient = theirs.log_marginal_likelihood(theirs.kernel_.theta, eval_gradient=True)
     assert_allclose(ours.evidence_.value, value, rtol=1e-7)
     assert_allclose(ours.log_evidence(ours.theta_, return_grad=True)[1], gradient, rtol=1e-4, atol=1e-5)
     new = np.random.default_rng(2).uniform(-3, 3, (20, 2))
-    assert_allclose(ours.predict_proba(new), theirs.predict_proba(new), atol=2e-4)  # theirs is a sum of five error functions
+    # theirs is a sum of five error functions
+    assert_allclose(ours.predict_proba(new), theirs.predict_proba(new), atol=2e-4)
     fitted = gm.GPClassifier(1.5 * gm.RBF([0.7, 1.1]), inference="laplace", random_state=0).fit(X, y)
     again = GaussianProcessClassifier(ConstantKernel(1.5) * RBF([0.7, 1.1])).fit(X, y)
     assert fitted.evidence_.value >= again.log_marginal_likelihood_value_ - 1e-4
@@ -74,7 +77,8 @@ def test_probabilities_are_averages(two):
         if sigma is None:
             from scipy.special import ndtr as sigma
         f = mean[:, None] + np.sqrt(var)[:, None] * np.random.default_rng(3).standard_normal((5, 400_000))
-        assert_allclose(gp.predict_proba(X[:5])[:, 1], np.mean(sigma(f), axis=1), atol=3e-3)  # 4 standard errors of 400,000 draws
+        # 4 standard errors of 400,000 draws
+        assert_allclose(gp.predict_proba(X[:5])[:, 1], np.mean(sigma(f), axis=1), atol=3e-3)
     exact = gm.GPClassifier(4.0 * gm.RBF(0.7), **FIXED).fit(X, y).predict_proba(X)
     scaled = gm.GPClassifier(4.0 * gm.RBF(0.7), averaging="scaled", **FIXED).fit(X, y).predict_proba(X)
     assert 0 < np.max(np.abs(exact - scaled)) < 0.02
@@ -90,18 +94,28 @@ def test_each_inference_learns(two, inference):
         assert gp.log_evidence() > start.log_evidence() - 1e-9
     assert gp.outcome_.method == "exact"
     assert inference in gp.summary()
-    assert gp.evidence_.kind == {"laplace": "approximation", "ep": "approximation", "vi": "lower bound", "map": "joint density"}[inference]
+    assert (
+        gp.evidence_.kind
+        == {"laplace": "approximation", "ep": "approximation", "vi": "lower bound", "map": "joint density"}[
+            inference
+        ]
+    )
 
 
 def test_binary_models_have_parameters_and_an_evidence(three):
     X, y = three
     own = gm.GPClassifier(4.0 * gm.RBF(1.0), multiclass="ovr", n_restarts=0, random_state=0).fit(X, y)
-    assert own.parameters_.names[:2] == ("high against the rest: kernel.scale", "high against the rest: kernel.lengthscale")
+    assert own.parameters_.names[:2] == (
+        "high against the rest: kernel.scale",
+        "high against the rest: kernel.lengthscale",
+    )
     assert len(own.parameters_.rows) == 6
     assert_allclose(own.log_evidence(), own.evidence_.value, rtol=1e-9)
     with pytest.raises(ParameterError, match="parameters of its own"):
         own.log_evidence(own.theta_)
-    shared = gm.GPClassifier(4.0 * gm.RBF(1.0), multiclass="ovr", shared=True, n_restarts=0, random_state=0).fit(X, y)
+    shared = gm.GPClassifier(
+        4.0 * gm.RBF(1.0), multiclass="ovr", shared=True, n_restarts=0, random_state=0
+    ).fit(X, y)
     assert shared.parameters_.names == ("kernel.scale", "kernel.lengthscale")
     assert shared.outcome_.stopped == "converged"
     assert shared.outcome_.evaluations > 1
@@ -126,7 +140,9 @@ def test_the_share_of_wrong_labels_is_learned(three, tmp_path):
     rng = np.random.default_rng(0)
     y = y.copy()
     y[rng.choice(70, 10, replace=False)] = rng.choice(["low", "middle", "high"], 10)
-    gp = gm.GPClassifier(2.0 * gm.RBF(1.0), multiclass=gm.RobustMax(3, epsilon=gm.param(0.01)), n_restarts=0, random_state=0).fit(X, y)
+    gp = gm.GPClassifier(
+        2.0 * gm.RBF(1.0), multiclass=gm.RobustMax(3, epsilon=gm.param(0.01)), n_restarts=0, random_state=0
+    ).fit(X, y)
     assert 0.03 < gp.parameters_["epsilon"] < 0.25
     plain = gm.GPClassifier(2.0 * gm.RBF(1.0), multiclass="robustmax", n_restarts=0, random_state=0).fit(X, y)
     assert gp.evidence_.value > plain.evidence_.value
@@ -136,7 +152,10 @@ def test_the_share_of_wrong_labels_is_learned(three, tmp_path):
         gm.GPClassifier(multiclass=gm.RobustMax(4)).fit(X, y)
 
 
-@pytest.mark.parametrize("method", [gm.Nystrom(20), gm.Fourier(60), gm.Sparse(20), gm.SVGP(20, steps=60, batch_size=30), gm.CG(rank=20)])
+@pytest.mark.parametrize(
+    "method",
+    [gm.Nystrom(20), gm.Fourier(60), gm.Sparse(20), gm.SVGP(20, steps=60, batch_size=30), gm.CG(rank=20)],
+)
 def test_each_engine_is_close(two, method):
     X, y = two
     exact = gm.GPClassifier(2.0 * gm.RBF(1.0), inference="auto", **FIXED).fit(X, y)
@@ -163,12 +182,19 @@ def test_several_classes(three, multiclass):
 def test_binary_models_share_parameters_on_request(three):
     X, y = three
     for multiclass in ("ovr", "ovo"):
-        own = gm.GPClassifier(4.0 * gm.RBF(1.0), multiclass=multiclass, n_restarts=0, random_state=0).fit(X, y)
-        shared = gm.GPClassifier(4.0 * gm.RBF(1.0), multiclass=multiclass, shared=True, n_restarts=0, random_state=0).fit(X, y)
+        own = gm.GPClassifier(4.0 * gm.RBF(1.0), multiclass=multiclass, n_restarts=0, random_state=0).fit(
+            X, y
+        )
+        shared = gm.GPClassifier(
+            4.0 * gm.RBF(1.0), multiclass=multiclass, shared=True, n_restarts=0, random_state=0
+        ).fit(X, y)
         assert len({str(model.kernel_) for model in shared.estimators_}) == 1
         assert len({str(model.kernel_) for model in own.estimators_}) == 3
         assert own.evidence_.value >= shared.evidence_.value - 1e-6  # more freedom
-        assert shared.evidence_.value > gm.GPClassifier(4.0 * gm.RBF(1.0), multiclass=multiclass, **FIXED).fit(X, y).evidence_.value
+        assert (
+            shared.evidence_.value
+            > gm.GPClassifier(4.0 * gm.RBF(1.0), multiclass=multiclass, **FIXED).fit(X, y).evidence_.value
+        )
 
 
 def test_named_and_categorical_columns(three):
@@ -184,7 +210,8 @@ def test_named_and_categorical_columns(three):
 
 
 def test_coupling_of_pairs():
-    """Pairs that come from class probabilities give these back; contradictory pairs give the minimum of the quadratic form."""
+    """Pairs that come from class probabilities give these back; contradictory pairs give the minimum of the
+    quadratic form."""
     p = np.array([0.2, 0.5, 0.3])
     pairs = np.array([[p[1] / (p[0] + p[1]), p[2] / (p[0] + p[2]), p[2] / (p[1] + p[2])]])
     assert_allclose(coupled(pairs, 3)[0], p, atol=1e-12)
@@ -208,7 +235,10 @@ def test_a_class_with_one_row_and_an_imbalanced_task():
     assert gp.predict_proba(X)[:39, 0].min() > 0.5
     many = np.where(np.arange(40) == 0, "alone", np.where(X[:, 0] > 0, "right", "left"))
     for multiclass in ("softmax", "ovr", "ovo"):
-        assert gm.GPClassifier(4.0 * gm.RBF(1.0), multiclass=multiclass, **FIXED).fit(X, many).score(X, many) > 0.9
+        assert (
+            gm.GPClassifier(4.0 * gm.RBF(1.0), multiclass=multiclass, **FIXED).fit(X, many).score(X, many)
+            > 0.9
+        )
 
 
 def test_own_kernels_for_classes(three):
@@ -237,7 +267,9 @@ def test_draws(two):
     f, labels = gp.sample(X[:3], 4000), gp.sample(X[:3], 4000, target="y")
     mean, var = gp.predict_latent(X[:3])
     assert_allclose(f.mean(axis=1), mean, atol=5 * np.sqrt(var.max() / 4000))
-    assert_allclose(np.mean(labels == "yes", axis=1), gp.predict_proba(X[:3])[:, 1], atol=5 * 0.5 / np.sqrt(4000))
+    assert_allclose(
+        np.mean(labels == "yes", axis=1), gp.predict_proba(X[:3])[:, 1], atol=5 * 0.5 / np.sqrt(4000)
+    )
     assert np.array_equal(f, gp.sample(X[:3], 4000))
 
 
@@ -278,8 +310,13 @@ def test_stages_hold_parameters(two):
     X, y = two
     free = gm.GPClassifier(2.0 * gm.RBF(5.0), n_restarts=0).fit(X, y)
     held = gm.GPClassifier(2.0 * gm.RBF(5.0), n_restarts=0, stages=[gm.Hold("*", steps=3)]).fit(X, y)
-    assert_allclose(held.evidence_.value, free.evidence_.value, rtol=1e-9)  # a stage in which nothing may move changes nothing
-    model, data, method = free._model_.with_values({"kernel.scale": 2.0, "kernel.lengthscale": 5.0}), free._data, free._method_
+    # a stage in which nothing may move changes nothing
+    assert_allclose(held.evidence_.value, free.evidence_.value, rtol=1e-9)
+    model, data, method = (
+        free._model_.with_values({"kernel.scale": 2.0, "kernel.lengthscale": 5.0}),
+        free._data,
+        free._method_,
+    )
     objective = Objective(model, data, method)
     (hold,) = Hold.read([gm.Hold("kernel.length*", steps=4)], model)
     found = objective.space.values(_held(objective, [hold], Report(), None))
@@ -288,12 +325,15 @@ def test_stages_hold_parameters(two):
 
 
 class TestScalesOfSoftmaxByLaplace:
-    """Its evidence grows with the scale of separable classes without end, to where probabilities are all alike."""
+    """Its evidence grows with the scale of separable classes without end, to where probabilities are all
+    alike."""
 
     @staticmethod
     def fitted(kernel):
         X = np.linspace(0, 1, 30)[:, None]
-        return gm.GPClassifier(kernel, inference="laplace", n_restarts=0).fit(X, np.repeat(["a", "b", "c"], 10))
+        return gm.GPClassifier(kernel, inference="laplace", n_restarts=0).fit(
+            X, np.repeat(["a", "b", "c"], 10)
+        )
 
     def test_held_unless_bounded(self):
         gp = self.fitted(1.0 * gm.RBF(0.3))
@@ -307,5 +347,7 @@ class TestScalesOfSoftmaxByLaplace:
     def test_a_larger_start_stays_and_two_classes_are_free(self):
         assert self.fitted(gm.fixed(500.0) * gm.RBF(0.3)).parameters_["kernel.scale"] == 500.0
         X = np.linspace(0, 1, 30)[:, None]
-        two = gm.GPClassifier(1.0 * gm.RBF(0.3), inference="laplace", n_restarts=0).fit(X, np.repeat([0, 1], 15))
+        two = gm.GPClassifier(1.0 * gm.RBF(0.3), inference="laplace", n_restarts=0).fit(
+            X, np.repeat([0, 1], 15)
+        )
         assert "upper bound" not in two.parameters_.rows[0].note

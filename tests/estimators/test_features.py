@@ -34,7 +34,11 @@ def data():
     return X, np.sin(2 * X[:, 0]) + 0.3 * X[:, 1] + 0.05 * rng.normal(size=200)
 
 
-@pytest.mark.parametrize("features", [FourierFeatures(n_features=300, kind="qmc"), NystromFeatures(rank=60)], ids=["fourier", "nystrom"])
+@pytest.mark.parametrize(
+    "features",
+    [FourierFeatures(n_features=300, kind="qmc"), NystromFeatures(rank=60)],
+    ids=["fourier", "nystrom"],
+)
 def test_ridge_on_features_learns_what_ridge_on_columns_cannot(data, features):
     X, y = data
     features = clone(features).set_params(kernel=RBF(1.0), random_state=0)
@@ -82,7 +86,8 @@ def test_units_do_not_matter(data, estimator):
     X, _ = data
     moved = X * [1e-3, 50.0] + [300.0, -7.0]
     one, two = (clone(estimator).fit(table).transform(table) for table in (X, moved))
-    assert_allclose(one @ one.T, two @ two.T, atol=1e-6)  # 300 + 0.001 x leaves 11 digits of x; Nystrom amplifies what is lost
+    # 300 + 0.001 x leaves 11 digits of x; Nystrom amplifies what is lost
+    assert_allclose(one @ one.T, two @ two.T, atol=1e-6)
     assert_allclose(clone(estimator).fit(X).kernel_.lengthscale.value, np.std(X, axis=0) * np.sqrt(2))
 
 
@@ -116,7 +121,11 @@ def test_categories_with_nystrom_but_not_with_fourier(data):
 
 def test_grid_search_over_sizes(data):
     X, y = data
-    search = GridSearchCV(make_pipeline(FourierFeatures(RBF(1.0), random_state=0), Ridge(1e-2)), {"fourierfeatures__n_features": [2, 200]}, cv=3)
+    search = GridSearchCV(
+        make_pipeline(FourierFeatures(RBF(1.0), random_state=0), Ridge(1e-2)),
+        {"fourierfeatures__n_features": [2, 200]},
+        cv=3,
+    )
     assert search.fit(X, y).best_params_ == {"fourierfeatures__n_features": 200}
 
 

@@ -1,4 +1,5 @@
-"""Tables with named columns: categories, dates, missing values, columns that moved or went missing between fit and predict."""
+"""Tables with named columns: categories, dates, missing values, columns that moved or went missing between
+fit and predict."""
 
 from __future__ import annotations
 
@@ -18,7 +19,9 @@ N = 30
 @pytest.fixture(scope="module")
 def frame():
     rng = np.random.default_rng(0)
-    return pd.DataFrame({"temp": rng.normal(size=N), "count": rng.integers(0, 5, N), "site": rng.choice(["A", "B", "C"], N)})
+    return pd.DataFrame(
+        {"temp": rng.normal(size=N), "count": rng.integers(0, 5, N), "site": rng.choice(["A", "B", "C"], N)}
+    )
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +62,9 @@ def test_categories_are_coded_by_name_not_by_order(gp, frame):
 def test_text_of_any_type_is_the_same(kind, gp, frame, y):
     types = {
         "category": frame.site.astype("category"),
-        "category with an unused level": frame.site.astype("category").cat.add_categories("Z").cat.reorder_categories(["Z", "C", "B", "A"]),
+        "category with an unused level": (
+            frame.site.astype("category").cat.add_categories("Z").cat.reorder_categories(["Z", "C", "B", "A"])
+        ),
         "string": frame.site.astype("string"),
         "object": frame.site.astype(object),
     }
@@ -68,7 +73,9 @@ def test_text_of_any_type_is_the_same(kind, gp, frame, y):
     assert_allclose(gp.predict(other), gp.predict(frame), rtol=1e-12)
 
 
-@pytest.mark.parametrize("kind", ["Int64", "Float64", "boolean", "bool", "float32", "int8", "text", "Decimal", "sparse"])
+@pytest.mark.parametrize(
+    "kind", ["Int64", "Float64", "boolean", "bool", "float32", "int8", "text", "Decimal", "sparse"]
+)
 def test_numbers_of_any_type_are_the_same(kind, frame, y):
     values = (frame["count"] > 2) if kind in ("boolean", "bool") else frame["count"]
     types = {
@@ -79,14 +86,20 @@ def test_numbers_of_any_type_are_the_same(kind, frame, y):
     plain = frame.assign(count=values.astype(float))
     other = frame.assign(count=types[kind]() if kind in types else values.astype(kind))
     settings = {"kernel": gm.RBF(1.0).on("temp", "count"), "noise": 0.1, "optimize": False}
-    assert np.array_equal(gm.GPRegressor(**settings).fit(other, y).predict(other), gm.GPRegressor(**settings).fit(plain, y).predict(plain))
+    assert np.array_equal(
+        gm.GPRegressor(**settings).fit(other, y).predict(other),
+        gm.GPRegressor(**settings).fit(plain, y).predict(plain),
+    )
 
 
 def test_numbers_declared_as_categories(frame, y):
     table = frame[["temp"]].assign(month=(frame["count"] + 1).astype("category"))
     gp = gm.GPRegressor(n_restarts=0).fit(table, y)
     assert "Categorical" in str(gp.kernel_)
-    with pytest.raises(InputError, match=r"Column 'month' has the category '13' in row 0, which was not there in fit \('1', '2'"):
+    with pytest.raises(
+        InputError,
+        match=r"Column 'month' has the category '13' in row 0, which was not there in fit \('1', '2'",
+    ):
         gp.predict(table.assign(month=pd.Categorical([13] * N)))
 
 
@@ -97,19 +110,55 @@ def test_only_categories(frame, y):
 
 
 REFUSED = {
-    "a missing number": (lambda f: with_cell(f, "temp", 4, np.nan, float), ["X contains NaN", "row 4", "column 'temp'"]),
-    "infinity": (lambda f: with_cell(f, "temp", 4, np.inf, float), ["X contains infinity", "row 4", "column 'temp'"]),
-    "a missing whole number": (lambda f: with_cell(f, "count", 5, pd.NA, "Int64"), ["X contains NaN", "row 5", "column 'count'"]),
-    "a missing Float64": (lambda f: with_cell(f, "temp", 2, pd.NA, "Float64"), ["X contains NaN", "row 2", "column 'temp'"]),
-    "a missing yes or no": (lambda f: with_cell(f.assign(ok=True), "ok", 3, pd.NA, "boolean"), ["X contains NaN", "row 3", "column 'ok'"]),
-    "a missing category": (lambda f: with_cell(f, "site", 3, None), ["Column 'site' has no value in row 3", "Drop the row"]),
-    "a missing level": (lambda f: with_cell(f, "site", 3, np.nan, "category"), ["Column 'site' has no value in row 3"]),
-    "text among numbers": (lambda f: with_cell(f, "temp", 7, "n/a"), ["Column 'temp' holds numbers", "text 'n/a'", "row 7", "category"]),
-    "dates": (lambda f: f.assign(day=pd.date_range("2020", periods=N)), ["Column 'day'", "dates or times", "days since"]),
-    "dates with a time zone": (lambda f: f.assign(day=pd.date_range("2020", periods=N, tz="UTC")), ["Column 'day'", "dates or times"]),
-    "spans of time": (lambda f: f.assign(day=pd.to_timedelta(np.arange(N), "D")), ["Column 'day'", "dates or times"]),
+    "a missing number": (
+        lambda f: with_cell(f, "temp", 4, np.nan, float),
+        ["X contains NaN", "row 4", "column 'temp'"],
+    ),
+    "infinity": (
+        lambda f: with_cell(f, "temp", 4, np.inf, float),
+        ["X contains infinity", "row 4", "column 'temp'"],
+    ),
+    "a missing whole number": (
+        lambda f: with_cell(f, "count", 5, pd.NA, "Int64"),
+        ["X contains NaN", "row 5", "column 'count'"],
+    ),
+    "a missing Float64": (
+        lambda f: with_cell(f, "temp", 2, pd.NA, "Float64"),
+        ["X contains NaN", "row 2", "column 'temp'"],
+    ),
+    "a missing yes or no": (
+        lambda f: with_cell(f.assign(ok=True), "ok", 3, pd.NA, "boolean"),
+        ["X contains NaN", "row 3", "column 'ok'"],
+    ),
+    "a missing category": (
+        lambda f: with_cell(f, "site", 3, None),
+        ["Column 'site' has no value in row 3", "Drop the row"],
+    ),
+    "a missing level": (
+        lambda f: with_cell(f, "site", 3, np.nan, "category"),
+        ["Column 'site' has no value in row 3"],
+    ),
+    "text among numbers": (
+        lambda f: with_cell(f, "temp", 7, "n/a"),
+        ["Column 'temp' holds numbers", "text 'n/a'", "row 7", "category"],
+    ),
+    "dates": (
+        lambda f: f.assign(day=pd.date_range("2020", periods=N)),
+        ["Column 'day'", "dates or times", "days since"],
+    ),
+    "dates with a time zone": (
+        lambda f: f.assign(day=pd.date_range("2020", periods=N, tz="UTC")),
+        ["Column 'day'", "dates or times"],
+    ),
+    "spans of time": (
+        lambda f: f.assign(day=pd.to_timedelta(np.arange(N), "D")),
+        ["Column 'day'", "dates or times"],
+    ),
     "complex numbers": (lambda f: f.assign(temp=f.temp + 1j), ["Column 'temp'", "complex"]),
-    "two columns of one name": (lambda f: pd.concat([f, f[["temp"]]], axis=1), ["two columns named 'temp'", "Rename"]),
+    "two columns of one name": (
+        lambda f: pd.concat([f, f[["temp"]]], axis=1),
+        ["two columns named 'temp'", "Rename"],
+    ),
     "no rows": (lambda f: f[:0], ["X has no rows"]),
 }
 
@@ -127,7 +176,10 @@ def test_refused_in_fit(name, frame, y):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda f: f.assign(site="Q"), ["Column 'site' has the category 'Q' in row 0", "('A', 'B', 'C')", "fit again"]),
+        (
+            lambda f: f.assign(site="Q"),
+            ["Column 'site' has the category 'Q' in row 0", "('A', 'B', 'C')", "fit again"],
+        ),
         (lambda f: with_cell(f, "site", 9, "Q"), ["'Q' in row 9"]),
         (lambda f: with_cell(f, "site", 9, None), ["Column 'site' has no value in row 9"]),
         (lambda f: f.drop(columns="count"), ["no column 'count'", "temp, count, site"]),
@@ -137,7 +189,17 @@ def test_refused_in_fit(name, frame, y):
         (lambda f: with_cell(f, "temp", 2, np.nan, float), ["row 2", "column 'temp'"]),
         (lambda f: with_cell(f, "temp", 2, "warm"), ["Column 'temp'", "'warm'", "row 2"]),
     ],
-    ids=["a new category", "a new category in row 9", "no category", "a column missing", "a column more", "another order", "renamed", "NaN", "text"],
+    ids=[
+        "a new category",
+        "a new category in row 9",
+        "no category",
+        "a column missing",
+        "a column more",
+        "another order",
+        "renamed",
+        "NaN",
+        "text",
+    ],
 )
 def test_refused_in_predict(change, words, gp, frame):
     with pytest.raises(InputError) as caught:
@@ -158,14 +220,22 @@ def test_kernels_on_named_columns(frame, y):
     kernel = gm.RBF(1.0).on("temp") * gm.Categorical(0.3).on("site") + gm.Linear(0.1).on("count")
     gp = gm.GPRegressor(kernel, noise=0.1, optimize=False).fit(frame, y)
     codes = frame.assign(site=frame.site.map({"A": 0.0, "B": 1.0, "C": 2.0})).to_numpy(dtype=float)
-    by_index = gm.GPRegressor(gm.RBF(1.0).on(0) * gm.Categorical(0.3).on(2) + gm.Linear(0.1).on(1), noise=0.1, optimize=False).fit(codes, y)
+    by_index = gm.GPRegressor(
+        gm.RBF(1.0).on(0) * gm.Categorical(0.3).on(2) + gm.Linear(0.1).on(1), noise=0.1, optimize=False
+    ).fit(codes, y)
     assert_allclose(gp.predict(frame), by_index.predict(codes), rtol=1e-12)
     assert "on('temp')" in str(gp.kernel_)
-    assert list(gp.components(frame)) == ["RBF().on('temp') * Categorical(0.3).on('site')", "Linear(0.1).on('count')"]
+    assert list(gp.components(frame)) == [
+        "RBF().on('temp') * Categorical(0.3).on('site')",
+        "Linear(0.1).on('count')",
+    ]
 
 
 def test_kernels_that_do_not_fit_the_columns(frame, y):
-    with pytest.raises(ParameterError, match=r"RBF needs numbers, but column 'site' holds categories.*Categorical\(\).on\(\"site\"\)"):
+    with pytest.raises(
+        ParameterError,
+        match=r"RBF needs numbers, but column 'site' holds categories.*Categorical\(\).on\(\"site\"\)",
+    ):
         gm.GPRegressor(gm.RBF(1.0)).fit(frame, y)
     with pytest.raises(ParameterError, match="no column 'wind'; they have temp, count, site"):
         gm.GPRegressor(gm.RBF(1.0).on("wind")).fit(frame, y)
@@ -192,5 +262,7 @@ def test_prior_on_a_frame(frame):
     mean, std = gm.GPRegressor().predict(frame, return_std=True)
     assert np.all(mean == 0)
     assert np.all(std > 0)
-    draws = gm.GPRegressor(gm.RBF(1.0).on("temp") * gm.Categorical(0.5).on("site")).sample(frame, 2, random_state=0)
+    draws = gm.GPRegressor(gm.RBF(1.0).on("temp") * gm.Categorical(0.5).on("site")).sample(
+        frame, 2, random_state=0
+    )
     assert draws.shape == (N, 2)

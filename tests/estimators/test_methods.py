@@ -1,4 +1,5 @@
-"""One estimator for all engines: every answer from every method, and all of them near the exact one where they should be."""
+"""One estimator for all engines: every answer from every method, and all of them near the exact one where
+they should be."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ def exact(data):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_answer(data, exact, method):
-    """At the same parameters, with more features than the smooth kernel needs, all methods give the exact answers within what they promise."""
+    """At the same parameters, with more features than the smooth kernel needs, all methods give the exact
+    answers within what they promise."""
     X, y, new = data
     gp = clone(exact).set_params(method=method, random_state=0).fit(X, y)
     # Random features know the kernel to 1 / sqrt(m); the others to their jitter or tolerance.
@@ -68,7 +70,8 @@ def test_gradients_and_components_with_landmarks(data, exact, method):
 
 @pytest.mark.parametrize("kind", ["orf", "rff-phase"])
 def test_gradients_and_summands_of_fourier_features(data, kind):
-    """The slopes of their own mean; variances against those of differences of f; summands that add up, each near the exact one."""
+    """The slopes of their own mean; variances against those of differences of f; summands that add up, each
+    near the exact one."""
     X, y, new = data
     new = new[:5]
     kernel = 1.0 * gm.RBF([0.8, 1.5]) + 0.5 * gm.Cosine(2.0).on(0)
@@ -84,7 +87,8 @@ def test_gradients_and_summands_of_fourier_features(data, kind):
         spread = (cov[up, up] + cov[down, down] - 2 * cov[up, down]) / (4 * h * h)
         assert_allclose(var[:, j], spread, rtol=1e-3, atol=1e-5)
     parts, exact_parts = gp.components(new), full.components(new)
-    assert np.ptp(gp.predict(new, target="f") - sum(m for m, _ in parts.values())) < 1e-9  # what is left is the constant mean
+    # what is left is the constant mean
+    assert np.ptp(gp.predict(new, target="f") - sum(m for m, _ in parts.values())) < 1e-9
     for ours, theirs in zip(parts.values(), exact_parts.values(), strict=True):
         assert_allclose(ours[0], theirs[0], atol=0.1 * np.std(y))
         assert_allclose(ours[1], theirs[1], atol=0.1 * np.std(y))
@@ -103,7 +107,8 @@ def test_gradients_and_summands_of_solvers(data, solver):
 
 
 def test_errors_of_solves_count_squared_in_variances(data):
-    """A variance from residuals, not from the solution alone: at a tolerance of 1e-3 it has the digits of 1e-6, and is never too small."""
+    """A variance from residuals, not from the solution alone: at a tolerance of 1e-3 it has the digits of
+    1e-6, and is never too small."""
     X, y, new = data
     full = gm.GPRegressor(1.0 * gm.RBF([0.8, 1.5]), noise=0.05, method="exact", optimize=False).fit(X, y)
     gp = clone(full).set_params(method=gm.CG(tol=1e-3, rank=20), random_state=0).fit(X, y)
@@ -120,7 +125,8 @@ def test_fitting(data, method):
     X, y, new = data
     full = gm.GPRegressor(method="exact", random_state=0, n_restarts=0).fit(X, y)
     gp = gm.GPRegressor(method=method, random_state=0, n_restarts=0).fit(X, y)
-    assert_allclose(gp.theta_, full.theta_, atol=0.35)  # the evidence of cg is an estimate; a tenth of a nat moves theta by so much
+    # the evidence of cg is an estimate; a tenth of a nat moves theta by so much
+    assert_allclose(gp.theta_, full.theta_, atol=0.35)
     assert_allclose(gp.predict(new), full.predict(new), atol=0.05 * np.std(y))
     assert [stage.split(" on ")[0] for stage in gp.outcome_.stages] == ["exact", method]
 
@@ -131,7 +137,9 @@ def test_two_outputs_and_known_noise(data):
     noise_var = np.linspace(0.01, 0.1, len(X))
     full = None
     for method in ("exact", "vfe", "cg"):
-        gp = gm.GPRegressor(1.0 * gm.RBF(1.0), method=method, noise=gm.fixed(0.02), optimize=False, random_state=0).fit(X, Y, noise_var=noise_var)
+        gp = gm.GPRegressor(
+            1.0 * gm.RBF(1.0), method=method, noise=gm.fixed(0.02), optimize=False, random_state=0
+        ).fit(X, Y, noise_var=noise_var)
         mean = gp.predict(new)
         full = mean if full is None else full
         assert_allclose(mean, full, atol=1e-3 * Y.std(axis=0).max())
@@ -140,7 +148,9 @@ def test_two_outputs_and_known_noise(data):
 def test_same_seed_same_model(data):
     X, y, new = data
     for method in (gm.Nystrom(20), gm.Fourier(20), gm.Sparse(15)):
-        a, b, c = (gm.GPRegressor(method=method, random_state=seed).fit(X, y).predict(new) for seed in (0, 0, 1))
+        a, b, c = (
+            gm.GPRegressor(method=method, random_state=seed).fit(X, y).predict(new) for seed in (0, 0, 1)
+        )
         assert np.array_equal(a, b)
         assert not np.array_equal(a, c)
 
@@ -173,7 +183,11 @@ def test_memory_limit_names_the_alternatives():
 
 
 def test_exact_scores_count_as_memory():
-    assert gm.Nystrom(10, "leverage").bytes_needed(4000, 2, 1) >= 2 * 8 * 4000**2 > gm.Nystrom(10).bytes_needed(4000, 2, 1)
+    assert (
+        gm.Nystrom(10, "leverage").bytes_needed(4000, 2, 1)
+        >= 2 * 8 * 4000**2
+        > gm.Nystrom(10).bytes_needed(4000, 2, 1)
+    )
     assert gm.Sparse(10, inducing="rls").bytes_needed(4000, 2, 1) >= 2 * 8 * 4000**2
 
 
@@ -185,7 +199,11 @@ def test_landmarks_of_many_rows_come_from_candidates(data, monkeypatch):
     monkeypatch.setattr(module, "CANDIDATE_BYTES", 8 * 5 * 100)
     seen = []
     original = module.landmarks
-    monkeypatch.setattr(module, "landmarks", lambda kernel, rows, *rest: seen.append(len(rows)) or original(kernel, rows, *rest))
+    monkeypatch.setattr(
+        module,
+        "landmarks",
+        lambda kernel, rows, *rest: seen.append(len(rows)) or original(kernel, rows, *rest),
+    )
     gp = gm.GPRegressor(1.0 * gm.RBF(1.0), method=gm.Sparse(5), optimize=False, random_state=0).fit(X, y)
     assert seen == [100]
     assert all(any(np.array_equal(z, x) for x in X) for z in gp.posterior_.features.Z)
@@ -205,7 +223,9 @@ def test_stages_say_what_was_fitted_on_what():
     X = rng.uniform(-2, 2, (900, 1))
     y = np.sin(3 * X[:, 0]) + 0.1 * rng.standard_normal(900)
     gp = gm.GPRegressor(method=gm.Exact(fit_rows=200), random_state=0).fit(X, y)
-    assert gp.outcome_.stages[0].startswith("exact on 200 of 900 rows, chosen half at random, half in neighbourhoods: ")
+    assert gp.outcome_.stages[0].startswith(
+        "exact on 200 of 900 rows, chosen half at random, half in neighbourhoods: "
+    )
     assert len(gp.posterior_.Z) == 900
     plain = gm.GPRegressor(method=gm.Exact(fit_rows=50, fit_rule="uniform"), random_state=0).fit(X, y)
     assert "50 of 900 rows, chosen at random: " in plain.outcome_.stages[0]
@@ -243,9 +263,13 @@ def test_many_rows_keep_the_factor(data, monkeypatch):
     monkeypatch.setattr(module, "ROOT_UP_TO", 100)
     second = gm.GPRegressor(method="exact", random_state=0, optimize=False).fit(X, y)
     assert not second.posterior_.inverted
-    for ours, theirs in zip(second.predict(new, return_std=True), first.predict(new, return_std=True), strict=True):
+    for ours, theirs in zip(
+        second.predict(new, return_std=True), first.predict(new, return_std=True), strict=True
+    ):
         assert_allclose(ours, theirs, rtol=1e-9)
-    assert_allclose(second.predict(new, return_cov=True)[1], first.predict(new, return_cov=True)[1], atol=1e-9)
+    assert_allclose(
+        second.predict(new, return_cov=True)[1], first.predict(new, return_cov=True)[1], atol=1e-9
+    )
     assert_allclose(second.loo().std, first.loo().std, rtol=1e-9)
     assert_allclose(second.predict_gradient(new)[1], first.predict_gradient(new)[1], rtol=1e-6, atol=1e-9)
 
@@ -280,7 +304,13 @@ def test_a_seed_of_the_solver_is_kept(data):
     X, y, _ = data
 
     def value(seed: int | None, random_state: int) -> float:
-        gp = gm.GPRegressor(gm.RBF([0.8, 1.5]), noise=0.05, method=gm.CG(preconditioner="none", seed=seed), optimize=False, random_state=random_state)
+        gp = gm.GPRegressor(
+            gm.RBF([0.8, 1.5]),
+            noise=0.05,
+            method=gm.CG(preconditioner="none", seed=seed),
+            optimize=False,
+            random_state=random_state,
+        )
         return gp.fit(X, y).evidence_.value
 
     assert value(1, 0) == value(1, 5) != value(2, 0)

@@ -1,4 +1,5 @@
-"""GPRegressor with likelihoods other than Gaussian noise in closed form: what people use them for, and what they are told."""
+"""GPRegressor with likelihoods other than Gaussian noise in closed form: what people use them for, and what
+they are told."""
 
 from __future__ import annotations
 
@@ -32,17 +33,24 @@ def test_gaussian_noise_by_another_way_is_the_same(line, normalize_y, mean):
     for inference in ("laplace", "ep", "vi"):
         gp = gm.GPRegressor(KERNEL, likelihood=gm.Gaussian(0.09), inference=inference, **same).fit(X, y)
         assert_allclose(gp.evidence_.value, closed.evidence_.value, atol=1e-6)
-        for a, b in zip(gp.predict(X[:7], return_std=True), closed.predict(X[:7], return_std=True), strict=True):
+        for a, b in zip(
+            gp.predict(X[:7], return_std=True), closed.predict(X[:7], return_std=True), strict=True
+        ):
             assert_allclose(a, b, atol=1e-6)
 
 
 def test_the_most_probable_function_is_at_parameters_that_make_sense(line):
-    """The joint density of f and the parameters has no maximum: the kernel's scale would grow until a mean of counts overflows."""
+    """The joint density of f and the parameters has no maximum: the kernel's scale would grow until a mean of
+    counts overflows."""
     X, f, _ = line
     y = np.random.default_rng(1).poisson(3 * np.exp(f))
-    gp = gm.GPRegressor(KERNEL, likelihood=gm.Poisson(), inference="map", n_restarts=0, random_state=0).fit(X, y)
+    gp = gm.GPRegressor(KERNEL, likelihood=gm.Poisson(), inference="map", n_restarts=0, random_state=0).fit(
+        X, y
+    )
     assert np.sqrt(np.mean((gp.predict(X, target="f") - np.log(3) - f) ** 2)) < 0.3
-    laplace = gm.GPRegressor(KERNEL, likelihood=gm.Poisson(), inference="laplace", n_restarts=0, random_state=0).fit(X, y)
+    laplace = gm.GPRegressor(
+        KERNEL, likelihood=gm.Poisson(), inference="laplace", n_restarts=0, random_state=0
+    ).fit(X, y)
     assert_allclose(gp.theta_, laplace.theta_, rtol=1e-9)
     assert gp.evidence_.kind == "joint density"
     assert gp.evidence_.value > laplace.evidence_.value  # without the width of the peak
@@ -51,7 +59,9 @@ def test_the_most_probable_function_is_at_parameters_that_make_sense(line):
 def test_a_likelihood_without_curvature_has_no_gaussian_at_its_mode(line):
     X, f, rng = line
     with pytest.raises(ParameterError, match=r"Laplacian has no curvature.*\"ep\""):
-        gm.GPRegressor(KERNEL, likelihood=Laplacian(), inference="laplace", optimize=False).fit(X, f + rng.laplace(0, 0.3, 50))
+        gm.GPRegressor(KERNEL, likelihood=Laplacian(), inference="laplace", optimize=False).fit(
+            X, f + rng.laplace(0, 0.3, 50)
+        )
 
 
 def test_counts_with_exposure(line):
@@ -62,7 +72,10 @@ def test_counts_with_exposure(line):
     y = rng.poisson(hours * np.exp(f))
     gp = gm.GPRegressor(likelihood=gm.Poisson(), n_restarts=0, random_state=0).fit(X, y, exposure=hours)
     assert np.sqrt(np.mean((gp.predict(X, target="f") - f) ** 2)) < 0.25
-    once, twice = gp.predict(X[:3], return_std=True), gp.predict(X[:3], return_std=True, exposure=[2.0, 2.0, 2.0])
+    once, twice = (
+        gp.predict(X[:3], return_std=True),
+        gp.predict(X[:3], return_std=True, exposure=[2.0, 2.0, 2.0]),
+    )
     assert_allclose(twice[0], 2 * once[0], rtol=1e-9)
     assert np.all(twice[1] < 2 * once[1])  # the noise of counts grows less than the counts
     draws = gp.sample(X[:3], 4000, target="y", random_state=0)
@@ -136,7 +149,12 @@ def test_left_out_rows_of_counts(line):
     """EP's cavities against a model that never saw the row."""
     X, f, _ = line
     y = np.random.default_rng(5).poisson(3 * np.exp(f))
-    settings = {"likelihood": gm.Poisson(), "inference": "ep", "optimize": False, "mean": gm.ConstantMean(1.0)}
+    settings = {
+        "likelihood": gm.Poisson(),
+        "inference": "ep",
+        "optimize": False,
+        "mean": gm.ConstantMean(1.0),
+    }
     loo = gm.GPRegressor(KERNEL, **settings).fit(X, y).loo()
     keep = np.arange(50) != 20
     mean, std = gm.GPRegressor(KERNEL, **settings).fit(X[keep], y[keep]).predict(X[[20]], return_std=True)

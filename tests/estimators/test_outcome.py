@@ -1,4 +1,5 @@
-"""What a fit tells afterwards: how it ended, what was odd, what to do; and that the best model is kept whatever happened."""
+"""What a fit tells afterwards: how it ended, what was odd, what to do; and that the best model is kept
+whatever happened."""
 
 from __future__ import annotations
 
@@ -50,17 +51,31 @@ def test_a_fit_that_went_well(data):
     prior_free = [row.name for row in gp.parameters_ if row.trainable and not row.prior]
     assert prior_free == ["mean.value"]
     names = [row.name for row in gp.parameters_ if row.trainable]
-    assert abs(gradient[names.index("mean.value")]) < 1e-6  # where there is no prior the evidence itself is at its maximum
+    # where there is no prior the evidence itself is at its maximum
+    assert abs(gradient[names.index("mean.value")]) < 1e-6
 
 
 def test_summary_has_it_all(data):
     gp = gm.GPRegressor(random_state=0).fit(*data)
     text = gp.summary()
-    for word in ("50 rows, 1 column", "Matern52", "noise", "evidence", "exact", "converged", "2 starts", "kernel.lengthscale[0]", "jitter    none"):
+    for word in (
+        "50 rows, 1 column",
+        "Matern52",
+        "noise",
+        "evidence",
+        "exact",
+        "converged",
+        "2 starts",
+        "kernel.lengthscale[0]",
+        "jitter    none",
+    ):
         assert word in text
     assert f"{gp.evidence_.value:.6g}" in text
     assert "Notes" not in text
-    assert "2 outputs" in gm.GPRegressor(n_restarts=0).fit(data[0], np.column_stack([data[1], data[1]])).summary()
+    assert (
+        "2 outputs"
+        in gm.GPRegressor(n_restarts=0).fit(data[0], np.column_stack([data[1], data[1]])).summary()
+    )
 
 
 def test_maximum_evidence_for_a_kernel_that_is_given(data):
@@ -73,7 +88,8 @@ def test_maximum_evidence_for_a_kernel_that_is_given(data):
 
 
 def test_priors_make_it_map(data):
-    """At the optimum the slope of the log prior in log space, -(log v - mu) / sigma^2, balances that of the evidence."""
+    """At the optimum the slope of the log prior in log space, -(log v - mu) / sigma^2, balances that of the
+    evidence."""
     kernel = gm.RBF(gm.param(1.0, prior=gm.LogNormal(2.0, 0.1)))
     gp = gm.GPRegressor(kernel, noise=gm.fixed(0.01), mean="zero", n_restarts=0).fit(*data)
     _, gradient = gp.log_evidence(return_grad=True)
@@ -112,7 +128,9 @@ def test_interrupt_leaves_a_usable_model(data, monkeypatch):
     gp = gm.GPRegressor(n_restarts=0).fit(*data)
     assert gp.outcome_.stopped == "interrupted"
     assert not gp.outcome_.converged
-    assert any("stopped early (interrupted)" in note and "best parameters" in note for note in gp.outcome_.notes)
+    assert any(
+        "stopped early (interrupted)" in note and "best parameters" in note for note in gp.outcome_.notes
+    )
     assert "interrupted" in gp.summary()
     mean, std = gp.predict(data[0], return_std=True)
     assert np.all(np.isfinite(mean))
@@ -136,7 +154,8 @@ def test_time_limit_leaves_a_usable_model(data):
 
 
 def test_time_limit_is_kept(data):
-    """A hundred starts would take many seconds; half a second is enough for what is left to do after the limit, even on a busy machine."""
+    """A hundred starts would take many seconds; half a second is enough for what is left to do after the
+    limit, even on a busy machine."""
     gm.GPRegressor(n_restarts=0).fit(*data)  # compiled
     gp = gm.GPRegressor(n_restarts=2000, time_limit=0.3).fit(*data)
     assert gp.outcome_.stopped == "time limit"
@@ -154,7 +173,8 @@ def test_a_failed_factorisation_is_survived_and_told(data, monkeypatch):
 
 
 def test_restarts_leave_a_poor_optimum(data):
-    """From a long lengthscale and large noise the search ends where all is noise; a restart finds the wave."""
+    """From a long lengthscale and large noise the search ends where all is noise; a restart finds the
+    wave."""
     settings = {"kernel": 1.0 * gm.RBF(8.0), "noise": 0.5, "random_state": 0}
     alone = gm.GPRegressor(**settings, n_restarts=0).fit(*data)
     helped = gm.GPRegressor(**settings, n_restarts=4).fit(*data)
@@ -184,7 +204,7 @@ def test_the_same_seed_gives_the_same_result(data):
     assert np.array_equal(first.theta_, third.theta_)
 
 
-# Notes with cures. ----------------------------------------------------------------------------------------------------------------------------------
+# Notes with cures. ------------------------------------------------------------------------------------------
 
 
 def note_of(gp, word):
@@ -205,7 +225,9 @@ def test_jitter_is_told_with_its_cause():
 def test_singular_beyond_the_ladder_is_refused_with_the_cause(data):
     X = np.array([[0.0], [1.0], [0.0]])
     method = Exact(Cholesky(ladder=(0.0,)))
-    with pytest.raises(NumericalError, match=r"not positive definite.*fails at row 2.*Rows 0 and 2 of X are equal") as caught:
+    with pytest.raises(
+        NumericalError, match=r"not positive definite.*fails at row 2.*Rows 0 and 2 of X are equal"
+    ) as caught:
         gm.GPRegressor(gm.RBF(1.0), noise=gm.fixed(0), optimize=False, method=method).fit(X, [0.0, 1.0, 0.0])
     assert "noise" in str(caught.value)
 
@@ -213,7 +235,9 @@ def test_singular_beyond_the_ladder_is_refused_with_the_cause(data):
 def test_a_column_that_does_not_matter():
     rng = np.random.default_rng(0)
     X = rng.uniform(0, 1, (60, 2))
-    gp = gm.GPRegressor(1.0 * gm.RBF([1.0, 1.0]), n_restarts=0).fit(X, np.sin(9 * X[:, 0]) + 0.05 * rng.normal(size=60))
+    gp = gm.GPRegressor(1.0 * gm.RBF([1.0, 1.0]), n_restarts=0).fit(
+        X, np.sin(9 * X[:, 0]) + 0.05 * rng.normal(size=60)
+    )
     assert "flat or straight along column 'x1'" in note_of(gp, "kernel.lengthscale[1]")
     row = next(row for row in gp.parameters_ if row.name == "kernel.lengthscale[1]")
     assert "flat or straight" in row.note
@@ -241,7 +265,9 @@ def test_bounds_tell_nothing_where_nothing_was_optimised(tmp_path):
 def test_a_bound_that_binary_models_share_is_told_once():
     X = np.random.default_rng(0).uniform(0, 1, (45, 1))
     kernel = 1.0 * gm.RBF(gm.param(5.0, bounds=(4.0, 8.0)))
-    gp = gm.GPClassifier(kernel, multiclass="ovr", shared=True, n_restarts=0).fit(X, np.floor(3 * X[:, 0]).astype(int))
+    gp = gm.GPClassifier(kernel, multiclass="ovr", shared=True, n_restarts=0).fit(
+        X, np.floor(3 * X[:, 0]).astype(int)
+    )
     assert len([note for note in gp.outcome_.notes if "at its lower bound 4" in note]) == 1
 
 
@@ -252,14 +278,17 @@ def test_a_parameter_at_its_bound(data):
     assert "widen" in note_of(gp, "kernel.lengthscale")
 
 
-# Memory. --------------------------------------------------------------------------------------------------------------------------------------------
+# Memory. ----------------------------------------------------------------------------------------------------
 
 
 def test_memory_is_refused_before_anything_large_is_allocated(monkeypatch):
     X, y = np.zeros((4000, 2)), np.zeros(4000)
     monkeypatch.setattr(Exact, "evidence_and_gradient", lambda *_: pytest.fail("work began"))
     monkeypatch.setattr(Exact, "infer", lambda *_: pytest.fail("work began"))
-    with pytest.raises(MemoryLimitError, match=r"4,000 rows needs .*, but only 100 MB may be used \(memory_limit='100MB'\). Within it are cg"):
+    with pytest.raises(
+        MemoryLimitError,
+        match=r"4,000 rows needs .*, but only 100 MB may be used \(memory_limit='100MB'\). Within it are cg",
+    ):
         gm.GPRegressor(method="exact", memory_limit="100MB").fit(X, y)
     with pytest.raises(MemoryLimitError, match=r"'vfe'.* 1 MB .*Raise memory_limit"):
         gm.GPRegressor(memory_limit=1_000_000).fit(X, y)

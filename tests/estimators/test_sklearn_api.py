@@ -45,7 +45,9 @@ def test_cross_validation(data):
     folds = KFold(3)
     scores = cross_val_score(gm.GPRegressor(n_restarts=0), X, y, cv=folds)
     assert np.all(scores > 0.9)
-    gp = gm.GPRegressor(gm.fixed(1.5) * gm.RBF(gm.fixed(0.9)), noise=gm.fixed(0.01), mean="zero", normalize_y=False)
+    gp = gm.GPRegressor(
+        gm.fixed(1.5) * gm.RBF(gm.fixed(0.9)), noise=gm.fixed(0.01), mean="zero", normalize_y=False
+    )
     leave_one_out = cross_val_predict(gp, X, y, cv=len(y))
     assert_allclose(gp.fit(X, y).loo().mean, leave_one_out, rtol=1e-7, atol=1e-9)
 
@@ -53,7 +55,9 @@ def test_cross_validation(data):
 def test_grid_search_over_kernels_and_settings(data):
     X, y = data
     kernels = [1.0 * gm.RBF(1.0), gm.Linear(1.0)]
-    search = GridSearchCV(gm.GPRegressor(n_restarts=0), {"kernel": kernels, "mean": ["zero", "constant"]}, cv=KFold(3)).fit(X, y)
+    search = GridSearchCV(
+        gm.GPRegressor(n_restarts=0), {"kernel": kernels, "mean": ["zero", "constant"]}, cv=KFold(3)
+    ).fit(X, y)
     assert search.best_params_["kernel"] == kernels[0]
     assert search.best_estimator_.kernel is not search.best_estimator_.kernel_
     assert len(search.cv_results_["params"]) == 4
@@ -61,14 +65,25 @@ def test_grid_search_over_kernels_and_settings(data):
 
 def test_target_transformer(data):
     X, y = data
-    model = TransformedTargetRegressor(gm.GPRegressor(n_restarts=0), func=np.log, inverse_func=np.exp).fit(X, np.exp(y))
+    model = TransformedTargetRegressor(gm.GPRegressor(n_restarts=0), func=np.log, inverse_func=np.exp).fit(
+        X, np.exp(y)
+    )
     assert model.score(X, np.exp(y)) > 0.98
 
 
 def test_clone_takes_settings_and_leaves_the_fit(data):
     X, y = data
     kernel = 1.5 * gm.Matern52(0.5)
-    gp = gm.GPRegressor(kernel, mean="linear", noise=0.1, n_restarts=0, random_state=3, memory_limit="1GB", time_limit=60.0, verbose=False).fit(X, y)
+    gp = gm.GPRegressor(
+        kernel,
+        mean="linear",
+        noise=0.1,
+        n_restarts=0,
+        random_state=3,
+        memory_limit="1GB",
+        time_limit=60.0,
+        verbose=False,
+    ).fit(X, y)
     copy = clone(gp)
     assert copy.get_params() == gp.get_params()
     assert gp.kernel is kernel  # fitting changes no setting
@@ -109,9 +124,17 @@ def test_feature_names(data):
     assert not hasattr(gp, "feature_names_in_")
 
 
-@pytest.mark.parametrize("method", ["loo", "summary", "components", "predict_gradient", "log_evidence", "save"])
+@pytest.mark.parametrize(
+    "method", ["loo", "summary", "components", "predict_gradient", "log_evidence", "save"]
+)
 def test_what_needs_a_fit_says_so(method):
-    arguments = [[[0.0]]] if method in ("components", "predict_gradient") else ["model.gm"] if method == "save" else []
+    arguments = (
+        [[[0.0]]]
+        if method in ("components", "predict_gradient")
+        else ["model.gm"]
+        if method == "save"
+        else []
+    )
     with pytest.raises(NotFittedError, match="not fitted yet"):
         getattr(gm.GPRegressor(), method)(*arguments)
     with pytest.raises(NotFittedError):
@@ -149,7 +172,9 @@ def test_inputs_are_left_alone(data):
     assert np.array_equal(y, data[1])
 
 
-@pytest.mark.parametrize("kind", ["list", "float32", "Fortran", "strided", "int", "object", "text", "frame", "column of y"])
+@pytest.mark.parametrize(
+    "kind", ["list", "float32", "Fortran", "strided", "int", "object", "text", "frame", "column of y"]
+)
 def test_the_same_numbers_in_any_container(kind):
     rng = np.random.default_rng(0)
     X = rng.integers(-20, 20, (30, 2)).astype(float)

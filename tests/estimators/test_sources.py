@@ -1,4 +1,5 @@
-"""Data on disk: what an engine reads from a source is what it would read from memory, bit for bit, and memory does not grow with the rows."""
+"""Data on disk: what an engine reads from a source is what it would read from memory, bit for bit, and memory
+does not grow with the rows."""
 
 from __future__ import annotations
 
@@ -24,7 +25,15 @@ from gramian.tables import read_blocks, write_table
 def frame(n: int = 50) -> pd.DataFrame:
     rng = np.random.default_rng(3)
     site = np.array(["north", "south", "west", "a b"], dtype=object)[rng.integers(0, 4, n)]
-    return pd.DataFrame({"a": rng.normal(size=n), "site": site, "k": rng.integers(-5, 5, n), "y": rng.normal(size=n), "z": rng.normal(size=n)})
+    return pd.DataFrame(
+        {
+            "a": rng.normal(size=n),
+            "site": site,
+            "k": rng.integers(-5, 5, n),
+            "y": rng.normal(size=n),
+            "z": rng.normal(size=n),
+        }
+    )
 
 
 @pytest.fixture
@@ -120,15 +129,23 @@ def test_maps_that_cannot_be_used(tmp_path, monkeypatch):
     assert "complex128" in refused(mapped(tmp_path, np.zeros((4, 2), complex), "c.bin"))
     assert "[40, 39]" in refused(good, np.zeros(39))
     assert "[40, 39]" in refused(good, mapped(tmp_path, np.zeros(39), "short.bin"))
-    assert "X has 2 features, but is expected to have 3 (a, b, c)" in refused(good, known=Columns(("a", "b", "c")))
+    assert "X has 2 features, but is expected to have 3 (a, b, c)" in refused(
+        good, known=Columns(("a", "b", "c"))
+    )
     assert "columns= selects columns of a file" in refused(good, columns=["x0"])
     for value, kind in ((np.nan, "NaN"), (-np.inf, "infinity")):
         for dtype in (np.float64, np.float32):
             bad = np.zeros((40, 2), dtype)
             bad[23, 1] = value
-            assert f"Input X contains {kind}: row 23, column 'x1'" in refused(mapped(tmp_path, bad, "bad.bin"))
-            assert f"Input y contains {kind}: row 23, output 1" in refused(good, mapped(tmp_path, bad, "bad.bin"))
-            assert f"Input y contains {kind}: row 23." in refused(good, mapped(tmp_path, bad[:, 1].copy(), "bad.bin"))
+            assert f"Input X contains {kind}: row 23, column 'x1'" in refused(
+                mapped(tmp_path, bad, "bad.bin")
+            )
+            assert f"Input y contains {kind}: row 23, output 1" in refused(
+                good, mapped(tmp_path, bad, "bad.bin")
+            )
+            assert f"Input y contains {kind}: row 23." in refused(
+                good, mapped(tmp_path, bad[:, 1].copy(), "bad.bin")
+            )
 
 
 # Files
@@ -197,8 +214,12 @@ def test_text_that_begins_after_numbers_is_a_category(tmp_path, small_blocks):
 @pytest.mark.parametrize(
     ("cells", "expected"),
     [
-        (["1"] * 20 + ["oops"] + ["2"] * 20, "data.csv, line 22, column 'x': 'oops' is not a number"),  # a mistake, not a category
-        (["u", "v"] * 10 + [""] + ["u"] * 3, "data.csv, line 22, column 'x': the value is missing. 1 of the rows 15 to 21"),
+        # a mistake, not a category
+        (["1"] * 20 + ["oops"] + ["2"] * 20, "data.csv, line 22, column 'x': 'oops' is not a number"),
+        (
+            ["u", "v"] * 10 + [""] + ["u"] * 3,
+            "data.csv, line 22, column 'x': the value is missing. 1 of the rows 15 to 21",
+        ),
         (["u", "v"] * 10 + ["NA"], "line 22, column 'x': the value is missing ('NA' stands for none)"),
         (["1", "2"] * 10 + [""], "line 22, column 'x': the value is missing"),
         (["1", "2"] * 10 + ["inf"], "line 22, column 'x': 'inf' is not a finite number"),
@@ -220,10 +241,15 @@ def test_new_categories_and_missing_columns_are_told(tmp_path, small_blocks):
     known = read_features(data[["site", "a"]])[1]
     data.loc[20, "site"] = "nort"
     message = refused(written(tmp_path, data), known=known, kind=TableError)
-    assert "data.csv, line 22, column 'site': the category 'nort' was not there in fit ('a b', 'north'" in message
+    assert (
+        "data.csv, line 22, column 'site': the category 'nort' was not there in fit ('a b', 'north'"
+        in message
+    )
     assert message.endswith("Did you mean 'north'?")
     path = written(tmp_path, data.rename(columns={"a": "A"}))
-    assert "has no column 'a', which the model needs. Did you mean 'A'?" in refused(path, known=known, kind=TableError)
+    assert "has no column 'a', which the model needs. Did you mean 'A'?" in refused(
+        path, known=known, kind=TableError
+    )
 
 
 def test_names_that_cannot_be(tmp_path):
@@ -240,11 +266,15 @@ def test_names_that_cannot_be(tmp_path):
 
 def test_too_many_categories_are_refused_as_ids(tmp_path, small_blocks, monkeypatch):
     monkeypatch.setattr(filecolumns, "MOST_CATEGORIES", 20)
-    data = pd.DataFrame({"name": [f"n{i}" for i in range(40)], "y": np.arange(40.0), "x": np.arange(40.0) + 0.5})
+    data = pd.DataFrame(
+        {"name": [f"n{i}" for i in range(40)], "y": np.arange(40.0), "x": np.arange(40.0) + 0.5}
+    )
     path = written(tmp_path, data)
     assert f"{path}, column 'name': more than 20 different texts" in refused(path, "y")
     assert open_source(path, "y", columns=["x"]).X.shape == (40, 1)  # numbers may be as many as they like
-    blocks = lambda: ((data[["name", "x"]].iloc[i : i + 9], data["y"].iloc[i : i + 9]) for i in range(0, 40, 9))  # noqa: E731
+    blocks = lambda: (
+        (data[["name", "x"]].iloc[i : i + 9], data["y"].iloc[i : i + 9]) for i in range(0, 40, 9)
+    )  # noqa: E731
     assert "column 'name': more than 20 different texts" in refused(blocks)
 
 
@@ -259,7 +289,8 @@ def test_blocks_of_arrays(rng):
     assert source.single
     assert source.columns == Columns(("x0", "x1", "x2"))
     assert is_mapped(source.X)
-    alone = open_source(lambda: [X[:20], X[20:20], X[20:].tolist()], known=source.columns)  # a list will do, and an empty block does no harm
+    # a list will do, and an empty block does no harm
+    alone = open_source(lambda: [X[:20], X[20:20], X[20:].tolist()], known=source.columns)
     same(alone.X, X)
     assert alone.Y is None
 
@@ -268,14 +299,19 @@ def test_blocks_of_frames_have_the_categories_of_all(rng):
     data = frame()
     data["kind"] = pd.Categorical(np.where(np.arange(50) < 45, "p", "q"))  # q in the last block only
     X = data[["a", "site", "kind"]]
-    source = open_source(lambda: ((X.iloc[i : i + 9], data[["y", "z"]].iloc[i : i + 9]) for i in range(0, 50, 9)))
+    source = open_source(
+        lambda: ((X.iloc[i : i + 9], data[["y", "z"]].iloc[i : i + 9]) for i in range(0, 50, 9))
+    )
     table, columns = read_features(X)
     same(source.X, table)
     assert source.columns == columns
     same(source.Y, data[["y", "z"]].to_numpy())
     assert not source.single
     new = X[X["site"] != "north"]
-    same(open_source(lambda: iter([new.iloc[:5], new.iloc[5:]]), known=columns).X, read_features(new, columns)[0])
+    same(
+        open_source(lambda: iter([new.iloc[:5], new.iloc[5:]]), known=columns).X,
+        read_features(new, columns)[0],
+    )
 
 
 def blocks_with(change) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -297,9 +333,15 @@ def set_cell(where: int, value: float):
         (set_cell(0, np.nan), "Input X contains NaN: row 3, column 'x1'"),
         (set_cell(0, np.inf), "Input X contains infinity: row 3, column 'x1'"),
         (set_cell(1, np.nan), "Input y contains NaN: row 3"),
-        (lambda b: b.__setitem__(2, (np.zeros((4, 3)), np.zeros(4))), "X has 3 features, but is expected to have 2"),
+        (
+            lambda b: b.__setitem__(2, (np.zeros((4, 3)), np.zeros(4))),
+            "X has 3 features, but is expected to have 2",
+        ),
         (lambda b: b.__setitem__(2, (np.zeros((4, 2)), np.zeros(5))), "[4, 5]"),
-        (lambda b: b.__setitem__(2, (np.zeros((4, 2)), np.zeros((4, 2)))), "y has shape (4, 2), but (n,) in the blocks before"),
+        (
+            lambda b: b.__setitem__(2, (np.zeros((4, 2)), np.zeros((4, 2)))),
+            "y has shape (4, 2), but (n,) in the blocks before",
+        ),
         (lambda b: b.__setitem__(2, np.zeros((4, 2))), "it has no y, unlike the blocks before"),
         (lambda b: b.__setitem__(2, (np.zeros(4), np.zeros(4))), "Expected 2D array, got 1D array"),
         (lambda b: b.__setitem__(2, (np.array([["u", "v"]] * 4), np.zeros(4))), "the text 'u' in row 0"),
@@ -348,7 +390,9 @@ def test_a_source_is_given_back(tmp_path):
     assert open_source(source, known=source.columns) is source
     other = Columns(("a", "site"), True, {1: ("north", "south", "west")})
     assert "their codes differ. Give the file itself" in refused(source, known=other)
-    assert "names should match" in refused(source, known=Columns(("b", "site"), True, source.columns.categories))
+    assert "names should match" in refused(
+        source, known=Columns(("b", "site"), True, source.columns.categories)
+    )
     assert "X has 2 features" in refused(source, known=Columns(("a",), True))
 
 
@@ -408,7 +452,8 @@ def test_memory_of_a_text_file_does_not_grow_with_its_rows(tmp_path, suffix, mon
         path = written(tmp_path, frame(n), suffix)
         open_source(path, "y")
         peaks.append(peak(lambda path=path: open_source(path, "y")))
-    # 9,000 rows more of 5 columns are 360 kB as numbers and 3 MB as text; they go to disk. The sizes of blocks vary a little.
+    # 9,000 rows more of 5 columns are 360 kB as numbers and 3 MB as text; they go to disk. The sizes of
+    # blocks vary a little.
     assert peaks[1] < peaks[0] + 100e3
 
 
@@ -428,7 +473,9 @@ def test_memory_of_parquet_does_not_grow_with_its_rows(tmp_path, monkeypatch):
     peaks = []
     for n in (100_000, 400_000):
         path, values = tmp_path / f"{n}.parquet", np.random.default_rng(0).normal(size=(3, n))
-        pq.write_table(pa.table(dict(zip("aby", values, strict=True))), path, row_group_size=n, use_dictionary=False)
+        pq.write_table(
+            pa.table(dict(zip("aby", values, strict=True))), path, row_group_size=n, use_dictionary=False
+        )
         open_source(path, "y")
         arrow.clear()
         peaks.append((peak(lambda path=path: open_source(path, "y")), max(arrow)))

@@ -24,7 +24,11 @@ def test_a_block_beyond_the_memory_limit_is_refused_and_smaller_ones_are_not(mon
     gp = gm.GPRegressor(method=gm.Nystrom(5), optimize=False, memory_limit="100 MB")
     monkeypatch.setattr(spool.budget, "allowed", lambda limit: 60_000 if limit == "100 MB" else 10**9)
     with pytest.raises(
-        MemoryLimitError, match=r"80 kB in memory with a block of 5,000 rows.*60 kB may be used \(memory_limit='100 MB'\).*on disk.*smaller blocks"
+        MemoryLimitError,
+        match=(
+            r"80 kB in memory with a block of 5,000 rows.*60 kB may be used \(memory_limit='100 MB'\).*on"
+            r" disk.*smaller blocks"
+        ),
     ):
         gp.fit(blocks(5000))
     room = Room("100 MB")
@@ -39,7 +43,10 @@ def test_what_is_spooled_counts_where_the_folder_lies_in_memory(monkeypatch):
     with Spool(Room(200_000)) as rows:
         rows.add(np.ones((3000, 2)))
         rows.add(np.ones((3000, 2)))
-        with pytest.raises(MemoryLimitError, match=r"96 kB that were spooled .* lie in memory, too: the folder is a tmpfs.*TMPDIR"):
+        with pytest.raises(
+            MemoryLimitError,
+            match=r"96 kB that were spooled .* lie in memory, too: the folder is a tmpfs.*TMPDIR",
+        ):
             rows.add(np.ones((5000, 2)))
 
 
@@ -47,7 +54,13 @@ def test_a_disk_that_is_nearly_full_is_told_before_it_is(monkeypatch):
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=spool.LEFT_FREE + 50_000))
     with Spool() as rows:
         rows.add(np.ones((3000, 2)))
-        with pytest.raises(InputError, match=r"nearly full: 16.8 MB are free, 48 kB of the data are spooled there.*next block takes 80 kB.*TMPDIR"):
+        with pytest.raises(
+            InputError,
+            match=(
+                r"nearly full: 16.8 MB are free, 48 kB of the data are spooled there.*next block takes 80"
+                r" kB.*TMPDIR"
+            ),
+        ):
             rows.add(np.ones((5000, 2)))
 
 

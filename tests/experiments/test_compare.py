@@ -1,4 +1,5 @@
-"""A comparison reports what the engines give, run by run the same whatever else runs, and goes on where it was interrupted."""
+"""A comparison reports what the engines give, run by run the same whatever else runs, and goes on where it
+was interrupted."""
 
 from __future__ import annotations
 
@@ -17,7 +18,14 @@ from gramian.experiments.compare import compare
 from gramian.experiments.store import Store, from_csv, to_csv
 
 KERNEL, NOISE, N = 1.3 * gm.Matern52(0.9), 0.02, 90
-TIMED = {"probabilities_seconds", "construction_seconds", "fit_seconds", "total_seconds", "predict_seconds", "measured_bytes"}
+TIMED = {
+    "probabilities_seconds",
+    "construction_seconds",
+    "fit_seconds",
+    "total_seconds",
+    "predict_seconds",
+    "measured_bytes",
+}
 
 
 @pytest.fixture(scope="module")
@@ -34,8 +42,16 @@ def settled(X, y, **settings):
 
 def untimed(runs) -> list[dict[str, object]]:
     """The runs without what depends on the machine's mood; NaN as None, which equals itself."""
-    rows = [{name: value for name, value in dataclasses.asdict(run).items() if name not in TIMED} for run in runs]
-    return [{name: None if isinstance(value, float) and math.isnan(value) else value for name, value in row.items()} for row in rows]
+    rows = [
+        {name: value for name, value in dataclasses.asdict(run).items() if name not in TIMED} for run in runs
+    ]
+    return [
+        {
+            name: None if isinstance(value, float) and math.isnan(value) else value
+            for name, value in row.items()
+        }
+        for row in rows
+    ]
 
 
 # What is reported
@@ -43,7 +59,18 @@ def untimed(runs) -> list[dict[str, object]]:
 
 @pytest.fixture(scope="module")
 def all_families(data):
-    methods = ["nystrom:uniform", "nystrom:leverage", "fourier:rff", "vfe", "fitc", "dtc", "cg", "cg:none", "minres", "exact"]
+    methods = [
+        "nystrom:uniform",
+        "nystrom:leverage",
+        "fourier:rff",
+        "vfe",
+        "fitc",
+        "dtc",
+        "cg",
+        "cg:none",
+        "minres",
+        "exact",
+    ]
     return compare(*data, kernel=KERNEL, noise=NOISE, methods=methods, sizes=(15, N), repeats=1, tol=1e-9)
 
 
@@ -69,11 +96,14 @@ def _split(X, y):
     return train, test
 
 
-@pytest.mark.parametrize("method", ["nystrom:uniform", "nystrom:leverage", "vfe:rpcholesky", "fitc:rpcholesky", "dtc:rpcholesky"])
+@pytest.mark.parametrize(
+    "method", ["nystrom:uniform", "nystrom:leverage", "vfe:rpcholesky", "fitc:rpcholesky", "dtc:rpcholesky"]
+)
 def test_all_rows_as_landmarks_are_the_exact_model(all_families, method):
     exact = next(run for run in all_families.runs if run.method == "exact")
     few, full = (run for run in all_families.runs if run.method == method)
-    # K_zz carries a jitter of 1e-12, against noise of 1e-2 in these units: ten digits would be luck, six are not.
+    # K_zz carries a jitter of 1e-12, against noise of 1e-2 in these units: ten digits would be luck, six are
+    # not.
     assert full.frobenius < 1e-9 < few.frobenius
     assert full.infinity < 1e-9 < few.infinity
     assert (full.mse, full.nlpd) == pytest.approx((exact.mse, exact.nlpd), rel=1e-6)
@@ -86,7 +116,9 @@ def test_krylov_solvers_reach_the_exact_answer_and_tell_their_steps(all_families
     for run in (run for run in all_families.runs if run.method == method):
         assert run.residual <= 1e-9
         assert run.iterations >= 1
-        assert (run.mse, run.nlpd, run.coverage95) == pytest.approx((exact.mse, exact.nlpd, exact.coverage95), rel=1e-6)
+        assert (run.mse, run.nlpd, run.coverage95) == pytest.approx(
+            (exact.mse, exact.nlpd, exact.coverage95), rel=1e-6
+        )
         assert math.isnan(run.frobenius)  # K itself: nothing to compare
 
 
@@ -109,7 +141,14 @@ def test_a_solve_that_misses_its_tolerance_says_so(data):
 
 
 def test_what_a_method_cannot_do_is_a_note_and_the_rest_goes_on(data):
-    result = compare(*data, kernel=gm.Linear(), noise=NOISE, methods=["fourier:rff", "nystrom:uniform"], sizes=(10,), repeats=1)
+    result = compare(
+        *data,
+        kernel=gm.Linear(),
+        noise=NOISE,
+        methods=["fourier:rff", "nystrom:uniform"],
+        sizes=(10,),
+        repeats=1,
+    )
     failed, fine = result.runs
     assert "Linear" in failed.note
     assert math.isnan(failed.mse)
@@ -156,7 +195,11 @@ def test_parameters_are_fitted_once_on_a_part_and_held(data):
     gp = gm.GPRegressor(random_state=0).fit(X[rows], y[rows])
     # Both maximise the same evidence, from other restarts: the optimum is flat, hence the tolerance.
     assert result.noise == pytest.approx(gp.noise_, rel=0.02)
-    np.testing.assert_allclose([p.value for p in result.kernel.parameters().values()][1], list(gp.kernel_.parameters().values())[1].value, rtol=0.05)
+    np.testing.assert_allclose(
+        [p.value for p in result.kernel.parameters().values()][1],
+        list(gp.kernel_.parameters().values())[1].value,
+        rtol=0.05,
+    )
 
 
 def test_a_given_kernel_stays_and_its_noise_is_fitted(data):
@@ -168,7 +211,9 @@ def test_a_given_kernel_stays_and_its_noise_is_fitted(data):
 def test_a_kernel_of_scikit_learn_brings_its_noise(data):
     from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 
-    result = compare(*data, kernel=gm.from_sklearn(RBF(0.5) + WhiteKernel(0.07)), methods=["exact"], repeats=1)
+    result = compare(
+        *data, kernel=gm.from_sklearn(RBF(0.5) + WhiteKernel(0.07)), methods=["exact"], repeats=1
+    )
     assert float(next(iter(result.kernel.parameters().values())).value) == 0.5
     assert result.noise == 0.07
 
@@ -185,7 +230,9 @@ def test_frames_with_categories_are_taken(data):
     X, y = data
     frame = pd.DataFrame({"a": X[:, 0], "site": np.where(X[:, 1] > 0, "n", "s")})
     kernel = gm.RBF(1.0).on("a") * gm.Categorical().on("site")
-    (run,) = compare(frame, y, kernel=kernel, noise=0.1, methods=["nystrom"], sizes=(20,), repeats=1, standardize=True).runs
+    (run,) = compare(
+        frame, y, kernel=kernel, noise=0.1, methods=["nystrom"], sizes=(20,), repeats=1, standardize=True
+    ).runs
     assert run.note == ""
     assert run.mse > 0
 
@@ -238,7 +285,8 @@ def test_an_interrupted_comparison_goes_on_and_gives_the_same(data, tmp_path, mo
     again = settled(*data, **settings, out=tmp_path / "kept")
     assert len(rest) == len(whole.runs) - 4
     assert untimed(again.runs) == untimed(whole.runs)
-    assert [run.fit_seconds for run in again.runs[:4]] == [run.fit_seconds for run in kept]  # not run again: even the times are those of then
+    # not run again: even the times are those of then
+    assert [run.fit_seconds for run in again.runs[:4]] == [run.fit_seconds for run in kept]
     assert len((tmp_path / "kept" / "runs.csv").read_text().splitlines()) == 1 + len(whole.runs)
 
 
@@ -252,7 +300,12 @@ def test_fitted_parameters_are_kept_with_the_runs(data, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("change", "name"),
-    [({"random_state": 1}, "random_state"), ({"noise": 0.03}, "noise"), ({"kernel": gm.RBF(1.0)}, "kernel"), ({"test_size": 0.5}, "test_size")],
+    [
+        ({"random_state": 1}, "random_state"),
+        ({"noise": 0.03}, "noise"),
+        ({"kernel": gm.RBF(1.0)}, "kernel"),
+        ({"test_size": 0.5}, "test_size"),
+    ],
 )
 def test_a_changed_setting_is_refused_by_name(data, tmp_path, change, name):
     settled(*data, methods=["exact"], out=tmp_path)
@@ -290,7 +343,9 @@ def test_the_tidy_table_is_read_back_as_it_was(all_families, tmp_path):
     assert to_csv(from_csv(text, "runs.csv")) == text
     frame = pd.read_csv(tmp_path / "runs.csv")
     assert list(frame["method"]) == [run.method for run in all_families.runs]
-    pd.testing.assert_frame_equal(frame[["size", "mse"]], pd.DataFrame(all_families.columns())[["size", "mse"]])
+    pd.testing.assert_frame_equal(
+        frame[["size", "mse"]], pd.DataFrame(all_families.columns())[["size", "mse"]]
+    )
     with pytest.raises(InputError, match="line 2: this is not a run"):
         from_csv(text.splitlines()[0] + "\n1,2,3\n", "runs.csv")
 

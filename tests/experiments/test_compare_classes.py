@@ -1,4 +1,5 @@
-"""A comparison of classes: the same engines as for numbers, by Laplace's approximation or the bound, scored by what labels allow."""
+"""A comparison of classes: the same engines as for numbers, by Laplace's approximation or the bound, scored
+by what labels allow."""
 
 from __future__ import annotations
 
@@ -22,7 +23,9 @@ METHODS = ["nystrom:uniform", "fourier:orf", "vfe", "svgp", "cg", "exact"]
 def data() -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(3)
     X = rng.uniform(-2, 2, (N, 2))
-    return X, np.where(rng.uniform(size=N) < 1 / (1 + np.exp(-3 * np.sin(2 * X[:, 0]) * X[:, 1])), "yes", "no")
+    return X, np.where(
+        rng.uniform(size=N) < 1 / (1 + np.exp(-3 * np.sin(2 * X[:, 0]) * X[:, 1])), "yes", "no"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -37,13 +40,16 @@ def runs_of(compared, method: str) -> list:
 def test_exact_is_the_classifiers_own_answer(data, compared):
     X, y = data
     (run,) = runs_of(compared, "exact")
-    train, test = Problem(X, np.zeros(N), KERNEL, 0.0, 0, 0.2, True, 1, 1, 1e-6, 1, None, Bernoulli()).split(0)
+    train, test = Problem(X, np.zeros(N), KERNEL, 0.0, 0, 0.2, True, 1, 1, 1e-6, 1, None, Bernoulli()).split(
+        0
+    )
     gp = gm.GPClassifier(KERNEL, inference="laplace", optimize=False).fit(X[train], y[train])
     P = gp.predict_proba(X[test])
     own = P[np.arange(len(test)), np.searchsorted(gp.classes_, y[test])]
     assert run.error == np.mean(gp.predict(X[test]) != y[test])
     assert run.nlpd == pytest.approx(-np.mean(np.log(own)), rel=1e-8)
-    assert run.brier == pytest.approx(np.mean(2 * (1 - own) ** 2), rel=1e-8)  # of two classes both miss by as much
+    # of two classes both miss by as much
+    assert run.brier == pytest.approx(np.mean(2 * (1 - own) ** 2), rel=1e-8)
     assert run.log_evidence == pytest.approx(gp.log_evidence(), rel=1e-8)
     assert all(math.isnan(value) for value in (run.mse, run.coverage95, run.iterations))
 
@@ -51,8 +57,11 @@ def test_exact_is_the_classifiers_own_answer(data, compared):
 def test_all_rows_as_landmarks_and_krylov_solvers_reach_laplace(compared):
     (exact,) = runs_of(compared, "exact")
     for run in (runs_of(compared, "nystrom")[1], *runs_of(compared, "cg")):
-        # K_zz carries a jitter of 1e-12 and CG stops at a residual of 1e-10: half of these digits are left in probabilities.
-        assert (run.error, run.nlpd, run.brier, run.ece) == pytest.approx((exact.error, exact.nlpd, exact.brier, exact.ece), rel=1e-5)
+        # K_zz carries a jitter of 1e-12 and CG stops at a residual of 1e-10: half of these digits are left in
+        # probabilities.
+        assert (run.error, run.nlpd, run.brier, run.ece) == pytest.approx(
+            (exact.error, exact.nlpd, exact.brier, exact.ece), rel=1e-5
+        )
     few, full = runs_of(compared, "cg")
     assert 1 <= full.iterations < few.iterations
     assert few.log_evidence == pytest.approx(exact.log_evidence, abs=2.0)  # an estimate from a few probes
@@ -61,7 +70,8 @@ def test_all_rows_as_landmarks_and_krylov_solvers_reach_laplace(compared):
 def test_both_bounds_are_below_and_meet_with_all_rows_as_inducing_points(compared):
     (few, vfe), (_, svgp) = runs_of(compared, "vfe"), runs_of(compared, "svgp")
     assert few.log_evidence < vfe.log_evidence
-    assert svgp.log_evidence == pytest.approx(vfe.log_evidence, abs=1e-4)  # it adds 1e-6 of the diagonal to K_zz, the other 1e-12
+    # it adds 1e-6 of the diagonal to K_zz, the other 1e-12
+    assert svgp.log_evidence == pytest.approx(vfe.log_evidence, abs=1e-4)
     assert svgp.nlpd == pytest.approx(vfe.nlpd, abs=1e-5)
 
 
@@ -73,7 +83,12 @@ def test_table_and_picture_tell_of_labels(compared):
         assert f" {column}" in text.splitlines()[3]
     assert "MSE" not in text
     labels = [axis.get_ylabel() for axis in compared.plot().axes]
-    assert [label for label in labels if label] == ["error of K (Frobenius, relative)", "share of wrong labels", "NLPD", "steps of the solver"]
+    assert [label for label in labels if label] == [
+        "error of K (Frobenius, relative)",
+        "share of wrong labels",
+        "NLPD",
+        "steps of the solver",
+    ]
 
 
 def test_numbers_are_labels_only_when_somebody_says_so(data, tmp_path):
@@ -98,17 +113,27 @@ def test_three_classes_and_a_fitted_kernel(data):
     landmarks, cg, exact = result.runs
     assert (landmarks.nlpd, landmarks.error) == pytest.approx((exact.nlpd, exact.error), rel=1e-5)
     assert "softmax" in cg.note
-    assert len(next(iter(list(result.kernel.parameters().values())[1:])).value) == 2  # the default kernel, a lengthscale a column
+    # the default kernel, a lengthscale a column
+    assert len(next(iter(list(result.kernel.parameters().values())[1:])).value) == 2
 
 
 def test_a_part_of_the_test_rows_for_variances(data):
-    result = compare(*data, kernel=KERNEL, methods=["cg:none", "cg", "exact"], sizes=(20,), repeats=1, variance_rows=5, tol=1e-8)
+    result = compare(
+        *data,
+        kernel=KERNEL,
+        methods=["cg:none", "cg", "exact"],
+        sizes=(20,),
+        repeats=1,
+        variance_rows=5,
+        tol=1e-8,
+    )
     plain, cg, exact = result.runs
     assert (cg.variance_rows, exact.variance_rows) == (5, 18)
     assert plain.error == cg.error == exact.error
     assert plain.nlpd == pytest.approx(cg.nlpd, rel=1e-4)  # of the same five rows
     assert cg.nlpd != exact.nlpd
-    assert "NLPD" not in [axis.get_ylabel() for axis in result.plot().axes]  # of other rows than the exact method's
+    # of other rows than the exact method's
+    assert "NLPD" not in [axis.get_ylabel() for axis in result.plot().axes]
 
 
 def test_a_solver_is_taken_as_it_is(data):

@@ -21,13 +21,16 @@ def X(rng) -> np.ndarray:
 
 @pytest.mark.parametrize("keeps_diagonal", [False, True])
 def test_blocks_give_the_dense_formula(X, rng, keeps_diagonal, monkeypatch):
-    features = FourierBasis.draw(KERNEL, 2, 30, "rff-phase", rng).at(KERNEL)  # with phases, the diagonal is wrong as well
+    # with phases, the diagonal is wrong as well
+    features = FourierBasis.draw(KERNEL, 2, 30, "rff-phase", rng).at(KERNEL)
     K, Phi = KERNEL(X), features.block(X)
     R = K - Phi @ Phi.T
     if keeps_diagonal:
         np.fill_diagonal(R, 0.0)
     expected = np.linalg.norm(R) / np.linalg.norm(K), np.linalg.norm(R, np.inf) / np.linalg.norm(K, np.inf)
-    monkeypatch.setattr(gramerror, "blocks_of", lambda n, row_bytes: [slice(0, 32), slice(32, 64), slice(64, n)])
+    monkeypatch.setattr(
+        gramerror, "blocks_of", lambda n, row_bytes: [slice(0, 32), slice(32, 64), slice(64, n)]
+    )
     np.testing.assert_allclose(gram_error(KERNEL, X, features, keeps_diagonal), expected, rtol=1e-12)
     np.testing.assert_allclose(gram_error(KERNEL, X, features, keeps_diagonal, K=K), expected, rtol=1e-12)
 

@@ -32,7 +32,11 @@ def test_a_pipe_stays_silent(monkeypatch, verbose):
 
 def test_lines_on_request_count_what_is_left(monkeypatch):
     text = shown(monkeypatch, io.StringIO(), True, left=2, done=3)
-    assert text.splitlines() == ["3 runs are there already; 2 to do", "run 1 of 2: method 0", "run 2 of 2: method 1"]
+    assert text.splitlines() == [
+        "3 runs are there already; 2 to do",
+        "run 1 of 2: method 0",
+        "run 2 of 2: method 1",
+    ]
 
 
 def test_a_terminal_has_a_bar_unless_nothing_is_left_or_it_is_unwanted(monkeypatch):

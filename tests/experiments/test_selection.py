@@ -1,4 +1,5 @@
-"""Models are compared in the same units, kinds of evidence are kept apart, and all scores are those of the published definitions."""
+"""Models are compared in the same units, kinds of evidence are kept apart, and all scores are those of the
+published definitions."""
 
 from __future__ import annotations
 
@@ -56,7 +57,7 @@ def log_evidence(X, y) -> float:
     return float(-0.5 * (r @ np.linalg.solve(A, r) + np.linalg.slogdet(2 * np.pi * A)[1]))
 
 
-# Units. ---------------------------------------------------------------------------------------------------------------------------------------------
+# Units. -----------------------------------------------------------------------------------------------------
 
 
 def test_evidences_are_of_y_in_its_own_units(numbers):
@@ -64,7 +65,11 @@ def test_evidences_are_of_y_in_its_own_units(numbers):
     models = {
         "closed form": held(noise=NOISE),
         "not normalised": gm.GPRegressor(
-            float(np.var(y)) * K, noise=NOISE, mean=gm.ConstantMean(float(np.mean(y))), optimize=False, normalize_y=False
+            float(np.var(y)) * K,
+            noise=NOISE,
+            mean=gm.ConstantMean(float(np.mean(y))),
+            optimize=False,
+            normalize_y=False,
         ),
         "sites": held(likelihood=Gaussian(NOISE), inference="ep"),
         "bound on sites": held(likelihood=Gaussian(NOISE), inference="vi"),
@@ -89,9 +94,15 @@ def test_bounds_of_a_likelihood_in_the_units_of_y_agree(numbers):
     }
     found = by_name(compare_models(models, X, y))
     assert found["sparse"].evidence == pytest.approx(found["full"].evidence, abs=0.05)
-    raw = gm.GPRegressor(float(np.var(y)) * K, likelihood=StudentT(1.0, 4.0), mean=gm.ConstantMean(float(np.median(y))), inference="vi")
+    raw = gm.GPRegressor(
+        float(np.var(y)) * K,
+        likelihood=StudentT(1.0, 4.0),
+        mean=gm.ConstantMean(float(np.median(y))),
+        inference="vi",
+    )
     raw.set_params(optimize=False, normalize_y=False)
-    assert compare_models([raw], X, y).rows[0].evidence == pytest.approx(found["full"].evidence, rel=1e-6)  # n log s would be 60
+    # n log s would be 60
+    assert compare_models([raw], X, y).rows[0].evidence == pytest.approx(found["full"].evidence, rel=1e-6)
 
 
 def test_several_outputs_are_one_evidence(numbers):
@@ -104,7 +115,7 @@ def test_several_outputs_are_one_evidence(numbers):
     assert one.loo == pytest.approx(first.loo + second.loo, rel=1e-9)
 
 
-# Ranks. ---------------------------------------------------------------------------------------------------------------------------------------------
+# Ranks. -----------------------------------------------------------------------------------------------------
 
 
 def test_the_better_kernel_wins_and_is_fitted_on_all_rows(numbers, tmp_path):
@@ -131,24 +142,43 @@ def test_the_better_kernel_wins_and_is_fitted_on_all_rows(numbers, tmp_path):
 
 
 def test_kinds_are_ranked_apart_and_that_is_said():
-    rows = [row("a", -10, "exact"), row("b", -12, "lower bound"), row("c", -11, "exact"), row("d", -30, "lower bound"), row("e", NAN, "none")]
+    rows = [
+        row("a", -10, "exact"),
+        row("b", -12, "lower bound"),
+        row("c", -11, "exact"),
+        row("d", -30, "lower bound"),
+        row("e", NAN, "none"),
+    ]
     ranks, winner, notes = _by_evidence(rows)
     assert ranks == {"a": 1, "c": 2, "b": 1, "d": 2}
     assert winner is None  # b's evidence may be above -10
     text = " ".join(notes)
     assert "not ranked against each other: ranks are within each kind (exact, lower bound)" in text
     assert "No evidence, so no rank: e." in text
-    result = ModelComparison("evidence", 5, tuple(one._replace(rank=ranks.get(one.name)) for one in rows), tuple(notes), {}, winner)
-    with pytest.raises(ParameterError, match=r"none of the first ones is known to be the best: a \(exact\), b \(lower bound\)"):
+    result = ModelComparison(
+        "evidence", 5, tuple(one._replace(rank=ranks.get(one.name)) for one in rows), tuple(notes), {}, winner
+    )
+    with pytest.raises(
+        ParameterError,
+        match=r"none of the first ones is known to be the best: a \(exact\), b \(lower bound\)",
+    ):
         result.best  # noqa: B018
 
 
 def test_a_lower_bound_above_an_exact_value_is_a_conclusion():
     ranks, winner, notes = _by_evidence([row("a", -10, "exact"), row("b", -8, "lower bound")])
     assert (ranks, winner) == ({"a": 1, "b": 1}, "b")
-    assert any("b has a higher evidence than a: its lower bound of -8 is above the exact of -10" in note for note in notes)
+    assert any(
+        "b has a higher evidence than a: its lower bound of -8 is above the exact of -10" in note
+        for note in notes
+    )
     assert _by_evidence([row("a", -10, "exact"), row("b", -8, "estimate", 0.5)])[1] == "b"
-    for other in (row("b", -12, "lower bound"), row("b", -8, "approximation"), row("b", -8, "estimate", 1.5), row("b", -8, "joint density")):
+    for other in (
+        row("b", -12, "lower bound"),
+        row("b", -8, "approximation"),
+        row("b", -8, "estimate", 1.5),
+        row("b", -8, "joint density"),
+    ):
         with pytest.raises(ParameterError, match="No two of these evidences can be compared"):
             _by_evidence([row("a", -10, "exact"), other])
 
@@ -156,7 +186,10 @@ def test_a_lower_bound_above_an_exact_value_is_a_conclusion():
 def test_sums_over_binary_problems_are_a_kind_of_their_own(labels):
     X, _ = labels
     y = np.digitize(X[:, 0], [-0.5, 0.5])
-    models = {how: gm.GPClassifier(2 * gm.RBF(1.0), multiclass=how, optimize=False) for how in ("softmax", "ovr", "ovo")}
+    models = {
+        how: gm.GPClassifier(2 * gm.RBF(1.0), multiclass=how, optimize=False)
+        for how in ("softmax", "ovr", "ovo")
+    }
     with pytest.raises(ParameterError, match="ovr: approximation, ovr"):
         compare_models(models, X, y)
     result = compare_models(models, X, y, by="cv", cv=3, random_state=0)
@@ -166,14 +199,16 @@ def test_sums_over_binary_problems_are_a_kind_of_their_own(labels):
 
 
 def test_approximations_by_different_rules_are_told(labels):
-    models = [gm.GPClassifier(2 * gm.RBF(1.0), inference=how, optimize=False) for how in ("laplace", "ep", "map")]
+    models = [
+        gm.GPClassifier(2 * gm.RBF(1.0), inference=how, optimize=False) for how in ("laplace", "ep", "map")
+    ]
     result = compare_models(models, *labels)
     assert any("different rules (ep, laplace) err differently" in note for note in result.notes)
     assert {one.kind for one in result.rows} == {"approximation", "joint density"}
     assert any("is no evidence" in note for note in result.notes)
 
 
-# Scores. --------------------------------------------------------------------------------------------------------------------------------------------
+# Scores. ----------------------------------------------------------------------------------------------------
 
 
 def test_differences_are_paired_over_rows():
@@ -213,7 +248,8 @@ def test_leave_one_out_is_what_leaving_out_gives(numbers):
 
 
 def test_chains_are_left_out_by_importance(numbers):
-    """Of parameters alone: the draws of p(theta | y), weighted by 1 / p(y_i | y_-i, theta), give p(y_i | y_-i)."""
+    """Of parameters alone: the draws of p(theta | y), weighted by 1 / p(y_i | y_-i, theta), give p(y_i |
+    y_-i)."""
     X, y = numbers[0][:12], numbers[1][:12]
     lengths = np.exp(np.linspace(-1.5, 1.5, 301))  # the posterior of the lengthscale, on a grid
     prior = -0.5 * (np.log(lengths) / 0.3) ** 2
@@ -226,12 +262,20 @@ def test_chains_are_left_out_by_importance(numbers):
         evidence[k] = -0.5 * (r @ alpha + np.linalg.slogdet(A)[1])
         left[k] = norm.logpdf(alpha / precision, 0, 1 / np.sqrt(precision))
     weights = prior + evidence
-    expected = np.sum(logsumexp(weights) - logsumexp(weights[:, None] - left, axis=0))  # 1 / p(y_i | y_-i) = E[1 / p(y_i | y_-i, theta)]
-    careless = np.sum(logsumexp(weights[:, None] + left, axis=0) - logsumexp(weights))  # draws that have seen row i
+    # 1 / p(y_i | y_-i) = E[1 / p(y_i | y_-i, theta)]
+    expected = np.sum(logsumexp(weights) - logsumexp(weights[:, None] - left, axis=0))
+    # draws that have seen row i
+    careless = np.sum(logsumexp(weights[:, None] + left, axis=0) - logsumexp(weights))
     assert careless > expected + 0.14
     draws = np.random.default_rng(0).choice(len(lengths), 8000, p=np.exp(weights - logsumexp(weights)))
-    assert np.sum(_pareto_smoothed(left[draws][None], 1.0).values) == pytest.approx(expected, abs=0.03)  # 3 standard errors of 8,000 draws
-    model = gm.GPRegressor(gm.fixed(1.3) * gm.RBF(gm.param(0.8, prior=gm.LogNormal(0.0, 0.3))), noise=gm.fixed(NOISE), mean="zero", hyper="mcmc")
+    # 3 standard errors of 8,000 draws
+    assert np.sum(_pareto_smoothed(left[draws][None], 1.0).values) == pytest.approx(expected, abs=0.03)
+    model = gm.GPRegressor(
+        gm.fixed(1.3) * gm.RBF(gm.param(0.8, prior=gm.LogNormal(0.0, 0.3))),
+        noise=gm.fixed(NOISE),
+        mean="zero",
+        hyper="mcmc",
+    )
     result = compare_models({"chains": model}, X, y, by="loo", random_state=0)
     assert result.rows[0].loo_by == "importance"
     assert result.rows[0].loo == pytest.approx(expected, abs=0.12)  # 400 draws of the chains
@@ -265,7 +309,9 @@ def test_cross_validation_is_that_of_the_folds(numbers):
         assert result[name].cv_error == pytest.approx(np.std(scores, ddof=1) / np.sqrt(30), rel=1e-9)
     a, b = folds[0]
     mean, std = models["closed form"].fit(X[a], y[a]).predict(X[b], return_std=True)
-    np.testing.assert_allclose(log_densities(models["closed form"], X[b], y[b]), norm.logpdf(y[b], mean, std), rtol=1e-10)
+    np.testing.assert_allclose(
+        log_densities(models["closed form"], X[b], y[b]), norm.logpdf(y[b], mean, std), rtol=1e-10
+    )
 
 
 def test_classes_are_scored_by_the_probability_of_their_own(labels):
@@ -278,7 +324,9 @@ def test_classes_are_scored_by_the_probability_of_their_own(labels):
     expected = np.log(fitted.predict_proba(X)[np.arange(40), (y == "yes").astype(int)])
     np.testing.assert_allclose(log_densities(fitted, X, y), expected)
     assert one.cv < np.mean(expected)  # rows that were seen are easier
-    with pytest.raises(InputError, match=r"The class '?(np\.str_\(')?rare.* has rows to test on but none to train on"):
+    with pytest.raises(
+        InputError, match=r"The class '?(np\.str_\(')?rare.* has rows to test on but none to train on"
+    ):
         compare_models([model], X, np.where(np.arange(40) == 7, "rare", y), by="cv", cv=4, random_state=0)
 
 
@@ -294,17 +342,21 @@ def test_counts_with_an_exposure(numbers):
     assert any("Probabilities of whole numbers stand beside densities" in note for note in beside.notes)
 
 
-# What is given. -------------------------------------------------------------------------------------------------------------------------------------
+# What is given. ---------------------------------------------------------------------------------------------
 
 
 def test_kernels_alone_become_what_suits_y(numbers, labels):
     fixed = gm.RBF(gm.fixed(1.0))
     assert isinstance(compare_models([fixed], *labels).best, gm.GPClassifier)
     assert isinstance(compare_models([fixed], *numbers).best, gm.GPRegressor)
-    beside = compare_models([fixed, held(noise=NOISE)], numbers[0], np.repeat([1, 2, 3], 10))  # whole numbers, but beside a regressor
+    # whole numbers, but beside a regressor
+    beside = compare_models([fixed, held(noise=NOISE)], numbers[0], np.repeat([1, 2, 3], 10))
     assert all(isinstance(gp, gm.GPRegressor) for gp in beside.fitted.values())
     same = compare_models([held(noise=NOISE), held(noise=NOISE)], *numbers)
-    assert [one.name for one in same.rows] == ["1.3 * RBF(0.8), noise=0.9, optimize=False", "1.3 * RBF(0.8), noise=0.9, optimize=False #2"]
+    assert [one.name for one in same.rows] == [
+        "1.3 * RBF(0.8), noise=0.9, optimize=False",
+        "1.3 * RBF(0.8), noise=0.9, optimize=False #2",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,9 @@ def data():
 
 
 @pytest.mark.parametrize("inverted", [True, False], ids=["R", "L"])
-@pytest.mark.parametrize("kernel", [1.0 * gm.Matern32(1.0), 1.0 * gm.RBF(1.0) + 0.5 * gm.Linear(1.0)], ids=str)
+@pytest.mark.parametrize(
+    "kernel", [1.0 * gm.Matern32(1.0), 1.0 * gm.RBF(1.0) + 0.5 * gm.Linear(1.0)], ids=str
+)
 def test_level_is_the_best_of_all_rows(data, kernel, inverted, monkeypatch):
     X, y = data
     if not inverted:
@@ -31,11 +33,16 @@ def test_level_is_the_best_of_all_rows(data, kernel, inverted, monkeypatch):
     # A posterior made anew at these parameters is the same,
     fresh = Exact().infer(gp._model_, gp._data)
     assert gp.evidence_.value == pytest.approx(fresh.evidence.value, rel=1e-9)
-    for one, other in zip(gp.posterior_.moments(X[:50] + 0.3), fresh.posterior.moments(X[:50] + 0.3), strict=True):
+    for one, other in zip(
+        gp.posterior_.moments(X[:50] + 0.3), fresh.posterior.moments(X[:50] + 0.3), strict=True
+    ):
         assert_allclose(one, other, rtol=1e-6, atol=1e-9)
-    # and the slope of the evidence along the level, which is that of all scales and the noise together, is zero.
+    # and the slope of the evidence along the level, which is that of all scales and the noise together, is
+    # zero.
     _, slope = gp.log_evidence(return_grad=True)
-    along = np.array([name.endswith(".scale") or name == "noise" for name in ParameterSpace(gp._model_.parameters()).names])
+    along = np.array(
+        [name.endswith(".scale") or name == "noise" for name in ParameterSpace(gp._model_.parameters()).names]
+    )
     assert abs(np.sum(slope[along])) < 1e-6 * len(X)
     assert np.max(np.abs(slope[~along])) > 1e-3  # the others stay as the part had them
 

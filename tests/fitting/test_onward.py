@@ -30,7 +30,10 @@ def test_only_louder_ones_within_bounds_are_tried():
 def test_the_best_is_that_of_the_highest_evidence():
     rng = np.random.default_rng(1)
     X = rng.uniform(-2, 2, (200, 1))
-    data, method = Data(X, np.sin(9 * X), np.ones(1)), gm.Nystrom(5, "uniform").prepared(of_noise(1e-8), Data(X, X, np.ones(1)), rng)
+    data, method = (
+        Data(X, np.sin(9 * X), np.ones(1)),
+        gm.Nystrom(5, "uniform").prepared(of_noise(1e-8), Data(X, X, np.ones(1)), rng),
+    )
     short, long = (of_noise(1e-8, 1.0 * gm.RBF(scale)) for scale in (0.2, 5.0))
     tried = [louder for model in (short, long) for louder in with_more_noise(model, data.Y)]
     heights = [method.evidence(model, data, Workspace()).value for model in tried]
@@ -40,7 +43,8 @@ def test_the_best_is_that_of_the_highest_evidence():
 
 
 def test_a_bound_does_not_end_in_noise_after_an_exact_fit_without_any(monkeypatch):
-    """A function without noise that 12 inducing points cannot hold: from a noise of 1e-8 the search would step across everything."""
+    """A function without noise that 12 inducing points cannot hold: from a noise of 1e-8 the search would
+    step across everything."""
     rng = np.random.default_rng(2)
     X = rng.uniform(-2, 2, (900, 2))
     data = Data(X, (np.sin(4 * X[:, 0]) + 0.3 * np.cos(3 * X[:, 1]) * X[:, 0])[:, None], np.ones(1))
@@ -48,7 +52,14 @@ def test_a_bound_does_not_end_in_noise_after_an_exact_fit_without_any(monkeypatc
     monkeypatch.setattr(stages, "parts", lambda *_: [(gm.Exact(), 200), (method, 900)])
 
     def fitted():
-        return stages.fit(of_noise(0.01, 1.0 * gm.Matern32([1.0, 1.0])), data, method, 0, np.random.default_rng(0), lambda *_: None)
+        return stages.fit(
+            of_noise(0.01, 1.0 * gm.Matern32([1.0, 1.0])),
+            data,
+            method,
+            0,
+            np.random.default_rng(0),
+            lambda *_: None,
+        )
 
     good = fitted()
     assert good.search.value > -900  # all noise: -n/2 (log(2 pi var y) + 1), about -1,000

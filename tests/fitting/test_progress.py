@@ -1,4 +1,5 @@
-"""Progress: one line on a terminal after half a second, lines in a pipe only when asked for, otherwise nothing."""
+"""Progress: one line on a terminal after half a second, lines in a pipe only when asked for, otherwise
+nothing."""
 
 from __future__ import annotations
 

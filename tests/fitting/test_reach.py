@@ -37,7 +37,11 @@ def test_a_column_that_is_constant_but_for_rounding_stays():
     assert found.parameters()["lengthscale"].value[1] == 4.0
 
 
-@pytest.mark.parametrize("kernel", [gm.RBF([1.0, 2.0, 3.0]), gm.RBF(gm.fixed([1e6, 1e6, 1e6])), gm.RBF(1e6)], ids=["near", "fixed", "one for all"])
+@pytest.mark.parametrize(
+    "kernel",
+    [gm.RBF([1.0, 2.0, 3.0]), gm.RBF(gm.fixed([1e6, 1e6, 1e6])), gm.RBF(1e6)],
+    ids=["near", "fixed", "one for all"],
+)
 def test_the_rest_stays(kernel):
     model = Model(kernel, ZeroMean(), Gaussian(0.1))
     assert within_reach(model, X) is model
@@ -49,7 +53,8 @@ def test_bounds_are_kept():
 
 
 def test_a_search_on_more_rows_finds_a_column_that_few_did_not(monkeypatch):
-    """A weak effect of one column, lost on 40 rows; starting from a lengthscale of 1e8 the search on 400 would never see it."""
+    """A weak effect of one column, lost on 40 rows; starting from a lengthscale of 1e8 the search on 400
+    would never see it."""
     from gramian.fitting import stages
 
     rng = np.random.default_rng(3)

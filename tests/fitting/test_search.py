@@ -1,4 +1,5 @@
-"""The search for hyperparameters on functions with known optima: it keeps the best, steps back from failures, and ends when it is told to."""
+"""The search for hyperparameters on functions with known optima: it keeps the best, steps back from failures,
+and ends when it is told to."""
 
 from __future__ import annotations
 
@@ -63,7 +64,8 @@ def test_everything_at_its_limits():
 
 
 def test_steps_back_from_failures():
-    """Where a factorisation fails the search meets a wall and goes on from its best point, here to a maximum beside the wall."""
+    """Where a factorisation fails the search meets a wall and goes on from its best point, here to a maximum
+    beside the wall."""
     calls = []
 
     def walled(theta):
@@ -152,7 +154,9 @@ def test_time_limit_during_the_last_steps(monkeypatch):
     clock = Clock(monkeypatch)
     whole = maximise(clock.slow(hill), [np.array([3.0, 3.0])], FREE, silent)
     clock.now = 0.0
-    search = maximise(clock.slow(hill), [np.array([3.0, 3.0])], FREE, silent, deadline=whole.evaluations + 0.5)
+    search = maximise(
+        clock.slow(hill), [np.array([3.0, 3.0])], FREE, silent, deadline=whole.evaluations + 0.5
+    )
     assert search.stopped == "time limit"
     assert_allclose(search.theta, [1.0, -2.0], atol=0.05)
 
@@ -216,7 +220,7 @@ def test_many_parameters_end_with_a_tight_run_instead_of_a_hessian():
     assert_allclose(search.theta, 1.0, atol=1e-5)
 
 
-# Newton's last steps. -------------------------------------------------------------------------------------------------------------------------------
+# Newton's last steps. ---------------------------------------------------------------------------------------
 
 
 def test_polish_finds_what_values_cannot_show():
@@ -231,13 +235,16 @@ def test_polish_finds_what_values_cannot_show():
 
 
 def test_polish_leaves_flat_directions_alone():
-    theta = polish(lambda t: (-((t[0] - 1) ** 2), np.array([-2 * (t[0] - 1), 1e-9])), np.array([1.01, 5.0]), FREE, 1e-6)
+    theta = polish(
+        lambda t: (-((t[0] - 1) ** 2), np.array([-2 * (t[0] - 1), 1e-9])), np.array([1.01, 5.0]), FREE, 1e-6
+    )
     assert_allclose(theta[0], 1.0, atol=1e-8)
     assert theta[1] == 5.0
 
 
 def test_polish_gives_up_where_it_does_not_help():
-    assert polish(lambda t: (float(t.sum()), np.ones(2)), np.array([0.0, 0.0]), FREE, 1e-6) is None  # a plane has no maximum
+    # a plane has no maximum
+    assert polish(lambda t: (float(t.sum()), np.ones(2)), np.array([0.0, 0.0]), FREE, 1e-6) is None
     assert polish(hill, np.array([4.0, 3.0]), FREE, 1e-6) is None  # no maximum within reach
 
 
@@ -252,4 +259,9 @@ def test_polish_moves_along_limits_and_away_from_them():
 
 def test_polish_does_not_pay_more_than_the_slack():
     """A step to where the gradient vanishes but the value is lower is no improvement."""
-    assert polish(lambda t: (float(t[0] ** 2), np.array([-2 * (t[0] - 1)])), np.array([1.5]), [(-9.0, 9.0)], 1e-6) is None
+    assert (
+        polish(
+            lambda t: (float(t[0] ** 2), np.array([-2 * (t[0] - 1)])), np.array([1.5]), [(-9.0, 9.0)], 1e-6
+        )
+        is None
+    )

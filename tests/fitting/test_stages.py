@@ -25,8 +25,12 @@ def test_many_rows_are_searched_in_parts():
     (_, first), (_, second) = plan_of(gm.Exact(), 15_000)
     assert first == FIRST_ROWS < second < 15_000
     *_, (_, third) = plan_of(gm.Exact(), 40_000)
-    assert second < third < 15_000  # a search of EVALUATIONS there takes as long as the factorisation of all rows
-    assert EVALUATIONS * gm.Exact().work(third, 5, 1).flops <= gm.Exact().work(40_000, 5, 1, gradient=False).flops
+    # a search of EVALUATIONS there takes as long as the factorisation of all rows
+    assert second < third < 15_000
+    assert (
+        EVALUATIONS * gm.Exact().work(third, 5, 1).flops
+        <= gm.Exact().work(40_000, 5, 1, gradient=False).flops
+    )
     assert plan_of(gm.Exact(), 30_000, limited=True)[-1] == ("Exact", 30_000)  # what time is left
     assert plan_of(gm.Exact(fit_rows=700), 30_000) == [("Exact", 700)]
 
@@ -78,14 +82,19 @@ def test_half_of_a_part_is_neighbourhoods():
 
 
 def test_neighbourhoods_of_equal_rows_and_of_many_columns():
-    """Centres are not copies of each other, small parts take the nearest, and values of k below rounding still tell who is near."""
+    """Centres are not copies of each other, small parts take the nearest, and values of k below rounding
+    still tell who is near."""
     rng = np.random.default_rng(4)
-    X = np.repeat(rng.standard_normal((400, 100)), 20, axis=0) + 1e-3 * rng.standard_normal((8000, 100)) * (np.arange(8000) % 2)[:, None]
+    X = (
+        np.repeat(rng.standard_normal((400, 100)), 20, axis=0)
+        + 1e-3 * rng.standard_normal((8000, 100)) * (np.arange(8000) % 2)[:, None]
+    )
     data, model = Data(X, X[:, :1], np.ones(1)), Model(gm.RBF(0.5), ZeroMean(), Gaussian(0.1))
     order = in_random_order(data, rng)
     rows = chosen("neighbours", model, data, 600, order, rng)
     places = np.bincount(rows // 20, minlength=400)  # how many rows of each of the 400 places were taken
-    assert np.count_nonzero(places == 20) >= 9  # of the 10 neighbourhoods; a random part has whole places of ten equal rows
+    # of the 10 neighbourhoods; a random part has whole places of ten equal rows
+    assert np.count_nonzero(places == 20) >= 9
     line = Data(np.linspace(0, 1, 2000)[:, None], np.zeros((2000, 1)), np.ones(1))
     order = in_random_order(line, rng)
     few = chosen("neighbours", Model(gm.RBF(0.1), ZeroMean(), Gaussian(0.1)), line, 40, order, rng)
@@ -94,22 +103,26 @@ def test_neighbourhoods_of_equal_rows_and_of_many_columns():
 
 @pytest.mark.parametrize("seed", [5, 6, 7])
 def test_neighbourhoods_tell_roughness_from_noise(seed):
-    """A random walk with noise of variance 0.09, 300 of 4,000 rows. Neighbours have steps of variance 0.2; rows at random of 2.7, beside which noise
-    is hardly seen."""
+    """A random walk with noise of variance 0.09, 300 of 4,000 rows. Neighbours have steps of variance 0.2;
+    rows at random of 2.7, beside which noise is hardly seen."""
     rng = np.random.default_rng(seed)
     X = np.sort(rng.uniform(0, 8, 4000))[:, None]
     walk = np.concatenate([[0.0], np.cumsum(rng.standard_normal(3999) * np.sqrt(np.diff(X[:, 0])))])
     y = 10 * (walk - walk.mean()) + 0.3 * rng.standard_normal(4000)
     errors = {}
     for rule in ("neighbours", "uniform"):
-        gp = gm.GPRegressor(100.0 * gm.Matern12(5.0), method=gm.Exact(fit_rows=300, fit_rule=rule), random_state=0).fit(X, y)
+        gp = gm.GPRegressor(
+            100.0 * gm.Matern12(5.0), method=gm.Exact(fit_rows=300, fit_rule=rule), random_state=0
+        ).fit(X, y)
         errors[rule] = abs(gp.noise_ / 0.09 - 1)
-    assert errors["neighbours"] < 0.25  # 150 neighbours tell a variance of noise and half a step to 12 %; twice that
+    # 150 neighbours tell a variance of noise and half a step to 12 %; twice that
+    assert errors["neighbours"] < 0.25
     assert errors["neighbours"] < errors["uniform"]
 
 
 def test_a_part_learns_the_noise_from_pairs():
-    """Half of the rows repeat another with a y of its own: noise of variance 0.25, which a part of the rows must see, too."""
+    """Half of the rows repeat another with a y of its own: noise of variance 0.25, which a part of the rows
+    must see, too."""
     rng = np.random.default_rng(1)
     X = np.repeat(rng.uniform(0, 1, (600, 3)), 2, axis=0)
     y = np.sin(40 * X).sum(axis=1) + 0.5 * rng.standard_normal(1200)

@@ -1,4 +1,5 @@
-"""The stochastic search of SVGP: it climbs, it can be ended at any time, and the same seed gives the same result."""
+"""The stochastic search of SVGP: it climbs, it can be ended at any time, and the same seed gives the same
+result."""
 
 from __future__ import annotations
 
@@ -47,13 +48,27 @@ def model(**options) -> Model:
     return Model(1.0 * RBF([1.0, 1.0]), ConstantMean(0.0), Bernoulli(**options))
 
 
-def fit(data: Data, method: SVGP, seed: int = 0, report: Report | None = None, deadline: float | None = None, start: Model | None = None):
-    return stages.fit(start or model(), data, method, 0, np.random.default_rng(seed), report or Report(), deadline)
+def fit(
+    data: Data,
+    method: SVGP,
+    seed: int = 0,
+    report: Report | None = None,
+    deadline: float | None = None,
+    start: Model | None = None,
+):
+    return stages.fit(
+        start or model(), data, method, 0, np.random.default_rng(seed), report or Report(), deadline
+    )
 
 
 def test_adam_is_that_of_kingma_and_ba():
     """Algorithm 1, written out again for two steps."""
-    adam, m, v, gradients = stochastic.Adam(2), np.zeros(2), np.zeros(2), [np.array([1.0, -3.0]), np.array([0.5, 2.0])]
+    adam, m, v, gradients = (
+        stochastic.Adam(2),
+        np.zeros(2),
+        np.zeros(2),
+        [np.array([1.0, -3.0]), np.array([0.5, 2.0])],
+    )
     for t, g in enumerate(gradients, 1):
         m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g**2
         expected = 0.1 * (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.999**t)) + 1e-8)
@@ -77,7 +92,8 @@ def test_finds_what_matters_and_polishes_it(data):
     assert isinstance(fitted.inference, SparseVariational)
     assert found.evidence.kind == "lower bound"
     assert found.evidence.value > before + 10
-    assert fitted.search.value == pytest.approx(found.evidence.value, rel=0.1)  # n counted right: the batches estimate the same bound
+    # n counted right: the batches estimate the same bound
+    assert fitted.search.value == pytest.approx(found.evidence.value, rel=0.1)
     first, second = _lengthscales(fitted)
     assert first < 2 < second  # y does not depend on the second column
     assert fitted.search.iterations == 200
@@ -109,7 +125,18 @@ def test_reaches_the_collapsed_bound_for_gaussian_noise(rng):
     start = Model(1.0 * RBF(1.0), ConstantMean(0.0), Gaussian(0.2))
     Z = np.linspace(-3, 3, 15)[:, None]
     exact = stages.fit(start, data, Sparse(inducing=Z), 0, np.random.default_rng(0), Report())
-    ours = fit(data, SVGP(inducing=Z, optimize_inducing=False, batch_size=100, steps=400, learning_rate=0.05, natural_step=0.5), start=start)
+    ours = fit(
+        data,
+        SVGP(
+            inducing=Z,
+            optimize_inducing=False,
+            batch_size=100,
+            steps=400,
+            learning_rate=0.05,
+            natural_step=0.5,
+        ),
+        start=start,
+    )
     best = exact.inference.infer(exact.model, data).evidence.value
     assert best - 1.0 < ours.inference.infer(ours.model, data).evidence.value < best + 1e-6 * abs(best)
 
@@ -153,13 +180,16 @@ def test_a_failed_step_goes_on_from_the_last_good_place(data, monkeypatch):
     monkeypatch.setattr(Bound, "sums", sometimes)
     fitted = fit(data, SVGP(10, batch_size=64, steps=20))
     assert (fitted.search.failures, fitted.search.iterations) == (2, 18)
-    monkeypatch.setattr(Bound, "sums", lambda *_, **__: (_ for _ in ()).throw(NumericalError("never positive definite")))
+    monkeypatch.setattr(
+        Bound, "sums", lambda *_, **__: (_ for _ in ()).throw(NumericalError("never positive definite"))
+    )
     with pytest.raises(NumericalError, match="never"):
         fit(data, SVGP(10, batch_size=64, steps=20))
 
 
 def test_priors_and_fixed_parameters_count(data):
-    """A sharp prior holds its parameter against 700 rows, which move it without one; a fixed parameter does not move."""
+    """A sharp prior holds its parameter against 700 rows, which move it without one; a fixed parameter does
+    not move."""
     method = SVGP(10, batch_size=64, steps=150, learning_rate=0.05)
     for prior in (None, LogNormal(0.0, 0.005)):
         start = Model(1.0 * RBF(param([1.0, 1.0], prior=prior)), ConstantMean(fixed(0.25)), Bernoulli())

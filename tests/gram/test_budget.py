@@ -30,13 +30,18 @@ def test_sizes(text, size):
     assert budget.parse_bytes(text) == size
 
 
-@pytest.mark.parametrize("text", ["", "GB", "2XB", "two GB", "-1GB", "1 2GB", "1e400", 0, -1, float("inf"), float("nan"), True, None, [1]])
+@pytest.mark.parametrize(
+    "text",
+    ["", "GB", "2XB", "two GB", "-1GB", "1 2GB", "1e400", 0, -1, float("inf"), float("nan"), True, None, [1]],
+)
 def test_what_is_no_size(text):
     with pytest.raises(ParameterError, match=r"is not a size.*2GB"):
         budget.parse_bytes(text)
 
 
-@pytest.mark.parametrize(("size", "text"), [(512, "512 bytes"), (1500, "1.5 kB"), (2_340_000, "2.34 MB"), (8e9, "8 GB")])
+@pytest.mark.parametrize(
+    ("size", "text"), [(512, "512 bytes"), (1500, "1.5 kB"), (2_340_000, "2.34 MB"), (8e9, "8 GB")]
+)
 def test_sizes_for_people(size, text):
     assert budget.show_bytes(size) == text
 
@@ -47,7 +52,10 @@ def test_free_memory_is_a_sensible_number():
 
 def test_limits():
     budget.check_memory(1000, "1kB", "This", "Cure.")
-    with pytest.raises(MemoryLimitError, match=r"This needs 1 kB, but only 999 bytes may be used \(memory_limit=999\)\. Cure\."):
+    with pytest.raises(
+        MemoryLimitError,
+        match=r"This needs 1 kB, but only 999 bytes may be used \(memory_limit=999\)\. Cure\.",
+    ):
         budget.check_memory(1000, 999, "This", "Cure.")
 
 

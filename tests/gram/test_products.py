@@ -26,7 +26,8 @@ KERNELS = [
 @pytest.mark.parametrize("kernel", KERNELS, ids=str)
 @pytest.mark.parametrize(("n", "m", "k"), [(1, 1, 1), (40, 130, 5), (700, 600, 2)])
 def test_products(kernel, n, m, k):
-    """float64 to rounding; float32 to 1e-5 of |K| |V| (Frobenius), more than 100 times its unit roundoff and less than any real mistake."""
+    """float64 to rounding; float32 to 1e-5 of |K| |V| (Frobenius), more than 100 times its unit roundoff and
+    less than any real mistake."""
     rng = np.random.default_rng(0)
     X, Z, V = rng.normal(size=(n, 3)), rng.normal(size=(m, 3)), rng.normal(size=(m, k))
     K = kernel(X, Z)
@@ -40,11 +41,14 @@ def test_products(kernel, n, m, k):
 
 @pytest.mark.parametrize("kernel", KERNELS[:5], ids=str)
 def test_float32_far_from_the_origin(kernel):
-    """At 1e6 float32 has steps of 0.06, a tenth of a lengthscale: the inputs are moved before they are rounded."""
+    """At 1e6 float32 has steps of 0.06, a tenth of a lengthscale: the inputs are moved before they are
+    rounded."""
     rng = np.random.default_rng(0)
     X, V = 1e6 + rng.normal(size=(600, 3)), rng.normal(size=(600, 2))
     K = kernel(X)
-    assert np.linalg.norm(tiles.matmul(kernel, X, X, V, np.float32) - K @ V) <= 1e-5 * np.linalg.norm(K) * np.linalg.norm(V)
+    assert np.linalg.norm(tiles.matmul(kernel, X, X, V, np.float32) - K @ V) <= 1e-5 * np.linalg.norm(
+        K
+    ) * np.linalg.norm(V)
 
 
 def test_float32_of_any_size_of_values():
@@ -88,7 +92,8 @@ def test_operator():
 
 
 def test_no_matrix_is_stored():
-    """n = 12,000: the matrix would take 0.58 GB in float32 and twice that in float64; vectors, two stacks and tiles take less than 60 MB."""
+    """n = 12,000: the matrix would take 0.58 GB in float32 and twice that in float64; vectors, two stacks and
+    tiles take less than 60 MB."""
     low, high = measured("""
         X = np.random.default_rng(0).normal(size=(12_000, 3))
         V = np.random.default_rng(1).normal(size=(12_000, 4))

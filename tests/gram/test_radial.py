@@ -39,7 +39,9 @@ class TestEqualToCompiledPrograms:
 
     def test_square_matrices(self, kernel: Kernel) -> None:
         X = points(2, 60)
-        slow, fast = (tiles.fill(kernel, X, np.zeros((60, 60), order="F"), error=error) for error in (0.0, 1e-12))
+        slow, fast = (
+            tiles.fill(kernel, X, np.zeros((60, 60), order="F"), error=error) for error in (0.0, 1e-12)
+        )
         np.testing.assert_allclose(np.tril(fast), np.tril(slow), rtol=0, atol=1e-13 * slow.max())
 
     @pytest.mark.parametrize("points_too", [False, True])
@@ -65,13 +67,23 @@ class TestEqualToCompiledPrograms:
 
     def test_the_diagonal(self, kernel: Kernel) -> None:
         X, w = points(0, 30), points(1, 30, 1)[:, 0]
-        np.testing.assert_allclose(tiles.diagonal(kernel, X), tiles.rowwise(kernel, "diagonal", X), rtol=1e-15)
-        for one, other in zip(tiles.diagonal_pullback(kernel, X, w), tiles.rowwise_pullback(kernel, "diagonal", X, w), strict=True):
+        np.testing.assert_allclose(
+            tiles.diagonal(kernel, X), tiles.rowwise(kernel, "diagonal", X), rtol=1e-15
+        )
+        for one, other in zip(
+            tiles.diagonal_pullback(kernel, X, w),
+            tiles.rowwise_pullback(kernel, "diagonal", X, w),
+            strict=True,
+        ):
             np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-14)
 
 
 class TestRefused:
-    @pytest.mark.parametrize("kernel", [gm.Matern12(1.0), gm.RationalQuadratic(1.0), gm.RBF(1.0) + gm.Linear(), gm.RBF(1.0).on(0, 1, 2)], ids=str)
+    @pytest.mark.parametrize(
+        "kernel",
+        [gm.Matern12(1.0), gm.RationalQuadratic(1.0), gm.RBF(1.0) + gm.Linear(), gm.RBF(1.0).on(0, 1, 2)],
+        ids=str,
+    )
     def test_other_kernels(self, kernel: Kernel) -> None:
         assert radial.taken(kernel, points(0, 5), points(1, 4), 1.0) is None
 
@@ -82,7 +94,9 @@ class TestRefused:
 
         X, Z = points(0, 5), points(1, 4)
         assert radial.taken(Wider(1.0), X, Z, 1.0) is None
-        np.testing.assert_allclose(tiles.cross(Wider(1.0), X, Z, error=1.0), tiles.cross(gm.RBF(2.0), X, Z), rtol=1e-12)
+        np.testing.assert_allclose(
+            tiles.cross(Wider(1.0), X, Z, error=1.0), tiles.cross(gm.RBF(2.0), X, Z), rtol=1e-12
+        )
 
     def test_points_whose_distances_would_drown(self) -> None:
         """Two clusters 1e5 lengthscales apart: their squared distance knows nothing below 1e-6."""

@@ -96,9 +96,14 @@ def test_pullback_without_low_rank_weights(table):
     assert_allclose(gradient, 70**2)
 
 
-@pytest.mark.parametrize("kernel", [gm.Matern52(0.7), gm.Periodic(1.0, 2.0), gm.NeuralNetwork(1.5), gm.RationalQuadratic(0.7, 0.4)], ids=str)
+@pytest.mark.parametrize(
+    "kernel",
+    [gm.Matern52(0.7), gm.Periodic(1.0, 2.0), gm.NeuralNetwork(1.5), gm.RationalQuadratic(0.7, 0.4)],
+    ids=str,
+)
 def test_pullback_by_differences(kernel, table, rng):
-    """Four points a derivative at h = 1e-4: the error of the formula is 1e-17 of a fifth derivative, that of rounding 1e-12 of the sum."""
+    """Four points a derivative at h = 1e-4: the error of the formula is 1e-17 of a fifth derivative, that of
+    rounding 1e-12 of the sum."""
     X = table(70)
     W = rng.normal(size=(70, 70))
     W = W + W.T
@@ -118,9 +123,19 @@ def test_gradients_with_respect_to_points(table):
     """d k(x, z) / dx by hand, and the variance of a gradient, d^2 k / dx dz at z = x."""
     X, Z = table(70), table(5)
     K = dense(X, Z) - (X * [0.2, 0.1]) @ Z.T
-    expected = np.stack([-(X[:, [j]] - Z[:, j]) / scale**2 * K + v * Z[:, j] for j, (scale, v) in enumerate([(0.8, 0.2), (1.6, 0.1)])], axis=2)
+    expected = np.stack(
+        [
+            -(X[:, [j]] - Z[:, j]) / scale**2 * K + v * Z[:, j]
+            for j, (scale, v) in enumerate([(0.8, 0.2), (1.6, 0.1)])
+        ],
+        axis=2,
+    )
     assert_allclose(tiles.gradients(KERNEL, X, Z), expected, rtol=1e-10, atol=1e-12)
-    assert_allclose(tiles.gradient_variances(KERNEL, X), np.tile([0.7 / 0.64 + 0.2, 0.7 / 2.56 + 0.1], (70, 1)), rtol=1e-12)
+    assert_allclose(
+        tiles.gradient_variances(KERNEL, X),
+        np.tile([0.7 / 0.64 + 0.2, 0.7 / 2.56 + 0.1], (70, 1)),
+        rtol=1e-12,
+    )
 
 
 def test_equal_rows_have_exactly_the_value_of_the_diagonal(rng):
@@ -138,11 +153,14 @@ def test_close_rows_far_from_the_origin_keep_their_distance():
     """Powers of two, so that the points are exact: at 2^30 a distance of 2^-10 is still 2^-10."""
     near = np.array([[0.0, 0.0], [2.0**-10, 0.0], [0.0, 2.0**-10]])
     for kernel in (gm.Matern12(0.003), gm.RBF(0.003), gm.Cosine(0.003)):
-        assert np.array_equal(tiles.cross(kernel, near + 2.0**30, near + 2.0**30), tiles.cross(kernel, near, near))
+        assert np.array_equal(
+            tiles.cross(kernel, near + 2.0**30, near + 2.0**30), tiles.cross(kernel, near, near)
+        )
 
 
 def test_padding_never_shows(table):
-    """Fewer rows beside a row change nothing of its values, to rounding; and fewer before z nothing at all where distances alone matter."""
+    """Fewer rows beside a row change nothing of its values, to rounding; and fewer before z nothing at all
+    where distances alone matter."""
     X = table(100)
     K, D = tiles.cross(KERNEL, X, X), tiles.cross(gm.Matern32([0.4, 0.9]), X, X)
     for n in (1, 30, 64, 99):

@@ -1,4 +1,5 @@
-"""Exact inference and its pieces: groups of outputs, workspaces, roots of covariances, and processes in blocks."""
+"""Exact inference and its pieces: groups of outputs, workspaces, roots of covariances, and processes in
+blocks."""
 
 from __future__ import annotations
 
@@ -24,7 +25,9 @@ from gramian.means import ConstantMean, LinearMean, ZeroMean
 def data():
     rng = np.random.default_rng(0)
     X = rng.uniform(-2, 2, (40, 2))
-    return Data(X, np.column_stack([np.sin(X[:, 0]), 10 * X[:, 1], np.cos(X[:, 1])]), np.array([1.0, 10.0, 1.0]))
+    return Data(
+        X, np.column_stack([np.sin(X[:, 0]), 10 * X[:, 1], np.cos(X[:, 1])]), np.array([1.0, 10.0, 1.0])
+    )
 
 
 def model(noise=0.1, unit=(1.0,), mean=None):
@@ -32,16 +35,23 @@ def model(noise=0.1, unit=(1.0,), mean=None):
 
 
 def test_paths_of_parameters():
-    assert list(model(mean=LinearMean(0.0, [1.0, 2.0])).parameters()) == ["kernel.scale", "kernel.lengthscale", "mean.value", "mean.slope", "noise"]
+    assert list(model(mean=LinearMean(0.0, [1.0, 2.0])).parameters()) == [
+        "kernel.scale",
+        "kernel.lengthscale",
+        "mean.value",
+        "mean.slope",
+        "noise",
+    ]
 
 
 def test_outputs_with_the_same_noise_share_a_factor(data):
-    """Noise in the units of y: outputs of another scale have another D. Noise relative to the scale: one factor for all."""
+    """Noise in the units of y: outputs of another scale have another D. Noise relative to the scale: one
+    factor for all."""
     assert [group.outputs for group in groups(model(), data)] == [[0, 2], [1]]
     relative = model(unit=(1.0, 100.0, 1.0))
     assert [group.outputs for group in groups(relative, data)] == [[0, 1, 2]]
     known = dataclasses.replace(data, noise_var=np.full(40, 0.2))
-    (first, second) = groups(model(), known)
+    first, second = groups(model(), known)
     assert_allclose(first.operator.noise, 0.3)
     assert_allclose(second.operator.noise, 0.003)
 
@@ -52,7 +62,9 @@ def test_shared_factors_give_what_separate_ones_give(data):
     Z = np.random.default_rng(1).uniform(-2, 2, (5, 2))
     total = 0.0
     for k in range(3):
-        alone = Exact().infer(model(noise=0.1 * data.scale[k] ** 2), Data(data.X, data.Y[:, [k]], data.scale[[k]]))
+        alone = Exact().infer(
+            model(noise=0.1 * data.scale[k] ** 2), Data(data.X, data.Y[:, [k]], data.scale[[k]])
+        )
         total += alone.evidence.value
         for a, b in zip(alone.posterior.moments(Z), together.posterior.moments(Z), strict=True):
             assert_allclose(b[:, [k]], a, rtol=1e-10, atol=1e-12)

@@ -1,4 +1,5 @@
-"""Inference with features: sums, bounds and gradients against dense references; the three objectives are three different things."""
+"""Inference with features: sums, bounds and gradients against dense references; the three objectives are
+three different things."""
 
 from __future__ import annotations
 
@@ -55,14 +56,20 @@ def test_objectives_as_in_the_papers(data, kind, known):
 
 
 def test_three_objectives_are_three_things(data):
-    values = {kind: LowRank(NystromBasis(data.X[:20]), kind, kind, "").evidence(model(), data, Workspace()) for kind in ("dtc", "vfe", "fitc")}
+    values = {
+        kind: LowRank(NystromBasis(data.X[:20]), kind, kind, "").evidence(model(), data, Workspace())
+        for kind in ("dtc", "vfe", "fitc")
+    }
     assert len({round(v.value, 3) for v in values.values()}) == 3
     assert values["vfe"].kind == "lower bound"
     assert values["fitc"].kind == values["dtc"].kind == "approximation"
     assert values["vfe"].value < values["dtc"].value  # the trace term
 
 
-@pytest.mark.parametrize("method", [Nystrom(12), Sparse(12), Sparse(12, "fitc"), Sparse(12, "dtc"), Sparse(9, optimize_inducing=True)])
+@pytest.mark.parametrize(
+    "method",
+    [Nystrom(12), Sparse(12), Sparse(12, "fitc"), Sparse(12, "dtc"), Sparse(9, optimize_inducing=True)],
+)
 def test_contract(method):
     check_inference(method)
 
@@ -80,7 +87,9 @@ def test_landmarks_at_all_rows_give_the_exact_answer(data):
         found = LowRank(NystromBasis(data.X), kind, kind, "").infer(model(), data)
         # K_zz gets 1e-12 of its diagonal, which moves Q by that and the evidence by n 1e-12 / noise.
         assert found.evidence.value == pytest.approx(exact.evidence.value, abs=1e-6)
-        for ours, theirs in zip(found.posterior.moments(points), exact.posterior.moments(points), strict=True):
+        for ours, theirs in zip(
+            found.posterior.moments(points), exact.posterior.moments(points), strict=True
+        ):
             assert_allclose(ours, theirs, atol=1e-8)
 
 
@@ -107,7 +116,8 @@ def test_blocks_add_up(data, monkeypatch):
 
 @pytest.mark.parametrize("noise", [1e-4, 1e-8, 1e-12, 0.0])
 def test_variances_with_tiny_noise(noise):
-    """Not negative, not far from the exact ones, and small at the data: differences of large numbers would show here."""
+    """Not negative, not far from the exact ones, and small at the data: differences of large numbers would
+    show here."""
     rng = np.random.default_rng(0)
     X = rng.uniform(-2, 2, (400, 1))
     data = Data(X, np.sin(3 * X), np.ones(1))
@@ -118,7 +128,8 @@ def test_variances_with_tiny_noise(noise):
         mean, var = posterior.moments(points)
         assert np.all(var >= 0)
         assert np.all(np.isfinite(var))
-        # 40 landmarks of so smooth a kernel leave nothing out. A few hundred rows average the noise, but at the edge hardly.
+        # 40 landmarks of so smooth a kernel leave nothing out. A few hundred rows average the noise, but at
+        # the edge hardly.
         assert np.max(var) < 0.5 * noise + 1e-7
         assert np.min(var) > 1e-3 * noise
         assert_allclose(mean, np.sin(3 * points), atol=4 * np.sqrt(np.max(var)) + 1e-4)
@@ -129,13 +140,17 @@ def test_raised_noise_is_reported():
     X = np.linspace(0, 1, 100)[:, None]
     m = Model(1.0 * RBF(0.2), ZeroMean(), Gaussian(fixed(0.0)))
     assert Sparse(20).infer(m, Data(X, X, np.ones(1))).outcome.jitter == pytest.approx(1e-12)
-    assert Sparse(20).infer(Model(m.kernel, m.mean, Gaussian(0.1)), Data(X, X, np.ones(1))).outcome.jitter == 0
+    assert (
+        Sparse(20).infer(Model(m.kernel, m.mean, Gaussian(0.1)), Data(X, X, np.ones(1))).outcome.jitter == 0
+    )
 
 
 def test_function_space_is_the_same_posterior(data):
     posterior = Sparse(20).infer(model(), data).posterior
     points = np.random.default_rng(0).standard_normal((30, 3))
-    for ours, theirs in zip(posterior.function_space().moments(points), posterior.moments(points), strict=True):
+    for ours, theirs in zip(
+        posterior.function_space().moments(points), posterior.moments(points), strict=True
+    ):
         assert_allclose(ours, theirs, atol=1e-10)
 
 
@@ -157,22 +172,32 @@ def test_leave_one_out_by_leaving_out(data):
 
 def test_learned_points_raise_the_bound(data):
     X, y = data.X, data.Y[:, 0]
-    held = gm.GPRegressor(1.0 * gm.RBF(1.0), method=gm.Sparse(8, inducing="uniform"), random_state=0).fit(X, y)
-    moved = gm.GPRegressor(1.0 * gm.RBF(1.0), method=gm.Sparse(8, inducing="uniform", optimize_inducing=True), random_state=0).fit(X, y)
+    held = gm.GPRegressor(1.0 * gm.RBF(1.0), method=gm.Sparse(8, inducing="uniform"), random_state=0).fit(
+        X, y
+    )
+    moved = gm.GPRegressor(
+        1.0 * gm.RBF(1.0), method=gm.Sparse(8, inducing="uniform", optimize_inducing=True), random_state=0
+    ).fit(X, y)
     assert moved.evidence_.value > held.evidence_.value + 1
     assert moved.evidence_.kind == "lower bound"
 
 
 @pytest.mark.parametrize("objective", ["vfe", "dtc"])
 def test_gradient_where_noise_is_level_within_chunks_but_not_between(monkeypatch, objective):
-    """A chunk with one noise beside others with another: only where all rows have one is the trace of A^-1 known in closed form."""
+    """A chunk with one noise beside others with another: only where all rows have one is the trace of A^-1
+    known in closed form."""
     monkeypatch.setattr(passes, "chunk_rows", lambda m: 20)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 2))
     data = Data(X, np.sin(X[:, :1]), np.ones(1), noise_var=np.repeat([0.1, 0.3, 0.2], 20))
     method = LowRank(NystromBasis(X[:8].copy()), objective, objective, "")
-    _, gradients = method.evidence_and_gradient(Model(1.0 * RBF(1.0), ZeroMean(), Gaussian(0.05)), data, Workspace())
-    up, down = (method.evidence(Model(1.0 * RBF(1.0), ZeroMean(), Gaussian(0.05 + h)), data, Workspace()).value for h in (1e-5, -1e-5))
+    _, gradients = method.evidence_and_gradient(
+        Model(1.0 * RBF(1.0), ZeroMean(), Gaussian(0.05)), data, Workspace()
+    )
+    up, down = (
+        method.evidence(Model(1.0 * RBF(1.0), ZeroMean(), Gaussian(0.05 + h)), data, Workspace()).value
+        for h in (1e-5, -1e-5)
+    )
     assert float(gradients[-1]) == pytest.approx((up - down) / 2e-5, rel=1e-6)
 
 

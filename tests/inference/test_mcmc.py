@@ -1,4 +1,5 @@
-"""MCMC against exact inference, a grid, and importance sampling; its coordinates and priors against their definitions."""
+"""MCMC against exact inference, a grid, and importance sampling; its coordinates and priors against their
+definitions."""
 
 from __future__ import annotations
 
@@ -32,7 +33,17 @@ from gramian.likelihoods import Gaussian, Likelihood
 from gramian.likelihoods.binary import Bernoulli
 from gramian.likelihoods.categorical import Softmax
 from gramian.means import ConstantMean, ZeroMean
-from gramian.params import Gamma, HalfNormal, InverseGamma, LogNormal, Normal, ParameterSpace, Uniform, fixed, param
+from gramian.params import (
+    Gamma,
+    HalfNormal,
+    InverseGamma,
+    LogNormal,
+    Normal,
+    ParameterSpace,
+    Uniform,
+    fixed,
+    param,
+)
 from gramian.testing import check_posterior
 
 RNG = np.random.default_rng(7)
@@ -44,7 +55,8 @@ BINARY = Data(X, LABELS[:, None], np.ones(1))
 
 
 def _within(chains_of: np.ndarray, truth: np.ndarray) -> None:
-    """Means over (chains, draws, ...) within 5 standard errors, with the effective number of draws: odds of 2e6 to 1 an entry."""
+    """Means over (chains, draws, ...) within 5 standard errors, with the effective number of draws: odds of
+    2e6 to 1 an entry."""
     for index in np.ndindex(chains_of.shape[2:]):
         draws = chains_of[(slice(None), slice(None), *index)]
         error = np.std(draws) / np.sqrt(float(az.ess(draws)))
@@ -54,7 +66,11 @@ def _within(chains_of: np.ndarray, truth: np.ndarray) -> None:
 def _at_rows(model: Model, data: Data, chains: Chains) -> np.ndarray:
     """f at the rows for every draw, from its definition but for mean and scale: (chains, draws, n)."""
     lengthscale = chains.values.get("kernel.lengthscale")
-    K = model.kernel(data.X) if lengthscale is None else 4 * np.exp(-0.5 * (X - X.T) ** 2 / lengthscale[:, :, None, None] ** 2)
+    K = (
+        model.kernel(data.X)
+        if lengthscale is None
+        else 4 * np.exp(-0.5 * (X - X.T) ** 2 / lengthscale[:, :, None, None] ** 2)
+    )
     K = K + 1e-8 * np.mean(np.diagonal(K, axis1=-2, axis2=-1), axis=-1)[..., None, None] * np.eye(15)
     return (np.linalg.cholesky(K) @ chains.latent)[..., 0]
 
@@ -66,7 +82,8 @@ def _probit(sampler: str) -> Chains:
 
 @cache
 def _reference() -> tuple[float, np.ndarray]:
-    """E log lengthscale and E f by a grid over the one and importance sampling from a Gaussian at the mode for the other: no Markov chain."""
+    """E log lengthscale and E f by a grid over the one and importance sampling from a Gaussian at the mode
+    for the other: no Markov chain."""
     rng, sign = np.random.default_rng(11), 2 * LABELS - 1
     u = np.linspace(-2.2, 1.8, 41)
     logs, means = [], []
@@ -112,17 +129,23 @@ def test_the_mixture_keeps_the_contract_and_the_law_of_total_variance():
     mean, var = mixture.moments(new)
     assert_allclose(mean, means.mean(axis=0), rtol=1e-12)
     assert_allclose(var, variances.mean(axis=0) + means.var(axis=0), rtol=1e-10)
-    # Far away nothing is known but the prior, of which the variance is 4; at the rows f is known given a draw.
+    # Far away nothing is known but the prior, of which the variance is 4; at the rows f is known given a
+    # draw.
     assert_allclose(mixture.moments(np.array([[50.0]]))[1], 4.0, rtol=1e-12)
     assert np.all(mixture.component(3).moments(X)[1] < 1e-6)
-    assert_allclose(mixture.component(0).mean(X)[:, 0], _at_rows(PROBIT, BINARY, _probit("nuts"))[0, 0], atol=1e-3)  # the jitter: 2e-4
+    # the jitter: 2e-4
+    assert_allclose(
+        mixture.component(0).mean(X)[:, 0], _at_rows(PROBIT, BINARY, _probit("nuts"))[0, 0], atol=1e-3
+    )
 
 
 def test_the_same_seed_gives_the_same_draws_whatever_the_clock():
     told: list[float] = []
     short = {"chains": 4, "warmup": 30, "draws": 10}
     a = sample_latent(PROBIT, BINARY, np.random.default_rng(5), **short, report=told.append)
-    b = sample_latent(PROBIT, BINARY, np.random.default_rng(5), **short, report=lambda share: time.sleep(0.02))
+    b = sample_latent(
+        PROBIT, BINARY, np.random.default_rng(5), **short, report=lambda share: time.sleep(0.02)
+    )
     assert np.array_equal(a.latent, b.latent)
     assert np.array_equal(a.values["kernel.lengthscale"], b.values["kernel.lengthscale"])
     assert told == sorted(told)
@@ -131,7 +154,9 @@ def test_the_same_seed_gives_the_same_draws_whatever_the_clock():
 
 
 def test_a_deadline_leaves_the_draws_that_there_are():
-    chains = sample_latent(PROBIT, BINARY, np.random.default_rng(5), chains=4, warmup=300, draws=300, deadline=time.monotonic())
+    chains = sample_latent(
+        PROBIT, BINARY, np.random.default_rng(5), chains=4, warmup=300, draws=300, deadline=time.monotonic()
+    )
     assert 0 < chains.n_draws < 300  # one piece, however late it is
     assert chains.warmup < 300
     assert chains.stopped == "time limit"
@@ -143,7 +168,9 @@ def test_ctrl_c_leaves_the_draws_that_there_are():
         if share > 0.3:
             raise KeyboardInterrupt
 
-    chains = sample_latent(PROBIT, BINARY, np.random.default_rng(5), chains=4, warmup=40, draws=200, report=impatient)
+    chains = sample_latent(
+        PROBIT, BINARY, np.random.default_rng(5), chains=4, warmup=40, draws=200, report=impatient
+    )
     assert 4 <= chains.n_draws < 200
     assert chains.stopped == "interrupted"
 
@@ -163,10 +190,18 @@ def test_with_gaussian_noise_latent_chains_are_exact_inference():
 
 def test_parameters_of_a_regression_agree_with_a_grid():
     y = np.sin(2 * X) + 0.3 * RNG.standard_normal(X.shape)
-    model, data = Model(RBF(1.0), ZeroMean(), Gaussian(fixed(0.1))), Data(X, y, np.ones(1))  # no prior: the default is LogNormal(0, 2)
-    inferred = MCMC(chains=4, warmup=200, draws=500).prepared(model, data, np.random.default_rng(1)).infer(model, data)
+    # no prior: the default is LogNormal(0, 2)
+    model, data = Model(RBF(1.0), ZeroMean(), Gaussian(fixed(0.1))), Data(X, y, np.ones(1))
+    inferred = (
+        MCMC(chains=4, warmup=200, draws=500)
+        .prepared(model, data, np.random.default_rng(1))
+        .infer(model, data)
+    )
     u = np.linspace(-4, 6, 400)
-    logs = [Exact().evidence(model.with_values({"kernel.lengthscale": at}), data, Workspace()).value for at in np.exp(u)]
+    logs = [
+        Exact().evidence(model.with_values({"kernel.lengthscale": at}), data, Workspace()).value
+        for at in np.exp(u)
+    ]
     p = np.exp(logs - 0.5 * (u / 2) ** 2 - np.max(logs))
     p /= p.sum()
     mixture = inferred.posterior
@@ -181,12 +216,17 @@ def test_parameters_of_a_regression_agree_with_a_grid():
     assert np.isnan(inferred.evidence.value)
     # A component is the exact posterior at its parameters.
     first = {path: values[0] for path, values in mixture.values.items()}
-    assert_allclose(mixture.component(0).mean(X), Exact().infer(model.with_values(first), data).posterior.mean(X), rtol=1e-12)
+    assert_allclose(
+        mixture.component(0).mean(X),
+        Exact().infer(model.with_values(first), data).posterior.mean(X),
+        rtol=1e-12,
+    )
     assert mixture.n_components == 100
 
 
 def test_chains_go_on_until_they_agree():
-    """20 draws cannot have 400 effective ones: the same chains go on, and the draws before are the ones they were."""
+    """20 draws cannot have 400 effective ones: the same chains go on, and the draws before are the ones they
+    were."""
     once = sample_latent(PROBIT, BINARY, np.random.default_rng(5), warmup=30, draws=20)
     on = sample_latent(PROBIT, BINARY, np.random.default_rng(5), warmup=30, draws=20, rounds=3)
     assert (once.n_draws, on.n_draws) == (20, 60)
@@ -196,7 +236,8 @@ def test_chains_go_on_until_they_agree():
 
 
 def test_long_chains_keep_every_second_draw(monkeypatch):
-    """After four rounds: those of the first four that stay are the second, the fourth, ..., and a divergence between kept draws is not forgotten."""
+    """After four rounds: those of the first four that stay are the second, the fourth, ..., and a divergence
+    between kept draws is not forgotten."""
     monkeypatch.setattr(sampling, "KEPT_DRAWS", 60)
     four = sample_latent(PROBIT, BINARY, np.random.default_rng(5), warmup=30, draws=15, rounds=4)
     six = sample_latent(PROBIT, BINARY, np.random.default_rng(5), warmup=30, draws=15, rounds=6)
@@ -205,7 +246,15 @@ def test_long_chains_keep_every_second_draw(monkeypatch):
     assert np.array_equal(six.steps[:, :30], four.steps[:, ::2] + four.steps[:, 1::2])
     assert [made_and_kept(15, rounds) for rounds in (4, 6, 8)] == [(60, 60), (120, 60), (240, 60)]
     rows = np.arange(4.0)
-    draws = Draws(rows[:, None], rows[:, None], rows, np.array([True, False, False, False]), rows, rows.astype(int), rows[:, None])
+    draws = Draws(
+        rows[:, None],
+        rows[:, None],
+        rows,
+        np.array([True, False, False, False]),
+        rows,
+        rows.astype(int),
+        rows[:, None],
+    )
     last = _last_of(2, draws)
     assert last.values.ravel().tolist() == [1.0, 3.0]
     assert not np.shares_memory(last.latent, draws.latent)  # which would be held with it
@@ -238,10 +287,14 @@ def test_slices_draw_from_the_density_along_their_line():
 
 @pytest.mark.parametrize("basis", [None, "landmarks"])
 def test_the_blocks_have_the_density_of_the_coordinates(basis, rng):
-    """Factors and density by LAPACK against the compiled ones, at a t where the sites have moved away from those at the centre; f = mu + G z."""
+    """Factors and density by LAPACK against the compiled ones, at a t where the sites have moved away from
+    those at the centre; f = mu + G z."""
     model = Model(1.3 * RBF(0.7), ConstantMean(0.1), Softmax(2), (2.0 * Matern32(1.5),))
     data = Data(X, LABELS[:, None], np.array([1.0, 2.0]), offset=np.linspace(0, 1, 15))
-    made_of, change = np.stack([rng.uniform(0.1, 2, (15, 2)), *rng.standard_normal((2, 15, 2))]), 0.2 * rng.standard_normal((5, 3, 15, 2))
+    made_of, change = (
+        np.stack([rng.uniform(0.1, 2, (15, 2)), *rng.standard_normal((2, 15, 2))]),
+        0.2 * rng.standard_normal((5, 3, 15, 2)),
+    )
     with jax.enable_x64(True):
         made, t = problem(model, data, None if basis is None else NystromBasis(X[::2]))
         surface = Surface(t - 0.3, np.tril(rng.uniform(0.5, 1.0, (5, 5))), made_of, change)
@@ -252,27 +305,39 @@ def test_the_blocks_have_the_density_of_the_coordinates(basis, rng):
         mu, H = at.affine
     assert_allclose(_value(made, t, at, v), direct, rtol=1e-8)
     assert_allclose(at.z_of(v), z, atol=1e-8)
-    assert_allclose(mu + np.stack([z[:, k] @ np.asarray(G) for k, G in enumerate(H)], axis=1), at.f_of(v), atol=1e-8)
+    assert_allclose(
+        mu + np.stack([z[:, k] @ np.asarray(G) for k, G in enumerate(H)], axis=1), at.f_of(v), atol=1e-8
+    )
 
 
-# Without chains. ------------------------------------------------------------------------------------------------------------------------------------
+# Without chains. --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("basis", [None, "landmarks", "fourier"])
 def test_coordinates_with_sites_have_the_same_density(basis, rng):
     model = Model(1.3 * RBF(0.7) + Constant(0.2), ConstantMean(0.1), Softmax(3))
     data = Data(X, np.arange(15.0)[:, None] % 3, np.array([1.0, 2.0, 0.5]), offset=np.linspace(0, 1, 15))
-    chosen = {None: None, "landmarks": NystromBasis(X[::2]), "fourier": FourierBasis.draw(model.kernel, 1, 12, rng=rng)}[basis]
+    chosen = {
+        None: None,
+        "landmarks": NystromBasis(X[::2]),
+        "fourier": FourierBasis.draw(model.kernel, 1, 12, rng=rng),
+    }[basis]
     sites = Sites(rng.uniform(0, 2, (15, 3)), rng.standard_normal((15, 3)))
 
     def facts(t, z):
-        """v and f of z; the density of (t, z), that of (t, v) from its definition, that of (t, v) as a position without sites, and the Jacobian."""
+        """v and f of z; the density of (t, z), that of (t, v) from its definition, that of (t, v) as a
+        position without sites, and the Jacobian."""
         bare = made.at(t)
         roots = made.roots(bare)
         parts = made.conditioned(bare, roots, sites)
         v, _ = to_latent(parts, z)
         F = made.latent(bare, roots, v)
-        plain = made.log_likelihoods(bare, F).sum() - 0.5 * (v**2).sum() - 0.5 * v.size * np.log(2 * np.pi) + made.log_prior(t)
+        plain = (
+            made.log_likelihoods(bare, F).sum()
+            - 0.5 * (v**2).sum()
+            - 0.5 * v.size * np.log(2 * np.pi)
+            + made.log_prior(t)
+        )
         nothing = Sites(np.zeros((15, 3)), np.zeros((15, 3)))
         unsited = made.log_density(jax.numpy.concatenate([t, v.ravel()]), nothing)
         sited = made.log_density(jax.numpy.concatenate([t, z.ravel()]), sites)
@@ -286,7 +351,8 @@ def test_coordinates_with_sites_have_the_same_density(basis, rng):
     assert_allclose(sited, plain + np.linalg.slogdet(jacobian.reshape(z.size, z.size))[1], rtol=1e-8)
     # The features are those of the engines, and a component of the mixture gives f back.
     if chosen is not None:
-        assert_allclose(root, 2.0 * chosen.at(model.kernel).block(X), atol=2e-3)  # a jitter of 1e-8 instead of 1e-12
+        # a jitter of 1e-8 instead of 1e-12
+        assert_allclose(root, 2.0 * chosen.at(model.kernel).block(X), atol=2e-3)
     chains = Chains({}, v[None, None], *(np.zeros((1, 1)) for _ in range(4)), np.zeros((1, 1, 15)))
     assert_allclose(Mixture.of(model, data, chains, chosen).mean(X) + data.offset[:, None], F, atol=2e-3)
 
@@ -300,7 +366,9 @@ def test_each_latent_may_have_a_kernel_of_its_own(rng):
         F = np.asarray(jax.jit(lambda t, v: made.latent(made.at(t), made.roots(made.at(t)), v))(t, v))
     for k, kernel in enumerate((model.kernel, *model.others)):
         K = kernel(X)
-        assert_allclose(F[:, k], 0.1 + np.linalg.cholesky(K + 1e-8 * K[0, 0] * np.eye(15)) @ v[:, k], rtol=1e-6, atol=1e-6)
+        assert_allclose(
+            F[:, k], 0.1 + np.linalg.cholesky(K + 1e-8 * K[0, 0] * np.eye(15)) @ v[:, k], rtol=1e-6, atol=1e-6
+        )
     chains = Chains({}, v[None, None], *(np.zeros((1, 1)) for _ in range(4)), np.zeros((1, 1, 15)))
     mixture = Mixture.of(model, data, chains)
     assert_allclose(mixture.mean(X), F, atol=1e-3)
@@ -312,34 +380,48 @@ PRIORS = [LogNormal(0.3, 0.7), HalfNormal(2.0), Gamma(2.5, 1.5), InverseGamma(2.
 
 @pytest.mark.parametrize("prior", PRIORS)
 def test_priors_and_jacobians_are_those_of_a_search(prior, rng):
-    model = Model(RBF(param([0.6], prior=prior)), ConstantMean(param(0.4, prior=Normal(0.1, 0.5))), Gaussian(fixed(0.1)))
+    model = Model(
+        RBF(param([0.6], prior=prior)), ConstantMean(param(0.4, prior=Normal(0.1, 0.5))), Gaussian(fixed(0.1))
+    )
     with jax.enable_x64(True):
         made, t = problem(model, Data(X, X, np.ones(1)), marginal=True)
         for _ in range(3):
             at = t + rng.standard_normal(2)
-            assert_allclose(jax.jit(made.log_prior)(at), ParameterSpace(model.parameters()).log_prior(at)[0], rtol=1e-12)
+            assert_allclose(
+                jax.jit(made.log_prior)(at), ParameterSpace(model.parameters()).log_prior(at)[0], rtol=1e-12
+            )
 
 
-@pytest.mark.parametrize("extra", [{"bounds": (0.2, 3.0)}, {"bounds": (0.2, 3.0), "prior": LogNormal(0, 1)}, {"prior": Uniform(0.2, 3.0)}])
+@pytest.mark.parametrize(
+    "extra",
+    [{"bounds": (0.2, 3.0)}, {"bounds": (0.2, 3.0), "prior": LogNormal(0, 1)}, {"prior": Uniform(0.2, 3.0)}],
+)
 def test_bounded_parameters_stay_inside_with_a_density_that_integrates(extra):
     """The density of t, integrated over the line, is the mass that the prior has between the bounds."""
     model = Model(RBF(param(0.6, **extra)), ZeroMean(), Gaussian(fixed(0.1)))
     with jax.enable_x64(True):
         made, t = problem(model, Data(X, X, np.ones(1)), marginal=True)
         grid = np.linspace(-30, 30, 6001)[:, None]
-        values, logs = jax.jit(jax.vmap(lambda t: (made.values(t)[0], made.log_prior(t))))(np.concatenate([grid, t[None, :]]))
+        values, logs = jax.jit(jax.vmap(lambda t: (made.values(t)[0], made.log_prior(t))))(
+            np.concatenate([grid, t[None, :]])
+        )
     values, density = np.asarray(values), np.exp(np.asarray(logs)[:-1])
     assert_allclose(values[-1], 0.6, rtol=1e-12)
     assert np.all((values >= 0.2 - 1e-12) & (values <= 3.0 + 1e-12))
     from scipy.stats import norm
 
     law = {True: (0.0, 1.0), False: (np.log(0.6), 2.0)}["prior" in extra]
-    mass = 1.0 if isinstance(extra.get("prior"), Uniform) else float(np.diff(norm(*law).cdf(np.log([0.2, 3.0])))[0])
+    mass = (
+        1.0
+        if isinstance(extra.get("prior"), Uniform)
+        else float(np.diff(norm(*law).cdf(np.log([0.2, 3.0])))[0])
+    )
     assert_allclose(np.sum(density) * 0.01, mass, rtol=1e-6)
 
 
 def test_the_marginal_density_is_the_evidence_with_any_engine(rng):
-    """Two outputs of different scale and known noise, whole and with landmarks; log p of r = (y - m) / s as the engines have it."""
+    """Two outputs of different scale and known noise, whole and with landmarks; log p of r = (y - m) / s as
+    the engines have it."""
     Y = np.column_stack([np.sin(2 * X[:, 0]), 40 * X[:, 0] ** 2])
     model = Model(0.9 * RBF(0.8), ConstantMean([0.2, 3.0]), Gaussian(0.1, (1.0, 400.0)))
     data = Data(X, Y, np.array([0.7, 20.0]), rng.uniform(0, 0.2, 15))
@@ -361,14 +443,30 @@ def test_diagnostics_see_chains_that_disagree():
     draws = np.random.default_rng(0).standard_normal((4, 200))
     draws[0] += 2.0
     zeros = np.zeros((4, 200))
-    bad = Chains({"a": draws}, np.zeros((4, 200, 0, 1)), zeros, zeros > 0, zeros, zeros.astype(int), np.zeros((4, 200, 0)))
+    bad = Chains(
+        {"a": draws},
+        np.zeros((4, 200, 0, 1)),
+        zeros,
+        zeros > 0,
+        zeros,
+        zeros.astype(int),
+        np.zeros((4, 200, 0)),
+    )
     assert bad.worst_rhat > 1.2
     assert not bad.converged
     assert any("R-hat of a" in note for note in bad.notes)
     assert "R-hat" in str(bad)
     some = np.zeros((4, 200), dtype=bool)
     some[0, 3] = True
-    good = Chains({"a": draws - draws.mean(axis=1, keepdims=True)}, bad.latent, zeros, some, zeros, zeros.astype(int), bad.log_likelihood)
+    good = Chains(
+        {"a": draws - draws.mean(axis=1, keepdims=True)},
+        bad.latent,
+        zeros,
+        some,
+        zeros,
+        zeros.astype(int),
+        bad.log_likelihood,
+    )
     assert good.divergences == 1
     assert "1 of 800 draws" in good.notes[0]
 
@@ -401,7 +499,8 @@ def test_what_cannot_be_is_refused(monkeypatch):
     posterior = Exact().infer(Model(KERNEL, ZeroMean(), Gaussian(0.1)), Data(X, X, np.ones(1))).posterior
     with pytest.raises(ParameterError, match=r"arviz\.loo"):
         MCMC().leave_one_out(PROBIT, BINARY, posterior)
-    with pytest.raises(ParameterError, match=r'compare_models\(\[estimator\], X, y, by="loo"\).*hyper="map"'):  # no log p(y_i | f_i) for ArviZ
+    # no log p(y_i | f_i) for ArviZ
+    with pytest.raises(ParameterError, match=r'compare_models\(\[estimator\], X, y, by="loo"\).*hyper="map"'):
         MCMC().leave_one_out(Model(KERNEL, ZeroMean(), Gaussian(0.1)), Data(X, X, np.ones(1)), posterior)
     with pytest.raises(ParameterError, match="Use sample_latent"):
         sample_hyper(PROBIT, BINARY, np.random.default_rng(0))
@@ -414,14 +513,19 @@ def test_what_cannot_be_is_refused(monkeypatch):
     with pytest.raises(ParameterError, match="sampler='gibbs'"):
         sample_latent(PROBIT, BINARY, np.random.default_rng(0), sampler="gibbs")
     with pytest.raises(ParameterError, match="nothing to draw"):
-        sample_hyper(Model(RBF(fixed(1.0)), ZeroMean(), Gaussian(fixed(0.1))), Data(X, X, np.ones(1)), np.random.default_rng(0))
+        sample_hyper(
+            Model(RBF(fixed(1.0)), ZeroMean(), Gaussian(fixed(0.1))),
+            Data(X, X, np.ones(1)),
+            np.random.default_rng(0),
+        )
     monkeypatch.setitem(sys.modules, "arviz", None)
     with pytest.raises(ParameterError, match=r'pip install "gramian\[mcmc\]"'):
         Chains({}, *(np.zeros((1, 1)) for _ in range(6))).inference_data()
 
 
 def test_draws_at_fixed_parameters_share_what_they_can():
-    """The short way through one factor gives each draw's own process, dense and with features; and there are more than of sampled parameters."""
+    """The short way through one factor gives each draw's own process, dense and with features; and there are
+    more than of sampled parameters."""
     rng = np.random.default_rng(0)
     X, new = rng.normal(size=(30, 2)), rng.normal(size=(7, 2))
     model = Model(fixed(1.5) * RBF(fixed(0.8)), ZeroMean(), Bernoulli())
@@ -433,4 +537,6 @@ def test_draws_at_fixed_parameters_share_what_they_can():
             own = mixture.component(k).moments(new)
             assert_allclose(mean, own[0], atol=1e-9)
             assert_allclose(var, own[1], atol=1e-9)
-        assert_allclose(mixture.mean(new), np.mean([mixture.component(k).mean(new) for k in range(4)], axis=0), atol=1e-9)
+        assert_allclose(
+            mixture.mean(new), np.mean([mixture.component(k).mean(new) for k in range(4)], axis=0), atol=1e-9
+        )

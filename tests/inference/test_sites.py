@@ -1,4 +1,5 @@
-"""Laplace, EP and variational inference: evidence and moments against slow references, gradients against differences, engines against each other."""
+"""Laplace, EP and variational inference: evidence and moments against slow references, gradients against
+differences, engines against each other."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ def binary(n: int = 40) -> Data:
 
 
 def gradient_error(model: Model, data: Data, inference) -> float:
-    """The largest difference between the gradient and four-point differences, relative to the largest slope."""
+    """The largest difference between the gradient and four-point differences, relative to the largest
+    slope."""
     inference = inference.prepared(model, data, np.random.default_rng(0))
     objective = Objective(model, data, inference)
     start, h = objective.start, 1e-4
@@ -49,7 +51,7 @@ def gradient_error(model: Model, data: Data, inference) -> float:
     return float(np.max(np.abs(gradient - differences)) / np.max(np.abs(differences)))
 
 
-# Against slow references. ---------------------------------------------------------------------------------------------------------------------------
+# Against slow references. -----------------------------------------------------------------------------------
 
 
 def test_laplace_is_newton_in_the_open():
@@ -64,7 +66,11 @@ def test_laplace_is_newton_in_the_open():
     p = expit(f)
     W = np.diag(p * (1 - p))
     sign = 2 * y - 1
-    value = -np.sum(np.log1p(np.exp(-sign * f))) - 0.5 * f @ np.linalg.solve(K, f) - 0.5 * np.linalg.slogdet(np.eye(40) + K @ W)[1]
+    value = (
+        -np.sum(np.log1p(np.exp(-sign * f)))
+        - 0.5 * f @ np.linalg.solve(K, f)
+        - 0.5 * np.linalg.slogdet(np.eye(40) + K @ W)[1]
+    )
     found = Sites(gm.Laplace()).infer(Model(KERNEL, ZeroMean(), Bernoulli("logit")), data)
     assert_allclose(found.evidence.value, value, rtol=1e-10)
     mean, var = found.posterior.moments(data.X)
@@ -73,7 +79,8 @@ def test_laplace_is_newton_in_the_open():
 
 
 def test_ep_keeps_its_own_promise():
-    """At the fixed point the marginals have the moments of cavity times likelihood, by an integral on a fine grid, and log Z is what it must be."""
+    """At the fixed point the marginals have the moments of cavity times likelihood, by an integral on a fine
+    grid, and log Z is what it must be."""
     data, model = binary(25), Model(KERNEL, ZeroMean(), Bernoulli("logit"))
     sites = Sites(RULES["ep"])
     mean, var = (v[:, 0] for v in sites.infer(model, data).posterior.moments(data.X))
@@ -97,7 +104,10 @@ def test_ep_of_one_row_is_exact():
 
 def test_schedules_of_ep_agree():
     data, model = binary(), Model(KERNEL, ZeroMean(), Bernoulli("probit"))
-    values = [Sites(gm.EP(schedule=schedule, tol=1e-10)).infer(model, data).evidence.value for schedule in ("parallel", "sequential")]
+    values = [
+        Sites(gm.EP(schedule=schedule, tol=1e-10)).infer(model, data).evidence.value
+        for schedule in ("parallel", "sequential")
+    ]
     assert_allclose(values[0], values[1], rtol=1e-9)
 
 
@@ -105,15 +115,22 @@ def test_power_ep_tends_to_the_variational_bound():
     """As the power goes to 0 the divergence becomes the one that variational inference minimises."""
     data, model = binary(), Model(KERNEL, ZeroMean(), Bernoulli("logit"))
     bound = Sites(RULES["vi"]).infer(model, data).evidence.value
-    gaps = [abs(Sites(gm.EP(power=power, tol=1e-10)).infer(model, data).evidence.value - bound) for power in (1.0, 0.5, 0.1)]
+    gaps = [
+        abs(Sites(gm.EP(power=power, tol=1e-10)).infer(model, data).evidence.value - bound)
+        for power in (1.0, 0.5, 0.1)
+    ]
     assert gaps[0] > 1.5 * gaps[1] > 3 * gaps[2] > 0
 
 
 def test_the_bound_is_one_and_ep_is_between():
-    """Against the evidence itself, by importance sampling from the EP posterior: 200,000 draws give it to 0.01."""
+    """Against the evidence itself, by importance sampling from the EP posterior: 200,000 draws give it to
+    0.01."""
     data, model = binary(), Model(KERNEL, ZeroMean(), Bernoulli("logit"))
     found = Sites(RULES["ep"]).infer(model, data)
-    mean, cov = found.posterior.mean(data.X)[:, 0], 1.2 * found.posterior.cov(data.X)[:, :, 0] + 1e-10 * np.eye(40)
+    mean, cov = (
+        found.posterior.mean(data.X)[:, 0],
+        1.2 * found.posterior.cov(data.X)[:, :, 0] + 1e-10 * np.eye(40),
+    )
     rng = np.random.default_rng(1)
     L = np.linalg.cholesky(cov)
     Z = rng.standard_normal((40, 200_000))
@@ -127,18 +144,26 @@ def test_the_bound_is_one_and_ep_is_between():
     assert bound.kind == "lower bound"
     assert bound.value < truth + 0.01
     assert abs(found.evidence.value - truth) < 0.02
-    assert abs(Sites(gm.Laplace()).infer(model, data).evidence.value - truth) > abs(found.evidence.value - truth)
+    assert abs(Sites(gm.Laplace()).infer(model, data).evidence.value - truth) > abs(
+        found.evidence.value - truth
+    )
 
 
 def test_where_the_latent_function_may_be_large_ep_is_sure_and_laplace_is_not():
-    """With a probit the evidence is the probability of an orthant, and a predictive probability the ratio of two, which SciPy integrates (up to 7
-    dimensions, to 1e-5). Laplace puts its Gaussian at the mode, a few units from 0; the mass lies at f of the order of the scale, e^3 (Kuss and
-    Rasmussen 2005)."""
-    X, labels, new = np.array([[-2.0], [-1.2], [-0.4], [0.5], [1.1], [2.0]]), np.repeat([0, 1], 3), np.array([[1.6]])
+    """With a probit the evidence is the probability of an orthant, and a predictive probability the ratio of
+    two, which SciPy integrates (up to 7 dimensions, to 1e-5). Laplace puts its Gaussian at the mode, a few
+    units from 0; the mass lies at f of the order of the scale, e^3 (Kuss and Rasmussen 2005)."""
+    X, labels, new = (
+        np.array([[-2.0], [-1.2], [-0.4], [0.5], [1.1], [2.0]]),
+        np.repeat([0, 1], 3),
+        np.array([[1.6]]),
+    )
     kernel = gm.fixed(np.exp(6.0)) * gm.RBF(gm.fixed(1.0))
     sign = np.append(2 * labels - 1, 1)
     cov = sign[:, None] * (kernel(np.vstack([X, new])) + np.eye(7)) * sign
-    without, with_new = (multivariate_normal.cdf(np.zeros(n), cov=cov[:n, :n], abseps=1e-6, releps=1e-6) for n in (6, 7))
+    without, with_new = (
+        multivariate_normal.cdf(np.zeros(n), cov=cov[:n, :n], abseps=1e-6, releps=1e-6) for n in (6, 7)
+    )
     found = {}
     for word in ("laplace", "ep"):
         gp = gm.GPClassifier(kernel, inference=word, link="probit").fit(X, labels)
@@ -161,39 +186,58 @@ def test_gaussian_noise_is_exact_inference(rule):
     for a, b in zip(ours.posterior.moments(new), exact.posterior.moments(new), strict=True):
         assert_allclose(a, b, atol=1e-8)
     for a, b in zip(
-        Sites(rule).evidence_and_gradient(model, data, Workspace())[1], Exact().evidence_and_gradient(model, data, Workspace())[1], strict=True
+        Sites(rule).evidence_and_gradient(model, data, Workspace())[1],
+        Exact().evidence_and_gradient(model, data, Workspace())[1],
+        strict=True,
     ):
         assert_allclose(a, b, atol=1e-6)
 
 
-# Gradients. -----------------------------------------------------------------------------------------------------------------------------------------
+# Gradients. -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("rule", [*RULES.values(), gm.EP(power=0.5, tol=1e-10), Mode(tol=1e-12)], ids=[*RULES, "power ep", "map"])
+@pytest.mark.parametrize(
+    "rule", [*RULES.values(), gm.EP(power=0.5, tol=1e-10), Mode(tol=1e-12)], ids=[*RULES, "power ep", "map"]
+)
 def test_gradients(rule):
     assert gradient_error(Model(KERNEL, ConstantMean(0.3), Bernoulli("probit")), binary(), Sites(rule)) < 1e-7
 
 
-@pytest.mark.parametrize("engine", [Nystrom(12), Fourier(24), Sparse(10, optimize_inducing=True)], ids=["nystrom", "fourier", "vfe"])
+@pytest.mark.parametrize(
+    "engine",
+    [Nystrom(12), Fourier(24), Sparse(10, optimize_inducing=True)],
+    ids=["nystrom", "fourier", "vfe"],
+)
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
 def test_gradients_with_features(rule, engine):
-    assert gradient_error(Model(KERNEL, ZeroMean(), Bernoulli("logit")), binary(30), Sites(rule, engine)) < 1e-7
+    assert (
+        gradient_error(Model(KERNEL, ZeroMean(), Bernoulli("logit")), binary(30), Sites(rule, engine)) < 1e-7
+    )
 
 
-@pytest.mark.parametrize(("likelihood", "rules"), [(StudentT(0.4, 4.0), ("laplace", "vi")), (Poisson(), ("laplace", "ep", "vi"))])
+@pytest.mark.parametrize(
+    ("likelihood", "rules"), [(StudentT(0.4, 4.0), ("laplace", "vi")), (Poisson(), ("laplace", "ep", "vi"))]
+)
 def test_gradients_by_the_likelihood(likelihood, rules):
     """Parameters of the likelihood, and curvatures of the wrong sign."""
     rng = np.random.default_rng(3)
     X = rng.uniform(-2, 2, (30, 2))
     f = np.sin(X[:, 0])
-    y = rng.poisson(np.exp(f)).astype(float) if isinstance(likelihood, Poisson) else f + 0.3 * rng.standard_t(3, 30)
+    y = (
+        rng.poisson(np.exp(f)).astype(float)
+        if isinstance(likelihood, Poisson)
+        else f + 0.3 * rng.standard_t(3, 30)
+    )
     if isinstance(likelihood, StudentT):
         y[:2] += 6.0  # far out, where the density is convex
     data = Data(X, y[:, None], np.ones(1))
     for name in rules:
-        # The variational climb ends where a step gains 1e-6, so differences of its bound are good to a few digits.
+        # The variational climb ends where a step gains 1e-6, so differences of its bound are good to a few
+        # digits.
         allowed = 1e-3 if name == "vi" and not likelihood.log_concave else 1e-6
-        assert gradient_error(Model(KERNEL, ConstantMean(0.1), likelihood), data, Sites(RULES[name])) < allowed
+        assert (
+            gradient_error(Model(KERNEL, ConstantMean(0.1), likelihood), data, Sites(RULES[name])) < allowed
+        )
 
 
 def test_gradients_of_several_latents():
@@ -205,10 +249,13 @@ def test_gradients_of_several_latents():
     model = Model(kernels[0], ConstantMean(np.array([0.1, -0.5])), Heteroscedastic(), kernels[1:])
     assert gradient_error(model, Data(X, y, np.ones(2)), Sites(RULES["vi"])) < 1e-3
     labels = rng.integers(0, 3, (25, 1)).astype(float)
-    assert gradient_error(Model(KERNEL, ZeroMean(), Softmax(3)), Data(X, labels, np.ones(3)), Sites(RULES["vi"])) < 1e-5
+    assert (
+        gradient_error(Model(KERNEL, ZeroMean(), Softmax(3)), Data(X, labels, np.ones(3)), Sites(RULES["vi"]))
+        < 1e-5
+    )
 
 
-# Engines. -------------------------------------------------------------------------------------------------------------------------------------------
+# Engines. ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
@@ -225,7 +272,9 @@ def test_landmarks_at_all_rows_are_the_whole_matrix(rule):
 def test_fewer_landmarks_give_a_lower_bound():
     data, model = binary(), Model(KERNEL, ZeroMean(), Bernoulli("logit"))
     whole = Sites(gm.VI()).infer(model, data).evidence.value
-    few = [Sites(gm.VI(), Sparse(m, inducing="pivoted")).infer(model, data).evidence.value for m in (5, 10, 20)]
+    few = [
+        Sites(gm.VI(), Sparse(m, inducing="pivoted")).infer(model, data).evidence.value for m in (5, 10, 20)
+    ]
     assert few[0] < few[1] < few[2] < whole
 
 
@@ -261,7 +310,9 @@ def test_what_makes_no_sense_is_refused():
 
 
 def test_ep_that_does_not_converge_says_so():
-    found = Sites(gm.EP(max_iter=2)).infer(Model(50.0 * gm.RBF([0.7, 1.1]), ZeroMean(), Bernoulli()), binary())
+    found = Sites(gm.EP(max_iter=2)).infer(
+        Model(50.0 * gm.RBF([0.7, 1.1]), ZeroMean(), Bernoulli()), binary()
+    )
     assert not found.outcome.converged
     assert "did not converge" in found.outcome.note
 
@@ -273,7 +324,10 @@ def test_a_start_from_before_changes_nothing_but_the_time():
         first = Sites(rule).evidence(model, data, workspace).value
         assert workspace.start is not None
         moved = Model(1.1 * gm.RBF([0.8, 1.0]), ZeroMean(), Bernoulli())
-        warm, cold = Sites(rule).evidence(moved, data, workspace).value, Sites(rule).evidence(moved, data, Workspace()).value
+        warm, cold = (
+            Sites(rule).evidence(moved, data, workspace).value,
+            Sites(rule).evidence(moved, data, Workspace()).value,
+        )
         assert_allclose(warm, cold, rtol=1e-9)
         assert warm != first
 
@@ -287,4 +341,5 @@ def test_saturated_rows_keep_their_digits():
     K = model.kernel(X)
     found = Sites(gm.Laplace()).infer(model, data)
     f = found.posterior.mean(X)[:, 0]
-    assert_allclose(f, K @ (y[:, 0] - expit(f)), rtol=1e-4, atol=1e-3)  # f = K grad log p, the condition for the mode
+    # f = K grad log p, the condition for the mode
+    assert_allclose(f, K @ (y[:, 0] - expit(f)), rtol=1e-4, atol=1e-3)

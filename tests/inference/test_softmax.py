@@ -1,4 +1,5 @@
-"""Laplace's approximation of a softmax: against one dense Gaussian of all latents, against binary classification, and against differences."""
+"""Laplace's approximation of a softmax: against one dense Gaussian of all latents, against binary
+classification, and against differences."""
 
 from __future__ import annotations
 
@@ -58,9 +59,12 @@ MODELS = {
     "a kernel each": (Model(KERNEL, MEAN, Softmax(C), OTHERS), SCALE),
 }
 
-ENGINES = [(name, engine) for name in MODELS for engine in (Exact(), Nystrom(9))] + [("one kernel", Fourier(12))]  # frequencies are of one kernel
+# frequencies are of one kernel
+ENGINES = [(name, engine) for name in MODELS for engine in (Exact(), Nystrom(9))] + [
+    ("one kernel", Fourier(12))
+]
 
-# Against one Gaussian of all latents. ---------------------------------------------------------------------------------------------------------------
+# Against one Gaussian of all latents. -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -75,12 +79,15 @@ def test_evidence_and_posterior_are_those_of_the_whole_matrix(name):
     assert found.outcome.converged
 
     Z = np.concatenate([data.X[:3], data.X[:3] + 0.4])
-    prior = [s**2 * k(Z) for k, s in zip([model.kernel, *(model.others or [model.kernel] * 2)], scale, strict=True)]
+    prior = [
+        s**2 * k(Z) for k, s in zip([model.kernel, *(model.others or [model.kernel] * 2)], scale, strict=True)
+    ]
     mean, cov = reference.predict(K, dense_parts(model, data, Z), prior, m, y)
     assert_allclose(found.posterior.mean(Z), mean + means(model, Z), rtol=1e-8, atol=1e-9)
     blocks = cov.reshape(C, len(Z), C, len(Z))
     joint = np.einsum("aibi->iab", blocks)
-    assert np.max(np.abs(joint[:, 0, 1])) > 0.01  # the classes are correlated, so that a posterior without cross terms would fail here
+    # the classes are correlated, so that a posterior without cross terms would fail here
+    assert np.max(np.abs(joint[:, 0, 1])) > 0.01
     assert_allclose(found.posterior.joint(Z), joint, rtol=1e-8, atol=1e-9)
     assert_allclose(found.posterior.var(Z), np.einsum("icc->ic", joint), rtol=1e-8, atol=1e-9)
     assert_allclose(found.posterior.cov(Z), np.einsum("aiaj->ija", blocks), rtol=1e-8, atol=1e-9)
@@ -89,7 +96,8 @@ def test_evidence_and_posterior_are_those_of_the_whole_matrix(name):
 @pytest.mark.parametrize("features", [False, True])
 @pytest.mark.parametrize("tiny", [False, True])
 def test_sites_of_any_probabilities(features, tiny):
-    """mean, alpha, log det, S and its blocks for probabilities that belong to no mode; with 1e-12 for a class at half of the rows."""
+    """mean, alpha, log det, S and its blocks for probabilities that belong to no mode; with 1e-12 for a class
+    at half of the rows."""
     scale = SCALE
     data, rng = made(scale=scale), np.random.default_rng(5)
     n = len(data.X)
@@ -98,7 +106,10 @@ def test_sites_of_any_probabilities(features, tiny):
         pi[: n // 2, 1] = 1e-12
         pi /= pi.sum(axis=1, keepdims=True)
     h = rng.standard_normal((n, C))
-    groups = [(Features(NystromBasis(data.X).at(k), k, data.X) if features else Dense(k, data.X), [c]) for c, k in enumerate((KERNEL, *OTHERS))]
+    groups = [
+        (Features(NystromBasis(data.X).at(k), k, data.X) if features else Dense(k, data.X), [c])
+        for c, k in enumerate((KERNEL, *OTHERS))
+    ]
     found = coupling(groups, scale).condition(pi, h)
     K = reference.stacked([k(data.X) for k in (KERNEL, *OTHERS)])
     s = np.repeat(scale, n)
@@ -108,7 +119,12 @@ def test_sites_of_any_probabilities(features, tiny):
     assert found.logdet == pytest.approx(np.linalg.slogdet(np.eye(C * n) + K @ W)[1], rel=tol)
     assert_allclose(found.mean.T.ravel(), S @ h.T.ravel(), rtol=tol, atol=tol)
     assert_allclose(found.alpha.T.ravel(), h.T.ravel() - W @ S @ h.T.ravel(), rtol=tol, atol=tol)
-    assert_allclose(curved(pi, scale, found.mean), np.einsum("icd,id->ic", curvature(pi, scale), found.mean), rtol=1e-12, atol=1e-12)
+    assert_allclose(
+        curved(pi, scale, found.mean),
+        np.einsum("icd,id->ic", curvature(pi, scale), found.mean),
+        rtol=1e-12,
+        atol=1e-12,
+    )
     for once in (0, 1):  # before and after the arrays have changed their meaning
         assert_allclose(found.spread(h).T.ravel(), S @ h.T.ravel(), rtol=tol, atol=tol)
         if once == 0:
@@ -133,15 +149,21 @@ def test_cavities_leave_out_a_row():
         assert_allclose(var[i], np.diag(S)[at], rtol=1e-7)
 
 
-# Against binary classification. ---------------------------------------------------------------------------------------------------------------------
+# Against binary classification. -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("engine", [Exact(), LowRank(NystromBasis(made(40, 2).X[:15]), "dtc", "nystrom", "")], ids=["exact", "nystrom"])
+@pytest.mark.parametrize(
+    "engine",
+    [Exact(), LowRank(NystromBasis(made(40, 2).X[:15]), "dtc", "nystrom", "")],
+    ids=["exact", "nystrom"],
+)
 def test_two_classes_are_a_logit_of_the_difference(engine):
     """f_1 - f_0 has the kernel 2 k, and what the two have in common plays no part."""
     data = made(40, 2)
     soft = Sites(SoftmaxLaplace(), engine).infer(Model(KERNEL, ZeroMean(), Softmax(2)), data)
-    logit = Sites(Laplace(), engine).infer(Model(2 * KERNEL, ZeroMean(), Bernoulli("logit")), Data(data.X, data.Y, np.ones(1)))
+    logit = Sites(Laplace(), engine).infer(
+        Model(2 * KERNEL, ZeroMean(), Bernoulli("logit")), Data(data.X, data.Y, np.ones(1))
+    )
     assert soft.evidence.value == pytest.approx(logit.evidence.value, rel=1e-8)
     Z = np.random.default_rng(3).uniform(-2, 2, (7, 2))
     mean, joint = soft.posterior.mean(Z), soft.posterior.joint(Z)
@@ -156,14 +178,18 @@ def test_two_classes_are_a_logit_of_the_difference(engine):
     assert_allclose(probability(difference, spread), probability(other_mean, other_var), atol=1e-8)
 
 
-# Gradients. -----------------------------------------------------------------------------------------------------------------------------------------
+# Gradients. -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("name", "engine"), [*ENGINES, *((name, Sparse(6, objective="dtc", optimize_inducing=True)) for name in MODELS)])
+@pytest.mark.parametrize(
+    ("name", "engine"),
+    [*ENGINES, *((name, Sparse(6, objective="dtc", optimize_inducing=True)) for name in MODELS)],
+)
 def test_gradient(name, engine):
     model, scale = MODELS[name]
     data = made(25, scale=scale)
-    # Six points 3e-3 apart: an error of h^6 = 1e-15 of a seventh derivative, and 1e-13 / h of rounding. Newton has to end at rounding, too.
+    # Six points 3e-3 apart: an error of h^6 = 1e-15 of a seventh derivative, and 1e-13 / h of rounding.
+    # Newton has to end at rounding, too.
     inference = Sites(SoftmaxLaplace(tol=1e-12), engine).prepared(model, data, np.random.default_rng(0))
     _, gradients = inference.evidence_and_gradient(model, data, Workspace())
     parameters, rng = model.parameters(), np.random.default_rng(2)
@@ -171,18 +197,31 @@ def test_gradient(name, engine):
     for part in ("kernel", "mean"):
         paths = [path for path in parameters if (path.split(".")[0] == "mean") == (part == "mean")]
         sizes = {path: 0.3 if part == "mean" else 0.3 * parameters[path].value for path in paths}
-        along = {path: size * rng.standard_normal(parameters[path].value.shape) for path, size in sizes.items()}
+        along = {
+            path: size * rng.standard_normal(parameters[path].value.shape) for path, size in sizes.items()
+        }
 
         def value(t: float, along: dict[str, np.ndarray] = along) -> float:
-            moved = model.with_values({path: parameters[path].value + t * step for path, step in along.items()})
+            moved = model.with_values(
+                {path: parameters[path].value + t * step for path, step in along.items()}
+            )
             return inference.evidence(moved, data, Workspace()).value
 
-        total = sum(float(np.sum(gradient * along[path])) for path, gradient in zip(parameters, gradients, strict=False) if path in along)
+        total = sum(
+            float(np.sum(gradient * along[path]))
+            for path, gradient in zip(parameters, gradients, strict=False)
+            if path in along
+        )
         assert abs(total) > 0.01
         assert _slope(value, 3e-3) == pytest.approx(total, abs=1e-8), part
     if inference.free.size:
         direction = 0.3 * rng.standard_normal(inference.free.size)
-        slope = _slope(lambda t: inference.with_free(inference.free + t * direction).evidence(model, data, Workspace()).value, 3e-3)
+        slope = _slope(
+            lambda t: (
+                inference.with_free(inference.free + t * direction).evidence(model, data, Workspace()).value
+            ),
+            3e-3,
+        )
         assert slope == pytest.approx(float(np.ravel(gradients[-1]) @ direction), abs=1e-8)
 
 
@@ -191,14 +230,16 @@ def _slope(function, h: float) -> float:
     return (45 * (v[1] - v[-1]) - 9 * (v[2] - v[-2]) + (v[3] - v[-3])) / (60 * h)
 
 
-# Features, starts, extremes. ------------------------------------------------------------------------------------------------------------------------
+# Features, starts, extremes. --------------------------------------------------------------------------------
 
 
 def test_landmarks_at_all_rows_are_exact():
     for model, scale in MODELS.values():
         data = made(scale=scale)
         exact = Sites(SoftmaxLaplace()).infer(model, data)
-        low_rank = Sites(SoftmaxLaplace(), LowRank(NystromBasis(data.X), "dtc", "nystrom", "")).infer(model, data)
+        low_rank = Sites(SoftmaxLaplace(), LowRank(NystromBasis(data.X), "dtc", "nystrom", "")).infer(
+            model, data
+        )
         assert isinstance(exact.posterior, CoupledPosterior)
         assert isinstance(low_rank.posterior, CoupledFeatures)
         assert low_rank.evidence.value == pytest.approx(exact.evidence.value, rel=1e-8)
@@ -220,17 +261,24 @@ def test_a_start_from_neighbouring_parameters_saves_steps(engine):
         _, _, outcome = inference._run(near, data, None if start is None else workspace)
         steps.append(outcome.iterations)
     assert steps[1] < steps[0]
-    assert inference.evidence(near, data, workspace).value == pytest.approx(inference.evidence(near, data, Workspace()).value, rel=1e-10)
+    assert inference.evidence(near, data, workspace).value == pytest.approx(
+        inference.evidence(near, data, Workspace()).value, rel=1e-10
+    )
     workspace.start = np.full((60, C), 1e6)  # a start that is worse than none
-    assert inference.evidence(near, data, workspace).value == pytest.approx(inference.evidence(near, data, Workspace()).value, rel=1e-10)
+    assert inference.evidence(near, data, workspace).value == pytest.approx(
+        inference.evidence(near, data, Workspace()).value, rel=1e-10
+    )
 
 
 @pytest.mark.parametrize("engine", [Exact(), Nystrom(20)], ids=["exact", "nystrom"])
 @pytest.mark.parametrize("shift", [-30.0, -800.0])
 def test_a_class_that_is_all_but_impossible(engine, shift):
-    """With probability 1e-13, or one that no float holds, at all rows a class changes nothing: the evidence is that of the other classes."""
+    """With probability 1e-13, or one that no float holds, at all rows a class changes nothing: the evidence
+    is that of the other classes."""
     data = made(40, 2)
-    two = Sites(SoftmaxLaplace(), engine).prepared(Model(KERNEL, ZeroMean(), Softmax(2)), data, np.random.default_rng(0))
+    two = Sites(SoftmaxLaplace(), engine).prepared(
+        Model(KERNEL, ZeroMean(), Softmax(2)), data, np.random.default_rng(0)
+    )
     three = Model(KERNEL, ConstantMean([0.0, 0.0, shift]), Softmax(3))
     wide = Data(data.X, data.Y, np.ones(3))
     evidence, gradients = two.evidence_and_gradient(three, wide, Workspace())
@@ -251,13 +299,15 @@ def test_wide_latents_and_a_class_without_rows():
     assert found.outcome.converged
     assert np.min(reference.probabilities(found.posterior.mean(data.X))) < 1e-12
     expected = reference.evidence(dense_parts(model, data), np.zeros((40, 4)), data.Y[:, 0])
-    assert found.evidence.value == pytest.approx(expected, rel=1e-7)  # the whole matrix has a condition of 1e5
+    # the whole matrix has a condition of 1e5
+    assert found.evidence.value == pytest.approx(expected, rel=1e-7)
     _, gradients = Sites(SoftmaxLaplace()).evidence_and_gradient(model, data, Workspace())
     assert all(np.all(np.isfinite(gradient)) for gradient in gradients)
 
 
 def test_steps_that_overshoot_are_halved(monkeypatch):
-    """A mean that is sure of the wrong classes leaves no curvature at the start, and the first step leads far beyond the mode."""
+    """A mean that is sure of the wrong classes leaves no curvature at the start, and the first step leads far
+    beyond the mode."""
     data, model = made(size=5.0), Model(400.0 * RBF(1.0), ConstantMean([30.0, -30.0, 0.0]), Softmax(C))
     found = Sites(SoftmaxLaplace()).infer(model, data)
     slope = (np.arange(C) == data.Y) - reference.probabilities(found.posterior.mean(data.X))
@@ -274,7 +324,7 @@ def test_a_kernel_beyond_rounding_is_refused_in_words():
         Sites(SoftmaxLaplace()).evidence(Model(1e30 * RBF(50.0), ZeroMean(), Softmax(C)), made(), Workspace())
 
 
-# Posteriors. ----------------------------------------------------------------------------------------------------------------------------------------
+# Posteriors. ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("name", "engine"), ENGINES)
@@ -312,7 +362,7 @@ def test_independent_outputs_have_a_diagonal_joint():
     assert_allclose(prior.joint(X), prior.var(X)[:, :, None] * np.eye(2))
 
 
-# What it costs, and what it refuses. ----------------------------------------------------------------------------------------------------------------
+# What it costs, and what it refuses. ------------------------------------------------------------------------
 
 
 def test_memory_is_that_of_one_matrix_a_class(monkeypatch):
@@ -322,7 +372,10 @@ def test_memory_is_that_of_one_matrix_a_class(monkeypatch):
     data, model = made(n, classes), Model(KERNEL, ZeroMean(), Softmax(classes))
     inference = Sites(SoftmaxLaplace())
     inference.evidence_and_gradient(model, data, Workspace())
-    for work in (lambda: inference.evidence_and_gradient(model, data, Workspace()), lambda: inference.infer(model, data)):
+    for work in (
+        lambda: inference.evidence_and_gradient(model, data, Workspace()),
+        lambda: inference.infer(model, data),
+    ):
         tracemalloc.start()
         work()
         peak = tracemalloc.get_traced_memory()[1] / (8 * n * n)
@@ -339,7 +392,9 @@ def test_refusals():
     with pytest.raises(ParameterError, match="no derivatives"):
         Sites(SoftmaxLaplace()).evidence(Model(KERNEL, ZeroMean(), RobustMax(C)), data, Workspace())
     with pytest.raises(ParameterError, match="laplace_for"):
-        Sites(SoftmaxLaplace()).evidence(Model(KERNEL, ZeroMean(), Bernoulli("logit")), Data(data.X, data.Y, np.ones(1)), Workspace())
+        Sites(SoftmaxLaplace()).evidence(
+            Model(KERNEL, ZeroMean(), Bernoulli("logit")), Data(data.X, data.Y, np.ones(1)), Workspace()
+        )
 
 
 def test_a_search_that_does_not_end_is_told():

@@ -1,4 +1,5 @@
-"""Sparse variational inference: Titsias' bound for Gaussian noise, gradients at any q, natural gradients, the optimum at given parameters."""
+"""Sparse variational inference: Titsias' bound for Gaussian noise, gradients at any q, natural gradients, the
+optimum at given parameters."""
 
 from __future__ import annotations
 
@@ -41,7 +42,9 @@ def labels(likelihood: Likelihood, X: np.ndarray, rng: np.random.Generator) -> n
     return rng.integers(0, max(likelihood.latents, 2), (len(X), 1)).astype(float)
 
 
-def problem(likelihood: Likelihood, X: np.ndarray, rng: np.random.Generator, others: int = 0) -> tuple[Model, Data]:
+def problem(
+    likelihood: Likelihood, X: np.ndarray, rng: np.random.Generator, others: int = 0
+) -> tuple[Model, Data]:
     """With a scale, a mean of each latent's own, and an offset."""
     L = likelihood.latents
     mean = ConstantMean(np.linspace(-0.2, 0.3, L)) if L > 1 else ConstantMean(0.1)
@@ -66,7 +69,8 @@ def test_contract(method):
 
 @pytest.mark.parametrize("known", [False, True])
 def test_gaussian_noise_gives_the_collapsed_bound(rng, X, known):
-    """One full natural step on all rows is the optimum of Titsias 2009, whatever the scale and the noise of the outputs."""
+    """One full natural step on all rows is the optimum of Titsias 2009, whatever the scale and the noise of
+    the outputs."""
     Y = np.column_stack([np.sin(X[:, 0]), 3 * X[:, 1]]) + 0.1 * rng.standard_normal((90, 2))
     noise_var = rng.uniform(0.01, 0.1, 90) if known else None
     data = Data(X, Y, np.array([1.0, 2.0]), noise_var)
@@ -84,11 +88,13 @@ def test_gaussian_noise_gives_the_collapsed_bound(rng, X, known):
 
 
 @pytest.mark.parametrize(
-    ("likelihood", "others"), [(Bernoulli(), 0), (Softmax(3), 0), (Softmax(3), 2), (Heteroscedastic(), 0), (Gaussian(0.3), 0)], ids=str
+    ("likelihood", "others"),
+    [(Bernoulli(), 0), (Softmax(3), 0), (Softmax(3), 2), (Heteroscedastic(), 0), (Gaussian(0.3), 0)],
+    ids=str,
 )
 def test_gradient_of_the_bound_at_any_q(rng, X, likelihood, others):
-    """With mu and B held still in whitened coordinates the bound depends on which root of K_zz is taken: at a q that is no optimum, a gradient
-    through Q = Phi Phi' alone would be wrong."""
+    """With mu and B held still in whitened coordinates the bound depends on which root of K_zz is taken: at a
+    q that is no optimum, a gradient through Q = Phi Phi' alone would be wrong."""
     model, data = problem(likelihood, X, rng, others)
     engine = SVGP(7).prepared(model, data, rng)
     with engine.bound(model, data) as bound:
@@ -112,7 +118,8 @@ def _unit(shape: tuple[int, ...], index: tuple[int, ...]) -> np.ndarray:
 
 
 def test_natural_gradient_is_the_gradient_in_expectation_parameters(rng, X):
-    """d bound / d(E v, E vv') by differences, against the way to (B mu, -B/2) that a step takes a share of."""
+    """d bound / d(E v, E vv') by differences, against the way to (B mu, -B/2) that a step takes a share
+    of."""
     model, data = problem(Bernoulli(), X, rng)
     engine = SVGP(4).prepared(model, data, rng)
     start = some_weights(4, rng)
@@ -132,7 +139,11 @@ def test_natural_gradient_is_the_gradient_in_expectation_parameters(rng, X):
         for j in range(i + 1):
             e = _unit((4, 4), (i, j))
             both = (e + e.T) / 2
-            assert way[i, j] == pytest.approx((value(first, second + h * both) - value(first, second - h * both)) / (2 * h), rel=1e-4, abs=1e-4)
+            assert way[i, j] == pytest.approx(
+                (value(first, second + h * both) - value(first, second - h * both)) / (2 * h),
+                rel=1e-4,
+                abs=1e-4,
+            )
 
 
 def test_a_step_goes_a_share_of_the_way(rng):
@@ -148,10 +159,13 @@ def test_a_step_goes_a_share_of_the_way(rng):
 
 
 @pytest.mark.parametrize(
-    ("likelihood", "others"), [(Bernoulli(), 0), (Bernoulli("probit"), 0), (Softmax(3), 0), (Softmax(3), 2), (Heteroscedastic(), 1)], ids=str
+    ("likelihood", "others"),
+    [(Bernoulli(), 0), (Bernoulli("probit"), 0), (Softmax(3), 0), (Softmax(3), 2), (Heteroscedastic(), 1)],
+    ids=str,
 )
 def test_optimum_at_given_parameters(rng, X, likelihood, others):
-    """At the optimum mu = Phi' g and B = I + Phi' diag(lam) Phi, and the bound's gradient is that of its maximum over q."""
+    """At the optimum mu = Phi' g and B = I + Phi' diag(lam) Phi, and the bound's gradient is that of its
+    maximum over q."""
     model, data = problem(likelihood, X, rng, others)
     engine = SVGP(8, optimize_inducing=False).prepared(model, data, rng)
     found = engine.infer(model, data)
@@ -164,7 +178,9 @@ def test_optimum_at_given_parameters(rng, X, likelihood, others):
     for (path, parameter), gradient in list(zip(model.parameters().items(), gradients, strict=True))[:3]:
         index = (0,) * parameter.value.ndim
         values = [parameter.value + sign * 1e-4 * _unit(parameter.value.shape, index) for sign in (1, -1)]
-        up, down = (engine.evidence(model.with_values({path: value}), data, Workspace()).value for value in values)
+        up, down = (
+            engine.evidence(model.with_values({path: value}), data, Workspace()).value for value in values
+        )
         assert float(gradient[index]) == pytest.approx((up - down) / 2e-4, rel=1e-4, abs=1e-4), path
 
 
@@ -176,19 +192,25 @@ def test_no_other_q_is_better(rng, X):
     B = np.linalg.inv(root.T @ root)
     for _ in range(20):
         A = 0.1 * rng.standard_normal((6, 6))
-        other = Weights.of(np.asfortranarray(np.tril((np.eye(6) + A) @ B @ (np.eye(6) + A).T)), B @ (mu + 0.1 * rng.standard_normal(6)))
+        other = Weights.of(
+            np.asfortranarray(np.tril((np.eye(6) + A) @ B @ (np.eye(6) + A).T)),
+            B @ (mu + 0.1 * rng.standard_normal(6)),
+        )
         assert bound_at(engine, model, data, [other]) < best.evidence.value
 
 
 def test_bound_is_below_the_log_evidence_and_reaches_far(rng):
-    """log p(y) of two rows by a grid over both latents: with inducing points at the rows only the family of q costs something."""
+    """log p(y) of two rows by a grid over both latents: with inducing points at the rows only the family of q
+    costs something."""
     X, y = np.array([[0.0], [0.7]]), np.array([[1.0], [0.0]])
     model, data = Model(2.0 * RBF(1.0), ZeroMean(), Bernoulli()), Data(X, y, np.ones(1))
     t = np.linspace(-12, 12, 601)
     A, B = np.meshgrid(t, t, indexing="ij")
     K = model.kernel(X)
     P = np.linalg.inv(K)
-    density = np.exp(-0.5 * (P[0, 0] * A**2 + 2 * P[0, 1] * A * B + P[1, 1] * B**2)) / (2 * np.pi * np.sqrt(np.linalg.det(K)))
+    density = np.exp(-0.5 * (P[0, 0] * A**2 + 2 * P[0, 1] * A * B + P[1, 1] * B**2)) / (
+        2 * np.pi * np.sqrt(np.linalg.det(K))
+    )
     exact = np.log(np.sum(density / (1 + np.exp(-A)) / (1 + np.exp(B))) * (t[1] - t[0]) ** 2)
     value = SVGP(inducing=X).infer(model, data).evidence.value
     assert exact - 0.05 < value < exact
@@ -197,9 +219,16 @@ def test_bound_is_below_the_log_evidence_and_reaches_far(rng):
 def test_expected_log_densities_of_any_number_of_rows(rng):
     """Rows are padded for the compiled program; what is padded must not count."""
     for rows in (1, 63, 64, 65, 130, 300, 449):
-        y, mean, var = rng.integers(0, 2, rows).astype(float), rng.standard_normal((rows, 1)), rng.uniform(0.1, 1, (rows, 1))
+        y, mean, var = (
+            rng.integers(0, 2, rows).astype(float),
+            rng.standard_normal((rows, 1)),
+            rng.uniform(0.1, 1, (rows, 1)),
+        )
         value, slope, by_var, back = expected(Bernoulli("probit"), y, mean, var)
-        one = [expected(Bernoulli("probit"), y[i : i + 1], mean[i : i + 1], var[i : i + 1]) for i in (0, rows // 2, rows - 1)]
+        one = [
+            expected(Bernoulli("probit"), y[i : i + 1], mean[i : i + 1], var[i : i + 1])
+            for i in (0, rows // 2, rows - 1)
+        ]
         assert slope.shape == by_var.shape == (rows, 1)
         assert back == []
         assert_allclose(slope[[0, rows // 2, rows - 1], 0], [part[1][0, 0] for part in one], rtol=1e-12)
@@ -218,7 +247,10 @@ def test_sums_do_not_depend_on_threads_or_chunks(rng, monkeypatch):
         monkeypatch.setattr(threads, "THREADS", workers)
         found.append(Bound(model, data, engine.Z, True).sums(q, all_rows(data), gradient=True, signed=False))
     assert found[0].value == found[1].value
-    assert all(np.array_equal(one, other) for one, other in zip(found[0].S + found[0].T, found[1].S + found[1].T, strict=True))
+    assert all(
+        np.array_equal(one, other)
+        for one, other in zip(found[0].S + found[0].T, found[1].S + found[1].T, strict=True)
+    )
     pieces = [rows_of(data, np.arange(start, min(start + 77, len(X)))) for start in range(0, len(X), 77)]
     bound = Bound(model, data, engine.Z, True)
     other = bound.sums(q, pieces, gradient=True, signed=False)
@@ -228,14 +260,18 @@ def test_sums_do_not_depend_on_threads_or_chunks(rng, monkeypatch):
 
 
 def test_curvature_of_the_wrong_sign(rng, X):
-    """Outliers of a heavy-tailed likelihood curve upwards. They count as they are in the optimum; a batch takes them as flat."""
+    """Outliers of a heavy-tailed likelihood curve upwards. They count as they are in the optimum; a batch
+    takes them as flat."""
     model = Model(1.0 * RBF([0.8, 1.2]), ZeroMean(), HeavyTails())
     data = Data(X, 0.1 * X[:, [0]] + 5.0 * (rng.random((90, 1)) < 0.1), np.ones(1))
     engine = SVGP(8).prepared(model, data, rng)
     with engine.bound(model, data) as bound:
         q = engine.start(bound)
         signed, flat = (bound.sums(q, all_rows(data), gradient=False, signed=sign) for sign in (True, False))
-    gap = [np.tril(b) + np.tril(b, -1).T - np.tril(a) - np.tril(a, -1).T for a, b in zip(signed.S, flat.S, strict=True)]
+    gap = [
+        np.tril(b) + np.tril(b, -1).T - np.tril(a) - np.tril(a, -1).T
+        for a, b in zip(signed.S, flat.S, strict=True)
+    ]
     assert max(np.max(np.abs(g)) for g in gap) > 1e-3
     assert all(np.min(np.linalg.eigvalsh(g)) > -1e-9 for g in gap)
     assert engine.infer(model, data).outcome.residual < 1e-4
@@ -247,7 +283,9 @@ def test_streams_what_is_not_float64(rng, X, tmp_path):
     mapped = np.load(path, mmap_mode="r")
     model, data = problem(Bernoulli(), X.astype(np.float32).astype(float), rng)
     engine = SVGP(8).prepared(model, data, np.random.default_rng(0))
-    other = SVGP(8).prepared(model, Data(mapped, data.Y, data.scale, None, data.offset), np.random.default_rng(0))
+    other = SVGP(8).prepared(
+        model, Data(mapped, data.Y, data.scale, None, data.offset), np.random.default_rng(0)
+    )
     streamed = other.infer(model, Data(mapped, data.Y, data.scale, None, data.offset))
     assert streamed.evidence.value == pytest.approx(engine.infer(model, data).evidence.value, rel=1e-6)
 
@@ -280,7 +318,8 @@ def test_memory_is_that_of_a_batch():
 
 @pytest.mark.parametrize("likelihood", [Bernoulli(), Softmax(3), Heteroscedastic()], ids=str)
 def test_sums_of_32_bits_are_near_those_of_64(rng, likelihood):
-    """Their features err by 6e-8 times the condition of L, which what is added to K_zz keeps below 1e3; gradients multiply by L^-1 once more."""
+    """Their features err by 6e-8 times the condition of L, which what is added to K_zz keeps below 1e3;
+    gradients multiply by L^-1 once more."""
     X = rng.standard_normal((400, 2))
     model, data = problem(likelihood, X, rng)
     engine = SVGP(30, "uniform").prepared(model, data, rng)
@@ -302,5 +341,9 @@ def test_gaussian_noise_and_own_kernels_keep_64_bits(rng):
 
     X = rng.standard_normal((50, 2))
     for model, data in (problem(Gaussian(0.3), X, rng), problem(Bernoulli(), X, rng)):
-        model = Model(1.0 * Own(1.0), model.mean, model.likelihood) if not isinstance(model.likelihood, Gaussian) else model
+        model = (
+            Model(1.0 * Own(1.0), model.mean, model.likelihood)
+            if not isinstance(model.likelihood, Gaussian)
+            else model
+        )
         assert not Bound(model, data, [X[:5]], True, low=True).low

@@ -44,9 +44,23 @@ def parameters(draw, values=tiny_or_huge):
     way = draw(st.sampled_from(["plain", "plain", "fixed", "param"]))
     if way != "param":
         return value if way == "plain" else fixed(value)
-    priors = [LogNormal(0, 1), LogNormal(np.float64(0.3), 2), Normal(-1, 3), HalfNormal(2), Gamma(2, 0.1), InverseGamma(), Uniform(0, 1e13), None]
+    priors = [
+        LogNormal(0, 1),
+        LogNormal(np.float64(0.3), 2),
+        Normal(-1, 3),
+        HalfNormal(2),
+        Gamma(2, 0.1),
+        InverseGamma(),
+        Uniform(0, 1e13),
+        None,
+    ]
     bounds = [None, (value / 3, value * 7), (value / 3, math.inf)]
-    return param(value, prior=draw(st.sampled_from(priors)), bounds=draw(st.sampled_from(bounds)), trainable=draw(st.booleans()))
+    return param(
+        value,
+        prior=draw(st.sampled_from(priors)),
+        bounds=draw(st.sampled_from(bounds)),
+        trainable=draw(st.booleans()),
+    )
 
 
 vectors = st.lists(numbers, min_size=3, max_size=3)

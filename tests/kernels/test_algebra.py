@@ -9,7 +9,23 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from gramian.errors import ParameterError
-from gramian.kernels import RBF, Constant, Exp, Linear, Matern32, Matern52, Poly, Power, Product, Scaled, Sum, exp, map_inputs, poly, warp
+from gramian.kernels import (
+    RBF,
+    Constant,
+    Exp,
+    Linear,
+    Matern32,
+    Matern52,
+    Poly,
+    Power,
+    Product,
+    Scaled,
+    Sum,
+    exp,
+    map_inputs,
+    poly,
+    warp,
+)
 from gramian.params import LogNormal, fixed, param
 from tests.kernels.strategies import composed, numbers, simple, values
 
@@ -17,8 +33,9 @@ a, b, c = RBF(0.5), Linear(2.0), Matern52([1.0, 2.0, 3.0])
 few = settings(max_examples=15, deadline=None)
 X, Z = np.random.default_rng(4).standard_normal((2, 6, 3))
 
-# The two sides of a law do the same few operations on the same kernel values in another order, so they agree to some rounding errors of the largest
-# term; kernels of dot products have terms of both signs, and cancel up to a few digits.
+# The two sides of a law do the same few operations on the same kernel values in another order, so they agree
+# to some rounding errors of the largest term; kernels of dot products have terms of both signs, and cancel up
+# to a few digits.
 RTOL, ATOL = 1e-12, 1e-12
 
 
@@ -41,7 +58,14 @@ def test_product_distributes_over_sum(a, b, c):
 @given(simple(), simple(), numbers)
 def test_operations_are_those_of_their_values(a, b, s):
     A, B = values(a, X, Z), values(b, X, Z)
-    for kernel, K in ((a + b, A + B), (a * b, A * B), (s * a, s * A), (a + s, A + s), (a**3, A**3), (poly(a, [1.0, 0.0, s]), 1 + s * A**2)):
+    for kernel, K in (
+        (a + b, A + B),
+        (a * b, A * B),
+        (s * a, s * A),
+        (a + s, A + s),
+        (a**3, A**3),
+        (poly(a, [1.0, 0.0, s]), 1 + s * A**2),
+    ):
         assert_allclose(values(kernel, X, Z), K, rtol=RTOL, atol=ATOL * max(1.0, np.abs(K).max()))
     small = 0.1 / max(1.0, np.abs(A).max()) * a
     assert_allclose(values(exp(small), X, Z), np.exp(values(small, X, Z)), rtol=RTOL)
@@ -67,7 +91,9 @@ def test_every_kernel_prints_hashes_and_equals_itself(k):
     assert hash(k) == hash(k.with_parameters(list(k.parameters().values())))
     first = next(iter(k.parameters().items()), None)
     if first is not None:
-        assert k != k.with_values({first[0]: np.nextafter(first[1].value, 0.0)}) or first[1].bounds is not None
+        assert (
+            k != k.with_values({first[0]: np.nextafter(first[1].value, 0.0)}) or first[1].bounds is not None
+        )
 
 
 # Structure
@@ -106,7 +132,10 @@ def test_sums_and_products_are_flat_and_distinct():
         (poly(a, param([1, 2])), "poly(RBF(0.5), param([1.0, 2.0]))"),
         (RBF(fixed(1)), "RBF(fixed(1.0))"),
         (RBF(param(0.5, bounds=(0.123456789, 2))), "RBF(param(0.5, bounds=(0.123456789, 2.0)))"),
-        (RBF(param(0.5, prior=LogNormal(0, 1), trainable=False)), "RBF(param(0.5, prior=LogNormal(mu=0.0, sigma=1.0), trainable=False))"),
+        (
+            RBF(param(0.5, prior=LogNormal(0, 1), trainable=False)),
+            "RBF(param(0.5, prior=LogNormal(mu=0.0, sigma=1.0), trainable=False))",
+        ),
         (warp(a, abs), "warp(RBF(0.5), abs)"),
         (map_inputs(a, np.sin), "map_inputs(RBF(0.5), sin)"),
     ],
@@ -128,7 +157,12 @@ def test_a_fixed_scale_is_never_merged_with_a_free_one():
 def test_paths_of_parameters():
     kernel = 2.0 * RBF(0.5) + Linear() * RBF().on(0) + 3.0 * RBF()
     first, second = ["rbf.scale", "rbf.lengthscale"], ["rbf_2.scale", "rbf_2.lengthscale"]
-    assert list(kernel.parameters()) == [*first, "product.linear.variance", "product.rbf.lengthscale", *second]
+    assert list(kernel.parameters()) == [
+        *first,
+        "product.linear.variance",
+        "product.rbf.lengthscale",
+        *second,
+    ]
 
 
 def test_types_of_the_operations():
@@ -149,20 +183,32 @@ def test_types_of_the_operations():
         (lambda: a + float("nan"), "A kernel can be added to a positive number only, not nan."),
         (lambda: a * "2", "A kernel can be multiplied with a kernel or a positive number, not '2'."),
         (lambda: True * a, "A kernel can be multiplied with a kernel or a positive number, not True."),
-        (lambda: a * np.array([1.0, 2.0]), "A kernel can be multiplied with a kernel or a positive number, not array([1., 2.])."),
-        (lambda: np.array([1.0, 2.0]) + a, "A kernel can be added to a kernel or a positive number, not array([1., 2.])."),
+        (
+            lambda: a * np.array([1.0, 2.0]),
+            "A kernel can be multiplied with a kernel or a positive number, not array([1., 2.]).",
+        ),
+        (
+            lambda: np.array([1.0, 2.0]) + a,
+            "A kernel can be added to a kernel or a positive number, not array([1., 2.]).",
+        ),
         (lambda: a**0.5, "The power of a kernel must be a whole number from 1 on, but is 0.5."),
         (lambda: a**0, "The power of a kernel must be a whole number from 1 on, but is 0."),
         (lambda: a**-1, "The power of a kernel must be a whole number from 1 on, but is -1."),
         (lambda: a**True, "The power of a kernel must be a whole number from 1 on, but is True."),
         (lambda: poly(a, [1.0, -2.0]), "poly: each coefficient must not be negative, but is [1.0, -2.0]."),
-        (lambda: poly(a, [0.0, 0.0]), "poly: coefficients must be a list [c0, c1, ...] with a positive one among them"),
+        (
+            lambda: poly(a, [0.0, 0.0]),
+            "poly: coefficients must be a list [c0, c1, ...] with a positive one among them",
+        ),
         (lambda: poly(a, 2.0), "poly: coefficients must be a list [c0, c1, ...]"),
         (lambda: poly(2.0, [1.0]), "poly needs a kernel, not 2.0."),
         (lambda: exp(2.0), "exp needs a kernel, not 2.0."),
         (lambda: warp(a, 2.0), "warp needs a function of one point, not 2.0."),
         (lambda: map_inputs(a, None), "map_inputs needs a function of one point, not None."),
-        (lambda: warp(a, lambda x: x)(np.zeros((2, 3))), "warp: the function must give one number for a point, but gives shape (3,)."),
+        (
+            lambda: warp(a, lambda x: x)(np.zeros((2, 3))),
+            "warp: the function must give one number for a point, but gives shape (3,).",
+        ),
         (lambda: Sum((a,)), "Sum needs two kernels or more, but got 1."),
         (lambda: Product((a, 2.0)), "Product needs a kernel, not 2.0."),
     ],

@@ -1,4 +1,5 @@
-"""The conformance suite finds each way to break the contract of a kernel: one broken kernel a promise, and the message that tells it."""
+"""The conformance suite finds each way to break the contract of a kernel: one broken kernel a promise, and
+the message that tells it."""
 
 from __future__ import annotations
 
@@ -108,9 +109,15 @@ class NotDifferentiable(Kernel):
         (WrongBlocks(), "cross(X, Z) is not pair(x, z) on all pairs of rows: values differ in row"),
         (WrongDiagonal(), "diagonal(X) is not k(x, x): values differ"),
         (DependsOnTheBlock(), "k(X, Z) is not the block of k on X and Z together: values differ"),
-        (Inexact(), "is stationary, but equal rows differ from k(x, x) by a rounding error: it must be exact."),
+        (
+            Inexact(),
+            "is stationary, but equal rows differ from k(x, x) by a rounding error: it must be exact.",
+        ),
         (LosesDigits(), "loses digits when all inputs lie 1e6 from the origin"),
-        (WrongGradient(), "the gradient of sum(W * K) with respect to lengthscale is 0, but differences give"),
+        (
+            WrongGradient(),
+            "the gradient of sum(W * K) with respect to lengthscale is 0, but differences give",
+        ),
         (InfiniteGradient(), "with respect to lengthscale is nan, but differences give"),
         (NotDifferentiable(), "says it is differentiable, but d^2 k(x, z) / dx dz at z = x is not finite."),
         (warp(RBF(), lambda x: x[0]), "cannot be pickled"),

@@ -1,4 +1,5 @@
-"""Kernels of scikit-learn, converted, have the same values; noise, bounds and fixed hyperparameters come along."""
+"""Kernels of scikit-learn, converted, have the same values; noise, bounds and fixed hyperparameters come
+along."""
 
 from __future__ import annotations
 
@@ -92,7 +93,9 @@ def test_white_noise_becomes_the_noise(theirs, variance):
 
 
 def test_bounds_and_fixed_hyperparameters_are_kept():
-    theirs = ConstantKernel(2.0, (0.1, 10.0)) * RBF([0.7, 1.0, 2.0], (0.01, 100.0)) + RationalQuadratic(0.7, 1.5, "fixed", (0.5, 5.0))
+    theirs = ConstantKernel(2.0, (0.1, 10.0)) * RBF([0.7, 1.0, 2.0], (0.01, 100.0)) + RationalQuadratic(
+        0.7, 1.5, "fixed", (0.5, 5.0)
+    )
     expected = param(2.0, bounds=(0.1, 10.0)) * gk.RBF(param([0.7, 1.0, 2.0], bounds=(0.01, 100.0)))
     expected = expected + gk.RationalQuadratic(fixed(0.7), param(1.5, bounds=(0.5, 5.0)))
     assert from_sklearn(theirs) == Converted(expected, None)
@@ -103,7 +106,9 @@ def test_default_bounds_are_kept():
 
 
 def test_dot_product_squares_its_hyperparameter_and_bounds():
-    assert from_sklearn(DotProduct(1.5, (0.5, 4.0))).kernel == gk.Constant(param(2.25, bounds=(0.25, 16.0))) + gk.Linear(fixed(1.0))
+    assert from_sklearn(DotProduct(1.5, (0.5, 4.0))).kernel == gk.Constant(
+        param(2.25, bounds=(0.25, 16.0))
+    ) + gk.Linear(fixed(1.0))
     assert from_sklearn(DotProduct(1.5, "fixed")).kernel == gk.Constant(fixed(2.25)) + gk.Linear(fixed(1.0))
     assert from_sklearn(DotProduct(0.0, "fixed")).kernel == gk.Linear(fixed(1.0))
 
@@ -114,7 +119,9 @@ def test_bounds_that_exclude_the_value_are_dropped():
 
 
 def test_equal_bounds_of_each_column_are_one_pair():
-    assert from_sklearn(RBF([0.7, 1.5], [(0.1, 2.0), (0.1, 2.0)])).kernel == gk.RBF(param([0.7, 1.5], bounds=(0.1, 2.0)))
+    assert from_sklearn(RBF([0.7, 1.5], [(0.1, 2.0), (0.1, 2.0)])).kernel == gk.RBF(
+        param([0.7, 1.5], bounds=(0.1, 2.0))
+    )
 
 
 @pytest.mark.parametrize(
@@ -150,15 +157,39 @@ def test_our_own_kernel_stays_as_it_is():
 @pytest.mark.parametrize(
     ("theirs", "message"),
     [
-        (Matern(1.0, nu=0.7), "Matern with nu=0.7 cannot be converted. This library has those with nu = 0.5, 1.5, 2.5 and inf"),
-        (RBF() * WhiteKernel(), "WhiteKernel cannot be converted. It stands within another operation, but noise must be a term of the whole kernel"),
-        (2.0 * (RBF() + WhiteKernel()), "WhiteKernel cannot be converted. It stands within another operation"),
+        (
+            Matern(1.0, nu=0.7),
+            "Matern with nu=0.7 cannot be converted. This library has those with nu = 0.5, 1.5, 2.5 and inf",
+        ),
+        (
+            RBF() * WhiteKernel(),
+            (
+                "WhiteKernel cannot be converted. It stands within another operation, but noise must be a"
+                " term of the whole kernel"
+            ),
+        ),
+        (
+            2.0 * (RBF() + WhiteKernel()),
+            "WhiteKernel cannot be converted. It stands within another operation",
+        ),
         ((RBF() + WhiteKernel()) ** 2, "WhiteKernel cannot be converted. It stands within another operation"),
         (WhiteKernel(), "WhiteKernel(noise_level=1) is nothing but noise. Add a kernel to it"),
-        (CompoundKernel([RBF(), RBF()]), "CompoundKernel cannot be converted. It holds several kernels for several outputs: convert each"),
-        (RBF() + PairwiseKernel(), "PairwiseKernel cannot be converted. It names a function of sklearn.metrics: write that kernel with this library"),
+        (
+            CompoundKernel([RBF(), RBF()]),
+            "CompoundKernel cannot be converted. It holds several kernels for several outputs: convert each",
+        ),
+        (
+            RBF() + PairwiseKernel(),
+            (
+                "PairwiseKernel cannot be converted. It names a function of sklearn.metrics: write that"
+                " kernel with this library"
+            ),
+        ),
         (RBF() ** 0.5, "only whole powers of a kernel are always positive semi-definite"),
-        (RBF([1.0, 1.0], [(0.1, 2.0), (0.5, 3.0)]), "Give one pair for all columns: length_scale_bounds=(0.1, 3)."),
+        (
+            RBF([1.0, 1.0], [(0.1, 2.0), (0.5, 3.0)]),
+            "Give one pair for all columns: length_scale_bounds=(0.1, 3).",
+        ),
         (0.0 * RBF(), "Constant: variance must be positive, but is 0.0."),
         ("RBF()", "str cannot be converted. Those converted are ConstantKernel, RBF, Matern,"),
     ],

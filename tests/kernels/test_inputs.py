@@ -81,13 +81,37 @@ def test_functions_of_inputs():
         (lambda: RBF().on(1.5), ParameterError, "on(1.5): a column is a name or a whole number."),
         (lambda: RBF().on(True), ParameterError, "on(True): a column is a name or a whole number."),
         (lambda: RBF().on("a", "a"), ParameterError, "on('a', 'a') names a column twice."),
-        (lambda: RBF().on(3)(X), ParameterError, "RBF().on(3): there is no column 3; the data have 3, numbered from 0."),
+        (
+            lambda: RBF().on(3)(X),
+            ParameterError,
+            "RBF().on(3): there is no column 3; the data have 3, numbered from 0.",
+        ),
         (lambda: RBF().on(-4)(X), ParameterError, "RBF().on(-4): there is no column -4; the data have 3"),
-        (lambda: RBF().on("wind")(table), ParameterError, "the data have no column 'wind'; they have temp, pressure, flow."),
-        (lambda: RBF([1.0, 2.0]).on(0)(X), ParameterError, "lengthscale has 2 values, but the data have 1 columns (x0)."),
-        (lambda: RBF([1.0, 2.0])(table), ParameterError, "lengthscale has 2 values, but the data have 3 columns (temp, pressure, flow)."),
-        (lambda: RBF()(table.assign(site="n")), ParameterError, "RBF needs numbers, but column 'site' holds categories. Use Categorical().on"),
-        (lambda: RBF()(table, table[["flow", "temp", "pressure"]]), InputError, "X has the columns temp, pressure, flow, but Z has flow, temp,"),
+        (
+            lambda: RBF().on("wind")(table),
+            ParameterError,
+            "the data have no column 'wind'; they have temp, pressure, flow.",
+        ),
+        (
+            lambda: RBF([1.0, 2.0]).on(0)(X),
+            ParameterError,
+            "lengthscale has 2 values, but the data have 1 columns (x0).",
+        ),
+        (
+            lambda: RBF([1.0, 2.0])(table),
+            ParameterError,
+            "lengthscale has 2 values, but the data have 3 columns (temp, pressure, flow).",
+        ),
+        (
+            lambda: RBF()(table.assign(site="n")),
+            ParameterError,
+            "RBF needs numbers, but column 'site' holds categories. Use Categorical().on",
+        ),
+        (
+            lambda: RBF()(table, table[["flow", "temp", "pressure"]]),
+            InputError,
+            "X has the columns temp, pressure, flow, but Z has flow, temp,",
+        ),
         (lambda: RBF()(table.assign(site="n"), X), InputError, "X has 4 columns, but Z has 3."),
     ],
 )

@@ -1,4 +1,5 @@
-"""A kernel is a function, so scikit-learn's kernel machines take it: with whole tables at once, not pair by pair."""
+"""A kernel is a function, so scikit-learn's kernel machines take it: with whole tables at once, not pair by
+pair."""
 
 from __future__ import annotations
 
@@ -54,7 +55,9 @@ def test_kernel_ridge(calls):
     predictions = machine.predict(X[:7])
     assert len(calls) == 2  # one for fit, one for predict
     # cond(K + 0.1 I) is about 1e3, so 1e-10 is a thousand times the rounding error.
-    assert_allclose(predictions, kernel(X[:7], X) @ np.linalg.solve(kernel(X) + 0.1 * np.eye(60), y), rtol=1e-10)
+    assert_allclose(
+        predictions, kernel(X[:7], X) @ np.linalg.solve(kernel(X) + 0.1 * np.eye(60), y), rtol=1e-10
+    )
 
 
 def test_kernel_pca(calls):
@@ -85,7 +88,8 @@ def test_two_points_give_a_float():
 
 
 def test_whole_tables_whatever_is_imported_first():
-    """In a process of its own, where scikit-learn's kernels are imported by the machine itself, after ours."""
+    """In a process of its own, where scikit-learn's kernels are imported by the machine itself, after
+    ours."""
     program = """if True:
         import sys
         import numpy as np
@@ -98,5 +102,7 @@ def test_whole_tables_whatever_is_imported_first():
         KernelRidge(kernel=kernel).fit(np.arange(50.0)[:, None], np.arange(50.0))
         print(len(counted))
     """
-    finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=120)
+    finished = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=120
+    )
     assert finished.stdout.strip() == "1", finished.stderr

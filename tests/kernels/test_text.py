@@ -1,4 +1,5 @@
-"""Kernels as text: what is printed is what is read, nothing is run, and what is not a kernel is refused at its place."""
+"""Kernels as text: what is printed is what is read, nothing is run, and what is not a kernel is refused at
+its place."""
 
 from __future__ import annotations
 
@@ -10,7 +11,21 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gramian.errors import KernelTextError, ParameterError
-from gramian.kernels import RBF, Categorical, Constant, Linear, Matern52, Periodic, Polynomial, SpectralMixture, exp, map_inputs, poly, text, warp
+from gramian.kernels import (
+    RBF,
+    Categorical,
+    Constant,
+    Linear,
+    Matern52,
+    Periodic,
+    Polynomial,
+    SpectralMixture,
+    exp,
+    map_inputs,
+    poly,
+    text,
+    warp,
+)
 from gramian.kernels.text import MAX_DEPTH, MAX_LENGTH, parse_kernel
 from gramian.params import LogNormal, Uniform, fixed, param
 from tests.kernels.strategies import composed
@@ -48,7 +63,10 @@ def test_reading_inverts_printing(kernel):
             2 * RBF([0.5, 1.0]).on("temp", "pressure") * Categorical().on("site"),
         ),
         ("exp(RBF(fixed(0.5)))", exp(RBF(fixed(0.5)))),
-        ("RBF(param(0.5, prior=LogNormal(0, 1), bounds=(0.1, 10))) ** 2", RBF(param(0.5, prior=LogNormal(0, 1), bounds=(0.1, 10))) ** 2),
+        (
+            "RBF(param(0.5, prior=LogNormal(0, 1), bounds=(0.1, 10))) ** 2",
+            RBF(param(0.5, prior=LogNormal(0, 1), bounds=(0.1, 10))) ** 2,
+        ),
         ("poly(Linear(), [1, 2])", poly(Linear(), [1, 2])),
         ("RBF.from_bandwidth(2.1)", RBF.from_bandwidth(2.1)),
         ("RBF.from_bandwidth(fixed(2.1)).on(0)", RBF.from_bandwidth(fixed(2.1)).on(0)),
@@ -56,8 +74,14 @@ def test_reading_inverts_printing(kernel):
         ("Polynomial(3, offset=fixed(0))", Polynomial(3, offset=fixed(0))),
         ("Linear([[2, 1], [1, 2]])", Linear([[2, 1], [1, 2]])),
         ("SpectralMixture([1], [-0.5], scales=[.1])", SpectralMixture([1.0], [-0.5], [0.1])),
-        ("RBF(param([1, 2], prior=LogNormal(mu=(0, 1), sigma=2)))", RBF(param([1, 2], prior=LogNormal((0, 1), 2)))),
-        ("RBF(param(1, prior=Uniform(-1, 2e0), bounds=(0, inf)))", RBF(param(1, prior=Uniform(-1, 2), bounds=(0, np.inf)))),
+        (
+            "RBF(param([1, 2], prior=LogNormal(mu=(0, 1), sigma=2)))",
+            RBF(param([1, 2], prior=LogNormal((0, 1), 2))),
+        ),
+        (
+            "RBF(param(1, prior=Uniform(-1, 2e0), bounds=(0, inf)))",
+            RBF(param(1, prior=Uniform(-1, 2), bounds=(0, np.inf))),
+        ),
         ("RBF(param(1, prior=None, trainable=False))", RBF(fixed(1))),
         ("  RBF ( 1 , )\n +\tLinear( )", RBF() + Linear()),
         ("((RBF()))", RBF()),
@@ -76,9 +100,17 @@ def test_texts_people_write(source, kernel):
 def test_every_name_can_be_called():
     """Each kernel, prior and function of the table is reached by its name."""
     for name in text._CALLS:
-        argument = {"exp": "RBF()", "poly": "RBF(), [1]", "param": "1", "fixed": "1", "RBF.from_bandwidth": "1"}.get(name, "")
+        argument = {
+            "exp": "RBF()",
+            "poly": "RBF(), [1]",
+            "param": "1",
+            "fixed": "1",
+            "RBF.from_bandwidth": "1",
+        }.get(name, "")
         call = f"{name}({argument})"
-        kinds = {"param": f"RBF({call})", "fixed": f"RBF({call})"} | {prior.__name__: f"RBF(param(0.5, prior={call}))" for prior in text._PRIORS}
+        kinds = {"param": f"RBF({call})", "fixed": f"RBF({call})"} | {
+            prior.__name__: f"RBF(param(0.5, prior={call}))" for prior in text._PRIORS
+        }
         assert parse_kernel(kinds.get(name, call)) is not None
 
 
@@ -90,16 +122,28 @@ def test_every_name_can_be_called():
     [
         ("", "There is no kernel here.", ""),
         ("   ", "There is no kernel here.", "   "),
-        ("2 * Matern53(1.0)", "There is nothing called 'Matern53'. Did you mean Matern52? There are RBF, Matern12,", "Matern53(1.0)"),
+        (
+            "2 * Matern53(1.0)",
+            "There is nothing called 'Matern53'. Did you mean Matern52? There are RBF, Matern12,",
+            "Matern53(1.0)",
+        ),
         ("rbf(1)", "There is nothing called 'rbf'. Did you mean RBF?", "rbf(1)"),
         ("RBF.from_bandwith(1)", "Did you mean RBF.from_bandwidth?", "RBF.from_bandwith(1)"),
         ("Linear() + RBF", "RBF needs parentheses: RBF().", "RBF"),
         ("RBF.on(0)", "RBF needs parentheses: RBF().", "RBF.on(0)"),
         ("Linear() + RBF(-1)", "RBF: lengthscale must be positive, but is -1.0.", "RBF(-1)"),
-        ("RBF('wide')", "RBF: lengthscale must be a number or an array of numbers, not 'wide'.", "RBF('wide')"),
+        (
+            "RBF('wide')",
+            "RBF: lengthscale must be a number or an array of numbers, not 'wide'.",
+            "RBF('wide')",
+        ),
         ("RBF(RBF())", "RBF: lengthscale: A parameter must be a number", "RBF(RBF())"),
         ("RBF(1, 2)", "RBF: too many positional arguments. It takes lengthscale.", "RBF(1, 2)"),
-        ("RBF(scale=2)", "RBF: got an unexpected keyword argument 'scale'. It takes lengthscale.", "RBF(scale=2)"),
+        (
+            "RBF(scale=2)",
+            "RBF: got an unexpected keyword argument 'scale'. It takes lengthscale.",
+            "RBF(scale=2)",
+        ),
         ("Brownian(2)", "Brownian: too many positional arguments. It takes no arguments.", "Brownian(2)"),
         ("RBF(lengthscale=1, lengthscale=2)", "lengthscale is given twice.", "lengthscale=2)"),
         ("Periodic(period=1, 2)", "A value without a name cannot follow one with a name.", "2)"),
@@ -123,7 +167,11 @@ def test_every_name_can_be_called():
         ("RBF().on(0.5)", "on(0.5): a column is a name or a whole number.", "on(0.5)"),
         ("RBF().on(column=1)", "on() takes column names in quotes, or numbers", "on(column=1)"),
         ("RBF().on(temp)", "There is nothing called 'temp'.", "temp)"),
-        ("RBF().diag(0)", "There is no 'diag' of a kernel. Only .on(columns) may follow a kernel.", "diag(0)"),
+        (
+            "RBF().diag(0)",
+            "There is no 'diag' of a kernel. Only .on(columns) may follow a kernel.",
+            "diag(0)",
+        ),
         ("RBF('a", "The text that begins with ' here does not end.", "'a"),
         (r"RBF().on('\q')", r"The escape '\\q' in this text is not known.", r"'\q')"),
         ("2.0", "This is a number, not a kernel.", "2.0"),
@@ -131,14 +179,30 @@ def test_every_name_can_be_called():
         ("LogNormal()", "This is LogNormal, not a kernel.", "LogNormal()"),
         ("(RBF(), RBF())", "This is a tuple, not a kernel.", "(RBF(), RBF())"),
         ("()", "These parentheses are empty.", "()"),
-        ("fixed(2) * 3 * RBF()", "Here stands a parameter * a number, but one side must be a kernel.", "* 3 * RBF()"),
-        ("[1] * 100 * RBF()", "Here stands a list * a number, but one side must be a kernel.", "* 100 * RBF()"),
+        (
+            "fixed(2) * 3 * RBF()",
+            "Here stands a parameter * a number, but one side must be a kernel.",
+            "* 3 * RBF()",
+        ),
+        (
+            "[1] * 100 * RBF()",
+            "Here stands a list * a number, but one side must be a kernel.",
+            "* 100 * RBF()",
+        ),
         ("RBF() * [1]", "A kernel can be multiplied with a kernel or a positive number, not [1].", "* [1]"),
         ("warp(RBF(), f)", "warp holds a Python function, which text cannot carry.", "warp(RBF(), f)"),
-        ("1 + map_inputs(RBF(), f)", "map_inputs holds a Python function, which text cannot carry.", "map_inputs(RBF(), f)"),
+        (
+            "1 + map_inputs(RBF(), f)",
+            "map_inputs holds a Python function, which text cannot carry.",
+            "map_inputs(RBF(), f)",
+        ),
         ("RBF(param(1, bounds=3))", "bounds=3 are not a pair of numbers (low, high).", "param(1, bounds=3))"),
         ("RBF(param(1, prior=3))", "prior=3 is not a prior.", "param(1, prior=3))"),
-        ("RBF(param(1, prior=Gamma('a')))", "Gamma: shape is 'a', but must be a finite positive number.", "Gamma('a')))"),
+        (
+            "RBF(param(1, prior=Gamma('a')))",
+            "Gamma: shape is 'a', but must be a finite positive number.",
+            "Gamma('a')))",
+        ),
         ("RBF(True)", "must be a number or an array of numbers, not True.", "RBF(True)"),
         ("RBF() # comment", "The character '#' is not part of the kernel language.", "# comment"),
     ],

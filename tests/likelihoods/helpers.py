@@ -12,7 +12,12 @@ import numpy as np
 def run(likelihood, method, *given, **static):
     """One compiled program a method and shape."""
     with jax.enable_x64(True):
-        values = _run(likelihood.bare(), method, tuple(static.items()), *(jnp.asarray(v, dtype=jnp.float64) for v in given))
+        values = _run(
+            likelihood.bare(),
+            method,
+            tuple(static.items()),
+            *(jnp.asarray(v, dtype=jnp.float64) for v in given),
+        )
     return jax.tree_util.tree_map(np.asarray, values)
 
 
@@ -22,7 +27,8 @@ def _run(bare, method, static, *given):
 
 
 def tilted_reference(log_prob, mean, var, power=1.0, n=200_001):
-    """log Z, mean and variance of exp(power log_prob(f)) N(f; mean, var) / Z on two uniform grids: the second where the first finds the mass."""
+    """log Z, mean and variance of exp(power log_prob(f)) N(f; mean, var) / Z on two uniform grids: the second
+    where the first finds the mass."""
     sd = np.sqrt(var)
 
     def logs(f):

@@ -1,4 +1,5 @@
-"""Each likelihood keeps the whole contract: totals, derivatives, expectations, tilted moments, moments and draws of y."""
+"""Each likelihood keeps the whole contract: totals, derivatives, expectations, tilted moments, moments and
+draws of y."""
 
 from __future__ import annotations
 
@@ -49,7 +50,8 @@ def test_contract(likelihood, given):
 
 
 class Laplacian(Likelihood):
-    """Straight lines that meet in a kink: a second derivative of zero, of which differences give their own rounding."""
+    """Straight lines that meet in a kink: a second derivative of zero, of which differences give their own
+    rounding."""
 
     width: Value = positive(1.0)
 
@@ -62,11 +64,12 @@ def test_a_kink_keeps_the_contract():
 
 
 def test_outcomes_that_are_all_but_impossible_keep_the_contract():
-    """log p is -1,096 at the last: its rounding, divided by h^2, is above a relative tolerance; and f given y is 12 standard deviations away."""
+    """log p is -1,096 at the last: its rounding, divided by h^2, is above a relative tolerance; and f given y
+    is 12 standard deviations away."""
     check_likelihood(Poisson(), outcomes=range(200))
 
 
-# What does not keep it. The likelihoods are cheap ones, so that little is compiled. ----------------------------------------------------------------
+# What does not keep it. The likelihoods are cheap ones, so that little is compiled. -------------------------
 
 
 class WrongTilted(Gaussian):

@@ -39,7 +39,11 @@ COUNTS = [0.0, 1.0, 5.0, 30.0]
         (Bernoulli(), [0.0, 1.0], lambda y, f: stats.bernoulli(expit(f)).logpmf(y)),
         (Bernoulli("probit"), [0.0, 1.0], lambda y, f: stats.bernoulli(stats.norm.cdf(f)).logpmf(y)),
         (Poisson(), COUNTS, lambda y, f: stats.poisson(np.exp(f)).logpmf(y)),
-        (NegativeBinomial(0.7), COUNTS, lambda y, f: stats.nbinom(1 / 0.7, 1 / (1 + 0.7 * np.exp(f))).logpmf(y)),
+        (
+            NegativeBinomial(0.7),
+            COUNTS,
+            lambda y, f: stats.nbinom(1 / 0.7, 1 / (1 + 0.7 * np.exp(f))).logpmf(y),
+        ),
         (StudentT(0.4, 3.0), [-1.0, 0.2, 40.0], lambda y, f: stats.t(3.0, f, 0.4).logpdf(y)),
         (StudentT(0.4, 1e7), [-1.0, 0.2, 2.0], lambda y, f: stats.t(1e7, f, 0.4).logpdf(y)),
         (Gamma(2.5), [0.01, 1.0, 20.0], lambda y, f: stats.gamma(2.5, scale=np.exp(f) / 2.5).logpdf(y)),
@@ -53,9 +57,12 @@ def test_densities_of_scipy(likelihood, y, log_density):
 
 
 def test_a_small_dispersion_is_poisson():
-    """The difference is of the order of dispersion * y^2 = 1e-9 * 900; that of two log-gamma functions of 1e9 would be off by 1e-6 and more."""
+    """The difference is of the order of dispersion * y^2 = 1e-9 * 900; that of two log-gamma functions of 1e9
+    would be off by 1e-6 and more."""
     y, f = np.array(COUNTS), np.array([0.0, 0.5, 1.6, 3.4])
-    np.testing.assert_allclose(run(NegativeBinomial(1e-9), "log_prob", y, f), run(Poisson(), "log_prob", y, f), atol=1e-6)
+    np.testing.assert_allclose(
+        run(NegativeBinomial(1e-9), "log_prob", y, f), run(Poisson(), "log_prob", y, f), atol=1e-6
+    )
     exact = y * f - np.exp(f) - np.array([sum(np.log(np.arange(1, k + 1))) for k in y])
     corrected = exact + 0.5e-9 * ((y - np.exp(f)) ** 2 - y)  # to first order in the dispersion
     np.testing.assert_allclose(run(NegativeBinomial(1e-9), "log_prob", y, f), corrected, atol=2e-13)
@@ -102,7 +109,8 @@ PROBIT = [
 
 
 def test_log_normal_cdf_keeps_its_digits():
-    """The last is what Laplace's evidence needs. Written as they stand, the formulas have no digit of it at -1000, and 9 at -40."""
+    """The last is what Laplace's evidence needs. Written as they stand, the formulas have no digit of it at
+    -1000, and 9 at -40."""
     z, *known = np.array(PROBIT).T
 
     @jax.jit
@@ -136,7 +144,8 @@ def test_log_normal_cdf_keeps_its_digits():
     ids=lambda value: type(value).__name__ if isinstance(value, Likelihood) else "",
 )
 def test_extreme_arguments_give_numbers(likelihood, y):
-    """Value, first and second derivative, also by autodiff, and the expectation: never NaN, whatever f an optimiser tries."""
+    """Value, first and second derivative, also by autodiff, and the expectation: never NaN, whatever f an
+    optimiser tries."""
     y, f = (v.ravel() for v in np.meshgrid(y, [-1e5, -1e3, -40.0, 0.0, 40.0, 1e3, 1e5]))
     if likelihood.latents > 1:
         f = np.stack([f, *[np.roll(f, k) for k in range(1, likelihood.latents)]], axis=-1)
@@ -147,11 +156,15 @@ def test_extreme_arguments_give_numbers(likelihood, y):
         return values, jax.vmap(jax.grad(bare.log_prob, argnums=1))(y, f)
 
     with jax.enable_x64(True):
-        assert not any(np.any(np.isnan(value)) for value in jax.tree_util.tree_leaves(everything(likelihood.bare(), y, f)))
+        assert not any(
+            np.any(np.isnan(value))
+            for value in jax.tree_util.tree_leaves(everything(likelihood.bare(), y, f))
+        )
 
 
 def test_sure_labels_far_out():
-    """log p of a wrong label is -f to the last digit, -f^2/2 - log(f sqrt(2 pi)) + log(1 - 1/f^2) for probit, and that of a right one is 0."""
+    """log p of a wrong label is -f to the last digit, -f^2/2 - log(f sqrt(2 pi)) + log(1 - 1/f^2) for probit,
+    and that of a right one is 0."""
     f = np.array([1e3, 1e6])
     asymptotic = -0.5 * f**2 - np.log(f * np.sqrt(2 * np.pi)) + np.log1p(-1 / f**2)
     np.testing.assert_allclose(run(Bernoulli(), "log_prob", np.zeros(2), f), -f, rtol=1e-15)

@@ -34,7 +34,11 @@ from gramian.params import LogNormal, fixed, param
         (RobustMax(3), [0.5], "y has 0.5 in row 0: RobustMax(3) has the classes 0, 1, ..., 2."),
         (Ordinal(4), [4, 0], "y has 4 in row 0: Ordinal(4) has the classes 0, 1, ..., 3."),
         (Gamma(), [1, 0], "y has 0 in row 1: the gamma distribution is one of positive numbers."),
-        (Beta(), [0.5, 1], "y has 1 in row 1: the beta distribution is one of numbers between 0 and 1, both excluded."),
+        (
+            Beta(),
+            [0.5, 1],
+            "y has 1 in row 1: the beta distribution is one of numbers between 0 and 1, both excluded.",
+        ),
     ],
 )
 def test_impossible_observations(likelihood, y, message):
@@ -74,14 +78,19 @@ def test_starts_suit_the_data():
     counts = rng.integers(0, 3, 3000).astype(float)
     begun, _ = Ordinal(3).started(counts)
     cuts = np.sqrt(2) * stats.norm.ppf([1 / 3, 2 / 3])
-    np.testing.assert_allclose([float(begun.first), float(begun.first) + begun.increments.value[0]], cuts, atol=0.1)
+    np.testing.assert_allclose(
+        [float(begun.first), float(begun.first) + begun.increments.value[0]], cuts, atol=0.1
+    )
     assert float(Beta().started(rng.beta(30, 30, 300))[0].precision) > 50
 
 
 def test_starts_leave_alone_what_was_given():
     y = 100 * np.random.default_rng(0).standard_normal(50)
     for given in (3.0, fixed(1.0), param(1.0, prior=LogNormal(0, 1)), param(1.0, bounds=(0.1, 10))):
-        assert StudentT(given).started(y)[0].parameters()["scale"].value == StudentT(given).parameters()["scale"].value
+        assert (
+            StudentT(given).started(y)[0].parameters()["scale"].value
+            == StudentT(given).parameters()["scale"].value
+        )
     assert float(StudentT().started(y)[0].df) == 4.0
 
 
@@ -113,7 +122,8 @@ def test_draws_have_the_distribution(likelihood, f, distribution):
 
 
 def test_draws_of_counts_spread_as_they_should():
-    """Variance mu and mu + dispersion mu^2; the standard error of a variance of 50,000 draws is below 3 % here."""
+    """Variance mu and mu + dispersion mu^2; the standard error of a variance of 50,000 draws is below 3 %
+    here."""
     f = np.full(50_000, np.log(8.0))
     assert abs(np.var(Poisson().draw(np.random.default_rng(4), f)) / 8 - 1) < 0.1
     assert abs(np.var(NegativeBinomial(0.5).draw(np.random.default_rng(4), f)) / (8 + 0.5 * 64) - 1) < 0.1

@@ -1,4 +1,5 @@
-"""Cholesky by panels: what LAPACK gives, to rounding, at any width; no copies; and a report that can stop it."""
+"""Cholesky by panels: what LAPACK gives, to rounding, at any width; no copies; and a report that can stop
+it."""
 
 from __future__ import annotations
 
@@ -18,12 +19,14 @@ from gramian.solvers import Cholesky, cholesky
 from gramian.solvers.cholesky import LADDER, inverse_in_place, inverse_root_in_place
 
 EPS = np.finfo(float).eps
-SIZES = [1, 5, 63, 64, 65, 300, 512, 701]  # below, at and beside whole panels of 64; the last not a whole number of anything
+# below, at and beside whole panels of 64; the last not a whole number of anything
+SIZES = [1, 5, 63, 64, 65, 300, 512, 701]
 
 
 @pytest.fixture(autouse=True)
 def narrow(monkeypatch):
-    """Panels of 64, leaves of 24, strips of 160: hundreds of rows then go through every branch that tens of thousands do."""
+    """Panels of 64, leaves of 24, strips of 160: hundreds of rows then go through every branch that tens of
+    thousands do."""
     monkeypatch.setattr(panels, "NARROW", 64)
     monkeypatch.setattr(panels, "WIDE", 64)
     monkeypatch.setattr(panels, "LEAF", 24)
@@ -58,14 +61,16 @@ def factored(A):
 
 ILL = {
     "kernel": kernel_matrix(600, 1e-10),
-    "sorted": kernel_matrix(600, 1e-10, order=True),  # neighbours in one panel: its diagonal block is as ill-conditioned as the whole
+    # neighbours in one panel: its diagonal block is as ill-conditioned as the whole
+    "sorted": kernel_matrix(600, 1e-10, order=True),
     "graded": graded(600),
 }
 
 
 @pytest.mark.parametrize("n", SIZES)
 def test_factor(n):
-    """|A - L L'| <= n eps |A|, the bound of Golub and Van Loan's theorem 4.2.1 with a constant of 1; nothing above the diagonal is touched."""
+    """|A - L L'| <= n eps |A|, the bound of Golub and Van Loan's theorem 4.2.1 with a constant of 1; nothing
+    above the diagonal is touched."""
     A = kernel_matrix(n)
     L = factored(A)
     assert np.all(np.isnan(L[np.triu_indices(n, 1)]))
@@ -76,8 +81,9 @@ def test_factor(n):
 
 @pytest.mark.parametrize("A", ILL.values(), ids=ILL)
 def test_as_accurate_as_lapack_where_it_is_hard(A):
-    """Condition 1e12 and more: residuals within three times LAPACK's. (Panels divided by a product with the inverse of the diagonal block miss this
-    by orders of magnitude, and so does an inverse root taken from the first panel to the last.)"""
+    """Condition 1e12 and more: residuals within three times LAPACK's. (Panels divided by a product with the
+    inverse of the diagonal block miss this by orders of magnitude, and so does an inverse root taken from the
+    first panel to the last.)"""
     n, eye = len(A), np.eye(len(A))
     reference, info = lapack.dpotrf(A, lower=1)
     assert info == 0
@@ -90,7 +96,11 @@ def test_as_accurate_as_lapack_where_it_is_hard(A):
         L, W, X = np.tril(L), np.tril(W), np.tril(X) + np.tril(X, -1).T
         of_root = np.linalg.norm(W @ L - eye) / (np.linalg.norm(W) * np.linalg.norm(L))
         return np.array(
-            [np.linalg.norm(A - L @ L.T) / np.linalg.norm(A), of_root, np.linalg.norm(X @ A - eye) / (np.linalg.norm(X) * np.linalg.norm(A))]
+            [
+                np.linalg.norm(A - L @ L.T) / np.linalg.norm(A),
+                of_root,
+                np.linalg.norm(X @ A - eye) / (np.linalg.norm(X) * np.linalg.norm(A)),
+            ]
         )
 
     ours = residuals(L, root, inverse)
@@ -111,7 +121,8 @@ def test_solves(n, k):
     divided, solved = B.copy(order="F"), B.copy(order="F")
     panels.divide(L, divided)
     panels.solve(L, solved)
-    assert_allclose(divided, solve_triangular(np.tril(L), B, lower=True), rtol=0, atol=1e-11)  # condition of L: below 100
+    # condition of L: below 100
+    assert_allclose(divided, solve_triangular(np.tril(L), B, lower=True), rtol=0, atol=1e-11)
     assert np.linalg.norm(A @ solved - B) <= 10 * n * EPS * np.linalg.norm(A) * np.linalg.norm(solved)
 
 
@@ -145,7 +156,8 @@ def test_a_pivot_that_is_no_number_fails(row, column):
 
 
 def test_no_large_copies():
-    """NumPy's own buffers, as tracemalloc sees them, are fewer than the bytes of a tenth of a panel; the diagonal of the inverse takes one panel."""
+    """NumPy's own buffers, as tracemalloc sees them, are fewer than the bytes of a tenth of a panel; the
+    diagonal of the inverse takes one panel."""
     n, panel = 701, 8 * 701 * 64
     L, B = lower_only(kernel_matrix(n)), np.zeros((n, 100), order="F")
 
@@ -238,7 +250,11 @@ def test_the_solver_is_the_same_on_either_side_of_its_limit(monkeypatch):
             factor.divide_in_place(K.copy(order="F")),
             factor.inverse_diagonal(),
         ]
-        return [*parts, inverse_root_in_place(Cholesky().factor(op)), np.tril(inverse_in_place(Cholesky().factor(op)))]
+        return [
+            *parts,
+            inverse_root_in_place(Cholesky().factor(op)),
+            np.tril(inverse_in_place(Cholesky().factor(op))),
+        ]
 
     by_panels = everything()
     monkeypatch.setattr(cholesky, "LAPACK_UP_TO", 1000)
@@ -274,7 +290,10 @@ def test_what_is_not_positive_definite_is_refused_with_the_row():
 def test_solver_functions_report(n):
     for work in (
         lambda r: Cholesky().factor(operator(n), report=r),
-        *(lambda r, f=f: f(Cholesky().factor(operator(n)), r) for f in (inverse_in_place, inverse_root_in_place)),
+        *(
+            lambda r, f=f: f(Cholesky().factor(operator(n)), r)
+            for f in (inverse_in_place, inverse_root_in_place)
+        ),
     ):
         shares = []
         work(shares.append)

@@ -12,7 +12,10 @@ SHAPES = [(5, 3, 4), (1, 3, 1), (5, 1, 1), (0, 3, 2), (3, 0, 2), (4, 4, 4)]
 @pytest.mark.parametrize(("n", "k", "m"), SHAPES)
 def test_equal_to_numpy(orders: str, n: int, k: int, m: int) -> None:
     rng = np.random.default_rng(0)
-    A, B, C = (np.array(rng.standard_normal(shape), order=order) for shape, order in zip([(n, k), (k, m), (n, m)], orders + orders[1], strict=True))
+    A, B, C = (
+        np.array(rng.standard_normal(shape), order=order)
+        for shape, order in zip([(n, k), (k, m), (n, m)], orders + orders[1], strict=True)
+    )
     A.flags.writeable = False
     np.testing.assert_allclose(times(A, B), A @ B, rtol=1e-13, atol=1e-14)
     np.testing.assert_allclose(transposed_times(A, C), A.T @ C, rtol=1e-13, atol=1e-14)

@@ -1,4 +1,5 @@
-"""Classifiers and other likelihoods in files: predictions, draws and the summary come back to the last bit, labels with their type."""
+"""Classifiers and other likelihoods in files: predictions, draws and the summary come back to the last bit,
+labels with their type."""
 
 from __future__ import annotations
 
@@ -111,11 +112,26 @@ def sampled(gp: Any, m: int = 14) -> Any:
     """The model as chains would have left it; running them tells nothing more about files."""
     rng = np.random.default_rng(3)
     trainable = {path: p.value for path, p in gp._model_.parameters().items() if p.trainable}
-    values = {path: value * np.exp(0.1 * rng.standard_normal((2, 8, *value.shape))) for path, value in trainable.items()}
+    values = {
+        path: value * np.exp(0.1 * rng.standard_normal((2, 8, *value.shape)))
+        for path, value in trainable.items()
+    }
     numbers = [rng.standard_normal((2, 8)) for _ in range(2)]
     steps, divergent = rng.integers(1, 9, (2, 8)), np.arange(16).reshape(2, 8) == 5
     latent = rng.standard_normal((2, 8, m, len(gp._data.scale)))
-    chains = Chains(values, latent, numbers[0], divergent, numbers[1], steps, rng.standard_normal((2, 8, m)), "nuts", 10, "time limit", 0.5)
+    chains = Chains(
+        values,
+        latent,
+        numbers[0],
+        divergent,
+        numbers[1],
+        steps,
+        rng.standard_normal((2, 8, m)),
+        "nuts",
+        10,
+        "time limit",
+        0.5,
+    )
     gp._method_ = MCMC(chains=2, warmup=10, draws=8, seed=7, deadline=123.0)
     gp.posterior_ = Mixture.of(gp._model_, gp._data, chains, most=5)
     gp.evidence_ = Evidence(float("nan"), "none")
@@ -128,14 +144,20 @@ MODELS: dict[str, Callable[[], Any]] = {
     "vi with landmarks": lambda: classifier(two(), inference="vi", method=gm.Sparse(5), averaging="scaled"),
     "cg": lambda: classifier(two(), method=gm.CG(tol=1e-8, rank=4, probes=2)),
     "softmax": lambda: classifier(three(), hyper="ml", inference="laplace"),
-    "softmax, a kernel each": lambda: classifier(three(), EACH, method=gm.Nystrom(5, "pivoted"), inference="laplace"),
+    "softmax, a kernel each": lambda: classifier(
+        three(), EACH, method=gm.Nystrom(5, "pivoted"), inference="laplace"
+    ),
     "one against the rest": lambda: classifier(three(), multiclass="ovr"),
-    "one against one": lambda: classifier(three(), multiclass="ovo", shared=True, method=gm.Nystrom(4, "pivoted")),
+    "one against one": lambda: classifier(
+        three(), multiclass="ovo", shared=True, method=gm.Nystrom(4, "pivoted")
+    ),
     "svgp": lambda: classifier(two(), method=SVGP(5, steps=3, batch_size=7), optimize=True, n_restarts=0),
     "svgp, a kernel each": lambda: classifier(three(), tuple(EACH), method=SVGP(4, optimize_inducing=False)),
     "chains": lambda: sampled(classifier(two())),
     "chains over parameters": lambda: sampled(regressor(numbers()), 0),
-    "sites of both signs": lambda: regressor(numbers(), likelihood=StudentT(scale=gm.param(0.3, prior=gm.Gamma(2, 1)))),
+    "sites of both signs": lambda: regressor(
+        numbers(), likelihood=StudentT(scale=gm.param(0.3, prior=gm.Gamma(2, 1)))
+    ),
     "exposure": lambda: regressor(COUNTS, {"exposure": np.linspace(1, 2, 14)}, likelihood=Poisson()),
     "a name that a prior has, too": lambda: regressor(np.exp(numbers()), likelihood=Gamma(2.0)),
     "ordinal": lambda: regressor(COUNTS, likelihood=Ordinal(4)),
@@ -175,7 +197,10 @@ except ModelFileError as error:
 """
     *_, found, error = fresh_process(code, folder).splitlines()
     assert json.loads(found) == [answers(made[name]) for name in some]
-    assert "'LumpyForTheModelFile', which is not known here. Import the module that defines it (tests.modelfile.test_likelihoods) first" in error
+    assert (
+        "'LumpyForTheModelFile', which is not known here. Import the module that defines it"
+        " (tests.modelfile.test_likelihoods) first" in error
+    )
 
 
 def test_everything_comes_back_and_saves_the_same_bytes(fitted: Any, tmp_path: Path) -> None:
@@ -187,18 +212,23 @@ def test_everything_comes_back_and_saves_the_same_bytes(fitted: Any, tmp_path: P
         assert repr(loaded.get_params()) == repr(gp.get_params()), name
         if not hasattr(gp, "estimators_"):
             assert type(loaded.posterior_) is type(gp.posterior_), name
-            assert (loaded._model_.kernel, loaded._model_.others) == (gp._model_.kernel, gp._model_.others), name
+            assert (loaded._model_.kernel, loaded._model_.others) == (gp._model_.kernel, gp._model_.others), (
+                name
+            )
         loaded.save(tmp_path / "again")
         assert (tmp_path / "again").read_bytes() == (folder / name).read_bytes(), name
     kinds = {type(gp.posterior_) for gp in made.values() if hasattr(gp, "posterior_")}
-    assert kinds > {Stacked, CoupledPosterior, CoupledFeatures, KrylovPosterior, Mixture}  # all that are new are among them
+    # all that are new are among them
+    assert kinds > {Stacked, CoupledPosterior, CoupledFeatures, KrylovPosterior, Mixture}
 
 
 def test_data_stay_behind_where_predictions_need_none(fitted: Any) -> None:
     folder, made = fitted
     for name, gp in made.items():
         arrays = describe(gp)[1]
-        assert any(array.endswith(("X", "Y")) for array in arrays) == (name not in (*WITHOUT_DATA, "one against one")), name
+        assert any(array.endswith(("X", "Y")) for array in arrays) == (
+            name not in (*WITHOUT_DATA, "one against one")
+        ), name
     for name in WITHOUT_DATA:
         loaded = load(folder / name)
         assert "classes: " in loaded.summary()
@@ -240,7 +270,9 @@ def test_draws_are_thinned_and_their_diagnostics_kept(fitted: Any) -> None:
     ids=lambda labels: str(labels.dtype),
 )
 def test_labels_keep_their_type(labels: np.ndarray, tmp_path: Path) -> None:
-    gp = gm.GPClassifier(K, method=gm.Nystrom(3, "pivoted"), multiclass="ovr", **CLASSIFIER).fit(table()[:9], labels[np.arange(9) % len(labels)])
+    gp = gm.GPClassifier(K, method=gm.Nystrom(3, "pivoted"), multiclass="ovr", **CLASSIFIER).fit(
+        table()[:9], labels[np.arange(9) % len(labels)]
+    )
     gp.save(tmp_path / "m.gm")
     found = load(tmp_path / "m.gm").predict(table())
     assert found.dtype == gp.classes_.dtype == labels.dtype
@@ -255,7 +287,7 @@ def test_labels_that_a_file_cannot_hold_are_refused(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-# Made-up files. -------------------------------------------------------------------------------------------------------------------------------------
+# Made-up files. ---------------------------------------------------------------------------------------------
 
 
 def array(name: str, value: Any) -> Callable[[Any, Any], None]:
@@ -284,7 +316,11 @@ HOSTILE: list[tuple[str, Callable[[Any, Any], None], str]] = [
     ("laplace", put("settings", "stages", {"list": [{"names": ["noise"], "steps": 0.5}]}), "steps is 0.5"),
     ("laplace", put("fitted", "classes", {"type": "<U3", "values": ["yes", "no"]}), "not in order"),
     ("laplace", put("fitted", "classes", {"type": "<U2", "values": ["no", "yes"]}), "not of their type"),
-    ("laplace", put("fitted", "classes", {"type": "<U999999999", "values": ["no", "yes"]}), "the longest has 3 letters"),
+    (
+        "laplace",
+        put("fitted", "classes", {"type": "<U999999999", "values": ["no", "yes"]}),
+        "the longest has 3 letters",
+    ),
     ("laplace", put("fitted", "classes", {"type": "|V8", "values": ["no", "yes"]}), "of a type that says so"),
     ("laplace", put("fitted", "classes", {"type": "<U3", "values": ["a", "b", "c"]}), "it has 3 classes"),
     ("laplace", put("fitted", "classes", None), "classes is None"),
@@ -317,7 +353,11 @@ HOSTILE: list[tuple[str, Callable[[Any, Any], None], str]] = [
     ("svgp, a kernel each", put(*POSTERIOR, {"kind": "features", "root_of": [0, 1, 2]}), "are stacked"),
     ("one against the rest", models(lambda found: found.pop()), "2 binary models do not make 3 classes"),
     ("one against the rest", models(lambda found: found.__setitem__(0, {})), "no entry 'estimator'"),
-    ("one against the rest", put("settings", "multiclass", "softmax"), "3 binary models do not make 3 classes"),
+    (
+        "one against the rest",
+        put("settings", "multiclass", "softmax"),
+        "3 binary models do not make 3 classes",
+    ),
     ("one against the rest", array("model0.alpha", np.zeros((3, 1))), "'alpha' has the shape (3, 1)"),
     ("one against the rest", array("model7.alpha", np.zeros((3, 1))), "which does not belong there"),
     ("chains", put(*POSTERIOR, "latent", [5, 13, 1]), "draws of 14 variables"),
@@ -325,7 +365,11 @@ HOSTILE: list[tuple[str, Callable[[Any, Any], None], str]] = [
     ("chains", put(*POSTERIOR, "latent", [5, 0, 1]), "integrated out"),
     ("chains", put(*POSTERIOR, "rhat", [1.0]), "rhat has 1 entries"),
     ("chains", put(*POSTERIOR, "sampler", "luck"), "by 'luck'"),
-    ("chains", array("values.kernel.lengthscale", -np.ones((5, 2))), "a draw of kernel.lengthscale must be positive"),
+    (
+        "chains",
+        array("values.kernel.lengthscale", -np.ones((5, 2))),
+        "a draw of kernel.lengthscale must be positive",
+    ),
     ("chains", without("chains.kernel.lengthscale"), "no array 'chains.kernel.lengthscale'"),
     ("chains", array("chain_divergent", np.full((2, 8), 2)), "zeros and ones"),
     ("chains", put("fitted", "method", "fields", "draws", 0), "draws=0"),
@@ -339,7 +383,9 @@ HOSTILE: list[tuple[str, Callable[[Any, Any], None], str]] = [
 ]
 
 
-@pytest.mark.parametrize("case", range(len(HOSTILE)), ids=[f"{name}: {message}" for name, _, message in HOSTILE])
+@pytest.mark.parametrize(
+    "case", range(len(HOSTILE)), ids=[f"{name}: {message}" for name, _, message in HOSTILE]
+)
 def test_made_up_files_are_refused(case: int, fitted: Any, tmp_path: Path) -> None:
     name, change, message = HOSTILE[case]
     metadata, document, arrays = parts(fitted[0] / name)
@@ -347,7 +393,8 @@ def test_made_up_files_are_refused(case: int, fitted: Any, tmp_path: Path) -> No
     refused(forged(tmp_path / "m.gm", metadata, document, arrays), message)
 
 
-# A file of version 2, as it was written: learned inducing points, known noise, a note of a parameter; 9 rows, which it does not hold.
+# A file of version 2, as it was written: learned inducing points, known noise, a note of a parameter; 9 rows,
+# which it does not hold.
 VERSION_2 = zlib.decompress(base64.b85decode(
     'c-rMxU5FJ`952YQl6<MR9)=6$L*sDf^Uer0rf5BsmJx*RayxhC%-wNk=3LG>cRyN|KIjV)Uo(n6ASlqMK7@j}8Ez&CR%DS%RAy2t5@iq+_CIIt-MzbaucpyMcwctUIseb!|8pK(euer?'
     'Rcf`I2pnU9YqiR%sY*gwjzwivrNMBX;zG-5OtOkz86%9Rw15{2PFY%Km`%b78K!~YCZ<s<Cxv948mdGzYvlzW0+DdQf;1>gi9Bx^)`uzu&Pfc11ZSLd&gyZfGJ%FFa5G^JRU{=J%?M^i'
@@ -381,7 +428,9 @@ def test_a_file_of_version_2_loads(tmp_path: Path) -> None:
     assert "f is flat or straight along column 'x1'" in gp.summary()
     gp.save(tmp_path / "n.gm")
     assert parts(tmp_path / "n.gm")[0]["version"] == "4"
-    np.testing.assert_array_equal(load(tmp_path / "n.gm").predict([[0.1, 0.2], [-1.0, 0.5]], return_std=True)[1], std)
+    np.testing.assert_array_equal(
+        load(tmp_path / "n.gm").predict([[0.1, 0.2], [-1.0, 0.5]], return_std=True)[1], std
+    )
 
 
 def test_a_file_of_version_2_is_checked_like_any_other(tmp_path: Path) -> None:
@@ -400,18 +449,25 @@ def test_a_file_of_version_2_is_checked_like_any_other(tmp_path: Path) -> None:
 def wide(path: Path) -> tuple[gm.GPRegressor, np.ndarray]:
     """A model of so many columns that structured features are made by transforms."""
     X = np.random.default_rng(0).standard_normal((12, ROW_WISE))
-    gp = gm.GPRegressor(gm.Matern32(30.0), method=gm.Fourier(8, "sorf"), optimize=False, random_state=0).fit(X, X[:, 0])
+    gp = gm.GPRegressor(gm.Matern32(30.0), method=gm.Fourier(8, "sorf"), optimize=False, random_state=0).fit(
+        X, X[:, 0]
+    )
     gp.save(path)
     return gp, X
 
 
 def test_signs_of_structured_features_are_in_the_file(tmp_path: Path) -> None:
     gp, X = wide(tmp_path / "m.gm")
-    np.testing.assert_array_equal(load(tmp_path / "m.gm").predict(X, return_std=True), gp.predict(X, return_std=True))
+    np.testing.assert_array_equal(
+        load(tmp_path / "m.gm").predict(X, return_std=True), gp.predict(X, return_std=True)
+    )
     metadata, document, arrays = parts(tmp_path / "m.gm")
     (name,) = (name for name in arrays if name.endswith("signs"))
     for wrong in (2 * arrays[name], arrays[name][:, :2], np.concatenate([arrays[name], arrays[name]])):
-        refused(forged(tmp_path / "n.gm", metadata, document, {**arrays, name: np.ascontiguousarray(wrong)}), "signs of the shape")
+        refused(
+            forged(tmp_path / "n.gm", metadata, document, {**arrays, name: np.ascontiguousarray(wrong)}),
+            "signs of the shape",
+        )
 
 
 def test_a_file_of_version_3_has_no_signs(tmp_path: Path) -> None:

@@ -37,12 +37,21 @@ from gramian.params import (
 )
 
 modest = settings(max_examples=60, deadline=None)
-SUPPORTS = [Real(), Affine(3.0, 0.5), Affine(-1.0, -2.0), Positive(), NonNegative(), Interval(0.0, 1.0), Interval(-2.0, 5.0)]
+SUPPORTS = [
+    Real(),
+    Affine(3.0, 0.5),
+    Affine(-1.0, -2.0),
+    Positive(),
+    NonNegative(),
+    Interval(0.0, 1.0),
+    Interval(-2.0, 5.0),
+]
 unconstrained = st.lists(st.floats(-12, 12), min_size=1, max_size=4).map(np.array)
 
 
 def differences(f, u: np.ndarray, h: float = 1e-4) -> np.ndarray:
-    """The gradient of f at u by four-point central differences: errors h^4 / 30 times the fifth derivative, and eps / h times |f|."""
+    """The gradient of f at u by four-point central differences: errors h^4 / 30 times the fifth derivative,
+    and eps / h times |f|."""
     slopes = []
     for k in range(u.size):
         step = np.zeros(u.size)
@@ -60,7 +69,8 @@ def differences(f, u: np.ndarray, h: float = 1e-4) -> np.ndarray:
 def test_supports_map_back_and_forth(support, u):
     v = support.forward(u)
     assert support.problem(v) is None
-    # v is rounded to eps times its own size and that of the support's ends (8 at most here), and du = dv / (dv/du).
+    # v is rounded to eps times its own size and that of the support's ends (8 at most here), and du = dv /
+    # (dv/du).
     slope = np.abs(support.pullback(u, np.ones_like(u)))
     lost = 8 * np.finfo(float).eps * (1 + np.abs(u) + (8 + np.abs(v)) / slope)
     assert np.all(np.abs(support.inverse(v) - u) <= lost)
@@ -82,8 +92,12 @@ def test_pullbacks_and_jacobians_of_supports_equal_differences(support, u):
     scale = np.sum(np.abs(support.forward(u))) + np.max(np.abs(slope))
     assert_allclose(slope, differences(lambda u: np.sum(weights * support.forward(u)), u), atol=1e-9 * scale)
     value, gradient = support.log_jacobian(u)
-    assert_allclose(value, np.sum(np.log(np.abs(support.pullback(u, np.ones_like(u))))), rtol=1e-10, atol=1e-10)
-    assert_allclose(gradient, differences(lambda u: support.log_jacobian(u)[0], u), atol=1e-9 * (1 + abs(value)))
+    assert_allclose(
+        value, np.sum(np.log(np.abs(support.pullback(u, np.ones_like(u))))), rtol=1e-10, atol=1e-10
+    )
+    assert_allclose(
+        gradient, differences(lambda u: support.log_jacobian(u)[0], u), atol=1e-9 * (1 + abs(value))
+    )
 
 
 @modest
@@ -128,24 +142,43 @@ def test_slopes_of_priors_equal_differences(prior, published, v):
     at = np.array([v])
     h = 1e-4 * v
     slope = differences(lambda v: float(prior.log_density(v)[0]), at, h)
-    # InverseGamma at 0.05 has a log density of -30 and fifth derivatives of 1e10 h^4: 1e-8 relative to the size of slope and value over v.
-    assert_allclose(prior.slope(at), slope, atol=1e-8 * (abs(prior.slope(at)[0]) + (1 + abs(prior.log_density(at)[0])) / v))
+    # InverseGamma at 0.05 has a log density of -30 and fifth derivatives of 1e10 h^4: 1e-8 relative to the
+    # size of slope and value over v.
+    assert_allclose(
+        prior.slope(at),
+        slope,
+        atol=1e-8 * (abs(prior.slope(at)[0]) + (1 + abs(prior.log_density(at)[0])) / v),
+    )
 
 
 def test_priors_of_vectors_have_one_median_an_entry():
     prior = LogNormal((0.0, 1.0), 0.5)
     v = np.array([0.7, 2.0])
-    assert_allclose(prior.log_density(v), [LogNormal(0.0, 0.5).log_density(v)[0], LogNormal(1.0, 0.5).log_density(v)[1]], rtol=1e-15)
+    assert_allclose(
+        prior.log_density(v),
+        [LogNormal(0.0, 0.5).log_density(v)[0], LogNormal(1.0, 0.5).log_density(v)[1]],
+        rtol=1e-15,
+    )
     assert LogNormal(np.array([0, 1]), 0.5) == LogNormal((0.0, 1.0), 0.5)
     assert hash(LogNormal([0, 1])) == hash(LogNormal((0, 1)))
 
 
 @by_name
 def test_the_density_of_theta_has_unit_mass(prior, published):
-    """The change of variables: p(u) = p(v) |dv/du| integrates to 1, up to the mass that a support cuts off."""
-    for support, mass in ((Positive(), 1 - published.cdf(0)), (Interval(0.0, 50.0), published.cdf(50) - published.cdf(0))):
+    """The change of variables: p(u) = p(v) |dv/du| integrates to 1, up to the mass that a support cuts
+    off."""
+    for support, mass in (
+        (Positive(), 1 - published.cdf(0)),
+        (Interval(0.0, 50.0), published.cdf(50) - published.cdf(0)),
+    ):
         space = ParameterSpace({"v": param(1.0, prior=prior).within(support, "v")})
-        total, error = quad(lambda u, space=space: np.exp(space.log_prior(np.array([u]))[0]), -35, 25, limit=500, points=[-4, 0, 4])
+        total, error = quad(
+            lambda u, space=space: np.exp(space.log_prior(np.array([u]))[0]),
+            -35,
+            25,
+            limit=500,
+            points=[-4, 0, 4],
+        )
         assert abs(total - mass) < 1e-7 + error  # a Uniform's density has jumps, where quadrature is slow
 
 
@@ -157,7 +190,10 @@ def test_the_density_of_theta_has_unit_mass(prior, published):
         (lambda: Normal("low", 1), "Normal: mu is 'low', but must be a finite number."),
         (lambda: Gamma(-1, 1), "Gamma: shape is -1, but must be a finite positive number."),
         (lambda: Gamma((1, 2), 1), "Gamma: shape is (1, 2), but must be a finite positive number."),
-        (lambda: InverseGamma(1, np.inf), "InverseGamma: scale is inf, but must be a finite positive number."),
+        (
+            lambda: InverseGamma(1, np.inf),
+            "InverseGamma: scale is inf, but must be a finite positive number.",
+        ),
         (lambda: Uniform(2, 1), "Uniform: low is 2.0 and high is 1.0, but low must be below high."),
     ],
 )
@@ -176,17 +212,44 @@ def test_impossible_priors_are_refused(make, message):
         (lambda: param("a"), "A parameter must be a number or an array of numbers, not 'a'."),
         (lambda: param([[1.0], [1.0, 2.0]]), "A parameter must be a number or an array of numbers"),
         (lambda: param(np.inf), "A parameter must be finite, but inf is not."),
-        (lambda: param(1.0, bounds=(2.0, 1.0)), "bounds=(2, 1) are empty: the lower one must be below the upper one."),
-        (lambda: param(1.0, bounds=(2.0, 3.0)), "The value 1.0 lies outside its bounds (2, 3). Start inside them."),
+        (
+            lambda: param(1.0, bounds=(2.0, 1.0)),
+            "bounds=(2, 1) are empty: the lower one must be below the upper one.",
+        ),
+        (
+            lambda: param(1.0, bounds=(2.0, 3.0)),
+            "The value 1.0 lies outside its bounds (2, 3). Start inside them.",
+        ),
         (lambda: param(1.0, bounds=(1, 2, 3)), "bounds=(1, 2, 3) are not a pair of numbers (low, high)."),
         (lambda: param(1.0, bounds=0.5), "bounds=0.5 are not a pair of numbers (low, high)."),
-        (lambda: param(1.0, prior="wide"), "prior='wide' is not a prior. Give one such as LogNormal(0, 1) or Gamma(2, 1)."),
-        (lambda: RBF(param(3.0, prior=Uniform(0, 1))), "RBF: lengthscale is 3.0, which its prior Uniform(low=0.0, high=1.0) gives no probability."),
-        (lambda: RBF(param(1.0, prior=LogNormal((0, 1)))), "sigma=1.0) has another number of entries. Give one an entry."),
-        (lambda: RBF(param([1.0, 2.0, 3.0], prior=LogNormal((0, 1)))), "sigma=1.0) has another number of entries. Give one an entry."),
-        (lambda: SpectralMixture([1.0], param([-1.0], prior=Gamma()), [1.0]), "means is [-1.0], which its prior Gamma(shape=2.0, rate=1.0) gives"),
-        (lambda: Linear(param(np.eye(2), prior=Normal())), "Linear: variance is a matrix, which takes no prior and no bounds."),
-        (lambda: Linear(param(np.eye(2), bounds=(0, 2))), "Linear: variance is a matrix, which takes no prior and no bounds."),
+        (
+            lambda: param(1.0, prior="wide"),
+            "prior='wide' is not a prior. Give one such as LogNormal(0, 1) or Gamma(2, 1).",
+        ),
+        (
+            lambda: RBF(param(3.0, prior=Uniform(0, 1))),
+            "RBF: lengthscale is 3.0, which its prior Uniform(low=0.0, high=1.0) gives no probability.",
+        ),
+        (
+            lambda: RBF(param(1.0, prior=LogNormal((0, 1)))),
+            "sigma=1.0) has another number of entries. Give one an entry.",
+        ),
+        (
+            lambda: RBF(param([1.0, 2.0, 3.0], prior=LogNormal((0, 1)))),
+            "sigma=1.0) has another number of entries. Give one an entry.",
+        ),
+        (
+            lambda: SpectralMixture([1.0], param([-1.0], prior=Gamma()), [1.0]),
+            "means is [-1.0], which its prior Gamma(shape=2.0, rate=1.0) gives",
+        ),
+        (
+            lambda: Linear(param(np.eye(2), prior=Normal())),
+            "Linear: variance is a matrix, which takes no prior and no bounds.",
+        ),
+        (
+            lambda: Linear(param(np.eye(2), bounds=(0, 2))),
+            "Linear: variance is a matrix, which takes no prior and no bounds.",
+        ),
     ],
 )
 def test_impossible_parameters_are_refused(make, message):
@@ -243,7 +306,12 @@ def test_theta_goes_there_and_back():
         assert_allclose(value, KERNEL.parameters()[path].value, rtol=1e-14, atol=1e-15)
     assert "polynomial.offset" not in values
     assert len(SPACE.names) == SPACE.theta.size == len(SPACE.limits) == 13
-    assert SPACE.names[:4] == ["rbf.scale", "rbf.lengthscale[0]", "rbf.lengthscale[1]", "matern52.lengthscale"]
+    assert SPACE.names[:4] == [
+        "rbf.scale",
+        "rbf.lengthscale[0]",
+        "rbf.lengthscale[1]",
+        "matern52.lengthscale",
+    ]
     assert SPACE.names[-1] == "linear.variance[1,1]"
 
 
@@ -262,7 +330,9 @@ def test_gradients_and_priors_of_theta_equal_differences(seed):
     assert_allclose(SPACE.pullback(theta, gradients), differences(total, theta), atol=1e-9 * size)
     value, slope = SPACE.log_prior(theta)
     if np.isfinite(value):  # a Uniform's edge may be passed
-        assert_allclose(slope, differences(lambda t: SPACE.log_prior(t)[0], theta), atol=1e-9 * (1 + abs(value)))
+        assert_allclose(
+            slope, differences(lambda t: SPACE.log_prior(t)[0], theta), atol=1e-9 * (1 + abs(value))
+        )
 
 
 def test_limits_come_from_bounds_and_uniform_priors():
@@ -282,7 +352,9 @@ def test_a_space_without_free_parameters_is_empty():
 
 
 def test_a_vector_of_another_length_is_refused():
-    with pytest.raises(ParameterError, match=r"theta has shape \(2,\), but this model has 1 trainable numbers: lengthscale."):
+    with pytest.raises(
+        ParameterError, match=r"theta has shape \(2,\), but this model has 1 trainable numbers: lengthscale."
+    ):
         ParameterSpace(RBF().parameters()).values(np.zeros(2))
 
 
@@ -322,7 +394,9 @@ def test_restarts_cover_bounds_evenly():
 
 
 def test_table_of_parameters():
-    table = ParameterTable.of((2.0 * Periodic([0.5, 1.5], fixed(7.0))).parameters(), {"scale": "at its bound"})
+    table = ParameterTable.of(
+        (2.0 * Periodic([0.5, 1.5], fixed(7.0))).parameters(), {"scale": "at its bound"}
+    )
     assert table.names == ("scale", "lengthscale[0]", "lengthscale[1]", "period")
     assert table["scale"] == 2.0
     assert np.array_equal(table["lengthscale"], [0.5, 1.5])

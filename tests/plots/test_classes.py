@@ -1,4 +1,5 @@
-"""Pictures of classes show the model's probabilities, draw no points where there are none, and refuse what cannot be drawn."""
+"""Pictures of classes show the model's probabilities, draw no points where there are none, and refuse what
+cannot be drawn."""
 
 from __future__ import annotations
 
@@ -21,7 +22,9 @@ RNG = np.random.default_rng(0)
 X1 = np.linspace(0, 2, 18)[:, None]
 TWO = np.where(np.sin(3 * X1[:, 0]) > 0, "up", "down")
 THREE = np.digitize(X1[:, 0], [0.7, 1.3])
-FRAME = pd.DataFrame({"age": RNG.normal(50, 9, 24), "bmi": RNG.normal(25, 3, 24), "site": ["n", "s", "w"] * 8})
+FRAME = pd.DataFrame(
+    {"age": RNG.normal(50, 9, 24), "bmi": RNG.normal(25, 3, 24), "site": ["n", "s", "w"] * 8}
+)
 ILL = (FRAME["age"] + 5 * (FRAME["site"] == "s") + RNG.normal(0, 4, 24)) > 51
 
 
@@ -66,7 +69,8 @@ def test_several_classes_along_a_column(how):
     P = gp.predict_proba(x[:, None])
     for k in range(3):
         np.testing.assert_allclose(below.lines[k].get_ydata(), P[:, k], atol=1e-12)
-        np.testing.assert_allclose(below.collections[k].get_offsets()[:, 0], X1[codes == k, 0])  # the rows of each class, also from binary models
+        # the rows of each class, also from binary models
+        np.testing.assert_allclose(below.collections[k].get_offsets()[:, 0], X1[codes == k, 0])
     assert len({line.get_color() for line in below.lines}) == 3
     assert "latent function of each" in above.get_ylabel()
     assert texts(figure)[:3] == ["0", "1", "2"]
@@ -76,7 +80,9 @@ def test_draws_of_chains_have_pictures_too():
     gp = classifier(X1, TWO)
     gp.posterior_ = Mixture(gp._model_, gp._data, {}, RNG.normal(size=(3, 18, 1)))
     below = gp.plot(n_points=5).axes[1]
-    np.testing.assert_allclose(below.lines[1].get_ydata(), gp.predict_proba(below.lines[1].get_xdata()[:, None])[:, 1])
+    np.testing.assert_allclose(
+        below.lines[1].get_ydata(), gp.predict_proba(below.lines[1].get_xdata()[:, None])[:, 1]
+    )
 
 
 def test_a_map_of_two_classes():
@@ -88,7 +94,8 @@ def test_a_map_of_two_classes():
     assert bar.get_ylabel() == "probability of True"
     boundary = next(c for c in axis.collections if c.get_linewidths()[0] == 1.5 and len(c.get_paths()))
     on_it = np.vstack([path.vertices for path in boundary.get_paths()])
-    assert np.max(np.abs(gp.predict_proba(on_it)[:, 1] - 0.5)) < 0.06  # straight pieces between 15 points a side
+    # straight pieces between 15 points a side
+    assert np.max(np.abs(gp.predict_proba(on_it)[:, 1] - 0.5)) < 0.06
     assert texts(figure) == ["False", "True", "p(True) = 0.5", "p = 0.1 and 0.9"]
     false, true = [c for c in axis.collections if len(c.get_offsets()) > 1]
     np.testing.assert_allclose(false.get_offsets(), X[X[:, 0] <= 0.5])
@@ -119,7 +126,9 @@ def test_many_columns_are_slices_and_two_can_be_chosen(mixed):
     assert [axis.get_xlabel() for axis in figure.axes] == ["age", "bmi", "site"]
     x = figure.axes[0].lines[1].get_xdata()
     rows = pd.DataFrame({"age": x, "bmi": FRAME["bmi"].median(), "site": "n"})
-    np.testing.assert_allclose(figure.axes[0].lines[1].get_ydata(), mixed.predict_proba(rows)[:, 1], rtol=1e-10)
+    np.testing.assert_allclose(
+        figure.axes[0].lines[1].get_ydata(), mixed.predict_proba(rows)[:, 1], rtol=1e-10
+    )
     assert [text.get_text() for text in figure.axes[2].get_xticklabels()] == ["n", "s", "w"]
     axis = mixed.plot(columns=["age", 2], n_points=6).axes[0]
     assert (axis.get_xlabel(), axis.get_ylabel()) == ("age     (other columns at their medians)", "site")
@@ -166,7 +175,7 @@ def test_a_regressor_is_sent_elsewhere():
         plot_classes(gm.GPRegressor())
 
 
-# Regressions with other likelihoods. ----------------------------------------------------------------------------------------------------------------
+# Regressions with other likelihoods. ------------------------------------------------------------------------
 
 
 def edges(axis) -> tuple[np.ndarray, np.ndarray]:
@@ -185,7 +194,8 @@ def test_counts_have_a_band_of_quantiles():
     np.testing.assert_allclose(axis.lines[0].get_ydata(), gp.predict(x))
     low, high = edges(axis)
     draws = gp.sample(x, 20_000, target="y", random_state=0)
-    # At least 2.5 % at or below the edge, and less below it; 20,000 draws know a share of 2.5 % within 0.005 (4.5 standard errors).
+    # At least 2.5 % at or below the edge, and less below it; 20,000 draws know a share of 2.5 % within 0.005
+    # (4.5 standard errors).
     assert np.all(np.mean(draws <= low[:, None], axis=1) > 0.02)
     assert np.all(np.mean(draws < low[:, None], axis=1) < 0.03)
     assert np.all(np.mean(draws > high[:, None], axis=1) < 0.03)
@@ -201,12 +211,15 @@ def test_counts_have_a_band_of_quantiles():
 def test_other_likelihoods_are_drawn():
     y = np.sin(3 * X1[:, 0])
     gp = gm.GPRegressor(K, likelihood=StudentT(0.1, 2.0), optimize=False).fit(X1, y)
-    low, high = edges(plot_predictions(gp, n_points=5).axes[0])  # the variance is infinite, the quantiles are not
+    # the variance is infinite, the quantiles are not
+    low, high = edges(plot_predictions(gp, n_points=5).axes[0])
     assert np.all(np.isfinite(high - low))
     two = gm.GPRegressor(K, likelihood=Heteroscedastic(), inference="vi", optimize=False).fit(X1, y)
     axis = two.plot(target="f", output=1, n_points=5).axes[0]
     assert axis.get_ylabel() == "latent function 1"
-    np.testing.assert_allclose(axis.lines[0].get_ydata(), two.predict(axis.lines[0].get_xdata()[:, None], target="f")[:, 1])
+    np.testing.assert_allclose(
+        axis.lines[0].get_ydata(), two.predict(axis.lines[0].get_xdata()[:, None], target="f")[:, 1]
+    )
     assert not any(c.get_label() == "data" for c in axis.collections)
     with pytest.raises(ParameterError, match="output=1 does not exist: the model has 1"):
         two.plot(output=1)
@@ -219,4 +232,6 @@ def test_a_model_from_a_file_without_data_is_drawn_over_given_rows():
     gp = gm.GPRegressor(K, noise=0.1, optimize=False).fit(X1, np.sin(X1[:, 0]))
     bare = dataclasses.replace(gp._data)
     gp._data = NoData(bare.scale)
-    assert [c.get_label() for c in gp.plot(X1, n_points=5).axes[0].collections] == ["95 % band of a new observation y"]
+    assert [c.get_label() for c in gp.plot(X1, n_points=5).axes[0].collections] == [
+        "95 % band of a new observation y"
+    ]

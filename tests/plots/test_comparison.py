@@ -19,9 +19,18 @@ def comparison(methods=("nystrom:uniform", "fourier:rff", "exact")) -> Compariso
     for repeat in range(5):
         for method in methods:
             for size in (0,) if method == "exact" else (50, 200):
-                time = {"construction_seconds": 0.1 * (size + 1), "total_seconds": 0.2 * (size + 1) + 0.01 * repeat}
-                errors = {} if method == "exact" else {"frobenius": float(rng.uniform(0.1, 0.2)), "probabilities_seconds": 1.0}
-                runs.append(Run(repeat, method, size, 80, 20, rmse=float(rng.uniform(1, 2)), **time, **errors))
+                time = {
+                    "construction_seconds": 0.1 * (size + 1),
+                    "total_seconds": 0.2 * (size + 1) + 0.01 * repeat,
+                }
+                errors = (
+                    {}
+                    if method == "exact"
+                    else {"frobenius": float(rng.uniform(0.1, 0.2)), "probabilities_seconds": 1.0}
+                )
+                runs.append(
+                    Run(repeat, method, size, 80, 20, rmse=float(rng.uniform(1, 2)), **time, **errors)
+                )
     return Comparison(tuple(runs), gm.RBF(1.0), 0.1, {})
 
 
@@ -30,17 +39,30 @@ def test_points_are_medians_against_size_and_time():
     figure = plot_comparison(drawn)
     assert isinstance(figure, Figure)
     by_size, by_time, rmse_by_size, rmse_by_time = figure.axes
-    mine = [[run for run in drawn.runs if run.method == "nystrom:uniform" and run.size == size] for size in (50, 200)]
+    mine = [
+        [run for run in drawn.runs if run.method == "nystrom:uniform" and run.size == size]
+        for size in (50, 200)
+    ]
     medians = [np.median([run.frobenius for run in runs]) for runs in mine]
     np.testing.assert_allclose(by_size.lines[0].get_ydata(), medians)
-    np.testing.assert_allclose(by_size.lines[0].get_xdata(), [50, 200], rtol=0.06)  # moved a little, so that bars do not hide each other
-    np.testing.assert_allclose(by_time.lines[0].get_xdata(), [1 + 5.1, 1 + 20.1])  # probabilities and construction
-    np.testing.assert_allclose(rmse_by_time.lines[0].get_xdata(), [np.median([run.total_seconds for run in runs]) for runs in mine])
+    # moved a little, so that bars do not hide each other
+    np.testing.assert_allclose(by_size.lines[0].get_xdata(), [50, 200], rtol=0.06)
+    # probabilities and construction
+    np.testing.assert_allclose(by_time.lines[0].get_xdata(), [1 + 5.1, 1 + 20.1])
+    np.testing.assert_allclose(
+        rmse_by_time.lines[0].get_xdata(), [np.median([run.total_seconds for run in runs]) for runs in mine]
+    )
     low, high = by_size.collections[0].get_segments()[0][:, 1]
     np.testing.assert_allclose([low, high], np.quantile([run.frobenius for run in mine[0]], (0.1, 0.9)))
     level = np.median([run.rmse for run in drawn.runs if run.method == "exact"])
-    assert [line for line in rmse_by_size.lines if line.get_linestyle() == "--" and line.get_ydata()[0] == level]
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["nystrom:uniform", "fourier:rff", "exact"]
+    assert [
+        line for line in rmse_by_size.lines if line.get_linestyle() == "--" and line.get_ydata()[0] == level
+    ]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == [
+        "nystrom:uniform",
+        "fourier:rff",
+        "exact",
+    ]
     assert (by_size.get_xscale(), by_time.get_xscale()) == ("log", "log")
     assert by_size.get_yscale() == "linear"  # between 0.1 and 0.2: a logarithmic axis would have one tick
 

@@ -1,4 +1,5 @@
-"""Pictures show what the model predicts, say whether the band is of f or of y, and change nothing around them."""
+"""Pictures show what the model predicts, say whether the band is of f or of y, and change nothing around
+them."""
 
 from __future__ import annotations
 
@@ -41,7 +42,10 @@ def band(axis) -> tuple[np.ndarray, np.ndarray]:
     return np.array([pair[0] for pair in pairs]), np.array([pair[-1] for pair in pairs])
 
 
-@pytest.mark.parametrize(("target", "label"), [("y", "95 % band of a new observation y"), ("f", "95 % band of the function f, without noise")])
+@pytest.mark.parametrize(
+    ("target", "label"),
+    [("y", "95 % band of a new observation y"), ("f", "95 % band of the function f, without noise")],
+)
 def test_line_band_and_data_are_the_models(series, target, label):
     gp, X = series
     figure = plot_predictions(gp, target=target, n_points=50)
@@ -73,7 +77,9 @@ def test_a_transform_takes_all_to_other_units(series):
     np.testing.assert_allclose(taken.lines[0].get_ydata(), np.exp(plain.lines[0].get_ydata()))
     for there, here in zip(band(taken), band(plain), strict=True):
         np.testing.assert_allclose(there, np.exp(here), rtol=1e-10)
-    np.testing.assert_allclose(taken.collections[0].get_offsets()[:, 1], np.exp(plain.collections[0].get_offsets()[:, 1]))
+    np.testing.assert_allclose(
+        taken.collections[0].get_offsets()[:, 1], np.exp(plain.collections[0].get_offsets()[:, 1])
+    )
     assert taken.lines[0].get_label() == "median"  # the exponential of a mean is not a mean
 
 
@@ -83,19 +89,25 @@ def test_several_columns_are_slices_at_the_medians(mixed):
     assert [axis.get_xlabel() for axis in figure.axes] == ["a", "site", "b"]
     for name, axis in zip(("a", "b"), (figure.axes[0], figure.axes[2]), strict=True):
         x = axis.lines[0].get_xdata()
-        rows = pd.DataFrame({"a": X["a"].median(), "site": "n", "b": X["b"].median()}, index=range(30))  # n is the more frequent category
+        # n is the more frequent category
+        rows = pd.DataFrame({"a": X["a"].median(), "site": "n", "b": X["b"].median()}, index=range(30))
         rows[name] = x
         np.testing.assert_allclose(axis.lines[0].get_ydata(), gp.predict(rows), rtol=1e-10)
     sites = pd.DataFrame({"a": X["a"].median(), "site": ["n", "s"], "b": X["b"].median()})
     np.testing.assert_allclose(figure.axes[1].lines[0].get_ydata(), gp.predict(sites), rtol=1e-10)
     assert [text.get_text() for text in figure.axes[1].get_xticklabels()] == ["n", "s"]
-    assert "mean, other columns at their medians" in [text.get_text() for text in figure.legends[0].get_texts()]
+    assert "mean, other columns at their medians" in [
+        text.get_text() for text in figure.legends[0].get_texts()
+    ]
 
 
 def test_axes_of_ones_own(series, mixed):
     axis = Figure().subplots()
     assert plot_predictions(series[0], ax=axis, data=False) is axis.figure
-    assert [text.get_text() for text in axis.get_legend().get_texts()] == ["95 % band of a new observation y", "mean"]
+    assert [text.get_text() for text in axis.get_legend().get_texts()] == [
+        "95 % band of a new observation y",
+        "mean",
+    ]
     axes = Figure().subplots(1, 3)
     plot_predictions(mixed[0], ax=axes)
     assert all(axis.lines for axis in axes)
@@ -126,11 +138,13 @@ def test_global_settings_are_left_alone(series, tmp_path):
 
 def test_no_display_and_no_pyplot_are_needed(series, tmp_path):
     series[0].save(tmp_path / "m.gm")
-    environment = {**os.environ, "PYTHONPATH": str(Path(gm.__file__).parent.parent)}  # this very package, from any folder
+    # this very package, from any folder
+    environment = {**os.environ, "PYTHONPATH": str(Path(gm.__file__).parent.parent)}
     environment.pop("DISPLAY", None)
     program = (
-        "import sys; from gramian.modelfile import load; import gramian.plots; assert 'matplotlib' not in sys.modules; "
-        "gramian.plots.plot_predictions(load('m.gm')).savefig('p.png'); assert 'matplotlib.pyplot' not in sys.modules"
+        "import sys; from gramian.modelfile import load; import gramian.plots; assert 'matplotlib' not in"
+        " sys.modules; gramian.plots.plot_predictions(load('m.gm')).savefig('p.png'); assert"
+        " 'matplotlib.pyplot' not in sys.modules"
     )
     subprocess.run([sys.executable, "-W", "error", "-c", program], cwd=tmp_path, env=environment, check=True)
     assert Path(tmp_path, "p.png").read_bytes().startswith(b"\x89PNG")

@@ -1,6 +1,8 @@
-"""Gaussian process regression as textbooks write it: dense inverses, determinants and loops. Slow, and sharing no code with the library.
+"""Gaussian process regression as textbooks write it: dense inverses, determinants and loops. Slow, and
+sharing no code with the library.
 
-Kernels are functions of two points; see `tests.reference.kernels`. Source: Rasmussen and Williams 2006, chapter 2 and sections 5.4, 9.4.
+Kernels are functions of two points; see `tests.reference.kernels`. Source: Rasmussen and Williams 2006,
+chapter 2 and sections 5.4, 9.4.
 """
 
 from __future__ import annotations
@@ -20,8 +22,11 @@ def log_normal(y: np.ndarray, mean: np.ndarray, cov: np.ndarray) -> float:
     return -0.5 * float(r @ np.linalg.inv(cov) @ r) - 0.5 * logdet - 0.5 * len(y) * math.log(2 * math.pi)
 
 
-def condition(k: Pair, X: np.ndarray, y: np.ndarray, noise: np.ndarray, Z: np.ndarray, m=lambda x: 0.0) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and covariance of f at Z, given y at X: equations 2.25 and 2.26, with a mean function as in 2.38."""
+def condition(
+    k: Pair, X: np.ndarray, y: np.ndarray, noise: np.ndarray, Z: np.ndarray, m=lambda x: 0.0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and covariance of f at Z, given y at X: equations 2.25 and 2.26, with a mean function as in
+    2.38."""
     inverse = np.linalg.inv(gram(k, X, X) + np.diag(noise))
     at_X, at_Z = np.array([m(x) for x in X]), np.array([m(z) for z in Z])
     K = gram(k, Z, X)
@@ -34,7 +39,8 @@ def evidence(k: Pair, X: np.ndarray, y: np.ndarray, noise: np.ndarray, m=lambda 
 
 
 def evidence_slope(dA: np.ndarray, A: np.ndarray, r: np.ndarray) -> float:
-    """d log p / dtheta for a parameter of the covariance A, equation 5.9: 1/2 tr((alpha alpha' - A^-1) dA/dtheta), by a double loop."""
+    """d log p / dtheta for a parameter of the covariance A, equation 5.9: 1/2 tr((alpha alpha' - A^-1)
+    dA/dtheta), by a double loop."""
     inverse = np.linalg.inv(A)
     alpha = inverse @ r
     total = 0.0
@@ -44,8 +50,11 @@ def evidence_slope(dA: np.ndarray, A: np.ndarray, r: np.ndarray) -> float:
     return total
 
 
-def leave_one_out(k: Pair, X: np.ndarray, y: np.ndarray, noise: np.ndarray, m=lambda x: 0.0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Mean, standard deviation and log density of each observation, from a posterior that has never seen it."""
+def leave_one_out(
+    k: Pair, X: np.ndarray, y: np.ndarray, noise: np.ndarray, m=lambda x: 0.0
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Mean, standard deviation and log density of each observation, from a posterior that has never seen
+    it."""
     mean, std, log_density = np.empty(len(y)), np.empty(len(y)), np.empty(len(y))
     for i in range(len(y)):
         rest = np.arange(len(y)) != i
@@ -62,7 +71,9 @@ def leave_one_out(k: Pair, X: np.ndarray, y: np.ndarray, noise: np.ndarray, m=la
 def rbf_slopes(lengthscale):
     """k = exp(-r^2 / 2): dk/dx_j = -(x_j - z_j) / l_j^2 k."""
     return (
-        lambda x, z, j: -(x[j] - z[j]) / lengthscale[j] ** 2 * math.exp(-(scaled_distance(x, z, lengthscale) ** 2) / 2),
+        lambda x, z, j: (
+            -(x[j] - z[j]) / lengthscale[j] ** 2 * math.exp(-(scaled_distance(x, z, lengthscale) ** 2) / 2)
+        ),
         lambda j: 1 / lengthscale[j] ** 2,
     )
 
@@ -70,7 +81,12 @@ def rbf_slopes(lengthscale):
 def matern32_slopes(lengthscale):
     """dk/dx_j = -3 (x_j - z_j) / l_j^2 exp(-sqrt(3) r)."""
     return (
-        lambda x, z, j: -3 * (x[j] - z[j]) / lengthscale[j] ** 2 * math.exp(-math.sqrt(3) * scaled_distance(x, z, lengthscale)),
+        lambda x, z, j: (
+            -3
+            * (x[j] - z[j])
+            / lengthscale[j] ** 2
+            * math.exp(-math.sqrt(3) * scaled_distance(x, z, lengthscale))
+        ),
         lambda j: 3 / lengthscale[j] ** 2,
     )
 
@@ -86,7 +102,8 @@ def matern52_slopes(lengthscale):
 
 
 def gradient_moments(k: Pair, slope, curvature, X, y, noise, Z) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and variance of df/dx_j at Z, (m, d) each: f and its gradient are jointly Gaussian (section 9.4)."""
+    """Mean and variance of df/dx_j at Z, (m, d) each: f and its gradient are jointly Gaussian (section
+    9.4)."""
     inverse = np.linalg.inv(gram(k, X, X) + np.diag(noise))
     mean, var = np.empty(Z.shape), np.empty(Z.shape)
     for i, z in enumerate(Z):

@@ -1,4 +1,5 @@
-"""Kernels as published, in plain NumPy, one pair of points at a time: slow, and sharing no code with the library."""
+"""Kernels as published, in plain NumPy, one pair of points at a time: slow, and sharing no code with the
+library."""
 
 from __future__ import annotations
 
@@ -51,7 +52,9 @@ def periodic(lengthscale, period) -> Pair:
 
     def k(x, z):
         product = 1.0
-        for a, b, scale, p in zip(x, z, np.broadcast_to(lengthscale, x.shape), np.broadcast_to(period, x.shape), strict=True):
+        for a, b, scale, p in zip(
+            x, z, np.broadcast_to(lengthscale, x.shape), np.broadcast_to(period, x.shape), strict=True
+        ):
             product *= math.exp(-2 * math.sin(math.pi * (a - b) / p) ** 2 / scale**2)
         return product
 
@@ -98,9 +101,11 @@ def lifted(x, variance, bias) -> np.ndarray:
 
 
 def arc_cosine(order: int, variance, bias: float) -> Pair:
-    """The definition, Cho and Saul 2009, equation 1: 2 E[max(0, w'x)^n max(0, w'z)^n] with w standard normal (max(0, a)^0 is a step).
+    """The definition, Cho and Saul 2009, equation 1: 2 E[max(0, w'x)^n max(0, w'z)^n] with w standard normal
+    (max(0, a)^0 is a step).
 
-    Only the plane of x and z matters; there the radius integrates to 2^n n! / (2 pi), and the angle is left to quadrature.
+    Only the plane of x and z matters; there the radius integrates to 2^n n! / (2 pi), and the angle is left
+    to quadrature.
     """
 
     def k(x, z):
@@ -108,14 +113,21 @@ def arc_cosine(order: int, variance, bias: float) -> Pair:
         lengths = np.linalg.norm(u) * np.linalg.norm(v)
         angle = math.acos(max(-1.0, min(1.0, float(u @ v) / lengths)))
         # u points at 0 and v at `angle`; both products are positive between angle - pi/2 and pi/2.
-        inside, _ = quad(lambda phi: (math.cos(phi) * math.cos(phi - angle)) ** order, angle - math.pi / 2, math.pi / 2, epsabs=1e-13, epsrel=1e-13)
+        inside, _ = quad(
+            lambda phi: (math.cos(phi) * math.cos(phi - angle)) ** order,
+            angle - math.pi / 2,
+            math.pi / 2,
+            epsabs=1e-13,
+            epsrel=1e-13,
+        )
         return 2 * 2**order * math.factorial(order) / (2 * math.pi) * lengths**order * inside
 
     return k
 
 
 def neural_network(variance, bias: float, nodes: int = 120) -> Pair:
-    """The definition, Williams 1998: E[erf(w'x) erf(w'z)] with w standard normal, by Gauss-Hermite quadrature in the plane of x and z."""
+    """The definition, Williams 1998: E[erf(w'x) erf(w'z)] with w standard normal, by Gauss-Hermite quadrature
+    in the plane of x and z."""
     t, weights = np.polynomial.hermite_e.hermegauss(nodes)
     weights = weights / math.sqrt(2 * math.pi)
 
@@ -138,4 +150,6 @@ def brownian(x, z) -> float:
 
 
 def categorical(similarity) -> Pair:
-    return lambda x, z: math.prod(1.0 if a == b else s for a, b, s in zip(x, z, np.broadcast_to(similarity, x.shape), strict=True))
+    return lambda x, z: math.prod(
+        1.0 if a == b else s for a, b, s in zip(x, z, np.broadcast_to(similarity, x.shape), strict=True)
+    )

@@ -1,7 +1,8 @@
-"""Laplace's approximation of a softmax as the book derives it before making it fast: one Gaussian of all C n latent values, dense inverses, loops.
+"""Laplace's approximation of a softmax as the book derives it before making it fast: one Gaussian of all C n
+latent values, dense inverses, loops.
 
-Values are stacked class by class. `K` is a list with the covariance of each class, prior means `m` are (n, C). Source: Rasmussen and Williams 2006,
-section 3.5, equations 3.35 to 3.39; predictions as in equation 3.43.
+Values are stacked class by class. `K` is a list with the covariance of each class, prior means `m` are (n,
+C). Source: Rasmussen and Williams 2006, section 3.5, equations 3.35 to 3.39; predictions as in equation 3.43.
 """
 
 from __future__ import annotations
@@ -13,7 +14,10 @@ import numpy as np
 
 def stacked(K: list[np.ndarray]) -> np.ndarray:
     """Block diagonal."""
-    rows = [[block if a == b else np.zeros((len(K[a]), block.shape[1])) for b, block in enumerate(K)] for a in range(len(K))]
+    rows = [
+        [block if a == b else np.zeros((len(K[a]), block.shape[1])) for b, block in enumerate(K)]
+        for a in range(len(K))
+    ]
     return np.block(rows)
 
 
@@ -38,7 +42,8 @@ def curvature(pi: np.ndarray) -> np.ndarray:
 
 
 def mode(K: list[np.ndarray], m: np.ndarray, y: np.ndarray, steps: int = 25) -> np.ndarray:
-    """f (n, C) by Newton's method, equation 3.39 with f - m for f; the first steps are halved, which suffices for data of ordinary size."""
+    """f (n, C) by Newton's method, equation 3.39 with f - m for f; the first steps are halved, which suffices
+    for data of ordinary size."""
     n, C = m.shape
     full, mean, f = stacked(K), m.T.ravel(), m.T.ravel().copy()
     hot = np.array([[1.0 if y[i] == c else 0.0 for i in range(n)] for c in range(C)]).ravel()
@@ -61,11 +66,15 @@ def evidence(K: list[np.ndarray], m: np.ndarray, y: np.ndarray) -> float:
     hot = np.array([[1.0 if y[i] == c else 0.0 for i in range(n)] for c in range(C)]).ravel()
     sign, logdet = np.linalg.slogdet(np.eye(C * n) + full @ curvature(pi))
     assert sign > 0
-    return fit - 0.5 * float(r @ (hot - pi.T.ravel())) - 0.5 * float(logdet)  # at the mode K^-1 (f - m) is the gradient
+    # at the mode K^-1 (f - m) is the gradient
+    return fit - 0.5 * float(r @ (hot - pi.T.ravel())) - 0.5 * float(logdet)
 
 
-def predict(K: list[np.ndarray], cross: list[np.ndarray], prior: list[np.ndarray], m: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean (t, C), without the prior's, and covariance (C t, C t) of the latents at t points, with covariances `cross` (t, n) and `prior` (t, t)."""
+def predict(
+    K: list[np.ndarray], cross: list[np.ndarray], prior: list[np.ndarray], m: np.ndarray, y: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Mean (t, C), without the prior's, and covariance (C t, C t) of the latents at t points, with
+    covariances `cross` (t, n) and `prior` (t, t)."""
     n, C = m.shape
     pi = probabilities(mode(K, m, y))
     full, W, Q = stacked(K), curvature(pi), stacked(cross)

@@ -1,4 +1,5 @@
-"""Conjugate gradients: equal to Cholesky within the tolerance, honest residuals, log determinants within their standard errors."""
+"""Conjugate gradients: equal to Cholesky within the tolerance, honest residuals, log determinants within
+their standard errors."""
 
 from __future__ import annotations
 
@@ -34,13 +35,17 @@ def residuals(op, X, B):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_contract(name):
-    """Rank 200 is exact for the 90 rows of the suite; without it log det is an estimate, within a few per cent of n."""
-    check_factor(CG(tol=1e-9, preconditioner=name, probes=64), rtol=1e-7 if name in ("pivoted", "rpcholesky") else 0.02)
+    """Rank 200 is exact for the 90 rows of the suite; without it log det is an estimate, within a few per
+    cent of n."""
+    check_factor(
+        CG(tol=1e-9, preconditioner=name, probes=64), rtol=1e-7 if name in ("pivoted", "rpcholesky") else 0.02
+    )
 
 
 @pytest.mark.parametrize("n", [799, 800, 801, 3000])
 def test_agrees_with_cholesky(n):
-    """|x - x*| <= |A^-1| |r| <= tol |b| / noise; n around a multiple of small blocks, and one of several tiles."""
+    """|x - x*| <= |A^-1| |r| <= tol |b| / noise; n around a multiple of small blocks, and one of several
+    tiles."""
     op = operator(n, 0.3)
     B = np.random.default_rng(1).normal(size=(n, 3))
     value, outcome = CG(tol=1e-8).factor(op).solve(B)
@@ -54,7 +59,8 @@ def test_agrees_with_cholesky(n):
 @pytest.mark.parametrize("name", NAMES)
 def test_stated_residual_is_the_true_one(name, float32):
     op = operator(600, 0.01)
-    B = np.random.default_rng(1).normal(size=(600, 4)) * [1.0, 1e-40, 1e30, 0.0]  # float32 alone would hold neither of the two in the middle
+    # float32 alone would hold neither of the two in the middle
+    B = np.random.default_rng(1).normal(size=(600, 4)) * [1.0, 1e-40, 1e30, 0.0]
     value, outcome = CG(tol=1e-7, preconditioner=name, rank=30, float32=float32).factor(op).solve(B)
     true = residuals(op, value[:, :3], B[:, :3])
     assert outcome.converged
@@ -65,7 +71,8 @@ def test_stated_residual_is_the_true_one(name, float32):
 
 
 def test_float32_steps_reach_what_float32_cannot():
-    """A residual of 1e-11 is far below the rounding of float32, 6e-8; the products in between were made in it."""
+    """A residual of 1e-11 is far below the rounding of float32, 6e-8; the products in between were made in
+    it."""
     op = operator(700, 0.1)
     b = np.random.default_rng(1).normal(size=700)
     solver = CG(tol=1e-11, preconditioner="jacobi", float32=True)
@@ -83,7 +90,8 @@ def test_float32_steps_reach_what_float32_cannot():
 
 
 def test_float64_takes_over_where_float32_is_of_no_use():
-    """Without centring (a linear part forbids it) float32 sees only a coarse grid of these inputs, a different matrix."""
+    """Without centring (a linear part forbids it) float32 sees only a coarse grid of these inputs, a
+    different matrix."""
     X = 1e6 + np.random.default_rng(0).uniform(0, 3, (300, 1))
     op = GramOperator(gm.RBF(0.5) + gm.Linear(1e-14), X, np.full(300, 1e-3))
     b = np.random.default_rng(1).normal(size=300)
@@ -99,7 +107,8 @@ def test_columns_are_solved_as_if_alone():
     factor = CG(tol=1e-10, preconditioner="jacobi").factor(op)
     together = factor.solve(B)
     alone = [factor.solve(B[:, k]) for k in range(3)]
-    assert abs(together.outcome.iterations - max(s.outcome.iterations for s in alone)) <= 3  # BLAS rounds one column and three differently
+    # BLAS rounds one column and three differently
+    assert abs(together.outcome.iterations - max(s.outcome.iterations for s in alone)) <= 3
     assert min(s.outcome.iterations for s in alone) < max(s.outcome.iterations for s in alone)
     for k, s in enumerate(alone):
         assert_allclose(together.value[:, k], s.value, atol=1e-8 * np.max(np.abs(s.value)))
@@ -121,7 +130,8 @@ def test_a_converged_column_leaves_the_product():
 
 
 def test_published_recurrence():
-    """After m steps x minimises the energy norm of the error over the span of P^-1 b, (P^-1 A) P^-1 b, ... : what defines CG (and no lookalike)."""
+    """After m steps x minimises the energy norm of the error over the span of P^-1 b, (P^-1 A) P^-1 b, ... :
+    what defines CG (and no lookalike)."""
     rng = np.random.default_rng(0)
     G = rng.normal(size=(12, 12))
     A, p, b = G @ G.T + np.eye(12), rng.uniform(0.5, 2.0, 12), rng.normal(size=12)
@@ -134,20 +144,27 @@ def test_published_recurrence():
 
 
 def test_preconditioner_saves_steps():
-    """A smooth kernel has few large eigenvalues. Rank 60 takes nearly all of them: what is left has condition number 1 + l_61 / noise."""
+    """A smooth kernel has few large eigenvalues. Rank 60 takes nearly all of them: what is left has condition
+    number 1 + l_61 / noise."""
     op = operator(500, 1e-3)
     b = np.random.default_rng(1).normal(size=500)
     values = np.linalg.eigvalsh(op.kernel(op.X))
-    steps = {name: CG(preconditioner=name, rank=60, float32=False).factor(op).solve(b).outcome.iterations for name in NAMES}
+    steps = {
+        name: CG(preconditioner=name, rank=60, float32=False).factor(op).solve(b).outcome.iterations
+        for name in NAMES
+    }
     for name in ("pivoted", "rpcholesky"):
         P = CG(preconditioner=name, rank=60).factor(op).preconditioner
         rest = op.kernel(op.X) + np.diag(op.noise) - np.linalg.inv(P.solve(np.eye(500)))
         cond = 1 + max(np.linalg.eigvalsh(rest)[-1], 0) / 1e-3
         # Golub and Van Loan, section 11.3; the residual is at most sqrt(cond(A)) times the energy error.
-        bound = np.log(2 * np.sqrt(values[-1] / 1e-3) * 1e6) / np.log((np.sqrt(cond) + 1) / (np.sqrt(cond) - 1))
+        bound = np.log(2 * np.sqrt(values[-1] / 1e-3) * 1e6) / np.log(
+            (np.sqrt(cond) + 1) / (np.sqrt(cond) - 1)
+        )
         assert steps[name] <= bound + 1
         assert steps[name] < steps["none"] / 5
-    assert_allclose(steps["jacobi"], steps["none"], rtol=0.1)  # a constant diagonal: the same iteration but for rounding
+    # a constant diagonal: the same iteration but for rounding
+    assert_allclose(steps["jacobi"], steps["none"], rtol=0.1)
 
 
 def test_a_missed_tolerance_is_said():
@@ -162,7 +179,9 @@ def test_a_missed_tolerance_is_said():
 
 def test_attainable_accuracy_is_said():
     op = operator(200, 1e-9)
-    _, outcome = CG(tol=1e-15, rank=20, max_iter=300).factor(op).solve(np.random.default_rng(1).normal(size=200))
+    _, outcome = (
+        CG(tol=1e-15, rank=20, max_iter=300).factor(op).solve(np.random.default_rng(1).normal(size=200))
+    )
     assert not outcome.converged
     assert outcome.iterations < 300 or "all that were allowed" in outcome.note
     assert outcome.residual > 1e-15
@@ -201,12 +220,13 @@ def test_report_and_interruption():
     assert factor.solve(b).outcome.converged
 
 
-# Log determinants. ----------------------------------------------------------------------------------------------------------------------------------
+# Log determinants. ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_logdet_within_its_standard_error(name):
-    """z-scores of 24 seeds: all below 4, and their mean square near 1 (it is F(1, 15)-like: between 0.3 and 2.5 for an honest error)."""
+    """z-scores of 24 seeds: all below 4, and their mean square near 1 (it is F(1, 15)-like: between 0.3 and
+    2.5 for an honest error)."""
     op = operator(120, 0.05, kernel=1.2 * gm.Matern32(0.5))
     exact = Cholesky().factor(op).logdet()
     scores = []
@@ -220,7 +240,10 @@ def test_logdet_within_its_standard_error(name):
 
 def test_a_preconditioner_shrinks_the_standard_error():
     op = operator(300, 0.05)
-    errors = {name: CG(preconditioner=name, rank=60).factor(op).logdet_estimate()[1] for name in ("none", "rpcholesky")}
+    errors = {
+        name: CG(preconditioner=name, rank=60).factor(op).logdet_estimate()[1]
+        for name in ("none", "rpcholesky")
+    }
     assert errors["rpcholesky"] < 0.1 * errors["none"]
 
 
@@ -241,7 +264,8 @@ def test_same_seed_same_numbers_and_another_seed_others():
 
 @pytest.mark.parametrize("name", ["jacobi", "rpcholesky"])
 def test_common_random_numbers_make_a_smooth_function(name):
-    """Slopes over steps of 1e-3 and 5e-4 agree to O(h^2) and the solver's 1e-10, where fresh probes would differ by 0.3 / 1e-3."""
+    """Slopes over steps of 1e-3 and 5e-4 agree to O(h^2) and the solver's 1e-10, where fresh probes would
+    differ by 0.3 / 1e-3."""
     base = CG(tol=1e-10, preconditioner=name, rank=20, probes=4)
     pivots = base.factor(operator(200, 0.05)).preconditioner.pivots
 
@@ -250,12 +274,14 @@ def test_common_random_numbers_make_a_smooth_function(name):
 
     slopes = [(at(0.9 + h) - at(0.9 - h)) / (2 * h) for h in (1e-3, 5e-4)]
     assert_allclose(slopes[0], slopes[1], rtol=1e-3)
-    assert base.factor(operator(200, 0.05)).logdet_estimate()[1] > 1e-2  # and not because there is nothing to estimate
+    # and not because there is nothing to estimate
+    assert base.factor(operator(200, 0.05)).logdet_estimate()[1] > 1e-2
 
 
 @pytest.mark.parametrize("name", ["none", "rpcholesky"])
 def test_probe_pairs_estimate_traces_without_bias(name):
-    """tr(A^-1 M) for a symmetric M and one that is not, over 25 seeds of 16 probes: within 4 standard errors."""
+    """tr(A^-1 M) for a symmetric M and one that is not, over 25 seeds of 16 probes: within 4 standard
+    errors."""
     op = operator(120, 0.1)
     inverse = np.linalg.inv(dense(op))
     for M in (op.kernel(op.X), np.random.default_rng(5).normal(size=(120, 120))):
@@ -267,13 +293,16 @@ def test_probe_pairs_estimate_traces_without_bias(name):
 
 
 def test_probes_in_float32_give_the_same_log_determinant():
-    """Kernel values off by 6e-8 move log det A by at most n 6e-8 |A^-1|, 3e-4 here; and probe solves are corrected to the tolerance."""
+    """Kernel values off by 6e-8 move log det A by at most n 6e-8 |A^-1|, 3e-4 here; and probe solves are
+    corrected to the tolerance."""
     op = operator(500, 0.05)
     low, high = (CG(preconditioner="jacobi", tol=1e-8, float32=f).factor(op) for f in (True, False))
     assert_allclose(low.logdet(), high.logdet(), atol=3e-4)
     assert low.probe_outcome.converged
     assert low.probe_outcome.residual <= 1e-8
-    assert_allclose(low.probe_pair()[0], high.probe_pair()[0], atol=1e-6 * np.max(np.abs(high.probe_pair()[0])))
+    assert_allclose(
+        low.probe_pair()[0], high.probe_pair()[0], atol=1e-6 * np.max(np.abs(high.probe_pair()[0]))
+    )
 
 
 def test_probes_that_miss_the_tolerance_are_said():
@@ -286,6 +315,14 @@ def test_probes_that_miss_the_tolerance_are_said():
 def test_settings():
     with pytest.raises(dataclasses.FrozenInstanceError):
         CG().tol = 1.0
-    for bad in ({"tol": 0.0}, {"tol": 1.5}, {"tol": float("nan")}, {"max_iter": 0}, {"probes": 2.5}, {"rank": 0}, {"preconditioner": "ilu"}):
+    for bad in (
+        {"tol": 0.0},
+        {"tol": 1.5},
+        {"tol": float("nan")},
+        {"max_iter": 0},
+        {"probes": 2.5},
+        {"rank": 0},
+        {"preconditioner": "ilu"},
+    ):
         with pytest.raises(ParameterError, match=r"tol|max_iter|probes|rank|ilu"):
             CG(**bad)

@@ -31,7 +31,9 @@ def test_logdet_of_a_multiple(n, noise, c, seed):
     """logdet(c A) = n log c + logdet A, to the rounding of n logarithms of size 15."""
     op = operator(n, noise, seed)
     scaled = GramOperator(op.kernel * c, op.X, c * op.noise)
-    assert_allclose(Cholesky().factor(scaled).logdet(), n * np.log(c) + Cholesky().factor(op).logdet(), atol=1e-8 * n)
+    assert_allclose(
+        Cholesky().factor(scaled).logdet(), n * np.log(c) + Cholesky().factor(op).logdet(), atol=1e-8 * n
+    )
 
 
 @given(n=st.integers(1, 40), noise=st.floats(1e-6, 10.0), seed=st.integers(0, 1000))
@@ -90,7 +92,9 @@ class Indefinite(gm.Kernel):
 
 
 def test_what_is_not_positive_definite_is_refused_with_the_row():
-    with pytest.raises(NumericalError, match=r"not positive definite even with 1e-06.*fails at row 0") as caught:
+    with pytest.raises(
+        NumericalError, match=r"not positive definite even with 1e-06.*fails at row 0"
+    ) as caught:
         Cholesky().factor(GramOperator(Indefinite(), np.zeros((3, 1)), np.zeros(3)))
     assert "noise" in str(caught.value)
     with pytest.raises(NumericalError, match="even with 1e-12"):
@@ -101,7 +105,9 @@ class Undefined(gm.Kernel):
     """Fine on the diagonal, no number beside it."""
 
     def pair(self, x, z):
-        return 1.0 + 0.0 / (x[0] - z[0] + (x[0] == z[0]) * 1.0) + (x[0] != z[0]) * (x[0] - z[0]) * float("nan")
+        return (
+            1.0 + 0.0 / (x[0] - z[0] + (x[0] == z[0]) * 1.0) + (x[0] != z[0]) * (x[0] - z[0]) * float("nan")
+        )
 
 
 def test_numbers_that_are_none_are_refused():

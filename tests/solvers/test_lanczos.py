@@ -22,7 +22,8 @@ def run(A, b, steps=1000, tol=1e-13):
 
 
 def test_tridiagonal_is_that_of_lanczos():
-    """T = Q' A Q for an orthonormal basis of the Krylov space, made here by Gram-Schmidt on b, Ab, A^2 b, ..."""
+    """T = Q' A Q for an orthonormal basis of the Krylov space, made here by Gram-Schmidt on b, Ab, A^2 b,
+    ..."""
     A, _, _ = spd(12)
     b, m = np.random.default_rng(1).normal(size=12), 5
     Q = np.linalg.qr(np.column_stack([np.linalg.matrix_power(A, j) @ b for j in range(m)]))[0]
@@ -53,7 +54,8 @@ def test_exact_for_polynomials_of_degree_2m_minus_1_and_no_further(m):
 
 
 def test_log_converges_while_orthogonality_is_lost():
-    """cond = 1e6 and 300 steps on 100 eigenvalues: plain Lanczos repeats some, and the sum is right all the same."""
+    """cond = 1e6 and 300 steps on 100 eigenvalues: plain Lanczos repeats some, and the sum is right all the
+    same."""
     n = 100
     Q = np.linalg.qr(np.random.default_rng(4).normal(size=(n, n)))[0]
     values = np.geomspace(1e-4, 1e2, n)

@@ -43,7 +43,9 @@ def dense(op):
 
 @pytest.mark.parametrize("name", ["none", "jacobi", "rpcholesky"])
 def test_contract(name):
-    check_factor(MINRES(tol=1e-9, preconditioner=name, probes=64), rtol=1e-7 if name == "rpcholesky" else 0.02)
+    check_factor(
+        MINRES(tol=1e-9, preconditioner=name, probes=64), rtol=1e-7 if name == "rpcholesky" else 0.02
+    )
 
 
 @pytest.mark.parametrize("n", [799, 800, 801, 3000])
@@ -54,7 +56,10 @@ def test_agrees_with_cholesky(n):
     value, outcome = MINRES(tol=1e-8).factor(op).solve(B)
     assert outcome.converged
     assert outcome.residual <= 1e-8
-    assert np.all(np.linalg.norm(value - Cholesky().factor(op).solve(B).value, axis=0) <= 1e-8 / 0.3 * np.linalg.norm(B, axis=0))
+    assert np.all(
+        np.linalg.norm(value - Cholesky().factor(op).solve(B).value, axis=0)
+        <= 1e-8 / 0.3 * np.linalg.norm(B, axis=0)
+    )
 
 
 @pytest.mark.parametrize("float32", [False, True])
@@ -71,7 +76,8 @@ def test_stated_residual_is_the_true_one(float32):
 
 @pytest.mark.parametrize("values", [np.linspace(1, 20, 40), INDEFINITE])
 def test_each_step_minimises_the_residual_over_the_krylov_space(values):
-    """What defines MINRES, here by least squares on b, Ab, A^2 b, ...; and the recurrence knows its residual."""
+    """What defines MINRES, here by least squares on b, Ab, A^2 b, ...; and the recurrence knows its
+    residual."""
     A, b = symmetric(values), np.random.default_rng(1).normal(size=40)
     for m in range(1, 7):
         K = np.linalg.qr(np.column_stack([np.linalg.matrix_power(A, j) @ b for j in range(m)]))[0]
@@ -109,9 +115,12 @@ def test_singular_consistent_systems_have_the_shortest_solution(seed):
 
 
 @pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("values", [SINGULAR, np.r_[np.zeros(37), 1.0, 2.0, -3.0], np.r_[np.zeros(10), np.linspace(1, 20, 30)]])
+@pytest.mark.parametrize(
+    "values", [SINGULAR, np.r_[np.zeros(37), 1.0, 2.0, -3.0], np.r_[np.zeros(10), np.linspace(1, 20, 30)]]
+)
 def test_singular_inconsistent_systems_have_the_shortest_least_squares_solution(values, seed):
-    """The error is about cond sqrt(eps) at worst, 3e-7: rounding hides the end of the Lanczos process. Plain MINRES is far off."""
+    """The error is about cond sqrt(eps) at worst, 3e-7: rounding hides the end of the Lanczos process. Plain
+    MINRES is far off."""
     A, b = symmetric(values, seed), np.random.default_rng(seed).normal(size=40)
     done = minres_qlp(times(A), b, tol=1e-11)
     expected = np.linalg.pinv(A, rcond=1e-10) @ b
@@ -119,7 +128,8 @@ def test_singular_inconsistent_systems_have_the_shortest_least_squares_solution(
     assert np.linalg.norm(done.X - expected) <= 1e-6 * np.linalg.norm(expected)
     assert_allclose(done.residuals[0], np.linalg.norm(b - A @ expected) / np.linalg.norm(b), rtol=1e-9)
     theirs, _ = scipy_minres(LinearOperator(A.shape, matvec=lambda v: A @ v), b, rtol=1e-12)
-    assert np.linalg.norm(theirs - expected) > 1e-3 * np.linalg.norm(expected)  # or there is nothing that QLP adds
+    # or there is nothing that QLP adds
+    assert np.linalg.norm(theirs - expected) > 1e-3 * np.linalg.norm(expected)
 
 
 def test_degenerate_systems():
@@ -158,7 +168,8 @@ def test_preconditioned_is_plain_on_the_transformed_system():
 
 
 def test_gram_matrix_of_repeated_rows_without_noise():
-    """Singular: where y agrees the answer is the shortest solution, where it does not, the least-squares one, and the outcome says so."""
+    """Singular: where y agrees the answer is the shortest solution, where it does not, the least-squares one,
+    and the outcome says so."""
     X = np.repeat(np.arange(6.0), 2)[:, None]
     op = GramOperator(gm.Matern12(1.0), X, np.zeros(12))
     factor = MINRES(preconditioner="none", tol=1e-9).factor(op)
@@ -185,7 +196,11 @@ def test_log_determinant_and_probes_are_those_of_cg():
 
 def test_report_and_missed_tolerance():
     op, seen = operator(300, 1e-4), []
-    _, outcome = MINRES(preconditioner="none", max_iter=12, float32=False).factor(op).solve(np.ones(300), report=lambda *a: seen.append(a))
+    _, outcome = (
+        MINRES(preconditioner="none", max_iter=12, float32=False)
+        .factor(op)
+        .solve(np.ones(300), report=lambda *a: seen.append(a))
+    )
     assert [step for step, _ in seen] == list(range(1, 13))
     assert all(later[1] <= earlier[1] for earlier, later in pairwise(seen))  # residuals never grow
     assert not outcome.converged

@@ -33,13 +33,16 @@ def matrix_of(P):
 def test_none_is_the_identity_and_jacobi_the_diagonal():
     op = operator()
     assert_allclose(build("none", op, 5, rng()).solve(np.eye(60)), np.eye(60))
-    assert_allclose(build("jacobi", op, 5, rng()).solve(np.eye(60)), np.diag(1 / np.diag(dense(op))), rtol=1e-13)
+    assert_allclose(
+        build("jacobi", op, 5, rng()).solve(np.eye(60)), np.diag(1 / np.diag(dense(op))), rtol=1e-13
+    )
     assert build("jacobi", op, 5, rng()).rank == 0
 
 
 @pytest.mark.parametrize("name", ["pivoted", "rpcholesky"])
 def test_low_rank_is_nystrom_from_its_pivots_plus_the_noise(name):
-    """F F' = K(:, S) K(S, S)^-1 K(S, :), whatever the way to the pivots S; cond(K_SS) is 1e4 here, so 1e-9 is ample."""
+    """F F' = K(:, S) K(S, S)^-1 K(S, :), whatever the way to the pivots S; cond(K_SS) is 1e4 here, so 1e-9 is
+    ample."""
     op = operator()
     P = build(name, op, 12, rng())
     assert P.rank == len(P.pivots) <= 12
@@ -60,7 +63,8 @@ def test_all_faces_are_of_one_matrix(name):
 
 
 def test_greedy_pivots_take_the_largest_conditional_variance():
-    """The first pivot is the first row (all variances are equal), the next the row that it determines least."""
+    """The first pivot is the first row (all variances are equal), the next the row that it determines
+    least."""
     op = operator()
     K = op.kernel(op.X)
     pivots = build("pivoted", op, 2, rng()).pivots
@@ -86,12 +90,15 @@ def test_pivots_that_repeat_each_other_are_survived():
     X = np.repeat(np.arange(4.0), 2)[:, None]
     op = GramOperator(gm.RBF(1.0), X, np.full(8, 0.1))
     P = build("rpcholesky", op, 4, rng(), np.array([0, 1, 2, 3]))
-    expected = op.kernel(X[:, :])[:, [0, 2]] @ np.linalg.solve(op.kernel(X[[0, 2]]), op.kernel(X[[0, 2]], X)) + 0.1 * np.eye(8)
+    expected = op.kernel(X[:, :])[:, [0, 2]] @ np.linalg.solve(
+        op.kernel(X[[0, 2]]), op.kernel(X[[0, 2]], X)
+    ) + 0.1 * np.eye(8)
     assert_allclose(matrix_of(P), expected, atol=1e-6)
 
 
 def test_draws_have_covariance_P():
-    """20,000 draws: 7 standard errors of each covariance, which a correct draw passes with odds of 1e11 to 1 an entry."""
+    """20,000 draws: 7 standard errors of each covariance, which a correct draw passes with odds of 1e11 to 1
+    an entry."""
     P = build("rpcholesky", operator(12), 5, rng())
     matrix, N = matrix_of(P), 20_000
     Z = P.sample(rng(1), N)
@@ -109,12 +116,15 @@ def test_without_noise_D_is_a_small_share_of_the_diagonal():
 
 @pytest.mark.parametrize("power", [4, 8, 12])
 def test_stays_positive_definite_at_any_condition_number(power):
-    """cond(P) = 1e4 to 1e13: solve(P v) returns v in the direction of the largest eigenvalue, where Woodbury with a Cholesky factor has no digits."""
+    """cond(P) = 1e4 to 1e13: solve(P v) returns v in the direction of the largest eigenvalue, where Woodbury
+    with a Cholesky factor has no digits."""
     n, noise = 40, 10.0**-power
     F = np.linalg.qr(rng().normal(size=(n, 3)))[0] * np.sqrt([10.0, 1.0, 0.1])
     P = Preconditioner.from_factor(F, np.full(n, noise))
     V = F / np.linalg.norm(F, axis=0)
-    assert_allclose(np.diag(V.T @ P.solve(V)), 1 / (np.array([10.0, 1.0, 0.1]) + noise), rtol=1e-15 * 10.0 ** (power + 2))
+    assert_allclose(
+        np.diag(V.T @ P.solve(V)), 1 / (np.array([10.0, 1.0, 0.1]) + noise), rtol=1e-15 * 10.0 ** (power + 2)
+    )
     assert np.linalg.eigvalsh(P.solve(np.eye(n)) + P.solve(np.eye(n)).T).min() > 0
 
 

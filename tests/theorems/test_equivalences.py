@@ -1,4 +1,5 @@
-"""Gaussian process regression is other methods in disguise: kernel ridge, Bayesian linear regression, interpolation, sums of processes."""
+"""Gaussian process regression is other methods in disguise: kernel ridge, Bayesian linear regression,
+interpolation, sums of processes."""
 
 from __future__ import annotations
 
@@ -12,12 +13,19 @@ import gramian as gm
 
 def given(kernel, noise, **settings):
     """A process with its parameters as they are, of mean zero, in the units of y."""
-    return gm.GPRegressor(kernel, noise=gm.fixed(noise), **({"mean": "zero", "normalize_y": False, "optimize": False} | settings))
+    return gm.GPRegressor(
+        kernel,
+        noise=gm.fixed(noise),
+        **({"mean": "zero", "normalize_y": False, "optimize": False} | settings),
+    )
 
 
-@pytest.mark.parametrize("kernel", [1.4 * gm.RBF([0.8, 2.0]), gm.Matern12(1.0) + gm.Constant(0.3), gm.Polynomial(3)], ids=str)
+@pytest.mark.parametrize(
+    "kernel", [1.4 * gm.RBF([0.8, 2.0]), gm.Matern12(1.0) + gm.Constant(0.3), gm.Polynomial(3)], ids=str
+)
 def test_mean_is_kernel_ridge_regression(kernel, rng):
-    """Ridge parameter = noise variance. Condition numbers up to 1e5 (the polynomial): 1e5 * 40 * 2e-16 = 1e-9."""
+    """Ridge parameter = noise variance. Condition numbers up to 1e5 (the polynomial): 1e5 * 40 * 2e-16 =
+    1e-9."""
     X, Z = rng.normal(size=(40, 2)), rng.normal(size=(15, 2))
     y = np.sin(X[:, 0]) + X[:, 1]
     ridge = KernelRidge(alpha=0.2, kernel=kernel).fit(X, y)
@@ -30,7 +38,8 @@ def test_mean_is_kernel_ridge_regression(kernel, rng):
     ids=["one variance", "a variance each", "a matrix"],
 )
 def test_linear_kernel_is_bayesian_linear_regression(V, rng):
-    """y = w'x + e, w ~ N(0, V): closed forms in the space of weights (Rasmussen and Williams 2006, 2.1; Bishop 2006, 3.5.1)."""
+    """y = w'x + e, w ~ N(0, V): closed forms in the space of weights (Rasmussen and Williams 2006, 2.1;
+    Bishop 2006, 3.5.1)."""
     n, d, noise = 30, 3, 0.25
     X, Z = rng.normal(size=(n, d)), rng.normal(size=(12, d))
     y = X @ [1.0, -2.0, 0.5] + 0.5 * rng.normal(size=n)
@@ -38,7 +47,12 @@ def test_linear_kernel_is_bayesian_linear_regression(V, rng):
     A = X.T @ X / noise + precision
     w = np.linalg.solve(A, X.T @ y) / noise
     logdets = np.linalg.slogdet(precision)[1] - np.linalg.slogdet(A)[1]
-    evidence = 0.5 * logdets - 0.5 * n * np.log(2 * np.pi * noise) - 0.5 * np.sum((y - X @ w) ** 2) / noise - 0.5 * w @ precision @ w
+    evidence = (
+        0.5 * logdets
+        - 0.5 * n * np.log(2 * np.pi * noise)
+        - 0.5 * np.sum((y - X @ w) ** 2) / noise
+        - 0.5 * w @ precision @ w
+    )
 
     gp = given(gm.Linear(V), noise).fit(X, y)
     mean, cov = gp.predict(Z, return_cov=True, target="f")
@@ -60,13 +74,16 @@ def test_constant_kernel_is_the_normal_mean_with_known_variance(rng):
     assert_allclose(std**2, 1 / precision, rtol=1e-10)
 
 
-@pytest.mark.parametrize("kernel", [gm.Matern12(0.7), gm.Matern32(0.7), gm.Matern52(0.7), 2.0 * gm.RBF(0.1)], ids=str)
+@pytest.mark.parametrize(
+    "kernel", [gm.Matern12(0.7), gm.Matern32(0.7), gm.Matern52(0.7), 2.0 * gm.RBF(0.1)], ids=str
+)
 def test_without_noise_it_interpolates(kernel, rng):
     X = np.linspace(0, 3, 16)[:, None]
     y = np.cos(4 * X[:, 0]) + 10
     gp = given(kernel, 0).fit(X, y)
     mean, std = gp.predict(X, return_std=True)
-    # Condition numbers up to 1e7 (Matern52), so 1e-9 of the data; a standard deviation is the root of a variance known to 1e-15 or so.
+    # Condition numbers up to 1e7 (Matern52), so 1e-9 of the data; a standard deviation is the root of a
+    # variance known to 1e-15 or so.
     assert_allclose(mean, y, rtol=1e-8)
     assert_allclose(std, 0, atol=1e-6)
     assert gp.outcome_.jitter == 0
@@ -75,7 +92,8 @@ def test_without_noise_it_interpolates(kernel, rng):
 
 
 def test_brownian_motion_without_noise_is_linear_interpolation(rng):
-    """Between two observations the Brownian bridge: mean on the straight line, variance (t - a)(b - t) / (b - a)."""
+    """Between two observations the Brownian bridge: mean on the straight line, variance (t - a)(b - t) / (b -
+    a)."""
     t = np.sort(rng.uniform(0.1, 5, 12))
     y = rng.normal(size=12)
     gp = given(gm.Brownian(), 0).fit(t[:, None], y)
@@ -101,7 +119,8 @@ def test_matern12_has_no_memory(rng):
 
 
 def test_sum_of_kernels_is_the_sum_of_independent_processes(rng):
-    """f = f1 + f2 with f1 and f2 independent: conditioned jointly on y, their means and covariances add up to those of the sum kernel."""
+    """f = f1 + f2 with f1 and f2 independent: conditioned jointly on y, their means and covariances add up to
+    those of the sum kernel."""
     X, Z = rng.normal(size=(20, 2)), rng.normal(size=(7, 2))
     y = rng.normal(size=20)
     k1, k2 = 0.7 * gm.RBF(1.2), gm.Matern32([0.5, 2.0])
@@ -115,19 +134,26 @@ def test_sum_of_kernels_is_the_sum_of_independent_processes(rng):
     ours, ours_cov = gp.predict(Z, return_cov=True, target="f")
     assert_allclose(ours, S @ mean, rtol=1e-10, atol=1e-11)
     assert_allclose(ours_cov, S @ cov @ S.T, rtol=1e-10, atol=1e-11)
-    for part, (component, deviation) in zip((slice(0, 7), slice(7, 14)), gp.components(Z).values(), strict=True):
+    for part, (component, deviation) in zip(
+        (slice(0, 7), slice(7, 14)), gp.components(Z).values(), strict=True
+    ):
         assert_allclose(component, mean[part], rtol=1e-10, atol=1e-11)
         assert_allclose(deviation**2, np.diag(cov)[part], rtol=1e-9)
 
 
 def test_two_observations_of_a_row_are_one_with_half_the_noise(rng):
-    """Each row seen twice with noise v tells of f what one row with the average of y and noise v / 2 tells."""
+    """Each row seen twice with noise v tells of f what one row with the average of y and noise v / 2
+    tells."""
     X = rng.normal(size=(12, 2))
     y = rng.normal(size=(2, 12))
     Z = rng.normal(size=(6, 2))
     twice = given(gm.RBF(1.0), 0.3).fit(np.concatenate([X, X]), y.ravel())
     once = given(gm.RBF(1.0), 0.15).fit(X, y.mean(axis=0))
-    for a, b in zip(twice.predict(Z, return_std=True, target="f"), once.predict(Z, return_std=True, target="f"), strict=True):
+    for a, b in zip(
+        twice.predict(Z, return_std=True, target="f"),
+        once.predict(Z, return_std=True, target="f"),
+        strict=True,
+    ):
         assert_allclose(a, b, rtol=1e-10)
 
 
@@ -138,7 +164,11 @@ def test_rows_with_enormous_noise_tell_nothing(rng):
     Z = rng.normal(size=(6, 2))
     all_rows = given(gm.RBF(1.0), 0).fit(X, y, noise_var=noise)
     few = given(gm.RBF(1.0), 0.1).fit(X[:12], y[:12])
-    for a, b in zip(all_rows.predict(Z, return_std=True, target="f"), few.predict(Z, return_std=True, target="f"), strict=True):
+    for a, b in zip(
+        all_rows.predict(Z, return_std=True, target="f"),
+        few.predict(Z, return_std=True, target="f"),
+        strict=True,
+    ):
         assert_allclose(a, b, rtol=1e-9)
 
 

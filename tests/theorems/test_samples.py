@@ -1,7 +1,8 @@
 """Draws have the mean and covariance of the process they are drawn from.
 
-With N draws an average has the standard error sd / sqrt(N), and a covariance sqrt((c_ii c_jj + c_ij^2) / N). A bound of 6 standard errors is passed
-by chance once in 5e8 entries; a test here has at most 100. Seeds are fixed besides, so a test passes always or never.
+With N draws an average has the standard error sd / sqrt(N), and a covariance sqrt((c_ii c_jj + c_ij^2) / N).
+A bound of 6 standard errors is passed by chance once in 5e8 entries; a test here has at most 100. Seeds are
+fixed besides, so a test passes always or never.
 """
 
 from __future__ import annotations
@@ -51,7 +52,9 @@ def test_prior_draws(target):
 def test_draws_of_several_outputs_are_independent():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(15, 2))
-    gp = gm.GPRegressor(1.3 * gm.RBF(1.1), noise=0.1, optimize=False).fit(X, np.column_stack([X[:, 0], 1000 * X[:, 1]]))
+    gp = gm.GPRegressor(1.3 * gm.RBF(1.1), noise=0.1, optimize=False).fit(
+        X, np.column_stack([X[:, 0], 1000 * X[:, 1]])
+    )
     Z = rng.normal(size=(4, 2))
     draws = gp.sample(Z, N, random_state=5)
     assert draws.shape == (4, 2, N)
@@ -63,7 +66,8 @@ def test_draws_of_several_outputs_are_independent():
 
 
 def test_draws_where_the_covariance_is_singular():
-    """Equal points get equal values, to the rounding of a variance of 1 (its root is 1e-8); nothing is added to the diagonal."""
+    """Equal points get equal values, to the rounding of a variance of 1 (its root is 1e-8); nothing is added
+    to the diagonal."""
     prior = gm.GPRegressor(gm.RBF(5.0))
     Z = np.linspace(0, 1, 40)[:, None]
     draws = prior.sample(np.concatenate([Z, Z[:3]]), N, random_state=1)

@@ -1,7 +1,9 @@
-"""Log evidence, its gradient, predictions, leave-one-out, components and gradients of f equal slow textbook versions.
+"""Log evidence, its gradient, predictions, leave-one-out, components and gradients of f equal slow textbook
+versions.
 
-The matrices here have condition numbers up to 1e3 (noise 0.05 of a variance near 1, 25 rows), so two ways to an answer may differ by
-1e3 * 25 * 2e-16 = 5e-12 of its size. 1e-9 leaves room for the sums in between, and would still show a wrong term anywhere.
+The matrices here have condition numbers up to 1e3 (noise 0.05 of a variance near 1, 25 rows), so two ways to
+an answer may differ by 1e3 * 25 * 2e-16 = 5e-12 of its size. 1e-9 leaves room for the sums in between, and
+would still show a wrong term anywhere.
 """
 
 from __future__ import annotations
@@ -107,7 +109,14 @@ def test_a_linear_mean_is_measured_from_the_average_of_X(data):
     X, y, Z = data
     gp = fitted(gm.RBF([0.7, 1.4]), X, y, mean=gm.LinearMean(0.3, [0.5, -0.2]))
     centre = X.mean(axis=0)
-    mean, _ = slow.condition(ref.rbf([0.7, 1.4]), X, y, np.full(len(y), 0.05), Z, lambda x: 0.3 + 0.5 * (x[0] - centre[0]) - 0.2 * (x[1] - centre[1]))
+    mean, _ = slow.condition(
+        ref.rbf([0.7, 1.4]),
+        X,
+        y,
+        np.full(len(y), 0.05),
+        Z,
+        lambda x: 0.3 + 0.5 * (x[0] - centre[0]) - 0.2 * (x[1] - centre[1]),
+    )
     assert_allclose(gp.predict(Z), mean, **TIGHT)
 
 
@@ -126,10 +135,14 @@ def test_normalised_y_means_a_kernel_in_units_of_its_variance(data):
     mean, cov = slow.condition(scaled, X, y, noise, Z, lambda x: average)
     assert_allclose(gp.predict(Z), mean, **TIGHT)
     assert_allclose(gp.predict(Z, return_cov=True)[1], cov + 3.0 * np.eye(len(Z)), **TIGHT)
-    for ours, theirs in zip(gp.loo(), slow.leave_one_out(scaled, X, y, noise, lambda x: average), strict=True):
+    for ours, theirs in zip(
+        gp.loo(), slow.leave_one_out(scaled, X, y, noise, lambda x: average), strict=True
+    ):
         assert_allclose(ours, theirs, **TIGHT)
     # The evidence is that of y / s: a change of variables adds n log s to the log density.
-    assert_allclose(gp.log_evidence(), slow.evidence(scaled, X, y, noise, lambda x: average) + len(y) * np.log(s), **TIGHT)
+    assert_allclose(
+        gp.log_evidence(), slow.evidence(scaled, X, y, noise, lambda x: average) + len(y) * np.log(s), **TIGHT
+    )
 
 
 def test_several_outputs_are_independent_and_share_the_kernel(data):
@@ -156,7 +169,8 @@ def test_several_outputs_are_independent_and_share_the_kernel(data):
 
 
 def test_several_outputs_of_different_spread_when_normalised(data):
-    """Each output has its own scale; noise that is given in the units of y then differs between them, and so do their factors."""
+    """Each output has its own scale; noise that is given in the units of y then differs between them, and so
+    do their factors."""
     kernel, k = KERNELS["RBF ARD"]
     X, y, Z = data
     Y = np.column_stack([y, 1000 * np.cos(3 * y)])
@@ -165,11 +179,15 @@ def test_several_outputs_of_different_spread_when_normalised(data):
     total = 0.0
     for j in range(2):
         s, average = Y[:, j].std(), Y[:, j].mean()
-        expected, cov = slow.condition(lambda x, z: s**2 * k(x, z), X, Y[:, j], np.full(25, 0.3), Z, lambda x: average)  # noqa: B023
+        expected, cov = slow.condition(
+            lambda x, z: s**2 * k(x, z), X, Y[:, j], np.full(25, 0.3), Z, lambda x: average
+        )  # noqa: B023
         # The second output has next to no noise (0.3 of 5e5), hence a condition number of 1e7.
         assert_allclose(mean[:, j], expected, rtol=1e-6, atol=1e-8 * s)
         assert_allclose(std[:, j], np.sqrt(np.diag(cov) + 0.3), rtol=1e-6)
-        total += slow.evidence(lambda x, z: s**2 * k(x, z), X, Y[:, j], np.full(25, 0.3), lambda x: average) + 25 * np.log(s)  # noqa: B023
+        total += slow.evidence(
+            lambda x, z: s**2 * k(x, z), X, Y[:, j], np.full(25, 0.3), lambda x: average
+        ) + 25 * np.log(s)  # noqa: B023
     assert_allclose(gp.log_evidence(), total, rtol=1e-7)
 
 
@@ -220,7 +238,8 @@ def test_gradient_of_f(kernel, k, slopes, data):
 
 
 def test_gradient_of_f_is_the_slope_of_the_mean(data):
-    """Central differences of four points: an error of h^4 = 1e-12 times a fifth derivative, and 1e-15 / h = 1e-12."""
+    """Central differences of four points: an error of h^4 = 1e-12 times a fifth derivative, and 1e-15 / h =
+    1e-12."""
     X, y, Z = data
     Y = np.column_stack([y, 5 + 100 * y**2])
     kernel = 0.8 * gm.Matern52([0.6, 1.1]) + gm.Linear([0.3, 0.2]) + gm.NeuralNetwork(2.0)
@@ -231,11 +250,16 @@ def test_gradient_of_f_is_the_slope_of_the_mean(data):
     h = 1e-3
     for j in range(2):
         step = h * np.eye(2)[j]
-        slope = (8 * (gp.predict(Z + step) - gp.predict(Z - step)) - (gp.predict(Z + 2 * step) - gp.predict(Z - 2 * step))) / (12 * h)
+        slope = (
+            8 * (gp.predict(Z + step) - gp.predict(Z - step))
+            - (gp.predict(Z + 2 * step) - gp.predict(Z - 2 * step))
+        ) / (12 * h)
         assert_allclose(mean[:, j, :], slope, rtol=1e-7, atol=1e-8 * np.abs(slope).max())
 
 
-@pytest.mark.parametrize("kernel", [gm.Matern12(1.0), gm.RBF(1.0) + gm.Matern12(1.0), gm.Brownian(), gm.ArcCosine(0)], ids=str)
+@pytest.mark.parametrize(
+    "kernel", [gm.Matern12(1.0), gm.RBF(1.0) + gm.Matern12(1.0), gm.Brownian(), gm.ArcCosine(0)], ids=str
+)
 def test_rough_functions_have_no_gradient(kernel, data):
     X, y, Z = data
     gp = fitted(kernel, X, y)
@@ -256,7 +280,9 @@ def test_gradient_of_the_evidence_by_a_double_loop(data):
     value, gradient = gp.log_evidence(return_grad=True)
     K = ref.gram(lambda x, z: scale * ref.rbf(lengthscale)(x, z), X, X)
     A, r = K + noise * np.eye(len(y)), y - level
-    squares = [np.array([[(a - b) ** 2 / lengthscale[j] ** 2 for b in X[:, j]] for a in X[:, j]]) for j in range(2)]
+    squares = [
+        np.array([[(a - b) ** 2 / lengthscale[j] ** 2 for b in X[:, j]] for a in X[:, j]]) for j in range(2)
+    ]
     by_name = {
         "kernel.scale": slow.evidence_slope(K, A, r),
         "kernel.lengthscale[0]": slow.evidence_slope(K * squares[0], A, r),
@@ -273,14 +299,21 @@ def test_gradient_of_the_evidence_by_a_double_loop(data):
 @pytest.mark.parametrize(
     ("kernel", "settings"),
     [
-        (0.8 * gm.Matern52([0.6, 1.1]) + gm.Linear([0.3, 0.2]), {"mean": "linear", "noise": 0.1, "normalize_y": True}),
-        ((gm.Periodic(1.2, 0.8) * gm.RationalQuadratic(2.0, 0.7)).on(1) + 0.5, {"mean": "constant", "noise": 0.1}),
+        (
+            0.8 * gm.Matern52([0.6, 1.1]) + gm.Linear([0.3, 0.2]),
+            {"mean": "linear", "noise": 0.1, "normalize_y": True},
+        ),
+        (
+            (gm.Periodic(1.2, 0.8) * gm.RationalQuadratic(2.0, 0.7)).on(1) + 0.5,
+            {"mean": "constant", "noise": 0.1},
+        ),
         (None, {"mean": "constant", "normalize_y": True, "noise": None}),
     ],
     ids=["Matern52 + Linear, linear mean", "Periodic * RQ, constant mean", "default, three outputs"],
 )
 def test_gradient_of_the_evidence_by_differences(kernel, settings, data):
-    """Four points a derivative at h = 1e-4: an error of 1e-16 / 30 times a fifth derivative (1e9 for a period), and 1e-13 / h = 1e-9 of rounding."""
+    """Four points a derivative at h = 1e-4: an error of 1e-16 / 30 times a fifth derivative (1e9 for a
+    period), and 1e-13 / h = 1e-9 of rounding."""
     X, y, _ = data
     Y = np.column_stack([y, 3 - 2 * y**2, 50 * np.cos(y)]) if kernel is None else y
     gp = fitted(kernel, X, Y, **settings)
@@ -291,7 +324,10 @@ def test_gradient_of_the_evidence_by_differences(kernel, settings, data):
     h = 1e-4
     for j in range(len(at)):
         e = h * np.eye(len(at))[j]
-        slope = (8 * (gp.log_evidence(at + e) - gp.log_evidence(at - e)) - (gp.log_evidence(at + 2 * e) - gp.log_evidence(at - 2 * e))) / (12 * h)
+        slope = (
+            8 * (gp.log_evidence(at + e) - gp.log_evidence(at - e))
+            - (gp.log_evidence(at + 2 * e) - gp.log_evidence(at - 2 * e))
+        ) / (12 * h)
         assert_allclose(gradient[j], slope, rtol=1e-7, atol=1e-7)
 
 
@@ -304,14 +340,18 @@ def test_known_noise_in_the_gradient_with_outputs_of_their_own_factor(data):
     for j in range(len(gp.theta_)):
         e = h * np.eye(len(gp.theta_))[j]
         at = gp.theta_
-        slope = (8 * (gp.log_evidence(at + e) - gp.log_evidence(at - e)) - (gp.log_evidence(at + 2 * e) - gp.log_evidence(at - 2 * e))) / (12 * h)
+        slope = (
+            8 * (gp.log_evidence(at + e) - gp.log_evidence(at - e))
+            - (gp.log_evidence(at + 2 * e) - gp.log_evidence(at - 2 * e))
+        ) / (12 * h)
         assert_allclose(gradient[j], slope, rtol=1e-7, atol=1e-7)
     assert np.isfinite(value)
 
 
 @pytest.mark.parametrize("n", [1, 2, 63, 64, 65, 255, 257, 511, 513, 1030])
 def test_evidence_at_sizes_around_the_edges_of_tiles(n):
-    """Rows are padded to whole tiles; what is padded must not show. n = 1030 has condition 2e4: rounding of 1030 * 2e4 * 2e-16 = 4e-9."""
+    """Rows are padded to whole tiles; what is padded must not show. n = 1030 has condition 2e4: rounding of
+    1030 * 2e4 * 2e-16 = 4e-9."""
     rng = np.random.default_rng(n)
     X = rng.uniform(-2, 2, (n, 3))
     y = np.sin(X.sum(axis=1)) + 0.1 * rng.normal(size=n)

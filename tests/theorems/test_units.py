@@ -1,7 +1,9 @@
-"""Answers do not depend on units: Kelvin or Celsius, metres or millimetres, y in thousands: predictions change by just that transformation.
+"""Answers do not depend on units: Kelvin or Celsius, metres or millimetres, y in thousands: predictions
+change by just that transformation.
 
-Everything here is fitted anew in the new units, with restarts. The search is the same up to rounding, but rounding is amplified by the condition
-number of K + noise (1e9 for the data without noise), which leaves 1e-8 or so of the data's scale; 1e-6 is what is promised.
+Everything here is fitted anew in the new units, with restarts. The search is the same up to rounding, but
+rounding is amplified by the condition number of K + noise (1e9 for the data without noise), which leaves 1e-8
+or so of the data's scale; 1e-6 is what is promised.
 """
 
 from __future__ import annotations
@@ -40,7 +42,8 @@ def without_noise_in_three_columns(rng):
 
 
 def a_plane(rng):
-    """Noise ends at its floor, five lengthscales far away: the hardest place to stop at the same point twice."""
+    """Noise ends at its floor, five lengthscales far away: the hardest place to stop at the same point
+    twice."""
     X = rng.uniform(0, 1, (30, 6))
     return X, X[:, 0].copy()
 
@@ -49,7 +52,15 @@ def nothing_but_noise(rng):
     return rng.normal(size=(64, 2)), rng.normal(size=64)
 
 
-DATA = [curve, irrelevant_columns, few_rows, without_noise, without_noise_in_three_columns, a_plane, nothing_but_noise]
+DATA = [
+    curve,
+    irrelevant_columns,
+    few_rows,
+    without_noise,
+    without_noise_in_three_columns,
+    a_plane,
+    nothing_but_noise,
+]
 
 
 def predictions(X, y, Z, **settings):
@@ -80,7 +91,11 @@ def test_the_default_model(make):
     mean, std, std_f = predictions(X, y, Z)
     for name, factor, offset, c, b in changes(X.shape[1]):
         other, other_std, other_std_f = predictions(X * factor + offset, y * c + b, Z * factor + offset)
-        errors = [np.abs((other - b) / c - mean).max(), np.abs(other_std / abs(c) - std).max(), np.abs(other_std_f / abs(c) - std_f).max()]
+        errors = [
+            np.abs((other - b) / c - mean).max(),
+            np.abs(other_std / abs(c) - std).max(),
+            np.abs(other_std_f / abs(c) - std_f).max(),
+        ]
         assert max(errors) <= PROMISED * spread, (name, errors)
 
 
@@ -122,12 +137,20 @@ def test_everything_else_changes_by_the_transformation_too():
     b = gm.GPRegressor(random_state=0).fit(X * factor, 1000 * y + 5)
     assert b.evidence_.value == pytest.approx(a.evidence_.value, abs=1e-6)
     assert b.noise_ == pytest.approx(1e6 * a.noise_, rel=1e-6)
-    assert b.parameters_["kernel.lengthscale"] == pytest.approx(a.parameters_["kernel.lengthscale"] * factor, rel=1e-6)
+    assert b.parameters_["kernel.lengthscale"] == pytest.approx(
+        a.parameters_["kernel.lengthscale"] * factor, rel=1e-6
+    )
     assert b.loo().mean == pytest.approx(1000 * a.loo().mean + 5, abs=1e-6 * 1000 * y.std())
     assert b.loo().log_density == pytest.approx(a.loo().log_density - np.log(1000), abs=1e-6)
     slope, variance = a.predict_gradient(Z)
-    assert np.abs(b.predict_gradient(Z * factor)[0] * factor / 1000 - slope).max() <= PROMISED * np.abs(slope).max()
-    assert np.abs(b.predict_gradient(Z * factor)[1] * factor**2 / 1e6 - variance).max() <= PROMISED * variance.max()
+    assert (
+        np.abs(b.predict_gradient(Z * factor)[0] * factor / 1000 - slope).max()
+        <= PROMISED * np.abs(slope).max()
+    )
+    assert (
+        np.abs(b.predict_gradient(Z * factor)[1] * factor**2 / 1e6 - variance).max()
+        <= PROMISED * variance.max()
+    )
 
 
 def test_the_value_of_a_constant_column_has_no_say(rng):
@@ -135,7 +158,12 @@ def test_the_value_of_a_constant_column_has_no_say(rng):
     Z = places(X)
 
     def with_constant(value):
-        return predictions(np.column_stack([X, np.full(60, value)]), y, np.column_stack([Z, np.full(40, value)]), n_restarts=0)
+        return predictions(
+            np.column_stack([X, np.full(60, value)]),
+            y,
+            np.column_stack([Z, np.full(40, value)]),
+            n_restarts=0,
+        )
 
     for a, b in zip(with_constant(7.0), with_constant(-3e5), strict=True):
         assert np.abs(a - b).max() <= PROMISED * y.std()

@@ -1,6 +1,8 @@
-"""std^2 is the diagonal of cov to the last bit, and never negative: without noise, with equal rows, at training rows, far away, for one row.
+"""std^2 is the diagonal of cov to the last bit, and never negative: without noise, with equal rows, at
+training rows, far away, for one row.
 
-`predict` returns the root of a variance; "to the last bit" is checked on variances, where both come from, and on their roots.
+`predict` returns the root of a variance; "to the last bit" is checked on variances, where both come from, and
+on their roots.
 """
 
 from __future__ import annotations
@@ -13,12 +15,20 @@ from hypothesis import strategies as st
 import gramian as gm
 from gramian.inference import GaussianProcess
 
-KERNELS = [1.3 * gm.RBF(0.8), gm.Matern12(2.0), gm.Matern52(0.3), gm.RBF(30.0), gm.Linear(0.5) + gm.Constant(2.0), gm.Periodic(1.0, 2.0)]
+KERNELS = [
+    1.3 * gm.RBF(0.8),
+    gm.Matern12(2.0),
+    gm.Matern52(0.3),
+    gm.RBF(30.0),
+    gm.Linear(0.5) + gm.Constant(2.0),
+    gm.Periodic(1.0, 2.0),
+]
 
 
 def check(gp, Z):
     process, table = gp.posterior_, np.asarray(Z, dtype=float)
-    # Two sums of the same n products may differ by n eps times the sum of their sizes, which is large where K is singular and weights cancel.
+    # Two sums of the same n products may differ by n eps times the sum of their sizes, which is large where K
+    # is singular and weights cancel.
     sizes = np.abs(process.prior.kernel(table, process.Z)) @ np.abs(process.alpha) * process.prior.scale
     rounding = 4e-16 * (len(process.Z) + 10) * sizes + 1e-15 * np.abs(process.mean(table))
     for target in ("f", "y"):
@@ -50,7 +60,8 @@ def test_in_every_case_tried(kernel, n, noise, repeats, outputs, known, scale, s
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 2))
     X = np.concatenate([X, X[:repeats]])
-    Y = scale * np.sin(X @ rng.normal(size=(2, max(outputs, 1))))  # equal rows have equal y, which is no contradiction
+    # equal rows have equal y, which is no contradiction
+    Y = scale * np.sin(X @ rng.normal(size=(2, max(outputs, 1))))
     gp = gm.GPRegressor(kernel, noise=gm.fixed(noise * scale**2), optimize=False)
     gp.fit(X, Y if outputs else Y[:, 0], noise_var=np.full(len(X), 1e-3 * scale**2) if known else None)
     Z = np.concatenate([X, X[:2] + 1e-9, rng.normal(size=(5, 2)), [[1e6, -1e6]], X[:1]])
@@ -59,7 +70,9 @@ def test_in_every_case_tried(kernel, n, noise, repeats, outputs, known, scale, s
 
 def test_a_fitted_model_at_its_own_rows(rng):
     X = rng.uniform(-2, 2, (40, 2))
-    check(gm.GPRegressor(n_restarts=0).fit(X, np.sin(X.sum(axis=1))), np.concatenate([X, X + 1e-7, 1e9 * X[:3]]))
+    check(
+        gm.GPRegressor(n_restarts=0).fit(X, np.sin(X.sum(axis=1))), np.concatenate([X, X + 1e-7, 1e9 * X[:3]])
+    )
 
 
 @pytest.mark.parametrize("n", [100, 600, 1100])
@@ -95,7 +108,9 @@ def test_prior_before_any_data():
 
 def test_far_away_the_posterior_is_the_prior(rng):
     X = rng.normal(size=(20, 2))
-    gp = gm.GPRegressor(3.0 * gm.RBF(1.0), noise=0.1, mean=gm.ConstantMean(5.0), normalize_y=False, optimize=False).fit(X, rng.normal(size=20))
+    gp = gm.GPRegressor(
+        3.0 * gm.RBF(1.0), noise=0.1, mean=gm.ConstantMean(5.0), normalize_y=False, optimize=False
+    ).fit(X, rng.normal(size=20))
     mean, std = gp.predict([[1e8, 1e8]], return_std=True, target="f")
     assert mean[0] == 5.0
     assert std[0] == np.sqrt(3.0)

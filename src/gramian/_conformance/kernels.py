@@ -13,22 +13,40 @@ from numpy.typing import NDArray
 
 from gramian._conformance.helpers import require
 from gramian.gram import tiles
-from gramian.kernels import Categorical, Constant, Cosine, Exp, Kernel, On, Periodic, Poly, Power, Product, Scaled, SpectralMixture, Stationary, Sum
+from gramian.kernels import (
+    Categorical,
+    Constant,
+    Cosine,
+    Exp,
+    Kernel,
+    On,
+    Periodic,
+    Poly,
+    Power,
+    Product,
+    Scaled,
+    SpectralMixture,
+    Stationary,
+    Sum,
+)
 from gramian.params import ParameterSpace
 
 Array = NDArray[np.float64]
 
-# Two ways to the same kernel value may differ by this much, relative to sqrt(k(x, x) k(z, z)). The inputs below reach 1,000, which a kernel of
-# period or lengthscale 0.1 turns into angles of 1e5, each rounded to about eps: 1e5 * 2e-16 * a few operations.
+# Two ways to the same kernel value may differ by this much, relative to sqrt(k(x, x) k(z, z)). The inputs
+# below reach 1,000, which a kernel of period or lengthscale 0.1 turns into angles of 1e5, each rounded to
+# about eps: 1e5 * 2e-16 * a few operations.
 ROUNDING = 1e-10
 
 
-def check_kernel(kernel: Kernel, X: Any = None, *, n_columns: int = 3, stationary: bool | None = None) -> None:
+def check_kernel(
+    kernel: Kernel, X: Any = None, *, n_columns: int = 3, stationary: bool | None = None
+) -> None:
     """Raises AssertionError unless `kernel` keeps the contract of a kernel.
 
-    `X` (n, n_columns): inputs to check it on, where random numbers do not suit it; a DataFrame for a kernel on named columns. By default random rows,
-    with duplicates, whole numbers, the origin, and rows far from all others. `stationary`: whether k depends on x - z alone; found from the kernel's
-    parts unless given.
+    `X` (n, n_columns): inputs to check it on, where random numbers do not suit it; a DataFrame for a kernel
+    on named columns. By default random rows, with duplicates, whole numbers, the origin, and rows far from
+    all others. `stationary`: whether k depends on x - z alone; found from the kernel's parts unless given.
     """
     near, X, kernel = _inputs(kernel, X, n_columns)
     K = tiles.cross(kernel, X, X)
@@ -44,10 +62,20 @@ def check_kernel(kernel: Kernel, X: Any = None, *, n_columns: int = 3, stationar
     with jax.enable_x64(True):
         lifted = np.asarray(_lifted(kernel.bare(), X))
     _same(K, lifted, scale, f"{name}: cross(X, Z) is not pair(x, z) on all pairs of rows: values")
-    _same(np.diag(tiles.diagonal(kernel, X)), np.diag(np.diag(K)), scale, f"{name}: diagonal(X) is not k(x, x): values")
+    _same(
+        np.diag(tiles.diagonal(kernel, X)),
+        np.diag(np.diag(K)),
+        scale,
+        f"{name}: diagonal(X) is not k(x, x): values",
+    )
     half = len(X) // 2
     block = tiles.cross(kernel, X[:half], X[half:])
-    _same(block, K[:half, half:], scale[:half, half:], f"{name}: k(X, Z) is not the block of k on X and Z together: values")
+    _same(
+        block,
+        K[:half, half:],
+        scale[:half, half:],
+        f"{name}: k(X, Z) is not the block of k on X and Z together: values",
+    )
     _check_equal_rows(kernel, X, K, scale, _is_stationary(kernel) if stationary is None else stationary)
     _check_gradient(kernel, near)
     _check_gradient_finite(kernel, X)
@@ -70,33 +98,57 @@ def _inputs(kernel: Kernel, X: Any, n_columns: int) -> tuple[Array, Array, Kerne
 
 
 def _check_positive(K: Array, root: Array, name: str) -> None:
-    """Positive semi-definite up to rounding. Rows are brought to one scale first, so that a large one cannot hide the others."""
+    """Positive semi-definite up to rounding. Rows are brought to one scale first, so that a large one cannot
+    hide the others."""
     inverse = np.where(root > 0, 1 / np.where(root > 0, root, 1.0), 0.0)
     lowest = float(np.linalg.eigvalsh(inverse[:, None] * (K + K.T) / 2 * inverse[None, :])[0])
     allowed = len(K) * ROUNDING  # an error of at most e in each entry moves an eigenvalue by at most n e
-    require(lowest >= -allowed, f"{name} is not positive semi-definite: scaled to a unit diagonal, K has the eigenvalue {lowest:.3g}.")
+    require(
+        lowest >= -allowed,
+        f"{name} is not positive semi-definite: scaled to a unit diagonal, K has the eigenvalue"
+        f" {lowest:.3g}.",
+    )
 
 
 def _check_equal_rows(kernel: Kernel, X: Array, K: Array, scale: Array, stationary: bool) -> None:
     equal = np.all(X[:, None, :] == X[None, :, :], axis=2)
     at_diagonal = np.broadcast_to(np.diag(K)[:, None], K.shape)
-    _same(np.where(equal, K, 0.0), np.where(equal, at_diagonal, 0.0), scale, f"{kernel!r}: equal rows have not the value k(x, x): values")
+    _same(
+        np.where(equal, K, 0.0),
+        np.where(equal, at_diagonal, 0.0),
+        scale,
+        f"{kernel!r}: equal rows have not the value k(x, x): values",
+    )
     if stationary:
         exact = bool(np.all(K[equal] == at_diagonal[equal]))
-        require(exact, f"{kernel!r} is stationary, but equal rows differ from k(x, x) by a rounding error: it must be exact.")
+        require(
+            exact,
+            f"{kernel!r} is stationary, but equal rows differ from k(x, x) by a rounding error: it must be"
+            " exact.",
+        )
         shifted = X + 2.0**20
         together = tiles.cross(kernel, shifted, shifted)
         apart = tiles.cross(kernel, shifted - 2.0**20, shifted - 2.0**20)  # this subtraction is exact
-        _same(together, apart, scale, f"{kernel!r} loses digits when all inputs lie 1e6 from the origin: values there and here")
+        _same(
+            together,
+            apart,
+            scale,
+            f"{kernel!r} loses digits when all inputs lie 1e6 from the origin: values there and here",
+        )
 
 
 def _check_gradient(kernel: Kernel, X: Array) -> None:
-    """The pullback of random weights against central differences, in the unconstrained coordinates of an optimiser.
+    """The pullback of random weights against central differences, in the unconstrained coordinates of an
+    optimiser.
 
-    With h = 1e-4 and four points a derivative, the error is h^4 / 30 times the fifth derivative, plus eps / h = 2e-12 times the size of the sum. The
-    1e-8 of that size allowed here leaves room for fifth derivatives up to 1e9, such as those of a period that the data span many times.
+    With h = 1e-4 and four points a derivative, the error is h^4 / 30 times the fifth derivative, plus eps / h
+    = 2e-12 times the size of the sum. The 1e-8 of that size allowed here leaves room for fifth derivatives up
+    to 1e9, such as those of a period that the data span many times.
     """
-    kernel = kernel.with_parameters([dataclasses.replace(p, bounds=None) for p in kernel.parameters().values()])  # a step may cross one
+    # a step may cross one
+    kernel = kernel.with_parameters(
+        [dataclasses.replace(p, bounds=None) for p in kernel.parameters().values()]
+    )
     space = ParameterSpace(kernel.parameters())
     theta, h = space.theta, 1e-4
     rng = np.random.default_rng(7)
@@ -109,40 +161,64 @@ def _check_gradient(kernel: Kernel, X: Array) -> None:
 
     gradients = dict(zip(space.parameters, tiles.pullback(kernel, X, W), strict=True))
     ours = space.pullback(theta, gradients)
-    allowed = 1e-8 * max(float(np.sum(np.abs(W) * np.outer(root, root))), float(np.max(np.abs(ours), initial=0.0)))
+    allowed = 1e-8 * max(
+        float(np.sum(np.abs(W) * np.outer(root, root))), float(np.max(np.abs(ours), initial=0.0))
+    )
     for k, name in enumerate(space.names):
         step = h * max(1.0, abs(theta[k])) * np.eye(len(theta))[k]
-        slope = (8 * (total(theta + step) - total(theta - step)) - (total(theta + 2 * step) - total(theta - 2 * step))) / (12 * step[k])
+        slope = (
+            8 * (total(theta + step) - total(theta - step))
+            - (total(theta + 2 * step) - total(theta - 2 * step))
+        ) / (12 * step[k])
         require(
             abs(ours[k] - slope) <= allowed,
-            f"{kernel!r}: the gradient of sum(W * K) with respect to {name} is {ours[k]:.10g}, but differences give {slope:.10g} (+- {allowed:.1g}).",
+            f"{kernel!r}: the gradient of sum(W * K) with respect to {name} is {ours[k]:.10g}, but"
+            f" differences give {slope:.10g} (+- {allowed:.1g}).",
         )
 
 
 def _check_gradient_finite(kernel: Kernel, X: Array) -> None:
     """Finite also where rows are equal, and where they are far apart."""
     W = np.ones((len(X), len(X)))
-    for (name, parameter), gradient in zip(kernel.parameters().items(), tiles.pullback(kernel, X, W), strict=True):
+    for (name, parameter), gradient in zip(
+        kernel.parameters().items(), tiles.pullback(kernel, X, W), strict=True
+    ):
         finite = bool(np.all(np.isfinite(gradient)))
-        require(finite or not parameter.trainable, f"{kernel!r}: the gradient of {name} is not finite on data with equal rows.")
+        require(
+            finite or not parameter.trainable,
+            f"{kernel!r}: the gradient of {name} is not finite on data with equal rows.",
+        )
     if kernel.differentiable:
         variances = tiles.gradient_variances(kernel, X)
-        require(bool(np.all(np.isfinite(variances))), f"{kernel!r} says it is differentiable, but d^2 k(x, z) / dx dz at z = x is not finite.")
+        require(
+            bool(np.all(np.isfinite(variances))),
+            f"{kernel!r} says it is differentiable, but d^2 k(x, z) / dx dz at z = x is not finite.",
+        )
         lowest = float(np.min(variances))
-        require(lowest >= -ROUNDING * float(np.max(variances)), f"{kernel!r}: d^2 k(x, z) / dx dz at z = x, a variance, is {lowest:g}.")
+        require(
+            lowest >= -ROUNDING * float(np.max(variances)),
+            f"{kernel!r}: d^2 k(x, z) / dx dz at z = x, a variance, is {lowest:g}.",
+        )
 
 
 def _check_copies(kernel: Kernel) -> None:
     """Values out and in, pickle, deepcopy: all give the same kernel, and it prints."""
-    require(bool(repr(kernel)) and bool(str(kernel)), "A kernel prints its formula, but this one prints nothing.")
+    require(
+        bool(repr(kernel)) and bool(str(kernel)), "A kernel prints its formula, but this one prints nothing."
+    )
     values = {path: parameter.value for path, parameter in kernel.parameters().items()}
     copies = {"with_values": kernel.with_values(values), "deepcopy": copy.deepcopy(kernel)}
     try:
         copies["pickle"] = pickle.loads(pickle.dumps(kernel))
     except (pickle.PicklingError, AttributeError, TypeError) as error:
-        raise AssertionError(f"{kernel!r} cannot be pickled: {error}. Define its class and functions at the top of a module.") from error
+        raise AssertionError(
+            f"{kernel!r} cannot be pickled: {error}. Define its class and functions at the top of a module."
+        ) from error
     for way, other in copies.items():
-        require(other == kernel and hash(other) == hash(kernel), f"{kernel!r} and its copy by {way} are not equal.")
+        require(
+            other == kernel and hash(other) == hash(kernel),
+            f"{kernel!r} and its copy by {way} are not equal.",
+        )
 
 
 def _is_stationary(kernel: Kernel) -> bool:
@@ -161,4 +237,6 @@ def _same(A: Array, B: Array, scale: Array, what: str) -> None:
     """A and B agree entry by entry up to rounding of numbers of size `scale`."""
     excess = np.abs(A - B) - ROUNDING * scale
     i, j = np.unravel_index(int(np.argmax(excess)), excess.shape)
-    require(bool(excess[i, j] <= 0), f"{what} differ in row {i}, column {j}: {A[i, j]:.17g} and {B[i, j]:.17g}.")
+    require(
+        bool(excess[i, j] <= 0), f"{what} differ in row {i}, column {j}: {A[i, j]:.17g} and {B[i, j]:.17g}."
+    )

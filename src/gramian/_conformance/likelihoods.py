@@ -26,20 +26,31 @@ ROUGH = 1e-3  # of the largest value: what a kink in log p may cost a quadrature
 def check_likelihood(likelihood: Likelihood, y: Any = None, *, outcomes: Any = None) -> None:
     """Raises AssertionError unless `likelihood` keeps the contract of a likelihood.
 
-    `y` (n,): observations to check it on, where standard normal numbers do not suit it. `outcomes`: all values that y can take, where it is discrete
-    (so many that the rest has no probability, where there is no end to them).
+    `y` (n,): observations to check it on, where standard normal numbers do not suit it. `outcomes`: all
+    values that y can take, where it is discrete (so many that the rest has no probability, where there is no
+    end to them).
     """
     name, latents = type(likelihood).__name__, likelihood.latents
     rng = np.random.default_rng(20240229)
-    y = rng.standard_normal(6) if y is None and outcomes is None else np.asarray(outcomes if y is None else y, dtype=np.float64)
+    y = (
+        rng.standard_normal(6)
+        if y is None and outcomes is None
+        else np.asarray(outcomes if y is None else y, dtype=np.float64)
+    )
     _check_kind(likelihood, y, name)
     y, mean, var = (np.ravel(v) for v in np.meshgrid(y, [-1.2, 0.1, 0.9], [0.0, 0.3, 1.5], indexing="ij"))
     if latents > 1:
-        mean, var = mean[:, None] * rng.uniform(-1, 1, (len(y), latents)), var[:, None] * rng.uniform(0.5, 1.0, (len(y), latents))
+        mean, var = (
+            mean[:, None] * rng.uniform(-1, 1, (len(y), latents)),
+            var[:, None] * rng.uniform(0.5, 1.0, (len(y), latents)),
+        )
     bare = likelihood.bare()
     with jax.enable_x64(True):
         log_prob = _run(bare, "log_prob", y, mean)
-        require(log_prob.shape == y.shape, f"{name}: log_prob of {y.shape} observations has shape {log_prob.shape}.")
+        require(
+            log_prob.shape == y.shape,
+            f"{name}: log_prob of {y.shape} observations has shape {log_prob.shape}.",
+        )
         require(not np.any(np.isnan(log_prob)), f"{name}: log_prob gives NaN.")
         singly = np.array([float(_run(bare, "log_prob", a, b)) for a, b in zip(y, mean, strict=True)])
         alike(log_prob, singly, 1e-12, f"{name}: log_prob of an array is not log_prob of each entry")
@@ -54,13 +65,18 @@ def _check_kind(likelihood: Likelihood, y: Array, name: str) -> None:
     """What it says of itself: scales, checks of y, and where fitting starts."""
     latents, scales = likelihood.latents, likelihood.scales(3.0)
     good = np.shape(scales) == (latents,) and bool(np.all(np.isfinite(scales)))
-    require(good and bool(np.all(scales > 0)), f"{name}: scales(3) is {scales}, not {latents} positive numbers.")
+    require(
+        good and bool(np.all(scales > 0)), f"{name}: scales(3) is {scales}, not {latents} positive numbers."
+    )
     require(np.array_equal(likelihood.checked(y.copy()), y), f"{name}: checked(y) changed y.")
     if type(likelihood).checked is not Likelihood.checked:
         try:
             likelihood.checked(np.append(y, np.nan), "the target")
         except InputError as error:
-            require(f"row {len(y)}" in str(error) and "the target" in str(error), f"{name}: checked(y) does not name what and the row: {error}")
+            require(
+                f"row {len(y)}" in str(error) and "the target" in str(error),
+                f"{name}: checked(y) does not name what and the row: {error}",
+            )
         else:
             raise AssertionError(f"{name}: checked(y) lets NaN pass.")
     begun, start = likelihood.started(y)
@@ -72,12 +88,16 @@ def _check_kind(likelihood: Likelihood, y: Array, name: str) -> None:
 def _check_derivatives(bare: Any, y: Array, f: Array, name: str) -> None:
     """Against four-point differences.
 
-    Their truncation, h^4 of a fifth or sixth derivative, is far below the relative tolerances. Their rounding is not where |log p| is large or the
-    derivative small: each log p is off by some eps of itself, of 1 (the terms it is made of) and, as f + h rounds too, of f times the slope; and the
-    weights of the differences add up to 18 / 12 h and 64 / 12 h^2.
+    Their truncation, h^4 of a fifth or sixth derivative, is far below the relative tolerances. Their rounding
+    is not where |log p| is large or the derivative small: each log p is off by some eps of itself, of 1 (the
+    terms it is made of) and, as f + h rounds too, of f times the slope; and the weights of the differences
+    add up to 18 / 12 h and 64 / 12 h^2.
     """
     first, second = _run(bare, "derivatives", y, f)
-    require(first.shape == f.shape == second.shape, f"{name}: derivatives have shapes {first.shape} and {second.shape}, but f has {f.shape}.")
+    require(
+        first.shape == f.shape == second.shape,
+        f"{name}: derivatives have shapes {first.shape} and {second.shape}, but f has {f.shape}.",
+    )
     h = 1e-4
     for k in range(bare.latents):
         at = (Ellipsis, k) if bare.latents > 1 else (Ellipsis,)
@@ -91,22 +111,32 @@ def _check_derivatives(bare: Any, y: Array, f: Array, name: str) -> None:
         alike(second[at], curvature, 1e-5, f"{name}: derivatives, the second", off * 64 / (12 * h**2))
     if bare.log_concave:
         wide = [_run(bare, "derivatives", y, scale * f)[1] for scale in (1.0, 5.0, 25.0)]
-        require(bool(np.max(wide) <= 0), f"{name} says it is log-concave, but its second derivative is {np.max(wide):.3g} somewhere.")
+        require(
+            bool(np.max(wide) <= 0),
+            f"{name} says it is log-concave, but its second derivative is {np.max(wide):.3g} somewhere.",
+        )
 
 
 def _check_expectations(bare: Any, y: Array, mean: Array, var: Array, name: str) -> None:
-    """Against plain integration: the trapezoidal rule, exact to rounding for smooth functions times a Gaussian; or, with several latents, a mean over
-    many quasi-random points, other ones than the library's 256, which are good to about 1%.
+    """Against plain integration: the trapezoidal rule, exact to rounding for smooth functions times a
+    Gaussian; or, with several latents, a mean over many quasi-random points, other ones than the library's
+    256, which are good to about 1%.
 
-    Where log p has a kink the library's quadrature is good to the square of its step only. What that costs is seen from the reference with as coarse
-    a step, and allowed for, up to `ROUGH`; where log p is smooth it is nothing. Rows whose y is so far away that the integrand leaves the reference's
-    12 standard deviations are left out.
+    Where log p has a kink the library's quadrature is good to the square of its step only. What that costs is
+    seen from the reference with as coarse a step, and allowed for, up to `ROUGH`; where log p is smooth it is
+    nothing. Rows whose y is so far away that the integrand leaves the reference's 12 standard deviations are
+    left out.
     """
     z, weights = _gaussian_points(bare.latents)
     f = np.expand_dims(mean, 1) + np.sqrt(np.expand_dims(var, 1)) * z  # (n, nodes) or (n, nodes, latents)
     values = _log_prob(bare, np.broadcast_to(y[:, None], f.shape[:2]), f)
-    expected, predictive = (_run(bare, method, y, mean, var) for method in ("expected_log_prob", "predictive_log_prob"))
-    require(expected.shape == y.shape == predictive.shape, f"{name}: expected_log_prob or predictive_log_prob has not the shape of y.")
+    expected, predictive = (
+        _run(bare, method, y, mean, var) for method in ("expected_log_prob", "predictive_log_prob")
+    )
+    require(
+        expected.shape == y.shape == predictive.shape,
+        f"{name}: expected_log_prob or predictive_log_prob has not the shape of y.",
+    )
     single = bare.latents == 1
     peak = np.max(values, axis=1)
     p = np.exp(values - peak[:, None]) * weights
@@ -115,11 +145,25 @@ def _check_expectations(bare: Any, y: Array, mean: Array, var: Array, name: str)
     blur = _blur(_thinned(values * weights), total) if single else 0.0
     alike(expected, total, 1e-6 if single else 2e-2, f"{name}: expected_log_prob is not E log p(y | f)", blur)
     blur = _blur(peak[:, None] + np.log(_thinned(p)), log_Z)[kept] if single else 0.0
-    alike(predictive[kept], log_Z[kept], 1e-4 if single else 2e-2, f"{name}: predictive_log_prob is not log E p(y | f)", blur)
+    alike(
+        predictive[kept],
+        log_Z[kept],
+        1e-4 if single else 2e-2,
+        f"{name}: predictive_log_prob is not log E p(y | f)",
+        blur,
+    )
     certain = np.all(var.reshape(len(y), -1) == 0, axis=1)
     log_prob = _log_prob(bare, y, mean)
-    alike(expected[certain], log_prob[certain], 1e-9, f"{name}: expected_log_prob for a certain f is not log_prob")
-    require(bool(np.all(predictive >= expected - 1e-6)), f"{name}: log E p is below E log p, against Jensen's inequality.")
+    alike(
+        expected[certain],
+        log_prob[certain],
+        1e-9,
+        f"{name}: expected_log_prob for a certain f is not log_prob",
+    )
+    require(
+        bool(np.all(predictive >= expected - 1e-6)),
+        f"{name}: log E p is below E log p, against Jensen's inequality.",
+    )
     powers = () if not single else (1.0, 0.5) if type(bare).tilted is not Likelihood.tilted else (0.5,)
     for power in powers:
         ours = _run(bare, "tilted", y, mean, var, power=power)
@@ -131,9 +175,15 @@ def _check_expectations(bare: Any, y: Array, mean: Array, var: Array, name: str)
         share = _thinned(p)
         shift = _thinned(p * apart) / share
         theirs = (log_Z, first, np.sum(p * apart**2, axis=1))
-        coarse = (log_Z[:, None] + np.log(share), first[:, None] + shift, _thinned(p * apart**2) / share - shift**2)
+        coarse = (
+            log_Z[:, None] + np.log(share),
+            first[:, None] + shift,
+            _thinned(p * apart**2) / share - shift**2,
+        )
         for what, a, b, c in zip(("log Z", "mean", "variance"), ours, theirs, coarse, strict=True):
-            alike(a[kept], b[kept], 1e-4, f"{name}: tilted with power {power:g}, the {what}", _blur(c, b)[kept])
+            alike(
+                a[kept], b[kept], 1e-4, f"{name}: tilted with power {power:g}, the {what}", _blur(c, b)[kept]
+            )
 
 
 def _within(p: Array) -> NDArray[np.bool_]:
@@ -143,14 +193,17 @@ def _within(p: Array) -> NDArray[np.bool_]:
 
 
 def _thinned(terms: Array) -> Array:
-    """Sums over every `THIN`th of the terms (n, nodes), from each of the first `THIN` on: (n, THIN). The last few terms have no weight."""
+    """Sums over every `THIN`th of the terms (n, nodes), from each of the first `THIN` on: (n, THIN). The last
+    few terms have no weight."""
     count = terms.shape[1] // THIN
     return THIN * np.sum(terms[:, : count * THIN].reshape(len(terms), count, THIN), axis=1)
 
 
 def _blur(coarse: Array, fine: Array) -> Array:
     """How far coarse sums, (n, THIN), are from a fine one, (n,)."""
-    return np.minimum(np.max(np.abs(coarse - fine[:, None]), axis=1), ROUGH * np.max(np.abs(fine), initial=0.0))
+    return np.minimum(
+        np.max(np.abs(coarse - fine[:, None]), axis=1), ROUGH * np.max(np.abs(fine), initial=0.0)
+    )
 
 
 def _check_y(likelihood: Likelihood, bare: Any, outcomes: Any, mean: Array, var: Array, name: str) -> None:
@@ -162,12 +215,20 @@ def _check_y(likelihood: Likelihood, bare: Any, outcomes: Any, mean: Array, var:
     except ParameterError:
         centre = None
     if centre is not None:
-        require(centre.shape == spread.shape == f.shape[:1], f"{name}: conditional_moments have shapes {centre.shape} and {spread.shape}.")
+        require(
+            centre.shape == spread.shape == f.shape[:1],
+            f"{name}: conditional_moments have shapes {centre.shape} and {spread.shape}.",
+        )
         if outcomes is not None:
             k = np.asarray(outcomes, dtype=np.float64)
             p = np.exp([_log_prob(bare, k, np.broadcast_to(g, (len(k), *g.shape))) for g in f])
             alike(centre, p @ k, 1e-6, f"{name}: E[y | f] is not the mean of the outcomes")
-            alike(spread, p @ k**2 - (p @ k) ** 2, 1e-6, f"{name}: var[y | f] is not the variance of the outcomes")
+            alike(
+                spread,
+                p @ k**2 - (p @ k) ** 2,
+                1e-6,
+                f"{name}: var[y | f] is not the variance of the outcomes",
+            )
         z, weights = _gaussian_points(bare.latents)
         at = np.expand_dims(mean, 1) + np.sqrt(np.expand_dims(var, 1)) * z
         given = _run(bare, "conditional_moments", at)
@@ -175,9 +236,19 @@ def _check_y(likelihood: Likelihood, bare: Any, outcomes: Any, mean: Array, var:
         ours = _run(bare, "predictive_moments", mean, var)
         require(not np.any(np.isnan(ours[1])), f"{name}: var y is NaN; say infinite where it is.")
         if np.all(np.isfinite(given[1])):
-            alike(ours[0], first, 1e-6 if single else 2e-2, f"{name}: predictive_moments, E y, against conditional_moments")
+            alike(
+                ours[0],
+                first,
+                1e-6 if single else 2e-2,
+                f"{name}: predictive_moments, E y, against conditional_moments",
+            )
             second = (given[1] + (given[0] - first[:, None]) ** 2) @ weights
-            alike(ours[1], second, 1e-6 if single else 2e-2, f"{name}: predictive_moments, var y, against conditional_moments")
+            alike(
+                ours[1],
+                second,
+                1e-6 if single else 2e-2,
+                f"{name}: predictive_moments, var y, against conditional_moments",
+            )
     N = 20_000
     try:
         many = np.broadcast_to(f[:, None], (len(f), N, *f.shape[1:]))
@@ -191,7 +262,9 @@ def _check_y(likelihood: Likelihood, bare: Any, outcomes: Any, mean: Array, var:
         for k in outcomes:  # 7 standard errors, and one draw
             p = np.exp(_log_prob(bare, np.full(len(f), float(k)), f))
             off = np.abs(np.mean(drawn == k, axis=1) - p) - 7 * np.sqrt(p * (1 - p) / N) - 1 / N
-            require(bool(np.max(off) <= 0), f"{name}: draws are {k:g} in shares that are not p(y = {k:g} | f).")
+            require(
+                bool(np.max(off) <= 0), f"{name}: draws are {k:g} in shares that are not p(y = {k:g} | f)."
+            )
     elif centre is not None and np.all(np.isfinite(spread)):
         off = np.abs(np.mean(drawn, axis=1) - centre) - 7 * np.sqrt(spread / N)
         require(bool(np.max(off) <= 0), f"{name}: the mean of draws is not E[y | f].")
@@ -200,13 +273,18 @@ def _check_y(likelihood: Likelihood, bare: Any, outcomes: Any, mean: Array, var:
 def _log_prob(bare: Any, y: Array, f: Array, block: int = 1024) -> Array:
     """log_prob in blocks of one size, so that it is compiled for one."""
     flat = f.reshape(y.size, *f.shape[y.ndim :])
-    at = [np.arange(start, start + block) % y.size for start in range(0, y.size, block)]  # the last block is filled up from the start
-    return np.concatenate([_run(bare, "log_prob", y.ravel()[i], flat[i]) for i in at])[: y.size].reshape(y.shape)
+    # the last block is filled up from the start
+    at = [np.arange(start, start + block) % y.size for start in range(0, y.size, block)]
+    return np.concatenate([_run(bare, "log_prob", y.ravel()[i], flat[i]) for i in at])[: y.size].reshape(
+        y.shape
+    )
 
 
 def _run(bare: Any, method: str, *given: Any, **static: float) -> Any:
     """A method of a likelihood in one compiled program: compiling each operation for itself takes longer."""
-    return jax.tree_util.tree_map(np.asarray, _compiled(bare, method, tuple(static.items()), *(jnp.asarray(value) for value in given)))
+    return jax.tree_util.tree_map(
+        np.asarray, _compiled(bare, method, tuple(static.items()), *(jnp.asarray(value) for value in given))
+    )
 
 
 @partial(jax.jit, static_argnums=(1, 2))
@@ -224,7 +302,8 @@ def _gaussian_points(latents: int) -> tuple[Array, Array]:
 
 
 def _check_total(bare: Any, outcomes: Any, name: str) -> None:
-    """Probabilities of all outcomes add up to 1; a density integrates to 1, along y = f + s sinh(t), which reaches far into heavy tails."""
+    """Probabilities of all outcomes add up to 1; a density integrates to 1, along y = f + s sinh(t), which
+    reaches far into heavy tails."""
     f = 0.3 if bare.latents == 1 else np.linspace(0.3, -0.5, bare.latents)
     if outcomes is not None:
         y = np.asarray(outcomes, dtype=np.float64)
@@ -234,4 +313,6 @@ def _check_total(bare: Any, outcomes: Any, name: str) -> None:
         y = 0.3 + 0.5 * np.sinh(t)
         density = np.exp(_log_prob(bare, y, np.broadcast_to(f, (len(t), *np.shape(f)))))
         total = float(np.sum(np.where(np.isfinite(density), density, 0.0) * 0.5 * np.cosh(t)) * (t[1] - t[0]))
-    require(abs(total - 1) < 1e-3, f"{name}: the probabilities of all y at one f add up to {total:.6g}, not to 1.")
+    require(
+        abs(total - 1) < 1e-3, f"{name}: the probabilities of all y at one f add up to {total:.6g}, not to 1."
+    )

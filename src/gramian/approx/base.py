@@ -1,8 +1,9 @@
 """The contract of feature maps: phi with K ~ Phi Phi'.
 
-A `Basis` is what is chosen once for a fit: landmarks, or random frequencies of a standard law. `basis.at(kernel)` makes the feature map for given
-parameters, so that a search over parameters sees one smooth function. A `FeatureMap` gives a block of rows of Phi at a time, and takes gradients
-back the same way: data of any length pass through it in blocks.
+A `Basis` is what is chosen once for a fit: landmarks, or random frequencies of a standard law.
+`basis.at(kernel)` makes the feature map for given parameters, so that a search over parameters sees one
+smooth function. A `FeatureMap` gives a block of rows of Phi at a time, and takes gradients back the same way:
+data of any length pass through it in blocks.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from gramian.kernels.base import Kernel
 from gramian.linalg.products import times
 
 Array = NDArray[np.float64]
-Pull = Callable[[Array, Array, Array], list[Array]]  # X (b, d), Phi (b, m) and a (b, q) of a block -> its part of the gradient
+# X (b, d), Phi (b, m) and a (b, q) of a block -> its part of the gradient
+Pull = Callable[[Array, Array, Array], list[Array]]
 
 
 class FeatureMap(ABC):
@@ -30,7 +32,8 @@ class FeatureMap(ABC):
 
     @property
     def spans_prior(self) -> bool:
-        """Whether the features are the prior, with nothing of it outside them (random features), or only approximate it (landmarks)."""
+        """Whether the features are the prior, with nothing of it outside them (random features), or only
+        approximate it (landmarks)."""
         return False
 
     def ready(self) -> None:  # noqa: B027 - most have nothing to prepare
@@ -38,20 +41,24 @@ class FeatureMap(ABC):
 
     @abstractmethod
     def block(self, X: Array, tolerance: float = 0.0) -> Array:
-        """Phi for some rows: (b, d) -> (b, m), row-major. `tolerance`: the error that |phi|^2 may have beside k(x, x), where that saves time."""
+        """Phi for some rows: (b, d) -> (b, m), row-major. `tolerance`: the error that |phi|^2 may have beside
+        k(x, x), where that saves time."""
 
     @abstractmethod
     def pullback(self, X: Array, G: Array) -> list[Array]:
-        """sum_ij G_ij dPhi_ij / dtheta over a block of rows, what all rows share held still: one array a parameter of the kernel, and a last one for
-        the landmarks where they are learned. G may be overwritten."""
+        """sum_ij G_ij dPhi_ij / dtheta over a block of rows, what all rows share held still: one array a
+        parameter of the kernel, and a last one for the landmarks where they are learned. G may be
+        overwritten."""
 
     def factored_pullback(self, C: Array, w: Array) -> Pull:
-        """`pullback` for G = Phi C + a w', with C (m, m) and w (m, q), of any block: a map may do with less than all of G."""
+        """`pullback` for G = Phi C + a w', with C (m, m) and w (m, q), of any block: a map may do with less
+        than all of G."""
         return lambda X, Phi, a: self.pullback(X, times(Phi, C) + a @ w.T)
 
     @abstractmethod
     def shared_pullback(self, T: Array) -> list[Array]:
-        """The rest of the gradient, through what all rows share: T = G' Phi (m, m), summed over all blocks, of which the lower triangle is read."""
+        """The rest of the gradient, through what all rows share: T = G' Phi (m, m), summed over all blocks,
+        of which the lower triangle is read."""
 
 
 class Basis(ABC):

@@ -5,20 +5,25 @@ r"""Random Fourier features: phi with K ~ Phi Phi', from the spectral measure of
     pairs   phi = A_j [cos(2 pi f_j'x), sin(2 pi f_j'x)], j = 1..N, N = n_features / 2           (every kind but one)
     phase   phi = sqrt(2) A_j cos(2 pi (f_j'x + b_j)), b_j uniform, j = 1..N = n_features         ("rff-phase")
 
-Kinds, that is how f_j are drawn: "rff" independent; "rff-phase" the same with random phases; "orf" orthogonal; "sorf" structured orthogonal;
-"qmc" (the same as "qmc-halton") and "qmc-sobol" quasi-Monte Carlo. See `approx/spectral.py`.
+Kinds, that is how f_j are drawn: "rff" independent; "rff-phase" the same with random phases; "orf"
+orthogonal; "sorf" structured orthogonal; "qmc" (the same as "qmc-halton") and "qmc-sobol" quasi-Monte Carlo.
+See `approx/spectral.py`.
 
-A kernel that is a sum of several waves (a Sum, a SpectralMixture, a product with a Sum inside) has its features shared out: half of them evenly, half
-by weight. What is not random takes no random features: a Cosine or a Constant has one frequency, a Periodic of one column its Fourier series from
-the lowest frequency on (with both, K - Phi Phi' is what was cut off). In a product with other kernels or on several columns, the frequencies of a
-Periodic are random, too: drawn at the lengthscale it has at the draw and weighted anew at another. Far from there (a factor of 3) draw again.
+A kernel that is a sum of several waves (a Sum, a SpectralMixture, a product with a Sum inside) has its
+features shared out: half of them evenly, half by weight. What is not random takes no random features: a
+Cosine or a Constant has one frequency, a Periodic of one column its Fourier series from the lowest frequency
+on (with both, K - Phi Phi' is what was cut off). In a product with other kernels or on several columns, the
+frequencies of a Periodic are random, too: drawn at the lengthscale it has at the draw and weighted anew at
+another. Far from there (a factor of 3) draw again.
 
-Draws stay while parameters move the frequencies, so that a search sees one smooth function. Phi of n rows costs O(n N d) for the phases (O(n N log d)
-with "sorf" from ROW_WISE columns on), and a cosine an entry: a polynomial of the phase less its whole turns, which XLA makes vector instructions of
-(3 to 6 times as fast as NumPy's cos and sin). The gradient is another pass; frequencies and amplitudes (N (d + 1) numbers) stand between it and the
-parameters.
+Draws stay while parameters move the frequencies, so that a search sees one smooth function. Phi of n rows
+costs O(n N d) for the phases (O(n N log d) with "sorf" from ROW_WISE columns on), and a cosine an entry: a
+polynomial of the phase less its whole turns, which XLA makes vector instructions of (3 to 6 times as fast as
+NumPy's cos and sin). The gradient is another pass; frequencies and amplitudes (N (d + 1) numbers) stand
+between it and the parameters.
 
-Source: Rahimi and Recht 2007; Sutherland and Schneider 2015 on pairs against phases (pairs have the smaller variance for an RBF).
+Source: Rahimi and Recht 2007; Sutherland and Schneider 2015 on pairs against phases (pairs have the smaller
+variance for an RBF).
 """
 
 from __future__ import annotations
@@ -48,8 +53,11 @@ from gramian.params.tree import leaves
 Array = NDArray[np.float64]
 
 USABLE = "RBF, Matern12, Matern32, Matern52, RationalQuadratic, SpectralMixture, Periodic, Cosine, Constant"
-ROW_WISE = 600  # columns from which three Hadamard transforms of a row are faster than a product with W (784: 1.2 times, 2,048: 2.4 times)
-CLOUDS = (Gaussian, Student, GammaMixture)  # parts whose frequencies are draws in all columns, stretched by their spread
+# columns from which three Hadamard transforms of a row are faster than a product with W (784: 1.2 times,
+# 2,048: 2.4 times)
+ROW_WISE = 600
+# parts whose frequencies are draws in all columns, stretched by their spread
+CLOUDS = (Gaussian, Student, GammaMixture)
 _SUM_AT_ONCE = 64  # tiles whose gradients are held together before they are added
 
 
@@ -65,11 +73,19 @@ class FourierBasis(Basis):
     gain: Array  # (N,): its amplitude in units of A
     shift: Array  # (2, N) or (1, N): phases, in half turns
     centre: Array  # (d,): where phases are zero; features of rows far from it lose digits
-    signs: Array | None = None  # (blocks, 3, D) of "sorf", where phases are made by Hadamard transforms of the rows instead of a product with W
+    # (blocks, 3, D) of "sorf", where phases are made by Hadamard transforms of the rows instead of a product
+    # with W
+    signs: Array | None = None
 
     @classmethod
     def draw(
-        cls, kernel: Kernel, d: int, n_features: int, kind: str = "rff", rng: np.random.Generator | None = None, centre: Array | None = None
+        cls,
+        kernel: Kernel,
+        d: int,
+        n_features: int,
+        kind: str = "rff",
+        rng: np.random.Generator | None = None,
+        centre: Array | None = None,
     ) -> FourierBasis:
         """Draws for a kernel on d columns, with column names resolved; `n_features` columns in Phi."""
         rng = np.random.default_rng() if rng is None else rng
@@ -85,10 +101,17 @@ class FourierBasis(Basis):
             shift = np.repeat([[0.0], [-0.5]], N, axis=1)  # cos, and sin as the cosine a quarter turn later
         else:
             repeats = np.repeat([2 if e else 1 for e in exact], counts)  # what is exact stays a pair
-            take, gain = np.repeat(np.arange(N), repeats), np.where(np.repeat(repeats, repeats) == 2, 1.0, np.sqrt(2))
+            take, gain = (
+                np.repeat(np.arange(N), repeats),
+                np.where(np.repeat(repeats, repeats) == 2, 1.0, np.sqrt(2)),
+            )
             second = np.concatenate([[False], take[1:] == take[:-1]])
-            shift = np.where(np.repeat(repeats, repeats) == 2, -0.5 * second, rng.uniform(0, 2, size=len(take)))[None, :]
-        return cls(kind, d, tuple(counts), draws, take, gain, shift, np.zeros(d) if centre is None else centre, signs)
+            shift = np.where(
+                np.repeat(repeats, repeats) == 2, -0.5 * second, rng.uniform(0, 2, size=len(take))
+            )[None, :]
+        return cls(
+            kind, d, tuple(counts), draws, take, gain, shift, np.zeros(d) if centre is None else centre, signs
+        )
 
     @property
     def n_features(self) -> int:
@@ -98,9 +121,13 @@ class FourierBasis(Basis):
         bare = kernel.bare()
         waves = bare.waves(tuple(range(self.d)))
         if [len(wave.parts) for wave in waves] != [len(draws) for draws in self.draws]:
-            raise ParameterError(f"These Fourier features were drawn for a kernel of another structure than {kernel}. Draw new ones.")
+            raise ParameterError(
+                f"These Fourier features were drawn for a kernel of another structure than {kernel}. Draw new"
+                " ones."
+            )
         host = tuple(
-            tuple(part.host(draw) for part, draw in zip(wave.parts, draws, strict=True)) for wave, draws in zip(waves, self.draws, strict=True)
+            tuple(part.host(draw) for part, draw in zip(wave.parts, draws, strict=True))
+            for wave, draws in zip(waves, self.draws, strict=True)
         )
         W, A = _spectrum(bare, self.draws, host, self.take, self.gain, self.counts, self.d)
         return FourierMap(self, bare, host, np.ascontiguousarray(W), A)
@@ -124,7 +151,8 @@ class FourierMap(FeatureMap):
     def spans_prior(self) -> bool:
         """True: the features are taken as the prior, k(x, x) = |phi(x)|^2.
 
-        With pairs that is also the given kernel's k(x, x) (unless a Periodic was cut off or weighted anew); with "rff-phase" it only is on average.
+        With pairs that is also the given kernel's k(x, x) (unless a Periodic was cut off or weighted anew);
+        with "rff-phase" it only is on average.
         """
         return True
 
@@ -143,13 +171,15 @@ class FourierMap(FeatureMap):
             out[at] = _host(found)[: at.stop - at.start]
 
         structure = self._structure
-        with threads_for(1) if structure is not None else nullcontext():  # small products: BLAS works alone in each thread of rows
+        # small products: BLAS works alone in each thread of rows
+        with threads_for(1) if structure is not None else nullcontext():
             _each(one, blocks)
         return out
 
     @cached_property
     def _structure(self) -> tuple[Array, Array, Array] | None:
-        """scale (d,), lengths (N,) and signs with W = scale S' lengths, S the rows of the signs; None where W is multiplied with as it is."""
+        """scale (d,), lengths (N,) and signs with W = scale S' lengths, S the rows of the signs; None where W
+        is multiplied with as it is."""
         if self.basis.signs is None:
             return None
         (part,) = self.kernel.waves(tuple(range(self.basis.d)))[0].parts
@@ -159,7 +189,8 @@ class FourierMap(FeatureMap):
         return scale, np.sum(rows * self.W, axis=0) / np.sum(rows**2, axis=0), self.basis.signs
 
     def slopes(self, X: Array) -> tuple[Array, Array]:
-        """S (n, m) and T (d, m) with d phi_j(x) / dx_c = S_j(x) T_cj: a cosine's slope is the cosine a quarter turn on, times its frequency."""
+        """S (n, m) and T (d, m) with d phi_j(x) / dx_c = S_j(x) T_cj: a cosine's slope is the cosine a
+        quarter turn on, times its frequency."""
         onward = dataclasses.replace(self.basis, shift=self.basis.shift + 0.5)
         ahead = dataclasses.replace(self, basis=onward, A=np.pi * self.A)
         return ahead.block(X), np.tile(self.W, (1, len(self.basis.shift)))
@@ -181,7 +212,9 @@ class FourierMap(FeatureMap):
 
         def one(item: tuple[slice, Array]) -> tuple[Array, Array]:
             at, rows = item
-            parts = _features_pullback(rows, self.basis.centre, self.W, self.A, self.basis.shift, _padded(G[at], len(rows)))
+            parts = _features_pullback(
+                rows, self.basis.centre, self.W, self.A, self.basis.shift, _padded(G[at], len(rows))
+            )
             return _host(parts[0]), _host(parts[1])
 
         for start in range(0, len(blocks), _SUM_AT_ONCE):
@@ -190,18 +223,30 @@ class FourierMap(FeatureMap):
                 to_A += by_A
         basis = self.basis
         with jax.enable_x64(True):
-            pulled = _spectrum_pullback(self.kernel, basis.draws, self.host, basis.take, basis.gain, to_W, to_A, basis.counts, basis.d)
+            pulled = _spectrum_pullback(
+                self.kernel, basis.draws, self.host, basis.take, basis.gain, to_W, to_A, basis.counts, basis.d
+            )
             return [np.asarray(v) for v in leaves(pulled)]
 
     def shared_pullback(self, T: Array) -> list[Array]:
         return [np.zeros_like(v) for v in leaves(self.kernel)]  # rows share nothing but the parameters
 
 
-# The compiled programs. -----------------------------------------------------------------------------------------------------------------------------
+# The compiled programs. -------------------------------------------------------------------------------------
 
 
-def _spectrum(kernel: Kernel, draws: Any, host: Any, take: Any, gain: Any, counts: tuple[int, ...], d: int, numpy: Any = np) -> tuple[Any, Any]:
-    """W (d, N) and A (N,) as functions of the parameters: in NumPy, so that nothing is compiled for it, or in JAX for the gradient."""
+def _spectrum(
+    kernel: Kernel,
+    draws: Any,
+    host: Any,
+    take: Any,
+    gain: Any,
+    counts: tuple[int, ...],
+    d: int,
+    numpy: Any = np,
+) -> tuple[Any, Any]:
+    """W (d, N) and A (N,) as functions of the parameters: in NumPy, so that nothing is compiled for it, or in
+    JAX for the gradient."""
     frequencies, amplitudes = [], []
     for wave, n, drawn, computed in zip(kernel.waves(tuple(range(d))), counts, draws, host, strict=True):
         F, A = np.zeros((n, d)), (wave.weight / n) ** 0.5 * np.ones(n)
@@ -215,9 +260,19 @@ def _spectrum(kernel: Kernel, draws: Any, host: Any, take: Any, gain: Any, count
 
 @partial(jax.jit, static_argnums=(7, 8))
 def _spectrum_pullback(
-    kernel: Kernel, draws: Any, host: Any, take: jax.Array, gain: jax.Array, to_W: jax.Array, to_A: jax.Array, counts: tuple[int, ...], d: int
+    kernel: Kernel,
+    draws: Any,
+    host: Any,
+    take: jax.Array,
+    gain: jax.Array,
+    to_W: jax.Array,
+    to_A: jax.Array,
+    counts: tuple[int, ...],
+    d: int,
 ) -> Any:
-    return jax.vjp(lambda k: _spectrum(k, draws, host, take, gain, counts, d, jnp), kernel)[1]((to_W, to_A))[0]
+    return jax.vjp(lambda k: _spectrum(k, draws, host, take, gain, counts, d, jnp), kernel)[1]((to_W, to_A))[
+        0
+    ]
 
 
 @jax.jit
@@ -232,7 +287,9 @@ def _cosines(turns: jax.Array, A: jax.Array, shift: jax.Array) -> jax.Array:
 
 
 @jax.jit
-def _features_pullback(X: jax.Array, centre: jax.Array, W: jax.Array, A: jax.Array, shift: jax.Array, G: jax.Array) -> tuple[jax.Array, jax.Array]:
+def _features_pullback(
+    X: jax.Array, centre: jax.Array, W: jax.Array, A: jax.Array, shift: jax.Array, G: jax.Array
+) -> tuple[jax.Array, jax.Array]:
     X, N = X - centre, W.shape[1]
     turns = _apart(X @ W)
     to_turns = to_A = jnp.zeros_like(turns)
@@ -245,15 +302,18 @@ def _features_pullback(X: jax.Array, centre: jax.Array, W: jax.Array, A: jax.Arr
 
 
 def _apart(values: Any) -> Any:
-    """The same values, computed before what follows: XLA would fuse the two, and not vectorise cosines inside the loop of a product or a sum."""
+    """The same values, computed before what follows: XLA would fuse the two, and not vectorise cosines inside
+    the loop of a product or a sum."""
     return jax.lax.optimization_barrier(values)  # type: ignore[no-untyped-call]
 
 
-_SINE = [(-1) ** k * math.pi ** (2 * k + 1) / math.factorial(2 * k + 1) for k in range(11)]  # what is left out is below 1e-18
+# what is left out is below 1e-18
+_SINE = [(-1) ** k * math.pi ** (2 * k + 1) / math.factorial(2 * k + 1) for k in range(11)]
 
 
 def _cos(t: jax.Array) -> jax.Array:
-    """cos(pi t), to rounding. Whole turns are taken off exactly; cos(pi r) = sin(pi (1/2 - |r|)), whose Taylor series needs no case for any r."""
+    """cos(pi t), to rounding. Whole turns are taken off exactly; cos(pi r) = sin(pi (1/2 - |r|)), whose
+    Taylor series needs no case for any r."""
     s = 0.5 - jnp.abs(t - 2 * jnp.round(0.5 * t))
     s2, total = s * s, jnp.full_like(s, _SINE[-1])
     for coefficient in reversed(_SINE[:-1]):
@@ -261,23 +321,34 @@ def _cos(t: jax.Array) -> jax.Array:
     return total * s
 
 
-# Drawing. -------------------------------------------------------------------------------------------------------------------------------------------
+# Drawing. ---------------------------------------------------------------------------------------------------
 
 
 def _check(kernel: Kernel, d: int, n_features: int, kind: str) -> None:
     if kind not in KINDS:
-        raise ParameterError(f"kind={kind!r} is not a kind of Fourier features. Use one of {', '.join(map(repr, KINDS))}.")
+        raise ParameterError(
+            f"kind={kind!r} is not a kind of Fourier features. Use one of {', '.join(map(repr, KINDS))}."
+        )
     if isinstance(n_features, bool) or not isinstance(n_features, (int, np.integer)) or n_features < 1:
         raise ParameterError(f"n_features={n_features!r} must be a whole number from 1 on.")
     if kind != "rff-phase" and n_features % 2:
         cure = f'Use {n_features + 1}, or kind="rff-phase", which takes any number.'
-        raise ParameterError(f"n_features={n_features} is odd, but features of the kind {kind!r} are pairs of a cosine and a sine. {cure}")
+        raise ParameterError(
+            f"n_features={n_features} is odd, but features of the kind {kind!r} are pairs of a cosine and a"
+            f" sine. {cure}"
+        )
     strange = _without_spectrum(kernel)
     if strange is not None:
         where = "" if strange is kernel else f" (in {kernel})"
-        usable = f"They exist for {USABLE}, and for sums, products, powers, positive multiples and selected columns of these."
+        usable = (
+            f"They exist for {USABLE}, and for sums, products, powers, positive multiples and selected"
+            " columns of these."
+        )
         cure = "Use Nystrom features, which take any kernel."
-        raise ParameterError(f"{strange} has no known spectral measure{where}, so there are no Fourier features for it. {usable} {cure}")
+        raise ParameterError(
+            f"{strange} has no known spectral measure{where}, so there are no Fourier features for it."
+            f" {usable} {cure}"
+        )
     kernel.check_columns([Column(f"x{j}") for j in range(d)])
 
 
@@ -303,7 +374,8 @@ def _is_exact(wave: Wave) -> bool:
 
 
 def row_wise(waves: list[Wave], d: int) -> bool:
-    """Whether phases of "sorf" are made by transforms of the rows: for many columns, all in one cloud of frequencies."""
+    """Whether phases of "sorf" are made by transforms of the rows: for many columns, all in one cloud of
+    frequencies."""
     if d < ROW_WISE or len(waves) != 1 or len(waves[0].parts) != 1:
         return False
     (part,) = waves[0].parts
@@ -313,19 +385,26 @@ def row_wise(waves: list[Wave], d: int) -> bool:
 def _draws(wave: Wave, n: int, kind: str, rng: np.random.Generator) -> tuple[tuple[Draw, ...], Array | None]:
     """The draws of a wave's parts, and the signs that they are made of, if they are."""
     if _is_series(wave):
-        return tuple(part.terms(n, wave.directed) if isinstance(part, Series) else () for part in wave.parts), None
+        return (
+            tuple(part.terms(n, wave.directed) if isinstance(part, Series) else () for part in wave.parts),
+            None,
+        )
     standard = source(kind, n, sum(part.dimension for part in wave.parts), rng)
     draws = tuple(part.draw(standard) for part in wave.parts)
     return draws, standard.signs if isinstance(standard, Structured) else None
 
 
 def _shares(waves: list[Wave], n_features: int, paired: bool) -> list[int]:
-    """How many frequencies each wave gets: the exact ones with a single frequency one, the others half evenly, half by weight."""
+    """How many frequencies each wave gets: the exact ones with a single frequency one, the others half
+    evenly, half by weight."""
     columns = np.array([2 if paired or _is_exact(wave) else 1 for wave in waves])  # a frequency
     if n_features < np.sum(columns):
         least = int(np.sum(columns))
         many = f"the kernel is a sum of {len(waves)} waves, which" if len(waves) > 1 else "the kernel"
-        raise ParameterError(f"n_features={n_features} is too small: {many} needs {least} features at least. Use more, or a simpler kernel.")
+        raise ParameterError(
+            f"n_features={n_features} is too small: {many} needs {least} features at least. Use more, or a"
+            " simpler kernel."
+        )
     fixed = np.array([_is_fixed(wave) for wave in waves])
     weight = np.array([float(wave.weight) for wave in waves])
     counts = np.ones(len(waves), dtype=int)
@@ -338,7 +417,8 @@ def _shares(waves: list[Wave], n_features: int, paired: bool) -> list[int]:
         fits = open_ & (columns <= left)
         if not np.any(fits):
             raise ParameterError(
-                f"n_features={n_features} cannot be filled: each frequency of this kernel takes a cosine and a sine. Use {n_features + 1}."
+                f"n_features={n_features} cannot be filled: each frequency of this kernel takes a cosine and"
+                f" a sine. Use {n_features + 1}."
             )
         k = int(np.argmax(np.where(fits, (goal - counts * columns) / columns, -np.inf)))
         step = max(1, int(min(goal[k] - counts[k] * columns[k], left) // columns[k]))

@@ -1,16 +1,18 @@
 """Nystrom features: K ~ Q = K_xz K_zz^-1 K_zx = Phi Phi' with Phi = K_xz L^-T, K_zz = L L'.
 
-Cost of b rows: b m kernel values and b m^2 flops. Source: Williams and Seeger 2001; Quinonero-Candela and Rasmussen 2005.
+Cost of b rows: b m kernel values and b m^2 flops. Source: Williams and Seeger 2001; Quinonero-Candela and
+Rasmussen 2005.
 
-K_zz gets a small multiple of its mean diagonal: landmarks are often close to each other, and 1e-12 keeps the rounding error of Phi at 1e-10. Q only
-becomes smaller by that, so that bounds that rest on Q <= K still hold.
+K_zz gets a small multiple of its mean diagonal: landmarks are often close to each other, and 1e-12 keeps the
+rounding error of Phi at 1e-10. Q only becomes smaller by that, so that bounds that rest on Q <= K still hold.
 
 Gradient. Everything made from Phi here depends on Q alone. With G = df/dPhi,
 
     df/dK_xz = G L^-1,      df/dK_zz = -1/2 L^-T (Phi' G) L^-1.
 
-What depends on Phi itself, because the coordinates of its weights are held still, also depends on which root of K_zz L is. Since
-dPhi = dK_xz L^-T - Phi dL' L^-T, df/dL = -L^-T G' Phi, and through the Cholesky factorisation (Murray 2016)
+What depends on Phi itself, because the coordinates of its weights are held still, also depends on which root
+of K_zz L is. Since dPhi = dK_xz L^-T - Phi dL' L^-T, df/dL = -L^-T G' Phi, and through the Cholesky
+factorisation (Murray 2016)
 
     df/dK_zz = -1/2 L^-T sym(G' Phi) L^-1,      sym: the lower triangle, mirrored
 
@@ -36,7 +38,8 @@ from gramian.linalg.products import times
 
 Array = NDArray[np.float64]
 
-LADDER = (1e-12, 1e-10, 1e-8, 1e-6)  # of the mean diagonal, added to K_zz: the first that makes it positive definite
+# of the mean diagonal, added to K_zz: the first that makes it positive definite
+LADDER = (1e-12, 1e-10, 1e-8, 1e-6)
 FILL_ERROR = 1e-6  # of that: what values of K_zz may be wrong by
 
 
@@ -85,11 +88,15 @@ class NystromMap(FeatureMap):
             L, info = lapack.dpotrf(A, lower=1, clean=1, overwrite_a=1)
             if info == 0 and np.all(np.isfinite(np.diagonal(L))):
                 return L, jitter
-        raise NumericalError(f"The kernel matrix of the {m} landmarks is not positive definite even with {LADDER[-1]:g} of its mean diagonal added.")
+        raise NumericalError(
+            f"The kernel matrix of the {m} landmarks is not positive definite even with {LADDER[-1]:g} of its"
+            " mean diagonal added."
+        )
 
     @cached_property
     def inverse_root(self) -> Array:
-        """L^-1 (m, m), Fortran-ordered, zeros above the diagonal: products with it are twice as fast as divisions by L."""
+        """L^-1 (m, m), Fortran-ordered, zeros above the diagonal: products with it are twice as fast as
+        divisions by L."""
         root = self.L.copy(order="F")
         panels.inverse_root(root)
         return root
@@ -102,7 +109,8 @@ class NystromMap(FeatureMap):
     @cached_property
     def amplified(self) -> float:
         """What L^-1 makes of an error of k(x, z), beside k(x, x), in phi beside its root."""
-        return _row_sum(self.inverse_root) * float(np.linalg.norm(self.L[-1]))  # the last row of L: the root of k(z, z)
+        # the last row of L: the root of k(z, z)
+        return _row_sum(self.inverse_root) * float(np.linalg.norm(self.L[-1]))
 
     def ready(self) -> None:
         _ = self.product_error, self.amplified
@@ -114,7 +122,8 @@ class NystromMap(FeatureMap):
     def whitened(self, K: Array, tolerance: float = 0.0) -> Array:
         """K L^-T for K (b, m), row-major, overwritten.
 
-        Division is exact to what interpolation weights are, 1e-14 as a rule. A product with L^-1 takes half the time.
+        Division is exact to what interpolation weights are, 1e-14 as a rule. A product with L^-1 takes half
+        the time.
         """
         if tolerance and self.product_error <= tolerance:
             multiply_triangle(block_of(self.inverse_root), block_of(K.T))
@@ -133,7 +142,9 @@ class NystromMap(FeatureMap):
         multiply_triangle(block_of(self.inverse_root), block_of(weights), transpose=True)
 
         def pull(X: Array, Phi: Array, a: Array) -> list[Array]:
-            return tiles.cross_pullback(self.kernel, X, self.Z, times(Phi, quotient), low_rank=(a, weights), points=self.learned)
+            return tiles.cross_pullback(
+                self.kernel, X, self.Z, times(Phi, quotient), low_rank=(a, weights), points=self.learned
+            )
 
         return pull
 
@@ -147,7 +158,8 @@ class NystromMap(FeatureMap):
             return self._low_shared_pullback(T.astype(np.float32, copy=False))
         W = -0.5 * np.asfortranarray(T, dtype=np.float64)
         square_between(block_of(self.inverse_root), block_of(W))  # L^-T T L^-1, the lower triangle
-        W.T.reshape(-1)[:: len(W) + 1] += self._factored[1] * float(np.trace(W)) / len(W)  # what was added moves with the diagonal
+        # what was added moves with the diagonal
+        W.T.reshape(-1)[:: len(W) + 1] += self._factored[1] * float(np.trace(W)) / len(W)
         return self._zz_pullback(W.T)
 
     def _low_shared_pullback(self, T: NDArray[np.float32]) -> list[Array]:
@@ -172,7 +184,8 @@ class NystromMap(FeatureMap):
 
 @lru_cache(maxsize=4)
 def _half_triangle(m: int) -> NDArray[np.float32]:
-    """-1/2 of the lower triangle, and of its diagonal half as much: what is multiplied by it, plus its transpose, is -1/2 sym(...)."""
+    """-1/2 of the lower triangle, and of its diagonal half as much: what is multiplied by it, plus its
+    transpose, is -1/2 sym(...)."""
     mask = np.asfortranarray(np.tri(m, dtype=np.float32))
     mask *= -0.5
     np.fill_diagonal(mask, -0.25)

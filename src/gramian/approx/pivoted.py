@@ -8,21 +8,25 @@ F F' is the Nystrom approximation from the columns of the pivots. Rules for the 
     rpcholesky    at random with probabilities d / sum(d). E trace(K - F F') is at most (1 + eps) times that of the best rank-r approximation once
                   m is about r / eps + r log(1 / (eps eta)), eta the relative error of that one.
 
-Both work in blocks, since one column at a time means one pass over F a column, and memory then sets the speed.
+Both work in blocks, since one column at a time means one pass over F a column, and memory then sets the
+speed.
 
-pivoted: d only falls, so an old value is an upper bound. Among the rows with the largest d, values are kept up to date; as long as the largest of
-them exceeds every old value outside, it is the largest of all. Then all rows are brought up to date with one matrix product. The pivots are
-those of the column by column algorithm (equal values: the first row).
+pivoted: d only falls, so an old value is an upper bound. Among the rows with the largest d, values are kept
+up to date; as long as the largest of them exceeds every old value outside, it is the largest of all. Then all
+rows are brought up to date with one matrix product. The pivots are those of the column by column algorithm
+(equal values: the first row).
 
-rpcholesky: b rows at random from one d, without repeats; with b = 1 this is the simple algorithm. Rows drawn together may say the same, so the
-block's own residual matrix is factored greedily and the rest of the block is left out once it holds less than 1/b of the block's trace.
+rpcholesky: b rows at random from one d, without repeats; with b = 1 this is the simple algorithm. Rows drawn
+together may say the same, so the block's own residual matrix is factored greedily and the rest of the block
+is left out once it holds less than 1/b of the block's trace.
 
-Cost: n m kernel values and n m^2 flops (pivoted: min(n, 2048) m values more), n m doubles for F. What falls below rounding counts as 0, and when no
-row has anything left the factor ends with fewer than m columns.
+Cost: n m kernel values and n m^2 flops (pivoted: min(n, 2048) m values more), n m doubles for F. What falls
+below rounding counts as 0, and when no row has anything left the factor ends with fewer than m columns.
 
-Sources: Harbrecht, Peters, Schneider 2012 (partial pivoted Cholesky); Burt, Rasmussen, van der Wilk 2020, section 4 (greedy conditional variance);
-Chen, Epperly, Tropp, Webber 2022, algorithms 2.1 and 2.2 (randomly pivoted, and its block form) and theorem 3.1; Dong, Chen, Martinsson, Pearce 2023
-(the filter within a block, with their tolerance 1/b).
+Sources: Harbrecht, Peters, Schneider 2012 (partial pivoted Cholesky); Burt, Rasmussen, van der Wilk 2020,
+section 4 (greedy conditional variance); Chen, Epperly, Tropp, Webber 2022, algorithms 2.1 and 2.2 (randomly
+pivoted, and its block form) and theorem 3.1; Dong, Chen, Martinsson, Pearce 2023 (the filter within a block,
+with their tolerance 1/b).
 """
 
 from __future__ import annotations
@@ -58,18 +62,32 @@ class PartialCholesky:
 
 
 def pivoted_cholesky(
-    kernel: Kernel, X: NDArray[Any], m: int, rng: np.random.Generator | None = None, *, rule: PivotRule = "pivoted", block: int | None = None
+    kernel: Kernel,
+    X: NDArray[Any],
+    m: int,
+    rng: np.random.Generator | None = None,
+    *,
+    rule: PivotRule = "pivoted",
+    block: int | None = None,
 ) -> PartialCholesky:
-    """The partial factor of K(X, X) from at most m pivots; fewer when K has no more than rounding beyond them.
+    """The partial factor of K(X, X) from at most m pivots; fewer when K has no more than rounding beyond
+    them.
 
-    `block` is how many pivots rpcholesky draws at once: m / 10 by default, 1 for the simple algorithm. X may be a memory map.
+    `block` is how many pivots rpcholesky draws at once: m / 10 by default, 1 for the simple algorithm. X may
+    be a memory map.
     """
     if not 1 <= m <= len(X):
-        raise InputError(f"A partial Cholesky factor of {len(X)} rows has 1 to {len(X)} columns, not {m}. Give m in that range.")
+        raise InputError(
+            f"A partial Cholesky factor of {len(X)} rows has 1 to {len(X)} columns, not {m}. Give m in that"
+            " range."
+        )
     work = _Work(kernel, X, m)
     if rule == "pivoted":
         if block is not None:
-            raise ParameterError(f"block={block} is for rpcholesky: greedy pivots are the same in blocks of any size. Leave it out.")
+            raise ParameterError(
+                f"block={block} is for rpcholesky: greedy pivots are the same in blocks of any size. Leave it"
+                " out."
+            )
         _greedy(work)
     elif rule == "rpcholesky":
         b = -(-m // 10) if block is None else block
@@ -82,19 +100,22 @@ def pivoted_cholesky(
 
 
 class _Work:
-    """The factor as it grows. G = F' row by row, so that a new pivot is one contiguous row and a block of pivots one matrix product."""
+    """The factor as it grows. G = F' row by row, so that a new pivot is one contiguous row and a block of
+    pivots one matrix product."""
 
     def __init__(self, kernel: Kernel, X: NDArray[Any], m: int) -> None:
         self.kernel, self.X, self.m, self.size = kernel, X, m, 0
         self.d = rows.diagonal(kernel, X)
-        self.floor = m * np.finfo(float).eps * self.d  # the rounding error of a sum of m products whose squares sum to k(x, x)
+        # the rounding error of a sum of m products whose squares sum to k(x, x)
+        self.floor = m * np.finfo(float).eps * self.d
         self.G = np.empty((m, len(X)))
         self.pivots = np.empty(m, dtype=np.intp)
 
     def append(self, S: Indices, L: Array) -> None:
         """Takes the pivots S, in order; L L' is the residual matrix on them, L (s, s) lower triangular."""
         old, new = slice(0, self.size), slice(self.size, self.size + len(S))
-        R, _ = lapack.dtrtri(L, lower=1)  # L^-1: a product with it is 3 times as fast as a triangular solve, and pivots keep L well-conditioned
+        # L^-1: a product with it is 3 times as fast as a triangular solve, and pivots keep L well-conditioned
+        R, _ = lapack.dtrtri(L, lower=1)
         Z, G_S = rows.take(self.X, S), self.G[old, S].T.copy()  # (s, d), (s, size)
 
         def one(block: tuple[slice, Array]) -> None:
@@ -102,7 +123,8 @@ class _Work:
             B = tiles.strip(self.kernel, Z, X_at)
             if self.size:
                 B -= G_S @ self.G[old, at]
-            solved = blas.dtrmm(1.0, R, B.T, side=1, lower=1, trans_a=1, overwrite_b=1).T  # R B in place: B' is Fortran-ordered
+            # R B in place: B' is Fortran-ordered
+            solved = blas.dtrmm(1.0, R, B.T, side=1, lower=1, trans_a=1, overwrite_b=1).T
             self.G[new, at] = solved
             self.d[at] -= np.einsum("ij,ij->j", solved, solved)
 
@@ -111,7 +133,10 @@ class _Work:
                 pass
         if not np.all(np.isfinite(self.d)):
             row = int(np.argmin(np.isfinite(self.d)))
-            raise NumericalError(f"k(x_{row}, x_i) is no finite number for a row i among {S.tolist()[:5]}. Rescale the columns, or mend the kernel.")
+            raise NumericalError(
+                f"k(x_{row}, x_i) is no finite number for a row i among {S.tolist()[:5]}. Rescale the"
+                " columns, or mend the kernel."
+            )
         self.d[self.d <= self.floor] = 0.0
         self.d[S] = 0.0
         self.pivots[new] = S
@@ -126,7 +151,8 @@ def _greedy(work: _Work) -> None:
 
 
 def _candidates(d: Array) -> tuple[Indices, float]:
-    """The rows with the largest d, the first of equal ones among them, in order; and the largest d of all others."""
+    """The rows with the largest d, the first of equal ones among them, in order; and the largest d of all
+    others."""
     if len(d) <= CANDIDATES:
         return np.arange(len(d)), -np.inf
     largest = np.argpartition(d, len(d) - CANDIDATES)[-CANDIDATES:]
@@ -137,10 +163,12 @@ def _candidates(d: Array) -> tuple[Indices, float]:
 
 
 def _greedy_among(work: _Work, C: Indices, bound: float) -> tuple[Indices, Array]:
-    """Greedy pivots among the rows C while the largest d there exceeds the bound, at least one; with their triangle L."""
+    """Greedy pivots among the rows C while the largest d there exceeds the bound, at least one; with their
+    triangle L."""
     most = min(MOST_AT_ONCE, work.m - work.size)
     d, floor, X_C = work.d[C], work.floor[C], rows.take(work.X, C)
-    before, W = work.G[: work.size, C], np.empty((most, len(C)))  # factor rows of the pivots up to here, and of those chosen here
+    # factor rows of the pivots up to here, and of those chosen here
+    before, W = work.G[: work.size, C], np.empty((most, len(C)))
     chosen: list[int] = []
     for t in range(most):
         p = int(np.argmax(d))
@@ -163,16 +191,19 @@ def _random(work: _Work, block: int, rng: np.random.Generator) -> None:
         G = work.G[: work.size, drawn]
         Z = rows.take(work.X, drawn)
         R = tiles.cross(work.kernel, Z, Z) - G.T @ G  # the residual matrix on the rows drawn
-        np.fill_diagonal(R, work.d[drawn])  # the same numbers, but for rounding; these are known to be positive
+        # the same numbers, but for rounding; these are known to be positive
+        np.fill_diagonal(R, work.d[drawn])
         kept, L = _without_redundant(R, block)
         work.append(drawn[kept], L)
 
 
 def _without_redundant(R: Array, block: int) -> tuple[Indices, Array]:
-    """A greedy order of the rows of R, cut where the rest holds less than 1/block of the trace; with the triangle L of those kept."""
+    """A greedy order of the rows of R, cut where the rest holds less than 1/block of the trace; with the
+    triangle L of those kept."""
     factored, order, rank, _ = lapack.dpstrf(R, lower=1)
     order, L = order.astype(np.intp) - 1, np.tril(factored)
-    left = np.diagonal(R)[order][:, None] - np.cumsum(L[:, :rank] ** 2, axis=1)  # (b, rank): of row i after j + 1 pivots
+    # (b, rank): of row i after j + 1 pivots
+    left = np.diagonal(R)[order][:, None] - np.cumsum(L[:, :rank] ** 2, axis=1)
     rest = np.array([np.sum(left[j + 1 :, j]) for j in range(rank)])
     keep = int(np.argmax(rest < np.trace(R) / block)) + 1 if np.any(rest < np.trace(R) / block) else rank
     return order[:keep], np.asfortranarray(L[:keep, :keep])

@@ -1,6 +1,8 @@
-"""Rows of a table a block at a time: an array in memory, or a memory-mapped file that is never read as a whole.
+"""Rows of a table a block at a time: an array in memory, or a memory-mapped file that is never read as a
+whole.
 
-A block is a plain float64 array, whatever the table's type, because a compiled program belongs to one type of number.
+A block is a plain float64 array, whatever the table's type, because a compiled program belongs to one type of
+number.
 """
 
 from __future__ import annotations
@@ -29,14 +31,19 @@ def as_table(X: Any) -> NDArray[Any]:
         try:
             table = np.ascontiguousarray(X, dtype=np.float64)
         except (TypeError, ValueError):
-            raise InputError("X holds something that is not a number. Give a table of numbers, categories as codes.") from None
+            raise InputError(
+                "X holds something that is not a number. Give a table of numbers, categories as codes."
+            ) from None
     if table.ndim != 2 or not table.size:
-        raise InputError(f"X has the shape {table.shape}; give a table (n, d) with a row a point, at least one of each.")
+        raise InputError(
+            f"X has the shape {table.shape}; give a table (n, d) with a row a point, at least one of each."
+        )
     for at, block in blocks(table):
         if not np.all(np.isfinite(block)):
             i, j = np.argwhere(~np.isfinite(block))[0]
             raise InputError(
-                f"The value in row {at.start + i}, column {j} of X is {block[i, j]}; a kernel needs finite numbers. Fill or drop such rows."
+                f"The value in row {at.start + i}, column {j} of X is {block[i, j]}; a kernel needs finite"
+                " numbers. Fill or drop such rows."
             )
     return table
 
@@ -44,7 +51,9 @@ def as_table(X: Any) -> NDArray[Any]:
 def as_kernel(kernel: Any, X: Any, d: int) -> Kernel:
     """The kernel with the column names of X resolved, after a check that it fits d columns."""
     if not isinstance(kernel, Kernel):
-        raise ParameterError(f"kernel={kernel!r} is not a kernel. Give one such as RBF(0.5) or 2.0 * Matern52([0.3, 1.0]).")
+        raise ParameterError(
+            f"kernel={kernel!r} is not a kernel. Give one such as RBF(0.5) or 2.0 * Matern52([0.3, 1.0])."
+        )
     given: Sequence[Any] | None = getattr(X, "columns", None)  # of a DataFrame
     names = [f"x{j}" for j in range(d)] if given is None else [str(name) for name in given]
     kernel.check_columns([Column(name) for name in names])
@@ -70,7 +79,8 @@ def diagonal(kernel: Kernel, X: NDArray[Any]) -> Array:
     if np.any(bad):
         row = int(np.argmax(bad))
         raise NumericalError(
-            f"k(x, x) is {found[row]} at row {row}: no variance. Rescale the columns, bound the kernel's parameters, or mend the kernel."
+            f"k(x, x) is {found[row]} at row {row}: no variance. Rescale the columns, bound the kernel's"
+            " parameters, or mend the kernel."
         )
     return found
 

@@ -1,12 +1,14 @@
-"""Standard draws for random frequencies, each row (nearly) standard normal: plain, orthogonal, structured orthogonal, quasi-Monte Carlo.
+"""Standard draws for random frequencies, each row (nearly) standard normal: plain, orthogonal, structured
+orthogonal, quasi-Monte Carlo.
 
     plain     independent rows                                                                               Rahimi and Recht 2007
     orf       blocks of d orthogonal rows: Q of the QR of a Gaussian matrix, rows scaled by chi_d lengths    Yu et al. 2016, section 3
     sorf      rows of sqrt(D) H D1 H D2 H D3, H the Hadamard matrix / sqrt(D), D_i random signs              Yu et al. 2016, section 4
     qmc       a scrambled Halton or Sobol sequence through the normal quantile                               Avron et al. 2016
 
-Cost for n rows of d: O(n d); orf O(n d^2); sorf O(n log D) a column. The rows of sorf all have the same length and their law tends to the normal one
-as D grows; so D is the next power of two, but not below 256, of which the first d columns are kept (a point with zeros appended).
+Cost for n rows of d: O(n d); orf O(n d^2); sorf O(n log D) a column. The rows of sorf all have the same
+length and their law tends to the normal one as D grows; so D is the next power of two, but not below 256, of
+which the first d columns are kept (a point with zeros appended).
 """
 
 from __future__ import annotations
@@ -22,12 +24,15 @@ from gramian.linalg.hadamard import chunks, padded_size, transform
 
 Array = NDArray[np.float64]
 
-SMALLEST_SORF = 256  # an RBF in 8 columns, 256 frequencies: root mean square bias 0.047 at D = 8, 0.023 at 16, 0.006 at 64, 0.002 at 256
+# an RBF in 8 columns, 256 frequencies: root mean square bias 0.047 at D = 8, 0.023 at 16, 0.006 at 64, 0.002
+# at 256
+SMALLEST_SORF = 256
 KINDS = ("rff", "rff-phase", "orf", "sorf", "qmc", "qmc-halton", "qmc-sobol")
 
 
 def source(kind: str, n: int, dimension: int, rng: np.random.Generator) -> Source:
-    """Standard draws for n frequencies; `dimension` is how many uniform numbers one takes in all, which quasi-Monte Carlo must know before."""
+    """Standard draws for n frequencies; `dimension` is how many uniform numbers one takes in all, which
+    quasi-Monte Carlo must know before."""
     if kind in ("qmc", "qmc-halton", "qmc-sobol"):
         return QuasiMonteCarlo(n, dimension, kind == "qmc-sobol", rng)
     return {"rff": Plain, "rff-phase": Plain, "orf": Orthogonal, "sorf": Structured}[kind](n, rng)
@@ -46,7 +51,8 @@ class Plain:
         return self.rng.uniform(size=self.n)
 
     def strata(self) -> Array:
-        """One number in each of n equal intervals, at the same place in each, in random order (systematic sampling)."""
+        """One number in each of n equal intervals, at the same place in each, in random order (systematic
+        sampling)."""
         return self.rng.permutation((np.arange(self.n) + self.rng.uniform()) / self.n)
 
 
@@ -74,9 +80,14 @@ class QuasiMonteCarlo:
 
     def __init__(self, n: int, dimension: int, sobol: bool, rng: np.random.Generator) -> None:
         if sobol and dimension > qmc.Sobol.MAXDIM:
-            raise ParameterError(f'kind="qmc-sobol" reaches to {qmc.Sobol.MAXDIM} dimensions, but {dimension} are needed. Use "qmc-halton" or "orf".')
+            raise ParameterError(
+                f'kind="qmc-sobol" reaches to {qmc.Sobol.MAXDIM} dimensions, but {dimension} are needed. Use'
+                ' "qmc-halton" or "orf".'
+            )
         if sobol:
-            points = qmc.Sobol(max(dimension, 1), scramble=True, seed=rng).random_base2(max(n - 1, 0).bit_length())[:n]
+            points = qmc.Sobol(max(dimension, 1), scramble=True, seed=rng).random_base2(
+                max(n - 1, 0).bit_length()
+            )[:n]
         else:
             points = qmc.Halton(max(dimension, 1), scramble=True, seed=rng).random(n)
         self.rest = iter(np.ascontiguousarray(points.T))
@@ -91,14 +102,15 @@ class QuasiMonteCarlo:
 
 
 def orthogonal(blocks: int, d: int, rng: np.random.Generator) -> Array:
-    """Rotations (blocks, d, d), uniform over all: Q of a Gaussian matrix, with the signs that make R's diagonal positive."""
+    """Rotations (blocks, d, d), uniform over all: Q of a Gaussian matrix, with the signs that make R's
+    diagonal positive."""
     Q, R = np.linalg.qr(rng.normal(size=(blocks, d, d)))
     return Q * np.where(np.diagonal(R, axis1=1, axis2=2) < 0, -1.0, 1.0)[:, None, :]
 
 
 def structured_product(X: Array, signs: Array) -> Array:
-    """X S' (n, blocks D) for rows X (n, d), where S is the blocks sqrt(D) H D1 H D2 H D3 of signs (blocks, 3, D), one above the other, and a row has
-    zeros appended: O(log D) an entry, instead of d."""
+    """X S' (n, blocks D) for rows X (n, d), where S is the blocks sqrt(D) H D1 H D2 H D3 of signs (blocks, 3,
+    D), one above the other, and a row has zeros appended: O(log D) an entry, instead of d."""
     (n, d), (blocks, _, D) = X.shape, signs.shape
     out = np.empty((n, blocks, D))
     signs = signs / [[1.0], [1.0], [D]]  # three times 1 / sqrt(D), once sqrt(D)

@@ -1,4 +1,5 @@
-"""From a table in a file to what GPRegressor takes, with errors that name the file, the line and the column."""
+"""From a table in a file to what GPRegressor takes, with errors that name the file, the line and the
+column."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ Cells = NDArray[Any]
 
 
 class Frame:
-    """Named columns of one length: the little of a DataFrame that GPRegressor asks for, so that pandas is no dependency."""
+    """Named columns of one length: the little of a DataFrame that GPRegressor asks for, so that pandas is no
+    dependency."""
 
     def __init__(self, columns: Mapping[str, Cells]) -> None:
         self._columns = dict(columns)
@@ -54,18 +56,27 @@ def chosen(table: Table, targets: Sequence[str], columns: Sequence[str], ids: Se
     for names, what in ((targets, "the target"), (left_out, "an id")):
         both = next((name for name in wanted if name in names), None)
         if both is not None:
-            raise InputError(f"{both!r} is among --columns and is {what} as well. It can be only one of them.")
+            raise InputError(
+                f"{both!r} is among --columns and is {what} as well. It can be only one of them."
+            )
     features = wanted or [name for name in table.names if name not in targets and name not in left_out]
     if not features:
         raise InputError(
-            f"{table.path} has no column left to learn from, beside {', '.join([*targets, *left_out])}. Add one, or name fewer with --id."
+            f"{table.path} has no column left to learn from, beside {', '.join([*targets, *left_out])}. Add"
+            " one, or name fewer with --id."
         )
     return features
 
 
 def training(table: Table, features: Sequence[str], asked: bool) -> Frame:
-    """The features of a fit: numbers, or text that will be categories. Ids among them are refused, unless they were asked for by name."""
-    return Frame({name: table.numbers(name) if table.is_numeric(name) else _text(table, name, asked) for name in features})
+    """The features of a fit: numbers, or text that will be categories. Ids among them are refused, unless
+    they were asked for by name."""
+    return Frame(
+        {
+            name: table.numbers(name) if table.is_numeric(name) else _text(table, name, asked)
+            for name in features
+        }
+    )
 
 
 def targets_of(table: Table, targets: Sequence[str]) -> NDArray[np.float64]:
@@ -77,8 +88,11 @@ def targets_of(table: Table, targets: Sequence[str]) -> NDArray[np.float64]:
 
 
 def streamed(table: Table, targets: Sequence[str], features: Sequence[str], asked: bool) -> Source:
-    """The same as `training` and `targets_of` for a file that stays on disk, of which `table` is the first block. Without targets, the features."""
-    source = open_source(table.path, (targets[0] if len(targets) == 1 else list(targets)) or None, columns=features)
+    """The same as `training` and `targets_of` for a file that stays on disk, of which `table` is the first
+    block. Without targets, the features."""
+    source = open_source(
+        table.path, (targets[0] if len(targets) == 1 else list(targets)) or None, columns=features
+    )
     for name, column in zip(targets, () if source.Y is None else source.Y.T, strict=True):
         refuse_constant(table.path, name, column)
     for j, categories in source.columns.categories.items():
@@ -87,7 +101,8 @@ def streamed(table: Table, targets: Sequence[str], features: Sequence[str], aske
 
 
 def for_model(gp: Estimator, table: Table) -> Frame | NDArray[np.float64]:
-    """The columns that a fitted model needs, by name; a model that was fitted without names needs x0, x1, ..."""
+    """The columns that a fitted model needs, by name; a model that was fitted without names needs x0, x1,
+    ..."""
     known = gp._columns
     check_needed(table, known)
     columns: dict[str, Cells] = {}
@@ -102,7 +117,12 @@ def for_model(gp: Estimator, table: Table) -> Frame | NDArray[np.float64]:
 
 def _names(table: Table, given: Sequence[str]) -> list[str]:
     """Names, one an entry or several with commas between; a name that has commas itself is found first."""
-    return [name.strip() for entry in given for name in ([entry] if entry in table.names else entry.split(",")) if name.strip()]
+    return [
+        name.strip()
+        for entry in given
+        for name in ([entry] if entry in table.names else entry.split(","))
+        if name.strip()
+    ]
 
 
 def _text(table: Table, name: str, asked: bool) -> Cells:
@@ -110,7 +130,8 @@ def _text(table: Table, name: str, asked: bool) -> Cells:
     present = [cell for cell in cells if not is_missing(cell)]
     numbers = sum(map(is_number, present))
     if present and numbers >= len(present) - numbers:
-        table.numbers(name)  # numbers with a few words among them are a mistake, not categories: raises at the first word
+        # numbers with a few words among them are a mistake, not categories: raises at the first word
+        table.numbers(name)
     refuse_missing(table, name, cells)
     if all(DECIMAL_COMMA.fullmatch(cell) for cell in cells):
         table.numbers(name)  # numbers with a comma for a point: raises, and says so
@@ -121,13 +142,20 @@ def _text(table: Table, name: str, asked: bool) -> Cells:
 def _refuse_ids(table: Table, name: str, all_differ: bool, asked: bool) -> None:
     if all_differ and table.n_rows > 1 and not asked:
         first, second = table.text(name)[:2]
-        cure = f"If it is an id, leave it out: --id {name!r}. If it is a date, replace it by a number, such as days since the first."
+        cure = (
+            f"If it is an id, leave it out: --id {name!r}. If it is a date, replace it by a number, such as"
+            " days since the first."
+        )
         raise TableError(
-            f"{table.path}, column {name!r}: text that differs in every row ({first!r}, {second!r}, ...) tells nothing of new rows. {cure}"
+            f"{table.path}, column {name!r}: text that differs in every row ({first!r}, {second!r}, ...)"
+            f" tells nothing of new rows. {cure}"
         )
 
 
 def refuse_constant(path: str, name: str, column: NDArray[np.float64]) -> None:
     if np.ptp(column) == 0:
         rows = f"all {len(column)} rows have" if len(column) > 1 else "there is a single row, with"
-        raise TableError(f"{path}, column {name!r}: {rows} the value {column[0]:g}, so there is nothing to learn. Is it the right column?")
+        raise TableError(
+            f"{path}, column {name!r}: {rows} the value {column[0]:g}, so there is nothing to learn. Is it"
+            " the right column?"
+        )

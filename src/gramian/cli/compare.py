@@ -33,7 +33,8 @@ def compare_table(
     ids: Sequence[str],
     settings: dict[str, Any],
 ) -> None:
-    """Compares, prints the table and, with a folder, writes what there is to keep. The same command again does what is left to do."""
+    """Compares, prints the table and, with a folder, writes what there is to keep. The same command again
+    does what is left to do."""
     given = None if kernel is None else parse_kernel(kernel)
     wanted = METHODS if methods is None else words(methods)
     numbers = whole_numbers(sizes)
@@ -43,11 +44,22 @@ def compare_table(
     seen = task_of(table, targets, task)
     y = None if target is None else target_of(table, targets, seen)
     try:
-        result = compare(X, y, task=None if target is None else seen, kernel=given, methods=wanted, sizes=numbers, out=out, **settings)
+        result = compare(
+            X,
+            y,
+            task=None if target is None else seen,
+            kernel=given,
+            methods=wanted,
+            sizes=numbers,
+            out=out,
+            **settings,
+        )
     except KeyboardInterrupt:
         if out is not None:
             done = len(Store(out).read())
-            typer.echo(f"interrupted: {done} runs are in {out / RUNS}; the same command does the rest", err=True)
+            typer.echo(
+                f"interrupted: {done} runs are in {out / RUNS}; the same command does the rest", err=True
+            )
             raise typer.Exit(130) from None
         raise
     typer.echo(result.table())
@@ -57,7 +69,8 @@ def compare_table(
 
 
 def write(result: Comparison, out: Path) -> None:
-    """The table and the picture beside the runs. Where no run has an error to draw, the table says why and there is no picture."""
+    """The table and the picture beside the runs. Where no run has an error to draw, the table says why and
+    there is no picture."""
     with atomic_write(out / TABLE) as file:
         file.write((result.table() + "\n").encode())
     try:
@@ -79,5 +92,7 @@ def whole_numbers(text: str) -> list[int]:
     found = words(text)
     wrong = next((word for word in found if not word.isdecimal()), None)
     if wrong is not None:
-        raise ParameterError(f"--sizes has {wrong!r}; give whole numbers with commas between, such as 100,200,400.")
+        raise ParameterError(
+            f"--sizes has {wrong!r}; give whole numbers with commas between, such as 100,200,400."
+        )
     return [int(word) for word in found]

@@ -4,10 +4,10 @@ The numbers grow by a roughly constant percentage, and so does their season: the
 
     log y = c + w t + g(t) + s(t) + noise
 
-with a line of unknown slope w, slow departures g from it (Matern-3/2), and a season s that repeats every year and changes its form over decades
-(Periodic times RBF). The kernel was chosen by forecasts of two years from within the first ten (from the ends of 1953 to 1956); the last two
-years were not looked at.
-Data: series G of Box and Jenkins, Time Series Analysis: Forecasting and Control (1970).
+with a line of unknown slope w, slow departures g from it (Matern-3/2), and a season s that repeats every year
+and changes its form over decades (Periodic times RBF). The kernel was chosen by forecasts of two years from
+within the first ten (from the ends of 1953 to 1956); the last two years were not looked at. Data: series G of
+Box and Jenkins, Time Series Analysis: Forecasting and Control (1970).
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ Array = NDArray[np.float64]
 PARTS = {
     "Linear(0.1)": "a trend of constant growth",
     "0.1 * Matern32(1.0)": "slow departures from it",
-    "0.1 * Periodic(1.0, fixed(1.0)) * RBF(10.0)": "a season that repeats every year, and changes its form over decades",
+    "0.1 * Periodic(1.0, fixed(1.0)) * RBF(10.0)": (
+        "a season that repeats every year, and changes its form over decades"
+    ),
 }
 KERNEL = " + ".join(PARTS)
 START = 1949
@@ -58,14 +60,21 @@ def run(folder: Path) -> None:
     new = slice(TRAINING, None)
 
     _step("1. The data")
-    typer.echo(f"Airline passengers in thousands, month by month: {len(y)} rows, {table.text('month')[0]} to {table.text('month')[-1]}.")
-    typer.echo(f"The first ten years ({TRAINING} rows) are for fitting. The last two are held out, to be forecast.")
+    typer.echo(
+        f"Airline passengers in thousands, month by month: {len(y)} rows, {table.text('month')[0]} to"
+        f" {table.text('month')[-1]}."
+    )
+    typer.echo(
+        f"The first ten years ({TRAINING} rows) are for fitting. The last two are held out, to be forecast."
+    )
 
     _step("2. The model, of the logarithm of the passengers")
     typer.echo("The kernel says what to expect, as a sum; its numbers are where fitting starts:")
     for part, meaning in PARTS.items():
         typer.echo(f"  {part:45} {meaning}")
-    gp = GPRegressor(parse_kernel(KERNEL), n_restarts=0).fit(Frame({"years": t[:TRAINING]}), np.log(y[:TRAINING]))
+    gp = GPRegressor(parse_kernel(KERNEL), n_restarts=0).fit(
+        Frame({"years": t[:TRAINING]}), np.log(y[:TRAINING])
+    )
     typer.echo()
     print_summary(gp)
 
@@ -81,7 +90,11 @@ def run(folder: Path) -> None:
     write_table(csv, list(columns), columns)
     with atomic_write(picture) as file:
         draw(gp, t, y).savefig(file, format="png", dpi=150)
-    for path, what in ((model, "the model; see gramian show"), (csv, "all months with mean, std and 95 % interval"), (picture, "the picture")):
+    for path, what in (
+        (model, "the model; see gramian show"),
+        (csv, "all months with mean, std and 95 % interval"),
+        (picture, "the picture"),
+    ):
         typer.echo(f"{str(path).ljust(len(str(csv)))}   {what}")
     typer.echo(f"All this took {time.monotonic() - began:.1f} seconds.")
 
@@ -92,7 +105,10 @@ def run(folder: Path) -> None:
     typer.echo("import gramian as gm")
     typer.echo("gp = gm.GPRegressor().fit(X, y)")
     typer.echo("mean, std = gp.predict(X_new, return_std=True)")
-    typer.echo('\nA kernel of your own, such as the one above: gramian fit --kernel "...", or gm.GPRegressor(kernel).')
+    typer.echo(
+        '\nA kernel of your own, such as the one above: gramian fit --kernel "...", or'
+        " gm.GPRegressor(kernel)."
+    )
 
 
 def airline() -> Table:
@@ -105,7 +121,12 @@ def passengers(mean: Array, std: Array) -> dict[str, Array]:
     """From a Gaussian of the logarithm to passengers: the moments of the log-normal, and its quantiles."""
     logs = interval(mean, std)
     average = np.exp(mean + 0.5 * std**2)
-    return {"mean": average, "std": average * np.sqrt(np.expm1(std**2)), "lower95": np.exp(logs["lower95"]), "upper95": np.exp(logs["upper95"])}
+    return {
+        "mean": average,
+        "std": average * np.sqrt(np.expm1(std**2)),
+        "lower95": np.exp(logs["lower95"]),
+        "upper95": np.exp(logs["upper95"]),
+    }
 
 
 def _step(title: str) -> None:
@@ -119,10 +140,17 @@ def _compare(truth: Array, forecast: dict[str, Array], last_year: Array) -> None
     inside = (forecast["lower95"] <= truth) & (truth <= forecast["upper95"])
     percent = 100 * np.mean(np.abs(forecast["mean"] - truth) / truth)
     typer.echo(
-        f"error      {rmse(forecast['mean']):.1f} thousand passengers (root mean square), {percent:.1f} % on average, over {len(truth)} months"
+        f"error      {rmse(forecast['mean']):.1f} thousand passengers (root mean square), {percent:.1f} % on"
+        f" average, over {len(truth)} months"
     )
-    typer.echo(f"           {rmse(np.tile(last_year, len(truth) // 12)):.1f} thousand if one repeats the last year that was seen")
-    typer.echo(f"coverage   {inside.sum()} of {len(truth)} months ({np.mean(inside):.0%}) lie within the 95 % interval")
+    typer.echo(
+        f"           {rmse(np.tile(last_year, len(truth) // 12)):.1f} thousand if one repeats the last year"
+        " that was seen"
+    )
+    typer.echo(
+        f"coverage   {inside.sum()} of {len(truth)} months ({np.mean(inside):.0%}) lie within the 95 %"
+        " interval"
+    )
 
 
 def draw(gp: GPRegressor, t: Array, y: Array) -> Figure:
@@ -130,16 +158,38 @@ def draw(gp: GPRegressor, t: Array, y: Array) -> Figure:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(10, 7), layout="constrained")
-    panels = figure.subplot_mosaic([["forecast"] * 3, ["trend", "departures", "season"]], height_ratios=[1.9, 1])
+    panels = figure.subplot_mosaic(
+        [["forecast"] * 3, ["trend", "departures", "season"]], height_ratios=[1.9, 1]
+    )
     top = panels["forecast"]
-    plot_predictions(gp, Frame({"years": t}), transform=np.exp, ax=top, ylabel="passengers (thousands a month)", n_points=12 * 12 * 8)
-    top.scatter(t[TRAINING:], y[TRAINING:], s=20, facecolors="white", edgecolors=ORANGE, linewidths=1.3, zorder=5, label="data held out")
+    plot_predictions(
+        gp,
+        Frame({"years": t}),
+        transform=np.exp,
+        ax=top,
+        ylabel="passengers (thousands a month)",
+        n_points=12 * 12 * 8,
+    )
+    top.scatter(
+        t[TRAINING:],
+        y[TRAINING:],
+        s=20,
+        facecolors="white",
+        edgecolors=ORANGE,
+        linewidths=1.3,
+        zorder=5,
+        label="data held out",
+    )
     top.axvline(t[TRAINING] - 1 / 24, color=INK, linewidth=0.8, linestyle=":")
     top.set_title("Airline passengers: ten years seen, two forecast", loc="left")
     top.legend(frameon=False, loc="upper left")
     grid = np.linspace(t[0], t[-1], 12 * 12 * 8)
     parts = gp.components(Frame({"years": grid})).values()
-    titles = {"trend": "trend (% since 1949)", "departures": "departures from the trend (%)", "season": "season (%)"}
+    titles = {
+        "trend": "trend (% since 1949)",
+        "departures": "departures from the trend (%)",
+        "season": "season (%)",
+    }
     for (name, title), (mean, std), colour in zip(titles.items(), parts, (BLUE, GREEN, ORANGE), strict=True):
         _component(panels[name], grid, mean, std, title, colour)
     for axis in panels.values():

@@ -1,6 +1,8 @@
-"""The commands and their options. What they do is elsewhere and is imported when a command runs, so that `gramian --help` is quick.
+"""The commands and their options. What they do is elsewhere and is imported when a command runs, so that
+`gramian --help` is quick.
 
-Exit codes: 0 all went well; 2 something was wrong with what was given (`error: ...` on standard error, no file half-written); 130 Ctrl-C.
+Exit codes: 0 all went well; 2 something was wrong with what was given (`error: ...` on standard error, no
+file half-written); 130 Ctrl-C.
 """
 
 from __future__ import annotations
@@ -14,28 +16,59 @@ from gramian.cli.guard import guarded
 from gramian.version import __version__
 
 Method = Annotated[
-    str, typer.Option("--method", metavar="NAME", help="How to compute: auto, exact, nystrom, fourier, vfe, fitc, dtc, svgp, cg or minres.")
+    str,
+    typer.Option(
+        "--method",
+        metavar="NAME",
+        help="How to compute: auto, exact, nystrom, fourier, vfe, fitc, dtc, svgp, cg or minres.",
+    ),
 ]
 Size = Annotated[
     int | None,
-    typer.Option("--size", metavar="N", help="Landmarks of nystrom, inducing points, Fourier features, or rank of the preconditioner of cg, minres."),
+    typer.Option(
+        "--size",
+        metavar="N",
+        help=(
+            "Landmarks of nystrom, inducing points, Fourier features, or rank of the preconditioner of cg,"
+            " minres."
+        ),
+    ),
 ]
 Sampling = Annotated[
     str | None,
-    typer.Option("--sampling", metavar="RULE", help="How nystrom, vfe, fitc, dtc and svgp choose their points, for example rls."),
+    typer.Option(
+        "--sampling",
+        metavar="RULE",
+        help="How nystrom, vfe, fitc, dtc and svgp choose their points, for example rls.",
+    ),
 ]
 FourierKind = Annotated[
-    str | None, typer.Option("--kind", metavar="NAME", help="Of Fourier features: rff, rff-phase, orf (the default), sorf, qmc or qmc-sobol.")
+    str | None,
+    typer.Option(
+        "--kind",
+        metavar="NAME",
+        help="Of Fourier features: rff, rff-phase, orf (the default), sorf, qmc or qmc-sobol.",
+    ),
 ]
 
 Task = Annotated[
     str | None,
-    typer.Option("--task", metavar="NAME", help="classification or regression; by default classification where the target is text or true/false."),
+    typer.Option(
+        "--task",
+        metavar="NAME",
+        help=(
+            "classification or regression; by default classification where the target is text or true/false."
+        ),
+    ),
 ]
 
-# Plain help text: it reads the same on a terminal, in a pipe and in a log. Failures that nobody foresaw keep Python's own traceback.
+# Plain help text: it reads the same on a terminal, in a pipe and in a log. Failures that nobody foresaw keep
+# Python's own traceback.
 app = typer.Typer(
-    rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False, context_settings={"help_option_names": ["-h", "--help"]}
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
@@ -53,7 +86,9 @@ def _version(asked: bool) -> None:
 @app.callback(invoke_without_command=True)
 def gramian(
     context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
+    ] = False,
 ) -> None:
     """Gaussian process regression and classification on tables: predictions with their uncertainty.
 
@@ -75,89 +110,178 @@ def gramian(
 
 @app.command()
 def fit(
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="The table to learn from: .csv, .csv.gz, .tsv, .txt or .parquet.", show_default=False)],
-    target: Annotated[
-        list[str], typer.Option("--target", "-t", metavar="NAME", help="The column to predict; repeat it for several.", show_default=False)
+    data: Annotated[
+        Path,
+        typer.Argument(
+            metavar="DATA",
+            help="The table to learn from: .csv, .csv.gz, .tsv, .txt or .parquet.",
+            show_default=False,
+        ),
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="Where to write the model, for example model.gm.", show_default=False)],
+    target: Annotated[
+        list[str],
+        typer.Option(
+            "--target",
+            "-t",
+            metavar="NAME",
+            help="The column to predict; repeat it for several.",
+            show_default=False,
+        ),
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FILE",
+            help="Where to write the model, for example model.gm.",
+            show_default=False,
+        ),
+    ],
     kernel: Annotated[
         str | None,
-        typer.Option("--kernel", "-k", metavar="TEXT", help="What functions to expect; by default a scaled Matern52, a lengthscale a column."),
+        typer.Option(
+            "--kernel",
+            "-k",
+            metavar="TEXT",
+            help="What functions to expect; by default a scaled Matern52, a lengthscale a column.",
+        ),
     ] = None,
     columns: Annotated[
-        list[str] | None, typer.Option("--columns", "-c", metavar="A,B,C", help="The columns to learn from; by default all but the targets and ids.")
+        list[str] | None,
+        typer.Option(
+            "--columns",
+            "-c",
+            metavar="A,B,C",
+            help="The columns to learn from; by default all but the targets and ids.",
+        ),
     ] = None,
     ids: Annotated[
-        list[str] | None, typer.Option("--id", metavar="NAME", help="A column to leave out of the model, such as a name; may be repeated.")
+        list[str] | None,
+        typer.Option(
+            "--id",
+            metavar="NAME",
+            help="A column to leave out of the model, such as a name; may be repeated.",
+        ),
     ] = None,
     task: Task = None,
     mean: Annotated[
         str | None,
-        typer.Option("--mean", metavar="constant|zero|linear", help="What to expect far from the data; by default constant, for labels zero."),
+        typer.Option(
+            "--mean",
+            metavar="constant|zero|linear",
+            help="What to expect far from the data; by default constant, for labels zero.",
+        ),
     ] = None,
     noise: Annotated[
         float | None,
-        typer.Option("--noise", metavar="VARIANCE", help="Where the noise variance starts; 0 means none at all. By default from the data."),
+        typer.Option(
+            "--noise",
+            metavar="VARIANCE",
+            help="Where the noise variance starts; 0 means none at all. By default from the data.",
+        ),
     ] = None,
     likelihood: Annotated[
         str | None,
         typer.Option(
             "--likelihood",
             metavar="NAME",
-            help="How numbers arise: gaussian (the default), student-t, poisson, negative-binomial, gamma, beta or heteroscedastic.",
+            help=(
+                "How numbers arise: gaussian (the default), student-t, poisson, negative-binomial, gamma,"
+                " beta or heteroscedastic."
+            ),
         ),
     ] = None,
     exposure: Annotated[
-        str | None, typer.Option("--exposure", metavar="NAME", help="For counts: the column that says how long or how much was watched in each row.")
+        str | None,
+        typer.Option(
+            "--exposure",
+            metavar="NAME",
+            help="For counts: the column that says how long or how much was watched in each row.",
+        ),
     ] = None,
     inference: Annotated[
         str | None,
-        typer.Option("--inference", metavar="NAME", help="For labels and likelihoods: auto, laplace, ep, vi, map or mcmc."),
+        typer.Option(
+            "--inference",
+            metavar="NAME",
+            help="For labels and likelihoods: auto, laplace, ep, vi, map or mcmc.",
+        ),
     ] = None,
-    link: Annotated[str | None, typer.Option("--link", metavar="NAME", help="For two labels: logit (the default) or probit.")] = None,
+    link: Annotated[
+        str | None,
+        typer.Option("--link", metavar="NAME", help="For two labels: logit (the default) or probit."),
+    ] = None,
     multiclass: Annotated[
-        str | None, typer.Option("--multiclass", metavar="NAME", help="For three labels or more: softmax (the default), robustmax, ovr or ovo.")
+        str | None,
+        typer.Option(
+            "--multiclass",
+            metavar="NAME",
+            help="For three labels or more: softmax (the default), robustmax, ovr or ovo.",
+        ),
     ] = None,
     hyper: Annotated[
         str | None,
-        typer.Option("--hyper", metavar="NAME", help="How parameters are found: map (with priors, the default), ml (without) or mcmc (sampled)."),
+        typer.Option(
+            "--hyper",
+            metavar="NAME",
+            help="How parameters are found: map (with priors, the default), ml (without) or mcmc (sampled).",
+        ),
     ] = None,
     method: Method = "auto",
     size: Size = None,
     sampling: Sampling = None,
     kind: FourierKind = None,
     restarts: Annotated[
-        int | None, typer.Option("--restarts", metavar="N", help="Further starting points; by default 1 up to 1,000 rows, else none.")
+        int | None,
+        typer.Option(
+            "--restarts",
+            metavar="N",
+            help="Further starting points; by default 1 up to 1,000 rows, else none.",
+        ),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="For the starting points: the same seed gives the same model.")] = 0,
+    seed: Annotated[
+        int,
+        typer.Option(
+            "--seed", metavar="N", help="For the starting points: the same seed gives the same model."
+        ),
+    ] = 0,
     time_limit: Annotated[
-        float | None, typer.Option("--time-limit", metavar="SECONDS", help="Then stop fitting and keep the best model so far (as Ctrl-C does).")
+        float | None,
+        typer.Option(
+            "--time-limit",
+            metavar="SECONDS",
+            help="Then stop fitting and keep the best model so far (as Ctrl-C does).",
+        ),
     ] = None,
     memory_limit: Annotated[
         str | None,
-        typer.Option("--memory-limit", metavar="SIZE", help="Refuse to start if more is needed, for example 2GB; by default 80 % of what is free."),
+        typer.Option(
+            "--memory-limit",
+            metavar="SIZE",
+            help="Refuse to start if more is needed, for example 2GB; by default 80 % of what is free.",
+        ),
     ] = None,
 ) -> None:
     """Learn from a table and write a model file.
 
-    Columns of numbers are features, columns of text are categories. Ids must be left out with --id; the table for `gramian predict` may still
-    have them. A target of text is classified, one of numbers is predicted as a number, unless --task says otherwise.
+    Columns of numbers are features, columns of text are categories. Ids must be left out with --id; the table
+    for `gramian predict` may still have them. A target of text is classified, one of numbers is predicted as
+    a number, unless --task says otherwise.
 
     \b
     Examples:
-      gramian fit houses.csv --target price --out model.gm
-      gramian fit houses.csv --target price --id address --out model.gm
-      gramian fit houses.csv -t price -c area,rooms,town --time-limit 60 -o model.gm
-      gramian fit houses.csv -t price --method nystrom --size 800 --sampling rls -o model.gm
-      gramian fit flowers.csv -t species -o model.gm
-      gramian fit patients.csv -t ill --task classification --link probit --inference ep -o model.gm
-      gramian fit accidents.csv -t count --likelihood poisson --exposure days -o model.gm
-      gramian fit series.csv -t sales -c week -k "1.0 * RBF(100) + 0.5 * Periodic(1.0, fixed(52)) * RBF(200)" -o model.gm
+      gramian fit houses.csv --target price --out model.gm gramian fit houses.csv --target price --id address
+      --out model.gm gramian fit houses.csv -t price -c area,rooms,town --time-limit 60 -o model.gm gramian
+      fit houses.csv -t price --method nystrom --size 800 --sampling rls -o model.gm gramian fit flowers.csv
+      -t species -o model.gm gramian fit patients.csv -t ill --task classification --link probit --inference
+      ep -o model.gm gramian fit accidents.csv -t count --likelihood poisson --exposure days -o model.gm
+      gramian fit series.csv -t sales -c week -k "1.0 * RBF(100) + 0.5 * Periodic(1.0, fixed(52)) * RBF(200)"
+      -o model.gm
 
-    \b
-    A kernel is written as in Python: numbers scale, + adds, * multiplies, .on("area") selects columns, fixed(52) is not fitted.
-    Its names: RBF, Matern12, Matern32, Matern52, RationalQuadratic, Periodic, Cosine, SpectralMixture, Linear, Polynomial,
-    ArcCosine, NeuralNetwork, Constant, Brownian, Categorical.
+    \b A kernel is written as in Python: numbers scale, + adds, * multiplies, .on("area") selects columns,
+    fixed(52) is not fitted. Its names: RBF, Matern12, Matern32, Matern52, RationalQuadratic, Periodic,
+    Cosine, SpectralMixture, Linear, Polynomial, ArcCosine, NeuralNetwork, Constant, Brownian, Categorical.
     """
     with guarded():
         from gramian.cli.tasks import Asked
@@ -166,28 +290,59 @@ def fit(
 
         asked = Asked(task, inference, link, multiclass, likelihood, exposure, hyper)
         engine = method_with(method, size, sampling, kind)
-        settings = {"mean": mean, "noise": noise, "method": engine, "n_restarts": restarts, "random_state": seed}
+        settings = {
+            "mean": mean,
+            "noise": noise,
+            "method": engine,
+            "n_restarts": restarts,
+            "random_state": seed,
+        }
         limits = {"time_limit": time_limit, "memory_limit": memory_limit}
         fit_table(data, target, out, kernel, columns or [], ids or [], {**settings, **limits}, asked)
 
 
 @app.command()
 def predict(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model file written by gramian fit, or by save in Python.", show_default=False)],
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="The table with the rows to predict.", show_default=False)],
-    out: Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="Where to write; by default CSV to standard output.")] = None,
+    model: Annotated[
+        Path,
+        typer.Argument(
+            metavar="MODEL",
+            help="A model file written by gramian fit, or by save in Python.",
+            show_default=False,
+        ),
+    ],
+    data: Annotated[
+        Path, typer.Argument(metavar="DATA", help="The table with the rows to predict.", show_default=False)
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="Where to write; by default CSV to standard output."
+        ),
+    ] = None,
     target_kind: Annotated[
-        str, typer.Option("--target-kind", metavar="y|f", help="The uncertainty of a new observation (y), or of the function without noise (f).")
+        str,
+        typer.Option(
+            "--target-kind",
+            metavar="y|f",
+            help="The uncertainty of a new observation (y), or of the function without noise (f).",
+        ),
     ] = "y",
     exposure: Annotated[
-        str | None, typer.Option("--exposure", metavar="NAME", help="For counts: the column with the exposure of each row; by default 1.")
+        str | None,
+        typer.Option(
+            "--exposure",
+            metavar="NAME",
+            help="For counts: the column with the exposure of each row; by default 1.",
+        ),
     ] = None,
 ) -> None:
     """Predict the rows of a table, with their uncertainty.
 
-    All columns and rows of DATA are kept as they are, in their order, and four columns are added: mean, std, lower95 and upper95 (the 95 % interval);
-    with several targets mean_0, mean_1 and so on. For labels: predicted, the most probable one, and proba_..., the probability of each. The model's
-    columns are found by their names; further columns do no harm.
+    All columns and rows of DATA are kept as they are, in their order, and four columns are added: mean, std,
+    lower95 and upper95 (the 95 % interval); with several targets mean_0, mean_1 and so on. For labels:
+    predicted, the most probable one, and proba_..., the probability of each. The model's columns are found by
+    their names; further columns do no harm.
 
     \b
     Examples:
@@ -202,7 +357,9 @@ def predict(
 
 
 @app.command()
-def show(model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model file.", show_default=False)]) -> None:
+def show(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model file.", show_default=False)],
+) -> None:
     """Print what a model has learned: kernel, noise, evidence, parameters, and notes.
 
     \b
@@ -217,25 +374,43 @@ def show(model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model fi
 
 @app.command()
 def plan(
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="The table that is to be fitted.", show_default=False)],
-    target: Annotated[list[str] | None, typer.Option("--target", "-t", metavar="NAME", help="The column to predict; repeat it for several.")] = None,
+    data: Annotated[
+        Path, typer.Argument(metavar="DATA", help="The table that is to be fitted.", show_default=False)
+    ],
+    target: Annotated[
+        list[str] | None,
+        typer.Option("--target", "-t", metavar="NAME", help="The column to predict; repeat it for several."),
+    ] = None,
     kernel: Annotated[str | None, typer.Option("--kernel", "-k", metavar="TEXT", help="As for fit.")] = None,
-    columns: Annotated[list[str] | None, typer.Option("--columns", "-c", metavar="A,B,C", help="As for fit.")] = None,
+    columns: Annotated[
+        list[str] | None, typer.Option("--columns", "-c", metavar="A,B,C", help="As for fit.")
+    ] = None,
     ids: Annotated[list[str] | None, typer.Option("--id", metavar="NAME", help="As for fit.")] = None,
     memory_limit: Annotated[
-        str | None, typer.Option("--memory-limit", metavar="SIZE", help="For example 2GB; by default 80 % of what is free.")
+        str | None,
+        typer.Option(
+            "--memory-limit", metavar="SIZE", help="For example 2GB; by default 80 % of what is free."
+        ),
     ] = None,
-    time_limit: Annotated[float | None, typer.Option("--time-limit", metavar="SECONDS", help="For the whole fit; by default none.")] = None,
+    time_limit: Annotated[
+        float | None,
+        typer.Option("--time-limit", metavar="SECONDS", help="For the whole fit; by default none."),
+    ] = None,
     task: Task = None,
-    method: Annotated[str | None, typer.Option("--method", metavar="NAME", help="A method to add to the table, with the settings below.")] = None,
+    method: Annotated[
+        str | None,
+        typer.Option(
+            "--method", metavar="NAME", help="A method to add to the table, with the settings below."
+        ),
+    ] = None,
     size: Size = None,
     sampling: Sampling = None,
     kind: FourierKind = None,
 ) -> None:
     """Print what each method would take to fit a table: memory, time and accuracy; nothing is fitted.
 
-    Rows and columns are counted; memory follows from them, time from a short measurement of this machine. The last line has the method that
-    `gramian fit` takes by itself, and why.
+    Rows and columns are counted; memory follows from them, time from a short measurement of this machine. The
+    last line has the method that `gramian fit` takes by itself, and why.
 
     \b
     Examples:
@@ -246,60 +421,145 @@ def plan(
     with guarded():
         from gramian.cli.planning import plan_table
 
-        plan_table(data, target or [], kernel, columns or [], ids or [], memory_limit, time_limit, method, size, sampling, kind, task)
+        plan_table(
+            data,
+            target or [],
+            kernel,
+            columns or [],
+            ids or [],
+            memory_limit,
+            time_limit,
+            method,
+            size,
+            sampling,
+            kind,
+            task,
+        )
 
 
 @app.command()
 def compare(
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="The table to compare on.", show_default=False)],
+    data: Annotated[
+        Path, typer.Argument(metavar="DATA", help="The table to compare on.", show_default=False)
+    ],
     target: Annotated[
-        str | None, typer.Option("--target", "-t", metavar="NAME", help="The column to predict; without one only kernel matrices are compared.")
+        str | None,
+        typer.Option(
+            "--target",
+            "-t",
+            metavar="NAME",
+            help="The column to predict; without one only kernel matrices are compared.",
+        ),
     ] = None,
     task: Task = None,
-    methods: Annotated[str | None, typer.Option("--methods", metavar="A,B,C", help="What to compare, see below; by default a choice of all.")] = None,
+    methods: Annotated[
+        str | None,
+        typer.Option(
+            "--methods", metavar="A,B,C", help="What to compare, see below; by default a choice of all."
+        ),
+    ] = None,
     sizes: Annotated[
-        str, typer.Option("--sizes", metavar="N,N,N", help="Landmarks, features or inducing points; for cg and minres the preconditioner's rank.")
+        str,
+        typer.Option(
+            "--sizes",
+            metavar="N,N,N",
+            help="Landmarks, features or inducing points; for cg and minres the preconditioner's rank.",
+        ),
     ] = "100,200,400",
-    repeats: Annotated[int, typer.Option("--repeats", metavar="N", help="Runs, each with a split and draws of its own.")] = 5,
+    repeats: Annotated[
+        int, typer.Option("--repeats", metavar="N", help="Runs, each with a split and draws of its own.")
+    ] = 5,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="FOLDER", help="For the table, all runs as CSV, and a picture. After Ctrl-C, goes on there.")
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FOLDER",
+            help="For the table, all runs as CSV, and a picture. After Ctrl-C, goes on there.",
+        ),
     ] = None,
     kernel: Annotated[
-        str | None, typer.Option("--kernel", "-k", metavar="TEXT", help="Taken as it is, for all methods; by default fitted once, on a part.")
+        str | None,
+        typer.Option(
+            "--kernel",
+            "-k",
+            metavar="TEXT",
+            help="Taken as it is, for all methods; by default fitted once, on a part.",
+        ),
     ] = None,
     noise: Annotated[
-        float | None, typer.Option("--noise", metavar="VARIANCE", help="Taken as it is, in units of the target squared; by default fitted.")
+        float | None,
+        typer.Option(
+            "--noise",
+            metavar="VARIANCE",
+            help="Taken as it is, in units of the target squared; by default fitted.",
+        ),
     ] = None,
     columns: Annotated[
-        list[str] | None, typer.Option("--columns", "-c", metavar="A,B,C", help="The columns to learn from; by default all but the target and ids.")
+        list[str] | None,
+        typer.Option(
+            "--columns",
+            "-c",
+            metavar="A,B,C",
+            help="The columns to learn from; by default all but the target and ids.",
+        ),
     ] = None,
-    ids: Annotated[list[str] | None, typer.Option("--id", metavar="NAME", help="A column to leave out; may be repeated.")] = None,
-    standardize: Annotated[bool, typer.Option("--standardize", help="Centre columns and divide them by their standard deviations.")] = False,
-    test_size: Annotated[float, typer.Option("--test-size", metavar="SHARE", help="Of the rows, to test on.")] = 0.2,
-    max_rows: Annotated[int | None, typer.Option("--max-rows", metavar="N", help="Take so many rows at random from a larger table.")] = None,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="The same seed gives the same splits and draws.")] = 0,
-    tol: Annotated[float, typer.Option("--tol", metavar="RESIDUAL", help="Relative residual at which cg and minres stop.")] = 1e-6,
-    max_iter: Annotated[int, typer.Option("--max-iter", metavar="N", help="Steps after which cg and minres stop.")] = 1000,
+    ids: Annotated[
+        list[str] | None, typer.Option("--id", metavar="NAME", help="A column to leave out; may be repeated.")
+    ] = None,
+    standardize: Annotated[
+        bool,
+        typer.Option("--standardize", help="Centre columns and divide them by their standard deviations."),
+    ] = False,
+    test_size: Annotated[
+        float, typer.Option("--test-size", metavar="SHARE", help="Of the rows, to test on.")
+    ] = 0.2,
+    max_rows: Annotated[
+        int | None,
+        typer.Option("--max-rows", metavar="N", help="Take so many rows at random from a larger table."),
+    ] = None,
+    seed: Annotated[
+        int, typer.Option("--seed", metavar="N", help="The same seed gives the same splits and draws.")
+    ] = 0,
+    tol: Annotated[
+        float,
+        typer.Option("--tol", metavar="RESIDUAL", help="Relative residual at which cg and minres stop."),
+    ] = 1e-6,
+    max_iter: Annotated[
+        int, typer.Option("--max-iter", metavar="N", help="Steps after which cg and minres stop.")
+    ] = 1000,
     variance_rows: Annotated[
-        int, typer.Option("--variance-rows", metavar="N", help="Test rows for NLPD and the like of cg and minres, where each variance is a solve.")
+        int,
+        typer.Option(
+            "--variance-rows",
+            metavar="N",
+            help="Test rows for NLPD and the like of cg and minres, where each variance is a solve.",
+        ),
     ] = 256,
     memory_limit: Annotated[
-        str | None, typer.Option("--memory-limit", metavar="SIZE", help="Leave out what needs more; by default 80 % of what is free.")
+        str | None,
+        typer.Option(
+            "--memory-limit",
+            metavar="SIZE",
+            help="Leave out what needs more; by default 80 % of what is free.",
+        ),
     ] = None,
 ) -> None:
-    """Compare approximations of one model on a table: error of the kernel matrix, time, memory, test error, NLPD, coverage or calibration.
+    """Compare approximations of one model on a table: error of the kernel matrix, time, memory, test error,
+    NLPD, coverage or calibration.
 
-    All methods have the same kernel, noise and splits. With --out each run is kept as soon as it has ended: after Ctrl-C, the same command does the
-    rest; further methods, sizes and repeats may be added later. A target of text is classified, by Laplace's approximation on each method, and by the
-    variational bound on vfe and svgp.
+    All methods have the same kernel, noise and splits. With --out each run is kept as soon as it has ended:
+    after Ctrl-C, the same command does the rest; further methods, sizes and repeats may be added later. A
+    target of text is classified, by Laplace's approximation on each method, and by the variational bound on
+    vfe and svgp.
 
     \b
     Examples:
-      gramian compare houses.csv --target price
-      gramian compare houses.csv -t price --methods nystrom:uniform,nystrom:rpcholesky,fourier:orf --sizes 100,200,400 --repeats 15 -o comparison
-      gramian compare houses.csv -t price --methods cg:none,cg,minres,exact --sizes 50,200
-      gramian compare flowers.csv -t species --methods nystrom:uniform,fourier:orf,vfe,exact --sizes 50,100,200
-      gramian compare points.csv --kernel "RBF(0.7)" --standardize --methods nystrom:uniform,fourier:rff,fourier:qmc
+      gramian compare houses.csv --target price gramian compare houses.csv -t price --methods
+      nystrom:uniform,nystrom:rpcholesky,fourier:orf --sizes 100,200,400 --repeats 15 -o comparison gramian
+      compare houses.csv -t price --methods cg:none,cg,minres,exact --sizes 50,200 gramian compare flowers.csv
+      -t species --methods nystrom:uniform,fourier:orf,vfe,exact --sizes 50,100,200 gramian compare points.csv
+      --kernel "RBF(0.7)" --standardize --methods nystrom:uniform,fourier:rff,fourier:qmc
 
     \b
     Methods: a family, and after a colon how it chooses (by default rpcholesky; orf for fourier):
@@ -312,17 +572,35 @@ def compare(
     with guarded():
         from gramian.cli.compare import compare_table
 
-        settings = {"noise": noise, "repeats": repeats, "test_size": test_size, "random_state": seed, "standardize": standardize}
-        limits = {"max_rows": max_rows, "tol": tol, "max_iter": max_iter, "variance_rows": variance_rows, "memory_limit": memory_limit}
-        compare_table(data, target, task, out, kernel, methods, sizes, columns or [], ids or [], {**settings, **limits})
+        settings = {
+            "noise": noise,
+            "repeats": repeats,
+            "test_size": test_size,
+            "random_state": seed,
+            "standardize": standardize,
+        }
+        limits = {
+            "max_rows": max_rows,
+            "tol": tol,
+            "max_iter": max_iter,
+            "variance_rows": variance_rows,
+            "memory_limit": memory_limit,
+        }
+        compare_table(
+            data, target, task, out, kernel, methods, sizes, columns or [], ids or [], {**settings, **limits}
+        )
 
 
 @app.command()
-def demo(out: Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Where to write the results.")] = Path("gramian-demo")) -> None:
+def demo(
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FOLDER", help="Where to write the results.")
+    ] = Path("gramian-demo"),
+) -> None:
     """Forecast a classic time series, step by step, in a few seconds.
 
-    Fits ten years of monthly airline passengers, forecasts the next two with a 95 % interval, compares with what happened, and writes the model, the
-    predictions and a picture.
+    Fits ten years of monthly airline passengers, forecasts the next two with a 95 % interval, compares with
+    what happened, and writes the model, the predictions and a picture.
 
     \b
     Examples:

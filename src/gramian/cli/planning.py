@@ -1,4 +1,5 @@
-"""What the command plan does: the shape of a table, without reading its numbers, and what each method would take."""
+"""What the command plan does: the shape of a table, without reading its numbers, and what each method would
+take."""
 
 from __future__ import annotations
 
@@ -39,22 +40,35 @@ def plan_table(
     kind: str | None = None,
     task: str | None = None,
 ) -> None:
-    """Prints the plan for a table, with a method of one's own beside the usual ones. Text columns count as one column each, as categories do."""
+    """Prints the plan for a table, with a method of one's own beside the usual ones. Text columns count as
+    one column each, as categories do."""
     settings = (size, sampling, kind)
     if method is None and any(value is not None for value in settings):
-        raise ParameterError("--size, --sampling and --kind are settings of a method: name it with --method, for example --method nystrom.")
-    also = [] if method in (None, "auto") and settings == (None,) * 3 else [method_with(method or "auto", *settings)]
+        raise ParameterError(
+            "--size, --sampling and --kind are settings of a method: name it with --method, for example"
+            " --method nystrom."
+        )
+    also = (
+        []
+        if method in (None, "auto") and settings == (None,) * 3
+        else [method_with(method or "auto", *settings)]
+    )
     given = None if kernel is None else parse_kernel(kernel)
     first = next(read_blocks(data, HEAD))
     features = chosen(first, targets, columns, ids)
     rows = first.n_rows if first.n_rows < HEAD else count_rows(data)
     if task_of(first, targets, task) == "classification":
         if also:
-            raise ParameterError("--method adds a method to the plan of a regression; the plan of a classification has its own. Leave it out.")
+            raise ParameterError(
+                "--method adds a method to the plan of a regression; the plan of a classification has its"
+                " own. Leave it out."
+            )
         gp = GPClassifier(given, memory_limit=memory_limit, time_limit=time_limit)
         typer.echo(gp.plan(np.broadcast_to(0.0, (rows, len(features)))))  # its shape is all that counts
         return
-    typer.echo(plan((rows, len(features)), given, memory_limit, time_limit, outputs=max(len(targets), 1), also=also))
+    typer.echo(
+        plan((rows, len(features)), given, memory_limit, time_limit, outputs=max(len(targets), 1), also=also)
+    )
 
 
 def count_rows(path: Path) -> int:
@@ -65,7 +79,8 @@ def count_rows(path: Path) -> int:
         return int(parquet.read_metadata(path).num_rows)
     with gzip.open(path) if name.endswith(".gz") else path.open("rb") as file:
         rows = count_lines(cast(BinaryIO, file)) - 1
-    return rows if rows > 0 else sum(block.n_rows for block in read_blocks(path))  # line ends of another kind: read it properly
+    # line ends of another kind: read it properly
+    return rows if rows > 0 else sum(block.n_rows for block in read_blocks(path))
 
 
 def count_lines(file: BinaryIO) -> int:

@@ -1,4 +1,5 @@
-"""Which task a table asks for, its target for that task, and the estimator; options of the other task are refused by their names."""
+"""Which task a table asks for, its target for that task, and the estimator; options of the other task are
+refused by their names."""
 
 from __future__ import annotations
 
@@ -58,13 +59,18 @@ class Asked:
             _check_choice(option, getattr(self, option), known)
         if self.exposure is not None and self.likelihood not in COUNTS:
             raise ParameterError(
-                f"--exposure {self.exposure} is for counts. Add --likelihood poisson or --likelihood negative-binomial, or leave it out."
+                f"--exposure {self.exposure} is for counts. Add --likelihood poisson or --likelihood"
+                " negative-binomial, or leave it out."
             )
 
     def check(self, task: str, targets: Sequence[str], noise: float | None) -> None:
         """Refuses what does not belong to the task, or not to the likelihood."""
         if task == "classification":
-            others: dict[str, Any] = {"likelihood": self.likelihood, "exposure": self.exposure, "noise": noise}
+            others: dict[str, Any] = {
+                "likelihood": self.likelihood,
+                "exposure": self.exposure,
+                "noise": noise,
+            }
             cure = "Leave it out; or, if the target is a number to be predicted, add --task regression."
         else:
             others = {"link": self.link, "multiclass": self.multiclass}
@@ -72,13 +78,27 @@ class Asked:
         for option, value in others.items():
             if value is not None:
                 kind = "regression" if task == "classification" else "classification"
-                raise ParameterError(f"--{option} {value} is for {kind}, but {targets[0]!r} is a target of {task}. {cure}")
+                raise ParameterError(
+                    f"--{option} {value} is for {kind}, but {targets[0]!r} is a target of {task}. {cure}"
+                )
         special = self.likelihood if self.likelihood not in (None, "gaussian") else None
-        what = f"--likelihood {special}" if special else f"--inference {self.inference}" if self.inference not in (None, "auto") else None
+        what = (
+            f"--likelihood {special}"
+            if special
+            else f"--inference {self.inference}"
+            if self.inference not in (None, "auto")
+            else None
+        )
         if what is not None and noise is not None:
-            raise ParameterError(f"--noise {noise:g} is where Gaussian noise in closed form starts, and {what} has none. Leave one of them out.")
+            raise ParameterError(
+                f"--noise {noise:g} is where Gaussian noise in closed form starts, and {what} has none. Leave"
+                " one of them out."
+            )
         if what is not None and len(targets) > 1:
-            raise ParameterError(f"{what} takes one target, but there are {len(targets)}: {', '.join(targets)}. Fit one after the other.")
+            raise ParameterError(
+                f"{what} takes one target, but there are {len(targets)}: {', '.join(targets)}. Fit one after"
+                " the other."
+            )
 
     def settings(self, settings: dict[str, Any]) -> dict[str, Any]:
         """These and further settings of the estimator; what was not given stays at its default."""
@@ -92,7 +112,8 @@ class Asked:
 
 
 def task_of(table: Table, targets: Sequence[str], given: str | None = None) -> str:
-    """The task as given, or as the target of a table (or of its first block) shows it: text is classified, numbers are regressed."""
+    """The task as given, or as the target of a table (or of its first block) shows it: text is classified,
+    numbers are regressed."""
     _check_choice("task", given, TASKS)
     if given == "classification" and len(targets) != 1:
         named = f"there are {len(targets)}: {', '.join(targets)}" if targets else "none was given"
@@ -110,13 +131,15 @@ def target_of(table: Table, targets: Sequence[str], task: str) -> NDArray[Any]:
 
 
 def streamed_labels(table: Table, target: str, source: Source) -> tuple[Source, NDArray[Any]]:
-    """A file that stays on disk with the codes of its labels as y, and the labels; of the target, 8 bytes a row are in memory."""
+    """A file that stays on disk with the codes of its labels as y, and the labels; of the target, 8 bytes a
+    row are in memory."""
     classes, codes = coded(read_blocks(table.path), target, _is_text(table, target))
     return Source(source.X, codes[:, None], source.columns), classes
 
 
 def coded(blocks: Iterable[Table], name: str, text: bool) -> tuple[NDArray[Any], Array]:
-    """The labels of a column, sorted, and the code of each row among them. What cannot be labels is refused with its place."""
+    """The labels of a column, sorted, and the code of each row among them. What cannot be labels is refused
+    with its place."""
     known: dict[Any, int] = {}
     parts: list[NDArray[np.intp]] = []
     path, table = "", None
@@ -125,17 +148,26 @@ def coded(blocks: Iterable[Table], name: str, text: bool) -> tuple[NDArray[Any],
         values, inverse = np.unique(_labels(table, name, text), return_inverse=True)
         parts.append(np.array([known.setdefault(label, len(known)) for label in values.tolist()])[inverse])
         if len(known) > MOST_CATEGORIES:
-            raise InputError(f"{path}, column {name!r}: more than {MOST_CATEGORIES:,} different labels. Is it the right column?")
+            raise InputError(
+                f"{path}, column {name!r}: more than {MOST_CATEGORIES:,} different labels. Is it the right"
+                " column?"
+            )
     codes = np.concatenate(parts)
     if text and len(known) == len(codes) > 2:
         some = ", ".join(repr(label) for label in list(known)[:2])
-        raise TableError(f"{path}, column {name!r}: text that differs in every row ({some}, ...) is no label. Is it the right column?")
+        raise TableError(
+            f"{path}, column {name!r}: text that differs in every row ({some}, ...) is no label. Is it the"
+            " right column?"
+        )
     labels = sorted(known)
     if len(labels) == 1:
         assert table is not None
         if not text:
             refuse_constant(path, name, np.full(len(codes), float(labels[0])))
-        raise TableError(f"{path}, column {name!r}: all {len(codes)} rows have the label {labels[0]!r}, so there is nothing to tell apart.")
+        raise TableError(
+            f"{path}, column {name!r}: all {len(codes)} rows have the label {labels[0]!r}, so there is"
+            " nothing to tell apart."
+        )
     place = np.empty(len(labels))
     place[[known[label] for label in labels]] = np.arange(len(labels))
     return np.array(labels), place[codes]
@@ -149,7 +181,8 @@ def exposure_of(blocks: Iterable[Table], name: str) -> Array:
         wrong = np.flatnonzero(values <= 0)
         if wrong.size:
             raise TableError(
-                f"{table.place(wrong[0])}, column {name!r}: the exposure is {values[wrong[0]]:g}. It says how much was watched, so it is positive."
+                f"{table.place(wrong[0])}, column {name!r}: the exposure is {values[wrong[0]]:g}. It says how"
+                " much was watched, so it is positive."
             )
         parts.append(values)
     return np.concatenate(parts)
@@ -169,7 +202,10 @@ def hint(y: Array, name: str, asked: Asked) -> str | None:
     if len(values) > FEW or np.any(values != np.floor(values)):
         return None
     shown = ", ".join(f"{value:g}" for value in values)
-    return f"note: {name!r} has {len(values)} whole values ({shown}) and is predicted as a number. If they are labels: --task classification"
+    return (
+        f"note: {name!r} has {len(values)} whole values ({shown}) and is predicted as a number. If they are"
+        " labels: --task classification"
+    )
 
 
 def _labels(table: Table, name: str, text: bool) -> NDArray[Any]:
@@ -181,14 +217,15 @@ def _labels(table: Table, name: str, text: bool) -> NDArray[Any]:
     broken = np.flatnonzero(values != np.floor(values))
     if broken.size:
         raise TableError(
-            f"{table.place(broken[0])}, column {name!r}: {values[broken[0]]:g} is no label: labels are text or whole numbers. "
-            "For numbers to be predicted: --task regression."
+            f"{table.place(broken[0])}, column {name!r}: {values[broken[0]]:g} is no label: labels are text"
+            " or whole numbers. For numbers to be predicted: --task regression."
         )
     return values.astype(np.int64)
 
 
 def _is_text(table: Table, name: str) -> bool:
-    """Whether a column is text; numbers with a few words among them, or with commas for points, are a mistake, not labels."""
+    """Whether a column is text; numbers with a few words among them, or with commas for points, are a
+    mistake, not labels."""
     if table.is_numeric(name):
         return False
     present = [cell for cell in table.text(name) if not is_missing(cell)]
@@ -201,4 +238,13 @@ def _check_choice(option: str, value: str | None, known: Sequence[str]) -> None:
         raise ParameterError(f"--{option} {value!r} is not known. Use {', '.join(known)}.")
 
 
-__all__ = ["Asked", "checked_targets", "coded", "exposure_of", "hint", "streamed_labels", "target_of", "task_of"]
+__all__ = [
+    "Asked",
+    "checked_targets",
+    "coded",
+    "exposure_of",
+    "hint",
+    "streamed_labels",
+    "target_of",
+    "task_of",
+]

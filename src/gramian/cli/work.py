@@ -27,7 +27,8 @@ from gramian.likelihoods import Gaussian
 from gramian.modelfile import load
 from gramian.tables import SUFFIXES, Table, read_blocks, read_table, write_blocks
 
-LARGE = 50_000_000  # bytes of a file from which on it is fitted from disk: as text it would take some ten times that in memory
+# bytes of a file from which on it is fitted from disk: as text it would take some ten times that in memory
+LARGE = 50_000_000
 PACKED = 5  # text is about so many times as large as when compressed, as gzip and Parquet are
 CHUNK = 2**20  # bytes at once to standard output
 LEVELS = (0.025, 0.975)
@@ -44,7 +45,8 @@ def fit_table(
     settings: dict[str, Any],
     asked: Asked | None = None,
 ) -> None:
-    """Fits, writes the model file and prints the summary. Whatever can be refused is refused before the fit."""
+    """Fits, writes the model file and prints the summary. Whatever can be refused is refused before the
+    fit."""
     asked = Asked() if asked is None else asked
     given = None if kernel is None else parse_kernel(kernel)
     check_output(out, data)
@@ -72,14 +74,23 @@ def fit_table(
         note = hint(y, targets[0], asked)
         if note is not None:
             typer.echo(note, err=True)
-    exposure = {} if asked.exposure is None else {"exposure": exposure_of(read_blocks(data) if large else [table], asked.exposure)}
+    exposure = (
+        {}
+        if asked.exposure is None
+        else {"exposure": exposure_of(read_blocks(data) if large else [table], asked.exposure)}
+    )
     gp.fit(X, None if large else y, **exposure)
     if classes is not None and isinstance(gp, GPClassifier):
         gp.classes_ = classes  # it was fitted to their codes, which lie on disk
     gp.save(out)
     described = [f"{name} ({kinds[name]} categories)" if name in kinds else name for name in names]
-    typer.echo(f"{', '.join(targets)} from {', '.join(described)}{f', with exposure {asked.exposure}' if beside else ''}; {data}")
-    left_out = [name for name in table.names if name not in names and name not in targets and name not in beside]
+    typer.echo(
+        f"{', '.join(targets)} from"
+        f" {', '.join(described)}{f', with exposure {asked.exposure}' if beside else ''}; {data}"
+    )
+    left_out = [
+        name for name in table.names if name not in names and name not in targets and name not in beside
+    ]
     if left_out:
         typer.echo(f"left out: {', '.join(left_out)}")
     typer.echo()
@@ -87,11 +98,15 @@ def fit_table(
     typer.echo(f"\nThe model is in {out}. Predict with: gramian predict {out} new.csv --out predictions.csv")
 
 
-def predict_table(model: Path, data: Path, out: Path | None, target_kind: str, exposure: str | None = None) -> None:
+def predict_table(
+    model: Path, data: Path, out: Path | None, target_kind: str, exposure: str | None = None
+) -> None:
     """Adds predictions to the columns of a table, block by block."""
     if out is not None:
         if not out.name.lower().endswith(SUFFIXES):
-            raise TableError(f"{out}: the name of a table ends in one of {', '.join(SUFFIXES)}. Choose such a name.")
+            raise TableError(
+                f"{out}: the name of a table ends in one of {', '.join(SUFFIXES)}. Choose such a name."
+            )
         check_output(out, data, model)
     gp = load(model)
     check_target_kind(gp, target_kind, exposure)
@@ -99,7 +114,8 @@ def predict_table(model: Path, data: Path, out: Path | None, target_kind: str, e
         rows = write_predictions(gp, data, out, target_kind, exposure)
         typer.echo(f"{rows:,} predictions are in {out}", err=True)
         return
-    with tempfile.TemporaryDirectory() as folder:  # through a file, so that a pipe gets the very bytes that a file would
+    # through a file, so that a pipe gets the very bytes that a file would
+    with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "predictions.csv")
         write_predictions(gp, data, path, target_kind, exposure)
         with path.open("rb") as file:
@@ -110,27 +126,43 @@ def predict_table(model: Path, data: Path, out: Path | None, target_kind: str, e
 def check_target_kind(gp: GPRegressor | GPClassifier, target_kind: str, exposure: str | None) -> None:
     """Refuses questions that a model does not answer, before any work."""
     if target_kind not in ("y", "f"):
-        raise ParameterError(f"--target-kind {target_kind!r} is not known. Use y for a new observation, or f for the function without noise.")
+        raise ParameterError(
+            f"--target-kind {target_kind!r} is not known. Use y for a new observation, or f for the function"
+            " without noise."
+        )
     if exposure is not None and not (gp.likelihood_.exposed and target_kind == "y"):
         raise ParameterError(
-            f"--exposure {exposure} is for predictions of counts : --target-kind y, of a model with --likelihood poisson or its like."
+            f"--exposure {exposure} is for predictions of counts : --target-kind y, of a model with"
+            " --likelihood poisson or its like."
         )
 
 
-def write_predictions(gp: GPRegressor | GPClassifier, data: Path, out: Path, target_kind: str, exposure: str | None = None) -> int:
-    """Writes the rows of a table with their predictions, and gives their number. One block is in memory at a time."""
+def write_predictions(
+    gp: GPRegressor | GPClassifier, data: Path, out: Path, target_kind: str, exposure: str | None = None
+) -> int:
+    """Writes the rows of a table with their predictions, and gives their number. One block is in memory at a
+    time."""
     as_they_are = out.name.lower().endswith((".parquet", ".pq"))
     rows = 0
 
     def predictions(block: Table) -> dict[str, NDArray[Any]]:
-        return predicted(gp, for_model(gp, block), target_kind, None if exposure is None else exposure_of([block], exposure))
+        return predicted(
+            gp,
+            for_model(gp, block),
+            target_kind,
+            None if exposure is None else exposure_of([block], exposure),
+        )
 
     blocks = read_blocks(data)
     first = next(blocks)
     added = predictions(first)
     renamed = free_names(list(added), first.names)
     if list(renamed.values()) != list(added):
-        typer.echo(f"note: {data} has columns of these names already, so the predictions are called {', '.join(renamed.values())}", err=True)
+        typer.echo(
+            f"note: {data} has columns of these names already, so the predictions are called"
+            f" {', '.join(renamed.values())}",
+            err=True,
+        )
 
     def written() -> Iterator[dict[str, NDArray[Any]]]:
         nonlocal rows
@@ -146,13 +178,17 @@ def show_model(model: Path) -> None:
     """Prints the summary of a model file, and the columns it needs."""
     gp = load(model)
     columns = gp._columns
-    described = [name + (f" ({', '.join(columns.categories[j])})" if j in columns.categories else "") for j, name in enumerate(columns.names)]
+    described = [
+        name + (f" ({', '.join(columns.categories[j])})" if j in columns.categories else "")
+        for j, name in enumerate(columns.names)
+    ]
     typer.echo(f"{model} predicts from: {', '.join(described)}\n")
     print_summary(gp)
 
 
 def print_summary(gp: GPRegressor | GPClassifier) -> None:
-    """The summary as text; on a terminal with its table of parameters drawn as one (binary models of several classes have one each, in the text)."""
+    """The summary as text; on a terminal with its table of parameters drawn as one (binary models of several
+    classes have one each, in the text)."""
     text = gp.summary()
     if not sys.stdout.isatty() or hasattr(gp, "estimators_"):
         typer.echo(text)
@@ -162,7 +198,10 @@ def print_summary(gp: GPRegressor | GPClassifier) -> None:
     from rich.table import Table as Drawn
 
     head, _, tail = text.partition(str(gp.parameters_))
-    rows = [(row.name, f"{row.value:.5g}", "" if row.trainable else "fixed", row.prior, row.note) for row in gp.parameters_]
+    rows = [
+        (row.name, f"{row.value:.5g}", "" if row.trainable else "fixed", row.prior, row.note)
+        for row in gp.parameters_
+    ]
     drawn = Drawn(box=SIMPLE)
     for k, title in enumerate(("parameter", "value", "", "prior", "note")):
         if k < 2 or any(row[k] for row in rows):
@@ -175,17 +214,25 @@ def print_summary(gp: GPRegressor | GPClassifier) -> None:
     typer.echo(tail.strip("\n"))
 
 
-def predicted(gp: GPRegressor | GPClassifier, X: Any, target_kind: str, exposure: NDArray[np.float64] | None) -> dict[str, NDArray[Any]]:
-    """The columns of a prediction: the label and the probability of each class, or mean, std and the 95 % interval."""
+def predicted(
+    gp: GPRegressor | GPClassifier, X: Any, target_kind: str, exposure: NDArray[np.float64] | None
+) -> dict[str, NDArray[Any]]:
+    """The columns of a prediction: the label and the probability of each class, or mean, std and the 95 %
+    interval."""
     if isinstance(gp, GPClassifier):
         if target_kind == "f":
             mean, var = gp.predict_latent(X)
             return interval(mean, np.sqrt(var))
         P = gp.predict_proba(X)
-        return {"predicted": gp.classes_[np.argmax(P, axis=1)], **{f"proba_{label}": P[:, k] for k, label in enumerate(gp.classes_)}}
+        return {
+            "predicted": gp.classes_[np.argmax(P, axis=1)],
+            **{f"proba_{label}": P[:, k] for k, label in enumerate(gp.classes_)},
+        }
     found = interval(*gp.predict(X, return_std=True, target=target_kind, exposure=exposure))
     if target_kind == "y" and not isinstance(gp.likelihood_, Gaussian):
-        found["lower95"], found["upper95"] = quantiles(gp.likelihood_, *gp._latents(X)[::-1], LEVELS, exposure).T
+        found["lower95"], found["upper95"] = quantiles(
+            gp.likelihood_, *gp._latents(X)[::-1], LEVELS, exposure
+        ).T
     return found
 
 
@@ -198,7 +245,8 @@ def interval(mean: NDArray[np.float64], std: NDArray[np.float64]) -> dict[str, N
 
 
 def free_names(names: Sequence[str], taken: Sequence[str]) -> dict[str, str]:
-    """New names for columns, where one of them is taken: all get the same prefix, so that they stay together."""
+    """New names for columns, where one of them is taken: all get the same prefix, so that they stay
+    together."""
     prefix, k = "", 1
     while any(prefix + name in taken for name in names):
         prefix, k = ("predicted_" if k == 1 else f"predicted{k}_"), k + 1
@@ -215,7 +263,9 @@ def check_output(out: Path, *inputs: Path) -> None:
     """Complains of a file that could not be written, before any work; writes nothing."""
     for used in inputs:
         if out.exists() and used.exists() and os.path.samefile(out, used):
-            raise GramianError(f"{out} would be overwritten, but it is read from. Choose another name for --out.")
+            raise GramianError(
+                f"{out} would be overwritten, but it is read from. Choose another name for --out."
+            )
     with contextlib.suppress(_Trial), atomic_write(out):
         raise _Trial
 

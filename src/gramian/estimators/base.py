@@ -1,6 +1,8 @@
-"""What all estimators share: from a model and data to a fitted posterior, and everything that is told about it.
+"""What all estimators share: from a model and data to a fitted posterior, and everything that is told about
+it.
 
-A subclass reads y, builds the model, calls `_condition`, and turns the posterior of its latent functions into predictions.
+A subclass reads y, builds the model, calls `_condition`, and turns the posterior of its latent functions into
+predictions.
 """
 
 from __future__ import annotations
@@ -59,7 +61,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
 
     _certificate: Certificate | None
 
-    # Fitting. ---------------------------------------------------------------------------------------------------------------------------------------
+    # Fitting. -----------------------------------------------------------------------------------------------
 
     def _read(self, X: Any, y: Any) -> tuple[Array, Columns, Any]:
         """The rows of X, their columns, and y as it came (for a file, its target columns)."""
@@ -71,13 +73,24 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
             return table, columns, y
         source = open_source(X, y, memory_limit=self.memory_limit)
         if source.Y is None:
-            raise InputError("The target y is missing. Give fit(X, y); for a file, y is the name of its target column.")
+            raise InputError(
+                "The target y is missing. Give fit(X, y); for a file, y is the name of its target column."
+            )
         self.n_features_in_ = source.X.shape[1]
         if source.columns.named:
             self.feature_names_in_: NDArray[np.object_] = np.array(source.columns.names, dtype=object)
         return source.X, source.columns, source.Y[:, 0] if source.single else source.Y
 
-    def _condition(self, kernel: Kernel, model: Model, data: Data, columns: Columns, method: Inference, reason: str, began: float) -> None:
+    def _condition(
+        self,
+        kernel: Kernel,
+        model: Model,
+        data: Data,
+        columns: Columns,
+        method: Inference,
+        reason: str,
+        began: float,
+    ) -> None:
         """Fits the parameters and conditions on all rows; what is known afterwards is in the attributes."""
         rng = generator(self.random_state)
         with progress(self.verbose) as report:
@@ -85,10 +98,15 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
             searched = time.monotonic()
             inferred, data, interrupted = self._infer(fitted, data, report)
             noise = getattr(self, "noise", None)
-            fitted, inferred = level.on_all_rows(fitted, data, inferred, isinstance(noise, Parameter) and noise.bounds is not None)
+            fitted, inferred = level.on_all_rows(
+                fitted, data, inferred, isinstance(noise, Parameter) and noise.bounds is not None
+            )
         model = fitted.model
-        if isinstance(inferred.posterior, Mixture):  # what was drawn stands for itself; where one value must be told, it is the mean
-            model = model.with_values({path: np.mean(draws, axis=0) for path, draws in inferred.posterior.values.items()})
+        # what was drawn stands for itself; where one value must be told, it is the mean
+        if isinstance(inferred.posterior, Mixture):
+            model = model.with_values(
+                {path: np.mean(draws, axis=0) for path, draws in inferred.posterior.values.items()}
+            )
         self._columns, self._data, self._model_, self._method_ = columns, data, model, fitted.inference
         self.kernel_ = kernel.with_parameters(list(model.kernel.parameters().values()))
         self.mean_ = model.mean
@@ -114,37 +132,72 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
             stages=(*map(str, fitted.stages), *([fitted.level] if fitted.level else [])),
         )
 
-    def _search(self, method: Inference, model: Model, data: Data, rng: np.random.Generator, report: Report, began: float) -> Fitted:
+    def _search(
+        self,
+        method: Inference,
+        model: Model,
+        data: Data,
+        rng: np.random.Generator,
+        report: Report,
+        began: float,
+    ) -> Fitted:
         start = Objective(model, data, method).space.theta
         if isinstance(method, MCMC) and self.time_limit is not None:
             method = dataclasses.replace(method, deadline=began + float(self.time_limit))
         if not self.optimize or start.size == 0 or method.samples_parameters:
-            why = "sampled" if method.samples_parameters else health.NOT_OPTIMISED if not self.optimize else "nothing to optimise"
-            return Fitted(model, method.prepared(model, data, rng), Search(start, np.nan, why, 0, 0, 0, 0), (), data)
+            why = (
+                "sampled"
+                if method.samples_parameters
+                else health.NOT_OPTIMISED
+                if not self.optimize
+                else "nothing to optimise"
+            )
+            return Fitted(
+                model, method.prepared(model, data, rng), Search(start, np.nan, why, 0, 0, 0, 0), (), data
+            )
         n, q = data.Y.shape
         restarts = self.n_restarts if self.n_restarts is not None else (1 if n <= FEW_ROWS else 0)
         deadline = None if self.time_limit is None else began + float(self.time_limit)
         after = 0.0 if deadline is None or n <= FEW_ROWS else seconds_of_final(method, n, data.X.shape[1], q)
         holds = Hold.read(self.stages, model)
-        return fit(model, data, method, restarts, rng, report, deadline, after, budget.allowed(self.memory_limit), holds)
+        return fit(
+            model,
+            data,
+            method,
+            restarts,
+            rng,
+            report,
+            deadline,
+            after,
+            budget.allowed(self.memory_limit),
+            holds,
+        )
 
     def _infer(self, fitted: Fitted, data: Data, report: Report) -> tuple[Inferred, Data, list[str]]:
-        """The posterior of all rows; when somebody stops a long one, that of the rows which the parameters were fitted on."""
+        """The posterior of all rows; when somebody stops a long one, that of the rows which the parameters
+        were fitted on."""
         try:
             return fitted.inference.infer(fitted.model, data, report.share), data, []
         except KeyboardInterrupt:
             rows = len(fitted.part.X)
             if rows >= len(data.X):
                 raise
-            note = f"The final inference on {len(data.X):,} rows was interrupted: this model knows the {rows:,} its parameters were fitted on."
+            note = (
+                f"The final inference on {len(data.X):,} rows was interrupted: this model knows the {rows:,}"
+                " its parameters were fitted on."
+            )
             own = fitted.inference.prepared(fitted.model, fitted.part, generator(self.random_state))
             return own.infer(fitted.model, fitted.part), fitted.part, [note]
 
     def plan(self, X: Any, y: Any = None) -> Plan:
-        """What each method would take on these data, and which one `method="auto"` takes: memory and time before the fit."""
+        """What each method would take on these data, and which one `method="auto"` takes: memory and time
+        before the fit."""
         building.check_settings(self)
         if self.hyper == "mcmc":
-            raise ParameterError('A plan predicts searches; how long chains take, only they can tell. Ask with hyper="map" for the engines alone.')
+            raise ParameterError(
+                'A plan predicts searches; how long chains take, only they can tell. Ask with hyper="map" for'
+                " the engines alone."
+            )
         shape = open_source(X, y, memory_limit=self.memory_limit).X.shape if is_source(X) else np.shape(X)
         return self._plan(tuple(shape), y)
 
@@ -152,20 +205,29 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
     def _plan(self, shape: tuple[int, ...], y: Any) -> Plan:
         """For data of this shape."""
 
-    # Telling. ---------------------------------------------------------------------------------------------------------------------------------------
+    # Telling. -----------------------------------------------------------------------------------------------
 
     def log_evidence(self, theta: ArrayLike | None = None, return_grad: bool = False) -> Any:
-        """log p(y) in nats at theta (None: as fitted), and with `return_grad` its gradient; what kind of number it is, `evidence_.kind` says."""
+        """log p(y) in nats at theta (None: as fitted), and with `return_grad` its gradient; what kind of
+        number it is, `evidence_.kind` says."""
         check_is_fitted(self, "posterior_")
         objective = Objective(self._model_, self._data, self._method_)
-        at = None if theta is None else Parameter(np.asarray(theta)).value  # refuses what is not a finite number
+        # refuses what is not a finite number
+        at = None if theta is None else Parameter(np.asarray(theta)).value
         if return_grad:
-            evidence, gradient = objective.evidence(at if at is None else np.concatenate([at, self._method_.free]))
+            evidence, gradient = objective.evidence(
+                at if at is None else np.concatenate([at, self._method_.free])
+            )
             gradient = gradient[: self.theta_.size]
             if not np.all(np.isfinite(gradient)):
-                raise NumericalError(f"The gradient of the log evidence is not finite at theta={np.array2string(self.theta_ if at is None else at)}.")
+                raise NumericalError(
+                    "The gradient of the log evidence is not finite at"
+                    f" theta={np.array2string(self.theta_ if at is None else at)}."
+                )
             return evidence.value, gradient
-        return self._method_.evidence(self._model_ if at is None else objective.at(at), self._data, Workspace()).value
+        return self._method_.evidence(
+            self._model_ if at is None else objective.at(at), self._data, Workspace()
+        ).value
 
     @property
     def parameters_(self) -> ParameterTable:
@@ -176,7 +238,8 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         return ParameterTable.of({**named, **rest}, self._facts.notes)
 
     def _told(self) -> tuple[str, str, list[str]]:
-        """For the summary: what else is known of the data, the units of the evidence, and lines at its foot."""
+        """For the summary: what else is known of the data, the units of the evidence, and lines at its
+        foot."""
         return "", ", in nats", []
 
     def summary(self) -> str:
@@ -185,12 +248,13 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         return health.summary(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the fitted model to one file without code in it; `gramian.load` reads it. The file appears whole or not at all."""
+        """Writes the fitted model to one file without code in it; `gramian.load` reads it. The file appears
+        whole or not at all."""
         from gramian.modelfile import save
 
         save(self, path)
 
-    # Helpers. ---------------------------------------------------------------------------------------------------------------------------------------
+    # Helpers. -----------------------------------------------------------------------------------------------
 
     def _latents(self, X: Any) -> tuple[Array, Process]:
         """The rows of X and the posterior."""
@@ -202,14 +266,18 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         if is_source(X):
             table = open_source(X, known=known, memory_limit=self.memory_limit).X
             if table.shape[1] != len(known.names):
-                raise InputError(f"X has {table.shape[1]} features, but {type(self).__name__} is expecting {len(known.names)} features as input.")
+                raise InputError(
+                    f"X has {table.shape[1]} features, but {type(self).__name__} is expecting"
+                    f" {len(known.names)} features as input."
+                )
             return table
         if is_frame(X) and known.named:
             missing = [name for name in known.names if name not in [str(c) for c in X.columns]]
             if missing:
                 raise InputError(
-                    f"The feature names should match those that were passed during fit. X has no column {missing[0]!r}; "
-                    f"the model was fitted with {', '.join(known.names)}.\nFeature names seen at fit time, yet now missing:\n- {missing[0]}\n"
+                    "The feature names should match those that were passed during fit. X has no column"
+                    f" {missing[0]!r}; the model was fitted with {', '.join(known.names)}.\nFeature names"
+                    f" seen at fit time, yet now missing:\n- {missing[0]}\n"
                 )
         if not is_frame(X):
             table, _ = read_features(X, known)
@@ -227,15 +295,20 @@ def generator(random_state: Any) -> np.random.Generator:
     try:
         return np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
     except ValueError as error:
-        raise ParameterError(f"random_state={random_state!r}: {error}. Give a whole number from 0 on, a RandomState, or None.") from None
+        raise ParameterError(
+            f"random_state={random_state!r}: {error}. Give a whole number from 0 on, a RandomState, or None."
+        ) from None
 
 
 def check_arguments(unsupported: dict[str, Any], takes: str, cure: str = "") -> None:
-    """Refuses what `fit` does not take. As `**unsupported`, so that scikit-learn, which looks for the word among the arguments, does not think that
-    weights are supported."""
+    """Refuses what `fit` does not take. As `**unsupported`, so that scikit-learn, which looks for the word
+    among the arguments, does not think that weights are supported."""
     others = [name for name in unsupported if name != "sample_weight"]
     if unsupported.get("sample_weight") is not None:
-        raise ParameterError(f"sample_weight is not supported: a posterior counts each row once. Repeat a row that was seen several times.{cure}")
+        raise ParameterError(
+            "sample_weight is not supported: a posterior counts each row once. Repeat a row that was seen"
+            f" several times.{cure}"
+        )
     if others:
         raise ParameterError(f"fit does not know {', '.join(map(repr, others))}; it takes {takes}.")
 
@@ -253,5 +326,8 @@ def finite(mean: Array, table: Array, var: Array | None = None) -> Array:
     if not np.all(good):
         row = int(np.argmin(good))
         largest = float(np.max(np.abs(table[row])))
-        raise InputError(f"Predictions at row {row} of X leave the range of numbers: it has a value of size {largest:.3g}. Check its units.")
+        raise InputError(
+            f"Predictions at row {row} of X leave the range of numbers: it has a value of size {largest:.3g}."
+            " Check its units."
+        )
     return mean

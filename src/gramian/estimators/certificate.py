@@ -1,8 +1,9 @@
 """How far an approximate answer can be from the exact posterior of the same model, at the same parameters.
 
-Bounds of the evidence, of means and of variances (see bounds.py) hold for the data at hand, whatever they are. Beside them an exact solve of a random
-part of the data, with the same method on the same part, gives an estimate with a standard error. Means and variances are compared at rows of the
-data chosen at random. Cost: that of the bounds, and n^3 for the part.
+Bounds of the evidence, of means and of variances (see bounds.py) hold for the data at hand, whatever they
+are. Beside them an exact solve of a random part of the data, with the same method on the same part, gives an
+estimate with a standard error. Means and variances are compared at rows of the data chosen at random. Cost:
+that of the bounds, and n^3 for the part.
 """
 
 from __future__ import annotations
@@ -61,11 +62,19 @@ class Certificate:
             ("error of a std, rms", self.std_error_rms),
         ]
         lines = [f"  {name:<26}{quantity}" for name, quantity in rows]
-        return "\n".join([f"Certificate, at {self.points} rows with a typical std of {self.typical_std:.4g}", *lines])
+        return "\n".join(
+            [f"Certificate, at {self.points} rows with a typical std of {self.typical_std:.4g}", *lines]
+        )
 
 
 def certify(
-    model: Model, data: Data, method: Inference, posterior: Process, evidence: Evidence, rng: np.random.Generator, memory: float
+    model: Model,
+    data: Data,
+    method: Inference,
+    posterior: Process,
+    evidence: Evidence,
+    rng: np.random.Generator,
+    memory: float,
 ) -> Certificate:
     """The certificate of a fitted model, made within so many bytes."""
     at = np.sort(rng.choice(len(data.X), min(POINTS, len(data.X)), replace=False))
@@ -76,7 +85,9 @@ def certify(
         value, none = Quantity(evidence.value, "exact"), Quantity(0.0, "exact")
         return Certificate(value, value, none, none, none, none, typical, len(points))
     bounds = bounds_of(model, data, posterior, points, rng, memory)
-    std_error = float(np.max(np.maximum(np.sqrt(bounds.var_high) - np.sqrt(var), np.sqrt(var) - np.sqrt(bounds.var_low))))
+    std_error = float(
+        np.max(np.maximum(np.sqrt(bounds.var_high) - np.sqrt(var), np.sqrt(var) - np.sqrt(bounds.var_low)))
+    )
     rms = _on_a_part(model, data, method, posterior, points, rng)
     return Certificate(
         Quantity(bounds.evidence_low, "bound"),
@@ -89,11 +100,14 @@ def certify(
     )
 
 
-# An exact solve on a part. --------------------------------------------------------------------------------------------------------------------------
+# An exact solve on a part. ----------------------------------------------------------------------------------
 
 
-def _on_a_part(model: Model, data: Data, method: Inference, posterior: Process, points: Array, rng: np.random.Generator) -> tuple[Quantity, Quantity]:
-    """The root of the mean squared error of means and standard deviations, when method and exact inference both see the same random rows."""
+def _on_a_part(
+    model: Model, data: Data, method: Inference, posterior: Process, points: Array, rng: np.random.Generator
+) -> tuple[Quantity, Quantity]:
+    """The root of the mean squared error of means and standard deviations, when method and exact inference
+    both see the same random rows."""
     at = np.sort(rng.choice(len(data.X), min(PART, len(data.X)), replace=False))
     part = replace(
         data,
@@ -102,7 +116,8 @@ def _on_a_part(model: Model, data: Data, method: Inference, posterior: Process, 
         noise_var=None if data.noise_var is None else data.noise_var[at],
     )
     if len(at) < len(data.X):
-        posterior = method.prepared(model, part, rng).infer(model, part).posterior  # the same basis; a preconditioner, being of rows, is a new one
+        # the same basis; a preconditioner, being of rows, is a new one
+        posterior = method.prepared(model, part, rng).infer(model, part).posterior
     ours, exact = posterior.moments(points), Exact().infer(model, part).posterior.moments(points)
     errors = (ours[0] - exact[0]) ** 2, (np.sqrt(ours[1]) - np.sqrt(exact[1])) ** 2
     found = []

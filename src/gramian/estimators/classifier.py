@@ -34,29 +34,36 @@ Array = NDArray[np.float64]
 class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-learn is not typed
     """Gaussian process classification: probabilities of two or more classes.
 
-    The model: latent functions f(x) = m(x) + g(x), g ~ GP(0, kernel); two classes have one and p(class 1) = sigma(f(x)), more have one each.
+    The model: latent functions f(x) = m(x) + g(x), g ~ GP(0, kernel); two classes have one and p(class 1) =
+    sigma(f(x)), more have one each.
 
     Parameters
     ----------
     kernel : Kernel, optional
-        What functions to expect. None: a scaled Matern-5/2 with one lengthscale a column, starting values from the data and weak priors.
-        A list of kernels gives each class its own (softmax and robustmax).
-    inference : "auto" (the default), "laplace", "ep", "vi", "map", "mcmc", or an object: EP(power=0.5), MCMC(draws=1000)
-        How the posterior of f is approximated. "auto": Laplace for two classes, the variational bound for more.
+        What functions to expect. None: a scaled Matern-5/2 with one lengthscale a column, starting values
+        from the data and weak priors. A list of kernels gives each class its own (softmax and robustmax).
+    inference : "auto" (the default), "laplace", "ep", "vi", "map", "mcmc", or an object: EP(power=0.5),
+    MCMC(draws=1000)
+        How the posterior of f is approximated. "auto": Laplace for two classes, the variational bound for
+        more.
     link : "logit" (the default) or "probit"
         sigma, for two classes.
     multiclass : "softmax" (the default), "robustmax", "ovr" or "ovo", or a RobustMax
-        With three classes or more: one model with a latent function a class, or one-vs-rest, or one-vs-one, of binary models. "robustmax" takes one
-        label in a thousand for wrong; RobustMax(classes, epsilon=gramian.param(0.01)) learns how many are.
+        With three classes or more: one model with a latent function a class, or one-vs-rest, or one-vs-one,
+        of binary models. "robustmax" takes one label in a thousand for wrong; RobustMax(classes,
+        epsilon=gramian.param(0.01)) learns how many are.
     shared : bool, False by default
-        Whether the binary models of "ovr" and "ovo" share their parameters (fitted to all of them together) or have their own.
+        Whether the binary models of "ovr" and "ovo" share their parameters (fitted to all of them together)
+        or have their own.
     averaging : "exact" (the default) or "scaled"
-        How f is averaged out in the probability of two classes: by quadrature (closed form for probit), or, for logit, by sigma(kappa mean) with
-        kappa = 1 / sqrt(1 + pi v / 8).
+        How f is averaged out in the probability of two classes: by quadrature (closed form for probit), or,
+        for logit, by sigma(kappa mean) with kappa = 1 / sqrt(1 + pi v / 8).
     mean : "zero" (the default), "constant", "linear" or a Mean
         What f is far from the data.
-    method : "auto" (the default), "exact", "nystrom", "fourier", "vfe", "svgp", "cg", or an object with its own settings
-        The engine. "auto" takes the whole kernel matrix of up to some thousand rows, beyond stochastic variational inference ("svgp").
+    method : "auto" (the default), "exact", "nystrom", "fourier", "vfe", "svgp", "cg", or an object with its
+    own settings
+        The engine. "auto" takes the whole kernel matrix of up to some thousand rows, beyond stochastic
+        variational inference ("svgp").
     hyper : "map" (the default), "ml" or "mcmc"
         How parameters are found: with their priors, without them, or by sampling them together with f.
     optimize : bool, True by default
@@ -64,11 +71,14 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
     n_restarts : int, optional
         Further starting points. None: 1 up to 1,000 rows, else none.
     stages : list of Hold, optional
-        First parts of the search in which some parameters stay where they are: [Hold("kernel.scale", steps=20)].
+        First parts of the search in which some parameters stay where they are: [Hold("kernel.scale",
+        steps=20)].
     random_state : int, RandomState or None
-        For the starting points, for what a method draws (landmarks, frequencies, batches, chains), and the default for `sample`.
+        For the starting points, for what a method draws (landmarks, frequencies, batches, chains), and the
+        default for `sample`.
     memory_limit : int or str, optional
-        Bytes, or text such as "2GB". A fit that needs more is refused before it starts. None: 80 % of what is free.
+        Bytes, or text such as "2GB". A fit that needs more is refused before it starts. None: 80 % of what is
+        free.
     time_limit : float, optional
         Seconds after which fitting keeps the best model so far.
     verbose : bool, optional
@@ -123,12 +133,13 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
         self.time_limit = time_limit
         self.verbose = verbose
 
-    # Fitting. ---------------------------------------------------------------------------------------------------------------------------------------
+    # Fitting. -----------------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any = None, **unsupported: Any) -> Self:
         """Conditions on the rows of X with their labels y, after fitting the parameters.
 
-        Labels are of any kind: text, whole numbers, booleans. X is what GPRegressor takes. Weights of rows are not supported: repeat rows instead.
+        Labels are of any kind: text, whole numbers, booleans. X is what GPRegressor takes. Weights of rows
+        are not supported: repeat rows instead.
         """
         began = time.monotonic()
         building.check_settings(self)
@@ -139,7 +150,10 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
         codes = labels.codes
         binary = len(labels.classes) == 2
         if binary and isinstance(self.kernel, (list, tuple)):
-            raise ParameterError("A list of kernels is for three classes or more, one a class; two classes have one latent function.")
+            raise ParameterError(
+                "A list of kernels is for three classes or more, one a class; two classes have one latent"
+                " function."
+            )
         self.classes_ = labels.classes
         self._columns = columns
         if not binary and self.multiclass in ("ovr", "ovo"):
@@ -148,7 +162,9 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
         likelihood = self._likelihood(len(labels.classes))
         method, reason = latent.method_for(self, likelihood, table.shape)
         check(method, len(table), table.shape[1], likelihood.latents, self.memory_limit)
-        kernel, model, data = building.build_latent(self, likelihood, table, columns, codes, None, multiclass.VARIANCE)
+        kernel, model, data = building.build_latent(
+            self, likelihood, table, columns, codes, None, multiclass.VARIANCE
+        )
         model = latent.restrained(model, method)
         self._condition(kernel, model, data, columns, method, reason, began)
         if hasattr(self, "estimators_"):
@@ -156,21 +172,33 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
         return self
 
     def _check_choices(self) -> None:
-        choices = {"link": ("logit", "probit"), "multiclass": ("softmax", "robustmax", "ovr", "ovo"), "averaging": ("exact", "scaled")}
+        choices = {
+            "link": ("logit", "probit"),
+            "multiclass": ("softmax", "robustmax", "ovr", "ovo"),
+            "averaging": ("exact", "scaled"),
+        }
         if isinstance(self.multiclass, RobustMax):
             del choices["multiclass"]
         for name, known in choices.items():
             if getattr(self, name) not in known:
-                raise ParameterError(f"{name}={getattr(self, name)!r} is not known. Use {', '.join(map(repr, known))}.")
+                raise ParameterError(
+                    f"{name}={getattr(self, name)!r} is not known. Use {', '.join(map(repr, known))}."
+                )
         if self.averaging == "scaled" and self.link == "probit":
-            raise ParameterError('averaging="scaled" approximates the logit link; with link="probit" the exact average is closed anyway.')
+            raise ParameterError(
+                'averaging="scaled" approximates the logit link; with link="probit" the exact average is'
+                " closed anyway."
+            )
 
     def _likelihood(self, classes: int) -> Likelihood:
         if classes == 2 or self.multiclass in ("ovr", "ovo"):
             return Bernoulli(self.link)
         if isinstance(self.multiclass, RobustMax):
             if self.multiclass.classes != classes:
-                raise ParameterError(f"multiclass=RobustMax({self.multiclass.classes}, ...) was given, but y has {classes} classes.")
+                raise ParameterError(
+                    f"multiclass=RobustMax({self.multiclass.classes}, ...) was given, but y has {classes}"
+                    " classes."
+                )
             return self.multiclass
         return Softmax(classes) if self.multiclass == "softmax" else RobustMax(classes)
 
@@ -179,7 +207,7 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
         known = y is not None and not isinstance(y, str)
         return latent.plan_for(self, self._likelihood(len(np.unique(np.asarray(y))) if known else 2), shape)
 
-    # Predicting. ------------------------------------------------------------------------------------------------------------------------------------
+    # Predicting. --------------------------------------------------------------------------------------------
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable label of each row."""
@@ -187,7 +215,8 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
         return self.classes_[np.argmax(found, axis=1)]
 
     def predict_proba(self, X: Any) -> Array:
-        """The probability of each class, (n, classes) in the order of `classes_`, averaged over what is not known about f."""
+        """The probability of each class, (n, classes) in the order of `classes_`, averaged over what is not
+        known about f."""
         check_is_fitted(self)
         return self._probabilities(self._features(X))
 
@@ -196,24 +225,34 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
         return np.log(np.maximum(self.predict_proba(X), 1e-300))
 
     def predict_latent(self, X: Any) -> tuple[Array, Array]:
-        """Mean and variance of the latent function: (n,) each for two classes, else (n, classes), or (n, binary models) for "ovr" and "ovo"."""
+        """Mean and variance of the latent function: (n,) each for two classes, else (n, classes), or (n,
+        binary models) for "ovr" and "ovo"."""
         check_is_fitted(self)
         mean, var = self._moments(self._features(X))
         return (mean[:, 0], var[:, 0]) if mean.shape[1] == 1 else (mean, var)
 
     def sample(self, X: Any, n_samples: int = 1, target: str = "f", random_state: Any = None) -> NDArray[Any]:
-        """Joint draws of the latent functions ("f"), (n, n_samples) or (n, classes, n_samples), or of labels ("y"), (n, n_samples)."""
+        """Joint draws of the latent functions ("f"), (n, n_samples) or (n, classes, n_samples), or of labels
+        ("y"), (n, n_samples)."""
         count = check_draws(n_samples)
         if target not in ("y", "f"):
-            raise ParameterError(f'target={target!r} is not known. Use "y" for labels, or "f" for the latent function.')
+            raise ParameterError(
+                f'target={target!r} is not known. Use "y" for labels, or "f" for the latent function.'
+            )
         check_is_fitted(self)
         if self._is_split():
             raise ParameterError(
-                'The binary models of "ovr" and "ovo" are no joint model to draw from. Use multiclass="softmax", or ask estimators_.'
+                'The binary models of "ovr" and "ovo" are no joint model to draw from. Use'
+                ' multiclass="softmax", or ask estimators_.'
             )
         table = self._features(X)
         n, L = len(table), self.likelihood_.latents
-        budget.check_memory(8 * n * (n * (3 + 2 * L) + L * count), self.memory_limit, f"Joint draws at {n:,} points", "Draw at fewer points.")
+        budget.check_memory(
+            8 * n * (n * (3 + 2 * L) + L * count),
+            self.memory_limit,
+            f"Joint draws at {n:,} points",
+            "Draw at fewer points.",
+        )
         rng = generator(self.random_state if random_state is None else random_state)
         draws = self.posterior_.sample(rng, table, count)
         if target == "f":
@@ -223,12 +262,14 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
         return self.classes_[codes.astype(int)]
 
     def loo(self) -> LeftOutClasses:
-        """Each training row predicted from all the others, from its cavity: exact for EP up to its approximation, and close for the others."""
+        """Each training row predicted from all the others, from its cavity: exact for EP up to its
+        approximation, and close for the others."""
         check_is_fitted(self)
         return leftout.classes(self)
 
     def plot(self, X: Any = None, **settings: Any) -> Any:
-        """A picture of the probabilities: along one column, or over two with the boundaries between classes (see gramian.plots)."""
+        """A picture of the probabilities: along one column, or over two with the boundaries between classes
+        (see gramian.plots)."""
         from gramian.plots.classes import plot_classes
 
         return plot_classes(self, X, **settings)
@@ -240,29 +281,41 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
 
     @property
     def parameters_(self) -> ParameterTable:
-        """All parameters with their values, priors and notes; of each binary model under its name for "ovr" and "ovo"."""
+        """All parameters with their values, priors and notes; of each binary model under its name for "ovr"
+        and "ovo"."""
         check_is_fitted(self)
         return multiclass.parameters(self) if self._is_split() else super().parameters_
 
     def log_evidence(self, theta: ArrayLike | None = None, return_grad: bool = False) -> Any:
-        """log p(y) in nats at theta (None: as fitted), and with `return_grad` its gradient; what kind of number it is, `evidence_.kind` says.
+        """log p(y) in nats at theta (None: as fitted), and with `return_grad` its gradient; what kind of
+        number it is, `evidence_.kind` says.
 
         For "ovr" and "ovo" the sum of the binary ones, at theta only with shared=True."""
         check_is_fitted(self)
-        return multiclass.log_evidence(self, theta, return_grad) if self._is_split() else super().log_evidence(theta, return_grad)
+        return (
+            multiclass.log_evidence(self, theta, return_grad)
+            if self._is_split()
+            else super().log_evidence(theta, return_grad)
+        )
 
     def _told(self) -> tuple[str, str, list[str]]:
         counts = class_counts(self._facts, self._data, len(self.classes_))
         shown = [f"{label} ({count:,} rows)" for label, count in zip(self.classes_, counts, strict=True)]
-        return f", {len(self.classes_)} classes", ", in nats", [f"classes: {', '.join(shown[:12])}{', ...' if len(shown) > 12 else ''}"]
+        return (
+            f", {len(self.classes_)} classes",
+            ", in nats",
+            [f"classes: {', '.join(shown[:12])}{', ...' if len(shown) > 12 else ''}"],
+        )
 
-    # Helpers. ---------------------------------------------------------------------------------------------------------------------------------------
+    # Helpers. -----------------------------------------------------------------------------------------------
 
     def _probabilities(self, table: Array) -> Array:
         """Of rows of the model's own table, in which categories are codes."""
         if self._is_split():
             return multiclass.probabilities(self, table)
-        found = latent.probabilities(self.likelihood_, self.posterior_, table, self.averaging == "scaled" and len(self.classes_) == 2)
+        found = latent.probabilities(
+            self.likelihood_, self.posterior_, table, self.averaging == "scaled" and len(self.classes_) == 2
+        )
         finite(found, table)
         return found / np.sum(found, axis=1, keepdims=True)  # they add up to 1 but for rounding
 

@@ -1,6 +1,8 @@
-"""Models for people who give none: starting values from the data, and weak priors that keep them in a sensible range.
+"""Models for people who give none: starting values from the data, and weak priors that keep them in a
+sensible range.
 
-With sd_j the standard deviation of column j, d the number of numeric columns and v the variance of y (1 when y is normalised):
+With sd_j the standard deviation of column j, d the number of numeric columns and v the variance of y (1 when
+y is normalised):
 
     kernel   v * Matern52(lengthscale_j), times Categorical() on categorical columns
     lengthscale_j ~ LogNormal(log(sd_j sqrt(d)), 1.5)      distances grow as sqrt(d), so lengthscales must too (Hvarfner et al. 2024)
@@ -8,8 +10,9 @@ With sd_j the standard deviation of column j, d the number of numeric columns an
     noise         ~ LogNormal(log(0.01 var y), 2)
     mean          constant, no prior
 
-A standard deviation of 1.5 in the logarithm is a factor of 20 either way within two standard deviations: a few dozen rows overrule it.
-Priors are of the user's parameters only when the user's kernel has them; a kernel that is given is fitted by maximum evidence.
+A standard deviation of 1.5 in the logarithm is a factor of 20 either way within two standard deviations: a
+few dozen rows overrule it. Priors are of the user's parameters only when the user's kernel has them; a kernel
+that is given is fitted by maximum evidence.
 """
 
 from __future__ import annotations
@@ -38,37 +41,60 @@ def default_kernel(X: Array, columns: Columns, variance: float) -> Kernel:
     if numeric:
         median = spread(X[:, numeric]) * np.sqrt(len(numeric))
         matern = Matern52(param(median, prior=LogNormal(tuple(map(float, np.log(median))), 1.5)))
-        parts.append(matern.on(*(columns.names[j] if columns.named else j for j in numeric)) if columns.categories else matern)
+        parts.append(
+            matern.on(*(columns.names[j] if columns.named else j for j in numeric))
+            if columns.categories
+            else matern
+        )
     if columns.categories:
-        parts.append(Categorical(np.full(len(columns.categories), 0.5)).on(*(columns.names[j] for j in columns.categories)))
+        parts.append(
+            Categorical(np.full(len(columns.categories), 0.5)).on(
+                *(columns.names[j] for j in columns.categories)
+            )
+        )
     kernel: Kernel = parts[0] if len(parts) == 1 else parts[0] * parts[1]
     return Scaled(kernel, param(variance, prior=LogNormal(float(np.log(variance)), 1.5)))
 
 
 def noise_parameter(given: object, variance: float, with_prior: bool, absolute_floor: float) -> Parameter:
-    """The noise variance: as given, or a start from the data. `variance` is that of y in the units the noise is in."""
+    """The noise variance: as given, or a start from the data. `variance` is that of y in the units the noise
+    is in."""
     if given is None:
         start = NOISE_SHARE * variance
         prior = LogNormal(float(np.log(start)), 2.0) if with_prior else None
         return param(start, prior=prior, bounds=(NOISE_FLOOR * variance, 1e4 * variance))
     parameter = given if isinstance(given, Parameter) else _noise_number(given)
     if parameter.value.ndim:
-        raise ParameterError(f"noise must be one variance, but has shape {parameter.value.shape}. For one a row, use fit(X, y, noise_var=...).")
+        raise ParameterError(
+            f"noise must be one variance, but has shape {parameter.value.shape}. For one a row, use fit(X, y,"
+            " noise_var=...)."
+        )
     if parameter.trainable and parameter.bounds is None and float(parameter.value) > 0:
         floor = min(absolute_floor, float(parameter.value))
-        return dataclasses.replace(parameter, bounds=(floor, max(1e4 * variance, 1e4 * float(parameter.value))))
+        return dataclasses.replace(
+            parameter, bounds=(floor, max(1e4 * variance, 1e4 * float(parameter.value)))
+        )
     return parameter
 
 
 def _noise_number(given: object) -> Parameter:
-    if isinstance(given, bool) or not isinstance(given, (int, float, np.integer, np.floating)) or not np.isfinite(given) or given < 0:
-        raise ParameterError(f"noise must be a variance (a number from 0 on) or a parameter such as gramian.fixed(0.01), not {given!r}.")
+    if (
+        isinstance(given, bool)
+        or not isinstance(given, (int, float, np.integer, np.floating))
+        or not np.isfinite(given)
+        or given < 0
+    ):
+        raise ParameterError(
+            "noise must be a variance (a number from 0 on) or a parameter such as gramian.fixed(0.01), not"
+            f" {given!r}."
+        )
     # A start of exactly 0 could never move: it means noise-free.
     return fixed(0.0) if given == 0 else param(float(given))
 
 
 def mean_function(given: object, loc: Array, columns: Columns) -> Mean:
-    """The mean by name, starting at `loc` (the average of y when it is normalised, else 0), or the object that was given."""
+    """The mean by name, starting at `loc` (the average of y when it is normalised, else 0), or the object
+    that was given."""
     if isinstance(given, Mean):
         return given
     if given == "zero":
@@ -76,20 +102,26 @@ def mean_function(given: object, loc: Array, columns: Columns) -> Mean:
     if given == "constant":
         return ConstantMean(loc)
     if given == "linear":
-        numeric = tuple(j for j in range(len(columns.names)) if j not in columns.categories)  # codes of categories have no slope
-        return LinearMean(loc, columns=numeric if columns.categories else ()) if numeric else ConstantMean(loc)
+        # codes of categories have no slope
+        numeric = tuple(j for j in range(len(columns.names)) if j not in columns.categories)
+        return (
+            LinearMean(loc, columns=numeric if columns.categories else ()) if numeric else ConstantMean(loc)
+        )
     raise ParameterError(f'mean={given!r} is not known. Use "zero", "constant", "linear", or a gramian.Mean.')
 
 
 def spread(X: Array) -> Array:
-    """The standard deviation of each column; where that is 0 (a constant column, a single row) a positive number of the column's own size."""
+    """The standard deviation of each column; where that is 0 (a constant column, a single row) a positive
+    number of the column's own size."""
     size = np.max(np.abs(X), axis=0)
-    sd = np.std(X / np.where(size > 0, size, 1.0), axis=0) * size  # scaled first: squares of 1e200 would overflow
+    # scaled first: squares of 1e200 would overflow
+    sd = np.std(X / np.where(size > 0, size, 1.0), axis=0) * size
     return np.where(sd > 1e-14 * size, sd, np.where(size > 0, size, 1.0))
 
 
 def output_spread(Y: Array, single: bool) -> Array:
-    """The standard deviation of each output; where it is constant to rounding, its own size (1 for zeros): what else it may be, no data tell."""
+    """The standard deviation of each output; where it is constant to rounding, its own size (1 for zeros):
+    what else it may be, no data tell."""
     size = np.max(np.abs(Y), axis=0)
     sd = np.std(Y / np.where(size > 0, size, 1.0), axis=0) * size
     spread = np.where(sd > 1e-15 * size, sd, np.where(size > 0, size, 1.0))
@@ -98,5 +130,8 @@ def output_spread(Y: Array, single: bool) -> Array:
         k = int(extreme[0])
         which = "y has values" if single else f"Output {k} of y has values"
         cure = f"Give y in other units: y / {size[k]:.0e}."
-        raise InputError(f"{which} of size {size[k]:.3g} and spread {spread[k]:.3g}, whose squares leave the range of numbers. {cure}")
+        raise InputError(
+            f"{which} of size {size[k]:.3g} and spread {spread[k]:.3g}, whose squares leave the range of"
+            f" numbers. {cure}"
+        )
     return spread

@@ -1,4 +1,5 @@
-"""What a fitted model knows of its data besides the data: enough for a summary where a file brought the model without them."""
+"""What a fitted model knows of its data besides the data: enough for a summary where a file brought the model
+without them."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ class Facts:
     scale: Array  # (q,): one number an output
     known_noise: bool  # whether noise variances came with the rows
     notes: Mapping[str, str]  # what values of parameters mean for these data, by the parameter's name
-    counts: tuple[int, ...] | None = None  # the rows of each class, where a file brought them instead of the data
+    # the rows of each class, where a file brought them instead of the data
+    counts: tuple[int, ...] | None = None
 
     @classmethod
     def of(cls, data: Data, notes: Mapping[str, str]) -> Facts:
@@ -40,8 +42,9 @@ class NoData(Data):
 
     def _absent(self) -> Never:
         raise InputError(
-            "This model was loaded from a file that holds no data, only what predictions need: loo, log_evidence, certificate_ and pictures of the "
-            "data are not possible. Ask the model that was fitted, or fit again."
+            "This model was loaded from a file that holds no data, only what predictions need: loo,"
+            " log_evidence, certificate_ and pictures of the data are not possible. Ask the model that was"
+            " fitted, or fit again."
         )
 
     X = Y = noise_var = offset = property(_absent)

@@ -1,9 +1,11 @@
-"""Kernel features as scikit-learn transformers: `transform(X)` gives Phi with K(X, Z) ~ Phi(X) Phi(Z)', for any linear model to follow.
+"""Kernel features as scikit-learn transformers: `transform(X)` gives Phi with K(X, Z) ~ Phi(X) Phi(Z)', for
+any linear model to follow.
 
     make_pipeline(gm.FourierFeatures(gm.Matern52(0.5), 500), Ridge(1e-2)).fit(X, y)
 
-`NystromFeatures` takes any kernel and adapts to the data; `FourierFeatures` takes stationary kernels and needs nothing of the data but the number of
-columns. Without a kernel, both take an RBF with lengthscale_j = sd_j sqrt(d), of which distances grow with the number of columns as they do in data.
+`NystromFeatures` takes any kernel and adapts to the data; `FourierFeatures` takes stationary kernels and
+needs nothing of the data but the number of columns. Without a kernel, both take an RBF with lengthscale_j =
+sd_j sqrt(d), of which distances grow with the number of columns as they do in data.
 """
 
 from __future__ import annotations
@@ -69,7 +71,8 @@ class _KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 
 
 class NystromFeatures(_KernelFeatures):
-    """Nystrom features of a kernel: Phi Phi' = K_xz K_zz^-1 K_zx for landmarks Z chosen among the rows of `fit`.
+    """Nystrom features of a kernel: Phi Phi' = K_xz K_zz^-1 K_zx for landmarks Z chosen among the rows of
+    `fit`.
 
     Parameters
     ----------
@@ -82,12 +85,18 @@ class NystromFeatures(_KernelFeatures):
     random_state : int, RandomState or None
         For the choice.
 
-    Attributes
-    ----------
-    kernel_ : the kernel; landmarks_ : Z, coded as numbers (rank_, d); rank_ : the number of features; features_ : the map itself
+    Attributes ---------- kernel_ : the kernel; landmarks_ : Z, coded as numbers (rank_, d); rank_ : the
+    number of features; features_ : the map itself
     """
 
-    def __init__(self, kernel: Kernel | None = None, rank: int = 100, *, sampling: str = "rpcholesky", random_state: Any = None) -> None:
+    def __init__(
+        self,
+        kernel: Kernel | None = None,
+        rank: int = 100,
+        *,
+        sampling: str = "rpcholesky",
+        random_state: Any = None,
+    ) -> None:
         self.kernel = kernel
         self.rank = rank
         self.sampling = sampling
@@ -98,7 +107,9 @@ class NystromFeatures(_KernelFeatures):
         if isinstance(self.rank, bool) or not isinstance(self.rank, numbers.Integral) or self.rank < 1:
             raise ParameterError(f"rank={self.rank!r} must be a whole number from 1 on.")
         table, kernel = self._read(X)
-        chosen = landmarks(kernel, table, min(int(self.rank), len(table)), self.sampling, self.random_state).distinct()
+        chosen = landmarks(
+            kernel, table, min(int(self.rank), len(table)), self.sampling, self.random_state
+        ).distinct()
         self.landmarks_ = chosen.Z
         self.rank_ = len(chosen.Z)
         self.features_ = NystromBasis(chosen.Z).at(kernel)
@@ -111,12 +122,14 @@ class FourierFeatures(_KernelFeatures):
     Parameters
     ----------
     kernel : Kernel, optional
-        A kernel with a known spectral measure: RBF, Matern, RationalQuadratic, SpectralMixture, Periodic, Cosine, Constant, and sums, products and
-        multiples of these. None: an RBF with lengthscales from the data.
+        A kernel with a known spectral measure: RBF, Matern, RationalQuadratic, SpectralMixture, Periodic,
+        Cosine, Constant, and sums, products and multiples of these. None: an RBF with lengthscales from the
+        data.
     n_features : int
         Columns of Phi; even, except with kind="rff-phase".
     kind : "rff", "rff-phase", "orf", "sorf", "qmc" (or "qmc-halton"), "qmc-sobol"
-        Independent frequencies with cosine and sine, or with a random phase; orthogonal ones; structured orthogonal ones; quasi-Monte Carlo.
+        Independent frequencies with cosine and sine, or with a random phase; orthogonal ones; structured
+        orthogonal ones; quasi-Monte Carlo.
     random_state : int, RandomState or None
         For the frequencies.
 
@@ -125,21 +138,31 @@ class FourierFeatures(_KernelFeatures):
     kernel_ : the kernel; features_ : the map itself
     """
 
-    def __init__(self, kernel: Kernel | None = None, n_features: int = 100, *, kind: str = "rff", random_state: Any = None) -> None:
+    def __init__(
+        self,
+        kernel: Kernel | None = None,
+        n_features: int = 100,
+        *,
+        kind: str = "rff",
+        random_state: Any = None,
+    ) -> None:
         self.kernel = kernel
         self.n_features = n_features
         self.kind = kind
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Draws frequencies for the columns of X; y is not used. The rows serve for the default kernel, and as the place where phases are zero."""
+        """Draws frequencies for the columns of X; y is not used. The rows serve for the default kernel, and
+        as the place where phases are zero."""
         table, kernel = self._read(X)
         try:
             rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
         except ValueError as error:
             cure = "Give a whole number from 0 on, a RandomState, or None."
             raise ParameterError(f"random_state={self.random_state!r}: {error}. {cure}") from None
-        basis = FourierBasis.draw(kernel, table.shape[1], self.n_features, self.kind, rng, centre=np.median(table, axis=0))
+        basis = FourierBasis.draw(
+            kernel, table.shape[1], self.n_features, self.kind, rng, centre=np.median(table, axis=0)
+        )
         self.features_ = basis.at(kernel)
         return self
 
@@ -151,7 +174,11 @@ def _default_kernel(X: Array, columns: Columns) -> Kernel:
         rbf = RBF(spread(X[:, numeric]) * np.sqrt(len(numeric)))
         parts.append(rbf.on(*(columns.names[j] for j in numeric)) if columns.categories else rbf)
     if columns.categories:
-        parts.append(Categorical(np.full(len(columns.categories), 0.5)).on(*(columns.names[j] for j in columns.categories)))
+        parts.append(
+            Categorical(np.full(len(columns.categories), 0.5)).on(
+                *(columns.names[j] for j in columns.categories)
+            )
+        )
     return parts[0] if len(parts) == 1 else parts[0] * parts[1]
 
 

@@ -1,4 +1,5 @@
-"""From the columns of a file to features: which they are, what the categories of those of text are, and the codes of these."""
+"""From the columns of a file to features: which they are, what the categories of those of text are, and the
+codes of these."""
 
 from __future__ import annotations
 
@@ -30,10 +31,14 @@ def features_of(table: Table, targets: Sequence[str], columns: Sequence[str] | N
     for name in columns or ():
         table.text(name)
         if name in targets:
-            raise InputError(f"{name!r} is among columns and is the target as well. It can be only one of them.")
+            raise InputError(
+                f"{name!r} is among columns and is the target as well. It can be only one of them."
+            )
     names = tuple(columns or (name for name in table.names if name not in targets))
     if not names:
-        raise InputError(f"{table.path} has no column left to learn from, beside {', '.join(targets)}. Add one.")
+        raise InputError(
+            f"{table.path} has no column left to learn from, beside {', '.join(targets)}. Add one."
+        )
     return names
 
 
@@ -78,13 +83,16 @@ class _Seen:
         if self.fault is None:
             return None
         if self.numbers >= self.words or self.commas:
-            raise self.fault  # numbers with a few words among them, or with commas for points, are a mistake, not categories
+            # numbers with a few words among them, or with commas for points, are a mistake, not categories
+            raise self.fault
         if self.many:
             raise too_many(path, name)
         return tuple(sorted(self.texts))
 
 
-def gathered(path: str | os.PathLike[str], names: Sequence[str], text: Collection[str]) -> dict[int, tuple[str, ...]]:
+def gathered(
+    path: str | os.PathLike[str], names: Sequence[str], text: Collection[str]
+) -> dict[int, tuple[str, ...]]:
     """The categories of the columns among `text`, from all rows, by their place in `names`."""
     seen = {name: _Seen() for name in names if name in text}
     for table in read_blocks(path) if seen else ():
@@ -95,8 +103,14 @@ def gathered(path: str | os.PathLike[str], names: Sequence[str], text: Collectio
 
 
 def too_many(where: str, name: str) -> InputError:
-    cure = "If it is an id or a date, leave it out: columns=[...], or on the command line --id. Or group its values."
-    return InputError(f"{where}, column {name!r}: more than {MOST_CATEGORIES:,} different texts, which are too many for categories. {cure}")
+    cure = (
+        "If it is an id or a date, leave it out: columns=[...], or on the command line --id. Or group its"
+        " values."
+    )
+    return InputError(
+        f"{where}, column {name!r}: more than {MOST_CATEGORIES:,} different texts, which are too many for"
+        f" categories. {cure}"
+    )
 
 
 def check_needed(table: Table, known: Columns) -> None:
@@ -105,12 +119,23 @@ def check_needed(table: Table, known: Columns) -> None:
         if name not in table.names:
             near = closest(name, table.names)
             hint = f" Did you mean {near!r}?" if near else ""
-            unnamed = "" if known.named else " The model was fitted on an array without names, so its columns are called x0, x1 and so on."
-            raise TableError(f"{table.path} has no column {name!r}, which the model needs.{hint}{unnamed} It has: {', '.join(table.names[:12])}.")
+            unnamed = (
+                ""
+                if known.named
+                else (
+                    " The model was fitted on an array without names, so its columns are called x0, x1 and"
+                    " so on."
+                )
+            )
+            raise TableError(
+                f"{table.path} has no column {name!r}, which the model needs.{hint}{unnamed} It has:"
+                f" {', '.join(table.names[:12])}."
+            )
 
 
 def codes(table: Table, name: str, categories: Sequence[str]) -> Array:
-    """The codes of the cells of a column, or an error with the place of the first that is missing or no category."""
+    """The codes of the cells of a column, or an error with the place of the first that is missing or no
+    category."""
     cells, code = table.text(name), {category: float(k) for k, category in enumerate(categories)}
     try:
         return np.array([code[cell] for cell in cells])
@@ -120,8 +145,15 @@ def codes(table: Table, name: str, categories: Sequence[str]) -> Array:
     row = next(row for row, cell in enumerate(cells) if cell not in code)
     near = closest(cells[row], categories)
     shown = ", ".join(map(repr, categories[:8])) + (", ..." if len(categories) > 8 else "")
-    cure = f"Did you mean {near!r}?" if near else "Correct it, drop the row, or fit again with rows of that category."
-    raise TableError(f"{table.place(row)}, column {name!r}: the category {cells[row]!r} was not there in fit ({shown}). {cure}")
+    cure = (
+        f"Did you mean {near!r}?"
+        if near
+        else "Correct it, drop the row, or fit again with rows of that category."
+    )
+    raise TableError(
+        f"{table.place(row)}, column {name!r}: the category {cells[row]!r} was not there in fit ({shown})."
+        f" {cure}"
+    )
 
 
 def refuse_missing(table: Table, name: str, cells: NDArray[Any]) -> None:
@@ -131,5 +163,6 @@ def refuse_missing(table: Table, name: str, cells: NDArray[Any]) -> None:
         cell = f" ({cells[absent[0]]!r} stands for none)" if cells[absent[0]].strip() else ""
         count = f"{len(absent)} of {table.span} have no value here"
         raise TableError(
-            f"{table.place(absent[0])}, column {name!r}: the value is missing{cell}. {count}. Drop these rows, or write a word such as none."
+            f"{table.place(absent[0])}, column {name!r}: the value is missing{cell}. {count}. Drop these"
+            " rows, or write a word such as none."
         )

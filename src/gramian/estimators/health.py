@@ -1,4 +1,5 @@
-"""What a fit should tell a person: contradictions in the data, parameters at their limits and what that means, and the summary."""
+"""What a fit should tell a person: contradictions in the data, parameters at their limits and what that
+means, and the summary."""
 
 from __future__ import annotations
 
@@ -25,12 +26,15 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 NOT_OPTIMISED = "not optimised"  # how a search ended that was not wanted
-_FAR = 30.0  # lengthscales beyond this many standard deviations of a column: along it f is flat, or a straight line, to one part in a thousand
+# lengthscales beyond this many standard deviations of a column: along it f is flat, or a straight line, to
+# one part in a thousand
+_FAR = 30.0
 _NEAR = 0.01  # lengthscales below this share of a column's spread: neighbours tell nothing of each other
 
 
 def refuse_contradictions(data: Data, model: Model) -> None:
-    """Equal rows with different y cannot be interpolated: refused when there is no noise to explain the difference."""
+    """Equal rows with different y cannot be interpolated: refused when there is no noise to explain the
+    difference."""
     noise = model.gaussian.noise
     if noise.trainable or float(noise.value) > 0:
         return
@@ -42,16 +46,25 @@ def refuse_contradictions(data: Data, model: Model) -> None:
         j = int(np.flatnonzero(differs)[0])
         gap = float(np.max(np.abs(data.Y[j] - data.Y[twin[j]])))
         cure = "Let noise be learned (noise=0.01), or remove one of the rows."
-        raise InputError(f"Rows {twin[j]} and {j} of X are equal but y differs by {gap:.3g} while noise is fixed at 0. {cure}")
+        raise InputError(
+            f"Rows {twin[j]} and {j} of X are equal but y differs by {gap:.3g} while noise is fixed at 0."
+            f" {cure}"
+        )
 
 
 def search_notes(search: Search) -> list[str]:
     """What a person should know of how parameters were found."""
     found = []
     if search.stopped in ("time limit", "interrupted", "iteration limit"):
-        found.append(f"Fitting stopped early ({search.stopped}): these are the best parameters of {search.evaluations} evaluations.")
+        found.append(
+            f"Fitting stopped early ({search.stopped}): these are the best parameters of {search.evaluations}"
+            " evaluations."
+        )
     if search.failures:
-        found.append(f"{search.failures} of {search.evaluations} factorisations on the way failed; the search stepped back from them.")
+        found.append(
+            f"{search.failures} of {search.evaluations} factorisations on the way failed; the search stepped"
+            " back from them."
+        )
     return found
 
 
@@ -60,22 +73,29 @@ def late(limit: float | None, searching: float, inferring: float) -> list[str]:
     if limit is None or searching + inferring <= 1.2 * float(limit) + 0.5:
         return []
     return [
-        f"The time limit of {float(limit):g} s was passed: the search took {searching:.1f} s, the inference after it, which cannot be cut, "
-        f"{inferring:.1f} s. Another method or fewer rows take less: see plan()."
+        f"The time limit of {float(limit):g} s was passed: the search took {searching:.1f} s, the inference"
+        f" after it, which cannot be cut, {inferring:.1f} s. Another method or fewer rows take less: see"
+        " plan()."
     ]
 
 
-def notes(data: Data, columns: Columns, search: Search, outcome: SolveOutcome, of_parameters: Mapping[str, str]) -> list[str]:
+def notes(
+    data: Data, columns: Columns, search: Search, outcome: SolveOutcome, of_parameters: Mapping[str, str]
+) -> list[str]:
     """Sentences about a fit that a person should read; none when all is well."""
     found = search_notes(search)
     if not outcome.converged:
-        found.append(f"The solver missed its tolerance, so this answer is less accurate than was asked for: {outcome.note}")
+        found.append(
+            "The solver missed its tolerance, so this answer is less accurate than was asked for:"
+            f" {outcome.note}"
+        )
     elif outcome.note:
         found.append(f"{outcome.note[0].upper()}{outcome.note[1:]}")
     if outcome.jitter:
         found.append(
-            f"K + noise was singular to rounding, so {outcome.jitter:g} of its mean diagonal was added. {_singular_cause(data)}"
-            "A larger noise (noise=1e-6 or so, times the variance of y) makes this unnecessary."
+            f"K + noise was singular to rounding, so {outcome.jitter:g} of its mean diagonal was added."
+            f" {_singular_cause(data)}A larger noise (noise=1e-6 or so, times the variance of y) makes this"
+            " unnecessary."
         )
     constant = [columns.names[j] for j in np.flatnonzero(np.ptp(data.X, axis=0) == 0)]
     if constant and len(data.X) > 1:
@@ -88,20 +108,33 @@ def notes(data: Data, columns: Columns, search: Search, outcome: SolveOutcome, o
 
 
 def parameter_notes(model: Model, data: Data, columns: Columns, stopped: str) -> dict[str, str]:
-    """For each entry of a parameter that has something to tell: what its value means. `stopped`: how the search for them ended."""
-    found = {} if stopped == NOT_OPTIMISED else at_bounds(model)  # a bound where nobody searched says nothing of the data
+    """For each entry of a parameter that has something to tell: what its value means. `stopped`: how the
+    search for them ended."""
+    # a bound where nobody searched says nothing of the data
+    found = {} if stopped == NOT_OPTIMISED else at_bounds(model)
     sd = spread(data.X)
     paths = {id(p): path for path, p in model.kernel.parameters().items()}
     for lengthscale, at in _lengthscales(model.kernel, range(data.X.shape[1])):
         path = f"kernel.{paths[id(lengthscale)]}"
         values = np.broadcast_to(lengthscale.value, (len(at),))
-        for name, j, value in zip(entry_names(path, lengthscale) if lengthscale.value.ndim else [path] * len(at), at, values, strict=True):
+        for name, j, value in zip(
+            entry_names(path, lengthscale) if lengthscale.value.ndim else [path] * len(at),
+            at,
+            values,
+            strict=True,
+        ):
             if lengthscale.value.ndim == 0 and len(at) > 1:
                 continue  # one lengthscale for many columns says nothing of a single one
             if value > _FAR * sd[j]:
-                found.setdefault(name, f"far beyond the data: f is flat or straight along column {columns.names[j]!r}")
+                found.setdefault(
+                    name, f"far beyond the data: f is flat or straight along column {columns.names[j]!r}"
+                )
             elif value < _NEAR * sd[j] and len(data.X) > 10:
-                found.setdefault(name, f"far below the spread of column {columns.names[j]!r}: neighbours hardly inform each other")
+                found.setdefault(
+                    name,
+                    f"far below the spread of column {columns.names[j]!r}: neighbours hardly inform each"
+                    " other",
+                )
     return found
 
 
@@ -114,7 +147,9 @@ def at_bounds(model: Model) -> dict[str, str]:
             if p.bounds is not None and value <= low * (1 + 1e-6):
                 is_noise = path == "noise"
                 found[name] = (
-                    "at its floor: the data look free of noise" if is_noise else f"at its lower bound {low:g}; widen the bounds if that is unexpected"
+                    "at its floor: the data look free of noise"
+                    if is_noise
+                    else f"at its lower bound {low:g}; widen the bounds if that is unexpected"
                 )
             elif p.bounds is not None and value >= high * (1 - 1e-6):
                 found[name] = f"at its upper bound {high:g}; widen the bounds if that is unexpected"
@@ -134,7 +169,10 @@ def summary(gp: Estimator) -> str:
         f"  {_likelihood_line(gp)}",
         f"  evidence  {gp.evidence_}{units}",
         f"  method    {outcome.method} ({outcome.reason}); {outcome.solver}",
-        f"  fit       {outcome.stopped}; {outcome.iterations} iterations, {outcome.evaluations} evaluations, {starts}, {outcome.seconds:.2f} s",
+        (
+            f"  fit       {outcome.stopped}; {outcome.iterations} iterations, {outcome.evaluations}"
+            f" evaluations, {starts}, {outcome.seconds:.2f} s"
+        ),
         *(f"            {stage}" for stage in outcome.stages if len(outcome.stages) > 1),
         f"  jitter    {outcome.jitter:g}" if outcome.jitter else "  jitter    none",
         "",
@@ -152,7 +190,9 @@ def _likelihood_line(gp: Estimator) -> str:
     if not hasattr(gp, "noise_"):
         return f"likelihood {gp.likelihood_}"
     noise = np.atleast_1d(gp.noise_)
-    text = ", ".join(f"{v:.4g} (standard deviation {np.sqrt(v):.4g})" for v in noise[:4]) + (", ..." if len(noise) > 4 else "")
+    text = ", ".join(f"{v:.4g} (standard deviation {np.sqrt(v):.4g})" for v in noise[:4]) + (
+        ", ..." if len(noise) > 4 else ""
+    )
     return f"noise     {text}" + (" and noise_var, row by row" if gp._facts.known_noise else "")
 
 

@@ -1,6 +1,8 @@
-"""From what a person has (arrays, DataFrames, lists) to float64 tables, with errors that name the row, the column and the cure.
+"""From what a person has (arrays, DataFrames, lists) to float64 tables, with errors that name the row, the
+column and the cure.
 
-Text and categorical columns of a DataFrame become integer codes; the coding is kept, so new data are coded alike.
+Text and categorical columns of a DataFrame become integer codes; the coding is kept, so new data are coded
+alike.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Columns:
-    """What is known of the columns of X: their names, and for categorical ones their categories in the order of their codes."""
+    """What is known of the columns of X: their names, and for categorical ones their categories in the order
+    of their codes."""
 
     names: tuple[str, ...]
     named: bool = False  # whether the names came with the data
@@ -44,29 +47,51 @@ def read_features(X: Any, known: Columns | None = None) -> tuple[Array, Columns]
     if X is None:
         raise InputError("X is None; give a table with one row an observation.")
     if sparse.issparse(X):
-        raise InputError("X is a sparse matrix, which a Gram matrix would fill anyway. Give a dense array: X.toarray().")
+        raise InputError(
+            "X is a sparse matrix, which a Gram matrix would fill anyway. Give a dense array: X.toarray()."
+        )
     if is_frame(X):
         return _frame(X, known)
     array = _array(X, "X")
     if np.iscomplexobj(array):
-        raise InputError("Complex data not supported: X has complex numbers. Give real and imaginary parts as columns.")
+        raise InputError(
+            "Complex data not supported: X has complex numbers. Give real and imaginary parts as columns."
+        )
     if array.ndim != 2:
         if array.ndim == 1:
-            how = "Reshape your data with X.reshape(-1, 1) if it is one column, or X.reshape(1, -1) if it is one row."
+            how = (
+                "Reshape your data with X.reshape(-1, 1) if it is one column, or X.reshape(1, -1) if it is"
+                " one row."
+            )
             raise InputError(f"Expected 2D array, got 1D array instead: X has shape {array.shape}. {how}")
-        raise InputError(f"Expected 2D array, got {'scalar' if array.ndim == 0 else f'{array.ndim}D'} array instead: X must have rows and columns.")
+        raise InputError(
+            f"Expected 2D array, got {'scalar' if array.ndim == 0 else f'{array.ndim}D'} array instead: X"
+            " must have rows and columns."
+        )
     d = array.shape[1]
     columns = known or Columns(tuple(f"x{j}" for j in range(d)))
     if known is not None and known.categories and array.dtype.kind in "OUS" and d == len(known.names):
         table = np.empty(array.shape)
         for j in range(d):
-            table[:, j] = _codes(array[:, j], known.names[j], known.categories[j]) if j in known.categories else _numbers(array[:, j], known.names[j])
+            table[:, j] = (
+                _codes(array[:, j], known.names[j], known.categories[j])
+                if j in known.categories
+                else _numbers(array[:, j], known.names[j])
+            )
     elif array.dtype.kind in "OUSMm":
         names = columns.names if len(columns.names) == d else tuple(f"x{j}" for j in range(d))
-        table = np.column_stack([_numbers(array[:, j], names[j]) for j in range(d)]) if d else np.empty(array.shape)
+        table = (
+            np.column_stack([_numbers(array[:, j], names[j]) for j in range(d)])
+            if d
+            else np.empty(array.shape)
+        )
     else:
         # For a fit a copy: a model must not change when its owner changes X afterwards.
-        table = np.array(array, dtype=np.float64, order="C") if known is None else np.ascontiguousarray(array, dtype=np.float64)
+        table = (
+            np.array(array, dtype=np.float64, order="C")
+            if known is None
+            else np.ascontiguousarray(array, dtype=np.float64)
+        )
     _check_table(table, columns)
     return table, columns
 
@@ -86,18 +111,23 @@ def read_targets(y: Any, n: int) -> tuple[Array, bool]:
         raise InputError("y has no columns; give one number a row.")
     if len(array) != n:
         raise InputError(
-            f"Found input variables with inconsistent numbers of samples: [{n}, {len(array)}]. X and y must have as many rows as each other."
+            f"Found input variables with inconsistent numbers of samples: [{n}, {len(array)}]. X and y must"
+            " have as many rows as each other."
         )
     Y = array.reshape(n, -1)
     if Y.dtype.kind in "OUSMm":
         Y = np.column_stack([_numbers(Y[:, k], "y", "Give one number a row.") for k in range(Y.shape[1])])
-    Y = np.array(Y, dtype=np.float64, order="C")  # one order whatever the caller's: sums over outputs then round alike
+    # one order whatever the caller's: sums over outputs then round alike
+    Y = np.array(Y, dtype=np.float64, order="C")
     if not np.all(np.isfinite(Y)):
         row, column = np.argwhere(~np.isfinite(Y))[0]
         value, count = Y[row, column], int(np.sum(~np.isfinite(Y)))
         kind = "NaN" if np.isnan(value) else "infinity"
         where = f"row {row}" + (f", output {column}" if array.ndim == 2 else "")
-        raise InputError(f"Input y contains {kind}: {where} ({count} such in all). Drop these rows, or fill them: keep = numpy.isfinite(y).")
+        raise InputError(
+            f"Input y contains {kind}: {where} ({count} such in all). Drop these rows, or fill them: keep ="
+            " numpy.isfinite(y)."
+        )
     return Y, array.ndim == 1
 
 
@@ -114,7 +144,9 @@ def read_noise_var(noise_var: Any, n: int) -> Array | None:
         raise InputError(f"noise_var has shape {array.shape}, but must have one variance a row: ({n},).")
     bad = np.flatnonzero(~(np.isfinite(array) & (array >= 0)))
     if len(bad):
-        raise InputError(f"noise_var is {array[bad[0]]} in row {bad[0]}; a variance is finite and not negative.")
+        raise InputError(
+            f"noise_var is {array[bad[0]]} in row {bad[0]}; a variance is finite and not negative."
+        )
     return array
 
 
@@ -124,9 +156,14 @@ def read_exposure(exposure: Any, n: int, likelihood: Likelihood | None) -> Array
         return None
     if likelihood is None or not likelihood.exposed:
         name = "Gaussian noise" if likelihood is None else type(likelihood).__name__
-        raise ParameterError(f"An exposure is for counts: likelihood=Poisson() or NegativeBinomial(), not {name}.")
+        raise ParameterError(
+            f"An exposure is for counts: likelihood=Poisson() or NegativeBinomial(), not {name}."
+        )
     if isinstance(exposure, str):
-        raise InputError(f"exposure={exposure!r} is text. Give one number a row, such as the column itself: exposure=table[{exposure!r}].")
+        raise InputError(
+            f"exposure={exposure!r} is text. Give one number a row, such as the column itself:"
+            f" exposure=table[{exposure!r}]."
+        )
     array = _array(exposure, "exposure")
     if array.dtype.kind not in "buif":
         array = _numbers(array.reshape(-1), "exposure", "Give one number a row.").reshape(array.shape)
@@ -141,16 +178,27 @@ def read_exposure(exposure: Any, n: int, likelihood: Likelihood | None) -> Array
 
 
 def _array(values: Any, name: str) -> NDArray[Any]:
-    """`values` as a NumPy array of any type, without those of unequal rows and those with cells masked out."""
+    """`values` as a NumPy array of any type, without those of unequal rows and those with cells masked
+    out."""
     if isinstance(values, np.ma.MaskedArray) and np.any(values.mask):
-        place = ", ".join(f"{word} {k}" for word, k in zip(("row", "column"), np.argwhere(np.ma.getmaskarray(values))[0], strict=False))
-        raise InputError(f"{name} has {int(np.sum(values.mask))} cells masked out (the first: {place}). Drop these rows, or fill them.")
+        place = ", ".join(
+            f"{word} {k}"
+            for word, k in zip(("row", "column"), np.argwhere(np.ma.getmaskarray(values))[0], strict=False)
+        )
+        raise InputError(
+            f"{name} has {int(np.sum(values.mask))} cells masked out (the first: {place}). Drop these rows,"
+            " or fill them."
+        )
     try:
         return np.asarray(values)
     except ValueError:
         lengths = [len(row) if isinstance(row, Sequence) else 1 for row in values]
         odd = next((i for i, length in enumerate(lengths) if length != lengths[0]), 0)
-        shown = f"row 0 has {lengths[0]} values, row {odd} has {lengths[odd]}" if odd else "cells are lists themselves"
+        shown = (
+            f"row 0 has {lengths[0]} values, row {odd} has {lengths[odd]}"
+            if odd
+            else "cells are lists themselves"
+        )
         raise InputError(f"{name} is no table: {shown}. Give as many numbers in each row.") from None
 
 
@@ -169,13 +217,17 @@ def remember_columns(estimator: Any, X: Any, table: Array | None, reset: bool) -
 
 
 def _unknown_frame(estimator: Any, X: Any, reset: bool) -> None:
-    """The same bookkeeping for a table with named columns of a kind that scikit-learn does not know, so would take for an array without names."""
+    """The same bookkeeping for a table with named columns of a kind that scikit-learn does not know, so would
+    take for an array without names."""
     names = np.array(list(X.columns), dtype=object)
     if reset:
         estimator.feature_names_in_ = names
     elif not np.array_equal(names, getattr(estimator, "feature_names_in_", names)):
         known = ", ".join(estimator.feature_names_in_)
-        raise InputError(f"The feature names should match those of fit, in the same order: {known}; but X has {', '.join(names)}.")
+        raise InputError(
+            f"The feature names should match those of fit, in the same order: {known}; but X has"
+            f" {', '.join(names)}."
+        )
 
 
 def _frame(X: Any, known: Columns | None) -> tuple[Array, Columns]:
@@ -202,14 +254,18 @@ def _frame(X: Any, known: Columns | None) -> tuple[Array, Columns]:
 
 
 def _is_text(values: NDArray[Any], name: str) -> bool:
-    """Whether a column holds words. Numbers with a few words among them are more likely a mistake than categories."""
+    """Whether a column holds words. Numbers with a few words among them are more likely a mistake than
+    categories."""
     if values.dtype.kind not in "OUS":
         return False
     words = [i for i, v in enumerate(values) if isinstance(v, (str, bytes)) and not _is_number(v)]
     numbers = sum(1 for v in values if _is_number(v))
     if words and numbers >= len(words):
         cure = "Correct or drop it, or make the column a category: X[name].astype('category')."
-        raise InputError(f"Column {name!r} holds numbers, but has the text {values[words[0]]!r} in row {words[0]} ({len(words)} such rows). {cure}")
+        raise InputError(
+            f"Column {name!r} holds numbers, but has the text {values[words[0]]!r} in row {words[0]}"
+            f" ({len(words)} such rows). {cure}"
+        )
     return bool(words)
 
 
@@ -218,11 +274,17 @@ def _codes(values: NDArray[Any], name: str, categories: tuple[str, ...]) -> Arra
     out = np.empty(len(values))
     for i, v in enumerate(values):
         if _missing(v):
-            raise InputError(f"Column {name!r} has no value in row {i}. Drop the row, or give the missing ones a category of their own.")
+            raise InputError(
+                f"Column {name!r} has no value in row {i}. Drop the row, or give the missing ones a category"
+                " of their own."
+            )
         if str(v) not in code:
             shown = ", ".join(map(repr, categories[:8])) + (", ..." if len(categories) > 8 else "")
             cure = "Correct it, drop the row, or fit again with rows of that category."
-            raise InputError(f"Column {name!r} has the category {str(v)!r} in row {i}, which was not there in fit ({shown}). {cure}")
+            raise InputError(
+                f"Column {name!r} has the category {str(v)!r} in row {i}, which was not there in fit"
+                f" ({shown}). {cure}"
+            )
         out[i] = code[str(v)]
     return out
 
@@ -234,9 +296,12 @@ def _numbers(values: NDArray[Any], name: str, cure: str = _CATEGORIES) -> Array:
     """One column as float64, or an error that names the first cell that is no number."""
     if values.dtype.kind == "c":
         raise InputError(f"Column {name!r} has complex numbers. Give real and imaginary parts as columns.")
-    if values.dtype.kind in "Mm" or (values.dtype.kind == "O" and any(isinstance(v, (datetime.date, datetime.timedelta)) for v in values)):
+    if values.dtype.kind in "Mm" or (
+        values.dtype.kind == "O" and any(isinstance(v, (datetime.date, datetime.timedelta)) for v in values)
+    ):
         raise InputError(
-            f"Column {name!r} holds dates or times. Give a number instead, such as days since the first: (t - t.min()) / numpy.timedelta64(1, 'D')."
+            f"Column {name!r} holds dates or times. Give a number instead, such as days since the first: (t -"
+            " t.min()) / numpy.timedelta64(1, 'D')."
         )
     try:
         return values.astype(np.float64)
@@ -245,7 +310,9 @@ def _numbers(values: NDArray[Any], name: str, cure: str = _CATEGORIES) -> Array:
     for i, v in enumerate(values):
         if v is not None and not isinstance(v, (str, bytes)) and not _is_number(v) and not _missing(v):
             kind = type(v).__name__
-            raise InputTypeError(f"Column {name!r}, row {i}: a cell argument must be a string or a real number, not {kind!r}.")
+            raise InputTypeError(
+                f"Column {name!r}, row {i}: a cell argument must be a string or a real number, not {kind!r}."
+            )
     out = np.full(len(values), np.nan)
     for i, v in enumerate(values):
         if _is_number(v):
@@ -259,16 +326,24 @@ def _numbers(values: NDArray[Any], name: str, cure: str = _CATEGORIES) -> Array:
 def _check_table(table: Array, columns: Columns) -> None:
     n, d = table.shape
     if n == 0:
-        raise InputError(f"Found array with 0 sample(s) (shape={table.shape}) while a minimum of 1 is required: X has no rows.")
+        raise InputError(
+            f"Found array with 0 sample(s) (shape={table.shape}) while a minimum of 1 is required: X has no"
+            " rows."
+        )
     if d == 0:
-        raise InputError(f"Found array with 0 feature(s) (shape={table.shape}) while a minimum of 1 is required: X has no columns.")
+        raise InputError(
+            f"Found array with 0 feature(s) (shape={table.shape}) while a minimum of 1 is required: X has no"
+            " columns."
+        )
     if not np.all(np.isfinite(table)):
         row, column = np.argwhere(~np.isfinite(table))[0]
         kind = "NaN" if np.isnan(table[row, column]) else "infinity"
         name = columns.names[column] if column < len(columns.names) else column
         count = int(np.sum(~np.isfinite(table)))
         cure = "Drop these rows, or fill them (sklearn.impute.SimpleImputer)."
-        raise InputError(f"Input X contains {kind}: row {row}, column {name!r} ({count} such cells in all). {cure}")
+        raise InputError(
+            f"Input X contains {kind}: row {row}, column {name!r} ({count} such cells in all). {cure}"
+        )
 
 
 def _is_number(v: Any) -> bool:

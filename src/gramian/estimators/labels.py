@@ -33,30 +33,45 @@ class Labels:
             raise InputError("y is a sparse matrix. Give one label a row.")
         array = np.asarray(y)
         if array.ndim == 2 and array.shape[1] == 1:
-            warnings.warn("A column-vector y was passed when a 1d array was expected. Give y.ravel().", DataConversionWarning, stacklevel=3)
+            warnings.warn(
+                "A column-vector y was passed when a 1d array was expected. Give y.ravel().",
+                DataConversionWarning,
+                stacklevel=3,
+            )
             array = array[:, 0]
         if array.ndim != 1:
             raise InputError(f"y has shape {array.shape}; give one label a row, of shape (n,).")
         if len(array) != n:
             raise InputError(
-                f"Found input variables with inconsistent numbers of samples: [{n}, {len(array)}]. X and y must have as many rows as each other."
+                f"Found input variables with inconsistent numbers of samples: [{n}, {len(array)}]. X and y"
+                " must have as many rows as each other."
             )
         missing = [i for i, label in enumerate(array) if _is_absent(label) or _is_infinite(label)]
         if missing:
             kind = "infinity" if _is_infinite(array[missing[0]]) else "NaN"
-            raise InputError(f"Input y contains {kind}: row {missing[0]} has no label ({len(missing)} such in all). Drop these rows.")
+            raise InputError(
+                f"Input y contains {kind}: row {missing[0]} has no label ({len(missing)} such in all). Drop"
+                " these rows."
+            )
         if array.dtype.kind == "f" and type_of_target(array).startswith("continuous"):
             row = int(np.flatnonzero(array != np.floor(array))[0])
             raise InputError(
-                f"Unknown label type: y has {array[row]!r} in row {row}, which is no class. For numbers to be predicted use GPRegressor."
+                f"Unknown label type: y has {array[row]!r} in row {row}, which is no class. For numbers to be"
+                " predicted use GPRegressor."
             )
         try:
             classes, codes = np.unique(array, return_inverse=True)
         except TypeError:
             kinds = " and ".join(sorted({type(label).__name__ for label in array}))
-            raise InputError(f"y mixes labels of several kinds ({kinds}), which have no order. Make them all text: y.astype(str).") from None
+            raise InputError(
+                f"y mixes labels of several kinds ({kinds}), which have no order. Make them all text:"
+                " y.astype(str)."
+            ) from None
         if len(classes) < 2:
-            raise InputError(f"y has only one class, {classes[0]!r}, so there is nothing to tell apart. Give rows of two classes or more.")
+            raise InputError(
+                f"y has only one class, {classes[0]!r}, so there is nothing to tell apart. Give rows of two"
+                " classes or more."
+            )
         return cls(classes, codes.astype(np.float64))
 
 
@@ -64,7 +79,11 @@ def _is_absent(label: Any) -> bool:
     """None, NaN, and what pandas has for them (NA, NaT), which neither compare nor convert to a number."""
     if isinstance(label, (float, np.floating)):
         return bool(np.isnan(label))
-    return label is None or type(label).__name__ in ("NAType", "NaTType") or (isinstance(label, np.datetime64) and bool(np.isnat(label)))
+    return (
+        label is None
+        or type(label).__name__ in ("NAType", "NaTType")
+        or (isinstance(label, np.datetime64) and bool(np.isnat(label)))
+    )
 
 
 def _is_infinite(label: Any) -> bool:

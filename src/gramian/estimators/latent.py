@@ -1,4 +1,5 @@
-"""Between estimators and likelihoods that are not closed-form Gaussian: which inference, which engine, and predictions from latent posteriors.
+"""Between estimators and likelihoods that are not closed-form Gaussian: which inference, which engine, and
+predictions from latent posteriors.
 
 inference   "laplace", "ep", "vi", "map", "mcmc", or an object: EP(power=0.5), MCMC(draws=1000)
 method      the engine: "exact", "nystrom", "fourier", "vfe", "svgp", "cg", ...
@@ -42,7 +43,9 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 DENSE_ROWS = 5000  # up to here "auto" takes the whole of K: an evaluation is some ten factorisations
-LAPLACE_SCALE = 30.0  # latents of such a variance make a class certain; beyond, Laplace's evidence grows while its probabilities get all alike
+# latents of such a variance make a class certain; beyond, Laplace's evidence grows while its probabilities
+# get all alike
+LAPLACE_SCALE = 30.0
 WORDS = ("laplace", "ep", "vi", "map", "mcmc")
 
 
@@ -62,7 +65,10 @@ def plan_for(gp: Estimator, likelihood: Likelihood, shape: tuple[int, ...]) -> P
     """Memory and time of each engine with this likelihood, and what `method="auto"` takes."""
     given = _known(gp.inference)
     if given == "mcmc" or isinstance(given, MCMC):
-        raise ParameterError('A plan predicts searches; how long chains take, only they can tell. Ask with inference="vi" for the engines alone.')
+        raise ParameterError(
+            'A plan predicts searches; how long chains take, only they can tell. Ask with inference="vi" for'
+            " the engines alone."
+        )
     taken, reason = _automatic(gp, given, likelihood, shape)
 
     def wrapped(engine: Inference) -> Inference:
@@ -70,7 +76,15 @@ def plan_for(gp: Estimator, likelihood: Likelihood, shape: tuple[int, ...]) -> P
 
     n, d = int(shape[0]), int(shape[1])
     return plan_around(
-        (n, d), building.given(gp)[0], wrapped, wrapped(taken), reason, gp.memory_limit, gp.time_limit, likelihood.latents, gp.optimize
+        (n, d),
+        building.given(gp)[0],
+        wrapped,
+        wrapped(taken),
+        reason,
+        gp.memory_limit,
+        gp.time_limit,
+        likelihood.latents,
+        gp.optimize,
     )
 
 
@@ -78,7 +92,10 @@ def _known(given: Any) -> Any:
     """`inference` as it was given, when it is one."""
     if given is not None and given != "auto" and not isinstance(given, (Rule, MCMC)) and given not in WORDS:
         names = ", ".join(f'"{word}"' for word in WORDS)
-        raise ParameterError(f"inference={given!r} is not known. Use {names}, or an object such as EP(power=0.5) or MCMC(draws=1000).")
+        raise ParameterError(
+            f"inference={given!r} is not known. Use {names}, or an object such as EP(power=0.5) or"
+            " MCMC(draws=1000)."
+        )
     return given
 
 
@@ -92,7 +109,9 @@ def _sampled(gp: Estimator, chains: MCMC) -> tuple[Inference, str]:
         return chains, "parameters are sampled"
     engine = as_method(gp.method, gp.memory_limit)
     if not isinstance(engine, (Exact, Recipe, LowRank)):
-        raise ParameterError(f'Chains cannot move through method={gp.method!r}. Use "exact", "nystrom" or "fourier" with MCMC.')
+        raise ParameterError(
+            f'Chains cannot move through method={gp.method!r}. Use "exact", "nystrom" or "fourier" with MCMC.'
+        )
     return dataclasses.replace(chains, engine=engine), "parameters are sampled"
 
 
@@ -101,7 +120,8 @@ def _around(engine: Inference, given: Any, likelihood: Likelihood) -> Inference:
     if isinstance(engine, SVGP):
         if given not in (None, "auto", "vi") and not isinstance(given, VI):
             raise ParameterError(
-                f'method="svgp" is variational inference, but inference={given!r} was asked for. Use inference="vi", or another method.'
+                f'method="svgp" is variational inference, but inference={given!r} was asked for. Use'
+                ' inference="vi", or another method.'
             )
         return engine
     rule = _rule(given, likelihood, engine)
@@ -118,8 +138,9 @@ def _rule(given: Any, likelihood: Likelihood, engine: Inference) -> Rule:
 
 
 def _default(likelihood: Likelihood, engine: Inference) -> str:
-    """Laplace where it is good: one latent and concave terms; else the variational bound. For several classes Laplace's evidence grows with the
-    kernel's scale far beyond what the data support, and its variances with it: probabilities are then all alike, however right the mode is."""
+    """Laplace where it is good: one latent and concave terms; else the variational bound. For several classes
+    Laplace's evidence grows with the kernel's scale far beyond what the data support, and its variances with
+    it: probabilities are then all alike, however right the mode is."""
     if isinstance(engine, Sparse) and engine.objective == "vfe":
         return "vi"
     if isinstance(engine, Iterative):
@@ -128,14 +149,20 @@ def _default(likelihood: Likelihood, engine: Inference) -> str:
 
 
 def restrained(model: Model, method: Inference) -> Model:
-    """Softmax by Laplace: scales of kernels that nobody bounded, or gave a prior, stay below `LAPLACE_SCALE` (see `_default`)."""
+    """Softmax by Laplace: scales of kernels that nobody bounded, or gave a prior, stay below `LAPLACE_SCALE`
+    (see `_default`)."""
     if not (isinstance(method, Sites) and isinstance(method.rule, SoftmaxLaplace)):
         return model
     scales = [own for kernel, _ in model.kernels for own in _scales(kernel)]
 
     def held(parameter: Parameter) -> Parameter:
         value = float(np.max(parameter.value))
-        if not any(parameter is own for own in scales) or not parameter.trainable or parameter.bounds is not None or parameter.prior is not None:
+        if (
+            not any(parameter is own for own in scales)
+            or not parameter.trainable
+            or parameter.bounds is not None
+            or parameter.prior is not None
+        ):
             return parameter
         return dataclasses.replace(parameter, bounds=(min(1e-4, value), max(LAPLACE_SCALE, value)))
 
@@ -147,7 +174,9 @@ def _scales(kernel: Tree) -> list[Parameter]:
     return own + [scale for _, child in kernel.branches() for scale in _scales(child)]
 
 
-def _automatic(gp: Estimator, given: Any, likelihood: Likelihood, shape: tuple[int, ...]) -> tuple[Inference, str]:
+def _automatic(
+    gp: Estimator, given: Any, likelihood: Likelihood, shape: tuple[int, ...]
+) -> tuple[Inference, str]:
     n, d = shape[0], shape[1]
     dense = Sites(VI(), Exact())
     limit = budget.allowed(gp.memory_limit)
@@ -155,35 +184,46 @@ def _automatic(gp: Estimator, given: Any, likelihood: Likelihood, shape: tuple[i
     if fits and n * likelihood.latents ** (1 / 3) <= DENSE_ROWS:
         return Exact(), f"{n:,} rows are few enough for the whole kernel matrix"
     why = (
-        f"{n:,} rows are too many for a search with the whole kernel matrix" if fits else "the whole kernel matrix does not fit into the memory limit"
+        f"{n:,} rows are too many for a search with the whole kernel matrix"
+        if fits
+        else "the whole kernel matrix does not fit into the memory limit"
     )
     if given in (None, "auto", "vi") or isinstance(given, VI):
         return SVGP(), f"{why}, so stochastic variational inference"
     return as_method("nystrom", gp.memory_limit), f"{why}, so landmarks"
 
 
-# Predictions. ---------------------------------------------------------------------------------------------------------------------------------------
+# Predictions. -----------------------------------------------------------------------------------------------
 
 
 def probabilities(likelihood: Likelihood, process: Process, table: Array, scaled: bool = False) -> Array:
-    """p(y = c | x) of each class, averaged over the latents: (n, classes). `scaled`: by the scaled logistic function instead of quadrature."""
+    """p(y = c | x) of each class, averaged over the latents: (n, classes). `scaled`: by the scaled logistic
+    function instead of quadrature."""
     question = "scaled_probabilities" if scaled else "probabilities"
     if isinstance(process, Mixture):
         own = zip(process.likelihoods(), process.components(table), strict=True)
         return np.mean([ask(drawn, question, mean, var) for drawn, (mean, var) in own], axis=0)
     if isinstance(process, (CoupledPosterior, CoupledFeatures)):
         mean = process.mean(table)
-        roots = np.linalg.cholesky(process.joint(table) + 1e-12 * np.eye(mean.shape[1])).reshape(len(mean), -1)
+        roots = np.linalg.cholesky(process.joint(table) + 1e-12 * np.eye(mean.shape[1])).reshape(
+            len(mean), -1
+        )
         return ask(likelihood, "joint_probabilities", mean, np.asarray(roots, dtype=np.float64))
     return ask(likelihood, question, *process.moments(table))
 
 
-def observed(likelihood: Likelihood, process: Process, table: Array, offset: Array | float = 0.0) -> tuple[Array, Array]:
+def observed(
+    likelihood: Likelihood, process: Process, table: Array, offset: Array | float = 0.0
+) -> tuple[Array, Array]:
     """Mean and variance of an observation at each row: (n,) each."""
     if isinstance(process, Mixture):
         own = zip(process.likelihoods(), process.components(table), strict=True)
-        found = np.array([ask(drawn, "predictive", mean + _column(offset), var) for drawn, (mean, var) in own])
-        return np.mean(found[:, :, 0], axis=0), np.mean(found[:, :, 1], axis=0) + np.var(found[:, :, 0], axis=0)
+        found = np.array(
+            [ask(drawn, "predictive", mean + _column(offset), var) for drawn, (mean, var) in own]
+        )
+        return np.mean(found[:, :, 0], axis=0), np.mean(found[:, :, 1], axis=0) + np.var(
+            found[:, :, 0], axis=0
+        )
     mean, var = process.moments(table)
     answers = ask(likelihood, "predictive", mean + _column(offset), var)
     return answers[:, 0], answers[:, 1]

@@ -1,4 +1,5 @@
-"""Each training row predicted from all the others: in closed form under Gaussian noise, else from its cavity, the posterior without its own site."""
+"""Each training row predicted from all the others: in closed form under Gaussian noise, else from its cavity,
+the posterior without its own site."""
 
 from __future__ import annotations
 
@@ -39,10 +40,17 @@ def numbers(gp: GPRegressor) -> LeaveOneOut:
     data = gp._data
     if not gp._has_noise():
         if not isinstance(gp._method_, Sites):
-            raise ParameterError(f"The method {gp._method_.name!r} has no sites to leave out. Use cross-validation, or another method.")
+            raise ParameterError(
+                f"The method {gp._method_.name!r} has no sites to leave out. Use cross-validation, or another"
+                " method."
+            )
         cavities = gp._method_.cavities(gp._model_, data)
         answers = ask(gp.likelihood_, "predictive", *cavities)
-        return LeaveOneOut(answers[:, 0], np.sqrt(answers[:, 1]), latent.log_densities(gp.likelihood_, data.Y[:, 0], *cavities))
+        return LeaveOneOut(
+            answers[:, 0],
+            np.sqrt(answers[:, 1]),
+            latent.log_densities(gp.likelihood_, data.Y[:, 0], *cavities),
+        )
     alpha, precision = gp._method_.leave_one_out(gp._model_, data, gp.posterior_)
     var = 1 / precision  # (n, q), in units of the scale squared
     mean = data.Y - alpha * var * data.scale
@@ -53,6 +61,12 @@ def numbers(gp: GPRegressor) -> LeaveOneOut:
 def classes(gp: GPClassifier) -> LeftOutClasses:
     """Of a classifier."""
     if gp._is_split() or not isinstance(gp._method_, Sites):
-        raise ParameterError("Leave-one-out needs the sites of Laplace, EP or VI in one model. Use cross-validation: sklearn.model_selection.")
+        raise ParameterError(
+            "Leave-one-out needs the sites of Laplace, EP or VI in one model. Use cross-validation:"
+            " sklearn.model_selection."
+        )
     cavities = gp._method_.cavities(gp._model_, gp._data)
-    return LeftOutClasses(ask(gp.likelihood_, "probabilities", *cavities), latent.log_densities(gp.likelihood_, gp._data.Y[:, 0], *cavities))
+    return LeftOutClasses(
+        ask(gp.likelihood_, "probabilities", *cavities),
+        latent.log_densities(gp.likelihood_, gp._data.Y[:, 0], *cavities),
+    )

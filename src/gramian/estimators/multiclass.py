@@ -2,10 +2,12 @@
 
     one-vs-rest   a model a class, that class against all others; probabilities are those of the models, made to add up to 1
     one-vs-one    a model a pair of classes, on the rows of these two; probabilities from the pairs' by coupling: p minimises
-                  sum_{i, j} (r_ji p_i - r_ij p_j)^2 with r_ij the probability of i in the pair (Wu, Lin and Weng 2004, their second method)
+                  sum_{i, j} (r_ji p_i - r_ij p_j)^2 with r_ij the probability of i in the pair (Wu, Lin and
+                  Weng 2004, their second method)
 
-With shared parameters the sum of the binary evidences is maximised over one vector; else each model has its own. Models are fitted side by side on
-threads, since most of the time is spent in compiled code that lets others run.
+With shared parameters the sum of the binary evidences is maximised over one vector; else each model has its
+own. Models are fitted side by side on threads, since most of the time is spent in compiled code that lets
+others run.
 """
 
 from __future__ import annotations
@@ -46,15 +48,22 @@ VARIANCE = 4.0  # of the default kernel: probabilities from 0.02 to 0.98 within 
 def fit(gp: GPClassifier, table: Array, columns: Columns, codes: Array, began: float) -> None:
     """Fits the binary models and writes them, and what is known of them together, into the classifier."""
     if isinstance(gp.kernel, (list, tuple)):
-        raise ParameterError(f"multiclass={gp.multiclass!r} takes one kernel for its binary models, not a list.")
+        raise ParameterError(
+            f"multiclass={gp.multiclass!r} takes one kernel for its binary models, not a list."
+        )
     problems = _problems(gp, codes)
     given = building.given(gp)[0]
     kernel = given if given is not None else defaults.default_kernel(np.asarray(table), columns, VARIANCE)
     kernel.check_columns(columns.described())
-    own = {"kernel": kernel.resolve(columns.names), "verbose": False}  # the binary models see no names and no categories
+    # the binary models see no names and no categories
+    own = {"kernel": kernel.resolve(columns.names), "verbose": False}
     models = [clone(gp).set_params(**own, **_limits(gp, len(problems))) for _ in problems]
-    start, search = _together(gp, table, columns, problems, began) if gp.shared and gp.optimize else (None, None)
-    seeds = np.random.SeedSequence(None if gp.random_state is None else _seed(gp.random_state)).generate_state(len(problems))
+    start, search = (
+        _together(gp, table, columns, problems, began) if gp.shared and gp.optimize else (None, None)
+    )
+    seeds = np.random.SeedSequence(
+        None if gp.random_state is None else _seed(gp.random_state)
+    ).generate_state(len(problems))
 
     def one(k: int) -> Any:
         rows, labels = problems[k]
@@ -79,19 +88,34 @@ def fit(gp: GPClassifier, table: Array, columns: Columns, codes: Array, began: f
     value = float(sum(model.evidence_.value for model in found))
     gp.evidence_ = Evidence(value, kinds.pop() if len(kinds) == 1 else "approximation")
     first = found[0]
-    gp.kernel_, gp.mean_, gp.likelihood_, gp.theta_ = first.kernel_, first.mean_, first.likelihood_, first.theta_
+    gp.kernel_, gp.mean_, gp.likelihood_, gp.theta_ = (
+        first.kernel_,
+        first.mean_,
+        first.likelihood_,
+        first.theta_,
+    )
     how = "one-vs-rest" if gp.multiclass == "ovr" else "one-vs-one"
-    notes = [f"{label}: {note}" for label, model in zip(names(gp), found, strict=True) for note in model.outcome_.notes]
+    notes = [
+        f"{label}: {note}"
+        for label, model in zip(names(gp), found, strict=True)
+        for note in model.outcome_.notes
+    ]
     if search is not None:
-        bounds = [f"{name}: {note}." for name, note in health.at_bounds(first._model_).items()]  # of the search, which the binary models had none of
+        # of the search, which the binary models had none of
+        bounds = [f"{name}: {note}." for name, note in health.at_bounds(first._model_).items()]
         notes = health.search_notes(search) + bounds + notes
     gp.outcome_ = FitOutcome(
         method=first.outcome_.method,
-        reason=f"{len(found)} binary models, {how}, {'with shared parameters' if gp.shared else 'each with its own parameters'}",
+        reason=(
+            f"{len(found)} binary models, {how},"
+            f" {'with shared parameters' if gp.shared else 'each with its own parameters'}"
+        ),
         solver=first.outcome_.solver,
         stopped=_stopped(found) if search is None else search.stopped,
         iterations=sum(model.outcome_.iterations for model in found) if search is None else search.iterations,
-        evaluations=sum(model.outcome_.evaluations for model in found) if search is None else search.evaluations,
+        evaluations=(
+            sum(model.outcome_.evaluations for model in found) if search is None else search.evaluations
+        ),
         starts=first.outcome_.starts if search is None else search.starts,
         jitter=max(model.outcome_.jitter for model in found),
         seconds=time.monotonic() - began,
@@ -102,7 +126,9 @@ def fit(gp: GPClassifier, table: Array, columns: Columns, codes: Array, began: f
 
 def _stopped(found: list[Any]) -> str:
     """How the searches ended: as all did, or as the first that did not converge."""
-    return next((model.outcome_.stopped for model in found if model.outcome_.stopped != "converged"), "converged")
+    return next(
+        (model.outcome_.stopped for model in found if model.outcome_.stopped != "converged"), "converged"
+    )
 
 
 def parameters(gp: GPClassifier) -> ParameterTable:
@@ -110,17 +136,28 @@ def parameters(gp: GPClassifier) -> ParameterTable:
     if gp.shared:
         return gp.estimators_[0].parameters_
     named = zip(names(gp), gp.estimators_, strict=True)
-    return ParameterTable(tuple(row._replace(name=f"{name}: {row.name}") for name, model in named for row in model.parameters_.rows))
+    return ParameterTable(
+        tuple(
+            row._replace(name=f"{name}: {row.name}")
+            for name, model in named
+            for row in model.parameters_.rows
+        )
+    )
 
 
 def log_evidence(gp: GPClassifier, theta: ArrayLike | None, return_grad: bool) -> Any:
     """The sum of the binary ones; at theta where they share their parameters."""
     if not gp.shared and (theta is not None or return_grad):
         raise ParameterError(
-            f"Each of the {len(gp.estimators_)} binary models has parameters of its own: ask one of estimators_, or fit with shared=True."
+            f"Each of the {len(gp.estimators_)} binary models has parameters of its own: ask one of"
+            " estimators_, or fit with shared=True."
         )
     found = [model.log_evidence(theta, return_grad) for model in gp.estimators_]
-    return (sum(value for value, _ in found), np.sum([slope for _, slope in found], axis=0)) if return_grad else float(sum(found))
+    return (
+        (sum(value for value, _ in found), np.sum([slope for _, slope in found], axis=0))
+        if return_grad
+        else float(sum(found))
+    )
 
 
 def names(gp: GPClassifier) -> list[str]:
@@ -157,19 +194,24 @@ def summary(gp: GPClassifier) -> str:
         "",
     ]
     width = max(map(len, names(gp)))
-    lines += [f"  {name:<{width}}  {model.evidence_}  {model.kernel_}" for name, model in zip(names(gp), gp.estimators_, strict=True)]
+    lines += [
+        f"  {name:<{width}}  {model.evidence_}  {model.kernel_}"
+        for name, model in zip(names(gp), gp.estimators_, strict=True)
+    ]
     if outcome.notes:
         lines += ["", "Notes"] + [f"  - {note}" for note in outcome.notes]
     return "\n".join(lines)
 
 
 def coupled(pairs: Array, classes: int) -> Array:
-    """Class probabilities from those of pairs: column k of `pairs` is that of the second class in the k-th pair of combinations(classes, 2)."""
+    """Class probabilities from those of pairs: column k of `pairs` is that of the second class in the k-th
+    pair of combinations(classes, 2)."""
     r = np.full((len(pairs), classes, classes), 0.5)
     for k, (i, j) in enumerate(itertools.combinations(range(classes), 2)):
         r[:, j, i] = np.clip(pairs[:, k], 1e-9, 1 - 1e-9)
         r[:, i, j] = 1 - r[:, j, i]
-    # The quadratic form has Q_ii = sum_j r_ji^2 and Q_ij = -r_ji r_ij; its minimum on sum p = 1 is where Q p is the same for all classes.
+    # The quadratic form has Q_ii = sum_j r_ji^2 and Q_ij = -r_ji r_ij; its minimum on sum p = 1 is where Q p
+    # is the same for all classes.
     Q = -r * np.swapaxes(r, 1, 2)
     off = ~np.eye(classes, dtype=bool)
     squares = np.sum(np.where(off, np.swapaxes(r, 1, 2) ** 2, 0.0), axis=2)
@@ -179,11 +221,12 @@ def coupled(pairs: Array, classes: int) -> Array:
     system[:, classes, classes] = 0.0
     right = np.zeros((len(pairs), classes + 1, 1))
     right[:, classes] = 1.0
-    p = np.maximum(np.linalg.solve(system, right)[:, :classes, 0], 0.0)  # positive by the theorem, but for rounding
+    # positive by the theorem, but for rounding
+    p = np.maximum(np.linalg.solve(system, right)[:, :classes, 0], 0.0)
     return p / np.sum(p, axis=1, keepdims=True)
 
 
-# Fitting. -------------------------------------------------------------------------------------------------------------------------------------------
+# Fitting. ---------------------------------------------------------------------------------------------------
 
 
 def _problems(gp: GPClassifier, codes: Array) -> list[tuple[NDArray[np.intp], NDArray[np.int64]]]:
@@ -203,15 +246,22 @@ def _limits(gp: GPClassifier, count: int) -> dict[str, Any]:
     return {} if gp.time_limit is None else {"time_limit": float(gp.time_limit) * min(THREADS, count) / count}
 
 
-def _together(gp: GPClassifier, table: Array, columns: Columns, problems: list[Any], began: float) -> tuple[Model, Search]:
+def _together(
+    gp: GPClassifier, table: Array, columns: Columns, problems: list[Any], began: float
+) -> tuple[Model, Search]:
     """One set of parameters, by the sum of the binary evidences."""
     likelihood = Bernoulli(gp.link)
     method, _ = latents.method_for(gp, likelihood, table.shape)
     if method.samples_parameters:
-        raise ParameterError("shared=True fits one set of parameters; chains sample them. Use shared=False with MCMC.")
-    method, _ = parts(method.searched, len(table), table.shape[1], 1, False)[-1]  # too few rows for random features: dense
+        raise ParameterError(
+            "shared=True fits one set of parameters; chains sample them. Use shared=False with MCMC."
+        )
+    # too few rows for random features: dense
+    method, _ = parts(method.searched, len(table), table.shape[1], 1, False)[-1]
     rng = generator(gp.random_state)
-    kernel, model, data = building.build_latent(gp, likelihood, table, columns, problems[0][1].astype(float), None, VARIANCE)
+    kernel, model, data = building.build_latent(
+        gp, likelihood, table, columns, problems[0][1].astype(float), None, VARIANCE
+    )
     objectives = []
     for rows, labels in problems:
         part: Data = replace(data, X=np.asarray(table[rows]), Y=labels.astype(np.float64)[:, None])
@@ -233,8 +283,18 @@ def _together(gp: GPClassifier, table: Array, columns: Columns, problems: list[A
     holds = Hold.read(gp.stages, model)
     with progress(gp.verbose) as report:
         for hold in holds:
-            theta = maximise(total, [theta], hold.limits(first.space, theta, limits), report, deadline, finish=False, iterations=hold.steps).theta
-        search = maximise(total, [theta, *first.space.restarts(restarts, rng)], limits, report, deadline, finish=False)
+            theta = maximise(
+                total,
+                [theta],
+                hold.limits(first.space, theta, limits),
+                report,
+                deadline,
+                finish=False,
+                iterations=hold.steps,
+            ).theta
+        search = maximise(
+            total, [theta, *first.space.restarts(restarts, rng)], limits, report, deadline, finish=False
+        )
     found = first.at(search.theta)
     named = kernel.with_parameters(list(found.kernel.parameters().values()))
     return Model(named, found.mean, found.likelihood), search

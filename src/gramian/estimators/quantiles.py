@@ -1,8 +1,9 @@
 """Quantiles of a new observation under a likelihood that is not Gaussian, row by row, by draws.
 
-f at a row is N(mean, var) (or a mixture of such, one a draw of a chain, with the likelihood of that draw); DRAWS values of f, and a y for each, give
-the empirical quantiles. Every row uses the same random numbers, so that a row has the same interval in whatever table it stands. The share of a
-distribution below an empirical 2.5 % quantile of 2,000 draws is 2.5 % with a standard error of 0.35 %.
+f at a row is N(mean, var) (or a mixture of such, one a draw of a chain, with the likelihood of that draw);
+DRAWS values of f, and a y for each, give the empirical quantiles. Every row uses the same random numbers, so
+that a row has the same interval in whatever table it stands. The share of a distribution below an empirical
+2.5 % quantile of 2,000 draws is 2.5 % with a standard error of 0.35 %.
 
 Cost: DRAWS numbers a row and latent function.
 """
@@ -24,7 +25,13 @@ DRAWS = 2000
 SEED = 0
 
 
-def quantiles(likelihood: Likelihood, process: Process, table: Array, levels: Sequence[float], exposure: Array | None = None) -> Array:
+def quantiles(
+    likelihood: Likelihood,
+    process: Process,
+    table: Array,
+    levels: Sequence[float],
+    exposure: Array | None = None,
+) -> Array:
     """The quantiles of y at the rows of a table: (n, levels)."""
     if isinstance(process, Mixture):
         likelihoods = [drawn.bare() for drawn in process.likelihoods()]

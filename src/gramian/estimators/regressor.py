@@ -39,32 +39,37 @@ Array = NDArray[np.float64]
 class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[misc]  # scikit-learn is not typed
     """Gaussian process regression, with Gaussian noise or another likelihood.
 
-    The model: f(x) = m(x) + s g(x) with g ~ GP(0, kernel), y = f(x) + noise; s is the standard deviation of y (1 with `normalize_y=False`).
-    With a `likelihood`, y ~ p(y | f(x)); s is then 1 unless f is in the units of y.
+    The model: f(x) = m(x) + s g(x) with g ~ GP(0, kernel), y = f(x) + noise; s is the standard deviation of y
+    (1 with `normalize_y=False`). With a `likelihood`, y ~ p(y | f(x)); s is then 1 unless f is in the units
+    of y.
 
     Parameters
     ----------
     kernel : Kernel, optional
-        What functions to expect. None: a scaled Matern-5/2 with one lengthscale a column, starting values from the data and weak priors.
-        A kernel that is given is fitted by maximum evidence, from its own values, unless its parameters carry priors (then by MAP).
-        A list gives each latent function its own, under a likelihood that has several (`Heteroscedastic()`: mean and noise).
+        What functions to expect. None: a scaled Matern-5/2 with one lengthscale a column, starting values
+        from the data and weak priors. A kernel that is given is fitted by maximum evidence, from its own
+        values, unless its parameters carry priors (then by MAP). A list gives each latent function its own,
+        under a likelihood that has several (`Heteroscedastic()`: mean and noise).
     mean : "constant" (the default), "zero", "linear" or a Mean
         What f is far from the data, in the units of y; "zero" is the average of y when y is normalised.
     noise : number or parameter, optional
-        The noise variance, in the units of y squared. A number is where fitting starts; `fixed(0.01)` stays, `fixed(0)` interpolates.
-        None: from the data.
+        The noise variance, in the units of y squared. A number is where fitting starts; `fixed(0.01)` stays,
+        `fixed(0)` interpolates. None: from the data.
     likelihood : Likelihood, optional
         How y arises from f: `StudentT()`, `Poisson()`, `NegativeBinomial()`, `likelihoods.Gamma()`, `Beta()`, `Ordinal(5)`, `Heteroscedastic()`, or
         your own.
         None: Gaussian noise, in closed form.
     inference : "laplace", "ep", "vi", "map", "mcmc", or an object such as EP(power=0.5), optional
-        How to condition on other likelihoods. None: Laplace where it is good (one latent, concave log p), else the variational bound.
+        How to condition on other likelihoods. None: Laplace where it is good (one latent, concave log p),
+        else the variational bound.
     hyper : "map" (the default), "ml" or "mcmc"
-        How parameters are found: with their priors, without them, or by sampling them, with predictions averaged over the samples.
-    method : "auto" (the default), "exact", "nystrom", "fourier", "vfe", "fitc", "dtc", "svgp", "cg", "minres", or an object with its own settings
-        The engine. "auto" takes the exact one while it fits into the limits, else the variational bound with as many inducing points as fit.
-        Objects: `Exact(fit_rows=3000)`, `Nystrom(rank=800)`, `Fourier(2000)`, `Sparse(500, optimize_inducing=True)`, `SVGP(500)`,
-        `CG(tol=1e-8)`, `MINRES()`.
+        How parameters are found: with their priors, without them, or by sampling them, with predictions
+        averaged over the samples.
+    method : "auto" (the default), "exact", "nystrom", "fourier", "vfe", "fitc", "dtc", "svgp", "cg",
+    "minres", or an object with its own settings
+        The engine. "auto" takes the exact one while it fits into the limits, else the variational bound with
+        as many inducing points as fit. Objects: `Exact(fit_rows=3000)`, `Nystrom(rank=800)`, `Fourier(2000)`,
+        `Sparse(500, optimize_inducing=True)`, `SVGP(500)`, `CG(tol=1e-8)`, `MINRES()`.
     optimize : bool, True by default
         Whether to fit the parameters, or to take them as given.
     n_restarts : int, optional
@@ -74,22 +79,20 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
     normalize_y : bool, True by default
         Centre y and measure the kernel's variance in units of y's variance.
     random_state : int, RandomState or None
-        For the starting points, for what a method draws (landmarks, frequencies, probes), and the default for `sample`.
+        For the starting points, for what a method draws (landmarks, frequencies, probes), and the default for
+        `sample`.
     memory_limit : int or str, optional
-        Bytes, or text such as "2GB". A fit that needs more is refused before it starts. None: 80 % of what is free.
+        Bytes, or text such as "2GB". A fit that needs more is refused before it starts. None: 80 % of what is
+        free.
     time_limit : float, optional
         Seconds after which fitting keeps the best model so far.
     verbose : bool, optional
         Progress on standard error: None on a terminal only, True always, False never.
 
-    Attributes
-    ----------
-    kernel_, noise_, mean_, likelihood_ : the fitted parts (`noise_` in the units of y squared; one number an output where y has several)
-    parameters_ : a table of all parameters
-    theta_ : the trainable parameters as one unconstrained vector
-    evidence_ : log p(y) and its kind
-    posterior_ : the posterior process
-    certificate_ : how far the answer can be from the exact posterior of the same model
+    Attributes ---------- kernel_, noise_, mean_, likelihood_ : the fitted parts (`noise_` in the units of y
+    squared; one number an output where y has several) parameters_ : a table of all parameters theta_ : the
+    trainable parameters as one unconstrained vector evidence_ : log p(y) and its kind posterior_ : the
+    posterior process certificate_ : how far the answer can be from the exact posterior of the same model
     outcome_ : what happened: method and its reason, what was fitted on what, iterations, jitter, time, notes
     """
 
@@ -128,19 +131,31 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         self.time_limit = time_limit
         self.verbose = verbose
 
-    # Fitting. ---------------------------------------------------------------------------------------------------------------------------------------
+    # Fitting. -----------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None, noise_var: ArrayLike | None = None, exposure: ArrayLike | None = None, **unsupported: Any) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        noise_var: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
+        **unsupported: Any,
+    ) -> Self:
         """Conditions on the rows of X and y, after fitting the parameters.
 
-        X is an array, a DataFrame, a memory map, the path of a CSV or Parquet file with y the name of its target, or a function that returns an
-        iterator of blocks (X, y). `noise_var` gives known noise variances, one a row, in units of y squared; `noise`, if given too, comes on top.
-        `exposure` is for counts: how long or how much was watched in each row, so that the rate is exposure exp(f).
-        Weights of rows are not supported: repeat rows instead, or give `noise_var`.
+        X is an array, a DataFrame, a memory map, the path of a CSV or Parquet file with y the name of its
+        target, or a function that returns an iterator of blocks (X, y). `noise_var` gives known noise
+        variances, one a row, in units of y squared; `noise`, if given too, comes on top. `exposure` is for
+        counts: how long or how much was watched in each row, so that the rate is exposure exp(f). Weights of
+        rows are not supported: repeat rows instead, or give `noise_var`.
         """
         began = time.monotonic()
         building.check_settings(self)
-        certain = " Where rows differ in how certain they are, give noise_var, one variance a row." if self._is_gaussian() else ""
+        certain = (
+            " Where rows differ in how certain they are, give noise_var, one variance a row."
+            if self._is_gaussian()
+            else ""
+        )
         check_arguments(unsupported, "X, y, noise_var and exposure", certain)
         table, columns, y = self._read(X, y)
         Y, single = read_targets(y, len(table))
@@ -154,7 +169,9 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
             likelihood = self._likelihood(Y, single, known_noise)
             method, reason = latent.method_for(self, likelihood, table.shape)
             check(method, len(table), table.shape[1], likelihood.latents, self.memory_limit)
-            kernel, model, data = building.build_latent(self, likelihood, table, columns, Y[:, 0], offset, 1.0)
+            kernel, model, data = building.build_latent(
+                self, likelihood, table, columns, Y[:, 0], offset, 1.0
+            )
         self._single = single
         self._condition(kernel, model, data, columns, method, reason, began)
         if self._is_gaussian():
@@ -172,16 +189,22 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         """As given, and fit for these targets."""
         if self.likelihood is not None and not isinstance(self.likelihood, Likelihood):
             raise ParameterError(
-                f"likelihood must be a gramian likelihood such as gramian.StudentT(), or None for Gaussian noise, not {self.likelihood!r}."
+                "likelihood must be a gramian likelihood such as gramian.StudentT(), or None for Gaussian"
+                f" noise, not {self.likelihood!r}."
             )
         if not single:
-            raise InputError(f"y has {Y.shape[1]} columns; a likelihood other than closed-form Gaussian noise takes one: y of shape (n,).")
+            raise InputError(
+                f"y has {Y.shape[1]} columns; a likelihood other than closed-form Gaussian noise takes one: y"
+                " of shape (n,)."
+            )
         if noise_var is not None or self.noise is not None:
             raise ParameterError(
-                "noise and noise_var are of Gaussian noise in closed form; with a likelihood or an inference of your own, "
-                "give likelihood=gramian.Gaussian(...)."
+                "noise and noise_var are of Gaussian noise in closed form; with a likelihood or an inference"
+                " of your own, give likelihood=gramian.Gaussian(...)."
             )
-        likelihood = self.likelihood if self.likelihood is not None else Gaussian(max(0.1 * float(np.var(Y)), 1e-8))
+        likelihood = (
+            self.likelihood if self.likelihood is not None else Gaussian(max(0.1 * float(np.var(Y)), 1e-8))
+        )
         likelihood.checked(Y[:, 0])
         return likelihood
 
@@ -189,29 +212,60 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         if self.hyper == "mcmc":
             return latent.sampled_parameters(self)
         if isinstance(self.method, str) and self.method == "auto":
-            return automatic(shape[0], shape[1], q, building.given(self)[0], self.memory_limit, self.time_limit, self.optimize)
+            return automatic(
+                shape[0],
+                shape[1],
+                q,
+                building.given(self)[0],
+                self.memory_limit,
+                self.time_limit,
+                self.optimize,
+            )
         return as_method(self.method, self.memory_limit), "as given"
 
     def _plan(self, shape: tuple[int, ...], y: Any) -> Plan:
         if not self._is_gaussian():
-            return latent.plan_for(self, self.likelihood if self.likelihood is not None else Gaussian(), shape)
+            return latent.plan_for(
+                self, self.likelihood if self.likelihood is not None else Gaussian(), shape
+            )
         outputs = 1 if y is None or isinstance(y, str) or np.ndim(y) < 2 else int(np.shape(y)[1])
-        return plan(shape, building.given(self)[0], self.memory_limit, self.time_limit, outputs=outputs, optimize=self.optimize)
+        return plan(
+            shape,
+            building.given(self)[0],
+            self.memory_limit,
+            self.time_limit,
+            outputs=outputs,
+            optimize=self.optimize,
+        )
 
-    # Predicting. ------------------------------------------------------------------------------------------------------------------------------------
+    # Predicting. --------------------------------------------------------------------------------------------
 
-    def predict(self, X: Any, return_std: bool = False, return_cov: bool = False, target: str = "y", exposure: ArrayLike | None = None) -> Any:
-        """The mean at the rows of X, and on request the standard deviation or the covariance, of an observation ("y") or of the function ("f").
+    def predict(
+        self,
+        X: Any,
+        return_std: bool = False,
+        return_cov: bool = False,
+        target: str = "y",
+        exposure: ArrayLike | None = None,
+    ) -> Any:
+        """The mean at the rows of X, and on request the standard deviation or the covariance, of an
+        observation ("y") or of the function ("f").
 
-        Shapes: mean and std (n,), cov (n, n); for 2-D y, and for the functions of a likelihood with several, (n, q) and (n, n, q). Before `fit`, the
-        prior's. `exposure` is for counts (None: 1).
+        Shapes: mean and std (n,), cov (n, n); for 2-D y, and for the functions of a likelihood with several,
+        (n, q) and (n, n, q). Before `fit`, the prior's. `exposure` is for counts (None: 1).
         """
         if return_std and return_cov:
-            raise ParameterError("Ask for return_std or return_cov, not both: the standard deviation is the root of the covariance's diagonal.")
+            raise ParameterError(
+                "Ask for return_std or return_cov, not both: the standard deviation is the root of the"
+                " covariance's diagonal."
+            )
         if self.__sklearn_is_fitted__() and not self._has_noise() and target == "y":
             return self._observed(X, return_std, return_cov, exposure)
         if exposure is not None:
-            raise ParameterError('An exposure is for observations of counts: target="y", with likelihood=Poisson() or NegativeBinomial().')
+            raise ParameterError(
+                'An exposure is for observations of counts: target="y", with likelihood=Poisson() or'
+                " NegativeBinomial()."
+            )
         table, process, noise = self._process(X, target)
         with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused with its row
             return self._predicted(table, process, noise, return_std, return_cov)
@@ -223,30 +277,40 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
     def _observed(self, X: Any, return_std: bool, return_cov: bool, exposure: ArrayLike | None) -> Any:
         if return_cov:
             raise ParameterError(
-                f'The covariance of observations under {type(self.likelihood_).__name__} is not given. Ask for target="f", or for sample.'
+                f"The covariance of observations under {type(self.likelihood_).__name__} is not given. Ask"
+                ' for target="f", or for sample.'
             )
         table = self._features(X)
         offset = read_exposure(exposure, len(table), self.likelihood_)
-        mean, var = latent.observed(self.likelihood_, self.posterior_, table, 0.0 if offset is None else offset)
+        mean, var = latent.observed(
+            self.likelihood_, self.posterior_, table, 0.0 if offset is None else offset
+        )
         finite(mean[:, None], table)
         return (mean, np.sqrt(var)) if return_std else mean
 
-    def _predicted(self, table: Array, process: Process, noise: Array, return_std: bool, return_cov: bool) -> Any:
+    def _predicted(
+        self, table: Array, process: Process, noise: Array, return_std: bool, return_cov: bool
+    ) -> Any:
         if return_cov:
             n = len(table)
             needed = 8 * n * n * (2 + 2 * len(noise))
-            budget.check_memory(needed, self.memory_limit, f"A covariance of {n:,} points", "Use return_std, or fewer points.")
+            budget.check_memory(
+                needed, self.memory_limit, f"A covariance of {n:,} points", "Use return_std, or fewer points."
+            )
             cov = process.cov(table)
             var = np.einsum("iik->ik", cov)
             var[...] += noise
-            return self._shaped(finite(process.mean(table), table, var)), cov[:, :, 0] if cov.shape[2] == 1 and self._is_single() else cov
+            return self._shaped(finite(process.mean(table), table, var)), (
+                cov[:, :, 0] if cov.shape[2] == 1 and self._is_single() else cov
+            )
         if return_std:
             mean, var = process.moments(table)
             return self._shaped(finite(mean, table, var)), self._shaped(np.sqrt(var + noise))
         return self._shaped(finite(process.mean(table), table))
 
     def sample(self, X: Any, n_samples: int = 1, target: str = "f", random_state: Any = None) -> Array:
-        """Joint draws of the function ("f") or of observations ("y") at the rows of X, from the posterior or, before `fit`, from the prior.
+        """Joint draws of the function ("f") or of observations ("y") at the rows of X, from the posterior or,
+        before `fit`, from the prior.
 
         Shape (n, n_samples); for 2-D y (n, q, n_samples). `random_state` defaults to the estimator's.
         """
@@ -254,17 +318,25 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         table, process, noise = self._process(X, target)
         n = len(table)
         needed = 8 * n * (n * (3 + 2 * len(noise)) + len(noise) * int(n_samples))
-        budget.check_memory(needed, self.memory_limit, f"Joint draws at {n:,} points", "Draw at fewer points.")
+        budget.check_memory(
+            needed, self.memory_limit, f"Joint draws at {n:,} points", "Draw at fewer points."
+        )
         rng = generator(self.random_state if random_state is None else random_state)
         own = not self.__sklearn_is_fitted__() or self._has_noise()
-        draws = process.sample(rng, table, int(n_samples), np.broadcast_to(noise, (n, len(noise))) if target == "y" and own else None)
+        draws = process.sample(
+            rng,
+            table,
+            int(n_samples),
+            np.broadcast_to(noise, (n, len(noise))) if target == "y" and own else None,
+        )
         if target == "y" and not own:
             f = np.moveaxis(draws, 1, 2)  # (n, draws, latents)
             return self.likelihood_.bare().draw(rng, f[..., 0] if f.shape[2] == 1 else f)
         return draws[:, 0, :] if draws.shape[1] == 1 and self._is_single() else draws
 
     def components(self, X: Any) -> dict[str, tuple[Array, Array]]:
-        """Mean and standard deviation of each summand of the kernel at the rows of X, by its formula. The means and m(x) add up to f's."""
+        """Mean and standard deviation of each summand of the kernel at the rows of X, by its formula. The
+        means and m(x) add up to f's."""
         check_is_fitted(self, "posterior_")
         table, posterior = self._features(X), self._posterior()
         named = self.kernel_.terms if isinstance(self.kernel_, Sum) else (self.kernel_,)
@@ -289,39 +361,51 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         """Mean and variance of the gradient of f at the rows of X: (n, d) each, or (n, d, q) for 2-D y."""
         check_is_fitted(self, "posterior_")
         if not self.kernel_.differentiable:
-            rough = ", ".join(sorted({type(k).__name__ for k in _leaves(self.kernel_) if not k.differentiable}))
+            rough = ", ".join(
+                sorted({type(k).__name__ for k in _leaves(self.kernel_) if not k.differentiable})
+            )
             raise ParameterError(
-                f"Functions of {self.kernel_} have no gradient, because of {rough}. Smooth kernels have one: RBF, Matern52, Matern32."
+                f"Functions of {self.kernel_} have no gradient, because of {rough}. Smooth kernels have one:"
+                " RBF, Matern52, Matern32."
             )
         mean, var = self._posterior().gradient_moments(self._features(X))
         return (mean[:, :, 0], var[:, :, 0]) if self._single else (mean, var)
 
     def loo(self) -> LeaveOneOut:
-        """Each training row predicted from all the others, in closed form (Rasmussen and Williams 2006, equations 5.10 to 5.12).
+        """Each training row predicted from all the others, in closed form (Rasmussen and Williams 2006,
+        equations 5.10 to 5.12).
 
-        The standard deviation is of the observation, noise included; the log density is of y in its own units.
+        The standard deviation is of the observation, noise included; the log density is of y in its own
+        units.
         """
         check_is_fitted(self, "posterior_")
         found = leftout.numbers(self)
         return LeaveOneOut(*map(self._shaped, found)) if self._has_noise() else found
 
     def plot(self, X: Any = None, **settings: Any) -> Any:
-        """A picture of the predictions along each column, with their 95 % band and the data (see gramian.plots.plot_predictions)."""
+        """A picture of the predictions along each column, with their 95 % band and the data (see
+        gramian.plots.plot_predictions)."""
         from gramian.plots.predictions import plot_predictions
 
         return plot_predictions(self, X, **settings)
 
-    # Telling. ---------------------------------------------------------------------------------------------------------------------------------------
+    # Telling. -----------------------------------------------------------------------------------------------
 
     @property
     def certificate_(self) -> Certificate:
-        """How far the answer can be from the exact posterior of the same model: bounds and estimates. Computed when first asked for."""
+        """How far the answer can be from the exact posterior of the same model: bounds and estimates.
+        Computed when first asked for."""
         check_is_fitted(self, "posterior_")
         if not self._has_noise() or isinstance(self._method_, MCMC):
-            raise ParameterError("Certificates compare with exact inference under Gaussian noise; evidence_.kind says what this model's evidence is.")
+            raise ParameterError(
+                "Certificates compare with exact inference under Gaussian noise; evidence_.kind says what"
+                " this model's evidence is."
+            )
         if self._certificate is None:
             rng, memory = generator(self.random_state), budget.allowed(self.memory_limit)
-            self._certificate = certify(self._model_, self._data, self._method_, self.posterior_, self.evidence_, rng, memory)
+            self._certificate = certify(
+                self._model_, self._data, self._method_, self.posterior_, self.evidence_, rng, memory
+            )
         return self._certificate
 
     def _told(self) -> tuple[str, str, list[str]]:
@@ -330,15 +414,22 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         if not self._has_noise() and not self.likelihood_.location:
             return known, ", in nats", []
         units = ", in nats, of y divided by its standard deviation" if self.normalize_y else ", in nats, of y"
-        foot = f"kernel scales are in units of the variance of y ({', '.join(f'{s**2:.4g}' for s in scale)}); noise and mean are in the units of y"
+        foot = (
+            f"kernel scales are in units of the variance of y ({', '.join(f'{s**2:.4g}' for s in scale)});"
+            " noise and mean are in the units of y"
+        )
         return known, units, [foot] if self.normalize_y else []
 
-    # Helpers. ---------------------------------------------------------------------------------------------------------------------------------------
+    # Helpers. -----------------------------------------------------------------------------------------------
 
     def _process(self, X: Any, target: str) -> tuple[Array, Process, Array]:
-        """The rows of X, the posterior (or prior), and the noise variance that `target` asks for, one an output."""
+        """The rows of X, the posterior (or prior), and the noise variance that `target` asks for, one an
+        output."""
         if target not in ("y", "f"):
-            raise ParameterError(f'target={target!r} is not known. Use "y" for observations, noise included, or "f" for the function.')
+            raise ParameterError(
+                f'target={target!r} is not known. Use "y" for observations, noise included, or "f" for the'
+                " function."
+            )
         if not self.__sklearn_is_fitted__():
             return self._prior(X, target)
         noise = np.atleast_1d(self.noise_) if target == "y" and self._has_noise() else np.zeros(1)
@@ -351,12 +442,15 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         kernel = given if given is not None else defaults.default_kernel(table, columns, 1.0)
         kernel.check_columns(columns.described())
         noise = defaults.noise_parameter(given_noise, 1.0, False, defaults.NOISE_FLOOR)
-        mean = defaults.mean_function(self.mean, np.zeros(()), columns).adapted(table, np.zeros(()), np.ones(()))
+        mean = defaults.mean_function(self.mean, np.zeros(()), columns).adapted(
+            table, np.zeros(()), np.ones(())
+        )
         process = GaussianProcess(kernel.resolve(columns.names), mean, np.ones(1))
         return table, process, noise.value.reshape(1) if target == "y" else np.zeros(1)
 
     def _posterior(self) -> Posterior | KrylovPosterior | FeaturePosterior:
-        """The posterior in a form that can differentiate the kernel or split it: a function of k(x, Z), or Fourier features, which have slopes."""
+        """The posterior in a form that can differentiate the kernel or split it: a function of k(x, Z), or
+        Fourier features, which have slopes."""
         posterior = self.posterior_
         if isinstance(posterior, FeaturePosterior) and isinstance(posterior.features, NystromMap):
             return posterior.function_space()
@@ -364,7 +458,10 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
             return posterior
         if isinstance(posterior, (Posterior, KrylovPosterior)):
             return posterior
-        raise ParameterError(f"The method {self._method_.name!r} gives no such answer. Use Gaussian noise and an exact fit, or vfe, fourier or cg.")
+        raise ParameterError(
+            f"The method {self._method_.name!r} gives no such answer. Use Gaussian noise and an exact fit, or"
+            " vfe, fourier or cg."
+        )
 
     def _is_single(self) -> bool:
         return bool(getattr(self, "_single", True))

@@ -1,4 +1,5 @@
-"""Rows on their way to a temporary file, and back as a memory map. Both memory and disk are watched while they are written."""
+"""Rows on their way to a temporary file, and back as a memory map. Both memory and disk are watched while
+they are written."""
 
 from __future__ import annotations
 
@@ -23,9 +24,11 @@ LEFT_FREE = 16 * 2**20  # bytes of the folder that are left to others
 
 
 class Room:
-    """What a source may take while it is spooled: memory up to the limit, and the free space of the folder for temporary files.
+    """What a source may take while it is spooled: memory up to the limit, and the free space of the folder
+    for temporary files.
 
-    A block of rows is in memory at a time. So is all that was spooled, where the folder is a file system in memory (tmpfs).
+    A block of rows is in memory at a time. So is all that was spooled, where the folder is a file system in
+    memory (tmpfs).
     """
 
     def __init__(self, memory_limit: int | float | str | None = None) -> None:
@@ -36,28 +39,38 @@ class Room:
 
     def take(self, size: int, rows: int) -> None:
         """Refuses a block of that many bytes that the memory or the folder has no room for."""
-        held, free = size + (self.spooled + size if self.in_memory else 0), shutil.disk_usage(self.folder).free
+        held, free = (
+            size + (self.spooled + size if self.in_memory else 0),
+            shutil.disk_usage(self.folder).free,
+        )
         if held > self.allowed:
             where = f"memory_limit={self.limit!r}" if self.limit is not None else "80% of the free memory"
-            lies = "lie in memory, too: the folder is a tmpfs" if self.in_memory else f"are on disk, where {budget.show_bytes(free)} are free"
+            lies = (
+                "lie in memory, too: the folder is a tmpfs"
+                if self.in_memory
+                else f"are on disk, where {budget.show_bytes(free)} are free"
+            )
             cure = "set the variable TMPDIR to a folder on disk" if self.in_memory else "give smaller blocks"
             raise MemoryLimitError(
-                f"Reading the data would hold {budget.show_bytes(held)} in memory with a block of {rows:,} rows, but only "
-                f"{budget.show_bytes(self.allowed)} may be used ({where}). {budget.show_bytes(self.spooled)} that were spooled to {self.folder} "
-                f"{lies}. Raise memory_limit, or {cure}."
+                f"Reading the data would hold {budget.show_bytes(held)} in memory with a block of {rows:,}"
+                f" rows, but only {budget.show_bytes(self.allowed)} may be used ({where})."
+                f" {budget.show_bytes(self.spooled)} that were spooled to {self.folder} {lies}. Raise"
+                f" memory_limit, or {cure}."
             )
         if size + LEFT_FREE > free:
             raise InputError(
-                f"The folder for temporary files, {self.folder}, is nearly full: {budget.show_bytes(free)} are free, "
-                f"{budget.show_bytes(self.spooled)} of the data are spooled there, 8 bytes a number, and the next block takes "
-                f"{budget.show_bytes(size)} (in memory it is within the {budget.show_bytes(self.allowed)} that may be used). "
-                "Free space, or set the variable TMPDIR to another folder."
+                f"The folder for temporary files, {self.folder}, is nearly full: {budget.show_bytes(free)}"
+                f" are free, {budget.show_bytes(self.spooled)} of the data are spooled there, 8 bytes a"
+                f" number, and the next block takes {budget.show_bytes(size)} (in memory it is within the"
+                f" {budget.show_bytes(self.allowed)} that may be used). Free space, or set the variable"
+                " TMPDIR to another folder."
             )
         self.spooled += size
 
 
 class Spool:
-    """Rows written to a temporary file block by block, then read as one memory map, which outlives the spool."""
+    """Rows written to a temporary file block by block, then read as one memory map, which outlives the
+    spool."""
 
     def __init__(self, room: Room | None = None) -> None:
         self._file = tempfile.TemporaryFile(prefix="gramian-")  # noqa: SIM115 (closed below)
@@ -79,7 +92,9 @@ class Spool:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         with contextlib.suppress(OSError):  # a full disk has been told already
             self._file.close()
 
@@ -93,7 +108,8 @@ def _full_disk() -> Iterator[None]:
             raise
         where = f"The folder for temporary files, {tempfile.gettempdir()}, is full"
         raise InputError(
-            f"{where}, and data are spooled there, 8 bytes a number. Free space, or set the variable TMPDIR to another folder."
+            f"{where}, and data are spooled there, 8 bytes a number. Free space, or set the variable TMPDIR"
+            " to another folder."
         ) from cause
 
 

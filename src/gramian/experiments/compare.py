@@ -4,10 +4,12 @@
     print(result)
     result.plot().savefig("comparison.png")
 
-All methods have the same kernel, noise and splits; what differs is the approximation. With `out=folder` each run is kept as soon as it has ended:
-after an interruption the same call does the rest, with the same numbers as without one.
+All methods have the same kernel, noise and splits; what differs is the approximation. With `out=folder` each
+run is kept as soon as it has ended: after an interruption the same call does the rest, with the same numbers
+as without one.
 
-Where y has labels the model is a classifier: Laplace's approximation on each engine, and the variational bound with inducing points.
+Where y has labels the model is a classifier: Laplace's approximation on each engine, and the variational
+bound with inducing points.
 """
 
 from __future__ import annotations
@@ -56,7 +58,16 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 TASKS = ("regression", "classification")
-METHODS = ("nystrom:uniform", "nystrom:recursive-rls", "nystrom:rpcholesky", "fourier:rff", "fourier:orf", "vfe", "cg", "exact")
+METHODS = (
+    "nystrom:uniform",
+    "nystrom:recursive-rls",
+    "nystrom:rpcholesky",
+    "fourier:rff",
+    "fourier:orf",
+    "vfe",
+    "cg",
+    "exact",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,11 +82,18 @@ class Comparison:
     def table(self) -> str:
         """Method by method and size by size: means over the runs, with their spread."""
         data, held = self.settings["data"], self.settings["test_size"]
-        what = f"{data['rows']:,} rows, {data['columns']} columns" + (f", of which {held:.0%} to test" if data["target"] else "")
+        what = f"{data['rows']:,} rows, {data['columns']} columns" + (
+            f", of which {held:.0%} to test" if data["target"] else ""
+        )
         if data["classes"]:
-            what += f"; {len(data['classes'])} classes: {', '.join(data['classes'][:8])}{', ...' if len(data['classes']) > 8 else ''}"
+            what += (
+                f"; {len(data['classes'])} classes:"
+                f" {', '.join(data['classes'][:8])}{', ...' if len(data['classes']) > 8 else ''}"
+            )
         noise = f"; noise {self.noise:.4g}" if data["target"] and not data["classes"] else ""
-        return text_table(self.runs, [what, f"kernel {self.kernel}{noise}; random_state {self.settings['random_state']}"])
+        return text_table(
+            self.runs, [what, f"kernel {self.kernel}{noise}; random_state {self.settings['random_state']}"]
+        )
 
     def __str__(self) -> str:
         return self.table()
@@ -120,35 +138,40 @@ def compare(
     memory_limit: int | float | str | None = None,
     verbose: bool | None = None,
 ) -> Comparison:
-    """Compares approximations of one model: error of the kernel matrix, time, memory, test error, NLPD, coverage or calibration.
+    """Compares approximations of one model: error of the kernel matrix, time, memory, test error, NLPD,
+    coverage or calibration.
 
-    Parameters
-    ----------
-    X, y : the data. Without y only kernel matrices are compared, on all rows.
-    task : "regression" or "classification"; None: classification where y is text or booleans.
-    kernel : as it is, for all methods. None: the default kernel, fitted once by exact inference (Laplace, for classes) on `fit_rows` random rows.
-    noise : the noise variance, in units of y squared, as it is. None: fitted in the same way. Classes have none.
-    methods : names such as "nystrom:uniform", "fourier:orf", "vfe", "svgp", "cg:none", "minres", "exact"; see `gramian.experiments.methods`.
-    sizes : landmarks, features or inducing points; for CG and MINRES the rank of the preconditioner. Methods without a size run once a repeat.
-    repeats : how often, each time with another split and other draws.
-    test_size : the share of rows to test on.
-    random_state : a whole number; run by run it determines splits and draws, whatever else is run.
-    out : a folder for `settings.json` and `runs.csv`; an interrupted comparison goes on from there.
+    Parameters ---------- X, y : the data. Without y only kernel matrices are compared, on all rows. task :
+    "regression" or "classification"; None: classification where y is text or booleans. kernel : as it is, for
+    all methods. None: the default kernel, fitted once by exact inference (Laplace, for classes) on `fit_rows`
+    random rows. noise : the noise variance, in units of y squared, as it is. None: fitted in the same way.
+    Classes have none. methods : names such as "nystrom:uniform", "fourier:orf", "vfe", "svgp", "cg:none",
+    "minres", "exact"; see `gramian.experiments.methods`. sizes : landmarks, features or inducing points; for
+    CG and MINRES the rank of the preconditioner. Methods without a size run once a repeat. repeats : how
+    often, each time with another split and other draws. test_size : the share of rows to test on.
+    random_state : a whole number; run by run it determines splits and draws, whatever else is run. out : a
+    folder for `settings.json` and `runs.csv`; an interrupted comparison goes on from there.
         Methods, sizes and repeats may change, nothing else.
-    standardize : centre the columns of X and divide them by their standard deviations (of all rows; categories stay).
-    normalize_y : as in GPRegressor.
-    max_rows : take that many rows at random from larger data.
-    fit_rows : random rows for fitting the kernel and the noise, where they are not given.
-    gram_rows : the kernel matrix is compared on all training rows up to this many, else on a random part of that size.
-    variance_rows : test rows for what needs variances of CG and MINRES, where each is a solve.
-    tol, max_iter : of CG and MINRES.
-    memory_limit : runs that would pass it are left out, with a note.
-    verbose : progress on standard error; None: on a terminal only.
+    standardize : centre the columns of X and divide them by their standard deviations (of all rows;
+    categories stay). normalize_y : as in GPRegressor. max_rows : take that many rows at random from larger
+    data. fit_rows : random rows for fitting the kernel and the noise, where they are not given. gram_rows :
+    the kernel matrix is compared on all training rows up to this many, else on a random part of that size.
+    variance_rows : test rows for what needs variances of CG and MINRES, where each is a solve. tol, max_iter
+    : of CG and MINRES. memory_limit : runs that would pass it are left out, with a note. verbose : progress
+    on standard error; None: on a terminal only.
 
     Returns a `Comparison`: print it, `.columns()`, `.to_csv(path)`, `.plot()`.
     """
     chosen, numbers_of = parse_methods(methods), _sizes(sizes)
-    _check(kernel, noise, repeats, test_size, random_state, (("max_rows", max_rows), ("fit_rows", fit_rows), ("gram_rows", gram_rows)), variance_rows)
+    _check(
+        kernel,
+        noise,
+        repeats,
+        test_size,
+        random_state,
+        (("max_rows", max_rows), ("fit_rows", fit_rows), ("gram_rows", gram_rows)),
+        variance_rows,
+    )
     check_settings(tol, max_iter, 1)
     budget.allowed(memory_limit)  # refuses what is not a size
     table, columns, target, classes = _data(X, y, task, chosen, kernel, standardize, max_rows, random_state)
@@ -158,13 +181,21 @@ def compare(
         noise = float(kernel.noise.value) if noise is None and kernel.noise is not None else noise
     if given is not None:
         given.check_columns(columns.described())
-    likelihood: Likelihood | None = None if classes is None else Bernoulli() if len(classes) == 2 else Softmax(len(classes))
+    likelihood: Likelihood | None = (
+        None if classes is None else Bernoulli() if len(classes) == 2 else Softmax(len(classes))
+    )
     if likelihood is not None:
         _check_classes(chosen, noise)
     settings: dict[str, Any] = {
         "gramian": __version__,
         "task": TASKS[likelihood is not None],
-        "data": {"rows": len(table), "columns": table.shape[1], "target": target is not None, "classes": classes, "sha256": _digest(table, target)},
+        "data": {
+            "rows": len(table),
+            "columns": table.shape[1],
+            "target": target is not None,
+            "classes": classes,
+            "sha256": _digest(table, target),
+        },
         "kernel": None if given is None else repr(given),
         "noise": None if noise is None else float(noise),
         "test_size": float(test_size),
@@ -183,17 +214,36 @@ def compare(
     if fitted:
         held, level = parse_kernel(fitted["kernel"]) if given is None else given, float(fitted["noise"])
     else:
-        held, level = _settle(given, noise, table, columns, target, likelihood, normalize_y, fit_rows, random_state, verbose)
+        held, level = _settle(
+            given, noise, table, columns, target, likelihood, normalize_y, fit_rows, random_state, verbose
+        )
         if store is not None:
             store.write_settings(settings, {"kernel": repr(held), "noise": level})
     resolved = held.resolve(columns.names)
     limits = int(gram_rows), int(variance_rows), float(tol), int(max_iter), memory_limit
-    problem = Problem(table, target, resolved, level, int(random_state), float(test_size), bool(normalize_y), *limits, likelihood)
-    tasks = [Task(r, method, m) for r in range(repeats) for method in chosen for m in (numbers_of if method.has_size else (0,))]
+    problem = Problem(
+        table,
+        target,
+        resolved,
+        level,
+        int(random_state),
+        float(test_size),
+        bool(normalize_y),
+        *limits,
+        likelihood,
+    )
+    tasks = [
+        Task(r, method, m)
+        for r in range(repeats)
+        for method in chosen
+        for m in (numbers_of if method.has_size else (0,))
+    ]
     return Comparison(_carry_out(problem, tasks, store, verbose), held, level, settings)
 
 
-def _carry_out(problem: Problem, tasks: list[Task], store: Store | None, verbose: bool | None) -> tuple[Run, ...]:
+def _carry_out(
+    problem: Problem, tasks: list[Task], store: Store | None, verbose: bool | None
+) -> tuple[Run, ...]:
     """All runs in their order, those that are on disk already from there."""
     done = {run.key: run for run in store.read()} if store is not None else {}
     warm: set[tuple[Method, int]] = set()
@@ -228,15 +278,24 @@ def _data(
     table, columns = read_features(X)
     target, classes = None, None
     if task is not None and task not in TASKS:
-        raise ParameterError(f"task={task!r} is not known. Use {' or '.join(map(repr, TASKS))}, or None: seen from y.")
+        raise ParameterError(
+            f"task={task!r} is not known. Use {' or '.join(map(repr, TASKS))}, or None: seen from y."
+        )
     if y is None:
         if task == "classification":
-            raise ParameterError('task="classification" needs labels y. Without y only kernel matrices are compared.')
+            raise ParameterError(
+                'task="classification" needs labels y. Without y only kernel matrices are compared.'
+            )
         if kernel is None:
-            raise ParameterError("Without y there is nothing to fit a kernel to. Give one: kernel=RBF(1.0), or give y.")
+            raise ParameterError(
+                "Without y there is nothing to fit a kernel to. Give one: kernel=RBF(1.0), or give y."
+            )
         useless = next((method.name for method in methods if not method.has_features), None)
         if useless is not None:
-            raise ParameterError(f"Without y only kernel matrices are compared, and {useless!r} works with K itself. Leave it out, or give y.")
+            raise ParameterError(
+                f"Without y only kernel matrices are compared, and {useless!r} works with K itself. Leave it"
+                " out, or give y."
+            )
     else:
         if task == "classification" or (task is None and _are_labels(y)):
             labels = Labels.read(y, len(table))
@@ -247,21 +306,29 @@ def _data(
                 raise InputError(f"y has {Y.shape[1]} columns; a comparison takes one target at a time.")
             target = np.ascontiguousarray(Y[:, 0])
         if len(table) < 5:
-            raise InputError(f"There are {len(table)} rows; a comparison with training and test rows needs at least 5.")
+            raise InputError(
+                f"There are {len(table)} rows; a comparison with training and test rows needs at least 5."
+            )
     if max_rows is not None and max_rows < len(table):
-        rows = np.sort(np.random.default_rng([SUBSET, random_state]).choice(len(table), max_rows, replace=False))
+        rows = np.sort(
+            np.random.default_rng([SUBSET, random_state]).choice(len(table), max_rows, replace=False)
+        )
         table, target = table[rows], None if target is None else target[rows]
     if standardize:
         numeric = [j for j in range(table.shape[1]) if j not in columns.categories]
         table = table.copy()
-        table[:, numeric] = (table[:, numeric] - np.mean(table[:, numeric], axis=0)) / spread(table[:, numeric])
+        table[:, numeric] = (table[:, numeric] - np.mean(table[:, numeric], axis=0)) / spread(
+            table[:, numeric]
+        )
     return table, columns, target, classes
 
 
 def _are_labels(y: Any) -> bool:
     """Whether y is text or booleans: numbers may be labels, too, but then somebody has to say so."""
     array = np.asarray(y)
-    return array.dtype.kind in "bUS" or (array.dtype == object and all(isinstance(label, (str, bool, np.bool_)) for label in array.ravel()))
+    return array.dtype.kind in "bUS" or (
+        array.dtype == object and all(isinstance(label, (str, bool, np.bool_)) for label in array.ravel())
+    )
 
 
 def _check_classes(methods: Sequence[Method], noise: float | None) -> None:
@@ -270,7 +337,10 @@ def _check_classes(methods: Sequence[Method], noise: float | None) -> None:
         raise ParameterError(f"noise={noise:g} is of Gaussian noise, and labels have none. Leave it out.")
     noisy = next((method.name for method in methods if method.family in NOISY), None)
     if noisy is not None:
-        raise ParameterError(f'The method {noisy!r} is for Gaussian noise. With classes use "vfe", "svgp", "nystrom", "fourier", "cg" or "exact".')
+        raise ParameterError(
+            f'The method {noisy!r} is for Gaussian noise. With classes use "vfe", "svgp", "nystrom",'
+            ' "fourier", "cg" or "exact".'
+        )
 
 
 def _settle(
@@ -285,7 +355,8 @@ def _settle(
     random_state: int,
     verbose: bool | None,
 ) -> tuple[Kernel, float]:
-    """The kernel and the noise that all methods have: what is not given is fitted by exact inference on a part of the rows."""
+    """The kernel and the noise that all methods have: what is not given is fitted by exact inference on a
+    part of the rows."""
     if kernel is not None and (noise is not None or y is None or likelihood is not None):
         return kernel, 0.0 if noise is None else float(noise)
     assert y is not None
@@ -293,16 +364,24 @@ def _settle(
     part = np.sort(rng.choice(len(X), min(rows, len(X)), replace=False))
     restarts = 1 if len(part) <= 1000 else 0
     if likelihood is not None:  # of two classes one may be missing in a small part, which does no harm
-        written, model, data = building.build_latent(GPClassifier(), likelihood, X[part], columns, y[part], None, VARIANCE)
+        written, model, data = building.build_latent(
+            GPClassifier(), likelihood, X[part], columns, y[part], None, VARIANCE
+        )
         with progress(verbose) as report:
-            model = fit(model, data, Sites(laplace_for(likelihood), Exact(fit_rows=len(part))), restarts, rng, report).model
+            model = fit(
+                model, data, Sites(laplace_for(likelihood), Exact(fit_rows=len(part))), restarts, rng, report
+            ).model
         return written.with_parameters(list(model.kernel.parameters().values())), 0.0
     start = kernel
     if kernel is not None:
-        start = kernel.with_parameters([dataclasses.replace(p, trainable=False) for p in kernel.parameters().values()])
+        start = kernel.with_parameters(
+            [dataclasses.replace(p, trainable=False) for p in kernel.parameters().values()]
+        )
     gp = GPRegressor(start, noise=None if noise is None else fixed(float(noise)), normalize_y=normalize_y)
     building.check_settings(gp)
-    written, model, data = building.build(gp, X[part], columns, np.ascontiguousarray(y[part][:, None]), True, None)
+    written, model, data = building.build(
+        gp, X[part], columns, np.ascontiguousarray(y[part][:, None]), True, None
+    )
     with progress(verbose) as report:
         model = fit(model, data, Exact(fit_rows=len(part)), restarts, rng, report).model
     held = kernel if kernel is not None else written.with_parameters(list(model.kernel.parameters().values()))
@@ -320,16 +399,32 @@ def _sizes(given: Sequence[int] | int) -> tuple[int, ...]:
 
 
 def _check(
-    kernel: Any, noise: Any, repeats: Any, test_size: Any, random_state: Any, rows: Sequence[tuple[str, int | None]], variance_rows: Any
+    kernel: Any,
+    noise: Any,
+    repeats: Any,
+    test_size: Any,
+    random_state: Any,
+    rows: Sequence[tuple[str, int | None]],
+    variance_rows: Any,
 ) -> None:
     if kernel is not None and not isinstance(kernel, (Kernel, Converted)):
-        raise ParameterError(f"kernel must be a gramian kernel or None, not {kernel!r}. For a scikit-learn kernel: gramian.from_sklearn(kernel).")
-    if noise is not None and not (isinstance(noise, numbers.Real) and not isinstance(noise, bool) and 0 <= float(noise) < float("inf")):
-        raise ParameterError(f"noise={noise!r} must be a variance, a number from 0 on, or None: then it is fitted.")
+        raise ParameterError(
+            f"kernel must be a gramian kernel or None, not {kernel!r}. For a scikit-learn kernel:"
+            " gramian.from_sklearn(kernel)."
+        )
+    if noise is not None and not (
+        isinstance(noise, numbers.Real) and not isinstance(noise, bool) and 0 <= float(noise) < float("inf")
+    ):
+        raise ParameterError(
+            f"noise={noise!r} must be a variance, a number from 0 on, or None: then it is fitted."
+        )
     if not isinstance(test_size, numbers.Real) or not 0 < float(test_size) < 1:
         raise ParameterError(f"test_size={test_size!r} must be a share between 0 and 1, such as 0.2.")
     if isinstance(random_state, bool) or not isinstance(random_state, numbers.Integral) or random_state < 0:
-        raise ParameterError(f"random_state={random_state!r} must be a whole number from 0 on: the seeds of all runs are made from it.")
+        raise ParameterError(
+            f"random_state={random_state!r} must be a whole number from 0 on: the seeds of all runs are made"
+            " from it."
+        )
     for name, value in (("repeats", repeats), *rows, ("variance_rows", variance_rows)):
         if name == "max_rows" and value is None:
             continue

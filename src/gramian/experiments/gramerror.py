@@ -36,8 +36,11 @@ def features_of(features: FeatureMap, X: Array) -> Array:
     return Phi
 
 
-def gram_error(kernel: Kernel, X: Array, features: FeatureMap, keeps_diagonal: bool = False, K: Array | None = None) -> GramError:
-    """The errors on the rows of X. `keeps_diagonal`: the approximation has K's own diagonal (FITC). `K` where it is at hand already."""
+def gram_error(
+    kernel: Kernel, X: Array, features: FeatureMap, keeps_diagonal: bool = False, K: Array | None = None
+) -> GramError:
+    """The errors on the rows of X. `keeps_diagonal`: the approximation has K's own diagonal (FITC). `K` where
+    it is at hand already."""
     n, Phi = len(X), features_of(features, X)
     squares, squares_K, largest, largest_K = 0.0, 0.0, 0.0, 0.0
     for at in blocks_of(n, 3 * 8 * n):

@@ -1,11 +1,13 @@
-"""Classes in a comparison: how good predicted probabilities are, and Newton's systems by a Krylov solver that is taken as it is.
+"""Classes in a comparison: how good predicted probabilities are, and Newton's systems by a Krylov solver that
+is taken as it is.
 
     error    share of rows whose label is not the most probable one
     NLPD     mean of -log p(label), the log loss
     Brier    mean of sum_c (p_c - [label = c])^2, from 0 to 2
     ECE      sum over bins b of the largest probability of (rows in b / rows) |share of right labels in b - mean of the largest probability in b|
 
-Source: Brier 1950; the calibration error with bins of equal width as in Guo, Pleiss, Sun and Weinberger 2017, equation 3, with their 15 bins.
+Source: Brier 1950; the calibration error with bins of equal width as in Guo, Pleiss, Sun and Weinberger 2017,
+equation 3, with their 15 bins.
 """
 
 from __future__ import annotations
@@ -28,16 +30,27 @@ TINY = 1e-300  # a label that was called impossible costs 690 nats, not infinite
 
 
 class AsItIs(Iterative):
-    """A solver without a second attempt at greater cost: this is what is compared. A system that misses its tolerance ends the run with a note."""
+    """A solver without a second attempt at greater cost: this is what is compared. A system that misses its
+    tolerance ends the run with a note."""
 
     def system(self, operator: GramOperator, stronger: bool = False) -> System:
         return super().system(operator)
 
 
-def label_scores(likelihood: Likelihood, posterior: Process, X: Array, y: Array, at: NDArray[np.intp], found: dict[str, Any]) -> None:
-    """Writes the scores at the rows of X with the codes y; those that need variances at the rows `at` only."""
+def label_scores(
+    likelihood: Likelihood,
+    posterior: Process,
+    X: Array,
+    y: Array,
+    at: NDArray[np.intp],
+    found: dict[str, Any],
+) -> None:
+    """Writes the scores at the rows of X with the codes y; those that need variances at the rows `at`
+    only."""
     some = len(at) < len(X)
-    if some:  # by a Krylov solver, which two classes alone can have: links are symmetric, so the sign of the mean tells the more probable one
+    # by a Krylov solver, which two classes alone can have: links are symmetric, so the sign of the mean tells
+    # the more probable one
+    if some:
         found["error"] = float(np.mean((posterior.mean(X)[:, 0] > 0) != y))
     P = latent.probabilities(likelihood, posterior, X[at])
     P = P / np.sum(P, axis=1, keepdims=True)

@@ -1,4 +1,5 @@
-"""Peak memory while something runs: the resident set of the process, sampled by a thread. On Linux; elsewhere it is not measured."""
+"""Peak memory while something runs: the resident set of the process, sampled by a thread. On Linux; elsewhere
+it is not measured."""
 
 from __future__ import annotations
 
@@ -13,14 +14,16 @@ EVERY = 0.005  # seconds: a large array is written for longer than that
 
 @dataclass
 class Peak:
-    """The most resident memory beyond what there was before, in bytes; NaN where it cannot be measured. Known when the block has ended."""
+    """The most resident memory beyond what there was before, in bytes; NaN where it cannot be measured. Known
+    when the block has ended."""
 
     bytes: float = float("nan")
 
 
 @contextmanager
 def peak_memory() -> Iterator[Peak]:
-    """Watches the memory of the process inside a `with`. Memory that the process holds in reserve and uses again does not show."""
+    """Watches the memory of the process inside a `with`. Memory that the process holds in reserve and uses
+    again does not show."""
     peak, before, done = Peak(), resident_bytes(), threading.Event()
     if before is None:
         yield peak

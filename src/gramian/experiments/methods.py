@@ -9,7 +9,8 @@
 
 Without a colon the family's usual choice is meant: "fourier" is "fourier:orf", "cg" is "cg:rpcholesky".
 
-Classes are inferred by Laplace's approximation on each of these, and by the variational bound on vfe and svgp; fitc and dtc are for Gaussian noise.
+Classes are inferred by Laplace's approximation on each of these, and by the variational bound on vfe and
+svgp; fitc and dtc are for Gaussian noise.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ from gramian.solvers.preconditioners import NAMES
 
 Array = NDArray[np.float64]
 
-FAMILIES: dict[str, tuple[tuple[str, ...], str]] = {  # what may follow the colon, and what is meant without one
+# what may follow the colon, and what is meant without one
+FAMILIES: dict[str, tuple[tuple[str, ...], str]] = {
     "nystrom": (RULES, "rpcholesky"),
     "fourier": (KINDS, "orf"),
     "vfe": (RULES, "rpcholesky"),
@@ -97,7 +99,8 @@ class Method:
 
     @property
     def objective(self) -> Kind:
-        """What the features are used for: a model of their own ("dtc"), a bound ("vfe"), or with K's own diagonal ("fitc")."""
+        """What the features are used for: a model of their own ("dtc"), a bound ("vfe"), or with K's own
+        diagonal ("fitc")."""
         return "vfe" if self.family == "vfe" else "fitc" if self.family == "fitc" else "dtc"
 
     def choose(self, kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Chosen:
@@ -107,8 +110,13 @@ class Method:
             basis: Basis = FourierBasis.draw(kernel, X.shape[1], size, self.variant, rng)
             return Chosen(basis, 0.0, time.perf_counter() - began)
         found = landmarks(kernel, X, min(size, len(X)), self.variant, rng)
-        Z = np.unique(found.Z, axis=0) if found.indices is not None else found.Z  # a row drawn twice adds nothing
-        return Chosen(NystromBasis(Z), found.probabilities_seconds, time.perf_counter() - began - found.probabilities_seconds)
+        # a row drawn twice adds nothing
+        Z = np.unique(found.Z, axis=0) if found.indices is not None else found.Z
+        return Chosen(
+            NystromBasis(Z),
+            found.probabilities_seconds,
+            time.perf_counter() - began - found.probabilities_seconds,
+        )
 
     def inference(self, basis: Basis, likelihood: Likelihood | None = None) -> Inference:
         """Inference with features that have been chosen."""
@@ -118,7 +126,8 @@ class Method:
         return self.around(LowRank(basis, self.objective, self.family, self.name), likelihood)
 
     def around(self, engine: Inference, likelihood: Likelihood | None) -> Inference:
-        """Inference on an engine: in closed form for Gaussian noise (None), else by the rule that suits the engine."""
+        """Inference on an engine: in closed form for Gaussian noise (None), else by the rule that suits the
+        engine."""
         if likelihood is None or self.family == "svgp":
             return engine
         return Sites(VI() if self.family == "vfe" else laplace_for(likelihood), engine)
@@ -132,7 +141,10 @@ class Method:
     def bytes_needed(self, n: int, d: int, size: int, likelihood: Likelihood | None = None) -> int:
         """Predicted peak memory of a fit, the choice of landmarks included."""
         latents = 1 if likelihood is None else likelihood.latents
-        return max(self.around(self.engine(size), likelihood).bytes_needed(n, d, latents), self._choice_bytes(n, size))
+        return max(
+            self.around(self.engine(size), likelihood).bytes_needed(n, d, latents),
+            self._choice_bytes(n, size),
+        )
 
     def engine(self, size: int) -> Inference:
         """The method of the same name as an estimator would use it."""
@@ -144,21 +156,33 @@ class Method:
             return Nystrom(size, self.variant)
         if self.family == "svgp":
             return SVGP(size, self.variant)
-        return Fourier(size, self.variant) if self.family == "fourier" else Sparse(size, self.objective, self.variant)
+        return (
+            Fourier(size, self.variant)
+            if self.family == "fourier"
+            else Sparse(size, self.objective, self.variant)
+        )
 
     def _choice_bytes(self, n: int, size: int) -> int:
         """leverage holds K and its eigenvectors, rls two copies of K, pivots their rows of the factor."""
         if self.family == "fourier" or not self.has_features:
             return 0
         m = min(size, n)
-        return {"leverage": 8 * n * (n + m), "rls": 16 * n * n, "pivoted": 8 * n * m, "rpcholesky": 8 * n * m}.get(self.variant, 0)
+        return {
+            "leverage": 8 * n * (n + m),
+            "rls": 16 * n * n,
+            "pivoted": 8 * n * m,
+            "rpcholesky": 8 * n * m,
+        }.get(self.variant, 0)
 
 
 def parse_methods(given: Sequence[str] | str) -> tuple[Method, ...]:
     """The methods of their names, each once, in their order."""
     names = [given] if isinstance(given, str) else list(given)
     if not names:
-        raise ParameterError(f'methods is empty. Name one or more, such as "nystrom:uniform" or "fourier:orf"; families: {", ".join(FAMILIES)}.')
+        raise ParameterError(
+            'methods is empty. Name one or more, such as "nystrom:uniform" or "fourier:orf"; families:'
+            f" {', '.join(FAMILIES)}."
+        )
     return tuple(dict.fromkeys(map(_parse, names)))
 
 
@@ -167,9 +191,14 @@ def _parse(name: object) -> Method:
         raise ParameterError(f'methods has {name!r}, which is not a name such as "nystrom:uniform".')
     family, colon, variant = name.strip().partition(":")
     if family not in FAMILIES:
-        raise ParameterError(f"The method {name!r} is not known. It begins with {', '.join(FAMILIES)}; for example nystrom:uniform.")
+        raise ParameterError(
+            f"The method {name!r} is not known. It begins with {', '.join(FAMILIES)}; for example"
+            " nystrom:uniform."
+        )
     variants, usual = FAMILIES[family]
     if colon and variant not in variants:
-        cure = f"After the colon comes one of {', '.join(variants)}." if variants else f"Write {family} alone."
+        cure = (
+            f"After the colon comes one of {', '.join(variants)}." if variants else f"Write {family} alone."
+        )
         raise ParameterError(f"The method {name!r} is not known. {cure}")
     return Method(family, variant or usual)

@@ -1,15 +1,17 @@
 """One run of a comparison: one method, one size, one split of the rows, one draw.
 
-The split belongs to the repeat, so that methods meet the same rows; the draw belongs to (random_state, repeat, method, size), so that a run gives the
-same numbers whatever ran before it. Times are of this machine, now; programs are compiled before (see `warm_up`).
+The split belongs to the repeat, so that methods meet the same rows; the draw belongs to (random_state,
+repeat, method, size), so that a run gives the same numbers whatever ran before it. Times are of this machine,
+now; programs are compiled before (see `warm_up`).
 
     probabilities   the probabilities that rows are drawn by
     construction    the rest of the choice, and the features of all training rows; for CG and MINRES the preconditioner
     fit             from the choice to the posterior (features are made again on the way, block by block); for CG and MINRES the solve
     total           what a fit takes from the data on: probabilities, choice and fit; construction and fit for CG and MINRES
 
-Classes: the likelihood replaces Gaussian noise, inference is by Laplace's approximation (a bound for vfe and svgp), and Newton's systems are those of
-the method. CG and MINRES choose the pivots of the preconditioner once (construction); each system then makes its own from them (fit).
+Classes: the likelihood replaces Gaussian noise, inference is by Laplace's approximation (a bound for vfe and
+svgp), and Newton's systems are those of the method. CG and MINRES choose the pivots of the preconditioner
+once (construction); each system then makes its own from them (fit).
 """
 
 from __future__ import annotations
@@ -45,7 +47,8 @@ Rows = NDArray[np.intp]
 Z95 = 1.959963984540054
 NAN = float("nan")
 WARM_ROWS = 1600  # enough for tiles of full size
-SPLIT, DRAW, PART, SUBSET, VARIANCES = 1, 2, 3, 4, 5  # streams of random numbers that have nothing to do with each other
+# streams of random numbers that have nothing to do with each other
+SPLIT, DRAW, PART, SUBSET, VARIANCES = 1, 2, 3, 4, 5
 
 
 class Task(NamedTuple):
@@ -93,7 +96,8 @@ class Run:
     size: int
     n_train: int
     n_test: int
-    features: float = NAN  # columns of Phi in fact: fewer than asked for where rows were drawn twice, or nothing was left to explain
+    # columns of Phi in fact: fewer than asked for where rows were drawn twice, or nothing was left to explain
+    features: float = NAN
     gram_rows: float = NAN  # rows on which the kernel matrix was compared
     frobenius: float = NAN
     infinity: float = NAN
@@ -112,7 +116,8 @@ class Run:
     brier: float = NAN  # mean over test rows of sum_c (p_c - [y = c])^2
     ece: float = NAN  # expected calibration error of the most probable class
     variance_rows: float = NAN  # test rows that all of these but mse, rmse and error are of
-    log_evidence: float = NAN  # of y divided by its spread, or of labels, as the method has it: exact, a bound, or of its own model
+    # of y divided by its spread, or of labels, as the method has it: exact, a bound, or of its own model
+    log_evidence: float = NAN
     iterations: float = NAN  # of the solver, in all systems together
     residual: float = NAN
     note: str = ""  # why something is missing
@@ -123,7 +128,8 @@ class Run:
 
 
 def measure(problem: Problem, task: Task) -> Run:
-    """Carries a run out. What the method cannot do (a kernel without a spectrum, more memory than allowed) ends up in the note."""
+    """Carries a run out. What the method cannot do (a kernel without a spectrum, more memory than allowed)
+    ends up in the note."""
     train, test = problem.split(task.repeat)
     found: dict[str, Any] = {}
     rng = np.random.default_rng([DRAW, problem.random_state, task.repeat, task.method.code, task.size])
@@ -136,15 +142,34 @@ def measure(problem: Problem, task: Task) -> Run:
 
 def warm_up(problem: Problem, task: Task) -> None:
     """The same run on few rows and for nothing, so that compilations are not in the times."""
-    few = dataclasses.replace(problem, X=problem.X[:WARM_ROWS], y=None if problem.y is None else problem.y[:WARM_ROWS], gram_rows=128, max_iter=3)
+    few = dataclasses.replace(
+        problem,
+        X=problem.X[:WARM_ROWS],
+        y=None if problem.y is None else problem.y[:WARM_ROWS],
+        gram_rows=128,
+        max_iter=3,
+    )
     measure(few, task)
 
 
-def _measure(problem: Problem, task: Task, X: Array, train: Rows, test: Rows, rng: np.random.Generator, found: dict[str, Any]) -> None:
+def _measure(
+    problem: Problem,
+    task: Task,
+    X: Array,
+    train: Rows,
+    test: Rows,
+    rng: np.random.Generator,
+    found: dict[str, Any],
+) -> None:
     method, (n, d) = task.method, X.shape
     needed = method.bytes_needed(n, d, task.size, problem.likelihood)
     found["predicted_bytes"] = float(needed)
-    budget.check_memory(needed, problem.memory_limit, f"The method {method.name!r} on {n:,} rows", "Take a smaller size, or raise memory_limit.")
+    budget.check_memory(
+        needed,
+        problem.memory_limit,
+        f"The method {method.name!r} on {n:,} rows",
+        "Take a smaller size, or raise memory_limit.",
+    )
     model, data = _conditioned(problem, X, train)
     features: FeatureMap | None = None
     posterior: Process | Solved | None
@@ -172,10 +197,13 @@ def _measure(problem: Problem, task: Task, X: Array, train: Rows, test: Rows, rn
 
 
 def _conditioned(problem: Problem, X: Array, train: Rows) -> tuple[Model, Data]:
-    """The model in the units of the training rows' y: their average as the mean and, normalised, their spread as the scale. Classes have no units."""
+    """The model in the units of the training rows' y: their average as the mean and, normalised, their spread
+    as the scale. Classes have no units."""
     y = np.zeros(len(X)) if problem.y is None else problem.y[train]
     if problem.likelihood is not None:
-        return Model(problem.kernel, ZeroMean(), problem.likelihood), Data(X, np.ascontiguousarray(y[:, None]), np.ones(problem.likelihood.latents))
+        return Model(problem.kernel, ZeroMean(), problem.likelihood), Data(
+            X, np.ascontiguousarray(y[:, None]), np.ones(problem.likelihood.latents)
+        )
     spread = float(np.std(y))
     normal = problem.normalize_y and spread > 0
     mean = ConstantMean(fixed(float(np.mean(y)) if problem.normalize_y else 0.0))
@@ -195,41 +223,67 @@ def _with_features(
         for at in blocks_of(len(X), 8 * m):
             features.block(X[at])
         construction = chosen.seconds + time.perf_counter() - began
-    found |= {"features": float(m), "probabilities_seconds": chosen.probabilities_seconds, "construction_seconds": construction}
+    found |= {
+        "features": float(m),
+        "probabilities_seconds": chosen.probabilities_seconds,
+        "construction_seconds": construction,
+    }
     if problem.y is None:
         return features, None
     began = time.perf_counter()
     posterior, evidence, _ = method.inference(chosen.basis, problem.likelihood).infer(model, data)
     seconds = time.perf_counter() - began
-    found |= {"fit_seconds": seconds, "total_seconds": chosen.probabilities_seconds + chosen.seconds + seconds, "log_evidence": evidence.value}
+    found |= {
+        "fit_seconds": seconds,
+        "total_seconds": chosen.probabilities_seconds + chosen.seconds + seconds,
+        "log_evidence": evidence.value,
+    }
     return features, posterior
 
 
-def _with_krylov(problem: Problem, task: Task, model: Model, data: Data, rng: np.random.Generator, found: dict[str, Any]) -> Solved:
-    """The solver as it is: a solve that misses its tolerance is not tried again by other means, because this is what is compared."""
+def _with_krylov(
+    problem: Problem, task: Task, model: Model, data: Data, rng: np.random.Generator, found: dict[str, Any]
+) -> Solved:
+    """The solver as it is: a solve that misses its tolerance is not tried again by other means, because this
+    is what is compared."""
     n = len(data.X)
     group = next(iter(groups(model, data)))
     began = time.perf_counter()
-    factor = task.method.solver(task.size, n, problem.tol, problem.max_iter, int(rng.integers(2**31))).factor(group.operator)
+    factor = task.method.solver(task.size, n, problem.tol, problem.max_iter, int(rng.integers(2**31))).factor(
+        group.operator
+    )
     made = time.perf_counter()
     value, outcome = factor.solve(group.R)
     done = time.perf_counter()
     found |= {"construction_seconds": made - began, "fit_seconds": done - made, "total_seconds": done - began}
     residual = NAN if outcome.residual is None else outcome.residual
-    found |= {"iterations": float(outcome.iterations), "residual": residual, "note": " ".join(outcome.note.split())}
+    found |= {
+        "iterations": float(outcome.iterations),
+        "residual": residual,
+        "note": " ".join(outcome.note.split()),
+    }
     return Solved(GaussianProcess(model.kernel, model.mean, data.scale), data.X, value, factor)
 
 
-def _with_krylov_steps(problem: Problem, task: Task, model: Model, data: Data, rng: np.random.Generator, found: dict[str, Any]) -> Process:
-    """Laplace's approximation, with the solver as it is for each system of Newton's method; its evidence is an estimate, and in the time."""
-    solver = task.method.solver(task.size, len(data.X), problem.tol, problem.max_iter, int(rng.integers(2**31)))
+def _with_krylov_steps(
+    problem: Problem, task: Task, model: Model, data: Data, rng: np.random.Generator, found: dict[str, Any]
+) -> Process:
+    """Laplace's approximation, with the solver as it is for each system of Newton's method; its evidence is
+    an estimate, and in the time."""
+    solver = task.method.solver(
+        task.size, len(data.X), problem.tol, problem.max_iter, int(rng.integers(2**31))
+    )
     began = time.perf_counter()
     prepared = task.method.around(AsItIs(solver), problem.likelihood).prepared(model, data, rng)
     made = time.perf_counter()
     posterior, evidence, outcome = prepared.infer(model, data)
     done = time.perf_counter()
     found |= {"construction_seconds": made - began, "fit_seconds": done - made, "total_seconds": done - began}
-    found |= {"log_evidence": evidence.value, "iterations": float(outcome.iterations), "note": " ".join(outcome.note.split())}
+    found |= {
+        "log_evidence": evidence.value,
+        "iterations": float(outcome.iterations),
+        "note": " ".join(outcome.note.split()),
+    }
     return posterior
 
 
@@ -250,12 +304,17 @@ class Solved:
         K = tiles.cross(self.prior.kernel, self.X, X)  # (n, points)
         solved, outcome = self.factor.solve(K)
         explained = np.einsum("ij,ij->j", K, solved) * self.prior.scale[0] ** 2
-        return np.maximum(self.prior.var(X)[:, 0] - explained, 0.0), "" if outcome.converged else f"variances: {outcome.note}"
+        return np.maximum(self.prior.var(X)[:, 0] - explained, 0.0), (
+            "" if outcome.converged else f"variances: {outcome.note}"
+        )
 
 
-def _predict(problem: Problem, task: Task, posterior: Process | Solved, X: Array, y: Array, found: dict[str, Any]) -> None:
+def _predict(
+    problem: Problem, task: Task, posterior: Process | Solved, X: Array, y: Array, found: dict[str, Any]
+) -> None:
     at = np.arange(len(X))
-    if isinstance(posterior, (Solved, KrylovPosterior)) and len(X) > problem.variance_rows:  # the same rows for all solvers of a repeat
+    # the same rows for all solvers of a repeat
+    if isinstance(posterior, (Solved, KrylovPosterior)) and len(X) > problem.variance_rows:
         rng = np.random.default_rng([VARIANCES, problem.random_state, task.repeat])
         at = np.sort(rng.choice(len(X), problem.variance_rows, replace=False))
     began = time.perf_counter()

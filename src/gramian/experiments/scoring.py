@@ -1,16 +1,18 @@
-"""How well a model foretells rows that it has not seen, one row at a time: log p(y_i | other rows), of y in its own units.
+"""How well a model foretells rows that it has not seen, one row at a time: log p(y_i | other rows), of y in
+its own units.
 
     log_densities     of new rows, from a fitted model
     left_out          of each training row from all the others
     cross_validated   of each row from the rows of the other folds, with the parameters fitted anew
 
-Leave-one-out is closed form under Gaussian noise. Laplace, EP and VI take a row's own site away (its cavity). Chains draw from the posterior of all
-rows, so row i is left out by the weights 1 / p(y_i | f_i), smoothed by a generalised Pareto distribution whose shape k tells whether to trust them.
-Where f was integrated out the same holds for the parameters alone, with the closed form of each draw in place of p(y_i | f_i): p(theta | y_-i) is
-proportional to p(theta | y) / p(y_i | y_-i, theta).
+Leave-one-out is closed form under Gaussian noise. Laplace, EP and VI take a row's own site away (its cavity).
+Chains draw from the posterior of all rows, so row i is left out by the weights 1 / p(y_i | f_i), smoothed by
+a generalised Pareto distribution whose shape k tells whether to trust them. Where f was integrated out the
+same holds for the parameters alone, with the closed form of each draw in place of p(y_i | f_i): p(theta |
+y_-i) is proportional to p(theta | y) / p(y_i | y_-i, theta).
 
-Sources: Rasmussen and Williams 2006, equations 5.10 to 5.12; Vehtari, Mononen, Tolvanen, Sivula and Winther 2016 (cavities); Vehtari, Gelman and
-Gabry 2017 (importance sampling, standard errors of differences).
+Sources: Rasmussen and Williams 2006, equations 5.10 to 5.12; Vehtari, Mononen, Tolvanen, Sivula and Winther
+2016 (cavities); Vehtari, Gelman and Gabry 2017 (importance sampling, standard errors of differences).
 """
 
 from __future__ import annotations
@@ -42,7 +44,8 @@ UNSAFE_K = 0.7  # of the Pareto shape: beyond it the estimate of a row has no va
 
 
 class Scores(NamedTuple):
-    """log p(y_i | other rows) of each row; None where there is no such thing. `how` it was found, and what speaks against it."""
+    """log p(y_i | other rows) of each row; None where there is no such thing. `how` it was found, and what
+    speaks against it."""
 
     values: Array | None  # (n,)
     how: str = ""
@@ -50,7 +53,8 @@ class Scores(NamedTuple):
 
 
 class Paired(NamedTuple):
-    """A score over rows and its difference to the best one, each with the standard error that rows give: averages, unless multiplied."""
+    """A score over rows and its difference to the best one, each with the standard error that rows give:
+    averages, unless multiplied."""
 
     mean: float = float("nan")
     error: float = float("nan")
@@ -71,7 +75,9 @@ def paired(scores: Sequence[Array | None]) -> list[Paired]:
             found.append(Paired())
             continue
         gap = values - best
-        found.append(Paired(mean, _error(values), float(np.mean(gap)), 0.0 if values is best else _error(gap)))
+        found.append(
+            Paired(mean, _error(values), float(np.mean(gap)), 0.0 if values is best else _error(gap))
+        )
     return found
 
 
@@ -80,7 +86,7 @@ def _error(values: Array) -> float:
     return float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("nan")
 
 
-# New rows. ------------------------------------------------------------------------------------------------------------------------------------------
+# New rows. --------------------------------------------------------------------------------------------------
 
 
 def log_densities(gp: Estimator, X: Any, y: Any, exposure: Any = None) -> Array:
@@ -114,13 +120,13 @@ def _of_classes(gp: GPClassifier, X: Any, y: Any) -> Array:
     unseen = gp.classes_[at] != labels
     if np.any(unseen):
         raise InputError(
-            f"The class {labels[unseen][0]!r} has rows to test on but none to train on. Take fewer folds, leave out or join rare classes, or use "
-            'by="loo".'
+            f"The class {labels[unseen][0]!r} has rows to test on but none to train on. Take fewer folds,"
+            ' leave out or join rare classes, or use by="loo".'
         )
     return gp.predict_log_proba(X)[np.arange(len(labels)), at]
 
 
-# Leave-one-out. -------------------------------------------------------------------------------------------------------------------------------------
+# Leave-one-out. ---------------------------------------------------------------------------------------------
 
 
 def left_out(gp: Estimator, always: bool = True) -> Scores:
@@ -129,7 +135,10 @@ def left_out(gp: Estimator, always: bool = True) -> Scores:
     if isinstance(process, Mixture):
         return _by_importance(process)
     if isinstance(process, KrylovPosterior) and not always:
-        return Scores(None, note='leave-one-out would take a solve for each row, so it was left out; by="loo" computes it.')
+        return Scores(
+            None,
+            note='leave-one-out would take a solve for each row, so it was left out; by="loo" computes it.',
+        )
     try:
         found = gp.loo()
     except ParameterError:
@@ -137,7 +146,10 @@ def left_out(gp: Estimator, always: bool = True) -> Scores:
     values = found.log_density.reshape(len(found.log_density), -1).sum(axis=1)
     if isinstance(gp, GPRegressor) and gp._has_noise():
         return Scores(values, "closed form")
-    rough = "the cavities of several latent functions leave out how these depend on each other: a tenth off is usual, so settle close calls by refits"
+    rough = (
+        "the cavities of several latent functions leave out how these depend on each other: a tenth off is"
+        " usual, so settle close calls by refits"
+    )
     return Scores(values, "cavities", f'{rough} (by="cv").' if gp.likelihood_.latents > 1 else "")
 
 
@@ -163,9 +175,13 @@ def _closed_form(process: Mixture, k: int) -> Array:
 
 
 def _pareto_smoothed(log_likelihood: Array, efficiency: float | None) -> Scores:
-    """From log p(y_i | draw), (chains, draws, n). `efficiency`: effective draws a draw; None: seen from the chains."""
+    """From log p(y_i | draw), (chains, draws, n). `efficiency`: effective draws a draw; None: seen from the
+    chains."""
     arviz = package("arviz")
-    groups = {"posterior": {"mean log likelihood": np.mean(log_likelihood, axis=2)}, "log_likelihood": {"y": log_likelihood}}
+    groups = {
+        "posterior": {"mean log likelihood": np.mean(log_likelihood, axis=2)},
+        "log_likelihood": {"y": log_likelihood},
+    }
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")  # what ArviZ warns of is in the note
         new = int(arviz.__version__.split(".")[0]) >= 1
@@ -174,16 +190,24 @@ def _pareto_smoothed(log_likelihood: Array, efficiency: float | None) -> Scores:
     values = np.asarray(found.elpd_i if new else found.loo_i, dtype=np.float64)
     shape = np.asarray(found.pareto_k, dtype=np.float64)
     count = log_likelihood.shape[0] * log_likelihood.shape[1]
-    limit = min(UNSAFE_K, 1 - 1 / np.log10(count)) if count > 10 else 0.0  # Vehtari and others 2024: few draws carry less
+    # Vehtari and others 2024: few draws carry less
+    limit = min(UNSAFE_K, 1 - 1 / np.log10(count)) if count > 10 else 0.0
     bad = int(np.sum(~(shape <= limit)))
     if not bad:
-        return Scores(values, "importance", f"Pareto k of importance-sampled leave-one-out is at most {np.max(shape):.2f}, which is good.")
+        return Scores(
+            values,
+            "importance",
+            f"Pareto k of importance-sampled leave-one-out is at most {np.max(shape):.2f}, which is good.",
+        )
     advice = 'Take more draws, or use by="cv".'
-    note = f"Pareto k of importance-sampled leave-one-out is above {limit:.2g} in {bad} of {len(shape)} rows (at most {np.nanmax(shape):.2f}), "
+    note = (
+        f"Pareto k of importance-sampled leave-one-out is above {limit:.2g} in {bad} of {len(shape)} rows (at"
+        f" most {np.nanmax(shape):.2f}), "
+    )
     return Scores(values, "importance", f"{note}so LOO is unreliable there. {advice}")
 
 
-# Cross-validation. ----------------------------------------------------------------------------------------------------------------------------------
+# Cross-validation. ------------------------------------------------------------------------------------------
 
 
 class Folds(NamedTuple):
@@ -194,7 +218,8 @@ class Folds(NamedTuple):
 
     @classmethod
     def made(cls, cv: Any, X: Any, y: Any, classes: bool, seeds: np.random.RandomState) -> Folds:
-        """`cv` folds in random order, with the share of each class kept; or as a splitter or pairs of rows say."""
+        """`cv` folds in random order, with the share of each class kept; or as a splitter or pairs of rows
+        say."""
         from sklearn.model_selection import KFold, StratifiedKFold
 
         target, n = np.asarray(y), len(y)
@@ -205,22 +230,29 @@ class Folds(NamedTuple):
             cv = kind(int(cv), shuffle=True, random_state=seeds)
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # a class with fewer rows than folds is no trouble while it has two
+                # a class with fewer rows than folds is no trouble while it has two
+                warnings.simplefilter("ignore")
                 from sklearn.model_selection import check_cv  # which brings much along
 
-                pairs = tuple((np.asarray(a), np.asarray(b)) for a, b in check_cv(cv, target, classifier=classes).split(X, target))
+                pairs = tuple(
+                    (np.asarray(a), np.asarray(b))
+                    for a, b in check_cv(cv, target, classifier=classes).split(X, target)
+                )
         except (ValueError, TypeError) as error:
             raise ParameterError(f"cv={cv!r} makes no folds of these rows: {error}") from error
         return cls(pairs, n)
 
 
 def cross_validated(model: Estimator, X: Any, y: Any, folds: Folds, exposure: Array | None = None) -> Scores:
-    """Each row from the rows of the other folds; one that is held out several times has the average, one that never is does not count."""
+    """Each row from the rows of the other folds; one that is held out several times has the average, one that
+    never is does not count."""
     total, times = np.zeros(folds.n), np.zeros(folds.n)
     target = np.asarray(y)
     for train, test in folds.pairs:
         seen = {} if exposure is None else {"exposure": exposure[train]}
         gp = clone(model).fit(_safe_indexing(X, train), target[train], **seen)
-        total[test] += log_densities(gp, _safe_indexing(X, test), target[test], None if exposure is None else exposure[test])
+        total[test] += log_densities(
+            gp, _safe_indexing(X, test), target[test], None if exposure is None else exposure[test]
+        )
         times[test] += 1
     return Scores(total[times > 0] / times[times > 0], "folds")

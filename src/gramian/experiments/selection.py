@@ -8,9 +8,9 @@
     loo        sum_i log p(y_i | all other rows), see scoring.py
     cv         the average of log p(y_i | rows of the other folds), with the parameters fitted anew for each fold
 
-All are of y in its own units, whatever a model does inside, so that they can stand side by side. An evidence is of a kind: exact, a lower bound, an
-approximation. Only what is of one kind is ranked. Between kinds only what follows is said: a lower bound above another's exact value belongs to the
-higher evidence.
+All are of y in its own units, whatever a model does inside, so that they can stand side by side. An evidence
+is of a kind: exact, a lower bound, an approximation. Only what is of one kind is ranked. Between kinds only
+what follows is said: a lower bound above another's exact value belongs to the higher evidence.
 """
 
 from __future__ import annotations
@@ -85,12 +85,23 @@ class ModelComparison:
         if self.winner is None:
             first = ", ".join(f"{row.name} ({row.kind})" for row in self.rows if row.rank == 1)
             cure = 'Use by="loo" or by="cv", or take the one you mean from `fitted`.'
-            raise ParameterError(f"These evidences are of several kinds, so none of the first ones is known to be the best: {first}. {cure}")
+            raise ParameterError(
+                "These evidences are of several kinds, so none of the first ones is known to be the best:"
+                f" {first}. {cure}"
+            )
         return self.fitted[self.winner]
 
     def table(self) -> str:
         """As text, with what a reader must know of the numbers below it."""
-        return "\n".join([f"{len(self.rows)} models on {self.n:,} rows, ranked by {self.by}", "", *_aligned(self.rows), "", *self.notes])
+        return "\n".join(
+            [
+                f"{len(self.rows)} models on {self.n:,} rows, ranked by {self.by}",
+                "",
+                *_aligned(self.rows),
+                "",
+                *self.notes,
+            ]
+        )
 
     def __str__(self) -> str:
         return self.table()
@@ -100,11 +111,15 @@ class ModelComparison:
         return {name: np.array([getattr(row, name) for row in self.rows]) for name in ModelRow._fields}
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
-        """Writes one line a model; numbers as text that gives the same number back, nothing where there is none."""
+        """Writes one line a model; numbers as text that gives the same number back, nothing where there is
+        none."""
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow(ModelRow._fields)
-        writer.writerows(["" if v is None or v != v else repr(v) if isinstance(v, float) else v for v in row] for row in self.rows)
+        writer.writerows(
+            ["" if v is None or v != v else repr(v) if isinstance(v, float) else v for v in row]
+            for row in self.rows
+        )
         with atomic_write(path) as file:
             file.write(out.getvalue().encode())
 
@@ -122,30 +137,36 @@ def compare_models(
 ) -> ModelComparison:
     """Fits each model to the same data and ranks them.
 
-    Parameters
-    ----------
-    models : a list, or a dict by name, of GPRegressors or of GPClassifiers, which stay as they are: clones are fitted. A kernel alone becomes an
-        estimator like the others, or else one that suits y (labels: text, booleans, or up to 20 different whole numbers).
-    X, y : the data
-    by : "evidence", "loo" (leave-one-out) or "cv" (cross-validation). The first two stand in the table anyway, where they exist.
-    cv : for by="cv": the number of folds, a scikit-learn splitter, or pairs of training and test rows
-    random_state : for the folds, and for models that have none of their own
-    exposure : for counts, as in GPRegressor.fit
-    verbose : progress on standard error; None: on a terminal only
+    Parameters ---------- models : a list, or a dict by name, of GPRegressors or of GPClassifiers, which stay
+    as they are: clones are fitted. A kernel alone becomes an
+        estimator like the others, or else one that suits y (labels: text, booleans, or up to 20 different
+        whole numbers).
+    X, y : the data by : "evidence", "loo" (leave-one-out) or "cv" (cross-validation). The first two stand in
+    the table anyway, where they exist. cv : for by="cv": the number of folds, a scikit-learn splitter, or
+    pairs of training and test rows random_state : for the folds, and for models that have none of their own
+    exposure : for counts, as in GPRegressor.fit verbose : progress on standard error; None: on a terminal
+    only
 
     Returns a `ModelComparison`: print it, `.best`, `.fitted[name]`, `.columns()`, `.to_csv(path)`.
     """
     if by not in CRITERIA:
         raise ParameterError(f"by={by!r} is not known. Use {', '.join(map(repr, CRITERIA))}.")
     if by == "cv" and is_source(X):
-        raise ParameterError('Cross-validation takes rows apart: give X as an array or a DataFrame, or use by="evidence" or "loo".')
+        raise ParameterError(
+            'Cross-validation takes rows apart: give X as an array or a DataFrame, or use by="evidence" or'
+            ' "loo".'
+        )
     seeds = check_random_state(random_state)
     chosen = _estimators(models, y)
     for model in chosen.values():
         if random_state is not None and model.random_state is None:
             model.set_params(random_state=int(seeds.randint(2**31 - 1)))
     known = None if exposure is None else np.asarray(exposure)
-    folds = Folds.made(cv, X, y, isinstance(next(iter(chosen.values())), GPClassifier), seeds) if by == "cv" else None
+    folds = (
+        Folds.made(cv, X, y, isinstance(next(iter(chosen.values())), GPClassifier), seeds)
+        if by == "cv"
+        else None
+    )
     fitted: dict[str, Any] = {}
     loo: dict[str, Scores] = {}
     held: dict[str, Scores] = {}
@@ -158,14 +179,30 @@ def compare_models(
     return _compared(by, fitted, loo, held)
 
 
-def _compared(by: str, fitted: dict[str, Any], loo: dict[str, Scores], held: dict[str, Scores]) -> ModelComparison:
+def _compared(
+    by: str, fitted: dict[str, Any], loo: dict[str, Scores], held: dict[str, Scores]
+) -> ModelComparison:
     n = max(_count(gp) for gp in fitted.values())
     rows = []
-    pairs = zip(paired([s.values for s in loo.values()]), paired([s.values for s in held.values()]), strict=True)
+    pairs = zip(
+        paired([s.values for s in loo.values()]), paired([s.values for s in held.values()]), strict=True
+    )
     for (name, gp), (one, other) in zip(fitted.items(), pairs, strict=True):
         total, how = one.times(n), loo[name].how
         ends = _parameters(gp), float(gp.outcome_.seconds)
-        rows.append(ModelRow(None, name, *evidence_of(gp), total.mean, total.difference, total.difference_error, how, *other, *ends))
+        rows.append(
+            ModelRow(
+                None,
+                name,
+                *evidence_of(gp),
+                total.mean,
+                total.difference,
+                total.difference_error,
+                how,
+                *other,
+                *ends,
+            )
+        )
     if by == "evidence":
         ranks, winner, notes = _by_evidence(rows)
     else:
@@ -174,22 +211,29 @@ def _compared(by: str, fitted: dict[str, Any], loo: dict[str, Scores], held: dic
     notes += [f"{name}: {scores.note}" for name, scores in loo.items() if scores.note]
     kinds = list(dict.fromkeys(row.kind for row in rows))  # in the order of their first model
     rows = [row._replace(rank=ranks.get(row.name)) for row in rows]
-    rows.sort(key=lambda row: (row.rank is None, kinds.index(row.kind) if by == "evidence" else 0, row.rank or 0))
+    rows.sort(
+        key=lambda row: (row.rank is None, kinds.index(row.kind) if by == "evidence" else 0, row.rank or 0)
+    )
     return ModelComparison(by, n, tuple(rows), tuple(notes), fitted, winner)
 
 
-# Evidences. -----------------------------------------------------------------------------------------------------------------------------------------
+# Evidences. -------------------------------------------------------------------------------------------------
 
 
 def evidence_of(gp: Estimator) -> tuple[float, str, float]:
     """log p(y) of y in its own units, its kind, and its standard error (nan where it has none)."""
-    value, kind, error = gp.evidence_.value, str(gp.evidence_.kind), gp.evidence_.standard_error or float("nan")
+    value, kind, error = (
+        gp.evidence_.value,
+        str(gp.evidence_.kind),
+        gp.evidence_.standard_error or float("nan"),
+    )
     if isinstance(gp, GPClassifier) and gp._is_split():
         return value, f"{kind}, {gp.multiclass}", error  # the sum over binary problems, which are other data
     if kind == "estimate" and isinstance(gp._method_, Sites):
         kind = "approximation"  # Laplace's, with the error of its log determinant
     likelihood, scale = gp._model_.likelihood, gp._data.scale
-    if likelihood.location:  # evidence_ is of y / s: the density of y is that of y / s, divided by s a row and output
+    # evidence_ is of y / s: the density of y is that of y / s, divided by s a row and output
+    if likelihood.location:
         outputs = scale if isinstance(likelihood, Gaussian) else scale[:1]
         value -= _count(gp) * float(np.sum(np.log(outputs)))
     return value, kind, error
@@ -206,20 +250,35 @@ def _by_evidence(rows: list[ModelRow]) -> tuple[dict[str, int], str | None, list
     above = [(a, b) for a in rows for b in rows if a.kind != b.kind and _range(a)[0] > _range(b)[1]]
     if not groups or (len(rows) > 1 and max(map(len, groups.values())) < 2 and not above):
         kinds = ", ".join(f"{row.name}: {row.kind}" for row in rows)
-        raise ParameterError(f'No two of these evidences can be compared ({kinds}). Use by="loo" or by="cv", or one inference for all models.')
+        raise ParameterError(
+            f'No two of these evidences can be compared ({kinds}). Use by="loo" or by="cv", or one inference'
+            " for all models."
+        )
     for group in groups.values():
         group.sort(key=lambda row: -row.evidence)
     ranks = {row.name: k + 1 for group in groups.values() for k, row in enumerate(group)}
     first = [group[0] for group in groups.values()]
     winners = [a for a in first if all(a is b or (a, b) in above for b in first)]
     if len(groups) > 1:
-        notes.append(f"Evidences of different kinds are not ranked against each other: ranks are within each kind ({', '.join(groups)}).")
+        notes.append(
+            "Evidences of different kinds are not ranked against each other: ranks are within each kind"
+            f" ({', '.join(groups)})."
+        )
     for a, b in above:
-        notes.append(f"{a.name} has a higher evidence than {b.name}: its {a.kind} of {a.evidence:.6g} is above the {b.kind} of {b.evidence:.6g}.")
+        notes.append(
+            f"{a.name} has a higher evidence than {b.name}: its {a.kind} of {a.evidence:.6g} is above the"
+            f" {b.kind} of {b.evidence:.6g}."
+        )
     if len(groups.get("lower bound", ())) > 1:
-        notes.append("Lower bounds can lie below their evidences by different amounts; the order is that of the bounds.")
+        notes.append(
+            "Lower bounds can lie below their evidences by different amounts; the order is that of the"
+            " bounds."
+        )
     if "joint density" in groups:
-        notes.append('A joint density (inference="map") is of y and the most probable f together: it favours large variances, and is no evidence.')
+        notes.append(
+            'A joint density (inference="map") is of y and the most probable f together: it favours large'
+            " variances, and is no evidence."
+        )
     notes += [
         f"{kind} is a sum over binary problems, which can be compared with other sums of its kind only."
         for kind in groups
@@ -233,7 +292,9 @@ def _range(row: ModelRow) -> tuple[float, float]:
     error = 0.0 if np.isnan(row.standard_error) else 2 * row.standard_error
     if row.kind in ("exact", "estimate"):
         return row.evidence - error, row.evidence + error
-    return (row.evidence if row.kind == "lower bound" else -np.inf), (row.evidence if row.kind == "upper bound" else np.inf)
+    return (row.evidence if row.kind == "lower bound" else -np.inf), (
+        row.evidence if row.kind == "upper bound" else np.inf
+    )
 
 
 def _by_score(by: str, rows: list[ModelRow]) -> tuple[dict[str, int], str, list[str]]:
@@ -241,7 +302,9 @@ def _by_score(by: str, rows: list[ModelRow]) -> tuple[dict[str, int], str, list[
     known = sorted((name for name in values if not np.isnan(values[name])), key=lambda name: -values[name])
     if not known or (len(known) < 2 and len(rows) > 1):
         lacking = ", ".join(name for name in values if name not in known)
-        raise ParameterError(f'Leave-one-out is not available for {lacking}, so there is nothing to compare. Use by="cv".')
+        raise ParameterError(
+            f'Leave-one-out is not available for {lacking}, so there is nothing to compare. Use by="cv".'
+        )
     without = [name for name in values if name not in known]
     notes = [f'No leave-one-out, so no rank: {", ".join(without)}. by="cv" ranks all.'] if without else []
     return {name: k + 1 for k, name in enumerate(known)}, known[0], notes
@@ -250,32 +313,58 @@ def _by_score(by: str, rows: list[ModelRow]) -> tuple[dict[str, int], str, list[
 def _remarks(fitted: dict[str, Any]) -> list[str]:
     """What a reader must know of the numbers."""
     numbers = isinstance(next(iter(fitted.values())), GPRegressor)
-    remarks = [f"In nats{', of y in its own units' if numbers else ''}; 'to best' with the standard error of the difference over rows."]
-    rules = {gp._method_.rule.name for gp in fitted.values() if hasattr(gp, "_method_") and isinstance(gp._method_, Sites)} - {"map", "vi"}
+    remarks = [
+        f"In nats{', of y in its own units' if numbers else ''}; 'to best' with the standard error of the"
+        " difference over rows."
+    ]
+    rules = {
+        gp._method_.rule.name
+        for gp in fitted.values()
+        if hasattr(gp, "_method_") and isinstance(gp._method_, Sites)
+    } - {"map", "vi"}
     if len(rules) > 1:
-        remarks.append(f"Approximations by different rules ({', '.join(sorted(rules))}) err differently: small differences between them mean little.")
-    discrete = [isinstance(gp.likelihood_, (Poisson, NegativeBinomial, Ordinal)) for gp in fitted.values()] if numbers else [False]
+        remarks.append(
+            f"Approximations by different rules ({', '.join(sorted(rules))}) err differently: small"
+            " differences between them mean little."
+        )
+    discrete = (
+        [isinstance(gp.likelihood_, (Poisson, NegativeBinomial, Ordinal)) for gp in fitted.values()]
+        if numbers
+        else [False]
+    )
     if any(discrete) and not all(discrete):
-        remarks.append("Probabilities of whole numbers stand beside densities: they compare as if a density were that of an interval of length 1.")
+        remarks.append(
+            "Probabilities of whole numbers stand beside densities: they compare as if a density were that of"
+            " an interval of length 1."
+        )
     return remarks
 
 
-# Models. --------------------------------------------------------------------------------------------------------------------------------------------
+# Models. ----------------------------------------------------------------------------------------------------
 
 
 def _estimators(models: Any, y: Any) -> dict[str, Any]:
     """Clones by name, all regressors or all classifiers."""
     if isinstance(models, (Estimator, Kernel, Converted, str)) or not isinstance(models, (Mapping, Sequence)):
-        raise ParameterError(f"models must be a list, or a dict by name, of estimators or kernels, not {models!r}.")
+        raise ParameterError(
+            f"models must be a list, or a dict by name, of estimators or kernels, not {models!r}."
+        )
     given = list(models.values()) if isinstance(models, Mapping) else list(models)
     if not given:
-        raise ParameterError("models is empty. Give two or more, such as [gramian.RBF(1.0), gramian.Matern32(1.0)].")
+        raise ParameterError(
+            "models is empty. Give two or more, such as [gramian.RBF(1.0), gramian.Matern32(1.0)]."
+        )
     for model in given:
         if not isinstance(model, (GPRegressor, GPClassifier, Kernel, Converted)):
-            raise ParameterError(f"models has {model!r}; each must be a GPRegressor, a GPClassifier or a kernel.")
+            raise ParameterError(
+                f"models has {model!r}; each must be a GPRegressor, a GPClassifier or a kernel."
+            )
     kinds = {type(model) for model in given if isinstance(model, Estimator)}
     if len({issubclass(kind, GPClassifier) for kind in kinds}) > 1:
-        raise ParameterError("models has regressors and classifiers, whose numbers are of different things: numbers and labels. Compare one kind.")
+        raise ParameterError(
+            "models has regressors and classifiers, whose numbers are of different things: numbers and"
+            " labels. Compare one kind."
+        )
     own = next(iter(kinds), None) or (GPClassifier if _are_labels(y) else GPRegressor)
     made = [clone(model) if isinstance(model, Estimator) else own(model) for model in given]
     if isinstance(models, Mapping):
@@ -294,16 +383,26 @@ def _estimators(models: Any, y: Any) -> dict[str, Any]:
 def _are_labels(y: Any) -> bool:
     array = np.asarray(y)
     if array.ndim == 0:
-        raise ParameterError("Of a column in a file it is not known whether it has labels: give estimators instead of kernels.")
+        raise ParameterError(
+            "Of a column in a file it is not known whether it has labels: give estimators instead of kernels."
+        )
     if array.dtype.kind not in "iuf":
         return True
-    return array.ndim == 1 and not type_of_target(array).startswith("continuous") and len(np.unique(array)) <= FEW_CLASSES
+    return (
+        array.ndim == 1
+        and not type_of_target(array).startswith("continuous")
+        and len(np.unique(array)) <= FEW_CLASSES
+    )
 
 
 def _name(model: Estimator) -> str:
     """The settings that are not the defaults."""
     usual = type(model)().get_params(deep=False)
-    own = {k: v for k, v in model.get_params(deep=False).items() if k not in _INCIDENTAL and not _same(v, usual[k])}
+    own = {
+        k: v
+        for k, v in model.get_params(deep=False).items()
+        if k not in _INCIDENTAL and not _same(v, usual[k])
+    }
     parts = [str(own.pop("kernel"))] if "kernel" in own else []
     return ", ".join(parts + [f"{k}={_text(v)}" for k, v in own.items()]) or f"{type(model).__name__}()"
 
@@ -333,12 +432,24 @@ def _count(gp: Any) -> int:
     return max(one._facts.rows for one in gp.estimators_) if split else int(gp._facts.rows)
 
 
-# The table. -----------------------------------------------------------------------------------------------------------------------------------------
+# The table. -------------------------------------------------------------------------------------------------
 
 
 def _aligned(rows: Sequence[ModelRow]) -> list[str]:
     """A line a model. Columns in which nothing stands are left out."""
-    heads = ("rank", "model", "log evidence", "kind", "LOO", "to best", "by", "CV, a row", "to best", "parameters", "fit")
+    heads = (
+        "rank",
+        "model",
+        "log evidence",
+        "kind",
+        "LOO",
+        "to best",
+        "by",
+        "CV, a row",
+        "to best",
+        "parameters",
+        "fit",
+    )
     lines = [
         (
             str(row.rank or "-"),
@@ -360,7 +471,10 @@ def _aligned(rows: Sequence[ModelRow]) -> list[str]:
     widths = [max(len(line[k]) for line in texts) for k in range(len(used))]
     left = {"model", "kind", "by"}
     return [
-        "  ".join(cell.ljust(w) if heads[k] in left else cell.rjust(w) for k, cell, w in zip(used, line, widths, strict=True)).rstrip()
+        "  ".join(
+            cell.ljust(w) if heads[k] in left else cell.rjust(w)
+            for k, cell, w in zip(used, line, widths, strict=True)
+        ).rstrip()
         for line in texts
     ]
 

@@ -3,7 +3,8 @@
     settings.json    what all runs have in common; written whole, before the first run
     runs.csv         the tidy table: a header, then one line a run, each appended and forced to disk as soon as the run has ended
 
-A line is written by one call, so an interruption leaves whole lines, or at worst a last one without its end, which is cut off when work goes on.
+A line is written by one call, so an interruption leaves whole lines, or at worst a last one without its end,
+which is cut off when work goes on.
 """
 
 from __future__ import annotations
@@ -35,13 +36,17 @@ class Store:
         self.folder = folder
 
     def open(self, settings: dict[str, Any]) -> dict[str, Any]:
-        """Makes the folder, or checks that what is there belongs to the same comparison; gives what was fitted for it ({} if nothing yet)."""
+        """Makes the folder, or checks that what is there belongs to the same comparison; gives what was
+        fitted for it ({} if nothing yet)."""
         if self.folder.exists() and not self.folder.is_dir():
             raise InputError(f"{self.folder} is a file. Give the name of a folder for the results.")
         self.folder.mkdir(parents=True, exist_ok=True)
         if not (self.folder / SETTINGS).exists():
             if (self.folder / RUNS).exists():
-                raise InputError(f"{self.folder} has a {RUNS} but no {SETTINGS}, so nobody knows what its runs are of. Choose another folder.")
+                raise InputError(
+                    f"{self.folder} has a {RUNS} but no {SETTINGS}, so nobody knows what its runs are of."
+                    " Choose another folder."
+                )
             return {}
         known = self._settings()
         for name, value in settings.items():
@@ -107,18 +112,29 @@ def from_csv(text: str, path: str) -> list[Run]:
     if not rows:
         return []
     if tuple(rows[0]) != NAMES:
-        raise InputError(f"{path} has other columns than a comparison of this version writes. Choose another folder.")
+        raise InputError(
+            f"{path} has other columns than a comparison of this version writes. Choose another folder."
+        )
     runs = []
     for number, row in enumerate(rows[1:], start=2):
         try:
             runs.append(Run(**{name: _value(name, cell) for name, cell in zip(NAMES, row, strict=True)}))
         except ValueError:
-            raise InputError(f"{path}, line {number}: this is not a run of a comparison. Delete the line; it will be run again.") from None
+            raise InputError(
+                f"{path}, line {number}: this is not a run of a comparison. Delete the line; it will be run"
+                " again."
+            ) from None
     return runs
 
 
 def _cell(value: Any) -> str:
-    return "" if isinstance(value, float) and math.isnan(value) else repr(value) if isinstance(value, float) else str(value)
+    return (
+        ""
+        if isinstance(value, float) and math.isnan(value)
+        else repr(value)
+        if isinstance(value, float)
+        else str(value)
+    )
 
 
 def _value(name: str, cell: str) -> Any:

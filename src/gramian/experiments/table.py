@@ -82,13 +82,23 @@ def text_table(runs: Sequence[Run], head: Sequence[str] = ()) -> str:
     """The table as text: a line a method and size. Columns in which nothing was measured are left out."""
     groups = gathered(runs)
     classes = any(group.values("error").size for group in groups)
-    used = [column for column in COLUMNS if any(group.values(column[0]).size for group in groups) and (classes or column[0] != "log_evidence")]
+    used = [
+        column
+        for column in COLUMNS
+        if any(group.values(column[0]).size for group in groups) and (classes or column[0] != "log_evidence")
+    ]
     lines = [["method", "size", "runs", *(title for _, title, _ in used)]]
     for group in groups:
         cells = [show(values) if (values := group.values(field)).size else "-" for field, _, show in used]
         lines.append([group.method, str(group.size) if group.size else "-", str(len(group.runs)), *cells])
     widths = [max(len(line[k]) for line in lines) for k in range(len(lines[0]))]
-    body = ["  ".join(cell.ljust(w) if k == 0 else cell.rjust(w) for k, (cell, w) in enumerate(zip(line, widths, strict=True))) for line in lines]
+    body = [
+        "  ".join(
+            cell.ljust(w) if k == 0 else cell.rjust(w)
+            for k, (cell, w) in enumerate(zip(line, widths, strict=True))
+        )
+        for line in lines
+    ]
     return "\n".join([*head, "", *body, "", *_remarks(runs)]).strip("\n")
 
 
@@ -97,22 +107,42 @@ def _remarks(runs: Sequence[Run]) -> list[str]:
     remarks = ["+- is the standard deviation over runs; times are medians."]
     if any(not math.isnan(run.frobenius) for run in runs):
         part = [run for run in runs if run.gram_rows < run.n_train]
-        where = f"a random part of {part[0].gram_rows:.0f} of the {part[0].n_train:,} training rows" if part else "all training rows"
+        where = (
+            f"a random part of {part[0].gram_rows:.0f} of the {part[0].n_train:,} training rows"
+            if part
+            else "all training rows"
+        )
         remarks.append(f"K: relative error of the kernel matrix, on {where}.")
     if any(not math.isnan(run.predicted_bytes) for run in runs):
-        remarks.append("memory: the predicted peak of a fit; measured: growth of the resident memory, which memory held in reserve can hide.")
+        remarks.append(
+            "memory: the predicted peak of a fit; measured: growth of the resident memory, which memory held"
+            " in reserve can hide."
+        )
     classes = any(not math.isnan(run.error) for run in runs)
     if classes:
-        remarks.append("error: share of wrong labels; ECE: calibration of the most probable class; evidence: Laplace's, a bound for vfe and svgp.")
+        remarks.append(
+            "error: share of wrong labels; ECE: calibration of the most probable class; evidence: Laplace's,"
+            " a bound for vfe and svgp."
+        )
     few = [run for run in runs if run.variance_rows < run.n_test]
     if few:
         what = "NLPD, Brier and ECE" if classes else "NLPD and coverage"
-        remarks.append(f"{what} of CG and MINRES are of {few[0].variance_rows:.0f} test rows chosen at random: each variance is a solve.")
+        remarks.append(
+            f"{what} of CG and MINRES are of {few[0].variance_rows:.0f} test rows chosen at random: each"
+            " variance is a solve."
+        )
     if classes and any(not math.isnan(run.iterations) for run in runs):
         remarks.append("steps: of the solver, in all systems of Newton's method together.")
     notes: dict[tuple[str, str], int] = {}
     for run in runs:
         if run.note:
             notes[run.method, run.note] = notes.get((run.method, run.note), 0) + 1
-    remarks += [f"{method}, {count} run{'s' if count > 1 else ''}: {note}" for (method, note), count in list(notes.items())[:10]]
-    return remarks + ([f"... and {len(notes) - 10} further notes, in the column `note` of the runs."] if len(notes) > 10 else [])
+    remarks += [
+        f"{method}, {count} run{'s' if count > 1 else ''}: {note}"
+        for (method, note), count in list(notes.items())[:10]
+    ]
+    return remarks + (
+        [f"... and {len(notes) - 10} further notes, in the column `note` of the runs."]
+        if len(notes) > 10
+        else []
+    )

@@ -1,8 +1,9 @@
-"""The one search for hyperparameters: L-BFGS-B from several starting points, the best evaluation kept, always; then Newton steps from there.
+"""The one search for hyperparameters: L-BFGS-B from several starting points, the best evaluation kept,
+always; then Newton steps from there.
 
-A factorisation that fails makes the search step back: it meets a wall that slopes towards the best point of the run, instead of an infinite value
-with no gradient. Time and Ctrl-C end the search between evaluations, with the best point so far.
-Source: Byrd, Lu, Nocedal and Zhu 1995, through SciPy.
+A factorisation that fails makes the search step back: it meets a wall that slopes towards the best point of
+the run, instead of an infinite value with no gradient. Time and Ctrl-C end the search between evaluations,
+with the best point so far. Source: Byrd, Lu, Nocedal and Zhu 1995, through SciPy.
 """
 
 from __future__ import annotations
@@ -21,14 +22,16 @@ from gramian.fitting.progress import Report
 
 Array = NDArray[np.float64]
 
-# A run stops when a step gains less than FTOL of |f|, or the largest slope is below GTOL nats a unit of theta: near enough for Newton's method,
-# which finishes what the best run began. Where it does not apply, a last run with the tight tolerances does: predictions must not depend on the
-# units of the data, and they follow theta to first order.
+# A run stops when a step gains less than FTOL of |f|, or the largest slope is below GTOL nats a unit of
+# theta: near enough for Newton's method, which finishes what the best run began. Where it does not apply, a
+# last run with the tight tolerances does: predictions must not depend on the units of the data, and they
+# follow theta to first order.
 FTOL, GTOL = 1e-9, 1e-3
 TIGHT_FTOL, TIGHT_GTOL = 1e-13, 1e-5
 LOOSE_FTOL = 1e-6  # for a search that need not be finished: a few hundredths of a nat
 NEWTON_UP_TO = 40  # parameters: a Hessian takes one gradient each
-SLACK = 1e-6  # of |f|: what rounding may cost when a Newton step moves to the place where the gradient vanishes
+# of |f|: what rounding may cost when a Newton step moves to the place where the gradient vanishes
+SLACK = 1e-6
 MAX_ITERATIONS = 500
 MEMORY = 20  # corrections kept: hyperparameters are few, so this is close to full BFGS
 
@@ -53,7 +56,9 @@ class _Stop(Exception):
 class _Counted:
     """The objective, with a count of its evaluations, the best of them, and a deadline."""
 
-    def __init__(self, objective: Callable[[Array], tuple[float, Array]], start: Array, deadline: float | None) -> None:
+    def __init__(
+        self, objective: Callable[[Array], tuple[float, Array]], start: Array, deadline: float | None
+    ) -> None:
         self.objective, self.deadline = objective, deadline
         self.theta, self.best = start, -np.inf
         self.evaluations = self.failures = 0
@@ -62,7 +67,11 @@ class _Counted:
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
         # What is still to come after this evaluation is a last factorisation, of about its length.
-        if self.deadline is not None and self.evaluations and time.monotonic() + 2 * self.slowest > self.deadline:
+        if (
+            self.deadline is not None
+            and self.evaluations
+            and time.monotonic() + 2 * self.slowest > self.deadline
+        ):
             raise _Stop
         began = time.monotonic()
         self.evaluations += 1
@@ -89,8 +98,9 @@ def maximise(
     finish: bool = True,
     iterations: int = MAX_ITERATIONS,
 ) -> Search:
-    """The best point found from all starts. `deadline` is a time of `time.monotonic()`. `finish`: whether the last digits matter; they do not where
-    another search goes on from here, or where the objective is an estimate. `iterations`: the most of one run."""
+    """The best point found from all starts. `deadline` is a time of `time.monotonic()`. `finish`: whether the
+    last digits matter; they do not where another search goes on from here, or where the objective is an
+    estimate. `iterations`: the most of one run."""
     evaluate = _Counted(objective, starts[0], deadline)
     taken = tried = 0
     stopped = "converged"
@@ -114,7 +124,13 @@ def maximise(
             report(number, len(starts), evaluate.evaluations, evaluate.best)
             return -value, -gradient
 
-        options = {"maxiter": iterations, "maxfun": 10 * iterations, "ftol": ftol, "gtol": gtol, "maxcor": MEMORY}
+        options = {
+            "maxiter": iterations,
+            "maxfun": 10 * iterations,
+            "ftol": ftol,
+            "gtol": gtol,
+            "maxcor": MEMORY,
+        }
         result = minimize(negative, start, jac=True, method="L-BFGS-B", bounds=limits, options=options)
         taken += int(result.get("nit", 0))  # none where every parameter is held
         if run_best == evaluate.best:

@@ -2,11 +2,13 @@
 
     theta <- theta + B^-1 g,    B = -dg/dtheta, by differences of g
 
-A line search compares values of the objective, and a log evidence is known only to its rounding error: near the optimum that hides a distance of
-sqrt(error / curvature). The gradient vanishes there to first order, so it shows the optimum to error / curvature. Without these steps
-the same data in other units would end at visibly other parameters.
+A line search compares values of the objective, and a log evidence is known only to its rounding error: near
+the optimum that hides a distance of sqrt(error / curvature). The gradient vanishes there to first order, so
+it shows the optimum to error / curvature. Without these steps the same data in other units would end at
+visibly other parameters.
 
-Cost: one gradient a free parameter, and two or three more. Source: Nocedal and Wright, Numerical Optimization, chapter 3.3 and 8.1.
+Cost: one gradient a free parameter, and two or three more. Source: Nocedal and Wright, Numerical
+Optimization, chapter 3.3 and 8.1.
 """
 
 from __future__ import annotations
@@ -19,13 +21,20 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 Evaluate = Callable[[Array], tuple[float, Array]]  # value and gradient
 
-STEP = 1e-4  # of theta for differences: their error is STEP times a third derivative, which slows the steps down but moves nothing
+# of theta for differences: their error is STEP times a third derivative, which slows the steps down but moves
+# nothing
+STEP = 1e-4
 STEPS = 6  # with one Hessian; each leaves about a thousandth of the distance
-FLAT = 1e-4  # nats a unit of theta squared: along directions flatter than this the data and the priors say nothing, and nothing is done
+# nats a unit of theta squared: along directions flatter than this the data and the priors say nothing, and
+# nothing is done
+FLAT = 1e-4
 
 
-def polish(evaluate: Evaluate, theta: Array, limits: Sequence[tuple[float, float]], slack: float) -> Array | None:
-    """A stationary point near `theta`, where a search ended; None when no step helps. `evaluate` gives value and gradient of what is maximised.
+def polish(
+    evaluate: Evaluate, theta: Array, limits: Sequence[tuple[float, float]], slack: float
+) -> Array | None:
+    """A stationary point near `theta`, where a search ended; None when no step helps. `evaluate` gives value
+    and gradient of what is maximised.
 
     A step is kept only when it halves the gradient and costs no more than `slack` of the value.
     """
@@ -38,7 +47,8 @@ def polish(evaluate: Evaluate, theta: Array, limits: Sequence[tuple[float, float
     start = theta
     for _ in range(STEPS):
         move = inverse @ gradient
-        if not np.all(np.abs(move) < 1.0):  # too far for a quadratic model: the search did not end at an optimum
+        # too far for a quadratic model: the search did not end at an optimum
+        if not np.all(np.abs(move) < 1.0):
             break
         candidate = np.clip(theta + move, low, high)
         value, slope = evaluate(candidate)
@@ -53,7 +63,9 @@ def _free(theta: Array, gradient: Array, low: Array, high: Array) -> NDArray[np.
     return ~(((theta <= low) & (gradient <= 0)) | ((theta >= high) & (gradient >= 0)))
 
 
-def _inverse_curvature(evaluate: Evaluate, theta: Array, gradient: Array, free: NDArray[np.bool_], high: Array) -> Array:
+def _inverse_curvature(
+    evaluate: Evaluate, theta: Array, gradient: Array, free: NDArray[np.bool_], high: Array
+) -> Array:
     """B^-1 on the free entries and the directions that are not flat, zero elsewhere."""
     at = np.flatnonzero(free)
     B = np.empty((len(at), len(at)))

@@ -1,6 +1,8 @@
-"""What fitting maximises: the log evidence plus the log density of the priors, as a function of the flat vector theta.
+"""What fitting maximises: the log evidence plus the log density of the priors, as a function of the flat
+vector theta.
 
-Where the inference has something of its own to move (learned landmarks), a search moves the longer vector (theta, free).
+Where the inference has something of its own to move (learned landmarks), a search moves the longer vector
+(theta, free).
 """
 
 from __future__ import annotations
@@ -33,14 +35,19 @@ class Objective:
 
     @property
     def limits(self) -> list[tuple[float, float]]:
-        """Bounds for a search; an entry without one may move by a factor of 1e10, beyond which nothing changes but rounding."""
+        """Bounds for a search; an entry without one may move by a factor of 1e10, beyond which nothing
+        changes but rounding."""
         limits = []
         for p in self.space.trainable.values():
             assert p.support is not None
             low, high = p.limits
             free = isinstance(p.support, (Real, Affine, PositiveSemidefinite))
             for u in np.ravel(p.support.inverse(p.value)):
-                limits.append((low, high) if free else (max(low, float(u) - SEARCH_RANGE), min(high, float(u) + SEARCH_RANGE)))
+                limits.append(
+                    (low, high)
+                    if free
+                    else (max(low, float(u) - SEARCH_RANGE), min(high, float(u) + SEARCH_RANGE))
+                )
         return limits + [(-np.inf, np.inf)] * self.inference.free.size
 
     @property
@@ -55,10 +62,13 @@ class Objective:
     def split(self, vector: Array) -> tuple[Array, Inference]:
         """theta, and the inference with its own part of a search's vector."""
         count = len(vector) - self.inference.free.size
-        return vector[:count], self.inference.with_free(vector[count:]) if len(vector) > count else self.inference
+        return vector[:count], (
+            self.inference.with_free(vector[count:]) if len(vector) > count else self.inference
+        )
 
     def evidence(self, vector: Array | None = None) -> tuple[Evidence, Array]:
-        """The log evidence and its gradient with respect to a search's vector; without one, at the model's own parameters."""
+        """The log evidence and its gradient with respect to a search's vector; without one, at the model's
+        own parameters."""
         theta, inference = (self.space.theta, self.inference) if vector is None else self.split(vector)
         model = self.model if vector is None else self.at(theta)
         evidence, gradients = inference.evidence_and_gradient(model, self.data, self.workspace)

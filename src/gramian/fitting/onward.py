@@ -1,9 +1,11 @@
 """Where a search by an approximation begins, after one by exact inference on a part of the rows.
 
-Exact inference on few rows may say that there is no noise, or hardly any; with landmarks that cannot hold so much detail, the bound then is lower by
-the trace of K - Q over twice the noise: by many millions. A search from there sees that slope alone, steps across everything, and ends where all is
-noise. (uci_kin40k, 10,000 rows, 300 inducing points: RMSE 0.97, and 0.40 from the start chosen here.) So the search begins with the noise, of a few
-levels, that the approximation itself likes best, and with lengthscales as they are or within reach (`fitting/reach.py`), whichever it likes better.
+Exact inference on few rows may say that there is no noise, or hardly any; with landmarks that cannot hold so
+much detail, the bound then is lower by the trace of K - Q over twice the noise: by many millions. A search
+from there sees that slope alone, steps across everything, and ends where all is noise. (uci_kin40k, 10,000
+rows, 300 inducing points: RMSE 0.97, and 0.40 from the start chosen here.) So the search begins with the
+noise, of a few levels, that the approximation itself likes best, and with lengthscales as they are or within
+reach (`fitting/reach.py`), whichever it likes better.
 """
 
 from __future__ import annotations
@@ -24,17 +26,22 @@ LEVELS = (1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3)  # of the noise, in units of the var
 
 
 def best_start(models: Sequence[Model], data: Data, inference: Inference) -> Model:
-    """Of the models, each also with more noise, the one of the highest evidence (with its prior); the first of equal ones."""
+    """Of the models, each also with more noise, the one of the highest evidence (with its prior); the first
+    of equal ones."""
     tried = [louder for model in models for louder in with_more_noise(model, data.Y)]
     heights = [_height(model, data, inference) for model in tried]
     return tried[int(np.argmax(heights))]
 
 
 def with_more_noise(model: Model, Y: Array) -> list[Model]:
-    """The model, and the same with each of the higher levels of noise that its bounds allow; the model alone where noise is not free."""
+    """The model, and the same with each of the higher levels of noise that its bounds allow; the model alone
+    where noise is not free."""
     if not isinstance(model.likelihood, Gaussian):
         return [model]
-    noise, unit = model.likelihood.parameters()["noise"], float(np.mean(np.var(Y, axis=0) / np.array(model.likelihood.unit)))
+    noise, unit = (
+        model.likelihood.parameters()["noise"],
+        float(np.mean(np.var(Y, axis=0) / np.array(model.likelihood.unit))),
+    )
     if not noise.trainable:
         return [model]
     high = np.inf if noise.bounds is None else noise.bounds[1]

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class FitOutcome:
-    """How a fit went. `notes` are sentences with a cure where one is needed; an empty tuple means nothing to report."""
+    """How a fit went. `notes` are sentences with a cure where one is needed; an empty tuple means nothing to
+    report."""
 
     method: str  # the inference method that ran
     reason: str  # why that one
     solver: str
-    stopped: str  # "converged", "time limit", "interrupted", "iteration limit", "not optimised", "nothing to optimise"
+    # "converged", "time limit", "interrupted", "iteration limit", "not optimised", "nothing to optimise"
+    stopped: str
     iterations: int  # of L-BFGS-B, over all starts
     evaluations: int
     starts: int  # starting points tried

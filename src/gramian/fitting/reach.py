@@ -1,9 +1,11 @@
 """Lengthscales that a part of the rows sent away, brought back within reach of the next part.
 
-Few rows see little use in a column with a weak effect, and a search on them sends its lengthscale to where the column counts no more: thousands of
-times its spread. There the evidence is flat, and more rows, which do see the effect, can no longer bring it back. So a search goes on from
-lengthscales of at most `FAR` sqrt(d) times the spread of their columns, where a column hardly counts but is still felt; one that is of no use leaves
-again. (uci_pol, 26 columns, parameters from 6,000 of 13,500 rows: RMSE 0.0795 without, 0.0711 with it.)
+Few rows see little use in a column with a weak effect, and a search on them sends its lengthscale to where
+the column counts no more: thousands of times its spread. There the evidence is flat, and more rows, which do
+see the effect, can no longer bring it back. So a search goes on from lengthscales of at most `FAR` sqrt(d)
+times the spread of their columns, where a column hardly counts but is still felt; one that is of no use
+leaves again. (uci_pol, 26 columns, parameters from 6,000 of 13,500 rows: RMSE 0.0795 without, 0.0711 with
+it.)
 """
 
 from __future__ import annotations
@@ -19,8 +21,11 @@ from gramian.params import Parameter, Tree
 
 Array = NDArray[np.float64]
 
-CONSTANT = 1e-9  # of the largest entry of a column: what spreads less is constant but for rounding, and tells nothing of its lengthscale
-FAR = 4.0  # at it, two rows a standard deviation apart in one of d columns are at a squared distance of 1 / (16 d)
+# of the largest entry of a column: what spreads less is constant but for rounding, and tells nothing of its
+# lengthscale
+CONSTANT = 1e-9
+# at it, two rows a standard deviation apart in one of d columns are at a squared distance of 1 / (16 d)
+FAR = 4.0
 
 
 def within_reach(model: Model, X: Array) -> Model:
@@ -31,7 +36,11 @@ def within_reach(model: Model, X: Array) -> Model:
     def moved(parameter: Parameter) -> Parameter:
         return next((parameter.with_value(value) for own, value in nearer if own is parameter), parameter)
 
-    return model.with_parameters([moved(parameter) for parameter in model.parameters().values()]) if nearer else model
+    return (
+        model.with_parameters([moved(parameter) for parameter in model.parameters().values()])
+        if nearer
+        else model
+    )
 
 
 def _nearer(kernel: Tree, spread: Array, level: Array) -> list[tuple[Parameter, Array]]:
@@ -41,7 +50,11 @@ def _nearer(kernel: Tree, spread: Array, level: Array) -> list[tuple[Parameter, 
         spread, level = spread[columns], level[columns]
     if isinstance(kernel, (On, Sum, Product, Scaled, Power)):
         return [pair for _, child in kernel.branches() for pair in _nearer(child, spread, level)]
-    if not isinstance(kernel, Stationary) or not kernel.lengthscale.trainable or kernel.lengthscale.value.shape != spread.shape:
+    if (
+        not isinstance(kernel, Stationary)
+        or not kernel.lengthscale.trainable
+        or kernel.lengthscale.value.shape != spread.shape
+    ):
         return []
     low = 0.0 if kernel.lengthscale.bounds is None else kernel.lengthscale.bounds[0]
     limit = np.maximum(FAR * np.sqrt(len(spread)) * spread, low)

@@ -1,9 +1,10 @@
 """Which of many rows a search is on.
 
-A part that is chosen at random has few of the short distances that all rows have: noise and roughness, which only near rows tell apart, are left
-to the kernel's guess, and the posterior of all rows can then contradict itself. So half of a part are rows at random, and half are neighbourhoods:
-random rows, each with those nearest to it among all, by the distance of the present kernel, k(x, x) - 2 k(x, c) + k(c, c). Rows are chosen by X
-alone, so the evidence of the part is as honest as that of any.
+A part that is chosen at random has few of the short distances that all rows have: noise and roughness, which
+only near rows tell apart, are left to the kernel's guess, and the posterior of all rows can then contradict
+itself. So half of a part are rows at random, and half are neighbourhoods: random rows, each with those
+nearest to it among all, by the distance of the present kernel, k(x, x) - 2 k(x, c) + k(c, c). Rows are chosen
+by X alone, so the evidence of the part is as honest as that of any.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ AT_ONCE = 16  # centres whose distances are held at once
 
 
 def in_random_order(data: Data, rng: np.random.Generator) -> NDArray[np.intp]:
-    """A random order of the rows in which those with equal X stay together. What they disagree in is noise."""
+    """A random order of the rows in which those with equal X stay together. What they disagree in is
+    noise."""
     n = len(data.X)
     if n > LOOKED_THROUGH:
         return rng.permutation(n)
@@ -32,9 +34,11 @@ def in_random_order(data: Data, rng: np.random.Generator) -> NDArray[np.intp]:
     return np.argsort(rng.permutation(int(group.max()) + 1)[group], kind="stable")
 
 
-def chosen(rule: str, model: Model, data: Data, count: int, order: NDArray[np.intp], rng: np.random.Generator) -> NDArray[np.intp]:
-    """`count` rows, sorted: the first of a random order, so that a larger part holds the smaller ones, half of them so with "neighbours", or by a
-    landmark rule."""
+def chosen(
+    rule: str, model: Model, data: Data, count: int, order: NDArray[np.intp], rng: np.random.Generator
+) -> NDArray[np.intp]:
+    """`count` rows, sorted: the first of a random order, so that a larger part holds the smaller ones, half
+    of them so with "neighbours", or by a landmark rule."""
     if rule == "uniform" or (rule == "neighbours" and len(data.X) > LOOKED_THROUGH):
         return np.sort(order[:count])
     if rule == "neighbours":
@@ -56,7 +60,8 @@ def _with_neighbours(model: Model, X: Array, count: int, order: NDArray[np.intp]
     near = min(NEIGHBOURS, max(count // 2, 1), len(X))
     own = tiles.diagonal(kernel, X)
     own -= own.min()  # where all are alike, nothing stands beside k(x, c), however small that is
-    # From the other end, so that none is among the first, and apart from each other: equal rows stand together in the order.
+    # From the other end, so that none is among the first, and apart from each other: equal rows stand
+    # together in the order.
     centres = order[::-1][::near][: -(-(count // 2) // near)]
     for start in range(0, len(centres), AT_ONCE):
         at = centres[start : start + AT_ONCE]

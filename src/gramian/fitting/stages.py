@@ -1,12 +1,13 @@
 """From a model and data to fitted parameters, in stages where the data are many.
 
-A search takes some fifty evaluations, so one evaluation must be cheap. Where it is not on all rows, the search begins on a part of them
-(`fitting/rows.py`), goes on with more, and ends with the most that an evaluation of about EVALUATION_FLOPS can have; exact inference with as many as
-let a search last about as long as the final inference; given a time limit, also on all rows while time is left. The final inference is always on all
-rows. Parameters that a few thousand rows determine change little with more of them.
+A search takes some fifty evaluations, so one evaluation must be cheap. Where it is not on all rows, the
+search begins on a part of them (`fitting/rows.py`), goes on with more, and ends with the most that an
+evaluation of about EVALUATION_FLOPS can have; exact inference with as many as let a search last about as long
+as the final inference; given a time limit, also on all rows while time is left. The final inference is always
+on all rows. Parameters that a few thousand rows determine change little with more of them.
 
-Approximations choose their landmarks and frequencies with the parameters of the first stage, which is exact: chosen before any fit they would suit
-no model.
+Approximations choose their landmarks and frequencies with the parameters of the first stage, which is exact:
+chosen before any fit they would suit no model.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ DIRECT_ROWS = 5000  # up to here exact inference is searched on all rows at once
 EVALUATION_FLOPS = 3e11  # of one evaluation on the last part: some seconds
 EVALUATIONS = 15  # of a last search on still more rows, which may take as long as the final inference
 REACH_ROWS = 10_000  # that say how far a column spreads
-FINISH_FLOPS = 2e10  # of one evaluation, up to which a search is finished to the last digits: that takes one gradient a parameter
+# of one evaluation, up to which a search is finished to the last digits: that takes one gradient a parameter
+FINISH_FLOPS = 2e10
 
 
 @dataclass(frozen=True)
@@ -57,14 +59,21 @@ class Stage:
     seconds: float
 
     def __str__(self) -> str:
-        part = f"all {self.of:,} rows" if self.rows == self.of else f"{self.rows:,} of {self.of:,} rows, chosen {self.rule}"
-        return f"{self.method} on {part}: {self.evaluations} evaluations, {self.stopped}, {self.seconds:.1f} s"
+        part = (
+            f"all {self.of:,} rows"
+            if self.rows == self.of
+            else f"{self.rows:,} of {self.of:,} rows, chosen {self.rule}"
+        )
+        return (
+            f"{self.method} on {part}: {self.evaluations} evaluations, {self.stopped}, {self.seconds:.1f} s"
+        )
 
 
 @dataclass(frozen=True)
 class Hold:
-    """A first part of a search, in which some parameters stay where they are: an alternative to restarts where one parameter can explain away what
-    another should (a noise that swallows the signal before the lengthscale has found it).
+    """A first part of a search, in which some parameters stay where they are: an alternative to restarts
+    where one parameter can explain away what another should (a noise that swallows the signal before the
+    lengthscale has found it).
 
     Names are paths as in `parameters_`, or patterns: Hold("noise"), Hold("kernel.*", steps=10).
     """
@@ -74,7 +83,9 @@ class Hold:
 
     def __init__(self, *names: str, steps: int = 20) -> None:
         if not names or not all(isinstance(name, str) for name in names):
-            raise ParameterError(f"Hold needs names of parameters as in parameters_, such as Hold('noise'), not {names!r}.")
+            raise ParameterError(
+                f"Hold needs names of parameters as in parameters_, such as Hold('noise'), not {names!r}."
+            )
         if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or steps < 1:
             raise ParameterError(f"Hold: steps={steps!r} must be a whole number from 1 on.")
         object.__setattr__(self, "names", tuple(names))
@@ -92,14 +103,23 @@ class Hold:
                 raise ParameterError(f"stages must be a list of Hold(...), but has {hold!r}.")
             for name in hold.names:
                 if not any(fnmatchcase(path, name) for path in known):
-                    raise ParameterError(f"stages: there is no parameter {name!r} to hold. There are {', '.join(known)}.")
+                    raise ParameterError(
+                        f"stages: there is no parameter {name!r} to hold. There are {', '.join(known)}."
+                    )
         return holds
 
-    def limits(self, space: ParameterSpace, theta: Array, limits: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    def limits(
+        self, space: ParameterSpace, theta: Array, limits: list[tuple[float, float]]
+    ) -> list[tuple[float, float]]:
         """The bounds of a search with the entries of these parameters tied to theta."""
         paths = [path for path, p in space.trainable.items() for _ in range(p.value.size)]
-        held = [any(fnmatchcase(path, name) for name in self.names) for path in paths] + [False] * (len(limits) - len(paths))
-        return [(float(u), float(u)) if still else limit for still, u, limit in zip(held, theta, limits, strict=True)]
+        held = [any(fnmatchcase(path, name) for name in self.names) for path in paths] + [False] * (
+            len(limits) - len(paths)
+        )
+        return [
+            (float(u), float(u)) if still else limit
+            for still, u, limit in zip(held, theta, limits, strict=True)
+        ]
 
 
 @dataclass(frozen=True)
@@ -126,17 +146,21 @@ def fit(
     memory: float = np.inf,
     holds: Sequence[Hold] = (),
 ) -> Fitted:
-    """Fits the parameters. `deadline` is a time of `time.monotonic()`, by which a final inference of `after` seconds shall be done, too; `memory` is
-    what the stages may use, in bytes; `holds` are stages of the first search."""
+    """Fits the parameters. `deadline` is a time of `time.monotonic()`, by which a final inference of `after`
+    seconds shall be done, too; `memory` is what the stages may use, in bytes; `holds` are stages of the first
+    search."""
     method.check_fits(model, data.X.shape[1])
     if isinstance(method, SVGP):
         from gramian.fitting import stochastic  # which imports this module
 
         if holds:
             raise ParameterError(
-                "stages are for searches by L-BFGS; SVGP has one search, with all parameters at once. Leave stages out, or fix some."
+                "stages are for searches by L-BFGS; SVGP has one search, with all parameters at once. Leave"
+                " stages out, or fix some."
             )
-        return stochastic.fit(model, data, method, rng, report, None if deadline is None else deadline - after)
+        return stochastic.fit(
+            model, data, method, rng, report, None if deadline is None else deadline - after
+        )
     asked, method = method, method.searched
     n = len(data.X)
     plan = parts(method, n, data.X.shape[1], data.Y.shape[1], deadline is not None, memory)
@@ -154,30 +178,48 @@ def fit(
         if searches and not _is_exact(engine):
             model = best_start([model] if nearer is model else [model, nearer], part, inference)
         objective = Objective(model, part, inference)
-        starts = [objective.start if searches else _held(objective, holds, report, _share(last, number, len(plan)))]
+        starts = [
+            objective.start if searches else _held(objective, holds, report, _share(last, number, len(plan)))
+        ]
         if not searches:
-            starts += [np.concatenate([theta, inference.free]) for theta in objective.space.restarts(restarts, rng)]
+            starts += [
+                np.concatenate([theta, inference.free]) for theta in objective.space.restarts(restarts, rng)
+            ]
         cheap = engine.work(rows, part.X.shape[1], part.Y.shape[1]).flops <= FINISH_FLOPS
         finish = number == len(plan) - 1 and engine.smooth and cheap
-        search = maximise(objective, starts, objective.limits, report, _share(last, number, len(plan)), finish=finish)
+        search = maximise(
+            objective, starts, objective.limits, report, _share(last, number, len(plan)), finish=finish
+        )
         theta, inference = objective.split(search.theta)
         model = objective.at(theta)
         searches.append(search)
         stages.append(
-            Stage(inference.name, len(part.X), n, described(_rule(engine), n), search.evaluations, search.stopped, time.monotonic() - began)
+            Stage(
+                inference.name,
+                len(part.X),
+                n,
+                described(_rule(engine), n),
+                search.evaluations,
+                search.stopped,
+                time.monotonic() - began,
+            )
         )
         out_of_time = last is not None and time.monotonic() > last
         if search.stopped == "interrupted" or (search.stopped == "time limit" and out_of_time):
             break
     settled = len(stages) == len(plan) and plan[-1][0] is method and (plan[-1][1] == n or inference.free.size)
-    inference = inference if settled else method.prepared(model, data, rng)  # of all rows, with the fitted parameters
+    # of all rows, with the fitted parameters
+    inference = inference if settled else method.prepared(model, data, rng)
     if isinstance(inference, Sites) and isinstance(asked, Sites):
         inference = replace(inference, rule=asked.rule)
     return Fitted(model, inference, _together(searches, theta), tuple(stages), part)
 
 
-def parts(method: Inference, n: int, d: int, q: int, limited: bool, memory: float = np.inf) -> list[tuple[Inference, int]]:
-    """Which engine is searched on how many rows, one after the other. `limited`: a time limit ends the last stage, so it may be on all rows."""
+def parts(
+    method: Inference, n: int, d: int, q: int, limited: bool, memory: float = np.inf
+) -> list[tuple[Inference, int]]:
+    """Which engine is searched on how many rows, one after the other. `limited`: a time limit ends the last
+    stage, so it may be on all rows."""
     dense = _dense(method)
     if dense is method:
         rows = _engine(method).fit_rows
@@ -187,7 +229,9 @@ def parts(method: Inference, n: int, d: int, q: int, limited: bool, memory: floa
             return [(method, n)]
         most = _affordable(method, n, d, q)
         more = _affordable(method, n, d, q, method.work(n, d, q, gradient=False).flops / EVALUATIONS)
-        return [(method, rows) for rows in sorted({FIRST_ROWS, most, max(most, more), n if limited else most})]
+        return [
+            (method, rows) for rows in sorted({FIRST_ROWS, most, max(most, more), n if limited else most})
+        ]
     room = int(min((memory / 10) ** 0.5, 1e9))  # rows whose Gram matrix fits
     first: list[tuple[Inference, int]] = [(dense, min(n, FIRST_ROWS, room))]
     if not method.learns_from(n):
@@ -195,7 +239,11 @@ def parts(method: Inference, n: int, d: int, q: int, limited: bool, memory: floa
     if method.work(n, d, q).flops <= EVALUATION_FLOPS or limited:
         return [*first, (method, n)]
     most = _affordable(method, n, d, q)
-    return [*first, (method, most)] if most > FIRST_ROWS else [*first, (dense, min(n, _affordable(dense, n, d, q), room))]
+    return (
+        [*first, (method, most)]
+        if most > FIRST_ROWS
+        else [*first, (dense, min(n, _affordable(dense, n, d, q), room))]
+    )
 
 
 def _dense(method: Inference) -> Inference:
@@ -221,7 +269,9 @@ def _held(objective: Objective, holds: Sequence[Hold], report: Report, deadline:
     theta = objective.start
     for hold in holds:
         limits = hold.limits(objective.space, theta, objective.limits)
-        theta = maximise(objective, [theta], limits, report, deadline, finish=False, iterations=hold.steps).theta
+        theta = maximise(
+            objective, [theta], limits, report, deadline, finish=False, iterations=hold.steps
+        ).theta
     return theta
 
 
@@ -235,7 +285,13 @@ def _affordable(method: Inference, n: int, d: int, q: int, flops: float = EVALUA
 
 
 def _rows(data: Data, at: NDArray[np.intp]) -> Data:
-    return replace(data, X=np.asarray(data.X[at]), Y=np.asarray(data.Y[at]), noise_var=_at(data.noise_var, at), offset=_at(data.offset, at))
+    return replace(
+        data,
+        X=np.asarray(data.X[at]),
+        Y=np.asarray(data.Y[at]),
+        noise_var=_at(data.noise_var, at),
+        offset=_at(data.offset, at),
+    )
 
 
 def _at(values: Array | None, at: NDArray[np.intp]) -> Array | None:

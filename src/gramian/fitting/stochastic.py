@@ -1,13 +1,15 @@
 """The search of SVGP: a few rows at a time, natural gradients for q, Adam for parameters and inducing points.
 
-One batch gives both gradients, at the same point: q goes the share rho of the way of its natural gradient, and theta (with the points, in units of
-their columns' spread) takes a step of Adam on the estimate of bound + log prior. Both start gently, because the first q, the prior, says little about
-parameters; both fall towards the end, which averages the noise of the batches out.
+One batch gives both gradients, at the same point: q goes the share rho of the way of its natural gradient,
+and theta (with the points, in units of their columns' spread) takes a step of Adam on the estimate of bound +
+log prior. Both start gently, because the first q, the prior, says little about parameters; both fall towards
+the end, which averages the noise of the batches out.
 
-Rows come in an order drawn anew for each epoch, and each batch is read sorted, so that a file is read from front to back. A batch that crosses the
-end of an epoch goes on with the next: all batches have one size.
+Rows come in an order drawn anew for each epoch, and each batch is read sorted, so that a file is read from
+front to back. A batch that crosses the end of an epoch goes on with the next: all batches have one size.
 
-Source: Hensman et al. 2013, 2015; Salimbeni et al. 2018 (natural gradients and Adam side by side); Kingma and Ba 2015, algorithm 1.
+Source: Hensman et al. 2013, 2015; Salimbeni et al. 2018 (natural gradients and Adam side by side); Kingma and
+Ba 2015, algorithm 1.
 """
 
 from __future__ import annotations
@@ -51,12 +53,23 @@ class Adam:
         self.count += 1
         self.first += (1 - FIRST_MOMENT) * (gradient - self.first)
         self.second += (1 - SECOND_MOMENT) * (gradient**2 - self.second)
-        first, second = self.first / (1 - FIRST_MOMENT**self.count), self.second / (1 - SECOND_MOMENT**self.count)
+        first, second = (
+            self.first / (1 - FIRST_MOMENT**self.count),
+            self.second / (1 - SECOND_MOMENT**self.count),
+        )
         return rate * first / (np.sqrt(second) + TINY)
 
 
-def fit(model: Model, data: Data, method: SVGP, rng: np.random.Generator, report: Report, deadline: float | None = None) -> Fitted:
-    """Fits parameters, inducing points and q. `deadline` is a time of `time.monotonic()`; at it, or at Ctrl-C, the last step is the result."""
+def fit(
+    model: Model,
+    data: Data,
+    method: SVGP,
+    rng: np.random.Generator,
+    report: Report,
+    deadline: float | None = None,
+) -> Fitted:
+    """Fits parameters, inducing points and q. `deadline` is a time of `time.monotonic()`; at it, or at
+    Ctrl-C, the last step is the result."""
     began = time.monotonic()
     engine = method.prepared(model, data, rng)
     run = _Run(model, data, method, engine, rng)
@@ -66,17 +79,22 @@ def fit(model: Model, data: Data, method: SVGP, rng: np.random.Generator, report
     assert isinstance(moved, SparseVariational)
     polished = dataclasses.replace(moved, q=run.q, passes=POLISH, tolerance=POLISH_TOLERANCE)
     search = Search(theta, run.height, stopped, run.done, run.done + run.failures, 1, run.failures)
-    stage = Stage(method.name, len(data.X), len(data.X), "at random", run.done, stopped, time.monotonic() - began)
+    stage = Stage(
+        method.name, len(data.X), len(data.X), "at random", run.done, stopped, time.monotonic() - began
+    )
     return Fitted(run.objective.at(theta), polished, search, (stage,), data)
 
 
 class _Run:
     """Where a search is."""
 
-    def __init__(self, model: Model, data: Data, method: SVGP, engine: SparseVariational, rng: np.random.Generator) -> None:
+    def __init__(
+        self, model: Model, data: Data, method: SVGP, engine: SparseVariational, rng: np.random.Generator
+    ) -> None:
         self.data, self.method, self.engine, self.rng = data, method, engine, rng
         self.objective = Objective(model, data, engine)
-        self.vector = self.good = self.objective.start  # where the next step is tried, and where the last one was
+        # where the next step is tried, and where the last one was
+        self.vector = self.good = self.objective.start
         limits = np.array(self.objective.limits).reshape(-1, 2)
         self.low, self.high = limits[:, 0], limits[:, 1]
         self.adam = Adam(len(self.vector))
@@ -88,25 +106,41 @@ class _Run:
     @property
     def height(self) -> float:
         """The bound, averaged over the last steps."""
-        return float(np.mean(self.values[-max(1, min(50, len(self.values) // 2)) :])) if self.values else -np.inf
+        return (
+            float(np.mean(self.values[-max(1, min(50, len(self.values) // 2)) :])) if self.values else -np.inf
+        )
 
     def climb(self, bound: Bound, report: Report, deadline: float | None) -> str:
         """Takes all steps, or as many as there is time for; returns why it ended."""
         self.q = self.engine.start(bound)
-        steps, start, in_a_row, rate = self.method.steps_for(len(self.data.X)), time.monotonic(), 0, self.method.learning_rate
+        steps, start, in_a_row, rate = (
+            self.method.steps_for(len(self.data.X)),
+            time.monotonic(),
+            0,
+            self.method.learning_rate,
+        )
         batches = _batches(len(self.data.X), min(self.method.batch_size, len(self.data.X)), self.rng)
         try:
             for k, at in zip(range(steps), batches, strict=False):
                 now = time.monotonic()
                 if deadline is not None and now >= deadline and self.done:
                     return "time limit"
-                share = k / steps if deadline is None else max(k / steps, (now - start) / max(deadline - start, 1e-9))
+                share = (
+                    k / steps
+                    if deadline is None
+                    else max(k / steps, (now - start) / max(deadline - start, 1e-9))
+                )
                 try:
                     ramp, fall = min(1.0, (k + 1) / RAMP), _fall(share)
                     self._step(at, ramp * max(fall, LAST_STEP) * self.method.natural_step, ramp * fall * rate)
                     in_a_row = 0
                 except NumericalError:  # Adam went too far: on from the last good place, with smaller steps
-                    self.vector, self.failures, in_a_row, rate = self.good, self.failures + 1, in_a_row + 1, rate / 2
+                    self.vector, self.failures, in_a_row, rate = (
+                        self.good,
+                        self.failures + 1,
+                        in_a_row + 1,
+                        rate / 2,
+                    )
                     if in_a_row == FAILURES:
                         raise
                 if k % max(1, steps // LINES) == 0:
@@ -118,14 +152,23 @@ class _Run:
         return "converged" if self._settled() else "iteration limit"
 
     def _step(self, at: NDArray[np.intp], rho: float, rate: float) -> None:
-        """One batch. While q moves on one thread, another goes from the gradient to the next place, and prepares the bound there."""
+        """One batch. While q moves on one thread, another goes from the gradient to the next place, and
+        prepares the bound there."""
         bound = self.bound or self._bound_at(self.vector)
-        sums = bound.sums(self.q, [rows_of(self.data, at)], gradient=True, signed=False).scaled(len(self.data.X) / len(at))
+        sums = bound.sums(self.q, [rows_of(self.data, at)], gradient=True, signed=False).scaled(
+            len(self.data.X) / len(at)
+        )
         moves = (partial(w.moved, S, b, rho) for w, S, b in zip(self.q, sums.S, sums.b, strict=True))
         tasks: list[Callable[[], Any]] = [partial(self._onward, bound, sums, rate), *moves]
         self.bound = None  # of no use where something fails
         (value, vector, ahead), *q = each(lambda task: task(), tasks)
-        self.good, self.vector, self.bound, self.q, self.done = self.vector, vector, ahead, tuple(q), self.done + 1
+        self.good, self.vector, self.bound, self.q, self.done = (
+            self.vector,
+            vector,
+            ahead,
+            tuple(q),
+            self.done + 1,
+        )
         self.values.append(value)
 
     def _bound_at(self, vector: Array) -> Bound:
@@ -148,7 +191,8 @@ class _Run:
         return value, vector, self._bound_at(vector)
 
     def _settled(self) -> bool:
-        """Whether the last tenth of the steps brought no more than a ten-thousandth, or than the noise of the batches can hide."""
+        """Whether the last tenth of the steps brought no more than a ten-thousandth, or than the noise of the
+        batches can hide."""
         tenth = max(1, len(self.values) // 10)
         last, before = np.array(self.values[-tenth:]), np.array(self.values[-2 * tenth : -tenth])
         if not len(before):

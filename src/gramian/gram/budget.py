@@ -8,10 +8,22 @@ import re
 
 from gramian.errors import MemoryLimitError, ParameterError
 
-_UNITS = {"": 1, "b": 1, "k": 10**3, "kb": 10**3, "m": 10**6, "mb": 10**6, "g": 10**9, "gb": 10**9, "t": 10**12, "tb": 10**12}
+_UNITS = {
+    "": 1,
+    "b": 1,
+    "k": 10**3,
+    "kb": 10**3,
+    "m": 10**6,
+    "mb": 10**6,
+    "g": 10**9,
+    "gb": 10**9,
+    "t": 10**12,
+    "tb": 10**12,
+}
 _UNITS |= {"kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
 _DEFAULT_SHARE = 0.8  # of what is free: the rest is for the user's other work
-BLOCK_BYTES = 64 * 2**20  # of one block of predictions: large enough for matrix products at full speed, small beside any machine
+# of one block of predictions: large enough for matrix products at full speed, small beside any machine
+BLOCK_BYTES = 64 * 2**20
 
 
 def parse_bytes(text: int | float | str) -> int:
@@ -22,7 +34,9 @@ def parse_bytes(text: int | float | str) -> int:
             return parse_bytes(float(match[1]) * _UNITS[match[2].lower()])
     elif isinstance(text, numbers.Real) and not isinstance(text, bool) and 0 < text < float("inf"):
         return int(text)
-    raise ParameterError(f'memory_limit={text!r} is not a size. Give bytes, or text such as "2GB" or "512 MiB".')
+    raise ParameterError(
+        f'memory_limit={text!r} is not a size. Give bytes, or text such as "2GB" or "512 MiB".'
+    )
 
 
 def show_bytes(size: float) -> str:
@@ -34,15 +48,21 @@ def show_bytes(size: float) -> str:
 
 
 def free_bytes() -> int:
-    """Memory that can be had now without swapping: what the kernel calls available, less where a container allows less."""
+    """Memory that can be had now without swapping: what the kernel calls available, less where a container
+    allows less."""
     limits = []
     try:
         with open("/proc/meminfo", encoding="ascii") as file:
             limits += [int(line.split()[1]) * 1024 for line in file if line.startswith("MemAvailable")]
     except OSError:  # not Linux
-        limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 8 * 2**30)
+        limits.append(
+            os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 8 * 2**30
+        )
     try:
-        with open("/sys/fs/cgroup/memory.max", encoding="ascii") as most, open("/sys/fs/cgroup/memory.current", encoding="ascii") as used:
+        with (
+            open("/sys/fs/cgroup/memory.max", encoding="ascii") as most,
+            open("/sys/fs/cgroup/memory.current", encoding="ascii") as used,
+        ):
             limits.append(int(most.read()) - int(used.read()))
     except (OSError, ValueError):  # no such group, or "max"
         pass
@@ -58,8 +78,12 @@ def check_memory(needed: int, limit: int | float | str | None, what: str, cure: 
     """Refuses work that would pass the limit, before it starts."""
     most = allowed(limit)
     if needed > most:
-        source = f"memory_limit={limit!r}" if limit is not None else f"{_DEFAULT_SHARE:.0%} of the free memory"
-        raise MemoryLimitError(f"{what} needs {show_bytes(needed)}, but only {show_bytes(most)} may be used ({source}). {cure}")
+        source = (
+            f"memory_limit={limit!r}" if limit is not None else f"{_DEFAULT_SHARE:.0%} of the free memory"
+        )
+        raise MemoryLimitError(
+            f"{what} needs {show_bytes(needed)}, but only {show_bytes(most)} may be used ({source}). {cure}"
+        )
 
 
 def block_rows(row_bytes: int, tile: int, budget: int = BLOCK_BYTES) -> int:

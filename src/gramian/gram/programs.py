@@ -1,4 +1,5 @@
-"""The programs that XLA compiles for tiles, and for functions of single rows: one for a kernel's structure and a tile's shape."""
+"""The programs that XLA compiles for tiles, and for functions of single rows: one for a kernel's structure
+and a tile's shape."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ def tile(kernel: Kernel, X: jax.Array, Z: jax.Array) -> jax.Array:
 
 @jax.jit
 def product(kernel: Kernel, X: jax.Array, Z: jax.Array, V: jax.Array, filled: int) -> jax.Array:
-    """sum_t K(X, Z_t) V_t over the first tiles of a stack Z (t, T, d), V (t, T, k): each tile of K stays in cache, and only the sum returns."""
+    """sum_t K(X, Z_t) V_t over the first tiles of a stack Z (t, T, d), V (t, T, k): each tile of K stays in
+    cache, and only the sum returns."""
 
     def add(t: jax.Array, total: jax.Array) -> jax.Array:
         return total + kernel.cross(X, Z[t]) @ V[t]
@@ -28,19 +30,24 @@ def product(kernel: Kernel, X: jax.Array, Z: jax.Array, V: jax.Array, filled: in
 
 
 @jax.jit
-def tile_pullback(kernel: Kernel, X: jax.Array, Z: jax.Array, S: jax.Array, factor: jax.Array, L: jax.Array, R: jax.Array) -> Any:
+def tile_pullback(
+    kernel: Kernel, X: jax.Array, Z: jax.Array, S: jax.Array, factor: jax.Array, L: jax.Array, R: jax.Array
+) -> Any:
     return jax.vjp(lambda k: k.cross(X, Z), kernel)[1](_with_outer_products(factor * S, L, R))[0]
 
 
 def _with_outer_products(W: jax.Array, L: jax.Array, R: jax.Array) -> jax.Array:
-    """W + L R', column by column: outer products fuse with what follows, where a product would be a pass through memory."""
+    """W + L R', column by column: outer products fuse with what follows, where a product would be a pass
+    through memory."""
     for c in range(L.shape[1]):
         W = W + L[:, c][:, None] * R[:, c][None, :]
     return W
 
 
 @partial(jax.jit, static_argnums=0)
-def cross_pullback(points: bool, kernel: Kernel, X: jax.Array, Z: jax.Array, W: jax.Array, L: jax.Array, R: jax.Array) -> tuple[Any, jax.Array]:
+def cross_pullback(
+    points: bool, kernel: Kernel, X: jax.Array, Z: jax.Array, W: jax.Array, L: jax.Array, R: jax.Array
+) -> tuple[Any, jax.Array]:
     W = _with_outer_products(W, L, R)
     if points:
         return jax.vjp(lambda k, Z: k.cross(X, Z), kernel, Z)[1](W)

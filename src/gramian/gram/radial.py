@@ -1,10 +1,12 @@
 """Kernels that are a scaled function of one smooth distance, by BLAS and NumPy in the thread that asks.
 
-With points centred and divided by the lengthscale, c r^2 = c (|x|^2 + |z|^2 - 2 x'z) is one product of two thin matrices, and the rest is a few
-passes over a strip that fits in cache: half the time of a compiled program, with no other pool of threads beside those that are at work.
+With points centred and divided by the lengthscale, c r^2 = c (|x|^2 + |z|^2 - 2 x'z) is one product of two
+thin matrices, and the rest is a few passes over a strip that fits in cache: half the time of a compiled
+program, with no other pool of threads beside those that are at work.
 
-The product knows r^2 to rounding of |x|^2 + |z|^2, not of r^2. Kernels whose slope in r^2 is bounded (not Matern-1/2, where 1e-16 would become 1e-8)
-have values wrong by as much; `taken` says no where that is more than the caller forgives.
+The product knows r^2 to rounding of |x|^2 + |z|^2, not of r^2. Kernels whose slope in r^2 is bounded (not
+Matern-1/2, where 1e-16 would become 1e-8) have values wrong by as much; `taken` says no where that is more
+than the caller forgives.
 
 Gradient: with V_ij the weight of r2_ij, as in kernels/distance.py.
 """
@@ -39,7 +41,9 @@ class Profile(NamedTuple):
 
 
 def _rbf(u: Array) -> Array:
-    return np.exp(u, out=u)  # where rounding made u positive, k exceeds 1 by no more than is forgiven; a clamp would take as long as the exponentials
+    # where rounding made u positive, k exceeds 1 by no more than is forgiven; a clamp would take as long as
+    # the exponentials
+    return np.exp(u, out=u)
 
 
 def _rbf_both(u: Array) -> tuple[Array, Array]:
@@ -105,24 +109,41 @@ class Radial:
         return out
 
     def pullback(self, W: Array, *, points: bool) -> list[Array]:
-        """sum_ij W_ij dk(x_i, z_j)/dtheta, and by Z with `points`: see `tiles.cross_pullback`. W is used up."""
+        """sum_ij W_ij dk(x_i, z_j)/dtheta, and by Z with `points`: see `tiles.cross_pullback`. W is used
+        up."""
         m, d = self.Z.shape
         scale = _product(self.scales)
         dtype = W.dtype
-        tall = np.concatenate([self.Z, np.ones((m, 1))], axis=1).astype(dtype, copy=False)  # V Z and V 1 in one go
-        long = np.concatenate([self.X, np.ones((len(self.X), 1))], axis=1).astype(dtype, copy=False) if points else np.ones((len(self.X), 1), dtype)
+        # V Z and V 1 in one go
+        tall = np.concatenate([self.Z, np.ones((m, 1))], axis=1).astype(dtype, copy=False)
+        long = (
+            np.concatenate([self.X, np.ones((len(self.X), 1))], axis=1).astype(dtype, copy=False)
+            if points
+            else np.ones((len(self.X), 1), dtype)
+        )
 
         def one(at: slice) -> tuple[float, Array, Array]:
             V = W[at]
             k, slope = self.profile.both(self._u(at, np.empty_like(V)))
             total = float(np.vdot(V, k))
             V *= slope
-            return total, (V @ tall).astype(np.float64, copy=False), (long[at].T @ V).astype(np.float64, copy=False)
+            return (
+                total,
+                (V @ tall).astype(np.float64, copy=False),
+                (long[at].T @ V).astype(np.float64, copy=False),
+            )
 
         parts = self._over_strips(one)
-        total, product, columns = sum(part[0] for part in parts), np.concatenate([part[1] for part in parts]), sum(part[2] for part in parts)
+        total, product, columns = (
+            sum(part[0] for part in parts),
+            np.concatenate([part[1] for part in parts]),
+            sum(part[2] for part in parts),
+        )
         by_row, by_column = product[:, -1], columns[-1]
-        squares = by_row @ self.X**2 + by_column @ self.Z**2 - 2 * np.einsum("ij,ij->j", self.X, product[:, :-1])  # (d,)
+        # (d,)
+        squares = (
+            by_row @ self.X**2 + by_column @ self.Z**2 - 2 * np.einsum("ij,ij->j", self.X, product[:, :-1])
+        )
         weight = scale * self.profile.slope
         by_lengthscale = -2 * weight * squares / self.lengthscale
         if self.lengthscale.shape != (d,):
@@ -152,7 +173,9 @@ def diagonal_pullback(kernel: Kernel, w: Array) -> list[Array] | None:
     if _profile(kernel) is None:
         return None
     *scales, lengthscale = leaves(kernel.bare())
-    return [np.asarray(float(np.sum(w)) * _product(scales) / own) for own in scales] + [np.zeros(np.shape(lengthscale))]
+    return [np.asarray(float(np.sum(w)) * _product(scales) / own) for own in scales] + [
+        np.zeros(np.shape(lengthscale))
+    ]
 
 
 def _profile(kernel: Kernel) -> Profile | None:
@@ -167,7 +190,8 @@ def _product(scales: list[Any]) -> float:
 
 
 def taken(kernel: Kernel, X: Array, Z: Array, error: float) -> Radial | None:
-    """The kernel between these points, if it is such a kernel and its values are then right to `error` of k(x, x)."""
+    """The kernel between these points, if it is such a kernel and its values are then right to `error` of
+    k(x, x)."""
     profile = _profile(kernel)
     if profile is None or not error or not len(X) or not len(Z):
         return None

@@ -1,7 +1,8 @@
 """Kernel values in tiles of fixed size.
 
-A Gram matrix is a grid of T x T tiles over rows padded to a multiple of T, so XLA compiles one program for a kernel's structure and a tile size,
-whatever the number of rows. T is 64 up to 128 rows, 256 up to 448, else 512: tiles of 512 (2 MB) stay in cache on their way to the host array.
+A Gram matrix is a grid of T x T tiles over rows padded to a multiple of T, so XLA compiles one program for a
+kernel's structure and a tile size, whatever the number of rows. T is 64 up to 128 rows, 256 up to 448, else
+512: tiles of 512 (2 MB) stay in cache on their way to the host array.
 
     fill        K(X, X) into the lower triangle of a Fortran-ordered host array
     cross       K(X, Z) into a host array
@@ -12,7 +13,8 @@ whatever the number of rows. T is 64 up to 128 rows, 256 up to 448, else 512: ti
                 cross_pullback is the same for k(x_i, z_j), with the gradient of Z on request
     rowwise     any function of single rows (a mean function), and its pullback
 
-Tiles run on a few threads (XLA and NumPy release the GIL); sums over tiles are made in one fixed order, so results do not depend on the threads.
+Tiles run on a few threads (XLA and NumPy release the GIL); sums over tiles are made in one fixed order, so
+results do not depend on the threads.
 """
 
 from __future__ import annotations
@@ -43,10 +45,14 @@ R_ = TypeVar("R_")
 TILES = ((128, 64), (448, 256), (float("inf"), 512))  # up to so many rows, tiles of this size
 LARGEST_TILE = TILES[-1][1]
 LONG_BLOCK = 4096  # rows at a time for functions of single rows, which are cheap: one call then does much
-STRIPS = (1, 4, 16, 64)  # the heights of flat tiles: few programs to compile, and 64 x 4096 values are as many as in a tile of 512
-WIDTHS = (1, 4, 16, 64, 256)  # of the right-hand sides of a product, which are padded to one of these: few programs to compile
+# the heights of flat tiles: few programs to compile, and 64 x 4096 values are as many as in a tile of 512
+STRIPS = (1, 4, 16, 64)
+# of the right-hand sides of a product, which are padded to one of these: few programs to compile
+WIDTHS = (1, 4, 16, 64, 256)
 PULLBACK_ERROR = 1e-12  # of kernel values in a gradient, beside k(x, x)
-STACK = 16  # tiles of 512 that one call of a product goes through: long enough to hide its overhead, short enough to be padded for few rows
+# tiles of 512 that one call of a product goes through: long enough to hide its overhead, short enough to be
+# padded for few rows
+STACK = 16
 
 
 def tile_size(n: int) -> int:
@@ -55,14 +61,17 @@ def tile_size(n: int) -> int:
 
 
 def fill(kernel: Kernel, X: Array, out: Array, *, error: float = 0.0) -> Array:
-    """Writes K(X, X) into the lower triangle of `out` (n, n), Fortran-ordered. What lies above is left undefined. `error`: see `cross`."""
+    """Writes K(X, X) into the lower triangle of `out` (n, n), Fortran-ordered. What lies above is left
+    undefined. `error`: see `cross`."""
     assert out.flags.f_contiguous
     fast = radial.taken(kernel, X, X, error)
     if fast is not None:
         fast.cross(out.T)
         return out
     bare, blocks = kernel.bare(), _blocks(X, tile_size(len(X)))
-    rows = out.T  # row-major: tile (j, i) of it is tile (i, j) of `out` by symmetry, and its memory order is that of XLA's result
+    # row-major: tile (j, i) of it is tile (i, j) of `out` by symmetry, and its memory order is that of XLA's
+    # result
+    rows = out.T
 
     def one(pair: tuple[int, int]) -> None:
         (at_j, X_j), (at_i, X_i) = blocks[pair[0]], blocks[pair[1]]
@@ -73,18 +82,25 @@ def fill(kernel: Kernel, X: Array, out: Array, *, error: float = 0.0) -> Array:
     return out
 
 
-def cross(kernel: Kernel, X: Array, Z: Array, out: Array | None = None, *, low: bool = False, error: float = 0.0) -> Array:
-    """K(X, Z) as a row-major array (n, m); in float32 with `low`. `error`: what values may be wrong by beside k(x, x), where that saves time."""
+def cross(
+    kernel: Kernel, X: Array, Z: Array, out: Array | None = None, *, low: bool = False, error: float = 0.0
+) -> Array:
+    """K(X, Z) as a row-major array (n, m); in float32 with `low`. `error`: what values may be wrong by beside
+    k(x, x), where that saves time."""
     fast = radial.taken(kernel, X, Z, error)
     if fast is not None:
-        return fast.cross(np.empty((len(X), len(Z)), np.float32 if low else np.float64) if out is None else out)
+        return fast.cross(
+            np.empty((len(X), len(Z)), np.float32 if low else np.float64) if out is None else out
+        )
     bare, X, Z = _prepared(kernel, X, Z, low)
     out = np.empty((len(X), len(Z)), X.dtype) if out is None else out
     rows, columns = _blocks(X, tile_size(len(X))), _blocks(Z, tile_size(len(Z)))
 
     def one(pair: tuple[int, int]) -> None:
         (at_i, X_i), (at_j, Z_j) = rows[pair[0]], columns[pair[1]]
-        out[at_i, at_j] = _host(programs.tile(bare, X_i, Z_j))[: at_i.stop - at_i.start, : at_j.stop - at_j.start]
+        out[at_i, at_j] = _host(programs.tile(bare, X_i, Z_j))[
+            : at_i.stop - at_i.start, : at_j.stop - at_j.start
+        ]
 
     _each(one, [(i, j) for i in range(len(rows)) for j in range(len(columns))], bits=32 if low else 64)
     return out
@@ -98,25 +114,33 @@ def strip(kernel: Kernel, Z: Array, X: Array) -> Array:
 
     def one(pair: tuple[int, int]) -> None:
         (at_i, Z_i), (at_j, X_j) = rows[pair[0]], columns[pair[1]]
-        out[at_i, at_j] = _host(programs.tile(bare, Z_i, X_j))[: at_i.stop - at_i.start, : at_j.stop - at_j.start]
+        out[at_i, at_j] = _host(programs.tile(bare, Z_i, X_j))[
+            : at_i.stop - at_i.start, : at_j.stop - at_j.start
+        ]
 
     _each(one, [(i, j) for i in range(len(rows)) for j in range(len(columns))])
     return out
 
 
-def matmul(kernel: Kernel, X: Array, Z: Array, V: Array, dtype: type[np.float64] | type[np.float32] = np.float64) -> Array:
+def matmul(
+    kernel: Kernel, X: Array, Z: Array, V: Array, dtype: type[np.float64] | type[np.float32] = np.float64
+) -> Array:
     """K(X, Z) V for V (m, k), with one tile of K at a time, in a loop inside the compiled program.
 
-    In float32 kernel values and sums within 8,192 columns have its 7 digits and take a third of the time; the result is float64 all the same.
+    In float32 kernel values and sums within 8,192 columns have its 7 digits and take a third of the time; the
+    result is float64 all the same.
     """
     if V.shape[1] > WIDTHS[-1]:
-        parts = [matmul(kernel, X, Z, V[:, c : c + WIDTHS[-1]], dtype) for c in range(0, V.shape[1], WIDTHS[-1])]
+        parts = [
+            matmul(kernel, X, Z, V[:, c : c + WIDTHS[-1]], dtype) for c in range(0, V.shape[1], WIDTHS[-1])
+        ]
         return np.concatenate(parts, axis=1)
     low = dtype == np.float32 and works_low(kernel)
     dtype = np.float32 if low else np.float64
     bare, X, Z = _prepared(kernel, X, Z, low)
     size = np.max(np.abs(V), axis=0, initial=0.0)
-    size = np.where((size > 0) & np.isfinite(size), size, 1.0) if low else np.ones(V.shape[1])  # float32 ends at 1e38, and loses digits below 1e-38
+    # float32 ends at 1e38, and loses digits below 1e-38
+    size = np.where((size > 0) & np.isfinite(size), size, 1.0) if low else np.ones(V.shape[1])
     T, width = tile_size(len(Z)), next(w for w in WIDTHS if V.shape[1] <= w)
     rows, stacks = _blocks(X, tile_size(len(X))), _stacks(Z, V / size, T, width, dtype)
 
@@ -131,16 +155,26 @@ def matmul(kernel: Kernel, X: Array, Z: Array, V: Array, dtype: type[np.float64]
     return np.concatenate(parts) * size if parts else np.zeros((0, V.shape[1]))
 
 
-def pullback(kernel: Kernel, X: Array, dense: Array, *, factor: float = 1.0, low_rank: tuple[Array, Array] | None = None) -> list[Array]:
-    """sum_ij W_ij dk(x_i, x_j)/dtheta for the symmetric weights W = factor dense + left right', one array a parameter.
+def pullback(
+    kernel: Kernel,
+    X: Array,
+    dense: Array,
+    *,
+    factor: float = 1.0,
+    low_rank: tuple[Array, Array] | None = None,
+) -> list[Array]:
+    """sum_ij W_ij dk(x_i, x_j)/dtheta for the symmetric weights W = factor dense + left right', one array a
+    parameter.
 
-    Of `dense` (n, n) only the upper triangle is read; `low_rank` is the pair left, right, each (n, q). W is made inside the compiled program.
+    Of `dense` (n, n) only the upper triangle is read; `low_rank` is the pair left, right, each (n, q). W is
+    made inside the compiled program.
     """
     T = tile_size(len(X))
     bare, blocks = kernel.bare(), _blocks(X, T)
     left, right = low_rank or (np.zeros((len(X), 1)), np.zeros((len(X), 1)))
     above = np.tri(T, k=-1, dtype=bool).T
-    spare: list[Array] = []  # arrays to use again: a fresh one of 2 MB costs more than what is written into it
+    # arrays to use again: a fresh one of 2 MB costs more than what is written into it
+    spare: list[Array] = []
 
     def one(pair: tuple[int, int]) -> list[Array]:
         (at_i, X_i), (at_j, X_j) = blocks[pair[0]], blocks[pair[1]]
@@ -159,13 +193,15 @@ def pullback(kernel: Kernel, X: Array, dense: Array, *, factor: float = 1.0, low
         parts = [_host(v) for v in leaves(programs.tile_pullback(bare, X_i, X_j, S, factor, L, R))]
         if room is not None:
             spare.append(room)
-        return parts if at_i == at_j else [2 * v for v in parts]  # a tile off the diagonal stands for its mirror image, too
+        # a tile off the diagonal stands for its mirror image, too
+        return parts if at_i == at_j else [2 * v for v in parts]
 
     return _summed(_each(one, [(i, j) for i in range(len(blocks)) for j in range(i, len(blocks))]), bare)
 
 
 def low_rank_pullback(kernel: Kernel, X: Array, left: Array, right: Array) -> list[Array]:
-    """sum_ij W_ij dk(x_i, x_j)/dtheta for symmetric weights W = left right' of low rank, each (n, r): no n x n array is made."""
+    """sum_ij W_ij dk(x_i, x_j)/dtheta for symmetric weights W = left right' of low rank, each (n, r): no n x
+    n array is made."""
     bare, blocks = kernel.bare(), _blocks(X, tile_size(len(X)))
 
     def one(pair: tuple[int, int]) -> list[Array]:
@@ -173,16 +209,26 @@ def low_rank_pullback(kernel: Kernel, X: Array, left: Array, right: Array) -> li
         W = _padded_tile(left[at_i] @ right[at_j].T, len(X_i), len(X_j))
         none = np.zeros((len(X_i), 0))
         parts = leaves(programs.cross_pullback(False, bare, X_i, X_j, W, none, none)[0])
-        return [_host(v) if at_i == at_j else 2 * _host(v) for v in parts]  # a tile off the diagonal stands for its mirror image, too
+        # a tile off the diagonal stands for its mirror image, too
+        return [_host(v) if at_i == at_j else 2 * _host(v) for v in parts]
 
     return _summed(_each(one, [(i, j) for i in range(len(blocks)) for j in range(i, len(blocks))]), bare)
 
 
-def cross_pullback(kernel: Kernel, X: Array, Z: Array, W: Array, *, low_rank: tuple[Array, Array] | None = None, points: bool = False) -> list[Array]:
-    """sum_ij W_ij dk(x_i, z_j)/dtheta for weights W (n, m), one array a parameter; with `points` a last one with the gradient of Z (m, d).
+def cross_pullback(
+    kernel: Kernel,
+    X: Array,
+    Z: Array,
+    W: Array,
+    *,
+    low_rank: tuple[Array, Array] | None = None,
+    points: bool = False,
+) -> list[Array]:
+    """sum_ij W_ij dk(x_i, z_j)/dtheta for weights W (n, m), one array a parameter; with `points` a last one
+    with the gradient of Z (m, d).
 
-    With `low_rank`, the pair left (n, q) and right (m, q), the weights are W + left right'. All is in float32 where W is; sums over tiles are not.
-    W may be overwritten.
+    With `low_rank`, the pair left (n, q) and right (m, q), the weights are W + left right'. All is in float32
+    where W is; sums over tiles are not. W may be overwritten.
     """
     low = W.dtype == np.float32
     fast = radial.taken(kernel, X, Z, PULLBACK_ERROR)
@@ -214,9 +260,11 @@ def cross_pullback(kernel: Kernel, X: Array, Z: Array, W: Array, *, low_rank: tu
 
 
 def works_low(kernel: Tree) -> bool:
-    """Whether a kernel may be evaluated in float32: one's own may hold NumPy arrays, which JAX, once it has seen them in 32 bits, takes for such
-    in a program of 64."""
-    return type(kernel).__module__.startswith("gramian.") and all(works_low(child) for _, child in kernel.branches())
+    """Whether a kernel may be evaluated in float32: one's own may hold NumPy arrays, which JAX, once it has
+    seen them in 32 bits, takes for such in a program of 64."""
+    return type(kernel).__module__.startswith("gramian.") and all(
+        works_low(child) for _, child in kernel.branches()
+    )
 
 
 def diagonal(kernel: Kernel, X: Array) -> Array:
@@ -234,7 +282,10 @@ def diagonal_pullback(kernel: Kernel, X: Array, w: Array) -> list[Array]:
 def rowwise(tree: Tree, method: str, X: Array) -> Array:
     """tree.method(X) for a method that maps rows to rows: (n, d) -> (n, ...)."""
     bare, T = tree.bare(), _long_block(len(X))
-    parts = _each(lambda block: _host(programs.rows(method, bare, block[1]))[: block[0].stop - block[0].start], _blocks(X, T))
+    parts = _each(
+        lambda block: _host(programs.rows(method, bare, block[1]))[: block[0].stop - block[0].start],
+        _blocks(X, T),
+    )
     return np.concatenate(parts) if parts else np.zeros(0)
 
 
@@ -256,29 +307,37 @@ def gradients(kernel: Kernel, X: Array, Z: Array) -> Array:
 
     def one(pair: tuple[int, int]) -> None:
         (at_i, X_i), (at_j, Z_j) = rows[pair[0]], columns[pair[1]]
-        out[at_i, at_j] = _host(programs.tile_gradients(bare, X_i, Z_j))[: at_i.stop - at_i.start, : at_j.stop - at_j.start]
+        out[at_i, at_j] = _host(programs.tile_gradients(bare, X_i, Z_j))[
+            : at_i.stop - at_i.start, : at_j.stop - at_j.start
+        ]
 
     _each(one, [(i, j) for i in range(len(rows)) for j in range(len(columns))])
     return out
 
 
 def gradient_variances(kernel: Kernel, X: Array) -> Array:
-    """d^2 k(x, z) / dx_j dz_j at z = x, for each row and column: the prior variance of the gradient, (n, d)."""
+    """d^2 k(x, z) / dx_j dz_j at z = x, for each row and column: the prior variance of the gradient, (n,
+    d)."""
     bare, T = kernel.bare(), _long_block(len(X))
-    parts = _each(lambda block: _host(programs.row_curvatures(bare, block[1]))[: block[0].stop - block[0].start], _blocks(X, T))
+    parts = _each(
+        lambda block: _host(programs.row_curvatures(bare, block[1]))[: block[0].stop - block[0].start],
+        _blocks(X, T),
+    )
     return np.concatenate(parts) if parts else np.zeros((0, X.shape[1]))
 
 
-# Helpers. -------------------------------------------------------------------------------------------------------------------------------------------
+# Helpers. ---------------------------------------------------------------------------------------------------
 
 
 def _host(result: jax.Array) -> Array:
-    """A result as a NumPy array, without a copy. Waiting for it first releases the GIL, which NumPy's conversion would hold all the while."""
+    """A result as a NumPy array, without a copy. Waiting for it first releases the GIL, which NumPy's
+    conversion would hold all the while."""
     return np.asarray(result.block_until_ready())
 
 
 def _blocks(X: Array, T: int) -> list[tuple[slice, Array]]:
-    """Where each block of rows lies, and its rows padded to T by repeating them in turn (a copy of real data is harmless in any kernel)."""
+    """Where each block of rows lies, and its rows padded to T by repeating them in turn (a copy of real data
+    is harmless in any kernel)."""
     blocks = []
     for start in range(0, len(X), T):
         block = X[start : start + T]
@@ -305,15 +364,19 @@ def _padded_tile(S: Array, rows: int, columns: int) -> Array:
     return padded
 
 
-def _stacks(Z: Array, V: Array, T: int, width: int, dtype: type[np.float64] | type[np.float32]) -> list[tuple[jax.Array, jax.Array, int]]:
-    """Tiles of Z and V in stacks of one length, (t, T, d) and (t, T, width), each with how many of its tiles are filled. Of V, the rest is zeros."""
+def _stacks(
+    Z: Array, V: Array, T: int, width: int, dtype: type[np.float64] | type[np.float32]
+) -> list[tuple[jax.Array, jax.Array, int]]:
+    """Tiles of Z and V in stacks of one length, (t, T, d) and (t, T, width), each with how many of its tiles
+    are filled. Of V, the rest is zeros."""
     tall = STACK if T == LARGEST_TILE else 2  # smaller tiles are for fewer rows than three of them
     stacks = []
     with jax.enable_x64(dtype == np.float64):
         for start in range(0, len(Z), tall * T):
             Z_s, V_s = Z[start : start + tall * T], V[start : start + tall * T]
             stack, values = np.empty((tall * T, Z.shape[1]), dtype), np.zeros((tall * T, width), dtype)
-            stack[: len(Z_s)], stack[len(Z_s) :] = Z_s, Z_s[0]  # a copy of real data is harmless in any kernel
+            # a copy of real data is harmless in any kernel
+            stack[: len(Z_s)], stack[len(Z_s) :] = Z_s, Z_s[0]
             values[: len(V_s), : V.shape[1]] = V_s
             arrays = jnp.asarray(stack.reshape(tall, T, -1)), jnp.asarray(values.reshape(tall, T, -1))
             stacks.append((*arrays, -(-len(Z_s) // T)))
@@ -325,11 +388,16 @@ def _prepared(kernel: Kernel, X: Array, Z: Array, low: bool) -> tuple[Any, Array
     if not low:
         return kernel.bare(), X, Z
     X, Z = _around_zero(kernel, X, Z)
-    return jax.tree_util.tree_map(lambda v: np.asarray(v, np.float32), kernel.bare()), X.astype(np.float32), Z.astype(np.float32)
+    return (
+        jax.tree_util.tree_map(lambda v: np.asarray(v, np.float32), kernel.bare()),
+        X.astype(np.float32),
+        Z.astype(np.float32),
+    )
 
 
 def _around_zero(kernel: Kernel, X: Array, Z: Array) -> tuple[Array, Array]:
-    """Both moved by the same amount, where that does not change the kernel: float32 has no digits for small steps far from zero."""
+    """Both moved by the same amount, where that does not change the kernel: float32 has no digits for small
+    steps far from zero."""
     if not _of_differences(kernel) or not len(Z):
         return X, Z
     with np.errstate(over="ignore", invalid="ignore"):
@@ -345,7 +413,8 @@ def _of_differences(kernel: Tree) -> bool:
 
 
 def _each(work: Callable[[T_], R_], items: Iterable[T_], bits: int = 64) -> list[R_]:
-    """[work(item) for item in items] in 64-bit mode (which is a property of a thread) or 32-bit, on several threads when there are enough items."""
+    """[work(item) for item in items] in 64-bit mode (which is a property of a thread) or 32-bit, on several
+    threads when there are enough items."""
 
     def in_mode(item: T_) -> R_:
         with jax.enable_x64(bits == 64):

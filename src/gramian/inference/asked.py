@@ -1,7 +1,8 @@
-"""What inference asks of a likelihood, for all rows at once: compiled functions from rows to rows, so that their number of shapes stays small.
+"""What inference asks of a likelihood, for all rows at once: compiled functions from rows to rows, so that
+their number of shapes stays small.
 
-A row is an observation and its latents' values or moments, side by side; so is an answer. Gradients by the likelihood's parameters are pullbacks of
-the same functions.
+A row is an observation and its latents' values or moments, side by side; so is an answer. Gradients by the
+likelihood's parameters are pullbacks of the same functions.
 """
 
 from __future__ import annotations
@@ -24,13 +25,20 @@ class Asked(Tree):
     likelihood: Likelihood
     power: float = 1.0  # of the likelihood in tilted distributions
 
-    # From (y, f_1 .. f_L) to log p and, a latent each, its first three derivatives (with several latents of the diagonal of the Hessian).
+    # From (y, f_1 .. f_L) to log p and, a latent each, its first three derivatives (with several latents of
+    # the diagonal of the Hessian).
 
     def expansion(self, T: jax.Array) -> jax.Array:
         y, f = self._split(T[:, 0], T[:, 1:])
         first, second = self.likelihood.derivatives(y, f)
         third = jax.jvp(lambda at: self.likelihood.derivatives(y, at)[1], (f,), (jnp.ones_like(f),))[1]
-        return jnp.concatenate([self.likelihood.log_prob(y, f)[:, None], *(v.reshape(len(T), -1) for v in (first, second, third))], axis=1)
+        return jnp.concatenate(
+            [
+                self.likelihood.log_prob(y, f)[:, None],
+                *(v.reshape(len(T), -1) for v in (first, second, third)),
+            ],
+            axis=1,
+        )
 
     def density(self, T: jax.Array) -> jax.Array:
         """log p alone."""
@@ -67,18 +75,27 @@ class Asked(Tree):
         return self.likelihood.probabilities(*self._moments(T))
 
     def scaled_probabilities(self, T: jax.Array) -> jax.Array:
-        """sigma(kappa mean), kappa = 1 / sqrt(1 + pi v / 8): E sigma(f) for a logistic sigma to within 2 % (MacKay 1992)."""
+        """sigma(kappa mean), kappa = 1 / sqrt(1 + pi v / 8): E sigma(f) for a logistic sigma to within 2 %
+        (MacKay 1992)."""
         mean, var = self._moments(T)
         one = jax.nn.sigmoid(mean / jnp.sqrt(1 + jnp.pi * var / 8))
         return jnp.stack([1 - one, one], axis=1)
 
     def joint_probabilities(self, T: jax.Array) -> jax.Array:
-        """The same for latents that are correlated at a row: from means and a root of their covariance, row-major."""
+        """The same for latents that are correlated at a row: from means and a root of their covariance,
+        row-major."""
         L = self.likelihood.latents
         points = quadrature.normal_points(L)
         f = T[:, None, :L] + jnp.einsum("nij,pj->npi", T[:, L:].reshape(-1, L, L), points)
-        # One latent a class. What f is at a point is known there: asking for averages over it again would square the number of points.
-        return jnp.stack([jnp.mean(jnp.exp(self.likelihood.log_prob(jnp.full(f.shape[:-1], float(c)), f)), axis=1) for c in range(L)], axis=1)
+        # One latent a class. What f is at a point is known there: asking for averages over it again would
+        # square the number of points.
+        return jnp.stack(
+            [
+                jnp.mean(jnp.exp(self.likelihood.log_prob(jnp.full(f.shape[:-1], float(c)), f)), axis=1)
+                for c in range(L)
+            ],
+            axis=1,
+        )
 
     def _moments(self, T: jax.Array) -> tuple[jax.Array, jax.Array]:
         L = self.likelihood.latents
@@ -93,7 +110,9 @@ def ask(likelihood: Likelihood, question: str, *columns: Array, power: float = 1
     return tiles.rowwise(Asked(likelihood, power), question, _table(columns))
 
 
-def ask_back(likelihood: Likelihood, question: str, weights: Array, *columns: Array, power: float = 1.0) -> list[Array]:
+def ask_back(
+    likelihood: Likelihood, question: str, weights: Array, *columns: Array, power: float = 1.0
+) -> list[Array]:
     """sum_ij weights_ij d answer_ij / dparameter, one array a parameter of the likelihood."""
     if not likelihood.parameters():
         return []

@@ -1,10 +1,12 @@
-"""The contracts of inference: what a process can be asked, what evidence is, and what an inference method does.
+"""The contracts of inference: what a process can be asked, what evidence is, and what an inference method
+does.
 
 The model, for each output:
 
     f(x) = m(x) + s g(x),   g ~ GP(0, k),   y = f(x) + e
 
-with s the output's scale (its standard deviation when y is normalised, else 1), so that a kernel of unit variance is a sensible prior in any units.
+with s the output's scale (its standard deviation when y is normalised, else 1), so that a kernel of unit
+variance is a sensible prior in any units.
 """
 
 from __future__ import annotations
@@ -30,9 +32,11 @@ Share = Callable[[float], None]
 
 
 class Model(Tree):
-    """Everything that has parameters: the kernel, the mean, the likelihood. Paths: kernel.*, mean.*, and the likelihood's own names (noise).
+    """Everything that has parameters: the kernel, the mean, the likelihood. Paths: kernel.*, mean.*, and the
+    likelihood's own names (noise).
 
-    With several latent functions they share the kernel, unless `others` has one for each latent after the first.
+    With several latent functions they share the kernel, unless `others` has one for each latent after the
+    first.
     """
 
     kernel: Kernel
@@ -64,16 +68,20 @@ class Data:
     X: Array  # (n, d)
     Y: Array  # (n, q)
     scale: Array  # (q,)
-    noise_var: Array | None = None  # (n,): known noise variances, in the units of y squared, beside the likelihood's
+    # (n,): known noise variances, in the units of y squared, beside the likelihood's
+    noise_var: Array | None = None
     offset: Array | None = None  # (n,): known, added to f inside the likelihood (the log of an exposure)
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """log p(y) in nats, of y divided by its scale, and what kind of number that is; "none" with a value of nan where it is not computed."""
+    """log p(y) in nats, of y divided by its scale, and what kind of number that is; "none" with a value of
+    nan where it is not computed."""
 
     value: float
-    kind: Literal["exact", "lower bound", "upper bound", "approximation", "estimate", "none", "joint density"] = "exact"
+    kind: Literal[
+        "exact", "lower bound", "upper bound", "approximation", "estimate", "none", "joint density"
+    ] = "exact"
     standard_error: float = 0.0
 
     def __float__(self) -> float:
@@ -89,7 +97,8 @@ class Evidence:
 class Process(ABC):
     """A Gaussian process, before or after data: mean, variance, covariance and draws of f at any points.
 
-    Arrays have one column an output. Work is done in blocks of rows, so memory does not grow with the number of points (but for `cov`).
+    Arrays have one column an output. Work is done in blocks of rows, so memory does not grow with the number
+    of points (but for `cov`).
     """
 
     @abstractmethod
@@ -109,16 +118,20 @@ class Process(ABC):
         return self.moments(X)[1]
 
     def joint(self, X: Array) -> Array:
-        """Covariance of the outputs with each other at each row, (n, q, q); diagonal unless a process says otherwise."""
+        """Covariance of the outputs with each other at each row, (n, q, q); diagonal unless a process says
+        otherwise."""
         var = self.var(X)
         return var[:, :, None] * np.eye(var.shape[1])
 
     def sample(self, rng: np.random.Generator, X: Array, n_samples: int, noise: Array | None = None) -> Array:
-        """Joint draws at the rows of X, (n, q, n_samples); `noise` (n, q) adds independent noise of these variances."""
+        """Joint draws at the rows of X, (n, q, n_samples); `noise` (n, q) adds independent noise of these
+        variances."""
         mean, cov = self.mean(X), self.cov(X)
         draws = np.empty((*mean.shape, n_samples))
         for k in range(mean.shape[1]):
-            draws[:, k, :] = mean[:, [k]] + semidefinite_root(cov[:, :, k]) @ rng.standard_normal((len(X), n_samples))
+            draws[:, k, :] = mean[:, [k]] + semidefinite_root(cov[:, :, k]) @ rng.standard_normal(
+                (len(X), n_samples)
+            )
         if noise is not None:
             draws += np.sqrt(noise)[:, :, None] * rng.standard_normal(draws.shape)
         return draws
@@ -195,8 +208,9 @@ class LeftOut(NamedTuple):
 class Inference(ABC):
     """How to condition a model on data.
 
-    Some methods choose something once, before parameters are searched for: landmarks, random frequencies, probes. `prepared` makes that choice, and
-    what it returns does the work, so that a search sees one smooth function.
+    Some methods choose something once, before parameters are searched for: landmarks, random frequencies,
+    probes. `prepared` makes that choice, and what it returns does the work, so that a search sees one smooth
+    function.
     """
 
     @property
@@ -215,7 +229,8 @@ class Inference(ABC):
         return self
 
     def check_fits(self, model: Model, d: int) -> None:  # noqa: B027 most have nothing to refuse
-        """Refuses, before anything is fitted, what it cannot do for such a kernel and d columns, whatever the parameters."""
+        """Refuses, before anything is fitted, what it cannot do for such a kernel and d columns, whatever the
+        parameters."""
 
     def prepared(self, model: Model, data: Data, rng: np.random.Generator) -> Inference:
         """The same method with its choices made for these data and, where it matters, these parameters."""
@@ -223,7 +238,8 @@ class Inference(ABC):
 
     @property
     def smooth(self) -> bool:
-        """Whether value and gradient belong together to rounding, so that a search can be finished to the last digits; estimates do not."""
+        """Whether value and gradient belong together to rounding, so that a search can be finished to the
+        last digits; estimates do not."""
         return True
 
     @property
@@ -237,7 +253,8 @@ class Inference(ABC):
 
     @property
     def free(self) -> Array:
-        """What a search may move besides the model's parameters (learned landmarks, in units of their columns' spread), as one vector."""
+        """What a search may move besides the model's parameters (learned landmarks, in units of their
+        columns' spread), as one vector."""
         return np.zeros(0)
 
     def with_free(self, values: Array) -> Inference:
@@ -246,11 +263,15 @@ class Inference(ABC):
 
     @abstractmethod
     def infer(self, model: Model, data: Data, report: Share | None = None) -> Inferred:
-        """The posterior, the evidence and how it went. `report` is told the share of the work done, where it takes long."""
+        """The posterior, the evidence and how it went. `report` is told the share of the work done, where it
+        takes long."""
 
     @abstractmethod
-    def evidence_and_gradient(self, model: Model, data: Data, workspace: Workspace) -> tuple[Evidence, list[Array]]:
-        """The evidence and its gradient, one array a parameter in the order of `model.parameters()`, and a last one for `free` where there is any."""
+    def evidence_and_gradient(
+        self, model: Model, data: Data, workspace: Workspace
+    ) -> tuple[Evidence, list[Array]]:
+        """The evidence and its gradient, one array a parameter in the order of `model.parameters()`, and a
+        last one for `free` where there is any."""
 
     @abstractmethod
     def evidence(self, model: Model, data: Data, workspace: Workspace) -> Evidence:
@@ -258,7 +279,8 @@ class Inference(ABC):
 
     @abstractmethod
     def leave_one_out(self, model: Model, data: Data, posterior: Process) -> LeftOut:
-        """For predictions of each row from all the others; `posterior` is what `infer` gave for the same model and data."""
+        """For predictions of each row from all the others; `posterior` is what `infer` gave for the same
+        model and data."""
 
     @abstractmethod
     def work(self, n: int, d: int, q: int, gradient: bool = True) -> Work:
@@ -270,11 +292,13 @@ class Inference(ABC):
 
 
 class Workspace:
-    """The large array of an evaluation, kept for the next one instead of asked from the system and given back each time."""
+    """The large array of an evaluation, kept for the next one instead of asked from the system and given back
+    each time."""
 
     def __init__(self) -> None:
         self._array: Array | None = None
-        self.start: Array | None = None  # where an iterative inference may begin: what it found for the last parameters
+        # where an iterative inference may begin: what it found for the last parameters
+        self.start: Array | None = None
 
     def square(self, n: int) -> Array:
         """An uninitialised Fortran-ordered (n, n) array."""
@@ -342,7 +366,8 @@ def blocks_of(n: int, row_bytes: int, size: int | None = None) -> list[slice]:
 
 
 def semidefinite_root(A: Array) -> Array:
-    """R with R R' = A for a positive semi-definite A, by Cholesky with pivoting (LAPACK dpstrf): exact where A is singular, with nothing added."""
+    """R with R R' = A for a positive semi-definite A, by Cholesky with pivoting (LAPACK dpstrf): exact where
+    A is singular, with nothing added."""
     L, pivots, rank, _ = lapack.dpstrf(np.asfortranarray(A), lower=1)
     root: Array = np.zeros_like(L)
     root[pivots - 1, :rank] = np.tril(L)[:, :rank]

@@ -3,24 +3,29 @@
     f_k(x) = m_k(x) + s_k (phi(x)' v_k + e(x)),   phi = L^-1 k(Z, x),   v_k ~ N(0, I) a priori,   q(v_k) = N(mu_k, B_k^-1)
     bound = n/b sum_batch E_q log p(y | f) - sum_k KL(q(v_k) || N(0, I))
 
-Under q, f_k(x) has mean m_k + s_k phi' mu_k and variance s_k^2 ([k(x, x) - |phi|^2]_+ + phi' B_k^-1 phi). With g = dE/dmean and lam = -2 dE/dvar of a
-row, in units of s_k, the natural gradient is the way from the natural parameters (B, B mu) to
+Under q, f_k(x) has mean m_k + s_k phi' mu_k and variance s_k^2 ([k(x, x) - |phi|^2]_+ + phi' B_k^-1 phi).
+With g = dE/dmean and lam = -2 dE/dvar of a row, in units of s_k, the natural gradient is the way from the
+natural parameters (B, B mu) to
 
     B = I + n/b Phi' diag(lam) Phi,      B mu = n/b Phi' (g + lam (Phi mu))
 
-so that a step of size rho goes the share rho of it (Salimbeni et al. 2018; Khan and Lin 2017). For Gaussian noise the full step on all rows is the
-optimum, and the bound that of Titsias. The gradient of everything else is by hand, through
+so that a step of size rho goes the share rho of it (Salimbeni et al. 2018; Khan and Lin 2017). For Gaussian
+noise the full step on all rows is the optimum, and the bound that of Titsias. The gradient of everything else
+is by hand, through
 
     G = df/dPhi = sum_k g_k mu_k' + diag(lam_k) Phi (I - B_k^-1)
 
-In a stochastic search (`low`) features, products and kernel values have 32 bits, in half the time: what a batch does not know is far larger. The
-factors and q have 64, and so has everything at the end; Gaussian noise, which may be tiny, is never treated so.
+In a stochastic search (`low`) features, products and kernel values have 32 bits, in half the time: what a
+batch does not know is far larger. The factors and q have 64, and so has everything at the end; Gaussian
+noise, which may be tiny, is never treated so.
 
-Several latents with one kernel share Phi and all of the way from G to the parameters. Cost of b rows: b m values of the kernel with gradient,
-b m^2 (4 + 3 L) flops and m^3 (3 + L), all but the kernel and the likelihood by BLAS on chunks of rows, a thread each.
+Several latents with one kernel share Phi and all of the way from G to the parameters. Cost of b rows: b m
+values of the kernel with gradient, b m^2 (4 + 3 L) flops and m^3 (3 + L), all but the kernel and the
+likelihood by BLAS on chunks of rows, a thread each.
 
-Source: Hensman, Fusi and Lawrence 2013, Gaussian processes for big data; Hensman, Matthews and Ghahramani 2015, Scalable variational Gaussian
-process classification; Salimbeni, Eleftheriadis and Hensman 2018, Natural gradients in practice.
+Source: Hensman, Fusi and Lawrence 2013, Gaussian processes for big data; Hensman, Matthews and Ghahramani
+2015, Scalable variational Gaussian process classification; Salimbeni, Eleftheriadis and Hensman 2018, Natural
+gradients in practice.
 """
 
 from __future__ import annotations
@@ -47,11 +52,13 @@ from gramian.params.tree import leaves
 
 Array = NDArray[np.float64]
 
-CHUNK = tiles.LARGEST_TILE  # rows that a thread works on at a time; fixed, so that sums do not depend on the number of threads
+# rows that a thread works on at a time; fixed, so that sums do not depend on the number of threads
+CHUNK = tiles.LARGEST_TILE
 IN_FLIGHT = 4  # chunks whose sums are held at a time
 STRIP = 128  # columns of a product of which only one triangle is wanted
 LEAST = 1e-6  # of the mean diagonal, added to K_zz: numbers of 32 bits know Phi to 1e-4 then
-LOW_ERROR, LEAST_ERROR = 1e-7, 1e-12  # of kernel values, with 32 bits and with 64, beside what is added to K_zz
+# of kernel values, with 32 bits and with 64, beside what is added to K_zz
+LOW_ERROR, LEAST_ERROR = 1e-7, 1e-12
 LOW_UP_TO = 1e6  # the largest sum of curvatures that is made of them
 LEAST_VAR = 1e-12  # of s^2: the derivative by a variance is taken through its root
 
@@ -72,11 +79,15 @@ class Weights:
         root = B.copy(order="F")
         info = panels.factor(root) if np.isfinite(B).all() else 1
         if info:
-            raise NumericalError(f"The precision of the variational weights is not positive definite: it fails at weight {info - 1}.")
+            raise NumericalError(
+                "The precision of the variational weights is not positive definite: it fails at weight"
+                f" {info - 1}."
+            )
         logdet = 2 * float(np.sum(np.log(np.diagonal(root))))
         panels.inverse_root(root)
         mu = root.T @ (root @ h)
-        divergence = 0.5 * (float(np.vdot(root.T, root.T)) + float(mu @ mu) - len(h) + logdet)  # row-major: else NumPy would make a copy
+        # row-major: else NumPy would make a copy
+        divergence = 0.5 * (float(np.vdot(root.T, root.T)) + float(mu @ mu) - len(h) + logdet)
         return cls(B, h, mu, root, divergence)
 
     @classmethod
@@ -96,7 +107,8 @@ class Weights:
         gap = S - self.B
         gap.T.reshape(-1)[:: len(gap) + 1] += 1.0
         level = float(np.max(np.abs(self.B)))
-        size = max(float(np.max(np.abs(self.h))), level**0.5)  # a change of sqrt(B) in h is one standard deviation in mu
+        # a change of sqrt(B) in h is one standard deviation in mu
+        size = max(float(np.max(np.abs(self.h))), level**0.5)
         return max(float(np.max(np.abs(gap))) / level, float(np.max(np.abs(b - self.h))) / size)
 
 
@@ -122,7 +134,10 @@ class Rows(NamedTuple):
 
 def rows_of(data: Data, at: Any) -> Rows:
     """The rows at a slice or at sorted indices, read from wherever the data are."""
-    own = (None if array is None else np.asarray(array[at], dtype=np.float64) for array in (data.noise_var, data.offset))
+    own = (
+        None if array is None else np.asarray(array[at], dtype=np.float64)
+        for array in (data.noise_var, data.offset)
+    )
     return Rows(np.asarray(data.X[at], dtype=np.float64), np.asarray(data.Y[at], dtype=np.float64), *own)
 
 
@@ -142,7 +157,8 @@ class Terms(NamedTuple):
 
 @dataclass
 class Sums:
-    """The expected log density of some rows with what its gradients are made of, one entry a latent or a group of latents."""
+    """The expected log density of some rows with what its gradients are made of, one entry a latent or a
+    group of latents."""
 
     value: float
     S: list[Array]  # Phi' diag(lam) Phi (m, m), the lower triangle
@@ -154,7 +170,13 @@ class Sums:
 
     def add(self, other: Sums) -> None:
         self.value += other.value
-        pairs = [(self.S, other.S), (self.b, other.b), (self.T, other.T), (self.by_mean, other.by_mean), (self.by_likelihood, other.by_likelihood)]
+        pairs = [
+            (self.S, other.S),
+            (self.b, other.b),
+            (self.T, other.T),
+            (self.by_mean, other.by_mean),
+            (self.by_likelihood, other.by_likelihood),
+        ]
         for mine, theirs in [*pairs, *zip(self.by_kernel, other.by_kernel, strict=True)]:
             for k, array in enumerate(theirs):
                 mine[k] = np.add(mine[k], array, out=mine[k] if mine[k].ndim == 2 else None)
@@ -164,14 +186,18 @@ class Sums:
         for array in (*self.S, *self.T):
             array *= ratio
         by_kernel = [[ratio * v for v in part] for part in self.by_kernel]
-        b, by_mean, by_likelihood = ([ratio * v for v in part] for part in (self.b, self.by_mean, self.by_likelihood))
+        b, by_mean, by_likelihood = (
+            [ratio * v for v in part] for part in (self.b, self.by_mean, self.by_likelihood)
+        )
         return Sums(ratio * self.value, self.S, b, self.T, by_kernel, by_mean, by_likelihood)
 
 
 class Bound:
     """A model with its inducing points, at q: sums over rows, and gradients from them."""
 
-    def __init__(self, model: Model, data: Data, Z: Sequence[Array], learned: bool, low: bool = False) -> None:
+    def __init__(
+        self, model: Model, data: Data, Z: Sequence[Array], learned: bool, low: bool = False
+    ) -> None:
         self.model, self.data = model, data
         exact = isinstance(model.likelihood, Gaussian)  # whose noise may be smaller than any error
         self.low = low and not exact and all(tiles.works_low(kernel) for kernel, _ in model.kernels)
@@ -179,10 +205,15 @@ class Bound:
         self.scale = np.broadcast_to(data.scale, (latents,))
         kernels = model.kernels if model.others else [(model.kernel, list(range(latents)))]
         least = LADDER[0] if exact else LEAST
-        self.groups = [Group(NystromMap(kernel, points, learned, least), columns) for (kernel, columns), points in zip(kernels, Z, strict=True)]
+        self.groups = [
+            Group(NystromMap(kernel, points, learned, least), columns)
+            for (kernel, columns), points in zip(kernels, Z, strict=True)
+        ]
         self.dtype = np.dtype(np.float32 if self.low else np.float64)
         # Here, once, and not in each thread.
-        self.roots: list[Any] = [group.features.low_root if self.low else group.features.inverse_root for group in self.groups]
+        self.roots: list[Any] = [
+            group.features.low_root if self.low else group.features.inverse_root for group in self.groups
+        ]
         self.error = 0.0 if exact else LOW_ERROR if self.low else LEAST_ERROR
         self.floor = 0.0
         if isinstance(model.likelihood, Gaussian):
@@ -200,7 +231,8 @@ class Bound:
         return [size[k] for k in sorted(size)]
 
     def sums(self, q: Sequence[Weights], blocks: Iterable[Rows], *, gradient: bool, signed: bool) -> Sums:
-        """Over blocks of rows. `signed`: whether rows whose curvature has the wrong sign count as they are in S and b, or as flat."""
+        """Over blocks of rows. `signed`: whether rows whose curvature has the wrong sign count as they are in
+        S and b, or as flat."""
         total: Sums | None = None
         roots = [w.root.astype(self.dtype, copy=False) for w in q]
         for block in blocks:
@@ -214,7 +246,8 @@ class Bound:
         return total
 
     def gradient(self, sums: Sums) -> list[Array]:
-        """In the order of the model's parameters; a last one for all inducing points, (m, d) a group, where they are learned."""
+        """In the order of the model's parameters; a last one for all inducing points, (m, d) a group, where
+        they are learned."""
         parts: list[list[Array]] = []
         points: list[Array] = []
         for group, own, T in zip(self.groups, sums.by_kernel, sums.T, strict=True):
@@ -223,19 +256,31 @@ class Bound:
                 points.append(both.pop())
             parts.append(both)
         rest = [array for part in parts[1:] for array in part]
-        return [*parts[0], *sums.by_mean, *sums.by_likelihood, *rest, *([np.concatenate(points)] if points else [])]
+        return [
+            *parts[0],
+            *sums.by_mean,
+            *sums.by_likelihood,
+            *rest,
+            *([np.concatenate(points)] if points else []),
+        ]
 
-    # One chunk. -----------------------------------------------------------------------------------------------------------------------------------
+    # One chunk. ---------------------------------------------------------------------------------------------
 
-    def _chunk(self, q: Sequence[Weights], roots: Sequence[Array], rows: Rows, gradient: bool, signed: bool) -> Sums:
+    def _chunk(
+        self, q: Sequence[Weights], roots: Sequence[Array], rows: Rows, gradient: bool, signed: bool
+    ) -> Sums:
         b, L = len(rows.X), len(q)
         location, var = np.empty((b, L)), np.empty((b, L))  # of g: in units of the scale
         made: list[tuple[Array, Array, dict[int, Array]]] = []
         for (features, latents), root in zip(self.groups, self.roots, strict=True):
             Phi = tiles.cross(features.kernel, rows.X, features.Z, low=self.low, error=self.error)
             multiply_triangle(block_of(root), block_of(Phi.T))
-            outside = np.maximum(tiles.diagonal(features.kernel, rows.X) - np.einsum("ij,ij->i", Phi, Phi), 0.0)
-            location[:, latents] = Phi @ np.stack([q[k].mu for k in latents], axis=1).astype(self.dtype, copy=False)
+            outside = np.maximum(
+                tiles.diagonal(features.kernel, rows.X) - np.einsum("ij,ij->i", Phi, Phi), 0.0
+            )
+            location[:, latents] = Phi @ np.stack([q[k].mu for k in latents], axis=1).astype(
+                self.dtype, copy=False
+            )
             whitened = {}
             for k in latents:
                 V = Phi.copy()
@@ -276,7 +321,8 @@ class Bound:
     ) -> tuple[Array, list[Array]]:
         """G' Phi and the gradient through k(x, Z) and k(x, x). `whitened` is used up."""
         features, latents = self.groups[g]
-        open_curve = np.where(outside > 0, terms.curve[:, latents].sum(axis=1), 0.0)  # where the variance outside is at zero, it stays there
+        # where the variance outside is at zero, it stays there
+        open_curve = np.where(outside > 0, terms.curve[:, latents].sum(axis=1), 0.0)
         G = np.multiply(Phi, open_curve[:, None], dtype=self.dtype)
         for k in latents:
             V = whitened.pop(k)
@@ -320,9 +366,15 @@ class Bound:
             return self._gaussian_terms(rows, m, location, var)
         mean, spread = m + self.scale * location, self.scale**2 * np.maximum(var, LEAST_VAR)
         value, slope, by_var, by_likelihood = expected(
-            self.model.likelihood, rows.Y[:, 0], mean, spread, low=self.low and type(self.model.likelihood) in (Bernoulli, Softmax)
+            self.model.likelihood,
+            rows.Y[:, 0],
+            mean,
+            spread,
+            low=self.low and type(self.model.likelihood) in (Bernoulli, Softmax),
         )
-        return Terms(value + len(m) * self.units, slope * self.scale, -2 * by_var * self.scale**2, by_likelihood)
+        return Terms(
+            value + len(m) * self.units, slope * self.scale, -2 * by_var * self.scale**2, by_likelihood
+        )
 
     def _gaussian_terms(self, rows: Rows, m: Array, location: Array, var: Array) -> Terms:
         """In closed form, with a noise of its own for each output."""
@@ -335,22 +387,30 @@ class Bound:
                 slope[:, k], curve[:, k] = gap[:, k] / D, 1 / D
                 square = gap[:, k] ** 2 + var[:, k]
                 value -= 0.5 * float(np.sum(square / D + np.log(2 * np.pi * D)))
-                by_noise += noise_gradient(self.model, self.data, [k], np.array([0.5 * float(np.sum(square / D**2 - 1 / D))]))
+                by_noise += noise_gradient(
+                    self.model, self.data, [k], np.array([0.5 * float(np.sum(square / D**2 - 1 / D))])
+                )
         return Terms(value, slope, curve, [np.asarray(by_noise)])
 
 
-# The likelihood. ------------------------------------------------------------------------------------------------------------------------------------
+# The likelihood. --------------------------------------------------------------------------------------------
 
 
-def expected(likelihood: Likelihood, y: Array, mean: Array, var: Array, *, low: bool = False) -> tuple[float, Array, Array, list[Array]]:
-    """sum_i E log p(y_i | f_i) for f_i ~ N(mean_i, var_i), each (b, L), with its gradients by mean, var and the likelihood's parameters."""
+def expected(
+    likelihood: Likelihood, y: Array, mean: Array, var: Array, *, low: bool = False
+) -> tuple[float, Array, Array, list[Array]]:
+    """sum_i E log p(y_i | f_i) for f_i ~ N(mean_i, var_i), each (b, L), with its gradients by mean, var and
+    the likelihood's parameters."""
     rows, tile = len(y), tiles.tile_size(len(y))
     room = -(-rows // tile) * tile  # few programs to compile
     order = np.arange(room) % rows  # a copy of real rows, whose weight is zero, is harmless in any likelihood
     counted = np.arange(room) < rows
     flat, dtype = likelihood.latents == 1, np.float32 if low else np.float64
     bare = jax.tree_util.tree_map(lambda v: np.asarray(v, dtype), likelihood.bare())
-    table = (v.astype(dtype, copy=False) for v in (y[order], *(v[order, 0] if flat else v[order] for v in (mean, var)), counted))
+    table = (
+        v.astype(dtype, copy=False)
+        for v in (y[order], *(v[order, 0] if flat else v[order] for v in (mean, var)), counted)
+    )
     with jax.enable_x64(not low):
         value, (by_likelihood, slope, by_var) = _expected(bare, *table)
         by_var.block_until_ready()  # lets go of the GIL, which the conversions below would hold
@@ -361,7 +421,9 @@ def expected(likelihood: Likelihood, y: Array, mean: Array, var: Array, *, low: 
 
 
 @jax.jit
-def _expected(likelihood: Likelihood, y: jax.Array, mean: jax.Array, var: jax.Array, counted: jax.Array) -> tuple[jax.Array, Any]:
+def _expected(
+    likelihood: Likelihood, y: jax.Array, mean: jax.Array, var: jax.Array, counted: jax.Array
+) -> tuple[jax.Array, Any]:
     def total(likelihood: Likelihood, mean: jax.Array, var: jax.Array) -> jax.Array:
         return jnp.sum(counted * likelihood.expected_log_prob(y, mean, var))
 

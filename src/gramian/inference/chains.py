@@ -1,7 +1,8 @@
 """What Markov chains leave: draws, and whether they can be trusted.
 
-R-hat compares the spread between chains (each cut in two) with that within them, on ranks and on folded ranks: 1 where all tell the same, above 1.01
-where they do not yet. The effective sample size (ess) is how many independent draws would know the mean as well. Both are ArviZ's.
+R-hat compares the spread between chains (each cut in two) with that within them, on ranks and on folded
+ranks: 1 where all tell the same, above 1.01 where they do not yet. The effective sample size (ess) is how
+many independent draws would know the mean as well. Both are ArviZ's.
 
 Source: Vehtari, Gelman, Simpson, Carpenter and Burkner 2021.
 """
@@ -28,7 +29,8 @@ ESS_PER_CHAIN = 100  # below it neither ess nor R-hat are reliable themselves
 
 @dataclass(frozen=True, eq=False)
 class Chains:
-    """Draws of the parameters and the whitened latent variables, with an axis for chains and one for draws in front. Print it to read it."""
+    """Draws of the parameters and the whitened latent variables, with an axis for chains and one for draws in
+    front. Print it to read it."""
 
     values: Mapping[str, Array]  # of each trainable parameter, by path: (chains, draws, ...)
     latent: Array  # v: (chains, draws, m, latents); m = 0 where f was integrated out
@@ -54,12 +56,14 @@ class Chains:
 
     @property
     def divergences(self) -> int:
-        """Draws whose trajectory left the sampler's accuracy: the posterior is too sharp there for its step."""
+        """Draws whose trajectory left the sampler's accuracy: the posterior is too sharp there for its
+        step."""
         return int(np.sum(self.divergent))
 
     @cached_property
     def rhat(self) -> dict[str, float]:
-        """The rank-normalised R-hat of each number: parameters by name, latent variables as v[i] or v[i,k]."""
+        """The rank-normalised R-hat of each number: parameters by name, latent variables as v[i] or
+        v[i,k]."""
         return self._each("rhat")
 
     @cached_property
@@ -88,24 +92,35 @@ class Chains:
         """What speaks against these draws, with the cure; nothing where nothing does."""
         notes = []
         if self.stopped:
-            notes.append(f"The chains ended early ({self.stopped}) with {self.n_draws} draws each after a warm-up of {self.warmup}.")
+            notes.append(
+                f"The chains ended early ({self.stopped}) with {self.n_draws} draws each after a warm-up of"
+                f" {self.warmup}."
+            )
         if self.divergences:
             share = self.divergences / self.divergent.size
             notes.append(
-                f"{self.divergences} of {self.divergent.size} draws ({share:.1%}) were divergent: the posterior has corners that these steps cut. "
-                'Give the parameters tighter priors, warm up longer, or use sampler="ess".'
+                f"{self.divergences} of {self.divergent.size} draws ({share:.1%}) were divergent: the"
+                " posterior has corners that these steps cut. Give the parameters tighter priors, warm up"
+                ' longer, or use sampler="ess".'
             )
         worst = max(self.rhat, key=lambda name: self.rhat[name], default="")
         if worst and not self.rhat[worst] < RHAT_LIMIT:
-            notes.append(f"R-hat of {worst} is {self.rhat[worst]:.3f}, above {RHAT_LIMIT}: the chains do not agree yet. Take more draws.")
+            notes.append(
+                f"R-hat of {worst} is {self.rhat[worst]:.3f}, above {RHAT_LIMIT}: the chains do not agree"
+                " yet. Take more draws."
+            )
         fewest = min(self.ess, key=lambda name: self.ess[name], default="")
         wanted = ESS_PER_CHAIN * self.n_chains
         if fewest and not self.ess[fewest] >= wanted:
-            notes.append(f"{fewest} has {self.ess[fewest]:.0f} effective draws, fewer than {wanted}: its summaries are rough. Take more draws.")
+            notes.append(
+                f"{fewest} has {self.ess[fewest]:.0f} effective draws, fewer than {wanted}: its summaries are"
+                " rough. Take more draws."
+            )
         return tuple(notes)
 
     def inference_data(self) -> Any:
-        """The draws as an ArviZ object, for its plots, tables and comparisons (InferenceData; a DataTree from ArviZ 1 on)."""
+        """The draws as an ArviZ object, for its plots, tables and comparisons (InferenceData; a DataTree from
+        ArviZ 1 on)."""
         arviz = package("arviz")
         groups: dict[str, dict[str, NDArray[Any]]] = {"posterior": dict(self.values)}
         if self.latent.size:
@@ -118,7 +133,11 @@ class Chains:
         }
         if self.log_likelihood.size:
             groups["log_likelihood"] = {"y": self.log_likelihood}
-        return arviz.from_dict(groups) if int(arviz.__version__.split(".")[0]) >= 1 else arviz.from_dict(**groups)
+        return (
+            arviz.from_dict(groups)
+            if int(arviz.__version__.split(".")[0]) >= 1
+            else arviz.from_dict(**groups)
+        )
 
     def _each(self, statistic: str) -> dict[str, float]:
         """A diagnostic of ArviZ's for each number. One that never moved has none: nan."""
@@ -127,7 +146,11 @@ class Chains:
         for name, draws in self._numbers():
             with warnings.catch_warnings(), np.errstate(all="ignore"):
                 warnings.simplefilter("ignore")
-                found[name] = float(function(np.ascontiguousarray(draws))) if np.ptp(draws) > 0 and self.n_draws >= 4 else float("nan")
+                found[name] = (
+                    float(function(np.ascontiguousarray(draws)))
+                    if np.ptp(draws) > 0 and self.n_draws >= 4
+                    else float("nan")
+                )
         return found
 
     def _numbers(self) -> list[tuple[str, Array]]:
@@ -135,23 +158,56 @@ class Chains:
         numbers = []
         for path, draws in self.values.items():
             for index in np.ndindex(draws.shape[2:]):
-                numbers.append((path if not index else f"{path}[{','.join(map(str, index))}]", draws[(slice(None), slice(None), *index)]))
+                numbers.append(
+                    (
+                        path if not index else f"{path}[{','.join(map(str, index))}]",
+                        draws[(slice(None), slice(None), *index)],
+                    )
+                )
         for i, k in np.ndindex(self.latent.shape[2:]):
-            numbers.append((f"v[{i}]" if self.latent.shape[3] == 1 else f"v[{i},{k}]", self.latent[:, :, i, k]))
+            numbers.append(
+                (f"v[{i}]" if self.latent.shape[3] == 1 else f"v[{i},{k}]", self.latent[:, :, i, k])
+            )
         return numbers
 
     def __str__(self) -> str:
         rows: list[tuple[str, ...]] = [("", "mean", "sd", "5 %", "95 %", "R-hat", "ess")]
         for name, draws in self._numbers()[: sum(int(np.prod(v.shape[2:])) for v in self.values.values())]:
             numbers = (np.mean(draws), np.std(draws), *np.quantile(draws, [0.05, 0.95]))
-            rows.append((name, *(f"{value:.4g}" for value in numbers), f"{self.rhat[name]:.3f}", f"{self.ess[name]:.0f}"))
+            rows.append(
+                (
+                    name,
+                    *(f"{value:.4g}" for value in numbers),
+                    f"{self.rhat[name]:.3f}",
+                    f"{self.ess[name]:.0f}",
+                )
+            )
         latent = [name for name in self.rhat if name.startswith("v[") and name not in self.values]
         if latent:
             worst, fewest = max(self.rhat[name] for name in latent), min(self.ess[name] for name in latent)
-            rows.append((f"v ({len(latent)} latent variables, the worst)", "", "", "", "", f"{worst:.3f}", f"{fewest:.0f}"))
+            rows.append(
+                (
+                    f"v ({len(latent)} latent variables, the worst)",
+                    "",
+                    "",
+                    "",
+                    "",
+                    f"{worst:.3f}",
+                    f"{fewest:.0f}",
+                )
+            )
         widths = [max(len(row[k]) for row in rows) for k in range(7)]
-        lines = ["  ".join(cell.ljust(w) if k == 0 else cell.rjust(w) for k, (cell, w) in enumerate(zip(row, widths, strict=True))) for row in rows]
-        head = f"{self.n_chains} chains of {self.n_draws} draws ({self.sampler}) after a warm-up of {self.warmup}, {self.seconds:.0f} s"
+        lines = [
+            "  ".join(
+                cell.ljust(w) if k == 0 else cell.rjust(w)
+                for k, (cell, w) in enumerate(zip(row, widths, strict=True))
+            )
+            for row in rows
+        ]
+        head = (
+            f"{self.n_chains} chains of {self.n_draws} draws ({self.sampler}) after a warm-up of"
+            f" {self.warmup}, {self.seconds:.0f} s"
+        )
         return "\n".join([f"{head}, {self.divergences} divergent", *lines, *self.notes])
 
     __repr__ = __str__
@@ -164,4 +220,6 @@ def package(name: str) -> Any:
             warnings.simplefilter("ignore")  # ArviZ announces its next version once a day
             return importlib.import_module(name)
     except ImportError:
-        raise ParameterError(f'MCMC needs the package {name}, which is not installed: pip install "gramian[mcmc]".') from None
+        raise ParameterError(
+            f'MCMC needs the package {name}, which is not installed: pip install "gramian[mcmc]".'
+        ) from None

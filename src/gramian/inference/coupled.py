@@ -1,12 +1,15 @@
-"""Posteriors of latent functions that an approximation has made dependent: the classes of a softmax, which have independent priors but common data.
+"""Posteriors of latent functions that an approximation has made dependent: the classes of a softmax, which
+have independent priors but common data.
 
     dense       (S(x, z))_cc' = delta_cc' (k_c(x, z) - k_c(x)' E_c k_c(z)) + V_c(x)' V_c'(z),     V_c(x) = L_M^-1 E_c k_c(x),   f = m + s g
     features    (S(x, z))_cc' = delta_cc' e_c(x, z) + phi_c(x)' (B^-1)_cc' phi_c'(z),             e_c: what features leave out of the prior
 
-with E_c = R_c'R_c and L_M from coupling. The first term of each is a Gaussian process for each class alone, the second is of low rank and common
-to all: draws of all classes at all rows need no covariance of C n rows. Source: Rasmussen and Williams 2006, algorithm 3.4.
+with E_c = R_c'R_c and L_M from coupling. The first term of each is a Gaussian process for each class alone,
+the second is of low rank and common to all: draws of all classes at all rows need no covariance of C n rows.
+Source: Rasmussen and Williams 2006, algorithm 3.4.
 
-Cost of b points, dense: b n kernel values, 3 C b n^2 flops; features: C^2 b m^2. Memory: what is kept, and a block of rows.
+Cost of b points, dense: b n kernel values, 3 C b n^2 flops; features: C^2 b m^2. Memory: what is kept, and a
+block of rows.
 """
 
 from __future__ import annotations
@@ -29,7 +32,8 @@ Array = NDArray[np.float64]
 
 
 class Part(NamedTuple):
-    """Some rows: the mean of s g, the variance that a class has alone, and the covariance that it has with others, itself included."""
+    """Some rows: the mean of s g, the variance that a class has alone, and the covariance that it has with
+    others, itself included."""
 
     mean: Array  # (b, C)
     alone: Array  # (b, C)
@@ -38,7 +42,8 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class CoupledProcess(Process):
-    """One output a class. With several kernels `others` has those of the classes after the first, as in the model."""
+    """One output a class. With several kernels `others` has those of the classes after the first, as in the
+    model."""
 
     prior: GaussianProcess
     others: tuple[Kernel, ...]
@@ -63,7 +68,8 @@ class CoupledProcess(Process):
 
     @abstractmethod
     def _covariances(self, X: Array) -> Iterator[tuple[Array, Array]]:
-        """Of each class at all pairs of rows: A and V, the covariance being A + V'V, with the same rows of V for all classes."""
+        """Of each class at all pairs of rows: A and V, the covariance being A + V'V, with the same rows of V
+        for all classes."""
 
     def moments(self, X: Array) -> tuple[Array, Array]:
         mean, joint = self._joint(X)
@@ -98,7 +104,8 @@ class CoupledProcess(Process):
         for at, part in self._parts(X):
             mean[at] += part.mean
             joint[at] = part.common
-            np.einsum("icc->ic", joint[at])[...] += np.maximum(part.alone, 0.0)  # rounding may leave -1e-17 where the data leave nothing open
+            # rounding may leave -1e-17 where the data leave nothing open
+            np.einsum("icc->ic", joint[at])[...] += np.maximum(part.alone, 0.0)
         return mean, joint
 
 
@@ -118,14 +125,18 @@ class CoupledPosterior(CoupledProcess):
                 out[at] += tiles.matmul(self.prior.kernel, X[at], self.Z, self.alpha) * self.prior.scale
                 continue
             for c, kernel in enumerate(self.kernels):
-                out[at, c] += tiles.matmul(kernel, X[at], self.Z, self.alpha[:, [c]])[:, 0] * self.prior.scale[c]
+                out[at, c] += (
+                    tiles.matmul(kernel, X[at], self.Z, self.alpha[:, [c]])[:, 0] * self.prior.scale[c]
+                )
         return out
 
     def _parts(self, X: Array) -> Iterator[tuple[slice, Part]]:
         scale = self.prior.scale
         for at in blocks_of(len(X), 8 * len(self.Z) * (self.C + 2 + len(self.others))):
             K = [tiles.cross(kernel, X[at], self.Z) for kernel in self.kernels]
-            alone = np.stack([tiles.diagonal(kernel, X[at]) for kernel in self.kernels], axis=1)[:, self.kernel_of]
+            alone = np.stack([tiles.diagonal(kernel, X[at]) for kernel in self.kernels], axis=1)[
+                :, self.kernel_of
+            ]
             mean, V = np.empty(alone.shape), []
             for c, k in enumerate(self.kernel_of):
                 A, common = self._whitened(c, K[k])
@@ -153,7 +164,8 @@ class CoupledFeatures(CoupledProcess):
 
     features: tuple[FeatureMap, ...]  # one for each kernel
     weights: Array  # (m, C)
-    root: Array  # L_B^-1 (C m, C m), lower triangular, Fortran-ordered: the weights of one class after those of another
+    # L_B^-1 (C m, C m), lower triangular, Fortran-ordered: the weights of one class after those of another
+    root: Array
 
     def mean(self, X: Array) -> Array:
         out = self.prior.mean(X)
@@ -162,7 +174,8 @@ class CoupledFeatures(CoupledProcess):
         return out
 
     def sample(self, rng: np.random.Generator, X: Array, n_samples: int, noise: Array | None = None) -> Array:
-        """Draws (n, C, n_samples) from the joint distribution over all rows and all classes; of random features any number of rows costs n m."""
+        """Draws (n, C, n_samples) from the joint distribution over all rows and all classes; of random
+        features any number of rows costs n m."""
         if not all(features.spans_prior for features in self.features):
             return super().sample(rng, X, n_samples, noise)
         draws = np.repeat(self.prior.mean(X)[:, :, None], n_samples, axis=2)
@@ -200,13 +213,17 @@ class CoupledFeatures(CoupledProcess):
             yield at, [features.block(np.asarray(X[at])) for features in self.features]
 
     def _mapped(self, Phi: list[Array]) -> Array:
-        return np.stack([Phi[k] @ self.weights[:, c] for c, k in enumerate(self.kernel_of)], axis=1) * self.prior.scale
+        return (
+            np.stack([Phi[k] @ self.weights[:, c] for c, k in enumerate(self.kernel_of)], axis=1)
+            * self.prior.scale
+        )
 
 
 def weight_covariances(root: Array, Phi: Sequence[Array]) -> Array:
     """phi_c' (root'root)_cc' phi_c' for each row: (b, C, C) from C arrays (b, m)."""
     m = Phi[0].shape[1]
-    # A column of blocks of the root begins at the diagonal, so that a class's V has less rows than the one before.
+    # A column of blocks of the root begins at the diagonal, so that a class's V has less rows than the one
+    # before.
     V = [blas.dgemm(1.0, root[c * m :, c * m : (c + 1) * m], P.T) for c, P in enumerate(Phi)]
     return _products(V, [c * m for c in range(len(Phi))])
 
@@ -217,5 +234,7 @@ def _products(V: list[Array], first: list[int]) -> Array:
     out = np.empty((b, C, C))
     for c in range(C):
         for other in range(c + 1):
-            out[:, c, other] = out[:, other, c] = np.einsum("ri,ri->i", V[c], V[other][first[c] - first[other] :])
+            out[:, c, other] = out[:, other, c] = np.einsum(
+                "ri,ri->i", V[c], V[other][first[c] - first[other] :]
+            )
     return out

@@ -1,16 +1,18 @@
 """Expectation propagation: each site is such that the posterior has the moments of cavity times likelihood.
 
-With the marginal N(m, v) of a row, its site (lam, h) and a power a (1: EP), the cavity has 1/v_c = 1/v - a lam, m_c/v_c = m/v - a h; the tilted
-distribution p(y | f)^a N(f; m_c, v_c) / Z has mean m_t and variance v_t, and the new site is
+With the marginal N(m, v) of a row, its site (lam, h) and a power a (1: EP), the cavity has 1/v_c = 1/v - a
+lam, m_c/v_c = m/v - a h; the tilted distribution p(y | f)^a N(f; m_c, v_c) / Z has mean m_t and variance v_t,
+and the new site is
 
     lam = (1/v_t - 1/v_c) / a,     h = (m_t/v_t - m_c/v_c) / a
 
     log Z_EP = -1/2 log det(I + K Lam) + 1/2 h'mean + 1/a sum_i [log Z_i + A(m_c, v_c) - A(m, v)],     A(m, v) = 1/2 log v + m^2 / 2v
 
-`parallel` renews all sites at once, damped, and factors once a sweep; `sequential` renews one after the other with a rank-one update of the
-posterior, as the algorithm was published, and factors after each sweep. Both have the same fixed points, and are accelerated (anderson.py). At a
-fixed point d log Z / dK = 1/2 alpha alpha' - 1/2 R.
-Sources: Minka 2001; Rasmussen and Williams 2006, algorithms 3.5, 3.6 and 5.2; Minka 2004 (power EP).
+`parallel` renews all sites at once, damped, and factors once a sweep; `sequential` renews one after the other
+with a rank-one update of the posterior, as the algorithm was published, and factors after each sweep. Both
+have the same fixed points, and are accelerated (anderson.py). At a fixed point d log Z / dK = 1/2 alpha
+alpha' - 1/2 R. Sources: Minka 2001; Rasmussen and Williams 2006, algorithms 3.5, 3.6 and 5.2; Minka 2004
+(power EP).
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ from gramian.solvers.base import SolveOutcome
 
 Array = NDArray[np.float64]
 
-LEAST_CAVITY = 1e-10  # of 1 / v: a cavity's precision is at least this, where a site of another sweep says more than all
+# of 1 / v: a cavity's precision is at least this, where a site of another sweep says more than all
+LEAST_CAVITY = 1e-10
 
 
 @dataclass(frozen=True)
@@ -49,9 +52,13 @@ class EP(Rule):
 
     def __post_init__(self) -> None:
         if self.schedule not in ("parallel", "sequential"):
-            raise ParameterError(f'EP: schedule={self.schedule!r} is not known. Use "parallel" or "sequential".')
+            raise ParameterError(
+                f'EP: schedule={self.schedule!r} is not known. Use "parallel" or "sequential".'
+            )
         if not 0 < self.damping <= 1 or not 0 < self.power <= 1:
-            raise ParameterError(f"EP: damping={self.damping!r} and power={self.power!r} must be above 0 and at most 1.")
+            raise ParameterError(
+                f"EP: damping={self.damping!r} and power={self.power!r} must be above 0 and at most 1."
+            )
 
     @property
     def name(self) -> str:
@@ -63,14 +70,20 @@ class EP(Rule):
 
     def check(self, likelihood: Likelihood, engine: Inference) -> None:
         if likelihood.latents > 1:
-            words = '"vi", "laplace" or "mcmc"' if isinstance(likelihood, Softmax) else '"vi" or "mcmc"'  # Laplace's has a form for softmax alone
-            raise ParameterError(f"{type(likelihood).__name__} has several latent functions: use inference={words}.")
+            # Laplace's has a form for softmax alone
+            words = '"vi", "laplace" or "mcmc"' if isinstance(likelihood, Softmax) else '"vi" or "mcmc"'
+            raise ParameterError(
+                f"{type(likelihood).__name__} has several latent functions: use inference={words}."
+            )
         if isinstance(engine, Iterative):
             raise ParameterError(
-                f'EP needs the variance of every row at every sweep, which {engine.name!r} does not give. Use inference="laplace" with it.'
+                f"EP needs the variance of every row at every sweep, which {engine.name!r} does not give. Use"
+                ' inference="laplace" with it.'
             )
 
-    def run(self, problem: Problem, start: Array | None, report: Share | None = None) -> tuple[State, SolveOutcome]:
+    def run(
+        self, problem: Problem, start: Array | None, report: Share | None = None
+    ) -> tuple[State, SolveOutcome]:
         state = self._start(problem, start)
         sequential = self.schedule == "sequential" and isinstance(problem.priors[0][0], Dense)
         damping, last, sweeps, history = (1.0 if sequential else self.damping), np.inf, 0, Anderson()
@@ -82,7 +95,8 @@ class EP(Rule):
             weight = np.stack([var, np.sqrt(var)])
             left = float(np.linalg.norm((mapped - at) * weight))
             if left > 2 * least:
-                history.reset()  # a leap went astray: from here on in ordinary steps, until there is a history again
+                # a leap went astray: from here on in ordinary steps, until there is a history again
+                history.reset()
             least = min(least, left)
             leap = history.propose(at, mapped, weight)
             old, state = state, self._moved(problem, at, mapped, leap, damping)
@@ -96,22 +110,34 @@ class EP(Rule):
             if change > last and sweeps > 3:
                 damping = max(0.5 * damping, 0.05)  # it goes in circles
             last = change
-        note = f"EP did not converge in {self.max_iter} sweeps: moments still change by {last:.2g} of a standard deviation. Use a smaller damping."
+        note = (
+            f"EP did not converge in {self.max_iter} sweeps: moments still change by {last:.2g} of a standard"
+            " deviation. Use a smaller damping."
+        )
         return state, SolveOutcome(iterations=sweeps, residual=last, converged=False, note=note)
 
     def evidence(self, problem: Problem, state: State) -> float:
         m, v = state.mean[:, 0], state.sited[0].var
         m_c, v_c = self._cavity(state)
-        total = np.sum(state.answers[:, 0] + 0.5 * np.log(v_c / v) + 0.5 * (m_c**2 / v_c - m**2 / v)) / self.power
+        total = (
+            np.sum(state.answers[:, 0] + 0.5 * np.log(v_c / v) + 0.5 * (m_c**2 / v_c - m**2 / v)) / self.power
+        )
         return float(total) - 0.5 * state.sited[0].logdet + 0.5 * float(state.h[:, 0] @ m)
 
     def gradient(self, problem: Problem, state: State) -> list[Array]:
         weights = np.zeros((problem.n, 3))
         weights[:, 0] = 1 / self.power
-        by_likelihood = ask_back(problem.model.likelihood, "tilted", weights, problem.y, *self._seen(problem, state), power=self.power)
+        by_likelihood = ask_back(
+            problem.model.likelihood,
+            "tilted",
+            weights,
+            problem.y,
+            *self._seen(problem, state),
+            power=self.power,
+        )
         return problem.gradient([Term(state.sited[0])], state.alpha, by_likelihood)
 
-    # Sweeps. --------------------------------------------------------------------------------------------------------------------------------------
+    # Sweeps. ------------------------------------------------------------------------------------------------
 
     def _start(self, problem: Problem, sites: Array | None) -> State:
         """With the sites of other parameters, where they make a posterior with these; else with none."""
@@ -124,7 +150,11 @@ class EP(Rule):
         """The leap, where it leads to a posterior; else a damped step, as short as it must be."""
         if leap is not None:
             with contextlib.suppress(NumericalError):
-                return self._state(problem, np.maximum(leap[0], 0.0) if problem.model.likelihood.log_concave else leap[0], leap[1])
+                return self._state(
+                    problem,
+                    np.maximum(leap[0], 0.0) if problem.model.likelihood.log_concave else leap[0],
+                    leap[1],
+                )
         while True:
             try:
                 return self._state(problem, *(at + damping * (mapped - at)))
@@ -136,7 +166,12 @@ class EP(Rule):
     def _state(self, problem: Problem, lam: Array, h: Array) -> State:
         (sited,) = problem.condition(lam, h)
         state = State(lam, h, sited.mean[:, None], sited.alpha[:, None], [sited], 0.0, np.zeros((0, 3)))
-        return replace(state, answers=ask(problem.model.likelihood, "tilted", problem.y, *self._seen(problem, state), power=self.power))
+        return replace(
+            state,
+            answers=ask(
+                problem.model.likelihood, "tilted", problem.y, *self._seen(problem, state), power=self.power
+            ),
+        )
 
     def _cavity(self, state: State) -> tuple[Array, Array]:
         v = state.sited[0].var
@@ -177,7 +212,13 @@ class EP(Rule):
             v_c, m_c = 1 / precision, (m / v - a * h[i]) / precision
             seen = np.array([problem.m[i, 0] + s * m_c]), np.array([v_c * s**2])
             _, m_t, v_t = ask(problem.model.likelihood, "tilted", problem.y[i : i + 1], *seen, power=a)[0]
-            new_lam, new_h = self._site(problem, np.array([m_c]), np.array([v_c]), np.array([(m_t - problem.m[i, 0]) / s]), np.array([v_t / s**2]))
+            new_lam, new_h = self._site(
+                problem,
+                np.array([m_c]),
+                np.array([v_c]),
+                np.array([(m_t - problem.m[i, 0]) / s]),
+                np.array([v_t / s**2]),
+            )
             d_lam, d_h = float(new_lam[0, 0]) - lam[i], float(new_h[0, 0]) - h[i]
             lam[i], h[i] = lam[i] + d_lam, h[i] + d_h
             column = S[:, i].copy()

@@ -5,7 +5,8 @@ With r = (y - m) / s, A = K + D, D = noise / s^2, A = L L', alpha = A^-1 r:
     log p = -1/2 r' alpha - sum_i log L_ii - n/2 log 2 pi
     d log p / dtheta = 1/2 sum_ij (alpha alpha' - A^-1)_ij dA_ij / dtheta
 
-Cost: n^3 flops with gradient (n^3 / 3 without), one array of n^2 doubles. Source: Rasmussen and Williams 2006, algorithm 2.1 and equation 5.9.
+Cost: n^3 flops with gradient (n^3 / 3 without), one array of n^2 doubles. Source: Rasmussen and Williams
+2006, algorithm 2.1 and equation 5.9.
 
 Outputs with the same D share a factor; the evidence is the sum over outputs.
 """
@@ -43,7 +44,13 @@ from gramian.inference.base import (
 from gramian.inference.posterior import Posterior
 from gramian.linalg.threads import THREADS, threads_for
 from gramian.solvers.base import SolveOutcome
-from gramian.solvers.cholesky import ROOT_UP_TO, Cholesky, CholeskyFactor, inverse_in_place, inverse_root_in_place
+from gramian.solvers.cholesky import (
+    ROOT_UP_TO,
+    Cholesky,
+    CholeskyFactor,
+    inverse_in_place,
+    inverse_root_in_place,
+)
 
 Array = NDArray[np.float64]
 
@@ -64,13 +71,23 @@ class Exact(Inference):
 
     solver: Cholesky = field(default_factory=Cholesky)
     fit_rows: int | None = None  # rows to search parameters on; None: all of few rows, a part of many
-    fit_rule: str = "neighbours"  # how that part is chosen: half at random, half near each other; "uniform", or another landmark rule that takes rows
+    # how that part is chosen: half at random, half near each other; "uniform", or another landmark rule that
+    # takes rows
+    fit_rule: str = "neighbours"
 
     def __post_init__(self) -> None:
-        if self.fit_rows is not None and (isinstance(self.fit_rows, bool) or not isinstance(self.fit_rows, (int, np.integer)) or self.fit_rows < 1):
-            raise ParameterError(f"Exact: fit_rows={self.fit_rows!r} must be a whole number from 1 on, or None.")
+        if self.fit_rows is not None and (
+            isinstance(self.fit_rows, bool)
+            or not isinstance(self.fit_rows, (int, np.integer))
+            or self.fit_rows < 1
+        ):
+            raise ParameterError(
+                f"Exact: fit_rows={self.fit_rows!r} must be a whole number from 1 on, or None."
+            )
         if self.fit_rule not in FIT_RULES:
-            raise ParameterError(f"Exact: fit_rule={self.fit_rule!r} is no rule that takes rows: {', '.join(FIT_RULES)}.")
+            raise ParameterError(
+                f"Exact: fit_rule={self.fit_rule!r} is no rule that takes rows: {', '.join(FIT_RULES)}."
+            )
 
     @property
     def name(self) -> str:
@@ -99,7 +116,9 @@ class Exact(Inference):
         posterior = Posterior(prior, data.X, alpha, tuple(roots), tuple(root_of), inverted=invert)
         return Inferred(posterior, Evidence(value), SolveOutcome(jitter=jitter))
 
-    def evidence_and_gradient(self, model: Model, data: Data, workspace: Workspace) -> tuple[Evidence, list[Array]]:
+    def evidence_and_gradient(
+        self, model: Model, data: Data, workspace: Workspace
+    ) -> tuple[Evidence, list[Array]]:
         value, by_mean = 0.0, np.zeros_like(data.Y)
         by_kernel, by_noise = [np.zeros(p.value.shape) for p in model.kernel.parameters().values()], 0.0
         for group in groups(model, data):
@@ -108,11 +127,15 @@ class Exact(Inference):
                 alpha = factor.solve(group.R).value
                 value += _log_density(factor, group.R, alpha)
                 inverse = inverse_in_place(factor).T  # row-major, upper triangle
-            by_level = 0.5 * (np.sum(alpha**2, axis=0) - np.sum(np.diagonal(inverse)))  # of log p with respect to D, one number an output
+            # of log p with respect to D, one number an output
+            by_level = 0.5 * (np.sum(alpha**2, axis=0) - np.sum(np.diagonal(inverse)))
             by_noise += noise_gradient(model, data, group.outputs, by_level)
             by_mean[:, group.outputs] = alpha / data.scale[group.outputs]
-            weights = {"factor": -0.5 * alpha.shape[1], "low_rank": (0.5 * alpha, alpha)}  # 1/2 (alpha alpha' - q A^-1)
-            for total, part in zip(by_kernel, tiles.pullback(model.kernel, data.X, inverse, **weights), strict=True):
+            # 1/2 (alpha alpha' - q A^-1)
+            weights = {"factor": -0.5 * alpha.shape[1], "low_rank": (0.5 * alpha, alpha)}
+            for total, part in zip(
+                by_kernel, tiles.pullback(model.kernel, data.X, inverse, **weights), strict=True
+            ):
                 total += part
         return Evidence(value), [*by_kernel, *mean_gradient(model, data.X, by_mean), np.asarray(by_noise)]
 
@@ -138,9 +161,13 @@ class Exact(Inference):
         tile = tiles.tile_size(n)
         return 8 * (n * n + 4 * n * (d + q) + 8 * THREADS * tile * tile)
 
-    def _factor(self, group: Group, data: Data, workspace: Workspace | None, report: Share | None = None) -> CholeskyFactor:
+    def _factor(
+        self, group: Group, data: Data, workspace: Workspace | None, report: Share | None = None
+    ) -> CholeskyFactor:
         try:
-            return self.solver.factor(group.operator, workspace.square(len(data.X)) if workspace else None, report)
+            return self.solver.factor(
+                group.operator, workspace.square(len(data.X)) if workspace else None, report
+            )
         except NumericalError as error:
             raise NumericalError(f"{error}{_cause(group.operator, data)}") from None
 
@@ -167,4 +194,7 @@ def _cause(operator: GramOperator, data: Data) -> str:
         return ""
     j = int(repeats[0])
     i = int(first[inverse.reshape(-1)[j]])
-    return f" Rows {i} and {j} of X are equal (their y differ by {np.max(np.abs(data.Y[i] - data.Y[j])):.3g}); {len(repeats)} rows repeat another."
+    return (
+        f" Rows {i} and {j} of X are equal (their y differ by {np.max(np.abs(data.Y[i] - data.Y[j])):.3g});"
+        f" {len(repeats)} rows repeat another."
+    )

@@ -4,9 +4,10 @@ With B = I + Phi' D^-1 Phi = L_B L_B', after the data
 
     mean = m(x) + s phi(x)' w,     var = s^2 ([k(x, x) - |phi(x)|^2]_+ + |L_B^-1 phi(x)|^2)
 
-The first term is what the features leave out of the prior: nothing for random features, which are a prior of their own; for landmarks it keeps
-the variance honest far from them. Both terms are sums of squares or clamped, so a variance is never the difference of two large numbers: it
-stays right however small the noise is.
+The first term is what the features leave out of the prior: nothing for random features, which are a prior of
+their own; for landmarks it keeps the variance honest far from them. Both terms are sums of squares or
+clamped, so a variance is never the difference of two large numbers: it stays right however small the noise
+is.
 
 Cost of b points: their features, and b m^2 flops for variances.
 """
@@ -74,12 +75,15 @@ class FeaturePosterior(Process):
         return out
 
     def sample(self, rng: np.random.Generator, X: Array, n_samples: int, noise: Array | None = None) -> Array:
-        """Draws of the weights where they are all there is, so that any number of points costs n m; else as every process."""
+        """Draws of the weights where they are all there is, so that any number of points costs n m; else as
+        every process."""
         if not self.features.spans_prior:
             return super().sample(rng, X, n_samples, noise)
         weights = np.empty((*self.weights.shape, n_samples))
         for k, r in enumerate(self.root_of):
-            weights[:, k, :] = self.weights[:, [k]] + self.roots[r].T @ rng.standard_normal((len(self.weights), n_samples))
+            weights[:, k, :] = self.weights[:, [k]] + self.roots[r].T @ rng.standard_normal(
+                (len(self.weights), n_samples)
+            )
         draws = np.repeat(self.prior.mean(X)[:, :, None], n_samples, axis=2)
         for at, Phi in self._blocks(X):
             draws[at] += np.einsum("bm,mqs->bqs", Phi, weights) * self.prior.scale[:, None]
@@ -88,7 +92,8 @@ class FeaturePosterior(Process):
         return draws
 
     def gradient_moments(self, X: Array) -> tuple[Array, Array]:
-        """Mean and variance of the gradient of f, (n, d, q) each, for Fourier features, whose own slopes are all there is to it."""
+        """Mean and variance of the gradient of f, (n, d, q) each, for Fourier features, whose own slopes are
+        all there is to it."""
         assert isinstance(self.features, FourierMap)
         mean = mean_slopes(self.prior, X)
         var = np.empty_like(mean)
@@ -103,7 +108,8 @@ class FeaturePosterior(Process):
         return mean, var
 
     def component(self, X: Array, columns: NDArray[np.bool_]) -> tuple[Array, Array]:
-        """Mean and variance of s phi'w over some of the features alone, without m(x): what they stand for is a part of f where they are the prior."""
+        """Mean and variance of s phi'w over some of the features alone, without m(x): what they stand for is
+        a part of f where they are the prior."""
         mean, var = (np.zeros((len(X), len(self.prior.scale))) for _ in range(2))
         for at, Phi in self._blocks(X):
             Phi = Phi * columns
@@ -114,7 +120,8 @@ class FeaturePosterior(Process):
         return mean, var
 
     def function_space(self) -> Posterior:
-        """The same posterior as a function of k(x, Z), for landmarks: mean = m + s k(x, Z) a, var = s^2 (k(x, x) - |R k(Z, x)|^2)."""
+        """The same posterior as a function of k(x, Z), for landmarks: mean = m + s k(x, Z) a, var = s^2 (k(x,
+        x) - |R k(Z, x)|^2)."""
         assert isinstance(self.features, NystromMap)
         L = self.features.L
         alpha = blas.dtrsm(1.0, L, self.weights, lower=1, trans_a=1)
@@ -123,13 +130,16 @@ class FeaturePosterior(Process):
             C = np.eye(len(L)) - root.T @ root  # I - B^-1
             values, vectors = np.linalg.eigh(C)
             half = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T  # half' half = C
-            # Lower triangular R with R'R = L^-T C L^-1: orthogonal factors on the left do not matter, so a QR from the last column on.
+            # Lower triangular R with R'R = L^-T C L^-1: orthogonal factors on the left do not matter, so a QR
+            # from the last column on.
             (upper,) = scipy_qr(blas.dtrsm(1.0, L, half.T, lower=1, trans_a=1).T[:, ::-1], mode="r")
             roots.append(np.asfortranarray(upper[::-1, ::-1]))
         return Posterior(self.prior, self.features.Z, alpha, tuple(roots), self.root_of)
 
     def _outside(self, prior_var: Array, Phi: Array) -> Array | float:
-        return 0.0 if self.features.spans_prior else np.maximum(prior_var - np.einsum("ij,ij->i", Phi, Phi), 0.0)
+        return (
+            0.0 if self.features.spans_prior else np.maximum(prior_var - np.einsum("ij,ij->i", Phi, Phi), 0.0)
+        )
 
     def _blocks(self, X: Array) -> Iterator[tuple[slice, Array]]:
         for at in blocks_of(len(X), 8 * self.features.n_features):

@@ -1,12 +1,15 @@
-"""Exact inference without the matrix: systems with K + D by Krylov solvers, the log determinant by stochastic Lanczos quadrature.
+"""Exact inference without the matrix: systems with K + D by Krylov solvers, the log determinant by stochastic
+Lanczos quadrature.
 
     log p = -1/2 r' alpha - 1/2 log det A - n/2 log 2 pi,     alpha = A^-1 r by CG or MINRES, log det A an estimate with a standard error
     d log p / dtheta = 1/2 alpha' dA alpha - 1/2 tr(A^-1 dA),     tr(A^-1 dA) ~ mean over probes of u' dA v
 
-The probes are the same in every evaluation, and so are the pivots of the preconditioner: a search sees one smooth function of the parameters.
+The probes are the same in every evaluation, and so are the pivots of the preconditioner: a search sees one
+smooth function of the parameters.
 
-A solve that misses its tolerance is tried again with a preconditioner of four times the rank and four times the steps, then by Cholesky where n^2
-doubles fit into the memory limit; what was done is in the outcome. Where nothing helps, the outcome says that it did not converge.
+A solve that misses its tolerance is tried again with a preconditioner of four times the rank and four times
+the steps, then by Cholesky where n^2 doubles fit into the memory limit; what was done is in the outcome.
+Where nothing helps, the outcome says that it did not converge.
 
 Cost: n^2 kernel values a step; O(n (rank + probes)) memory.
 """
@@ -63,7 +66,8 @@ class Missed(NumericalError):
 
 @dataclass(frozen=True, eq=False)
 class System:
-    """K + D of some outputs, and how it is solved. The preconditioner is made when first needed, the same from the same fields."""
+    """K + D of some outputs, and how it is solved. The preconditioner is made when first needed, the same
+    from the same fields."""
 
     solver: Krylov
     operator: GramOperator
@@ -140,7 +144,9 @@ class Iterative(Inference):
             return Exact().evidence(model, data, workspace)
         return Evidence(value, "estimate", float(np.sqrt(variance)))
 
-    def evidence_and_gradient(self, model: Model, data: Data, workspace: Workspace) -> tuple[Evidence, list[Array]]:
+    def evidence_and_gradient(
+        self, model: Model, data: Data, workspace: Workspace
+    ) -> tuple[Evidence, list[Array]]:
         try:
             return self._estimates(model, data)
         except Missed:
@@ -163,14 +169,20 @@ class Iterative(Inference):
             by_level = 0.5 * np.sum(alpha**2, axis=0) - 0.5 * np.sum(U * V) / k
             by_noise += noise_gradient(model, data, group.outputs, by_level)
             by_mean[:, group.outputs] = alpha / data.scale[group.outputs]
-            left = np.hstack([0.5 * alpha, -0.25 * q / k * U, -0.25 * q / k * V])  # 1/2 alpha alpha' - q/4k (U V' + V U'), symmetric
-            for total, part in zip(by_kernel, tiles.low_rank_pullback(model.kernel, data.X, left, np.hstack([alpha, V, U])), strict=True):
+            # 1/2 alpha alpha' - q/4k (U V' + V U'), symmetric
+            left = np.hstack([0.5 * alpha, -0.25 * q / k * U, -0.25 * q / k * V])
+            for total, part in zip(
+                by_kernel,
+                tiles.low_rank_pullback(model.kernel, data.X, left, np.hstack([alpha, V, U])),
+                strict=True,
+            ):
                 total += part
         gradients = [*by_kernel, *mean_gradient(model, data.X, by_mean), np.asarray(by_noise)]
         return Evidence(value, "estimate", float(np.sqrt(variance))), gradients
 
     def leave_one_out(self, model: Model, data: Data, posterior: Process) -> LeftOut:
-        """The diagonal of A^-1 by solves with unit vectors, block by block: n solves, exact to the tolerance."""
+        """The diagonal of A^-1 by solves with unit vectors, block by block: n solves, exact to the
+        tolerance."""
         if not isinstance(posterior, KrylovPosterior):
             return Exact().leave_one_out(model, data, posterior)
         return LeftOut(posterior.alpha, posterior.precision_diagonal())
@@ -178,11 +190,18 @@ class Iterative(Inference):
     def work(self, n: int, d: int, q: int, gradient: bool = True) -> Work:
         columns, rank = self.solver.probes + q, self.solver.rank
         product = STEPS * float(n) ** 2
-        return Work(2 * product * columns + 6.0 * n * rank**2, float(n) * rank, n * n / 2 if gradient else 0.0, product)
+        return Work(
+            2 * product * columns + 6.0 * n * rank**2,
+            float(n) * rank,
+            n * n / 2 if gradient else 0.0,
+            product,
+        )
 
     def bytes_needed(self, n: int, d: int, q: int) -> int:
         rank = self.solver.rank if self.solver.preconditioner in ("pivoted", "rpcholesky") else 0
-        return 8 * (n * (3 * min(rank, n) + 6 * (self.solver.probes + q) + d) + 8 * THREADS * tiles.LARGEST_TILE**2)
+        return 8 * (
+            n * (3 * min(rank, n) + 6 * (self.solver.probes + q) + d) + 8 * THREADS * tiles.LARGEST_TILE**2
+        )
 
     def system(self, operator: GramOperator, stronger: bool = False) -> System:
         """How K + D is solved: as the settings say, or with the effort of a second attempt."""
@@ -190,7 +209,12 @@ class Iterative(Inference):
         if not stronger:
             return System(s, operator, self.pivots, False)
         rank, steps = min(STRONGER * s.rank, operator.n), STRONGER * s.max_iter
-        return System(dataclasses.replace(s, preconditioner="rpcholesky", rank=rank, max_iter=steps), operator, None, True)
+        return System(
+            dataclasses.replace(s, preconditioner="rpcholesky", rank=rank, max_iter=steps),
+            operator,
+            None,
+            True,
+        )
 
     def _solved(self, group: Group) -> tuple[System, Array, SolveOutcome]:
         """The solution, after a second attempt with more effort where the first missed its tolerance."""
@@ -201,7 +225,9 @@ class Iterative(Inference):
         second = self.system(group.operator, stronger=True)
         again = second.factor.solve(group.R)
         note = f"a first attempt missed its tolerance ({solution.outcome.note})"
-        outcome = dataclasses.replace(again.outcome, note=f"{note}; {again.outcome.note or f'rank {second.solver.rank} reached it'}")
+        outcome = dataclasses.replace(
+            again.outcome, note=f"{note}; {again.outcome.note or f'rank {second.solver.rank} reached it'}"
+        )
         return second, again.value, outcome
 
     def _must_solve(self, group: Group) -> tuple[KrylovFactor, Array]:
@@ -215,8 +241,9 @@ class Iterative(Inference):
 class KrylovPosterior(Process):
     """mean = m + s k(x, X) alpha; var = s^2 (k(x, x) - k(x, X) A^-1 k(X, x)), each by a solve.
 
-    With V ~ A^-1 B and the residual E = B - A V, what the data explain is B'A^-1 B = V'(B + E) + E'A^-1 E. Without the last term the error is of the
-    order of the tolerance squared, where B'V alone would have one of the tolerance: small variances are what is left of large numbers.
+    With V ~ A^-1 B and the residual E = B - A V, what the data explain is B'A^-1 B = V'(B + E) + E'A^-1 E.
+    Without the last term the error is of the order of the tolerance squared, where B'V alone would have one
+    of the tolerance: small variances are what is left of large numbers.
     """
 
     prior: GaussianProcess
@@ -291,7 +318,8 @@ class KrylovPosterior(Process):
 
 
 def krylov(solver: Krylov, limit: int | float | str | None = None) -> Iterative:
-    """Inference by that solver; rows whose Gram matrix fits into the memory limit may fall back to Cholesky."""
+    """Inference by that solver; rows whose Gram matrix fits into the memory limit may fall back to
+    Cholesky."""
     return Iterative(solver, cholesky_up_to=int((budget.allowed(limit) / 10) ** 0.5))
 
 

@@ -1,17 +1,20 @@
 """Laplace's approximation: a Gaussian at the mode of p(f | y), with the curvature there.
 
-Newton's method on Psi (mode.py), each step one Gaussian inference with the sites W = -d^2 log p, h = d log p + W g at the present g.
-With W at the mode, u = (I - W S) s2 and s2 = 1/2 diag(S) d^3 log p:
+Newton's method on Psi (mode.py), each step one Gaussian inference with the sites W = -d^2 log p, h = d log p
++ W g at the present g. With W at the mode, u = (I - W S) s2 and s2 = 1/2 diag(S) d^3 log p:
 
     log q(y) = Psi - 1/2 log det(I + K W)
     d log q / dK = 1/2 alpha alpha' - 1/2 R + 1/2 (u alpha' + alpha u'),     d log q / dm = alpha + u
 
-the terms with u through the mode, which moves with the parameters. Source: Rasmussen and Williams 2006, algorithms 3.1, 3.2 and 5.1.
+the terms with u through the mode, which moves with the parameters. Source: Rasmussen and Williams 2006,
+algorithms 3.1, 3.2 and 5.1.
 
-`Mode` is the MAP estimate: its value is Psi, the joint density of y and the most probable f. Parameters are not searched by it, because it has no
-maximum: a larger kernel always allows a higher mode. They are Laplace's, and so is the Gaussian at the mode.
+`Mode` is the MAP estimate: its value is Psi, the joint density of y and the most probable f. Parameters are
+not searched by it, because it has no maximum: a larger kernel always allows a higher mode. They are
+Laplace's, and so is the Gaussian at the mode.
 
-Where log p is not concave (Student's t), curvatures of the wrong sign are left out of the steps, which then still climb; at the mode they count.
+Where log p is not concave (Student's t), curvatures of the wrong sign are left out of the steps, which then
+still climb; at the mode they count.
 """
 
 from __future__ import annotations
@@ -43,14 +46,20 @@ class Laplace(AtMode):
         super().check(likelihood, engine)
         if likelihood.latents > 1:
             words = '"laplace", "vi" or "mcmc"' if isinstance(likelihood, Softmax) else '"vi" or "mcmc"'
-            raise ParameterError(f"{type(likelihood).__name__} has several latent functions that interact: use inference={words}.")
+            raise ParameterError(
+                f"{type(likelihood).__name__} has several latent functions that interact: use"
+                f" inference={words}."
+            )
 
-    def run(self, problem: Problem, start: Array | None, report: Share | None = None) -> tuple[State, SolveOutcome]:
+    def run(
+        self, problem: Problem, start: Array | None, report: Share | None = None
+    ) -> tuple[State, SolveOutcome]:
         s, prior, solves = problem.scale, problem.priors[0][0], 0
         zero = np.zeros((problem.n, 1))
         if start is None and not np.any(self._psi(problem, zero, zero)[1][:, 2]):
             raise ParameterError(
-                f"log p of {type(problem.model.likelihood).__name__} has no curvature in f for any observation, and the Gaussian of "
+                f"log p of {type(problem.model.likelihood).__name__} has no curvature in f for any"
+                " observation, and the Gaussian of "
                 f'inference="{self.name}" has its width from that. Use inference="ep", "vi" or "mcmc".'
             )
 
@@ -61,7 +70,14 @@ class Laplace(AtMode):
             sited.release()
             return sited.mean[:, None], sited.alpha[:, None]
 
-        mode = self.climb(partial(self._psi, problem), lambda alpha: prior.times(alpha[:, 0])[:, None], step, (problem.n, 1), start, report)
+        mode = self.climb(
+            partial(self._psi, problem),
+            lambda alpha: prior.times(alpha[:, 0])[:, None],
+            step,
+            (problem.n, 1),
+            start,
+            report,
+        )
         note = "" if mode.ended else self.missed()
         W, h = self._sites(mode.answers, mode.g, s, clip=False)
         try:
@@ -69,7 +85,9 @@ class Laplace(AtMode):
         except NumericalError:
             W, h = self._sites(mode.answers, mode.g, s, clip=True)
             (sited,) = problem.condition(W, h)
-            note = note or "At the mode the likelihood curves the wrong way so strongly that this was left out."
+            note = (
+                note or "At the mode the likelihood curves the wrong way so strongly that this was left out."
+            )
         state = State(W, h, mode.g, mode.alpha, [sited], mode.value, mode.answers)
         return state, SolveOutcome(iterations=solves or mode.steps, converged=mode.ended, note=note)
 
@@ -82,7 +100,9 @@ class Laplace(AtMode):
         s2 = 0.5 * sited.var * third
         spread = sited.spread(s2)
         u = s2 - state.lam[:, 0] * spread
-        weights = np.column_stack([np.ones(problem.n), spread * s[0], 0.5 * sited.var * s[0] ** 2, np.zeros(problem.n)])
+        weights = np.column_stack(
+            [np.ones(problem.n), spread * s[0], 0.5 * sited.var * s[0] ** 2, np.zeros(problem.n)]
+        )
         by_likelihood = ask_back(likelihood, "expansion", weights, problem.y, problem.f(state.mean))
         sited.alpha = state.alpha[:, 0]
         return problem.gradient([Term(sited, u)], state.alpha + u[:, None], by_likelihood)
@@ -113,7 +133,8 @@ class Mode(Laplace):
         super().check(likelihood, engine)
         if isinstance(engine, Iterative):
             raise ParameterError(
-                f'inference="map" needs a factor of K, and method="{engine.name}" has none. Use inference="laplace", or another method.'
+                f'inference="map" needs a factor of K, and method="{engine.name}" has none. Use'
+                ' inference="laplace", or another method.'
             )
 
     @property
@@ -129,6 +150,8 @@ class Mode(Laplace):
 
     def gradient(self, problem: Problem, state: State) -> list[Array]:
         weights = np.column_stack([np.ones(problem.n), np.zeros((problem.n, 3))])
-        by_likelihood = ask_back(problem.model.likelihood, "expansion", weights, problem.y, problem.f(state.mean))
+        by_likelihood = ask_back(
+            problem.model.likelihood, "expansion", weights, problem.y, problem.f(state.mean)
+        )
         state.sited[0].alpha = state.alpha[:, 0]
         return problem.gradient([Term(state.sited[0], None, logdet=False)], state.alpha, by_likelihood)

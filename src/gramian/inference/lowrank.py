@@ -1,6 +1,7 @@
 """Inference with features: one Bayesian linear regression, fed by sums over blocks of rows.
 
-With Phi (n, m), K ~ Q = Phi Phi', D the noise, A = Q + D, r the residuals, k_i = k(x_i, x_i), q_i = |phi_i|^2:
+With Phi (n, m), K ~ Q = Phi Phi', D the noise, A = Q + D, r the residuals, k_i = k(x_i, x_i), q_i =
+|phi_i|^2:
 
     S = Phi' D^-1 Phi,   b = Phi' D^-1 r,   c = r' D^-1 r,   B = I + S = L_B L_B',   w = B^-1 b
     log N(r; 0, A) = -1/2 (c - b'w) - 1/2 (log det B + log det D) - n/2 log 2 pi
@@ -21,7 +22,8 @@ Source: Quinonero-Candela and Rasmussen 2005.
 
 Passes over the rows are in `inference/passes.py`.
 
-Sums in float64 know B to eps n k / D; noise below n 1e-14 of the mean k(x, x) would drown in it, so it is raised to that, and the outcome says so.
+Sums in float64 know B to eps n k / D; noise below n 1e-14 of the mean k(x, x) would drown in it, so it is
+raised to that, and the outcome says so.
 """
 
 from __future__ import annotations
@@ -50,7 +52,17 @@ from gramian.inference.base import (
     noise_gradient,
 )
 from gramian.inference.features import FeaturePosterior
-from gramian.inference.passes import KEEP_BYTES, NOISE_FLOOR, Kind, Passes, Sums, Weights, alone, chunk_rows, chunks_at_once
+from gramian.inference.passes import (
+    KEEP_BYTES,
+    NOISE_FLOOR,
+    Kind,
+    Passes,
+    Sums,
+    Weights,
+    alone,
+    chunk_rows,
+    chunks_at_once,
+)
 from gramian.linalg import panels
 from gramian.linalg.products import times, transposed_times, triangle_squares
 from gramian.solvers.base import SolveOutcome
@@ -66,7 +78,8 @@ class LowRank(Inference):
     objective: Kind
     label: str  # of the method that chose the basis
     described: str  # for people: which features, how many
-    centre: Array = field(default_factory=lambda: np.zeros(0))  # of the landmarks as a search moves them: Z = centre + spread * free
+    # of the landmarks as a search moves them: Z = centre + spread * free
+    centre: Array = field(default_factory=lambda: np.zeros(0))
     spread: Array = field(default_factory=lambda: np.zeros(0))
 
     @property
@@ -77,7 +90,7 @@ class LowRank(Inference):
     def solver_name(self) -> str:
         return self.described
 
-    # What a search may move besides the model's parameters. ---------------------------------------------------------------------------------------
+    # What a search may move besides the model's parameters. -------------------------------------------------
 
     @property
     def free(self) -> Array:
@@ -89,7 +102,7 @@ class LowRank(Inference):
         Z = self.centre + self.spread * values.reshape(-1, len(self.spread))
         return dataclasses.replace(self, basis=NystromBasis(Z, learned=True))
 
-    # Inference. -----------------------------------------------------------------------------------------------------------------------------------
+    # Inference. ---------------------------------------------------------------------------------------------
 
     def infer(self, model: Model, data: Data, report: Share | None = None) -> Inferred:
         weights = np.empty((self.basis.n_features, data.Y.shape[1]))
@@ -106,14 +119,19 @@ class LowRank(Inference):
                     root_of[k] = r
         prior = GaussianProcess(model.kernel, model.mean, data.scale)
         posterior = FeaturePosterior(prior, passes.features, weights, tuple(roots), tuple(root_of))
-        floor = NOISE_FLOOR * len(data.X) if any(group.raised for group in sums) else 0.0  # of the mean diagonal
+        # of the mean diagonal
+        floor = NOISE_FLOOR * len(data.X) if any(group.raised for group in sums) else 0.0
         return Inferred(posterior, self._evidence(value), SolveOutcome(jitter=floor))
 
     def evidence(self, model: Model, data: Data, workspace: Workspace) -> Evidence:
         with alone(self.basis.n_features):
-            return self._evidence(sum(self._weights(group, len(data.X)).value for group in self._passes(model, data).first()))
+            return self._evidence(
+                sum(self._weights(group, len(data.X)).value for group in self._passes(model, data).first())
+            )
 
-    def evidence_and_gradient(self, model: Model, data: Data, workspace: Workspace) -> tuple[Evidence, list[Array]]:
+    def evidence_and_gradient(
+        self, model: Model, data: Data, workspace: Workspace
+    ) -> tuple[Evidence, list[Array]]:
         with alone(self.basis.n_features):
             passes = self._passes(model, data)
             sums = passes.first(keep=True)
@@ -177,26 +195,34 @@ class LowRank(Inference):
         B.T.reshape(-1)[:: len(B) + 1] += 1.0
         if not np.all(np.isfinite(B)):
             raise NumericalError(
-                "The sums of the features are not finite: the kernel overflows on these data. Rescale the columns, or bound its parameters."
+                "The sums of the features are not finite: the kernel overflows on these data. Rescale the"
+                " columns, or bound its parameters."
             )
         info = panels.factor(B)
         if info != 0:
-            raise NumericalError(f"I + Phi'Phi / noise is not positive definite: it fails at feature {info - 1}. Let noise be learned, or larger.")
+            raise NumericalError(
+                f"I + Phi'Phi / noise is not positive definite: it fails at feature {info - 1}. Let noise be"
+                " learned, or larger."
+            )
         logdet_B = 2 * float(np.sum(np.log(np.diagonal(B))))
         root = B  # from here on
         panels.inverse_root(root)
         half = times(root, sums.b)
         w = transposed_times(np.ascontiguousarray(root), half)
-        value = -0.5 * float(np.sum(sums.c - np.einsum("ij,ij->j", half, half))) - 0.5 * q * (logdet_B + sums.logdet_D + n * float(np.log(2 * np.pi)))
+        value = -0.5 * float(np.sum(sums.c - np.einsum("ij,ij->j", half, half))) - 0.5 * q * (
+            logdet_B + sums.logdet_D + n * float(np.log(2 * np.pi))
+        )
         if self.objective == "vfe":
             value -= 0.5 * q * sums.slack
         return Weights(w, root, value)
 
 
 def bytes_of(n: int, d: int, q: int, m: int, whitened: bool = True) -> int:
-    """Peak memory of an evaluation with gradient beyond the data: chunks at work, features kept, and m x m arrays.
+    """Peak memory of an evaluation with gradient beyond the data: chunks at work, features kept, and m x m
+    arrays.
 
-    How many there are at once is measured (benchmarks, "planning"): temporary ones count, and so does what the allocator holds back for the next.
+    How many there are at once is measured (benchmarks, "planning"): temporary ones count, and so does what
+    the allocator holds back for the next.
     """
     rows, chunks = min(n, chunk_rows(m)), min(chunks_at_once(m), -(-n // chunk_rows(m)))
     kept = 8 * n * m if 8 * n * m <= KEEP_BYTES else 0
@@ -205,8 +231,8 @@ def bytes_of(n: int, d: int, q: int, m: int, whitened: bool = True) -> int:
 
 
 def work_of(n: int, m: int, gradient: bool, whitened: bool = True) -> Work:
-    """Whitening, of landmarks' features, and sums in the first pass; in the second, weights and their way back, once more with the features where
-    they are not kept."""
+    """Whitening, of landmarks' features, and sums in the first pass; in the second, weights and their way
+    back, once more with the features where they are not kept."""
     nm, squares = float(n) * m, float(n) * m * m
     if not gradient:
         return Work((2 if whitened else 1) * squares + m**3, nm)

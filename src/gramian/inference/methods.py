@@ -19,7 +19,18 @@ from gramian.approx.fourier import KINDS, FourierBasis
 from gramian.approx.landmarks import RULES, landmarks
 from gramian.approx.nystrom import NystromBasis
 from gramian.errors import ParameterError
-from gramian.inference.base import Data, Evidence, Inference, Inferred, LeftOut, Model, Process, Share, Work, Workspace
+from gramian.inference.base import (
+    Data,
+    Evidence,
+    Inference,
+    Inferred,
+    LeftOut,
+    Model,
+    Process,
+    Share,
+    Work,
+    Workspace,
+)
 from gramian.inference.lowrank import LowRank, bytes_of, work_of
 from gramian.inference.passes import Kind
 
@@ -38,7 +49,9 @@ class Unprepared(Inference):
     def evidence(self, model: Model, data: Data, workspace: Workspace) -> Evidence:
         return self._fixed(model, data).evidence(model, data, workspace)
 
-    def evidence_and_gradient(self, model: Model, data: Data, workspace: Workspace) -> tuple[Evidence, list[Array]]:
+    def evidence_and_gradient(
+        self, model: Model, data: Data, workspace: Workspace
+    ) -> tuple[Evidence, list[Array]]:
         evidence, gradients = self._fixed(model, data).evidence_and_gradient(model, data, workspace)
         return evidence, gradients[: len(model.parameters())]
 
@@ -77,7 +90,8 @@ class Recipe(Unprepared):
 class Nystrom(Recipe):
     """K ~ K_xz K_zz^-1 K_zx with `rank` landmarks that the rule `sampling` chooses among the rows.
 
-    The rules: uniform, diagonal, column-norm, leverage, rls, recursive-rls, kmeans, pivoted, rpcholesky (the default).
+    The rules: uniform, diagonal, column-norm, leverage, rls, recursive-rls, kmeans, pivoted, rpcholesky (the
+    default).
     """
 
     rank: int = 1000
@@ -110,7 +124,8 @@ class Nystrom(Recipe):
 class Fourier(Recipe):
     """K ~ Phi Phi' with `n_features` random Fourier features.
 
-    The kinds: rff (plain), rff-phase, orf (orthogonal, the default), sorf (orthogonal by fast Hadamard transforms), qmc (quasi-Monte Carlo).
+    The kinds: rff (plain), rff-phase, orf (orthogonal, the default), sorf (orthogonal by fast Hadamard
+    transforms), qmc (quasi-Monte Carlo).
     """
 
     n_features: int = 1000
@@ -137,14 +152,16 @@ class Fourier(Recipe):
         return self.n_features
 
     def learns_from(self, n: int) -> bool:
-        # With few rows a feature, a search can tune the random frequencies to the rows: an evidence far above that of the kernel they stand for.
+        # With few rows a feature, a search can tune the random frequencies to the rows: an evidence far above
+        # that of the kernel they stand for.
         return n >= 10 * self.n_features
 
     def check_fits(self, model: Model, d: int) -> None:
         FourierBasis.draw(model.kernel, d, self.n_features, self.kind, np.random.default_rng(0), np.zeros(d))
 
     def prepared(self, model: Model, data: Data, rng: np.random.Generator) -> LowRank:
-        centre = np.median(np.asarray(data.X[:: max(1, len(data.X) // 10_000)]), axis=0)  # small phases keep their digits
+        # small phases keep their digits
+        centre = np.median(np.asarray(data.X[:: max(1, len(data.X) // 10_000)]), axis=0)
         basis = FourierBasis.draw(model.kernel, data.X.shape[1], self.n_features, self.kind, rng, centre)
         return LowRank(basis, "dtc", self.name, self.solver_name)
 
@@ -153,7 +170,8 @@ class Fourier(Recipe):
 class Sparse(Recipe):
     """Inducing points: the variational bound ("vfe", the default), "fitc" or "dtc".
 
-    `inducing` is a landmark rule, or the points themselves; `optimize_inducing` moves them with the parameters, by the gradient of the objective.
+    `inducing` is a landmark rule, or the points themselves; `optimize_inducing` moves them with the
+    parameters, by the gradient of the objective.
     """
 
     n_inducing: int = 512
@@ -165,14 +183,20 @@ class Sparse(Recipe):
         if not isinstance(self.inducing, str):
             Z = np.asarray(self.inducing, dtype=np.float64)
             if Z.ndim != 2 or not len(Z) or not np.all(np.isfinite(Z)):
-                raise ParameterError(f"Sparse: inducing must be a landmark rule, or a table of finite points, one a row; its shape is {Z.shape}.")
-            object.__setattr__(self, "inducing", tuple(map(tuple, Z.tolist())))  # hashable, and nobody else's array
+                raise ParameterError(
+                    "Sparse: inducing must be a landmark rule, or a table of finite points, one a row; its"
+                    f" shape is {Z.shape}."
+                )
+            # hashable, and nobody else's array
+            object.__setattr__(self, "inducing", tuple(map(tuple, Z.tolist())))
             object.__setattr__(self, "n_inducing", len(Z))
         else:
             check_rule(self.inducing, "Sparse: inducing")
         check_size(self.n_inducing, "Sparse: n_inducing")
         if self.objective not in ("vfe", "fitc", "dtc"):
-            raise ParameterError(f'Sparse: objective={self.objective!r} is not known. Use "vfe", "fitc" or "dtc".')
+            raise ParameterError(
+                f'Sparse: objective={self.objective!r} is not known. Use "vfe", "fitc" or "dtc".'
+            )
 
     @property
     def name(self) -> str:
@@ -183,7 +207,13 @@ class Sparse(Recipe):
         return self._described(self.n_inducing)
 
     def _described(self, m: int) -> str:
-        how = "learned" if self.optimize_inducing else f"by {self.inducing}" if isinstance(self.inducing, str) else "as given"
+        how = (
+            "learned"
+            if self.optimize_inducing
+            else f"by {self.inducing}"
+            if isinstance(self.inducing, str)
+            else "as given"
+        )
         return f"{m} inducing points, {how}"
 
     def size(self, n: int) -> int:
@@ -195,20 +225,34 @@ class Sparse(Recipe):
 
     def check_fits(self, model: Model, d: int) -> None:
         if not isinstance(self.inducing, str) and len(self.inducing[0]) != d:
-            raise ParameterError(f"Sparse: the inducing points have {len(self.inducing[0])} columns, but the data have {d}.")
+            raise ParameterError(
+                f"Sparse: the inducing points have {len(self.inducing[0])} columns, but the data have {d}."
+            )
 
     def prepared(self, model: Model, data: Data, rng: np.random.Generator) -> LowRank:
         self.check_fits(model, data.X.shape[1])
-        Z = chosen(model, data, self.n_inducing, self.inducing, rng) if isinstance(self.inducing, str) else np.array(self.inducing)
+        Z = (
+            chosen(model, data, self.n_inducing, self.inducing, rng)
+            if isinstance(self.inducing, str)
+            else np.array(self.inducing)
+        )
         basis = NystromBasis(Z, learned=self.optimize_inducing)
         some = np.asarray(data.X[:: max(1, len(data.X) // 10_000)])
         spread = np.std(some, axis=0)
-        return LowRank(basis, self.objective, self.name, self._described(len(Z)), np.mean(some, axis=0), np.where(spread > 0, spread, 1.0))
+        return LowRank(
+            basis,
+            self.objective,
+            self.name,
+            self._described(len(Z)),
+            np.mean(some, axis=0),
+            np.where(spread > 0, spread, 1.0),
+        )
 
 
 def chosen(model: Model, data: Data, m: int, rule: str, rng: np.random.Generator) -> Array:
-    """Landmarks for a fit: at most one a row, each once. Rules that hold a number for each row and landmark choose among as many random rows as
-    CANDIDATE_BYTES can hold: of a million rows, thirty candidates a landmark tell as much as all."""
+    """Landmarks for a fit: at most one a row, each once. Rules that hold a number for each row and landmark
+    choose among as many random rows as CANDIDATE_BYTES can hold: of a million rows, thirty candidates a
+    landmark tell as much as all."""
     n = len(data.X)
     X, rows = data.X, candidates(rule, n, min(m, n))
     if rows < n:
@@ -219,12 +263,16 @@ def chosen(model: Model, data: Data, m: int, rule: str, rng: np.random.Generator
 
 def candidates(rule: str, n: int, m: int) -> int:
     """How many of n rows a rule looks at for m landmarks."""
-    return n if rule in ("uniform", "diagonal", "leverage", "rls") else min(n, max(10 * m, CANDIDATE_BYTES // (8 * m)))
+    return (
+        n
+        if rule in ("uniform", "diagonal", "leverage", "rls")
+        else min(n, max(10 * m, CANDIDATE_BYTES // (8 * m)))
+    )
 
 
 def bytes_of_rule(rule: str, n: int, m: int) -> int:
-    """Of a choice of landmarks: exact scores need K, and its eigenvectors or another factor beside it; the others an n x m array and blocks of it, or
-    blocks alone."""
+    """Of a choice of landmarks: exact scores need K, and its eigenvectors or another factor beside it; the
+    others an n x m array and blocks of it, or blocks alone."""
     if rule in ("leverage", "rls"):
         return 2 * 8 * n * n
     share = 0.0 if rule in ("uniform", "diagonal") else 0.25 if rule == "recursive-rls" else 1.15

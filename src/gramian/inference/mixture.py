@@ -1,16 +1,20 @@
 """Predictions averaged over draws: a mixture of Gaussian processes, one a draw.
 
-Given the parameters and the whitened latent variables v of a draw, f at the data is known, and at a new x it is Gaussian:
+Given the parameters and the whitened latent variables v of a draw, f at the data is known, and at a new x it
+is Gaussian:
 
     mean = m(x) + s k(x, X) R^-T v,    var = s^2 (k(x, x) - |R^-1 k(X, x)|^2),    R R' = K + jitter
 
-(with features: m(x) + s phi(x)'v, and what the features leave out of the prior). Where f was integrated out, a draw of the parameters gives the
-posterior of exact inference. Over draws, E f is the average of the means, and var f the average of the variances plus the variance of the means.
+(with features: m(x) + s phi(x)'v, and what the features leave out of the prior). Where f was integrated out,
+a draw of the parameters gives the posterior of exact inference. Over draws, E f is the average of the means,
+and var f the average of the variances plus the variance of the means.
 
-Draws are thinned evenly to at most COMPONENTS of all chains: neighbours in a chain tell much the same, and 100 independent draws leave a tenth of a
-posterior standard deviation as the error of a mean. Cost a component: one factor of K, n^3 / 3, kept while all of them fit into KEEP_BYTES, and then
-as any posterior. Held otherwise: the parameters and v of each draw, no matrix. Draws at one and the same parameters (none was sampled) share the
-factor and the variance, so that there may be WITH_ONE_FACTOR of them: 100 say little about the tails of f.
+Draws are thinned evenly to at most COMPONENTS of all chains: neighbours in a chain tell much the same, and
+100 independent draws leave a tenth of a posterior standard deviation as the error of a mean. Cost a
+component: one factor of K, n^3 / 3, kept while all of them fit into KEEP_BYTES, and then as any posterior.
+Held otherwise: the parameters and v of each draw, no matrix. Draws at one and the same parameters (none was
+sampled) share the factor and the variance, so that there may be WITH_ONE_FACTOR of them: 100 say little about
+the tails of f.
 """
 
 from __future__ import annotations
@@ -59,12 +63,19 @@ class Mixture(Process):
     _kept: dict[int, Process] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, model: Model, data: Data, chains: Chains, basis: Basis | None = None, most: int | None = None) -> Mixture:
+    def of(
+        cls, model: Model, data: Data, chains: Chains, basis: Basis | None = None, most: int | None = None
+    ) -> Mixture:
         """At most `most` draws of all chains, evenly thinned."""
-        total, most = chains.n_chains * chains.n_draws, most or (COMPONENTS if chains.values else WITH_ONE_FACTOR)
+        total, most = (
+            chains.n_chains * chains.n_draws,
+            most or (COMPONENTS if chains.values else WITH_ONE_FACTOR),
+        )
         at = np.unique(np.round(np.linspace(0, total - 1, min(most, total))).astype(int))
         values = {path: draws.reshape(total, *draws.shape[2:])[at] for path, draws in chains.values.items()}
-        return cls(model, data, values, chains.latent.reshape(total, *chains.latent.shape[2:])[at], basis, chains)
+        return cls(
+            model, data, values, chains.latent.reshape(total, *chains.latent.shape[2:])[at], basis, chains
+        )
 
     @property
     def n_components(self) -> int:
@@ -72,7 +83,11 @@ class Mixture(Process):
 
     def model_at(self, k: int) -> Model:
         """The model with the parameters of a draw."""
-        return self.model.with_values({path: draws[k] for path, draws in self.values.items()}) if self.values else self.model
+        return (
+            self.model.with_values({path: draws[k] for path, draws in self.values.items()})
+            if self.values
+            else self.model
+        )
 
     def likelihoods(self) -> Iterator[Likelihood]:
         """The likelihood of each draw, in the order of `components`."""
@@ -94,7 +109,9 @@ class Mixture(Process):
         at_zero = dataclasses.replace(self, latent=np.zeros_like(self.latent[:1]), _kept={}).component(0)
         (start, var), kernel = at_zero.moments(X), self.model.kernel
         if self.basis is None:
-            P = solve_triangular(self._root, tiles.cross(kernel, self.data.X, X), lower=True, check_finite=False).T
+            P = solve_triangular(
+                self._root, tiles.cross(kernel, self.data.X, X), lower=True, check_finite=False
+            ).T
         else:
             P = self._features(kernel).block(X)
         return ((start + self.data.scale * (P @ v), var) for v in self.latent)
@@ -133,7 +150,7 @@ class Mixture(Process):
             draws[:, :, mine] = self.component(int(k)).sample(rng, X, len(mine), noise)
         return draws
 
-    # One component. -------------------------------------------------------------------------------------------------------------------------------
+    # One component. -----------------------------------------------------------------------------------------
 
     @property
     def _bytes(self) -> int:
@@ -149,7 +166,10 @@ class Mixture(Process):
         v, scale = self.latent[k], self.data.scale
         if not model.others:
             return self._conditioned(model.kernel, model.mean, scale, v)
-        parts = [self._conditioned(kernel, OneOutput(model.mean, latents[0]), scale[latents], v[:, latents]) for kernel, latents in model.kernels]
+        parts = [
+            self._conditioned(kernel, OneOutput(model.mean, latents[0]), scale[latents], v[:, latents])
+            for kernel, latents in model.kernels
+        ]
         return Stacked(tuple(parts), tuple(tuple(latents) for _, latents in model.kernels))
 
     def _conditioned(self, kernel: Kernel, mean: Mean, scale: Array, v: Array) -> Process:
@@ -157,7 +177,9 @@ class Mixture(Process):
         if self.basis is not None:
             features = self._features(kernel)
             m = features.n_features
-            return FeaturePosterior(prior, features, np.asfortranarray(v), (np.zeros((m, m), order="F"),), (0,) * len(scale))
+            return FeaturePosterior(
+                prior, features, np.asfortranarray(v), (np.zeros((m, m), order="F"),), (0,) * len(scale)
+            )
         R = self._root if kernel is self.model.kernel else _root(kernel, self.data.X)
         alpha = solve_triangular(R, v, lower=True, trans="T", check_finite=False)
         return Posterior(prior, self.data.X, alpha, (R,), (0,) * len(scale), inverted=False)
@@ -169,7 +191,11 @@ class Mixture(Process):
 
     def _features(self, kernel: Kernel) -> FeatureMap:
         assert self.basis is not None
-        return _Landmarks(kernel, self.basis.Z) if isinstance(self.basis, NystromBasis) else self.basis.at(kernel)
+        return (
+            _Landmarks(kernel, self.basis.Z)
+            if isinstance(self.basis, NystromBasis)
+            else self.basis.at(kernel)
+        )
 
 
 class _Landmarks(NystromMap):
@@ -189,5 +215,8 @@ def _root(kernel: Kernel, X: Array) -> Array:
         diagonal += JITTER * float(np.mean(diagonal))
         R, info = lapack.dpotrf(A, lower=1, clean=1, overwrite_a=1)
     if info:
-        raise NumericalError(f"K at a draw of the parameters is not positive definite even with {JITTER:g} of its mean diagonal added.")
+        raise NumericalError(
+            f"K at a draw of the parameters is not positive definite even with {JITTER:g} of its mean"
+            " diagonal added."
+        )
     return R

@@ -1,4 +1,5 @@
-"""The mode of p(f | y): Newton's method on Psi(g) = log p(y | f) - 1/2 g'K^-1 g with f = m + s g, in which a step that does not raise Psi is halved.
+"""The mode of p(f | y): Newton's method on Psi(g) = log p(y | f) - 1/2 g'K^-1 g with f = m + s g, in which a
+step that does not raise Psi is halved.
 
 Source: Rasmussen and Williams 2006, algorithms 3.1 and 3.3.
 """
@@ -18,7 +19,9 @@ from gramian.inference.sites import Kind, Rule, State
 Array = NDArray[np.float64]
 
 HALVINGS = 30
-ROUNDING = 1e-13  # of Psi. Where it says no more the last Newton step still counts: log det depends on the mode itself, not on its square
+# of Psi. Where it says no more the last Newton step still counts: log det depends on the mode itself, not on
+# its square
+ROUNDING = 1e-13
 
 
 class Climb(NamedTuple):
@@ -57,8 +60,9 @@ class AtMode(Rule):
         start: Array | None,
         report: Share | None,
     ) -> Climb:
-        """From alpha = `start` where that is higher than 0. `psi(g, alpha)` gives Psi and the likelihood's answers, `times(alpha)` is K alpha, and
-        `step(answers, g)` is where a whole step leads: g and alpha."""
+        """From alpha = `start` where that is higher than 0. `psi(g, alpha)` gives Psi and the likelihood's
+        answers, `times(alpha)` is K alpha, and `step(answers, g)` is where a whole step leads: g and alpha.
+        """
         alpha = g = np.zeros(shape)
         value, answers = psi(g, alpha)
         if start is not None and start.shape == shape:
@@ -83,7 +87,8 @@ class AtMode(Rule):
                 value, answers = new_value, new_answers
             if report is not None:
                 report(1 - 1 / (1 + steps))
-            # Newton squares its error: after a full step that gained delta, what is left to gain is of the order of delta squared.
+            # Newton squares its error: after a full step that gained delta, what is left to gain is of the
+            # order of delta squared.
             if gain < self.tol * (1 + abs(value)):
                 return Climb(g, alpha, value, answers, steps, True, uphill)
         return Climb(g, alpha, value, answers, steps, False, uphill)

@@ -1,8 +1,10 @@
-"""Passes over the rows, for inference with features: chunks of rows, a thread each, and sums over them in one fixed order.
+"""Passes over the rows, for inference with features: chunks of rows, a thread each, and sums over them in one
+fixed order.
 
-A chunk has twice as many rows as features (in whole tiles), so that adding its sums up costs little beside making them. A thread
-makes the features of a chunk and all products with them, with BLAS on that one thread: threads that share a product wait for each other. Beyond
-`SHARED_UP_TO` features BLAS shares each chunk out, because the sums of several would take too much memory.
+A chunk has twice as many rows as features (in whole tiles), so that adding its sums up costs little beside
+making them. A thread makes the features of a chunk and all products with them, with BLAS on that one thread:
+threads that share a product wait for each other. Beyond `SHARED_UP_TO` features BLAS shares each chunk out,
+because the sums of several would take too much memory.
 
 The first pass makes `Sums`, the second `Slopes`; the formulas are in `inference/lowrank.py`.
 """
@@ -77,7 +79,9 @@ class Sums:
         syrk(1.0 if level is None else 1 / level, block_of(Phi.T), block_of(S))
         R = block.rows.R[:, outputs]
         b, c = transposed_times(block.Phi, R / D[:, None]), np.einsum("ij,ij->j", R, R / D[:, None])
-        return cls(outputs, S, b, c, float(np.sum(np.log(D))), float(np.sum(block.outside / D)), level, block.raised)
+        return cls(
+            outputs, S, b, c, float(np.sum(np.log(D))), float(np.sum(block.outside / D)), level, block.raised
+        )
 
     def add(self, other: Sums) -> None:
         self.S += other.S
@@ -102,7 +106,8 @@ class Slopes:
 
 
 class Gathered:
-    """The sum of such parts, in the model's parameters. What goes through single rows waits until there are many."""
+    """The sum of such parts, in the model's parameters. What goes through single rows waits until there are
+    many."""
 
     def __init__(self, model: Model, objective: Kind) -> None:
         self.model, self.objective = model, objective
@@ -124,7 +129,10 @@ class Gathered:
     def flush(self) -> None:
         if not self._waiting:
             return
-        X, by_prior_var, by_residual = (np.concatenate(v) for v in zip(*((p.X, p.by_prior_var, p.by_residual) for p in self._waiting), strict=True))
+        X, by_prior_var, by_residual = (
+            np.concatenate(v)
+            for v in zip(*((p.X, p.by_prior_var, p.by_residual) for p in self._waiting), strict=True)
+        )
         self._waiting = []
         if self.objective != "dtc":
             own = tiles.diagonal_pullback(self.model.kernel, X, by_prior_var)
@@ -158,7 +166,8 @@ class Passes:
         features.ready()
 
     def rows(self) -> Iterator[Rows]:
-        """All rows in chunks. What is asked of single rows is made for many at once: a call costs more than they do."""
+        """All rows in chunks. What is asked of single rows is made for many at once: a call costs more than
+        they do."""
         n, size = len(self.data.X), chunk_rows(self.features.n_features)
         for start in range(0, n, max(1, tiles.LONG_BLOCK // size) * size):
             at = slice(start, min(start + max(1, tiles.LONG_BLOCK // size) * size, n))
@@ -167,11 +176,17 @@ class Passes:
             prior_var = np.zeros(0) if self.features.spans_prior else tiles.diagonal(self.model.kernel, X)
             for first in range(0, len(X), size):
                 part = slice(first, first + size)
-                yield Rows(slice(start + first, min(start + first + size, n)), X[part], R[part], prior_var[part])
+                yield Rows(
+                    slice(start + first, min(start + first + size, n)), X[part], R[part], prior_var[part]
+                )
 
     def block(self, rows: Rows) -> Block:
         Phi = self.features.block(rows.X, self.tolerance)
-        outside = np.zeros(len(Phi)) if self.features.spans_prior else np.maximum(rows.prior_var - np.einsum("ij,ij->i", Phi, Phi), 0.0)
+        outside = (
+            np.zeros(len(Phi))
+            if self.features.spans_prior
+            else np.maximum(rows.prior_var - np.einsum("ij,ij->i", Phi, Phi), 0.0)
+        )
         noise = [group.noise(rows.at, len(self.data.X)) for group in self.groups]
         D = [np.maximum(own, self.floor) + (outside if self.objective == "fitc" else 0.0) for own in noise]
         return Block(rows, Phi, outside, D, any(bool(np.any(own < self.floor)) for own in noise))
@@ -182,7 +197,9 @@ class Passes:
 
         def one(rows: Rows) -> tuple[Block, list[Sums]]:
             block = self.block(rows)
-            return block, [Sums.of(block, D, group.outputs) for group, D in zip(self.groups, block.D, strict=True)]
+            return block, [
+                Sums.of(block, D, group.outputs) for group, D in zip(self.groups, block.D, strict=True)
+            ]
 
         total: list[Sums] = []
         for block, parts in self._over(one, self.rows()):
@@ -200,7 +217,11 @@ class Passes:
         sign = 1.0 if self.objective == "vfe" else -1.0
         level = [None if self.objective == "fitc" else group.level for group in sums]
         pulls = [
-            self.features.factored_pullback((sign * len(group.outputs) / D) * inverse, w.w) if D is not None else None
+            (
+                self.features.factored_pullback((sign * len(group.outputs) / D) * inverse, w.w)
+                if D is not None
+                else None
+            )
             for group, w, inverse, D in zip(sums, found, inverses, level, strict=True)
         ]
 
@@ -221,20 +242,28 @@ class Passes:
             return total
 
         gathered = Gathered(self.model, self.objective)
-        for part in self._over(one, self.kept) if self.kept else self._over(lambda rows: one(self.block(rows)), self.rows()):
+        for part in (
+            self._over(one, self.kept)
+            if self.kept
+            else self._over(lambda rows: one(self.block(rows)), self.rows())
+        ):
             gathered.add(part)
         gathered.flush()
         return gathered
 
     def _by_level(self, block: Block, group: Sums, D: Array, a: Array) -> float:
-        """One level of noise: of df/dD only the sum counts, whose traces are known in closed form once all rows are seen."""
+        """One level of noise: of df/dD only the sum counts, whose traces are known in closed form once all
+        rows are seen."""
         by_level = 0.5 * np.sum(a**2, axis=0)
         if self.objective == "vfe":
             by_level += 0.5 * float(np.sum(block.outside / D**2))
         return noise_gradient(self.model, self.data, group.outputs, by_level)
 
-    def _row_by_row(self, block: Block, group: Sums, w: Weights, inverse: Array, D: Array, a: Array, total: Slopes) -> list[Array]:
-        """Noise that differs between rows: the gradient through the features; the rest is added to `total`."""
+    def _row_by_row(
+        self, block: Block, group: Sums, w: Weights, inverse: Array, D: Array, a: Array, total: Slopes
+    ) -> list[Array]:
+        """Noise that differs between rows: the gradient through the features; the rest is added to
+        `total`."""
         q = len(group.outputs)
         G = times(block.Phi, inverse)
         explained = np.einsum("ij,ij->i", G, block.Phi)  # phi' B^-1 phi, or for vfe phi' (I - B^-1) phi
@@ -261,8 +290,9 @@ class Passes:
 
 
 def alone(m: int) -> AbstractContextManager[None]:
-    """Within it, BLAS has one thread where chunks of rows have one each. Also for what is done between passes: threads of BLAS go on waiting actively
-    after a product that they shared, and would take the cores from the next pass."""
+    """Within it, BLAS has one thread where chunks of rows have one each. Also for what is done between
+    passes: threads of BLAS go on waiting actively after a product that they shared, and would take the cores
+    from the next pass."""
     return threads_for(1) if m <= SHARED_UP_TO else nullcontext()
 
 

@@ -2,11 +2,12 @@
 
     mean = m(x) + s k(x, Z) alpha,      var = s^2 (k(x, x) - |R k(Z, x)|^2)
 
-with R' R the matrix M of the method (for exact inference Z = X, R = L^-1, L L' = K + D). std, cov and samples come from this one form. Of many rows
-L is kept instead of R, and R k(Z, x) is a triangular solve: L^-1 would take as long as L.
+with R' R the matrix M of the method (for exact inference Z = X, R = L^-1, L L' = K + D). std, cov and samples
+come from this one form. Of many rows L is kept instead of R, and R k(Z, x) is a triangular solve: L^-1 would
+take as long as L.
 
-Cost of m points from n rows: m n kernel values; m n^2 flops for variances (a triangular matrix product: 1.3 times faster than a triangular solve
-here), none of it for means alone. Memory: R, and one block of rows.
+Cost of m points from n rows: m n kernel values; m n^2 flops for variances (a triangular matrix product: 1.3
+times faster than a triangular solve here), none of it for means alone. Memory: R, and one block of rows.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ class Posterior(Process):
     prior: GaussianProcess
     Z: Array  # (n, d)
     alpha: Array  # (n, q)
-    roots: tuple[Array, ...]  # each (n, n), in the lower triangle of a Fortran-ordered array: R, or L where `inverted` is False
+    # each (n, n), in the lower triangle of a Fortran-ordered array: R, or L where `inverted` is False
+    roots: tuple[Array, ...]
     root_of: tuple[int, ...]  # for each output, which root
     inverted: bool = True
 
@@ -98,7 +100,8 @@ class Posterior(Process):
             yield at, tiles.cross(self.prior.kernel, X[at], self.Z, room[: at.stop - at.start])
 
     def _explained(self, K: Array) -> Iterator[Array]:
-        """R K' for each root; K (b, n) is row-major, so K' is Fortran-ordered as BLAS likes it. The last product overwrites K."""
+        """R K' for each root; K (b, n) is row-major, so K' is Fortran-ordered as BLAS likes it. The last
+        product overwrites K."""
         for r, root in enumerate(self.roots):
             last = r == len(self.roots) - 1
             if self.inverted:

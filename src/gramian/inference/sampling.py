@@ -5,12 +5,15 @@
     nuts    the no-U-turn sampler on all of (t, z), with Stan's warm-up: the step size by dual averaging to an acceptance of TARGET, a diagonal
             mass matrix from windows of doubling length
 
-A chain is run in pieces of about a second, so that progress is seen and an end by time or Ctrl-C leaves whole draws. The random numbers of a draw
-depend on the seed, the chain and the draw's number alone: neither pieces nor threads change a draw. After the draws that were asked for the same
-chains go on, in rounds of as many, until `enough` says so. When KEPT rounds are held and another one begins, every second draw is let go, and from
-then on a kept draw is the last of two, then of four, ...: long chains take neither more memory nor more time to predict from.
+A chain is run in pieces of about a second, so that progress is seen and an end by time or Ctrl-C leaves whole
+draws. The random numbers of a draw depend on the seed, the chain and the draw's number alone: neither pieces
+nor threads change a draw. After the draws that were asked for the same chains go on, in rounds of as many,
+until `enough` says so. When KEPT rounds are held and another one begins, every second draw is let go, and
+from then on a kept draw is the last of two, then of four, ...: long chains take neither more memory nor more
+time to predict from.
 
-Chains run on threads rather than side by side in one program: there all of them would wait for the longest trajectory at each draw.
+Chains run on threads rather than side by side in one program: there all of them would wait for the longest
+trajectory at each draw.
 
 Sources: Hoffman and Gelman 2014, Betancourt 2017 (NUTS), and those of `inference/blocks.py`.
 """
@@ -47,7 +50,9 @@ KEPT_DRAWS = 400
 LONGEST_STRIDE = 32  # transitions a kept draw, at most
 STARTS = 12  # tries to find a start with a finite density, each closer to the model's own parameters
 
-EARLY = (10, 25, 50)  # draws after which curvatures are taken anew, before the first window: a chain may start far from where it belongs
+# draws after which curvatures are taken anew, before the first window: a chain may start far from where it
+# belongs
+EARLY = (10, 25, 50)
 
 
 class Draws(NamedTuple):
@@ -74,7 +79,8 @@ class Run(NamedTuple):
 class Sampler(NamedTuple):
     """How chains begin, go on, and adapt."""
 
-    start: Callable[[Array, Array], Any]  # from t and z in units of the sites at the mode; None where the density is no finite number
+    # from t and z in units of the sites at the mode; None where the density is no finite number
+    start: Callable[[Array, Array], Any]
     step: Callable[..., Any]  # (state, key, first, count, stages) -> (state, rows)
     renew: Callable[[list[Any]], list[Any]]
     settle: Callable[[Any], Any]
@@ -101,7 +107,10 @@ def run(
     with threads_for(1), jax.enable_x64(True):
         problem = jax.device_put(problem)
         method = _joint(problem) if sampler == "nuts" else _blocked(problem, sampler == "blocks")
-        keys = [np.asarray(jax.random.key_data(jax.random.key(int(seed)))) for seed in rng.integers(2**31, size=chains)]
+        keys = [
+            np.asarray(jax.random.key_data(jax.random.key(int(seed))))
+            for seed in rng.integers(2**31, size=chains)
+        ]
         states = [_start(problem, method, start, rng) for _ in range(chains)]
         crew = _Crew(method, keys, states)
         crew.advance(0, 0, np.zeros((LONGEST, 2), dtype=np.int64))  # compiles, before there are threads
@@ -162,19 +171,28 @@ class _Crew:
 
 
 def _rounds(
-    crew: _Crew, warmup: int, draws: int, rounds: int, enough: Callable[[Run], bool], began: float, report: Share | None, deadline: float | None
+    crew: _Crew,
+    warmup: int,
+    draws: int,
+    rounds: int,
+    enough: Callable[[Run], bool],
+    began: float,
+    report: Share | None,
+    deadline: float | None,
 ) -> Run:
     schedule = _schedule(warmup)
     windows = [k + 1 for k, (_, end) in enumerate(schedule) if end]
     renewals = sorted({*(k for k in EARLY if k < warmup // 4), *windows[: len(windows) - crew.method.kept]})
     half = None if deadline is None else 0.5 * (began + deadline)  # what warm-up may take at most
-    made, every, warmed, stopped, length = 0, 1, 0, "", 2  # draws of a chain that were made, and how many of them a kept one stands for
+    # draws of a chain that were made, and how many of them a kept one stands for
+    made, every, warmed, stopped, length = 0, 1, 0, "", 2
     most, _ = made_and_kept(draws, rounds)
     pieces: list[list[Draws]] = []
     try:
         while warmed < warmup and (half is None or time.monotonic() < half):
             count = min(length, warmup - warmed, LONGEST)
-            count = min([count, *(end - warmed for end in renewals if end > warmed)])  # a piece ends where something is renewed
+            # a piece ends where something is renewed
+            count = min([count, *(end - warmed for end in renewals if end > warmed)])
             moment = time.monotonic()
             crew.advance(warmed, count, _padded(schedule[warmed : warmed + count]))
             warmed += count
@@ -191,8 +209,14 @@ def _rounds(
                 pieces = [[_last_of(2, _joined(chain)) for chain in zip(*pieces, strict=True)]]
             count = every * max(1, min(length // every, draws - kept % draws, LONGEST // every))
             moment = time.monotonic()
-            # Numbered from `warmup` on even where warm-up was cut short, so that a draw's random numbers are its own.
-            pieces.append([_last_of(every, out) for out in crew.advance(warmup + made, count, _padded([(KEEP, 0)] * count))])
+            # Numbered from `warmup` on even where warm-up was cut short, so that a draw's random numbers are
+            # its own.
+            pieces.append(
+                [
+                    _last_of(every, out)
+                    for out in crew.advance(warmup + made, count, _padded([(KEEP, 0)] * count))
+                ]
+            )
             made += count
             kept += count // every
             length = _next_length(count, time.monotonic() - moment, length)
@@ -216,7 +240,8 @@ def held_rounds(draws: int) -> int:
 
 
 def made_and_kept(draws: int, rounds: int) -> tuple[int, int]:
-    """How many draws a chain makes in so many rounds, those between kept ones included, and how many are held at most."""
+    """How many draws a chain makes in so many rounds, those between kept ones included, and how many are held
+    at most."""
     made, kept, every, most = 0, 0, 1, 0
     for _ in range(rounds):
         if kept == held_rounds(draws) and every < LONGEST_STRIDE:
@@ -247,11 +272,17 @@ def _joined(chain: Sequence[Draws]) -> Draws:
 
 def _gathered(pieces: list[list[Draws]], warmup: int, stopped: str, began: float) -> Run:
     chains = [_joined(chain) for chain in zip(*pieces, strict=True)]
-    return Run(Draws(*(np.stack(parts) for parts in zip(*chains, strict=True))), warmup, stopped, time.monotonic() - began)
+    return Run(
+        Draws(*(np.stack(parts) for parts in zip(*chains, strict=True))),
+        warmup,
+        stopped,
+        time.monotonic() - began,
+    )
 
 
 def _next_length(count: int, seconds: float, length: int) -> int:
-    """How many draws take about a second, judged by the last piece; at most twice as many as before, since trajectories differ."""
+    """How many draws take about a second, judged by the last piece; at most twice as many as before, since
+    trajectories differ."""
     return max(1, min(2 * length, int(PIECE_SECONDS * count / max(seconds, 1e-6))))
 
 
@@ -267,12 +298,13 @@ def _schedule(warmup: int) -> list[tuple[int, int]]:
     return [(int(stage), int(end)) for stage, end in build_schedule(warmup)]
 
 
-# Starts. --------------------------------------------------------------------------------------------------------------------------------------------
+# Starts. ----------------------------------------------------------------------------------------------------
 
 
 def _start(problem: Problem, method: Sampler, centre: Array, rng: np.random.Generator) -> Any:
-    """The state of a chain at its start: t half a unit around the model's own parameters, and v from the normal approximation at its mode there.
-    Closer to the model's own parameters where a density is no finite number."""
+    """The state of a chain at its start: t half a unit around the model's own parameters, and v from the
+    normal approximation at its mode there. Closer to the model's own parameters where a density is no finite
+    number."""
     t, z = rng.standard_normal(problem.size), rng.standard_normal(problem.dimension - problem.size)
     for attempt in range(STARTS):
         shrink = 0.0 if attempt == STARTS - 1 else 0.5**attempt
@@ -280,22 +312,30 @@ def _start(problem: Problem, method: Sampler, centre: Array, rng: np.random.Gene
         if state is not None:
             return state
     raise NumericalError(
-        "The chains find no start: the density of the data is no finite number even at the model's own parameters with f at its mode. "
-        "Check y against the likelihood, and start from other parameters."
+        "The chains find no start: the density of the data is no finite number even at the model's own"
+        " parameters with f at its mode. Check y against the likelihood, and start from other parameters."
     )
 
 
 @jax.jit
 def _mode(problem: Problem, t: jax.Array) -> Sites:
-    """The sites at the mode of v given t, by Newton's steps with the diagonal of the curvature, each as long as does most good."""
+    """The sites at the mode of v given t, by Newton's steps with the diagonal of the curvature, each as long
+    as does most good."""
     bare = problem.at(t)
     roots, still = problem.roots(bare), jnp.zeros(problem.latent_shape)
 
     def density(v: jax.Array) -> jax.Array:
-        return number(jnp.sum(problem.log_likelihoods(bare, problem.latent(bare, roots, v))) - 0.5 * jnp.sum(v**2))
+        return number(
+            jnp.sum(problem.log_likelihoods(bare, problem.latent(bare, roots, v))) - 0.5 * jnp.sum(v**2)
+        )
 
     def newton(_: Any, v: jax.Array) -> jax.Array:
-        step = to_latent(problem.conditioned(bare, roots, problem.sites(bare, problem.latent(bare, roots, v))), still)[0] - v
+        step = (
+            to_latent(
+                problem.conditioned(bare, roots, problem.sites(bare, problem.latent(bare, roots, v))), still
+            )[0]
+            - v
+        )
         lengths = jnp.array([0.0, 0.01, 0.1, 0.3, 0.6, 1.0])
         return v + lengths[jnp.argmax(jax.vmap(lambda a: density(v + a * step))(lengths))] * step
 
@@ -326,7 +366,8 @@ def _host(state: Any) -> Any:
 
 
 def _renewed(problem: Problem, state: Any) -> Any:
-    """The state with the average of the sites that the chain has met since the last time, and the adaptation of what depends on them anew."""
+    """The state with the average of the sites that the chain has met since the last time, and the adaptation
+    of what depends on them anew."""
     if problem.marginal:
         return state
     with jax.enable_x64(True):

@@ -1,14 +1,17 @@
-"""Inference with likelihoods that are not Gaussian, by Gaussian sites: Laplace, expectation propagation and variational inference are one loop.
+"""Inference with likelihoods that are not Gaussian, by Gaussian sites: Laplace, expectation propagation and
+variational inference are one loop.
 
-Each likelihood term p(y_i | f_i) is replaced by exp(h_i g_i - 1/2 lam_i g_i^2), f = m + s g, g ~ N(0, K). The sites give a Gaussian posterior of g
-(algebra); a rule looks at that posterior and proposes better sites, until nothing changes:
+Each likelihood term p(y_i | f_i) is replaced by exp(h_i g_i - 1/2 lam_i g_i^2), f = m + s g, g ~ N(0, K). The
+sites give a Gaussian posterior of g (algebra); a rule looks at that posterior and proposes better sites,
+until nothing changes:
 
     Laplace         the second-order expansion of log p at the mode                                        laplace.py
     EP              the site that gives the moments of cavity times likelihood                             ep.py
     Variational     the natural gradient of the evidence lower bound                                       variational.py
 
-The gradient of each evidence is 1/2 alpha alpha' - 1/2 R on K, since all three are stationary in their sites; Laplace, which is stationary in f only,
-adds a term of rank two. With a Gaussian likelihood all three are exact inference after one step.
+The gradient of each evidence is 1/2 alpha alpha' - 1/2 R on K, since all three are stationary in their sites;
+Laplace, which is stationary in f only, adds a term of rank two. With a Gaussian likelihood all three are
+exact inference after one step.
 
 Several latent functions have independent priors and sites, so K may be one matrix for all of them.
 """
@@ -61,9 +64,12 @@ EVALUATIONS = 10  # factorisations of one inference, for predictions of time
 
 
 class Problem:
-    """A model at the rows of the data: priors of the latents, and the likelihood's answers, in the units of g."""
+    """A model at the rows of the data: priors of the latents, and the likelihood's answers, in the units of
+    g."""
 
-    def __init__(self, model: Model, data: Data, engine: Inference, whole: bool = False, signed: bool = False) -> None:
+    def __init__(
+        self, model: Model, data: Data, engine: Inference, whole: bool = False, signed: bool = False
+    ) -> None:
         self.model, self.data = model, data
         self.L = model.likelihood.latents
         self.y = np.asarray(data.Y, dtype=np.float64)[:, 0]
@@ -71,7 +77,9 @@ class Problem:
         self.m = mean_block(model.mean, np.asarray(data.X), self.L)  # (n, L)
         if data.offset is not None:
             self.m = self.m + data.offset[:, None]
-        self.priors = [(_prior(kernel, data, engine, whole, signed), columns) for kernel, columns in model.kernels]
+        self.priors = [
+            (_prior(kernel, data, engine, whole, signed), columns) for kernel, columns in model.kernels
+        ]
         self.outside = np.zeros((len(self.y), self.L))
         for prior, columns in self.priors:
             for k in columns:
@@ -94,7 +102,8 @@ class Problem:
         return [found[k] for k in range(self.L)]
 
     def gradient(self, terms: list[Term], by_m: Array, by_likelihood: list[Array]) -> list[Array]:
-        """In the order of the model's parameters, and a last one for learned landmarks. `by_m` is in the units of g."""
+        """In the order of the model's parameters, and a last one for learned landmarks. `by_m` is in the
+        units of g."""
         parts = [prior.pullback([terms[k] for k in columns]) for prior, columns in self.priors]
         return self.assembled(parts, by_m, by_likelihood)
 
@@ -102,16 +111,31 @@ class Problem:
         """The same from the gradient of each prior."""
         counts = [len(kernel.parameters()) for kernel, _ in self.model.kernels]
         own = [part[:count] for part, count in zip(parts, counts, strict=True)]
-        free = zip(*(part[count:] for part, count in zip(parts, counts, strict=True)), strict=True)  # landmarks are those of all kernels
+        # landmarks are those of all kernels
+        free = zip(*(part[count:] for part, count in zip(parts, counts, strict=True)), strict=True)
         by_mean = mean_gradient(self.model, np.asarray(self.data.X), by_m / self.scale)
-        return [*own[0], *by_mean, *by_likelihood, *(array for part in own[1:] for array in part), *(np.sum(arrays, axis=0) for arrays in free)]
+        return [
+            *own[0],
+            *by_mean,
+            *by_likelihood,
+            *(array for part in own[1:] for array in part),
+            *(np.sum(arrays, axis=0) for arrays in free),
+        ]
 
     def posterior(self, sited: list[Sited]) -> Process:
         processes = []
         for (kernel, columns), (prior, _) in zip(self.model.kernels, self.priors, strict=True):
             mean = self.model.mean if len(columns) == self.L else OneOutput(self.model.mean, columns[0])
-            processes.append(prior.posterior(GaussianProcess(kernel, mean, self.scale[columns]), [sited[k] for k in columns]))
-        return processes[0] if len(processes) == 1 else Stacked(tuple(processes), tuple(tuple(columns) for _, columns in self.priors))
+            processes.append(
+                prior.posterior(
+                    GaussianProcess(kernel, mean, self.scale[columns]), [sited[k] for k in columns]
+                )
+            )
+        return (
+            processes[0]
+            if len(processes) == 1
+            else Stacked(tuple(processes), tuple(tuple(columns) for _, columns in self.priors))
+        )
 
 
 @dataclass
@@ -163,11 +187,14 @@ class Rule(ABC):
         """Raises where the rule makes no sense for the likelihood or the engine."""
         if not likelihood.smooth:
             raise ParameterError(
-                f'{type(likelihood).__name__} has no derivatives, which inference={self.name!r} needs. Use inference="vi" or "mcmc".'
+                f"{type(likelihood).__name__} has no derivatives, which inference={self.name!r} needs. Use"
+                ' inference="vi" or "mcmc".'
             )
 
     @abstractmethod
-    def run(self, problem: Problem, start: Array | None, report: Share | None = None) -> tuple[State, SolveOutcome]:
+    def run(
+        self, problem: Problem, start: Array | None, report: Share | None = None
+    ) -> tuple[State, SolveOutcome]:
         """To convergence. `start` is `State.alpha`-like: what `kept` gave for neighbouring parameters."""
 
     def kept(self, state: State) -> Array:
@@ -187,7 +214,8 @@ class Rule(ABC):
         return problem.posterior(state.sited)
 
     def cavities(self, problem: Problem, state: State) -> tuple[Array, Array]:
-        """Mean and variance of each latent at each row, without that row's own site: (n, L) each, with the offset."""
+        """Mean and variance of each latent at each row, without that row's own site: (n, L) each, with the
+        offset."""
         var = np.stack([one.var for one in state.sited], axis=1)
         lam = np.stack([one.lam for one in state.sited], axis=1)
         precision = np.maximum(1 / var - lam, 1e-10 / var)
@@ -236,10 +264,14 @@ class Sites(Inference):
     def prepared(self, model: Model, data: Data, rng: np.random.Generator) -> Inference:
         self.rule.check(model.likelihood, self.engine)
         if isinstance(self.engine, Iterative):
-            typical = np.full(len(data.X), 4 / max(float(np.min(data.scale)) ** 2, 1e-300))  # a logistic likelihood's largest curvature is 1 / 4
+            # a logistic likelihood's largest curvature is 1 / 4
+            typical = np.full(len(data.X), 4 / max(float(np.min(data.scale)) ** 2, 1e-300))
             factor = self.engine.solver.factor(GramOperator(model.kernel, np.asarray(data.X), typical))
             solver = self.engine.solver.seeded(rng)
-            return dataclasses.replace(self, engine=dataclasses.replace(self.engine, pivots=factor.preconditioner.pivots, solver=solver))
+            return dataclasses.replace(
+                self,
+                engine=dataclasses.replace(self.engine, pivots=factor.preconditioner.pivots, solver=solver),
+            )
         return dataclasses.replace(self, engine=self.engine.prepared(model, data, rng))
 
     def infer(self, model: Model, data: Data, report: Share | None = None) -> Inferred:
@@ -254,7 +286,9 @@ class Sites(Inference):
             self._insist(outcome)
             return self._evidence(problem, state)
 
-    def evidence_and_gradient(self, model: Model, data: Data, workspace: Workspace) -> tuple[Evidence, list[Array]]:
+    def evidence_and_gradient(
+        self, model: Model, data: Data, workspace: Workspace
+    ) -> tuple[Evidence, list[Array]]:
         with threads_for(self._size(data)):
             problem, state, outcome = self._run(model, data, workspace)
             self._insist(outcome)
@@ -266,32 +300,55 @@ class Sites(Inference):
         return evidence, gradient
 
     def leave_one_out(self, model: Model, data: Data, posterior: Process) -> LeftOut:
-        raise ParameterError(f"Leave-one-out predictions in closed form need Gaussian noise; inference {self.rule.name!r} has cavities instead.")
+        raise ParameterError(
+            f"Leave-one-out predictions in closed form need Gaussian noise; inference {self.rule.name!r} has"
+            " cavities instead."
+        )
 
     def cavities(self, model: Model, data: Data) -> tuple[Array, Array]:
-        """Mean and variance of each latent at each row, without that row's own site: (n, L) each, with the offset."""
+        """Mean and variance of each latent at each row, without that row's own site: (n, L) each, with the
+        offset."""
         with threads_for(self._size(data)):
             problem, state, _ = self._run(model, data, None)
             return self.rule.cavities(problem, state)
 
     def work(self, n: int, d: int, q: int, gradient: bool = True) -> Work:
         once, last = self.engine.work(n, d, q, gradient=False), self.engine.work(n, d, q, gradient)
-        return Work(EVALUATIONS * once.flops + last.flops, last.values, last.slopes, EVALUATIONS * once.products + last.products)
+        return Work(
+            EVALUATIONS * once.flops + last.flops,
+            last.values,
+            last.slopes,
+            EVALUATIONS * once.products + last.products,
+        )
 
     def bytes_needed(self, n: int, d: int, q: int) -> int:
         own, latents = self.engine.bytes_needed(n, d, 1), max(q, 1)
         if isinstance(self.engine, Exact):
             return (2 if latents == 1 else latents + 3) * own  # K beside its factors
-        m = self.engine.size(n) if isinstance(self.engine, Recipe) else self.engine.basis.n_features if isinstance(self.engine, LowRank) else 0
+        m = (
+            self.engine.size(n)
+            if isinstance(self.engine, Recipe)
+            else self.engine.basis.n_features
+            if isinstance(self.engine, LowRank)
+            else 0
+        )
         return own + 8 * (10 * n * latents + (3 * (latents * m) ** 2 if latents > 1 else 0))
 
     def _size(self, data: Data) -> int:
         return self.engine.basis.n_features if isinstance(self.engine, LowRank) else len(data.X)
 
-    def _run(self, model: Model, data: Data, workspace: Workspace | None, report: Share | None = None) -> tuple[Problem, State, SolveOutcome]:
+    def _run(
+        self, model: Model, data: Data, workspace: Workspace | None, report: Share | None = None
+    ) -> tuple[Problem, State, SolveOutcome]:
         self.rule.check(model.likelihood, self.engine)
-        engine = self.engine.prepared(model, data, np.random.default_rng(0)) if isinstance(self.engine, Recipe) else self.engine
-        problem = Problem(model, data, engine, self.rule.whole, self.rule.signed and not model.likelihood.log_concave)
+        engine = (
+            self.engine.prepared(model, data, np.random.default_rng(0))
+            if isinstance(self.engine, Recipe)
+            else self.engine
+        )
+        problem = Problem(
+            model, data, engine, self.rule.whole, self.rule.signed and not model.likelihood.log_concave
+        )
         start = workspace.start if workspace is not None else None
         state, outcome = self.rule.run(problem, start, report)
         if workspace is not None and (outcome.converged or self.rule.kind == "lower bound"):
@@ -316,7 +373,10 @@ def _prior(kernel: Kernel, data: Data, engine: Inference, whole: bool, signed: b
         return Krylov(kernel, np.asarray(data.X), engine)
     if isinstance(engine, LowRank):
         if engine.objective == "fitc":
-            raise ParameterError('"fitc" is for Gaussian noise. With another likelihood use "vfe" (with inference="vi"), "nystrom" or "fourier".')
+            raise ParameterError(
+                '"fitc" is for Gaussian noise. With another likelihood use "vfe" (with inference="vi"),'
+                ' "nystrom" or "fourier".'
+            )
         return Features(engine.basis.at(kernel), kernel, data.X, whole and engine.objective == "vfe")
     if signed:
         # Sites may have negative curvature: in coordinates where the prior is white that is no problem.

@@ -24,8 +24,11 @@ class Point(NamedTuple):
     at: Any = None
 
 
-def slice_along(density: Callable[[Array], Point], here: Point, direction: Array, rng: np.random.Generator) -> tuple[Point, int]:
-    """A draw from the density along a line through `here`, by stepping out and shrinkage (Neal 2003, figures 3 and 5), and the densities it took."""
+def slice_along(
+    density: Callable[[Array], Point], here: Point, direction: Array, rng: np.random.Generator
+) -> tuple[Point, int]:
+    """A draw from the density along a line through `here`, by stepping out and shrinkage (Neal 2003, figures
+    3 and 5), and the densities it took."""
     level = here.value + math.log(1.0 - rng.random())
     left = -WIDTH * rng.random()
     right, count = left + WIDTH, 0

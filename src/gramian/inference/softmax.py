@@ -1,7 +1,8 @@
-"""Laplace's approximation for one of C classes, p(y | f) = softmax(f)_y: a Gaussian at the mode of all C latent functions together.
+"""Laplace's approximation for one of C classes, p(y | f) = softmax(f)_y: a Gaussian at the mode of all C
+latent functions together.
 
-Newton's method on Psi (mode.py). The curvature W couples the classes of a row, and a step takes C n^3 flops instead of C^3 n^3 (coupling). With
-S = (K^-1 + W)^-1 at the mode, S_i the covariance of row i's classes, and
+Newton's method on Psi (mode.py). The curvature W couples the classes of a row, and a step takes C n^3 flops
+instead of C^3 n^3 (coupling). With S = (K^-1 + W)^-1 at the mode, S_i the covariance of row i's classes, and
 
     s2_ic = -1/2 d tr(S_i W_i) / dg_c = -1/2 s_c pi_c [T_cc - 2 (T pi)_c - sum_a pi_a (T_aa - 2 (T pi)_a)],     T = s S_i s,     u = (I - W S) s2
 
@@ -10,8 +11,9 @@ the evidence and its gradient are
     log q(y) = Psi - 1/2 log det(I + K W)
     d log q / dK_c = 1/2 alpha_c alpha_c' - 1/2 R_cc + 1/2 (u_c alpha_c' + alpha_c u_c'),     d log q / dm = (alpha + u) / s
 
-the terms with u through the mode, which moves with the parameters. Source: Rasmussen and Williams 2006, section 3.5 and algorithm 3.3; the gradient
-as in their section 5.5.1, with a third derivative that has C^3 entries a row.
+the terms with u through the mode, which moves with the parameters. Source: Rasmussen and Williams 2006,
+section 3.5 and algorithm 3.3; the gradient as in their section 5.5.1, with a third derivative that has C^3
+entries a row.
 """
 
 from __future__ import annotations
@@ -55,14 +57,20 @@ class SoftmaxLaplace(AtMode):
     def check(self, likelihood: Likelihood, engine: Inference) -> None:
         super().check(likelihood, engine)
         if not isinstance(likelihood, Softmax):
-            raise ParameterError(f"SoftmaxLaplace is for the Softmax likelihood, not for {type(likelihood).__name__}: use laplace_for(likelihood).")
+            raise ParameterError(
+                f"SoftmaxLaplace is for the Softmax likelihood, not for {type(likelihood).__name__}: use"
+                " laplace_for(likelihood)."
+            )
         if isinstance(engine, Iterative):
             raise ParameterError(
-                f"Laplace's approximation of a softmax needs the inverses of K with each class's sites, which {engine.name!r} does not give. "
-                'Use method="exact", "nystrom" or "fourier", or classes one against the rest.'
+                "Laplace's approximation of a softmax needs the inverses of K with each class's sites,"
+                f' which {engine.name!r} does not give. Use method="exact", "nystrom" or "fourier", or'
+                " classes one against the rest."
             )
 
-    def run(self, problem: Problem, start: Array | None, report: Share | None = None) -> tuple[CoupledState, SolveOutcome]:
+    def run(
+        self, problem: Problem, start: Array | None, report: Share | None = None
+    ) -> tuple[CoupledState, SolveOutcome]:
         prior = coupling(problem.priors, problem.scale)
 
         def step(pi: Array, g: Array) -> tuple[Array, Array]:
@@ -71,9 +79,14 @@ class SoftmaxLaplace(AtMode):
         mode = self.climb(partial(_psi, problem), prior.times, step, (problem.n, problem.L), start, report)
         note = "" if mode.ended else self.missed()
         if not mode.uphill:
-            note = "Newton's method found no step that leads uphill: rounding hides it. Bound the kernel's scale."
+            note = (
+                "Newton's method found no step that leads uphill: rounding hides it. Bound the kernel's"
+                " scale."
+            )
         pi, h = mode.answers, _linear(problem, mode.answers, mode.g)
-        state = CoupledState(pi * problem.scale**2, h, mode.g, mode.alpha, [], mode.value, pi, prior.condition(pi, h))
+        state = CoupledState(
+            pi * problem.scale**2, h, mode.g, mode.alpha, [], mode.value, pi, prior.condition(pi, h)
+        )
         return state, SolveOutcome(iterations=mode.steps, converged=not note, note=note)
 
     def evidence(self, problem: Problem, state: State) -> float:

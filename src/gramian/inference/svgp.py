@@ -1,13 +1,16 @@
 """Sparse variational inference for any likelihood and any number of rows (SVGP).
 
-q(f) is the prior, conditioned on a Gaussian q(u) of f at m inducing points; the bound is a sum over rows (bound.py), so that it can be climbed with
-a few rows at a time: natural gradients for q, Adam for the rest (fitting/stochastic.py). Here is what is asked at given parameters: q is then found
-by natural-gradient steps on all rows, streamed in blocks. A full step is tried first and halved until the bound rises; near the optimum it is
-Newton's method without the part of the curvature that latents and variances share. Each pass takes n m^2 (2 + 2 L) flops for L latents.
+q(f) is the prior, conditioned on a Gaussian q(u) of f at m inducing points; the bound is a sum over rows
+(bound.py), so that it can be climbed with a few rows at a time: natural gradients for q, Adam for the rest
+(fitting/stochastic.py). Here is what is asked at given parameters: q is then found by natural-gradient steps
+on all rows, streamed in blocks. A full step is tried first and halved until the bound rises; near the optimum
+it is Newton's method without the part of the curvature that latents and variances share. Each pass takes n
+m^2 (2 + 2 L) flops for L latents.
 
 The gradient of the bound at its optimum in q is that with q held still, because the rest vanishes there.
 
-Source: Hensman, Fusi and Lawrence 2013; Hensman, Matthews and Ghahramani 2015; Salimbeni, Eleftheriadis and Hensman 2018.
+Source: Hensman, Fusi and Lawrence 2013; Hensman, Matthews and Ghahramani 2015; Salimbeni, Eleftheriadis and
+Hensman 2018.
 """
 
 from __future__ import annotations
@@ -58,11 +61,13 @@ EPOCHS, FEWEST_STEPS, MOST_STEPS = 20, 500, 5000
 
 @dataclass(frozen=True, eq=False)
 class SparseVariational(Inference):
-    """Sparse variational inference with inducing points that have been chosen; after a stochastic search with its q, too."""
+    """Sparse variational inference with inducing points that have been chosen; after a stochastic search with
+    its q, too."""
 
     Z: tuple[Array, ...]  # (m, d) a kernel
     learned: bool = False
-    centre: Array = field(default_factory=lambda: np.zeros(0))  # of the points as a search moves them: Z = centre + spread * free
+    # of the points as a search moves them: Z = centre + spread * free
+    centre: Array = field(default_factory=lambda: np.zeros(0))
     spread: Array = field(default_factory=lambda: np.ones(0))
     described: str = ""
     q: tuple[Weights, ...] = ()  # one a latent; without any, q starts as the prior
@@ -79,14 +84,18 @@ class SparseVariational(Inference):
 
     @property
     def free(self) -> Array:
-        return np.concatenate([((Z - self.centre) / self.spread).ravel() for Z in self.Z]) if self.learned else np.zeros(0)
+        return (
+            np.concatenate([((Z - self.centre) / self.spread).ravel() for Z in self.Z])
+            if self.learned
+            else np.zeros(0)
+        )
 
     def with_free(self, values: Array) -> SparseVariational:
         table = self.centre + self.spread * values.reshape(-1, len(self.spread))
         cuts = np.cumsum([len(Z) for Z in self.Z])[:-1]
         return dataclasses.replace(self, Z=tuple(np.split(table, cuts)))
 
-    # Inference. -----------------------------------------------------------------------------------------------------------------------------------
+    # Inference. ---------------------------------------------------------------------------------------------
 
     def infer(self, model: Model, data: Data, report: Share | None = None) -> Inferred:
         with self.bound(model, data) as bound:
@@ -97,7 +106,9 @@ class SparseVariational(Inference):
         with self.bound(model, data) as bound:
             return Evidence(self._optimum(bound)[1], "lower bound")
 
-    def evidence_and_gradient(self, model: Model, data: Data, workspace: Workspace) -> tuple[Evidence, list[Array]]:
+    def evidence_and_gradient(
+        self, model: Model, data: Data, workspace: Workspace
+    ) -> tuple[Evidence, list[Array]]:
         with self.bound(model, data) as bound:
             q, value, _ = self._optimum(bound)
             gradients = bound.gradient(bound.sums(q, all_rows(data), gradient=True, signed=True))
@@ -117,8 +128,11 @@ class SparseVariational(Inference):
         """The q that a search begins with."""
         return self.q or tuple(Weights.prior(m) for m in bound.sizes())
 
-    def _optimum(self, bound: Bound, report: Share | None = None) -> tuple[tuple[Weights, ...], float, SolveOutcome]:
-        """q and the bound where natural gradients on all rows end. Monotone: a step that does not raise the bound is halved."""
+    def _optimum(
+        self, bound: Bound, report: Share | None = None
+    ) -> tuple[tuple[Weights, ...], float, SolveOutcome]:
+        """q and the bound where natural gradients on all rows end. Monotone: a step that does not raise the
+        bound is halved."""
         q = self.start(bound)
         sums, value = self._pass(bound, q)
         rho, done, rest, mixed = 1.0, 1, _distance(q, sums), _Mixed()
@@ -145,7 +159,14 @@ class SparseVariational(Inference):
         if report is not None:
             report(1.0)
         converged = rest <= max(self.tolerance, SETTLED) or bool(self.q)
-        note = "" if converged else f"The variational posterior had not settled after {done} passes over the rows (relative change {rest:.1g})."
+        note = (
+            ""
+            if converged
+            else (
+                f"The variational posterior had not settled after {done} passes over the rows (relative"
+                f" change {rest:.1g})."
+            )
+        )
         return q, value, SolveOutcome(iterations=done, residual=rest, converged=converged, note=note)
 
     @staticmethod
@@ -160,8 +181,16 @@ class SparseVariational(Inference):
             mean = model.mean if len(bound.groups) == 1 else OneOutput(model.mean, latents[0])
             prior = GaussianProcess(features.kernel, mean, bound.scale[latents])
             weights = np.stack([q[k].mu for k in latents], axis=1)
-            parts.append(FeaturePosterior(prior, features, weights, tuple(q[k].root for k in latents), tuple(range(len(latents)))))
-        return parts[0] if len(parts) == 1 else Stacked(tuple(parts), tuple(tuple(group.latents) for group in bound.groups))
+            parts.append(
+                FeaturePosterior(
+                    prior, features, weights, tuple(q[k].root for k in latents), tuple(range(len(latents)))
+                )
+            )
+        return (
+            parts[0]
+            if len(parts) == 1
+            else Stacked(tuple(parts), tuple(tuple(group.latents) for group in bound.groups))
+        )
 
     def leave_one_out(self, model: Model, data: Data, posterior: Process) -> LeftOut:
         raise _no_leave_one_out()
@@ -177,9 +206,10 @@ class SparseVariational(Inference):
 class SVGP(Unprepared):
     """Sparse variational inference, fitted with few rows at a time: any likelihood, any number of rows.
 
-    `inducing` is a landmark rule, or the points themselves; `optimize_inducing` moves them with the parameters. A fit takes `steps` batches of
-    `batch_size` rows (None: 20 times through the data, from 500 to 5000), with natural-gradient steps of size `natural_step` for the variational
-    posterior and Adam with `learning_rate` for the rest.
+    `inducing` is a landmark rule, or the points themselves; `optimize_inducing` moves them with the
+    parameters. A fit takes `steps` batches of `batch_size` rows (None: 20 times through the data, from 500 to
+    5000), with natural-gradient steps of size `natural_step` for the variational posterior and Adam with
+    `learning_rate` for the rest.
     """
 
     n_inducing: int = 500
@@ -194,8 +224,12 @@ class SVGP(Unprepared):
         if not isinstance(self.inducing, str):
             Z = np.asarray(self.inducing, dtype=np.float64)
             if Z.ndim != 2 or not len(Z) or not np.all(np.isfinite(Z)):
-                raise ParameterError(f"SVGP: inducing must be a landmark rule, or a table of finite points, one a row; its shape is {Z.shape}.")
-            object.__setattr__(self, "inducing", tuple(map(tuple, Z.tolist())))  # hashable, and nobody else's array
+                raise ParameterError(
+                    "SVGP: inducing must be a landmark rule, or a table of finite points, one a row; its"
+                    f" shape is {Z.shape}."
+                )
+            # hashable, and nobody else's array
+            object.__setattr__(self, "inducing", tuple(map(tuple, Z.tolist())))
             object.__setattr__(self, "n_inducing", len(Z))
         else:
             check_rule(self.inducing, "SVGP: inducing")
@@ -219,7 +253,13 @@ class SVGP(Unprepared):
         return False  # a fit is stochastic; its last digits are noise
 
     def _described(self, m: int) -> str:
-        how = "learned" if self.optimize_inducing else f"by {self.inducing}" if isinstance(self.inducing, str) else "as given"
+        how = (
+            "learned"
+            if self.optimize_inducing
+            else f"by {self.inducing}"
+            if isinstance(self.inducing, str)
+            else "as given"
+        )
         return f"{m} inducing points, {how}"
 
     def size(self, n: int) -> int:
@@ -231,18 +271,25 @@ class SVGP(Unprepared):
         return self.steps or int(np.clip(EPOCHS * n // self.batch_size, FEWEST_STEPS, MOST_STEPS))
 
     def prepared(self, model: Model, data: Data, rng: np.random.Generator) -> SparseVariational:
-        Z = tuple(self._points(dataclasses.replace(model, kernel=kernel, others=()), data, rng) for kernel, _ in model.kernels)
+        Z = tuple(
+            self._points(dataclasses.replace(model, kernel=kernel, others=()), data, rng)
+            for kernel, _ in model.kernels
+        )
         some = np.asarray(data.X[:: max(1, len(data.X) // 10_000)], dtype=np.float64)
         spread = np.std(some, axis=0)
         described = self._described(max(map(len, Z)))
-        return SparseVariational(Z, self.optimize_inducing, np.mean(some, axis=0), np.where(spread > 0, spread, 1.0), described)
+        return SparseVariational(
+            Z, self.optimize_inducing, np.mean(some, axis=0), np.where(spread > 0, spread, 1.0), described
+        )
 
     def _points(self, model: Model, data: Data, rng: np.random.Generator) -> Array:
         if isinstance(self.inducing, str):
             return chosen(model, data, self.n_inducing, self.inducing, rng)
         Z = np.array(self.inducing)
         if Z.shape[1] != data.X.shape[1]:
-            raise ParameterError(f"SVGP: the inducing points have {Z.shape[1]} columns, but the data have {data.X.shape[1]}.")
+            raise ParameterError(
+                f"SVGP: the inducing points have {Z.shape[1]} columns, but the data have {data.X.shape[1]}."
+            )
         return Z
 
     def leave_one_out(self, model: Model, data: Data, posterior: Process) -> LeftOut:
@@ -250,16 +297,24 @@ class SVGP(Unprepared):
 
     def work(self, n: int, d: int, q: int, gradient: bool = True) -> Work:
         """Of one step of a fit, or of the final inference."""
-        return work_of(min(self.batch_size, n), self.size(n), q, True, 1) if gradient else work_of(n, self.size(n), q, False, POLISH)
+        return (
+            work_of(min(self.batch_size, n), self.size(n), q, True, 1)
+            if gradient
+            else work_of(n, self.size(n), q, False, POLISH)
+        )
 
     def bytes_needed(self, n: int, d: int, q: int) -> int:
         rule = self.inducing if isinstance(self.inducing, str) else "uniform"
-        return max(bytes_of(n, d, q, self.size(n), max(self.batch_size, CHUNK * IN_FLIGHT)), bytes_of_rule(rule, n, self.size(n)))
+        return max(
+            bytes_of(n, d, q, self.size(n), max(self.batch_size, CHUNK * IN_FLIGHT)),
+            bytes_of_rule(rule, n, self.size(n)),
+        )
 
 
 class _Mixed:
-    """Anderson's mixing of the linear parameters h = B mu of all latents: where softmax couples them, plain steps leave what they have in common
-    almost where it is. With B settled the iteration is nearly linear, and mixing is then GMRES on it (Walker and Ni 2011, equation 2.2)."""
+    """Anderson's mixing of the linear parameters h = B mu of all latents: where softmax couples them, plain
+    steps leave what they have in common almost where it is. With B settled the iteration is nearly linear,
+    and mixing is then GMRES on it (Walker and Ni 2011, equation 2.2)."""
 
     def __init__(self) -> None:
         self.at: list[Array] = []
@@ -271,7 +326,8 @@ class _Mixed:
         return len(self.at) <= 1
 
     def step(self, h: Array, target: Array, rho: float) -> Array:
-        """The h to go the share rho of the way to, where a plain step would go that share of the way to `target`."""
+        """The h to go the share rho of the way to, where a plain step would go that share of the way to
+        `target`."""
         self.at, self.gaps = [*self.at[-WINDOW:], h], [*self.gaps[-WINDOW:], target - h]
         if self.plain:
             return target
@@ -281,7 +337,8 @@ class _Mixed:
 
 
 def work_of(n: int, m: int, q: int, gradient: bool, passes: int = 15) -> Work:
-    """Features, variances and sums of each latent in every pass, with what is known of q; with gradient once more the way back."""
+    """Features, variances and sums of each latent in every pass, with what is known of q; with gradient once
+    more the way back."""
     nm, squares, cubes = float(n) * m, float(n) * m * m, float(m) ** 3
     one = (1 + 2 * q) * squares + q * cubes
     back = ((2 + q) * squares + 3 * cubes) if gradient else 0.0
@@ -289,9 +346,11 @@ def work_of(n: int, m: int, q: int, gradient: bool, passes: int = 15) -> Work:
 
 
 def bytes_of(n: int, d: int, q: int, m: int, batch: int) -> int:
-    """Peak memory beyond the data: q before and after a step, the sums of the chunks in flight, and features of those at work."""
+    """Peak memory beyond the data: q before and after a step, the sums of the chunks in flight, and features
+    of those at work."""
     chunks = min(-(-n // CHUNK), IN_FLIGHT)
-    working = min(THREADS, chunks) * min(n, CHUNK) * ((q + 5) * m + 2000 * q)  # 2000: the nodes of the likelihood's expectations
+    # 2000: the nodes of the likelihood's expectations
+    working = min(THREADS, chunks) * min(n, CHUNK) * ((q + 5) * m + 2000 * q)
     return 8 * (m * m * (6 + 6 * q + chunks * (q + 1)) + working + min(n, batch) * (d + 2 * q))
 
 
@@ -300,7 +359,10 @@ def _distance(q: Sequence[Weights], sums: Sums) -> float:
 
 
 def _no_leave_one_out() -> ParameterError:
-    return ParameterError('Leave-one-out predictions are not available for "svgp": the variational posterior has no cavities. Use cross-validation.')
+    return ParameterError(
+        'Leave-one-out predictions are not available for "svgp": the variational posterior has no cavities.'
+        " Use cross-validation."
+    )
 
 
 def _check_rate(value: object, what: str) -> None:

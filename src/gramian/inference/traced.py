@@ -1,25 +1,30 @@
 r"""The joint density of latent variables and parameters as one JAX function, for MCMC.
 
-With t for the trainable parameters, theta(t) their values, and v (m, L) for the latent functions, a priori N(0, I),
+With t for the trainable parameters, theta(t) their values, and v (m, L) for the latent functions, a priori
+N(0, I),
 
     f_k = m_k(X) + s_k R v_k,    R R' = K(X, X) + jitter, or R = Phi of a feature basis
     log p(t, v) = sum_i log p(y_i | f_i + offset_i) + log N(v; 0, I) + log p(theta(t)) + log |d theta / d t|
 
-Where the data say much, v must move with the parameters, and a sampler in these coordinates is slow. So a position is (t, z) instead. With Gaussian
-sites exp(b_i f_i - W_i f_i^2 / 2), chosen in the warm-up and then held, in place of the likelihood, v given t would be N(A^-1 c, A^-1), and
+Where the data say much, v must move with the parameters, and a sampler in these coordinates is slow. So a
+position is (t, z) instead. With Gaussian sites exp(b_i f_i - W_i f_i^2 / 2), chosen in the warm-up and then
+held, in place of the likelihood, v given t would be N(A^-1 c, A^-1), and
 
     v = U^-T (U^-1 c + z),    A = I + s^2 R' W R = U U',    c = s R' (b - W m)
 
-is its standard form: as far as the sites are right, z is N(0, I) whatever t, and t moves as if f were integrated out. The density of z has the factor
-1 / det U. This is a change of coordinates, exact for any sites; none (W = b = 0) leaves z = v. The idea is that of the surrogate data of Murray and
-Adams 2010, with sites that stay in place of random ones. Under Gaussian noise f is integrated out, and a position is t alone:
+is its standard form: as far as the sites are right, z is N(0, I) whatever t, and t moves as if f were
+integrated out. The density of z has the factor 1 / det U. This is a change of coordinates, exact for any
+sites; none (W = b = 0) leaves z = v. The idea is that of the surrogate data of Murray and Adams 2010, with
+sites that stay in place of random ones. Under Gaussian noise f is integrated out, and a position is t alone:
 
     log p(t) = sum_k log N(r_k; 0, K + D_k) + log p(theta(t)) + log |d theta / d t|,    r = (y - m) / s.
 
-Cost of a gradient: about 15 n^3 flops (two Cholesky factors, one product, and what their gradients take), with m features 4 n m^2 and 15 m^3.
+Cost of a gradient: about 15 n^3 flops (two Cholesky factors, one product, and what their gradients take),
+with m features 4 n m^2 and 15 m^3.
 
-From a parameter's value to t: theta = forward(u) as in a search, and u = t, or u = low + (high - low) / (1 + exp(-t)) where bounds or a uniform
-prior end its range (u = low + exp(t) with one end), so that a sampler meets no walls.
+From a parameter's value to t: theta = forward(u) as in a search, and u = t, or u = low + (high - low) / (1 +
+exp(-t)) where bounds or a uniform prior end its range (u = low + exp(t) with one end), so that a sampler
+meets no walls.
 """
 
 from __future__ import annotations
@@ -40,7 +45,18 @@ from gramian.approx.fourier import FourierBasis, _features, _spectrum
 from gramian.approx.nystrom import NystromBasis
 from gramian.errors import ParameterError
 from gramian.inference.base import Data, Model, noise_groups
-from gramian.inference.unconstrained import Slot, forward, jacobian, log_normal, log_prior_density, number, slot_of, unwalled, wall_jacobian, walled
+from gramian.inference.unconstrained import (
+    Slot,
+    forward,
+    jacobian,
+    log_normal,
+    log_prior_density,
+    number,
+    slot_of,
+    unwalled,
+    wall_jacobian,
+    walled,
+)
 from gramian.kernels.base import Kernel
 from gramian.kernels.spectrum import GammaMixture, Series
 from gramian.likelihoods import Gaussian
@@ -49,12 +65,16 @@ from gramian.params.tree import leaves
 
 Array = NDArray[np.float64]
 
-JITTER = 1e-8  # of the mean diagonal, added to K: its factor exists at all parameters a chain may try, and draws of f change by 1e-4 of their spread
-SPREAD = 2.0  # the standard deviation of a parameter without a prior, in units of u: a factor of 7 for a positive one
+# of the mean diagonal, added to K: its factor exists at all parameters a chain may try, and draws of f change
+# by 1e-4 of their spread
+JITTER = 1e-8
+# the standard deviation of a parameter without a prior, in units of u: a factor of 7 for a positive one
+SPREAD = 2.0
 
 
 class Sites(NamedTuple):
-    """Gaussians exp(b f - W f^2 / 2) in place of the likelihood's terms, one a row and latent: (n, L) each."""
+    """Gaussians exp(b f - W f^2 / 2) in place of the likelihood's terms, one a row and latent: (n, L)
+    each."""
 
     W: Any
     b: Any
@@ -106,7 +126,7 @@ class Problem:
         rows, columns = self.latent_shape
         return self.size + rows * columns
 
-    # From a position to the model. ------------------------------------------------------------------------------------------------------------------
+    # From a position to the model. --------------------------------------------------------------------------
 
     def split(self, position: jax.Array) -> tuple[jax.Array, jax.Array]:
         """t and z (or v)."""
@@ -124,16 +144,22 @@ class Problem:
         return self.model.with_parameters(arrays)
 
     def log_prior(self, t: jax.Array) -> jax.Array:
-        """The log density of t: priors, the defaults where there are none, and the Jacobians of the transforms."""
+        """The log density of t: priors, the defaults where there are none, and the Jacobians of the
+        transforms."""
         total, start = jnp.zeros(()), 0
         for slot, piece in self._pieces(t):
             u = unwalled(slot, piece)
             total += wall_jacobian(slot, piece)
             if slot.prior is None:
-                centre, spread = self.centre[start : start + slot.size], self.spread[start : start + slot.size]
+                centre, spread = (
+                    self.centre[start : start + slot.size],
+                    self.spread[start : start + slot.size],
+                )
                 total += jnp.sum(log_normal((jnp.ravel(u) - centre) / spread) - jnp.log(spread))
             else:
-                total += jnp.sum(log_prior_density(slot.prior, forward(slot.support, u))) + jacobian(slot.support, u)
+                total += jnp.sum(log_prior_density(slot.prior, forward(slot.support, u))) + jacobian(
+                    slot.support, u
+                )
             start += slot.size
         return total
 
@@ -144,7 +170,7 @@ class Problem:
             start += slot.size
         return pieces
 
-    # Densities. -----------------------------------------------------------------------------------------------------------------------------------
+    # Densities. ---------------------------------------------------------------------------------------------
 
     def log_density(self, position: jax.Array, sites: Sites) -> jax.Array:
         """The log density of (t, z) and the data, up to a constant; minus infinity where it is no number."""
@@ -154,7 +180,9 @@ class Problem:
             return number(self._log_marginal(bare) + self.log_prior(t))
         roots = self.roots(bare)
         v, logdet = to_latent(self.conditioned(bare, roots, sites), z)
-        fit = jnp.sum(self.log_likelihoods(bare, self.latent(bare, roots, v))) + jnp.sum(log_normal(v)) - logdet
+        fit = (
+            jnp.sum(self.log_likelihoods(bare, self.latent(bare, roots, v))) + jnp.sum(log_normal(v)) - logdet
+        )
         return number(fit + self.log_prior(t))
 
     def log_likelihoods(self, bare: Any, F: jax.Array) -> jax.Array:
@@ -174,12 +202,19 @@ class Problem:
 
     def latent(self, bare: Any, roots: list[jax.Array], v: jax.Array) -> jax.Array:
         """f at the rows with the offset, (n, L)."""
-        return self.mean(bare) + self.offset[:, None] + jnp.stack([R @ v[:, k] for k, R in enumerate(roots)], axis=1)
+        return (
+            self.mean(bare)
+            + self.offset[:, None]
+            + jnp.stack([R @ v[:, k] for k, R in enumerate(roots)], axis=1)
+        )
 
     def sites(self, bare: Any, F: jax.Array) -> Sites:
-        """Those with the slope and the curvature of log p(y_i | f) at f (n, L); a curvature of the wrong sign counts as none."""
+        """Those with the slope and the curvature of log p(y_i | f) at f (n, L); a curvature of the wrong sign
+        counts as none."""
         if isinstance(bare.likelihood, Gaussian):
-            var = jnp.broadcast_to(bare.likelihood.noise * jnp.asarray(bare.likelihood.unit) + self.noise_var[:, None], F.shape)
+            var = jnp.broadcast_to(
+                bare.likelihood.noise * jnp.asarray(bare.likelihood.unit) + self.noise_var[:, None], F.shape
+            )
             return Sites(1 / var, self.Y / var)
         if bare.likelihood.latents > 1:
             slope, bend = bare.likelihood.derivatives(self.Y[:, 0], F)
@@ -194,7 +229,12 @@ class Problem:
         parts = []
         for k, R in enumerate(roots):
             M = jnp.sqrt(sites.W[:, k])[:, None] * R
-            parts.append((_cholesky(jnp.eye(R.shape[1]) + M.T @ M), R.T @ (sites.b[:, k] - sites.W[:, k] * prior[:, k])))
+            parts.append(
+                (
+                    _cholesky(jnp.eye(R.shape[1]) + M.T @ M),
+                    R.T @ (sites.b[:, k] - sites.W[:, k] * prior[:, k]),
+                )
+            )
         return parts
 
     def root(self, kernel: Kernel) -> jax.Array:
@@ -203,21 +243,29 @@ class Problem:
             return _cholesky(jittered(kernel, self.X))
         if self.kind == "fourier":
             return self._fourier(kernel)
-        return solve_triangular(_cholesky(jittered(kernel, self.basis[0])), kernel.cross(self.basis[0], self.X), lower=True).T
+        return solve_triangular(
+            _cholesky(jittered(kernel, self.basis[0])), kernel.cross(self.basis[0], self.X), lower=True
+        ).T
 
     def _log_marginal(self, bare: Any) -> jax.Array:
         R = (self.Y - self.mean(bare)) / self.scale
-        D = (bare.likelihood.noise * jnp.asarray(bare.likelihood.unit) + self.noise_var[:, None]) / self.scale**2
+        D = (
+            bare.likelihood.noise * jnp.asarray(bare.likelihood.unit) + self.noise_var[:, None]
+        ) / self.scale**2
         D = jnp.broadcast_to(D, R.shape)
         total = jnp.zeros(())
         M = bare.kernel.cross(self.X, self.X) if self.kind == "dense" else self.root(bare.kernel)
         for outputs in self.groups:
             r, noise = R[:, jnp.array(outputs)], D[:, outputs[0]]
-            total += log_gaussian(M + jnp.diag(noise), r) if self.kind == "dense" else _log_low_rank(M, noise, r)
+            total += (
+                log_gaussian(M + jnp.diag(noise), r) if self.kind == "dense" else _log_low_rank(M, noise, r)
+            )
         return total
 
     def mean(self, bare: Any) -> jax.Array:
-        return jnp.broadcast_to(bare.mean.block(self.X).reshape(self.X.shape[0], -1), (self.X.shape[0], self.scale.shape[0]))
+        return jnp.broadcast_to(
+            bare.mean.block(self.X).reshape(self.X.shape[0], -1), (self.X.shape[0], self.scale.shape[0])
+        )
 
     def kernels(self, bare: Any) -> list[tuple[Kernel, list[int]]]:
         return bare.kernels if bare.others else [(bare.kernel, list(range(self.scale.shape[0])))]
@@ -240,17 +288,26 @@ def to_latent(parts: Conditioned, z: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 def from_latent(parts: Conditioned, v: jax.Array) -> jax.Array:
     """z from v."""
-    return jnp.stack([U.T @ v[:, k] - solve_triangular(U, c, lower=True) for k, (U, c) in enumerate(parts)], axis=1)
+    return jnp.stack(
+        [U.T @ v[:, k] - solve_triangular(U, c, lower=True) for k, (U, c) in enumerate(parts)], axis=1
+    )
 
 
-def problem(model: Model, data: Data, basis: Basis | None = None, *, marginal: bool = False) -> tuple[Problem, Array]:
+def problem(
+    model: Model, data: Data, basis: Basis | None = None, *, marginal: bool = False
+) -> tuple[Problem, Array]:
     """The problem, and the t of the model's own parameters."""
     n, q = data.Y.shape
     latents = q if isinstance(model.likelihood, Gaussian) else model.likelihood.latents
     if len(data.scale) != latents:
-        raise ParameterError(f"The data have {len(data.scale)} scales, but {type(model.likelihood).__name__} has {latents} latent functions here.")
+        raise ParameterError(
+            f"The data have {len(data.scale)} scales, but {type(model.likelihood).__name__} has {latents}"
+            " latent functions here."
+        )
     if data.noise_var is not None and not isinstance(model.likelihood, Gaussian):
-        raise ParameterError(f"Known noise variances are for Gaussian noise; {type(model.likelihood).__name__} has its own.")
+        raise ParameterError(
+            f"Known noise variances are for Gaussian noise; {type(model.likelihood).__name__} has its own."
+        )
     slots, centres, spreads, starts = [], [], [], []
     for index, (path, p) in enumerate(model.parameters().items()):
         if p.trainable:
@@ -288,14 +345,21 @@ def _basis(model: Model, basis: Basis | None) -> tuple[str, Any, tuple[int, ...]
     if isinstance(basis, NystromBasis):
         return "landmarks", (basis.Z,), ()
     if not isinstance(basis, FourierBasis):
-        raise ParameterError(f"MCMC takes the features of landmarks (Nystrom) and of random frequencies (Fourier), not {type(basis).__name__}.")
+        raise ParameterError(
+            "MCMC takes the features of landmarks (Nystrom) and of random frequencies (Fourier), not"
+            f" {type(basis).__name__}."
+        )
     if model.others:
-        raise ParameterError("Fourier features are drawn for one kernel, but this model has one for each latent function. Use Nystrom features.")
+        raise ParameterError(
+            "Fourier features are drawn for one kernel, but this model has one for each latent function. Use"
+            " Nystrom features."
+        )
     for wave in model.kernel.bare().waves(tuple(range(basis.d))):
         if any(isinstance(part, (GammaMixture, Series)) for part in wave.parts):
             raise ParameterError(
-                f"The Fourier features of {model.kernel} move with its parameters in a way that is computed outside JAX, as those of a "
-                "RationalQuadratic or Periodic, so no chain can move them. Use Nystrom features, which take any kernel."
+                f"The Fourier features of {model.kernel} move with its parameters in a way that is computed"
+                " outside JAX, as those of a RationalQuadratic or Periodic, so no chain can move them. Use"
+                " Nystrom features, which take any kernel."
             )
     return "fourier", (basis.draws, basis.take, basis.gain, basis.shift, basis.centre), basis.counts
 
@@ -304,12 +368,13 @@ def _joined(parts: list[Array]) -> Array:
     return np.concatenate(parts) if parts else np.zeros(0)
 
 
-# Linear algebra with its gradients. -----------------------------------------------------------------------------------------------------------------
+# Linear algebra with its gradients. -------------------------------------------------------------------------
 
 
 @jax.custom_vjp
 def log_gaussian(A: jax.Array, r: jax.Array) -> jax.Array:
-    """log N(r; 0, A), summed over the columns of r (n, q); its gradients are (alpha alpha' - q A^-1) / 2 and -alpha, alpha = A^-1 r."""
+    """log N(r; 0, A), summed over the columns of r (n, q); its gradients are (alpha alpha' - q A^-1) / 2 and
+    -alpha, alpha = A^-1 r."""
     return _log_gaussian_forward(A, r)[0]
 
 
@@ -317,10 +382,15 @@ def _log_gaussian_forward(A: jax.Array, r: jax.Array) -> tuple[jax.Array, tuple[
     L = _cholesky(A)
     half = solve_triangular(L, r, lower=True)
     logdet = jnp.sum(jnp.log(jnp.diagonal(L)))
-    return -0.5 * jnp.sum(half**2) - r.shape[1] * (logdet + 0.5 * r.shape[0] * math.log(2 * math.pi)), (L, half)
+    return -0.5 * jnp.sum(half**2) - r.shape[1] * (logdet + 0.5 * r.shape[0] * math.log(2 * math.pi)), (
+        L,
+        half,
+    )
 
 
-def _log_gaussian_backward(saved: tuple[jax.Array, jax.Array], weight: jax.Array) -> tuple[jax.Array, jax.Array]:
+def _log_gaussian_backward(
+    saved: tuple[jax.Array, jax.Array], weight: jax.Array
+) -> tuple[jax.Array, jax.Array]:
     L, half = saved
     inverse = solve_triangular(L, jnp.eye(L.shape[0]), lower=True)
     alpha = inverse.T @ half
@@ -331,13 +401,16 @@ log_gaussian.defvjp(_log_gaussian_forward, _log_gaussian_backward)
 
 
 def _log_low_rank(Phi: jax.Array, D: jax.Array, r: jax.Array) -> jax.Array:
-    """log N(r; 0, Phi Phi' + D), summed over the columns of r, with B = I + Phi' D^-1 Phi, as in `inference/lowrank.py`."""
+    """log N(r; 0, Phi Phi' + D), summed over the columns of r, with B = I + Phi' D^-1 Phi, as in
+    `inference/lowrank.py`."""
     root = jnp.sqrt(D)[:, None]
     scaled, z = Phi / root, r / root
     L = jnp.linalg.cholesky(jnp.eye(Phi.shape[1]) + scaled.T @ scaled)
     half = solve_triangular(L, scaled.T @ z, lower=True)
     logdet = jnp.sum(jnp.log(jnp.diagonal(L))) + 0.5 * jnp.sum(jnp.log(D))
-    return -0.5 * (jnp.sum(z**2) - jnp.sum(half**2)) - r.shape[1] * (logdet + 0.5 * r.shape[0] * math.log(2 * math.pi))
+    return -0.5 * (jnp.sum(z**2) - jnp.sum(half**2)) - r.shape[1] * (
+        logdet + 0.5 * r.shape[0] * math.log(2 * math.pi)
+    )
 
 
 def jittered(kernel: Kernel, X: jax.Array) -> jax.Array:

@@ -1,7 +1,8 @@
 """One piece of a Markov chain as a compiled program: some draws of all of (t, z) by NUTS.
 
-The number of draws is an argument, so that there is one program for pieces of any length; the random numbers of a draw come from the chain's key and
-the draw's number. See `inference/sampling.py` for other samplers, `inference/traced.py` for the coordinates.
+The number of draws is an argument, so that there is one program for pieces of any length; the random numbers
+of a draw come from the chain's key and the draw's number. See `inference/sampling.py` for other samplers,
+`inference/traced.py` for the coordinates.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ from gramian.inference.traced import Problem, Sites, to_latent
 TARGET = 0.8  # acceptance rate that the step size is adapted to
 DOUBLINGS = 8  # of a trajectory: at most 255 steps
 LONGEST = 50  # draws of a piece at most
-KEEP = 2  # the stage after the warm-up; 0 is "fast" (the step size alone is adapted), 1 "slow" (the mass matrix, too)
+# the stage after the warm-up; 0 is "fast" (the step size alone is adapted), 1 "slow" (the mass matrix, too)
+KEEP = 2
 
 
-# NUTS. ----------------------------------------------------------------------------------------------------------------------------------------------
+# NUTS. ------------------------------------------------------------------------------------------------------
 
 
 def adaptation() -> tuple[Any, Any]:
@@ -31,10 +33,15 @@ def adaptation() -> tuple[Any, Any]:
 
 
 @jax.jit
-def nuts(problem: Problem, state: Any, key: jax.Array, first: int, count: int, stages: jax.Array) -> tuple[Any, tuple[jax.Array, ...]]:
+def nuts(
+    problem: Problem, state: Any, key: jax.Array, first: int, count: int, stages: jax.Array
+) -> tuple[Any, tuple[jax.Array, ...]]:
     from blackjax.mcmc.nuts import build_kernel
 
-    kernel, ((_, mass_update, mass_final), (step_init, step_update, step_final)) = build_kernel(), adaptation()
+    kernel, ((_, mass_update, mass_final), (step_init, step_update, step_final)) = (
+        build_kernel(),
+        adaptation(),
+    )
 
     def fast(mass: Any, size: Any, position: jax.Array, rate: jax.Array) -> tuple[Any, Any]:
         return mass, step_update(size, rate)
@@ -56,7 +63,9 @@ def nuts(problem: Problem, state: Any, key: jax.Array, first: int, count: int, s
 
         place, info = kernel(_key(key, first + i), place, density, step, mass.inverse_mass_matrix, DOUBLINGS)
         stage, end = stages[i, 0], stages[i, 1]
-        mass, size = jax.lax.switch(stage, (fast, slow, keep), mass, size, place.position, info.acceptance_rate)
+        mass, size = jax.lax.switch(
+            stage, (fast, slow, keep), mass, size, place.position, info.acceptance_rate
+        )
         mass, size = jax.lax.cond(end == 1, close_window, lambda mass, size: (mass, size), mass, size)
         step = jnp.where(stage == KEEP, step, jnp.exp(size.log_step_size))
         row = (place.logdensity, info.is_divergent, info.acceptance_rate, info.num_integration_steps)
@@ -66,7 +75,7 @@ def nuts(problem: Problem, state: Any, key: jax.Array, first: int, count: int, s
     return jax.lax.fori_loop(0, count, one, (state, _empty(problem)))
 
 
-# What is written down. ------------------------------------------------------------------------------------------------------------------------------
+# What is written down. --------------------------------------------------------------------------------------
 
 
 def _key(key: jax.Array, number: jax.Array) -> jax.Array:
@@ -87,7 +96,15 @@ def _empty(problem: Problem) -> tuple[jax.Array, ...]:
     )
 
 
-def _written(problem: Problem, out: Any, i: jax.Array, position: jax.Array, sites: Sites, row: tuple[Any, ...], sums: Any) -> tuple[Any, Any]:
+def _written(
+    problem: Problem,
+    out: Any,
+    i: jax.Array,
+    position: jax.Array,
+    sites: Sites,
+    row: tuple[Any, ...],
+    sums: Any,
+) -> tuple[Any, Any]:
     """The draw put down in row i, and its sites added to the sums."""
     t, z = problem.split(position)
     values = jnp.concatenate([jnp.ravel(value) for value in problem.values(t)]) if problem.size else t

@@ -1,4 +1,5 @@
-"""Parameters as a sampler sees them: the transforms and priors of `params/support.py` and `params/priors.py` in JAX.
+"""Parameters as a sampler sees them: the transforms and priors of `params/support.py` and `params/priors.py`
+in JAX.
 
     t -> u -> value:    u = t, or a smooth map onto the range that bounds or a uniform prior leave;    value = forward(u), the support's transform
 
@@ -58,11 +59,15 @@ def slot_of(index: int, path: str, p: Parameter) -> Slot:
     assert p.support is not None
     if not isinstance(p.support, (Real, Affine, Positive, Interval, PositiveSemidefinite)):
         raise ParameterError(
-            f"{path} has the support {p.support}, whose transform MCMC does not know. Hold it fixed, or use one of gramian's supports."
+            f"{path} has the support {p.support}, whose transform MCMC does not know. Hold it fixed, or use"
+            " one of gramian's supports."
         )
-    if p.prior is not None and not isinstance(p.prior, (LogNormal, Normal, HalfNormal, Gamma, InverseGamma, Uniform)):
+    if p.prior is not None and not isinstance(
+        p.prior, (LogNormal, Normal, HalfNormal, Gamma, InverseGamma, Uniform)
+    ):
         raise ParameterError(
-            f"{path} has the prior {p.prior}, which MCMC cannot differentiate. Use LogNormal, Normal, HalfNormal, Gamma, InverseGamma or Uniform."
+            f"{path} has the prior {p.prior}, which MCMC cannot differentiate. Use LogNormal, Normal,"
+            " HalfNormal, Gamma, InverseGamma or Uniform."
         )
     return Slot(index, p.value.shape, p.support, p.prior, *p.limits)
 
@@ -121,9 +126,19 @@ def log_prior_density(prior: Prior, v: jax.Array) -> jax.Array:
     if isinstance(prior, HalfNormal):
         return jnp.where(v < 0, -jnp.inf, log_normal(v / prior.sigma) + math.log(2 / prior.sigma))
     if isinstance(prior, Gamma):
-        return prior.shape * math.log(prior.rate) - gammaln(prior.shape) + (prior.shape - 1) * jnp.log(v) - prior.rate * v
+        return (
+            prior.shape * math.log(prior.rate)
+            - gammaln(prior.shape)
+            + (prior.shape - 1) * jnp.log(v)
+            - prior.rate * v
+        )
     if isinstance(prior, InverseGamma):
-        return prior.shape * math.log(prior.scale) - gammaln(prior.shape) - (prior.shape + 1) * jnp.log(v) - prior.scale / v
+        return (
+            prior.shape * math.log(prior.scale)
+            - gammaln(prior.shape)
+            - (prior.shape + 1) * jnp.log(v)
+            - prior.scale / v
+        )
     assert isinstance(prior, Uniform)
     return jnp.full_like(v, -math.log(prior.high - prior.low))  # walls keep v inside
 

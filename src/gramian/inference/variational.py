@@ -1,17 +1,18 @@
-"""Full variational inference: the Gaussian closest to the posterior in Kullback-Leibler divergence, by natural gradients on sites.
+"""Full variational inference: the Gaussian closest to the posterior in Kullback-Leibler divergence, by
+natural gradients on sites.
 
-The best Gaussian has the precision K^-1 + Lam with one number a row (Opper and Archambeau 2009). With marginals N(m, v) of the present sites the
-natural gradient of the bound
+The best Gaussian has the precision K^-1 + Lam with one number a row (Opper and Archambeau 2009). With
+marginals N(m, v) of the present sites the natural gradient of the bound
 
     ELBO = sum_i E log p(y_i | f_i) - KL,     KL = 1/2 [log det(I + K Lam) - sum_i lam_i v_i + mean'alpha]
 
-leads to the sites lam = -2 dE log p/dv, h = dE log p/dm + lam m; a step of size rho goes that share of the way in (lam, h). A step that lowers the
-bound is halved, so that the bound never falls. Steps are accelerated from their own history (anderson.py), as long as that raises the
-bound. Where landmarks leave a part e_i of k(x, x) out, v_i counts it in E log p: with Gaussian noise this is
-the collapsed bound of Titsias.
+leads to the sites lam = -2 dE log p/dv, h = dE log p/dm + lam m; a step of size rho goes that share of the
+way in (lam, h). A step that lowers the bound is halved, so that the bound never falls. Steps are accelerated
+from their own history (anderson.py), as long as that raises the bound. Where landmarks leave a part e_i of
+k(x, x) out, v_i counts it in E log p: with Gaussian noise this is the collapsed bound of Titsias.
 
-At the optimum dELBO/dK = 1/2 alpha alpha' - 1/2 R, and dELBO/de_i = dE log p/dv_i.
-Source: Khan and Lin 2017 (conjugate-computation variational inference); Challis and Barber 2013 for concavity.
+At the optimum dELBO/dK = 1/2 alpha alpha' - 1/2 R, and dELBO/de_i = dE log p/dv_i. Source: Khan and Lin 2017
+(conjugate-computation variational inference); Challis and Barber 2013 for concavity.
 """
 
 from __future__ import annotations
@@ -59,9 +60,14 @@ class VI(Rule):
     def check(self, likelihood: Likelihood, engine: Inference) -> None:
         if isinstance(engine, Iterative):
             cure = 'Use inference="laplace" with it' if likelihood.latents == 1 else "Use another method"
-            raise ParameterError(f"Variational inference needs the variance of every row, which {engine.name!r} does not give. {cure}.")
+            raise ParameterError(
+                f"Variational inference needs the variance of every row, which {engine.name!r} does not give."
+                f" {cure}."
+            )
 
-    def run(self, problem: Problem, start: Array | None, report: Share | None = None) -> tuple[State, SolveOutcome]:
+    def run(
+        self, problem: Problem, start: Array | None, report: Share | None = None
+    ) -> tuple[State, SolveOutcome]:
         shape = (problem.n, problem.L)
         state = self._from(problem, start) if start is not None and start.shape == (2, *shape) else None
         if state is None and problem.model.likelihood.relaxed is not None:
@@ -135,10 +141,14 @@ class VI(Rule):
     def gradient(self, problem: Problem, state: State) -> list[Array]:
         weights = np.zeros(state.answers.shape)
         weights[:, 0] = 1.0
-        by_likelihood = ask_back(problem.model.likelihood, "expected", weights, problem.y, *self._seen(problem, state))
+        by_likelihood = ask_back(
+            problem.model.likelihood, "expected", weights, problem.y, *self._seen(problem, state)
+        )
         by_outside = state.answers[:, 1 + problem.L :] * problem.scale**2
         whole = [bool(np.any(problem.outside[:, k])) for k in range(problem.L)]
-        terms = [Term(state.sited[k], by_outside=by_outside[:, k] if whole[k] else None) for k in range(problem.L)]
+        terms = [
+            Term(state.sited[k], by_outside=by_outside[:, k] if whole[k] else None) for k in range(problem.L)
+        ]
         return problem.gradient(terms, state.alpha, by_likelihood)
 
     def _state(self, problem: Problem, lam: Array, h: Array) -> State:
@@ -148,7 +158,9 @@ class VI(Rule):
         state.answers = ask(problem.model.likelihood, "expected", problem.y, *self._seen(problem, state))
         var = np.stack([one.var for one in sited], axis=1)
         used = np.stack([one.lam for one in sited], axis=1)
-        divergence = 0.5 * (sum(one.logdet for one in sited) - float(np.sum(used * var)) + float(np.sum(mean * alpha)))
+        divergence = 0.5 * (
+            sum(one.logdet for one in sited) - float(np.sum(used * var)) + float(np.sum(mean * alpha))
+        )
         value = float(np.sum(state.answers[:, 0])) - divergence
         state.value = value if np.isfinite(value) else -np.inf
         return state

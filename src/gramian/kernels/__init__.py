@@ -5,7 +5,17 @@ from gramian.kernels.base import Column, Kernel
 from gramian.kernels.categorical import Categorical
 from gramian.kernels.dot_product import ArcCosine, Brownian, Constant, Linear, NeuralNetwork, Polynomial
 from gramian.kernels.inputs import MapInputs, On, map_inputs
-from gramian.kernels.stationary import RBF, Cosine, Matern12, Matern32, Matern52, Periodic, RationalQuadratic, SpectralMixture, Stationary
+from gramian.kernels.stationary import (
+    RBF,
+    Cosine,
+    Matern12,
+    Matern32,
+    Matern52,
+    Periodic,
+    RationalQuadratic,
+    SpectralMixture,
+    Stationary,
+)
 
 __all__ = [
     "RBF",

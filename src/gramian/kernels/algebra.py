@@ -1,7 +1,8 @@
-"""Kernels made of kernels: sums, products, scalings, powers, exponentials, polynomials, and products with a function.
+"""Kernels made of kernels: sums, products, scalings, powers, exponentials, polynomials, and products with a
+function.
 
-Sum and Product are distinct and flattened: (a + b) + c is Sum(a, b, c), and (a + b) * c is Product(Sum(a, b), c).
-Each rule keeps positive semi-definiteness (Shawe-Taylor and Cristianini 2004, proposition 3.22 and 3.24).
+Sum and Product are distinct and flattened: (a + b) + c is Sum(a, b, c), and (a + b) * c is Product(Sum(a, b),
+c). Each rule keeps positive semi-definiteness (Shawe-Taylor and Cristianini 2004, proposition 3.22 and 3.24).
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ class Sum(Kernel):
     terms: tuple[Kernel, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "terms", _flat(self.terms, lambda k: k.terms if isinstance(k, Sum) else (k,), "Sum"))
+        object.__setattr__(
+            self, "terms", _flat(self.terms, lambda k: k.terms if isinstance(k, Sum) else (k,), "Sum")
+        )
 
     def pair(self, x: jax.Array, z: jax.Array) -> jax.Array:
         return sum((k.pair(x, z) for k in self.terms[1:]), self.terms[0].pair(x, z))
@@ -53,7 +56,11 @@ class Product(Kernel):
     factors: tuple[Kernel, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "factors", _flat(self.factors, lambda k: k.factors if isinstance(k, Product) else (k,), "Product"))
+        object.__setattr__(
+            self,
+            "factors",
+            _flat(self.factors, lambda k: k.factors if isinstance(k, Product) else (k,), "Product"),
+        )
 
     def pair(self, x: jax.Array, z: jax.Array) -> jax.Array:
         return _multiplied([k.pair(x, z) for k in self.factors])
@@ -69,7 +76,12 @@ class Product(Kernel):
 
     def formula(self, digits: int | None = None) -> str:
         # (2 * a) * b needs no parentheses, a * (2 * b) does: multiplication is read from the left.
-        return " * ".join([enclosed(self.factors[0], digits, Sum), *(enclosed(k, digits, Sum, Scaled) for k in self.factors[1:])])
+        return " * ".join(
+            [
+                enclosed(self.factors[0], digits, Sum),
+                *(enclosed(k, digits, Sum, Scaled) for k in self.factors[1:]),
+            ]
+        )
 
 
 class Scaled(Kernel):
@@ -149,7 +161,8 @@ class Exp(Kernel):
 
 
 class Poly(Kernel):
-    """c_0 + c_1 k + c_2 k^2 + ... with no negative coefficient; held fixed unless they are given as `param(...)`."""
+    """c_0 + c_1 k + c_2 k^2 + ... with no negative coefficient; held fixed unless they are given as
+    `param(...)`."""
 
     kernel: Kernel
     coefficients: Value = nonnegative()
@@ -159,7 +172,10 @@ class Poly(Kernel):
         coefficients = given if isinstance(given, Parameter) else fixed(given)
         parameter = as_parameter(coefficients, NonNegative(), "poly: each coefficient")
         if parameter.value.ndim != 1 or not np.any(parameter.value > 0):
-            raise ParameterError(f"poly: coefficients must be a list [c0, c1, ...] with a positive one among them, not {given!r}.")
+            raise ParameterError(
+                "poly: coefficients must be a list [c0, c1, ...] with a positive one among them, not"
+                f" {given!r}."
+            )
         object.__setattr__(self, "coefficients", parameter)
 
     def _of(self, K: jax.Array) -> jax.Array:
@@ -188,7 +204,8 @@ class Poly(Kernel):
 
 
 class Warped(Kernel):
-    """f(x) k(x, z) f(z): draws of k multiplied by the function f, written in JAX for one point (d,) -> scalar."""
+    """f(x) k(x, z) f(z): draws of k multiplied by the function f, written in JAX for one point (d,) ->
+    scalar."""
 
     kernel: Kernel
     function: Callable[[Any], Any]
@@ -205,7 +222,9 @@ class Warped(Kernel):
     def _factor(self, X: jax.Array) -> jax.Array:
         values = jax.vmap(self.function)(X)
         if values.shape != X.shape[:1]:
-            raise ParameterError(f"warp: the function must give one number for a point, but gives shape {values.shape[1:]}.")
+            raise ParameterError(
+                f"warp: the function must give one number for a point, but gives shape {values.shape[1:]}."
+            )
         return values
 
     def formula(self, digits: int | None = None) -> str:
@@ -214,7 +233,12 @@ class Warped(Kernel):
 
 def add(left: Any, right: Any) -> Sum:
     """left + right, flattened; a number stands for a constant kernel of that variance."""
-    return Sum(tuple(side if isinstance(side, Kernel) else Constant(_number(side, "added to")) for side in (left, right)))
+    return Sum(
+        tuple(
+            side if isinstance(side, Kernel) else Constant(_number(side, "added to"))
+            for side in (left, right)
+        )
+    )
 
 
 def multiply(kernel: Kernel, other: Any) -> Product | Scaled:
@@ -245,7 +269,8 @@ def warp(kernel: Kernel, function: Callable[[Any], Any]) -> Warped:
 
 
 def enclosed(kernel: Kernel, digits: int | None, *weaker: type[Kernel]) -> str:
-    """A kernel's formula, in parentheses when its outermost operation binds more weakly than where it stands."""
+    """A kernel's formula, in parentheses when its outermost operation binds more weakly than where it
+    stands."""
     text = kernel.formula(digits)
     return f"({text})" if isinstance(kernel, weaker) else text
 
@@ -255,7 +280,9 @@ def _is_plain(scale: Parameter) -> bool:
     return scale.trainable and scale.prior is None and scale.bounds is None
 
 
-def _flat(kernels: Sequence[Kernel], parts: Callable[[Any], Sequence[Kernel]], owner: str) -> tuple[Kernel, ...]:
+def _flat(
+    kernels: Sequence[Kernel], parts: Callable[[Any], Sequence[Kernel]], owner: str
+) -> tuple[Kernel, ...]:
     for kernel in kernels:
         _kernel(kernel, owner)
     if len(kernels) < 2:

@@ -4,7 +4,8 @@
     cross(X, Z)     k on two blocks (n, d), (m, d) -> (n, m); by default `pair` lifted over both, overridden where a matrix form is faster
     diagonal(X)     k(x, x) on a block (n, d) -> (n,)
 
-`kernel(X)`, `kernel(X, Z)` and `kernel.diag(X)` are the NumPy face of the same. A user's own kernel is a subclass with its parameters and `pair`:
+`kernel(X)`, `kernel(X, Z)` and `kernel.diag(X)` are the NumPy face of the same. A user's own kernel is a
+subclass with its parameters and `pair`:
 
     class Quadratic(gm.Kernel):
         offset: gm.Parameter = gm.positive(1.0)
@@ -12,7 +13,8 @@
         def pair(self, x, z):
             return (x @ z + self.offset) ** 2
 
-Kernels know no noise, no jitter and no solver, and have unit variance unless their definition has a natural scale: `2.0 * RBF(0.5)` scales.
+Kernels know no noise, no jitter and no solver, and have unit variance unless their definition has a natural
+scale: `2.0 * RBF(0.5)` scales.
 """
 
 from __future__ import annotations
@@ -39,7 +41,8 @@ Array = NDArray[np.float64]
 
 
 class Column(NamedTuple):
-    """What a kernel may know of a column before it sees data: how people call it, and whether its numbers are codes of categories."""
+    """What a kernel may know of a column before it sees data: how people call it, and whether its numbers are
+    codes of categories."""
 
     name: str
     categorical: bool = False
@@ -66,13 +69,17 @@ class Kernel(Tree):
         return all(child.differentiable for _, child in self.branches() if isinstance(child, Kernel))
 
     def waves(self, columns: tuple[int, ...]) -> list[Wave]:
-        """What a stationary kernel on these columns is an average of (`kernels/spectrum.py`): random Fourier features are made of it."""
-        raise ParameterError(f"{type(self).__name__} has no known spectral measure, so there are no Fourier features for it.")
+        """What a stationary kernel on these columns is an average of (`kernels/spectrum.py`): random Fourier
+        features are made of it."""
+        raise ParameterError(
+            f"{type(self).__name__} has no known spectral measure, so there are no Fourier features for it."
+        )
 
-    # What a kernel says of the columns it is given. ---------------------------------------------------------------------------------------------
+    # What a kernel says of the columns it is given. ---------------------------------------------------------
 
     def check_columns(self, columns: Sequence[Column]) -> None:
-        """Raises where the kernel does not fit the data's columns: a vector of lengthscales of the wrong length, categories in a numeric kernel."""
+        """Raises where the kernel does not fit the data's columns: a vector of lengthscales of the wrong
+        length, categories in a numeric kernel."""
         for _, child in self.branches():
             if isinstance(child, Kernel):
                 child.check_columns(columns)
@@ -92,30 +99,45 @@ class Kernel(Tree):
         """For a parameter that is one number or one a column."""
         value = getattr(self, field).value
         if value.ndim > 1:
-            raise ParameterError(f"{type(self).__name__}: {field} has shape {value.shape}, but must be one number, or a list with one a column.")
+            raise ParameterError(
+                f"{type(self).__name__}: {field} has shape {value.shape}, but must be one number, or a list"
+                " with one a column."
+            )
         if value.ndim == 1 and value.size not in (1, len(columns)):
             shown = ", ".join(c.name for c in columns[:8]) + (", ..." if len(columns) > 8 else "")
-            cure = f"Give one value, or {len(columns)}, or select columns: {type(self).__name__}([...]).on(...)."
-            raise ParameterError(f"{field} has {value.size} values, but the data have {len(columns)} columns ({shown}). {cure}")
+            cure = (
+                f"Give one value, or {len(columns)}, or select columns: {type(self).__name__}([...]).on(...)."
+            )
+            raise ParameterError(
+                f"{field} has {value.size} values, but the data have {len(columns)} columns ({shown}). {cure}"
+            )
 
     def check_single(self, *fields: str) -> None:
         """For parameters that are one number whatever the data."""
         for field in fields:
             shape = getattr(self, field).value.shape
             if shape:
-                raise ParameterError(f"{type(self).__name__}: {field} must be one number, but has shape {shape}.")
+                raise ParameterError(
+                    f"{type(self).__name__}: {field} must be one number, but has shape {shape}."
+                )
 
     def check_numeric(self, columns: Sequence[Column]) -> None:
         """For a kernel that measures with numbers."""
         text = [c.name for c in columns if c.categorical]
         if text:
-            cure = f'Use Categorical().on("{text[0]}") for it, and select the others: {type(self).__name__}(...).on(...).'
-            raise ParameterError(f"{type(self).__name__} needs numbers, but column {text[0]!r} holds categories. {cure}")
+            cure = (
+                f'Use Categorical().on("{text[0]}") for it, and select the others:'
+                f" {type(self).__name__}(...).on(...)."
+            )
+            raise ParameterError(
+                f"{type(self).__name__} needs numbers, but column {text[0]!r} holds categories. {cure}"
+            )
 
-    # The NumPy face. ------------------------------------------------------------------------------------------------------------------------------
+    # The NumPy face. ----------------------------------------------------------------------------------------
 
     def __call__(self, X: ArrayLike, Z: ArrayLike | None = None) -> Any:
-        """The Gram matrix of X (n, n), or of X and Z (n, m), in float64. Two single points (d,) give one number."""
+        """The Gram matrix of X (n, n), or of X and Z (n, m), in float64. Two single points (d,) give one
+        number."""
         from gramian.kernels.face import evaluate
 
         return evaluate(self, X, Z)
@@ -132,7 +154,7 @@ class Kernel(Tree):
 
         return On(self, columns)
 
-    # The algebra. ---------------------------------------------------------------------------------------------------------------------------------
+    # The algebra. -------------------------------------------------------------------------------------------
 
     def __add__(self, other: Any) -> Sum:
         from gramian.kernels.algebra import add
@@ -159,7 +181,7 @@ class Kernel(Tree):
     # Makes `numpy_scalar * kernel` come here instead of NumPy trying to spread the kernel over an array.
     __array_ufunc__ = None
 
-    # Printing. ------------------------------------------------------------------------------------------------------------------------------------
+    # Printing. ----------------------------------------------------------------------------------------------
 
     def formula(self, digits: int | None = None) -> str:
         """The kernel as text that the kernel language reads back; rounded when digits are given."""
@@ -194,16 +216,20 @@ class Kernel(Tree):
         return hash(self._key())
 
     def _key(self) -> tuple[Any, ...]:
-        described = [(path, p.value.shape, p.value.tobytes(), p.prior, p.bounds, p.trainable) for path, p in self.parameters().items()]
+        described = [
+            (path, p.value.shape, p.value.tobytes(), p.prior, p.bounds, p.trainable)
+            for path, p in self.parameters().items()
+        ]
         return (jax.tree_util.tree_structure(self.bare()), tuple(described))
 
 
 def _meet_sklearn() -> None:
     """Lets scikit-learn's machines (KernelRidge, KernelPCA, ...) call a kernel once with whole tables.
 
-    Their `pairwise_kernels` does so with an instance of scikit-learn's own Kernel class, and calls any other function once a pair of rows, a few
-    thousand pairs a second. It imports that class when it first runs, asks `metric == "precomputed"`, and then asks for the class: in between is
-    the moment to be registered as one of them, without an import of our own (70 ms that few would need).
+    Their `pairwise_kernels` does so with an instance of scikit-learn's own Kernel class, and calls any other
+    function once a pair of rows, a few thousand pairs a second. It imports that class when it first runs,
+    asks `metric == "precomputed"`, and then asks for the class: in between is the moment to be registered as
+    one of them, without an import of our own (70 ms that few would need).
     """
     theirs = getattr(sys.modules.get("sklearn.gaussian_process.kernels"), "Kernel", None)
     if theirs is not None:

@@ -14,8 +14,9 @@ from gramian.params import Value, unit_interval
 class Categorical(Kernel):
     """k = prod_j (1 if x_j = z_j else similarity_j), with 0 < similarity < 1: one number, or one a column.
 
-    It is the covariance of a level shared by all categories plus a level of each, so it is positive semi-definite for any number of categories
-    (compound symmetry; Roustant et al. 2020). Categories are integers, or strings that the estimator codes as integers.
+    It is the covariance of a level shared by all categories plus a level of each, so it is positive
+    semi-definite for any number of categories (compound symmetry; Roustant et al. 2020). Categories are
+    integers, or strings that the estimator codes as integers.
     """
 
     similarity: Value = unit_interval(0.5)

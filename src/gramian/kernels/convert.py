@@ -4,12 +4,14 @@ r"""Kernels of scikit-learn as kernels of this library.
     RBF, Matern               RBF, Matern12, Matern32, Matern52 (nu = 0.5, 1.5, 2.5) and RBF again (nu = inf)
     RationalQuadratic         RationalQuadratic
     ExpSineSquared            Periodic. Equal on one column only: in several, scikit-learn puts the Euclidean distance into the sine (which need not
-                              be positive semi-definite), and Periodic multiplies one wave a column; select the column with `.on(...)`
+                              be positive semi-definite), and Periodic multiplies one wave a column; select
+                              the column with `.on(...)`
     DotProduct                Constant(sigma_0^2) + Linear(fixed(1)): sigma_0 is squared, and its bounds too
     Sum, Product, Exponentiation
     WhiteKernel               the noise, where it is a term of the whole kernel, alone or times constants; kernels here know no noise
 
-Values, fixed hyperparameters and bounds are kept. Bounds that exclude the value they are for, which scikit-learn tolerates, are dropped.
+Values, fixed hyperparameters and bounds are kept. Bounds that exclude the value they are for, which
+scikit-learn tolerates, are dropped.
 """
 
 from __future__ import annotations
@@ -25,7 +27,15 @@ from gramian.errors import ParameterError
 from gramian.kernels.algebra import multiply
 from gramian.kernels.base import Kernel
 from gramian.kernels.dot_product import Constant, Linear
-from gramian.kernels.stationary import RBF, Matern12, Matern32, Matern52, Periodic, RationalQuadratic, Stationary
+from gramian.kernels.stationary import (
+    RBF,
+    Matern12,
+    Matern32,
+    Matern52,
+    Periodic,
+    RationalQuadratic,
+    Stationary,
+)
 from gramian.params import Parameter, fixed, param
 
 _MATERN: Mapping[float, type[Stationary]] = {0.5: Matern12, 1.5: Matern32, 2.5: Matern52, math.inf: RBF}
@@ -41,7 +51,8 @@ class Converted(NamedTuple):
 def from_sklearn(kernel: Any) -> Converted:
     """A kernel of sklearn.gaussian_process.kernels, as this library's kernel and noise variance.
 
-    `kernel, noise = from_sklearn(1.0 * RBF(0.5) + WhiteKernel(0.1))` gives `1.0 * RBF(0.5)` and a noise of 0.1.
+    `kernel, noise = from_sklearn(1.0 * RBF(0.5) + WhiteKernel(0.1))` gives `1.0 * RBF(0.5)` and a noise of
+    0.1.
     """
     if isinstance(kernel, Kernel):
         return Converted(kernel, None)
@@ -53,7 +64,9 @@ def from_sklearn(kernel: Any) -> Converted:
         else:
             noises.append(noise)
     if not terms:
-        raise ParameterError(f"{kernel!r} is nothing but noise. Add a kernel to it, or Constant(...) for a constant level.")
+        raise ParameterError(
+            f"{kernel!r} is nothing but noise. Add a kernel to it, or Constant(...) for a constant level."
+        )
     total = terms[0]
     for converted in terms[1:]:
         total = total + converted
@@ -71,7 +84,11 @@ class _Range(NamedTuple):
     def parameter(self) -> Parameter:
         if self.fixed or self.low == self.high:
             return fixed(self.value)
-        inside = self.low < self.high and np.all(self.low <= np.asarray(self.value)) and np.all(np.asarray(self.value) <= self.high)
+        inside = (
+            self.low < self.high
+            and np.all(self.low <= np.asarray(self.value))
+            and np.all(np.asarray(self.value) <= self.high)
+        )
         return param(self.value, bounds=(self.low, self.high)) if inside else param(self.value)
 
     def ends(self) -> tuple[float, float]:
@@ -87,8 +104,13 @@ def _range(kernel: Any, name: str) -> _Range:
         return _Range(value, -math.inf, math.inf, True)
     bounds = np.unique(np.reshape(np.asarray(described.bounds, dtype=float), (-1, 2)), axis=0)
     if len(bounds) > 1:
-        cure = f"Give one pair for all columns: {name}_bounds=({bounds[:, 0].min():g}, {bounds[:, 1].max():g})."
-        raise ParameterError(f"{kernel!r} has other bounds of {name} in each column, but a parameter has one pair of bounds. {cure}")
+        cure = (
+            f"Give one pair for all columns: {name}_bounds=({bounds[:, 0].min():g}, {bounds[:, 1].max():g})."
+        )
+        raise ParameterError(
+            f"{kernel!r} has other bounds of {name} in each column, but a parameter has one pair of bounds."
+            f" {cure}"
+        )
     return _Range(value, float(bounds[0, 0]), float(bounds[0, 1]), False)
 
 
@@ -127,34 +149,51 @@ def _sum_of(noises: list[_Range]) -> _Range:
 
 
 def _converted(kernel: Any) -> Kernel:
-    """A kernel of scikit-learn without noise. Looked up by exact class, since its Matern is a subclass of its RBF."""
+    """A kernel of scikit-learn without noise. Looked up by exact class, since its Matern is a subclass of its
+    RBF."""
     import sklearn.gaussian_process.kernels as theirs
 
     rules: dict[type, Callable[[Any], Kernel]] = {
         theirs.ConstantKernel: lambda k: Constant(_parameter(k, "constant_value")),
         theirs.RBF: lambda k: RBF(_parameter(k, "length_scale")),
         theirs.Matern: _matern,
-        theirs.RationalQuadratic: lambda k: RationalQuadratic(_parameter(k, "length_scale"), _parameter(k, "alpha")),
-        theirs.ExpSineSquared: lambda k: Periodic(_parameter(k, "length_scale"), _parameter(k, "periodicity")),
+        theirs.RationalQuadratic: lambda k: RationalQuadratic(
+            _parameter(k, "length_scale"), _parameter(k, "alpha")
+        ),
+        theirs.ExpSineSquared: lambda k: Periodic(
+            _parameter(k, "length_scale"), _parameter(k, "periodicity")
+        ),
         theirs.DotProduct: _dot_product,
         theirs.Sum: lambda k: _converted(k.k1) + _converted(k.k2),
         theirs.Product: _product,
         theirs.Exponentiation: _power,
     }
     cures = {
-        theirs.WhiteKernel: "It stands within another operation, but noise must be a term of the whole kernel: kernel + WhiteKernel(...).",
+        theirs.WhiteKernel: (
+            "It stands within another operation, but noise must be a term of the whole kernel: kernel +"
+            " WhiteKernel(...)."
+        ),
         theirs.CompoundKernel: "It holds several kernels for several outputs: convert each of its kernels.",
-        theirs.PairwiseKernel: "It names a function of sklearn.metrics: write that kernel with this library, such as Linear, Polynomial or RBF.",
+        theirs.PairwiseKernel: (
+            "It names a function of sklearn.metrics: write that kernel with this library, such as Linear,"
+            " Polynomial or RBF."
+        ),
     }
     if type(kernel) not in rules:
-        cure = cures.get(type(kernel), f"Those converted are {', '.join(kind.__name__ for kind in (*rules, theirs.WhiteKernel))}.")
+        cure = cures.get(
+            type(kernel),
+            f"Those converted are {', '.join(kind.__name__ for kind in (*rules, theirs.WhiteKernel))}.",
+        )
         raise ParameterError(f"{type(kernel).__name__} cannot be converted. {cure}")
     return rules[type(kernel)](kernel)
 
 
 def _matern(kernel: Any) -> Kernel:
     if kernel.nu not in _MATERN:
-        raise ParameterError(f"Matern with nu={kernel.nu:g} cannot be converted. This library has those with nu = 0.5, 1.5, 2.5 and inf: choose one.")
+        raise ParameterError(
+            f"Matern with nu={kernel.nu:g} cannot be converted. This library has those with nu = 0.5, 1.5,"
+            " 2.5 and inf: choose one."
+        )
     return _MATERN[kernel.nu](_parameter(kernel, "length_scale"))
 
 
@@ -163,7 +202,10 @@ def _dot_product(kernel: Any) -> Kernel:
     lines = Linear(fixed(1.0))
     if sigma.value == 0:
         return lines
-    return Constant(_Range(sigma.value**2, max(sigma.low, 0.0) ** 2, sigma.high**2, sigma.fixed).parameter()) + lines
+    return (
+        Constant(_Range(sigma.value**2, max(sigma.low, 0.0) ** 2, sigma.high**2, sigma.fixed).parameter())
+        + lines
+    )
 
 
 def _product(kernel: Any) -> Kernel:
@@ -175,5 +217,8 @@ def _product(kernel: Any) -> Kernel:
 
 def _power(kernel: Any) -> Kernel:
     if not float(kernel.exponent).is_integer():
-        raise ParameterError(f"{kernel!r} cannot be converted: only whole powers of a kernel are always positive semi-definite.")
+        raise ParameterError(
+            f"{kernel!r} cannot be converted: only whole powers of a kernel are always positive"
+            " semi-definite."
+        )
     return _converted(kernel.kernel) ** int(kernel.exponent)

@@ -9,7 +9,8 @@ r"""Kernels of dot products, and the two that are neither stationary nor dot pro
     Brownian        prod_j min(|x_j|, |z_j|) where x_j and z_j have the same sign, else 0: Brownian motion from 0 in both directions (a sheet in
                     several columns)
 
-Sources: Rasmussen and Williams 2006, section 4.2.2 (Linear, Polynomial), 4.2.3 (NeuralNetwork, after Williams 1998); Cho and Saul 2009 (ArcCosine).
+Sources: Rasmussen and Williams 2006, section 4.2.2 (Linear, Polynomial), 4.2.3 (NeuralNetwork, after Williams
+1998); Cho and Saul 2009 (ArcCosine).
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ from gramian.params.tree import whole_number
 
 
 class Linear(Kernel):
-    """k = sum_j variance_j x_j z_j: straight lines through the origin. `Linear(A)` with a matrix gives x'Az, A positive semi-definite."""
+    """k = sum_j variance_j x_j z_j: straight lines through the origin. `Linear(A)` with a matrix gives x'Az,
+    A positive semi-definite."""
 
     variance: Value = positive(1.0)
 
@@ -51,11 +53,15 @@ class Linear(Kernel):
         if value.ndim != 2:
             self.check_vector("variance", columns)
         elif value.shape[0] != len(columns):
-            raise ParameterError(f"Linear: the matrix is {value.shape[0]} x {value.shape[0]}, but the data have {len(columns)} columns.")
+            raise ParameterError(
+                f"Linear: the matrix is {value.shape[0]} x {value.shape[0]}, but the data have {len(columns)}"
+                " columns."
+            )
 
 
 class Polynomial(Kernel):
-    """k = (sum_j variance_j x_j z_j + offset)^degree: polynomials up to that degree (exactly that degree with offset fixed(0))."""
+    """k = (sum_j variance_j x_j z_j + offset)^degree: polynomials up to that degree (exactly that degree with
+    offset fixed(0))."""
 
     degree: int = 2
     variance: Value = positive(1.0)
@@ -90,11 +96,17 @@ class ArcCosine(Kernel):
         self.check_single("bias")
 
     def pair(self, x: jax.Array, z: jax.Array) -> jax.Array:
-        (u, norm_x), (v, norm_z) = _direction(x, self.variance, self.bias), _direction(z, self.variance, self.bias)
+        (u, norm_x), (v, norm_z) = (
+            _direction(x, self.variance, self.bias),
+            _direction(z, self.variance, self.bias),
+        )
         return _ARC[self.order](jnp.sum((u - v) ** 2) / 4) * (norm_x * norm_z) ** self.order / jnp.pi
 
     def cross(self, X: jax.Array, Z: jax.Array) -> jax.Array:
-        (U, norm_x), (V, norm_z) = _directions(X, self.variance, self.bias), _directions(Z, self.variance, self.bias)
+        (U, norm_x), (V, norm_z) = (
+            _directions(X, self.variance, self.bias),
+            _directions(Z, self.variance, self.bias),
+        )
         angles = _ARC[self.order](squared_distances(U, V, jnp.ones((), U.dtype)) / 4)
         return angles * (norm_x[:, None] * norm_z[None, :]) ** self.order / jnp.pi
 
@@ -113,7 +125,8 @@ class ArcCosine(Kernel):
 
 
 class NeuralNetwork(Kernel):
-    """The infinite one-layer network with error-function units; tends to constants far away, and can turn quickly near the origin."""
+    """The infinite one-layer network with error-function units; tends to constants far away, and can turn
+    quickly near the origin."""
 
     variance: Value = positive(1.0)  # of the weights; one number, or one a column
     bias: Value = nonnegative(1.0)
@@ -123,11 +136,17 @@ class NeuralNetwork(Kernel):
         self.check_single("bias")
 
     def pair(self, x: jax.Array, z: jax.Array) -> jax.Array:
-        (u, norm_x), (v, norm_z) = _direction(x, self.variance, self.bias), _direction(z, self.variance, self.bias)
+        (u, norm_x), (v, norm_z) = (
+            _direction(x, self.variance, self.bias),
+            _direction(z, self.variance, self.bias),
+        )
         return _arc_sine(norm_x, norm_z, jnp.sum((u - v) ** 2) / 4)
 
     def cross(self, X: jax.Array, Z: jax.Array) -> jax.Array:
-        (U, norm_x), (V, norm_z) = _directions(X, self.variance, self.bias), _directions(Z, self.variance, self.bias)
+        (U, norm_x), (V, norm_z) = (
+            _directions(X, self.variance, self.bias),
+            _directions(Z, self.variance, self.bias),
+        )
         return _arc_sine(norm_x[:, None], norm_z[None, :], squared_distances(U, V, jnp.ones((), U.dtype)) / 4)
 
     def diagonal(self, X: jax.Array) -> jax.Array:
@@ -181,8 +200,9 @@ def _safe_root(s: ArrayLike) -> jax.Array:
     return jnp.where(s > 0, jnp.sqrt(jnp.where(s > 0, s, 1.0)), 0.0)
 
 
-# Both networks see x only through its lifted point (sqrt(bias), sqrt(variance) x): its length, and its direction. Two directions enter as
-# t = sin^2(angle / 2) = |u - v|^2 / 4, which is exactly 0 for equal rows, where the arc cosine of their product is only good to 1e-8.
+# Both networks see x only through its lifted point (sqrt(bias), sqrt(variance) x): its length, and its
+# direction. Two directions enter as t = sin^2(angle / 2) = |u - v|^2 / 4, which is exactly 0 for equal rows,
+# where the arc cosine of their product is only good to 1e-8.
 
 
 def _directions(X: jax.Array, variance: ArrayLike, bias: ArrayLike) -> tuple[jax.Array, jax.Array]:
@@ -201,17 +221,19 @@ def _direction(x: jax.Array, variance: ArrayLike, bias: ArrayLike) -> tuple[jax.
 
 
 def _arc_sine(norm_x: jax.Array, norm_z: jax.Array, t: jax.Array) -> jax.Array:
-    """(2/pi) arcsin(a / sqrt(b c)) with a = 2 x'z, b = 1 + 2 x'x, c = 1 + 2 z'z, as the arc tangent of a / sqrt(b c - a^2).
+    """(2/pi) arcsin(a / sqrt(b c)) with a = 2 x'z, b = 1 + 2 x'x, c = 1 + 2 z'z, as the arc tangent of a /
+    sqrt(b c - a^2).
 
-    b c - a^2 = 1 + 2 x'x + 2 z'z + 4 x'x z'z sin^2(angle) is a sum of positive terms, so no digits are lost far from the origin, where the arc sine
-    itself has an infinite slope.
+    b c - a^2 = 1 + 2 x'x + 2 z'z + 4 x'x z'z sin^2(angle) is a sum of positive terms, so no digits are lost
+    far from the origin, where the arc sine itself has an infinite slope.
     """
     a = 2 * norm_x * norm_z * (1 - 2 * t)
     rest = 1 + 2 * norm_x**2 + 2 * norm_z**2 + 16 * (norm_x * norm_z) ** 2 * t * jnp.maximum(1 - t, 0.0)
     return (2 / jnp.pi) * jnp.arctan2(a, jnp.sqrt(rest))
 
 
-# J_n of Cho and Saul as functions of t. With c = cos(angle) = 1 - 2t: dJ_2/dc = 4 J_1, dJ_1/dc = J_0, dJ_0/dc = 1 / sin(angle).
+# J_n of Cho and Saul as functions of t. With c = cos(angle) = 1 - 2t: dJ_2/dc = 4 J_1, dJ_1/dc = J_0, dJ_0/dc
+# = 1 / sin(angle).
 
 
 def _angle(t: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
@@ -229,7 +251,8 @@ def _arc0(t: jax.Array) -> jax.Array:
 def _(primals: tuple[jax.Array], tangents: tuple[jax.Array]) -> tuple[jax.Array, jax.Array]:
     (t,), (dt,) = primals, tangents
     sine = _angle(t)[2]
-    return _arc0(t), jnp.where(sine > 0, -2 / jnp.where(sine > 0, sine, 1.0), 0.0) * dt  # at angle 0 the kernel has a kink
+    # at angle 0 the kernel has a kink
+    return _arc0(t), jnp.where(sine > 0, -2 / jnp.where(sine > 0, sine, 1.0), 0.0) * dt
 
 
 @jax.custom_jvp

@@ -1,4 +1,5 @@
-"""The NumPy face of kernels: arrays, lists and DataFrames in, float64 arrays out. It alone looks from kernels to the Gram tiles."""
+"""The NumPy face of kernels: arrays, lists and DataFrames in, float64 arrays out. It alone looks from kernels
+to the Gram tiles."""
 
 from __future__ import annotations
 
@@ -42,14 +43,18 @@ def _table(value: Any, name: str) -> tuple[NDArray[Any], list[str] | None]:
 
 
 def _numbers(kernel: Kernel, raw: list[tuple[NDArray[Any], list[str] | None]]) -> tuple[list[Array], Kernel]:
-    """Float64 tables of shape (n, d), text coded as integers that all tables share, and the kernel with its column names resolved."""
+    """Float64 tables of shape (n, d), text coded as integers that all tables share, and the kernel with its
+    column names resolved."""
     tables = [np.atleast_2d(array) for array, _ in raw]
     d = tables[0].shape[1]
     if tables[-1].shape[1] != d:
         raise InputError(f"X has {d} columns, but Z has {tables[-1].shape[1]}.")
     names, others = raw[0][1], raw[-1][1]
     if names and others and names != others:
-        raise InputError(f"X has the columns {', '.join(names)}, but Z has {', '.join(others)}. Give both in the same order: Z[X.columns].")
+        raise InputError(
+            f"X has the columns {', '.join(names)}, but Z has {', '.join(others)}. Give both in the same"
+            " order: Z[X.columns]."
+        )
     text = [False] * d
     try:
         arrays = [np.ascontiguousarray(table, dtype=np.float64) for table in tables]
@@ -63,12 +68,21 @@ def _numbers(kernel: Kernel, raw: list[tuple[NDArray[Any], list[str] | None]]) -
                 text[j] = True
                 stacked = np.concatenate([table[:, j].astype(str) for table in tables])
                 codes = np.unique(stacked, return_inverse=True)[1]
-                for array, piece in zip(arrays, np.split(codes, np.cumsum([len(t) for t in tables])[:-1]), strict=True):
+                for array, piece in zip(
+                    arrays, np.split(codes, np.cumsum([len(t) for t in tables])[:-1]), strict=True
+                ):
                     array[:, j] = piece
     for array in arrays:
         if not np.all(np.isfinite(array)):
             i, j = np.argwhere(~np.isfinite(array))[0]
-            raise InputError(f"The value in row {i}, column {j} is {array[i, j]}; a kernel needs finite numbers.")
+            raise InputError(
+                f"The value in row {i}, column {j} is {array[i, j]}; a kernel needs finite numbers."
+            )
     names = names or others
-    kernel.check_columns([Column(name, is_text) for name, is_text in zip(names or [f"x{j}" for j in range(d)], text, strict=True)])
+    kernel.check_columns(
+        [
+            Column(name, is_text)
+            for name, is_text in zip(names or [f"x{j}" for j in range(d)], text, strict=True)
+        ]
+    )
     return arrays, kernel.resolve(names or [f"x{j}" for j in range(d)]) if names else kernel

@@ -16,7 +16,8 @@ from gramian.kernels.spectrum import Wave
 
 
 class On(Kernel):
-    """A kernel on some columns, given by index or by name. Names become indices when data with named columns arrive."""
+    """A kernel on some columns, given by index or by name. Names become indices when data with named columns
+    arrive."""
 
     kernel: Kernel
     columns: tuple[str | int, ...]
@@ -58,7 +59,9 @@ class On(Kernel):
         self.kernel.check_columns([columns[i] for i in chosen._numbers()])
 
     def resolve(self, names: Sequence[str]) -> On:
-        return On(self.kernel.resolve([names[i] for i in self._resolved(names)]), tuple(self._resolved(names)))
+        return On(
+            self.kernel.resolve([names[i] for i in self._resolved(names)]), tuple(self._resolved(names))
+        )
 
     def formula(self, digits: int | None = None) -> str:
         return f"{enclosed(self.kernel, digits, Sum, Product, Scaled, Power)}.on({', '.join(map(repr, self.columns))})"
@@ -68,12 +71,16 @@ class On(Kernel):
         for column in self.columns:
             if isinstance(column, str):
                 if column not in names:
-                    raise ParameterError(f"{self}: the data have no column {column!r}; they have {', '.join(map(str, names))}.")
+                    raise ParameterError(
+                        f"{self}: the data have no column {column!r}; they have {', '.join(map(str, names))}."
+                    )
                 found.append(list(names).index(column))
             elif -len(names) <= column < len(names):
                 found.append(column % len(names))
             else:
-                raise ParameterError(f"{self}: there is no column {column}; the data have {len(names)}, numbered from 0.")
+                raise ParameterError(
+                    f"{self}: there is no column {column}; the data have {len(names)}, numbered from 0."
+                )
         return found
 
     def _indices(self) -> jax.Array:
@@ -82,7 +89,10 @@ class On(Kernel):
     def _numbers(self) -> list[int]:
         names = [c for c in self.columns if isinstance(c, str)]
         if names:
-            raise ParameterError(f"{self.kernel} is on the column {names[0]!r}, but the data have no column names. Give a DataFrame, or an index.")
+            raise ParameterError(
+                f"{self.kernel} is on the column {names[0]!r}, but the data have no column names. Give a"
+                " DataFrame, or an index."
+            )
         return [c for c in self.columns if isinstance(c, int)]
 
 

@@ -2,8 +2,9 @@ r"""Spectral measures: a stationary kernel as an average of waves (Bochner's the
 
     k(x, z) = sum_waves  weight  E cos(2 pi f'(x - z)),     f = f_1 + f_2 + ... with independent parts, in cycles a unit of x
 
-A sum of kernels is a list of waves. A product adds frequencies, because cos a cos b = (cos(a + b) + cos(a - b)) / 2: where one factor's frequencies
-come with both signs anyway, f_1 + f_2 is enough; where neither do (two Cosine kernels), two waves of half the weight take the two signs.
+A sum of kernels is a list of waves. A product adds frequencies, because cos a cos b = (cos(a + b) + cos(a -
+b)) / 2: where one factor's frequencies come with both signs anyway, f_1 + f_2 is enough; where neither do
+(two Cosine kernels), two waves of half the weight take the two signs.
 
     part            frequencies                                                       of
     Gaussian        centre + spread z,  z normal                                      RBF, SpectralMixture
@@ -12,11 +13,12 @@ come with both signs anyway, f_1 + f_2 is enough; where neither do (two Cosine k
     Series          k / period,  k whole with P(k) = exp(-a) I_k(a),  a = 1 / l^2      Periodic, one part a column
     Line            one frequency                                                     Cosine
 
-Random numbers are drawn once, in a standard form; parameters then move the frequencies smoothly. Where that takes a quantile (GammaMixture) or moves
-a probability (Series: drawn frequencies stay, their weights change), SciPy gives value and slope on the host and JAX continues with both.
+Random numbers are drawn once, in a standard form; parameters then move the frequencies smoothly. Where that
+takes a quantile (GammaMixture) or moves a probability (Series: drawn frequencies stay, their weights change),
+SciPy gives value and slope on the host and JAX continues with both.
 
-Sources: Rahimi and Recht 2007; Rasmussen and Williams 2006, sections 4.2.1 (Matern, rational quadratic); Solin and Sarkka 2014, equation 26 (the
-periodic kernel's series); Wilson and Adams 2013 (spectral mixture).
+Sources: Rahimi and Recht 2007; Rasmussen and Williams 2006, sections 4.2.1 (Matern, rational quadratic);
+Solin and Sarkka 2014, equation 26 (the periodic kernel's series); Wilson and Adams 2013 (spectral mixture).
 """
 
 from __future__ import annotations
@@ -78,7 +80,8 @@ class Part(ABC):
 
     @abstractmethod
     def frequencies(self, draw: Draw, host: Draw) -> Any:
-        """(n, columns) in cycles a unit, or (1, columns) if all are the same: in NumPy, or in JAX where a gradient is traced."""
+        """(n, columns) in cycles a unit, or (1, columns) if all are the same: in NumPy, or in JAX where a
+        gradient is traced."""
 
     def amplitudes(self, draw: Draw, host: Draw) -> Any:
         """Factors of the features (n,), where draws do not count alike."""
@@ -150,10 +153,12 @@ class GammaMixture(Part):
         return source.normals(len(self.columns)), inside(source.uniforms())
 
     def host(self, draw: Draw) -> Draw:
-        """The quantile x of Gamma(alpha), and dx/dalpha: log x is a smooth function of log alpha, so differences of fourth order give 10 digits."""
+        """The quantile x of Gamma(alpha), and dx/dalpha: log x is a smooth function of log alpha, so
+        differences of fourth order give 10 digits."""
         alpha, h = float(self.alpha), 2e-3
         log_x = {
-            k: np.log(np.maximum(gammaincinv(alpha * np.exp(k * h), draw[1]), 1e-280)) for k in (-2, -1, 0, 1, 2)
+            k: np.log(np.maximum(gammaincinv(alpha * np.exp(k * h), draw[1]), 1e-280))
+            for k in (-2, -1, 0, 1, 2)
         }  # no 0, whose root has no slope
         x = np.exp(log_x[0])
         return x, x / alpha * (8 * (log_x[1] - log_x[-1]) - (log_x[2] - log_x[-2])) / (12 * h)
@@ -165,7 +170,8 @@ class GammaMixture(Part):
 
 @dataclass(frozen=True)
 class Series(Part):
-    """k / period with whole k: the Fourier series of a periodic kernel of one column. A draw is (k, the probability it was drawn with)."""
+    """k / period with whole k: the Fourier series of a periodic kernel of one column. A draw is (k, the
+    probability it was drawn with)."""
 
     lengthscale: Any  # one number
     period: Any
@@ -175,7 +181,8 @@ class Series(Part):
         return 1
 
     def draw(self, source: Source) -> Draw:
-        """Frequencies from the law at the present lengthscale. At another one they stay, and count by the ratio of the two laws."""
+        """Frequencies from the law at the present lengthscale. At another one they stay, and count by the
+        ratio of the two laws."""
         a = float(self.lengthscale) ** -2
         most = int(min(20 + 10 * np.sqrt(a), 1e6))  # beyond 10 standard deviations
         k = np.arange(-most, most + 1.0)
@@ -185,7 +192,8 @@ class Series(Part):
         return k[drawn], law[drawn]
 
     def terms(self, n: int, both_signs: bool) -> Draw:
-        """The first n terms of the series instead of random ones: 0, 1, 2, ... each standing for -k too, or 0, 1, -1, 2, -2, ... one by one."""
+        """The first n terms of the series instead of random ones: 0, 1, 2, ... each standing for -k too, or
+        0, 1, -1, 2, -2, ... one by one."""
         count = np.arange(n)
         k = np.where(count % 2 == 1, (count + 1) // 2, -(count // 2)) if both_signs else count
         stands_for = np.where((k == 0) | both_signs, 1.0, 2.0)
@@ -268,6 +276,11 @@ def _law(k: Array, a: float) -> Array:
 
 
 def _moved(host: Draw, parameter: Any) -> Any:
-    """The value that the host computed, with the slope beside it as its derivative with respect to the parameter."""
+    """The value that the host computed, with the slope beside it as its derivative with respect to the
+    parameter."""
     value, slope = host
-    return value + slope * (parameter - jax.lax.stop_gradient(parameter)) if isinstance(parameter, jax.Array) else value
+    return (
+        value + slope * (parameter - jax.lax.stop_gradient(parameter))
+        if isinstance(parameter, jax.Array)
+        else value
+    )

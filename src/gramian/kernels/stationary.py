@@ -11,7 +11,8 @@ Conventions. r = |x - z| with each column divided by its lengthscale (one number
     Cosine              cos(2 pi sum_j (x_j - z_j) / period_j), a plane wave: positive semi-definite in any number of columns
     SpectralMixture     sum_q weight_q exp(-2 pi^2 sum_j (x_j - z_j)^2 scale_qj^2) cos(2 pi sum_j (x_j - z_j) mean_qj)
 
-Sources: Rasmussen and Williams 2006, chapter 4 (RBF, Matern, rational quadratic, periodic); Wilson and Adams 2013 (spectral mixture).
+Sources: Rasmussen and Williams 2006, chapter 4 (RBF, Matern, rational quadratic, periodic); Wilson and Adams
+2013 (spectral mixture).
 """
 
 from __future__ import annotations
@@ -69,7 +70,10 @@ class RBF(Stationary):
         """k = exp(-|x - z|^2 / sigma^2), the form without the one half: lengthscale = sigma / sqrt(2)."""
         given = as_parameter(sigma, Positive(), "RBF.from_bandwidth: sigma")
         if given.bounds is not None or given.prior is not None:
-            raise ParameterError("from_bandwidth takes a number or fixed(number): bounds and priors are of the lengthscale, RBF(param(...)).")
+            raise ParameterError(
+                "from_bandwidth takes a number or fixed(number): bounds and priors are of the lengthscale,"
+                " RBF(param(...))."
+            )
         return cls(Parameter(given.value / np.sqrt(2), trainable=given.trainable))
 
 
@@ -108,7 +112,8 @@ class Matern52(Stationary):
 
 
 class RationalQuadratic(Stationary):
-    """k = (1 + r^2 / (2 alpha))^-alpha: a mixture of RBF kernels over lengthscales; alpha to infinity gives RBF."""
+    """k = (1 + r^2 / (2 alpha))^-alpha: a mixture of RBF kernels over lengthscales; alpha to infinity gives
+    RBF."""
 
     alpha: Value = positive(1.0)
 
@@ -134,12 +139,22 @@ class Periodic(Kernel):
         return jnp.exp(-2 * jnp.sum((jnp.sin(jnp.pi * (x - z) / self.period) / self.lengthscale) ** 2))
 
     def cross(self, X: jax.Array, Z: jax.Array) -> jax.Array:
-        period, lengthscale = (jnp.broadcast_to(v, X.shape[1:])[None, :, None] for v in (self.period, self.lengthscale))
+        period, lengthscale = (
+            jnp.broadcast_to(v, X.shape[1:])[None, :, None] for v in (self.period, self.lengthscale)
+        )
         waves = jnp.sin(jnp.pi * (X[:, :, None] - Z.T[None, :, :]) / period) / lengthscale
         return jnp.exp(-2 * jnp.sum(waves**2, axis=1))
 
     def waves(self, columns: tuple[int, ...]) -> list[Wave]:
-        return [Wave(1.0, tuple(Series((c,), _entry(self.lengthscale, j), _entry(self.period, j)) for j, c in enumerate(columns)))]
+        return [
+            Wave(
+                1.0,
+                tuple(
+                    Series((c,), _entry(self.lengthscale, j), _entry(self.period, j))
+                    for j, c in enumerate(columns)
+                ),
+            )
+        ]
 
     def diagonal(self, X: jax.Array) -> jax.Array:
         return jnp.ones(X.shape[:1], X.dtype)
@@ -175,9 +190,11 @@ class Cosine(Kernel):
 
 
 class SpectralMixture(Kernel):
-    """A sum of Q damped waves: the transform of a mixture of Q Gaussians in frequency. k(x, x) is the sum of the weights.
+    """A sum of Q damped waves: the transform of a mixture of Q Gaussians in frequency. k(x, x) is the sum of
+    the weights.
 
-    `weights` (Q,); `means` (Q,) or (Q, d), in cycles a unit of x; `scales` (Q,) or (Q, d), the spread of frequencies.
+    `weights` (Q,); `means` (Q,) or (Q, d), in cycles a unit of x; `scales` (Q,) or (Q, d), the spread of
+    frequencies.
     """
 
     weights: Value = positive((1.0,))
@@ -187,12 +204,18 @@ class SpectralMixture(Kernel):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.weights.value.ndim != 1:
-            raise ParameterError(f"SpectralMixture: weights must be a list with one number a component, but has shape {self.weights.value.shape}.")
+            raise ParameterError(
+                "SpectralMixture: weights must be a list with one number a component, but has shape"
+                f" {self.weights.value.shape}."
+            )
         for name in ("means", "scales"):
             shape = getattr(self, name).value.shape
             if len(shape) not in (1, 2) or shape[0] != self.weights.value.size:
                 expected = f"({self.weights.value.size},) or ({self.weights.value.size}, number of columns)"
-                raise ParameterError(f"SpectralMixture: {name} has shape {shape}, but with {self.weights.value.size} weights must be {expected}.")
+                raise ParameterError(
+                    f"SpectralMixture: {name} has shape {shape}, but with {self.weights.value.size} weights"
+                    f" must be {expected}."
+                )
 
     def pair(self, x: jax.Array, z: jax.Array) -> jax.Array:
         means, scales = (_rows(v, x.shape[0]) for v in (self.means, self.scales))
@@ -213,14 +236,19 @@ class SpectralMixture(Kernel):
         return jnp.broadcast_to(jnp.sum(self.weights), X.shape[:1])
 
     def waves(self, columns: tuple[int, ...]) -> list[Wave]:
-        return [Wave(self.weights[q], (Gaussian(columns, self.scales[q], self.means[q]),)) for q in range(self.weights.shape[0])]
+        return [
+            Wave(self.weights[q], (Gaussian(columns, self.scales[q], self.means[q]),))
+            for q in range(self.weights.shape[0])
+        ]
 
     def check_columns(self, columns: Sequence[Column]) -> None:
         self.check_numeric(columns)
         for name in ("means", "scales"):
             value = getattr(self, name).value
             if value.ndim == 2 and value.shape[1] != len(columns):
-                raise ParameterError(f"SpectralMixture: {name} has {value.shape[1]} columns, but the data have {len(columns)}.")
+                raise ParameterError(
+                    f"SpectralMixture: {name} has {value.shape[1]} columns, but the data have {len(columns)}."
+                )
 
 
 def _per_turn(lengthscale: jax.Array) -> jax.Array:
@@ -244,7 +272,8 @@ def _rows(values: jax.Array, d: int) -> jax.Array:
 
 
 def _bounded(r2: jax.Array) -> jax.Array:
-    """r^2, but no more than 1e150, where each profile has long ended: beyond, squares are infinite, and inf times exp(-inf) is no number."""
+    """r^2, but no more than 1e150, where each profile has long ended: beyond, squares are infinite, and inf
+    times exp(-inf) is no number."""
     return jnp.minimum(r2, 1e150 if r2.dtype == np.float64 else 1e18)
 
 
@@ -262,7 +291,8 @@ def _(primals: tuple[jax.Array], tangents: tuple[jax.Array]) -> tuple[jax.Array,
     (s,), (ds,) = primals, tangents
     a = _root(s)
     value = jnp.exp(-a)
-    # At distance 0 the slope is infinite, but it is only ever multiplied by a distance of 0: the contribution to a lengthscale is 0.
+    # At distance 0 the slope is infinite, but it is only ever multiplied by a distance of 0: the contribution
+    # to a lengthscale is 0.
     return value, jnp.where(a > 0, -value / (2 * jnp.where(a > 0, a, 1.0)), 0.0) * ds
 
 
@@ -290,4 +320,14 @@ def _(primals: tuple[jax.Array], tangents: tuple[jax.Array]) -> tuple[jax.Array,
     return _decay2(s), -_decay1(s) / 6 * ds
 
 
-__all__ = ["RBF", "Cosine", "Matern12", "Matern32", "Matern52", "Periodic", "RationalQuadratic", "SpectralMixture", "Stationary"]
+__all__ = [
+    "RBF",
+    "Cosine",
+    "Matern12",
+    "Matern32",
+    "Matern52",
+    "Periodic",
+    "RationalQuadratic",
+    "SpectralMixture",
+    "Stationary",
+]

@@ -7,9 +7,10 @@ r"""Kernels as text: what `repr(kernel)` prints, read back without running any o
     atom     = number | "-" number | text in quotes | constant | call | "[" values "]" | "(" values ")"
     call     = name "(" [ values ] [ name "=" sum ... ] ")"
 
-A call is one of this library's own kernels, priors, `exp`, `poly`, `param` or `fixed`, looked up in one table; no name reaches anything else.
-The parser is written out (rather than built on `ast`) because Python's own may end the process on hostile nesting, and counts columns in bytes.
-`warp` and `map_inputs` hold Python functions, which are code, and are therefore refused.
+A call is one of this library's own kernels, priors, `exp`, `poly`, `param` or `fixed`, looked up in one
+table; no name reaches anything else. The parser is written out (rather than built on `ast`) because Python's
+own may end the process on hostile nesting, and counts columns in bytes. `warp` and `map_inputs` hold Python
+functions, which are code, and are therefore refused.
 """
 
 from __future__ import annotations
@@ -27,8 +28,27 @@ from gramian.kernels.algebra import exp, poly
 from gramian.kernels.base import Kernel
 from gramian.kernels.categorical import Categorical
 from gramian.kernels.dot_product import ArcCosine, Brownian, Constant, Linear, NeuralNetwork, Polynomial
-from gramian.kernels.stationary import RBF, Cosine, Matern12, Matern32, Matern52, Periodic, RationalQuadratic, SpectralMixture
-from gramian.params import Gamma, HalfNormal, InverseGamma, LogNormal, Normal, Parameter, Uniform, fixed, param
+from gramian.kernels.stationary import (
+    RBF,
+    Cosine,
+    Matern12,
+    Matern32,
+    Matern52,
+    Periodic,
+    RationalQuadratic,
+    SpectralMixture,
+)
+from gramian.params import (
+    Gamma,
+    HalfNormal,
+    InverseGamma,
+    LogNormal,
+    Normal,
+    Parameter,
+    Uniform,
+    fixed,
+    param,
+)
 
 MAX_LENGTH = 10_000  # characters; a kernel of a hundred terms has about 3,000
 MAX_DEPTH = 40  # of parentheses, and of kernels within kernels: both far below what recursion bears
@@ -38,9 +58,9 @@ _KERNELS = (
     *(Linear, Polynomial, ArcCosine, NeuralNetwork, Constant, Brownian, Categorical),
 )
 _PRIORS = (LogNormal, Normal, HalfNormal, Gamma, InverseGamma, Uniform)
-_CALLS: Mapping[str, Callable[..., Any]] = {f.__name__: f for f in (*_KERNELS, exp, poly, param, fixed, *_PRIORS)} | {
-    "RBF.from_bandwidth": RBF.from_bandwidth
-}
+_CALLS: Mapping[str, Callable[..., Any]] = {
+    f.__name__: f for f in (*_KERNELS, exp, poly, param, fixed, *_PRIORS)
+} | {"RBF.from_bandwidth": RBF.from_bandwidth}
 _CONSTANTS: Mapping[str, Any] = {"True": True, "False": False, "None": None, "inf": math.inf}
 _FUNCTIONS = ("warp", "map_inputs")  # known, and not readable
 
@@ -63,14 +83,21 @@ class _Token(NamedTuple):
 
 
 def parse_kernel(text: str) -> Kernel:
-    """The kernel that `text` writes: `parse_kernel("1.0 * Matern52(1.0) + Linear()")`. The inverse of `repr(kernel)`.
+    """The kernel that `text` writes: `parse_kernel("1.0 * Matern52(1.0) + Linear()")`. The inverse of
+    `repr(kernel)`.
 
-    Raises KernelTextError, with a caret under the place, for whatever is not a kernel of this library without Python functions.
+    Raises KernelTextError, with a caret under the place, for whatever is not a kernel of this library without
+    Python functions.
     """
     if not isinstance(text, str):
-        raise KernelTextError(f'A kernel is read from text such as "1.0 * RBF(0.5)", not from {type(text).__name__}.')
+        raise KernelTextError(
+            f'A kernel is read from text such as "1.0 * RBF(0.5)", not from {type(text).__name__}.'
+        )
     if len(text) > MAX_LENGTH:
-        raise KernelTextError(f"The text of this kernel has {len(text)} characters; at most {MAX_LENGTH} are read. Build it in Python instead.")
+        raise KernelTextError(
+            f"The text of this kernel has {len(text)} characters; at most {MAX_LENGTH} are read. Build it in"
+            " Python instead."
+        )
     return _Reader(text).kernel()
 
 
@@ -88,9 +115,14 @@ class _Reader:
             self._fail("There is no kernel here. Write one, such as 1.0 * RBF(0.5).", 0)
         value = self._sum()
         if self.token.kind != "end":
-            self._fail(f"{self._seen()} is not expected here. Kernels are joined by +, * and **, and arguments by commas within parentheses.")
+            self._fail(
+                f"{self._seen()} is not expected here. Kernels are joined by +, * and **, and arguments by"
+                " commas within parentheses."
+            )
         if not isinstance(value, Kernel):
-            self._fail(f"This is {_kind(value)}, not a kernel. Write one, such as RBF(0.5), or 2.0 * RBF(0.5).", 0)
+            self._fail(
+                f"This is {_kind(value)}, not a kernel. Write one, such as RBF(0.5), or 2.0 * RBF(0.5).", 0
+            )
         level: list[Any] = [value]
         for _ in range(MAX_DEPTH):
             level = [child for tree in level for _, child in tree.branches()]
@@ -98,7 +130,7 @@ class _Reader:
             self._fail(f"Kernels lie more than {MAX_DEPTH} deep within each other here.", 0)
         return value
 
-    # The rules. -----------------------------------------------------------------------------------------------------------------------------------
+    # The rules. ---------------------------------------------------------------------------------------------
 
     def _sum(self) -> Any:
         return self._joined("+", operator.add, self._product)
@@ -111,9 +143,17 @@ class _Reader:
         while self._take(sign):
             at = self._last().at
             right = part()
-            if not isinstance(total, Kernel) and not isinstance(right, Kernel) and not (_is_number(total) and _is_number(right)):
+            if (
+                not isinstance(total, Kernel)
+                and not isinstance(right, Kernel)
+                and not (_is_number(total) and _is_number(right))
+            ):
                 cure = "With several factors, use parentheses: fixed(2.0) * (3.0 * RBF())."
-                self._fail(f"Here stands {_kind(total)} {sign} {_kind(right)}, but one side must be a kernel. {cure}", at)
+                self._fail(
+                    f"Here stands {_kind(total)} {sign} {_kind(right)}, but one side must be a kernel."
+                    f" {cure}",
+                    at,
+                )
             total = self._made(at, operation, total, right)
         return total
 
@@ -124,7 +164,10 @@ class _Reader:
         at = self._last().at
         exponent = self._postfix()
         if not isinstance(base, Kernel):
-            self._fail(f"Only a kernel can be raised to a power here, not {_kind(base)}. Write the number itself.", at)
+            self._fail(
+                f"Only a kernel can be raised to a power here, not {_kind(base)}. Write the number itself.",
+                at,
+            )
         if self.token.text == "**":
             self._fail("Two powers in a row need parentheses: (RBF() ** 2) ** 3.")
         return self._made(at, operator.pow, base, exponent)
@@ -134,7 +177,9 @@ class _Reader:
         while self._take("."):
             name = self.token
             if name.text != "on" or not isinstance(value, Kernel):
-                self._fail(f"There is no {self._seen()} of {_kind(value)}. Only .on(columns) may follow a kernel.")
+                self._fail(
+                    f"There is no {self._seen()} of {_kind(value)}. Only .on(columns) may follow a kernel."
+                )
             self.position += 1
             columns, named = self._arguments()
             if named:
@@ -150,7 +195,9 @@ class _Reader:
         token = self.token
         if token.kind == "number":
             self.position += 1
-            return sign * (int(token.text) if token.text.isdecimal() and len(token.text) < 300 else float(token.text))
+            return sign * (
+                int(token.text) if token.text.isdecimal() and len(token.text) < 300 else float(token.text)
+            )
         if token.kind == "text":
             self.position += 1
             return _ESCAPE.sub(lambda match: self._unescaped(match, token.at), token.text[1:-1])
@@ -174,12 +221,22 @@ class _Reader:
         if name in _CONSTANTS and self.token.text != "(":
             return _CONSTANTS[name]
         if name in _FUNCTIONS:
-            self._fail(f"{name} holds a Python function, which text cannot carry. Build this kernel in Python: {name}(kernel, function).", token.at)
-        if self.token.text == "." and self.tokens[self.position + 1].text != "on" and any(known.startswith(f"{name}.") for known in _CALLS):
+            self._fail(
+                f"{name} holds a Python function, which text cannot carry. Build this kernel in Python:"
+                f" {name}(kernel, function).",
+                token.at,
+            )
+        if (
+            self.token.text == "."
+            and self.tokens[self.position + 1].text != "on"
+            and any(known.startswith(f"{name}.") for known in _CALLS)
+        ):
             name = f"{name}.{self.tokens[self.position + 1].text}"
             self.position += 2
         if name not in _CALLS:
-            near = difflib.get_close_matches(name, _CALLS, 1, 0.5) or [k for k in _CALLS if k.lower() == name.lower()]
+            near = difflib.get_close_matches(name, _CALLS, 1, 0.5) or [
+                k for k in _CALLS if k.lower() == name.lower()
+            ]
             hint = f"Did you mean {near[0]}? " if near else ""
             self._fail(f"There is nothing called {name!r}. {hint}There are {', '.join(_CALLS)}.", token.at)
         if self.token.text != "(":
@@ -225,7 +282,7 @@ class _Reader:
         self.depth -= 1
         return values, comma
 
-    # Tokens. --------------------------------------------------------------------------------------------------------------------------------------
+    # Tokens. ------------------------------------------------------------------------------------------------
 
     def _split(self) -> list[_Token]:
         tokens, at = [], 0
@@ -274,7 +331,7 @@ class _Reader:
     def _seen(self) -> str:
         return "the end" if self.token.kind == "end" else repr(self.token.text)
 
-    # Errors. --------------------------------------------------------------------------------------------------------------------------------------
+    # Errors. ------------------------------------------------------------------------------------------------
 
     def _made(self, at: int, make: Callable[..., Any], *positional: Any, **named: Any) -> Any:
         """make(...), with what it refuses told at its place in the text."""
@@ -286,9 +343,12 @@ class _Reader:
     def _fail(self, message: str, at: int | None = None) -> NoReturn:
         at = self.token.at if at is None else at
         start, end = max(0, at - 60), at + 60
-        shown = "".join(c if c.isprintable() else " " for c in self.text[start:end])  # one line, so that the caret stands under its place
+        # one line, so that the caret stands under its place
+        shown = "".join(c if c.isprintable() else " " for c in self.text[start:end])
         before, after = "..." if start else "", "..." if end < len(self.text) else ""
-        raise KernelTextError(f"{message}\n    {before}{shown}{after}\n    {' ' * (len(before) + at - start)}^") from None
+        raise KernelTextError(
+            f"{message}\n    {before}{shown}{after}\n    {' ' * (len(before) + at - start)}^"
+        ) from None
 
 
 def _is_number(value: Any) -> bool:
@@ -304,7 +364,13 @@ def _unreadable(sign: str) -> str:
 
 
 def _kind(value: Any) -> str:
-    kinds = ((Kernel, "a kernel"), (Parameter, "a parameter"), (str, "text"), (list, "a list"), (tuple, "a tuple"))
+    kinds = (
+        (Kernel, "a kernel"),
+        (Parameter, "a parameter"),
+        (str, "text"),
+        (list, "a list"),
+        (tuple, "a tuple"),
+    )
     if _is_number(value):
         return "a number"
     return next((name for kind, name in kinds if isinstance(value, kind)), type(value).__name__)

@@ -1,4 +1,5 @@
-"""The contract of a likelihood: `log_prob(y, f)` suffices; the rest has working defaults, by autodiff and quadrature.
+"""The contract of a likelihood: `log_prob(y, f)` suffices; the rest has working defaults, by autodiff and
+quadrature.
 
     derivatives             d/df and d^2/df^2 of log p(y | f)                               Laplace
     tilted                  log Z, mean and variance of p(y | f)^a N(f; mean, var) / Z       expectation propagation
@@ -8,8 +9,9 @@
 
 A closed form overrides a default; `gramian.testing.check_likelihood` holds the two equal.
 
-Most likelihoods have one latent function: y, f, mean and var are arrays of one shape. One with several (`latents` > 1) has them in a last axis: y is
-(...), f, mean and var are (..., latents), with independent Gaussians for the latents.
+Most likelihoods have one latent function: y, f, mean and var are arrays of one shape. One with several
+(`latents` > 1) has them in a last axis: y is (...), f, mean and var are (..., latents), with independent
+Gaussians for the latents.
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ class Likelihood(Tree):
         values = [(name, getattr(self, name)) for name in fields]
         return f"{type(self).__name__}({', '.join(f'{name}={v.text(4) if isinstance(v, Parameter) else repr(v)}' for name, v in values)})"
 
-    # What kind it is. -----------------------------------------------------------------------------------------------------------------------------
+    # What kind it is. ---------------------------------------------------------------------------------------
 
     @property
     def latents(self) -> int:
@@ -53,7 +55,8 @@ class Likelihood(Tree):
 
     @property
     def log_concave(self) -> bool:
-        """Whether log p(y | f) is known to be concave in f, so that its curvature never has the wrong sign."""
+        """Whether log p(y | f) is known to be concave in f, so that its curvature never has the wrong
+        sign."""
         return False
 
     @property
@@ -63,38 +66,50 @@ class Likelihood(Tree):
 
     @property
     def smooth(self) -> bool:
-        """Whether log p(y | f) has derivatives in f that say something; one that is constant in pieces has not, and suits only methods that average
-        over f: variational inference and expectation propagation."""
+        """Whether log p(y | f) has derivatives in f that say something; one that is constant in pieces has
+        not, and suits only methods that average over f: variational inference and expectation propagation."""
         return True
 
     def scales(self, s: float) -> Array:
-        """The prior scale of each latent, (latents,), where s is that of y: s where a latent is in the units of y, else 1."""
+        """The prior scale of each latent, (latents,), where s is that of y: s where a latent is in the units
+        of y, else 1."""
         return np.full(self.latents, s if self.location else 1.0)
 
     @property
     def relaxed(self) -> Likelihood | None:
-        """A smoother likelihood of the same y and latents to begin an iteration with, where this one gives little direction from afar."""
+        """A smoother likelihood of the same y and latents to begin an iteration with, where this one gives
+        little direction from afar."""
         return None
 
     def checked(self, y: Array, what: str = "y") -> Array:
-        """y (n,) when every value is possible; else an InputError that names the first row that is not, its value, and what is."""
+        """y (n,) when every value is possible; else an InputError that names the first row that is not, its
+        value, and what is."""
         return y
 
     def started(self, y: Array) -> tuple[Self, Array]:
-        """The same likelihood with starting values that suit y where its own are the defaults, and a constant start for each latent, (latents,)."""
+        """The same likelihood with starting values that suit y where its own are the defaults, and a constant
+        start for each latent, (latents,)."""
         return self, np.zeros(self.latents)
 
     def default_starts(self, default: Self, **values: float | Array) -> Self:
-        """For `started`: these values for the parameters that are as in `default`; one that was given, or has a prior or bounds, stays."""
+        """For `started`: these values for the parameters that are as in `default`; one that was given, or has
+        a prior or bounds, stays."""
         own, usual = self.parameters(), default.parameters()
-        untouched = {k for k, p in own.items() if p.trainable and p.prior is None and p.bounds is None and np.array_equal(p.value, usual[k].value)}
+        untouched = {
+            k
+            for k, p in own.items()
+            if p.trainable
+            and p.prior is None
+            and p.bounds is None
+            and np.array_equal(p.value, usual[k].value)
+        }
         return self.with_values({k: v for k, v in values.items() if k in untouched})
 
-    # What inference asks. -------------------------------------------------------------------------------------------------------------------------
+    # What inference asks. -----------------------------------------------------------------------------------
 
     def derivatives(self, y: jax.Array, f: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """The first and second derivative of log p(y | f) with respect to f, entry by entry; with several latents the gradient and the diagonal of
-        the Hessian, (..., latents)."""
+        """The first and second derivative of log p(y | f) with respect to f, entry by entry; with several
+        latents the gradient and the diagonal of the Hessian, (..., latents)."""
         if self.latents > 1:
             flat, labels = f.reshape(-1, f.shape[-1]), jnp.ravel(y)
             gradient = jax.vmap(jax.grad(self.log_prob, argnums=1))(labels, flat)
@@ -102,29 +117,44 @@ class Likelihood(Tree):
             return gradient.reshape(f.shape), jnp.diagonal(hessian, axis1=1, axis2=2).reshape(f.shape)
         slope = jax.grad(self.log_prob, argnums=1)
         first, second = jax.vmap(slope), jax.vmap(jax.grad(slope, argnums=1))
-        return first(jnp.ravel(y), jnp.ravel(f)).reshape(f.shape), second(jnp.ravel(y), jnp.ravel(f)).reshape(f.shape)
+        return first(jnp.ravel(y), jnp.ravel(f)).reshape(f.shape), second(jnp.ravel(y), jnp.ravel(f)).reshape(
+            f.shape
+        )
 
     def expected_log_prob(self, y: jax.Array, mean: jax.Array, var: jax.Array) -> jax.Array:
         """E log p(y | f) for f ~ N(mean, var): the shape of y."""
-        return quadrature.expectation(lambda f: self.log_prob(_beside(y, f, self.latents), f), mean, var, self.latents)
+        return quadrature.expectation(
+            lambda f: self.log_prob(_beside(y, f, self.latents), f), mean, var, self.latents
+        )
 
     def predictive_log_prob(self, y: jax.Array, mean: jax.Array, var: jax.Array) -> jax.Array:
         """log E p(y | f) for f ~ N(mean, var): the shape of y."""
         if self.latents > 1:
-            return quadrature.log_expectation(lambda f: self.log_prob(_beside(y, f, self.latents), f), mean, var, self.latents)
+            return quadrature.log_expectation(
+                lambda f: self.log_prob(_beside(y, f, self.latents), f), mean, var, self.latents
+            )
         f, log_weights = self.nodes(y, mean, var)
         return jax.scipy.special.logsumexp(self.log_prob(_beside(y, f, 1), f) + log_weights, axis=-1)
 
-    def tilted(self, y: jax.Array, mean: jax.Array, var: jax.Array, power: float = 1.0) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """log Z, mean and variance of the tilted distribution p(y | f)^power N(f; mean, var) / Z; one latent only."""
+    def tilted(
+        self, y: jax.Array, mean: jax.Array, var: jax.Array, power: float = 1.0
+    ) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """log Z, mean and variance of the tilted distribution p(y | f)^power N(f; mean, var) / Z; one latent
+        only."""
         if self.latents > 1:
-            raise ParameterError(f'{type(self).__name__} has {self.latents} latent functions: use inference="vi" or "mcmc" instead of "ep".')
+            raise ParameterError(
+                f'{type(self).__name__} has {self.latents} latent functions: use inference="vi" or "mcmc"'
+                ' instead of "ep".'
+            )
         f, log_weights = self.nodes(y, mean, var, power)
         return quadrature.moments(power * self.log_prob(_beside(y, f, 1), f) + log_weights, f)
 
-    def peak(self, y: jax.Array, mean: jax.Array, var: jax.Array, power: float = 1.0) -> tuple[jax.Array, jax.Array] | None:
-        """Where p(y | f)^power N(f; mean, var), or p(y | f), is concentrated as a function of one latent f, and how widely; None where that is not
-        known. Quadrature needs it where p(y | f) is narrower than the Gaussian, or far outside of it."""
+    def peak(
+        self, y: jax.Array, mean: jax.Array, var: jax.Array, power: float = 1.0
+    ) -> tuple[jax.Array, jax.Array] | None:
+        """Where p(y | f)^power N(f; mean, var), or p(y | f), is concentrated as a function of one latent f,
+        and how widely; None where that is not known. Quadrature needs it where p(y | f) is narrower than the
+        Gaussian, or far outside of it."""
         if not (self.log_concave and self.smooth):
             return None
         here, y, mean, var = jax.lax.stop_gradient((self, y, mean, var))
@@ -132,8 +162,11 @@ class Likelihood(Tree):
         centre = mean + sd * quadrature.mode(lambda z: power * here.derivatives(y, mean + sd * z)[0], sd)
         return centre, 1 / jnp.sqrt(1 / jnp.maximum(var, _TINY) - power * here.derivatives(y, centre)[1])
 
-    def nodes(self, y: jax.Array, mean: jax.Array, var: jax.Array, power: float = 1.0) -> tuple[jax.Array, jax.Array]:
-        """f and log weights, (..., nodes), for integrals of p(y | f)^power over N(f; mean, var), one latent."""
+    def nodes(
+        self, y: jax.Array, mean: jax.Array, var: jax.Array, power: float = 1.0
+    ) -> tuple[jax.Array, jax.Array]:
+        """f and log weights, (..., nodes), for integrals of p(y | f)^power over N(f; mean, var), one
+        latent."""
         found = self.peak(y, mean, var, power)
         if found is None:
             f, weights = quadrature.nodes(mean, var, 1)
@@ -142,18 +175,22 @@ class Likelihood(Tree):
         z, log_weights = quadrature.panels((found[0] - mean) / sd, found[1] / sd)
         return mean[..., None] + sd[..., None] * z, log_weights
 
-    # What predictions ask. ------------------------------------------------------------------------------------------------------------------------
+    # What predictions ask. ----------------------------------------------------------------------------------
 
     def conditional_moments(self, f: jax.Array) -> tuple[jax.Array, jax.Array]:
         """E[y | f] and var[y | f]: the shape of y."""
-        raise ParameterError(f"{type(self).__name__} does not say what E[y | f] and var[y | f] are: give it conditional_moments(f).")
+        raise ParameterError(
+            f"{type(self).__name__} does not say what E[y | f] and var[y | f] are: give it"
+            " conditional_moments(f)."
+        )
 
     def predictive_moments(self, mean: jax.Array, var: jax.Array) -> tuple[jax.Array, jax.Array]:
         """E y and var y for f ~ N(mean, var): the shape of y."""
         return quadrature.total_moments(self.conditional_moments, mean, var, self.latents)
 
     def probabilities(self, mean: jax.Array, var: jax.Array) -> jax.Array:
-        """E p(y = c | f) of every class c for f ~ N(mean, var): a last axis of classes, where y is a class."""
+        """E p(y = c | f) of every class c for f ~ N(mean, var): a last axis of classes, where y is a
+        class."""
         raise ParameterError(f"{type(self).__name__} is not a likelihood of classes.")
 
     @property
@@ -163,7 +200,10 @@ class Likelihood(Tree):
 
     def draw(self, rng: np.random.Generator, f: Array) -> Array:
         """One y for each f, with NumPy: the shape of y."""
-        raise ParameterError(f'{type(self).__name__} cannot draw observations: give it draw(rng, f), or draw the function (target="f").')
+        raise ParameterError(
+            f"{type(self).__name__} cannot draw observations: give it draw(rng, f), or draw the function"
+            ' (target="f").'
+        )
 
 
 def _beside(y: jax.Array, f: jax.Array, latents: int) -> jax.Array:

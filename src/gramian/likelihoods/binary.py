@@ -3,7 +3,8 @@ r"""Two classes: y is 1 with probability sigma(f), else 0.
     logit     sigma(f) = 1 / (1 + exp(-f))
     probit    sigma(f) = Phi(f), the normal cumulative distribution
 
-For the probit link the Gaussian integrals are closed: with z = (2y - 1) mean / sqrt(1 + var), r = phi(z) / Phi(z)
+For the probit link the Gaussian integrals are closed: with z = (2y - 1) mean / sqrt(1 + var), r = phi(z) /
+Phi(z)
 
     log E p = log Phi(z),   tilted mean = mean + (2y - 1) var r / sqrt(1 + var),   tilted variance = var - var^2 r (z + r) / (1 + var)
 
@@ -54,12 +55,15 @@ class Bernoulli(Likelihood):
             return sign * normal.ratio(sign * f), normal.bend(sign * f)
         return sign * jax.nn.sigmoid(-sign * f), -jax.nn.sigmoid(f) * jax.nn.sigmoid(-f)
 
-    def tilted(self, y: jax.Array, mean: jax.Array, var: jax.Array, power: float = 1.0) -> tuple[jax.Array, jax.Array, jax.Array]:
+    def tilted(
+        self, y: jax.Array, mean: jax.Array, var: jax.Array, power: float = 1.0
+    ) -> tuple[jax.Array, jax.Array, jax.Array]:
         if self.link == "logit" or not (isinstance(power, (int, float)) and power == 1):
             return super().tilted(y, mean, var, power)
         sign, root = 2 * y - 1, jnp.sqrt(1 + var)
         z = sign * mean / root
-        # The variance of (3.85) with r (z + r) = 1 - t, so that nothing cancels where var is large and z far below zero.
+        # The variance of (3.85) with r (z + r) = 1 - t, so that nothing cancels where var is large and z far
+        # below zero.
         shrunk = var * (1 + var * normal.truncated_variance(z)) / (1 + var)
         return normal.log_cdf(z), mean + sign * var * normal.ratio(z) / root, shrunk
 
@@ -71,8 +75,14 @@ class Bernoulli(Likelihood):
     def probabilities(self, mean: jax.Array, var: jax.Array) -> jax.Array:
         """E p(y | f) of both classes for f ~ N(mean, var): (..., 2)."""
         if self.link == "probit":
-            return jnp.exp(jnp.stack([self.predictive_log_prob(jnp.full_like(mean, y), mean, var) for y in (0.0, 1.0)], axis=-1))
-        return jnp.stack([quadrature.expectation(jax.nn.sigmoid, sign * mean, var) for sign in (-1.0, 1.0)], axis=-1)
+            return jnp.exp(
+                jnp.stack(
+                    [self.predictive_log_prob(jnp.full_like(mean, y), mean, var) for y in (0.0, 1.0)], axis=-1
+                )
+            )
+        return jnp.stack(
+            [quadrature.expectation(jax.nn.sigmoid, sign * mean, var) for sign in (-1.0, 1.0)], axis=-1
+        )
 
     def conditional_moments(self, f: jax.Array) -> tuple[jax.Array, jax.Array]:
         one, other = (jnp.exp(self.log_prob(jnp.full_like(f, y), f)) for y in (1.0, 0.0))

@@ -3,14 +3,16 @@ r"""One of C classes, with one latent function a class: y in 0, 1, ..., C - 1.
     Softmax      p(y | f) = exp(f_y) / sum_c exp(f_c)
     RobustMax    p(y | f) = 1 - epsilon where f_y is the largest, else epsilon / (C - 1)
 
-For RobustMax all expectations need one number, the probability that f_y is the largest of independent Gaussians,
+For RobustMax all expectations need one number, the probability that f_y is the largest of independent
+Gaussians,
 
     P_y = int N(t; mean_y, var_y) prod_{c != y} Phi((t - mean_c) / sqrt(var_c)) dt,
 
-an integral over one dimension. All classes share the variable t, so one grid serves them all: panels between the sorted points
-mean_c + k sqrt(var_c), with a Gauss rule each, so that a narrow class beside wide ones is resolved. Cost: O(C^2) a row.
-Source: Hernandez-Lobato, Hernandez-Lobato and Dupont 2011, Robust multi-class Gaussian process classification, section 2.
-For Softmax the expectations have C dimensions, and are means over a fixed quasi-random sequence; E f_y is exact.
+an integral over one dimension. All classes share the variable t, so one grid serves them all: panels between
+the sorted points mean_c + k sqrt(var_c), with a Gauss rule each, so that a narrow class beside wide ones is
+resolved. Cost: O(C^2) a row. Source: Hernandez-Lobato, Hernandez-Lobato and Dupont 2011, Robust multi-class
+Gaussian process classification, section 2. For Softmax the expectations have C dimensions, and are means over
+a fixed quasi-random sequence; E f_y is exact.
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ from gramian.params.tree import whole_number
 
 Array = NDArray[np.float64]
 
-# Panels of 1.5 standard deviations with a rule of degree 11 leave 1e-10; 7 standard deviations hold all but 1e-12 of a Gaussian.
+# Panels of 1.5 standard deviations with a rule of degree 11 leave 1e-10; 7 standard deviations hold all but
+# 1e-12 of a Gaussian.
 _KNOTS: Array = np.array([-7.0, -5.0, -3.5, -2.25, -1.0, 0.0, 1.0, 2.25, 3.5, 5.0, 7.0])
 _GAUSS_NODES, _GAUSS_WEIGHTS = np.polynomial.legendre.leggauss(6)
 
@@ -54,7 +57,10 @@ class _Classes(Likelihood):
         return checks.labels(y, self.classes, f"{type(self).__name__}({self.classes})", what)
 
     def conditional_moments(self, f: jax.Array) -> tuple[jax.Array, jax.Array]:
-        raise ParameterError(f"{type(self).__name__}: classes have no order, so y has no mean and no variance. Ask for probabilities(mean, var).")
+        raise ParameterError(
+            f"{type(self).__name__}: classes have no order, so y has no mean and no variance. Ask for"
+            " probabilities(mean, var)."
+        )
 
 
 class Softmax(_Classes):
@@ -69,12 +75,15 @@ class Softmax(_Classes):
 
     def derivatives(self, y: jax.Array, f: jax.Array) -> tuple[jax.Array, jax.Array]:
         p = jax.nn.softmax(f, axis=-1)
-        rest = p @ (1 - jnp.eye(self.classes))  # 1 - p without the subtraction, which would leave nothing of a sure class
+        # 1 - p without the subtraction, which would leave nothing of a sure class
+        rest = p @ (1 - jnp.eye(self.classes))
         return jnp.where(_is(y, self.classes), rest, -p), -p * rest
 
     def expected_log_prob(self, y: jax.Array, mean: jax.Array, var: jax.Array) -> jax.Array:
         # Relative to f_y: the size of the means does not enter the error, and y's own mean is exact.
-        total = quadrature.expectation(lambda f: jax.nn.logsumexp(f, axis=-1), mean - _at(mean, y)[..., None], var, self.classes)
+        total = quadrature.expectation(
+            lambda f: jax.nn.logsumexp(f, axis=-1), mean - _at(mean, y)[..., None], var, self.classes
+        )
         return -total
 
     def probabilities(self, mean: jax.Array, var: jax.Array) -> jax.Array:
@@ -87,22 +96,29 @@ class Softmax(_Classes):
 
 
 class RobustMax(_Classes):
-    """The class of the largest latent, but for a share `epsilon` of labels that are wrong, any of the others alike."""
+    """The class of the largest latent, but for a share `epsilon` of labels that are wrong, any of the others
+    alike."""
 
     epsilon: Value = unit_interval(fixed(1e-3))
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0 < float(self.epsilon) < 1:
-            raise ParameterError(f"RobustMax: epsilon must lie between 0 and 1, both excluded, but is {float(self.epsilon):g}. 0.001 is usual.")
+            raise ParameterError(
+                f"RobustMax: epsilon must lie between 0 and 1, both excluded, but is {float(self.epsilon):g}."
+                " 0.001 is usual."
+            )
 
     def started(self, y: Array) -> tuple[Self, Array]:
-        """A share that is learned stays below half of that of guessing, where labels tell nothing of f: a search that came there would not come back,
-        and beyond, the largest latent would be the least probable class."""
+        """A share that is learned stays below half of that of guessing, where labels tell nothing of f: a
+        search that came there would not come back, and beyond, the largest latent would be the least probable
+        class."""
         own, most = self.parameters()["epsilon"], 0.5 * (1 - 1 / self.classes)
         if not own.trainable or own.bounds is not None or float(own.value) >= most:
             return super().started(y)
-        return self.with_parameters([dataclasses.replace(own, bounds=(min(1e-6, float(own.value)), most))]), np.zeros(self.latents)
+        return self.with_parameters(
+            [dataclasses.replace(own, bounds=(min(1e-6, float(own.value)), most))]
+        ), np.zeros(self.latents)
 
     def log_prob(self, y: jax.Array, f: jax.Array) -> jax.Array:
         right, wrong = self._logs()
@@ -141,7 +157,8 @@ class RobustMax(_Classes):
 
 def largest(mean: jax.Array, var: jax.Array) -> jax.Array:
     """The probability of each of independent Gaussians to be the largest: (..., C) from (..., C)."""
-    # A variance of zero would make steps of the integrand; this floor is below what rounding of the means does.
+    # A variance of zero would make steps of the integrand; this floor is below what rounding of the means
+    # does.
     sd = jnp.sqrt(var + 1e-16 * (1 + jnp.max(mean**2, axis=-1, keepdims=True)))
     knots = jnp.sort((mean[..., None] + sd[..., None] * _KNOTS).reshape(*mean.shape[:-1], -1), axis=-1)
     knots = jax.lax.stop_gradient(knots)  # the integral does not depend on where it is cut

@@ -22,4 +22,9 @@ def labels(y: Array, classes: int, name: str, what: str) -> Array:
     """y when it holds 0 ... classes - 1."""
     with np.errstate(invalid="ignore"):
         possible = (y >= 0) & (y < classes) & (y == np.floor(y))
-    return refuse(y, possible, f"{name} has the classes {'0 and 1' if classes == 2 else f'0, 1, ..., {classes - 1}'}", what)
+    return refuse(
+        y,
+        possible,
+        f"{name} has the classes {'0 and 1' if classes == 2 else f'0, 1, ..., {classes - 1}'}",
+        what,
+    )

@@ -4,7 +4,8 @@ r"""Continuous observations that are not Gaussian around f.
     Gamma       y > 0 with mean mu = exp(f) and variance mu^2 / shape
     Beta        0 < y < 1 with mean mu = 1 / (1 + exp(-f)) and variance mu (1 - mu) / (1 + precision)
 
-Sources: Jylanki, Vanhatalo and Vehtari 2011 (StudentT); McCullagh and Nelder 1989, chapter 8 (Gamma); Ferrari and Cribari-Neto 2004 (Beta).
+Sources: Jylanki, Vanhatalo and Vehtari 2011 (StudentT); McCullagh and Nelder 1989, chapter 8 (Gamma); Ferrari
+and Cribari-Neto 2004 (Beta).
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ Array = NDArray[np.float64]
 
 
 class StudentT(Likelihood):
-    """y = f + scale t, with t of Student's distribution with `df` degrees of freedom. Its variance is infinite for df up to 2."""
+    """y = f + scale t, with t of Student's distribution with `df` degrees of freedom. Its variance is
+    infinite for df up to 2."""
 
     scale: Value = positive(1.0)
     df: Value = positive(4.0)
@@ -52,11 +54,14 @@ class StudentT(Likelihood):
         total = width + r**2
         return (self.df + 1) * r / total, (self.df + 1) * (r**2 - width) / total**2
 
-    def peak(self, y: jax.Array, mean: jax.Array, var: jax.Array, power: float = 1.0) -> tuple[jax.Array, jax.Array]:
+    def peak(
+        self, y: jax.Array, mean: jax.Array, var: jax.Array, power: float = 1.0
+    ) -> tuple[jax.Array, jax.Array]:
         return y, jnp.broadcast_to(self.scale, y.shape)
 
     def expected_log_prob(self, y: jax.Array, mean: jax.Array, var: jax.Array) -> jax.Array:
-        f, log_weights = self.nodes(y, mean, var)  # log p has a dip of the width of scale, which may be far below that of f
+        # log p has a dip of the width of scale, which may be far below that of f
+        f, log_weights = self.nodes(y, mean, var)
         return jnp.sum(jnp.exp(log_weights) * self.log_prob(y[..., None], f), axis=-1)
 
     def conditional_moments(self, f: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -74,7 +79,8 @@ class StudentT(Likelihood):
 
 
 class Gamma(Likelihood):
-    """Positive y with mean exp(f) and a relative spread of 1 / sqrt(shape) around it; shape 1 is the exponential distribution."""
+    """Positive y with mean exp(f) and a relative spread of 1 / sqrt(shape) around it; shape 1 is the
+    exponential distribution."""
 
     shape: Value = positive(1.0)
 
@@ -93,7 +99,8 @@ class Gamma(Likelihood):
 
     def started(self, y: Array) -> tuple[Self, Array]:
         mean = float(np.mean(y))
-        shape = np.clip(2 * mean**2 / max(float(np.var(y)), 1e-3 * mean**2), 0.1, 100.0)  # half of the spread; the rest is for f to explain
+        # half of the spread; the rest is for f to explain
+        shape = np.clip(2 * mean**2 / max(float(np.var(y)), 1e-3 * mean**2), 0.1, 100.0)
         return self.default_starts(type(self)(), shape=shape), np.array([np.log(mean)])
 
     def derivatives(self, y: jax.Array, f: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -122,28 +129,42 @@ class Gamma(Likelihood):
 
 
 class Beta(Likelihood):
-    """Proportions strictly between 0 and 1, with mean 1 / (1 + exp(-f)); the larger `precision`, the closer to it."""
+    """Proportions strictly between 0 and 1, with mean 1 / (1 + exp(-f)); the larger `precision`, the closer
+    to it."""
 
     precision: Value = positive(10.0)
 
     def log_prob(self, y: jax.Array, f: jax.Array) -> jax.Array:
         phi = jnp.asarray(self.precision)
         a, b = phi * jax.nn.sigmoid(f), phi * jax.nn.sigmoid(-f)
-        # log Gamma(a) = log Gamma(1 + a) - log a, with log a known where a itself is too small to be a number.
+        # log Gamma(a) = log Gamma(1 + a) - log a, with log a known where a itself is too small to be a
+        # number.
         logs = 2 * jnp.log(phi) - jax.nn.softplus(-f) - jax.nn.softplus(f)
-        return gammaln(phi) - gammaln(1 + a) - gammaln(1 + b) + logs + (a - 1) * jnp.log(y) + (b - 1) * jnp.log1p(-y)
+        return (
+            gammaln(phi)
+            - gammaln(1 + a)
+            - gammaln(1 + b)
+            + logs
+            + (a - 1) * jnp.log(y)
+            + (b - 1) * jnp.log1p(-y)
+        )
 
     def checked(self, y: Array, what: str = "y") -> Array:
         with np.errstate(invalid="ignore"):
             possible = (y > 0) & (y < 1)
-        return checks.refuse(y, possible, "the beta distribution is one of numbers between 0 and 1, both excluded", what)
+        return checks.refuse(
+            y, possible, "the beta distribution is one of numbers between 0 and 1, both excluded", what
+        )
 
     def started(self, y: Array) -> tuple[Self, Array]:
         mean = float(np.mean(y))
-        precision = np.clip(2 * mean * (1 - mean) / max(float(np.var(y)), 1e-6) - 1, 1.0, 1000.0)  # half of the spread; the rest is for f to explain
+        # half of the spread; the rest is for f to explain
+        precision = np.clip(2 * mean * (1 - mean) / max(float(np.var(y)), 1e-6) - 1, 1.0, 1000.0)
         return self.default_starts(type(self)(), precision=precision), np.array([logit(mean)])
 
-    def peak(self, y: jax.Array, mean: jax.Array, var: jax.Array, power: float = 1.0) -> tuple[jax.Array, jax.Array]:
+    def peak(
+        self, y: jax.Array, mean: jax.Array, var: jax.Array, power: float = 1.0
+    ) -> tuple[jax.Array, jax.Array]:
         return jnp.log(y) - jnp.log1p(-y), 1 / jnp.sqrt(1 + self.precision * y * (1 - y))
 
     def conditional_moments(self, f: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -153,4 +174,5 @@ class Beta(Likelihood):
     def draw(self, rng: np.random.Generator, f: Array) -> Array:
         phi, tiny = float(self.precision), np.finfo(np.float64).tiny
         drawn = rng.beta(np.maximum(phi * expit(f), tiny), np.maximum(phi * expit(-f), tiny))
-        return np.clip(drawn, tiny, 1 - np.finfo(np.float64).epsneg)  # a number that is possible, where rounding makes it 0 or 1
+        # a number that is possible, where rounding makes it 0 or 1
+        return np.clip(drawn, tiny, 1 - np.finfo(np.float64).epsneg)

@@ -74,7 +74,8 @@ class Poisson(_Counts):
 
 
 class NegativeBinomial(_Counts):
-    """Counts that spread more than Poisson's: variance mu + dispersion mu^2. Poisson's as dispersion tends to 0."""
+    """Counts that spread more than Poisson's: variance mu + dispersion mu^2. Poisson's as dispersion tends to
+    0."""
 
     dispersion: Value = positive(1.0)
 
@@ -90,7 +91,8 @@ class NegativeBinomial(_Counts):
         return y * below - r * above, -(y + r) * above * below
 
     def started(self, y: Array) -> tuple[Self, Array]:
-        """Half of what the counts spread beyond Poisson's variance as dispersion; the rest is for f to explain."""
+        """Half of what the counts spread beyond Poisson's variance as dispersion; the rest is for f to
+        explain."""
         mean = (np.sum(y) + 0.5) / len(y)
         excess = np.clip(0.5 * (np.var(y) - mean) / mean**2, 0.01, 10.0)
         return self.default_starts(type(self)(), dispersion=excess), np.array([np.log(mean)])
@@ -105,5 +107,6 @@ class NegativeBinomial(_Counts):
 
     def draw(self, rng: np.random.Generator, f: Array) -> Array:
         dispersion = float(self.dispersion)
-        rates = rng.gamma(1 / dispersion, dispersion, np.shape(f)) * np.exp(np.minimum(f, 700.0))  # a Poisson whose rate is gamma distributed
+        # a Poisson whose rate is gamma distributed
+        rates = rng.gamma(1 / dispersion, dispersion, np.shape(f)) * np.exp(np.minimum(f, 700.0))
         return rng.poisson(np.minimum(rates, _LARGEST_RATE)).astype(np.float64)

@@ -16,7 +16,8 @@ from gramian.params import Value, nonnegative
 class Gaussian(Likelihood):
     """y ~ N(f, noise * unit). `noise` is a variance, in the units of y squared while `unit` is 1.
 
-    With several outputs of different spread `unit` holds one number an output, and `noise` is then relative to it.
+    With several outputs of different spread `unit` holds one number an output, and `noise` is then relative
+    to it.
     """
 
     noise: Value = nonnegative(1.0)
@@ -45,7 +46,9 @@ class Gaussian(Likelihood):
     def predictive_log_prob(self, y: jax.Array, mean: jax.Array, var: jax.Array) -> jax.Array:
         return _log_normal(y, mean, var + self.noise)
 
-    def tilted(self, y: jax.Array, mean: jax.Array, var: jax.Array, power: float = 1.0) -> tuple[jax.Array, jax.Array, jax.Array]:
+    def tilted(
+        self, y: jax.Array, mean: jax.Array, var: jax.Array, power: float = 1.0
+    ) -> tuple[jax.Array, jax.Array, jax.Array]:
         noise = self.noise / power  # a power of a Gaussian is one of another width, times a constant
         log_Z = _log_normal(y, mean, var + noise)
         if not (isinstance(power, (int, float)) and power == 1):

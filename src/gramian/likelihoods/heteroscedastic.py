@@ -2,8 +2,8 @@ r"""Gaussian noise whose variance is a function of x too: two latents, f and g.
 
     y ~ N(f, exp(g)),   E log p(y | f, g) = -1/2 (log 2 pi + E g + ((y - E f)^2 + var f) exp(-E g + var g / 2))
 
-Source: Goldberg, Williams and Bishop 1998 (the model); Lazaro-Gredilla and Titsias 2011, equation 7 (the expectation). The predictive density is
-closed in f, which leaves an integral over g alone.
+Source: Goldberg, Williams and Bishop 1998 (the model); Lazaro-Gredilla and Titsias 2011, equation 7 (the
+expectation). The predictive density is closed in f, which leaves an integral over g alone.
 """
 
 from __future__ import annotations
@@ -49,7 +49,9 @@ class Heteroscedastic(Likelihood):
 
     def expected_log_prob(self, y: jax.Array, mean: jax.Array, var: jax.Array) -> jax.Array:
         square = (y - mean[..., 0]) ** 2 + var[..., 0]
-        return -0.5 * (jnp.log(2 * jnp.pi) + mean[..., 1] + square * bounded_exp(0.5 * var[..., 1] - mean[..., 1]))
+        return -0.5 * (
+            jnp.log(2 * jnp.pi) + mean[..., 1] + square * bounded_exp(0.5 * var[..., 1] - mean[..., 1])
+        )
 
     def predictive_log_prob(self, y: jax.Array, mean: jax.Array, var: jax.Array) -> jax.Array:
         square, spread = ((y - mean[..., 0]) ** 2)[..., None], var[..., :1]

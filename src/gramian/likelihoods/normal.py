@@ -2,13 +2,14 @@ r"""log Phi(z), the log of the normal cumulative distribution, with derivatives 
 
     d/dz log Phi = r = phi / Phi,   d^2/dz^2 log Phi = -r (z + r) = t - 1
 
-where t = var(x | x < z) for x ~ N(0, 1). Far below zero r is close to -z, so that z + r and t, written as they stand, are differences of nearly equal
-numbers. There, with x = -z, Laplace's continued fraction
+where t = var(x | x < z) for x ~ N(0, 1). Far below zero r is close to -z, so that z + r and t, written as
+they stand, are differences of nearly equal numbers. There, with x = -z, Laplace's continued fraction
 
     r = x + u,   u = 1 / (x + w),   w = 2 / (x + 3 / (x + 4 / (x + ...)))
 
-gives u without a subtraction, and t = u (w - u), whose two terms differ by a factor of 2. Its derivative (the third of log Phi) is as good.
-Source: Abramowitz and Stegun 1964, 26.2.14. With 24 terms and x > 5 rounding is all that is left.
+gives u without a subtraction, and t = u (w - u), whose two terms differ by a factor of 2. Its derivative (the
+third of log Phi) is as good. Source: Abramowitz and Stegun 1964, 26.2.14. With 24 terms and x > 5 rounding is
+all that is left.
 """
 
 from __future__ import annotations

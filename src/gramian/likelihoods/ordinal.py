@@ -4,8 +4,8 @@ r"""Ordered classes: y in 0, 1, ..., C - 1 says between which cut points f + e l
     E p(y = k | f) = the same with (b - mean) / sqrt(1 + var)
 
 The cut points are ordered by construction: the first is any number, the others follow at positive increments.
-Source: Chu and Ghahramani 2005, Gaussian processes for ordinal regression, equations 3 to 5, with their noise at 1 (the kernel's variance takes its
-place).
+Source: Chu and Ghahramani 2005, Gaussian processes for ordinal regression, equations 3 to 5, with their noise
+at 1 (the kernel's variance takes its place).
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ Array = NDArray[np.float64]
 
 
 class Ordinal(Likelihood):
-    """Ordered classes. `first` is the lowest cut point, `increments` are the steps to the others, (classes - 2,)."""
+    """Ordered classes. `first` is the lowest cut point, `increments` are the steps to the others, (classes -
+    2,)."""
 
     classes: int
     first: Value = real(None)
@@ -38,7 +39,9 @@ class Ordinal(Likelihood):
     def __post_init__(self) -> None:
         object.__setattr__(self, "classes", whole_number(self.classes, "Ordinal: classes", 2))
         if self.classes == 2:
-            raise ParameterError('Ordinal needs 3 classes or more; for two use Bernoulli(link="probit"), which is the same.')
+            raise ParameterError(
+                'Ordinal needs 3 classes or more; for two use Bernoulli(link="probit"), which is the same.'
+            )
         if self.first is None:
             object.__setattr__(self, "first", -0.5 * (self.classes - 2))  # cut points around 0
         steps = self.increments if isinstance(self.increments, Parameter) else Parameter(self.increments)
@@ -49,7 +52,8 @@ class Ordinal(Likelihood):
         if self.increments.value.shape != (self.classes - 2,) or self.first.value.ndim:
             shapes = f"{self.first.value.shape} and {self.increments.value.shape}"
             raise ParameterError(
-                f"Ordinal({self.classes}): first is one number and increments are {self.classes - 2}, but their shapes are {shapes}."
+                f"Ordinal({self.classes}): first is one number and increments are {self.classes - 2}, but"
+                f" their shapes are {shapes}."
             )
 
     def log_prob(self, y: jax.Array, f: jax.Array) -> jax.Array:
@@ -61,7 +65,9 @@ class Ordinal(Likelihood):
 
     def thresholds(self) -> jax.Array:
         """The cut points, (classes - 1,)."""
-        return jnp.asarray(self.first) + jnp.concatenate([jnp.zeros(1), jnp.cumsum(jnp.asarray(self.increments))])
+        return jnp.asarray(self.first) + jnp.concatenate(
+            [jnp.zeros(1), jnp.cumsum(jnp.asarray(self.increments))]
+        )
 
     def checked(self, y: Array, what: str = "y") -> Array:
         return checks.labels(y, self.classes, f"Ordinal({self.classes})", what)
@@ -70,7 +76,9 @@ class Ordinal(Likelihood):
         """Cut points at the quantiles of the classes, for an f of variance 1 with noise of variance 1."""
         counts = np.bincount(y.astype(int), minlength=self.classes) + 0.5
         cuts = np.sqrt(2.0) * ndtri(np.cumsum(counts)[:-1] / np.sum(counts))
-        return self.default_starts(type(self)(self.classes), first=cuts[0], increments=np.diff(cuts)), np.zeros(1)
+        return self.default_starts(
+            type(self)(self.classes), first=cuts[0], increments=np.diff(cuts)
+        ), np.zeros(1)
 
     def predictive_log_prob(self, y: jax.Array, mean: jax.Array, var: jax.Array) -> jax.Array:
         return self._log_mass(y, mean, jnp.sqrt(1 + var))
@@ -94,7 +102,8 @@ class Ordinal(Likelihood):
     def derivatives(self, y: jax.Array, f: jax.Array) -> tuple[jax.Array, jax.Array]:
         sign, A, B, outer = self._ends(y, f, 1.0)
         r, step = normal.ratio(A), normal.ratio(B) - normal.ratio(A)
-        q = jnp.where(outer, 0.0, 1 / jnp.expm1(jnp.where(outer, 1.0, normal.log_cdf(A) - normal.log_cdf(B))))  # Phi(B) / (Phi(A) - Phi(B))
+        # Phi(B) / (Phi(A) - Phi(B))
+        q = jnp.where(outer, 0.0, 1 / jnp.expm1(jnp.where(outer, 1.0, normal.log_cdf(A) - normal.log_cdf(B))))
         bend = normal.bend(A)
         return sign * (r - q * step), bend - q * (normal.bend(B) - bend) - q * (1 + q) * step**2
 
@@ -105,8 +114,11 @@ class Ordinal(Likelihood):
         inner = jnp.log(-jnp.expm1(jnp.where(outer, -1.0, normal.log_cdf(B) - a)))
         return a + jnp.where(outer, 0.0, inner)
 
-    def _ends(self, y: jax.Array, f: jax.Array, spread: ArrayLike) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
-        """sign = dA/df, A, B, and whether the class is an outermost one: its probability is Phi(A), and Phi(A) - Phi(B) of any other.
+    def _ends(
+        self, y: jax.Array, f: jax.Array, spread: ArrayLike
+    ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+        """sign = dA/df, A, B, and whether the class is an outermost one: its probability is Phi(A), and
+        Phi(A) - Phi(B) of any other.
 
         An interval above zero is mirrored, so that both of its ends have a cdf with all digits.
         """
@@ -114,4 +126,9 @@ class Ordinal(Likelihood):
         low, high = (cuts[jnp.maximum(k - 1, 0)] - f) / spread, (cuts[jnp.minimum(k, last - 1)] - f) / spread
         outer = (k == 0) | (k == last)
         mirrored = jnp.where(outer, k == last, low + high > 0)
-        return jnp.where(mirrored, 1.0, -1.0), jnp.where(mirrored, -low, high), jnp.where(mirrored, -high, low), outer
+        return (
+            jnp.where(mirrored, 1.0, -1.0),
+            jnp.where(mirrored, -low, high),
+            jnp.where(mirrored, -high, low),
+            outer,
+        )

@@ -1,15 +1,19 @@
 """Expectations under Gaussians: N(mean, var) in one dimension, or independent ones for several latents.
 
-One dimension: the trapezoidal rule on the line, z = -LIMIT ... LIMIT in steps of h, f = mean + sqrt(var) z. For a smooth integrand that decays like a
-Gaussian its error is exp(-2 pi d / h), with d the distance of the nearest singularity of the integrand from the real line in units of sqrt(var): for
-a logistic function and a standard deviation of 10 (d = 0.31) the step of 0.1 gives 3e-9, and below a standard deviation of 5 rounding is all that is
-left. Gauss-Hermite rules of the same size are no better for such integrands, and much worse for saturating ones (Trefethen and Weideman 2014).
+One dimension: the trapezoidal rule on the line, z = -LIMIT ... LIMIT in steps of h, f = mean + sqrt(var) z.
+For a smooth integrand that decays like a Gaussian its error is exp(-2 pi d / h), with d the distance of the
+nearest singularity of the integrand from the real line in units of sqrt(var): for a logistic function and a
+standard deviation of 10 (d = 0.31) the step of 0.1 gives 3e-9, and below a standard deviation of 5 rounding
+is all that is left. Gauss-Hermite rules of the same size are no better for such integrands, and much worse
+for saturating ones (Trefethen and Weideman 2014).
 
-A step of 0.1 misses what is narrower: p(y | f) of a large count beside a wide Gaussian, or far outside of it. Where the place and width of the
-integrand's peak are known (`mode` finds them for a log-concave p), `panels` cuts the line at the Gaussian's standard deviations and at the peak, ever
-more coarsely away from it, with a Gauss-Legendre rule between two cuts.
+A step of 0.1 misses what is narrower: p(y | f) of a large count beside a wide Gaussian, or far outside of it.
+Where the place and width of the integrand's peak are known (`mode` finds them for a log-concave p), `panels`
+cuts the line at the Gaussian's standard deviations and at the peak, ever more coarsely away from it, with a
+Gauss-Legendre rule between two cuts.
 
-Several dimensions: a fixed quasi-random sequence of points, so that results are smooth functions of mean and var.
+Several dimensions: a fixed quasi-random sequence of points, so that results are smooth functions of mean and
+var.
 """
 
 from __future__ import annotations
@@ -31,10 +35,12 @@ POINTS = 256  # of the quasi-random sequence
 
 NODES: Array = np.arange(-LIMIT, LIMIT + STEP / 2, STEP)
 WEIGHTS: Array = np.exp(-0.5 * NODES**2) / np.sum(np.exp(-0.5 * NODES**2))
-LOW_NODES: Array = NODES[np.abs(NODES) < 5.55][::2]  # in 32 bits: a weight of 2e-7 at the end, and an error of 5e-5 at a standard deviation of 10
+# in 32 bits: a weight of 2e-7 at the end, and an error of 5e-5 at a standard deviation of 10
+LOW_NODES: Array = NODES[np.abs(NODES) < 5.55][::2]
 LOW_WEIGHTS: Array = np.exp(-0.5 * LOW_NODES**2) / np.sum(np.exp(-0.5 * LOW_NODES**2))
 
-GRADED: Array = np.array([0.5, 1.2, 2.5, 5.0, 10.0, 25.0, 60.0, 150.0, 400.0, 1000.0])  # cuts beside a peak, in units of its width
+# cuts beside a peak, in units of its width
+GRADED: Array = np.array([0.5, 1.2, 2.5, 5.0, 10.0, 25.0, 60.0, 150.0, 400.0, 1000.0])
 CUTS: Array = np.linspace(-8.5, 8.5, 18)
 _GAUSS_NODES, _GAUSS_WEIGHTS = np.polynomial.legendre.leggauss(8)
 _FARTHEST = 1e6  # standard deviations from the mean within which a mode is sought
@@ -43,7 +49,8 @@ _BISECTIONS = 32  # of asinh of that: down to 1e-8 of it
 
 @cache
 def normal_points(latents: int) -> Array:
-    """(POINTS, latents): a Sobol sequence through the normal quantiles, symmetric about zero so that odd functions vanish exactly."""
+    """(POINTS, latents): a Sobol sequence through the normal quantiles, symmetric about zero so that odd
+    functions vanish exactly."""
     half = ndtri(qmc.Sobol(latents, scramble=True, rng=np.random.default_rng(0)).random(POINTS // 2))
     points = np.concatenate([half, -half])
     return points / np.sqrt(np.mean(points**2, axis=0))
@@ -59,22 +66,28 @@ def nodes(mean: jax.Array, var: jax.Array, latents: int) -> tuple[jax.Array, jax
     return mean[..., None, :] + sd[..., None, :] * points, jnp.full(len(points), 1 / len(points), mean.dtype)
 
 
-def expectation(function: Callable[[jax.Array], jax.Array], mean: jax.Array, var: jax.Array, latents: int = 1) -> jax.Array:
+def expectation(
+    function: Callable[[jax.Array], jax.Array], mean: jax.Array, var: jax.Array, latents: int = 1
+) -> jax.Array:
     """E function(f)."""
     f, weights = nodes(mean, var, latents)
     return jnp.sum(weights * function(f), axis=-1)
 
 
-def log_expectation(log_function: Callable[[jax.Array], jax.Array], mean: jax.Array, var: jax.Array, latents: int = 1) -> jax.Array:
+def log_expectation(
+    log_function: Callable[[jax.Array], jax.Array], mean: jax.Array, var: jax.Array, latents: int = 1
+) -> jax.Array:
     """log E exp(log_function(f))."""
     f, weights = nodes(mean, var, latents)
     return jax.scipy.special.logsumexp(log_function(f), b=weights, axis=-1)
 
 
 def mode(slope: Callable[[jax.Array], jax.Array], sd: jax.Array) -> jax.Array:
-    """The z at which log p(y | mean + sd z) - z^2 / 2 is largest, for a log-concave p; `slope` gives d log p / df at z.
+    """The z at which log p(y | mean + sd z) - z^2 / 2 is largest, for a log-concave p; `slope` gives d log p
+    / df at z.
 
-    The mode is sd slope(mode), and slope falls, so it lies between 0 and sd slope(0). Bisection in asinh(z), because that end may be enormous.
+    The mode is sd slope(mode), and slope falls, so it lies between 0 and sd slope(0). Bisection in asinh(z),
+    because that end may be enormous.
     """
     end = jnp.arcsinh(jnp.clip(sd * slope(jnp.zeros_like(sd)), -_FARTHEST, _FARTHEST))
 
@@ -90,9 +103,13 @@ def mode(slope: Callable[[jax.Array], jax.Array], sd: jax.Array) -> jax.Array:
 
 
 def panels(centre: jax.Array, width: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Nodes z and log weights, (..., nodes), of an integral over N(z; 0, 1) whose other factor has features of this width at this centre."""
+    """Nodes z and log weights, (..., nodes), of an integral over N(z; 0, 1) whose other factor has features
+    of this width at this centre."""
     steps = np.concatenate([-GRADED[::-1], [0.0], GRADED])
-    cuts = jnp.concatenate([jnp.broadcast_to(CUTS, (*centre.shape, len(CUTS))), centre[..., None] + width[..., None] * steps], axis=-1)
+    cuts = jnp.concatenate(
+        [jnp.broadcast_to(CUTS, (*centre.shape, len(CUTS))), centre[..., None] + width[..., None] * steps],
+        axis=-1,
+    )
     cuts = jax.lax.stop_gradient(jnp.sort(cuts, axis=-1))  # the integral does not depend on where it is cut
     middle, half = (cuts[..., 1:] + cuts[..., :-1]) / 2, (cuts[..., 1:] - cuts[..., :-1]) / 2
     z = (middle[..., None] + half[..., None] * _GAUSS_NODES).reshape(*centre.shape, -1)
@@ -109,7 +126,10 @@ def moments(logs: jax.Array, f: jax.Array) -> tuple[jax.Array, jax.Array, jax.Ar
 
 
 def total_moments(
-    conditional: Callable[[jax.Array], tuple[jax.Array, jax.Array]], mean: jax.Array, var: jax.Array, latents: int = 1
+    conditional: Callable[[jax.Array], tuple[jax.Array, jax.Array]],
+    mean: jax.Array,
+    var: jax.Array,
+    latents: int = 1,
 ) -> tuple[jax.Array, jax.Array]:
     """Mean and variance of y from those given f."""
     f, weights = nodes(mean, var, latents)

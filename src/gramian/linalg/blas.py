@@ -1,11 +1,14 @@
-"""BLAS and LAPACK on blocks of one array, in place: the routines inside SciPy, called with an address and a leading dimension.
+"""BLAS and LAPACK on blocks of one array, in place: the routines inside SciPy, called with an address and a
+leading dimension.
 
-SciPy's Python wrappers copy a block of a larger array before they work on it; what they wrap does not need that. The addresses come from the
-capsules that `scipy.linalg.cython_blas` and `cython_lapack` export for compiled code. A call lets go of the GIL, and one library does all the work,
-so that no two pools of threads wait for each other (NumPy brings a second OpenBLAS).
+SciPy's Python wrappers copy a block of a larger array before they work on it; what they wrap does not need
+that. The addresses come from the capsules that `scipy.linalg.cython_blas` and `cython_lapack` export for
+compiled code. A call lets go of the GIL, and one library does all the work, so that no two pools of threads
+wait for each other (NumPy brings a second OpenBLAS).
 
-An integer is passed as the address of 64 bits: a library that reads 32 of them finds the same value in the half that is stored first, and one built
-for 64 finds what it expects. (Where the upper half comes first, libraries with 32 bits are taken for granted.)
+An integer is passed as the address of 64 bits: a library that reads 32 of them finds the same value in the
+half that is stored first, and one built for 64 finds what it expects. (Where the upper half comes first,
+libraries with 32 bits are taken for granted.)
 """
 
 from __future__ import annotations
@@ -36,7 +39,8 @@ def _routine(module: Any, name: str) -> Callable[..., None]:
     return ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (signature.count(b",") + 1))(address)
 
 
-_gemm: Final = {8: _routine(cython_blas, "dgemm"), 4: _routine(cython_blas, "sgemm")}  # by the bytes of a number
+# by the bytes of a number
+_gemm: Final = {8: _routine(cython_blas, "dgemm"), 4: _routine(cython_blas, "sgemm")}
 _syrk: Final = {8: _routine(cython_blas, "dsyrk"), 4: _routine(cython_blas, "ssyrk")}
 _trmm: Final = {8: _routine(cython_blas, "dtrmm"), 4: _routine(cython_blas, "strmm")}
 _dtrsm: Final = _routine(cython_blas, "dtrsm")
@@ -48,7 +52,8 @@ _dlauum: Final = _routine(cython_lapack, "dlauum")
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Rows and columns of a Fortran-ordered array, as BLAS sees them. Whoever makes one keeps the array alive."""
+    """Rows and columns of a Fortran-ordered array, as BLAS sees them. Whoever makes one keeps the array
+    alive."""
 
     address: int
     rows: int
@@ -59,7 +64,13 @@ class Block:
     def __getitem__(self, at: tuple[slice, slice]) -> Block:
         top, bottom, _ = at[0].indices(self.rows)
         left, right, _ = at[1].indices(self.columns)
-        return Block(self.address + self.size * (top + left * self.stride), max(bottom - top, 0), max(right - left, 0), self.stride, self.size)
+        return Block(
+            self.address + self.size * (top + left * self.stride),
+            max(bottom - top, 0),
+            max(right - left, 0),
+            self.stride,
+            self.size,
+        )
 
 
 def block_of(array: Array | NDArray[np.float32], *, only_read: bool = False) -> Block:
@@ -70,7 +81,16 @@ def block_of(array: Array | NDArray[np.float32], *, only_read: bool = False) -> 
     return Block(array.ctypes.data, array.shape[0], array.shape[1], max(array.shape[0], 1), array.itemsize)
 
 
-def gemm(alpha: float, A: Block, B: Block, C: Block, *, transpose_a: bool = False, transpose_b: bool = False, beta: float = 1.0) -> None:
+def gemm(
+    alpha: float,
+    A: Block,
+    B: Block,
+    C: Block,
+    *,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    beta: float = 1.0,
+) -> None:
     """C <- beta C + alpha A B, with A or B transposed where said; with beta = 0 C may hold anything."""
     inner = A.rows if transpose_a else A.columns
     assert inner == (B.columns if transpose_b else B.rows)
@@ -78,7 +98,9 @@ def gemm(alpha: float, A: Block, B: Block, C: Block, *, transpose_a: bool = Fals
     if C.rows and C.columns and (inner or beta != 1):
         sizes = _int(C.rows), _int(C.columns), _int(inner)
         routine, number = _gemm[_size(A, B, C)], _number(C.size)
-        routine(_t(transpose_a), _t(transpose_b), *sizes, number(alpha), *_at(A), *_at(B), number(beta), *_at(C))
+        routine(
+            _t(transpose_a), _t(transpose_b), *sizes, number(alpha), *_at(A), *_at(B), number(beta), *_at(C)
+        )
 
 
 def syrk(alpha: float, A: Block, C: Block, *, transpose: bool = False) -> None:
@@ -95,16 +117,39 @@ def multiply_triangle(L: Block, B: Block, *, right: bool = False, transpose: boo
     assert L.rows == L.columns == (B.columns if right else B.rows)
     if B.rows and B.columns:
         side = b"R" if right else b"L"
-        _trmm[_size(L, B)](side, b"L", _t(transpose), b"N", _int(B.rows), _int(B.columns), _number(B.size)(1.0), *_at(L), *_at(B))
+        _trmm[_size(L, B)](
+            side,
+            b"L",
+            _t(transpose),
+            b"N",
+            _int(B.rows),
+            _int(B.columns),
+            _number(B.size)(1.0),
+            *_at(L),
+            *_at(B),
+        )
 
 
-def solve_triangle(L: Block, B: Block, *, right: bool = False, transpose: bool = False, alpha: float = 1.0) -> None:
-    """B <- alpha L^-1 B, or alpha B L^-1 from the right, with L' for L where said: the lower triangle of L."""
+def solve_triangle(
+    L: Block, B: Block, *, right: bool = False, transpose: bool = False, alpha: float = 1.0
+) -> None:
+    """B <- alpha L^-1 B, or alpha B L^-1 from the right, with L' for L where said: the lower triangle of
+    L."""
     assert L.rows == L.columns == (B.columns if right else B.rows)
     assert _size(L, B) == 8
     if B.rows and B.columns:
         side = b"R" if right else b"L"
-        _dtrsm(side, b"L", _t(transpose), b"N", _int(B.rows), _int(B.columns), _number(8)(alpha), *_at(L), *_at(B))
+        _dtrsm(
+            side,
+            b"L",
+            _t(transpose),
+            b"N",
+            _int(B.rows),
+            _int(B.columns),
+            _number(8)(alpha),
+            *_at(L),
+            *_at(B),
+        )
 
 
 def potrf(A: Block) -> int:

@@ -2,9 +2,10 @@
 
     H_1 = 1,    H_2d = [[H_d, H_d], [H_d, -H_d]],    X -> X H_d  with  H_d = H_r (x) ... (x) H_r
 
-One factor of the Kronecker product at a time, each of size r = 32: a pass over the data is a product with a small dense matrix, which BLAS does at
-full speed while the rows stay in cache. ceil(log_32 d) passes of 32 d products each: O(d log d) a row. (The textbook's r = 2 takes log2 d passes of
-sums and differences, which are limited by memory: several times slower at any d. It is right for the last factor where that is 2 or 4.)
+One factor of the Kronecker product at a time, each of size r = 32: a pass over the data is a product with a
+small dense matrix, which BLAS does at full speed while the rows stay in cache. ceil(log_32 d) passes of 32 d
+products each: O(d log d) a row. (The textbook's r = 2 takes log2 d passes of sums and differences, which are
+limited by memory: several times slower at any d. It is right for the last factor where that is 2 or 4.)
 
 Source: Fino and Algazi 1976, on the transform and its factors.
 """
@@ -29,7 +30,8 @@ def padded_size(d: int) -> int:
 
 
 def hadamard_transform(X: Array) -> Array:
-    """X H for rows X (n, d), d padded with zeros to the next power of two D: (n, D). Entries of H are 1 and -1: H / sqrt(D) is a rotation."""
+    """X H for rows X (n, d), d padded with zeros to the next power of two D: (n, D). Entries of H are 1 and
+    -1: H / sqrt(D) is a rotation."""
     n, d = X.shape
     D = padded_size(d)
     X = np.ascontiguousarray(X) if d == D else np.pad(X, [(0, 0), (0, D - d)])

@@ -6,18 +6,22 @@ With A split at a panel, rows and columns 0 before it, 1 in it, 2 after it:
     inverse root     W21 = -A21 L11^-1,  A20 <- A20 + W21 L10,  W11 = L11^-1,  W10 <- W11 L10         last panel to first, n^3 / 3
     inverse          A00 <- A00 + W10' W10,  A10 = W11' W10,  A11 = W11' W11                          first panel to last, n^3 / 3
 
-Nearly all flops are updates of rank `width`, the shape that matrix products are fastest at; LAPACK sees diagonal blocks alone. At n = 2,000 on
-one core the factor and the inverse take 156 ms where dpotrf and dpotri take 182; and SciPy's threaded dpotrf has been seen to end the process at
-n = 23,100, while no call here spans more than `STRIP` rows or columns but for dgemm. Extra memory: none, but for `inverse_diagonal` (a panel).
+Nearly all flops are updates of rank `width`, the shape that matrix products are fastest at; LAPACK sees
+diagonal blocks alone. At n = 2,000 on one core the factor and the inverse take 156 ms where dpotrf and dpotri
+take 182; and SciPy's threaded dpotrf has been seen to end the process at n = 23,100, while no call here spans
+more than `STRIP` rows or columns but for dgemm. Extra memory: none, but for `inverse_diagonal` (a panel).
 
-The order of the steps matters for rounding. The inverse root taken from the first panel to the last does the same products, but its residual grew
-to 1e7 times that of LAPACK on a kernel matrix of condition 1e12; from the last to the first it is W22 L21 that is formed and then divided by L11, as
-in dtrtri, and W L - I stays small. For the same reason L21 comes from a triangular solve and not from a product with L11^-1.
+The order of the steps matters for rounding. The inverse root taken from the first panel to the last does the
+same products, but its residual grew to 1e7 times that of LAPACK on a kernel matrix of condition 1e12; from
+the last to the first it is W22 L21 that is formed and then divided by L11, as in dtrtri, and W L - I stays
+small. For the same reason L21 comes from a triangular solve and not from a product with L11^-1.
 
-Between panels (strips of one, where it is wide) `report` is told the share of the work done; an exception it raises, or Ctrl-C, ends the work there.
+Between panels (strips of one, where it is wide) `report` is told the share of the work done; an exception it
+raises, or Ctrl-C, ends the work there.
 
-Source: Bientinesi, Gunter and van de Geijn 2008, Families of algorithms related to the inversion of a symmetric positive definite matrix; Du Croz
-and Higham 1992, Stability of methods for matrix inversion; Golub and Van Loan, Matrix Computations, section 4.2.
+Source: Bientinesi, Gunter and van de Geijn 2008, Families of algorithms related to the inversion of a
+symmetric positive definite matrix; Du Croz and Higham 1992, Stability of methods for matrix inversion; Golub
+and Van Loan, Matrix Computations, section 4.2.
 """
 
 from __future__ import annotations
@@ -34,8 +38,11 @@ Array = NDArray[np.float64]
 Report = Callable[[float], None]
 
 NARROW, WIDE = 256, 1024  # columns of a panel: from the smallest matrices to the largest
-LEAF = 64  # columns that dtrsm solves at once: it runs at a third of the speed of a product, so larger systems are halved first
-STRIP = 4096  # columns of one update: a few seconds at most, and far from the sizes at which threaded LAPACK fails
+# columns that dtrsm solves at once: it runs at a third of the speed of a product, so larger systems are
+# halved first
+LEAF = 64
+# columns of one update: a few seconds at most, and far from the sizes at which threaded LAPACK fails
+STRIP = 4096
 
 
 def width(n: int, least: int = NARROW) -> int:
@@ -44,11 +51,13 @@ def width(n: int, least: int = NARROW) -> int:
 
 
 def factor(A: Array, report: Report | None = None) -> int:
-    """L with L L' = A. Returns 0, or one more than the row whose pivot is not a positive number (L is of no use then)."""
+    """L with L L' = A. Returns 0, or one more than the row whose pivot is not a positive number (L is of no
+    use then)."""
     n, M = len(A), block_of(A)
     for k, r in _panels(n):
         info = blas.potrf(M[k:r, k:r])
-        pivots = np.isfinite(np.diagonal(A)[k : r if info == 0 else k + info])  # NaN passes LAPACK's test of a pivot
+        # NaN passes LAPACK's test of a pivot
+        pivots = np.isfinite(np.diagonal(A)[k : r if info == 0 else k + info])
         if info or not pivots.all():
             return k + (int(np.argmin(pivots)) + 1 if not pivots.all() else info)
         _divide_right(M[k:r, k:r], M[r:, k:r], transpose=True)
@@ -74,7 +83,8 @@ def solve(L: Array, B: Array, report: Report | None = None) -> None:
 def inverse_root(L: Array, report: Report | None = None) -> None:
     """L <- L^-1."""
     n, M = len(L), block_of(L)
-    for k, r in reversed(_panels(n, LEAF)):  # narrow ones where there are few rows: LAPACK inverts a triangle at a third of the speed of a product
+    # narrow ones where there are few rows: LAPACK inverts a triangle at a third of the speed of a product
+    for k, r in reversed(_panels(n, LEAF)):
         D, row = M[k:r, k:r], M[k:r, :k]
         _divide_right(D, M[r:, k:r], alpha=-1.0)
         for start, stop in _strips(0, k):
@@ -104,12 +114,14 @@ def inverse(L: Array, report: Report | None = None) -> None:
 
 
 def inverse_diagonal(L: Array, report: Report | None = None) -> Array:
-    """The diagonal of (L L')^-1: sums of squares of the columns of L^-1, made a panel at a time and let go of. n^3 / 3 flops."""
+    """The diagonal of (L L')^-1: sums of squares of the columns of L^-1, made a panel at a time and let go
+    of. n^3 / 3 flops."""
     n, M = len(L), block_of(L)
     out = np.empty(n)
     room = np.empty(n * min(width(n), n))
     for k, r in _panels(n):
-        X = room[: (n - k) * (r - k)].reshape((n - k, r - k), order="F")  # the rows of L^-1 above the panel are zero
+        # the rows of L^-1 above the panel are zero
+        X = room[: (n - k) * (r - k)].reshape((n - k, r - k), order="F")
         X[...] = 0.0
         np.fill_diagonal(X, 1.0)
         _forward(M[k:, k:], block_of(X), None)
@@ -195,7 +207,8 @@ def _cubed(n: int, k: int, r: int, part: float) -> float:
 
 
 def _middle(n: int, r: int, k: int, part: float) -> float:
-    """The share done from the last panel to r, and a part of the one down to k, where a panel at x costs x (1 - x)."""
+    """The share done from the last panel to r, and a part of the one down to k, where a panel at x costs x (1
+    - x)."""
     before, after = 1 - r / n, 1 - k / n
     before, after = before**2 * (3 - 2 * before), after**2 * (3 - 2 * after)
     return before + (after - before) * part

@@ -1,12 +1,15 @@
 """Who works on several threads: BLAS on one large matrix, or the library on many small pieces.
 
-`threads_for`: how many threads BLAS takes for a small matrix: one. Threads wait for each other at every block. Up to about 250 rows that costs more
-than it saves; up to 450 it saves little; and on a busy machine it costs far more at any size: 51 ms instead of 0.2 ms for the inverse at n = 120,
-and 47 s instead of 3 s for a fit at n = 500, with others at work.
+`threads_for`: how many threads BLAS takes for a small matrix: one. Threads wait for each other at every
+block. Up to about 250 rows that costs more than it saves; up to 450 it saves little; and on a busy machine it
+costs far more at any size: 51 ms instead of 0.2 ms for the inverse at n = 120, and 47 s instead of 3 s for a
+fit at n = 500, with others at work.
 
-The number belongs to the process, so fits that overlap in several Python threads share one limit: the first sets it, the last takes it back.
+The number belongs to the process, so fits that overlap in several Python threads share one limit: the first
+sets it, the last takes it back.
 
-`each`: pieces of work (tiles, chunks of rows) on a pool of threads that the process keeps. What a piece hands out in turn is done where it is.
+`each`: pieces of work (tiles, chunks of rows) on a pool of threads that the process keeps. What a piece hands
+out in turn is done where it is.
 """
 
 from __future__ import annotations
@@ -63,7 +66,8 @@ _here = threading.local()
 
 
 def each(work: Callable[[T_], R_], items: Iterable[T_]) -> Iterator[R_]:
-    """work(item) for each item, in their order, on several threads. Little more than is being worked on is held at a time."""
+    """work(item) for each item, in their order, on several threads. Little more than is being worked on is
+    held at a time."""
     if THREADS == 1 or getattr(_here, "at_work", False):
         yield from map(work, items)
         return

@@ -1,4 +1,5 @@
-"""The model file: a fitted estimator in one file without code, which gives the same predictions to the last bit.
+"""The model file: a fitted estimator in one file without code, which gives the same predictions to the last
+bit.
 
 document    objects as JSON and back; which classes a file may name
 fields      what the fields of the library's classes may hold

@@ -8,8 +8,9 @@
     {"class": "RBF", "fields": {...}}       an object of the library; likelihoods are "likelihoods.Gamma", since there is a prior of that name, too
     {"custom": "Wave", "fields": {...}}     an object of a class that a user defined
 
-A class is looked up by its name among those that already exist in the process; nothing in a document can import, call or name anything else.
-Objects are built by their own constructors, so whatever those refuse (a negative lengthscale, an empty sum) is refused here.
+A class is looked up by its name among those that already exist in the process; nothing in a document can
+import, call or name anything else. Objects are built by their own constructors, so whatever those refuse (a
+negative lengthscale, an empty sum) is refused here.
 """
 
 from __future__ import annotations
@@ -46,10 +47,25 @@ from gramian.modelfile.fields import check_fields, shown
 from gramian.params import Affine, Parameter, Prior, Real, Support, Tree
 from gramian.solvers import CG, MINRES, Cholesky
 
-MAX_DEPTH: Final = 64  # levels of kernels within kernels: far beyond any model, far below where Python's own stack ends
+# levels of kernels within kernels: far beyond any model, far below where Python's own stack ends
+MAX_DEPTH: Final = 64
 _OPEN = (Kernel, Mean, Likelihood, Prior, Support)  # what users may subclass
 _RULES = (Laplace, SoftmaxLaplace, Mode, EP, VI)
-_ENGINES = (Exact, Nystrom, Fourier, Sparse, SVGP, Iterative, LowRank, SparseVariational, Cholesky, CG, MINRES, NystromBasis, FourierBasis)
+_ENGINES = (
+    Exact,
+    Nystrom,
+    Fourier,
+    Sparse,
+    SVGP,
+    Iterative,
+    LowRank,
+    SparseVariational,
+    Cholesky,
+    CG,
+    MINRES,
+    NystromBasis,
+    FourierBasis,
+)
 _CLOSED = (*_RULES, *_ENGINES, Sites, MCMC, Evidence, FitOutcome, Certificate, Quantity)
 _SPECIAL = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 T = TypeVar("T")
@@ -61,9 +77,16 @@ def canonical(document: Any) -> str:
 
 
 def parse(text: str) -> Any:
-    """The document of a text; what JSON leaves open (NaN, keys twice, endless numbers, endless depth) is refused."""
+    """The document of a text; what JSON leaves open (NaN, keys twice, endless numbers, endless depth) is
+    refused."""
     try:
-        return json.loads(text, parse_float=_finite, parse_int=_whole, parse_constant=_no_constant, object_pairs_hook=_unique)
+        return json.loads(
+            text,
+            parse_float=_finite,
+            parse_int=_whole,
+            parse_constant=_no_constant,
+            object_pairs_hook=_unique,
+        )
     except RecursionError:
         raise ModelFileError("its document is nested too deeply.") from None
     except json.JSONDecodeError as error:
@@ -94,7 +117,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-# Checks of what was read. ---------------------------------------------------------------------------------------------------------------------------
+# Checks of what was read. -----------------------------------------------------------------------------------
 
 
 def entries(value: Any, where: str, *names: str) -> list[Any]:
@@ -122,21 +145,29 @@ def typed_list(value: Any, kind: type[T], where: str) -> list[T]:
     return [typed(item, kind, f"{where}[{k}]") for k, item in enumerate(typed(value, list, where))]
 
 
-# Writing. -------------------------------------------------------------------------------------------------------------------------------------------
+# Writing. ---------------------------------------------------------------------------------------------------
 
 
 def encode(value: Any, where: str, arrays: Arrays | None = None, depth: int = 0) -> Any:
-    """The value as JSON; `where` names it in errors. Arrays inside go into `arrays`, where there may be any."""
+    """The value as JSON; `where` names it in errors. Arrays inside go into `arrays`, where there may be
+    any."""
     if depth > MAX_DEPTH:
-        raise ModelFileError(f"{where.split('.')[0]} is nested more than {MAX_DEPTH} levels deep, too deep for a model file. Write it flatter.")
+        raise ModelFileError(
+            f"{where.split('.')[0]} is nested more than {MAX_DEPTH} levels deep, too deep for a model file."
+            " Write it flatter."
+        )
     if isinstance(value, np.generic):
         value = value.item()
-    kind = type(value)  # exactly: an enumeration's member or a named tuple is more than the number or the tuple that would come back
+    # exactly: an enumeration's member or a named tuple is more than the number or the tuple that would come
+    # back
+    kind = type(value)
     if value is None or kind in (bool, str):
         return value
     if kind is int:
         if not -(2**63) <= value < 2**64:
-            raise ModelFileError(f"{where} is a whole number beyond 64 bits, which a model file does not hold.")
+            raise ModelFileError(
+                f"{where} is a whole number beyond 64 bits, which a model file does not hold."
+            )
         return value
     if kind is float:
         return value if math.isfinite(value) else {"float": repr(value)}
@@ -151,13 +182,21 @@ def encode(value: Any, where: str, arrays: Arrays | None = None, depth: int = 0)
         return _encode_object(value, where, arrays, depth)
     if callable(value):
         name = getattr(value, "__name__", type(value).__name__)
-        cure = "Write the kernel as a class of your own (a subclass of gramian.Kernel with `pair`), which is stored by its name; or use pickle."
+        cure = (
+            "Write the kernel as a class of your own (a subclass of gramian.Kernel with `pair`), which is"
+            " stored by its name; or use pickle."
+        )
         raise ModelFileError(f"{where} is the Python function {name}, and a model file holds no code. {cure}")
-    raise ModelFileError(f"{where} is {shown(value)}, of type {kind.__name__}, which a model file cannot hold. Numbers, text and tuples it can.")
+    raise ModelFileError(
+        f"{where} is {shown(value)}, of type {kind.__name__}, which a model file cannot hold. Numbers, text"
+        " and tuples it can."
+    )
 
 
 def _encode_parameter(parameter: Parameter, where: str, depth: int) -> dict[str, Any]:
-    bounds = None if parameter.bounds is None else [None if math.isinf(end) else end for end in parameter.bounds]
+    bounds = (
+        None if parameter.bounds is None else [None if math.isinf(end) else end for end in parameter.bounds]
+    )
     return {
         "shape": list(parameter.value.shape),
         "values": parameter.value.ravel().tolist(),
@@ -172,10 +211,19 @@ def _encode_object(value: Any, where: str, arrays: Arrays | None, depth: int) ->
     cls = type(value)
     key = "class" if _is_ours(cls) else "custom"
     if find_class(key, _label(cls)) is not cls:
-        raise ModelFileError(f"{where}: the class {cls.__name__} was defined again since this model was made. Fit the model again, then save it.")
+        raise ModelFileError(
+            f"{where}: the class {cls.__name__} was defined again since this model was made. Fit the model"
+            " again, then save it."
+        )
     if not dataclasses.is_dataclass(cls):
-        raise ModelFileError(f"{where}: the class {cls.__name__} has no declared fields. Make it a dataclass: @dataclasses.dataclass(frozen=True).")
-    fields = {f.name: encode(getattr(value, f.name), f"{where}.{f.name}", arrays, depth + 1) for f in _stored_fields(cls)}
+        raise ModelFileError(
+            f"{where}: the class {cls.__name__} has no declared fields. Make it a dataclass:"
+            " @dataclasses.dataclass(frozen=True)."
+        )
+    fields = {
+        f.name: encode(getattr(value, f.name), f"{where}.{f.name}", arrays, depth + 1)
+        for f in _stored_fields(cls)
+    }
     return {key: _label(cls), "fields": fields}
 
 
@@ -183,40 +231,64 @@ def _stored_fields(cls: Any) -> list[dataclasses.Field[Any]]:
     """The fields that a constructor takes; any other it computes itself."""
     for field in dataclasses.fields(cls):
         if not field.init and "support" in field.metadata:
-            raise ModelFileError(f"{cls.__name__}.{field.name} is a parameter that its constructor does not take, so it cannot be restored.")
+            raise ModelFileError(
+                f"{cls.__name__}.{field.name} is a parameter that its constructor does not take, so it cannot"
+                " be restored."
+            )
     return [field for field in dataclasses.fields(cls) if field.init]
 
 
-# Classes. -------------------------------------------------------------------------------------------------------------------------------------------
+# Classes. ---------------------------------------------------------------------------------------------------
 
 
 def find_class(key: str, name: str, origins: Mapping[str, str] | None = None) -> type:
-    """The class of this name: one of the library's (key "class"), or one that a user's code has defined in this process (key "custom")."""
+    """The class of this name: one of the library's (key "class"), or one that a user's code has defined in
+    this process (key "custom")."""
     ours = key == "class"
     found = [cls for cls in _classes() if _label(cls) == name and _is_ours(cls) == ours]
     if not found and ours:
-        raise ModelFileError(f"it uses {name[:80]!r}, which this version of gramian does not have. Upgrade: pip install --upgrade gramian.")
+        raise ModelFileError(
+            f"it uses {name[:80]!r}, which this version of gramian does not have. Upgrade: pip install"
+            " --upgrade gramian."
+        )
     if not found:
         module = (origins or {}).get(name, "")
-        source = f"the module that defines it ({module[:80]})" if module not in ("", "__main__") else "the module that defines it, or define it,"
-        raise ModelFileError(f"it uses the class {name[:80]!r}, which is not known here. Import {source} first, then load again.")
-    # A class that was defined again under its own name, as when a notebook's cell runs twice, replaces the one before. One made in a function does
-    # not: each call may make another.
-    distinct = {(cls.__module__, cls.__qualname__, id(cls) if "<locals>" in cls.__qualname__ else 0) for cls in found}
+        source = (
+            f"the module that defines it ({module[:80]})"
+            if module not in ("", "__main__")
+            else "the module that defines it, or define it,"
+        )
+        raise ModelFileError(
+            f"it uses the class {name[:80]!r}, which is not known here. Import {source} first, then load"
+            " again."
+        )
+    # A class that was defined again under its own name, as when a notebook's cell runs twice, replaces the
+    # one before. One made in a function does not: each call may make another.
+    distinct = {
+        (cls.__module__, cls.__qualname__, id(cls) if "<locals>" in cls.__qualname__ else 0) for cls in found
+    }
     if len(distinct) > 1:
         places = " and ".join(sorted(f"{module}.{qualname}" for module, qualname, _ in distinct))
-        raise ModelFileError(f"there are several classes named {name}: {places}. Rename one of them: a model file knows a class by its name only.")
+        raise ModelFileError(
+            f"there are several classes named {name}: {places}. Rename one of them: a model file knows a"
+            " class by its name only."
+        )
     return found[-1]
 
 
 def origins_of(document: Any) -> dict[str, str]:
-    """Where the users' classes of a document were defined: a hint for those who load it, never used to import."""
+    """Where the users' classes of a document were defined: a hint for those who load it, never used to
+    import."""
     if isinstance(document, list):
         return {name: module for item in document for name, module in origins_of(item).items()}
     if not isinstance(document, dict):
         return {}
     found = {name: module for item in document.values() for name, module in origins_of(item).items()}
-    return {**found, document["custom"]: find_class("custom", document["custom"]).__module__} if "custom" in document else found
+    return (
+        {**found, document["custom"]: find_class("custom", document["custom"]).__module__}
+        if "custom" in document
+        else found
+    )
 
 
 def _classes() -> Iterator[type]:
@@ -242,21 +314,32 @@ def _label(cls: type) -> str:
     return f"likelihoods.{cls.__name__}" if issubclass(cls, Likelihood) and _is_ours(cls) else cls.__name__
 
 
-# Reading. -------------------------------------------------------------------------------------------------------------------------------------------
+# Reading. ---------------------------------------------------------------------------------------------------
 
 
-def decode(value: Any, where: str, origins: Mapping[str, str] | None = None, arrays: Arrays | None = None, depth: int = 0) -> Any:
-    """The value of a piece of a document, after every check that does not need the data. `arrays` are those that may be inside."""
+def decode(
+    value: Any,
+    where: str,
+    origins: Mapping[str, str] | None = None,
+    arrays: Arrays | None = None,
+    depth: int = 0,
+) -> Any:
+    """The value of a piece of a document, after every check that does not need the data. `arrays` are those
+    that may be inside."""
     if depth > MAX_DEPTH:
         raise ModelFileError(f"{where.split('.')[0]} is nested more than {MAX_DEPTH} levels deep.")
     if isinstance(value, list):
-        return tuple(decode(item, f"{where}[{k}]", origins, arrays, depth + 1) for k, item in enumerate(value))
+        return tuple(
+            decode(item, f"{where}[{k}]", origins, arrays, depth + 1) for k, item in enumerate(value)
+        )
     if not isinstance(value, dict):
         return value
     if "float" in value:
         (name,) = entries(value, where, "float")
         if not isinstance(name, str) or name not in _SPECIAL:
-            raise ModelFileError(f"{where} is the float {shown(name)}, but only inf, -inf and nan are written so.")
+            raise ModelFileError(
+                f"{where} is the float {shown(name)}, but only inf, -inf and nan are written so."
+            )
         return _SPECIAL[name]
     if "array" in value:
         (name,) = entries(value, where, "array")
@@ -269,11 +352,20 @@ def decode(value: Any, where: str, origins: Mapping[str, str] | None = None, arr
     for key in ("class", "custom"):
         if key in value:
             name, fields = entries(value, where, key, "fields")
-            return _decode_object(find_class(key, typed(name, str, f"{where}.{key}"), origins), fields, where, origins, arrays, depth)
+            return _decode_object(
+                find_class(key, typed(name, str, f"{where}.{key}"), origins),
+                fields,
+                where,
+                origins,
+                arrays,
+                depth,
+            )
     raise ModelFileError(f"{where} is {shown(value)}, which is neither a parameter nor an object.")
 
 
-def decoded(value: Any, kind: type, where: str, origins: Mapping[str, str], arrays: Arrays | None = None) -> Any:
+def decoded(
+    value: Any, kind: type, where: str, origins: Mapping[str, str], arrays: Arrays | None = None
+) -> Any:
     """The same, when it is of this kind."""
     found = decode(value, where, origins, arrays)
     if not isinstance(found, kind):
@@ -291,8 +383,14 @@ def _decode_parameter(described: Any, where: str, origins: Mapping[str, str] | N
         ends = typed(bounds, list, f"{where}.bounds")
         if len(ends) != 2:
             raise ModelFileError(f"{where}.bounds has {len(ends)} entries, but must have two.")
-        bounds = tuple(free if end is None else typed(end, float, f"{where}.bounds") for end, free in zip(ends, (-math.inf, math.inf), strict=True))
-    found = [decode(part, f"{where}.{name}", origins, None, depth + 1) for part, name in ((support, "support"), (prior, "prior"))]
+        bounds = tuple(
+            free if end is None else typed(end, float, f"{where}.bounds")
+            for end, free in zip(ends, (-math.inf, math.inf), strict=True)
+        )
+    found = [
+        decode(part, f"{where}.{name}", origins, None, depth + 1)
+        for part, name in ((support, "support"), (prior, "prior"))
+    ]
     for part, kind in zip(found, (Support, Prior), strict=True):
         if part is not None and not isinstance(part, kind):
             raise ModelFileError(f"{where} has the {kind.__name__.lower()} {shown(part)}, which is none.")
@@ -314,25 +412,51 @@ def _problem(support: Support, parameter: Parameter) -> str | None:
     return support.problem(parameter.value)
 
 
-def _decode_object(cls: Any, fields: Any, where: str, origins: Mapping[str, str] | None, arrays: Arrays | None, depth: int) -> Any:
+def _decode_object(
+    cls: Any, fields: Any, where: str, origins: Mapping[str, str] | None, arrays: Arrays | None, depth: int
+) -> Any:
     declared = _stored_fields(cls)
-    given = dict(zip((f.name for f in declared), entries(fields, where, *(f.name for f in declared)), strict=True))
-    values = {name: decode(part, f"{where}.{name}", origins, arrays, depth + 1) for name, part in given.items()}
+    given = dict(
+        zip((f.name for f in declared), entries(fields, where, *(f.name for f in declared)), strict=True)
+    )
+    values = {
+        name: decode(part, f"{where}.{name}", origins, arrays, depth + 1) for name, part in given.items()
+    }
     if _is_ours(cls):
         check_fields(cls, values, where)
-    parameters = {f.name: values[f.name] for f in declared if issubclass(cls, Tree) and "support" in f.metadata}
+    parameters = {
+        f.name: values[f.name] for f in declared if issubclass(cls, Tree) and "support" in f.metadata
+    }
     for name, parameter in parameters.items():
-        # As held fixed while the constructor looks at it: a fitted value may lie on the edge of its range, where a constructor lets none start.
-        values[name] = dataclasses.replace(typed(parameter, Parameter, f"{where}.{name}"), support=None, trainable=False)
+        # As held fixed while the constructor looks at it: a fitted value may lie on the edge of its range,
+        # where a constructor lets none start.
+        values[name] = dataclasses.replace(
+            typed(parameter, Parameter, f"{where}.{name}"), support=None, trainable=False
+        )
     new = cls(**values)
     for name, parameter in parameters.items():
         support = typed(getattr(new, name), Parameter, f"{where}.{name}").support
         # A mean measures its parameters in the units of the data; those are real numbers all the same.
-        if parameter.support != support and not (isinstance(support, Real) and isinstance(parameter.support, Affine)):
+        if parameter.support != support and not (
+            isinstance(support, Real) and isinstance(parameter.support, Affine)
+        ):
             change = f"has the support {parameter.support}, but the class {cls.__name__} gives it {support}"
             raise ModelFileError(f"{where}.{name} {change}. Has the class changed since?")
         object.__setattr__(new, name, parameter)
     return new
 
 
-__all__ = ["MAX_DEPTH", "Arrays", "canonical", "decode", "decoded", "encode", "entries", "find_class", "origins_of", "parse", "typed", "typed_list"]
+__all__ = [
+    "MAX_DEPTH",
+    "Arrays",
+    "canonical",
+    "decode",
+    "decoded",
+    "encode",
+    "entries",
+    "find_class",
+    "origins_of",
+    "parse",
+    "typed",
+    "typed_list",
+]

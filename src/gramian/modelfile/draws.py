@@ -1,7 +1,8 @@
-"""Chains in a file: all draws of the parameters with what the sampler said of them, and of the latent variables those that predictions average over.
+"""Chains in a file: all draws of the parameters with what the sampler said of them, and of the latent
+variables those that predictions average over.
 
-The other draws of the latent variables stay behind, as do the rows' log likelihoods; what was found of them, R-hat and the effective number of draws,
-is in the document.
+The other draws of the latent variables stay behind, as do the rows' log likelihoods; what was found of them,
+R-hat and the effective number of draws, is in the document.
 """
 
 from __future__ import annotations
@@ -60,15 +61,22 @@ def restore(described: Any, arrays: Arrays, method: MCMC, model: Model, data: Da
     rows = len(data.X) if basis is None else basis.n_features
     marginal = len(shape) == 3 and shape[1] == 0
     if len(shape) != 3 or shape[0] < 1 or shape[1] not in (0, rows) or shape[2] != len(data.scale):
-        raise ModelFileError(f"latent is {shape[:8]}, but must be draws of {rows} variables for {len(data.scale)} functions.")
+        raise ModelFileError(
+            f"latent is {shape[:8]}, but must be draws of {rows} variables for {len(data.scale)} functions."
+        )
     if marginal != isinstance(model.likelihood, Gaussian):
-        raise ModelFileError("latent must be without variables where the function is integrated out, and only there.")
+        raise ModelFileError(
+            "latent must be without variables where the function is integrated out, and only there."
+        )
     log_density = taken(arrays, "chain_log_density", (None, None))
     c, s = log_density.shape
     if not 1 <= shape[0] <= c * s:
         raise ModelFileError(f"latent has {shape[0]} draws, but there are {c} chains of {s}.")
     trainable = {path: p for path, p in model.parameters().items() if p.trainable}
-    held = {path: _valid(taken(arrays, f"values.{path}", (shape[0], *p.value.shape)), p, path) for path, p in trainable.items()}
+    held = {
+        path: _valid(taken(arrays, f"values.{path}", (shape[0], *p.value.shape)), p, path)
+        for path, p in trainable.items()
+    }
     chains = Chains(
         {path: taken(arrays, f"chains.{path}", (c, s, *p.value.shape)) for path, p in trainable.items()},
         np.broadcast_to(np.zeros(()), (c, s, *shape[1:])),
@@ -83,7 +91,10 @@ def restore(described: Any, arrays: Arrays, method: MCMC, model: Model, data: Da
         typed(described["seconds"], float, "seconds"),
     )
     if chains.sampler not in SAMPLERS or chains.warmup < 0 or not 0 <= chains.seconds < np.inf:
-        raise ModelFileError(f"its chains are by {chains.sampler[:40]!r}, after a warm-up of {chains.warmup} in {chains.seconds} s.")
+        raise ModelFileError(
+            f"its chains are by {chains.sampler[:40]!r}, after a warm-up of {chains.warmup} in"
+            f" {chains.seconds} s."
+        )
     names = [name for name, _ in chains._numbers()]
     diagnostics = {kind: _numbers(described[kind], kind, names) for kind in ("rhat", "ess")}
     chains = dataclasses.replace(chains, latent=np.zeros((c, s, 0, shape[2])))
@@ -93,7 +104,14 @@ def restore(described: Any, arrays: Arrays, method: MCMC, model: Model, data: Da
 
 
 def _valid(draws: Array, parameter: Any, path: str) -> Array:
-    problem = next((found for value in draws if parameter.support is not None and (found := parameter.support.problem(value))), None)
+    problem = next(
+        (
+            found
+            for value in draws
+            if parameter.support is not None and (found := parameter.support.problem(value))
+        ),
+        None,
+    )
     if problem:
         raise ModelFileError(f"a draw of {path} {problem}.")
     return draws

@@ -1,7 +1,8 @@
-"""Feature maps in a file: the basis stands with the method, and beside it what was made of it at the fitted parameters.
+"""Feature maps in a file: the basis stands with the method, and beside it what was made of it at the fitted
+parameters.
 
-That is the root of the landmarks' kernel matrix, which another machine would round otherwise (and close landmarks make much of that); frequencies and
-amplitudes, which a later version may compute in another way.
+That is the root of the landmarks' kernel matrix, which another machine would round otherwise (and close
+landmarks make much of that); frequencies and amplitudes, which a later version may compute in another way.
 """
 
 from __future__ import annotations
@@ -31,10 +32,14 @@ def describe(features: FeatureMap) -> Arrays:
         return {LANDMARK_ROOT: features.L}
     if isinstance(features, FourierMap):
         return {"frequencies": features.W, "amplitudes": features.A}
-    raise ModelFileError(f"it has features of the type {type(features).__name__}, which this version does not store.")
+    raise ModelFileError(
+        f"it has features of the type {type(features).__name__}, which this version does not store."
+    )
 
 
-def restore(engine: Inference, arrays: Arrays, kernel: Kernel, k: int, data: Data, d: int) -> NystromMap | FourierMap:
+def restore(
+    engine: Inference, arrays: Arrays, kernel: Kernel, k: int, data: Data, d: int
+) -> NystromMap | FourierMap:
     """The map of the k-th kernel."""
     basis = _basis(engine, k, data, d)
     if isinstance(basis, NystromBasis):
@@ -45,17 +50,24 @@ def restore(engine: Inference, arrays: Arrays, kernel: Kernel, k: int, data: Dat
         return landmarks
     check_fourier(basis, kernel, d)
     N = basis.take.size
-    return replace(basis.at(kernel), W=taken(arrays, "frequencies", (d, N)), A=taken(arrays, "amplitudes", (N,)))
+    return replace(
+        basis.at(kernel), W=taken(arrays, "frequencies", (d, N)), A=taken(arrays, "amplitudes", (N,))
+    )
 
 
 def _basis(engine: Inference, k: int, data: Data, d: int) -> NystromBasis | FourierBasis:
     if isinstance(engine, (LowRank, SparseVariational)) and (
         {engine.centre.shape, engine.spread.shape} not in ({(0,)}, {(d,)}) or not np.all(engine.spread > 0)
     ):
-        raise ModelFileError(f"its method has units of the shapes {engine.centre.shape} and {engine.spread.shape}, for {d} columns.")
+        raise ModelFileError(
+            f"its method has units of the shapes {engine.centre.shape} and {engine.spread.shape}, for {d}"
+            " columns."
+        )
     if isinstance(engine, SparseVariational):
         if len(engine.Z) <= k:
-            raise ModelFileError(f"its method has {len(engine.Z)} sets of inducing points, but there are more kernels.")
+            raise ModelFileError(
+                f"its method has {len(engine.Z)} sets of inducing points, but there are more kernels."
+            )
         return NystromBasis(engine.Z[k], engine.learned)
     if isinstance(engine, LowRank):
         assert isinstance(engine.basis, (NystromBasis, FourierBasis))
@@ -66,25 +78,45 @@ def _basis(engine: Inference, k: int, data: Data, d: int) -> NystromBasis | Four
 
 
 def check_fourier(basis: FourierBasis, kernel: Kernel, d: int) -> None:
-    """That draws, counts and columns belong to each other and to the kernel; sums first, so that nothing is as large as a count only says."""
+    """That draws, counts and columns belong to each other and to the kernel; sums first, so that nothing is
+    as large as a count only says."""
     N, columns = sum(basis.counts), basis.take.size
     rows = 1 if basis.kind == "rff-phase" else 2
-    shapes = basis.d == d and basis.kind in KINDS and basis.centre.shape == (d,) and basis.shift.shape == (rows, columns)
+    shapes = (
+        basis.d == d
+        and basis.kind in KINDS
+        and basis.centre.shape == (d,)
+        and basis.shift.shape == (rows, columns)
+    )
     if not (shapes and basis.take.shape == basis.gain.shape == (columns,)):
-        raise ModelFileError(f"its Fourier features have impossible shapes for {d} columns: take {basis.take.shape}, shift {basis.shift.shape}.")
-    if not 1 <= N <= columns or min(basis.counts) < 1 or np.any(np.diff(basis.take) < 0) or not np.array_equal(np.unique(basis.take), np.arange(N)):
+        raise ModelFileError(
+            f"its Fourier features have impossible shapes for {d} columns: take {basis.take.shape}, shift"
+            f" {basis.shift.shape}."
+        )
+    if (
+        not 1 <= N <= columns
+        or min(basis.counts) < 1
+        or np.any(np.diff(basis.take) < 0)
+        or not np.array_equal(np.unique(basis.take), np.arange(N))
+    ):
         raise ModelFileError("its Fourier features must take each of their frequencies, in order.")
     waves = kernel.bare().waves(tuple(range(d)))
     if len(waves) != len(basis.counts):
-        raise ModelFileError(f"its kernel has {len(waves)} waves, but its Fourier features have {len(basis.counts)} counts.")
+        raise ModelFileError(
+            f"its kernel has {len(waves)} waves, but its Fourier features have {len(basis.counts)} counts."
+        )
     if basis.signs is not None:
         D = max(padded_size(d), SMALLEST_SORF)
         fits = basis.kind == "sorf" and row_wise(waves, d) and basis.signs.shape == (-(-N // D), 3, D)
         if not (fits and np.array_equal(np.abs(basis.signs), np.ones_like(basis.signs))):
             raise ModelFileError(
-                f"its structured features have signs of the shape {basis.signs.shape}, which {N} frequencies of its kernel have not."
+                f"its structured features have signs of the shape {basis.signs.shape}, which {N} frequencies"
+                " of its kernel have not."
             )
-    expected = [[_shapes(part.draw(_Blank(n))) for part in wave.parts] for wave, n in zip(waves, basis.counts, strict=True)]
+    expected = [
+        [_shapes(part.draw(_Blank(n))) for part in wave.parts]
+        for wave, n in zip(waves, basis.counts, strict=True)
+    ]
     if expected != [[_shapes(draw) for draw in drawn] for drawn in basis.draws]:
         raise ModelFileError("its Fourier features have draws of other shapes than its kernel needs.")
 

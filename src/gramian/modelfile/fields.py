@@ -1,4 +1,5 @@
-"""What the fields of the library's own classes may hold, by their annotation; constructors check values, not all of them types."""
+"""What the fields of the library's own classes may hold, by their annotation; constructors check values, not
+all of them types."""
 
 from __future__ import annotations
 
@@ -28,11 +29,16 @@ def shown(value: Any) -> str:
 
 
 def _is_numbers(value: Any) -> bool:
-    return (type(value) is float and math.isfinite(value)) or (isinstance(value, tuple) and all(_is_numbers(item) for item in value))
+    return (type(value) is float and math.isfinite(value)) or (
+        isinstance(value, tuple) and all(_is_numbers(item) for item in value)
+    )
 
 
 def _all(kind: Any) -> Callable[[Any], bool]:
-    return lambda value: isinstance(value, tuple) and all(isinstance(item, kind) and not isinstance(item, bool) for item in value)
+    return lambda value: (
+        isinstance(value, tuple)
+        and all(isinstance(item, kind) and not isinstance(item, bool) for item in value)
+    )
 
 
 def _is(*kinds: Any) -> Callable[[Any], bool]:
@@ -75,12 +81,16 @@ FIELD_CHECKS: Final[Mapping[str, Callable[[Any], bool]]] = {
     "Pivots | None": lambda value: value is None or _array(np.int64)(value),
     "tuple[tuple[Draw, ...], ...]": _tuple_of(_tuple_of(_tuple_of(_array(np.float64)))),
     "tuple[Kernel, ...]": _all(Kernel),
-    "tuple[float, ...]": lambda value: isinstance(value, tuple) and all(type(item) is float and math.isfinite(item) for item in value),
+    "tuple[float, ...]": lambda value: (
+        isinstance(value, tuple) and all(type(item) is float and math.isfinite(item) for item in value)
+    ),
     "tuple[int, ...]": lambda value: _all(int)(value) and all(item >= 0 for item in value),
     "tuple[str, ...]": _all(str),
     "tuple[str | int, ...]": _all((str, int)),
     "float | tuple[float, ...]": _is_numbers,
-    "str | tuple[tuple[float, ...], ...]": lambda value: type(value) is str or (isinstance(value, tuple) and _is_numbers(value)),
+    "str | tuple[tuple[float, ...], ...]": lambda value: (
+        type(value) is str or (isinstance(value, tuple) and _is_numbers(value))
+    ),
     "Callable[[Any], Any]": callable,  # which nothing in a document is
 }
 
@@ -95,7 +105,10 @@ def check_fields(cls: Any, values: Mapping[str, Any], where: str) -> None:
         else:
             good = FIELD_CHECKS[str(field.type)](values[field.name])
         if not good:
-            raise ModelFileError(f"{where}.{field.name} is {shown(values[field.name])}, which is no {field.type} as {cls.__name__} needs it.")
+            raise ModelFileError(
+                f"{where}.{field.name} is {shown(values[field.name])}, which is no {field.type} as"
+                f" {cls.__name__} needs it."
+            )
 
 
 __all__ = ["FIELD_CHECKS", "check_fields", "shown"]

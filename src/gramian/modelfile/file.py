@@ -8,11 +8,13 @@ It is in the safetensors format: the length of a header, the header (JSON), the 
     document    everything that is no array (settings, kernel, mean, columns, outcome), as one JSON text; see `document`
     sha256      of version, library, document, and each array in the order of names with its name and shape
 
-and the arrays are those of `posteriors`, and theta. They are float64 (those of whole numbers int64), so predictions from the file are those from
-memory to the last bit. Arrays named "root..." are lower triangles, column by column: n (n + 1) / 2 numbers.
+and the arrays are those of `posteriors`, and theta. They are float64 (those of whole numbers int64), so
+predictions from the file are those from memory to the last bit. Arrays named "root..." are lower triangles,
+column by column: n (n + 1) / 2 numbers.
 
-Writing takes no memory beyond the model's own, reading none beyond what the model needs. The checksum finds damage; it is no protection from
-somebody who computes it anew, so all that is read is checked as well. Reading never runs code: see `document` on classes.
+Writing takes no memory beyond the model's own, reading none beyond what the model needs. The checksum finds
+damage; it is no protection from somebody who computes it anew, so all that is read is checked as well.
+Reading never runs code: see `document` on classes.
 """
 
 from __future__ import annotations
@@ -51,26 +53,36 @@ _AGAIN = "Save the model again, or copy the file again."
 
 
 def save(gp: Fitted, path: str | os.PathLike[str]) -> None:
-    """Writes a fitted estimator to `path`, whole or not at all; `load` gives it back with the same predictions to the last bit.
+    """Writes a fitted estimator to `path`, whole or not at all; `load` gives it back with the same
+    predictions to the last bit.
 
-    Refused, before anything is written: kernels that hold Python functions (`warp`, `map_inputs`), subclasses of the estimators, and settings that
-    are no plain values. A kernel, mean or likelihood of a class of your own is stored by the name of its class, which must be imported when the file
-    is loaded. A `random_state` that is a RandomState is stored with its present state, so that it continues as it would have here.
+    Refused, before anything is written: kernels that hold Python functions (`warp`, `map_inputs`), subclasses
+    of the estimators, and settings that are no plain values. A kernel, mean or likelihood of a class of your
+    own is stored by the name of its class, which must be imported when the file is loaded. A `random_state`
+    that is a RandomState is stored with its present state, so that it continues as it would have here.
     """
     if type(gp) not in (GPRegressor, GPClassifier):
-        raise ModelFileError(f"A model file holds a GPRegressor or a GPClassifier, not a {type(gp).__name__}. Use pickle for other estimators.")
+        raise ModelFileError(
+            f"A model file holds a GPRegressor or a GPClassifier, not a {type(gp).__name__}. Use pickle for"
+            " other estimators."
+        )
     check_is_fitted(gp, ["posterior_", "estimators_"], all_or_any=any)
     try:
         description, arrays = describe(gp)
         again = restore(description, arrays)  # what cannot be read back is not written
         if again.kernel_ != gp.kernel_:
-            raise ModelFileError("its kernel does not come back as it was. Does a class of your own change its fields in __post_init__?")
+            raise ModelFileError(
+                "its kernel does not come back as it was. Does a class of your own change its fields in"
+                " __post_init__?"
+            )
         if not _finite(arrays):
             raise ModelFileError("its predictions are not finite. Look at summary() for the cause.")
     except GramianError as error:
         raise ModelFileError(f"This model cannot be saved: {error}") from None
     except Exception as cause:  # from a class of the user's
-        raise ModelFileError(f"This model cannot be saved: it could not be read back ({type(cause).__name__}: {cause}).") from cause
+        raise ModelFileError(
+            f"This model cannot be saved: it could not be read back ({type(cause).__name__}: {cause})."
+        ) from cause
     document = canonical(description)
     metadata = {"format": FORMAT, "version": str(VERSION), "library": __version__, "document": document}
     metadata["sha256"] = _checksum(metadata, arrays)
@@ -84,7 +96,10 @@ def save(gp: Fitted, path: str | os.PathLike[str]) -> None:
     text = json.dumps(header, separators=(",", ":")).encode("ascii")
     text += b" " * (-len(text) % 8)  # arrays begin at a multiple of 8
     if len(text) > _MAX_HEADER:
-        raise ModelFileError(f"This model cannot be saved: its names and categories take {budget.show_bytes(len(text))}, more than a header may.")
+        raise ModelFileError(
+            f"This model cannot be saved: its names and categories take {budget.show_bytes(len(text))}, more"
+            " than a header may."
+        )
     try:
         with atomic_write(path, ModelFileError) as file:
             file.write(len(text).to_bytes(8, "little") + text)
@@ -92,11 +107,14 @@ def save(gp: Fitted, path: str | os.PathLike[str]) -> None:
                 for part in _parts(name, array):
                     file.write(_little(part).data)
     except OSError as cause:
-        raise ModelFileError(f"{path} cannot be written: {cause.strerror or cause}. An old file of that name is untouched.") from cause
+        raise ModelFileError(
+            f"{path} cannot be written: {cause.strerror or cause}. An old file of that name is untouched."
+        ) from cause
 
 
 def load(path: str | os.PathLike[str]) -> Fitted:
-    """The estimator that `save` wrote. Runs no code from the file; a file that is damaged, foreign or made up is refused with a ModelFileError."""
+    """The estimator that `save` wrote. Runs no code from the file; a file that is damaged, foreign or made up
+    is refused with a ModelFileError."""
     try:
         metadata, arrays = _read(path)
         return restore(_document(metadata, arrays), arrays)
@@ -107,14 +125,20 @@ def load(path: str | os.PathLike[str]) -> Fitted:
     except RecursionError:
         raise ModelFileError(f"{path} cannot be loaded: its document is nested too deeply.") from None
     except MemoryError:
-        raise MemoryLimitError(f"{path} needs more memory than there is. Free some, or load it on a larger machine.") from None
+        raise MemoryLimitError(
+            f"{path} needs more memory than there is. Free some, or load it on a larger machine."
+        ) from None
     except GramianError as error:  # a constructor that refuses its values
-        raise ModelFileError(f"{path} cannot be loaded: it holds a model that is not valid. {error}") from None
+        raise ModelFileError(
+            f"{path} cannot be loaded: it holds a model that is not valid. {error}"
+        ) from None
     except Exception as cause:  # whatever else a made-up file sets off is the file's fault
-        raise ModelFileError(f"{path} cannot be loaded: it holds a model that is not valid ({type(cause).__name__}: {cause}).") from cause
+        raise ModelFileError(
+            f"{path} cannot be loaded: it holds a model that is not valid ({type(cause).__name__}: {cause})."
+        ) from cause
 
 
-# Arrays in the file. --------------------------------------------------------------------------------------------------------------------------------
+# Arrays in the file. ----------------------------------------------------------------------------------------
 
 
 def _shape(name: str, array: NDArray[Any]) -> tuple[int, ...]:
@@ -138,7 +162,9 @@ def _finite(arrays: Arrays) -> bool:
 
 
 def _checksum(metadata: Mapping[str, str], arrays: Arrays) -> str:
-    digest = hashlib.sha256("".join(f"{metadata[name]}\n" for name in ("version", "library", "document")).encode())
+    digest = hashlib.sha256(
+        "".join(f"{metadata[name]}\n" for name in ("version", "library", "document")).encode()
+    )
     for name in sorted(arrays):
         whole = " of whole numbers" if arrays[name].dtype.kind == "i" else ""
         digest.update(f"{name} {list(_shape(name, arrays[name]))}{whole}\n".encode())
@@ -189,7 +215,8 @@ def _full_shape(name: str, array: Any) -> tuple[int, ...]:
 
 
 def _filled(name: str, array: Any) -> NDArray[Any]:
-    """The array in memory, read a part at a time: roots as full matrices in Fortran order with zeros above the diagonal."""
+    """The array in memory, read a part at a time: roots as full matrices in Fortran order with zeros above
+    the diagonal."""
     shape = _full_shape(name, array)
     stored = tuple(array.get_shape())
     step = max(1, _PART // max(1, math.prod(stored[1:])))
@@ -213,7 +240,7 @@ def _filled(name: str, array: Any) -> NDArray[Any]:
     return root
 
 
-# The file. ------------------------------------------------------------------------------------------------------------------------------------------
+# The file. --------------------------------------------------------------------------------------------------
 
 
 def _check_start(file: BinaryIO) -> None:
@@ -222,26 +249,38 @@ def _check_start(file: BinaryIO) -> None:
     if size == 0:
         raise ModelFileError("it is empty.")
     if start[:1] == b"\x80" and start[1:2] in (b"\x02", b"\x03", b"\x04", b"\x05") and start[8:9] != b"{":
-        raise ModelFileError("it is a pickle, which may run any code when it is opened. A model file is written by gp.save(path).")
+        raise ModelFileError(
+            "it is a pickle, which may run any code when it is opened. A model file is written by"
+            " gp.save(path)."
+        )
     if start[8:9] != b"{":
         raise ModelFileError("it is not a model file. One is written by gp.save(path).")
     length = int.from_bytes(start[:8], "little")
     if length > size - 8:
         cause = "was cut off" if length <= _MAX_HEADER else "is damaged or no model file"
-        raise ModelFileError(f"it {cause}: its header should have {length:,} bytes, but the whole file has {size:,}. {_AGAIN}")
+        raise ModelFileError(
+            f"it {cause}: its header should have {length:,} bytes, but the whole file has {size:,}. {_AGAIN}"
+        )
 
 
 def _metadata(metadata: dict[str, str] | None) -> dict[str, str]:
     """The metadata, after a check that this library can read the format."""
     found = metadata or {}
     if found.get("format") != FORMAT:
-        raise ModelFileError("it is a safetensors file, but not one with a gramian model. One is written by gp.save(path).")
+        raise ModelFileError(
+            "it is a safetensors file, but not one with a gramian model. One is written by gp.save(path)."
+        )
     version = found.get("version", "")
     if not (version.isascii() and version.isdigit() and len(version) <= 9 and int(version) >= 1):
         raise ModelFileError(f"its format version is {version[:40]!r}, but must be a whole number from 1 on.")
     if int(version) > VERSION:
-        newer = f"it has format {version}, written by gramian {found.get('library', 'of a later version')[:40]}"
-        raise ModelFileError(f"{newer}, and this gramian ({__version__}) reads formats up to {VERSION}. Upgrade: pip install --upgrade gramian.")
+        newer = (
+            f"it has format {version}, written by gramian {found.get('library', 'of a later version')[:40]}"
+        )
+        raise ModelFileError(
+            f"{newer}, and this gramian ({__version__}) reads formats up to {VERSION}. Upgrade: pip install"
+            " --upgrade gramian."
+        )
     for name in _METADATA:
         if name not in found:
             raise ModelFileError(f"its header has no entry {name!r}.")
@@ -251,7 +290,9 @@ def _metadata(metadata: dict[str, str] | None) -> dict[str, str]:
 def _document(metadata: Mapping[str, str], arrays: Arrays) -> Any:
     """The document, after the checksum and before anything is built from it."""
     if _checksum(metadata, arrays) != metadata["sha256"]:
-        raise ModelFileError(f"its checksum does not match: it was altered or damaged since it was saved. {_AGAIN}")
+        raise ModelFileError(
+            f"its checksum does not match: it was altered or damaged since it was saved. {_AGAIN}"
+        )
     if not _finite(arrays):
         raise ModelFileError("its arrays hold numbers that are not finite.")
     document = parse(metadata["document"])

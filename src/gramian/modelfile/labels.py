@@ -1,4 +1,5 @@
-"""The classes of a classifier in a file: their values, and the type of the array, so that predictions are labels of the same kind."""
+"""The classes of a classifier in a file: their values, and the type of the array, so that predictions are
+labels of the same kind."""
 
 from __future__ import annotations
 
@@ -21,12 +22,16 @@ def describe(classes: NDArray[Any]) -> dict[str, Any]:
     kind = classes.dtype.str
     if not _PLAIN.fullmatch(kind):
         raise ModelFileError(
-            f"its classes are of the type {classes.dtype}, which a model file does not hold. Fit with text or whole numbers as labels."
+            f"its classes are of the type {classes.dtype}, which a model file does not hold. Fit with text or"
+            " whole numbers as labels."
         )
     values = classes.tolist()
     for label in values:
         if type(label) not in (bool, int, float, str):
-            raise ModelFileError(f"its class {label!r} is a {type(label).__name__}, which a model file does not hold. Fit with text as labels.")
+            raise ModelFileError(
+                f"its class {label!r} is a {type(label).__name__}, which a model file does not hold. Fit with"
+                " text as labels."
+            )
     return {"type": kind, "values": values}
 
 
@@ -34,8 +39,14 @@ def restore(described: Any) -> NDArray[Any]:
     """The labels, which must be as `np.unique` leaves them."""
     kind, values = entries(described, "classes", "type", "values")
     kind, values = typed(kind, str, "classes.type"), typed(values, list, "classes.values")
-    if not _PLAIN.fullmatch(kind) or not all(type(label) in (bool, int, float, str) for label in values) or len(values) < 2:
-        raise ModelFileError("its classes must be two or more numbers, texts or booleans, of a type that says so.")
+    if (
+        not _PLAIN.fullmatch(kind)
+        or not all(type(label) in (bool, int, float, str) for label in values)
+        or len(values) < 2
+    ):
+        raise ModelFileError(
+            "its classes must be two or more numbers, texts or booleans, of a type that says so."
+        )
     longest = max((len(label) for label in values if isinstance(label, str)), default=0)
     if "U" in kind and int(kind[2:]) > longest + _WIDTH:
         raise ModelFileError(f"its classes are of the type {kind}, but the longest has {longest} letters.")

@@ -15,7 +15,10 @@ def _from_1(document: Any) -> Any:
     settings, fitted = dict(document["settings"]), dict(document["fitted"])
     exact = encode(Exact(), "method")
     if isinstance(settings["method"], dict):  # an Exact, of a solver only
-        exact = settings["method"] = {**settings["method"], "fields": exact["fields"] | settings["method"]["fields"]}
+        exact = settings["method"] = {
+            **settings["method"],
+            "fields": exact["fields"] | settings["method"]["fields"],
+        }
     posterior = {"kind": "exact", "root_of": fitted.pop("root_of"), "inverted": True}
     fitted |= {"method": exact, "posterior": posterior, "certificate": None}
     fitted["outcome"] = {**fitted["outcome"], "fields": {**fitted["outcome"]["fields"], "stages": []}}
@@ -24,14 +27,23 @@ def _from_1(document: Any) -> Any:
 
 def _from_2(document: Any) -> Any:
     """Version 2 knew regressors with Gaussian noise only."""
-    settings = _extended(document["settings"], {"likelihood": None, "inference": None, "hyper": "map", "stages": None})
+    settings = _extended(
+        document["settings"], {"likelihood": None, "inference": None, "hyper": "map", "stages": None}
+    )
     fitted = _extended(document["fitted"], {"others": [], "noise": True, "classes": None, "data": None})
     if fitted["likelihood"].get("class") == "Gaussian":
         fitted["likelihood"] = {**fitted["likelihood"], "class": "likelihoods.Gaussian"}
     posterior = dict(fitted["posterior"])
     if posterior.get("kind") == "features":
-        fitted["data"] = {**{name: posterior.pop(name) for name in ("rows", "known_noise", "notes")}, "counts": None}
-    return {**_extended(document, {"estimator": "GPRegressor"}), "settings": settings, "fitted": {**fitted, "posterior": posterior}}
+        fitted["data"] = {
+            **{name: posterior.pop(name) for name in ("rows", "known_noise", "notes")},
+            "counts": None,
+        }
+    return {
+        **_extended(document, {"estimator": "GPRegressor"}),
+        "settings": settings,
+        "fitted": {**fitted, "posterior": posterior},
+    }
 
 
 def _from_3(document: Any) -> Any:
@@ -41,7 +53,11 @@ def _from_3(document: Any) -> Any:
     if not isinstance(document, dict):
         return document
     migrated = {name: _from_3(part) for name, part in document.items()}
-    return {**migrated, "fields": _extended(migrated["fields"], {"signs": None})} if migrated.get("class") == "FourierBasis" else migrated
+    return (
+        {**migrated, "fields": _extended(migrated["fields"], {"signs": None})}
+        if migrated.get("class") == "FourierBasis"
+        else migrated
+    )
 
 
 def _extended(entries: Any, new: dict[str, Any]) -> dict[str, Any]:
@@ -52,6 +68,7 @@ def _extended(entries: Any, new: dict[str, Any]) -> dict[str, Any]:
     return {**entries, **new}
 
 
-MIGRATIONS: Mapping[int, Callable[[Any], Any]] = {1: _from_1, 2: _from_2, 3: _from_3}  # from the document of a version to that of the next one
+# from the document of a version to that of the next one
+MIGRATIONS: Mapping[int, Callable[[Any], Any]] = {1: _from_1, 2: _from_2, 3: _from_3}
 
 __all__ = ["MIGRATIONS"]

@@ -9,8 +9,9 @@
     mixture             draws of the parameters and of latent variables (`draws`)       in the file
     stacked             those of its parts                                              as for its parts
 
-Where the data are not in the file, what a summary tells of them is. A krylov posterior makes its preconditioners when they are first needed. The
-method of the fit, with its choices made (the basis, the pivots), stands beside the posterior.
+Where the data are not in the file, what a summary tells of them is. A krylov posterior makes its
+preconditioners when they are first needed. The method of the fit, with its choices made (the basis, the
+pivots), stands beside the posterior.
 """
 
 from __future__ import annotations
@@ -24,7 +25,16 @@ from gramian.errors import ModelFileError
 from gramian.estimators.base import Estimator
 from gramian.estimators.facts import Facts, NoData, class_counts
 from gramian.gram.operator import GramOperator
-from gramian.inference import Data, Exact, FeaturePosterior, GaussianProcess, Inference, Model, Posterior, Process
+from gramian.inference import (
+    Data,
+    Exact,
+    FeaturePosterior,
+    GaussianProcess,
+    Inference,
+    Model,
+    Posterior,
+    Process,
+)
 from gramian.inference.base import Stacked, noise_groups
 from gramian.inference.coupled import CoupledFeatures, CoupledPosterior
 from gramian.inference.exact import groups
@@ -70,7 +80,7 @@ def holds_data(method: Inference) -> bool:
     return not isinstance(engine_of(method), (LowRank, SparseVariational))
 
 
-# The data. ------------------------------------------------------------------------------------------------------------------------------------------
+# The data. --------------------------------------------------------------------------------------------------
 
 
 def describe_data(gp: Estimator, classes: int | None) -> tuple[dict[str, Any] | None, Arrays]:
@@ -79,19 +89,31 @@ def describe_data(gp: Estimator, classes: int | None) -> tuple[dict[str, Any] | 
     arrays: Arrays = {"scale": facts.scale}
     if not holds_data(gp._method_):
         counts = None if classes is None else list(class_counts(facts, data, classes))
-        return {"rows": facts.rows, "known_noise": facts.known_noise, "notes": dict(facts.notes), "counts": counts}, arrays
+        return {
+            "rows": facts.rows,
+            "known_noise": facts.known_noise,
+            "notes": dict(facts.notes),
+            "counts": counts,
+        }, arrays
     arrays |= {name: np.asarray(getattr(data, name), dtype=np.float64) for name in ("X", "Y")}
-    return None, arrays | {name: getattr(data, name) for name in ("noise_var", "offset") if getattr(data, name) is not None}
+    return None, arrays | {
+        name: getattr(data, name) for name in ("noise_var", "offset") if getattr(data, name) is not None
+    }
 
 
-def data_of(described: Any, arrays: Arrays, method: Inference, columns: int, plain: bool, classes: int | None) -> tuple[Data, Facts | None]:
-    """The data, or what stands for them; then with the facts, which otherwise are made from the data. `plain`: y has a column an output."""
+def data_of(
+    described: Any, arrays: Arrays, method: Inference, columns: int, plain: bool, classes: int | None
+) -> tuple[Data, Facts | None]:
+    """The data, or what stands for them; then with the facts, which otherwise are made from the data.
+    `plain`: y has a column an output."""
     scale = taken(arrays, "scale", None)
     if not len(scale) or not np.all(scale > 0):
         raise ModelFileError("its scales must be positive, one an output.")
     if not holds_data(method):
         rows, known, notes, counts = entries(described, "data", "rows", "known_noise", "notes", "counts")
-        told = {name: typed(note, str, f"notes.{name[:40]}") for name, note in typed(notes, dict, "notes").items()}
+        told = {
+            name: typed(note, str, f"notes.{name[:40]}") for name, note in typed(notes, dict, "notes").items()
+        }
         if typed(rows, int, "rows") < 1:
             raise ModelFileError(f"it is of {rows} rows, but must be of one at least.")
         if classes is None and counts is not None:
@@ -109,10 +131,13 @@ def data_of(described: Any, arrays: Arrays, method: Inference, columns: int, pla
     offset = taken(arrays, "offset", (n,)) if "offset" in arrays else None
     if plain and offset is not None:
         raise ModelFileError("its noise is Gaussian, and yet it has an offset.")
-    return Data(arrays["X"], taken(arrays, "Y", (n, len(scale) if plain else 1)), scale, noise_var, offset), None
+    return (
+        Data(arrays["X"], taken(arrays, "Y", (n, len(scale) if plain else 1)), scale, noise_var, offset),
+        None,
+    )
 
 
-# Writing. -------------------------------------------------------------------------------------------------------------------------------------------
+# Writing. ---------------------------------------------------------------------------------------------------
 
 
 def describe(posterior: Process, method: Inference) -> tuple[dict[str, Any], Arrays]:
@@ -124,19 +149,42 @@ def describe(posterior: Process, method: Inference) -> tuple[dict[str, Any], Arr
     if isinstance(posterior, Mixture):
         return draws.describe(posterior)
     if isinstance(posterior, FeaturePosterior):
-        own = {"weights": posterior.weights, **_numbered(posterior.roots), **features.describe(posterior.features)}
+        own = {
+            "weights": posterior.weights,
+            **_numbered(posterior.roots),
+            **features.describe(posterior.features),
+        }
         return {"kind": "features", "root_of": list(posterior.root_of)}, own
     if isinstance(posterior, KrylovPosterior):
-        noises = {f"noise.{r}": system.operator.noise for r, system in enumerate(posterior.systems)} if isinstance(method, Sites) else {}
-        return {"kind": "krylov", "stronger": [system.stronger for system in posterior.systems]}, {"alpha": posterior.alpha, **noises}
+        noises = (
+            {f"noise.{r}": system.operator.noise for r, system in enumerate(posterior.systems)}
+            if isinstance(method, Sites)
+            else {}
+        )
+        return {"kind": "krylov", "stronger": [system.stronger for system in posterior.systems]}, {
+            "alpha": posterior.alpha,
+            **noises,
+        }
     if isinstance(posterior, Posterior):
         told = {"root_of": list(posterior.root_of), "inverted": posterior.inverted}
         return {"kind": "exact", **told}, {"alpha": posterior.alpha, **_numbered(posterior.roots)}
     if isinstance(posterior, CoupledPosterior):
-        return {"kind": "coupled"}, {"alpha": posterior.alpha, **_numbered(posterior.roots), SHARED_ROOT: posterior.shared_root}
+        return {"kind": "coupled"}, {
+            "alpha": posterior.alpha,
+            **_numbered(posterior.roots),
+            SHARED_ROOT: posterior.shared_root,
+        }
     if isinstance(posterior, CoupledFeatures):
-        maps = {name: a for k, own in enumerate(posterior.features) for name, a in within(features.describe(own), f"map{k}").items()}
-        return {"kind": "coupled features"}, {"weights": posterior.weights, SHARED_ROOT: posterior.root, **maps}
+        maps = {
+            name: a
+            for k, own in enumerate(posterior.features)
+            for name, a in within(features.describe(own), f"map{k}").items()
+        }
+        return {"kind": "coupled features"}, {
+            "weights": posterior.weights,
+            SHARED_ROOT: posterior.root,
+            **maps,
+        }
     raise ModelFileError(f"its posterior is a {type(posterior).__name__}, which this version does not store.")
 
 
@@ -144,7 +192,7 @@ def _numbered(matrices: tuple[Array, ...]) -> Arrays:
     return {f"{TRIANGLE}{k}": matrix for k, matrix in enumerate(matrices)}
 
 
-# Reading. -------------------------------------------------------------------------------------------------------------------------------------------
+# Reading. ---------------------------------------------------------------------------------------------------
 
 
 @dataclasses.dataclass(frozen=True)
@@ -161,7 +209,9 @@ class _Context:
         return engine_of(self.method)
 
 
-def restore(described: Any, arrays: Arrays, method: Inference, model: Model, data: Data, columns: int) -> Process:
+def restore(
+    described: Any, arrays: Arrays, method: Inference, model: Model, data: Data, columns: int
+) -> Process:
     """The posterior, from what `describe` gave; `data_of` has checked the data."""
     context = _Context(method, model, data, columns)
     engine, q = context.engine, len(data.scale)
@@ -169,7 +219,11 @@ def restore(described: Any, arrays: Arrays, method: Inference, model: Model, dat
         _check_iterative(engine, len(data.X))
     kind = _kind(described, "posterior")
     known = isinstance(method, (SparseVariational, MCMC)) or isinstance(engine, (Exact, Iterative, LowRank))
-    if not known or isinstance(method, MCMC) != (kind == "mixture") or _is_coupled(method) != kind.startswith("coupled"):
+    if (
+        not known
+        or isinstance(method, MCMC) != (kind == "mixture")
+        or _is_coupled(method) != kind.startswith("coupled")
+    ):
         raise _contradiction(kind, method)
     if isinstance(method, MCMC):
         return draws.restore(described, arrays, method, model, data)
@@ -181,19 +235,31 @@ def restore(described: Any, arrays: Arrays, method: Inference, model: Model, dat
         prior = GaussianProcess(model.kernel, model.mean, data.scale)
         return _one(described, arrays, context, prior, 0)
     if kind != "stacked":
-        raise ModelFileError(f"its posterior is of the kind {kind!r}, but functions with kernels of their own are stacked.")
+        raise ModelFileError(
+            f"its posterior is of the kind {kind!r}, but functions with kernels of their own are stacked."
+        )
     parts = typed(described["parts"], list, "parts")
     if len(parts) != q:
         raise ModelFileError(f"its posterior has {len(parts)} parts for {q} functions.")
-    priors = [GaussianProcess(kernel, OneOutput(model.mean, k), data.scale[[k]]) for k, kernel in enumerate(_kernels(model))]
-    found = [_one(part, of_part(arrays, f"part{k}"), context, prior, k) for k, (part, prior) in enumerate(zip(parts, priors, strict=True))]
+    priors = [
+        GaussianProcess(kernel, OneOutput(model.mean, k), data.scale[[k]])
+        for k, kernel in enumerate(_kernels(model))
+    ]
+    found = [
+        _one(part, of_part(arrays, f"part{k}"), context, prior, k)
+        for k, (part, prior) in enumerate(zip(parts, priors, strict=True))
+    ]
     return Stacked(tuple(found), tuple((k,) for k in range(q)))
 
 
 def _one(described: Any, arrays: Arrays, context: _Context, prior: GaussianProcess, k: int) -> Process:
     """A posterior of functions with one kernel, the k-th."""
     kind, engine, q = _kind(described, "posterior"), context.engine, len(prior.scale)
-    if kind == "features" and not isinstance(engine, Iterative) and (not isinstance(engine, Exact) or isinstance(context.method, Sites)):
+    if (
+        kind == "features"
+        and not isinstance(engine, Iterative)
+        and (not isinstance(engine, Exact) or isinstance(context.method, Sites))
+    ):
         made = features.restore(engine, arrays, prior.kernel, k, context.data, context.d)
         m = made.n_features
         matrices, of = _used_roots(described["root_of"], arrays, m, q)
@@ -201,13 +267,17 @@ def _one(described: Any, arrays: Arrays, context: _Context, prior: GaussianProce
     if kind == "exact" and isinstance(engine, (Exact, Iterative)):
         n = len(context.data.X)
         alpha, inverted = taken(arrays, "alpha", (n, q)), typed(described["inverted"], bool, "inverted")
-        return Posterior(prior, context.data.X, alpha, *_used_roots(described["root_of"], arrays, n, q), inverted)
+        return Posterior(
+            prior, context.data.X, alpha, *_used_roots(described["root_of"], arrays, n, q), inverted
+        )
     if kind == "krylov" and isinstance(engine, Iterative):
         return _krylov(described, arrays, context, prior, engine)
     raise _contradiction(kind, context.method)
 
 
-def _krylov(described: Any, arrays: Arrays, context: _Context, prior: GaussianProcess, engine: Iterative) -> KrylovPosterior:
+def _krylov(
+    described: Any, arrays: Arrays, context: _Context, prior: GaussianProcess, engine: Iterative
+) -> KrylovPosterior:
     data, model, q = context.data, context.model, len(prior.scale)
     n = len(data.X)
     alpha = taken(arrays, "alpha", (n, q))
@@ -216,11 +286,20 @@ def _krylov(described: Any, arrays: Arrays, context: _Context, prior: GaussianPr
     if isinstance(context.method, Sites):
         noises = [taken(arrays, f"noise.{r}", (n,)) for r in range(q)]
         if len(stronger) != q or not all(np.all(noise > 0) for noise in noises):
-            raise ModelFileError(f"its {q} functions must have sites with positive variances, but stronger has {len(stronger)} entries.")
-        systems = [engine.system(GramOperator(prior.kernel, data.X, noise), again) for noise, again in zip(noises, stronger, strict=True)]
+            raise ModelFileError(
+                f"its {q} functions must have sites with positive variances, but stronger has {len(stronger)}"
+                " entries."
+            )
+        systems = [
+            engine.system(GramOperator(prior.kernel, data.X, noise), again)
+            for noise, again in zip(noises, stronger, strict=True)
+        ]
         return KrylovPosterior(prior, data.X, alpha, tuple(systems), tuple(range(q)))
     if len(stronger) != len(noise_groups(model, data)):
-        raise ModelFileError(f"its outputs have {len(noise_groups(model, data))} different noises, but stronger has {len(stronger)} entries.")
+        raise ModelFileError(
+            f"its outputs have {len(noise_groups(model, data))} different noises, but stronger has"
+            f" {len(stronger)} entries."
+        )
     system_of = [0] * q
     for r, group in enumerate(groups(model, data)):
         systems.append(engine.system(group.operator, stronger[r]))
@@ -244,11 +323,18 @@ def _coupled_features(arrays: Arrays, context: _Context) -> CoupledFeatures:
     if not isinstance(context.engine, LowRank):
         raise _contradiction("coupled features", context.method)
     made = [
-        features.restore(context.engine, of_part(arrays, f"map{k}"), kernel, k, context.data, context.d) for k, kernel in enumerate(_kernels(model))
+        features.restore(context.engine, of_part(arrays, f"map{k}"), kernel, k, context.data, context.d)
+        for k, kernel in enumerate(_kernels(model))
     ]
     m, C = made[0].n_features, len(scale)
     matrix = root(arrays, SHARED_ROOT, C * m)
-    return CoupledFeatures(GaussianProcess(model.kernel, model.mean, scale), model.others, tuple(made), taken(arrays, "weights", (m, C)), matrix)
+    return CoupledFeatures(
+        GaussianProcess(model.kernel, model.mean, scale),
+        model.others,
+        tuple(made),
+        taken(arrays, "weights", (m, C)),
+        matrix,
+    )
 
 
 def _kernels(model: Model) -> tuple[Kernel, ...]:
@@ -259,7 +345,9 @@ def _kind(described: Any, where: str) -> str:
     """The kind of a posterior, whose entries are those of its kind."""
     kind = typed(described, dict, where).get("kind")
     if not (isinstance(kind, str) and kind in FIELDS):
-        raise ModelFileError(f"its posterior is of the kind {str(kind)[:40]!r}, but must be one of {', '.join(FIELDS)}.")
+        raise ModelFileError(
+            f"its posterior is of the kind {str(kind)[:40]!r}, but must be one of {', '.join(FIELDS)}."
+        )
     entries(described, where, *FIELDS[kind])
     return kind
 
@@ -269,7 +357,9 @@ def _is_coupled(method: Inference) -> bool:
 
 
 def _contradiction(kind: str, method: Inference) -> ModelFileError:
-    return ModelFileError(f"its posterior is of the kind {kind!r}, which the method {type(method).__name__} does not give.")
+    return ModelFileError(
+        f"its posterior is of the kind {kind!r}, which the method {type(method).__name__} does not give."
+    )
 
 
 def _used_roots(root_of: Any, arrays: Arrays, size: int, q: int) -> tuple[tuple[Array, ...], tuple[int, ...]]:
@@ -277,14 +367,20 @@ def _used_roots(root_of: Any, arrays: Arrays, size: int, q: int) -> tuple[tuple[
     of = tuple(typed_list(root_of, int, "root_of"))
     found = roots(arrays, size)
     if len(of) != q or set(of) != set(range(len(found))):
-        raise ModelFileError(f"root_of is {list(of)[:8]}, but must name each of the {len(found)} roots for {q} outputs.")
+        raise ModelFileError(
+            f"root_of is {list(of)[:8]}, but must name each of the {len(found)} roots for {q} outputs."
+        )
     return found, of
 
 
 def _check_iterative(method: Iterative, n: int) -> None:
     pivots = method.pivots
-    if pivots is not None and (pivots.ndim != 1 or not len(pivots) or len(set(pivots.tolist()) & set(range(n))) != len(pivots)):
-        raise ModelFileError(f"its pivots must be rows of the data, each once, but are {pivots.shape} numbers of {n} rows.")
+    if pivots is not None and (
+        pivots.ndim != 1 or not len(pivots) or len(set(pivots.tolist()) & set(range(n))) != len(pivots)
+    ):
+        raise ModelFileError(
+            f"its pivots must be rows of the data, each once, but are {pivots.shape} numbers of {n} rows."
+        )
     if method.cholesky_up_to < 0:
         raise ModelFileError("its solver has a negative number of rows.")
 

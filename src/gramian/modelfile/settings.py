@@ -25,7 +25,10 @@ from gramian.modelfile.document import decode, decoded, encode, entries, typed, 
 from gramian.params import Parameter
 from gramian.solvers import CG, MINRES
 
-ESTIMATORS: Mapping[str, type[GPRegressor] | type[GPClassifier]] = {"GPRegressor": GPRegressor, "GPClassifier": GPClassifier}
+ESTIMATORS: Mapping[str, type[GPRegressor] | type[GPClassifier]] = {
+    "GPRegressor": GPRegressor,
+    "GPClassifier": GPClassifier,
+}
 _OBJECTS: Mapping[str, Any] = {
     "mean": Mean,
     "noise": Parameter,
@@ -47,7 +50,9 @@ def describe(gp: GPRegressor | GPClassifier) -> dict[str, Any]:
     return {**special, **{name: encode(value, name) for name, value in found.items()}}
 
 
-def restore(cls: type[GPRegressor] | type[GPClassifier], given: Any, origins: Mapping[str, str]) -> GPRegressor | GPClassifier:
+def restore(
+    cls: type[GPRegressor] | type[GPClassifier], given: Any, origins: Mapping[str, str]
+) -> GPRegressor | GPClassifier:
     """An estimator with the settings of a document, not fitted yet."""
     names = list(cls().get_params(deep=False))
     values = dict(zip(names, entries(given, "settings", *names), strict=True))
@@ -61,7 +66,11 @@ def restore(cls: type[GPRegressor] | type[GPClassifier], given: Any, origins: Ma
         if not (value is None or isinstance(value, (bool, int, float, str, _OBJECTS.get(name, ())))):
             raise ModelFileError(f"{name} is a {type(value).__name__}, which is no such setting.")
     for name in ("optimize", "normalize_y", "verbose", "shared"):
-        if name in found and not isinstance(found[name], int) and not (name == "verbose" and found[name] is None):
+        if (
+            name in found
+            and not isinstance(found[name], int)
+            and not (name == "verbose" and found[name] is None)
+        ):
             raise ModelFileError(f"{name} is {found[name]!r}, but must be True or False.")
     gp = cls(**special, **found)
     building.check_settings(gp)
@@ -79,7 +88,7 @@ def restore(cls: type[GPRegressor] | type[GPClassifier], given: Any, origins: Ma
     return gp
 
 
-# The kernel. ----------------------------------------------------------------------------------------------------------------------------------------
+# The kernel. ------------------------------------------------------------------------------------------------
 
 
 def _describe_kernel(kernel: Any) -> Any:
@@ -100,10 +109,13 @@ def _kernel(value: Any, origins: Mapping[str, str]) -> Any:
     pair = typed(entries(value, "kernel", "converted")[0], list, "kernel.converted")
     if len(pair) != 2:
         raise ModelFileError("kernel.converted must have a kernel and a noise.")
-    return Converted(decoded(pair[0], Kernel, "kernel", origins), None if pair[1] is None else decoded(pair[1], Parameter, "kernel.noise", origins))
+    return Converted(
+        decoded(pair[0], Kernel, "kernel", origins),
+        None if pair[1] is None else decoded(pair[1], Parameter, "kernel.noise", origins),
+    )
 
 
-# The stages of a search. ----------------------------------------------------------------------------------------------------------------------------
+# The stages of a search. ------------------------------------------------------------------------------------
 
 
 def _describe_stages(stages: Any) -> Any:
@@ -132,19 +144,30 @@ def _hold(value: Any) -> Hold:
     return Hold(*typed_list(names, str, "stages.names"), steps=typed(steps, int, "stages.steps"))
 
 
-# The seed. ------------------------------------------------------------------------------------------------------------------------------------------
+# The seed. --------------------------------------------------------------------------------------------------
 
 
 def _describe_random_state(given: Any) -> Any:
     """A seed as it is; a RandomState with its state, so that it goes on where it was."""
-    if given is np.random or given is np.random.mtrand._rand:  # NumPy's shared one, which scikit-learn takes for None too
+    # NumPy's shared one, which scikit-learn takes for None too
+    if given is np.random or given is np.random.mtrand._rand:
         return None
     if not isinstance(given, np.random.RandomState):
         return encode(given, "random_state")
     state = given.get_state(legacy=False)
     if state["bit_generator"] != "MT19937":
-        raise ModelFileError(f"random_state is a RandomState on {state['bit_generator']}, which is not stored. Use a whole number as seed.")
-    return {"mt19937": [state["state"]["key"].tolist(), int(state["state"]["pos"]), int(state["has_gauss"]), float(state["gauss"])]}
+        raise ModelFileError(
+            f"random_state is a RandomState on {state['bit_generator']}, which is not stored. Use a whole"
+            " number as seed."
+        )
+    return {
+        "mt19937": [
+            state["state"]["key"].tolist(),
+            int(state["state"]["pos"]),
+            int(state["has_gauss"]),
+            float(state["gauss"]),
+        ]
+    }
 
 
 def _random_state(value: Any) -> Any:
@@ -154,12 +177,28 @@ def _random_state(value: Any) -> Any:
     parts = typed(entries(value, "random_state", "mt19937")[0], list, "random_state")
     if len(parts) != 4:
         raise ModelFileError(f"random_state has {len(parts)} parts, but must have four.")
-    key, position, has_gauss = typed_list(parts[0], int, "random_state.key"), *(typed(part, int, "random_state") for part in parts[1:3])
+    key, position, has_gauss = (
+        typed_list(parts[0], int, "random_state.key"),
+        *(typed(part, int, "random_state") for part in parts[1:3]),
+    )
     # NumPy trusts these: a position beyond the key would read past its end.
-    if len(key) != 624 or not all(0 <= word < 2**32 for word in key) or not 0 <= position <= 624 or has_gauss not in (0, 1):
+    if (
+        len(key) != 624
+        or not all(0 <= word < 2**32 for word in key)
+        or not 0 <= position <= 624
+        or has_gauss not in (0, 1)
+    ):
         raise ModelFileError("random_state is no state of the Mersenne twister.")
     state = np.random.RandomState()
-    state.set_state(("MT19937", np.array(key, dtype=np.uint32), position, has_gauss, typed(parts[3], float, "random_state.gauss")))
+    state.set_state(
+        (
+            "MT19937",
+            np.array(key, dtype=np.uint32),
+            position,
+            has_gauss,
+            typed(parts[3], float, "random_state.gauss"),
+        )
+    )
     return state
 
 

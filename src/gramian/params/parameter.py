@@ -15,13 +15,15 @@ from gramian.params.support import Interval, NonNegative, Positive, PositiveSemi
 
 Array = NDArray[np.float64]
 
-# The type of a declared field: a number or array when it is given, a Parameter once it is there, a JAX array inside `pair` and its like.
+# The type of a declared field: a number or array when it is given, a Parameter once it is there, a JAX array
+# inside `pair` and its like.
 Value: TypeAlias = Any
 
 
 @dataclass(frozen=True, eq=False)
 class Parameter:
-    """An immutable float64 value with its support, prior and bounds. `support` is None until the field it is put into names one."""
+    """An immutable float64 value with its support, prior and bounds. `support` is None until the field it is
+    put into names one."""
 
     value: Array
     support: Support | None = None
@@ -33,7 +35,9 @@ class Parameter:
         try:
             value = np.array(self.value, dtype=np.float64)
         except (TypeError, ValueError):
-            raise ParameterError(f"A parameter must be a number or an array of numbers, not {self.value!r}.") from None
+            raise ParameterError(
+                f"A parameter must be a number or an array of numbers, not {self.value!r}."
+            ) from None
         if value.size == 0:
             raise ParameterError("A parameter must have at least one number, but an empty list was given.")
         if not np.all(np.isfinite(value)):
@@ -41,20 +45,30 @@ class Parameter:
         value.setflags(write=False)
         object.__setattr__(self, "value", value)
         if self.prior is not None and not isinstance(self.prior, Prior):
-            raise ParameterError(f"prior={self.prior!r} is not a prior. Give one such as LogNormal(0, 1) or Gamma(2, 1).")
+            raise ParameterError(
+                f"prior={self.prior!r} is not a prior. Give one such as LogNormal(0, 1) or Gamma(2, 1)."
+            )
         if self.bounds is not None:
             try:
                 low, high = map(float, self.bounds)
             except (TypeError, ValueError):
-                raise ParameterError(f"bounds={self.bounds!r} are not a pair of numbers (low, high).") from None
+                raise ParameterError(
+                    f"bounds={self.bounds!r} are not a pair of numbers (low, high)."
+                ) from None
             if not low < high:
-                raise ParameterError(f"bounds=({low:g}, {high:g}) are empty: the lower one must be below the upper one.")
+                raise ParameterError(
+                    f"bounds=({low:g}, {high:g}) are empty: the lower one must be below the upper one."
+                )
             if np.any(value < low) or np.any(value > high):
-                raise ParameterError(f"The value {_show(value)} lies outside its bounds ({low:g}, {high:g}). Start inside them.")
+                raise ParameterError(
+                    f"The value {_show(value)} lies outside its bounds ({low:g}, {high:g}). Start inside"
+                    " them."
+                )
             object.__setattr__(self, "bounds", (low, high))
 
     def within(self, support: Support, owner: str) -> Parameter:
-        """This parameter with the support of the field `owner`, after a check that its value, bounds and prior fit."""
+        """This parameter with the support of the field `owner`, after a check that its value, bounds and
+        prior fit."""
         problem = support.problem(self.value)
         if problem:
             raise ParameterError(f"{owner} {problem}, but is {_show(self.value)}.")
@@ -63,7 +77,10 @@ class Parameter:
                 edge = not np.all(np.isfinite(support.inverse(self.value)))
             if edge:
                 cure = f"Start inside, or hold it there: gramian.fixed({_show(self.value)})."
-                raise ParameterError(f"{owner} is {_show(self.value)}, on the edge of its range, from where fitting cannot move. {cure}")
+                raise ParameterError(
+                    f"{owner} is {_show(self.value)}, on the edge of its range, from where fitting cannot"
+                    f" move. {cure}"
+                )
         if (self.prior is not None or self.bounds is not None) and isinstance(support, PositiveSemidefinite):
             raise ParameterError(f"{owner} is a matrix, which takes no prior and no bounds.")
         if self.prior is not None:
@@ -72,13 +89,19 @@ class Parameter:
             except ValueError:  # shapes that do not broadcast
                 density = np.zeros(0)
             if density.shape != self.value.shape:
-                raise ParameterError(f"{owner} is {_show(self.value)}, but its prior {self.prior} has another number of entries. Give one an entry.")
+                raise ParameterError(
+                    f"{owner} is {_show(self.value)}, but its prior {self.prior} has another number of"
+                    " entries. Give one an entry."
+                )
             if not np.all(np.isfinite(density)):
-                raise ParameterError(f"{owner} is {_show(self.value)}, which its prior {self.prior} gives no probability.")
+                raise ParameterError(
+                    f"{owner} is {_show(self.value)}, which its prior {self.prior} gives no probability."
+                )
         return dataclasses.replace(self, support=support)
 
     def with_value(self, value: ArrayLike) -> Parameter:
-        """The same parameter at another value; one beyond its bounds by no more than rounding, as where an optimiser stops, is put back."""
+        """The same parameter at another value; one beyond its bounds by no more than rounding, as where an
+        optimiser stops, is put back."""
         new = np.asarray(value, dtype=np.float64)
         if self.bounds is not None:
             inside = np.clip(new, *self.bounds)
@@ -87,7 +110,8 @@ class Parameter:
 
     @property
     def limits(self) -> tuple[float, float]:
-        """The bounds of an optimiser's search in the unconstrained space: from `bounds`, and from a uniform prior."""
+        """The bounds of an optimiser's search in the unconstrained space: from `bounds`, and from a uniform
+        prior."""
         low, high = self.bounds or (-np.inf, np.inf)
         if isinstance(self.prior, Uniform):
             low, high = max(low, self.prior.low), min(high, self.prior.high)
@@ -126,7 +150,13 @@ class Parameter:
         return f"param({', '.join([number, *extras, *([] if self.trainable else ['trainable=False'])])})"
 
 
-def param(value: ArrayLike, *, prior: Prior | None = None, bounds: tuple[float, float] | None = None, trainable: bool = True) -> Parameter:
+def param(
+    value: ArrayLike,
+    *,
+    prior: Prior | None = None,
+    bounds: tuple[float, float] | None = None,
+    trainable: bool = True,
+) -> Parameter:
     """A parameter with more than a value: `RBF(param(0.5, prior=LogNormal(0, 1), bounds=(0.1, 10)))`."""
     return Parameter(cast(Array, value), prior=prior, bounds=bounds, trainable=trainable)
 
@@ -137,7 +167,8 @@ def fixed(value: ArrayLike) -> Parameter:
 
 
 def as_parameter(value: Any, support: Support, owner: str) -> Parameter:
-    """What a user gave for a field (a number, a list, an array, a Parameter), as a Parameter with that field's support."""
+    """What a user gave for a field (a number, a list, an array, a Parameter), as a Parameter with that
+    field's support."""
     if isinstance(value, Parameter):
         return value.within(support, owner)
     if isinstance(value, (bool, str, bytes)) or value is None:

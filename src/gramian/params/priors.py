@@ -1,4 +1,5 @@
-"""Prior densities of single parameters: log density and its derivative. Entries of a vector parameter are independent."""
+"""Prior densities of single parameters: log density and its derivative. Entries of a vector parameter are
+independent."""
 
 from __future__ import annotations
 
@@ -38,9 +39,16 @@ class Prior(ABC):
                 numbers = np.asarray(value, dtype=float)
             except (TypeError, ValueError):
                 numbers = np.array(np.nan)
-            good = np.all(np.isfinite(numbers)) and (signed or np.all(numbers > 0)) and numbers.ndim <= (name == "mu")
+            good = (
+                np.all(np.isfinite(numbers))
+                and (signed or np.all(numbers > 0))
+                and numbers.ndim <= (name == "mu")
+            )
             if not good:
-                raise ParameterError(f"{type(self).__name__}: {name} is {value!r}, but must be a finite{'' if signed else ' positive'} number.")
+                raise ParameterError(
+                    f"{type(self).__name__}: {name} is {value!r}, but must be a"
+                    f" finite{'' if signed else ' positive'} number."
+                )
             # Plain floats: hashable, and printed as the kernel language reads them.
             object.__setattr__(self, name, tuple(numbers.tolist()) if numbers.ndim else float(numbers))
 
@@ -70,7 +78,11 @@ class Normal(Prior):
     sigma: float = 1.0
 
     def log_density(self, v: Array) -> Array:
-        return -0.5 * ((v - np.asarray(self.mu)) / self.sigma) ** 2 - np.log(self.sigma) - 0.5 * np.log(2 * np.pi)
+        return (
+            -0.5 * ((v - np.asarray(self.mu)) / self.sigma) ** 2
+            - np.log(self.sigma)
+            - 0.5 * np.log(2 * np.pi)
+        )
 
     def slope(self, v: Array) -> Array:
         return -(v - np.asarray(self.mu)) / self.sigma**2
@@ -83,7 +95,9 @@ class HalfNormal(Prior):
     sigma: float = 1.0
 
     def log_density(self, v: Array) -> Array:
-        return np.where(v < 0, -np.inf, -0.5 * (v / self.sigma) ** 2 + 0.5 * np.log(2 / np.pi) - np.log(self.sigma))
+        return np.where(
+            v < 0, -np.inf, -0.5 * (v / self.sigma) ** 2 + 0.5 * np.log(2 / np.pi) - np.log(self.sigma)
+        )
 
     def slope(self, v: Array) -> Array:
         return -v / self.sigma**2
@@ -106,14 +120,22 @@ class Gamma(Prior):
 
 @dataclass(frozen=True)
 class InverseGamma(Prior):
-    """1/v is Gamma: p(v) proportional to v^(-shape - 1) exp(-scale / v). Keeps a lengthscale away from zero."""
+    """1/v is Gamma: p(v) proportional to v^(-shape - 1) exp(-scale / v). Keeps a lengthscale away from
+    zero."""
 
     shape: float = 2.0
     scale: float = 1.0
 
     def log_density(self, v: Array) -> Array:
         w = _inside(v)
-        return np.where(v > 0, self.shape * np.log(self.scale) - gammaln(self.shape) - (self.shape + 1) * np.log(w) - self.scale / w, -np.inf)
+        return np.where(
+            v > 0,
+            self.shape * np.log(self.scale)
+            - gammaln(self.shape)
+            - (self.shape + 1) * np.log(w)
+            - self.scale / w,
+            -np.inf,
+        )
 
     def slope(self, v: Array) -> Array:
         w = _inside(v)
@@ -130,7 +152,9 @@ class Uniform(Prior):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.low < self.high:
-            raise ParameterError(f"Uniform: low is {self.low} and high is {self.high}, but low must be below high.")
+            raise ParameterError(
+                f"Uniform: low is {self.low} and high is {self.high}, but low must be below high."
+            )
 
     def log_density(self, v: Array) -> Array:
         return np.where((v >= self.low) & (v <= self.high), -np.log(self.high - self.low), -np.inf)
@@ -140,5 +164,6 @@ class Uniform(Prior):
 
 
 def _inside(v: Array) -> Array:
-    """v with 1 in place of what is not positive, where a density on the positive numbers is 0 and its formula undefined."""
+    """v with 1 in place of what is not positive, where a density on the positive numbers is 0 and its formula
+    undefined."""
     return np.where(v > 0, v, 1.0)

@@ -1,6 +1,7 @@
 """From a tree of parameters to the flat vector of an optimiser, and back.
 
-theta stacks the unconstrained forms of all trainable parameters. This is the one place where a value is transformed.
+theta stacks the unconstrained forms of all trainable parameters. This is the one place where a value is
+transformed.
 """
 
 from __future__ import annotations
@@ -51,7 +52,10 @@ class ParameterSpace:
         theta = np.asarray(theta, dtype=np.float64)
         size = sum(p.value.size for p in self.trainable.values())
         if theta.shape != (size,):
-            raise ParameterError(f"theta has shape {theta.shape}, but this model has {size} trainable numbers: {', '.join(self.names)}.")
+            raise ParameterError(
+                f"theta has shape {theta.shape}, but this model has {size} trainable numbers:"
+                f" {', '.join(self.names)}."
+            )
         pieces, start = {}, 0
         for path, p in self.trainable.items():
             pieces[path] = theta[start : start + p.value.size].reshape(p.value.shape)
@@ -64,11 +68,15 @@ class ParameterSpace:
 
     def pullback(self, theta: Array, gradients: Mapping[str, Array]) -> Array:
         """The gradient with respect to theta, given those with respect to the values."""
-        parts = [_support(self.parameters[path]).pullback(u, np.asarray(gradients[path])).ravel() for path, u in self.split(theta).items()]
+        parts = [
+            _support(self.parameters[path]).pullback(u, np.asarray(gradients[path])).ravel()
+            for path, u in self.split(theta).items()
+        ]
         return np.concatenate(parts) if parts else np.zeros(0)
 
     def log_prior(self, theta: Array) -> tuple[float, Array]:
-        """The log density of theta under the priors (with the Jacobian of the transform), and its gradient. Parameters without one add nothing."""
+        """The log density of theta under the priors (with the Jacobian of the transform), and its gradient.
+        Parameters without one add nothing."""
         total, parts = 0.0, []
         for path, u in self.split(theta).items():
             p = self.parameters[path]
@@ -83,16 +91,22 @@ class ParameterSpace:
         return total, np.concatenate(parts) if parts else np.zeros(0)
 
     def restarts(self, count: int, rng: np.random.Generator, spread: float = 2.0) -> list[Array]:
-        """Starting points other than the given one, evenly spread (scrambled Sobol points through each entry's own range).
+        """Starting points other than the given one, evenly spread (scrambled Sobol points through each
+        entry's own range).
 
-        A bounded entry covers its bounds; any other lies within `spread` of where it starts (for a positive parameter: a factor 7 up or down).
+        A bounded entry covers its bounds; any other lies within `spread` of where it starts (for a positive
+        parameter: a factor 7 up or down).
         """
         start = self.theta
         if count <= 0 or start.size == 0:
             return []
         limits = np.array(self.limits)
-        low = np.where(np.isfinite(limits).all(axis=1), limits[:, 0], np.maximum(start - spread, limits[:, 0]))
-        high = np.where(np.isfinite(limits).all(axis=1), limits[:, 1], np.minimum(start + spread, limits[:, 1]))
+        low = np.where(
+            np.isfinite(limits).all(axis=1), limits[:, 0], np.maximum(start - spread, limits[:, 0])
+        )
+        high = np.where(
+            np.isfinite(limits).all(axis=1), limits[:, 1], np.minimum(start + spread, limits[:, 1])
+        )
         sampler = qmc.Sobol(start.size, scramble=True, rng=rng)
         points = sampler.random_base2(max(0, int(np.ceil(np.log2(count)))))[:count]
         return [low + (high - low) * point for point in points]
@@ -111,17 +125,24 @@ class ParameterRow(NamedTuple):
 
 @dataclass(frozen=True)
 class ParameterTable:
-    """All parameters of a model, one row a number. `table["kernel.lengthscale"]` gives a value; print it to read it."""
+    """All parameters of a model, one row a number. `table["kernel.lengthscale"]` gives a value; print it to
+    read it."""
 
     rows: tuple[ParameterRow, ...]
 
     @classmethod
-    def of(cls, parameters: Mapping[str, Parameter], notes: Mapping[str, str] | None = None) -> ParameterTable:
+    def of(
+        cls, parameters: Mapping[str, Parameter], notes: Mapping[str, str] | None = None
+    ) -> ParameterTable:
         rows = []
         for path, p in parameters.items():
             for k, (name, value) in enumerate(zip(entry_names(path, p), p.value.ravel(), strict=True)):
                 prior = "" if p.prior is None else p.prior.entry(k)
-                rows.append(ParameterRow(name, float(value), p.trainable, prior, p.bounds, (notes or {}).get(name, "")))
+                rows.append(
+                    ParameterRow(
+                        name, float(value), p.trainable, prior, p.bounds, (notes or {}).get(name, "")
+                    )
+                )
         return cls(tuple(rows))
 
     def __getitem__(self, name: str) -> float | Array:
@@ -150,10 +171,15 @@ class ParameterTable:
     def __str__(self) -> str:
         cells = [("name", "value", "", "prior", "note")]
         for row in self.rows:
-            cells.append((row.name, f"{row.value:.5g}", "" if row.trainable else "fixed", row.prior, row.note))
+            cells.append(
+                (row.name, f"{row.value:.5g}", "" if row.trainable else "fixed", row.prior, row.note)
+            )
         used = [k for k in range(5) if k < 2 or any(cell[k] for cell in cells[1:])]
         widths = {k: max(len(cell[k]) for cell in cells) for k in used}
-        lines = ["  ".join(cell[k].ljust(widths[k]) if k != 1 else cell[k].rjust(widths[k]) for k in used).rstrip() for cell in cells]
+        lines = [
+            "  ".join(cell[k].ljust(widths[k]) if k != 1 else cell[k].rjust(widths[k]) for k in used).rstrip()
+            for cell in cells
+        ]
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -168,5 +194,8 @@ def entry_names(path: str, parameter: Parameter) -> list[str]:
 
 def _support(parameter: Parameter) -> Support:
     if parameter.support is None:
-        raise ParameterError("a parameter without a support cannot be transformed; put it into a kernel, mean or likelihood first")
+        raise ParameterError(
+            "a parameter without a support cannot be transformed; put it into a kernel, mean or likelihood"
+            " first"
+        )
     return parameter.support

@@ -1,7 +1,8 @@
 """Supports: where a parameter may lie, and its smooth map from the whole real line.
 
-An optimiser works on an unconstrained vector u; a parameter's value is v = forward(u). For a prior density on v the density of u gains
-the factor |dv/du|, whose logarithm is `log_jacobian`. Everything is NumPy float64: this map is crossed once an evaluation, not inside a kernel.
+An optimiser works on an unconstrained vector u; a parameter's value is v = forward(u). For a prior density on
+v the density of u gains the factor |dv/du|, whose logarithm is `log_jacobian`. Everything is NumPy float64:
+this map is crossed once an evaluation, not inside a kernel.
 """
 
 from __future__ import annotations
@@ -62,7 +63,8 @@ class Real(Support):
 
 @dataclass(frozen=True)
 class Affine(Support):
-    """All real numbers, measured in units of `scale` from `loc`: an optimiser then sees numbers of order one whatever the units of the data."""
+    """All real numbers, measured in units of `scale` from `loc`: an optimiser then sees numbers of order one
+    whatever the units of the data."""
 
     loc: float | tuple[float, ...]
     scale: float | tuple[float, ...]
@@ -80,12 +82,15 @@ class Affine(Support):
         return grad * np.asarray(self.scale)
 
     def log_jacobian(self, u: Array) -> tuple[float, Array]:
-        return float(np.sum(np.log(np.abs(np.broadcast_to(np.asarray(self.scale), u.shape))))), np.zeros_like(u)
+        return float(np.sum(np.log(np.abs(np.broadcast_to(np.asarray(self.scale), u.shape))))), np.zeros_like(
+            u
+        )
 
 
 @dataclass(frozen=True)
 class Positive(Support):
-    """v > 0 through v = exp(u), so that a change of units is a shift of u and an optimiser's path does not depend on units."""
+    """v > 0 through v = exp(u), so that a change of units is a shift of u and an optimiser's path does not
+    depend on units."""
 
     def problem(self, value: Array) -> str | None:
         return None if np.all(value > 0) else "must be positive"
@@ -106,7 +111,8 @@ class Positive(Support):
 
 @dataclass(frozen=True)
 class NonNegative(Positive):
-    """v >= 0. Zero is a value to hold fixed (noise-free data, no bias); a trainable one moves on the positive side, through exp."""
+    """v >= 0. Zero is a value to hold fixed (noise-free data, no bias); a trainable one moves on the positive
+    side, through exp."""
 
     def problem(self, value: Array) -> str | None:
         return None if np.all(value >= 0) else "must not be negative"
@@ -124,7 +130,8 @@ class Interval(Support):
         return None if inside else f"must lie between {self.low:g} and {self.high:g}"
 
     def forward(self, u: Array) -> Array:
-        return self.low + (self.high - self.low) * expit(u)  # with all digits close to `low`, as where similarities tend to 0
+        # with all digits close to `low`, as where similarities tend to 0
+        return self.low + (self.high - self.low) * expit(u)
 
     def inverse(self, v: Array) -> Array:
         p = (v - self.low) / (self.high - self.low)
@@ -140,7 +147,8 @@ class Interval(Support):
 
 @dataclass(frozen=True)
 class PositiveSemidefinite(Support):
-    """Symmetric matrices A = C C' with C unconstrained. C is not unique, so there is no density to carry over: priors are refused."""
+    """Symmetric matrices A = C C' with C unconstrained. C is not unique, so there is no density to carry
+    over: priors are refused."""
 
     def problem(self, value: Array) -> str | None:
         if value.ndim != 2 or value.shape[0] != value.shape[1]:
@@ -149,7 +157,11 @@ class PositiveSemidefinite(Support):
             return "must be a symmetric matrix"
         lowest = float(np.linalg.eigvalsh(value)[0])
         floor = -1e-10 * max(float(np.trace(np.abs(value))), 1e-300)
-        return None if lowest >= floor else f"must be positive semi-definite, but has the eigenvalue {lowest:.4g}"
+        return (
+            None
+            if lowest >= floor
+            else f"must be positive semi-definite, but has the eigenvalue {lowest:.4g}"
+        )
 
     def forward(self, u: Array) -> Array:
         return u @ u.T
@@ -162,4 +174,5 @@ class PositiveSemidefinite(Support):
         return (grad + grad.T) @ u
 
     def log_jacobian(self, u: Array) -> tuple[float, Array]:
-        raise NotImplementedError("a positive semi-definite matrix takes no prior")  # param() refuses it before this point
+        # param() refuses it before this point
+        raise NotImplementedError("a positive semi-definite matrix takes no prior")

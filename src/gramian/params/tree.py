@@ -1,10 +1,12 @@
 """Immutable objects made of parameters: kernels, means and likelihoods.
 
-A subclass declares fields, as a frozen dataclass does; a field declared with `positive(...)`, `real(...)` and so on is a parameter, a field that
-holds another Tree (or a tuple of them) is a branch, and anything else is part of the object's structure and must be hashable.
+A subclass declares fields, as a frozen dataclass does; a field declared with `positive(...)`, `real(...)` and
+so on is a parameter, a field that holds another Tree (or a tuple of them) is a branch, and anything else is
+part of the object's structure and must be hashable.
 
-`bare()` gives the same object with plain arrays in place of Parameters. It is what JAX sees: a pytree whose leaves are the values and whose
-structure is the compilation key, so that neither a value nor a prior ever causes a recompilation.
+`bare()` gives the same object with plain arrays in place of Parameters. It is what JAX sees: a pytree whose
+leaves are the values and whose structure is the compilation key, so that neither a value nor a prior ever
+causes a recompilation.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ from gramian.params.parameter import Parameter, as_parameter
 
 @dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(dataclasses.field,))
 class Tree(ABC):  # subclasses declare what is abstract
-    """Parent of everything that has parameters. Subclasses become frozen dataclasses and JAX pytrees by being defined."""
+    """Parent of everything that has parameters. Subclasses become frozen dataclasses and JAX pytrees by being
+    defined."""
 
     __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
 
@@ -37,7 +40,11 @@ class Tree(ABC):  # subclasses declare what is abstract
         for field in dataclasses.fields(self):
             if "support" in field.metadata:
                 owner = f"{type(self).__name__}: {field.name}"
-                object.__setattr__(self, field.name, as_parameter(getattr(self, field.name), field.metadata["support"], owner))
+                object.__setattr__(
+                    self,
+                    field.name,
+                    as_parameter(getattr(self, field.name), field.metadata["support"], owner),
+                )
 
     def label(self, field: str) -> str:
         """The name of a branch in parameter paths; an empty one leaves the branch out of the path."""
@@ -50,7 +57,11 @@ class Tree(ABC):  # subclasses declare what is abstract
             if isinstance(value, Tree):
                 yield self.label(field.name), value
             elif isinstance(value, tuple):
-                yield from ((child.label("") or type(child).__name__.lower(), child) for child in value if isinstance(child, Tree))
+                yield from (
+                    (child.label("") or type(child).__name__.lower(), child)
+                    for child in value
+                    if isinstance(child, Tree)
+                )
 
     def parameters(self) -> dict[str, Parameter]:
         """All parameters by path, in a fixed order: own ones first, then each branch's."""
@@ -61,7 +72,10 @@ class Tree(ABC):  # subclasses declare what is abstract
         for name, child in self.branches():
             nested[name] = nested.get(name, 0) + 1
             stem = f"{name}_{nested[name]}" if name and nested[name] > 1 else name
-            items += [(f"{stem}.{path}" if stem else path, parameter) for path, parameter in child.parameters().items()]
+            items += [
+                (f"{stem}.{path}" if stem else path, parameter)
+                for path, parameter in child.parameters().items()
+            ]
         for path, parameter in items:
             unique, k = path, 1
             while unique in found:
@@ -76,7 +90,9 @@ class Tree(ABC):  # subclasses declare what is abstract
         unknown = set(values) - set(old)
         if unknown:
             raise KeyError(f"no parameter named {sorted(unknown)}; there are {list(old)}")
-        return self.with_parameters([p.with_value(values[path]) if path in values else p for path, p in old.items()])
+        return self.with_parameters(
+            [p.with_value(values[path]) if path in values else p for path, p in old.items()]
+        )
 
     def with_parameters(self, parameters: list[Parameter]) -> Self:
         """The same tree with all its parameters replaced, in the order of `parameters()`."""
@@ -102,7 +118,9 @@ def _rebuild(tree: Any, leaf: Any) -> Any:
         if isinstance(value, Tree):
             object.__setattr__(new, field.name, _rebuild(value, leaf))
         elif isinstance(value, tuple):
-            object.__setattr__(new, field.name, tuple(_rebuild(v, leaf) if isinstance(v, Tree) else v for v in value))
+            object.__setattr__(
+                new, field.name, tuple(_rebuild(v, leaf) if isinstance(v, Tree) else v for v in value)
+            )
     return new
 
 
@@ -139,7 +157,12 @@ def leaves(tree: Tree) -> list[Any]:
 
 def whole_number(value: object, owner: str, low: int, high: int | None = None) -> int:
     """`value`, a field of structure, as an int within [low, high], or an error that names its owner."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < low or (high is not None and value > high):
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, (int, np.integer))
+        or value < low
+        or (high is not None and value > high)
+    ):
         expected = f"a whole number from {low} {f'to {high}' if high is not None else 'on'}"
         raise ParameterError(f"{owner} must be {expected}, but is {value!r}.")
     return int(value)

@@ -1,4 +1,5 @@
-"""What a classifier knows: latent functions and probabilities along a column, or a map over two with the boundaries between classes."""
+"""What a classifier knows: latent functions and probabilities along a column, or a map over two with the
+boundaries between classes."""
 
 from __future__ import annotations
 
@@ -33,7 +34,9 @@ COLOURS = (
 )  # Okabe and Ito's, without yellow, which is too light for lines
 MARKERS = "os^DvPX*"
 ON_A_LINE, ON_A_SIDE = 400, 100  # points, where n_points is not given
-DEEPEST = 0.62  # how much of its colour a class has on the map where it is certain, so that points of that colour can still be seen
+# how much of its colour a class has on the map where it is certain, so that points of that colour can still
+# be seen
+DEEPEST = 0.62
 SURE = 0.9
 GREY = "#666666"
 
@@ -56,26 +59,30 @@ def plot_classes(
 ) -> Figure:
     """Draws the probabilities of a fitted classifier.
 
-    One column: the latent functions with their 95 % bands above, the probabilities below. Two columns: a map of the most probable class, the deeper
-    the more probable, with the boundaries between classes (two classes: lines at 0.1, 0.5 and 0.9). More: the probabilities along each column.
+    One column: the latent functions with their 95 % bands above, the probabilities below. Two columns: a map
+    of the most probable class, the deeper the more probable, with the boundaries between classes (two
+    classes: lines at 0.1, 0.5 and 0.9). More: the probabilities along each column.
 
-    Parameters
-    ----------
-    gp : a fitted GPClassifier
-    X : rows whose range is drawn; None: the training rows. A model from a file without data needs them.
-    columns : one or two columns, by name or number, that are drawn, with all others at their medians (categories at the most frequent one)
-    ax : the axes to draw on; for one column two (or one, for the probabilities alone), for two columns one, else one a column. None: a new figure.
-    data : whether to draw the training data
-    n_points : points along a line (400), or along each side of a map (100)
+    Parameters ---------- gp : a fitted GPClassifier X : rows whose range is drawn; None: the training rows. A
+    model from a file without data needs them. columns : one or two columns, by name or number, that are
+    drawn, with all others at their medians (categories at the most frequent one) ax : the axes to draw on;
+    for one column two (or one, for the probabilities alone), for two columns one, else one a column. None: a
+    new figure. data : whether to draw the training data n_points : points along a line (400), or along each
+    side of a map (100)
 
     Returns the figure: `plot_classes(gp).savefig("classes.png")`.
     """
     if not isinstance(gp, GPClassifier):
-        raise ParameterError(f"plot_classes draws a GPClassifier, not {type(gp).__name__}. For a regression: plot_predictions.")
+        raise ParameterError(
+            f"plot_classes draws a GPClassifier, not {type(gp).__name__}. For a regression: plot_predictions."
+        )
     check_is_fitted(gp)
     seen = _seen(gp)
     if X is None and seen is None:
-        raise ParameterError("This model was loaded from a file that holds no data. Give X, the rows whose range is to be drawn.")
+        raise ParameterError(
+            "This model was loaded from a file that holds no data. Give X, the rows whose range is to be"
+            " drawn."
+        )
     rows = gp._features(X) if X is not None else cast(Seen, seen).X
     chosen = _columns(gp, columns)
     picture = _Picture(gp, np.asarray(rows), seen if data else None, chosen, n_points)
@@ -87,7 +94,9 @@ def plot_classes(
 class _Picture:
     """One picture, and what its panels have in common."""
 
-    def __init__(self, gp: GPClassifier, rows: Array, seen: Seen | None, chosen: list[int], n_points: int | None) -> None:
+    def __init__(
+        self, gp: GPClassifier, rows: Array, seen: Seen | None, chosen: list[int], n_points: int | None
+    ) -> None:
         self.gp, self.rows, self.seen, self.chosen = gp, rows, seen, chosen
         self.names, self.categories = gp._columns.names, gp._columns.categories
         self.labels = [str(label) for label in gp.classes_]
@@ -97,7 +106,7 @@ class _Picture:
         if not isinstance(self.n_points, (int, np.integer)) or self.n_points < 2:
             raise ParameterError(f"n_points={n_points!r} must be a whole number from 2 on.")
 
-    # Along one column. ----------------------------------------------------------------------------------------------------------------------------
+    # Along one column. --------------------------------------------------------------------------------------
 
     def line(self, ax: Any) -> Figure:
         """Latent functions above, probabilities below."""
@@ -118,14 +127,20 @@ class _Picture:
         across = min(d, ACROSS)
         down = -(-d // across)
         size = 3.6 * across + 1.6, 3.0 * down + 0.5
-        axes = _given(ax, (d,), f"the model has {d} columns, one panel each") if ax is not None else new_axes(down, across, size, d)
+        axes = (
+            _given(ax, (d,), f"the model has {d} columns, one panel each")
+            if ax is not None
+            else new_axes(down, across, size, d)
+        )
         for place, (axis, j) in enumerate(zip(axes, self.chosen, strict=True)):
             self._probability(axis, j)
             axis.set_xlabel(self.names[j])
             if place % across and ax is None:
                 axis.set_ylabel("")
         if ax is None:
-            cast("Figure", axes[0].figure).supxlabel("along each column, all others at their medians", fontsize="medium")
+            cast("Figure", axes[0].figure).supxlabel(
+                "along each column, all others at their medians", fontsize="medium"
+            )
         return self._finished(axes, ax is None)
 
     def _latent(self, axis: Axes, j: int) -> None:
@@ -136,11 +151,29 @@ class _Picture:
         pairs = self.gp._is_split() and self.gp.multiclass == "ovo"
         for k in range(mean.shape[1]):
             colour = GREY if pairs else INK if self.binary else _look(k)[0]
-            self._curve(axis, x, mean[:, k], j, colour, "f of each pair of classes" if pairs and k == 0 else "", 1.0 if pairs else 1.6)
+            self._curve(
+                axis,
+                x,
+                mean[:, k],
+                j,
+                colour,
+                "f of each pair of classes" if pairs and k == 0 else "",
+                1.0 if pairs else 1.6,
+            )
             if not pairs:  # many bands would hide each other
-                self._band(axis, x, mean[:, k] - Z95 * std[:, k], mean[:, k] + Z95 * std[:, k], j, colour, "95 % band" if k == 0 else "")
+                self._band(
+                    axis,
+                    x,
+                    mean[:, k] - Z95 * std[:, k],
+                    mean[:, k] + Z95 * std[:, k],
+                    j,
+                    colour,
+                    "95 % band" if k == 0 else "",
+                )
         axis.set_ylabel(
-            f"latent function f (above 0: {self.labels[1]})" if self.binary else f"latent function of each {'pair' if pairs else 'class'}"
+            f"latent function f (above 0: {self.labels[1]})"
+            if self.binary
+            else f"latent function of each {'pair' if pairs else 'class'}"
         )
 
     def _probability(self, axis: Axes, j: int) -> None:
@@ -151,7 +184,12 @@ class _Picture:
             self._curve(axis, x, P[:, 1], j, INK, "")
             if not self.gp._is_split():
                 mean, var = self.gp.posterior_.moments(points)
-                low, high = (ask(self.gp.likelihood_, "probabilities", mean + z * np.sqrt(var), np.zeros_like(var))[:, 1] for z in (-Z95, Z95))
+                low, high = (
+                    ask(self.gp.likelihood_, "probabilities", mean + z * np.sqrt(var), np.zeros_like(var))[
+                        :, 1
+                    ]
+                    for z in (-Z95, Z95)
+                )
                 self._band(axis, x, low, high, j, INK, "95 % band")
         else:
             for k in range(P.shape[1]):
@@ -169,13 +207,26 @@ class _Picture:
             x = self.seen.X[self.seen.codes == k, j] if self.seen is not None else np.zeros(0)
             size, faint = (26, 0.85) if alone else (16, 0.4)
             axis.scatter(
-                x, np.full(len(x), height), size, colour, marker=marker, alpha=faint, edgecolors="white", linewidths=0.4, zorder=3, clip_on=False
+                x,
+                np.full(len(x), height),
+                size,
+                colour,
+                marker=marker,
+                alpha=faint,
+                edgecolors="white",
+                linewidths=0.4,
+                zorder=3,
+                clip_on=False,
             )
         axis.set_ylim(-0.05, 1.05 if self.binary or self.seen is None else 1.1 + 0.055 * len(self.labels))
 
-    def _curve(self, axis: Axes, x: Array, y: Array, j: int, colour: str, label: str, width: float = 1.6) -> None:
+    def _curve(
+        self, axis: Axes, x: Array, y: Array, j: int, colour: str, label: str, width: float = 1.6
+    ) -> None:
         if j in self.categories:
-            axis.plot(x, y, "_", color=colour, markersize=14, markeredgewidth=width + 0.6, zorder=4, label=label)
+            axis.plot(
+                x, y, "_", color=colour, markersize=14, markeredgewidth=width + 0.6, zorder=4, label=label
+            )
             axis.set_xticks(x, self.categories[j])
             axis.set_xlim(-0.6, len(x) - 0.4)
         else:
@@ -191,7 +242,7 @@ class _Picture:
             if not self.binary:  # bands that lie over each other are told apart by their edges
                 axis.plot(x, low, x, high, color=colour, linewidth=0.7, alpha=0.6, zorder=2)
 
-    # Over two columns. ----------------------------------------------------------------------------------------------------------------------------
+    # Over two columns. --------------------------------------------------------------------------------------
 
     def map(self, ax: Any) -> Figure:
         """The most probable class, and where it changes."""
@@ -214,7 +265,14 @@ class _Picture:
         step = (u[1] - u[0]) / 2, (v[1] - v[0]) / 2
         extent = u[0] - step[0], u[-1] + step[0], v[0] - step[1], v[-1] + step[1]
         smooth = "nearest" if {i, j} & set(self.categories) else "bilinear"
-        axis.imshow(1 - strength * (1 - paint), origin="lower", extent=extent, aspect="auto", interpolation=smooth, zorder=0)
+        axis.imshow(
+            1 - strength * (1 - paint),
+            origin="lower",
+            extent=extent,
+            aspect="auto",
+            interpolation=smooth,
+            zorder=0,
+        )
         self._boundaries(axis, u, v, P)
         self._points(axis, i, j)
         for k, set_ticks in ((i, axis.set_xticks), (j, axis.set_yticks)):
@@ -226,10 +284,21 @@ class _Picture:
         axis.set_ylabel(self.names[j])
         figure = self._finished([axis], ax is None)
         if ax is None:
-            ends: list[Any] = [_blend(_look(0)[0]), "#ffffff", _blend(_look(1)[0])] if self.binary else ["#ffffff", _blend(INK)]
-            shades = ScalarMappable(Normalize(0.0 if self.binary else 1 / C, 1.0), LinearSegmentedColormap.from_list("shades", ends))
+            ends: list[Any] = (
+                [_blend(_look(0)[0]), "#ffffff", _blend(_look(1)[0])]
+                if self.binary
+                else ["#ffffff", _blend(INK)]
+            )
+            shades = ScalarMappable(
+                Normalize(0.0 if self.binary else 1 / C, 1.0),
+                LinearSegmentedColormap.from_list("shades", ends),
+            )
             bar = figure.colorbar(shades, ax=axis, pad=0.02, fraction=0.05)
-            bar.set_label(f"probability of {self.labels[1]}" if self.binary else "probability of the most probable class")
+            bar.set_label(
+                f"probability of {self.labels[1]}"
+                if self.binary
+                else "probability of the most probable class"
+            )
         return figure
 
     def _boundaries(self, axis: Axes, u: Array, v: Array, P: Array) -> None:
@@ -240,13 +309,26 @@ class _Picture:
             return True
 
         if self.binary:
-            drawn = {level: contour(P[..., 1], level, "-" if level == 0.5 else "--", 1.5 if level == 0.5 else 0.9) for level in (1 - SURE, 0.5, SURE)}
+            drawn = {
+                level: contour(P[..., 1], level, "-" if level == 0.5 else "--", 1.5 if level == 0.5 else 0.9)
+                for level in (1 - SURE, 0.5, SURE)
+            }
             if drawn[0.5]:
                 axis.plot([], [], color=INK, linewidth=1.5, label=f"p({self.labels[1]}) = 0.5")
             if drawn[1 - SURE] or drawn[SURE]:
-                axis.plot([], [], color=INK, linewidth=0.9, linestyle="--", label=f"p = {1 - SURE:.1f} and {SURE:.1f}")
+                axis.plot(
+                    [],
+                    [],
+                    color=INK,
+                    linewidth=0.9,
+                    linestyle="--",
+                    label=f"p = {1 - SURE:.1f} and {SURE:.1f}",
+                )
             return
-        drawn_any = [contour(P[..., k] - np.max(np.delete(P, k, axis=2), axis=2), 0.0, "-", 1.3) for k in range(P.shape[2])]
+        drawn_any = [
+            contour(P[..., k] - np.max(np.delete(P, k, axis=2), axis=2), 0.0, "-", 1.3)
+            for k in range(P.shape[2])
+        ]
         if any(drawn_any):
             axis.plot([], [], color=INK, linewidth=1.3, label="boundary between classes")
 
@@ -257,9 +339,19 @@ class _Picture:
         for k in range(len(self.labels)):
             colour, marker = _look(k)
             mine = self.seen.X[self.seen.codes == k]
-            axis.scatter(mine[:, i], mine[:, j], 34, colour, marker=marker, alpha=1.0 if alone else 0.6, edgecolors=INK, linewidths=0.6, zorder=3)
+            axis.scatter(
+                mine[:, i],
+                mine[:, j],
+                34,
+                colour,
+                marker=marker,
+                alpha=1.0 if alone else 0.6,
+                edgecolors=INK,
+                linewidths=0.6,
+                zorder=3,
+            )
 
-    # Common. --------------------------------------------------------------------------------------------------------------------------------------
+    # Common. ------------------------------------------------------------------------------------------------
 
     def _along(self, j: int) -> tuple[Array, Array]:
         """Where column j is drawn, and the rows of the model's table for it."""
@@ -276,7 +368,11 @@ class _Picture:
         return np.linspace(low - spare, high + spare, self.n_points)
 
     def _xlabel(self, j: int) -> str:
-        return f"{self.names[j]}     (other columns at their medians)" if len(self.names) > len(self.chosen) else self.names[j]
+        return (
+            f"{self.names[j]}     (other columns at their medians)"
+            if len(self.names) > len(self.chosen)
+            else self.names[j]
+        )
 
     def _finished(self, axes: list[Axes], own: bool) -> Figure:
         from matplotlib.lines import Line2D
@@ -285,9 +381,13 @@ class _Picture:
         handles: dict[str, Any] = {}
         for axis in axes:
             axis.spines[["top", "right"]].set_visible(False)
-            handles |= {label: handle for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
+            handles |= {
+                label: handle for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)
+            }
         lines = len(self.chosen) != 2 and not self.binary
-        shown = range(len(self.labels)) if lines or self.seen is not None or len(self.chosen) == 2 else range(0)
+        shown = (
+            range(len(self.labels)) if lines or self.seen is not None or len(self.chosen) == 2 else range(0)
+        )
         style: dict[str, Any] = {
             "linestyle": "-" if lines else "none",
             "markeredgecolor": INK if len(self.chosen) == 2 else "white",
@@ -304,7 +404,7 @@ class _Picture:
         return figure
 
 
-# What is known of the model. ------------------------------------------------------------------------------------------------------------------------
+# What is known of the model. --------------------------------------------------------------------------------
 
 
 def _seen(gp: GPClassifier) -> Seen | None:
@@ -314,9 +414,14 @@ def _seen(gp: GPClassifier) -> Seen | None:
         return None
     if not gp._is_split():
         return Seen(np.asarray(gp._data.X), gp._data.Y[:, 0].astype(int))
-    # Of each class the rows that one of the models has as its own; for pairs: the first class from the first pair, the others from theirs with it.
+    # Of each class the rows that one of the models has as its own; for pairs: the first class from the first
+    # pair, the others from theirs with it.
     count = len(gp.classes_)
-    own = [(k, 1) for k in range(count)] if gp.multiclass == "ovr" else [(0, 0), *((k, 1) for k in range(count - 1))]
+    own = (
+        [(k, 1) for k in range(count)]
+        if gp.multiclass == "ovr"
+        else [(0, 0), *((k, 1) for k in range(count - 1))]
+    )
     found = [np.asarray(parts[model]._data.X)[parts[model]._data.Y[:, 0] == side] for model, side in own]
     return Seen(np.vstack(found), np.repeat(np.arange(count), [len(rows) for rows in found]))
 
@@ -334,13 +439,18 @@ def _columns(gp: GPClassifier, columns: Any) -> list[int]:
         elif isinstance(one, (int, np.integer)) and not isinstance(one, bool) and 0 <= one < len(names):
             found.append(int(one))
         else:
-            raise ParameterError(f"columns has {one!r}, which the model does not have. It has {', '.join(names)}, numbered from 0.")
+            raise ParameterError(
+                f"columns has {one!r}, which the model does not have. It has {', '.join(names)}, numbered"
+                " from 0."
+            )
     if len(found) not in (1, 2) or len(set(found)) < len(found):
-        raise ParameterError(f"columns={columns!r} must be one column, or two different ones; None draws along each column.")
+        raise ParameterError(
+            f"columns={columns!r} must be one column, or two different ones; None draws along each column."
+        )
     return found
 
 
-# Axes and colours. ----------------------------------------------------------------------------------------------------------------------------------
+# Axes and colours. ------------------------------------------------------------------------------------------
 
 
 def _given(ax: Any, counts: tuple[int, ...], what: str) -> list[Axes]:

@@ -15,14 +15,17 @@ Array = NDArray[np.float64]
 
 Z95 = 1.959963984540054
 ACROSS = 3  # panels side by side
-INK, BLUE, ORANGE, GREEN = "#222222", "#0072B2", "#D55E00", "#009E73"  # Okabe and Ito's palette: told apart with any kind of colour vision
+# Okabe and Ito's palette: told apart with any kind of colour vision
+INK, BLUE, ORANGE, GREEN = "#222222", "#0072B2", "#D55E00", "#009E73"
 
 
 def new_axes(down: int, across: int, size: tuple[float, float], count: int, **shared: Any) -> list[Axes]:
     """`count` axes of a new figure, which needs no display and no pyplot."""
     from matplotlib.figure import Figure
 
-    grid = list(Figure(figsize=size, layout="constrained").subplots(down, across, squeeze=False, **shared).flat)
+    grid = list(
+        Figure(figsize=size, layout="constrained").subplots(down, across, squeeze=False, **shared).flat
+    )
     for unused in grid[count:]:
         unused.remove()
     return grid[:count]
@@ -30,7 +33,9 @@ def new_axes(down: int, across: int, size: tuple[float, float], count: int, **sh
 
 def typical(rows: Array, categories: Mapping[int, Sequence[str]]) -> Array:
     """One row: the median of each column, or the most frequent category."""
-    return np.array([_most_frequent(column) if k in categories else np.median(column) for k, column in enumerate(rows.T)])
+    return np.array(
+        [_most_frequent(column) if k in categories else np.median(column) for k, column in enumerate(rows.T)]
+    )
 
 
 def _most_frequent(codes: Array) -> float:

@@ -1,4 +1,5 @@
-"""A comparison of approximations in pictures: error against size and against time, with the spread over runs."""
+"""A comparison of approximations in pictures: error against size and against time, with the spread over
+runs."""
 
 from __future__ import annotations
 
@@ -17,9 +18,18 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-MEASURES = {  # what can be drawn: its name on the axis, whether on a logarithmic one, and the time that belongs to it
-    "frobenius": ("error of K (Frobenius, relative)", True, ("probabilities_seconds", "construction_seconds")),
-    "infinity": ("error of K (infinity norm, relative)", True, ("probabilities_seconds", "construction_seconds")),
+# what can be drawn: its name on the axis, whether on a logarithmic one, and the time that belongs to it
+MEASURES = {
+    "frobenius": (
+        "error of K (Frobenius, relative)",
+        True,
+        ("probabilities_seconds", "construction_seconds"),
+    ),
+    "infinity": (
+        "error of K (infinity norm, relative)",
+        True,
+        ("probabilities_seconds", "construction_seconds"),
+    ),
     "rmse": ("test error (RMSE)", True, ("total_seconds",)),
     "mse": ("test error (MSE)", True, ("total_seconds",)),
     "error": ("share of wrong labels", False, ("total_seconds",)),
@@ -38,20 +48,24 @@ DODGE = 1.1  # from the first method to the last at one size, so that all bars c
 def plot_comparison(comparison: Comparison, measures: Sequence[str] | None = None) -> Figure:
     """Draws a row of two panels a measure: against the size, and against the time in seconds.
 
-    `measures` are among frobenius, infinity, rmse, mse, nlpd, coverage95, iterations, and for classes error, brier and ece; None: frobenius and rmse,
-    or frobenius, error, nlpd (where all methods have it of the same rows) and iterations, where they were measured. Points are medians over runs,
-    bars go from the 10 % to the 90 % quantile. A method without a size is a dashed line against the size.
+    `measures` are among frobenius, infinity, rmse, mse, nlpd, coverage95, iterations, and for classes error,
+    brier and ece; None: frobenius and rmse, or frobenius, error, nlpd (where all methods have it of the same
+    rows) and iterations, where they were measured. Points are medians over runs, bars go from the 10 % to the
+    90 % quantile. A method without a size is a dashed line against the size.
     """
     from matplotlib.figure import Figure
 
     groups = gathered(comparison.runs)
     usual = ["frobenius", "error", "nlpd", "iterations"] if _any(groups, "error") else ["frobenius", "rmse"]
-    if any(run.variance_rows < run.n_test for run in comparison.runs):  # log losses of different rows do not belong into one panel
+    # log losses of different rows do not belong into one panel
+    if any(run.variance_rows < run.n_test for run in comparison.runs):
         usual = [name for name in usual if name != "nlpd"]
     wanted = [name for name in usual if _any(groups, name)] if measures is None else list(measures)
     for name in wanted:
         if name not in MEASURES:
-            raise ParameterError(f"measures has {name!r}, which is not known. There are {', '.join(MEASURES)}.")
+            raise ParameterError(
+                f"measures has {name!r}, which is not known. There are {', '.join(MEASURES)}."
+            )
         if not _any(groups, name):
             raise ParameterError(f"measures has {name!r}, but no run has a value for it.")
     if not wanted:
@@ -66,7 +80,11 @@ def plot_comparison(comparison: Comparison, measures: Sequence[str] | None = Non
                 _against_size(against_size, mine, measure, k, len(methods))
                 _against_time(against_time, mine, measure, k)
         _finish(against_size, against_time, measure, groups)
-    handles = {label: handle for axis in figure.axes for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
+    handles = {
+        label: handle
+        for axis in figure.axes
+        for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)
+    }
     named = [method for method in methods if method in handles]
     figure.legend([handles[method] for method in named], named, loc="outside right upper", frameon=False)
     return figure
@@ -83,7 +101,18 @@ def _against_size(axis: Axes, groups: Sequence[Group], measure: str, k: int, cou
         axis.axhline(middle[0], color=colour, linestyle="--", linewidth=1.2, zorder=1, label=groups[0].method)
         return
     x = np.array([group.size for group in groups]) * DODGE ** (k / max(count - 1, 1) - 0.5)
-    axis.errorbar(x, middle, bars, color=colour, marker=marker, markersize=5, linewidth=1.3, elinewidth=0.9, zorder=3, label=groups[0].method)
+    axis.errorbar(
+        x,
+        middle,
+        bars,
+        color=colour,
+        marker=marker,
+        markersize=5,
+        linewidth=1.3,
+        elinewidth=0.9,
+        zorder=3,
+        label=groups[0].method,
+    )
 
 
 def _against_time(axis: Axes, groups: Sequence[Group], measure: str, k: int) -> None:
@@ -93,19 +122,32 @@ def _against_time(axis: Axes, groups: Sequence[Group], measure: str, k: int) -> 
     alone = len(groups) == 1
     line = "none" if alone else "-"
     axis.errorbar(
-        seconds, middle, bars, color=colour, marker=marker, markersize=7 if alone else 5, linestyle=line, linewidth=1.3, elinewidth=0.9, zorder=3
+        seconds,
+        middle,
+        bars,
+        color=colour,
+        marker=marker,
+        markersize=7 if alone else 5,
+        linestyle=line,
+        linewidth=1.3,
+        elinewidth=0.9,
+        zorder=3,
     )
 
 
 def _seconds(group: Group, measure: str) -> float:
     """The median time of the runs that have the measure; no probabilities, no time for them."""
     runs = [run for run in group.runs if not np.isnan(getattr(run, measure))]
-    return float(np.median([np.nansum([getattr(run, field) for field in MEASURES[measure][2]]) for run in runs]))
+    return float(
+        np.median([np.nansum([getattr(run, field) for field in MEASURES[measure][2]]) for run in runs])
+    )
 
 
 def _levels(groups: Sequence[Group], measure: str) -> tuple[np.ndarray, np.ndarray]:
     """Medians, and how far the quantiles lie below and above: (sizes,), (2, sizes)."""
-    low, middle, high = np.transpose([np.quantile(group.values(measure), (0.1, 0.5, 0.9)) for group in groups])
+    low, middle, high = np.transpose(
+        [np.quantile(group.values(measure), (0.1, 0.5, 0.9)) for group in groups]
+    )
     return middle, np.array([middle - low, high - middle])
 
 
@@ -136,7 +178,9 @@ def _finish(against_size: Axes, against_time: Axes, measure: str, groups: Sequen
     against_size.set_ylabel(label)
     against_size.set_xlabel("size (landmarks, features, rank)")
     about_k = measure in ("frobenius", "infinity")
-    against_time.set_xlabel("seconds for the features of all training rows" if about_k else "seconds for a fit, parameters held")
+    against_time.set_xlabel(
+        "seconds for the features of all training rows" if about_k else "seconds for a fit, parameters held"
+    )
     for axis in (against_size, against_time):
         axis.spines[["top", "right"]].set_visible(False)
         axis.grid(True, which="major", color="#dddddd", linewidth=0.6)

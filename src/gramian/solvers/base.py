@@ -1,7 +1,8 @@
 """The contract of solvers: `Solver.factor(operator) -> Factor`, and what a Factor can do.
 
-A solver is a small immutable value with its choices as fields. A solve returns its value and an outcome, so nothing is silently inaccurate.
-A square root of the matrix is not part of the contract: iterative solvers have none.
+A solver is a small immutable value with its choices as fields. A solve returns its value and an outcome, so
+nothing is silently inaccurate. A square root of the matrix is not part of the contract: iterative solvers
+have none.
 """
 
 from __future__ import annotations

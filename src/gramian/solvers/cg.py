@@ -1,20 +1,25 @@
 """Conjugate gradients for (K + D) X = B, several right-hand sides at once, with a preconditioner P.
 
-Each column takes the direction that is conjugate to all before it, and the step that minimises the error in the energy norm:
+Each column takes the direction that is conjugate to all before it, and the step that minimises the error in
+the energy norm:
 
     Q = A p,   alpha = r'z / p'Q,   x <- x + alpha p,   r <- r - alpha Q,   z = P^-1 r,   beta = r'z (new) / r'z (old),   p <- z + beta p
 
-Columns share each product with A and have their own alpha and beta; one that has converged leaves. A solve is rounds of this (see krylov.py).
+Columns share each product with A and have their own alpha and beta; one that has converged leaves. A solve is
+rounds of this (see krylov.py).
 
-The log determinant is estimated by stochastic Lanczos quadrature on probes z = H w, P = H H', w uniform on a sphere (see lanczos.py):
+The log determinant is estimated by stochastic Lanczos quadrature on probes z = H w, P = H H', w uniform on a
+sphere (see lanczos.py):
 
     log det A = log det P + E w' log(H^-1 A H^-T) w,      tr(A^-1 M) = E (A^-1 z)' M (P^-1 z)
 
-from one run of CG for all probes. The seed is fixed, so both are functions of the parameters without noise from one call to the next.
+from one run of CG for all probes. The seed is fixed, so both are functions of the parameters without noise
+from one call to the next.
 
-Cost: one product with A a step, n^2 kernel values; O(n (k + r)) memory. Steps: about sqrt(cond(P^-1 A)) log(1 / tol) / 2.
-Sources: Golub and Van Loan, Matrix Computations, section 11.5 (the algorithm) and 11.3; Gardner et al. 2018 (log determinants from the same run);
-Wenger, Pleiss, Hennig, Cunningham, Gardner 2022 (with the preconditioner's own log determinant).
+Cost: one product with A a step, n^2 kernel values; O(n (k + r)) memory. Steps: about sqrt(cond(P^-1 A)) log(1
+/ tol) / 2. Sources: Golub and Van Loan, Matrix Computations, section 11.5 (the algorithm) and 11.3; Gardner
+et al. 2018 (log determinants from the same run); Wenger, Pleiss, Hennig, Cunningham, Gardner 2022 (with the
+preconditioner's own log determinant).
 """
 
 from __future__ import annotations
@@ -35,7 +40,10 @@ from gramian.solvers.preconditioners import Pivots, Preconditioner
 
 Array = NDArray[np.float64]
 
-NOT_DEFINITE = "K + noise is not positive definite to rounding. Let noise be learned or larger, remove rows that repeat others, or use Cholesky."
+NOT_DEFINITE = (
+    "K + noise is not positive definite to rounding. Let noise be learned or larger, remove rows that repeat"
+    " others, or use Cholesky."
+)
 
 
 @dataclass(frozen=True)
@@ -43,7 +51,8 @@ class CG(KrylovSolver):
     """Conjugate gradients: for positive definite systems that are too large to factor."""
 
     def factor(self, operator: GramOperator, pivots: Pivots | None = None) -> CGFactor:
-        """Makes the preconditioner; `pivots` are those of an earlier factor's, for a log determinant that is smooth in the parameters."""
+        """Makes the preconditioner; `pivots` are those of an earlier factor's, for a log determinant that is
+        smooth in the parameters."""
         return CGFactor(self, operator, self.preconditioned(operator, pivots))
 
 
@@ -66,10 +75,13 @@ class CGFactor(Factor):
     def logdet_estimate(self) -> tuple[float, float]:
         """log det A and the standard error of the estimate."""
         values = self._probed.logdets
-        return float(np.mean(values)), float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("inf")
+        return float(np.mean(values)), (
+            float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("inf")
+        )
 
     def probe_pair(self) -> tuple[Array, Array]:
-        """U = A^-1 Z and V = P^-1 Z, each (n, k), for the k probes Z: tr(A^-1 M) = E sum(U * (M V)) / k for any M."""
+        """U = A^-1 Z and V = P^-1 Z, each (n, k), for the k probes Z: tr(A^-1 M) = E sum(U * (M V)) / k for
+        any M."""
         return self._probed.U, self._probed.V
 
     @property
@@ -84,10 +96,14 @@ class CGFactor(Factor):
         U, outcome, first = self._refined(Z, None, at_once=True)
         if first is None or not all(first.alphas):
             raise NumericalError(f"No log determinant: {NOT_DEFINITE}")
-        forms = np.array([lanczos.quadratic_form(a, b, np.log) for a, b in zip(first.alphas, first.betas, strict=True)])
+        forms = np.array(
+            [lanczos.quadratic_form(a, b, np.log) for a, b in zip(first.alphas, first.betas, strict=True)]
+        )
         return _Probed(P.logdet() + P.n * forms, U, P.solve(Z), outcome)
 
-    def _refined(self, B: Array, report: Report | None, at_once: bool = False) -> tuple[Array, SolveOutcome, Run | None]:
+    def _refined(
+        self, B: Array, report: Report | None, at_once: bool = False
+    ) -> tuple[Array, SolveOutcome, Run | None]:
         def steps(product: Product, R: Array, tol: Array, most: int, report: Report | None) -> Run:
             return pcg(product, self.preconditioner.solve, R, tol, most, report)
 
@@ -102,8 +118,16 @@ class _Probed(NamedTuple):
     outcome: SolveOutcome
 
 
-def pcg(product: Product, precondition: Product, B: Array, tol: Array | float, max_iter: int, report: Report | None = None) -> Run:
-    """CG from zero on each column of B (n, k), until |r| <= tol |b| by the recurrence; `tol` may be one a column."""
+def pcg(
+    product: Product,
+    precondition: Product,
+    B: Array,
+    tol: Array | float,
+    max_iter: int,
+    report: Report | None = None,
+) -> Run:
+    """CG from zero on each column of B (n, k), until |r| <= tol |b| by the recurrence; `tol` may be one a
+    column."""
     n, k = B.shape
     X = np.zeros((n, k))
     alphas: list[list[float]] = [[] for _ in range(k)]
@@ -121,7 +145,15 @@ def pcg(product: Product, precondition: Product, B: Array, tol: Array | float, m
         if not np.all(fine):
             note = NOT_DEFINITE
             X[:, on[~fine]] = x[:, ~fine]
-            on, x, r, p, rz, q, pq = on[fine], x[:, fine], r[:, fine], p[:, fine], rz[fine], q[:, fine], pq[fine]
+            on, x, r, p, rz, q, pq = (
+                on[fine],
+                x[:, fine],
+                r[:, fine],
+                p[:, fine],
+                rz[fine],
+                q[:, fine],
+                pq[fine],
+            )
             if not len(on):
                 break
         steps += 1

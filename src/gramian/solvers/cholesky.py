@@ -1,10 +1,13 @@
-"""Dense Cholesky factorisation A = L L', in place: through LAPACK where that is safe, by panels (linalg/panels.py) beyond.
+"""Dense Cholesky factorisation A = L L', in place: through LAPACK where that is safe, by panels
+(linalg/panels.py) beyond.
 
-Cost: n^3 / 3 flops for the factor, 2 n^2 for a solve; one array of n^2 doubles, of which the lower triangle is used. `inverse_in_place` takes
-another 2 n^3 / 3 and no memory: that is all a gradient of the evidence needs.
+Cost: n^3 / 3 flops for the factor, 2 n^2 for a solve; one array of n^2 doubles, of which the lower triangle
+is used. `inverse_in_place` takes another 2 n^3 / 3 and no memory: that is all a gradient of the evidence
+needs.
 
-When A is not positive definite to rounding, a multiple of its mean diagonal is added, from a short ladder that starts at nothing; the outcome
-says how much. Source: Golub and Van Loan, Matrix Computations, section 4.2; LAPACK dpotrf, dpotrs, dpotri, dtrtri.
+When A is not positive definite to rounding, a multiple of its mean diagonal is added, from a short ladder
+that starts at nothing; the outcome says how much. Source: Golub and Van Loan, Matrix Computations, section
+4.2; LAPACK dpotrf, dpotrs, dpotri, dtrtri.
 """
 
 from __future__ import annotations
@@ -22,11 +25,15 @@ from gramian.solvers.base import Factor, Solution, SolveOutcome, Solver
 
 Array = NDArray[np.float64]
 
-# Rows. Beyond it panels are faster: 73 ms instead of 85 for factor and inverse at n = 2,000 on two cores, 481 instead of 530 at 4,000. (Far beyond it
-# LAPACK is at risk: SciPy's threaded dpotrf has been seen to end the process at n = 23,100.)
+# Rows. Beyond it panels are faster: 73 ms instead of 85 for factor and inverse at n = 2,000 on two cores, 481
+# instead of 530 at 4,000. (Far beyond it LAPACK is at risk: SciPy's threaded dpotrf has been seen to end the
+# process at n = 23,100.)
 LAPACK_UP_TO = 512
-ROOT_UP_TO = 16_000  # rows: as long as L^-1 takes seconds, a posterior keeps it, and its variances are products; beyond, it keeps L and divides
-LADDER = (0.0, 1e-12, 1e-10, 1e-8, 1e-6)  # of the mean diagonal: beyond 1e-6 the answer would be visibly another one
+# rows: as long as L^-1 takes seconds, a posterior keeps it, and its variances are products; beyond, it keeps
+# L and divides
+ROOT_UP_TO = 16_000
+# of the mean diagonal: beyond 1e-6 the answer would be visibly another one
+LADDER = (0.0, 1e-12, 1e-10, 1e-8, 1e-6)
 
 
 @dataclass(frozen=True)
@@ -35,10 +42,13 @@ class Cholesky(Solver):
 
     ladder: tuple[float, ...] = LADDER
 
-    def factor(self, operator: GramOperator, out: Array | None = None, report: panels.Report | None = None) -> CholeskyFactor:
+    def factor(
+        self, operator: GramOperator, out: Array | None = None, report: panels.Report | None = None
+    ) -> CholeskyFactor:
         """L for K + D. `out` is an array (n, n), Fortran-ordered, to work in; a fresh one otherwise.
 
-        `report` is told the share of the work done, from time to time and never less than before; what it raises ends the work.
+        `report` is told the share of the work done, from time to time and never less than before; what it
+        raises ends the work.
         """
         A = np.empty((operator.n, operator.n), order="F") if out is None else out
         info, tell = 0, None if report is None else _never_less(report)
@@ -48,7 +58,8 @@ class Cholesky(Solver):
             if not np.all(np.isfinite(diagonal)):
                 row = int(np.argmin(np.isfinite(diagonal)))
                 raise NumericalError(
-                    f"k(x, x) is {diagonal[row]} at row {row}: the kernel overflows there. Rescale the columns, or bound its parameters."
+                    f"k(x, x) is {diagonal[row]} at row {row}: the kernel overflows there. Rescale the"
+                    " columns, or bound its parameters."
                 )
             if jitter:
                 diagonal += jitter * float(np.mean(diagonal))
@@ -56,8 +67,9 @@ class Cholesky(Solver):
             if info == 0:
                 return CholeskyFactor(A, jitter)
         raise NumericalError(
-            f"K + noise is not positive definite even with {self.ladder[-1]:g} of its mean diagonal added: it fails at row {info - 1}, "
-            "which the rows before it determine. Let noise be learned or larger, or remove rows that repeat others."
+            f"K + noise is not positive definite even with {self.ladder[-1]:g} of its mean diagonal added: it"
+            f" fails at row {info - 1}, which the rows before it determine. Let noise be learned or larger,"
+            " or remove rows that repeat others."
         )
 
 
@@ -81,7 +93,8 @@ class CholeskyFactor(Factor):
         return 2 * float(np.sum(np.log(np.diagonal(self.L))))
 
     def divide_in_place(self, B: Array) -> Array:
-        """L^-1 B in B's own memory, for B (n, k), Fortran-ordered: the part of k(X, x) that the data explain, without L^-1 ever made."""
+        """L^-1 B in B's own memory, for B (n, k), Fortran-ordered: the part of k(X, x) that the data explain,
+        without L^-1 ever made."""
         panels.divide(self.L, B)
         return B
 
@@ -126,7 +139,8 @@ def inverse_root_in_place(factor: CholeskyFactor, report: panels.Report | None =
         assert info == 0
         if report is not None:
             report(1.0)
-    for start in range(0, root.shape[1], 512):  # by panels: np.tril of the whole would take another array of n^2
+    # by panels: np.tril of the whole would take another array of n^2
+    for start in range(0, root.shape[1], 512):
         stop = start + 512
         root[:start, start:stop] = 0.0
         root[start:stop, start:stop] = np.tril(root[start:stop, start:stop])

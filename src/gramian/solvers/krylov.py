@@ -1,8 +1,9 @@
-"""What CG and MINRES have in common: their settings, and rounds of steps with iterative refinement between them.
+"""What CG and MINRES have in common: their settings, and rounds of steps with iterative refinement between
+them.
 
-The residual of a recurrence drifts away from b - A x, so a solve ends by that of a true product in float64, and starts again on what is left while
-that helps. This also allows products in float32: they only make the steps, the residual is corrected in float64, which takes over where float32 helps
-no more.
+The residual of a recurrence drifts away from b - A x, so a solve ends by that of a true product in float64,
+and starts again on what is left while that helps. This also allows products in float32: they only make the
+steps, the residual is corrected in float64, which takes over where float32 helps no more.
 """
 
 from __future__ import annotations
@@ -25,8 +26,10 @@ Array = NDArray[np.float64]
 Product = Callable[[Array], Array]
 Report = Callable[[int, float], None]  # steps so far, largest relative residual
 
-FLOAT32_FROM = 1024  # rows: below, a product takes a millisecond either way, and float32 would only take more steps
-ROUND_IN_FLOAT32 = 1e-3  # how far a round of float32 steps reduces the residual; further, its rounding errors would be what is reduced
+# rows: below, a product takes a millisecond either way, and float32 would only take more steps
+FLOAT32_FROM = 1024
+# how far a round of float32 steps reduces the residual; further, its rounding errors would be what is reduced
+ROUND_IN_FLOAT32 = 1e-3
 
 
 @dataclass(frozen=True)
@@ -38,14 +41,19 @@ class KrylovSolver(Solver):
     preconditioner: Name = "rpcholesky"
     rank: int = 200  # of the preconditioner
     probes: int = 16  # random directions for the log determinant
-    seed: int | None = None  # of probes and preconditioner; None: from the estimator's random_state, 0 where there is none
+    # of probes and preconditioner; None: from the estimator's random_state, 0 where there is none
+    seed: int | None = None
     float32: bool | None = None  # products in float32, corrected in float64; None: where that is faster
 
     def __post_init__(self) -> None:
         check_settings(self.tol, self.max_iter, self.probes)
         preconditioners.check(self.preconditioner, self.rank)
-        if self.seed is not None and (not isinstance(self.seed, int | np.integer) or isinstance(self.seed, bool) or self.seed < 0):
-            raise ParameterError(f"seed={self.seed!r} must be a whole number from 0 on, or None: from random_state.")
+        if self.seed is not None and (
+            not isinstance(self.seed, int | np.integer) or isinstance(self.seed, bool) or self.seed < 0
+        ):
+            raise ParameterError(
+                f"seed={self.seed!r} must be a whole number from 0 on, or None: from random_state."
+            )
 
     def seeded(self, rng: np.random.Generator) -> Self:
         """With a seed from rng, unless it has its own."""
@@ -74,9 +82,17 @@ Steps = Callable[[Product, Array, Array, int, "Report | None"], Run]
 
 
 def refined(
-    A: GramOperator, steps: Steps, B: Array, tol: float, max_iter: int, float32: bool | None, report: Report | None, at_once: bool = False
+    A: GramOperator,
+    steps: Steps,
+    B: Array,
+    tol: float,
+    max_iter: int,
+    float32: bool | None,
+    report: Report | None,
+    at_once: bool = False,
 ) -> tuple[Array, SolveOutcome, Run | None]:
-    """Rounds of an iteration, each on the true residual that the last has left; also the first round, which `at_once` runs down to `tol`."""
+    """Rounds of an iteration, each on the true residual that the last has left; also the first round, which
+    `at_once` runs down to `tol`."""
     low = float32 if float32 is not None else A.n >= FLOAT32_FROM
     size = np.linalg.norm(B, axis=0)
     size[size == 0] = 1.0  # a column of zeros is solved by zeros
@@ -89,27 +105,39 @@ def refined(
         if low and not at_once:
             goal = np.maximum(goal, ROUND_IN_FLOAT32)
         product = (lambda V: A.matmul(V, np.float32)) if low else A.matmul
-        run = steps(product, R[:, todo], goal, max_iter - count, _scaled_report(report, count, float(np.max(left))))
+        run = steps(
+            product, R[:, todo], goal, max_iter - count, _scaled_report(report, count, float(np.max(left)))
+        )
         first, at_once, count = first or run, False, count + run.iterations
         tried = X[:, todo] + run.X
         residual = B[:, todo] - A.matmul(tried)
         now = np.linalg.norm(residual, axis=0) / size[todo]
         better = now < left[todo]  # False for what is not a number
         helped = bool(np.all(now < 0.5 * left[todo]))
-        X[:, todo[better]], R[:, todo[better]], left[todo[better]] = tried[:, better], residual[:, better], now[better]
+        X[:, todo[better]], R[:, todo[better]], left[todo[better]] = (
+            tried[:, better],
+            residual[:, better],
+            now[better],
+        )
         note = run.note or note
         if not helped:
             if not low:
                 break
             low = False
     worst = float(np.max(left, initial=0.0))
-    return X, SolveOutcome(count, worst, converged=worst <= tol, note=_note(worst, tol, count, max_iter, note)), first
+    return (
+        X,
+        SolveOutcome(count, worst, converged=worst <= tol, note=_note(worst, tol, count, max_iter, note)),
+        first,
+    )
 
 
 def check_settings(tol: float, max_iter: int, probes: int) -> None:
     """Refuses settings with which no solve could succeed."""
     if not 0 < tol < 1:
-        raise ParameterError(f"tol={tol!r} is a relative residual: give a number between 0 and 1, such as 1e-6.")
+        raise ParameterError(
+            f"tol={tol!r} is a relative residual: give a number between 0 and 1, such as 1e-6."
+        )
     for name, value in (("max_iter", max_iter), ("probes", probes)):
         if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
             raise ParameterError(f"{name}={value!r} must be a positive whole number.")
@@ -123,7 +151,16 @@ def _scaled_report(report: Report | None, steps: int, left: float) -> Report | N
 def _note(worst: float, tol: float, steps: int, max_iter: int, reason: str) -> str:
     if worst <= tol:
         return ""
-    missed = f"the relative residual is {worst:.2g}, {worst / tol:.2g} times the tolerance {tol:g}, after {steps} steps"
+    missed = (
+        f"the relative residual is {worst:.2g}, {worst / tol:.2g} times the tolerance {tol:g}, after {steps}"
+        " steps"
+    )
     if steps >= max_iter:
-        return f"{missed}, all that were allowed. Raise max_iter or the rank of the preconditioner, let noise be larger, or use Cholesky."
-    return f"{missed}: {reason or 'rounding allows no better. Accept a larger tol, let noise be larger, or use Cholesky.'}"
+        return (
+            f"{missed}, all that were allowed. Raise max_iter or the rank of the preconditioner, let noise be"
+            " larger, or use Cholesky."
+        )
+    return (
+        f"{missed}:"
+        f" {reason or 'rounding allows no better. Accept a larger tol, let noise be larger, or use Cholesky.'}"
+    )

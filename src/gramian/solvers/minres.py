@@ -1,22 +1,28 @@
-"""MINRES-QLP: symmetric systems A x = b that may be indefinite or singular; of all least-squares solutions the shortest.
+"""MINRES-QLP: symmetric systems A x = b that may be indefinite or singular; of all least-squares solutions
+the shortest.
 
-The Lanczos process A V_k = V_(k+1) T_k, T_k tridiagonal (k + 1, k), turns min |A x - b| over the Krylov space into min |T_k y - beta_1 e_1|. MINRES
-(Paige and Saunders 1975) solves that by reflections from the left, Q_k T_k = R_k. MINRES-QLP adds reflections from the right, R_k P_k = L_k, lower
-triangular with three diagonals, which reveal the rank: when the last entry gamma of L_k vanishes, the component u of the solution that belongs to it
-is set to 0, and x, a combination of the columns w of W = V P, has minimum length:
+The Lanczos process A V_k = V_(k+1) T_k, T_k tridiagonal (k + 1, k), turns min |A x - b| over the Krylov space
+into min |T_k y - beta_1 e_1|. MINRES (Paige and Saunders 1975) solves that by reflections from the left, Q_k
+T_k = R_k. MINRES-QLP adds reflections from the right, R_k P_k = L_k, lower triangular with three diagonals,
+which reveal the rank: when the last entry gamma of L_k vanishes, the component u of the solution that belongs
+to it is set to 0, and x, a combination of the columns w of W = V P, has minimum length:
 
     x_k = ... + w_(k-2) ul2 + w_(k-1) ul + w_k u,         L_k (..., ul2, ul, u)' = (..., taul2, taul, tau)'
 
-All steps are QLP steps (the published code may begin with cheaper MINRES steps for well-conditioned systems; the products dominate here).
+All steps are QLP steps (the published code may begin with cheaper MINRES steps for well-conditioned systems;
+the products dominate here).
 
-With a preconditioner P = H H' this is the algorithm for H^-1 A H^-T: residuals are minimal in the norm of P^-1, and lengths in that of P. So for the
-shortest solution of a singular system take none. Each column has its own coefficients; columns share the products and leave when they have converged.
+With a preconditioner P = H H' this is the algorithm for H^-1 A H^-T: residuals are minimal in the norm of
+P^-1, and lengths in that of P. So for the shortest solution of a singular system take none. Each column has
+its own coefficients; columns share the products and leave when they have converged.
 
-For a singular system with b outside the range, rounding limits the relative error to about cond sqrt(eps), cond of the part that is not singular.
+For a singular system with b outside the range, rounding limits the relative error to about cond sqrt(eps),
+cond of the part that is not singular.
 
-Cost: one product with A a step, n^2 kernel values; ten vectors a column. Steps: about as many as CG on definite systems; residuals never grow.
-Sources: Choi, Paige, Saunders 2011, "MINRES-QLP: a Krylov subspace method for indefinite or singular symmetric systems", SIAM J. Sci. Comput. 33(4);
-Paige, Saunders 1975, "Solution of sparse indefinite systems of linear equations".
+Cost: one product with A a step, n^2 kernel values; ten vectors a column. Steps: about as many as CG on
+definite systems; residuals never grow. Sources: Choi, Paige, Saunders 2011, "MINRES-QLP: a Krylov subspace
+method for indefinite or singular symmetric systems", SIAM J. Sci. Comput. 33(4); Paige, Saunders 1975,
+"Solution of sparse indefinite systems of linear equations".
 """
 
 from __future__ import annotations
@@ -38,12 +44,16 @@ from gramian.solvers.preconditioners import Pivots, Preconditioner
 
 Array = NDArray[np.float64]
 
-# |A r| / (|A| |r|), the share of the residual that some x could still reduce. Rounding keeps it above about sqrt(eps) in a singular system whose
-# right-hand side lies outside the range; afterwards the Lanczos process, which ought to have ended, begins anew and it rises.
+# |A r| / (|A| |r|), the share of the residual that some x could still reduce. Rounding keeps it above about
+# sqrt(eps) in a singular system whose right-hand side lies outside the range; afterwards the Lanczos process,
+# which ought to have ended, begins anew and it rises.
 LEAST_SQUARES = 1e-10  # surely the least-squares residual
 NEARLY = 1e-6  # the least-squares residual if it is the smallest for long, and the residual falls no more
 RANK = 1e-13  # gamma / |A| from which A counts as singular
-OUTSIDE = "the matrix is singular to rounding and the right-hand side lies outside its range, so this is the least-squares solution. Add noise."
+OUTSIDE = (
+    "the matrix is singular to rounding and the right-hand side lies outside its range, so this is the"
+    " least-squares solution. Add noise."
+)
 
 
 @dataclass(frozen=True)
@@ -51,13 +61,15 @@ class MINRES(KrylovSolver):
     """Minimum residuals (MINRES-QLP): for systems that are too large to factor, and possibly singular."""
 
     def factor(self, operator: GramOperator, pivots: Pivots | None = None) -> MINRESFactor:
-        """Makes the preconditioner; `pivots` are those of an earlier factor's, for a log determinant that is smooth in the parameters."""
+        """Makes the preconditioner; `pivots` are those of an earlier factor's, for a log determinant that is
+        smooth in the parameters."""
         return MINRESFactor(self, operator, self.preconditioned(operator, pivots))
 
 
 @dataclass(frozen=True, eq=False)
 class MINRESFactor(Factor):
-    """A = K + D with its preconditioner. Log determinant and probes are those of CG: for positive definite A alone."""
+    """A = K + D with its preconditioner. Log determinant and probes are those of CG: for positive definite A
+    alone."""
 
     solver: MINRES
     operator: GramOperator
@@ -66,13 +78,23 @@ class MINRESFactor(Factor):
     def solve(self, B: Array, report: Report | None = None) -> Solution:
         """A^-1 B for B (n,) or (n, k). `report` is called after each step."""
         s, P = self.solver, self.preconditioner
-        slack = 1.0 if s.preconditioner == "none" else 0.1  # the recurrence knows its residual in the norm of P^-1 alone
+        # the recurrence knows its residual in the norm of P^-1 alone
+        slack = 1.0 if s.preconditioner == "none" else 0.1
 
         def steps(product: Product, R: Array, tol: Array, most: int, report: Report | None) -> Run:
-            done = minres_qlp(product, R, tol=slack * tol, max_iter=most, precondition=None if s.preconditioner == "none" else P.solve, report=report)
+            done = minres_qlp(
+                product,
+                R,
+                tol=slack * tol,
+                max_iter=most,
+                precondition=None if s.preconditioner == "none" else P.solve,
+                report=report,
+            )
             return Run(done.X, done.iterations, [], [], OUTSIDE if done.least_squares else "")
 
-        value, outcome, _ = refined(self.operator, steps, B.reshape(len(B), -1), s.tol, s.max_iter, s.float32, report)
+        value, outcome, _ = refined(
+            self.operator, steps, B.reshape(len(B), -1), s.tol, s.max_iter, s.float32, report
+        )
         return Solution(value.reshape(B.shape), outcome)
 
     def logdet(self) -> float:
@@ -83,7 +105,8 @@ class MINRESFactor(Factor):
         return self._definite.logdet_estimate()
 
     def probe_pair(self) -> tuple[Array, Array]:
-        """U = A^-1 Z and V = P^-1 Z, each (n, k), for the k probes Z: tr(A^-1 M) = E sum(U * (M V)) / k for any M."""
+        """U = A^-1 Z and V = P^-1 Z, each (n, k), for the k probes Z: tr(A^-1 M) = E sum(U * (M V)) / k for
+        any M."""
         return self._definite.probe_pair()
 
     @property
@@ -94,7 +117,11 @@ class MINRESFactor(Factor):
     @cached_property
     def _definite(self) -> CGFactor:
         s = self.solver
-        return CGFactor(CG(s.tol, s.max_iter, s.preconditioner, s.rank, s.probes, s.seed, s.float32), self.operator, self.preconditioner)
+        return CGFactor(
+            CG(s.tol, s.max_iter, s.preconditioner, s.rank, s.probes, s.seed, s.float32),
+            self.operator,
+            self.preconditioner,
+        )
 
 
 class Minimised(NamedTuple):
@@ -103,7 +130,8 @@ class Minimised(NamedTuple):
     X: Array
     iterations: int
     residuals: Array  # (k,), |A x - b| / |b| by the recurrence, in the norm of P^-1
-    least_squares: bool  # some column ended because its residual cannot be reduced: A is singular and b outside its range
+    # some column ended because its residual cannot be reduced: A is singular and b outside its range
+    least_squares: bool
 
 
 def minres_qlp(
@@ -115,16 +143,18 @@ def minres_qlp(
     precondition: Product | None = None,
     report: Report | None = None,
 ) -> Minimised:
-    """The shortest of all x that minimise |A x - b|, for each column of B, (n,) or (n, k); A is any symmetric matrix, as V -> A V for V (n, k).
+    """The shortest of all x that minimise |A x - b|, for each column of B, (n,) or (n, k); A is any symmetric
+    matrix, as V -> A V for V (n, k).
 
-    A column ends when |r| <= tol |b|, when no x can reduce r further, or after `max_iter` steps (5 n by default). `precondition` is V -> P^-1 V, P
-    positive definite.
+    A column ends when |r| <= tol |b|, when no x can reduce r further, or after `max_iter` steps (5 n by
+    default). `precondition` is V -> P^-1 V, P positive definite.
     """
     columns = B.reshape(len(B), -1)
     n, k = columns.shape
     most = 5 * n if max_iter is None else max_iter
     work = [_column(columns[:, c], float(t), most) for c, t in enumerate(np.broadcast_to(tol, (k,)))]
-    asked: dict[int, _Asked] = {c: next(w) for c, w in enumerate(work) if np.any(columns[:, c])}  # a column of zeros is solved by zeros
+    # a column of zeros is solved by zeros
+    asked: dict[int, _Asked] = {c: next(w) for c, w in enumerate(work) if np.any(columns[:, c])}
     ends = {c: _End(np.zeros(n), 0.0, 0, False) for c in range(k)}
     by_P = precondition or np.copy
     times, steps = by_P, 0
@@ -168,9 +198,11 @@ class _End(NamedTuple):
 
 
 def _column(b: Array, tol: float, max_iter: int) -> Generator[_Asked, Array, _End]:
-    """MINRES-QLP for one right-hand side, in the symbols of its authors (`l`, `l2`: one and two steps before; `n`: the next). It asks for products.
+    """MINRES-QLP for one right-hand side, in the symbols of its authors (`l`, `l2`: one and two steps before;
+    `n`: the next). It asks for products.
 
-    T has the entries alfa, beta; R gama, dlta, epln; L gama on its diagonal, vepln and eta below; tau and phi are the entries of Q beta1 e_1.
+    T has the entries alfa, beta; R gama, dlta, epln; L gama on its diagonal, vepln and eta below; tau and phi
+    are the entries of Q beta1 e_1.
     """
     eps = float(np.finfo(np.float64).eps)
     r1, r2 = np.zeros(len(b)), b
@@ -207,7 +239,8 @@ def _column(b: Array, tol: float, max_iter: int) -> Generator[_Asked, Array, _En
         gamal2, gamal = gamal, gama
         cs, sn, gama = _reflection(gbar, betan)
         Anorm = max(Anorm, hypot(betal, alfa, betan), abs(gama))
-        share = hypot(gbar, dltan) / Anorm if Anorm else 0.0  # |A r| / (|A| |r|) of the residual that the step before has left
+        # |A r| / (|A| |r|) of the residual that the step before has left
+        share = hypot(gbar, dltan) / Anorm if Anorm else 0.0
         taul2, taul, tau = taul, tau, cs * phi
         phil, phi = phi, sn * phi
 
@@ -221,7 +254,8 @@ def _column(b: Array, tol: float, max_iter: int) -> Generator[_Asked, Array, _En
             cr1, sr1, gamal = _reflection(gamal, dlta)
             vepln, gama = sr1 * gama, -cr1 * gama
 
-        # The components of the solution that this step changes, and the last, which is 0 where L has no rank for it.
+        # The components of the solution that this step changes, and the last, which is 0 where L has no rank
+        # for it.
         ul4, ul3 = ul3, ul2
         if step > 2:
             ul2 = (taul2 - etal2 * ul4 - veplnl2 * ul3) / gamal2
@@ -245,7 +279,12 @@ def _column(b: Array, tol: float, max_iter: int) -> Generator[_Asked, Array, _En
         if share < min(NEARLY, best.share):
             best = _Best(share, x, phil)
         if singular or (share > 30 * best.share and phi > (1 - 1e-9) * best.phi):
-            return _End(best.x if best.x is not None else x, best.phi / beta1 if best.x is not None else phil / beta1, step, phil > tol * beta1)
+            return _End(
+                best.x if best.x is not None else x,
+                best.phi / beta1 if best.x is not None else phil / beta1,
+                step,
+                phil > tol * beta1,
+            )
         x = x + u * w
         if phi <= tol * beta1 or phi <= eps * (Anorm * hypot(xl2norm, ul, u) + beta1):
             break

@@ -5,16 +5,19 @@
     pivoted       P = F F' + D, F (n, r) the partial Cholesky factor of K with greedy pivots
     rpcholesky    P = F F' + D, with random pivots: a Nystrom approximation that is close to the best of its rank in expectation
 
-With G = D^-1/2 F = U S V' (a QR of G, then a small singular value decomposition) every power of P is a correction of rank r:
+With G = D^-1/2 F = U S V' (a QR of G, then a small singular value decomposition) every power of P is a
+correction of rank r:
 
     P^q = D^1/2 (I + U ((1 + S^2)^q - 1) U') D^1/2    for q = 1, -1 (with D^-1/2), and P = H H' with H = D^1/2 (I + U ((1 + S^2)^1/2 - 1) U')
 
-This is Woodbury's identity in orthogonal coordinates. The usual form, with a Cholesky factor of I + F'D^-1 F, loses a factor 1 + S^2 in accuracy, and
-P^-1 stops being positive definite to rounding where cond(P) passes 1e8; here only where it passes 1e16.
+This is Woodbury's identity in orthogonal coordinates. The usual form, with a Cholesky factor of I + F'D^-1 F,
+loses a factor 1 + S^2 in accuracy, and P^-1 stops being positive definite to rounding where cond(P) passes
+1e8; here only where it passes 1e16.
 
-Cost: 6 n r^2 once beside the n r kernel values, 4 n r a column to solve; two arrays (n, r) while it is made, one kept.
-Sources: Gardner, Pleiss, Bindel, Weinberger, Wilson 2018 (pivoted Cholesky as a preconditioner); Diaz, Epperly, Frangella, Tropp, Webber 2023,
-"Robust, randomized preconditioning for kernel ridge regression" (random pivots).
+Cost: 6 n r^2 once beside the n r kernel values, 4 n r a column to solve; two arrays (n, r) while it is made,
+one kept. Sources: Gardner, Pleiss, Bindel, Weinberger, Wilson 2018 (pivoted Cholesky as a preconditioner);
+Diaz, Epperly, Frangella, Tropp, Webber 2023, "Robust, randomized preconditioning for kernel ridge regression"
+(random pivots).
 """
 
 from __future__ import annotations
@@ -47,10 +50,13 @@ class Preconditioner:
     D: Array  # (n,), positive
     U: Array  # (n, r), orthonormal columns
     S: Array  # (r,)
-    pivots: Pivots | None = None  # the rows that the correction was made from: `build(..., pivots=...)` takes them again
+    # the rows that the correction was made from: `build(..., pivots=...)` takes them again
+    pivots: Pivots | None = None
 
     @classmethod
-    def from_factor(cls, F: Array, D: Array, name: str = "low rank", pivots: Pivots | None = None) -> Preconditioner:
+    def from_factor(
+        cls, F: Array, D: Array, name: str = "low rank", pivots: Pivots | None = None
+    ) -> Preconditioner:
         """P = F F' + diag(D) for F (n, r) and D (n,), positive."""
         Q, R = scipy.linalg.qr(F / np.sqrt(D)[:, None], mode="economic", overwrite_a=True, check_finite=False)
         W, S, _ = scipy.linalg.svd(R, check_finite=False)
@@ -74,34 +80,52 @@ class Preconditioner:
         return float(np.sum(np.log(self.D)) + np.sum(np.log1p(self.S**2)))
 
     def root(self, W: Array) -> Array:
-        """H W with H H' = P, for W (n, k). H depends on P alone, smoothly: the same W gives neighbouring results for neighbouring P."""
+        """H W with H H' = P, for W (n, k). H depends on P alone, smoothly: the same W gives neighbouring
+        results for neighbouring P."""
         return np.sqrt(self.D)[:, None] * self._corrected(W, 0.5)
 
     def sample(self, rng: np.random.Generator, k: int) -> Array:
         """k draws of N(0, P) as columns, (n, k)."""
-        return self.root(rng.standard_normal((k, self.n)).T)  # a draw a row: the first draws do not depend on how many follow
+        # a draw a row: the first draws do not depend on how many follow
+        return self.root(rng.standard_normal((k, self.n)).T)
 
     def _corrected(self, B: Array, power: float) -> Array:
         """(I + U S^2 U')^power B."""
         # expm1 and log1p, so that small S keep their digits.
-        return B + self.U @ (np.expm1(power * np.log1p(self.S**2))[:, None] * (self.U.T @ B)) if self.rank else B.copy()
+        return (
+            B + self.U @ (np.expm1(power * np.log1p(self.S**2))[:, None] * (self.U.T @ B))
+            if self.rank
+            else B.copy()
+        )
 
 
-def build(name: str, operator: GramOperator, rank: int, rng: np.random.Generator, pivots: Pivots | None = None) -> Preconditioner:
-    """The preconditioner of that name for K + D. `pivots` fixes the rows it is made from, so that it is smooth in the kernel's parameters."""
+def build(
+    name: str, operator: GramOperator, rank: int, rng: np.random.Generator, pivots: Pivots | None = None
+) -> Preconditioner:
+    """The preconditioner of that name for K + D. `pivots` fixes the rows it is made from, so that it is
+    smooth in the kernel's parameters."""
     check(name, rank)
     n = operator.n
     diagonal = operator.diagonal()
     if not np.all(np.isfinite(diagonal)):
         row = int(np.argmin(np.isfinite(diagonal)))
-        raise NumericalError(f"k(x, x) is {diagonal[row]} at row {row}: the kernel overflows there. Rescale the columns, or bound its parameters.")
+        raise NumericalError(
+            f"k(x, x) is {diagonal[row]} at row {row}: the kernel overflows there. Rescale the columns, or"
+            " bound its parameters."
+        )
     least = max(FLOOR * float(np.mean(diagonal, dtype=np.float64)), np.finfo(np.float64).tiny) if n else 1.0
     if name == "none":
         return Preconditioner(name, np.ones(n), np.zeros((n, 0)), np.zeros(0))
     if name == "jacobi":
         return Preconditioner(name, np.maximum(diagonal, least), np.zeros((n, 0)), np.zeros(0))
     if pivots is None:
-        partial = pivoted_cholesky(operator.kernel, operator.X, min(rank, n), rng, rule="pivoted" if name == "pivoted" else "rpcholesky")
+        partial = pivoted_cholesky(
+            operator.kernel,
+            operator.X,
+            min(rank, n),
+            rng,
+            rule="pivoted" if name == "pivoted" else "rpcholesky",
+        )
         F, pivots = partial.F, np.asarray(partial.pivots, dtype=np.int64)
     else:
         F = _nystrom(operator, pivots)
@@ -111,24 +135,36 @@ def build(name: str, operator: GramOperator, rank: int, rng: np.random.Generator
 def check(name: str, rank: int) -> None:
     """Refuses a preconditioner that does not exist."""
     if name not in NAMES:
-        raise ParameterError(f"preconditioner={name!r} is not known. Give one of {', '.join(map(repr, NAMES))}.")
+        raise ParameterError(
+            f"preconditioner={name!r} is not known. Give one of {', '.join(map(repr, NAMES))}."
+        )
     if not isinstance(rank, int | np.integer) or isinstance(rank, bool) or rank < 1:
-        raise ParameterError(f'rank={rank!r} of the preconditioner must be a positive whole number; preconditioner="none" takes none.')
+        raise ParameterError(
+            f'rank={rank!r} of the preconditioner must be a positive whole number; preconditioner="none"'
+            " takes none."
+        )
 
 
 def _nystrom(operator: GramOperator, pivots: Pivots) -> Array:
-    """F = K(X, Z) L^-T with L L' = K(Z, Z), Z the rows at the pivots: the same F F' as partial Cholesky with these pivots."""
+    """F = K(X, Z) L^-T with L L' = K(Z, Z), Z the rows at the pivots: the same F F' as partial Cholesky with
+    these pivots."""
     Z = operator.X[pivots]
     Kzz = tiles.cross(operator.kernel, Z, Z)
     Kzz = 0.5 * (Kzz + Kzz.T)
     mean, eps = float(np.trace(Kzz)) / len(Z), float(np.finfo(np.float64).eps)
-    for jitter in (4 * len(Z) * eps, 1e-11, 1e-9, 1e-7):  # never nothing: rounding makes the matrix of a smooth kernel indefinite by about r eps
+    # never nothing: rounding makes the matrix of a smooth kernel indefinite by about r eps
+    for jitter in (4 * len(Z) * eps, 1e-11, 1e-9, 1e-7):
         try:
             L = scipy.linalg.cholesky(Kzz + jitter * mean * np.eye(len(Z)), lower=True, check_finite=False)
             break
         except np.linalg.LinAlgError:
             continue
     else:
-        raise NumericalError("the pivots of the preconditioner repeat each other at these parameters. Choose them anew: pivots=None.")
+        raise NumericalError(
+            "the pivots of the preconditioner repeat each other at these parameters. Choose them anew:"
+            " pivots=None."
+        )
     F = tiles.cross(operator.kernel, operator.X, Z)
-    return np.ascontiguousarray(scipy.linalg.solve_triangular(L, F.T, lower=True, overwrite_b=True, check_finite=False).T)
+    return np.ascontiguousarray(
+        scipy.linalg.solve_triangular(L, F.T, lower=True, overwrite_b=True, check_finite=False).T
+    )

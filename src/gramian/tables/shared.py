@@ -15,7 +15,8 @@ BLOCK = 65_536  # rows at once, read or written
 
 
 def closest(name: str, names: Sequence[str]) -> str | None:
-    """The name that was probably meant: the same in other case or with spaces around, or a similar one; None when there is none."""
+    """The name that was probably meant: the same in other case or with spaces around, or a similar one; None
+    when there is none."""
     folded = name.strip().casefold()
     same = next((other for other in names if other.casefold() == folded), None)
     return same or next(iter(difflib.get_close_matches(name, names, 1)), None)
@@ -26,7 +27,10 @@ def suffix_of(path: str | os.PathLike[str]) -> str:
     for suffix in sorted(SUFFIXES, key=len, reverse=True):
         if name.endswith(suffix):
             return suffix
-    raise TableError(f"{os.fspath(path)}: the name of a table ends in one of {', '.join(SUFFIXES)}. Rename or convert the file.")
+    raise TableError(
+        f"{os.fspath(path)}: the name of a table ends in one of {', '.join(SUFFIXES)}. Rename or convert the"
+        " file."
+    )
 
 
 def check_names(path: str, names: Sequence[str]) -> tuple[str, ...]:
@@ -35,10 +39,16 @@ def check_names(path: str, names: Sequence[str]) -> tuple[str, ...]:
         raise TableError(f"{path}: a table needs one column at least.")
     if "" in stripped:
         position = f"column {stripped.index('') + 1} of {len(names)}"
-        raise TableError(f"{path}: {position} has no name in the header. Name it (if it is a pandas index, write with index=False).")
+        raise TableError(
+            f"{path}: {position} has no name in the header. Name it (if it is a pandas index, write with"
+            " index=False)."
+        )
     twice = sorted({name for name in stripped if stripped.count(name) > 1})
     if twice:
-        raise TableError(f"{path}: {listing(twice)} is the name of more than one column. Give each column a name of its own.")
+        raise TableError(
+            f"{path}: {listing(twice)} is the name of more than one column. Give each column a name of its"
+            " own."
+        )
     return stripped
 
 
@@ -51,5 +61,7 @@ def import_pyarrow(path: str) -> tuple[Any, Any]:
         import pyarrow
         import pyarrow.parquet
     except ImportError as cause:
-        raise TableError(f'{path}: Parquet files need pyarrow. Install it: pip install "gramian[parquet]"; or use CSV.') from cause
+        raise TableError(
+            f'{path}: Parquet files need pyarrow. Install it: pip install "gramian[parquet]"; or use CSV.'
+        ) from cause
     return pyarrow, pyarrow.parquet

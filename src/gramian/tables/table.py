@@ -1,4 +1,5 @@
-"""Named columns of a file, whole or a block of rows; text becomes numbers here, and what is not a number is told with its place."""
+"""Named columns of a file, whole or a block of rows; text becomes numbers here, and what is not a number is
+told with its place."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ class Table:
     path: str
     names: tuple[str, ...]
     columns: dict[str, NDArray[Any]]
-    lines: NDArray[np.int64] | None = None  # where each row begins in a text file; None for Parquet, which has no lines
+    # where each row begins in a text file; None for Parquet, which has no lines
+    lines: NDArray[np.int64] | None = None
     first: int = 0  # rows of the file before these
     whole: bool = True  # or a block of a file
 
@@ -40,7 +42,8 @@ class Table:
         return len(self.columns[self.names[0]])
 
     def line(self, row: int | np.intp) -> int:
-        """The line of the file where row 0, 1, ... begins, counted from 1 (for Parquet the row counted from 1)."""
+        """The line of the file where row 0, 1, ... begins, counted from 1 (for Parquet the row counted from
+        1)."""
         return self.first + int(row) + 1 if self.lines is None else int(self.lines[row])
 
     def place(self, row: int | np.intp) -> str:
@@ -50,17 +53,23 @@ class Table:
     @property
     def span(self) -> str:
         """Of what rows a count is, for a message: `the 40 rows`, or for a block `the rows 81 to 120`."""
-        return f"the {self.n_rows} rows" if self.whole else f"the rows {self.first + 1} to {self.first + self.n_rows}"
+        return (
+            f"the {self.n_rows} rows"
+            if self.whole
+            else f"the rows {self.first + 1} to {self.first + self.n_rows}"
+        )
 
     def text(self, name: str) -> NDArray[np.object_]:
-        """The cells as text, exactly as they stand in a text file; a missing number of a Parquet file is empty."""
+        """The cells as text, exactly as they stand in a text file; a missing number of a Parquet file is
+        empty."""
         column = self._column(name)
         if column.dtype == object:
             return column.copy()
         return objects(["" if value != value else repr(value) for value in column.tolist()])
 
     def is_numeric(self, name: str) -> bool:
-        """Whether all cells are numbers or missing, and one at least is a number. Infinity counts, so that `numbers` can complain of it."""
+        """Whether all cells are numbers or missing, and one at least is a number. Infinity counts, so that
+        `numbers` can complain of it."""
         values = _parse(self._column(name))
         return values is not None and not np.isnan(values).all()
 
@@ -72,23 +81,35 @@ class Table:
             bad = [row for row, cell in enumerate(column) if not is_number(cell) and not is_missing(cell)]
             cells = f"its {self.n_rows} cells" if self.whole else f"its cells in {self.span}"
             count = f"{len(bad)} of {cells} are not numbers. " if len(bad) > 1 else ""
-            why = f"{self.place(bad[0])}, column {name!r}: {_why(column[bad[0]])}. {count}Correct the file or leave the column out."
+            why = (
+                f"{self.place(bad[0])}, column {name!r}: {_why(column[bad[0]])}. {count}Correct the file or"
+                " leave the column out."
+            )
             raise NotNumbersError(why, name)
         infinite = np.flatnonzero(np.isinf(values))
         if infinite.size:
             cell = reprlib.repr(str(column[infinite[0]]))
-            raise TableError(f"{self.place(infinite[0])}, column {name!r}: {cell} is not a finite number. Correct it or drop the row.")
+            raise TableError(
+                f"{self.place(infinite[0])}, column {name!r}: {cell} is not a finite number. Correct it or"
+                " drop the row."
+            )
         absent = np.flatnonzero(np.isnan(values))
         if absent.size and missing == "error":
             count = f"{absent.size} of {self.span} have no value here"
-            raise TableError(f"{self.place(absent[0])}, column {name!r}: the value is missing. {count}. Fill or drop these rows.")
+            raise TableError(
+                f"{self.place(absent[0])}, column {name!r}: the value is missing. {count}. Fill or drop these"
+                " rows."
+            )
         return values
 
     def _column(self, name: str) -> NDArray[Any]:
         if name in self.columns:
             return self.columns[name]
         near = closest(name, self.names)
-        raise TableError(f"{self.path} has no column {name!r}{f'; did you mean {near!r}?' if near else '.'} Its columns: {listing(self.names)}.")
+        raise TableError(
+            f"{self.path} has no column {name!r}{f'; did you mean {near!r}?' if near else '.'} Its columns:"
+            f" {listing(self.names)}."
+        )
 
 
 def _parse(column: NDArray[Any]) -> NDArray[np.float64] | None:
@@ -125,7 +146,10 @@ def is_number(cell: str) -> bool:
 def _why(cell: str) -> str:
     shown = reprlib.repr(cell)
     if re.fullmatch(r"\s*[-+]?[\d.]*,[\d.,]*(e[-+]?\d+)?\s*", cell, re.IGNORECASE):
-        return f"{shown} is not a number because of its comma; write a decimal point (1.5, not 1,5) and no thousands separators"
+        return (
+            f"{shown} is not a number because of its comma; write a decimal point (1.5, not 1,5) and no"
+            " thousands separators"
+        )
     if re.fullmatch(r"[\s\d.+-]*_[\d_.e+-]*\s*", cell, re.IGNORECASE):
         return f"{shown} is not a number because of its underscore; write 1000, not 1_000"
     return f"{shown} is not a number"

@@ -1,4 +1,5 @@
-"""The bytes of a text file on their way to the parser: unpacked, and refused with their place where they are no UTF-8 text."""
+"""The bytes of a text file on their way to the parser: unpacked, and refused with their place where they are
+no UTF-8 text."""
 
 from __future__ import annotations
 
@@ -22,14 +23,16 @@ FOREIGN = {  # how files of other formats begin, when their name says CSV
 
 
 class CheckedBytes(io.RawIOBase):
-    """The bytes of a text file, unpacked, and checked as they pass: what is not UTF-8 text is told with its line and byte."""
+    """The bytes of a text file, unpacked, and checked as they pass: what is not UTF-8 text is told with its
+    line and byte."""
 
     def __init__(self, path: str, file: io.BufferedReader, packed: bool) -> None:
         self._path = path
         self._is_gzip = file.peek(2)[:2] == b"\x1f\x8b"
         self._file = gzip.GzipFile(fileobj=file) if packed else file
         self._decoder = codecs.getincrementaldecoder("utf-8")()
-        self._before, self._line, self._column, self._returned = 0, 1, 0, False  # bytes and lines so far; whether the last one was a \r
+        # bytes and lines so far; whether the last one was a \r
+        self._before, self._line, self._column, self._returned = 0, 1, 0, False
         self.head = self._rest = self._read(CHUNK)
         _check_head(path, self.head, len(self.head) < CHUNK)
         self._check(self.head)
@@ -50,11 +53,19 @@ class CheckedBytes(io.RawIOBase):
         try:
             return self._file.read(size)
         except EOFError as cause:
-            raise TableError(f"{self._path} is cut off: its gzip data end early. Copy or download it again.") from cause
+            raise TableError(
+                f"{self._path} is cut off: its gzip data end early. Copy or download it again."
+            ) from cause
         except (gzip.BadGzipFile, zlib.error) as cause:
             if not self._is_gzip:
-                raise TableError(f"{self._path} is not a gzip file, though its name ends in .gz. Rename it without .gz, or compress it.") from cause
-            raise TableError(f"{self._path} is damaged: its gzip data do not decompress ({cause}). Copy or download it again.") from cause
+                raise TableError(
+                    f"{self._path} is not a gzip file, though its name ends in .gz. Rename it without .gz, or"
+                    " compress it."
+                ) from cause
+            raise TableError(
+                f"{self._path} is damaged: its gzip data do not decompress ({cause}). Copy or download it"
+                " again."
+            ) from cause
 
     def _check(self, chunk: bytes) -> None:
         pending = len(self._decoder.getstate()[0])  # of a character that began in the chunk before
@@ -62,26 +73,37 @@ class CheckedBytes(io.RawIOBase):
             self._decoder.decode(chunk, final=not chunk)
         except UnicodeDecodeError as cause:
             raise TableError(
-                f"{self._path}, {self._place(chunk, cause.start - pending)}: the byte 0x{cause.object[cause.start]:02x} is not UTF-8 text. "
-                "Save the file as UTF-8 (spreadsheets: 'CSV UTF-8'; terminal: iconv -f WINDOWS-1252 -t UTF-8)."
+                f"{self._path}, {self._place(chunk, cause.start - pending)}: the byte"
+                f" 0x{cause.object[cause.start]:02x} is not UTF-8 text. Save the file as UTF-8 (spreadsheets:"
+                " 'CSV UTF-8'; terminal: iconv -f WINDOWS-1252 -t UTF-8)."
             ) from cause
         if b"\0" in chunk:
             where = self._place(chunk, chunk.index(b"\0"))
             raise TableError(
-                f"{self._path}, {where}: a NUL byte, which no text has. The file is damaged or is not text; export it anew as UTF-8 CSV."
+                f"{self._path}, {where}: a NUL byte, which no text has. The file is damaged or is not text;"
+                " export it anew as UTF-8 CSV."
             )
         self._line, self._column = self._after(chunk)
         self._before, self._returned = self._before + len(chunk), chunk.endswith(b"\r")
 
     def _after(self, part: bytes) -> tuple[int, int]:
-        """The line, and the bytes of it that have passed, when `part` has passed too. Lines end with \\n, \\r or \\r\\n."""
-        ends = part.count(b"\n") + part.count(b"\r") - part.count(b"\r\n") - (self._returned and part.startswith(b"\n"))
+        """The line, and the bytes of it that have passed, when `part` has passed too. Lines end with \\n, \\r
+        or \\r\\n."""
+        ends = (
+            part.count(b"\n")
+            + part.count(b"\r")
+            - part.count(b"\r\n")
+            - (self._returned and part.startswith(b"\n"))
+        )
         last = max(part.rfind(b"\n"), part.rfind(b"\r"))
         return self._line + ends, self._column + len(part) if last < 0 else len(part) - last - 1
 
     def _place(self, chunk: bytes, position: int) -> str:
         line, column = self._after(chunk[: max(position, 0)])
-        return f"line {line}, position {column + min(position, 0) + 1} (byte {self._before + position} of the file, from 0)"
+        return (
+            f"line {line}, position {column + min(position, 0) + 1} (byte {self._before + position} of the"
+            " file, from 0)"
+        )
 
 
 def _check_head(path: str, head: bytes, is_all: bool) -> None:

@@ -35,7 +35,8 @@ class Sited(ABC):
         """S b for b (n,)."""
 
     def release(self) -> None:
-        """Gives its memory back for the next one, where that helps; nothing but mean and alpha can be asked afterwards."""
+        """Gives its memory back for the next one, where that helps; nothing but mean and alpha can be asked
+        afterwards."""
         return
 
 
@@ -61,7 +62,8 @@ class Prior(ABC):
 
     @abstractmethod
     def pullback(self, terms: Sequence[Term]) -> list[Array]:
-        """The gradient by the kernel's parameters (and by learned landmarks, a last array) of the sum of these terms. Uses them up."""
+        """The gradient by the kernel's parameters (and by learned landmarks, a last array) of the sum of
+        these terms. Uses them up."""
 
     @abstractmethod
     def posterior(self, prior: GaussianProcess, sited: Sequence[Sited]) -> Process:

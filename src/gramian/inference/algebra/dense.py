@@ -36,7 +36,8 @@ class Dense(Prior):
         if not np.all(np.isfinite(self.diagonal)):
             row = int(np.argmin(np.isfinite(self.diagonal)))
             raise NumericalError(
-                f"k(x, x) is {self.diagonal[row]} at row {row}: the kernel overflows there. Rescale the columns, or bound its parameters."
+                f"k(x, x) is {self.diagonal[row]} at row {row}: the kernel overflows there. Rescale the"
+                " columns, or bound its parameters."
             )
         self.spare: list[Array] = []
 
@@ -53,11 +54,14 @@ class Dense(Prior):
             info = panels.factor(A)
         if info:
             raise NumericalError(
-                f"K with the sites is not positive definite: it fails at row {info - 1}. Bound the kernel's scale, or its lengthscales."
+                f"K with the sites is not positive definite: it fails at row {info - 1}. Bound the kernel's"
+                " scale, or its lengthscales."
             )
         factor = CholeskyFactor(A)
         alpha = factor.solve(h / lam).value
-        return DenseSited(self, lam, self.times(alpha), alpha, factor.logdet() + float(np.sum(np.log(lam))), factor)
+        return DenseSited(
+            self, lam, self.times(alpha), alpha, factor.logdet() + float(np.sum(np.log(lam))), factor
+        )
 
     def times(self, b: Array) -> Array:
         return blas.dsymv(1.0, self.K, b, lower=1)

@@ -23,11 +23,13 @@ from gramian.solvers.cholesky import squared_times
 
 Array = NDArray[np.float64]
 
-BLOCK_BYTES = 16 * 2**20  # of the features of a block: products run at full speed, and temporary arrays are used again
+# of the features of a block: products run at full speed, and temporary arrays are used again
+BLOCK_BYTES = 16 * 2**20
 
 
 class Features(Prior):
-    """K ~ Phi Phi'. With `whole` variances at the rows count what the features leave out of k(x, x): the variational treatment of landmarks."""
+    """K ~ Phi Phi'. With `whole` variances at the rows count what the features leave out of k(x, x): the
+    variational treatment of landmarks."""
 
     def __init__(self, features: FeatureMap, kernel: Kernel, X: Array, whole: bool = False) -> None:
         self.features, self.kernel, self.X = features, kernel, X
@@ -71,7 +73,10 @@ class Features(Prior):
         B.T.reshape(-1)[:: m + 1] += 1.0
         L, info = lapack.dpotrf(B, lower=1, clean=1, overwrite_a=1)
         if info or not np.all(np.isfinite(np.diagonal(L))):
-            raise NumericalError("I + Phi' Lam Phi is not positive definite: the sites' curvatures are too negative for the prior.")
+            raise NumericalError(
+                "I + Phi' Lam Phi is not positive definite: the sites' curvatures are too negative for the"
+                " prior."
+            )
         logdet = 2 * float(np.sum(np.log(np.diagonal(L))))
         root, _ = lapack.dtrtri(L, lower=1, overwrite_c=1)
         w = squared_times(root, b)
@@ -129,7 +134,9 @@ class Features(Prior):
             assert isinstance(one, FeatureSited)
             roots.append(one.root)
             weights.append(one.w)
-        return FeaturePosterior(prior, self.features, np.stack(weights, axis=1), tuple(roots), tuple(range(len(sited))))
+        return FeaturePosterior(
+            prior, self.features, np.stack(weights, axis=1), tuple(roots), tuple(range(len(sited)))
+        )
 
 
 @dataclass(eq=False)

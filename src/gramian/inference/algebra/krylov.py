@@ -38,8 +38,13 @@ class Krylov(Prior):
             system = self.engine.system(operator, stronger=True)
             solution = system.factor.solve(h / lam)
         if not solution.outcome.converged:
-            raise NumericalError(f"{self.engine.name.upper()} on K with the sites missed its tolerance: {solution.outcome.note}")
-        return KrylovSited(self, lam, self.times(solution.value), solution.value, system, solution.outcome.iterations)
+            raise NumericalError(
+                f"{self.engine.name.upper()} on K with the sites missed its tolerance:"
+                f" {solution.outcome.note}"
+            )
+        return KrylovSited(
+            self, lam, self.times(solution.value), solution.value, system, solution.outcome.iterations
+        )
 
     def times(self, b: Array) -> Array:
         return tiles.matmul(self.kernel, self.X, self.X, b[:, None])[:, 0]

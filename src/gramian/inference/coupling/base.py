@@ -31,7 +31,8 @@ class Coupled(ABC):
 
     @abstractmethod
     def pullback(self, alpha: Array, u: Array) -> list[list[Array]]:
-        """The gradient by each prior's parameters of the weights 1/2 a_c a_c' - 1/2 R_cc + 1/2 (u_c a_c' + a_c u_c') on K_c. Uses it up."""
+        """The gradient by each prior's parameters of the weights 1/2 a_c a_c' - 1/2 R_cc + 1/2 (u_c a_c' +
+        a_c u_c') on K_c. Uses it up."""
 
     @abstractmethod
     def posterior(self, model: Model, scale: Array) -> Process:
@@ -55,7 +56,8 @@ class Coupling(ABC):
 
 
 def curvature(pi: Array, scale: Array) -> Array:
-    """W for each row: (b, C, C). Its rows add up to zero to the last bit that counts: 1 - pi would leave nothing of a sure class."""
+    """W for each row: (b, C, C). Its rows add up to zero to the last bit that counts: 1 - pi would leave
+    nothing of a sure class."""
     W = -pi[:, :, None] * pi[:, None, :]
     diagonal = np.einsum("icc->ic", W)
     diagonal[...] = 0.0

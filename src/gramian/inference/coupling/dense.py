@@ -16,7 +16,13 @@ from gramian.inference.base import GaussianProcess, Model
 from gramian.inference.coupled import CoupledPosterior
 from gramian.inference.coupling.base import Coupled, Coupling, Groups, mirror
 from gramian.linalg.blas import block_of, gemm, syrk
-from gramian.solvers.cholesky import CholeskyFactor, factor_in_place, inverse_in_place, inverse_root_in_place, squared_times
+from gramian.solvers.cholesky import (
+    CholeskyFactor,
+    factor_in_place,
+    inverse_in_place,
+    inverse_root_in_place,
+    squared_times,
+)
 
 Array = NDArray[np.float64]
 
@@ -95,7 +101,8 @@ class DenseCoupled(Coupled):
     alpha: Array
     logdet: float
     E: list[Array] = field(default_factory=list)  # each (n, n), both triangles
-    weights: list[Array] = field(default_factory=list)  # sum_c R_cc over the classes of each prior, in the lower triangle
+    # sum_c R_cc over the classes of each prior, in the lower triangle
+    weights: list[Array] = field(default_factory=list)
 
     def spread(self, b: Array) -> Array:
         Kb = self.prior.times(b)
@@ -114,14 +121,19 @@ class DenseCoupled(Coupled):
         for c, one in enumerate(self.sited):
             S[:, c, c] = one.var
         self._invert()
-        totals = {c: total for total, (_, columns) in zip(self.weights, self.prior.groups, strict=True) for c in columns}
+        totals = {
+            c: total
+            for total, (_, columns) in zip(self.weights, self.prior.groups, strict=True)
+            for c in columns
+        }
         root, F = block_of(self.root), [np.empty((BLOCK, n), order="F") for _ in range(C)]
         for start in range(0, n, BLOCK):
             stop = min(start + BLOCK, n)
             for c, E in enumerate(self.E):
                 F[c][...] = 0.0
                 part = block_of(F[c])[: stop - start, :]
-                gemm(1.0, root[start:stop, :stop], block_of(E)[:stop, :], part)  # the root is zero beyond its diagonal
+                # the root is zero beyond its diagonal
+                gemm(1.0, root[start:stop, :stop], block_of(E)[:stop, :], part)
                 syrk(-1 / scale[c] ** 2, part, block_of(totals[c]), transpose=True)
                 V = F[c][: stop - start]
                 V /= -self.sited[c].lam * scale[c]
@@ -145,7 +157,14 @@ class DenseCoupled(Coupled):
 
     def posterior(self, model: Model, scale: Array) -> CoupledPosterior:
         prior = GaussianProcess(model.kernel, model.mean, scale)
-        return CoupledPosterior(prior, model.others, self.prior.priors[0].X, self.alpha, tuple(one.root() for one in self.sited), self.root)
+        return CoupledPosterior(
+            prior,
+            model.others,
+            self.prior.priors[0].X,
+            self.alpha,
+            tuple(one.root() for one in self.sited),
+            self.root,
+        )
 
     def _invert(self) -> None:
         """E_c in the place of each root, and their sums as the start of `weights`."""
@@ -168,12 +187,14 @@ def _factored(M: Array) -> CholeskyFactor:
     info = factor_in_place(M)
     if info:
         raise NumericalError(
-            f"The sum of (K + 1 / probabilities)^-1 over the classes is not positive definite: it fails at row {info - 1}. "
-            "The kernel is so large that what all classes have in common drowns in rounding: bound its scale."
+            "The sum of (K + 1 / probabilities)^-1 over the classes is not positive definite: it fails at"
+            f" row {info - 1}. The kernel is so large that what all classes have in common drowns in"
+            " rounding: bound its scale."
         )
     return CholeskyFactor(M)
 
 
 def _add(A: Array, total: Array, factor: float) -> None:
-    """total += factor A, Fortran-ordered. By BLAS, which does not care about what stands in an unused triangle."""
+    """total += factor A, Fortran-ordered. By BLAS, which does not care about what stands in an unused
+    triangle."""
     blas.daxpy(A.T.reshape(-1), total.T.reshape(-1), a=factor)

@@ -30,7 +30,9 @@ class FeatureCoupling(Coupling):
         for prior, _ in groups:
             assert isinstance(prior, Features)
             self.priors.append(prior)
-        self.prior_of = [k for _, k in sorted((c, k) for k, (_, columns) in enumerate(groups) for c in columns)]
+        self.prior_of = [
+            k for _, k in sorted((c, k) for k, (_, columns) in enumerate(groups) for c in columns)
+        ]
         self.m = self.priors[0].features.n_features
 
     def times(self, b: Array) -> Array:
@@ -48,11 +50,16 @@ class FeatureCoupling(Coupling):
             for c in range(C):
                 b[c] += transposed_times(Phi[c], h[at, c][:, None])[:, 0]
                 for other in range(c + 1):
-                    B[c * m : (c + 1) * m, other * m : (other + 1) * m] += _weighted(Phi[c], Phi[other], W[:, c, other])
+                    B[c * m : (c + 1) * m, other * m : (other + 1) * m] += _weighted(
+                        Phi[c], Phi[other], W[:, c, other]
+                    )
         B.T.reshape(-1)[:: C * m + 1] += 1.0
         L, info = lapack.dpotrf(B, lower=1, clean=1, overwrite_a=1)
         if info or not np.all(np.isfinite(np.diagonal(L))):
-            raise NumericalError("I + Phi' W Phi of all classes is not positive definite: the kernel is too large. Bound its scale.")
+            raise NumericalError(
+                "I + Phi' W Phi of all classes is not positive definite: the kernel is too large. Bound its"
+                " scale."
+            )
         w = CholeskyFactor(L).solve(b.ravel()).value.reshape(C, m)
         mean = np.empty_like(h)
         for at, Phi in self.blocks():
@@ -98,7 +105,9 @@ class FeatureCoupled(Coupled):
         S = np.empty((n, C, C))
         for at, Phi in self.prior.blocks():
             for part in blocks_of(at.stop - at.start, 8 * C * C * self.prior.m):
-                S[at.start + part.start : at.start + part.stop] = weight_covariances(self.root, [P[part] for P in Phi])
+                S[at.start + part.start : at.start + part.stop] = weight_covariances(
+                    self.root, [P[part] for P in Phi]
+                )
         return S
 
     def pullback(self, alpha: Array, u: Array) -> list[list[Array]]:
@@ -112,14 +121,22 @@ class FeatureCoupled(Coupled):
         totals: list[list[Array]] = [[] for _ in self.prior.priors]
         for at, Phi in self.prior.blocks():
             W = curvature(self.pi[at], self.prior.scale)
-            for k, (prior, columns) in enumerate(zip(self.prior.priors, (columns for _, columns in self.prior.groups), strict=True)):
-                G = times(alpha[at][:, columns] + u[at][:, columns], w[columns]) + times(alpha[at][:, columns], Phi_u[columns])
+            for k, (prior, columns) in enumerate(
+                zip(self.prior.priors, (columns for _, columns in self.prior.groups), strict=True)
+            ):
+                G = times(alpha[at][:, columns] + u[at][:, columns], w[columns]) + times(
+                    alpha[at][:, columns], Phi_u[columns]
+                )
                 for c in columns:
                     for other in range(C):
-                        G -= W[:, c, other][:, None] * times(Phi[other], P[other * m : (other + 1) * m, c * m : (c + 1) * m])
+                        G -= W[:, c, other][:, None] * times(
+                            Phi[other], P[other * m : (other + 1) * m, c * m : (c + 1) * m]
+                        )
                 T[k] += transposed_times(Phi[columns[0]], G)
                 parts = prior.features.pullback(np.asarray(prior.X[at], dtype=np.float64), G)
-                totals[k] = [one + part for one, part in zip(totals[k], parts, strict=True)] if totals[k] else parts
+                totals[k] = (
+                    [one + part for one, part in zip(totals[k], parts, strict=True)] if totals[k] else parts
+                )
         for k, prior in enumerate(self.prior.priors):
             rest = prior.features.shared_pullback(0.5 * (T[k] + T[k].T))
             totals[k] = [one + part for one, part in zip(totals[k], rest, strict=True)]
@@ -127,7 +144,9 @@ class FeatureCoupled(Coupled):
 
     def posterior(self, model: Model, scale: Array) -> CoupledFeatures:
         maps = tuple(prior.features for prior in self.prior.priors)
-        return CoupledFeatures(GaussianProcess(model.kernel, model.mean, scale), model.others, maps, self.w.T.copy(), self.root)
+        return CoupledFeatures(
+            GaussianProcess(model.kernel, model.mean, scale), model.others, maps, self.w.T.copy(), self.root
+        )
 
     def _gathered(self, b: Array) -> Array:
         """Phi_c' b_c: (C, m)."""
