@@ -1,10 +1,15 @@
 """Classification on real and synthetic data: tables in Markdown.
 
-    python benchmarks/classes.py tenfold FOLDER     error and information (bits) of Laplace, EP, VI and MCMC, ten folds
-    python benchmarks/classes.py synthetic OUT      a binary task with known parameters: evidences at the true and the optimised ones; a picture
-    python benchmarks/classes.py six OUT            six classes in one and two dimensions: accuracy and calibration; pictures
-    python benchmarks/classes.py jass FOLDER        six classes, 4,000 rows: one-vs-rest, one-vs-one, softmax, robust-max; dense and sparse
-    python benchmarks/classes.py mnist FOLDER       ten digits, 60,000 images, stochastic variational inference
+    python benchmarks/classes.py tenfold FOLDER     error and information (bits) of Laplace, EP, VI and MCMC,
+                                                    ten folds
+    python benchmarks/classes.py synthetic OUT      a binary task with known parameters: evidences at the true
+                                                    and the optimised ones; a picture
+    python benchmarks/classes.py six OUT            six classes in one and two dimensions: accuracy and
+                                                    calibration; pictures
+    python benchmarks/classes.py jass FOLDER        six classes, 4,000 rows: one-vs-rest, one-vs-one, softmax,
+                                                    robust-max; dense and sparse
+    python benchmarks/classes.py mnist FOLDER       ten digits, 60,000 images, stochastic variational
+                                                    inference
 
 FOLDER holds the sets as NumPy files: ionosphere.npz and so on. Information is the mean of log2 p(label) plus
 the entropy of the training labels, as Kuss and Rasmussen 2005 measure it: 1 bit is all, 0 what the class

@@ -25,15 +25,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gramian.approx.base import Basis
-from gramian.approx.leverage import leverage_scores, ridge_scores
-from gramian.approx.nystrom import NystromBasis
 from gramian.errors import NumericalError
 from gramian.experiments.compare import compare
 from gramian.experiments.gramerror import gram_error
 from gramian.experiments.methods import Method, parse_methods
 from gramian.experiments.table import gathered
+from gramian.features.base import Basis
+from gramian.features.nystrom import NystromBasis
 from gramian.kernels import RBF
+from gramian.landmarks.leverage import leverage_scores, ridge_scores
 
 SETS = {
     "abalone": (0.1, 1.0, 10.0),

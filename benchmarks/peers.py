@@ -1,7 +1,8 @@
 """Other libraries at tasks of the benchmarks, each in a process of its own: their thread pools and ours do
 not get along in one.
 
-    python benchmarks/peers.py TASK      seconds of one run, and the value it ended with where that can be compared, as JSON
+    python benchmarks/peers.py TASK      seconds of one run, and the value it ended with where that can be
+                                         compared, as JSON
 
 The benchmarks run this themselves, with each interpreter of GRAMIAN_PEERS (paths, separated as in PATH;
 without it, with their own) until one has the library. Only NumPy and that library are imported here, so an

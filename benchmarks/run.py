@@ -2,8 +2,10 @@
 
     python benchmarks/run.py            all of them, a few minutes
     python benchmarks/run.py evidence   those whose name starts so
-    GRAMIAN_DATA=folder python ...      with those on real data, from a folder of npz files (uci_kin40k.npz and so on)
-    GRAMIAN_PEERS=python1:python2 ...   with other libraries, each from the first of these interpreters that has it (benchmarks/peers.py)
+    GRAMIAN_DATA=folder python ...      with those on real data, from a folder of npz files (uci_kin40k.npz
+                                        and so on)
+    GRAMIAN_PEERS=python1:python2 ...   with other libraries, each from the first of these interpreters that
+                                        has it (benchmarks/peers.py)
 
 Contenders take turns, and the best time of each counts: what else the machine does then hurts both alike.
 Ratios are printed beside what is aimed for; a miss is marked, and the exit code is then 1.

@@ -16,17 +16,17 @@ import numpy as np
 import gramian as gm
 import peers
 from common import Result, against_peers, at_least, at_most, peak_extra_bytes, take_turns
-from gramian.approx.fourier import FourierBasis
-from gramian.approx.landmarks import landmarks
-from gramian.approx.nystrom import NystromBasis
+from gramian.choose.plan import calibrate
+from gramian.features.fourier import FourierBasis
+from gramian.features.nystrom import NystromBasis
 from gramian.gram import tiles
 from gramian.gram.operator import GramOperator
 from gramian.inference.base import Data, Inference, Model, Workspace, blocks_of
 from gramian.inference.lowrank import LowRank
+from gramian.landmarks.base import landmarks
 from gramian.likelihoods import Gaussian
 from gramian.linalg.hadamard import hadamard_transform
 from gramian.means import ZeroMean
-from gramian.plan import calibrate
 
 SEED = 20
 

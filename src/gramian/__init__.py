@@ -8,19 +8,19 @@ print(gp.summary())
 """
 
 from gramian import likelihoods
-from gramian.approx.landmarks import landmarks
+from gramian.choose.plan import plan
+from gramian.data.sources import Source, open_table
 from gramian.errors import GramianError
 from gramian.estimators import GPClassifier, GPRegressor
-from gramian.estimators.features import FourierFeatures, NystromFeatures
-from gramian.estimators.sources import Source, open_table
+from gramian.estimators.transformers import FourierFeatures, NystromFeatures
 from gramian.experiments.compare import Comparison, compare
 from gramian.experiments.selection import ModelComparison, compare_models
 from gramian.fitting.stages import Hold
 from gramian.inference import Exact, Fourier, Nystrom, Sparse
 from gramian.inference.ep import EP
 from gramian.inference.laplace import Laplace
-from gramian.inference.mcmc import MCMC
-from gramian.inference.svgp import SVGP
+from gramian.inference.mcmc.method import MCMC
+from gramian.inference.svgp.inducing import SVGP
 from gramian.inference.variational import VI
 from gramian.kernels import (
     RBF,
@@ -47,6 +47,7 @@ from gramian.kernels import (
 )
 from gramian.kernels.convert import from_sklearn
 from gramian.kernels.text import parse_kernel
+from gramian.landmarks.base import landmarks
 from gramian.likelihoods import (
     Bernoulli,
     Beta,
@@ -77,7 +78,6 @@ from gramian.params import (
     real,
     unit_interval,
 )
-from gramian.plan import plan
 from gramian.solvers import CG, MINRES
 from gramian.version import __version__
 

@@ -44,7 +44,10 @@ class Mean(Tree):
         return self
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{name}={p.text(4)}' for name, p in self.parameters().items())})"
+        return (
+            f"{type(self).__name__}("
+            f"{', '.join(f'{name}={p.text(4)}' for name, p in self.parameters().items())})"
+        )
 
 
 class ZeroMean(Mean):

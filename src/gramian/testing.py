@@ -1,11 +1,11 @@
 """Conformance suites: what an implementation of one of this library's contracts promises, checked on random
 data.
 
-    check_kernel(MyKernel(0.5))            # passes silently, or raises AssertionError with the promise that is broken
-    check_factor(MySolver())               # a solver and its factors
+    check_kernel(MyKernel(0.5))   # passes silently, or raises AssertionError with the promise that is broken
+    check_factor(MySolver())      # a solver and its factors
     check_likelihood(MyLikelihood())
     check_inference(MyInference())
-    check_posterior(process, X)            # a prior or posterior, at some points
+    check_posterior(process, X)   # a prior or posterior, at some points
 
 Each suite takes one object, needs no test framework, and draws its data from a fixed seed, so it fails always
 or never.

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from gramian.cli.main import app
-from gramian.tables import write_table
+from gramian.data.tables import write_table
 
 
 @pytest.fixture

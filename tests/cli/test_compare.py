@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from gramian.choose.plan import plan
 from gramian.cli.planning import count_rows
+from gramian.data.tables import write_table
 from gramian.experiments import compare as module
-from gramian.plan import plan
-from gramian.tables import write_table
 
 from .conftest import columns
 

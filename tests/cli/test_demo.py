@@ -14,10 +14,10 @@ from typer.testing import CliRunner
 import gramian as gm
 from gramian.cli.demo import KERNEL, PARTS, TRAINING, airline, passengers
 from gramian.cli.main import app
+from gramian.data.tables import read_table, write_table
 from gramian.kernels import Sum
 from gramian.kernels.text import parse_kernel
 from gramian.modelfile import load
-from gramian.tables import read_table, write_table
 
 from .conftest import columns
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from gramian.cli import work
-from gramian.tables import write_table
+from gramian.data.tables import write_table
 
 from .conftest import columns, listing
 

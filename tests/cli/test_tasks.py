@@ -9,8 +9,8 @@ import pytest
 
 import gramian as gm
 from gramian.cli import work
+from gramian.data.tables import write_table
 from gramian.likelihoods import Poisson
-from gramian.tables import write_table
 
 N = 40
 QUICK = ("--restarts", 0, "-k", "2.0 * RBF(fixed(1.0))", "-c", "a")

@@ -34,9 +34,11 @@ def test_import_and_fit_leave_jax_and_numpy_as_they_were():
         run("""
             import os, threading, warnings
             import jax, jax.numpy as jnp, numpy as np
-            import scipy.optimize, scipy.stats, sklearn.base, sklearn.utils.validation  # which set filters and variables of their own
+            # which set filters and variables of their own
+            import scipy.optimize, scipy.stats, sklearn.base, sklearn.utils.validation
             before = {name: getattr(jax.config, name) for name in dir(jax.config) if name.startswith("jax_")}
-            filters, environment, errors, printing = list(warnings.filters), dict(os.environ), np.geterr(), np.get_printoptions()
+            filters, environment = list(warnings.filters), dict(os.environ)
+            errors, printing = np.geterr(), np.get_printoptions()
             double = jax.jit(lambda x: 2 * x)
             assert double(jnp.ones(2)).dtype == jnp.float32
 
@@ -94,7 +96,11 @@ def test_import_is_quiet_and_light():
     loaded = run("""
         import sys
         import gramian
-        print(*[name for name in ("matplotlib", "rich", "typer", "gramian.cli", "gramian.plots", "sklearn.gaussian_process") if name in sys.modules])
+        print(*[
+            name for name in
+            ("matplotlib", "rich", "typer", "gramian.cli", "gramian.plots", "sklearn.gaussian_process")
+            if name in sys.modules
+        ])
     """)
     assert loaded == ""
 

@@ -16,7 +16,8 @@ PROLOGUE = """
     from gramian.gram import tiles
     from gramian.linalg import threads
 
-    threads.THREADS = min(threads.THREADS, 2)  # each has tiles of its own at work, which on many cores would be more than the small matrices here
+    # each has tiles of its own at work, which on many cores would be more than the small matrices here
+    threads.THREADS = min(threads.THREADS, 2)
 
     def status(name):
         with open("/proc/self/status") as file:
@@ -72,7 +73,9 @@ def test_evidence_with_gradient_holds_one_matrix():
         X = rng.normal(size=({n}, 8))
         y = np.sin(X[:, 0])
         kernel = 1.3 * gm.RBF(np.full(8, 2.0))
-        gm.GPRegressor(kernel, noise=0.1, optimize=False).fit(X[:1100], y[:1100]).log_evidence(return_grad=True)  # compiled
+        gm.GPRegressor(kernel, noise=0.1, optimize=False).fit(X[:1100], y[:1100]).log_evidence(
+            return_grad=True
+        )  # compiled
         gp = gm.GPRegressor(kernel, noise=0.1, optimize=False).fit(X, y)
         with Peak() as gradient:
             gp.log_evidence(return_grad=True)

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import gramian as gm
-from gramian.approx.fourier import FourierBasis
-from gramian.approx.nystrom import NystromBasis
 from gramian.experiments import gramerror
 from gramian.experiments.gramerror import gram_error
+from gramian.features.fourier import FourierBasis
+from gramian.features.nystrom import NystromBasis
 
 KERNEL = 1.7 * gm.RBF(0.8)
 

@@ -15,8 +15,8 @@ import gramian as gm
 from gramian.errors import InputError, ParameterError
 from gramian.experiments.scoring import _pareto_smoothed, left_out, log_densities, paired
 from gramian.experiments.selection import ModelComparison, ModelRow, _by_evidence, compare_models
-from gramian.inference.chains import Chains
-from gramian.inference.mixture import Mixture
+from gramian.inference.mcmc.chains import Chains
+from gramian.inference.mcmc.mixture import Mixture
 from gramian.likelihoods import Gaussian, Poisson, StudentT
 
 K, NOISE = 1.3 * gm.RBF(0.8), 0.9

@@ -12,9 +12,9 @@ from gramian.errors import NumericalError
 from gramian.fitting import stages, stochastic
 from gramian.fitting.progress import Report
 from gramian.inference.base import Data, Model
-from gramian.inference.bound import Bound
 from gramian.inference.methods import Sparse
-from gramian.inference.svgp import EPOCHS, FEWEST_STEPS, MOST_STEPS, SVGP, SparseVariational
+from gramian.inference.svgp.bound import Bound
+from gramian.inference.svgp.inducing import EPOCHS, FEWEST_STEPS, MOST_STEPS, SVGP, SparseVariational
 from gramian.kernels import RBF
 from gramian.likelihoods import Gaussian
 from gramian.likelihoods.binary import Bernoulli

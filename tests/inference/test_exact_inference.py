@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import gramian as gm
-from gramian.gram import budget
 from gramian.inference import Data, Evidence, Exact, Model
 from gramian.inference.base import Workspace, blocks_of, semidefinite_root
 from gramian.inference.exact import groups
 from gramian.likelihoods import Gaussian
+from gramian.linalg import memory
 from gramian.means import ConstantMean, LinearMean, ZeroMean
 
 
@@ -123,7 +123,7 @@ def test_blocks_cover_all_rows_once():
         assert blocks[0].start == 0
         assert blocks[-1].stop == n
         assert all(a.stop == b.start for a, b in itertools.pairwise(blocks))
-        assert all((b.stop - b.start) * 8 * 300 <= budget.BLOCK_BYTES for b in blocks)
+        assert all((b.stop - b.start) * 8 * 300 <= memory.BLOCK_BYTES for b in blocks)
 
 
 @pytest.mark.parametrize("size", [1, 512, 513, 1500])
@@ -132,8 +132,8 @@ def test_predictions_in_small_blocks_are_the_same(size, data, monkeypatch):
     posterior = Exact().infer(model(), data).posterior
     Z = np.random.default_rng(2).uniform(-2, 2, (size, 2))
     whole = posterior.moments(Z), posterior.gradient_moments(Z), posterior.mean(Z)
-    monkeypatch.setattr(budget, "BLOCK_BYTES", 1)
-    monkeypatch.setattr(budget.block_rows, "__defaults__", (1,))
+    monkeypatch.setattr(memory, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(memory.block_rows, "__defaults__", (1,))
     assert len(blocks_of(size, 8)) == -(-size // 512)
     parts = posterior.moments(Z), posterior.gradient_moments(Z), posterior.mean(Z)
     for a, b in zip((*whole[0], *whole[1], whole[2]), (*parts[0], *parts[1], parts[2]), strict=True):

@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import gramian as gm
-from gramian.approx.nystrom import NystromBasis
+from gramian.features.nystrom import NystromBasis
 from gramian.inference import Data, Exact, Fourier, Model, Nystrom, Sparse, passes
 from gramian.inference.base import Workspace
 from gramian.inference.lowrank import LowRank

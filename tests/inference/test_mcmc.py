@@ -15,20 +15,20 @@ from numpy.testing import assert_allclose
 from scipy.special import log_ndtr, logsumexp
 
 from gramian import RBF, Constant, Matern32, RationalQuadratic
-from gramian.approx.fourier import FourierBasis
-from gramian.approx.nystrom import NystromBasis
 from gramian.errors import ParameterError
-from gramian.inference import sampling
+from gramian.features.fourier import FourierBasis
+from gramian.features.nystrom import NystromBasis
 from gramian.inference.base import Data, Model, Workspace
-from gramian.inference.blocks import Surface, _value, given
-from gramian.inference.chains import Chains
 from gramian.inference.exact import Exact
-from gramian.inference.mcmc import MCMC, sample_hyper, sample_latent
+from gramian.inference.mcmc import sampling
+from gramian.inference.mcmc.blocks import Surface, _value, given
+from gramian.inference.mcmc.chains import Chains
+from gramian.inference.mcmc.method import MCMC, sample_hyper, sample_latent
+from gramian.inference.mcmc.mixture import Mixture
+from gramian.inference.mcmc.sampling import Draws, _last_of, made_and_kept
+from gramian.inference.mcmc.slices import Point, slice_along
+from gramian.inference.mcmc.traced import Sites, problem, to_latent
 from gramian.inference.methods import Nystrom
-from gramian.inference.mixture import Mixture
-from gramian.inference.sampling import Draws, _last_of, made_and_kept
-from gramian.inference.slices import Point, slice_along
-from gramian.inference.traced import Sites, problem, to_latent
 from gramian.likelihoods import Gaussian, Likelihood
 from gramian.likelihoods.binary import Bernoulli
 from gramian.likelihoods.categorical import Softmax

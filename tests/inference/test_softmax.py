@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from gramian.approx.nystrom import NystromBasis
 from gramian.errors import NumericalError, ParameterError
+from gramian.features.nystrom import NystromBasis
 from gramian.inference import Data, Exact, Fourier, Model, Nystrom, Sparse
 from gramian.inference.algebra import Dense, Features
 from gramian.inference.base import GaussianProcess, Workspace
 from gramian.inference.coupled import CoupledFeatures, CoupledPosterior
-from gramian.inference.coupling import coupling, curvature, curved, dense
 from gramian.inference.iterative import Iterative
 from gramian.inference.laplace import Laplace
 from gramian.inference.lowrank import LowRank
 from gramian.inference.sites import Sites
-from gramian.inference.softmax import SoftmaxLaplace, laplace_for
+from gramian.inference.softmax.coupling import coupling, curvature, curved, dense
+from gramian.inference.softmax.laplace import SoftmaxLaplace, laplace_for
 from gramian.kernels import RBF, Matern52
 from gramian.likelihoods import Bernoulli, RobustMax, Softmax
 from gramian.likelihoods.quadrature import NODES, WEIGHTS
@@ -351,7 +351,7 @@ def test_points_in_blocks(monkeypatch):
     for engine in (Exact(), Nystrom(8)):
         posterior = Sites(SoftmaxLaplace(), engine).infer(model, data).posterior
         whole = posterior.joint(X)
-        monkeypatch.setattr("gramian.gram.budget.BLOCK_BYTES", 8 * 2**10)
+        monkeypatch.setattr("gramian.linalg.memory.BLOCK_BYTES", 8 * 2**10)
         assert_allclose(posterior.joint(X), whole, rtol=1e-10, atol=1e-12)
         monkeypatch.undo()
 

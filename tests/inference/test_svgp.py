@@ -11,9 +11,9 @@ from numpy.testing import assert_allclose
 
 from gramian.errors import ParameterError
 from gramian.inference.base import Data, Model, Stacked, Workspace
-from gramian.inference.bound import CHUNK, Bound, Weights, all_rows, expected, rows_of
 from gramian.inference.methods import Sparse
-from gramian.inference.svgp import SVGP, SparseVariational
+from gramian.inference.svgp.bound import CHUNK, Bound, Weights, all_rows, expected, rows_of
+from gramian.inference.svgp.inducing import SVGP, SparseVariational
 from gramian.kernels import RBF, Matern52
 from gramian.likelihoods import Gaussian, Likelihood
 from gramian.likelihoods.binary import Bernoulli

@@ -14,22 +14,22 @@ import numpy as np
 import pytest
 
 import gramian as gm
-from gramian.approx.fourier import ROW_WISE
 from gramian.errors import GramianError, ModelFileError
+from gramian.features.fourier import ROW_WISE
 from gramian.fitting.stages import Hold
 from gramian.inference import Evidence
 from gramian.inference.base import Stacked
-from gramian.inference.chains import Chains
 from gramian.inference.coupled import CoupledFeatures, CoupledPosterior
 from gramian.inference.ep import EP
 from gramian.inference.iterative import KrylovPosterior
-from gramian.inference.mcmc import MCMC
-from gramian.inference.mixture import Mixture
-from gramian.inference.svgp import SVGP
+from gramian.inference.mcmc.chains import Chains
+from gramian.inference.mcmc.method import MCMC
+from gramian.inference.mcmc.mixture import Mixture
+from gramian.inference.svgp.inducing import SVGP
 from gramian.likelihoods import Gamma, Heteroscedastic, Likelihood, Ordinal, Poisson, StudentT
 from gramian.modelfile import load
 from gramian.modelfile.record import describe
-from tests.test_modelfile import fresh_process
+from tests.modelfile.test_modelfile import fresh_process
 from tests.test_modelfile_hostile import forged, parts, put, refused
 
 # One text for this process and for a fresh one.
@@ -38,17 +38,30 @@ import hashlib
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-@threadpool_limits.wrap(limits=1, user_api="blas")  # the same number on both sides: another one may add in another order
+# the same number on both sides: another one may add in another order
+@threadpool_limits.wrap(limits=1, user_api="blas")
 def answers(gp):
     X = np.random.default_rng(1).uniform(0.1, 2.0, (5, 2))
     found = {}
     if hasattr(gp, "classes_"):
-        found.update({"labels": gp.predict(X).astype(str), "probabilities": gp.predict_proba(X), "latent": np.stack(gp.predict_latent(X))})
+        found.update({
+            "labels": gp.predict(X).astype(str),
+            "probabilities": gp.predict_proba(X),
+            "latent": np.stack(gp.predict_latent(X)),
+        })
     else:
-        found.update({target: np.stack(gp.predict(X, return_std=True, target=target)) for target in ("y", "f")})
+        found.update({
+            target: np.stack(gp.predict(X, return_std=True, target=target)) for target in ("y", "f")
+        })
     if not hasattr(gp, "estimators_"):
-        found.update({"draws": gp.sample(X, 3, random_state=0), "observed": gp.sample(X, 3, target="y", random_state=0).astype(str)})
-    digests = {name: hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest() for name, value in found.items()}
+        found.update({
+            "draws": gp.sample(X, 3, random_state=0),
+            "observed": gp.sample(X, 3, target="y", random_state=0).astype(str),
+        })
+    digests = {
+        name: hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
+        for name, value in found.items()
+    }
     return {**digests, "summary": gp.summary(), "evidence": str(gp.evidence_), "outcome": repr(gp.outcome_)}
 """
 namespace: dict[str, Any] = {}

@@ -12,10 +12,10 @@ from matplotlib.figure import Figure
 
 import gramian as gm
 from gramian.errors import ParameterError
-from gramian.estimators.facts import NoData
-from gramian.inference.mixture import Mixture
+from gramian.inference.mcmc.mixture import Mixture
 from gramian.likelihoods import Heteroscedastic, Ordinal, Poisson, StudentT
 from gramian.plots import plot_classes, plot_predictions
+from gramian.report.facts import NoData
 
 K = 4.0 * gm.RBF(0.7)
 RNG = np.random.default_rng(0)

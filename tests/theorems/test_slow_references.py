@@ -180,14 +180,23 @@ def test_several_outputs_of_different_spread_when_normalised(data):
     for j in range(2):
         s, average = Y[:, j].std(), Y[:, j].mean()
         expected, cov = slow.condition(
-            lambda x, z: s**2 * k(x, z), X, Y[:, j], np.full(25, 0.3), Z, lambda x: average
-        )  # noqa: B023
+            lambda x, z: s**2 * k(x, z),  # noqa: B023
+            X,
+            Y[:, j],
+            np.full(25, 0.3),
+            Z,
+            lambda x: average,  # noqa: B023
+        )
         # The second output has next to no noise (0.3 of 5e5), hence a condition number of 1e7.
         assert_allclose(mean[:, j], expected, rtol=1e-6, atol=1e-8 * s)
         assert_allclose(std[:, j], np.sqrt(np.diag(cov) + 0.3), rtol=1e-6)
         total += slow.evidence(
-            lambda x, z: s**2 * k(x, z), X, Y[:, j], np.full(25, 0.3), lambda x: average
-        ) + 25 * np.log(s)  # noqa: B023
+            lambda x, z: s**2 * k(x, z),  # noqa: B023
+            X,
+            Y[:, j],
+            np.full(25, 0.3),
+            lambda x: average,  # noqa: B023
+        ) + 25 * np.log(s)
     assert_allclose(gp.log_evidence(), total, rtol=1e-7)
 
 

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.data.filecolumns import DECIMAL_COMMA, check_needed, codes, refuse_missing
+from gramian.data.sources import Source, open_source
+from gramian.data.tables import Table, is_missing, is_number
 from gramian.errors import InputError, TableError
 from gramian.estimators.base import Estimator
-from gramian.estimators.filecolumns import DECIMAL_COMMA, check_needed, codes, refuse_missing
-from gramian.estimators.sources import Source, open_source
-from gramian.tables import Table, is_missing, is_number
 
 Cells = NDArray[Any]
 

@@ -9,14 +9,14 @@ from typing import Any
 
 import typer
 
-from gramian.atomic import atomic_write
 from gramian.cli.columns import chosen, training
 from gramian.cli.tasks import target_of, task_of
+from gramian.data.atomic import atomic_write
+from gramian.data.tables import read_table
 from gramian.errors import ParameterError
 from gramian.experiments.compare import METHODS, Comparison, compare
 from gramian.experiments.store import RUNS, Store
 from gramian.kernels.text import parse_kernel
-from gramian.tables import read_table
 
 TABLE, PICTURE = "table.txt", "comparison.png"
 

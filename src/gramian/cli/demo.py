@@ -21,14 +21,14 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from gramian.atomic import atomic_write
 from gramian.cli.columns import Frame
 from gramian.cli.work import Z95, check_output, interval, print_summary
+from gramian.data.atomic import atomic_write
+from gramian.data.tables import Table, read_table, write_table
 from gramian.estimators import GPRegressor
 from gramian.kernels.text import parse_kernel
 from gramian.plots.common import BLUE, GREEN, INK, ORANGE
 from gramian.plots.predictions import plot_predictions
-from gramian.tables import Table, read_table, write_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -99,7 +99,8 @@ def gramian(
       gramian demo                                           see what it does, on data that come along
       gramian fit houses.csv --target price --out model.gm   learn from a table
       gramian fit flowers.csv -t species --out model.gm      the same for labels
-      gramian predict model.gm new.csv --out priced.csv      predict, with a 95 % interval or the probability of each label
+      gramian predict model.gm new.csv --out priced.csv      predict, with a 95 % interval or the probability
+                                                             of each label
       gramian show model.gm                                  what was learned
       gramian plan houses.csv --target price                 which methods fit into memory and time
       gramian compare houses.csv --target price              how good approximations are on these data
@@ -271,22 +272,26 @@ def fit(
 
     \b
     Examples:
-      gramian fit houses.csv --target price --out model.gm gramian fit houses.csv --target price --id address
-      --out model.gm gramian fit houses.csv -t price -c area,rooms,town --time-limit 60 -o model.gm gramian
-      fit houses.csv -t price --method nystrom --size 800 --sampling rls -o model.gm gramian fit flowers.csv
-      -t species -o model.gm gramian fit patients.csv -t ill --task classification --link probit --inference
-      ep -o model.gm gramian fit accidents.csv -t count --likelihood poisson --exposure days -o model.gm
-      gramian fit series.csv -t sales -c week -k "1.0 * RBF(100) + 0.5 * Periodic(1.0, fixed(52)) * RBF(200)"
-      -o model.gm
+      gramian fit houses.csv --target price --out model.gm
+      gramian fit houses.csv --target price --id address --out model.gm
+      gramian fit houses.csv -t price -c area,rooms,town --time-limit 60 -o model.gm
+      gramian fit houses.csv -t price --method nystrom --size 800 --sampling rls -o model.gm
+      gramian fit flowers.csv -t species -o model.gm
+      gramian fit patients.csv -t ill --task classification --link probit --inference ep -o model.gm
+      gramian fit accidents.csv -t count --likelihood poisson --exposure days -o model.gm
+      gramian fit series.csv -t sales -c week
+          -k "1.0 * RBF(100) + 0.5 * Periodic(1.0, fixed(52)) * RBF(200)" -o model.gm
 
-    \b A kernel is written as in Python: numbers scale, + adds, * multiplies, .on("area") selects columns,
-    fixed(52) is not fitted. Its names: RBF, Matern12, Matern32, Matern52, RationalQuadratic, Periodic,
-    Cosine, SpectralMixture, Linear, Polynomial, ArcCosine, NeuralNetwork, Constant, Brownian, Categorical.
+    \b
+    A kernel is written as in Python: numbers scale, + adds, * multiplies, .on("area") selects columns,
+    fixed(52) is not fitted.
+    Its names: RBF, Matern12, Matern32, Matern52, RationalQuadratic, Periodic, Cosine, SpectralMixture,
+    Linear, Polynomial, ArcCosine, NeuralNetwork, Constant, Brownian, Categorical.
     """
     with guarded():
+        from gramian.choose.words import method_with
         from gramian.cli.tasks import Asked
         from gramian.cli.work import fit_table
-        from gramian.inference.named import method_with
 
         asked = Asked(task, inference, link, multiclass, likelihood, exposure, hyper)
         engine = method_with(method, size, sampling, kind)
@@ -555,16 +560,19 @@ def compare(
 
     \b
     Examples:
-      gramian compare houses.csv --target price gramian compare houses.csv -t price --methods
-      nystrom:uniform,nystrom:rpcholesky,fourier:orf --sizes 100,200,400 --repeats 15 -o comparison gramian
-      compare houses.csv -t price --methods cg:none,cg,minres,exact --sizes 50,200 gramian compare flowers.csv
-      -t species --methods nystrom:uniform,fourier:orf,vfe,exact --sizes 50,100,200 gramian compare points.csv
-      --kernel "RBF(0.7)" --standardize --methods nystrom:uniform,fourier:rff,fourier:qmc
+      gramian compare houses.csv --target price
+      gramian compare houses.csv -t price --methods nystrom:uniform,nystrom:rpcholesky,fourier:orf
+          --sizes 100,200,400 --repeats 15 -o comparison
+      gramian compare houses.csv -t price --methods cg:none,cg,minres,exact --sizes 50,200
+      gramian compare flowers.csv -t species --methods nystrom:uniform,fourier:orf,vfe,exact
+          --sizes 50,100,200
+      gramian compare points.csv --kernel "RBF(0.7)" --standardize
+          --methods nystrom:uniform,fourier:rff,fourier:qmc
 
     \b
     Methods: a family, and after a colon how it chooses (by default rpcholesky; orf for fourier):
-      nystrom, vfe, fitc, dtc,  uniform, diagonal, column-norm, leverage, rls, recursive-rls, kmeans, pivoted, rpcholesky
-      svgp                      (fitc and dtc for regression only)
+      nystrom, vfe, fitc, dtc,  uniform, diagonal, column-norm, leverage, rls, recursive-rls, kmeans,
+      svgp                      pivoted, rpcholesky (fitc and dtc for regression only)
       fourier                   rff, rff-phase, orf, sorf, qmc, qmc-halton, qmc-sobol
       cg, minres                none, jacobi, pivoted, rpcholesky (the preconditioner)
       exact                     (by Cholesky)

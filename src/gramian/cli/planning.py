@@ -11,15 +11,15 @@ from typing import BinaryIO, cast
 import numpy as np
 import typer
 
+from gramian.choose.plan import plan
+from gramian.choose.words import method_with
 from gramian.cli.columns import chosen
 from gramian.cli.tasks import task_of
+from gramian.data.tables import read_blocks
+from gramian.data.tables.shared import import_pyarrow
 from gramian.errors import ParameterError
 from gramian.estimators import GPClassifier
-from gramian.inference.named import method_with
 from gramian.kernels.text import parse_kernel
-from gramian.plan import plan
-from gramian.tables import read_blocks
-from gramian.tables.shared import import_pyarrow
 
 HEAD = 1000  # rows that are read, for the names
 CHUNK = 2**20  # bytes at once

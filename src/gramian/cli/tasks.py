@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.cli.columns import refuse_constant, targets_of
+from gramian.data.filecolumns import DECIMAL_COMMA, MOST_CATEGORIES, refuse_missing
+from gramian.data.sources import Source
+from gramian.data.tables import Table, is_missing, is_number, read_blocks
 from gramian.errors import InputError, ParameterError, TableError
-from gramian.estimators.filecolumns import DECIMAL_COMMA, MOST_CATEGORIES, refuse_missing
-from gramian.estimators.sources import Source
 from gramian.likelihoods import Beta, Gamma, Heteroscedastic, Likelihood, NegativeBinomial, Poisson, StudentT
-from gramian.tables import Table, is_missing, is_number, read_blocks
 
 Array = NDArray[np.float64]
 

@@ -15,17 +15,17 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from gramian.atomic import atomic_write
 from gramian.cli.columns import Frame, chosen, for_model, streamed, training
 from gramian.cli.tasks import Asked, checked_targets, exposure_of, hint, streamed_labels, target_of, task_of
+from gramian.data.atomic import atomic_write
+from gramian.data.sources import Source
+from gramian.data.tables import SUFFIXES, Table, read_blocks, read_table, write_blocks
 from gramian.errors import GramianError, ParameterError, TableError
 from gramian.estimators import GPClassifier, GPRegressor
 from gramian.estimators.quantiles import quantiles
-from gramian.estimators.sources import Source
 from gramian.kernels.text import parse_kernel
 from gramian.likelihoods import Gaussian
 from gramian.modelfile import load
-from gramian.tables import SUFFIXES, Table, read_blocks, read_table, write_blocks
 
 # bytes of a file from which on it is fitted from disk: as text it would take some ten times that in memory
 LARGE = 50_000_000

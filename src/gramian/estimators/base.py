@@ -19,23 +19,24 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from gramian.certify.certificate import Certificate
+from gramian.choose.plan import Plan, seconds_of_final
+from gramian.data.inputs import Columns, is_frame, read_features, remember_columns
+from gramian.data.sources import is_source, open_source
 from gramian.errors import InputError, NumericalError, ParameterError
-from gramian.estimators import building, health
-from gramian.estimators.certificate import Certificate
-from gramian.estimators.facts import Facts
-from gramian.estimators.inputs import Columns, is_frame, read_features, remember_columns
-from gramian.estimators.sources import is_source, open_source
+from gramian.estimators import build
 from gramian.fitting import FitOutcome, Objective, Search, level
 from gramian.fitting.progress import Report, progress
 from gramian.fitting.stages import Fitted, Hold, fit
-from gramian.gram import budget
 from gramian.inference import Data, Inference, Model, Process
 from gramian.inference.base import Inferred, Workspace
-from gramian.inference.mcmc import MCMC
-from gramian.inference.mixture import Mixture
+from gramian.inference.mcmc.method import MCMC
+from gramian.inference.mcmc.mixture import Mixture
 from gramian.kernels import Kernel
+from gramian.linalg import memory
 from gramian.params import Parameter, ParameterTable
-from gramian.plan import Plan, seconds_of_final
+from gramian.report import notes as health
+from gramian.report.facts import Facts
 
 Array = NDArray[np.float64]
 
@@ -169,7 +170,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
             report,
             deadline,
             after,
-            budget.allowed(self.memory_limit),
+            memory.allowed(self.memory_limit),
             holds,
         )
 
@@ -192,7 +193,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
     def plan(self, X: Any, y: Any = None) -> Plan:
         """What each method would take on these data, and which one `method="auto"` takes: memory and time
         before the fit."""
-        building.check_settings(self)
+        build.check_settings(self)
         if self.hyper == "mcmc":
             raise ParameterError(
                 'A plan predicts searches; how long chains take, only they can tell. Ask with hyper="map" for'

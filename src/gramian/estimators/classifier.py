@@ -10,22 +10,22 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from gramian.choose.plan import Plan, check
+from gramian.data.labels import Labels
 from gramian.errors import ParameterError
-from gramian.estimators import building, latent, leftout, multiclass
+from gramian.estimators import build, latent, leftout, multiclass
 from gramian.estimators.base import Estimator, check_arguments, check_draws, finite, generator
-from gramian.estimators.facts import class_counts
-from gramian.estimators.labels import Labels
 from gramian.estimators.leftout import LeftOutClasses
 from gramian.fitting.stages import Hold
-from gramian.gram import budget
 from gramian.inference import Inference
-from gramian.inference.mcmc import MCMC
+from gramian.inference.mcmc.method import MCMC
 from gramian.inference.sites import Rule
 from gramian.kernels import Kernel
 from gramian.likelihoods import Bernoulli, Likelihood, RobustMax, Softmax
+from gramian.linalg import memory
 from gramian.means import Mean
 from gramian.params.space import ParameterTable
-from gramian.plan import Plan, check
+from gramian.report.facts import class_counts
 from gramian.solvers import CG, MINRES
 
 Array = NDArray[np.float64]
@@ -43,7 +43,7 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
         What functions to expect. None: a scaled Matern-5/2 with one lengthscale a column, starting values
         from the data and weak priors. A list of kernels gives each class its own (softmax and robustmax).
     inference : "auto" (the default), "laplace", "ep", "vi", "map", "mcmc", or an object: EP(power=0.5),
-    MCMC(draws=1000)
+            MCMC(draws=1000)
         How the posterior of f is approximated. "auto": Laplace for two classes, the variational bound for
         more.
     link : "logit" (the default) or "probit"
@@ -61,7 +61,7 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
     mean : "zero" (the default), "constant", "linear" or a Mean
         What f is far from the data.
     method : "auto" (the default), "exact", "nystrom", "fourier", "vfe", "svgp", "cg", or an object with its
-    own settings
+            own settings
         The engine. "auto" takes the whole kernel matrix of up to some thousand rows, beyond stochastic
         variational inference ("svgp").
     hyper : "map" (the default), "ml" or "mcmc"
@@ -142,7 +142,7 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
         are not supported: repeat rows instead.
         """
         began = time.monotonic()
-        building.check_settings(self)
+        build.check_settings(self)
         self._check_choices()
         check_arguments(unsupported, "X and y")
         table, columns, y = self._read(X, y)
@@ -162,7 +162,7 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
         likelihood = self._likelihood(len(labels.classes))
         method, reason = latent.method_for(self, likelihood, table.shape)
         check(method, len(table), table.shape[1], likelihood.latents, self.memory_limit)
-        kernel, model, data = building.build_latent(
+        kernel, model, data = build.build_latent(
             self, likelihood, table, columns, codes, None, multiclass.VARIANCE
         )
         model = latent.restrained(model, method)
@@ -247,7 +247,7 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
             )
         table = self._features(X)
         n, L = len(table), self.likelihood_.latents
-        budget.check_memory(
+        memory.check_memory(
             8 * n * (n * (3 + 2 * L) + L * count),
             self.memory_limit,
             f"Joint draws at {n:,} points",

@@ -5,7 +5,8 @@ With sd_j the standard deviation of column j, d the number of numeric columns an
 y is normalised):
 
     kernel   v * Matern52(lengthscale_j), times Categorical() on categorical columns
-    lengthscale_j ~ LogNormal(log(sd_j sqrt(d)), 1.5)      distances grow as sqrt(d), so lengthscales must too (Hvarfner et al. 2024)
+    lengthscale_j ~ LogNormal(log(sd_j sqrt(d)), 1.5)      distances grow as sqrt(d), so lengthscales must too
+                                                           (Hvarfner et al. 2024)
     scale         ~ LogNormal(log v, 1.5)
     noise         ~ LogNormal(log(0.01 var y), 2)
     mean          constant, no prior
@@ -22,8 +23,8 @@ import dataclasses
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.data.inputs import Columns, spread
 from gramian.errors import InputError, ParameterError
-from gramian.estimators.inputs import Columns
 from gramian.kernels import Categorical, Kernel, Matern52, Scaled
 from gramian.means import ConstantMean, LinearMean, Mean, ZeroMean
 from gramian.params import LogNormal, Parameter, fixed, param
@@ -108,15 +109,6 @@ def mean_function(given: object, loc: Array, columns: Columns) -> Mean:
             LinearMean(loc, columns=numeric if columns.categories else ()) if numeric else ConstantMean(loc)
         )
     raise ParameterError(f'mean={given!r} is not known. Use "zero", "constant", "linear", or a gramian.Mean.')
-
-
-def spread(X: Array) -> Array:
-    """The standard deviation of each column; where that is 0 (a constant column, a single row) a positive
-    number of the column's own size."""
-    size = np.max(np.abs(X), axis=0)
-    # scaled first: squares of 1e200 would overflow
-    sd = np.std(X / np.where(size > 0, size, 1.0), axis=0) * size
-    return np.where(sd > 1e-14 * size, sd, np.where(size > 0, size, 1.0))
 
 
 def output_spread(Y: Array, single: bool) -> Array:

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.choose.plan import Plan, plan_around
+from gramian.choose.words import as_method
 from gramian.errors import ParameterError
-from gramian.estimators import building
-from gramian.gram import budget
+from gramian.estimators import build
 from gramian.inference.asked import ask
 from gramian.inference.base import Inference, Model, Process
 from gramian.inference.coupled import CoupledFeatures, CoupledPosterior
@@ -24,18 +25,17 @@ from gramian.inference.exact import Exact
 from gramian.inference.iterative import Iterative
 from gramian.inference.laplace import Mode
 from gramian.inference.lowrank import LowRank
-from gramian.inference.mcmc import MCMC
+from gramian.inference.mcmc.method import MCMC
+from gramian.inference.mcmc.mixture import Mixture
 from gramian.inference.methods import Recipe, Sparse
-from gramian.inference.mixture import Mixture
-from gramian.inference.named import as_method
 from gramian.inference.sites import Rule, Sites
-from gramian.inference.softmax import SoftmaxLaplace, laplace_for
-from gramian.inference.svgp import SVGP
+from gramian.inference.softmax.laplace import SoftmaxLaplace, laplace_for
+from gramian.inference.svgp.inducing import SVGP
 from gramian.inference.variational import VI
 from gramian.kernels.algebra import Scaled
 from gramian.likelihoods import Likelihood
+from gramian.linalg import memory
 from gramian.params import Parameter, Tree
-from gramian.plan import Plan, plan_around
 
 if TYPE_CHECKING:
     from gramian.estimators.base import Estimator
@@ -77,7 +77,7 @@ def plan_for(gp: Estimator, likelihood: Likelihood, shape: tuple[int, ...]) -> P
     n, d = int(shape[0]), int(shape[1])
     return plan_around(
         (n, d),
-        building.given(gp)[0],
+        build.given(gp)[0],
         wrapped,
         wrapped(taken),
         reason,
@@ -179,7 +179,7 @@ def _automatic(
 ) -> tuple[Inference, str]:
     n, d = shape[0], shape[1]
     dense = Sites(VI(), Exact())
-    limit = budget.allowed(gp.memory_limit)
+    limit = memory.allowed(gp.memory_limit)
     fits = dense.bytes_needed(n, d, likelihood.latents) <= limit
     if fits and n * likelihood.latents ** (1 / 3) <= DENSE_ROWS:
         return Exact(), f"{n:,} rows are few enough for the whole kernel matrix"

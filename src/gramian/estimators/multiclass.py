@@ -1,9 +1,10 @@
 """Several classes from binary models.
 
-    one-vs-rest   a model a class, that class against all others; probabilities are those of the models, made to add up to 1
-    one-vs-one    a model a pair of classes, on the rows of these two; probabilities from the pairs' by coupling: p minimises
-                  sum_{i, j} (r_ji p_i - r_ij p_j)^2 with r_ij the probability of i in the pair (Wu, Lin and
-                  Weng 2004, their second method)
+    one-vs-rest   a model a class, that class against all others; probabilities are those of the models, made
+                  to add up to 1
+    one-vs-one    a model a pair of classes, on the rows of these two; probabilities from the pairs' by
+                  coupling: p minimises sum_{i, j} (r_ji p_i - r_ij p_j)^2 with r_ij the probability of i in
+                  the pair (Wu, Lin and Weng 2004, their second method)
 
 With shared parameters the sum of the binary evidences is maximised over one vector; else each model has its
 own. Models are fitted side by side on threads, since most of the time is spent in compiled code that lets
@@ -23,11 +24,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
+from gramian.data.inputs import Columns
 from gramian.errors import ParameterError
-from gramian.estimators import building, defaults, health
+from gramian.estimators import build, defaults
 from gramian.estimators import latent as latents
 from gramian.estimators.base import FEW_ROWS, generator
-from gramian.estimators.inputs import Columns
 from gramian.fitting import FitOutcome, Objective
 from gramian.fitting.lbfgs import Search, maximise
 from gramian.fitting.progress import progress
@@ -36,6 +37,7 @@ from gramian.inference.base import Data, Evidence, Model
 from gramian.likelihoods import Bernoulli
 from gramian.linalg.threads import THREADS
 from gramian.params.space import ParameterTable
+from gramian.report import notes as health
 
 if TYPE_CHECKING:
     from gramian.estimators.classifier import GPClassifier
@@ -52,7 +54,7 @@ def fit(gp: GPClassifier, table: Array, columns: Columns, codes: Array, began: f
             f"multiclass={gp.multiclass!r} takes one kernel for its binary models, not a list."
         )
     problems = _problems(gp, codes)
-    given = building.given(gp)[0]
+    given = build.given(gp)[0]
     kernel = given if given is not None else defaults.default_kernel(np.asarray(table), columns, VARIANCE)
     kernel.check_columns(columns.described())
     # the binary models see no names and no categories
@@ -259,7 +261,7 @@ def _together(
     # too few rows for random features: dense
     method, _ = parts(method.searched, len(table), table.shape[1], 1, False)[-1]
     rng = generator(gp.random_state)
-    kernel, model, data = building.build_latent(
+    kernel, model, data = build.build_latent(
         gp, likelihood, table, columns, problems[0][1].astype(float), None, VARIANCE
     )
     objectives = []

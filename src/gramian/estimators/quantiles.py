@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.inference.base import Process
-from gramian.inference.mixture import Mixture
+from gramian.inference.mcmc.mixture import Mixture
 from gramian.likelihoods import Likelihood
 
 Array = NDArray[np.float64]

@@ -11,26 +11,26 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from gramian.approx.fourier import FourierMap
-from gramian.approx.nystrom import NystromMap
+from gramian.certify.certificate import Certificate, certify
+from gramian.choose.plan import Plan, automatic, check, plan
+from gramian.choose.words import as_method
+from gramian.data.inputs import read_exposure, read_features, read_noise_var, read_targets
 from gramian.errors import InputError, ParameterError
-from gramian.estimators import building, defaults, latent, leftout
+from gramian.estimators import build, defaults, latent, leftout
 from gramian.estimators.base import Estimator, check_arguments, check_draws, finite, generator
-from gramian.estimators.certificate import Certificate, certify
-from gramian.estimators.inputs import read_exposure, read_features, read_noise_var, read_targets
 from gramian.estimators.leftout import LeaveOneOut
+from gramian.features.fourier import FourierMap
+from gramian.features.nystrom import NystromMap
 from gramian.fitting.stages import Hold
-from gramian.gram import budget
 from gramian.inference import FeaturePosterior, GaussianProcess, Inference, Posterior, Process
 from gramian.inference.iterative import KrylovPosterior
-from gramian.inference.mcmc import MCMC
-from gramian.inference.named import as_method
+from gramian.inference.mcmc.method import MCMC
 from gramian.inference.sites import Rule
 from gramian.kernels import Kernel, Sum
 from gramian.likelihoods import Gaussian, Likelihood
+from gramian.linalg import memory
 from gramian.means import Mean, ZeroMean
 from gramian.params import Parameter
-from gramian.plan import Plan, automatic, check, plan
 from gramian.solvers import CG, MINRES
 
 Array = NDArray[np.float64]
@@ -56,8 +56,8 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         The noise variance, in the units of y squared. A number is where fitting starts; `fixed(0.01)` stays,
         `fixed(0)` interpolates. None: from the data.
     likelihood : Likelihood, optional
-        How y arises from f: `StudentT()`, `Poisson()`, `NegativeBinomial()`, `likelihoods.Gamma()`, `Beta()`, `Ordinal(5)`, `Heteroscedastic()`, or
-        your own.
+        How y arises from f: `StudentT()`, `Poisson()`, `NegativeBinomial()`, `likelihoods.Gamma()`, `Beta()`,
+        `Ordinal(5)`, `Heteroscedastic()`, or your own.
         None: Gaussian noise, in closed form.
     inference : "laplace", "ep", "vi", "map", "mcmc", or an object such as EP(power=0.5), optional
         How to condition on other likelihoods. None: Laplace where it is good (one latent, concave log p),
@@ -66,7 +66,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         How parameters are found: with their priors, without them, or by sampling them, with predictions
         averaged over the samples.
     method : "auto" (the default), "exact", "nystrom", "fourier", "vfe", "fitc", "dtc", "svgp", "cg",
-    "minres", or an object with its own settings
+            "minres", or an object with its own settings
         The engine. "auto" takes the exact one while it fits into the limits, else the variational bound with
         as many inducing points as fit. Objects: `Exact(fit_rows=3000)`, `Nystrom(rank=800)`, `Fourier(2000)`,
         `Sparse(500, optimize_inducing=True)`, `SVGP(500)`, `CG(tol=1e-8)`, `MINRES()`.
@@ -89,10 +89,15 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
     verbose : bool, optional
         Progress on standard error: None on a terminal only, True always, False never.
 
-    Attributes ---------- kernel_, noise_, mean_, likelihood_ : the fitted parts (`noise_` in the units of y
-    squared; one number an output where y has several) parameters_ : a table of all parameters theta_ : the
-    trainable parameters as one unconstrained vector evidence_ : log p(y) and its kind posterior_ : the
-    posterior process certificate_ : how far the answer can be from the exact posterior of the same model
+    Attributes
+    ----------
+    kernel_, noise_, mean_, likelihood_ : the fitted parts (`noise_` in the units of y squared; one number an
+        output where y has several)
+    parameters_ : a table of all parameters
+    theta_ : the trainable parameters as one unconstrained vector
+    evidence_ : log p(y) and its kind
+    posterior_ : the posterior process
+    certificate_ : how far the answer can be from the exact posterior of the same model
     outcome_ : what happened: method and its reason, what was fitted on what, iterations, jitter, time, notes
     """
 
@@ -150,7 +155,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         rows are not supported: repeat rows instead, or give `noise_var`.
         """
         began = time.monotonic()
-        building.check_settings(self)
+        build.check_settings(self)
         certain = (
             " Where rows differ in how certain they are, give noise_var, one variance a row."
             if self._is_gaussian()
@@ -164,14 +169,12 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         if self._is_gaussian():
             method, reason = self._method(table.shape, Y.shape[1])
             check(method, len(table), table.shape[1], Y.shape[1], self.memory_limit)
-            kernel, model, data = building.build(self, table, columns, Y, single, known_noise)
+            kernel, model, data = build.build(self, table, columns, Y, single, known_noise)
         else:
             likelihood = self._likelihood(Y, single, known_noise)
             method, reason = latent.method_for(self, likelihood, table.shape)
             check(method, len(table), table.shape[1], likelihood.latents, self.memory_limit)
-            kernel, model, data = building.build_latent(
-                self, likelihood, table, columns, Y[:, 0], offset, 1.0
-            )
+            kernel, model, data = build.build_latent(self, likelihood, table, columns, Y[:, 0], offset, 1.0)
         self._single = single
         self._condition(kernel, model, data, columns, method, reason, began)
         if self._is_gaussian():
@@ -213,13 +216,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
             return latent.sampled_parameters(self)
         if isinstance(self.method, str) and self.method == "auto":
             return automatic(
-                shape[0],
-                shape[1],
-                q,
-                building.given(self)[0],
-                self.memory_limit,
-                self.time_limit,
-                self.optimize,
+                shape[0], shape[1], q, build.given(self)[0], self.memory_limit, self.time_limit, self.optimize
             )
         return as_method(self.method, self.memory_limit), "as given"
 
@@ -231,7 +228,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         outputs = 1 if y is None or isinstance(y, str) or np.ndim(y) < 2 else int(np.shape(y)[1])
         return plan(
             shape,
-            building.given(self)[0],
+            build.given(self)[0],
             self.memory_limit,
             self.time_limit,
             outputs=outputs,
@@ -294,7 +291,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         if return_cov:
             n = len(table)
             needed = 8 * n * n * (2 + 2 * len(noise))
-            budget.check_memory(
+            memory.check_memory(
                 needed, self.memory_limit, f"A covariance of {n:,} points", "Use return_std, or fewer points."
             )
             cov = process.cov(table)
@@ -318,7 +315,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         table, process, noise = self._process(X, target)
         n = len(table)
         needed = 8 * n * (n * (3 + 2 * len(noise)) + len(noise) * int(n_samples))
-        budget.check_memory(
+        memory.check_memory(
             needed, self.memory_limit, f"Joint draws at {n:,} points", "Draw at fewer points."
         )
         rng = generator(self.random_state if random_state is None else random_state)
@@ -402,9 +399,9 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
                 " this model's evidence is."
             )
         if self._certificate is None:
-            rng, memory = generator(self.random_state), budget.allowed(self.memory_limit)
+            rng, limit = generator(self.random_state), memory.allowed(self.memory_limit)
             self._certificate = certify(
-                self._model_, self._data, self._method_, self.posterior_, self.evidence_, rng, memory
+                self._model_, self._data, self._method_, self.posterior_, self.evidence_, rng, limit
             )
         return self._certificate
 
@@ -436,9 +433,9 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         return self._features(X), self.posterior_, np.broadcast_to(noise, self._facts.scale.shape)
 
     def _prior(self, X: Any, target: str) -> tuple[Array, Process, Array]:
-        building.check_settings(self)
+        build.check_settings(self)
         table, columns = read_features(X)
-        given, given_noise = building.given(self)
+        given, given_noise = build.given(self)
         kernel = given if given is not None else defaults.default_kernel(table, columns, 1.0)
         kernel.check_columns(columns.described())
         noise = defaults.noise_parameter(given_noise, 1.0, False, defaults.NOISE_FLOOR)

@@ -1,6 +1,7 @@
 """`compare`: approximations of one model side by side, on one's own data, over repeated runs.
 
-    result = gm.compare(X, y, methods=("nystrom:uniform", "nystrom:rpcholesky", "fourier:orf", "exact"), sizes=(100, 200, 400), repeats=10)
+    result = gm.compare(X, y, methods=("nystrom:uniform", "nystrom:rpcholesky", "fourier:orf", "exact"),
+                        sizes=(100, 200, 400), repeats=10)
     print(result)
     result.plot().savefig("comparison.png")
 
@@ -26,12 +27,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.atomic import atomic_write
+from gramian.data.atomic import atomic_write
+from gramian.data.inputs import Columns, read_features, read_targets, spread
+from gramian.data.labels import Labels
 from gramian.errors import InputError, ParameterError
-from gramian.estimators import GPClassifier, GPRegressor, building
-from gramian.estimators.defaults import spread
-from gramian.estimators.inputs import Columns, read_features, read_targets
-from gramian.estimators.labels import Labels
+from gramian.estimators import GPClassifier, GPRegressor, build
 from gramian.estimators.multiclass import VARIANCE
 from gramian.experiments.methods import NOISY, Method, parse_methods
 from gramian.experiments.progress import bar
@@ -40,14 +40,14 @@ from gramian.experiments.store import NAMES, Store, to_csv
 from gramian.experiments.table import text_table
 from gramian.fitting.progress import progress
 from gramian.fitting.stages import fit
-from gramian.gram import budget
 from gramian.inference.exact import Exact
 from gramian.inference.sites import Sites
-from gramian.inference.softmax import laplace_for
+from gramian.inference.softmax.laplace import laplace_for
 from gramian.kernels import Kernel
 from gramian.kernels.convert import Converted
 from gramian.kernels.text import parse_kernel
 from gramian.likelihoods import Bernoulli, Likelihood, Softmax
+from gramian.linalg import memory
 from gramian.params import fixed
 from gramian.solvers.krylov import check_settings
 from gramian.version import __version__
@@ -141,24 +141,34 @@ def compare(
     """Compares approximations of one model: error of the kernel matrix, time, memory, test error, NLPD,
     coverage or calibration.
 
-    Parameters ---------- X, y : the data. Without y only kernel matrices are compared, on all rows. task :
-    "regression" or "classification"; None: classification where y is text or booleans. kernel : as it is, for
-    all methods. None: the default kernel, fitted once by exact inference (Laplace, for classes) on `fit_rows`
-    random rows. noise : the noise variance, in units of y squared, as it is. None: fitted in the same way.
-    Classes have none. methods : names such as "nystrom:uniform", "fourier:orf", "vfe", "svgp", "cg:none",
-    "minres", "exact"; see `gramian.experiments.methods`. sizes : landmarks, features or inducing points; for
-    CG and MINRES the rank of the preconditioner. Methods without a size run once a repeat. repeats : how
-    often, each time with another split and other draws. test_size : the share of rows to test on.
-    random_state : a whole number; run by run it determines splits and draws, whatever else is run. out : a
-    folder for `settings.json` and `runs.csv`; an interrupted comparison goes on from there.
-        Methods, sizes and repeats may change, nothing else.
+    Parameters
+    ----------
+    X, y : the data. Without y only kernel matrices are compared, on all rows.
+    task : "regression" or "classification"; None: classification where y is text or booleans.
+    kernel : as it is, for all methods. None: the default kernel, fitted once by exact inference (Laplace, for
+        classes) on `fit_rows` random rows.
+    noise : the noise variance, in units of y squared, as it is. None: fitted in the same way. Classes have
+        none.
+    methods : names such as "nystrom:uniform", "fourier:orf", "vfe", "svgp", "cg:none", "minres", "exact"; see
+        `gramian.experiments.methods`.
+    sizes : landmarks, features or inducing points; for CG and MINRES the rank of the preconditioner. Methods
+        without a size run once a repeat.
+    repeats : how often, each time with another split and other draws.
+    test_size : the share of rows to test on.
+    random_state : a whole number; run by run it determines splits and draws, whatever else is run.
+    out : a folder for `settings.json` and `runs.csv`; an interrupted comparison goes on from there. Methods,
+        sizes and repeats may change, nothing else.
     standardize : centre the columns of X and divide them by their standard deviations (of all rows;
-    categories stay). normalize_y : as in GPRegressor. max_rows : take that many rows at random from larger
-    data. fit_rows : random rows for fitting the kernel and the noise, where they are not given. gram_rows :
-    the kernel matrix is compared on all training rows up to this many, else on a random part of that size.
-    variance_rows : test rows for what needs variances of CG and MINRES, where each is a solve. tol, max_iter
-    : of CG and MINRES. memory_limit : runs that would pass it are left out, with a note. verbose : progress
-    on standard error; None: on a terminal only.
+        categories stay).
+    normalize_y : as in GPRegressor.
+    max_rows : take that many rows at random from larger data.
+    fit_rows : random rows for fitting the kernel and the noise, where they are not given.
+    gram_rows : the kernel matrix is compared on all training rows up to this many, else on a random part of
+        that size.
+    variance_rows : test rows for what needs variances of CG and MINRES, where each is a solve.
+    tol, max_iter : of CG and MINRES.
+    memory_limit : runs that would pass it are left out, with a note.
+    verbose : progress on standard error; None: on a terminal only.
 
     Returns a `Comparison`: print it, `.columns()`, `.to_csv(path)`, `.plot()`.
     """
@@ -173,7 +183,7 @@ def compare(
         variance_rows,
     )
     check_settings(tol, max_iter, 1)
-    budget.allowed(memory_limit)  # refuses what is not a size
+    memory.allowed(memory_limit)  # refuses what is not a size
     table, columns, target, classes = _data(X, y, task, chosen, kernel, standardize, max_rows, random_state)
     given: Kernel | None = None if isinstance(kernel, Converted) else kernel
     if isinstance(kernel, Converted):  # brings its noise along
@@ -364,7 +374,7 @@ def _settle(
     part = np.sort(rng.choice(len(X), min(rows, len(X)), replace=False))
     restarts = 1 if len(part) <= 1000 else 0
     if likelihood is not None:  # of two classes one may be missing in a small part, which does no harm
-        written, model, data = building.build_latent(
+        written, model, data = build.build_latent(
             GPClassifier(), likelihood, X[part], columns, y[part], None, VARIANCE
         )
         with progress(verbose) as report:
@@ -378,8 +388,8 @@ def _settle(
             [dataclasses.replace(p, trainable=False) for p in kernel.parameters().values()]
         )
     gp = GPRegressor(start, noise=None if noise is None else fixed(float(noise)), normalize_y=normalize_y)
-    building.check_settings(gp)
-    written, model, data = building.build(
+    build.check_settings(gp)
+    written, model, data = build.build(
         gp, X[part], columns, np.ascontiguousarray(y[part][:, None]), True, None
     )
     with progress(verbose) as report:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.approx.base import FeatureMap
+from gramian.features.base import FeatureMap
 from gramian.gram import tiles
 from gramian.inference.base import blocks_of
 from gramian.kernels.base import Kernel

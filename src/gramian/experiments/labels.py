@@ -4,7 +4,8 @@ is taken as it is.
     error    share of rows whose label is not the most probable one
     NLPD     mean of -log p(label), the log loss
     Brier    mean of sum_c (p_c - [label = c])^2, from 0 to 2
-    ECE      sum over bins b of the largest probability of (rows in b / rows) |share of right labels in b - mean of the largest probability in b|
+    ECE      sum over bins b of the largest probability of (rows in b / rows) |share of right labels in b -
+             mean of the largest probability in b|
 
 Source: Brier 1950; the calibration error with bins of equal width as in Guo, Pleiss, Sun and Weinberger 2017,
 equation 3, with their 15 bins.

@@ -3,8 +3,10 @@
     nystrom:RULE     K ~ K_xz K_zz^-1 K_zx, landmarks by that rule; size: how many
     fourier:KIND     K ~ Phi Phi' with random frequencies of that kind; size: columns of Phi
     vfe:RULE, fitc:RULE, dtc:RULE       inducing points by that rule; size: how many
-    svgp:RULE        the same bound as vfe, found by natural gradients on all rows; size: how many inducing points
-    cg:NAME, minres:NAME                K itself, systems by a Krylov solver with that preconditioner; size: its rank (none and jacobi have none)
+    svgp:RULE        the same bound as vfe, found by natural gradients on all rows; size: how many inducing
+                     points
+    cg:NAME, minres:NAME                K itself, systems by a Krylov solver with that preconditioner; size:
+                                        its rank (none and jacobi have none)
     exact            K itself, by Cholesky; no size
 
 Without a colon the family's usual choice is meant: "fourier" is "fourier:orf", "cg" is "cg:rpcholesky".
@@ -24,12 +26,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.approx.base import Basis
-from gramian.approx.fourier import FourierBasis
-from gramian.approx.landmarks import RULES, landmarks
-from gramian.approx.nystrom import NystromBasis
-from gramian.approx.spectral import KINDS
 from gramian.errors import ParameterError
+from gramian.features.base import Basis
+from gramian.features.fourier import FourierBasis
+from gramian.features.nystrom import NystromBasis
+from gramian.features.spectral import KINDS
 from gramian.inference.base import Inference
 from gramian.inference.exact import Exact
 from gramian.inference.iterative import Iterative
@@ -37,10 +38,11 @@ from gramian.inference.lowrank import LowRank
 from gramian.inference.methods import Fourier, Nystrom, Sparse
 from gramian.inference.passes import Kind
 from gramian.inference.sites import Sites
-from gramian.inference.softmax import laplace_for
-from gramian.inference.svgp import SVGP, SparseVariational
+from gramian.inference.softmax.laplace import laplace_for
+from gramian.inference.svgp.inducing import SVGP, SparseVariational
 from gramian.inference.variational import VI
 from gramian.kernels.base import Kernel
+from gramian.landmarks.base import RULES, landmarks
 from gramian.likelihoods import Likelihood
 from gramian.solvers.cg import CG
 from gramian.solvers.minres import MINRES

@@ -5,9 +5,12 @@ repeat, method, size), so that a run gives the same numbers whatever ran before 
 now; programs are compiled before (see `warm_up`).
 
     probabilities   the probabilities that rows are drawn by
-    construction    the rest of the choice, and the features of all training rows; for CG and MINRES the preconditioner
-    fit             from the choice to the posterior (features are made again on the way, block by block); for CG and MINRES the solve
-    total           what a fit takes from the data on: probabilities, choice and fit; construction and fit for CG and MINRES
+    construction    the rest of the choice, and the features of all training rows; for CG and MINRES the
+                    preconditioner
+    fit             from the choice to the posterior (features are made again on the way, block by block); for
+                    CG and MINRES the solve
+    total           what a fit takes from the data on: probabilities, choice and fit; construction and fit for
+                    CG and MINRES
 
 Classes: the likelihood replaces Gaussian noise, inference is by Laplace's approximation (a bound for vfe and
 svgp), and Newton's systems are those of the method. CG and MINRES choose the pivots of the preconditioner
@@ -24,18 +27,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.approx.base import FeatureMap
 from gramian.errors import GramianError
 from gramian.experiments.gramerror import gram_error
 from gramian.experiments.labels import AsItIs, label_scores
 from gramian.experiments.memory import peak_memory
 from gramian.experiments.methods import Method
-from gramian.gram import budget, tiles
+from gramian.features.base import FeatureMap
+from gramian.gram import tiles
 from gramian.inference.base import Data, GaussianProcess, Model, Process, blocks_of
 from gramian.inference.exact import Exact, groups
 from gramian.inference.iterative import KrylovPosterior
 from gramian.kernels.base import Kernel
 from gramian.likelihoods import Gaussian, Likelihood
+from gramian.linalg import memory
 from gramian.linalg.threads import threads_for
 from gramian.means import ConstantMean, ZeroMean
 from gramian.params import fixed
@@ -164,7 +168,7 @@ def _measure(
     method, (n, d) = task.method, X.shape
     needed = method.bytes_needed(n, d, task.size, problem.likelihood)
     found["predicted_bytes"] = float(needed)
-    budget.check_memory(
+    memory.check_memory(
         needed,
         problem.memory_limit,
         f"The method {method.name!r} on {n:,} rows",

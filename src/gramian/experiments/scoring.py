@@ -27,15 +27,15 @@ from scipy.special import logsumexp
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
+from gramian.data.inputs import read_exposure, read_targets
 from gramian.errors import InputError, ParameterError
 from gramian.estimators import GPClassifier, GPRegressor, latent
 from gramian.estimators.base import Estimator
-from gramian.estimators.inputs import read_exposure, read_targets
-from gramian.inference.chains import package
 from gramian.inference.exact import Exact
 from gramian.inference.iterative import KrylovPosterior
 from gramian.inference.lowrank import LowRank
-from gramian.inference.mixture import Mixture
+from gramian.inference.mcmc.chains import package
+from gramian.inference.mcmc.mixture import Mixture
 
 Array = NDArray[np.float64]
 

@@ -6,7 +6,8 @@
 
     evidence   log p(y) at the fitted parameters, with f integrated out, in nats
     loo        sum_i log p(y_i | all other rows), see scoring.py
-    cv         the average of log p(y_i | rows of the other folds), with the parameters fitted anew for each fold
+    cv         the average of log p(y_i | rows of the other folds), with the parameters fitted anew for each
+               fold
 
 All are of y in its own units, whatever a model does inside, so that they can stand side by side. An evidence
 is of a kind: exact, a lower bound, an approximation. Only what is of one kind is ranked. Between kinds only
@@ -29,11 +30,11 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import type_of_target
 
-from gramian.atomic import atomic_write
+from gramian.data.atomic import atomic_write
+from gramian.data.sources import is_source
 from gramian.errors import ParameterError
 from gramian.estimators import GPClassifier, GPRegressor
 from gramian.estimators.base import Estimator
-from gramian.estimators.sources import is_source
 from gramian.experiments.progress import bar
 from gramian.experiments.scoring import Folds, Scores, cross_validated, left_out, paired
 from gramian.inference.sites import Sites
@@ -137,15 +138,18 @@ def compare_models(
 ) -> ModelComparison:
     """Fits each model to the same data and ranks them.
 
-    Parameters ---------- models : a list, or a dict by name, of GPRegressors or of GPClassifiers, which stay
-    as they are: clones are fitted. A kernel alone becomes an
-        estimator like the others, or else one that suits y (labels: text, booleans, or up to 20 different
-        whole numbers).
-    X, y : the data by : "evidence", "loo" (leave-one-out) or "cv" (cross-validation). The first two stand in
-    the table anyway, where they exist. cv : for by="cv": the number of folds, a scikit-learn splitter, or
-    pairs of training and test rows random_state : for the folds, and for models that have none of their own
-    exposure : for counts, as in GPRegressor.fit verbose : progress on standard error; None: on a terminal
-    only
+    Parameters
+    ----------
+    models : a list, or a dict by name, of GPRegressors or of GPClassifiers, which stay as they are: clones
+        are fitted. A kernel alone becomes an estimator like the others, or else one that suits y (labels:
+        text, booleans, or up to 20 different whole numbers).
+    X, y : the data
+    by : "evidence", "loo" (leave-one-out) or "cv" (cross-validation). The first two stand in the table
+        anyway, where they exist.
+    cv : for by="cv": the number of folds, a scikit-learn splitter, or pairs of training and test rows
+    random_state : for the folds, and for models that have none of their own
+    exposure : for counts, as in GPRegressor.fit
+    verbose : progress on standard error; None: on a terminal only
 
     Returns a `ModelComparison`: print it, `.best`, `.fitted[name]`, `.columns()`, `.to_csv(path)`.
     """
@@ -413,7 +417,10 @@ def _text(value: Any) -> str:
         return repr(value)
     own = [(f.name, getattr(value, f.name)) for f in dataclasses.fields(value) if f.repr]
     usual = {f.name: f.default for f in dataclasses.fields(value)}
-    return f"{type(value).__name__}({', '.join(f'{name}={v!r}' for name, v in own if not _same(v, usual[name]))})"
+    return (
+        f"{type(value).__name__}("
+        f"{', '.join(f'{name}={v!r}' for name, v in own if not _same(v, usual[name]))})"
+    )
 
 
 def _same(a: Any, b: Any) -> bool:

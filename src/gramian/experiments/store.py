@@ -1,7 +1,8 @@
 """Runs on disk, so that an interrupted comparison goes on where it stopped.
 
     settings.json    what all runs have in common; written whole, before the first run
-    runs.csv         the tidy table: a header, then one line a run, each appended and forced to disk as soon as the run has ended
+    runs.csv         the tidy table: a header, then one line a run, each appended and forced to disk as soon
+                     as the run has ended
 
 A line is written by one call, so an interruption leaves whole lines, or at worst a last one without its end,
 which is cut off when work goes on.
@@ -19,7 +20,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from gramian.atomic import atomic_write
+from gramian.data.atomic import atomic_write
 from gramian.errors import InputError
 from gramian.experiments.run import Run
 

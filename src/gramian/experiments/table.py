@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.experiments.run import Run
-from gramian.gram.budget import show_bytes
+from gramian.linalg.memory import show_bytes
 
 Array = NDArray[np.float64]
 

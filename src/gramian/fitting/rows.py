@@ -12,9 +12,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.approx.landmarks import landmarks
 from gramian.gram import tiles
 from gramian.inference.base import Data, Model
+from gramian.landmarks.base import landmarks
 
 Array = NDArray[np.float64]
 

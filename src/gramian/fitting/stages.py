@@ -32,7 +32,7 @@ from gramian.inference.base import Data, Inference, Model
 from gramian.inference.exact import Exact
 from gramian.inference.iterative import Iterative
 from gramian.inference.sites import Sites
-from gramian.inference.svgp import SVGP
+from gramian.inference.svgp.inducing import SVGP
 from gramian.params import ParameterSpace
 
 Array = NDArray[np.float64]

@@ -29,8 +29,8 @@ from gramian.fitting.objective import Objective
 from gramian.fitting.progress import Report
 from gramian.fitting.stages import Fitted, Stage
 from gramian.inference.base import Data, Model
-from gramian.inference.bound import Bound, Sums, Weights, rows_of
-from gramian.inference.svgp import POLISH, POLISH_TOLERANCE, SVGP, SparseVariational
+from gramian.inference.svgp.bound import Bound, Sums, Weights, rows_of
+from gramian.inference.svgp.inducing import POLISH, POLISH_TOLERANCE, SVGP, SparseVariational
 from gramian.linalg.threads import each
 
 Array = NDArray[np.float64]

@@ -6,11 +6,12 @@ kernel's structure and a tile size, whatever the number of rows. T is 64 up to 1
 
     fill        K(X, X) into the lower triangle of a Fortran-ordered host array
     cross       K(X, Z) into a host array
-    strip       K(Z, X) for few rows Z, in long flat tiles: a column of K costs a column, not a tile's width of them
+    strip       K(Z, X) for few rows Z, in long flat tiles: a column of K costs a column, not a tile's width
+                of them
     matmul      K(X, Z) V without ever storing K
     diagonal    k(x, x)
-    pullback    sum_ij W_ij dk(x_i, x_j)/dtheta for weights W: how every gradient is made, with no (n, n, p) array anywhere;
-                cross_pullback is the same for k(x_i, z_j), with the gradient of Z on request
+    pullback    sum_ij W_ij dk(x_i, x_j)/dtheta for weights W: how every gradient is made, with no (n, n, p)
+                array anywhere; cross_pullback is the same for k(x_i, z_j), with the gradient of Z on request
     rowwise     any function of single rows (a mean function), and its pullback
 
 Tiles run on a few threads (XLA and NumPy release the GIL); sums over tiles are made in one fixed order, so

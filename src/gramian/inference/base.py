@@ -20,9 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from gramian.gram import budget, tiles
+from gramian.gram import tiles
 from gramian.kernels.base import Kernel
 from gramian.likelihoods import Gaussian, Likelihood
+from gramian.linalg import memory
 from gramian.means import Mean, ZeroMean
 from gramian.params import Tree
 from gramian.solvers.base import SolveOutcome
@@ -361,7 +362,7 @@ def mean_block(mean: Mean, X: Array, q: int) -> Array:
 
 def blocks_of(n: int, row_bytes: int, size: int | None = None) -> list[slice]:
     """Consecutive rows that fit into the memory of a block."""
-    rows = budget.block_rows(row_bytes, tiles.LARGEST_TILE, budget.BLOCK_BYTES if size is None else size)
+    rows = memory.block_rows(row_bytes, tiles.LARGEST_TILE, memory.BLOCK_BYTES if size is None else size)
     return [slice(start, min(start + rows, n)) for start in range(0, n, rows)]
 
 

@@ -1,8 +1,10 @@
 """Posteriors of latent functions that an approximation has made dependent: the classes of a softmax, which
 have independent priors but common data.
 
-    dense       (S(x, z))_cc' = delta_cc' (k_c(x, z) - k_c(x)' E_c k_c(z)) + V_c(x)' V_c'(z),     V_c(x) = L_M^-1 E_c k_c(x),   f = m + s g
-    features    (S(x, z))_cc' = delta_cc' e_c(x, z) + phi_c(x)' (B^-1)_cc' phi_c'(z),             e_c: what features leave out of the prior
+    dense       (S(x, z))_cc' = delta_cc' (k_c(x, z) - k_c(x)' E_c k_c(z)) + V_c(x)' V_c'(z),
+                V_c(x) = L_M^-1 E_c k_c(x),   f = m + s g
+    features    (S(x, z))_cc' = delta_cc' e_c(x, z) + phi_c(x)' (B^-1)_cc' phi_c'(z),
+                e_c: what features leave out of the prior
 
 with E_c = R_c'R_c and L_M from coupling. The first term of each is a Gaussian process for each class alone,
 the second is of low rank and common to all: draws of all classes at all rows need no covariance of C n rows.
@@ -23,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas
 
-from gramian.approx.base import FeatureMap
+from gramian.features.base import FeatureMap
 from gramian.gram import tiles
 from gramian.inference.base import GaussianProcess, Process, blocks_of, semidefinite_root
 from gramian.kernels.base import Kernel

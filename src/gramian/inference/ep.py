@@ -6,7 +6,8 @@ and the new site is
 
     lam = (1/v_t - 1/v_c) / a,     h = (m_t/v_t - m_c/v_c) / a
 
-    log Z_EP = -1/2 log det(I + K Lam) + 1/2 h'mean + 1/a sum_i [log Z_i + A(m_c, v_c) - A(m, v)],     A(m, v) = 1/2 log v + m^2 / 2v
+    log Z_EP = -1/2 log det(I + K Lam) + 1/2 h'mean + 1/a sum_i [log Z_i + A(m_c, v_c) - A(m, v)],
+        A(m, v) = 1/2 log v + m^2 / 2v
 
 `parallel` renews all sites at once, damped, and factors once a sweep; `sequential` renews one after the other
 with a rank-one update of the posterior, as the algorithm was published, and factors after each sweep. Both

@@ -20,7 +20,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.approx.landmarks import RULES
 from gramian.errors import NumericalError, ParameterError
 from gramian.gram import tiles
 from gramian.gram.operator import GramOperator
@@ -42,6 +41,7 @@ from gramian.inference.base import (
     noise_groups,
 )
 from gramian.inference.posterior import Posterior
+from gramian.landmarks.base import RULES
 from gramian.linalg.threads import THREADS, threads_for
 from gramian.solvers.base import SolveOutcome
 from gramian.solvers.cholesky import (

@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 from scipy.linalg import blas
 from scipy.linalg import qr as scipy_qr
 
-from gramian.approx.base import FeatureMap
-from gramian.approx.fourier import FourierMap
-from gramian.approx.nystrom import NystromMap
+from gramian.features.base import FeatureMap
+from gramian.features.fourier import FourierMap
+from gramian.features.nystrom import NystromMap
 from gramian.gram import tiles
 from gramian.inference.base import GaussianProcess, Process, blocks_of
 from gramian.inference.posterior import Posterior, mean_slopes

@@ -1,7 +1,8 @@
 """Exact inference without the matrix: systems with K + D by Krylov solvers, the log determinant by stochastic
 Lanczos quadrature.
 
-    log p = -1/2 r' alpha - 1/2 log det A - n/2 log 2 pi,     alpha = A^-1 r by CG or MINRES, log det A an estimate with a standard error
+    log p = -1/2 r' alpha - 1/2 log det A - n/2 log 2 pi,
+        alpha = A^-1 r by CG or MINRES, log det A an estimate with a standard error
     d log p / dtheta = 1/2 alpha' dA alpha - 1/2 tr(A^-1 dA),     tr(A^-1 dA) ~ mean over probes of u' dA v
 
 The probes are the same in every evaluation, and so are the pivots of the preconditioner: a search sees one
@@ -25,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.errors import NumericalError
-from gramian.gram import budget, tiles
+from gramian.gram import tiles
 from gramian.gram.operator import GramOperator
 from gramian.inference.base import (
     Data,
@@ -45,6 +46,7 @@ from gramian.inference.base import (
 )
 from gramian.inference.exact import Exact, Group, groups
 from gramian.inference.posterior import mean_slopes
+from gramian.linalg import memory
 from gramian.linalg.threads import THREADS
 from gramian.solvers.base import SolveOutcome
 from gramian.solvers.cg import CG, CGFactor
@@ -320,7 +322,7 @@ class KrylovPosterior(Process):
 def krylov(solver: Krylov, limit: int | float | str | None = None) -> Iterative:
     """Inference by that solver; rows whose Gram matrix fits into the memory limit may fall back to
     Cholesky."""
-    return Iterative(solver, cholesky_up_to=int((budget.allowed(limit) / 10) ** 0.5))
+    return Iterative(solver, cholesky_up_to=int((memory.allowed(limit) / 10) ** 0.5))
 
 
 def _log_density(R: Array, alpha: Array, logdet: float) -> float:

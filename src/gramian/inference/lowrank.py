@@ -8,9 +8,12 @@ With Phi (n, m), K ~ Q = Phi Phi', D the noise, A = Q + D, r the residuals, k_i 
 
 Three objectives share these sums:
 
-    dtc     log N(r; 0, Q + D)                                       the approximate model taken as the model (also Nystrom, Fourier)
-    vfe     log N(r; 0, Q + D) - 1/2 sum_i (k_i - q_i) / D_i         a lower bound of the exact log evidence (Titsias 2009)
-    fitc    log N(r; 0, Q + D + diag(K - Q))                         D is made larger by what the features leave out (Snelson and Ghahramani 2006)
+    dtc    log N(r; 0, Q + D)                                 the approximate model taken as the model (also
+                                                              Nystrom, Fourier)
+    vfe    log N(r; 0, Q + D) - 1/2 sum_i (k_i - q_i) / D_i   a lower bound of the exact log evidence
+                                                              (Titsias 2009)
+    fitc   log N(r; 0, Q + D + diag(K - Q))                   D is made larger by what the features leave out
+                                                              (Snelson and Ghahramani 2006)
 
 Gradient, in a second pass, with a = D^-1 (r - Phi w) and q outputs in a group:
 
@@ -34,9 +37,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.approx.base import Basis
-from gramian.approx.nystrom import NystromBasis
 from gramian.errors import NumericalError
+from gramian.features.base import Basis
+from gramian.features.nystrom import NystromBasis
 from gramian.inference.base import (
     Data,
     Evidence,

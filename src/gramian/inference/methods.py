@@ -2,7 +2,8 @@
 
     Nystrom(rank, sampling)     K ~ K_xz K_zz^-1 K_zx taken as the model
     Fourier(n_features, kind)   K ~ Phi Phi' with random frequencies
-    Sparse(n_inducing, objective, inducing, optimize_inducing)      the bounds and approximations with inducing points: "vfe", "fitc", "dtc"
+    Sparse(n_inducing, objective, inducing, optimize_inducing)      the bounds and approximations with
+                                                                    inducing points: "vfe", "fitc", "dtc"
 
 Each chooses its basis in `prepared`, from then on they are one and the same inference.
 """
@@ -15,10 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.approx.fourier import KINDS, FourierBasis
-from gramian.approx.landmarks import RULES, landmarks
-from gramian.approx.nystrom import NystromBasis
 from gramian.errors import ParameterError
+from gramian.features.fourier import KINDS, FourierBasis
+from gramian.features.nystrom import NystromBasis
 from gramian.inference.base import (
     Data,
     Evidence,
@@ -33,6 +33,7 @@ from gramian.inference.base import (
 )
 from gramian.inference.lowrank import LowRank, bytes_of, work_of
 from gramian.inference.passes import Kind
+from gramian.landmarks.base import RULES, landmarks
 
 Array = NDArray[np.float64]
 

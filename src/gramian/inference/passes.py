@@ -19,7 +19,7 @@ from typing import Literal, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.approx.base import FeatureMap
+from gramian.features.base import FeatureMap
 from gramian.gram import tiles
 from gramian.inference.base import Data, Model, Share, mean_block, mean_gradient, noise_gradient, noise_groups
 from gramian.linalg.blas import block_of, syrk

@@ -5,9 +5,9 @@ Each likelihood term p(y_i | f_i) is replaced by exp(h_i g_i - 1/2 lam_i g_i^2),
 sites give a Gaussian posterior of g (algebra); a rule looks at that posterior and proposes better sites,
 until nothing changes:
 
-    Laplace         the second-order expansion of log p at the mode                                        laplace.py
-    EP              the site that gives the moments of cavity times likelihood                             ep.py
-    Variational     the natural gradient of the evidence lower bound                                       variational.py
+    Laplace         the second-order expansion of log p at the mode                laplace.py
+    EP              the site that gives the moments of cavity times likelihood     ep.py
+    Variational     the natural gradient of the evidence lower bound               variational.py
 
 The gradient of each evidence is 1/2 alpha alpha' - 1/2 R on K, since all three are stationary in their sites;
 Laplace, which is stationary in f only, adds a term of rank two. With a Gaussian likelihood all three are
@@ -26,8 +26,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.approx.nystrom import NystromBasis
 from gramian.errors import NumericalError, ParameterError
+from gramian.features.nystrom import NystromBasis
 from gramian.gram.operator import GramOperator
 from gramian.inference.algebra import Dense, Features, Krylov, Prior, Sited, Term
 from gramian.inference.base import (

@@ -1,7 +1,8 @@
 """The contract of a kernel: an immutable tree of parameters that says what k(x, z) is.
 
     pair(x, z)      k on two points (d,), (d,); the definition, in JAX
-    cross(X, Z)     k on two blocks (n, d), (m, d) -> (n, m); by default `pair` lifted over both, overridden where a matrix form is faster
+    cross(X, Z)     k on two blocks (n, d), (m, d) -> (n, m); by default `pair` lifted over both, overridden
+                    where a matrix form is faster
     diagonal(X)     k(x, x) on a block (n, d) -> (n,)
 
 `kernel(X)`, `kernel(X, Z)` and `kernel.diag(X)` are the NumPy face of the same. A user's own kernel is a

@@ -3,12 +3,13 @@ r"""Kernels of scikit-learn as kernels of this library.
     ConstantKernel c          c as a term, a scale as a factor
     RBF, Matern               RBF, Matern12, Matern32, Matern52 (nu = 0.5, 1.5, 2.5) and RBF again (nu = inf)
     RationalQuadratic         RationalQuadratic
-    ExpSineSquared            Periodic. Equal on one column only: in several, scikit-learn puts the Euclidean distance into the sine (which need not
-                              be positive semi-definite), and Periodic multiplies one wave a column; select
-                              the column with `.on(...)`
+    ExpSineSquared            Periodic. Equal on one column only: in several, scikit-learn puts the Euclidean
+                              distance into the sine (which need not be positive semi-definite), and Periodic
+                              multiplies one wave a column; select the column with `.on(...)`
     DotProduct                Constant(sigma_0^2) + Linear(fixed(1)): sigma_0 is squared, and its bounds too
     Sum, Product, Exponentiation
-    WhiteKernel               the noise, where it is a term of the whole kernel, alone or times constants; kernels here know no noise
+    WhiteKernel               the noise, where it is a term of the whole kernel, alone or times constants;
+                              kernels here know no noise
 
 Values, fixed hyperparameters and bounds are kept. Bounds that exclude the value they are for, which
 scikit-learn tolerates, are dropped.

@@ -2,12 +2,13 @@ r"""Kernels of dot products, and the two that are neither stationary nor dot pro
 
     Linear          sum_j variance_j x_j z_j, or x'Az with A positive semi-definite
     Polynomial      (sum_j variance_j x_j z_j + offset)^degree
-    ArcCosine       (1/pi) |x|^n |z|^n J_n(angle), n = 0, 1, 2, of the points (sqrt(bias), sqrt(variance) x); the infinite network with step, ramp
-                    or squared-ramp units
-    NeuralNetwork   (2/pi) arcsin(2 x'z / sqrt((1 + 2 x'x) (1 + 2 z'z))) of the same points; the infinite network with error-function units
+    ArcCosine       (1/pi) |x|^n |z|^n J_n(angle), n = 0, 1, 2, of the points (sqrt(bias), sqrt(variance) x);
+                    the infinite network with step, ramp or squared-ramp units
+    NeuralNetwork   (2/pi) arcsin(2 x'z / sqrt((1 + 2 x'x) (1 + 2 z'z))) of the same points; the infinite
+                    network with error-function units
     Constant        variance
-    Brownian        prod_j min(|x_j|, |z_j|) where x_j and z_j have the same sign, else 0: Brownian motion from 0 in both directions (a sheet in
-                    several columns)
+    Brownian        prod_j min(|x_j|, |z_j|) where x_j and z_j have the same sign, else 0: Brownian motion
+                    from 0 in both directions (a sheet in several columns)
 
 Sources: Rasmussen and Williams 2006, section 4.2.2 (Linear, Polynomial), 4.2.3 (NeuralNetwork, after Williams
 1998); Cho and Saul 2009 (ArcCosine).

@@ -64,7 +64,10 @@ class On(Kernel):
         )
 
     def formula(self, digits: int | None = None) -> str:
-        return f"{enclosed(self.kernel, digits, Sum, Product, Scaled, Power)}.on({', '.join(map(repr, self.columns))})"
+        return (
+            f"{enclosed(self.kernel, digits, Sum, Product, Scaled, Power)}"
+            f".on({', '.join(map(repr, self.columns))})"
+        )
 
     def _resolved(self, names: Sequence[str]) -> list[int]:
         found = []

@@ -1,17 +1,18 @@
 r"""Spectral measures: a stationary kernel as an average of waves (Bochner's theorem).
 
-    k(x, z) = sum_waves  weight  E cos(2 pi f'(x - z)),     f = f_1 + f_2 + ... with independent parts, in cycles a unit of x
+    k(x, z) = sum_waves  weight  E cos(2 pi f'(x - z)),
+        f = f_1 + f_2 + ... with independent parts, in cycles a unit of x
 
 A sum of kernels is a list of waves. A product adds frequencies, because cos a cos b = (cos(a + b) + cos(a -
 b)) / 2: where one factor's frequencies come with both signs anyway, f_1 + f_2 is enough; where neither do
 (two Cosine kernels), two waves of half the weight take the two signs.
 
     part            frequencies                                                       of
-    Gaussian        centre + spread z,  z normal                                      RBF, SpectralMixture
-    Student         spread z sqrt(nu / chi2_nu): multivariate t                       Matern (nu = 1, 3, 5)
-    GammaMixture    spread z sqrt(s),  s ~ Gamma(alpha, rate alpha)                    RationalQuadratic
-    Series          k / period,  k whole with P(k) = exp(-a) I_k(a),  a = 1 / l^2      Periodic, one part a column
-    Line            one frequency                                                     Cosine
+    Gaussian       centre + spread z,  z normal                                    RBF, SpectralMixture
+    Student        spread z sqrt(nu / chi2_nu): multivariate t                     Matern (nu = 1, 3, 5)
+    GammaMixture   spread z sqrt(s),  s ~ Gamma(alpha, rate alpha)                 RationalQuadratic
+    Series         k / period,  k whole with P(k) = exp(-a) I_k(a),  a = 1 / l^2   Periodic, one part a column
+    Line           one frequency                                                   Cosine
 
 Random numbers are drawn once, in a standard form; parameters then move the frequencies smoothly. Where that
 takes a quantile (GammaMixture) or moves a probability (Series: drawn frequencies stay, their weights change),

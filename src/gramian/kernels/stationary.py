@@ -2,14 +2,16 @@ r"""Stationary kernels: functions of x - z.
 
 Conventions. r = |x - z| with each column divided by its lengthscale (one number, or one a column: ARD).
 
-    RBF                 exp(-r^2 / 2)                                          (RBF.from_bandwidth(s): exp(-|x - z|^2 / s^2), no one half)
+    RBF                 exp(-r^2 / 2)     (RBF.from_bandwidth(s): exp(-|x - z|^2 / s^2), no one half)
     Matern12            exp(-r)
     Matern32            (1 + sqrt(3) r) exp(-sqrt(3) r)
     Matern52            (1 + sqrt(5) r + 5 r^2 / 3) exp(-sqrt(5) r)
     RationalQuadratic   (1 + r^2 / (2 alpha))^-alpha
     Periodic            exp(-2 sum_j sin^2(pi (x_j - z_j) / period_j) / lengthscale_j^2)
-    Cosine              cos(2 pi sum_j (x_j - z_j) / period_j), a plane wave: positive semi-definite in any number of columns
-    SpectralMixture     sum_q weight_q exp(-2 pi^2 sum_j (x_j - z_j)^2 scale_qj^2) cos(2 pi sum_j (x_j - z_j) mean_qj)
+    Cosine              cos(2 pi sum_j (x_j - z_j) / period_j), a plane wave: positive semi-definite in any
+                        number of columns
+    SpectralMixture     sum_q weight_q exp(-2 pi^2 sum_j (x_j - z_j)^2 scale_qj^2)
+                            cos(2 pi sum_j (x_j - z_j) mean_qj)
 
 Sources: Rasmussen and Williams 2006, chapter 4 (RBF, Matern, rational quadratic, periodic); Wilson and Adams
 2013 (spectral mixture).
@@ -266,9 +268,11 @@ def _rows(values: jax.Array, d: int) -> jax.Array:
     return jnp.broadcast_to(values[:, None] if values.ndim == 1 else values, (values.shape[0], d))
 
 
-# The Matern family in s = c r^2, a = sqrt(s). Each derivative with respect to s is the member before it, so derivatives of any order stay finite
-# where they exist: autodiff through the square root would give 0/0 at distance 0.
-#     d/ds (1 + a + a^2/3) e^-a = -(1 + a) e^-a / 6,     d/ds (1 + a) e^-a = -e^-a / 2,     d/ds e^-a = -e^-a / (2 a)
+# The Matern family in s = c r^2, a = sqrt(s). Each derivative with respect to s is the member before it, so
+# derivatives of any order stay finite where they exist: autodiff through the square root would give 0/0 at
+# distance 0.
+#     d/ds (1 + a + a^2/3) e^-a = -(1 + a) e^-a / 6,     d/ds (1 + a) e^-a = -e^-a / 2,
+#     d/ds e^-a = -e^-a / (2 a)
 
 
 def _bounded(r2: jax.Array) -> jax.Array:

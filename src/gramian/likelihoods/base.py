@@ -1,11 +1,11 @@
 """The contract of a likelihood: `log_prob(y, f)` suffices; the rest has working defaults, by autodiff and
 quadrature.
 
-    derivatives             d/df and d^2/df^2 of log p(y | f)                               Laplace
-    tilted                  log Z, mean and variance of p(y | f)^a N(f; mean, var) / Z       expectation propagation
-    expected_log_prob       E log p(y | f) for f ~ N(mean, var)                              variational inference
-    predictive_log_prob     log E p(y | f)                                                   scores
-    predictive_moments      E y and var y                                                    predictions
+    derivatives           d/df and d^2/df^2 of log p(y | f)                            Laplace
+    tilted                log Z, mean and variance of p(y | f)^a N(f; mean, var) / Z   expectation propagation
+    expected_log_prob     E log p(y | f) for f ~ N(mean, var)                          variational inference
+    predictive_log_prob   log E p(y | f)                                               scores
+    predictive_moments    E y and var y                                                predictions
 
 A closed form overrides a default; `gramian.testing.check_likelihood` holds the two equal.
 
@@ -44,7 +44,8 @@ class Likelihood(Tree):
     def __repr__(self) -> str:
         fields = [f.name for f in dataclasses.fields(self)]
         values = [(name, getattr(self, name)) for name in fields]
-        return f"{type(self).__name__}({', '.join(f'{name}={v.text(4) if isinstance(v, Parameter) else repr(v)}' for name, v in values)})"
+        texts = (f"{name}={v.text(4) if isinstance(v, Parameter) else repr(v)}" for name, v in values)
+        return f"{type(self).__name__}({', '.join(texts)})"
 
     # What kind it is. ---------------------------------------------------------------------------------------
 

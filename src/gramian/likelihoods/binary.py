@@ -6,7 +6,8 @@ r"""Two classes: y is 1 with probability sigma(f), else 0.
 For the probit link the Gaussian integrals are closed: with z = (2y - 1) mean / sqrt(1 + var), r = phi(z) /
 Phi(z)
 
-    log E p = log Phi(z),   tilted mean = mean + (2y - 1) var r / sqrt(1 + var),   tilted variance = var - var^2 r (z + r) / (1 + var)
+    log E p = log Phi(z),   tilted mean = mean + (2y - 1) var r / sqrt(1 + var),
+    tilted variance = var - var^2 r (z + r) / (1 + var)
 
 Source: Rasmussen and Williams 2006, equations 3.58, 3.82, 3.85.
 """

@@ -1,8 +1,8 @@
 r"""Counts: y in 0, 1, 2, ..., with mean exp(f). A known exposure is the offset of f: its logarithm.
 
     Poisson              p(y | f) = mu^y exp(-mu) / y!,   var = mu
-    NegativeBinomial     p(y | f) = Gamma(y + r) / (Gamma(r) y!) (r / (r + mu))^r (mu / (r + mu))^y,   r = 1 / dispersion,
-                         var = mu + dispersion mu^2
+    NegativeBinomial     p(y | f) = Gamma(y + r) / (Gamma(r) y!) (r / (r + mu))^r (mu / (r + mu))^y,
+                         r = 1 / dispersion,   var = mu + dispersion mu^2
 
 with mu = exp(f). For f ~ N(m, v) all moments of mu are closed: E mu^k = exp(k m + k^2 v / 2).
 Source: Hilbe 2011, Negative Binomial Regression, section 8.2 (the form with dispersion, NB2).

@@ -1,6 +1,7 @@
 r"""Gaussian noise whose variance is a function of x too: two latents, f and g.
 
-    y ~ N(f, exp(g)),   E log p(y | f, g) = -1/2 (log 2 pi + E g + ((y - E f)^2 + var f) exp(-E g + var g / 2))
+    y ~ N(f, exp(g)),
+    E log p(y | f, g) = -1/2 (log 2 pi + E g + ((y - E f)^2 + var f) exp(-E g + var g / 2))
 
 Source: Goldberg, Williams and Bishop 1998 (the model); Lazaro-Gredilla and Titsias 2011, equation 7 (the
 expectation). The predictive density is closed in f, which leaves an integral over g alone.

@@ -2,9 +2,10 @@
 
 With A split at a panel, rows and columns 0 before it, 1 in it, 2 after it:
 
-    factor           L11 = chol(A11),  L21 = A21 L11^-T,  A22 <- A22 - L21 L21'                       first panel to last, n^3 / 3
-    inverse root     W21 = -A21 L11^-1,  A20 <- A20 + W21 L10,  W11 = L11^-1,  W10 <- W11 L10         last panel to first, n^3 / 3
-    inverse          A00 <- A00 + W10' W10,  A10 = W11' W10,  A11 = W11' W11                          first panel to last, n^3 / 3
+    factor           L11 = chol(A11),  L21 = A21 L11^-T,  A22 <- A22 - L21 L21'   first panel to last, n^3 / 3
+    inverse root     W21 = -A21 L11^-1,  A20 <- A20 + W21 L10,                    last panel to first, n^3 / 3
+                     W11 = L11^-1,  W10 <- W11 L10
+    inverse          A00 <- A00 + W10' W10,  A10 = W11' W10,  A11 = W11' W11      first panel to last, n^3 / 3
 
 Nearly all flops are updates of rank `width`, the shape that matrix products are fastest at; LAPACK sees
 diagonal blocks alone. At n = 2,000 on one core the factor and the inverse take 156 ms where dpotrf and dpotri

@@ -1,11 +1,15 @@
 """Kernels, means, likelihoods, priors and their like as a JSON document, and back, with no code on the way.
 
-    1, 0.5, "text", true, null              themselves (a float is written by repr, so it comes back to the last bit)
+    1, 0.5, "text", true, null              themselves (a float is written by repr, so it comes back to the
+                                            last bit)
     {"float": "inf"}                        the three floats that JSON does not have: inf, -inf, nan
     [...]                                   a tuple
-    {"parameter": {...}}                    a Parameter: shape, values, support, prior, bounds (null: none on that side), trainable
-    {"array": "method.basis.Z"}             an array, which stands beside the document under this name: the place where it belongs
-    {"class": "RBF", "fields": {...}}       an object of the library; likelihoods are "likelihoods.Gamma", since there is a prior of that name, too
+    {"parameter": {...}}                    a Parameter: shape, values, support, prior, bounds (null: none on
+                                            that side), trainable
+    {"array": "method.basis.Z"}             an array, which stands beside the document under this name: the
+                                            place where it belongs
+    {"class": "RBF", "fields": {...}}       an object of the library; likelihoods are "likelihoods.Gamma",
+                                            since there is a prior of that name, too
     {"custom": "Wave", "fields": {...}}     an object of a class that a user defined
 
 A class is looked up by its name among those that already exist in the process; nothing in a document can
@@ -24,20 +28,20 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from gramian.approx.fourier import FourierBasis
-from gramian.approx.nystrom import NystromBasis
+from gramian.certify.certificate import Certificate, Quantity
 from gramian.errors import ModelFileError
-from gramian.estimators.certificate import Certificate, Quantity
+from gramian.features.fourier import FourierBasis
+from gramian.features.nystrom import NystromBasis
 from gramian.fitting import FitOutcome
 from gramian.inference import Evidence, Exact, Fourier, Nystrom, Sparse
 from gramian.inference.ep import EP
 from gramian.inference.iterative import Iterative
 from gramian.inference.laplace import Laplace, Mode
 from gramian.inference.lowrank import LowRank
-from gramian.inference.mcmc import MCMC
+from gramian.inference.mcmc.method import MCMC
 from gramian.inference.sites import Sites
-from gramian.inference.softmax import SoftmaxLaplace
-from gramian.inference.svgp import SVGP, SparseVariational
+from gramian.inference.softmax.laplace import SoftmaxLaplace
+from gramian.inference.svgp.inducing import SVGP, SparseVariational
 from gramian.inference.variational import VI
 from gramian.kernels import Kernel
 from gramian.likelihoods import Likelihood

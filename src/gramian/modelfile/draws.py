@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from gramian.approx.fourier import FourierBasis
-from gramian.approx.nystrom import NystromBasis
 from gramian.errors import ModelFileError
+from gramian.features.fourier import FourierBasis
+from gramian.features.nystrom import NystromBasis
 from gramian.inference import Data, Model
-from gramian.inference.chains import Chains
 from gramian.inference.lowrank import LowRank
-from gramian.inference.mcmc import MCMC, SAMPLERS
-from gramian.inference.mixture import Mixture
+from gramian.inference.mcmc.chains import Chains
+from gramian.inference.mcmc.method import MCMC, SAMPLERS
+from gramian.inference.mcmc.mixture import Mixture
 from gramian.likelihoods import Gaussian
 from gramian.modelfile.arrays import Array, Arrays, taken
 from gramian.modelfile.document import decode, encode, typed, typed_list

@@ -11,19 +11,19 @@ from dataclasses import replace
 
 import numpy as np
 
-from gramian.approx.base import FeatureMap
-from gramian.approx.fourier import KINDS, FourierBasis, FourierMap, row_wise
-from gramian.approx.nystrom import NystromBasis, NystromMap
-from gramian.approx.spectral import SMALLEST_SORF
 from gramian.errors import ModelFileError
-from gramian.estimators.facts import NoData
+from gramian.features.base import FeatureMap
+from gramian.features.fourier import KINDS, FourierBasis, FourierMap, row_wise
+from gramian.features.nystrom import NystromBasis, NystromMap
+from gramian.features.spectral import SMALLEST_SORF
 from gramian.inference import Data, Inference
 from gramian.inference.lowrank import LowRank
-from gramian.inference.svgp import SparseVariational
+from gramian.inference.svgp.inducing import SparseVariational
 from gramian.kernels import Kernel
 from gramian.kernels.spectrum import Draw
 from gramian.linalg.hadamard import padded_size
 from gramian.modelfile.arrays import LANDMARK_ROOT, Array, Arrays, root, taken
+from gramian.report.facts import NoData
 
 
 def describe(features: FeatureMap) -> Arrays:

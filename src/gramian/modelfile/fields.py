@@ -10,9 +10,9 @@ from typing import Any, Final, get_args, get_type_hints
 
 import numpy as np
 
-from gramian.approx.base import Basis
+from gramian.certify.certificate import Quantity
 from gramian.errors import ModelFileError
-from gramian.estimators.certificate import Quantity
+from gramian.features.base import Basis
 from gramian.inference import Inference
 from gramian.inference.passes import Kind
 from gramian.inference.sites import Rule

@@ -5,7 +5,8 @@ It is in the safetensors format: the length of a header, the header (JSON), the 
     format      "gramian model"
     version     of this format, a whole number; older ones are brought up to date by `MIGRATIONS`
     library     the version of gramian that wrote it
-    document    everything that is no array (settings, kernel, mean, columns, outcome), as one JSON text; see `document`
+    document    everything that is no array (settings, kernel, mean, columns, outcome), as one JSON text; see
+                `document`
     sha256      of version, library, document, and each array in the order of names with its name and shape
 
 and the arrays are those of `posteriors`, and theta. They are float64 (those of whole numbers int64), so
@@ -32,10 +33,10 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from sklearn.utils.validation import check_is_fitted
 
-from gramian.atomic import atomic_write
+from gramian.data.atomic import atomic_write
 from gramian.errors import GramianError, MemoryLimitError, ModelFileError
 from gramian.estimators import GPClassifier, GPRegressor
-from gramian.gram import budget
+from gramian.linalg import memory
 from gramian.modelfile.arrays import TRIANGLE as _TRIANGLE
 from gramian.modelfile.arrays import Arrays
 from gramian.modelfile.document import canonical, parse
@@ -97,7 +98,7 @@ def save(gp: Fitted, path: str | os.PathLike[str]) -> None:
     text += b" " * (-len(text) % 8)  # arrays begin at a multiple of 8
     if len(text) > _MAX_HEADER:
         raise ModelFileError(
-            f"This model cannot be saved: its names and categories take {budget.show_bytes(len(text))}, more"
+            f"This model cannot be saved: its names and categories take {memory.show_bytes(len(text))}, more"
             " than a header may."
         )
     try:
@@ -195,7 +196,7 @@ def _read(path: str | os.PathLike[str]) -> tuple[dict[str, str], Arrays]:
         metadata = _metadata(file.metadata())
         slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118  # not a dict
         needed = sum(8 * math.prod(_full_shape(name, array)) for name, array in slices.items())
-        budget.check_memory(needed, None, "This model", "Free some memory, or load it on a larger machine.")
+        memory.check_memory(needed, None, "This model", "Free some memory, or load it on a larger machine.")
         return metadata, {name: _filled(name, array) for name, array in slices.items()}
 
 

@@ -1,13 +1,16 @@
 """What a file keeps of each kind of posterior, and how that becomes a posterior again.
 
-    kind                its arrays                                                      the data (X, Y, noise_var, offset)
-    exact               alpha, a root for each noise or latent                          in the file
-    krylov              alpha, the pivots of the preconditioner, the sites' noise       in the file: variances are solves with K + D
-    features            weights, a root for each noise or latent, the basis             not in the file, unless its rows are the basis
-    coupled             alpha, a root for each class, and one for all                   in the file
-    coupled features    weights, a root for all classes, the basis                      not in the file
-    mixture             draws of the parameters and of latent variables (`draws`)       in the file
-    stacked             those of its parts                                              as for its parts
+    kind               its arrays                                      the data (X, Y, noise_var, offset)
+    exact              alpha, a root for each noise or latent          in the file
+    krylov             alpha, the pivots of the preconditioner, the    in the file: variances are solves with
+                       sites' noise                                    K + D
+    features           weights, a root for each noise or latent, the   not in the file, unless its rows are
+                       basis                                           the basis
+    coupled            alpha, a root for each class, and one for all   in the file
+    coupled features   weights, a root for all classes, the basis      not in the file
+    mixture            draws of the parameters and of latent           in the file
+                       variables (`draws`)
+    stacked            those of its parts                              as for its parts
 
 Where the data are not in the file, what a summary tells of them is. A krylov posterior makes its
 preconditioners when they are first needed. The method of the fit, with its choices made (the basis, the
@@ -23,7 +26,6 @@ import numpy as np
 
 from gramian.errors import ModelFileError
 from gramian.estimators.base import Estimator
-from gramian.estimators.facts import Facts, NoData, class_counts
 from gramian.gram.operator import GramOperator
 from gramian.inference import (
     Data,
@@ -40,16 +42,17 @@ from gramian.inference.coupled import CoupledFeatures, CoupledPosterior
 from gramian.inference.exact import groups
 from gramian.inference.iterative import Iterative, KrylovPosterior, System
 from gramian.inference.lowrank import LowRank
-from gramian.inference.mcmc import MCMC
-from gramian.inference.mixture import Mixture
+from gramian.inference.mcmc.method import MCMC
+from gramian.inference.mcmc.mixture import Mixture
 from gramian.inference.sites import Sites
-from gramian.inference.softmax import SoftmaxLaplace
-from gramian.inference.svgp import SparseVariational
+from gramian.inference.softmax.laplace import SoftmaxLaplace
+from gramian.inference.svgp.inducing import SparseVariational
 from gramian.kernels import Kernel
 from gramian.means import OneOutput
 from gramian.modelfile import draws, features
 from gramian.modelfile.arrays import TRIANGLE, Array, Arrays, of_part, root, roots, taken, within
 from gramian.modelfile.document import entries, typed, typed_list
+from gramian.report.facts import Facts, NoData, class_counts
 
 FIELDS = {
     "exact": ("kind", "root_of", "inverted"),

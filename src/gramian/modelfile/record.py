@@ -14,11 +14,10 @@ from typing import Any
 import jax
 import numpy as np
 
+from gramian.certify.certificate import Certificate
+from gramian.data.inputs import Columns
 from gramian.errors import ModelFileError
-from gramian.estimators import GPClassifier, GPRegressor, health, multiclass
-from gramian.estimators.certificate import Certificate
-from gramian.estimators.facts import Facts, NoData
-from gramian.estimators.inputs import Columns
+from gramian.estimators import GPClassifier, GPRegressor, multiclass
 from gramian.fitting import FitOutcome
 from gramian.inference import Data, Evidence, Exact, Inference, Model
 from gramian.inference.iterative import Iterative
@@ -31,6 +30,8 @@ from gramian.modelfile import labels, posteriors, settings
 from gramian.modelfile.arrays import Arrays, of_part, taken, within
 from gramian.modelfile.document import canonical, decoded, encode, entries, origins_of, typed, typed_list
 from gramian.params import ParameterSpace
+from gramian.report import notes as health
+from gramian.report.facts import Facts, NoData
 
 Fitted = GPRegressor | GPClassifier
 

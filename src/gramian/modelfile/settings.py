@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from gramian.choose.words import as_method
+from gramian.data.inputs import Columns
 from gramian.errors import ModelFileError
-from gramian.estimators import GPClassifier, GPRegressor, building, defaults
-from gramian.estimators.inputs import Columns
+from gramian.estimators import GPClassifier, GPRegressor, build, defaults
 from gramian.estimators.latent import WORDS
 from gramian.fitting.stages import Hold
 from gramian.inference import Inference
-from gramian.inference.mcmc import MCMC
-from gramian.inference.named import as_method
+from gramian.inference.mcmc.method import MCMC
 from gramian.inference.sites import Rule
 from gramian.kernels import Kernel
 from gramian.kernels.convert import Converted
@@ -73,7 +73,7 @@ def restore(
         ):
             raise ModelFileError(f"{name} is {found[name]!r}, but must be True or False.")
     gp = cls(**special, **found)
-    building.check_settings(gp)
+    build.check_settings(gp)
     if gp.method != "auto":
         as_method(gp.method, gp.memory_limit)
     if not isinstance(gp.inference, (Rule, MCMC)) and gp.inference not in (None, "auto", *WORDS):
@@ -82,7 +82,7 @@ def restore(
     if isinstance(gp, GPClassifier):
         gp._check_choices()
     else:
-        defaults.noise_parameter(building.given(gp)[1], 1.0, False, defaults.NOISE_FLOOR)
+        defaults.noise_parameter(build.given(gp)[1], 1.0, False, defaults.NOISE_FLOOR)
         if not (gp.likelihood is None or isinstance(gp.likelihood, Likelihood)):
             raise ModelFileError(f"likelihood is {gp.likelihood!r}, which is none.")
     return gp

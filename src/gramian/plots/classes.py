@@ -12,9 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from gramian.errors import ParameterError
 from gramian.estimators import GPClassifier
-from gramian.estimators.facts import NoData
 from gramian.inference.asked import ask
 from gramian.plots.common import ACROSS, BLUE, GREEN, INK, ORANGE, Z95, new_axes, typical
+from gramian.report.facts import NoData
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -63,12 +63,16 @@ def plot_classes(
     of the most probable class, the deeper the more probable, with the boundaries between classes (two
     classes: lines at 0.1, 0.5 and 0.9). More: the probabilities along each column.
 
-    Parameters ---------- gp : a fitted GPClassifier X : rows whose range is drawn; None: the training rows. A
-    model from a file without data needs them. columns : one or two columns, by name or number, that are
-    drawn, with all others at their medians (categories at the most frequent one) ax : the axes to draw on;
-    for one column two (or one, for the probabilities alone), for two columns one, else one a column. None: a
-    new figure. data : whether to draw the training data n_points : points along a line (400), or along each
-    side of a map (100)
+    Parameters
+    ----------
+    gp : a fitted GPClassifier
+    X : rows whose range is drawn; None: the training rows. A model from a file without data needs them.
+    columns : one or two columns, by name or number, that are drawn, with all others at their medians
+        (categories at the most frequent one)
+    ax : the axes to draw on; for one column two (or one, for the probabilities alone), for two columns one,
+        else one a column. None: a new figure.
+    data : whether to draw the training data
+    n_points : points along a line (400), or along each side of a map (100)
 
     Returns the figure: `plot_classes(gp).savefig("classes.png")`.
     """

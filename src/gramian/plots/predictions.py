@@ -12,11 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from gramian.errors import ParameterError
 from gramian.estimators import GPRegressor, latent
-from gramian.estimators.facts import NoData
 from gramian.inference.asked import ask
-from gramian.inference.mixture import Mixture
+from gramian.inference.mcmc.mixture import Mixture
 from gramian.likelihoods import Likelihood, Ordinal
 from gramian.plots.common import ACROSS, BLUE, INK, Z95, new_axes, typical
+from gramian.report.facts import NoData
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,15 +48,17 @@ def plot_predictions(
     """Draws mean and 95 % band along each column, one panel a column, the other columns at their medians
     (categories at the most frequent one).
 
-    Parameters ---------- gp : a fitted GPRegressor X : rows whose range is drawn; None: the training rows.
-    Give rows beyond them to see a forecast. target : "y" for the band of a new observation, noise included,
-    or "f" for that of the function. Under a likelihood other than Gaussian noise the
-        band of y is between its quantiles, and f is drawn as the mean of y that it stands for (a rate exp(f)
-        for counts).
+    Parameters
+    ----------
+    gp : a fitted GPRegressor
+    X : rows whose range is drawn; None: the training rows. Give rows beyond them to see a forecast.
+    target : "y" for the band of a new observation, noise included, or "f" for that of the function. Under a
+        likelihood other than Gaussian noise the band of y is between its quantiles, and f is drawn as the
+        mean of y that it stands for (a rate exp(f) for counts).
     output : which output, where y has several (with target="f": which latent function, where the likelihood
-    has several) transform : an increasing function that takes the model's y to what is drawn, such as
-    numpy.exp for a model of logarithms. The line is
-        then the median.
+        has several)
+    transform : an increasing function that takes the model's y to what is drawn, such as numpy.exp for a
+        model of logarithms. The line is then the median.
     ylabel : the name of the vertical axis; None: y
     ax : the axes to draw on, one a column; None: a new figure
     data : whether to draw the training data

@@ -3,7 +3,8 @@
 Each column takes the direction that is conjugate to all before it, and the step that minimises the error in
 the energy norm:
 
-    Q = A p,   alpha = r'z / p'Q,   x <- x + alpha p,   r <- r - alpha Q,   z = P^-1 r,   beta = r'z (new) / r'z (old),   p <- z + beta p
+    Q = A p,   alpha = r'z / p'Q,   x <- x + alpha p,   r <- r - alpha Q,
+    z = P^-1 r,   beta = r'z (new) / r'z (old),   p <- z + beta p
 
 Columns share each product with A and have their own alpha and beta; one that has converged leaves. A solve is
 rounds of this (see krylov.py).

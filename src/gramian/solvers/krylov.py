@@ -160,7 +160,6 @@ def _note(worst: float, tol: float, steps: int, max_iter: int, reason: str) -> s
             f"{missed}, all that were allowed. Raise max_iter or the rank of the preconditioner, let noise be"
             " larger, or use Cholesky."
         )
-    return (
-        f"{missed}:"
-        f" {reason or 'rounding allows no better. Accept a larger tol, let noise be larger, or use Cholesky.'}"
+    return f"{missed}: " + (
+        reason or "rounding allows no better. Accept a larger tol, let noise be larger, or use Cholesky."
     )

@@ -3,12 +3,14 @@
     none          P = I
     jacobi        P = diag(A)
     pivoted       P = F F' + D, F (n, r) the partial Cholesky factor of K with greedy pivots
-    rpcholesky    P = F F' + D, with random pivots: a Nystrom approximation that is close to the best of its rank in expectation
+    rpcholesky    P = F F' + D, with random pivots: a Nystrom approximation that is close to the best of its
+                  rank in expectation
 
 With G = D^-1/2 F = U S V' (a QR of G, then a small singular value decomposition) every power of P is a
 correction of rank r:
 
-    P^q = D^1/2 (I + U ((1 + S^2)^q - 1) U') D^1/2    for q = 1, -1 (with D^-1/2), and P = H H' with H = D^1/2 (I + U ((1 + S^2)^1/2 - 1) U')
+    P^q = D^1/2 (I + U ((1 + S^2)^q - 1) U') D^1/2    for q = 1, -1 (with D^-1/2), and
+    P = H H' with H = D^1/2 (I + U ((1 + S^2)^1/2 - 1) U')
 
 This is Woodbury's identity in orthogonal coordinates. The usual form, with a Cholesky factor of I + F'D^-1 F,
 loses a factor 1 + S^2 in accuracy, and P^-1 stops being positive definite to rounding where cond(P) passes
@@ -29,10 +31,10 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from gramian.approx.pivoted import pivoted_cholesky
 from gramian.errors import NumericalError, ParameterError
 from gramian.gram import tiles
 from gramian.gram.operator import GramOperator
+from gramian.landmarks.pivoted import pivoted_cholesky
 
 Array = NDArray[np.float64]
 Pivots = NDArray[np.int64]

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
-from gramian.approx.base import FeatureMap
 from gramian.errors import NumericalError
+from gramian.features.base import FeatureMap
 from gramian.gram import tiles
 from gramian.inference.algebra.base import Prior, Sited, Term
 from gramian.inference.base import GaussianProcess, blocks_of

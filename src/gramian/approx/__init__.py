@@ -1,1 +1,0 @@
-"""Approximations of the Gram matrix: landmarks, Nystrom and Fourier features."""

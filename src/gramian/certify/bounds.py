@@ -1,0 +1,327 @@
+"""Bounds of what exact inference would say, for the evidence, for means and for variances, without doing it.
+
+With Q = K_xz K_zz^-1 K_zx <= K for any landmarks, P = Q + D and A = K + D:
+
+    P <= A, so that   v'A^-1 v <= v'P^-1 v   for any vector v.
+
+Solutions. Let w be any approximate solution of A w = v, and e = v - A w what it leaves. Then
+
+    v'A^-1 v = w'v + w'e + e'A^-1 e                        in [w'v + w'e, w'v + w'e + e'P^-1 e]
+    u'A^-1 v = x'v + w'd + d'A^-1 e,  d = u - A x          within sqrt(d'P^-1 d  e'P^-1 e) of x'v + w'd
+
+    Both errors are of second order. v = k(X, x) gives variances, v = r the evidence's quadratic term, both
+    together means. Up to FACTORED_UP_TO rows w and x come from a Cholesky factor, which for so many
+    right-hand sides is the cheaper way, and has the log determinant, too. Up to SOLVED_UP_TO rows they come
+    from CG with P as its preconditioner, with products in float32: the bounds rest on the residuals alone,
+    which are computed in float64.
+
+Beyond, with t = tr(K - Q) >= the largest eigenvalue of K - Q (Titsias 2014):
+
+    A <= P + t I, so that   v'(P + t I)^-1 v <= v'A^-1 v.
+
+Log determinant. log det A >= log det P. From above, log det being concave, for any M = Q + D + C with C =
+diag(c), c >= 0, and s = diag(K - Q)
+
+    log det A  <=  log det M + tr(M^-1 (A - M))  <=  log det M + sum_i s_i / (D_i + c_i) - sum_i c_i (M^-1)_ii
+
+    because K - Q >= 0 and M^-1 <= (D + C)^-1. c = 0 is the variational bound (Titsias 2009). c = s adds at
+    most the number of landmarks to the log determinant of fitc's matrix M, however small the noise is. The
+    smaller of the two counts.
+
+Means beyond SOLVED_UP_TO rows. The exact mean f* minimises J(f) = |f|_H^2 + sum_i (r_i - f(x_i))^2 / D_i over
+the kernel's function space, and
+    J(f) - J(f*) is the squared norm of f - f* in the norm whose reproducing kernel is the posterior
+    covariance, so that |f(x) - f*(x)| <= sd*(x) sqrt(J(f) - J(f*)). For landmarks J(f) = |w|^2 + sum_i (r_i -
+    phi_i'w)^2 / D_i and J(f*) = r'A^-1 r. For dual weights with residual e = r - A alpha, J(f) - J(f*) =
+    e'D^-1 e - e'A^-1 e <= e'D^-1 e.
+
+Rounding. All this is said of A; what is computed is of A + R, with |R_ij| below a few eps sqrt(A_ii A_jj), so
+that |R| <= rho = 4 eps tr(A). To first order w'A w is off by rho |w|^2, and a residual by rho |w|, which
+counts once more through A^-1 <= D^-1. The forms are widened by that: nothing at noise that people meet, and
+at noise near rounding what keeps a bound a bound. Differences that Woodbury's identity takes are widened
+alike.
+
+Cost: n^3 / 3 and n^2 numbers for a factor; `steps(n)` products of n^2 kernel values with all points at once
+for CG; passes of n m^2 beside both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve, solve_triangular
+
+from gramian.errors import NumericalError
+from gramian.features.base import FeatureMap
+from gramian.features.nystrom import NystromBasis, NystromMap
+from gramian.gram import tiles
+from gramian.gram.operator import GramOperator
+from gramian.inference import Data, FeaturePosterior, Model, Process
+from gramian.inference.base import NoiseGroup, blocks_of, mean_block, noise_groups
+from gramian.inference.iterative import KrylovPosterior
+from gramian.inference.methods import chosen
+from gramian.solvers.cg import CG, CGFactor
+from gramian.solvers.cholesky import Cholesky
+from gramian.solvers.preconditioners import Preconditioner
+
+Array = NDArray[np.float64]
+
+LANDMARKS = 1000  # for bounds of methods that have fewer of their own
+FACTORED_UP_TO = 45_000  # rows: 16 GB and some minutes, about what CG takes; fewer where memory ends before
+SOLVED_UP_TO = 50_000  # rows: n^2 kernel values a step
+TOLERANCE = 1e-6  # of the solves, whose error counts squared
+ULPS = 4 * float(np.finfo(float).eps)  # of a kernel value, and of a sum's terms
+WOODBURY = 32 * ULPS  # of v'D^-1 v, from which most is taken away again
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """What the exact answer lies between. Variances and errors are of f at the points, in the units of y,
+    (points, q)."""
+
+    evidence_low: float
+    evidence_high: float
+    var_low: Array
+    var_high: Array
+    mean_error: Array  # how far the posterior's mean can be from the exact one
+
+
+@dataclass(frozen=True, eq=False)
+class _Forms:
+    """v'A^-1 v for v = r of each output of a group, then for v = k(X, x) of each point; and k(x, X) A^-1 r,
+    what exact means add to m."""
+
+    low: Array
+    high: Array
+    mean: Array | None = None  # (points, outputs)
+    mean_slack: Array | None = None
+    logdet: tuple[float, float] | None = None  # what log det A lies between, where it was computed
+
+
+def bounds_of(
+    model: Model, data: Data, posterior: Process, points: Array, rng: np.random.Generator, memory: float
+) -> Bounds:
+    """Bounds for a posterior of the model, at points. `memory`: the bytes that they may take."""
+    n, q = data.Y.shape
+    groups = noise_groups(model, data)
+    if min(float(np.min(group.noise(slice(None), n))) for group in groups) <= 0:
+        raise NumericalError(
+            "There is no certificate without noise: K alone may be singular to rounding. Give noise above"
+            " zero, or use exact inference."
+        )
+    Z = _landmarks(model, data, posterior, rng)
+    features = NystromBasis(Z).at(model.kernel)
+    in_memory = n <= SOLVED_UP_TO and 40 * n * len(Z) <= memory  # Phi, and what a QR of it takes
+    prior_var = tiles.diagonal(model.kernel, points)
+    prior_mean, given = mean_block(model.mean, points, q), posterior.mean(points)
+    low, high = 0.0, 0.0
+    var_low, var_high, error = (np.empty((len(points), q)) for _ in range(3))
+    for group in groups:
+        k = len(group.outputs)
+        forms = (
+            _solved(model, data, features, group, points, memory)
+            if in_memory
+            else _streamed(model, data, features, group, points)
+        )
+        det_low, det_high = forms.logdet or _log_determinants(model, data, features, group)
+        constant = -0.5 * k * n * float(np.log(2 * np.pi))
+        low += constant - 0.5 * (k * det_high + float(np.sum(forms.high[:k])))
+        high += constant - 0.5 * (k * det_low + float(np.sum(forms.low[:k])))
+        for i, j in enumerate(group.outputs):
+            scale = float(data.scale[j])
+            var_low[:, j] = np.maximum(prior_var - forms.high[k:], 0.0) * scale**2
+            var_high[:, j] = np.maximum(prior_var - forms.low[k:], 0.0) * scale**2
+            error[:, j] = np.sqrt(var_high[:, j]) * np.sqrt(
+                _above_least(model, data, posterior, group, j, float(forms.low[i]))
+            )
+            error[:, j] += np.abs(given[:, j] - _judged(model, data, posterior, group, j, points))
+            if forms.mean is not None and forms.mean_slack is not None:
+                exact = prior_mean[:, j] + scale * forms.mean[:, i]
+                error[:, j] = np.minimum(
+                    error[:, j], np.abs(given[:, j] - exact) + scale * forms.mean_slack[:, i]
+                )
+    return Bounds(low, high, var_low, var_high, error)
+
+
+def steps(n: int) -> int:
+    """Steps of the solves: as many as a few minutes allow."""
+    return int(np.clip(5e10 / n**2, 20, 100))
+
+
+def _landmarks(model: Model, data: Data, posterior: Process, rng: np.random.Generator) -> Array:
+    """The posterior's own, where it has any; more, where they are few and the rows not too many."""
+    own = (
+        posterior.features.Z
+        if isinstance(posterior, FeaturePosterior) and isinstance(posterior.features, NystromMap)
+        else None
+    )
+    if own is not None and (len(own) >= LANDMARKS or len(data.X) > SOLVED_UP_TO):
+        return own
+    return chosen(model, data, LANDMARKS, "rpcholesky", rng)
+
+
+# Quadratic forms. -------------------------------------------------------------------------------------------
+
+
+def _solved(
+    model: Model, data: Data, features: FeatureMap, group: NoiseGroup, points: Array, memory: float
+) -> _Forms:
+    n, k = len(data.X), len(group.outputs)
+    X, D = np.asarray(data.X, dtype=np.float64), group.noise(slice(None), n)
+    operator = GramOperator(model.kernel, X, D)
+    P = Preconditioner.from_factor(features.block(X), D)
+    V = np.hstack([_residuals(model, data, group, slice(None)), tiles.cross(model.kernel, X, points)])
+    logdet = None
+    # the factor, and Phi with what P makes of it
+    if n <= FACTORED_UP_TO and 9 * n * n + 16 * n * features.n_features <= memory:
+        factor = Cholesky().factor(operator)
+        W, logdet = factor.solve(V).value, factor.logdet() if factor.jitter == 0 else None
+        del factor
+    else:
+        W = CGFactor(CG(tol=TOLERANCE, max_iter=steps(n)), operator, P).solve(V).value
+    rho, sizes = ULPS * float(np.sum(operator.diagonal())), np.sqrt(_sums(W, W))  # see Rounding
+    E = V - operator.matmul(W)
+    low, left = _sums(W, V + E), np.maximum(_sums(E, P.solve(E)), 0.0) + WOODBURY * _sums(E / D[:, None], E)
+    left = (np.sqrt(left) + rho * sizes / np.sqrt(np.min(D))) ** 2
+    mean = V[:, k:].T @ W[:, :k] + W[:, k:].T @ E[:, :k]
+    slack = np.sqrt(np.outer(left[k:], left[:k])) + rho * np.outer(sizes[k:], sizes[:k])
+    plain = _sums(V, P.solve(V)) + WOODBURY * _sums(V / D[:, None], V)
+    high = low + left + rho * sizes**2
+    high = np.where(plain > low, np.minimum(high, plain), high)  # below only by rounding
+    low = np.maximum(low - rho * sizes**2, 0.0)
+    return _Forms(low, high, mean, slack, None if logdet is None else _widened(logdet, rho, D))
+
+
+def _widened(logdet: float, rho: float, D: Array) -> tuple[float, float]:
+    """A log determinant of A >= D that was computed of A + R. log det is concave, and rho bounds R in the
+    Frobenius norm, too: both differ by at most |A^-1|_F |R|_F, or the same with A + R."""
+    share, n = rho / float(np.min(D)), len(D)
+    above = float(np.sqrt(n)) * share / (1 - share) if share < 0.5 else n * float(np.log1p(share))
+    return max(logdet - float(np.sqrt(n)) * share, float(np.sum(np.log(D)))), logdet + above
+
+
+def _streamed(model: Model, data: Data, features: FeatureMap, group: NoiseGroup, points: Array) -> _Forms:
+    trace = sum(float(np.sum(outside)) for _, _, outside in _blocks(model, data, features))
+    (low, under), (high, over) = (
+        _shifted(model, data, features, group, points, shift) for shift in (trace, 0.0)
+    )
+    return _Forms(np.maximum(low - under, 0.0), high + over)
+
+
+def _shifted(
+    model: Model, data: Data, features: FeatureMap, group: NoiseGroup, points: Array, shift: float
+) -> tuple[Array, Array]:
+    """v'(Q + D + shift)^-1 v, and its rounding error at most."""
+    m, columns = features.n_features, len(group.outputs) + len(points)
+    S, b, c = np.eye(m), np.zeros((m, columns)), np.zeros(columns)
+    for at, Phi, _ in _blocks(model, data, features):
+        root = np.sqrt(group.noise(at, len(data.X)) + shift)[:, None]
+        kernel = tiles.cross(model.kernel, np.asarray(data.X[at], dtype=np.float64), points)
+        V, Phi = np.hstack([_residuals(model, data, group, at), kernel]) / root, Phi / root
+        S += Phi.T @ Phi
+        b += Phi.T @ V
+        c += _sums(V, V)
+    w = cho_solve(cho_factor(S, lower=True), b)
+    return np.maximum(c - _sums(b, w), 0.0), ULPS * (c + float(np.trace(S)) * _sums(w, w))
+
+
+# Log determinants. ------------------------------------------------------------------------------------------
+
+
+def _log_determinants(
+    model: Model, data: Data, features: FeatureMap, group: NoiseGroup
+) -> tuple[float, float]:
+    """What log det A lies between."""
+    n, m = len(data.X), features.n_features
+    plain, fitc, logs, slack = np.eye(m), np.eye(m), np.zeros(2), 0.0
+    for at, Phi, outside in _blocks(model, data, features):
+        D = group.noise(at, n)
+        logs += np.sum(np.log(D)), np.sum(np.log(D + outside))
+        slack += float(np.sum(outside / D))
+        for total, diagonal in ((plain, D), (fitc, D + outside)):
+            scaled = Phi / np.sqrt(diagonal)[:, None]
+            total += scaled.T @ scaled
+    roots = [np.linalg.cholesky(total) for total in (plain, fitc)]
+    lowest, highest = (
+        float(log) + 2 * float(np.sum(np.log(np.diagonal(root))))
+        for log, root in zip(logs, roots, strict=True)
+    )
+    for at, Phi, outside in _blocks(model, data, features):
+        whole = group.noise(at, n) + outside
+        inside = solve_triangular(roots[1], Phi.T, lower=True, check_finite=False)
+        # 1 / (D + c) - (M^-1)_ii by Woodbury
+        highest += float(np.sum(outside * _sums(inside, inside) / whole**2))
+    rounding = m * float(np.log1p(ULPS * np.trace(plain)))  # both totals are I at least
+    return lowest - rounding, min(lowest + slack, highest) + rounding
+
+
+# Means. -----------------------------------------------------------------------------------------------------
+
+
+def _above_least(
+    model: Model, data: Data, posterior: Process, group: NoiseGroup, j: int, least: float
+) -> float:
+    """J(f) - J(f*) at most, for the mean of output j, or for the dual weights that it is judged by; `least`
+    is what J(f*) is at least."""
+    if isinstance(posterior, FeaturePosterior) and isinstance(posterior.features, NystromMap):
+        # J as it is: fitc's noise is not the model's, so its mean is not the minimiser for these landmarks.
+        w, n = posterior.weights[:, j], len(data.X)
+        J = float(w @ w)
+        for at, Phi, _ in _blocks(model, data, posterior.features):
+            R = _residuals(model, data, group, at)[:, group.outputs.index(j)]
+            J += float(np.sum((R - Phi @ w) ** 2 / group.noise(at, n)))
+        return max(J - least, 0.0)
+    X, D = np.asarray(data.X, dtype=np.float64), group.noise(slice(None), len(data.X))
+    alpha = _dual(data, posterior, group, j)
+    e = _residuals(model, data, group, slice(None))[:, [group.outputs.index(j)]] - GramOperator(
+        model.kernel, X, D
+    ).matmul(alpha)
+    return float(np.sum(e[:, 0] ** 2 / D))
+
+
+def _judged(model: Model, data: Data, posterior: Process, group: NoiseGroup, j: int, points: Array) -> Array:
+    """The function that `_above_least` is about: the mean itself, but for features with a prior of their own
+    that of their dual weights."""
+    if isinstance(posterior, KrylovPosterior) or (
+        isinstance(posterior, FeaturePosterior) and isinstance(posterior.features, NystromMap)
+    ):
+        return np.asarray(posterior.mean(points)[:, j])
+    product = tiles.matmul(
+        model.kernel, points, np.asarray(data.X, dtype=np.float64), _dual(data, posterior, group, j)
+    )[:, 0]
+    return mean_block(model.mean, points, data.Y.shape[1])[:, j] + product * float(data.scale[j])
+
+
+def _dual(data: Data, posterior: Process, group: NoiseGroup, j: int) -> Array:
+    """alpha (n, 1): a solver's, or D^-1 (y - f(X)), which it is for any posterior of a linear model."""
+    if isinstance(posterior, KrylovPosterior):
+        return posterior.alpha[:, [j]]
+    residual = (np.asarray(data.Y)[:, [j]] - posterior.mean(np.asarray(data.X))[:, [j]]) / data.scale[j]
+    return np.asarray(residual / group.noise(slice(None), len(data.X))[:, None])
+
+
+# Shared. ----------------------------------------------------------------------------------------------------
+
+
+def _residuals(model: Model, data: Data, group: NoiseGroup, at: slice) -> Array:
+    """r = (y - m) / s of the group's outputs: (rows, outputs)."""
+    X = np.asarray(data.X[at], dtype=np.float64)
+    return ((np.asarray(data.Y[at]) - mean_block(model.mean, X, data.Y.shape[1])) / data.scale)[
+        :, group.outputs
+    ]
+
+
+def _blocks(model: Model, data: Data, features: FeatureMap) -> Iterator[tuple[slice, Array, Array]]:
+    """Rows, their Phi, and k(x, x) - |phi|^2."""
+    for at in blocks_of(len(data.X), 8 * features.n_features):
+        X = np.asarray(data.X[at], dtype=np.float64)
+        Phi = features.block(X)
+        yield at, Phi, np.maximum(tiles.diagonal(model.kernel, X) - np.einsum("ij,ij->i", Phi, Phi), 0.0)
+
+
+def _sums(A: Array, B: Array) -> Array:
+    """The sums of products, column by column."""
+    return np.asarray(np.einsum("ij,ij->j", A, B))

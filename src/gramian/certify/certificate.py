@@ -1,0 +1,129 @@
+"""How far an approximate answer can be from the exact posterior of the same model, at the same parameters.
+
+Bounds of the evidence, of means and of variances (see bounds.py) hold for the data at hand, whatever they
+are. Beside them an exact solve of a random part of the data, with the same method on the same part, gives an
+estimate with a standard error. Means and variances are compared at rows of the data chosen at random. Cost:
+that of the bounds, and n^3 for the part.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.certify.bounds import bounds_of
+from gramian.inference import Data, Evidence, Exact, Inference, Model, Posterior, Process
+
+Array = NDArray[np.float64]
+
+POINTS = 100  # rows at which means and variances are compared
+PART = 1500  # rows of the exact solve on a part
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A number, and what kind of number it is."""
+
+    value: float
+    kind: Literal["exact", "bound", "estimate"]
+    standard_error: float = 0.0
+
+    def __str__(self) -> str:
+        spread = f" +- {self.standard_error:.2g}" if self.kind == "estimate" else ""
+        return f"{self.value:.6g}{spread} ({self.kind})"
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """How far the answer can be from the exact posterior of the same model at the same parameters.
+
+    Errors are of the latent function, in the units of y, at `points` rows of the data chosen at random.
+    """
+
+    evidence_lower: Quantity
+    evidence_upper: Quantity
+    mean_error: Quantity  # the largest
+    std_error: Quantity  # the largest
+    mean_error_rms: Quantity  # on a random part of the data
+    std_error_rms: Quantity
+    typical_std: float  # the median posterior standard deviation at these rows, to measure errors by
+    points: int
+
+    def __str__(self) -> str:
+        rows = [
+            ("log evidence, at least", self.evidence_lower),
+            ("log evidence, at most", self.evidence_upper),
+            ("error of a mean, largest", self.mean_error),
+            ("error of a std, largest", self.std_error),
+            ("error of a mean, rms", self.mean_error_rms),
+            ("error of a std, rms", self.std_error_rms),
+        ]
+        lines = [f"  {name:<26}{quantity}" for name, quantity in rows]
+        return "\n".join(
+            [f"Certificate, at {self.points} rows with a typical std of {self.typical_std:.4g}", *lines]
+        )
+
+
+def certify(
+    model: Model,
+    data: Data,
+    method: Inference,
+    posterior: Process,
+    evidence: Evidence,
+    rng: np.random.Generator,
+    memory: float,
+) -> Certificate:
+    """The certificate of a fitted model, made within so many bytes."""
+    at = np.sort(rng.choice(len(data.X), min(POINTS, len(data.X)), replace=False))
+    points = np.asarray(data.X[at], dtype=np.float64)
+    var = posterior.moments(points)[1]
+    typical = float(np.median(np.sqrt(var)))
+    if isinstance(posterior, Posterior):
+        value, none = Quantity(evidence.value, "exact"), Quantity(0.0, "exact")
+        return Certificate(value, value, none, none, none, none, typical, len(points))
+    bounds = bounds_of(model, data, posterior, points, rng, memory)
+    std_error = float(
+        np.max(np.maximum(np.sqrt(bounds.var_high) - np.sqrt(var), np.sqrt(var) - np.sqrt(bounds.var_low)))
+    )
+    rms = _on_a_part(model, data, method, posterior, points, rng)
+    return Certificate(
+        Quantity(bounds.evidence_low, "bound"),
+        Quantity(bounds.evidence_high, "bound"),
+        Quantity(float(np.max(bounds.mean_error)), "bound"),
+        Quantity(std_error, "bound"),
+        *rms,
+        typical,
+        len(points),
+    )
+
+
+# An exact solve on a part. ----------------------------------------------------------------------------------
+
+
+def _on_a_part(
+    model: Model, data: Data, method: Inference, posterior: Process, points: Array, rng: np.random.Generator
+) -> tuple[Quantity, Quantity]:
+    """The root of the mean squared error of means and standard deviations, when method and exact inference
+    both see the same random rows."""
+    at = np.sort(rng.choice(len(data.X), min(PART, len(data.X)), replace=False))
+    part = replace(
+        data,
+        X=np.asarray(data.X[at], dtype=np.float64),
+        Y=np.asarray(data.Y[at], dtype=np.float64),
+        noise_var=None if data.noise_var is None else data.noise_var[at],
+    )
+    if len(at) < len(data.X):
+        # the same basis; a preconditioner, being of rows, is a new one
+        posterior = method.prepared(model, part, rng).infer(model, part).posterior
+    ours, exact = posterior.moments(points), Exact().infer(model, part).posterior.moments(points)
+    errors = (ours[0] - exact[0]) ** 2, (np.sqrt(ours[1]) - np.sqrt(exact[1])) ** 2
+    found = []
+    for squares in errors:
+        mean = float(np.mean(squares))
+        spread = float(np.std(squares)) / np.sqrt(max(squares.size - 1, 1))
+        root = float(np.sqrt(mean))
+        found.append(Quantity(root, "estimate", spread / (2 * root) if root > 0 else 0.0))
+    return found[0], found[1]

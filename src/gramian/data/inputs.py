@@ -1,0 +1,373 @@
+"""From what a person has (arrays, DataFrames, lists) to float64 tables, with errors that name the row, the
+column and the cure.
+
+Text and categorical columns of a DataFrame become integer codes; the coding is kept, so new data are coded
+alike.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils.validation import _check_feature_names, _check_n_features, _get_feature_names
+
+from gramian.errors import InputError, InputTypeError, ParameterError
+from gramian.kernels.base import Column
+from gramian.likelihoods import Likelihood
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What is known of the columns of X: their names, and for categorical ones their categories in the order
+    of their codes."""
+
+    names: tuple[str, ...]
+    named: bool = False  # whether the names came with the data
+    categories: dict[int, tuple[str, ...]] = field(default_factory=dict)
+
+    def described(self) -> list[Column]:
+        return [Column(name, j in self.categories) for j, name in enumerate(self.names)]
+
+
+def spread(X: Array) -> Array:
+    """The standard deviation of each column; where that is 0 (a constant column, a single row) a positive
+    number of the column's own size."""
+    size = np.max(np.abs(X), axis=0)
+    # scaled first: squares of 1e200 would overflow
+    sd = np.std(X / np.where(size > 0, size, 1.0), axis=0) * size
+    return np.where(sd > 1e-14 * size, sd, np.where(size > 0, size, 1.0))
+
+
+def is_frame(X: Any) -> bool:
+    """Whether X is a table with named columns (pandas, polars and their like)."""
+    return hasattr(X, "columns") and hasattr(X, "dtypes") and hasattr(X, "__getitem__")
+
+
+def read_features(X: Any, known: Columns | None = None) -> tuple[Array, Columns]:
+    """X as float64 (n, d), and its columns. With `known` columns, text is coded as it was before."""
+    if X is None:
+        raise InputError("X is None; give a table with one row an observation.")
+    if sparse.issparse(X):
+        raise InputError(
+            "X is a sparse matrix, which a Gram matrix would fill anyway. Give a dense array: X.toarray()."
+        )
+    if is_frame(X):
+        return _frame(X, known)
+    array = _array(X, "X")
+    if np.iscomplexobj(array):
+        raise InputError(
+            "Complex data not supported: X has complex numbers. Give real and imaginary parts as columns."
+        )
+    if array.ndim != 2:
+        if array.ndim == 1:
+            how = (
+                "Reshape your data with X.reshape(-1, 1) if it is one column, or X.reshape(1, -1) if it is"
+                " one row."
+            )
+            raise InputError(f"Expected 2D array, got 1D array instead: X has shape {array.shape}. {how}")
+        raise InputError(
+            f"Expected 2D array, got {'scalar' if array.ndim == 0 else f'{array.ndim}D'} array instead: X"
+            " must have rows and columns."
+        )
+    d = array.shape[1]
+    columns = known or Columns(tuple(f"x{j}" for j in range(d)))
+    if known is not None and known.categories and array.dtype.kind in "OUS" and d == len(known.names):
+        table = np.empty(array.shape)
+        for j in range(d):
+            table[:, j] = (
+                _codes(array[:, j], known.names[j], known.categories[j])
+                if j in known.categories
+                else _numbers(array[:, j], known.names[j])
+            )
+    elif array.dtype.kind in "OUSMm":
+        names = columns.names if len(columns.names) == d else tuple(f"x{j}" for j in range(d))
+        table = (
+            np.column_stack([_numbers(array[:, j], names[j]) for j in range(d)])
+            if d
+            else np.empty(array.shape)
+        )
+    else:
+        # For a fit a copy: a model must not change when its owner changes X afterwards.
+        table = (
+            np.array(array, dtype=np.float64, order="C")
+            if known is None
+            else np.ascontiguousarray(array, dtype=np.float64)
+        )
+    _check_table(table, columns)
+    return table, columns
+
+
+def read_targets(y: Any, n: int) -> tuple[Array, bool]:
+    """y as float64 (n, q), and whether it came as a single column of shape (n,)."""
+    if y is None:
+        raise InputError("GPRegressor requires y to be passed, but the target y is None.")
+    if sparse.issparse(y):
+        raise InputError("y is a sparse matrix. Give a dense array: y.toarray().")
+    array = _array(y, "y")
+    if np.iscomplexobj(array):
+        raise InputError("Complex data not supported: y has complex numbers.")
+    if array.ndim not in (1, 2):
+        raise InputError(f"y has shape {array.shape}; give one number a row (n,), or one an output (n, q).")
+    if array.ndim == 2 and array.shape[1] == 0:
+        raise InputError("y has no columns; give one number a row.")
+    if len(array) != n:
+        raise InputError(
+            f"Found input variables with inconsistent numbers of samples: [{n}, {len(array)}]. X and y must"
+            " have as many rows as each other."
+        )
+    Y = array.reshape(n, -1)
+    if Y.dtype.kind in "OUSMm":
+        Y = np.column_stack([_numbers(Y[:, k], "y", "Give one number a row.") for k in range(Y.shape[1])])
+    # one order whatever the caller's: sums over outputs then round alike
+    Y = np.array(Y, dtype=np.float64, order="C")
+    if not np.all(np.isfinite(Y)):
+        row, column = np.argwhere(~np.isfinite(Y))[0]
+        value, count = Y[row, column], int(np.sum(~np.isfinite(Y)))
+        kind = "NaN" if np.isnan(value) else "infinity"
+        where = f"row {row}" + (f", output {column}" if array.ndim == 2 else "")
+        raise InputError(
+            f"Input y contains {kind}: {where} ({count} such in all). Drop these rows, or fill them: keep ="
+            " numpy.isfinite(y)."
+        )
+    return Y, array.ndim == 1
+
+
+def read_noise_var(noise_var: Any, n: int) -> Array | None:
+    """Known noise variances, one a row."""
+    if noise_var is None:
+        return None
+    array = _array(noise_var, "noise_var")
+    if array.dtype.kind not in "buif":
+        array = _numbers(array.reshape(-1), "noise_var", "Give one variance a row.").reshape(array.shape)
+    array = np.array(array, dtype=np.float64)
+    array = np.full(n, float(array)) if array.ndim == 0 else array
+    if array.shape != (n,):
+        raise InputError(f"noise_var has shape {array.shape}, but must have one variance a row: ({n},).")
+    bad = np.flatnonzero(~(np.isfinite(array) & (array >= 0)))
+    if len(bad):
+        raise InputError(
+            f"noise_var is {array[bad[0]]} in row {bad[0]}; a variance is finite and not negative."
+        )
+    return array
+
+
+def read_exposure(exposure: Any, n: int, likelihood: Likelihood | None) -> Array | None:
+    """The logarithm of the exposures, one a row."""
+    if exposure is None:
+        return None
+    if likelihood is None or not likelihood.exposed:
+        name = "Gaussian noise" if likelihood is None else type(likelihood).__name__
+        raise ParameterError(
+            f"An exposure is for counts: likelihood=Poisson() or NegativeBinomial(), not {name}."
+        )
+    if isinstance(exposure, str):
+        raise InputError(
+            f"exposure={exposure!r} is text. Give one number a row, such as the column itself:"
+            f" exposure=table[{exposure!r}]."
+        )
+    array = _array(exposure, "exposure")
+    if array.dtype.kind not in "buif":
+        array = _numbers(array.reshape(-1), "exposure", "Give one number a row.").reshape(array.shape)
+    array = np.array(array, dtype=np.float64)
+    array = np.full(n, float(array)) if array.ndim == 0 else array
+    if array.shape != (n,):
+        raise InputError(f"exposure has shape {array.shape}, but must have one number a row: ({n},).")
+    bad = np.flatnonzero(~(np.isfinite(array) & (array > 0)))
+    if len(bad):
+        raise InputError(f"exposure is {array[bad[0]]} in row {bad[0]}; it must be positive and finite.")
+    return np.log(array)
+
+
+def _array(values: Any, name: str) -> NDArray[Any]:
+    """`values` as a NumPy array of any type, without those of unequal rows and those with cells masked
+    out."""
+    if isinstance(values, np.ma.MaskedArray) and np.any(values.mask):
+        place = ", ".join(
+            f"{word} {k}"
+            for word, k in zip(("row", "column"), np.argwhere(np.ma.getmaskarray(values))[0], strict=False)
+        )
+        raise InputError(
+            f"{name} has {int(np.sum(values.mask))} cells masked out (the first: {place}). Drop these rows,"
+            " or fill them."
+        )
+    try:
+        return np.asarray(values)
+    except ValueError:
+        lengths = [len(row) if isinstance(row, Sequence) else 1 for row in values]
+        odd = next((i for i, length in enumerate(lengths) if length != lengths[0]), 0)
+        shown = (
+            f"row 0 has {lengths[0]} values, row {odd} has {lengths[odd]}"
+            if odd
+            else "cells are lists themselves"
+        )
+        raise InputError(f"{name} is no table: {shown}. Give as many numbers in each row.") from None
+
+
+def remember_columns(estimator: Any, X: Any, table: Array | None, reset: bool) -> None:
+    """scikit-learn's own bookkeeping of column names and their number, with its errors as ours."""
+    try:
+        if is_frame(X) and _get_feature_names(X) is None and all(isinstance(name, str) for name in X.columns):
+            _unknown_frame(estimator, X, reset)
+        else:
+            _check_feature_names(estimator, X, reset=reset)
+        _check_n_features(estimator, X if table is None else table, reset=reset)
+    except TypeError as error:  # names of which some are text and some are not
+        raise InputTypeError(str(error)) from None
+    except ValueError as error:
+        raise InputError(str(error)) from None
+
+
+def _unknown_frame(estimator: Any, X: Any, reset: bool) -> None:
+    """The same bookkeeping for a table with named columns of a kind that scikit-learn does not know, so would
+    take for an array without names."""
+    names = np.array(list(X.columns), dtype=object)
+    if reset:
+        estimator.feature_names_in_ = names
+    elif not np.array_equal(names, getattr(estimator, "feature_names_in_", names)):
+        known = ", ".join(estimator.feature_names_in_)
+        raise InputError(
+            f"The feature names should match those of fit, in the same order: {known}; but X has"
+            f" {', '.join(names)}."
+        )
+
+
+def _frame(X: Any, known: Columns | None) -> tuple[Array, Columns]:
+    names = tuple(str(c) for c in X.columns)
+    n = len(X)
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(f"X has two columns named {twice!r}. Rename or drop one.")
+    table, categories = np.empty((n, len(names))), {}
+    for j, label in enumerate(X.columns):
+        column, name = X[label], names[j]
+        values = np.asarray(column)
+        declared = str(getattr(column, "dtype", "")).lower().startswith(("category", "categorical", "enum"))
+        if known is not None and j in known.categories:
+            table[:, j], categories[j] = _codes(values, name, known.categories[j]), known.categories[j]
+        elif known is None and (declared or _is_text(values, name)):
+            present = sorted({str(v) for v in values if not _missing(v)})
+            table[:, j], categories[j] = _codes(values, name, tuple(present)), tuple(present)
+        else:
+            table[:, j] = _numbers(values, name)
+    columns = known or Columns(names, True, categories)
+    _check_table(table, columns)
+    return table, columns
+
+
+def _is_text(values: NDArray[Any], name: str) -> bool:
+    """Whether a column holds words. Numbers with a few words among them are more likely a mistake than
+    categories."""
+    if values.dtype.kind not in "OUS":
+        return False
+    words = [i for i, v in enumerate(values) if isinstance(v, (str, bytes)) and not _is_number(v)]
+    numbers = sum(1 for v in values if _is_number(v))
+    if words and numbers >= len(words):
+        cure = "Correct or drop it, or make the column a category: X[name].astype('category')."
+        raise InputError(
+            f"Column {name!r} holds numbers, but has the text {values[words[0]]!r} in row {words[0]}"
+            f" ({len(words)} such rows). {cure}"
+        )
+    return bool(words)
+
+
+def _codes(values: NDArray[Any], name: str, categories: tuple[str, ...]) -> Array:
+    code = {category: k for k, category in enumerate(categories)}
+    out = np.empty(len(values))
+    for i, v in enumerate(values):
+        if _missing(v):
+            raise InputError(
+                f"Column {name!r} has no value in row {i}. Drop the row, or give the missing ones a category"
+                " of their own."
+            )
+        if str(v) not in code:
+            shown = ", ".join(map(repr, categories[:8])) + (", ..." if len(categories) > 8 else "")
+            cure = "Correct it, drop the row, or fit again with rows of that category."
+            raise InputError(
+                f"Column {name!r} has the category {str(v)!r} in row {i}, which was not there in fit"
+                f" ({shown}). {cure}"
+            )
+        out[i] = code[str(v)]
+    return out
+
+
+_CATEGORIES = "Give numbers; for categories give a DataFrame, whose text columns become categories."
+
+
+def _numbers(values: NDArray[Any], name: str, cure: str = _CATEGORIES) -> Array:
+    """One column as float64, or an error that names the first cell that is no number."""
+    if values.dtype.kind == "c":
+        raise InputError(f"Column {name!r} has complex numbers. Give real and imaginary parts as columns.")
+    if values.dtype.kind in "Mm" or (
+        values.dtype.kind == "O" and any(isinstance(v, (datetime.date, datetime.timedelta)) for v in values)
+    ):
+        raise InputError(
+            f"Column {name!r} holds dates or times. Give a number instead, such as days since the first: (t -"
+            " t.min()) / numpy.timedelta64(1, 'D')."
+        )
+    try:
+        return values.astype(np.float64)
+    except (TypeError, ValueError):
+        pass
+    for i, v in enumerate(values):
+        if v is not None and not isinstance(v, (str, bytes)) and not _is_number(v) and not _missing(v):
+            kind = type(v).__name__
+            raise InputTypeError(
+                f"Column {name!r}, row {i}: a cell argument must be a string or a real number, not {kind!r}."
+            )
+    out = np.full(len(values), np.nan)
+    for i, v in enumerate(values):
+        if _is_number(v):
+            out[i] = float(v)
+        elif not _missing(v):
+            what = f"Column {name!r} has the text {str(v)!r} in row {i}, where a number belongs"
+            raise InputError(f"{what} (could not convert string to float). {cure}")
+    return out
+
+
+def _check_table(table: Array, columns: Columns) -> None:
+    n, d = table.shape
+    if n == 0:
+        raise InputError(
+            f"Found array with 0 sample(s) (shape={table.shape}) while a minimum of 1 is required: X has no"
+            " rows."
+        )
+    if d == 0:
+        raise InputError(
+            f"Found array with 0 feature(s) (shape={table.shape}) while a minimum of 1 is required: X has no"
+            " columns."
+        )
+    if not np.all(np.isfinite(table)):
+        row, column = np.argwhere(~np.isfinite(table))[0]
+        kind = "NaN" if np.isnan(table[row, column]) else "infinity"
+        name = columns.names[column] if column < len(columns.names) else column
+        count = int(np.sum(~np.isfinite(table)))
+        cure = "Drop these rows, or fill them (sklearn.impute.SimpleImputer)."
+        raise InputError(
+            f"Input X contains {kind}: row {row}, column {name!r} ({count} such cells in all). {cure}"
+        )
+
+
+def _is_number(v: Any) -> bool:
+    if isinstance(v, (bool, int, float, np.number, np.bool_)):
+        return True
+    if not isinstance(v, (str, bytes)):
+        return False
+    try:
+        float(v)
+    except ValueError:
+        return False
+    return True
+
+
+def _missing(v: Any) -> bool:
+    if isinstance(v, (float, np.floating)):
+        return bool(np.isnan(v))
+    return v is None or type(v).__name__ in ("NAType", "NaTType") or (isinstance(v, str) and not v.strip())

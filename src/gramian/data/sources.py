@@ -1,0 +1,363 @@
+"""Data that need not fit into memory: a memory map, a file, or a function that gives blocks, each as a pair
+of float64 memory maps.
+
+Engines read rows in blocks, `X[start:stop]`, and single rows, `X[indices]`, and never change them. A map
+offers both with constant memory, so a source is brought into that form once: an `np.memmap` of float64 is
+taken as it is (it must not change while a model uses it); anything else is read in blocks and spooled to a
+temporary file that the system removes when the last array on it is gone. It lies in the folder for temporary
+files (the environment variable TMPDIR), takes 8 bytes a number, and is read as often as the engine asks, at
+the speed of the page cache.
+
+Cost: one pass over the data, two where text columns become categories (the first gathers them); the memory of
+one block of rows.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.data import filecolumns
+from gramian.data.filecolumns import check_needed, codes, features_of, gathered, too_many
+from gramian.data.inputs import Columns, _check_table, _missing, is_frame, read_features, read_targets
+from gramian.data.spool import Room, Spool
+from gramian.data.tables import NotNumbersError, read_blocks
+from gramian.errors import InputError, InputTypeError
+
+Array = NDArray[np.float64]
+
+BLOCK_BYTES = 16 * 2**20  # of a block of a memory map: large enough for the disk, small beside any machine
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """Rows to fit or to predict that stay on disk."""
+
+    X: Array  # (n, d), memory-mapped
+    Y: Array | None  # (n, q); None where there is nothing to learn
+    columns: Columns
+    single: bool = True  # whether y is one column, so that predictions have the shape (n,)
+
+
+def is_source(X: Any) -> bool:
+    """Whether X is for `open_source`: a path, a function that gives blocks, a memory map, or a Source (or an
+    iterator, which is refused there)."""
+    return isinstance(X, (str, os.PathLike, np.memmap, Source, Iterator)) or (callable(X) and not is_frame(X))
+
+
+def open_source(
+    X: Any,
+    y: Any = None,
+    *,
+    columns: Sequence[str] | None = None,
+    known: Columns | None = None,
+    memory_limit: int | float | str | None = None,
+) -> Source:
+    """X, and y where there is one, as a Source.
+
+    X may be
+      - an `np.memmap` (n, d), with y an array or a memory map of as many rows;
+      - the path of a CSV (also .gz), tab-separated or Parquet file: y names the column of the target (or
+        several, in a list), and all others are features, or those named in `columns`; columns of text become
+        categories;
+      - a function without arguments that gives an iterator of blocks, anew at each call: (X, y) pairs to
+        learn from, or X alone to predict;
+      - a Source, which is given back.
+    With `known`, the columns of a fitted model, the columns of a file are found by their names, and
+    categories are coded as they were in the fit. `memory_limit` is for what is held in memory while a source
+    is read: a block of its rows (see spool.py).
+    """
+    if columns is not None and not isinstance(X, (str, os.PathLike)):
+        raise InputError(
+            "columns= selects columns of a file by their names. Give blocks or a memory map with the columns"
+            " that are to be used."
+        )
+    if isinstance(X, (Source, Iterator)) or (callable(X) and not isinstance(X, np.memmap)):
+        if y is not None:
+            raise InputError(
+                "y is given beside a source that has its own. Leave y out: a Source holds it, and a function"
+                " gives (X, y) pairs."
+            )
+        if isinstance(X, Iterator):
+            what = f"X is an iterator ({type(X).__name__}), which can be read only once"
+            raise InputTypeError(
+                f"{what}. Give a function that returns it, without calling it: fit(blocks), where blocks()"
+                " gives a new iterator."
+            )
+        return _as_known(X, known) if isinstance(X, Source) else _from_factory(X, known, Room(memory_limit))
+    if isinstance(X, np.memmap):
+        return _from_memmap(X, y, known, Room(memory_limit))
+    if isinstance(X, (str, os.PathLike)):
+        return _from_file(X, y, columns, known, Room(memory_limit))
+    raise InputTypeError(
+        f"X is a {type(X).__name__}, which is no source. Give a path, an np.memmap, or a function that"
+        " returns an iterator of blocks."
+    )
+
+
+def open_table(
+    path: str | os.PathLike[str],
+    target: str | Sequence[str] | None = None,
+    columns: Sequence[str] | None = None,
+) -> Source:
+    """A CSV, tab-separated or Parquet file of any size as a Source: the target's column by name, and all
+    others or `columns` as features."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise InputTypeError(f"path is a {type(path).__name__}. Give the name of a file.")
+    return _from_file(path, target, columns, None, Room())
+
+
+# Memory maps. -----------------------------------------------------------------------------------------------
+
+
+def _from_memmap(X: NDArray[Any], y: Any, known: Columns | None, room: Room) -> Source:
+    if X.ndim != 2:
+        raise InputError(
+            f"Expected 2D array, got {X.ndim}D array instead: the memory map X has shape {X.shape}. Reshape"
+            " it to rows and columns."
+        )
+    if X.dtype.kind not in "biuf":
+        raise InputError(
+            f"The memory map X has type {X.dtype}. Give one of real numbers, float64 at best: other types are"
+            " copied to a file first."
+        )
+    columns = known or Columns(tuple(f"x{j}" for j in range(X.shape[1])))
+    if 0 in X.shape:
+        _check_table(np.zeros(X.shape), columns)
+    _check_width(X.shape[1], columns)
+    Y, single = (None, True) if y is None else _mapped_targets(y, len(X), room)
+    return Source(_mapped(X, "X", columns.names, room), Y, columns, single)
+
+
+def _mapped_targets(y: Any, n: int, room: Room) -> tuple[Array, bool]:
+    if (
+        not isinstance(y, np.memmap)
+        or y.dtype.kind not in "biuf"
+        or y.ndim not in (1, 2)
+        or len(y) != n
+        or y.size == 0
+    ):
+        return read_targets(y, n)
+    return _mapped(y.reshape(n, -1), "y", None, room), y.ndim == 1
+
+
+def _mapped(values: NDArray[Any], what: str, names: tuple[str, ...] | None, room: Room) -> Array:
+    """`values` (n, d) as float64, themselves or a copy on disk; each block is checked for numbers that are
+    not finite."""
+    rows = max(1, BLOCK_BYTES // (8 * values.shape[1]))
+    copied = values.dtype != np.float64
+    with Spool(room) if copied else contextlib.nullcontext() as spool:
+        for start in range(0, len(values), rows):
+            block = np.asarray(values[start : start + rows], dtype=np.float64)
+            if not np.all(np.isfinite(block)):
+                row, column = np.argwhere(~np.isfinite(block))[0]
+                kind = "NaN" if np.isnan(block[row, column]) else "infinity"
+                where = (
+                    f"row {start + row}, column {names[column]!r}"
+                    if names
+                    else f"row {start + row}" + f", output {column}" * (block.shape[1] > 1)
+                )
+                raise InputError(f"Input {what} contains {kind}: {where}. Drop such rows, or fill them.")
+            if spool is not None:
+                spool.add(block)
+        return np.asarray(values) if spool is None else spool.mapped()
+
+
+def _check_width(width: int, columns: Columns) -> None:
+    if width != len(columns.names):
+        shown = ", ".join(columns.names[:8]) + (", ..." if len(columns.names) > 8 else "")
+        raise InputError(
+            f"X has {width} features, but is expected to have {len(columns.names)} ({shown}). Give the same"
+            " columns everywhere."
+        )
+
+
+def _as_known(source: Source, known: Columns | None) -> Source:
+    """A Source for a fitted model, which must have the model's columns and its coding of categories."""
+    if known is not None:
+        _check_width(source.X.shape[1], known)
+        cure = (
+            "Give the file itself, predict(path): its columns are then found by name and coded as in the fit."
+        )
+        if known.named and source.columns.named and known.names != source.columns.names:
+            raise InputError(
+                f"The feature names should match those of fit ({', '.join(known.names)}), but are"
+                f" {', '.join(source.columns.names)}. {cure}"
+            )
+        if known.categories != source.columns.categories:
+            raise InputError(
+                f"The categories of the source are not those of the fit, so their codes differ. {cure}"
+            )
+    return source
+
+
+# Files. -----------------------------------------------------------------------------------------------------
+
+
+def _from_file(
+    path: str | os.PathLike[str], y: Any, columns: Sequence[str] | None, known: Columns | None, room: Room
+) -> Source:
+    targets = (
+        [y] if isinstance(y, str) else [] if y is None else list(y) if isinstance(y, (list, tuple)) else None
+    )
+    if targets is None or not all(isinstance(name, str) for name in targets):
+        raise InputTypeError(
+            f"y is a {type(y).__name__}, but X is a file. Name the column of the file that is the target, or"
+            " several: y='price'."
+        )
+    with contextlib.closing(_blocks(path)) as blocks:
+        head = next(blocks)
+    if known is not None:
+        check_needed(head, known)
+        names = known.names
+    else:
+        names = features_of(head, targets, columns)
+    for name in targets:
+        head.text(name)  # complains, with a suggestion, of a name that is not there
+    text = set() if known else {name for name in names if not head.is_numeric(name)}
+    while True:
+        found = known or Columns(names, True, gathered(path, names, text))
+        try:
+            X, Y = _spooled(path, found, targets, room)
+        except NotNumbersError as error:
+            if known is not None or error.column in text or error.column not in names:
+                raise
+            room.spooled = 0
+            # its first block held numbers alone: once more from the start, which is rare
+            text.add(error.column)
+            continue
+        return Source(X, Y, found, not isinstance(y, (list, tuple)))
+
+
+def _blocks(path: str | os.PathLike[str]) -> Any:  # a generator, which can be closed
+    return (block for block in read_blocks(path))
+
+
+def _spooled(
+    path: str | os.PathLike[str], columns: Columns, targets: Sequence[str], room: Room
+) -> tuple[Array, Array | None]:
+    with Spool(room) as X, Spool(room) as Y:
+        for table in read_blocks(path):
+            block = np.empty((table.n_rows, len(columns.names)))
+            for j, name in enumerate(columns.names):
+                block[:, j] = (
+                    codes(table, name, columns.categories[j])
+                    if j in columns.categories
+                    else table.numbers(name)
+                )
+            X.add(block)
+            if targets:
+                Y.add(np.column_stack([table.numbers(name) for name in targets]))
+        return X.mapped(), Y.mapped() if targets else None
+
+
+# Blocks from a function. ------------------------------------------------------------------------------------
+
+Block = tuple[int, Any, Any]  # its number, X, and y or None
+
+
+def _from_factory(make: Callable[[], Any], known: Columns | None, room: Room) -> Source:
+    columns, expected = known, None
+    single = with_targets = True
+    with Spool(room) as X, Spool(room) as Y:
+        for number, X_block, y_block in _each_block(make):
+            with _in_block(number, X.rows):
+                if columns is None:
+                    columns, expected = _columns_of(make, X_block)
+                table = _rows(X_block, columns)
+                if X.rows == 0:
+                    with_targets = y_block is not None
+                elif with_targets != (y_block is not None):
+                    raise InputError(
+                        f"it has {'no y' if with_targets else 'a y'}, unlike the blocks before. Give (X, y)"
+                        " pairs, or X alone, in all blocks."
+                    )
+                if with_targets:
+                    targets, one = read_targets(y_block, len(table))
+                    if X.rows and (one, targets.shape[1]) != (single, Y.width):
+                        before = "(n,)" if single else f"(n, {Y.width})"
+                        raise InputError(
+                            f"y has shape {np.shape(y_block)}, but {before} in the blocks before. Give one"
+                            " shape in all blocks."
+                        )
+                    single = one
+                    Y.add(targets)
+                X.add(table)
+        if columns is None or X.rows == 0:
+            raise InputError(
+                "The function given as X gave no blocks with rows, so there are no data. Does it return a new"
+                " iterator at each call?"
+            )
+        if expected is not None and expected != X.rows:
+            rows = f"{expected} rows when its categories were gathered and {X.rows} when it was read"
+            raise InputError(
+                f"The function given as X gave {rows}. It must return a new iterator over the same blocks at"
+                " each call."
+            )
+        return Source(X.mapped(), Y.mapped() if with_targets else None, columns, single)
+
+
+def _each_block(make: Callable[[], Any]) -> Iterator[Block]:
+    blocks = make()
+    if isinstance(blocks, (np.ndarray, str, bytes)) or is_frame(blocks) or not hasattr(blocks, "__iter__"):
+        raise InputTypeError(
+            f"The function given as X returned a {type(blocks).__name__}. It must return an iterator of"
+            " blocks: (X, y), or X alone."
+        )
+    for number, block in enumerate(blocks):
+        X, y = block if isinstance(block, tuple) and len(block) == 2 else (block, None)
+        # nothing is left of a block after a filter, say
+        if not (isinstance(getattr(X, "shape", None), tuple) and X.shape[:1] == (0,)):
+            yield number, X, y
+
+
+@contextlib.contextmanager
+def _in_block(number: int, first: int) -> Iterator[None]:
+    try:
+        yield
+    except InputError as error:
+        raise type(error)(
+            f"Block {number} of the source (row 0 of it is row {first} of all): {error}"
+        ) from error
+
+
+def _columns_of(make: Callable[[], Any], X: Any) -> tuple[Columns, int | None]:
+    """The columns that the first block tells of; where it is a DataFrame with text, the categories of all
+    blocks, and how many rows those have."""
+    _, columns = read_features(X)
+    if not columns.categories:
+        return columns, None
+    texts = {j: set(categories) for j, categories in columns.categories.items()}
+    rows = 0
+    for number, block, _ in _each_block(make):
+        with _in_block(number, rows):
+            _check_names(block, columns)
+            for j, seen in texts.items():
+                seen.update(str(v) for v in np.asarray(block[block.columns[j]]) if not _missing(v))
+                if len(seen) > filecolumns.MOST_CATEGORIES:
+                    raise too_many("X", columns.names[j])
+            rows += len(block)
+    return Columns(columns.names, True, {j: tuple(sorted(seen)) for j, seen in texts.items()}), rows
+
+
+def _rows(X: Any, columns: Columns) -> Array:
+    if is_frame(X) and columns.named:
+        _check_names(X, columns)
+    table, _ = read_features(X, columns)
+    _check_width(table.shape[1], columns)
+    return table
+
+
+def _check_names(X: Any, columns: Columns) -> None:
+    names = tuple(str(c) for c in X.columns) if is_frame(X) else ()
+    if names != columns.names:
+        given = f"columns {', '.join(names)}" if names else f"a {type(X).__name__} without names"
+        raise InputError(
+            f"the columns {', '.join(columns.names)} are expected in this order, but it has {given}."
+        )

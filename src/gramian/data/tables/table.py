@@ -1,0 +1,159 @@
+"""Named columns of a file, whole or a block of rows; text becomes numbers here, and what is not a number is
+told with its place."""
+
+from __future__ import annotations
+
+import re
+import reprlib
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.data.tables.shared import closest, listing
+from gramian.errors import TableError
+
+MISSING = frozenset({"", "na", "nan", "null"})  # in any case, spaces around allowed
+
+
+class NotNumbersError(TableError):
+    """A column asked for as numbers has text; `column` is its name."""
+
+    def __init__(self, message: str, column: str) -> None:
+        super().__init__(message)
+        self.column = column
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Named columns of equal length: the text of the cells (CSV), or int64, float64 and text (Parquet)."""
+
+    path: str
+    names: tuple[str, ...]
+    columns: dict[str, NDArray[Any]]
+    # where each row begins in a text file; None for Parquet, which has no lines
+    lines: NDArray[np.int64] | None = None
+    first: int = 0  # rows of the file before these
+    whole: bool = True  # or a block of a file
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.columns[self.names[0]])
+
+    def line(self, row: int | np.intp) -> int:
+        """The line of the file where row 0, 1, ... begins, counted from 1 (for Parquet the row counted from
+        1)."""
+        return self.first + int(row) + 1 if self.lines is None else int(self.lines[row])
+
+    def place(self, row: int | np.intp) -> str:
+        """Where a row is, for a message: `data.csv, line 17`."""
+        return f"{self.path}, {'row' if self.lines is None else 'line'} {self.line(row)}"
+
+    @property
+    def span(self) -> str:
+        """Of what rows a count is, for a message: `the 40 rows`, or for a block `the rows 81 to 120`."""
+        return (
+            f"the {self.n_rows} rows"
+            if self.whole
+            else f"the rows {self.first + 1} to {self.first + self.n_rows}"
+        )
+
+    def text(self, name: str) -> NDArray[np.object_]:
+        """The cells as text, exactly as they stand in a text file; a missing number of a Parquet file is
+        empty."""
+        column = self._column(name)
+        if column.dtype == object:
+            return column.copy()
+        return objects(["" if value != value else repr(value) for value in column.tolist()])
+
+    def is_numeric(self, name: str) -> bool:
+        """Whether all cells are numbers or missing, and one at least is a number. Infinity counts, so that
+        `numbers` can complain of it."""
+        values = _parse(self._column(name))
+        return values is not None and not np.isnan(values).all()
+
+    def numbers(self, name: str, missing: Literal["error", "nan"] = "error") -> NDArray[np.float64]:
+        """The column as finite numbers; with missing="nan", missing cells as NaN."""
+        column = self._column(name)
+        values = _parse(column)
+        if values is None:
+            bad = [row for row, cell in enumerate(column) if not is_number(cell) and not is_missing(cell)]
+            cells = f"its {self.n_rows} cells" if self.whole else f"its cells in {self.span}"
+            count = f"{len(bad)} of {cells} are not numbers. " if len(bad) > 1 else ""
+            why = (
+                f"{self.place(bad[0])}, column {name!r}: {_why(column[bad[0]])}. {count}Correct the file or"
+                " leave the column out."
+            )
+            raise NotNumbersError(why, name)
+        infinite = np.flatnonzero(np.isinf(values))
+        if infinite.size:
+            cell = reprlib.repr(str(column[infinite[0]]))
+            raise TableError(
+                f"{self.place(infinite[0])}, column {name!r}: {cell} is not a finite number. Correct it or"
+                " drop the row."
+            )
+        absent = np.flatnonzero(np.isnan(values))
+        if absent.size and missing == "error":
+            count = f"{absent.size} of {self.span} have no value here"
+            raise TableError(
+                f"{self.place(absent[0])}, column {name!r}: the value is missing. {count}. Fill or drop these"
+                " rows."
+            )
+        return values
+
+    def _column(self, name: str) -> NDArray[Any]:
+        if name in self.columns:
+            return self.columns[name]
+        near = closest(name, self.names)
+        raise TableError(
+            f"{self.path} has no column {name!r}{f'; did you mean {near!r}?' if near else '.'} Its columns:"
+            f" {listing(self.names)}."
+        )
+
+
+def _parse(column: NDArray[Any]) -> NDArray[np.float64] | None:
+    """Floats, NaN where missing; None when some cell is neither."""
+    if column.dtype != object:
+        return column.astype(np.float64)
+    if "_" in "".join(column):  # Python's float takes 1_000; in a table it is more likely a code
+        return None
+    try:
+        return column.astype(np.float64)
+    except ValueError:
+        pass
+    filled = objects(["nan" if is_missing(cell) else cell for cell in column])
+    try:
+        return filled.astype(np.float64)
+    except ValueError:
+        return None
+
+
+def is_missing(cell: str) -> bool:
+    """Whether a cell stands for no value."""
+    return cell.strip().lower() in MISSING
+
+
+def is_number(cell: str) -> bool:
+    """Whether a cell is a number in a table."""
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return "_" not in cell
+
+
+def _why(cell: str) -> str:
+    shown = reprlib.repr(cell)
+    if re.fullmatch(r"\s*[-+]?[\d.]*,[\d.,]*(e[-+]?\d+)?\s*", cell, re.IGNORECASE):
+        return (
+            f"{shown} is not a number because of its comma; write a decimal point (1.5, not 1,5) and no"
+            " thousands separators"
+        )
+    if re.fullmatch(r"[\s\d.+-]*_[\d_.e+-]*\s*", cell, re.IGNORECASE):
+        return f"{shown} is not a number because of its underscore; write 1000, not 1_000"
+    return f"{shown} is not a number"
+
+
+def objects(cells: list[str]) -> NDArray[np.object_]:
+    return np.array(cells, dtype=object)

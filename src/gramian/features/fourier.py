@@ -1,0 +1,430 @@
+r"""Random Fourier features: phi with K ~ Phi Phi', from the spectral measure of a stationary kernel.
+
+    k(x, z) = weight E cos(2 pi f'(x - z))  ~  sum_j A_j^2 cos(2 pi f_j'(x - z)),     A_j^2 = weight / N
+
+    pairs  phi = A_j [cos(2 pi f_j'x), sin(2 pi f_j'x)], j = 1..N, N = n_features / 2     (every kind but one)
+    phase  phi = sqrt(2) A_j cos(2 pi (f_j'x + b_j)), b_j uniform, j = 1..N = n_features  ("rff-phase")
+
+Kinds, that is how f_j are drawn: "rff" independent; "rff-phase" the same with random phases; "orf"
+orthogonal; "sorf" structured orthogonal; "qmc" (the same as "qmc-halton") and "qmc-sobol" quasi-Monte Carlo.
+See `features/spectral.py`.
+
+A kernel that is a sum of several waves (a Sum, a SpectralMixture, a product with a Sum inside) has its
+features shared out: half of them evenly, half by weight. What is not random takes no random features: a
+Cosine or a Constant has one frequency, a Periodic of one column its Fourier series from the lowest frequency
+on (with both, K - Phi Phi' is what was cut off). In a product with other kernels or on several columns, the
+frequencies of a Periodic are random, too: drawn at the lengthscale it has at the draw and weighted anew at
+another. Far from there (a factor of 3) draw again.
+
+Draws stay while parameters move the frequencies, so that a search sees one smooth function. Phi of n rows
+costs O(n N d) for the phases (O(n N log d) with "sorf" from ROW_WISE columns on), and a cosine an entry: a
+polynomial of the phase less its whole turns, which XLA makes vector instructions of (3 to 6 times as fast as
+NumPy's cos and sin). The gradient is another pass; frequencies and amplitudes (N (d + 1) numbers) stand
+between it and the parameters.
+
+Source: Rahimi and Recht 2007; Sutherland and Schneider 2015 on pairs against phases (pairs have the smaller
+variance for an RBF).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.errors import ParameterError
+from gramian.features.base import Basis, FeatureMap
+from gramian.features.spectral import KINDS, Structured, source, structured_product
+from gramian.gram.tiles import _blocks, _each, _host, _padded, tile_size
+from gramian.kernels.base import Column, Kernel
+from gramian.kernels.spectrum import Draw, GammaMixture, Gaussian, Line, Series, Student, Wave
+from gramian.linalg.threads import threads_for
+from gramian.params.tree import leaves
+
+Array = NDArray[np.float64]
+
+USABLE = "RBF, Matern12, Matern32, Matern52, RationalQuadratic, SpectralMixture, Periodic, Cosine, Constant"
+# columns from which three Hadamard transforms of a row are faster than a product with W (784: 1.2 times,
+# 2,048: 2.4 times)
+ROW_WISE = 600
+# parts whose frequencies are draws in all columns, stretched by their spread
+CLOUDS = (Gaussian, Student, GammaMixture)
+_SUM_AT_ONCE = 64  # tiles whose gradients are held together before they are added
+
+
+@dataclass(frozen=True, eq=False)
+class FourierBasis(Basis):
+    """Random frequencies of standard laws, for kernels of one structure. Make it with `FourierBasis.draw`."""
+
+    kind: str
+    d: int
+    counts: tuple[int, ...]  # frequencies of each wave
+    draws: tuple[tuple[Draw, ...], ...]  # of each part of each wave
+    take: NDArray[np.intp]  # (N,): which frequency a column (a pair of columns) has
+    gain: Array  # (N,): its amplitude in units of A
+    shift: Array  # (2, N) or (1, N): phases, in half turns
+    centre: Array  # (d,): where phases are zero; features of rows far from it lose digits
+    # (blocks, 3, D) of "sorf", where phases are made by Hadamard transforms of the rows instead of a product
+    # with W
+    signs: Array | None = None
+
+    @classmethod
+    def draw(
+        cls,
+        kernel: Kernel,
+        d: int,
+        n_features: int,
+        kind: str = "rff",
+        rng: np.random.Generator | None = None,
+        centre: Array | None = None,
+    ) -> FourierBasis:
+        """Draws for a kernel on d columns, with column names resolved; `n_features` columns in Phi."""
+        rng = np.random.default_rng() if rng is None else rng
+        _check(kernel, d, n_features, kind)
+        waves = kernel.bare().waves(tuple(range(d)))
+        paired = kind != "rff-phase"
+        counts, exact = _shares(waves, n_features, paired), [_is_exact(wave) for wave in waves]
+        made = [_draws(wave, n, kind, rng) for wave, n in zip(waves, counts, strict=True)]
+        draws, signs = tuple(drawn for drawn, _ in made), made[0][1] if row_wise(waves, d) else None
+        N = sum(counts)
+        if paired:
+            take, gain = np.arange(N), np.ones(N)
+            shift = np.repeat([[0.0], [-0.5]], N, axis=1)  # cos, and sin as the cosine a quarter turn later
+        else:
+            repeats = np.repeat([2 if e else 1 for e in exact], counts)  # what is exact stays a pair
+            take, gain = (
+                np.repeat(np.arange(N), repeats),
+                np.where(np.repeat(repeats, repeats) == 2, 1.0, np.sqrt(2)),
+            )
+            second = np.concatenate([[False], take[1:] == take[:-1]])
+            shift = np.where(
+                np.repeat(repeats, repeats) == 2, -0.5 * second, rng.uniform(0, 2, size=len(take))
+            )[None, :]
+        return cls(
+            kind, d, tuple(counts), draws, take, gain, shift, np.zeros(d) if centre is None else centre, signs
+        )
+
+    @property
+    def n_features(self) -> int:
+        return int(self.shift.size)
+
+    def at(self, kernel: Kernel) -> FourierMap:
+        bare = kernel.bare()
+        waves = bare.waves(tuple(range(self.d)))
+        if [len(wave.parts) for wave in waves] != [len(draws) for draws in self.draws]:
+            raise ParameterError(
+                f"These Fourier features were drawn for a kernel of another structure than {kernel}. Draw new"
+                " ones."
+            )
+        host = tuple(
+            tuple(part.host(draw) for part, draw in zip(wave.parts, draws, strict=True))
+            for wave, draws in zip(waves, self.draws, strict=True)
+        )
+        W, A = _spectrum(bare, self.draws, host, self.take, self.gain, self.counts, self.d)
+        return FourierMap(self, bare, host, np.ascontiguousarray(W), A)
+
+
+@dataclass(frozen=True, eq=False)
+class FourierMap(FeatureMap):
+    """phi at fixed parameters."""
+
+    basis: FourierBasis
+    kernel: Kernel  # bare
+    host: tuple[tuple[Draw, ...], ...]
+    W: Array  # (d, N): half turns a unit of x
+    A: Array  # (N,)
+
+    @property
+    def n_features(self) -> int:
+        return self.basis.n_features
+
+    @property
+    def spans_prior(self) -> bool:
+        """True: the features are taken as the prior, k(x, x) = |phi(x)|^2.
+
+        With pairs that is also the given kernel's k(x, x) (unless a Periodic was cut off or weighted anew);
+        with "rff-phase" it only is on average.
+        """
+        return True
+
+    def block(self, X: Array, tolerance: float = 0.0) -> Array:
+        out = np.empty((len(X), self.n_features))
+        blocks = _blocks(X, tile_size(len(X)))
+
+        def one(item: tuple[slice, Array]) -> None:
+            at, rows = item
+            if structure is None:
+                found = _features(rows, self.basis.centre, self.W, self.A, self.basis.shift)
+            else:
+                scale, lengths, signs = structure
+                turns = structured_product((rows - self.basis.centre) * scale, signs)[:, : len(lengths)]
+                found = _cosines(turns * lengths, self.A, self.basis.shift)
+            out[at] = _host(found)[: at.stop - at.start]
+
+        structure = self._structure
+        # small products: BLAS works alone in each thread of rows
+        with threads_for(1) if structure is not None else nullcontext():
+            _each(one, blocks)
+        return out
+
+    @cached_property
+    def _structure(self) -> tuple[Array, Array, Array] | None:
+        """scale (d,), lengths (N,) and signs with W = scale S' lengths, S the rows of the signs; None where W
+        is multiplied with as it is."""
+        if self.basis.signs is None:
+            return None
+        (part,) = self.kernel.waves(tuple(range(self.basis.d)))[0].parts
+        assert isinstance(part, CLOUDS)  # see `row_wise`
+        scale = np.ones(self.basis.d) * part.spread
+        rows = structured_product(np.diag(scale), self.basis.signs)[:, : self.W.shape[1]]
+        return scale, np.sum(rows * self.W, axis=0) / np.sum(rows**2, axis=0), self.basis.signs
+
+    def slopes(self, X: Array) -> tuple[Array, Array]:
+        """S (n, m) and T (d, m) with d phi_j(x) / dx_c = S_j(x) T_cj: a cosine's slope is the cosine a
+        quarter turn on, times its frequency."""
+        onward = dataclasses.replace(self.basis, shift=self.basis.shift + 0.5)
+        ahead = dataclasses.replace(self, basis=onward, A=np.pi * self.A)
+        return ahead.block(X), np.tile(self.W, (1, len(self.basis.shift)))
+
+    def columns_of(self, terms: Sequence[Kernel]) -> list[NDArray[np.bool_]]:
+        """For each summand of the kernel, which columns of Phi are its own: (m,) each."""
+        basis = self.basis
+        wave_of = np.repeat(np.arange(len(basis.counts)), basis.counts)[basis.take]  # of each pair of columns
+        found, first = [], 0
+        for term in terms:
+            last = first + len(term.bare().waves(tuple(range(basis.d))))
+            found.append(np.tile((wave_of >= first) & (wave_of < last), len(basis.shift)))
+            first = last
+        return found
+
+    def pullback(self, X: Array, G: Array) -> list[Array]:
+        blocks = _blocks(X, tile_size(len(X)))
+        to_W, to_A = np.zeros_like(self.W), np.zeros_like(self.A)
+
+        def one(item: tuple[slice, Array]) -> tuple[Array, Array]:
+            at, rows = item
+            parts = _features_pullback(
+                rows, self.basis.centre, self.W, self.A, self.basis.shift, _padded(G[at], len(rows))
+            )
+            return _host(parts[0]), _host(parts[1])
+
+        for start in range(0, len(blocks), _SUM_AT_ONCE):
+            for by_W, by_A in _each(one, blocks[start : start + _SUM_AT_ONCE]):
+                to_W += by_W
+                to_A += by_A
+        basis = self.basis
+        with jax.enable_x64(True):
+            pulled = _spectrum_pullback(
+                self.kernel, basis.draws, self.host, basis.take, basis.gain, to_W, to_A, basis.counts, basis.d
+            )
+            return [np.asarray(v) for v in leaves(pulled)]
+
+    def shared_pullback(self, T: Array) -> list[Array]:
+        return [np.zeros_like(v) for v in leaves(self.kernel)]  # rows share nothing but the parameters
+
+
+# The compiled programs. -------------------------------------------------------------------------------------
+
+
+def _spectrum(
+    kernel: Kernel,
+    draws: Any,
+    host: Any,
+    take: Any,
+    gain: Any,
+    counts: tuple[int, ...],
+    d: int,
+    numpy: Any = np,
+) -> tuple[Any, Any]:
+    """W (d, N) and A (N,) as functions of the parameters: in NumPy, so that nothing is compiled for it, or in
+    JAX for the gradient."""
+    frequencies, amplitudes = [], []
+    for wave, n, drawn, computed in zip(kernel.waves(tuple(range(d))), counts, draws, host, strict=True):
+        F, A = np.zeros((n, d)), (wave.weight / n) ** 0.5 * np.ones(n)
+        for part, draw, values in zip(wave.parts, drawn, computed, strict=True):
+            F = F + part.frequencies(draw, values) @ np.eye(d)[list(part.columns)]
+            A = A * part.amplitudes(draw, values)
+        frequencies.append(F)
+        amplitudes.append(A)
+    return 2 * numpy.concatenate(frequencies)[take].T, numpy.concatenate(amplitudes)[take] * gain
+
+
+@partial(jax.jit, static_argnums=(7, 8))
+def _spectrum_pullback(
+    kernel: Kernel,
+    draws: Any,
+    host: Any,
+    take: jax.Array,
+    gain: jax.Array,
+    to_W: jax.Array,
+    to_A: jax.Array,
+    counts: tuple[int, ...],
+    d: int,
+) -> Any:
+    return jax.vjp(lambda k: _spectrum(k, draws, host, take, gain, counts, d, jnp), kernel)[1]((to_W, to_A))[
+        0
+    ]
+
+
+@jax.jit
+def _features(X: jax.Array, centre: jax.Array, W: jax.Array, A: jax.Array, shift: jax.Array) -> jax.Array:
+    turns = _apart((X - centre) @ W)[:, None, :] + shift
+    return (A * _cos(turns)).reshape(X.shape[0], -1)
+
+
+@jax.jit
+def _cosines(turns: jax.Array, A: jax.Array, shift: jax.Array) -> jax.Array:
+    return (A * _cos(turns[:, None, :] + shift)).reshape(len(turns), -1)
+
+
+@jax.jit
+def _features_pullback(
+    X: jax.Array, centre: jax.Array, W: jax.Array, A: jax.Array, shift: jax.Array, G: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    X, N = X - centre, W.shape[1]
+    turns = _apart(X @ W)
+    to_turns = to_A = jnp.zeros_like(turns)
+    for k in range(shift.shape[0]):
+        g = G[:, k * N : (k + 1) * N]
+        to_turns += g * _cos(turns + (shift[k] + 0.5))  # d cos(pi t) / dt = pi cos(pi (t + 1/2))
+        to_A += g * _cos(turns + shift[k])
+    to_turns, to_A = _apart((to_turns * (np.pi * A), to_A))
+    return X.T @ to_turns, jnp.ones(X.shape[0]) @ to_A
+
+
+def _apart(values: Any) -> Any:
+    """The same values, computed before what follows: XLA would fuse the two, and not vectorise cosines inside
+    the loop of a product or a sum."""
+    return jax.lax.optimization_barrier(values)  # type: ignore[no-untyped-call]
+
+
+# what is left out is below 1e-18
+_SINE = [(-1) ** k * math.pi ** (2 * k + 1) / math.factorial(2 * k + 1) for k in range(11)]
+
+
+def _cos(t: jax.Array) -> jax.Array:
+    """cos(pi t), to rounding. Whole turns are taken off exactly; cos(pi r) = sin(pi (1/2 - |r|)), whose
+    Taylor series needs no case for any r."""
+    s = 0.5 - jnp.abs(t - 2 * jnp.round(0.5 * t))
+    s2, total = s * s, jnp.full_like(s, _SINE[-1])
+    for coefficient in reversed(_SINE[:-1]):
+        total = total * s2 + coefficient
+    return total * s
+
+
+# Drawing. ---------------------------------------------------------------------------------------------------
+
+
+def _check(kernel: Kernel, d: int, n_features: int, kind: str) -> None:
+    if kind not in KINDS:
+        raise ParameterError(
+            f"kind={kind!r} is not a kind of Fourier features. Use one of {', '.join(map(repr, KINDS))}."
+        )
+    if isinstance(n_features, bool) or not isinstance(n_features, (int, np.integer)) or n_features < 1:
+        raise ParameterError(f"n_features={n_features!r} must be a whole number from 1 on.")
+    if kind != "rff-phase" and n_features % 2:
+        cure = f'Use {n_features + 1}, or kind="rff-phase", which takes any number.'
+        raise ParameterError(
+            f"n_features={n_features} is odd, but features of the kind {kind!r} are pairs of a cosine and a"
+            f" sine. {cure}"
+        )
+    strange = _without_spectrum(kernel)
+    if strange is not None:
+        where = "" if strange is kernel else f" (in {kernel})"
+        usable = (
+            f"They exist for {USABLE}, and for sums, products, powers, positive multiples and selected"
+            " columns of these."
+        )
+        cure = "Use Nystrom features, which take any kernel."
+        raise ParameterError(
+            f"{strange} has no known spectral measure{where}, so there are no Fourier features for it."
+            f" {usable} {cure}"
+        )
+    kernel.check_columns([Column(f"x{j}") for j in range(d)])
+
+
+def _without_spectrum(kernel: Kernel) -> Kernel | None:
+    """The first kernel inside that has no waves."""
+    if type(kernel).waves is Kernel.waves:
+        return kernel
+    children = (_without_spectrum(child) for _, child in kernel.branches() if isinstance(child, Kernel))
+    return next((child for child in children if child is not None), None)
+
+
+def _is_fixed(wave: Wave) -> bool:
+    """Whether it has one frequency."""
+    return all(isinstance(part, Line) for part in wave.parts)
+
+
+def _is_series(wave: Wave) -> bool:
+    return sorted(type(part).__name__ for part in wave.parts if not isinstance(part, Line)) == ["Series"]
+
+
+def _is_exact(wave: Wave) -> bool:
+    return _is_fixed(wave) or _is_series(wave)
+
+
+def row_wise(waves: list[Wave], d: int) -> bool:
+    """Whether phases of "sorf" are made by transforms of the rows: for many columns, all in one cloud of
+    frequencies."""
+    if d < ROW_WISE or len(waves) != 1 or len(waves[0].parts) != 1:
+        return False
+    (part,) = waves[0].parts
+    return isinstance(part, CLOUDS) and not part.directed and part.columns == tuple(range(d))
+
+
+def _draws(wave: Wave, n: int, kind: str, rng: np.random.Generator) -> tuple[tuple[Draw, ...], Array | None]:
+    """The draws of a wave's parts, and the signs that they are made of, if they are."""
+    if _is_series(wave):
+        return (
+            tuple(part.terms(n, wave.directed) if isinstance(part, Series) else () for part in wave.parts),
+            None,
+        )
+    standard = source(kind, n, sum(part.dimension for part in wave.parts), rng)
+    draws = tuple(part.draw(standard) for part in wave.parts)
+    return draws, standard.signs if isinstance(standard, Structured) else None
+
+
+def _shares(waves: list[Wave], n_features: int, paired: bool) -> list[int]:
+    """How many frequencies each wave gets: the exact ones with a single frequency one, the others half
+    evenly, half by weight."""
+    columns = np.array([2 if paired or _is_exact(wave) else 1 for wave in waves])  # a frequency
+    if n_features < np.sum(columns):
+        least = int(np.sum(columns))
+        many = f"the kernel is a sum of {len(waves)} waves, which" if len(waves) > 1 else "the kernel"
+        raise ParameterError(
+            f"n_features={n_features} is too small: {many} needs {least} features at least. Use more, or a"
+            " simpler kernel."
+        )
+    fixed = np.array([_is_fixed(wave) for wave in waves])
+    weight = np.array([float(wave.weight) for wave in waves])
+    counts = np.ones(len(waves), dtype=int)
+    open_ = ~fixed if np.any(~fixed) else np.ones(len(waves), dtype=bool)
+    left = n_features - int(np.sum(columns))
+    wanted = np.where(open_, 0.5 / np.sum(open_) + 0.5 * weight / np.sum(weight[open_]), 0.0)
+    goal = wanted * (n_features - int(np.sum(columns[~open_])))  # columns
+    while left > 0:
+        # The wave that lacks most, as long as one of its frequencies fits.
+        fits = open_ & (columns <= left)
+        if not np.any(fits):
+            raise ParameterError(
+                f"n_features={n_features} cannot be filled: each frequency of this kernel takes a cosine and"
+                f" a sine. Use {n_features + 1}."
+            )
+        k = int(np.argmax(np.where(fits, (goal - counts * columns) / columns, -np.inf)))
+        step = max(1, int(min(goal[k] - counts[k] * columns[k], left) // columns[k]))
+        counts[k] += step
+        left -= step * int(columns[k])
+    return [int(c) for c in counts]
+
+
+__all__ = ["KINDS", "FourierBasis", "FourierMap"]

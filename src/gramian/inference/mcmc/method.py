@@ -1,0 +1,353 @@
+"""Full Bayes: Markov chain Monte Carlo for the latent function and the parameters, instead of an
+approximation and a point estimate.
+
+    sample_latent   any likelihood: joint draws of the whitened latent variables v and the parameters theta
+                    (`inference/mcmc/traced.py`)
+    sample_hyper    Gaussian noise: draws of theta alone, with f integrated out exactly
+    MCMC            both as an inference method, whose posterior is the mixture over draws
+                    (`inference/mcmc/mixture.py`)
+
+Every trainable parameter needs a proper prior. One that has none gets a weak one around its starting value v:
+positive parameters a LogNormal with median v and a log standard deviation of 2 (a factor of 7 either way is
+one standard deviation), parameters in an interval a normal on the logit scale with 2, means in units of the
+data a normal with 2 of these units, other real ones (and the root of a matrix) one with 2 (1 + |v|). Where
+the data say little about a parameter, its posterior is this prior: give your own (`param(1.0, prior=...)`).
+
+Cost: in blocks (the default) a draw takes about five densities a parameter, of n^3 flops each, and O(n^2) for
+the latent function; with all parameters held the latter alone. By NUTS on all at once a draw takes 7 to 31
+gradients of 15 n^3. With m landmarks or Fourier features n^3 is n m^2. Chains run on as many threads as there
+are cores. There is no evidence: chains draw from the posterior without its normalising constant.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.errors import ParameterError
+from gramian.features.base import Basis
+from gramian.inference.base import (
+    Data,
+    Evidence,
+    Inference,
+    Inferred,
+    LeftOut,
+    Model,
+    Process,
+    Share,
+    Work,
+    Workspace,
+)
+from gramian.inference.exact import Exact
+from gramian.inference.lowrank import LowRank
+from gramian.inference.mcmc.chains import Chains
+from gramian.inference.mcmc.mixture import Mixture
+from gramian.inference.mcmc.sampling import Run, made_and_kept, run
+from gramian.inference.mcmc.traced import Problem, problem
+from gramian.inference.methods import Recipe
+from gramian.likelihoods import Gaussian, Likelihood
+from gramian.linalg.threads import THREADS
+from gramian.solvers.base import SolveOutcome
+
+Array = NDArray[np.float64]
+
+CHAINS, WARMUP, DRAWS = 4, 250, 400
+ROUNDS = 8  # 16 times the draws (`sampling.made_and_kept`)
+SAMPLERS = ("blocks", "nuts", "ess")
+# of a draw, in n^3, for plans: ten densities of two parameters, and what the latent function takes
+FLOPS = 15.0
+
+
+def sample_latent(
+    model: Model,
+    data: Data,
+    rng: np.random.Generator,
+    *,
+    chains: int = CHAINS,
+    warmup: int = WARMUP,
+    draws: int = DRAWS,
+    sampler: str = "blocks",
+    rounds: int = 1,
+    basis: Basis | None = None,
+    report: Share | None = None,
+    deadline: float | None = None,
+) -> Chains:
+    """Joint draws of the latent variables and the parameters, of any likelihood.
+
+    `rounds`: the chains go on in rounds of `draws` until R-hat is below 1.01 everywhere with 100 effective
+    draws a chain, at most so many. When four rounds (and 400 draws) are held and another one begins, every
+    second draw is let go, and a kept draw is the last of two from then on, later of four, and so on up to 32.
+    `basis`: landmarks or random frequencies instead of the whole of K. `deadline` (of `time.monotonic`) and
+    Ctrl-C end the chains with the draws they have; warm-up takes half of the time at most.
+    """
+    _check_counts(chains, warmup, draws, rounds)
+    if sampler not in SAMPLERS:
+        raise ParameterError(
+            f"sampler={sampler!r} is not known. Use one of {', '.join(map(repr, SAMPLERS))}."
+        )
+    if sampler != "ess" and not model.likelihood.smooth:
+        raise ParameterError(
+            f"{type(model.likelihood).__name__} is no smooth function of f, which NUTS needs. Use"
+            ' sampler="ess".'
+        )
+    made, start = problem(model, data, basis)
+    return _sampled(
+        model,
+        made,
+        start,
+        rng,
+        sampler,
+        rounds,
+        chains=chains,
+        warmup=warmup,
+        draws=draws,
+        report=report,
+        deadline=deadline,
+    )
+
+
+def sample_hyper(
+    model: Model,
+    data: Data,
+    rng: np.random.Generator,
+    *,
+    chains: int = CHAINS,
+    warmup: int = WARMUP,
+    draws: int = DRAWS,
+    rounds: int = 1,
+    basis: Basis | None = None,
+    report: Share | None = None,
+    deadline: float | None = None,
+) -> Chains:
+    """Draws of the parameters of a regression with Gaussian noise, by NUTS on the exact marginal likelihood
+    (of the features, with a basis)."""
+    _check_counts(chains, warmup, draws, rounds)
+    if not isinstance(model.likelihood, Gaussian):
+        raise ParameterError(
+            f"f can be integrated out under Gaussian noise, not under {type(model.likelihood).__name__}. Use"
+            " sample_latent."
+        )
+    if data.offset is not None:
+        raise ParameterError(
+            "An offset is for likelihoods with an exposure; under Gaussian noise subtract it from y."
+        )
+    made, start = problem(model, data, basis, marginal=True)
+    if not made.size:
+        raise ParameterError(
+            "All parameters are fixed, so there is nothing to draw: the posterior is that of exact inference."
+        )
+    return _sampled(
+        model,
+        made,
+        start,
+        rng,
+        "nuts",
+        rounds,
+        chains=chains,
+        warmup=warmup,
+        draws=draws,
+        report=report,
+        deadline=deadline,
+    )
+
+
+def _sampled(
+    model: Model,
+    made: Problem,
+    start: Array,
+    rng: np.random.Generator,
+    sampler: str,
+    rounds: int,
+    **counts: Any,
+) -> Chains:
+    def enough(found: Run) -> bool:
+        return _chains(model, made, found, sampler).settled
+
+    return _chains(
+        model, made, run(made, start, rng, sampler=sampler, rounds=rounds, enough=enough, **counts), sampler
+    )
+
+
+def _chains(model: Model, made: Problem, found: Run, sampler: str) -> Chains:
+    d, (c, s) = found.draws, found.draws.log_density.shape
+    values, begin = {}, 0
+    for path, p in model.parameters().items():
+        if p.trainable:
+            values[path] = d.values[:, :, begin : begin + p.value.size].reshape(c, s, *p.value.shape)
+            begin += p.value.size
+    latent = d.latent.reshape(c, s, *made.latent_shape)
+    return Chains(
+        values,
+        latent,
+        d.log_density,
+        d.divergent,
+        d.acceptance,
+        d.steps,
+        d.log_likelihood,
+        sampler,
+        found.warmup,
+        found.stopped,
+        found.seconds,
+    )
+
+
+@dataclass(frozen=True)
+class MCMC(Inference):
+    """Markov chains over the parameters and, unless the noise is Gaussian, the latent function. The posterior
+    is a `Mixture` with its `chains`.
+
+    `chains` of them run side by side, each with `warmup` draws that only tune it, and `draws` that are kept.
+    `draws` are the least: the same chains go on for up to `rounds` rounds of as many, until R-hat is below
+    1.01 everywhere with 100 effective draws a chain. When four rounds (and 400 draws) are held and another
+    one begins, every second draw is let go, and later ones are each the last of two, then of four: eight
+    rounds make 16 times `draws`, and leave four times as many. `sampler`: "blocks" (parameters by slices, the
+    latent function by NUTS), "ess" (both by slices), "nuts" (all at once by NUTS), or "auto": blocks where
+    the likelihood is smooth, otherwise slices; under Gaussian noise, with f integrated out, it is NUTS
+    whatever is asked for. `engine`: Nystrom or Fourier features instead of the whole of K. `seed` and
+    `deadline` (of `time.monotonic`, when the chains end with what they have) are set by an estimator, from
+    its `random_state` and `time_limit`.
+    """
+
+    chains: int = CHAINS
+    warmup: int = WARMUP
+    draws: int = DRAWS
+    sampler: str = "auto"
+    rounds: int = ROUNDS
+    engine: Inference | None = None
+    seed: int = 0
+    deadline: float | None = None
+
+    def __post_init__(self) -> None:
+        _check_counts(self.chains, self.warmup, self.draws, self.rounds)
+        if self.sampler not in (*SAMPLERS, "auto"):
+            raise ParameterError(
+                f'MCMC: sampler={self.sampler!r} is not known. Use "auto", "blocks", "nuts" or "ess".'
+            )
+        if self.engine is not None and not isinstance(self.engine, (Exact, Recipe, LowRank)):
+            raise ParameterError(
+                f"MCMC: engine={self.engine!r} has no features that chains could move. Use Nystrom(...),"
+                " Fourier(...), or None for the whole of K."
+            )
+
+    @property
+    def name(self) -> str:
+        return "mcmc"
+
+    @property
+    def solver_name(self) -> str:
+        features = (
+            "" if self.engine is None or isinstance(self.engine, Exact) else f", {self.engine.solver_name}"
+        )
+        return f"{self.chains} chains of {self.draws} draws{features}"
+
+    def check_fits(self, model: Model, d: int) -> None:
+        if self.engine is not None:
+            self.engine.check_fits(model, d)
+
+    def prepared(self, model: Model, data: Data, rng: np.random.Generator) -> MCMC:
+        engine = None if self.engine is None else self.engine.prepared(model, data, rng)
+        return dataclasses.replace(self, engine=engine, seed=int(rng.integers(2**31)))
+
+    @property
+    def smooth(self) -> bool:
+        return False
+
+    @property
+    def samples_parameters(self) -> bool:
+        return True
+
+    def learns_from(self, n: int) -> bool:
+        return False
+
+    def infer(self, model: Model, data: Data, report: Share | None = None) -> Inferred:
+        rng, basis = np.random.default_rng(self.seed), self._basis(model, data)
+        counts = {"chains": self.chains, "warmup": self.warmup, "draws": self.draws, "rounds": self.rounds}
+        if isinstance(model.likelihood, Gaussian):
+            chains = sample_hyper(
+                model, data, rng, **counts, basis=basis, report=report, deadline=self.deadline
+            )
+        else:
+            sampler = self._sampler(model.likelihood)
+            chains = sample_latent(
+                model,
+                data,
+                rng,
+                **counts,
+                sampler=sampler,
+                basis=basis,
+                report=report,
+                deadline=self.deadline,
+            )
+        outcome = SolveOutcome(
+            iterations=int(np.sum(chains.steps)), converged=chains.converged, note=" ".join(chains.notes)
+        )
+        return Inferred(Mixture.of(model, data, chains, basis), Evidence(float("nan"), "none"), outcome)
+
+    def evidence(self, model: Model, data: Data, workspace: Workspace) -> Evidence:
+        """None: chains draw from the posterior without its normalising constant."""
+        return Evidence(float("nan"), "none")
+
+    def evidence_and_gradient(
+        self, model: Model, data: Data, workspace: Workspace
+    ) -> tuple[Evidence, list[Array]]:
+        raise ParameterError(
+            "MCMC has no evidence to maximise: it draws the parameters instead of choosing them. To choose"
+            ' them by evidence use inference="laplace", "ep" or "vi", or hyper="map" or "ml" for a'
+            " regression."
+        )
+
+    def leave_one_out(self, model: Model, data: Data, posterior: Process) -> LeftOut:
+        # f is integrated out, so a draw has no log p(y_i | f_i) that ArviZ could use
+        if isinstance(model.likelihood, Gaussian):
+            raise ParameterError(
+                "Chains have no closed form for leaving rows out. gramian.compare_models([estimator], X, y,"
+                ' by="loo") estimates it from draws; hyper="map" and "ml" have one.'
+            )
+        raise ParameterError(
+            "Chains have no closed form for leaving rows out. ArviZ estimates it from the draws:"
+            ' arviz.loo(posterior.chains.inference_data()); inference="laplace", "ep" and "vi" have one.'
+        )
+
+    def work(self, n: int, d: int, q: int, gradient: bool = True) -> Work:
+        count = 1 if gradient else self.chains * (self.warmup + self.draws)
+        m = self._columns(n)
+        flops = FLOPS * (n**3 if m is None else m**3 + n * m * m)
+        return Work(count * flops / 0.75, 0.0, 10.0 * count * n * (n if m is None else m))
+
+    def bytes_needed(self, n: int, d: int, q: int) -> int:
+        m = self._columns(n)
+        # K, its factor, what the gradient makes of them, and XLA's copies
+        matrices = 14 * n * n if m is None else 6 * n * m + 10 * m * m
+        kept = 3 * self.chains * made_and_kept(self.draws, self.rounds)[1] * (q * (n if m is None else m) + n)
+        return 8 * (min(self.chains, THREADS) * matrices + kept + n * (d + q))
+
+    def _columns(self, n: int) -> int | None:
+        if isinstance(self.engine, Recipe):
+            return self.engine.size(n)
+        return self.engine.basis.n_features if isinstance(self.engine, LowRank) else None
+
+    def _sampler(self, likelihood: Likelihood) -> str:
+        return self.sampler if self.sampler != "auto" else "blocks" if likelihood.smooth else "ess"
+
+    def _basis(self, model: Model, data: Data) -> Basis | None:
+        engine = (
+            self.engine.prepared(model, data, np.random.default_rng(self.seed))
+            if isinstance(self.engine, Recipe)
+            else self.engine
+        )
+        return engine.basis if isinstance(engine, LowRank) else None
+
+
+def _check_counts(chains: int, warmup: int, draws: int, rounds: int) -> None:
+    for name, value, least in (
+        ("chains", chains, 1),
+        ("warmup", warmup, 0),
+        ("draws", draws, 4),
+        ("rounds", rounds, 1),
+    ):
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+            raise ParameterError(f"MCMC: {name}={value!r} must be a whole number from {least} on.")

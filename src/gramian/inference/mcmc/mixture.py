@@ -1,0 +1,222 @@
+"""Predictions averaged over draws: a mixture of Gaussian processes, one a draw.
+
+Given the parameters and the whitened latent variables v of a draw, f at the data is known, and at a new x it
+is Gaussian:
+
+    mean = m(x) + s k(x, X) R^-T v,    var = s^2 (k(x, x) - |R^-1 k(X, x)|^2),    R R' = K + jitter
+
+(with features: m(x) + s phi(x)'v, and what the features leave out of the prior). Where f was integrated out,
+a draw of the parameters gives the posterior of exact inference. Over draws, E f is the average of the means,
+and var f the average of the variances plus the variance of the means.
+
+Draws are thinned evenly to at most COMPONENTS of all chains: neighbours in a chain tell much the same, and
+100 independent draws leave a tenth of a posterior standard deviation as the error of a mean. Cost a
+component: one factor of K, n^3 / 3, kept while all of them fit into KEEP_BYTES, and then as any posterior.
+Held otherwise: the parameters and v of each draw, no matrix. Draws at one and the same parameters (none was
+sampled) share the factor and the variance, so that there may be WITH_ONE_FACTOR of them: 100 say little about
+the tails of f.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lapack, solve_triangular
+
+from gramian.errors import NumericalError
+from gramian.features.base import Basis, FeatureMap
+from gramian.features.nystrom import NystromBasis, NystromMap
+from gramian.gram import tiles
+from gramian.inference.base import Data, GaussianProcess, Model, Process, Stacked
+from gramian.inference.exact import Exact
+from gramian.inference.features import FeaturePosterior
+from gramian.inference.lowrank import LowRank
+from gramian.inference.mcmc.chains import Chains
+from gramian.inference.mcmc.traced import JITTER
+from gramian.inference.posterior import Posterior
+from gramian.kernels.base import Kernel
+from gramian.likelihoods import Likelihood
+from gramian.linalg.threads import threads_for
+from gramian.means import Mean, OneOutput
+
+Array = NDArray[np.float64]
+
+COMPONENTS, WITH_ONE_FACTOR = 100, 2000
+KEEP_BYTES = 256 * 2**20
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture(Process):
+    """The average of one process a draw, each with equal weight. Plain arrays, so that it can be saved."""
+
+    model: Model  # its structure, and the parameters that were held
+    data: Data
+    values: Mapping[str, Array]  # of the sampled parameters: (draws, ...)
+    latent: Array  # v: (draws, m, L); m = 0 where f was integrated out
+    basis: Basis | None = None
+    chains: Chains | None = None  # where the draws are from
+    _kept: dict[int, Process] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(
+        cls, model: Model, data: Data, chains: Chains, basis: Basis | None = None, most: int | None = None
+    ) -> Mixture:
+        """At most `most` draws of all chains, evenly thinned."""
+        total, most = (
+            chains.n_chains * chains.n_draws,
+            most or (COMPONENTS if chains.values else WITH_ONE_FACTOR),
+        )
+        at = np.unique(np.round(np.linspace(0, total - 1, min(most, total))).astype(int))
+        values = {path: draws.reshape(total, *draws.shape[2:])[at] for path, draws in chains.values.items()}
+        return cls(
+            model, data, values, chains.latent.reshape(total, *chains.latent.shape[2:])[at], basis, chains
+        )
+
+    @property
+    def n_components(self) -> int:
+        return len(self.latent)
+
+    def model_at(self, k: int) -> Model:
+        """The model with the parameters of a draw."""
+        return (
+            self.model.with_values({path: draws[k] for path, draws in self.values.items()})
+            if self.values
+            else self.model
+        )
+
+    def likelihoods(self) -> Iterator[Likelihood]:
+        """The likelihood of each draw, in the order of `components`."""
+        return (self.model_at(k).likelihood for k in range(self.n_components))
+
+    def component(self, k: int) -> Process:
+        """The process of a draw."""
+        if k in self._kept:
+            return self._kept[k]
+        process = self._made(k)
+        if self._bytes * self.n_components <= KEEP_BYTES:
+            self._kept[k] = process
+        return process
+
+    def components(self, X: Array) -> Iterator[tuple[Array, Array]]:
+        """Mean and variance of f at the rows of X for each draw: (n, q) each."""
+        if self.values or self.model.others or not self.latent.shape[1]:
+            return (self.component(k).moments(X) for k in range(self.n_components))
+        at_zero = dataclasses.replace(self, latent=np.zeros_like(self.latent[:1]), _kept={}).component(0)
+        (start, var), kernel = at_zero.moments(X), self.model.kernel
+        if self.basis is None:
+            P = solve_triangular(
+                self._root, tiles.cross(kernel, self.data.X, X), lower=True, check_finite=False
+            ).T
+        else:
+            P = self._features(kernel).block(X)
+        return ((start + self.data.scale * (P @ v), var) for v in self.latent)
+
+    def mean(self, X: Array) -> Array:
+        return sum((mean for mean, _ in self.components(X)), np.zeros(())) / self.n_components
+
+    def moments(self, X: Array) -> tuple[Array, Array]:
+        mean: Array = np.zeros(())
+        within: Array = np.zeros(())
+        between: Array = np.zeros(())
+        for k, (m, v) in enumerate(self.components(X)):  # Welford's sums: no difference of large numbers
+            step = m - mean
+            mean = mean + step / (k + 1)
+            between = between + step * (m - mean)
+            within = within + v
+        return mean, (within + between) / self.n_components
+
+    def cov(self, X: Array) -> Array:
+        mean = self.mean(X)
+        total = np.zeros((len(X), len(X), mean.shape[1]))
+        for k in range(self.n_components):
+            process = self.component(k)
+            off = process.mean(X) - mean
+            total += process.cov(X) + off[:, None, :] * off[None, :, :]
+        total /= self.n_components
+        np.einsum("iik->ik", total)[...] = self.moments(X)[1]
+        return total
+
+    def sample(self, rng: np.random.Generator, X: Array, n_samples: int, noise: Array | None = None) -> Array:
+        """Joint draws, (n, q, n_samples), each from a component at random."""
+        which = rng.integers(self.n_components, size=n_samples)
+        draws = np.empty((len(X), len(self.data.scale), n_samples))
+        for k in np.unique(which):
+            mine = np.flatnonzero(which == k)
+            draws[:, :, mine] = self.component(int(k)).sample(rng, X, len(mine), noise)
+        return draws
+
+    # One component. -----------------------------------------------------------------------------------------
+
+    @property
+    def _bytes(self) -> int:
+        """Of one component."""
+        m = self.basis.n_features if self.basis is not None else len(self.data.X)
+        return 8 * m * m * (1 + len(self.model.others))
+
+    def _made(self, k: int) -> Process:
+        model = self.model_at(k)
+        if not self.latent.shape[1]:
+            engine = Exact() if self.basis is None else LowRank(self.basis, "dtc", "mcmc", "features")
+            return engine.infer(model, self.data).posterior
+        v, scale = self.latent[k], self.data.scale
+        if not model.others:
+            return self._conditioned(model.kernel, model.mean, scale, v)
+        parts = [
+            self._conditioned(kernel, OneOutput(model.mean, latents[0]), scale[latents], v[:, latents])
+            for kernel, latents in model.kernels
+        ]
+        return Stacked(tuple(parts), tuple(tuple(latents) for _, latents in model.kernels))
+
+    def _conditioned(self, kernel: Kernel, mean: Mean, scale: Array, v: Array) -> Process:
+        prior = GaussianProcess(kernel, mean, scale)
+        if self.basis is not None:
+            features = self._features(kernel)
+            m = features.n_features
+            return FeaturePosterior(
+                prior, features, np.asfortranarray(v), (np.zeros((m, m), order="F"),), (0,) * len(scale)
+            )
+        R = self._root if kernel is self.model.kernel else _root(kernel, self.data.X)
+        alpha = solve_triangular(R, v, lower=True, trans="T", check_finite=False)
+        return Posterior(prior, self.data.X, alpha, (R,), (0,) * len(scale), inverted=False)
+
+    @cached_property
+    def _root(self) -> Array:
+        """Of all draws at the same parameters."""
+        return _root(self.model.kernel, self.data.X)
+
+    def _features(self, kernel: Kernel) -> FeatureMap:
+        assert self.basis is not None
+        return (
+            _Landmarks(kernel, self.basis.Z)
+            if isinstance(self.basis, NystromBasis)
+            else self.basis.at(kernel)
+        )
+
+
+class _Landmarks(NystromMap):
+    """With the jitter of the chains, whose v belongs to it."""
+
+    @cached_property
+    def L(self) -> Array:
+        return _root(self.kernel, self.Z)
+
+
+def _root(kernel: Kernel, X: Array) -> Array:
+    """R, lower triangular and Fortran-ordered, as the chains have it."""
+    n = len(X)
+    with threads_for(n):
+        A = tiles.fill(kernel, X, np.empty((n, n), order="F"))
+        diagonal = A.T.reshape(-1)[:: n + 1]
+        diagonal += JITTER * float(np.mean(diagonal))
+        R, info = lapack.dpotrf(A, lower=1, clean=1, overwrite_a=1)
+    if info:
+        raise NumericalError(
+            f"K at a draw of the parameters is not positive definite even with {JITTER:g} of its mean"
+            " diagonal added."
+        )
+    return R

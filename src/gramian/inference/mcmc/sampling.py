@@ -1,0 +1,395 @@
+"""Markov chains on the density of a `Problem`, by blackjax, several at once on threads.
+
+    blocks  t by slices given the latent variables, these by NUTS given t (`inference/mcmc/blocks.py`)
+    ess     the same with elliptical slices for the latent variables: no gradient
+    nuts    the no-U-turn sampler on all of (t, z), with Stan's warm-up: the step size by dual averaging to an
+            acceptance of TARGET, a diagonal mass matrix from windows of doubling length
+
+A chain is run in pieces of about a second, so that progress is seen and an end by time or Ctrl-C leaves whole
+draws. The random numbers of a draw depend on the seed, the chain and the draw's number alone: neither pieces
+nor threads change a draw. After the draws that were asked for the same chains go on, in rounds of as many,
+until `enough` says so. When KEPT rounds are held and another one begins, every second draw is let go, and
+from then on a kept draw is the last of two, then of four, ...: long chains take neither more memory nor more
+time to predict from.
+
+Chains run on threads rather than side by side in one program: there all of them would wait for the longest
+trajectory at each draw.
+
+Sources: Hoffman and Gelman 2014, Betancourt 2017 (NUTS), and those of `inference/mcmc/blocks.py`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.errors import NumericalError
+from gramian.inference.base import Share
+from gramian.inference.mcmc import blocks
+from gramian.inference.mcmc.chains import package
+from gramian.inference.mcmc.traced import Problem, Sites, from_latent, to_latent
+from gramian.inference.mcmc.transitions import KEEP, LONGEST, adaptation, nuts
+from gramian.inference.mcmc.unconstrained import number
+from gramian.linalg.threads import THREADS, threads_for
+
+Array = NDArray[np.float64]
+
+FIRST_STEP = 0.3
+PIECE_SECONDS = 1.0
+NEWTON_STEPS = 15
+KEPT = 4  # rounds of draws that are held at once, and KEPT_DRAWS at least: enough to be judged by
+KEPT_DRAWS = 400
+LONGEST_STRIDE = 32  # transitions a kept draw, at most
+STARTS = 12  # tries to find a start with a finite density, each closer to the model's own parameters
+
+# draws after which curvatures are taken anew, before the first window: a chain may start far from where it
+# belongs
+EARLY = (10, 25, 50)
+
+
+class Draws(NamedTuple):
+    """What a piece of a chain leaves: arrays with one row a draw."""
+
+    values: Array  # (draws, p): of the trainable parameters, flat
+    latent: Array  # (draws, m L)
+    log_density: Array
+    divergent: NDArray[np.bool_]
+    acceptance: Array
+    steps: NDArray[np.int64]  # gradients for NUTS, densities for slices
+    log_likelihood: Array  # (draws, n)
+
+
+class Run(NamedTuple):
+    """All chains: the arrays of `Draws` with an axis for the chains in front."""
+
+    draws: Draws
+    warmup: int
+    stopped: str  # "", "time limit" or "interrupted"
+    seconds: float
+
+
+class Sampler(NamedTuple):
+    """How chains begin, go on, and adapt."""
+
+    # from t and z in units of the sites at the mode; None where the density is no finite number
+    start: Callable[[Array, Array], Any]
+    step: Callable[..., Any]  # (state, key, first, count, stages) -> (state, rows)
+    renew: Callable[[list[Any]], list[Any]]
+    settle: Callable[[Any], Any]
+    kept: int  # windows at the end of the warm-up that renew nothing, for a mass matrix
+
+
+def run(
+    problem: Problem,
+    start: Array,
+    rng: np.random.Generator,
+    *,
+    chains: int,
+    warmup: int,
+    draws: int,
+    sampler: str,
+    rounds: int = 1,
+    enough: Callable[[Run], bool] = lambda run: True,
+    report: Share | None = None,
+    deadline: float | None = None,
+) -> Run:
+    """Warm-up and draws of all chains, from starts around `start`."""
+    began = time.monotonic()
+    package("blackjax")
+    with threads_for(1), jax.enable_x64(True):
+        problem = jax.device_put(problem)
+        method = _joint(problem) if sampler == "nuts" else _blocked(problem, sampler == "blocks")
+        keys = [
+            np.asarray(jax.random.key_data(jax.random.key(int(seed))))
+            for seed in rng.integers(2**31, size=chains)
+        ]
+        states = [_start(problem, method, start, rng) for _ in range(chains)]
+        crew = _Crew(method, keys, states)
+        crew.advance(0, 0, np.zeros((LONGEST, 2), dtype=np.int64))  # compiles, before there are threads
+    with threads_for(1), ThreadPoolExecutor(max(1, min(chains, THREADS))) as pool:
+        crew.pool = pool
+        return _rounds(crew, warmup, draws, rounds, enough, began, report, deadline)
+
+
+def _blocked(problem: Problem, gradients: bool) -> Sampler:
+    def start(t: Array, z: Array) -> Any:
+        return blocks.begin(problem, t, z.reshape(problem.latent_shape), _host(_mode(problem, t)))
+
+    step = partial(blocks.blocks, problem, gradients=gradients)
+    return Sampler(start, step, partial(blocks.renewed, problem), blocks.settled, 0)
+
+
+def _joint(problem: Problem) -> Sampler:
+    def start(t: Array, z: Array) -> Any:
+        shape = (len(problem.X), len(problem.scale))
+        sites = Sites(np.zeros(shape), np.zeros(shape)) if problem.marginal else _mode(problem, t)
+        state = _host((*_placed(problem, np.concatenate([t, z]), sites), *_fresh(problem)))
+        return state if all(np.all(np.isfinite(part)) for part in jax.tree_util.tree_leaves(state)) else None
+
+    def step(*given: Any) -> Any:
+        state, out = nuts(problem, *given)
+        return _host(state), out
+
+    return Sampler(start, step, lambda states: [_renewed(problem, state) for state in states], _settled, 1)
+
+
+class _Crew:
+    """The chains in their present state."""
+
+    def __init__(self, method: Sampler, keys: list[Any], states: list[Any]) -> None:
+        self.method, self.keys, self.states = method, keys, states
+        self.pool: ThreadPoolExecutor | None = None
+
+    def advance(self, first: int, count: int, stages: NDArray[np.int64]) -> list[Draws]:
+        """`count` draws of each chain."""
+
+        def one(chain: int) -> tuple[Any, Draws]:
+            with jax.enable_x64(True):
+                state, out = self.method.step(self.states[chain], self.keys[chain], first, count, stages)
+                return state, Draws(*(np.asarray(value)[:count] for value in out))
+
+        members = range(len(self.keys) if self.pool is not None else 1)
+        results = list(self.pool.map(one, members)) if self.pool is not None else [one(k) for k in members]
+        if self.pool is not None:
+            self.states = [state for state, _ in results]
+        return [out for _, out in results]
+
+    def renew(self) -> None:
+        with jax.enable_x64(True):
+            self.states = self.method.renew(self.states)
+
+    def settle(self) -> None:
+        self.states = [self.method.settle(state) for state in self.states]
+
+
+def _rounds(
+    crew: _Crew,
+    warmup: int,
+    draws: int,
+    rounds: int,
+    enough: Callable[[Run], bool],
+    began: float,
+    report: Share | None,
+    deadline: float | None,
+) -> Run:
+    schedule = _schedule(warmup)
+    windows = [k + 1 for k, (_, end) in enumerate(schedule) if end]
+    renewals = sorted({*(k for k in EARLY if k < warmup // 4), *windows[: len(windows) - crew.method.kept]})
+    half = None if deadline is None else 0.5 * (began + deadline)  # what warm-up may take at most
+    # draws of a chain that were made, and how many of them a kept one stands for
+    made, every, warmed, stopped, length = 0, 1, 0, "", 2
+    most, _ = made_and_kept(draws, rounds)
+    pieces: list[list[Draws]] = []
+    try:
+        while warmed < warmup and (half is None or time.monotonic() < half):
+            count = min(length, warmup - warmed, LONGEST)
+            # a piece ends where something is renewed
+            count = min([count, *(end - warmed for end in renewals if end > warmed)])
+            moment = time.monotonic()
+            crew.advance(warmed, count, _padded(schedule[warmed : warmed + count]))
+            warmed += count
+            if warmed in renewals:
+                crew.renew()
+            length = _next_length(count, time.monotonic() - moment, length)
+            if report is not None:
+                report(warmed / (warmup + most))
+        crew.settle()
+        kept = 0
+        while made < most and (deadline is None or not pieces or time.monotonic() < deadline):
+            if kept == held_rounds(draws) * draws and every < LONGEST_STRIDE:  # another round begins
+                every, kept = 2 * every, kept // 2
+                pieces = [[_last_of(2, _joined(chain)) for chain in zip(*pieces, strict=True)]]
+            count = every * max(1, min(length // every, draws - kept % draws, LONGEST // every))
+            moment = time.monotonic()
+            # Numbered from `warmup` on even where warm-up was cut short, so that a draw's random numbers are
+            # its own.
+            pieces.append(
+                [
+                    _last_of(every, out)
+                    for out in crew.advance(warmup + made, count, _padded([(KEEP, 0)] * count))
+                ]
+            )
+            made += count
+            kept += count // every
+            length = _next_length(count, time.monotonic() - moment, length)
+            if report is not None and made < most:
+                report((warmup + made) / (warmup + most))
+            if kept % draws == 0 and made < most and enough(_gathered(pieces, warmed, "", began)):
+                break
+        if report is not None:
+            report(1.0)
+        stopped = "time limit" if made < draws or warmed < warmup else ""
+    except KeyboardInterrupt:
+        if sum(len(piece[0].log_density) for piece in pieces) < 4:
+            raise  # nothing to keep
+        stopped = "interrupted"
+    return _gathered(pieces, warmed, stopped, began)
+
+
+def held_rounds(draws: int) -> int:
+    """How many rounds of draws are held, until every second one is let go; an even number."""
+    return max(KEPT, 2 * -(-KEPT_DRAWS // (2 * draws)))
+
+
+def made_and_kept(draws: int, rounds: int) -> tuple[int, int]:
+    """How many draws a chain makes in so many rounds, those between kept ones included, and how many are held
+    at most."""
+    made, kept, every, most = 0, 0, 1, 0
+    for _ in range(rounds):
+        if kept == held_rounds(draws) and every < LONGEST_STRIDE:
+            kept, every = kept // 2, 2 * every
+        made, kept = made + every * draws, kept + 1
+        most = max(most, kept)
+    return made, most * draws
+
+
+def _last_of(every: int, draws: Draws) -> Draws:
+    """The last of each `every` draws. What tells of trouble or cost counts for all of them."""
+    last = np.arange(every - 1, len(draws.log_density), every)  # not a slice, which would hold all of them
+    return Draws(
+        draws.values[last],
+        draws.latent[last],
+        draws.log_density[last],
+        np.logical_or.reduce(draws.divergent.reshape(-1, every), axis=1),
+        draws.acceptance.reshape(-1, every).mean(axis=1),
+        draws.steps.reshape(-1, every).sum(axis=1),
+        draws.log_likelihood[last],
+    )
+
+
+def _joined(chain: Sequence[Draws]) -> Draws:
+    """The pieces of one chain."""
+    return Draws(*(np.concatenate(parts) for parts in zip(*chain, strict=True)))
+
+
+def _gathered(pieces: list[list[Draws]], warmup: int, stopped: str, began: float) -> Run:
+    chains = [_joined(chain) for chain in zip(*pieces, strict=True)]
+    return Run(
+        Draws(*(np.stack(parts) for parts in zip(*chains, strict=True))),
+        warmup,
+        stopped,
+        time.monotonic() - began,
+    )
+
+
+def _next_length(count: int, seconds: float, length: int) -> int:
+    """How many draws take about a second, judged by the last piece; at most twice as many as before, since
+    trajectories differ."""
+    return max(1, min(2 * length, int(PIECE_SECONDS * count / max(seconds, 1e-6))))
+
+
+def _padded(stages: list[tuple[int, int]]) -> NDArray[np.int64]:
+    out = np.zeros((LONGEST, 2), dtype=np.int64)
+    out[: len(stages)] = stages
+    return out
+
+
+def _schedule(warmup: int) -> list[tuple[int, int]]:
+    from blackjax.adaptation.window_adaptation import build_schedule
+
+    return [(int(stage), int(end)) for stage, end in build_schedule(warmup)]
+
+
+# Starts. ----------------------------------------------------------------------------------------------------
+
+
+def _start(problem: Problem, method: Sampler, centre: Array, rng: np.random.Generator) -> Any:
+    """The state of a chain at its start: t half a unit around the model's own parameters, and v from the
+    normal approximation at its mode there. Closer to the model's own parameters where a density is no finite
+    number."""
+    t, z = rng.standard_normal(problem.size), rng.standard_normal(problem.dimension - problem.size)
+    for attempt in range(STARTS):
+        shrink = 0.0 if attempt == STARTS - 1 else 0.5**attempt
+        state = method.start(centre + 0.5 * shrink * t, shrink * z)
+        if state is not None:
+            return state
+    raise NumericalError(
+        "The chains find no start: the density of the data is no finite number even at the model's own"
+        " parameters with f at its mode. Check y against the likelihood, and start from other parameters."
+    )
+
+
+@jax.jit
+def _mode(problem: Problem, t: jax.Array) -> Sites:
+    """The sites at the mode of v given t, by Newton's steps with the diagonal of the curvature, each as long
+    as does most good."""
+    bare = problem.at(t)
+    roots, still = problem.roots(bare), jnp.zeros(problem.latent_shape)
+
+    def density(v: jax.Array) -> jax.Array:
+        return number(
+            jnp.sum(problem.log_likelihoods(bare, problem.latent(bare, roots, v))) - 0.5 * jnp.sum(v**2)
+        )
+
+    def newton(_: Any, v: jax.Array) -> jax.Array:
+        step = (
+            to_latent(
+                problem.conditioned(bare, roots, problem.sites(bare, problem.latent(bare, roots, v))), still
+            )[0]
+            - v
+        )
+        lengths = jnp.array([0.0, 0.01, 0.1, 0.3, 0.6, 1.0])
+        return v + lengths[jnp.argmax(jax.vmap(lambda a: density(v + a * step))(lengths))] * step
+
+    return problem.sites(bare, problem.latent(bare, roots, jax.lax.fori_loop(0, NEWTON_STEPS, newton, still)))
+
+
+@jax.jit
+def _placed(problem: Problem, position: jax.Array, sites: Sites) -> tuple[Any, Sites]:
+    """The state of NUTS at (t, z)."""
+    from blackjax.mcmc.hmc import HMCState
+
+    return HMCState(position, *jax.value_and_grad(problem.log_density)(position, sites)), sites
+
+
+def _fresh(problem: Problem, variances: Any = None) -> tuple[Any, ...]:
+    """The adaptation at its beginning, and empty sums over a window: of sites, and how many."""
+    (mass_init, *_), (step_init, *_) = adaptation()
+    mass = mass_init(problem.dimension)
+    if variances is not None:
+        mass = mass._replace(inverse_mass_matrix=variances)
+    nothing = np.zeros((len(problem.X), len(problem.scale)))
+    return mass, step_init(FIRST_STEP), np.array(FIRST_STEP), (Sites(nothing, nothing), np.zeros(()))
+
+
+def _host(state: Any) -> Any:
+    """As NumPy arrays: their types are always the same, so that no program is compiled twice."""
+    return jax.tree_util.tree_map(np.asarray, state)
+
+
+def _renewed(problem: Problem, state: Any) -> Any:
+    """The state with the average of the sites that the chain has met since the last time, and the adaptation
+    of what depends on them anew."""
+    if problem.marginal:
+        return state
+    with jax.enable_x64(True):
+        place, sites, mass, *_, (total, count) = state
+        new = Sites(total.W / count, total.b / count)
+        position = _moved(problem, place[0], sites, new)
+        variances = np.where(np.arange(problem.dimension) < problem.size, mass.inverse_mass_matrix, 1.0)
+        changed = _host((*_placed(problem, position, new), *_fresh(problem, variances)))
+        return changed if np.isfinite(changed[0][1]) else state
+
+
+@jax.jit
+def _moved(problem: Problem, position: jax.Array, old: Sites, new: Sites) -> jax.Array:
+    """The same (t, v), with z of other sites."""
+    t, z = problem.split(position)
+    bare = problem.at(t)
+    roots = problem.roots(bare)
+    v, _ = to_latent(problem.conditioned(bare, roots, old), z)
+    return jnp.concatenate([t, from_latent(problem.conditioned(bare, roots, new), v).ravel()])
+
+
+def _settled(state: Any) -> Any:
+    """After warm-up the step size is the average of those that were tried."""
+    place, sites, mass, size, _, sums = state
+    return place, sites, mass, size, np.exp(size.log_step_size_avg), sums

@@ -1,0 +1,422 @@
+r"""The joint density of latent variables and parameters as one JAX function, for MCMC.
+
+With t for the trainable parameters, theta(t) their values, and v (m, L) for the latent functions, a priori
+N(0, I),
+
+    f_k = m_k(X) + s_k R v_k,    R R' = K(X, X) + jitter, or R = Phi of a feature basis
+    log p(t, v) = sum_i log p(y_i | f_i + offset_i) + log N(v; 0, I) + log p(theta(t)) + log |d theta / d t|
+
+Where the data say much, v must move with the parameters, and a sampler in these coordinates is slow. So a
+position is (t, z) instead. With Gaussian sites exp(b_i f_i - W_i f_i^2 / 2), chosen in the warm-up and then
+held, in place of the likelihood, v given t would be N(A^-1 c, A^-1), and
+
+    v = U^-T (U^-1 c + z),    A = I + s^2 R' W R = U U',    c = s R' (b - W m)
+
+is its standard form: as far as the sites are right, z is N(0, I) whatever t, and t moves as if f were
+integrated out. The density of z has the factor 1 / det U. This is a change of coordinates, exact for any
+sites; none (W = b = 0) leaves z = v. The idea is that of the surrogate data of Murray and Adams 2010, with
+sites that stay in place of random ones. Under Gaussian noise f is integrated out, and a position is t alone:
+
+    log p(t) = sum_k log N(r_k; 0, K + D_k) + log p(theta(t)) + log |d theta / d t|,    r = (y - m) / s.
+
+Cost of a gradient: about 15 n^3 flops (two Cholesky factors, one product, and what their gradients take),
+with m features 4 n m^2 and 15 m^3.
+
+From a parameter's value to t: theta = forward(u) as in a search, and u = t, or u = low + (high - low) / (1 +
+exp(-t)) where bounds or a uniform prior end its range (u = low + exp(t) with one end), so that a sampler
+meets no walls.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.linalg import solve_triangular
+from numpy.typing import NDArray
+
+from gramian.errors import ParameterError
+from gramian.features.base import Basis
+from gramian.features.fourier import FourierBasis, _features, _spectrum
+from gramian.features.nystrom import NystromBasis
+from gramian.inference.base import Data, Model, noise_groups
+from gramian.inference.mcmc.unconstrained import (
+    Slot,
+    forward,
+    jacobian,
+    log_normal,
+    log_prior_density,
+    number,
+    slot_of,
+    unwalled,
+    wall_jacobian,
+    walled,
+)
+from gramian.kernels.base import Kernel
+from gramian.kernels.spectrum import GammaMixture, Series
+from gramian.likelihoods import Gaussian
+from gramian.params import PositiveSemidefinite, Real
+from gramian.params.tree import leaves
+
+Array = NDArray[np.float64]
+
+# of the mean diagonal, added to K: its factor exists at all parameters a chain may try, and draws of f change
+# by 1e-4 of their spread
+JITTER = 1e-8
+# the standard deviation of a parameter without a prior, in units of u: a factor of 7 for a positive one
+SPREAD = 2.0
+
+
+class Sites(NamedTuple):
+    """Gaussians exp(b f - W f^2 / 2) in place of the likelihood's terms, one a row and latent: (n, L)
+    each."""
+
+    W: Any
+    b: Any
+
+
+Conditioned = list[tuple[jax.Array, jax.Array]]  # U (m, m) and c (m,) of each latent
+
+
+@partial(
+    jax.tree_util.register_dataclass,
+    data_fields=["model", "X", "Y", "scale", "noise_var", "offset", "centre", "spread", "basis"],
+    meta_fields=["slots", "kind", "counts", "groups", "marginal"],
+)
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A model and data, as JAX sees them: arrays, and beside them what a compiled program depends on."""
+
+    model: Any  # bare
+    X: Any  # (n, d)
+    Y: Any  # (n, q)
+    scale: Any  # (L,)
+    noise_var: Any  # (n,)
+    offset: Any  # (n,)
+    centre: Any  # (p,): of the default priors, in u
+    spread: Any  # (p,)
+    basis: Any  # (Z,), or what Fourier features are made of
+    slots: tuple[Slot, ...]
+    kind: str  # dense, landmarks, fourier
+    counts: tuple[int, ...]  # frequencies of each wave
+    groups: tuple[tuple[int, ...], ...]  # outputs with the same noise, where f is integrated out
+    marginal: bool
+
+    @property
+    def size(self) -> int:
+        """Entries of t."""
+        return sum(slot.size for slot in self.slots)
+
+    @property
+    def latent_shape(self) -> tuple[int, int]:
+        """(m, L) of v; nothing where f is integrated out."""
+        if self.marginal:
+            return 0, len(self.scale)
+        if self.kind == "fourier":
+            return self.basis[3].size, len(self.scale)
+        return len(self.X) if self.kind == "dense" else len(self.basis[0]), len(self.scale)
+
+    @property
+    def dimension(self) -> int:
+        rows, columns = self.latent_shape
+        return self.size + rows * columns
+
+    # From a position to the model. --------------------------------------------------------------------------
+
+    def split(self, position: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """t and z (or v)."""
+        return position[: self.size], position[self.size :].reshape(self.latent_shape)
+
+    def values(self, t: jax.Array) -> list[jax.Array]:
+        """The trainable parameters' values."""
+        return [forward(slot.support, unwalled(slot, piece)) for slot, piece in self._pieces(t)]
+
+    def at(self, t: jax.Array) -> Any:
+        """The bare model with the parameters of t."""
+        arrays = list(leaves(self.model))
+        for slot, value in zip(self.slots, self.values(t), strict=True):
+            arrays[slot.place] = value
+        return self.model.with_parameters(arrays)
+
+    def log_prior(self, t: jax.Array) -> jax.Array:
+        """The log density of t: priors, the defaults where there are none, and the Jacobians of the
+        transforms."""
+        total, start = jnp.zeros(()), 0
+        for slot, piece in self._pieces(t):
+            u = unwalled(slot, piece)
+            total += wall_jacobian(slot, piece)
+            if slot.prior is None:
+                centre, spread = (
+                    self.centre[start : start + slot.size],
+                    self.spread[start : start + slot.size],
+                )
+                total += jnp.sum(log_normal((jnp.ravel(u) - centre) / spread) - jnp.log(spread))
+            else:
+                total += jnp.sum(log_prior_density(slot.prior, forward(slot.support, u))) + jacobian(
+                    slot.support, u
+                )
+            start += slot.size
+        return total
+
+    def _pieces(self, t: jax.Array) -> list[tuple[Slot, jax.Array]]:
+        pieces, start = [], 0
+        for slot in self.slots:
+            pieces.append((slot, t[start : start + slot.size].reshape(slot.shape)))
+            start += slot.size
+        return pieces
+
+    # Densities. ---------------------------------------------------------------------------------------------
+
+    def log_density(self, position: jax.Array, sites: Sites) -> jax.Array:
+        """The log density of (t, z) and the data, up to a constant; minus infinity where it is no number."""
+        t, z = self.split(position)
+        bare = self.at(t)
+        if self.marginal:
+            return number(self._log_marginal(bare) + self.log_prior(t))
+        roots = self.roots(bare)
+        v, logdet = to_latent(self.conditioned(bare, roots, sites), z)
+        fit = (
+            jnp.sum(self.log_likelihoods(bare, self.latent(bare, roots, v))) + jnp.sum(log_normal(v)) - logdet
+        )
+        return number(fit + self.log_prior(t))
+
+    def log_likelihoods(self, bare: Any, F: jax.Array) -> jax.Array:
+        """log p(y_i | f_i), (n,), for f (n, L) with the offset."""
+        if isinstance(bare.likelihood, Gaussian):
+            var = bare.likelihood.noise * jnp.asarray(bare.likelihood.unit) + self.noise_var[:, None]
+            return jnp.sum(log_normal((self.Y - F) / jnp.sqrt(var)) - 0.5 * jnp.log(var), axis=1)
+        return bare.likelihood.log_prob(self.Y[:, 0], F if bare.likelihood.latents > 1 else F[:, 0])
+
+    def roots(self, bare: Any) -> list[jax.Array]:
+        """s_k R of each latent k, (n, m); latents with one kernel share R."""
+        found: dict[int, jax.Array] = {}
+        for kernel, latents in self.kernels(bare):
+            R = self.root(kernel)
+            found |= {k: self.scale[k] * R for k in latents}
+        return [found[k] for k in range(self.scale.shape[0])]
+
+    def latent(self, bare: Any, roots: list[jax.Array], v: jax.Array) -> jax.Array:
+        """f at the rows with the offset, (n, L)."""
+        return (
+            self.mean(bare)
+            + self.offset[:, None]
+            + jnp.stack([R @ v[:, k] for k, R in enumerate(roots)], axis=1)
+        )
+
+    def sites(self, bare: Any, F: jax.Array) -> Sites:
+        """Those with the slope and the curvature of log p(y_i | f) at f (n, L); a curvature of the wrong sign
+        counts as none."""
+        if isinstance(bare.likelihood, Gaussian):
+            var = jnp.broadcast_to(
+                bare.likelihood.noise * jnp.asarray(bare.likelihood.unit) + self.noise_var[:, None], F.shape
+            )
+            return Sites(1 / var, self.Y / var)
+        if bare.likelihood.latents > 1:
+            slope, bend = bare.likelihood.derivatives(self.Y[:, 0], F)
+        else:
+            slope, bend = (part[:, None] for part in bare.likelihood.derivatives(self.Y[:, 0], F[:, 0]))
+        W = jnp.maximum(-bend, 0.0)
+        return Sites(W, slope + W * F)
+
+    def conditioned(self, bare: Any, roots: list[jax.Array], sites: Sites) -> Conditioned:
+        """U and c of each latent: given the sites v ~ N(A^-1 c, A^-1), A = U U'."""
+        prior = self.mean(bare) + self.offset[:, None]
+        parts = []
+        for k, R in enumerate(roots):
+            M = jnp.sqrt(sites.W[:, k])[:, None] * R
+            parts.append(
+                (
+                    _cholesky(jnp.eye(R.shape[1]) + M.T @ M),
+                    R.T @ (sites.b[:, k] - sites.W[:, k] * prior[:, k]),
+                )
+            )
+        return parts
+
+    def root(self, kernel: Kernel) -> jax.Array:
+        """R (n, m)."""
+        if self.kind == "dense":
+            return _cholesky(jittered(kernel, self.X))
+        if self.kind == "fourier":
+            return self._fourier(kernel)
+        return solve_triangular(
+            _cholesky(jittered(kernel, self.basis[0])), kernel.cross(self.basis[0], self.X), lower=True
+        ).T
+
+    def _log_marginal(self, bare: Any) -> jax.Array:
+        R = (self.Y - self.mean(bare)) / self.scale
+        D = (
+            bare.likelihood.noise * jnp.asarray(bare.likelihood.unit) + self.noise_var[:, None]
+        ) / self.scale**2
+        D = jnp.broadcast_to(D, R.shape)
+        total = jnp.zeros(())
+        M = bare.kernel.cross(self.X, self.X) if self.kind == "dense" else self.root(bare.kernel)
+        for outputs in self.groups:
+            r, noise = R[:, jnp.array(outputs)], D[:, outputs[0]]
+            total += (
+                log_gaussian(M + jnp.diag(noise), r) if self.kind == "dense" else _log_low_rank(M, noise, r)
+            )
+        return total
+
+    def mean(self, bare: Any) -> jax.Array:
+        return jnp.broadcast_to(
+            bare.mean.block(self.X).reshape(self.X.shape[0], -1), (self.X.shape[0], self.scale.shape[0])
+        )
+
+    def kernels(self, bare: Any) -> list[tuple[Kernel, list[int]]]:
+        return bare.kernels if bare.others else [(bare.kernel, list(range(self.scale.shape[0])))]
+
+    def _fourier(self, kernel: Kernel) -> jax.Array:
+        draws, take, gain, shift, centre = self.basis
+        host = tuple(tuple(() for _ in wave) for wave in draws)
+        W, A = _spectrum(kernel, draws, host, take, gain, self.counts, self.X.shape[1], jnp)
+        return _features(self.X, centre, W, A, shift)
+
+
+def to_latent(parts: Conditioned, z: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """v from z, and log det U, the logarithm of |dz / dv|."""
+    columns, logdet = [], jnp.zeros(())
+    for k, (U, c) in enumerate(parts):
+        columns.append(solve_triangular(U, solve_triangular(U, c, lower=True) + z[:, k], lower=True, trans=1))
+        logdet += jnp.sum(jnp.log(jnp.diagonal(U)))
+    return jnp.stack(columns, axis=1), logdet
+
+
+def from_latent(parts: Conditioned, v: jax.Array) -> jax.Array:
+    """z from v."""
+    return jnp.stack(
+        [U.T @ v[:, k] - solve_triangular(U, c, lower=True) for k, (U, c) in enumerate(parts)], axis=1
+    )
+
+
+def problem(
+    model: Model, data: Data, basis: Basis | None = None, *, marginal: bool = False
+) -> tuple[Problem, Array]:
+    """The problem, and the t of the model's own parameters."""
+    n, q = data.Y.shape
+    latents = q if isinstance(model.likelihood, Gaussian) else model.likelihood.latents
+    if len(data.scale) != latents:
+        raise ParameterError(
+            f"The data have {len(data.scale)} scales, but {type(model.likelihood).__name__} has {latents}"
+            " latent functions here."
+        )
+    if data.noise_var is not None and not isinstance(model.likelihood, Gaussian):
+        raise ParameterError(
+            f"Known noise variances are for Gaussian noise; {type(model.likelihood).__name__} has its own."
+        )
+    slots, centres, spreads, starts = [], [], [], []
+    for index, (path, p) in enumerate(model.parameters().items()):
+        if p.trainable:
+            slot = slot_of(index, path, p)
+            u = np.asarray(slot.support.inverse(p.value))
+            slots.append(slot)
+            centres.append(u.ravel())
+            starts.append(walled(slot, u).ravel())
+            loose = isinstance(slot.support, (Real, PositiveSemidefinite))
+            spreads.append(SPREAD * (1 + np.abs(u.ravel())) if loose else np.full(u.size, SPREAD))
+    kind, arrays, counts = _basis(model, basis)
+    zeros = np.zeros(n)
+    made = Problem(
+        model.bare(),
+        np.ascontiguousarray(data.X, dtype=np.float64),
+        np.asarray(data.Y, dtype=np.float64),
+        np.asarray(data.scale, dtype=np.float64),
+        zeros if data.noise_var is None else data.noise_var,
+        zeros if data.offset is None else data.offset,
+        _joined(centres),
+        _joined(spreads),
+        arrays,
+        tuple(slots),
+        kind,
+        counts,
+        tuple(tuple(group.outputs) for group in noise_groups(model, data)) if marginal else (),
+        marginal,
+    )
+    return made, _joined(starts)
+
+
+def _basis(model: Model, basis: Basis | None) -> tuple[str, Any, tuple[int, ...]]:
+    if basis is None:
+        return "dense", (), ()
+    if isinstance(basis, NystromBasis):
+        return "landmarks", (basis.Z,), ()
+    if not isinstance(basis, FourierBasis):
+        raise ParameterError(
+            "MCMC takes the features of landmarks (Nystrom) and of random frequencies (Fourier), not"
+            f" {type(basis).__name__}."
+        )
+    if model.others:
+        raise ParameterError(
+            "Fourier features are drawn for one kernel, but this model has one for each latent function. Use"
+            " Nystrom features."
+        )
+    for wave in model.kernel.bare().waves(tuple(range(basis.d))):
+        if any(isinstance(part, (GammaMixture, Series)) for part in wave.parts):
+            raise ParameterError(
+                f"The Fourier features of {model.kernel} move with its parameters in a way that is computed"
+                " outside JAX, as those of a RationalQuadratic or Periodic, so no chain can move them. Use"
+                " Nystrom features, which take any kernel."
+            )
+    return "fourier", (basis.draws, basis.take, basis.gain, basis.shift, basis.centre), basis.counts
+
+
+def _joined(parts: list[Array]) -> Array:
+    return np.concatenate(parts) if parts else np.zeros(0)
+
+
+# Linear algebra with its gradients. -------------------------------------------------------------------------
+
+
+@jax.custom_vjp
+def log_gaussian(A: jax.Array, r: jax.Array) -> jax.Array:
+    """log N(r; 0, A), summed over the columns of r (n, q); its gradients are (alpha alpha' - q A^-1) / 2 and
+    -alpha, alpha = A^-1 r."""
+    return _log_gaussian_forward(A, r)[0]
+
+
+def _log_gaussian_forward(A: jax.Array, r: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
+    L = _cholesky(A)
+    half = solve_triangular(L, r, lower=True)
+    logdet = jnp.sum(jnp.log(jnp.diagonal(L)))
+    return -0.5 * jnp.sum(half**2) - r.shape[1] * (logdet + 0.5 * r.shape[0] * math.log(2 * math.pi)), (
+        L,
+        half,
+    )
+
+
+def _log_gaussian_backward(
+    saved: tuple[jax.Array, jax.Array], weight: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    L, half = saved
+    inverse = solve_triangular(L, jnp.eye(L.shape[0]), lower=True)
+    alpha = inverse.T @ half
+    return 0.5 * weight * (alpha @ alpha.T - half.shape[1] * inverse.T @ inverse), -weight * alpha
+
+
+log_gaussian.defvjp(_log_gaussian_forward, _log_gaussian_backward)
+
+
+def _log_low_rank(Phi: jax.Array, D: jax.Array, r: jax.Array) -> jax.Array:
+    """log N(r; 0, Phi Phi' + D), summed over the columns of r, with B = I + Phi' D^-1 Phi, as in
+    `inference/lowrank.py`."""
+    root = jnp.sqrt(D)[:, None]
+    scaled, z = Phi / root, r / root
+    L = jnp.linalg.cholesky(jnp.eye(Phi.shape[1]) + scaled.T @ scaled)
+    half = solve_triangular(L, scaled.T @ z, lower=True)
+    logdet = jnp.sum(jnp.log(jnp.diagonal(L))) + 0.5 * jnp.sum(jnp.log(D))
+    return -0.5 * (jnp.sum(z**2) - jnp.sum(half**2)) - r.shape[1] * (
+        logdet + 0.5 * r.shape[0] * math.log(2 * math.pi)
+    )
+
+
+def jittered(kernel: Kernel, X: jax.Array) -> jax.Array:
+    K = kernel.cross(X, X)
+    return K + JITTER * jnp.mean(jnp.diagonal(K)) * jnp.eye(K.shape[0])
+
+
+def _cholesky(A: jax.Array) -> jax.Array:
+    return jax.lax.linalg.cholesky(A, symmetrize_input=False)

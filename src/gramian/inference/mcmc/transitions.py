@@ -1,0 +1,121 @@
+"""One piece of a Markov chain as a compiled program: some draws of all of (t, z) by NUTS.
+
+The number of draws is an argument, so that there is one program for pieces of any length; the random numbers
+of a draw come from the chain's key and the draw's number. See `inference/mcmc/sampling.py` for other
+samplers, `inference/mcmc/traced.py` for the coordinates.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from gramian.inference.mcmc.traced import Problem, Sites, to_latent
+
+TARGET = 0.8  # acceptance rate that the step size is adapted to
+DOUBLINGS = 8  # of a trajectory: at most 255 steps
+LONGEST = 50  # draws of a piece at most
+# the stage after the warm-up; 0 is "fast" (the step size alone is adapted), 1 "slow" (the mass matrix, too)
+KEEP = 2
+
+
+# NUTS. ------------------------------------------------------------------------------------------------------
+
+
+def adaptation() -> tuple[Any, Any]:
+    """Init, update and final of the mass matrix and of the step size."""
+    from blackjax.adaptation.mass_matrix import mass_matrix_adaptation
+    from blackjax.adaptation.step_size import dual_averaging_adaptation
+
+    return mass_matrix_adaptation(is_diagonal_matrix=True), dual_averaging_adaptation(TARGET)
+
+
+@jax.jit
+def nuts(
+    problem: Problem, state: Any, key: jax.Array, first: int, count: int, stages: jax.Array
+) -> tuple[Any, tuple[jax.Array, ...]]:
+    from blackjax.mcmc.nuts import build_kernel
+
+    kernel, ((_, mass_update, mass_final), (step_init, step_update, step_final)) = (
+        build_kernel(),
+        adaptation(),
+    )
+
+    def fast(mass: Any, size: Any, position: jax.Array, rate: jax.Array) -> tuple[Any, Any]:
+        return mass, step_update(size, rate)
+
+    def slow(mass: Any, size: Any, position: jax.Array, rate: jax.Array) -> tuple[Any, Any]:
+        return mass_update(mass, position), step_update(size, rate)
+
+    def keep(mass: Any, size: Any, position: jax.Array, rate: jax.Array) -> tuple[Any, Any]:
+        return mass, size
+
+    def close_window(mass: Any, size: Any) -> tuple[Any, Any]:
+        return mass_final(mass), step_init(step_final(size))
+
+    def one(i: jax.Array, carry: Any) -> Any:
+        (place, sites, mass, size, step, sums), out = carry
+
+        def density(position: jax.Array) -> jax.Array:
+            return problem.log_density(position, sites)
+
+        place, info = kernel(_key(key, first + i), place, density, step, mass.inverse_mass_matrix, DOUBLINGS)
+        stage, end = stages[i, 0], stages[i, 1]
+        mass, size = jax.lax.switch(
+            stage, (fast, slow, keep), mass, size, place.position, info.acceptance_rate
+        )
+        mass, size = jax.lax.cond(end == 1, close_window, lambda mass, size: (mass, size), mass, size)
+        step = jnp.where(stage == KEEP, step, jnp.exp(size.log_step_size))
+        row = (place.logdensity, info.is_divergent, info.acceptance_rate, info.num_integration_steps)
+        out, sums = _written(problem, out, i, place.position, sites, row, sums)
+        return (place, sites, mass, size, step, sums), out
+
+    return jax.lax.fori_loop(0, count, one, (state, _empty(problem)))
+
+
+# What is written down. --------------------------------------------------------------------------------------
+
+
+def _key(key: jax.Array, number: jax.Array) -> jax.Array:
+    return jax.random.fold_in(jax.random.wrap_key_data(key), number)
+
+
+def _empty(problem: Problem) -> tuple[jax.Array, ...]:
+    rows, columns = problem.latent_shape
+    n = 0 if problem.marginal else problem.X.shape[0]
+    return (
+        jnp.zeros((LONGEST, problem.size)),
+        jnp.zeros((LONGEST, rows * columns)),
+        jnp.zeros(LONGEST),
+        jnp.zeros(LONGEST, bool),
+        jnp.zeros(LONGEST),
+        jnp.zeros(LONGEST, int),
+        jnp.zeros((LONGEST, n)),
+    )
+
+
+def _written(
+    problem: Problem,
+    out: Any,
+    i: jax.Array,
+    position: jax.Array,
+    sites: Sites,
+    row: tuple[Any, ...],
+    sums: Any,
+) -> tuple[Any, Any]:
+    """The draw put down in row i, and its sites added to the sums."""
+    t, z = problem.split(position)
+    values = jnp.concatenate([jnp.ravel(value) for value in problem.values(t)]) if problem.size else t
+    if problem.marginal:
+        new = [values, z.ravel(), *row, jnp.zeros(0)]
+    else:
+        bare = problem.at(t)
+        roots = problem.roots(bare)
+        v, _ = to_latent(problem.conditioned(bare, roots, sites), z)
+        F = problem.latent(bare, roots, v)
+        new = [values, v.ravel(), *row, problem.log_likelihoods(bare, F)]
+        met = problem.sites(bare, F)
+        sums = (Sites(sums[0].W + met.W, sums[0].b + met.b), sums[1] + 1)
+    return tuple(array.at[i].set(value) for array, value in zip(out, new, strict=True)), sums

@@ -1,0 +1,431 @@
+"""The bound of sparse variational inference on some of the rows, and its gradients.
+
+    f_k(x) = m_k(x) + s_k (phi(x)' v_k + e(x)),   phi = L^-1 k(Z, x),
+        v_k ~ N(0, I) a priori,   q(v_k) = N(mu_k, B_k^-1)
+    bound = n/b sum_batch E_q log p(y | f) - sum_k KL(q(v_k) || N(0, I))
+
+Under q, f_k(x) has mean m_k + s_k phi' mu_k and variance s_k^2 ([k(x, x) - |phi|^2]_+ + phi' B_k^-1 phi).
+With g = dE/dmean and lam = -2 dE/dvar of a row, in units of s_k, the natural gradient is the way from the
+natural parameters (B, B mu) to
+
+    B = I + n/b Phi' diag(lam) Phi,      B mu = n/b Phi' (g + lam (Phi mu))
+
+so that a step of size rho goes the share rho of it (Salimbeni et al. 2018; Khan and Lin 2017). For Gaussian
+noise the full step on all rows is the optimum, and the bound that of Titsias. The gradient of everything else
+is by hand, through
+
+    G = df/dPhi = sum_k g_k mu_k' + diag(lam_k) Phi (I - B_k^-1)
+
+In a stochastic search (`low`) features, products and kernel values have 32 bits, in half the time: what a
+batch does not know is far larger. The factors and q have 64, and so has everything at the end; Gaussian
+noise, which may be tiny, is never treated so.
+
+Several latents with one kernel share Phi and all of the way from G to the parameters. Cost of b rows: b m
+values of the kernel with gradient, b m^2 (4 + 3 L) flops and m^3 (3 + L), all but the kernel and the
+likelihood by BLAS on chunks of rows, a thread each.
+
+Source: Hensman, Fusi and Lawrence 2013, Gaussian processes for big data; Hensman, Matthews and Ghahramani
+2015, Scalable variational Gaussian process classification; Salimbeni, Eleftheriadis and Hensman 2018, Natural
+gradients in practice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.errors import NumericalError
+from gramian.features.nystrom import LADDER, NystromMap
+from gramian.gram import tiles
+from gramian.inference.base import Data, Model, mean_block, mean_gradient, noise_gradient, noise_groups
+from gramian.inference.passes import NOISE_FLOOR, typical_variance
+from gramian.likelihoods import Bernoulli, Gaussian, Likelihood, Softmax
+from gramian.linalg import panels
+from gramian.linalg.blas import block_of, gemm, multiply_triangle, syrk
+from gramian.linalg.threads import each
+from gramian.params.tree import leaves
+
+Array = NDArray[np.float64]
+
+# rows that a thread works on at a time; fixed, so that sums do not depend on the number of threads
+CHUNK = tiles.LARGEST_TILE
+IN_FLIGHT = 4  # chunks whose sums are held at a time
+STRIP = 128  # columns of a product of which only one triangle is wanted
+LEAST = 1e-6  # of the mean diagonal, added to K_zz: numbers of 32 bits know Phi to 1e-4 then
+# of kernel values, with 32 bits and with 64, beside what is added to K_zz
+LOW_ERROR, LEAST_ERROR = 1e-7, 1e-12
+LOW_UP_TO = 1e6  # the largest sum of curvatures that is made of them
+LEAST_VAR = 1e-12  # of s^2: the derivative by a variance is taken through its root
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """q(v) = N(mu, B^-1) of one latent."""
+
+    B: Array  # (m, m), the lower triangle, zeros above; Fortran-ordered
+    h: Array  # (m,): B mu
+    mu: Array  # (m,)
+    root: Array  # L_B^-1, lower triangular, zeros above; Fortran-ordered
+    divergence: float  # KL(q || N(0, I))
+
+    @classmethod
+    def of(cls, B: Array, h: Array) -> Weights:
+        """From the natural parameters; a NumericalError where B is not positive definite."""
+        root = B.copy(order="F")
+        info = panels.factor(root) if np.isfinite(B).all() else 1
+        if info:
+            raise NumericalError(
+                "The precision of the variational weights is not positive definite: it fails at weight"
+                f" {info - 1}."
+            )
+        logdet = 2 * float(np.sum(np.log(np.diagonal(root))))
+        panels.inverse_root(root)
+        mu = root.T @ (root @ h)
+        # row-major: else NumPy would make a copy
+        divergence = 0.5 * (float(np.vdot(root.T, root.T)) + float(mu @ mu) - len(h) + logdet)
+        return cls(B, h, mu, root, divergence)
+
+    @classmethod
+    def prior(cls, m: int) -> Weights:
+        return cls.of(np.asfortranarray(np.eye(m)), np.zeros(m))
+
+    def moved(self, S: Array, b: Array, rho: float) -> Weights:
+        """A natural-gradient step of size rho: towards I + S and b."""
+        B = np.multiply(S, rho, dtype=np.float64)
+        if rho < 1:
+            B += (1 - rho) * self.B
+        B.T.reshape(-1)[:: len(B) + 1] += rho
+        return Weights.of(B, (1 - rho) * self.h + rho * b)
+
+    def distance(self, S: Array, b: Array) -> float:
+        """How far the natural gradient reaches, relative to where we are."""
+        gap = S - self.B
+        gap.T.reshape(-1)[:: len(gap) + 1] += 1.0
+        level = float(np.max(np.abs(self.B)))
+        # a change of sqrt(B) in h is one standard deviation in mu
+        size = max(float(np.max(np.abs(self.h))), level**0.5)
+        return max(float(np.max(np.abs(gap))) / level, float(np.max(np.abs(b - self.h))) / size)
+
+
+class Group(NamedTuple):
+    """Latents with one kernel."""
+
+    features: NystromMap
+    latents: list[int]
+
+
+class Rows(NamedTuple):
+    """Some of the data."""
+
+    X: Array  # (b, d)
+    Y: Array  # (b, q)
+    noise_var: Array | None
+    offset: Array | None
+
+    def part(self, at: slice) -> Rows:
+        own = (None if array is None else array[at] for array in (self.noise_var, self.offset))
+        return Rows(self.X[at], self.Y[at], *own)
+
+
+def rows_of(data: Data, at: Any) -> Rows:
+    """The rows at a slice or at sorted indices, read from wherever the data are."""
+    own = (
+        None if array is None else np.asarray(array[at], dtype=np.float64)
+        for array in (data.noise_var, data.offset)
+    )
+    return Rows(np.asarray(data.X[at], dtype=np.float64), np.asarray(data.Y[at], dtype=np.float64), *own)
+
+
+def all_rows(data: Data) -> Iterator[Rows]:
+    size = CHUNK * IN_FLIGHT
+    return (rows_of(data, slice(start, start + size)) for start in range(0, len(data.X), size))
+
+
+class Terms(NamedTuple):
+    """E log p(y | f) summed over rows, and its derivatives in units of the scale."""
+
+    value: float
+    slope: Array  # (b, L): by the mean
+    curve: Array  # (b, L): -2 times that by the variance
+    by_likelihood: list[Array]
+
+
+@dataclass
+class Sums:
+    """The expected log density of some rows with what its gradients are made of, one entry a latent or a
+    group of latents."""
+
+    value: float
+    S: list[Array]  # Phi' diag(lam) Phi (m, m), the lower triangle
+    b: list[Array]  # Phi' (g + lam (Phi mu))
+    T: list[Array] = field(default_factory=list)  # G' Phi (m, m), the lower triangle
+    by_kernel: list[list[Array]] = field(default_factory=list)
+    by_mean: list[Array] = field(default_factory=list)
+    by_likelihood: list[Array] = field(default_factory=list)
+
+    def add(self, other: Sums) -> None:
+        self.value += other.value
+        pairs = [
+            (self.S, other.S),
+            (self.b, other.b),
+            (self.T, other.T),
+            (self.by_mean, other.by_mean),
+            (self.by_likelihood, other.by_likelihood),
+        ]
+        for mine, theirs in [*pairs, *zip(self.by_kernel, other.by_kernel, strict=True)]:
+            for k, array in enumerate(theirs):
+                mine[k] = np.add(mine[k], array, out=mine[k] if mine[k].ndim == 2 else None)
+
+    def scaled(self, ratio: float) -> Sums:
+        """All of it times a number; used up."""
+        for array in (*self.S, *self.T):
+            array *= ratio
+        by_kernel = [[ratio * v for v in part] for part in self.by_kernel]
+        b, by_mean, by_likelihood = (
+            [ratio * v for v in part] for part in (self.b, self.by_mean, self.by_likelihood)
+        )
+        return Sums(ratio * self.value, self.S, b, self.T, by_kernel, by_mean, by_likelihood)
+
+
+class Bound:
+    """A model with its inducing points, at q: sums over rows, and gradients from them."""
+
+    def __init__(
+        self, model: Model, data: Data, Z: Sequence[Array], learned: bool, low: bool = False
+    ) -> None:
+        self.model, self.data = model, data
+        exact = isinstance(model.likelihood, Gaussian)  # whose noise may be smaller than any error
+        self.low = low and not exact and all(tiles.works_low(kernel) for kernel, _ in model.kernels)
+        latents = len(data.scale) if isinstance(model.likelihood, Gaussian) else model.likelihood.latents
+        self.scale = np.broadcast_to(data.scale, (latents,))
+        kernels = model.kernels if model.others else [(model.kernel, list(range(latents)))]
+        least = LADDER[0] if exact else LEAST
+        self.groups = [
+            Group(NystromMap(kernel, points, learned, least), columns)
+            for (kernel, columns), points in zip(kernels, Z, strict=True)
+        ]
+        self.dtype = np.dtype(np.float32 if self.low else np.float64)
+        # Here, once, and not in each thread.
+        self.roots: list[Any] = [
+            group.features.low_root if self.low else group.features.inverse_root for group in self.groups
+        ]
+        self.error = 0.0 if exact else LOW_ERROR if self.low else LEAST_ERROR
+        self.floor = 0.0
+        if isinstance(model.likelihood, Gaussian):
+            self.floor = NOISE_FLOOR * len(data.X) * typical_variance(model, data)
+
+    @property
+    def units(self) -> float:
+        """What is added for each row, because evidence is that of y divided by its scale."""
+        own = self.model.likelihood
+        return float(np.log(self.scale[0])) if own.location and not isinstance(own, Gaussian) else 0.0
+
+    def sizes(self) -> list[int]:
+        """The number of weights of each latent."""
+        size = {k: len(group.features.Z) for group in self.groups for k in group.latents}
+        return [size[k] for k in sorted(size)]
+
+    def sums(self, q: Sequence[Weights], blocks: Iterable[Rows], *, gradient: bool, signed: bool) -> Sums:
+        """Over blocks of rows. `signed`: whether rows whose curvature has the wrong sign count as they are in
+        S and b, or as flat."""
+        total: Sums | None = None
+        roots = [w.root.astype(self.dtype, copy=False) for w in q]
+        for block in blocks:
+            chunks = [block.part(slice(start, start + CHUNK)) for start in range(0, len(block.X), CHUNK)]
+            for part in each(lambda rows: self._chunk(q, roots, rows, gradient, signed), chunks):
+                if total is None:
+                    total = part
+                else:
+                    total.add(part)
+        assert total is not None
+        return total
+
+    def gradient(self, sums: Sums) -> list[Array]:
+        """In the order of the model's parameters; a last one for all inducing points, (m, d) a group, where
+        they are learned."""
+        parts: list[list[Array]] = []
+        points: list[Array] = []
+        for group, own, T in zip(self.groups, sums.by_kernel, sums.T, strict=True):
+            both = [one + other for one, other in zip(own, group.features.shared_pullback(T), strict=True)]
+            if group.features.learned:
+                points.append(both.pop())
+            parts.append(both)
+        rest = [array for part in parts[1:] for array in part]
+        return [
+            *parts[0],
+            *sums.by_mean,
+            *sums.by_likelihood,
+            *rest,
+            *([np.concatenate(points)] if points else []),
+        ]
+
+    # One chunk. ---------------------------------------------------------------------------------------------
+
+    def _chunk(
+        self, q: Sequence[Weights], roots: Sequence[Array], rows: Rows, gradient: bool, signed: bool
+    ) -> Sums:
+        b, L = len(rows.X), len(q)
+        location, var = np.empty((b, L)), np.empty((b, L))  # of g: in units of the scale
+        made: list[tuple[Array, Array, dict[int, Array]]] = []
+        for (features, latents), root in zip(self.groups, self.roots, strict=True):
+            Phi = tiles.cross(features.kernel, rows.X, features.Z, low=self.low, error=self.error)
+            multiply_triangle(block_of(root), block_of(Phi.T))
+            outside = np.maximum(
+                tiles.diagonal(features.kernel, rows.X) - np.einsum("ij,ij->i", Phi, Phi), 0.0
+            )
+            location[:, latents] = Phi @ np.stack([q[k].mu for k in latents], axis=1).astype(
+                self.dtype, copy=False
+            )
+            whitened = {}
+            for k in latents:
+                V = Phi.copy()
+                multiply_triangle(block_of(roots[k]), block_of(V.T))
+                var[:, k] = outside + np.einsum("ij,ij->i", V, V)
+                if gradient:
+                    whitened[k] = V
+            made.append((Phi, outside, whitened))
+        terms = self._terms(rows, location, var)
+        curve = terms.curve if signed else np.maximum(terms.curve, 0.0)
+        shift = (terms.slope + curve * location).astype(self.dtype, copy=False)
+        S: list[Array] = [np.zeros(0)] * L
+        h: list[Array] = [np.zeros(0)] * L
+        for (_, latents), (Phi, _, _) in zip(self.groups, made, strict=True):
+            shifts = Phi.T @ shift[:, latents]
+            for j, k in enumerate(latents):
+                S[k], h[k] = self._weighted_squares(Phi, curve[:, k]), shifts[:, j].astype(np.float64)
+        found = Sums(terms.value, S, h)
+        if gradient:
+            for g, (Phi, outside, whitened) in enumerate(made):
+                T, by_kernel = self._back(g, q, roots, rows.X, Phi, outside, whitened, terms)
+                found.T.append(T)
+                found.by_kernel.append(by_kernel)
+            found.by_mean = mean_gradient(self.model, rows.X, terms.slope / self.scale)
+            found.by_likelihood = terms.by_likelihood
+        return found
+
+    def _back(
+        self,
+        g: int,
+        q: Sequence[Weights],
+        roots: Sequence[Array],
+        X: Array,
+        Phi: Array,
+        outside: Array,
+        whitened: dict[int, Array],
+        terms: Terms,
+    ) -> tuple[Array, list[Array]]:
+        """G' Phi and the gradient through k(x, Z) and k(x, x). `whitened` is used up."""
+        features, latents = self.groups[g]
+        # where the variance outside is at zero, it stays there
+        open_curve = np.where(outside > 0, terms.curve[:, latents].sum(axis=1), 0.0)
+        G = np.multiply(Phi, open_curve[:, None], dtype=self.dtype)
+        for k in latents:
+            V = whitened.pop(k)
+            V *= -terms.curve[:, [k]].astype(self.dtype, copy=False)
+            multiply_triangle(block_of(roots[k]), block_of(V.T), transpose=True)  # -lam Phi B^-1
+            G += V
+        slopes = np.ascontiguousarray(terms.slope[:, latents], dtype=self.dtype)
+        mu = np.stack([q[k].mu for k in latents]).astype(self.dtype, copy=False)
+        gemm(1.0, block_of(mu.T), block_of(slopes.T), block_of(G.T))
+        T = np.zeros((Phi.shape[1], Phi.shape[1]), self.dtype, order="F")
+        left, right, out = block_of(G.T), block_of(Phi.T), block_of(T)
+        for start in range(0, len(T), STRIP):
+            stop = min(start + STRIP, len(T))
+            gemm(1.0, left[start:, :], right[start:stop, :], out[start:, start:stop], transpose_b=True)
+        multiply_triangle(block_of(self.roots[g]), block_of(G.T), transpose=True)  # G L^-1 = df/dK_xz
+        by_kernel = tiles.cross_pullback(features.kernel, X, features.Z, G, points=features.learned)
+        for k, part in enumerate(tiles.diagonal_pullback(features.kernel, X, -0.5 * open_curve)):
+            by_kernel[k] = by_kernel[k] + part
+        return T, by_kernel
+
+    def _weighted_squares(self, Phi: Array, weights: Array) -> Array:
+        """Phi' diag(weights) Phi, the lower triangle, zeros above."""
+        # Rounded to 32 bits, sums that are large beside the 1 of the prior would drown it.
+        low = self.low and float(np.max(np.abs(weights))) * len(self.data.X) <= LOW_UP_TO
+        dtype = np.float32 if low else np.float64
+        S = np.zeros((Phi.shape[1], Phi.shape[1]), dtype, order="F")
+        root = np.sqrt(np.maximum(weights, 0.0)).astype(self.dtype, copy=False)
+        rows = np.multiply(Phi, root[:, None], dtype=dtype)
+        syrk(1.0, block_of(rows.T), block_of(S))
+        wrong = weights < 0
+        if wrong.any():
+            rows = np.multiply(Phi[wrong], np.sqrt(-weights[wrong])[:, None], dtype=dtype)
+            syrk(-1.0, block_of(rows.T), block_of(S))
+        return S
+
+    def _terms(self, rows: Rows, location: Array, var: Array) -> Terms:
+        m = mean_block(self.model.mean, rows.X, len(self.scale))
+        if rows.offset is not None:
+            m += rows.offset[:, None]
+        if isinstance(self.model.likelihood, Gaussian):
+            return self._gaussian_terms(rows, m, location, var)
+        mean, spread = m + self.scale * location, self.scale**2 * np.maximum(var, LEAST_VAR)
+        value, slope, by_var, by_likelihood = expected(
+            self.model.likelihood,
+            rows.Y[:, 0],
+            mean,
+            spread,
+            low=self.low and type(self.model.likelihood) in (Bernoulli, Softmax),
+        )
+        return Terms(
+            value + len(m) * self.units, slope * self.scale, -2 * by_var * self.scale**2, by_likelihood
+        )
+
+    def _gaussian_terms(self, rows: Rows, m: Array, location: Array, var: Array) -> Terms:
+        """In closed form, with a noise of its own for each output."""
+        gap = (rows.Y - m) / self.scale - location
+        slope, curve, value, by_noise = np.empty_like(gap), np.empty_like(gap), 0.0, 0.0
+        for group in noise_groups(self.model, self.data):
+            known = 0.0 if rows.noise_var is None else group.share * rows.noise_var
+            D = np.maximum(group.level + known, self.floor) * np.ones(len(gap))
+            for k in group.outputs:
+                slope[:, k], curve[:, k] = gap[:, k] / D, 1 / D
+                square = gap[:, k] ** 2 + var[:, k]
+                value -= 0.5 * float(np.sum(square / D + np.log(2 * np.pi * D)))
+                by_noise += noise_gradient(
+                    self.model, self.data, [k], np.array([0.5 * float(np.sum(square / D**2 - 1 / D))])
+                )
+        return Terms(value, slope, curve, [np.asarray(by_noise)])
+
+
+# The likelihood. --------------------------------------------------------------------------------------------
+
+
+def expected(
+    likelihood: Likelihood, y: Array, mean: Array, var: Array, *, low: bool = False
+) -> tuple[float, Array, Array, list[Array]]:
+    """sum_i E log p(y_i | f_i) for f_i ~ N(mean_i, var_i), each (b, L), with its gradients by mean, var and
+    the likelihood's parameters."""
+    rows, tile = len(y), tiles.tile_size(len(y))
+    room = -(-rows // tile) * tile  # few programs to compile
+    order = np.arange(room) % rows  # a copy of real rows, whose weight is zero, is harmless in any likelihood
+    counted = np.arange(room) < rows
+    flat, dtype = likelihood.latents == 1, np.float32 if low else np.float64
+    bare = jax.tree_util.tree_map(lambda v: np.asarray(v, dtype), likelihood.bare())
+    table = (
+        v.astype(dtype, copy=False)
+        for v in (y[order], *(v[order, 0] if flat else v[order] for v in (mean, var)), counted)
+    )
+    with jax.enable_x64(not low):
+        value, (by_likelihood, slope, by_var) = _expected(bare, *table)
+        by_var.block_until_ready()  # lets go of the GIL, which the conversions below would hold
+        columns = (rows, 1) if flat else (rows, -1)
+        back = [np.asarray(v, np.float64) for v in leaves(by_likelihood)]
+        by_mean, by_var = (np.asarray(v, np.float64)[:rows].reshape(columns) for v in (slope, by_var))
+        return float(value), by_mean, by_var, back
+
+
+@jax.jit
+def _expected(
+    likelihood: Likelihood, y: jax.Array, mean: jax.Array, var: jax.Array, counted: jax.Array
+) -> tuple[jax.Array, Any]:
+    def total(likelihood: Likelihood, mean: jax.Array, var: jax.Array) -> jax.Array:
+        return jnp.sum(counted * likelihood.expected_log_prob(y, mean, var))
+
+    return jax.value_and_grad(total, argnums=(0, 1, 2))(likelihood, mean, var)

@@ -1,0 +1,209 @@
+"""What a fit should tell a person: contradictions in the data, parameters at their limits and what that
+means, and the summary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.data.inputs import Columns, spread
+from gramian.errors import InputError
+from gramian.fitting.lbfgs import Search
+from gramian.inference import Data, Model
+from gramian.inference.mcmc.mixture import Mixture
+from gramian.kernels import Kernel, MapInputs, On, Stationary
+from gramian.params import Parameter, ParameterSpace
+from gramian.params.space import entry_names
+from gramian.solvers import SolveOutcome
+
+Array = NDArray[np.float64]
+
+NOT_OPTIMISED = "not optimised"  # how a search ended that was not wanted
+# lengthscales beyond this many standard deviations of a column: along it f is flat, or a straight line, to
+# one part in a thousand
+_FAR = 30.0
+_NEAR = 0.01  # lengthscales below this share of a column's spread: neighbours tell nothing of each other
+
+
+def refuse_contradictions(data: Data, model: Model) -> None:
+    """Equal rows with different y cannot be interpolated: refused when there is no noise to explain the
+    difference."""
+    noise = model.gaussian.noise
+    if noise.trainable or float(noise.value) > 0:
+        return
+    exact = np.ones(len(data.X), bool) if data.noise_var is None else data.noise_var == 0
+    _, first, inverse = np.unique(data.X, axis=0, return_index=True, return_inverse=True)
+    twin = first[inverse.reshape(-1)]
+    differs = np.any(data.Y[twin] != data.Y, axis=1) & exact & exact[twin]
+    if np.any(differs):
+        j = int(np.flatnonzero(differs)[0])
+        gap = float(np.max(np.abs(data.Y[j] - data.Y[twin[j]])))
+        cure = "Let noise be learned (noise=0.01), or remove one of the rows."
+        raise InputError(
+            f"Rows {twin[j]} and {j} of X are equal but y differs by {gap:.3g} while noise is fixed at 0."
+            f" {cure}"
+        )
+
+
+def search_notes(search: Search) -> list[str]:
+    """What a person should know of how parameters were found."""
+    found = []
+    if search.stopped in ("time limit", "interrupted", "iteration limit"):
+        found.append(
+            f"Fitting stopped early ({search.stopped}): these are the best parameters of {search.evaluations}"
+            " evaluations."
+        )
+    if search.failures:
+        found.append(
+            f"{search.failures} of {search.evaluations} factorisations on the way failed; the search stepped"
+            " back from them."
+        )
+    return found
+
+
+def late(limit: float | None, searching: float, inferring: float) -> list[str]:
+    """A word where a time limit was passed: a search can be ended at any time, an inference cannot."""
+    if limit is None or searching + inferring <= 1.2 * float(limit) + 0.5:
+        return []
+    return [
+        f"The time limit of {float(limit):g} s was passed: the search took {searching:.1f} s, the inference"
+        f" after it, which cannot be cut, {inferring:.1f} s. Another method or fewer rows take less: see"
+        " plan()."
+    ]
+
+
+def notes(
+    data: Data, columns: Columns, search: Search, outcome: SolveOutcome, of_parameters: Mapping[str, str]
+) -> list[str]:
+    """Sentences about a fit that a person should read; none when all is well."""
+    found = search_notes(search)
+    if not outcome.converged:
+        found.append(
+            "The solver missed its tolerance, so this answer is less accurate than was asked for:"
+            f" {outcome.note}"
+        )
+    elif outcome.note:
+        found.append(f"{outcome.note[0].upper()}{outcome.note[1:]}")
+    if outcome.jitter:
+        found.append(
+            f"K + noise was singular to rounding, so {outcome.jitter:g} of its mean diagonal was added."
+            f" {_singular_cause(data)}A larger noise (noise=1e-6 or so, times the variance of y) makes this"
+            " unnecessary."
+        )
+    constant = [columns.names[j] for j in np.flatnonzero(np.ptp(data.X, axis=0) == 0)]
+    if constant and len(data.X) > 1:
+        found.append(f"Constant columns tell nothing: {', '.join(constant)}. They can be left out.")
+    if len(data.X) > 1 and np.all(np.ptp(data.Y, axis=0) == 0):
+        found.append("y is constant, so its variance cannot be learned; uncertainties are nominal.")
+    for name, note in of_parameters.items():
+        found.append(f"{name}: {note}.")
+    return found
+
+
+def parameter_notes(model: Model, data: Data, columns: Columns, stopped: str) -> dict[str, str]:
+    """For each entry of a parameter that has something to tell: what its value means. `stopped`: how the
+    search for them ended."""
+    # a bound where nobody searched says nothing of the data
+    found = {} if stopped == NOT_OPTIMISED else at_bounds(model)
+    sd = spread(data.X)
+    paths = {id(p): path for path, p in model.kernel.parameters().items()}
+    for lengthscale, at in _lengthscales(model.kernel, range(data.X.shape[1])):
+        path = f"kernel.{paths[id(lengthscale)]}"
+        values = np.broadcast_to(lengthscale.value, (len(at),))
+        for name, j, value in zip(
+            entry_names(path, lengthscale) if lengthscale.value.ndim else [path] * len(at),
+            at,
+            values,
+            strict=True,
+        ):
+            if lengthscale.value.ndim == 0 and len(at) > 1:
+                continue  # one lengthscale for many columns says nothing of a single one
+            if value > _FAR * sd[j]:
+                found.setdefault(
+                    name, f"far beyond the data: f is flat or straight along column {columns.names[j]!r}"
+                )
+            elif value < _NEAR * sd[j] and len(data.X) > 10:
+                found.setdefault(
+                    name,
+                    f"far below the spread of column {columns.names[j]!r}: neighbours hardly inform each"
+                    " other",
+                )
+    return found
+
+
+def at_bounds(model: Model) -> dict[str, str]:
+    """For each entry of a parameter that a search has left at a bound: what that means."""
+    found: dict[str, str] = {}
+    for path, p in ParameterSpace(model.parameters()).trainable.items():
+        low, high = p.bounds or (-np.inf, np.inf)
+        for name, value in zip(entry_names(path, p), p.value.ravel(), strict=True):
+            if p.bounds is not None and value <= low * (1 + 1e-6):
+                is_noise = path == "noise"
+                found[name] = (
+                    "at its floor: the data look free of noise"
+                    if is_noise
+                    else f"at its lower bound {low:g}; widen the bounds if that is unexpected"
+                )
+            elif p.bounds is not None and value >= high * (1 - 1e-6):
+                found[name] = f"at its upper bound {high:g}; widen the bounds if that is unexpected"
+    return found
+
+
+def summary(gp: Any) -> str:
+    """The fitted model as text."""
+    facts, outcome = gp._facts, gp.outcome_
+    n, d = facts.rows, facts.columns
+    starts = f"{outcome.starts} start{'s' * (outcome.starts != 1)}"
+    known, units, foot = gp._told()
+    lines = [
+        f"{type(gp).__name__} on {n:,} rows, {d} column{'s' * (d != 1)}{known}",
+        f"  kernel    {gp.kernel_}",
+        *(f"            {kernel}" for kernel in gp._model_.others),
+        f"  {_likelihood_line(gp)}",
+        f"  evidence  {gp.evidence_}{units}",
+        f"  method    {outcome.method} ({outcome.reason}); {outcome.solver}",
+        (
+            f"  fit       {outcome.stopped}; {outcome.iterations} iterations, {outcome.evaluations}"
+            f" evaluations, {starts}, {outcome.seconds:.2f} s"
+        ),
+        *(f"            {stage}" for stage in outcome.stages if len(outcome.stages) > 1),
+        f"  jitter    {outcome.jitter:g}" if outcome.jitter else "  jitter    none",
+        "",
+        str(gp.parameters_),
+    ]
+    if isinstance(gp.posterior_, Mixture):
+        lines += ["", str(gp.posterior_.chains)]
+    lines += ["", *foot] if foot else []
+    if outcome.notes:
+        lines += ["", "Notes"] + [f"  - {note}" for note in outcome.notes]
+    return "\n".join(lines)
+
+
+def _likelihood_line(gp: Any) -> str:
+    if not hasattr(gp, "noise_"):
+        return f"likelihood {gp.likelihood_}"
+    noise = np.atleast_1d(gp.noise_)
+    text = ", ".join(f"{v:.4g} (standard deviation {np.sqrt(v):.4g})" for v in noise[:4]) + (
+        ", ..." if len(noise) > 4 else ""
+    )
+    return f"noise     {text}" + (" and noise_var, row by row" if gp._facts.known_noise else "")
+
+
+def _lengthscales(kernel: Kernel, at: Sequence[int]) -> Iterator[tuple[Parameter, Sequence[int]]]:
+    """Each lengthscale parameter of distance-based kernels, with the columns it is for."""
+    if isinstance(kernel, On):
+        yield from _lengthscales(kernel.kernel, [at[int(j)] for j in kernel.columns])
+    elif isinstance(kernel, Stationary):
+        yield kernel.lengthscale, at
+    elif not isinstance(kernel, MapInputs):  # whose columns are not the data's
+        for _, child in kernel.branches():
+            if isinstance(child, Kernel):
+                yield from _lengthscales(child, at)
+
+
+def _singular_cause(data: Data) -> str:
+    repeats = len(data.X) - len(np.unique(data.X, axis=0))
+    return f"{repeats} rows of X repeat another. " if repeats else ""
