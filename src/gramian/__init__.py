@@ -10,13 +10,13 @@ print(gp.summary())
 from gramian import likelihoods
 from gramian.choose.plan import plan
 from gramian.data.sources import Source, open_table
+from gramian.engines import Exact, Fourier, Krylov, Nystrom, Sparse
 from gramian.errors import GramianError
 from gramian.estimators import GPClassifier, GPRegressor
 from gramian.estimators.transformers import FourierFeatures, NystromFeatures
 from gramian.experiments.compare import Comparison, compare
 from gramian.experiments.selection import ModelComparison, compare_models
 from gramian.fitting.stages import Hold
-from gramian.inference import Exact, Fourier, Nystrom, Sparse
 from gramian.inference.ep import EP
 from gramian.inference.laplace import Laplace
 from gramian.inference.mcmc.method import MCMC
@@ -111,6 +111,7 @@ __all__ = [
     "Hold",
     "InverseGamma",
     "Kernel",
+    "Krylov",
     "Laplace",
     "Likelihood",
     "Linear",

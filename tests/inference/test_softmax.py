@@ -19,7 +19,8 @@ from gramian.inference.iterative import Iterative
 from gramian.inference.laplace import Laplace
 from gramian.inference.lowrank import LowRank
 from gramian.inference.sites import Sites
-from gramian.inference.softmax.coupling import coupling, curvature, curved, dense
+from gramian.inference.softmax import dense
+from gramian.inference.softmax.coupling import coupling, curvature, curved
 from gramian.inference.softmax.laplace import SoftmaxLaplace, laplace_for
 from gramian.kernels import RBF, Matern52
 from gramian.likelihoods import Bernoulli, RobustMax, Softmax

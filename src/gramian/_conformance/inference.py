@@ -8,11 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian._conformance.helpers import alike, close, require
-from gramian.inference import Data, Evidence, GaussianProcess, Inference, Model, Process
-from gramian.inference.base import Workspace
+from gramian.engines.base import Engine, Workspace
+from gramian.inference import Conjugate, Data, Evidence, Model, Scheme, on_engine
 from gramian.kernels import RBF
 from gramian.likelihoods import Gaussian
 from gramian.means import ConstantMean, LinearMean, ZeroMean
+from gramian.processes.base import Process
+from gramian.processes.prior import GaussianProcess
 
 Array = NDArray[np.float64]
 
@@ -78,9 +80,10 @@ def _check_draws(process: Process, X: Array, mean: Array, cov: Array, name: str)
             require(bool(np.all(off <= slack)), f"{name}: the covariance of {what} is not cov(X).")
 
 
-def check_inference(inference: Inference) -> None:
+def check_inference(inference: Scheme | Engine) -> None:
     """Raises AssertionError unless `inference` keeps the contract of inference, on models with each mean, one
     output and two, and known noise."""
+    inference = on_engine(inference, Conjugate())
     rng = np.random.default_rng(20240229)
     X = rng.uniform(-1.5, 1.5, (24, 2))
     Y = np.column_stack([np.sin(2 * X[:, 0]) + 0.3, 40 * X[:, 1] ** 2])
@@ -101,7 +104,7 @@ def check_inference(inference: Inference) -> None:
     )
 
 
-def _check_one(inference: Inference, model: Model, data: Data) -> None:
+def _check_one(inference: Scheme, model: Model, data: Data) -> None:
     name = repr(inference)
     before = (data.X.copy(), data.Y.copy())
     inference = inference.prepared(model, data, np.random.default_rng(20240229))
@@ -149,7 +152,7 @@ def _check_one(inference: Inference, model: Model, data: Data) -> None:
     require(unchanged, f"{name}: the data were changed.")
 
 
-def _check_free(inference: Inference, model: Model, data: Data, gradients: list[Array], name: str) -> None:
+def _check_free(inference: Scheme, model: Model, data: Data, gradients: list[Array], name: str) -> None:
     """The gradient of what a search may move besides the parameters."""
     free, h = inference.free, 1e-5
     for k in range(0, free.size, max(1, free.size // 5)):

@@ -52,17 +52,18 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve, solve_triangular
+from scipy.linalg import blas
 
+from gramian.engines.recipes import chosen
 from gramian.errors import NumericalError
 from gramian.features.base import FeatureMap
-from gramian.features.nystrom import NystromBasis, NystromMap
+from gramian.features.nystrom import NystromBasis
 from gramian.gram import tiles
 from gramian.gram.operator import GramOperator
-from gramian.inference import Data, FeaturePosterior, Model, Process
-from gramian.inference.base import NoiseGroup, blocks_of, mean_block, noise_groups
-from gramian.inference.iterative import KrylovPosterior
-from gramian.inference.methods import chosen
+from gramian.inference.model import Data, Model, NoiseGroup, noise_groups
+from gramian.linalg.weights import inverse_root_of, weights_of
+from gramian.processes.base import Process, blocks_of
+from gramian.processes.prior import mean_block
 from gramian.solvers.cg import CG, CGFactor
 from gramian.solvers.cholesky import Cholesky
 from gramian.solvers.preconditioners import Preconditioner
@@ -153,14 +154,10 @@ def steps(n: int) -> int:
 
 def _landmarks(model: Model, data: Data, posterior: Process, rng: np.random.Generator) -> Array:
     """The posterior's own, where it has any; more, where they are few and the rows not too many."""
-    own = (
-        posterior.features.Z
-        if isinstance(posterior, FeaturePosterior) and isinstance(posterior.features, NystromMap)
-        else None
-    )
+    own = posterior.landmarks
     if own is not None and (len(own) >= LANDMARKS or len(data.X) > SOLVED_UP_TO):
         return own
-    return chosen(model, data, LANDMARKS, "rpcholesky", rng)
+    return chosen(model.kernel, data.X, LANDMARKS, "rpcholesky", rng)
 
 
 # Quadratic forms. -------------------------------------------------------------------------------------------
@@ -216,7 +213,7 @@ def _shifted(
 ) -> tuple[Array, Array]:
     """v'(Q + D + shift)^-1 v, and its rounding error at most."""
     m, columns = features.n_features, len(group.outputs) + len(points)
-    S, b, c = np.eye(m), np.zeros((m, columns)), np.zeros(columns)
+    S, b, c = np.zeros((m, m)), np.zeros((m, columns)), np.zeros(columns)
     for at, Phi, _ in _blocks(model, data, features):
         root = np.sqrt(group.noise(at, len(data.X)) + shift)[:, None]
         kernel = tiles.cross(model.kernel, np.asarray(data.X[at], dtype=np.float64), points)
@@ -224,8 +221,9 @@ def _shifted(
         S += Phi.T @ Phi
         b += Phi.T @ V
         c += _sums(V, V)
-    w = cho_solve(cho_factor(S, lower=True), b)
-    return np.maximum(c - _sums(b, w), 0.0), ULPS * (c + float(np.trace(S)) * _sums(w, w))
+    weights = weights_of(S, b)
+    rounding = c + (m + float(np.trace(S))) * _sums(weights.w, weights.w)
+    return np.maximum(c - weights.explained, 0.0), ULPS * rounding
 
 
 # Log determinants. ------------------------------------------------------------------------------------------
@@ -236,7 +234,7 @@ def _log_determinants(
 ) -> tuple[float, float]:
     """What log det A lies between."""
     n, m = len(data.X), features.n_features
-    plain, fitc, logs, slack = np.eye(m), np.eye(m), np.zeros(2), 0.0
+    plain, fitc, logs, slack = np.zeros((m, m)), np.zeros((m, m)), np.zeros(2), 0.0
     for at, Phi, outside in _blocks(model, data, features):
         D = group.noise(at, n)
         logs += np.sum(np.log(D)), np.sum(np.log(D + outside))
@@ -244,17 +242,14 @@ def _log_determinants(
         for total, diagonal in ((plain, D), (fitc, D + outside)):
             scaled = Phi / np.sqrt(diagonal)[:, None]
             total += scaled.T @ scaled
-    roots = [np.linalg.cholesky(total) for total in (plain, fitc)]
-    lowest, highest = (
-        float(log) + 2 * float(np.sum(np.log(np.diagonal(root))))
-        for log, root in zip(logs, roots, strict=True)
-    )
+    (_, lowest), (root, highest) = (inverse_root_of(total) for total in (plain, fitc))
+    lowest, highest = lowest + float(logs[0]), highest + float(logs[1])
     for at, Phi, outside in _blocks(model, data, features):
         whole = group.noise(at, n) + outside
-        inside = solve_triangular(roots[1], Phi.T, lower=True, check_finite=False)
+        inside = blas.dtrmm(1.0, root, Phi.T, lower=1)
         # 1 / (D + c) - (M^-1)_ii by Woodbury
         highest += float(np.sum(outside * _sums(inside, inside) / whole**2))
-    rounding = m * float(np.log1p(ULPS * np.trace(plain)))  # both totals are I at least
+    rounding = m * float(np.log1p(ULPS * (m + np.trace(plain))))  # I + either is I at least
     return lowest - rounding, min(lowest + slack, highest) + rounding
 
 
@@ -266,13 +261,14 @@ def _above_least(
 ) -> float:
     """J(f) - J(f*) at most, for the mean of output j, or for the dual weights that it is judged by; `least`
     is what J(f*) is at least."""
-    if isinstance(posterior, FeaturePosterior) and isinstance(posterior.features, NystromMap):
+    norms = posterior.squared_norms
+    if norms is not None:
         # J as it is: fitc's noise is not the model's, so its mean is not the minimiser for these landmarks.
-        w, n = posterior.weights[:, j], len(data.X)
-        J = float(w @ w)
-        for at, Phi, _ in _blocks(model, data, posterior.features):
-            R = _residuals(model, data, group, at)[:, group.outputs.index(j)]
-            J += float(np.sum((R - Phi @ w) ** 2 / group.noise(at, n)))
+        J, n, s = float(norms[j]), len(data.X), float(data.scale[j])
+        for at in blocks_of(n, 8 * data.X.shape[1]):
+            X = np.asarray(data.X[at], dtype=np.float64)
+            gap = (np.asarray(data.Y[at])[:, j] - posterior.mean(X)[:, j]) / s
+            J += float(np.sum(gap**2 / group.noise(at, n)))
         return max(J - least, 0.0)
     X, D = np.asarray(data.X, dtype=np.float64), group.noise(slice(None), len(data.X))
     alpha = _dual(data, posterior, group, j)
@@ -285,9 +281,7 @@ def _above_least(
 def _judged(model: Model, data: Data, posterior: Process, group: NoiseGroup, j: int, points: Array) -> Array:
     """The function that `_above_least` is about: the mean itself, but for features with a prior of their own
     that of their dual weights."""
-    if isinstance(posterior, KrylovPosterior) or (
-        isinstance(posterior, FeaturePosterior) and isinstance(posterior.features, NystromMap)
-    ):
+    if posterior.dual is not None or posterior.squared_norms is not None:
         return np.asarray(posterior.mean(points)[:, j])
     product = tiles.matmul(
         model.kernel, points, np.asarray(data.X, dtype=np.float64), _dual(data, posterior, group, j)
@@ -297,8 +291,8 @@ def _judged(model: Model, data: Data, posterior: Process, group: NoiseGroup, j: 
 
 def _dual(data: Data, posterior: Process, group: NoiseGroup, j: int) -> Array:
     """alpha (n, 1): a solver's, or D^-1 (y - f(X)), which it is for any posterior of a linear model."""
-    if isinstance(posterior, KrylovPosterior):
-        return posterior.alpha[:, [j]]
+    if posterior.dual is not None:
+        return posterior.dual[:, [j]]
     residual = (np.asarray(data.Y)[:, [j]] - posterior.mean(np.asarray(data.X))[:, [j]]) / data.scale[j]
     return np.asarray(residual / group.noise(slice(None), len(data.X))[:, None])
 

@@ -18,18 +18,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.choose.words import ACCURACY, as_method, label
+from gramian.choose.words import Method, as_method
+from gramian.engines.dense import Exact
+from gramian.engines.krylov import Krylov, rows_within
+from gramian.engines.recipes import Fourier, Nystrom, Sparse
 from gramian.errors import ParameterError
 from gramian.fitting import stages
 from gramian.gram import tiles
-from gramian.inference.base import Inference, Work
-from gramian.inference.exact import Exact
-from gramian.inference.iterative import krylov
-from gramian.inference.methods import Fourier, Nystrom, Sparse
+from gramian.inference.base import Scheme, on_engine
+from gramian.inference.conjugate import Conjugate
 from gramian.inference.svgp.inducing import SVGP
 from gramian.kernels import Kernel, Matern52
 from gramian.kernels.convert import Converted
 from gramian.linalg import memory
+from gramian.linalg.cost import Cost
 from gramian.solvers.cg import CG
 
 Array = NDArray[np.float64]
@@ -49,7 +51,7 @@ class Rates:
     flops: float
     values: float
 
-    def seconds(self, work: Work) -> float:
+    def seconds(self, work: Cost) -> float:
         slopes, products = self.values / SLOPE_COST, self.values * PRODUCT_GAIN
         return (
             work.flops / self.flops
@@ -63,7 +65,7 @@ class Rates:
 class Option:
     """A method with its price."""
 
-    method: Inference
+    method: Scheme
     label: str
     accuracy: str
     bytes: int
@@ -210,10 +212,10 @@ def plan(
     kernel = _kernel(kernel)
     check_time_limit(time_limit)
     limit, rates = memory.allowed(memory_limit), calibrate(d)
-    options = [_option(Exact(), "exact", n, d, outputs, limit, time_limit, rates, optimize)]
+    options = [_option(closed(Exact()), n, d, outputs, limit, time_limit, rates, optimize)]
     inducing = _most_inducing(n, d, outputs, limit, time_limit, rates, optimize)
-    methods: list[Inference] = [
-        krylov(CG(), limit),
+    methods: list[Method] = [
+        Krylov(CG(), rows_within(limit)),
         Sparse(inducing),
         Sparse(inducing, "fitc"),
         Nystrom(inducing),
@@ -222,8 +224,7 @@ def plan(
         methods.append(Fourier(2 * max(inducing // 2, 1)))
     methods += [as_method(method, limit) for method in also]
     options += [
-        _option(method, label(method), n, d, outputs, limit, time_limit, rates, optimize)
-        for method in methods
+        _option(closed(method), n, d, outputs, limit, time_limit, rates, optimize) for method in methods
     ]
     choice, reason = _choice(options, n, limit, time_limit)
     return Plan(n, d, limit, time_limit, tuple(options), choice, reason)
@@ -232,8 +233,8 @@ def plan(
 def plan_around(
     shape: tuple[int, int],
     kernel: Kernel | None,
-    wrapped: Callable[[Inference], Inference],
-    taken: Inference,
+    wrapped: Callable[[Method], Scheme],
+    taken: Scheme,
     reason: str,
     memory_limit: int | float | str | None,
     time_limit: float | None,
@@ -245,17 +246,15 @@ def plan_around(
     n, d = shape
     limit, rates = memory.allowed(memory_limit), calibrate(d)
     m = min(512, n)
-    engines: list[Inference] = [Exact(), krylov(CG(), limit), Sparse(m), Nystrom(m), SVGP(m)]
+    engines: list[Method] = [Exact(), Krylov(CG(), rows_within(limit)), Sparse(m), Nystrom(m), SVGP(m)]
     if kernel is None or _has_waves(kernel, d):
         engines.append(Fourier(2 * max(m // 2, 1)))
     options = []
     for engine in engines:
         with contextlib.suppress(ParameterError):
-            options.append(
-                _option(wrapped(engine), label(engine), n, d, outputs, limit, time_limit, rates, optimize)
-            )
+            options.append(_option(wrapped(engine), n, d, outputs, limit, time_limit, rates, optimize))
     choice = next((o for o in options if o.method.name == taken.name), None)
-    choice = choice or _option(taken, label(taken), n, d, outputs, limit, time_limit, rates, optimize)
+    choice = choice or _option(taken, n, d, outputs, limit, time_limit, rates, optimize)
     return Plan(n, d, limit, time_limit, tuple(options), choice, reason)
 
 
@@ -267,9 +266,9 @@ def automatic(
     memory_limit: int | float | str | None,
     time_limit: float | None,
     optimize: bool,
-) -> tuple[Inference, str]:
+) -> tuple[Scheme, str]:
     """The method that `method="auto"` takes, with its reason. Few rows need no calibration to be sure."""
-    exact = Exact()
+    exact = closed(Exact())
     if exact.bytes_needed(n, d, q) <= memory.allowed(memory_limit) and (
         time_limit is None or n <= stages.FIRST_ROWS
     ):
@@ -278,21 +277,26 @@ def automatic(
     return made.choice.method, made.reason
 
 
+def closed(method: Method) -> Scheme:
+    """A method under Gaussian noise."""
+    return on_engine(method, Conjugate())
+
+
 def check_time_limit(given: Any) -> None:
     """Refuses what is no time."""
     if given is not None and not (isinstance(given, numbers.Real) and float(given) > 0):
         raise ParameterError(f"time_limit={given!r} must be a positive number of seconds.")
 
 
-def check(method: Inference, n: int, d: int, q: int, memory_limit: int | float | str | None) -> None:
+def check(method: Scheme, n: int, d: int, q: int, memory_limit: int | float | str | None) -> None:
     """Refuses a method that would pass the memory limit, and names those that would not."""
     limit = memory.allowed(memory_limit)
     needed = method.bytes_needed(n, d, q)
     if needed <= limit:
         return
-    smaller: list[Inference] = [krylov(CG(), limit), Sparse(), Nystrom(), Fourier(), Sparse(128)]
+    smaller = [Krylov(CG(), rows_within(limit)), Sparse(), Nystrom(), Fourier(), Sparse(128)]
     others = [
-        f"{label(m)} ({memory.show_bytes(m.bytes_needed(n, d, q))})"
+        f"{m.label} ({memory.show_bytes(m.bytes_needed(n, d, q))})"
         for m in smaller
         if m.bytes_needed(n, d, q) <= limit
     ]
@@ -330,34 +334,26 @@ def show_seconds(seconds: float) -> str:
     return f"{seconds:.2g} s" if seconds >= 0.01 else "< 0.01 s"
 
 
-def seconds_of_final(method: Inference, n: int, d: int, q: int) -> float:
+def seconds_of_final(method: Scheme, n: int, d: int, q: int) -> float:
     """The predicted time of the inference on all rows, after the parameters are found."""
     return calibrate(d).seconds(method.work(n, d, q, gradient=False))
 
 
 def _option(
-    method: Inference,
-    label: str,
-    n: int,
-    d: int,
-    q: int,
-    limit: int,
-    time_limit: float | None,
-    rates: Rates,
-    optimize: bool,
+    method: Scheme, n: int, d: int, q: int, limit: int, time_limit: float | None, rates: Rates, optimize: bool
 ) -> Option:
     needed = method.bytes_needed(n, d, q)
     evaluation = rates.seconds(method.work(n, d, q))
     final = rates.seconds(method.work(n, d, q, gradient=False))
     search = 0.0
-    if optimize and isinstance(method, SVGP):
+    if optimize and method.search == "batches":
         search = method.steps_for(n) * evaluation
     elif optimize:
         for number, (engine, rows) in enumerate(stages.parts(method, n, d, q, False, limit)):
             count = FIRST_EVALUATIONS if number == 0 else LATER_EVALUATIONS
             search += count * rates.seconds(engine.work(rows, d, q))
     option = Option(
-        method, label, ACCURACY[method.name], needed, evaluation, search + final, final, fits=True
+        method, method.label, method.accuracy, needed, evaluation, search + final, final, fits=True
     )
     why = (
         "needs more memory"
@@ -402,8 +398,8 @@ def _most_inducing(
 ) -> int:
     """The largest of the usual numbers of inducing points that stays within the limits."""
     for m in (MOST_INDUCING, 1024, 512, 256, 128):
-        method = Sparse(min(m, n))
-        if m <= max(n, 128) and _option(method, "", n, d, q, limit, time_limit, rates, optimize).fits:
+        method = closed(Sparse(min(m, n)))
+        if m <= max(n, 128) and _option(method, n, d, q, limit, time_limit, rates, optimize).fits:
             return min(m, n)
     return min(64, n)
 

@@ -7,7 +7,6 @@ predictions.
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import time
 from abc import ABC, abstractmethod
@@ -23,18 +22,17 @@ from gramian.certify.certificate import Certificate
 from gramian.choose.plan import Plan, seconds_of_final
 from gramian.data.inputs import Columns, is_frame, read_features, remember_columns
 from gramian.data.sources import is_source, open_source
+from gramian.engines.base import Workspace
 from gramian.errors import InputError, NumericalError, ParameterError
 from gramian.estimators import build
 from gramian.fitting import FitOutcome, Objective, Search, level
 from gramian.fitting.progress import Report, progress
 from gramian.fitting.stages import Fitted, Hold, fit
-from gramian.inference import Data, Inference, Model, Process
-from gramian.inference.base import Inferred, Workspace
-from gramian.inference.mcmc.method import MCMC
-from gramian.inference.mcmc.mixture import Mixture
+from gramian.inference import Data, Inferred, Model, Scheme
 from gramian.kernels import Kernel
 from gramian.linalg import memory
 from gramian.params import Parameter, ParameterTable
+from gramian.processes.base import Process
 from gramian.report import notes as health
 from gramian.report.facts import Facts
 
@@ -88,7 +86,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         model: Model,
         data: Data,
         columns: Columns,
-        method: Inference,
+        method: Scheme,
         reason: str,
         began: float,
     ) -> None:
@@ -104,10 +102,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
             )
         model = fitted.model
         # what was drawn stands for itself; where one value must be told, it is the mean
-        if isinstance(inferred.posterior, Mixture):
-            model = model.with_values(
-                {path: np.mean(draws, axis=0) for path, draws in inferred.posterior.values.items()}
-            )
+        model = inferred.model or model
         self._columns, self._data, self._model_, self._method_ = columns, data, model, fitted.inference
         self.kernel_ = kernel.with_parameters(list(model.kernel.parameters().values()))
         self.mean_ = model.mean
@@ -122,7 +117,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         self.outcome_ = FitOutcome(
             method=fitted.inference.name,
             reason=reason,
-            solver=fitted.inference.solver_name,
+            solver=fitted.inference.described,
             stopped=fitted.search.stopped,
             iterations=fitted.search.iterations,
             evaluations=fitted.search.evaluations,
@@ -134,25 +129,14 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         )
 
     def _search(
-        self,
-        method: Inference,
-        model: Model,
-        data: Data,
-        rng: np.random.Generator,
-        report: Report,
-        began: float,
+        self, method: Scheme, model: Model, data: Data, rng: np.random.Generator, report: Report, began: float
     ) -> Fitted:
         start = Objective(model, data, method).space.theta
-        if isinstance(method, MCMC) and self.time_limit is not None:
-            method = dataclasses.replace(method, deadline=began + float(self.time_limit))
-        if not self.optimize or start.size == 0 or method.samples_parameters:
-            why = (
-                "sampled"
-                if method.samples_parameters
-                else health.NOT_OPTIMISED
-                if not self.optimize
-                else "nothing to optimise"
-            )
+        drawn = method.search == "none"
+        if self.time_limit is not None:
+            method = method.until(began + float(self.time_limit))
+        if not self.optimize or start.size == 0 or drawn:
+            why = "sampled" if drawn else health.NOT_OPTIMISED if not self.optimize else "nothing to optimise"
             return Fitted(
                 model, method.prepared(model, data, rng), Search(start, np.nan, why, 0, 0, 0, 0), (), data
             )

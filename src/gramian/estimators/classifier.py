@@ -12,21 +12,21 @@ from sklearn.utils.validation import check_is_fitted
 
 from gramian.choose.plan import Plan, check
 from gramian.data.labels import Labels
+from gramian.engines.base import Engine
 from gramian.errors import ParameterError
 from gramian.estimators import build, latent, leftout, multiclass
 from gramian.estimators.base import Estimator, check_arguments, check_draws, finite, generator
 from gramian.estimators.leftout import LeftOutClasses
 from gramian.fitting.stages import Hold
-from gramian.inference import Inference
+from gramian.inference import Inference, Scheme
 from gramian.inference.mcmc.method import MCMC
-from gramian.inference.sites import Rule
 from gramian.kernels import Kernel
 from gramian.likelihoods import Bernoulli, Likelihood, RobustMax, Softmax
 from gramian.linalg import memory
 from gramian.means import Mean
 from gramian.params.space import ParameterTable
 from gramian.report.facts import class_counts
-from gramian.solvers import CG, MINRES
+from gramian.solvers import Solver
 
 Array = NDArray[np.float64]
 
@@ -100,13 +100,13 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
         self,
         kernel: Kernel | list[Kernel] | None = None,
         *,
-        inference: str | Rule | MCMC = "auto",
+        inference: str | Inference | MCMC = "auto",
         link: Literal["logit", "probit"] = "logit",
         multiclass: Literal["softmax", "robustmax", "ovr", "ovo"] | RobustMax = "softmax",
         shared: bool = False,
         averaging: Literal["exact", "scaled"] = "exact",
         mean: str | Mean = "zero",
-        method: str | Inference | CG | MINRES = "auto",
+        method: str | Engine | Scheme | Solver = "auto",
         hyper: str = "map",
         optimize: bool = True,
         n_restarts: int | None = None,

@@ -14,28 +14,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.choose.plan import Plan, plan_around
-from gramian.choose.words import as_method
+from gramian.choose.words import Method, as_method
+from gramian.engines.base import Engine
+from gramian.engines.dense import Exact
 from gramian.errors import ParameterError
 from gramian.estimators import build
 from gramian.inference.asked import ask
-from gramian.inference.base import Inference, Model, Process
-from gramian.inference.coupled import CoupledFeatures, CoupledPosterior
+from gramian.inference.base import Inference, Scheme, on_engine
 from gramian.inference.ep import EP
-from gramian.inference.exact import Exact
-from gramian.inference.iterative import Iterative
 from gramian.inference.laplace import Mode
-from gramian.inference.lowrank import LowRank
 from gramian.inference.mcmc.method import MCMC
-from gramian.inference.mcmc.mixture import Mixture
-from gramian.inference.methods import Recipe, Sparse
-from gramian.inference.sites import Rule, Sites
-from gramian.inference.softmax.laplace import SoftmaxLaplace, laplace_for
+from gramian.inference.model import Model
+from gramian.inference.softmax.laplace import laplace_for
 from gramian.inference.svgp.inducing import SVGP
 from gramian.inference.variational import VI
 from gramian.kernels.algebra import Scaled
 from gramian.likelihoods import Likelihood
 from gramian.linalg import memory
 from gramian.params import Parameter, Tree
+from gramian.processes.base import Process
 
 if TYPE_CHECKING:
     from gramian.estimators.base import Estimator
@@ -49,7 +46,7 @@ LAPLACE_SCALE = 30.0
 WORDS = ("laplace", "ep", "vi", "map", "mcmc")
 
 
-def method_for(gp: Estimator, likelihood: Likelihood, shape: tuple[int, ...]) -> tuple[Inference, str]:
+def method_for(gp: Estimator, likelihood: Likelihood, shape: tuple[int, ...]) -> tuple[Scheme, str]:
     """The inference on its engine, and why these."""
     given = _known(gp.inference)
     if gp.hyper == "mcmc" or given == "mcmc" or isinstance(given, MCMC):
@@ -71,7 +68,7 @@ def plan_for(gp: Estimator, likelihood: Likelihood, shape: tuple[int, ...]) -> P
         )
     taken, reason = _automatic(gp, given, likelihood, shape)
 
-    def wrapped(engine: Inference) -> Inference:
+    def wrapped(engine: Method) -> Scheme:
         return _around(engine, given, likelihood)
 
     n, d = int(shape[0]), int(shape[1])
@@ -90,7 +87,12 @@ def plan_for(gp: Estimator, likelihood: Likelihood, shape: tuple[int, ...]) -> P
 
 def _known(given: Any) -> Any:
     """`inference` as it was given, when it is one."""
-    if given is not None and given != "auto" and not isinstance(given, (Rule, MCMC)) and given not in WORDS:
+    if (
+        given is not None
+        and given != "auto"
+        and not isinstance(given, (Inference, MCMC))
+        and given not in WORDS
+    ):
         names = ", ".join(f'"{word}"' for word in WORDS)
         raise ParameterError(
             f"inference={given!r} is not known. Use {names}, or an object such as EP(power=0.5) or"
@@ -99,25 +101,25 @@ def _known(given: Any) -> Any:
     return given
 
 
-def sampled_parameters(gp: Estimator) -> tuple[Inference, str]:
+def sampled_parameters(gp: Estimator) -> tuple[Scheme, str]:
     """Full Bayes over the parameters of a regression with Gaussian noise."""
     return _sampled(gp, MCMC())
 
 
-def _sampled(gp: Estimator, chains: MCMC) -> tuple[Inference, str]:
+def _sampled(gp: Estimator, chains: MCMC) -> tuple[Scheme, str]:
     if gp.method in ("auto", "exact"):
         return chains, "parameters are sampled"
     engine = as_method(gp.method, gp.memory_limit)
-    if not isinstance(engine, (Exact, Recipe, LowRank)):
+    if not isinstance(engine, Engine) or not (engine.dense or engine.features_for(1) is not None):
         raise ParameterError(
             f'Chains cannot move through method={gp.method!r}. Use "exact", "nystrom" or "fourier" with MCMC.'
         )
     return dataclasses.replace(chains, engine=engine), "parameters are sampled"
 
 
-def _around(engine: Inference, given: Any, likelihood: Likelihood) -> Inference:
+def _around(engine: Method, given: Any, likelihood: Likelihood) -> Scheme:
     """The inference that was asked for, on an engine; "svgp" is both."""
-    if isinstance(engine, SVGP):
+    if not isinstance(engine, Engine):
         if given not in (None, "auto", "vi") and not isinstance(given, VI):
             raise ParameterError(
                 f'method="svgp" is variational inference, but inference={given!r} was asked for. Use'
@@ -126,32 +128,32 @@ def _around(engine: Inference, given: Any, likelihood: Likelihood) -> Inference:
         return engine
     rule = _rule(given, likelihood, engine)
     rule.check(likelihood, engine)
-    return Sites(rule, engine)
+    return on_engine(engine, rule)
 
 
-def _rule(given: Any, likelihood: Likelihood, engine: Inference) -> Rule:
-    if isinstance(given, Rule):
+def _rule(given: Any, likelihood: Likelihood, engine: Engine) -> Inference:
+    if isinstance(given, Inference):
         return given
     word = given if given not in (None, "auto") else _default(likelihood, engine)
     made = {"ep": EP, "vi": VI, "map": Mode}
     return laplace_for(likelihood) if word == "laplace" else made[word]()
 
 
-def _default(likelihood: Likelihood, engine: Inference) -> str:
+def _default(likelihood: Likelihood, engine: Engine) -> str:
     """Laplace where it is good: one latent and concave terms; else the variational bound. For several classes
     Laplace's evidence grows with the kernel's scale far beyond what the data support, and its variances with
     it: probabilities are then all alike, however right the mode is."""
-    if isinstance(engine, Sparse) and engine.objective == "vfe":
+    if engine.bound:
         return "vi"
-    if isinstance(engine, Iterative):
+    if not engine.variances:
         return "laplace"
     return "laplace" if likelihood.latents == 1 and likelihood.smooth and likelihood.log_concave else "vi"
 
 
-def restrained(model: Model, method: Inference) -> Model:
+def restrained(model: Model, method: Scheme) -> Model:
     """Softmax by Laplace: scales of kernels that nobody bounded, or gave a prior, stay below `LAPLACE_SCALE`
     (see `_default`)."""
-    if not (isinstance(method, Sites) and isinstance(method.rule, SoftmaxLaplace)):
+    if not method.coupled:
         return model
     scales = [own for kernel, _ in model.kernels for own in _scales(kernel)]
 
@@ -176,9 +178,9 @@ def _scales(kernel: Tree) -> list[Parameter]:
 
 def _automatic(
     gp: Estimator, given: Any, likelihood: Likelihood, shape: tuple[int, ...]
-) -> tuple[Inference, str]:
+) -> tuple[Method, str]:
     n, d = shape[0], shape[1]
-    dense = Sites(VI(), Exact())
+    dense = on_engine(Exact(), VI())
     limit = memory.allowed(gp.memory_limit)
     fits = dense.bytes_needed(n, d, likelihood.latents) <= limit
     if fits and n * likelihood.latents ** (1 / 3) <= DENSE_ROWS:
@@ -200,33 +202,24 @@ def probabilities(likelihood: Likelihood, process: Process, table: Array, scaled
     """p(y = c | x) of each class, averaged over the latents: (n, classes). `scaled`: by the scaled logistic
     function instead of quadrature."""
     question = "scaled_probabilities" if scaled else "probabilities"
-    if isinstance(process, Mixture):
-        own = zip(process.likelihoods(), process.components(table), strict=True)
-        return np.mean([ask(drawn, question, mean, var) for drawn, (mean, var) in own], axis=0)
-    if isinstance(process, (CoupledPosterior, CoupledFeatures)):
+    if process.dependent:
         mean = process.mean(table)
-        roots = np.linalg.cholesky(process.joint(table) + 1e-12 * np.eye(mean.shape[1])).reshape(
-            len(mean), -1
-        )
+        spread = process.joint(table) + 1e-12 * np.eye(mean.shape[1])
+        roots = np.linalg.cholesky(spread).reshape(len(mean), -1)
         return ask(likelihood, "joint_probabilities", mean, np.asarray(roots, dtype=np.float64))
-    return ask(likelihood, question, *process.moments(table))
+    return np.mean(
+        [ask(own, question, *moments) for own, *moments in process.under(likelihood, table)], axis=0
+    )
 
 
 def observed(
     likelihood: Likelihood, process: Process, table: Array, offset: Array | float = 0.0
 ) -> tuple[Array, Array]:
     """Mean and variance of an observation at each row: (n,) each."""
-    if isinstance(process, Mixture):
-        own = zip(process.likelihoods(), process.components(table), strict=True)
-        found = np.array(
-            [ask(drawn, "predictive", mean + _column(offset), var) for drawn, (mean, var) in own]
-        )
-        return np.mean(found[:, :, 0], axis=0), np.mean(found[:, :, 1], axis=0) + np.var(
-            found[:, :, 0], axis=0
-        )
-    mean, var = process.moments(table)
-    answers = ask(likelihood, "predictive", mean + _column(offset), var)
-    return answers[:, 0], answers[:, 1]
+    shift = _column(offset)
+    parts = [ask(own, "predictive", mean + shift, var) for own, mean, var in process.under(likelihood, table)]
+    means, variances = np.stack(parts)[:, :, 0], np.stack(parts)[:, :, 1]
+    return np.mean(means, axis=0), np.mean(variances, axis=0) + np.var(means, axis=0)
 
 
 def log_densities(likelihood: Likelihood, y: Array, mean: Array, var: Array) -> Array:

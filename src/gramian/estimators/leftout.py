@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from gramian.errors import ParameterError
 from gramian.estimators import latent
 from gramian.inference.asked import ask
-from gramian.inference.sites import Sites
 
 if TYPE_CHECKING:
     from gramian.estimators.classifier import GPClassifier
@@ -38,35 +37,23 @@ class LeftOutClasses(NamedTuple):
 def numbers(gp: GPRegressor) -> LeaveOneOut:
     """Of a regression; each field (n, q) under Gaussian noise, else (n,)."""
     data = gp._data
+    cavities = gp._method_.cavities(gp._model_, data, gp.posterior_)
     if not gp._has_noise():
-        if not isinstance(gp._method_, Sites):
-            raise ParameterError(
-                f"The method {gp._method_.name!r} has no sites to leave out. Use cross-validation, or another"
-                " method."
-            )
-        cavities = gp._method_.cavities(gp._model_, data)
         answers = ask(gp.likelihood_, "predictive", *cavities)
-        return LeaveOneOut(
-            answers[:, 0],
-            np.sqrt(answers[:, 1]),
-            latent.log_densities(gp.likelihood_, data.Y[:, 0], *cavities),
-        )
-    alpha, precision = gp._method_.leave_one_out(gp._model_, data, gp.posterior_)
-    var = 1 / precision  # (n, q), in units of the scale squared
-    mean = data.Y - alpha * var * data.scale
-    var = var * data.scale**2
+        scores = latent.log_densities(gp.likelihood_, data.Y[:, 0], *cavities)
+        return LeaveOneOut(answers[:, 0], np.sqrt(answers[:, 1]), scores)
+    known = 0.0 if data.noise_var is None else data.noise_var[:, None]
+    mean, var = cavities.mean, cavities.var + gp._model_.gaussian.variances() + known
     return LeaveOneOut(mean, np.sqrt(var), -0.5 * ((data.Y - mean) ** 2 / var + np.log(2 * np.pi * var)))
 
 
 def classes(gp: GPClassifier) -> LeftOutClasses:
     """Of a classifier."""
-    if gp._is_split() or not isinstance(gp._method_, Sites):
+    if gp._is_split():
         raise ParameterError(
             "Leave-one-out needs the sites of Laplace, EP or VI in one model. Use cross-validation:"
             " sklearn.model_selection."
         )
-    cavities = gp._method_.cavities(gp._model_, gp._data)
-    return LeftOutClasses(
-        ask(gp.likelihood_, "probabilities", *cavities),
-        latent.log_densities(gp.likelihood_, gp._data.Y[:, 0], *cavities),
-    )
+    cavities = gp._method_.cavities(gp._model_, gp._data, gp.posterior_)
+    scores = latent.log_densities(gp.likelihood_, gp._data.Y[:, 0], *cavities)
+    return LeftOutClasses(ask(gp.likelihood_, "probabilities", *cavities), scores)

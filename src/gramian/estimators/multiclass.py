@@ -33,7 +33,7 @@ from gramian.fitting import FitOutcome, Objective
 from gramian.fitting.lbfgs import Search, maximise
 from gramian.fitting.progress import progress
 from gramian.fitting.stages import Hold, parts
-from gramian.inference.base import Data, Evidence, Model
+from gramian.inference import Data, Evidence, Model
 from gramian.likelihoods import Bernoulli
 from gramian.linalg.threads import THREADS
 from gramian.params.space import ParameterTable

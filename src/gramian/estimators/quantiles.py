@@ -15,9 +15,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.inference.base import Process
-from gramian.inference.mcmc.mixture import Mixture
 from gramian.likelihoods import Likelihood
+from gramian.processes.base import Process
 
 Array = NDArray[np.float64]
 
@@ -33,11 +32,9 @@ def quantiles(
     exposure: Array | None = None,
 ) -> Array:
     """The quantiles of y at the rows of a table: (n, levels)."""
-    if isinstance(process, Mixture):
-        likelihoods = [drawn.bare() for drawn in process.likelihoods()]
-        parts = [np.stack(moments) for moments in process.components(table)]
-    else:
-        likelihoods, parts = [likelihood.bare()], [np.stack(process.moments(table))]
+    seen = list(process.under(likelihood, table))
+    likelihoods = [own.bare() for own, _, _ in seen]
+    parts = [np.stack([mean, var]) for _, mean, var in seen]
     moments = np.stack(parts)  # (components, 2, n, L)
     if exposure is not None:
         moments[:, 0] += np.log(exposure)[:, None]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from typing import Any, Self
 
@@ -12,26 +11,25 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from gramian.certify.certificate import Certificate, certify
-from gramian.choose.plan import Plan, automatic, check, plan
+from gramian.choose.plan import Plan, automatic, check, closed, plan
 from gramian.choose.words import as_method
 from gramian.data.inputs import read_exposure, read_features, read_noise_var, read_targets
+from gramian.engines.base import Engine
 from gramian.errors import InputError, ParameterError
 from gramian.estimators import build, defaults, latent, leftout
 from gramian.estimators.base import Estimator, check_arguments, check_draws, finite, generator
 from gramian.estimators.leftout import LeaveOneOut
-from gramian.features.fourier import FourierMap
-from gramian.features.nystrom import NystromMap
 from gramian.fitting.stages import Hold
-from gramian.inference import FeaturePosterior, GaussianProcess, Inference, Posterior, Process
-from gramian.inference.iterative import KrylovPosterior
+from gramian.inference import Inference, Scheme
 from gramian.inference.mcmc.method import MCMC
-from gramian.inference.sites import Rule
 from gramian.kernels import Kernel, Sum
 from gramian.likelihoods import Gaussian, Likelihood
 from gramian.linalg import memory
-from gramian.means import Mean, ZeroMean
+from gramian.means import Mean
 from gramian.params import Parameter
-from gramian.solvers import CG, MINRES
+from gramian.processes.base import Process
+from gramian.processes.prior import GaussianProcess
+from gramian.solvers import Solver
 
 Array = NDArray[np.float64]
 
@@ -108,9 +106,9 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         mean: str | Mean = "constant",
         noise: float | Parameter | None = None,
         likelihood: Likelihood | None = None,
-        inference: str | Rule | MCMC | None = None,
+        inference: str | Inference | MCMC | None = None,
         hyper: str = "map",
-        method: str | Inference | CG | MINRES = "auto",
+        method: str | Engine | Scheme | Solver = "auto",
         optimize: bool = True,
         n_restarts: int | None = None,
         stages: list[Hold] | None = None,
@@ -211,14 +209,14 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         likelihood.checked(Y[:, 0])
         return likelihood
 
-    def _method(self, shape: tuple[int, ...], q: int) -> tuple[Inference, str]:
+    def _method(self, shape: tuple[int, ...], q: int) -> tuple[Scheme, str]:
         if self.hyper == "mcmc":
             return latent.sampled_parameters(self)
         if isinstance(self.method, str) and self.method == "auto":
             return automatic(
                 shape[0], shape[1], q, build.given(self)[0], self.memory_limit, self.time_limit, self.optimize
             )
-        return as_method(self.method, self.memory_limit), "as given"
+        return closed(as_method(self.method, self.memory_limit)), "as given"
 
     def _plan(self, shape: tuple[int, ...], y: Any) -> Plan:
         if not self._is_gaussian():
@@ -335,16 +333,8 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         """Mean and standard deviation of each summand of the kernel at the rows of X, by its formula. The
         means and m(x) add up to f's."""
         check_is_fitted(self, "posterior_")
-        table, posterior = self._features(X), self._posterior()
-        named = self.kernel_.terms if isinstance(self.kernel_, Sum) else (self.kernel_,)
-        kernel = posterior.prior.kernel
-        terms = kernel.terms if isinstance(kernel, Sum) else (kernel,)
-        if isinstance(posterior, FeaturePosterior):
-            assert isinstance(posterior.features, FourierMap)
-            parts = [posterior.component(table, columns) for columns in posterior.features.columns_of(terms)]
-        else:
-            own = [GaussianProcess(term, ZeroMean(), posterior.prior.scale) for term in terms]
-            parts = [dataclasses.replace(posterior, prior=prior).moments(table) for prior in own]
+        named, terms = (k.terms if isinstance(k, Sum) else (k,) for k in (self.kernel_, self._model_.kernel))
+        parts = self.posterior_.components(self._features(X), terms)
         found: dict[str, tuple[Array, Array]] = {}
         for name, (mean, var) in zip(named, parts, strict=True):
             label, k = str(name), 1
@@ -365,7 +355,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
                 f"Functions of {self.kernel_} have no gradient, because of {rough}. Smooth kernels have one:"
                 " RBF, Matern52, Matern32."
             )
-        mean, var = self._posterior().gradient_moments(self._features(X))
+        mean, var = self.posterior_.gradient(self._features(X))
         return (mean[:, :, 0], var[:, :, 0]) if self._single else (mean, var)
 
     def loo(self) -> LeaveOneOut:
@@ -393,7 +383,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         """How far the answer can be from the exact posterior of the same model: bounds and estimates.
         Computed when first asked for."""
         check_is_fitted(self, "posterior_")
-        if not self._has_noise() or isinstance(self._method_, MCMC):
+        if not self._has_noise() or self.evidence_.kind == "none":
             raise ParameterError(
                 "Certificates compare with exact inference under Gaussian noise; evidence_.kind says what"
                 " this model's evidence is."
@@ -444,21 +434,6 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         )
         process = GaussianProcess(kernel.resolve(columns.names), mean, np.ones(1))
         return table, process, noise.value.reshape(1) if target == "y" else np.zeros(1)
-
-    def _posterior(self) -> Posterior | KrylovPosterior | FeaturePosterior:
-        """The posterior in a form that can differentiate the kernel or split it: a function of k(x, Z), or
-        Fourier features, which have slopes."""
-        posterior = self.posterior_
-        if isinstance(posterior, FeaturePosterior) and isinstance(posterior.features, NystromMap):
-            return posterior.function_space()
-        if isinstance(posterior, FeaturePosterior) and isinstance(posterior.features, FourierMap):
-            return posterior
-        if isinstance(posterior, (Posterior, KrylovPosterior)):
-            return posterior
-        raise ParameterError(
-            f"The method {self._method_.name!r} gives no such answer. Use Gaussian noise and an exact fit, or"
-            " vfe, fourier or cg."
-        )
 
     def _is_single(self) -> bool:
         return bool(getattr(self, "_single", True))

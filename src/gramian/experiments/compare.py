@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from gramian.data.atomic import atomic_write
 from gramian.data.inputs import Columns, read_features, read_targets, spread
 from gramian.data.labels import Labels
+from gramian.engines import Exact
 from gramian.errors import InputError, ParameterError
 from gramian.estimators import GPClassifier, GPRegressor, build
 from gramian.estimators.multiclass import VARIANCE
@@ -40,8 +41,7 @@ from gramian.experiments.store import NAMES, Store, to_csv
 from gramian.experiments.table import text_table
 from gramian.fitting.progress import progress
 from gramian.fitting.stages import fit
-from gramian.inference.exact import Exact
-from gramian.inference.sites import Sites
+from gramian.inference import Conjugate, on_engine
 from gramian.inference.softmax.laplace import laplace_for
 from gramian.kernels import Kernel
 from gramian.kernels.convert import Converted
@@ -379,7 +379,12 @@ def _settle(
         )
         with progress(verbose) as report:
             model = fit(
-                model, data, Sites(laplace_for(likelihood), Exact(fit_rows=len(part))), restarts, rng, report
+                model,
+                data,
+                on_engine(Exact(fit_rows=len(part)), laplace_for(likelihood)),
+                restarts,
+                rng,
+                report,
             ).model
         return written.with_parameters(list(model.kernel.parameters().values())), 0.0
     start = kernel
@@ -393,7 +398,8 @@ def _settle(
         gp, X[part], columns, np.ascontiguousarray(y[part][:, None]), True, None
     )
     with progress(verbose) as report:
-        model = fit(model, data, Exact(fit_rows=len(part)), restarts, rng, report).model
+        method = on_engine(Exact(fit_rows=len(part)), Conjugate())
+        model = fit(model, data, method, restarts, rng, report).model
     held = kernel if kernel is not None else written.with_parameters(list(model.kernel.parameters().values()))
     return held, float(model.gaussian.variances()[0])
 

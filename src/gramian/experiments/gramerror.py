@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from gramian.features.base import FeatureMap
 from gramian.gram import tiles
-from gramian.inference.base import blocks_of
 from gramian.kernels.base import Kernel
+from gramian.processes.base import blocks_of
 
 Array = NDArray[np.float64]
 

@@ -18,11 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.engines.krylov import Krylov
 from gramian.estimators import latent
-from gramian.gram.operator import GramOperator
-from gramian.inference.base import Process
-from gramian.inference.iterative import Iterative, System
 from gramian.likelihoods import Likelihood
+from gramian.processes.base import Process
 
 Array = NDArray[np.float64]
 
@@ -30,12 +29,12 @@ BINS = 15
 TINY = 1e-300  # a label that was called impossible costs 690 nats, not infinitely many
 
 
-class AsItIs(Iterative):
+class AsItIs(Krylov):
     """A solver without a second attempt at greater cost: this is what is compared. A system that misses its
     tolerance ends the run with a note."""
 
-    def system(self, operator: GramOperator, stronger: bool = False) -> System:
-        return super().system(operator)
+    def stronger(self, n: int) -> None:
+        return None
 
 
 def label_scores(

@@ -26,18 +26,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.engines import Exact, Fourier, Krylov, LowRank, Nystrom, Sparse
+from gramian.engines.base import Engine
+from gramian.engines.recipes import TREATED, Objective
 from gramian.errors import ParameterError
 from gramian.features.base import Basis
 from gramian.features.fourier import FourierBasis
 from gramian.features.nystrom import NystromBasis
 from gramian.features.spectral import KINDS
-from gramian.inference.base import Inference
-from gramian.inference.exact import Exact
-from gramian.inference.iterative import Iterative
-from gramian.inference.lowrank import LowRank
-from gramian.inference.methods import Fourier, Nystrom, Sparse
-from gramian.inference.passes import Kind
-from gramian.inference.sites import Sites
+from gramian.inference import Conjugate, Scheme, on_engine
 from gramian.inference.softmax.laplace import laplace_for
 from gramian.inference.svgp.inducing import SVGP, SparseVariational
 from gramian.inference.variational import VI
@@ -100,7 +97,7 @@ class Method:
         return self.has_features or self.variant in ("pivoted", "rpcholesky")
 
     @property
-    def objective(self) -> Kind:
+    def objective(self) -> Objective:
         """What the features are used for: a model of their own ("dtc"), a bound ("vfe"), or with K's own
         diagonal ("fitc")."""
         return "vfe" if self.family == "vfe" else "fitc" if self.family == "fitc" else "dtc"
@@ -120,19 +117,19 @@ class Method:
             time.perf_counter() - began - found.probabilities_seconds,
         )
 
-    def inference(self, basis: Basis, likelihood: Likelihood | None = None) -> Inference:
+    def inference(self, basis: Basis, likelihood: Likelihood | None = None) -> Scheme:
         """Inference with features that have been chosen."""
         if self.family == "svgp":
             assert isinstance(basis, NystromBasis)
-            return SparseVariational((basis.Z,), described=self.name)
-        return self.around(LowRank(basis, self.objective, self.family, self.name), likelihood)
+            return SparseVariational((basis.Z,), described_as=self.name)
+        return self.around(LowRank(basis, TREATED[self.objective], self.family, self.name), likelihood)
 
-    def around(self, engine: Inference, likelihood: Likelihood | None) -> Inference:
+    def around(self, engine: Engine | Scheme, likelihood: Likelihood | None) -> Scheme:
         """Inference on an engine: in closed form for Gaussian noise (None), else by the rule that suits the
         engine."""
-        if likelihood is None or self.family == "svgp":
-            return engine
-        return Sites(VI() if self.family == "vfe" else laplace_for(likelihood), engine)
+        if likelihood is None:
+            return on_engine(engine, Conjugate())
+        return on_engine(engine, VI() if self.family == "vfe" else laplace_for(likelihood))
 
     def solver(self, size: int, n: int, tol: float, max_iter: int, seed: int) -> CG | MINRES:
         """The Krylov solver with a preconditioner of that rank."""
@@ -148,12 +145,12 @@ class Method:
             self._choice_bytes(n, size),
         )
 
-    def engine(self, size: int) -> Inference:
+    def engine(self, size: int) -> Engine | Scheme:
         """The method of the same name as an estimator would use it."""
         if self.family == "exact":
             return Exact()
         if self.family in KRYLOV:
-            return Iterative(self.solver(size, max(size, 1), 1e-6, 1000, 0))
+            return Krylov(self.solver(size, max(size, 1), 1e-6, 1000, 0), 0)
         if self.family == "nystrom":
             return Nystrom(size, self.variant)
         if self.family == "svgp":

@@ -31,11 +31,9 @@ from gramian.data.inputs import read_exposure, read_targets
 from gramian.errors import InputError, ParameterError
 from gramian.estimators import GPClassifier, GPRegressor, latent
 from gramian.estimators.base import Estimator
-from gramian.inference.exact import Exact
-from gramian.inference.iterative import KrylovPosterior
-from gramian.inference.lowrank import LowRank
 from gramian.inference.mcmc.chains import package
 from gramian.inference.mcmc.mixture import Mixture
+from gramian.processes.krylov import KrylovPosterior
 
 Array = NDArray[np.float64]
 
@@ -98,12 +96,10 @@ def log_densities(gp: Estimator, X: Any, y: Any, exposure: Any = None) -> Array:
     Y, _ = read_targets(y, len(table))
     offset = read_exposure(exposure, len(table), gp.likelihood_)
     shift = np.zeros((len(table), 1)) if offset is None else offset[:, None]
-    if isinstance(process, Mixture):
-        own = zip(process.likelihoods(), process.components(table), strict=True)
-        draws = [_density(gp, likelihood, Y, mean + shift, var) for likelihood, (mean, var) in own]
-        return logsumexp(draws, axis=0) - np.log(len(draws))
-    mean, var = process.moments(table)
-    return _density(gp, gp.likelihood_, Y, mean + shift, var)
+    draws = [
+        _density(gp, own, Y, mean + shift, var) for own, mean, var in process.under(gp.likelihood_, table)
+    ]
+    return logsumexp(draws, axis=0) - np.log(len(draws))
 
 
 def _density(gp: GPRegressor, likelihood: Any, Y: Array, mean: Array, var: Array) -> Array:
@@ -168,10 +164,10 @@ def _by_importance(process: Mixture) -> Scores:
 def _closed_form(process: Mixture, k: int) -> Array:
     """log p(y_i | all other rows, the parameters of a draw), (n,)."""
     data, model = process.data, process.model_at(k)
-    engine = Exact() if process.basis is None else LowRank(process.basis, "dtc", "mcmc", "features")
-    alpha, precision = engine.leave_one_out(model, data, process.component(k))
-    z = -0.5 * (alpha**2 / precision + np.log(2 * np.pi / precision)) - np.log(data.scale)
-    return np.sum(z, axis=1)
+    mean, var = process.scheme.cavities(model, data, process.component(k))
+    known = 0.0 if data.noise_var is None else data.noise_var[:, None]
+    total = var + model.gaussian.variances() + known
+    return np.sum(-0.5 * ((data.Y - mean) ** 2 / total + np.log(2 * np.pi * total)), axis=1)
 
 
 def _pareto_smoothed(log_likelihood: Array, efficiency: float | None) -> Scores:

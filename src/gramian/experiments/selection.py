@@ -37,7 +37,6 @@ from gramian.estimators import GPClassifier, GPRegressor
 from gramian.estimators.base import Estimator
 from gramian.experiments.progress import bar
 from gramian.experiments.scoring import Folds, Scores, cross_validated, left_out, paired
-from gramian.inference.sites import Sites
 from gramian.kernels import Kernel
 from gramian.kernels.convert import Converted
 from gramian.likelihoods import Gaussian, NegativeBinomial, Ordinal, Poisson
@@ -233,7 +232,7 @@ def evidence_of(gp: Estimator) -> tuple[float, str, float]:
     )
     if isinstance(gp, GPClassifier) and gp._is_split():
         return value, f"{kind}, {gp.multiclass}", error  # the sum over binary problems, which are other data
-    if kind == "estimate" and isinstance(gp._method_, Sites):
+    if kind == "estimate" and not gp._method_.closed:
         kind = "approximation"  # Laplace's, with the error of its log determinant
     likelihood, scale = gp._model_.likelihood, gp._data.scale
     # evidence_ is of y / s: the density of y is that of y / s, divided by s a row and output
@@ -322,9 +321,7 @@ def _remarks(fitted: dict[str, Any]) -> list[str]:
         " difference over rows."
     ]
     rules = {
-        gp._method_.rule.name
-        for gp in fitted.values()
-        if hasattr(gp, "_method_") and isinstance(gp._method_, Sites)
+        gp._method_.rule_name for gp in fitted.values() if hasattr(gp, "_method_") and gp._method_.rule_name
     } - {"map", "vi"}
     if len(rules) > 1:
         remarks.append(

@@ -9,11 +9,12 @@ data of any length pass through it in blocks.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.errors import ParameterError
 from gramian.kernels.base import Kernel
 from gramian.linalg.products import times
 
@@ -35,6 +36,24 @@ class FeatureMap(ABC):
         """Whether the features are the prior, with nothing of it outside them (random features), or only
         approximate it (landmarks)."""
         return False
+
+    @property
+    def landmarks(self) -> Array | None:
+        """The points (m, d) whose kernel functions the features are made of, where they are."""
+        return None
+
+    @property
+    def L(self) -> Array:
+        """The root of the landmarks' kernel matrix."""
+        raise ParameterError(f"{type(self).__name__} has no landmarks.")
+
+    def slopes(self, X: Array) -> tuple[Array, Array]:
+        """S (n, m) and T (d, m) with d phi_j(x) / dx_c = S_j(x) T_cj, where features have that form."""
+        raise ParameterError(f"{type(self).__name__} has no slopes in closed form.")
+
+    def columns_of(self, terms: Sequence[Kernel]) -> list[NDArray[np.bool_]]:
+        """For each summand of the kernel which features are its own, (m,) each, where they are told apart."""
+        raise ParameterError(f"{type(self).__name__} does not tell the summands of a kernel apart.")
 
     def ready(self) -> None:  # noqa: B027 - most have nothing to prepare
         """Computes what all blocks share: once, before threads ask for blocks."""
@@ -69,6 +88,25 @@ class Basis(ABC):
     def n_features(self) -> int:
         """Columns of Phi."""
 
+    @property
+    def whitened(self) -> bool:
+        """Whether features are made from others by a root of a kernel matrix."""
+        return False
+
+    @property
+    def points(self) -> Array | None:
+        """The points that a search may move, (m, d), where there are any."""
+        return None
+
+    def with_points(self, Z: Array) -> Basis:
+        """The same with its points elsewhere."""
+        raise ParameterError(f"{type(self).__name__} has no points that could be moved.")
+
     @abstractmethod
     def at(self, kernel: Kernel) -> FeatureMap:
         """The feature map for a kernel with its parameters."""
+
+    def for_chains(self, kernel: Kernel, jitter: float) -> FeatureMap:
+        """The same as chains have it: with that much of its mean diagonal added to a matrix that is
+        factored."""
+        return self.at(kernel)

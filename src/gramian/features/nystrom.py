@@ -26,21 +26,19 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import lapack
 
-from gramian.errors import NumericalError
 from gramian.features.base import Basis, FeatureMap, Pull
 from gramian.gram import tiles
 from gramian.kernels.base import Kernel
 from gramian.linalg import panels
 from gramian.linalg.blas import block_of, multiply_triangle, square_between
+from gramian.linalg.factor import factored, zeros_above
 from gramian.linalg.products import times
 
 Array = NDArray[np.float64]
 
-# of the mean diagonal, added to K_zz: the first that makes it positive definite
-LADDER = (1e-12, 1e-10, 1e-8, 1e-6)
-FILL_ERROR = 1e-6  # of that: what values of K_zz may be wrong by
+LEAST_JITTER = 1e-12  # of the mean diagonal, added to K_zz; more where that is not positive definite
+FILL_ERROR = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,8 +52,22 @@ class NystromBasis(Basis):
     def n_features(self) -> int:
         return len(self.Z)
 
+    @property
+    def whitened(self) -> bool:
+        return True
+
+    @property
+    def points(self) -> Array | None:
+        return self.Z if self.learned else None
+
+    def with_points(self, Z: Array) -> NystromBasis:
+        return NystromBasis(Z, self.learned)
+
     def at(self, kernel: Kernel) -> NystromMap:
         return NystromMap(kernel, self.Z, self.learned)
+
+    def for_chains(self, kernel: Kernel, jitter: float) -> NystromMap:
+        return NystromMap(kernel, self.Z, self.learned, least=jitter, fill_error=0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,33 +77,34 @@ class NystromMap(FeatureMap):
     kernel: Kernel
     Z: Array
     learned: bool = False
-    least: float = LADDER[0]  # of the mean diagonal, added to K_zz
+    least: float = LEAST_JITTER  # of the mean diagonal, added to K_zz
+    fill_error: float = FILL_ERROR  # of that: what values of K_zz may be wrong by
 
     @property
     def n_features(self) -> int:
         return len(self.Z)
 
+    @property
+    def landmarks(self) -> Array:
+        return self.Z
+
     @cached_property
-    def L(self) -> Array:
+    def L(self) -> Array:  # type: ignore[override]  # computed once
         """(m, m), Fortran-ordered, zeros above the diagonal."""
         return self._factored[0]
 
     @cached_property
     def _factored(self) -> tuple[Array, float]:
         """L, and what was added to K_zz in units of its mean diagonal."""
-        m = len(self.Z)
-        A = np.empty((m, m), order="F")
-        for jitter in (step for step in LADDER if step >= self.least):
-            tiles.fill(self.kernel, self.Z, A, error=FILL_ERROR * jitter)
-            diagonal = A.T.reshape(-1)[:: m + 1]
-            diagonal += jitter * float(np.mean(diagonal))
-            L, info = lapack.dpotrf(A, lower=1, clean=1, overwrite_a=1)
-            if info == 0 and np.all(np.isfinite(np.diagonal(L))):
-                return L, jitter
-        raise NumericalError(
-            f"The kernel matrix of the {m} landmarks is not positive definite even with {LADDER[-1]:g} of its"
-            " mean diagonal added."
+
+        def fill(A: Array, jitter: float) -> None:
+            tiles.fill(self.kernel, self.Z, A, error=self.fill_error * jitter)
+
+        what = f"The kernel matrix of the {len(self.Z)} landmarks"
+        L, jitter = factored(
+            fill, len(self.Z), least=self.least, what=what, cure="Choose them further apart."
         )
+        return zeros_above(L), jitter
 
     @cached_property
     def inverse_root(self) -> Array:

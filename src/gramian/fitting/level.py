@@ -17,9 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.fitting.stages import Fitted
-from gramian.inference.base import Data, Evidence, GaussianProcess, Inferred, Model, mean_block
-from gramian.inference.exact import Exact
-from gramian.inference.posterior import Posterior
+from gramian.inference.model import Data, Evidence, Inferred, Model
 from gramian.kernels.algebra import Scaled, Sum
 from gramian.kernels.base import Kernel
 from gramian.params import Parameter, ParameterSpace, Value
@@ -37,17 +35,14 @@ def on_all_rows(
     which is the same at any level, and move along.
     """
     posterior = inferred.posterior
-    if (
-        len(fitted.part.X) >= len(data.X)
-        or not isinstance(fitted.inference, Exact)
-        or not isinstance(posterior, Posterior)
-    ):
+    closed = fitted.inference.closed and inferred.evidence.kind == "exact" and posterior.dual is not None
+    if len(fitted.part.X) >= len(data.X) or not closed:
         return fitted, inferred
     levels = _levels(fitted.model)
     if levels is None or data.noise_var is not None:
         return fitted, inferred
-    residual = (data.Y - mean_block(fitted.model.mean, data.X, data.Y.shape[1])) / data.scale
-    c = float(np.sum(residual * posterior.alpha)) / residual.size
+    residual = data.residual(fitted.model)
+    c = float(np.sum(residual * posterior.dual)) / residual.size
     values = {path: c * p.value for path, p in levels.items()}
     model = fitted.model
     if not own_bounds and (bounds := levels["noise"].bounds) is not None and c > 0:
@@ -61,10 +56,7 @@ def on_all_rows(
     if not (np.isfinite(c) and c > 0 and all(inside)):
         return fitted, inferred
     model = model.with_values(values)
-    for root in posterior.roots:
-        root *= c ** (-0.5 if posterior.inverted else 0.5)
-    prior = GaussianProcess(model.kernel, model.mean, data.scale)
-    moved = dataclasses.replace(posterior, prior=prior, alpha=posterior.alpha / c)
+    moved = posterior.rescaled(c, data.prior(model))
     evidence = Evidence(
         inferred.evidence.value + 0.5 * residual.size * (c - 1 - float(np.log(c))), inferred.evidence.kind
     )

@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.inference.base import Data, Evidence, Inference, Model, Workspace
+from gramian.engines.base import Workspace
+from gramian.inference.base import Scheme
+from gramian.inference.model import Data, Evidence, Model
 from gramian.params import Affine, ParameterSpace, PositiveSemidefinite, Real
 
 Array = NDArray[np.float64]
@@ -26,7 +28,7 @@ class Objective:
 
     model: Model
     data: Data
-    inference: Inference
+    inference: Scheme
     workspace: Workspace = field(default_factory=Workspace)
 
     @property
@@ -59,7 +61,7 @@ class Objective:
         """The model with the parameters of theta."""
         return self.model.with_values(self.space.values(theta))
 
-    def split(self, vector: Array) -> tuple[Array, Inference]:
+    def split(self, vector: Array) -> tuple[Array, Scheme]:
         """theta, and the inference with its own part of a search's vector."""
         count = len(vector) - self.inference.free.size
         return vector[:count], (

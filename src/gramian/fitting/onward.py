@@ -15,8 +15,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.engines.base import Workspace
 from gramian.errors import NumericalError
-from gramian.inference.base import Data, Inference, Model, Workspace
+from gramian.inference.base import Scheme
+from gramian.inference.model import Data, Model
 from gramian.likelihoods import Gaussian
 from gramian.params import ParameterSpace
 
@@ -25,7 +27,7 @@ Array = NDArray[np.float64]
 LEVELS = (1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3)  # of the noise, in units of the variance of y
 
 
-def best_start(models: Sequence[Model], data: Data, inference: Inference) -> Model:
+def best_start(models: Sequence[Model], data: Data, inference: Scheme) -> Model:
     """Of the models, each also with more noise, the one of the highest evidence (with its prior); the first
     of equal ones."""
     tried = [louder for model in models for louder in with_more_noise(model, data.Y)]
@@ -49,7 +51,7 @@ def with_more_noise(model: Model, Y: Array) -> list[Model]:
     return [model, *(model.with_values({"noise": np.array(level)}) for level in levels)]
 
 
-def _height(model: Model, data: Data, inference: Inference) -> float:
+def _height(model: Model, data: Data, inference: Scheme) -> float:
     space = ParameterSpace(model.parameters())
     try:
         value = inference.evidence(model, data, Workspace()).value + space.log_prior(space.theta)[0]

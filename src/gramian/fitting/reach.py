@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.inference.base import Model
+from gramian.inference.model import Model
 from gramian.kernels.algebra import Power, Product, Scaled, Sum
 from gramian.kernels.inputs import On
 from gramian.kernels.stationary import Stationary

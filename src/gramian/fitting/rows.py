@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.gram import tiles
-from gramian.inference.base import Data, Model
+from gramian.inference.model import Data, Model
 from gramian.landmarks.base import landmarks
 
 Array = NDArray[np.float64]

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -28,11 +28,8 @@ from gramian.fitting.onward import best_start
 from gramian.fitting.progress import Report
 from gramian.fitting.reach import within_reach
 from gramian.fitting.rows import chosen, described, in_random_order
-from gramian.inference.base import Data, Inference, Model
-from gramian.inference.exact import Exact
-from gramian.inference.iterative import Iterative
-from gramian.inference.sites import Sites
-from gramian.inference.svgp.inducing import SVGP
+from gramian.inference.base import Scheme
+from gramian.inference.model import Data, Model
 from gramian.params import ParameterSpace
 
 Array = NDArray[np.float64]
@@ -127,7 +124,7 @@ class Fitted:
     """Where all stages together have ended."""
 
     model: Model
-    inference: Inference  # with its choices made
+    inference: Scheme  # with its choices made
     search: Search
     stages: tuple[Stage, ...]
     part: Data  # the rows of the last stage
@@ -137,7 +134,7 @@ class Fitted:
 def fit(
     model: Model,
     data: Data,
-    method: Inference,
+    method: Scheme,
     restarts: int,
     rng: np.random.Generator,
     report: Report,
@@ -150,7 +147,7 @@ def fit(
     seconds shall be done, too; `memory` is what the stages may use, in bytes; `holds` are stages of the first
     search."""
     method.check_fits(model, data.X.shape[1])
-    if isinstance(method, SVGP):
+    if method.search == "batches":
         from gramian.fitting import stochastic  # which imports this module
 
         if holds:
@@ -170,12 +167,12 @@ def fit(
     stages: list[Stage] = []
     inference = method
     for number, (engine, rows) in enumerate(plan):
-        part = data if rows == n else _rows(data, chosen(_rule(engine), model, data, rows, order, rng))
+        part = data if rows == n else data.take(chosen(engine.fit_rule, model, data, rows, order, rng))
         began = time.monotonic()
         nearer = within_reach(model, np.asarray(part.X[:REACH_ROWS])) if searches else model
-        model = nearer if _is_exact(engine) else model
+        model = nearer if engine.exact else model
         inference = engine.prepared(model, part, rng)
-        if searches and not _is_exact(engine):
+        if searches and not engine.exact:
             model = best_start([model] if nearer is model else [model, nearer], part, inference)
         objective = Objective(model, part, inference)
         starts = [
@@ -198,7 +195,7 @@ def fit(
                 inference.name,
                 len(part.X),
                 n,
-                described(_rule(engine), n),
+                described(engine.fit_rule, n),
                 search.evaluations,
                 search.stopped,
                 time.monotonic() - began,
@@ -209,23 +206,20 @@ def fit(
             break
     settled = len(stages) == len(plan) and plan[-1][0] is method and (plan[-1][1] == n or inference.free.size)
     # of all rows, with the fitted parameters
-    inference = inference if settled else method.prepared(model, data, rng)
-    if isinstance(inference, Sites) and isinstance(asked, Sites):
-        inference = replace(inference, rule=asked.rule)
+    inference = asked.resumed(inference if settled else method.prepared(model, data, rng))
     return Fitted(model, inference, _together(searches, theta), tuple(stages), part)
 
 
 def parts(
-    method: Inference, n: int, d: int, q: int, limited: bool, memory: float = np.inf
-) -> list[tuple[Inference, int]]:
+    method: Scheme, n: int, d: int, q: int, limited: bool, memory: float = np.inf
+) -> list[tuple[Scheme, int]]:
     """Which engine is searched on how many rows, one after the other. `limited`: a time limit ends the last
     stage, so it may be on all rows."""
-    dense = _dense(method)
+    dense = method.on_few_rows()
     if dense is method:
-        rows = _engine(method).fit_rows
-        if rows is not None:
-            return [(method, min(rows, n))]
-        if n <= DIRECT_ROWS and (isinstance(method, Exact) or method.work(n, d, q).flops <= EVALUATION_FLOPS):
+        if method.fit_rows is not None:
+            return [(method, min(method.fit_rows, n))]
+        if n <= DIRECT_ROWS and (method.closed or method.work(n, d, q).flops <= EVALUATION_FLOPS):
             return [(method, n)]
         most = _affordable(method, n, d, q)
         more = _affordable(method, n, d, q, method.work(n, d, q, gradient=False).flops / EVALUATIONS)
@@ -233,7 +227,7 @@ def parts(
             (method, rows) for rows in sorted({FIRST_ROWS, most, max(most, more), n if limited else most})
         ]
     room = int(min((memory / 10) ** 0.5, 1e9))  # rows whose Gram matrix fits
-    first: list[tuple[Inference, int]] = [(dense, min(n, FIRST_ROWS, room))]
+    first: list[tuple[Scheme, int]] = [(dense, min(n, FIRST_ROWS, room))]
     if not method.learns_from(n):
         return first if n <= FIRST_ROWS else [*first, (dense, min(_affordable(dense, n, d, q), room))]
     if method.work(n, d, q).flops <= EVALUATION_FLOPS or limited:
@@ -244,24 +238,6 @@ def parts(
         if most > FIRST_ROWS
         else [*first, (dense, min(n, _affordable(dense, n, d, q), room))]
     )
-
-
-def _dense(method: Inference) -> Inference:
-    """The same inference with dense algebra, for a search on few rows."""
-    if isinstance(method, Sites):
-        return method if isinstance(method.engine, Exact) else replace(method, engine=Exact())
-    return method if isinstance(method, Exact) else Exact()
-
-
-def _is_exact(method: Inference) -> bool:
-    """Whether the evidence is that of the model itself, to rounding or to the tolerance of a solver."""
-    return isinstance(method.engine if isinstance(method, Sites) else method, (Exact, Iterative))
-
-
-def _engine(method: Inference) -> Exact:
-    engine = method.engine if isinstance(method, Sites) else method
-    assert isinstance(engine, Exact)
-    return engine
 
 
 def _held(objective: Objective, holds: Sequence[Hold], report: Report, deadline: float | None) -> Array:
@@ -275,31 +251,13 @@ def _held(objective: Objective, holds: Sequence[Hold], report: Report, deadline:
     return theta
 
 
-def _affordable(method: Inference, n: int, d: int, q: int, flops: float = EVALUATION_FLOPS) -> int:
+def _affordable(method: Scheme, n: int, d: int, q: int, flops: float = EVALUATION_FLOPS) -> int:
     """The most rows, in steps of a thousand, whose evaluation stays within so many flops."""
     low, high = 1, max(2, n // 1000)
     while low < high:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if method.work(1000 * middle, d, q).flops <= flops else (low, middle - 1)
     return min(n, 1000 * low)
-
-
-def _rows(data: Data, at: NDArray[np.intp]) -> Data:
-    return replace(
-        data,
-        X=np.asarray(data.X[at]),
-        Y=np.asarray(data.Y[at]),
-        noise_var=_at(data.noise_var, at),
-        offset=_at(data.offset, at),
-    )
-
-
-def _at(values: Array | None, at: NDArray[np.intp]) -> Array | None:
-    return None if values is None else values[at]
-
-
-def _rule(engine: Inference) -> str:
-    return _engine(engine).fit_rule if engine is _dense(engine) else "uniform"
 
 
 def _share(deadline: float | None, number: int, count: int) -> float | None:

@@ -28,8 +28,8 @@ from gramian.fitting.lbfgs import Search
 from gramian.fitting.objective import Objective
 from gramian.fitting.progress import Report
 from gramian.fitting.stages import Fitted, Stage
-from gramian.inference.base import Data, Model
-from gramian.inference.svgp.bound import Bound, Sums, Weights, rows_of
+from gramian.inference.model import Data, Model
+from gramian.inference.svgp.bound import Bound, BoundSums, VariationalWeights, rows_of
 from gramian.inference.svgp.inducing import POLISH, POLISH_TOLERANCE, SVGP, SparseVariational
 from gramian.linalg.threads import each
 
@@ -98,7 +98,7 @@ class _Run:
         limits = np.array(self.objective.limits).reshape(-1, 2)
         self.low, self.high = limits[:, 0], limits[:, 1]
         self.adam = Adam(len(self.vector))
-        self.q: tuple[Weights, ...] = ()
+        self.q: tuple[VariationalWeights, ...] = ()
         self.bound: Bound | None = None  # at the vector
         self.values: list[float] = []  # of the bound with the log prior, one a step
         self.done = self.failures = 0
@@ -176,7 +176,7 @@ class _Run:
         assert isinstance(engine, SparseVariational)
         return Bound(self.objective.at(theta), self.data, engine.Z, engine.learned, low=True)
 
-    def _onward(self, bound: Bound, sums: Sums, rate: float) -> tuple[float, Array, Bound]:
+    def _onward(self, bound: Bound, sums: BoundSums, rate: float) -> tuple[float, Array, Bound]:
         """The height here, with the log prior; where Adam goes, and the bound there."""
         theta, _ = self.objective.split(self.vector)
         gradients = self.engine.in_units(bound.gradient(sums))

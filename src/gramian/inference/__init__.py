@@ -1,23 +1,31 @@
-"""Inference: from a prior, a likelihood and data to a posterior and the evidence."""
+"""Inference: from a model and data to a posterior and the evidence.
 
-from gramian.inference.base import Data, Evidence, GaussianProcess, Inference, Inferred, Model, Process
-from gramian.inference.exact import Exact
-from gramian.inference.features import FeaturePosterior
-from gramian.inference.methods import Fourier, Nystrom, Sparse
-from gramian.inference.posterior import Posterior
+model           Model, Data, Evidence
+base            the contracts: Inference (a rule), Scheme, a rule on an engine
+conjugate       Gaussian noise: one step
+problem         sites for any likelihood: the loop of Laplace, EP and VI
+laplace, mode   the mode and its curvature
+ep              expectation propagation
+variational     the evidence lower bound
+softmax         Laplace for classes that depend on each other
+svgp            sparse variational inference in batches
+mcmc            Markov chains
+asked           what rules ask of a likelihood, for all rows at once
+anderson        fixed points, accelerated
+"""
+
+from gramian.inference.base import Inference, RuleOnEngine, Scheme, on_engine
+from gramian.inference.conjugate import Conjugate
+from gramian.inference.model import Data, Evidence, Inferred, Model
 
 __all__ = [
+    "Conjugate",
     "Data",
     "Evidence",
-    "Exact",
-    "FeaturePosterior",
-    "Fourier",
-    "GaussianProcess",
     "Inference",
     "Inferred",
     "Model",
-    "Nystrom",
-    "Posterior",
-    "Process",
-    "Sparse",
+    "RuleOnEngine",
+    "Scheme",
+    "on_engine",
 ]

@@ -1,216 +1,101 @@
-"""The contracts of inference: what a process can be asked, what evidence is, and what an inference method
-does.
+"""The contracts of inference.
 
-The model, for each output:
+    Inference       a rule, what a person writes as `inference=`: which Gaussian follows from a likelihood
+    Scheme          all that conditions a model on rows: a rule on an engine, or a method that is both (SVGP, chains)
+    RuleOnEngine    the first of these
 
-    f(x) = m(x) + s g(x),   g ~ GP(0, k),   y = f(x) + e
-
-with s the output's scale (its standard deviation when y is normalised, else 1), so that a kernel of unit
-variance is a sensible prior in any units.
+A search, a plan, an estimator and a model file talk to a Scheme, and ask it what it can do.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import lapack
 
-from gramian.gram import tiles
-from gramian.kernels.base import Kernel
-from gramian.likelihoods import Gaussian, Likelihood
-from gramian.linalg import memory
-from gramian.means import Mean, ZeroMean
-from gramian.params import Tree
-from gramian.solvers.base import SolveOutcome
+from gramian.engines.base import Engine, Share, Workspace
+from gramian.engines.dense import Exact
+from gramian.errors import ParameterError
+from gramian.inference.model import Data, Evidence, EvidenceKind, Inferred, Model
+from gramian.likelihoods import Likelihood
+from gramian.linalg.cost import Cost
+from gramian.linalg.threads import threads_for
+from gramian.processes.base import Process
 
 Array = NDArray[np.float64]
-Share = Callable[[float], None]
+
+STEPS = 10  # factorisations of one inference that takes several steps, for predictions of time
 
 
-class Model(Tree):
-    """Everything that has parameters: the kernel, the mean, the likelihood. Paths: kernel.*, mean.*, and the
-    likelihood's own names (noise).
+class Cavities(NamedTuple):
+    """Each row's functions as all the other rows see them, (n, L) each, with the offset."""
 
-    With several latent functions they share the kernel, unless `others` has one for each latent after the
-    first.
-    """
-
-    kernel: Kernel
-    mean: Mean
-    likelihood: Likelihood
-    others: tuple[Kernel, ...] = ()
-
-    def label(self, field: str) -> str:
-        return "" if field == "likelihood" else field
-
-    @property
-    def kernels(self) -> list[tuple[Kernel, list[int]]]:
-        """Each kernel with the latents that it is for."""
-        if not self.others:
-            return [(self.kernel, list(range(self.likelihood.latents)))]
-        return [(kernel, [k]) for k, kernel in enumerate((self.kernel, *self.others))]
-
-    @property
-    def gaussian(self) -> Gaussian:
-        """The likelihood of the engines that condition on Gaussian noise in closed form."""
-        assert isinstance(self.likelihood, Gaussian)
-        return self.likelihood
-
-
-@dataclass(frozen=True, eq=False)
-class Data:
-    """What was observed: n rows and q outputs."""
-
-    X: Array  # (n, d)
-    Y: Array  # (n, q)
-    scale: Array  # (q,)
-    # (n,): known noise variances, in the units of y squared, beside the likelihood's
-    noise_var: Array | None = None
-    offset: Array | None = None  # (n,): known, added to f inside the likelihood (the log of an exposure)
+    mean: Array
+    var: Array
 
 
 @dataclass(frozen=True)
-class Evidence:
-    """log p(y) in nats, of y divided by its scale, and what kind of number that is; "none" with a value of
-    nan where it is not computed."""
-
-    value: float
-    kind: Literal[
-        "exact", "lower bound", "upper bound", "approximation", "estimate", "none", "joint density"
-    ] = "exact"
-    standard_error: float = 0.0
-
-    def __float__(self) -> float:
-        return self.value
-
-    def __str__(self) -> str:
-        if self.kind == "none":
-            return "not computed"
-        spread = f" +- {self.standard_error:.2g}" if self.standard_error else ""
-        return f"{self.value:.6g}{spread} ({self.kind})"
-
-
-class Process(ABC):
-    """A Gaussian process, before or after data: mean, variance, covariance and draws of f at any points.
-
-    Arrays have one column an output. Work is done in blocks of rows, so memory does not grow with the number
-    of points (but for `cov`).
-    """
-
-    @abstractmethod
-    def mean(self, X: Array) -> Array:
-        """E f(x): (n, q)."""
-
-    @abstractmethod
-    def moments(self, X: Array) -> tuple[Array, Array]:
-        """Mean and variance of f(x): (n, q) each; a variance is never negative."""
-
-    @abstractmethod
-    def cov(self, X: Array) -> Array:
-        """Covariance of f at all pairs of rows, (n, n, q); its diagonal is `var(X)` to the last bit."""
-
-    def var(self, X: Array) -> Array:
-        """The variance of f(x): (n, q)."""
-        return self.moments(X)[1]
-
-    def joint(self, X: Array) -> Array:
-        """Covariance of the outputs with each other at each row, (n, q, q); diagonal unless a process says
-        otherwise."""
-        var = self.var(X)
-        return var[:, :, None] * np.eye(var.shape[1])
-
-    def sample(self, rng: np.random.Generator, X: Array, n_samples: int, noise: Array | None = None) -> Array:
-        """Joint draws at the rows of X, (n, q, n_samples); `noise` (n, q) adds independent noise of these
-        variances."""
-        mean, cov = self.mean(X), self.cov(X)
-        draws = np.empty((*mean.shape, n_samples))
-        for k in range(mean.shape[1]):
-            draws[:, k, :] = mean[:, [k]] + semidefinite_root(cov[:, :, k]) @ rng.standard_normal(
-                (len(X), n_samples)
-            )
-        if noise is not None:
-            draws += np.sqrt(noise)[:, :, None] * rng.standard_normal(draws.shape)
-        return draws
-
-
-@dataclass(frozen=True, eq=False)
-class GaussianProcess(Process):
-    """The prior: f = m + s g."""
-
-    kernel: Kernel
-    mean_function: Mean
-    scale: Array  # (q,)
-
-    def mean(self, X: Array) -> Array:
-        return mean_block(self.mean_function, X, len(self.scale))
-
-    def moments(self, X: Array) -> tuple[Array, Array]:
-        return self.mean(X), np.maximum(tiles.diagonal(self.kernel, X), 0.0)[:, None] * self.scale**2
-
-    def cov(self, X: Array) -> Array:
-        K = tiles.cross(self.kernel, X, X)
-        K = 0.5 * (K + K.T)
-        np.fill_diagonal(K, np.maximum(tiles.diagonal(self.kernel, X), 0.0))
-        return K[:, :, None] * self.scale**2
-
-
-@dataclass(frozen=True, eq=False)
-class Stacked(Process):
-    """Independent processes side by side: `columns` says which outputs each of them is."""
-
-    parts: tuple[Process, ...]
-    columns: tuple[tuple[int, ...], ...]
-
-    def mean(self, X: Array) -> Array:
-        return self._together([part.mean(X) for part in self.parts])
-
-    def moments(self, X: Array) -> tuple[Array, Array]:
-        found = [part.moments(X) for part in self.parts]
-        return self._together([mean for mean, _ in found]), self._together([var for _, var in found])
-
-    def cov(self, X: Array) -> Array:
-        return self._together([part.cov(X) for part in self.parts])
-
-    def _together(self, arrays: list[Array]) -> Array:
-        """Joined in the last axis, in the order of the outputs."""
-        order = np.argsort([k for columns in self.columns for k in columns])
-        return np.concatenate(arrays, axis=-1)[..., order]
-
-
-class Inferred(NamedTuple):
-    """What inference gives."""
-
-    posterior: Process
-    evidence: Evidence
-    outcome: SolveOutcome
-
-
-class Work(NamedTuple):
-    """The cost of something, in units that can be measured on a machine."""
-
-    flops: float  # in matrix products and factorisations
-    values: float = 0.0  # kernel values, in tiles
-    slopes: float = 0.0  # kernel values with their gradients
-    products: float = 0.0  # kernel values inside matrix-free products, in float32
-
-
-class LeftOut(NamedTuple):
-    """What leave-one-out predictions are made of, in units of the scale: each (n, q)."""
-
-    alpha: Array  # (K + D)^-1 r
-    precision: Array  # the diagonal of (K + D)^-1
-
-
 class Inference(ABC):
+    """A rule: which Gaussian sites stand for a likelihood, and what they say about the parameters."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """As in `inference=`."""
+
+    @property
+    @abstractmethod
+    def kind(self) -> EvidenceKind:
+        """Of its evidence, on an exact engine."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether it ends after one step: Gaussian noise."""
+        return False
+
+    @property
+    def searched(self) -> Inference:
+        """The rule whose evidence its parameters are searched by."""
+        return self
+
+    @property
+    def coupled(self) -> bool:
+        """Whether its posterior makes the functions of a row depend on each other."""
+        return False
+
+    def check(self, likelihood: Likelihood, engine: Engine) -> None:  # noqa: B027 some take everything
+        """Raises where the rule makes no sense for the likelihood or the engine."""
+
+    @abstractmethod
+    def infer(self, model: Model, data: Data, engine: Engine, report: Share | None = None) -> Inferred:
+        """The posterior, the evidence and how it went. `report` is told the share of the work done, where it
+        takes long."""
+
+    @abstractmethod
+    def evidence_and_gradient(
+        self, model: Model, data: Data, engine: Engine, workspace: Workspace
+    ) -> tuple[Evidence, list[Array]]:
+        """The evidence and its gradient, one array a parameter in the order of `model.parameters()`, and a
+        last one for the engine's `free` where there is any."""
+
+    @abstractmethod
+    def evidence(self, model: Model, data: Data, engine: Engine, workspace: Workspace) -> Evidence:
+        """The evidence alone."""
+
+    @abstractmethod
+    def cavities(self, model: Model, data: Data, engine: Engine, posterior: Process) -> Cavities:
+        """For predictions of each row from all the others; `posterior` is what `infer` gave."""
+
+
+class Scheme(ABC):
     """How to condition a model on data.
 
-    Some methods choose something once, before parameters are searched for: landmarks, random frequencies,
-    probes. `prepared` makes that choice, and what it returns does the work, so that a search sees one smooth
+    Some choose something once, before parameters are searched for: landmarks, random frequencies, probes.
+    `prepared` makes that choice, and what it returns does the work, so that a search sees one smooth
     function.
     """
 
@@ -221,21 +106,65 @@ class Inference(ABC):
 
     @property
     @abstractmethod
-    def solver_name(self) -> str:
-        """What solves with K + D, for people."""
+    def described(self) -> str:
+        """What does the work, for people."""
 
     @property
-    def searched(self) -> Inference:
-        """The method whose evidence its parameters are searched by."""
+    def label(self) -> str:
+        """The name with its size, and how it chooses where that is not the usual way."""
+        return self.name
+
+    @property
+    @abstractmethod
+    def accuracy(self) -> str:
+        """What its answer is beside that of exact inference, for people."""
+
+    # What it is like. ---------------------------------------------------------------------------------------
+
+    @property
+    def search(self) -> Literal["steps", "batches", "none"]:
+        """How its parameters are found: by steps of an optimiser, by batches of rows, or not at all, because
+        they are drawn."""
+        return "steps"
+
+    @property
+    def searched(self) -> Scheme:
+        """The scheme whose evidence its parameters are searched by."""
         return self
 
-    def check_fits(self, model: Model, d: int) -> None:  # noqa: B027 most have nothing to refuse
-        """Refuses, before anything is fitted, what it cannot do for such a kernel and d columns, whatever the
-        parameters."""
+    def resumed(self, searched: Scheme) -> Scheme:
+        """This scheme with the choices that the one it is searched by has made."""
+        return searched
 
-    def prepared(self, model: Model, data: Data, rng: np.random.Generator) -> Inference:
-        """The same method with its choices made for these data and, where it matters, these parameters."""
+    def on_few_rows(self) -> Scheme:
+        """The same inference with the whole of K, for a search on few rows."""
         return self
+
+    @property
+    def exact(self) -> bool:
+        """Whether its evidence is that of the model itself and its inference, to rounding or to a
+        tolerance."""
+        return False
+
+    @property
+    def closed(self) -> bool:
+        """Whether it is inference in closed form, under Gaussian noise."""
+        return False
+
+    @property
+    def rule_name(self) -> str:
+        """The rule that approximates a likelihood, where there is one."""
+        return ""
+
+    @property
+    def needs_noise(self) -> bool | None:
+        """Whether it is for Gaussian noise alone (True), for any other likelihood (False), or for both."""
+        return None
+
+    @property
+    def coupled(self) -> bool:
+        """Whether its posterior makes the functions of a row depend on each other."""
+        return False
 
     @property
     def smooth(self) -> bool:
@@ -244,13 +173,33 @@ class Inference(ABC):
         return True
 
     @property
-    def samples_parameters(self) -> bool:
-        """Whether it draws the parameters from their posterior, so that there is nothing to search for."""
-        return False
+    def holds_rows(self) -> bool:
+        """Whether predictions need the rows of the data."""
+        return True
+
+    @property
+    def fit_rows(self) -> int | None:
+        """How many rows parameters are searched on, where somebody said so."""
+        return None
+
+    @property
+    def fit_rule(self) -> str:
+        """How rows to search on are chosen among many."""
+        return "uniform"
 
     def learns_from(self, n: int) -> bool:
         """Whether its evidence on n rows is a guide to parameters."""
         return True
+
+    # Its work. ----------------------------------------------------------------------------------------------
+
+    def check_fits(self, model: Model, d: int) -> None:  # noqa: B027 most have nothing to refuse
+        """Refuses, before anything is fitted, what it cannot do for such a model and d columns, whatever the
+        parameters."""
+
+    def prepared(self, model: Model, data: Data, rng: np.random.Generator) -> Scheme:
+        """The same with its choices made for these data and, where it matters, these parameters."""
+        return self
 
     @property
     def free(self) -> Array:
@@ -258,8 +207,16 @@ class Inference(ABC):
         columns' spread), as one vector."""
         return np.zeros(0)
 
-    def with_free(self, values: Array) -> Inference:
+    def with_free(self, values: Array) -> Scheme:
         """The same with `free` moved."""
+        return self
+
+    def stored(self) -> Scheme:
+        """The same without what only a search needs."""
+        return self
+
+    def until(self, deadline: float) -> Scheme:
+        """The same, to end at a time of `time.monotonic()`, where it can by itself."""
         return self
 
     @abstractmethod
@@ -278,98 +235,163 @@ class Inference(ABC):
     def evidence(self, model: Model, data: Data, workspace: Workspace) -> Evidence:
         """The evidence alone."""
 
-    @abstractmethod
-    def leave_one_out(self, model: Model, data: Data, posterior: Process) -> LeftOut:
-        """For predictions of each row from all the others; `posterior` is what `infer` gave for the same
-        model and data."""
+    def cavities(self, model: Model, data: Data, posterior: Process) -> Cavities:
+        """For predictions of each row from all the others; `posterior` is what `infer` gave."""
+        raise ParameterError(
+            f"The method {self.name!r} has no closed form for leaving rows out. Use cross-validation, or another"
+            " method."
+        )
+
+    # Its cost. ----------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def work(self, n: int, d: int, q: int, gradient: bool = True) -> Work:
+    def work(self, n: int, d: int, q: int, gradient: bool = True) -> Cost:
         """What one evaluation with gradient costs, or the final inference."""
 
     @abstractmethod
     def bytes_needed(self, n: int, d: int, q: int) -> int:
         """Peak memory of fitting n rows, d columns and q outputs."""
 
-
-class Workspace:
-    """The large array of an evaluation, kept for the next one instead of asked from the system and given back
-    each time."""
-
-    def __init__(self) -> None:
-        self._array: Array | None = None
-        # where an iterative inference may begin: what it found for the last parameters
-        self.start: Array | None = None
-
-    def square(self, n: int) -> Array:
-        """An uninitialised Fortran-ordered (n, n) array."""
-        if self._array is None or self._array.shape != (n, n):
-            self._array = np.empty((n, n), order="F")
-        return self._array
-
-    def release(self) -> None:
-        """Gives the memory back."""
-        self._array = None
+    def steps_for(self, n: int) -> int:
+        """How many batches a fit to n rows takes, where it goes by batches."""
+        return 0
 
 
 @dataclass(frozen=True, eq=False)
-class NoiseGroup:
-    """Outputs that share their noise D = level + share * noise_var, in units of the scale squared."""
+class RuleOnEngine(Scheme):
+    """A rule of inference on K as an engine treats it."""
 
-    outputs: list[int]
-    level: float
-    share: float
-    noise_var: Array | None
+    inference: Inference
+    engine: Engine = field(default_factory=Exact)
 
-    def noise(self, at: slice, n: int) -> Array:
-        """D for some of n rows."""
-        if self.noise_var is None:
-            return np.full(len(range(n)[at]), self.level)
-        return self.level + self.share * self.noise_var[at]
+    @property
+    def name(self) -> str:
+        return self.engine.name
+
+    @property
+    def described(self) -> str:
+        return (
+            self.engine.described
+            if self.inference.closed
+            else f"{self.inference.name}; {self.engine.described}"
+        )
+
+    @property
+    def label(self) -> str:
+        return self.engine.label
+
+    @property
+    def accuracy(self) -> str:
+        return self.engine.accuracy
+
+    @property
+    def searched(self) -> RuleOnEngine:
+        rule = self.inference.searched
+        return self if rule is self.inference else dataclasses.replace(self, inference=rule)
+
+    def resumed(self, searched: Scheme) -> Scheme:
+        assert isinstance(searched, RuleOnEngine)  # as `searched` gives it
+        return dataclasses.replace(self, engine=searched.engine)
+
+    def on_few_rows(self) -> RuleOnEngine:
+        return self if self.engine.dense else dataclasses.replace(self, engine=Exact())
+
+    @property
+    def exact(self) -> bool:
+        return self.engine.exact
+
+    @property
+    def closed(self) -> bool:
+        return self.inference.closed
+
+    @property
+    def rule_name(self) -> str:
+        return "" if self.inference.closed else self.inference.name
+
+    @property
+    def needs_noise(self) -> bool:
+        return self.inference.closed
+
+    @property
+    def coupled(self) -> bool:
+        return self.inference.coupled
+
+    @property
+    def smooth(self) -> bool:
+        return self.engine.smooth
+
+    @property
+    def holds_rows(self) -> bool:
+        return not self.engine.streams
+
+    @property
+    def fit_rows(self) -> int | None:
+        return self.engine.fit_rows
+
+    @property
+    def fit_rule(self) -> str:
+        return self.engine.fit_rule
+
+    def learns_from(self, n: int) -> bool:
+        # An estimate of an approximation is no guide.
+        return self.engine.learns_from(n) and (self.inference.closed or self.engine.variances)
+
+    def check_fits(self, model: Model, d: int) -> None:
+        self.inference.check(model.likelihood, self.engine)
+        for kernel, _ in model.kernels:
+            self.engine.check_fits(kernel, d)
+
+    def prepared(self, model: Model, data: Data, rng: np.random.Generator) -> RuleOnEngine:
+        self.inference.check(model.likelihood, self.engine)
+        return dataclasses.replace(self, engine=self.engine.prepared(model.kernel, data.X, rng))
+
+    @property
+    def free(self) -> Array:
+        return self.engine.free
+
+    def with_free(self, values: Array) -> RuleOnEngine:
+        return dataclasses.replace(self, engine=self.engine.with_free(values))
+
+    def infer(self, model: Model, data: Data, report: Share | None = None) -> Inferred:
+        with threads_for(self.engine.threads_size(len(data.X))):
+            return self.inference.infer(model, data, self._ready(model, data), report)
+
+    def evidence_and_gradient(
+        self, model: Model, data: Data, workspace: Workspace
+    ) -> tuple[Evidence, list[Array]]:
+        engine = self._ready(model, data)
+        with threads_for(engine.threads_size(len(data.X))):
+            evidence, gradients = self.inference.evidence_and_gradient(model, data, engine, workspace)
+        if engine is not self.engine:  # points that were chosen just now are nobody's to move
+            gradients = gradients[: len(model.parameters())]
+        return evidence, gradients
+
+    def evidence(self, model: Model, data: Data, workspace: Workspace) -> Evidence:
+        with threads_for(self.engine.threads_size(len(data.X))):
+            return self.inference.evidence(model, data, self._ready(model, data), workspace)
+
+    def cavities(self, model: Model, data: Data, posterior: Process) -> Cavities:
+        with threads_for(self.engine.threads_size(len(data.X))):
+            return self.inference.cavities(model, data, self._ready(model, data), posterior)
+
+    def work(self, n: int, d: int, q: int, gradient: bool = True) -> Cost:
+        last = self.engine.work(n, d, q, gradient)
+        if self.inference.closed:
+            return last
+        once = self.engine.work(n, d, q, gradient=False)
+        flops, products = STEPS * once.flops + last.flops, STEPS * once.products + last.products
+        return Cost(flops, last.values, last.slopes, products)
+
+    def bytes_needed(self, n: int, d: int, q: int) -> int:
+        if self.inference.closed:
+            return self.engine.bytes_needed(n, d, q)
+        return self.engine.bytes_of_sites(n, d, max(q, 1))
+
+    def _ready(self, model: Model, data: Data) -> Engine:
+        """The engine with its choices made: with a fixed seed, where nobody has made them."""
+        return self.engine.ready(model.kernel, data.X)
 
 
-def noise_groups(model: Model, data: Data) -> list[NoiseGroup]:
-    """The outputs, gathered by what their D is: noise / s^2, plus the known variances / s^2."""
-    noise = np.broadcast_to(model.gaussian.variances(), data.scale.shape) / data.scale**2
-    known = np.zeros_like(noise) if data.noise_var is None else 1 / data.scale**2
-    keys: dict[tuple[float, float], list[int]] = {}
-    for k, key in enumerate(zip(noise, known, strict=True)):
-        keys.setdefault((float(key[0]), float(key[1])), []).append(k)
-    return [NoiseGroup(outputs, level, share, data.noise_var) for (level, share), outputs in keys.items()]
-
-
-def noise_gradient(model: Model, data: Data, outputs: list[int], by_level: Array) -> float:
-    """d/dnoise from d/dD, one number an output: outputs of a group share D but not the noise's unit."""
-    unit = np.broadcast_to(np.asarray(model.gaussian.unit), data.scale.shape)[outputs]
-    return float(np.sum(by_level * unit / data.scale[outputs] ** 2))
-
-
-def mean_gradient(model: Model, X: Array, by_mean: Array) -> list[Array]:
-    """The gradient of the mean's parameters from that of m(x), (n, q)."""
-    if not model.mean.parameters():
-        return []
-    shared = tiles.rowwise(model.mean, "block", X[:1]).ndim == 1
-    return tiles.rowwise_pullback(model.mean, "block", X, by_mean.sum(axis=1) if shared else by_mean)
-
-
-def mean_block(mean: Mean, X: Array, q: int) -> Array:
-    """m(x) for each row and output: (n, q)."""
-    if type(mean) is ZeroMean:
-        return np.zeros((len(X), q))
-    values = tiles.rowwise(mean, "block", X)
-    return np.broadcast_to(values.reshape(len(X), -1), (len(X), q)).copy()
-
-
-def blocks_of(n: int, row_bytes: int, size: int | None = None) -> list[slice]:
-    """Consecutive rows that fit into the memory of a block."""
-    rows = memory.block_rows(row_bytes, tiles.LARGEST_TILE, memory.BLOCK_BYTES if size is None else size)
-    return [slice(start, min(start + rows, n)) for start in range(0, n, rows)]
-
-
-def semidefinite_root(A: Array) -> Array:
-    """R with R R' = A for a positive semi-definite A, by Cholesky with pivoting (LAPACK dpstrf): exact where
-    A is singular, with nothing added."""
-    L, pivots, rank, _ = lapack.dpstrf(np.asfortranarray(A), lower=1)
-    root: Array = np.zeros_like(L)
-    root[pivots - 1, :rank] = np.tril(L)[:, :rank]
-    return root
+def on_engine(method: Engine | Scheme, rule: Inference) -> Scheme:
+    """A rule on an engine; a method that is both stays as it is."""
+    return RuleOnEngine(rule, method) if isinstance(method, Engine) else method

@@ -26,13 +26,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas
 
+from gramian.engines.base import Engine, Share, Term
 from gramian.errors import NumericalError, ParameterError
-from gramian.inference.algebra import Dense, DenseSited, Term
 from gramian.inference.anderson import Anderson
 from gramian.inference.asked import ask, ask_back
-from gramian.inference.base import Inference, Share
-from gramian.inference.iterative import Iterative
-from gramian.inference.sites import Kind, Problem, Rule, State
+from gramian.inference.model import EvidenceKind
+from gramian.inference.problem import Problem, SiteRule, State
 from gramian.likelihoods import Likelihood, Softmax
 from gramian.solvers.base import SolveOutcome
 
@@ -43,7 +42,7 @@ LEAST_CAVITY = 1e-10
 
 
 @dataclass(frozen=True)
-class EP(Rule):
+class EP(SiteRule):
     """Expectation propagation, or power EP."""
 
     schedule: Literal["parallel", "sequential"] = "parallel"
@@ -66,17 +65,17 @@ class EP(Rule):
         return "ep"
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> EvidenceKind:
         return "approximation"
 
-    def check(self, likelihood: Likelihood, engine: Inference) -> None:
+    def check(self, likelihood: Likelihood, engine: Engine) -> None:
         if likelihood.latents > 1:
             # Laplace's has a form for softmax alone
             words = '"vi", "laplace" or "mcmc"' if isinstance(likelihood, Softmax) else '"vi" or "mcmc"'
             raise ParameterError(
                 f"{type(likelihood).__name__} has several latent functions: use inference={words}."
             )
-        if isinstance(engine, Iterative):
+        if not engine.variances:
             raise ParameterError(
                 f"EP needs the variance of every row at every sweep, which {engine.name!r} does not give. Use"
                 ' inference="laplace" with it.'
@@ -86,13 +85,13 @@ class EP(Rule):
         self, problem: Problem, start: Array | None, report: Share | None = None
     ) -> tuple[State, SolveOutcome]:
         state = self._start(problem, start)
-        sequential = self.schedule == "sequential" and isinstance(problem.priors[0][0], Dense)
+        sequential = self.schedule == "sequential"
         damping, last, sweeps, history = (1.0 if sequential else self.damping), np.inf, 0, Anderson()
         least = np.inf
         for sweeps in range(1, self.max_iter + 1):
             at = np.stack([state.lam, state.h])
             mapped = np.stack(self._swept(problem, state) if sequential else self._renewed(problem, state))
-            var = state.sited[0].var[:, None]
+            var = state.sited[0].var()[:, None]
             weight = np.stack([var, np.sqrt(var)])
             left = float(np.linalg.norm((mapped - at) * weight))
             if left > 2 * least:
@@ -102,8 +101,7 @@ class EP(Rule):
             leap = history.propose(at, mapped, weight)
             old, state = state, self._moved(problem, at, mapped, leap, damping)
             change = self._change(old, state)
-            for one in old.sited:
-                one.release()
+            old.release()
             if report is not None:
                 report(1 - 1 / (1 + sweeps))
             if change < self.tol:
@@ -117,8 +115,8 @@ class EP(Rule):
         )
         return state, SolveOutcome(iterations=sweeps, residual=last, converged=False, note=note)
 
-    def evidence(self, problem: Problem, state: State) -> float:
-        m, v = state.mean[:, 0], state.sited[0].var
+    def value(self, problem: Problem, state: State) -> float:
+        m, v = state.mean[:, 0], state.sited[0].var()
         m_c, v_c = self._cavity(state)
         total = (
             np.sum(state.answers[:, 0] + 0.5 * np.log(v_c / v) + 0.5 * (m_c**2 / v_c - m**2 / v)) / self.power
@@ -166,7 +164,7 @@ class EP(Rule):
 
     def _state(self, problem: Problem, lam: Array, h: Array) -> State:
         (sited,) = problem.condition(lam, h)
-        state = State(lam, h, sited.mean[:, None], sited.alpha[:, None], [sited], 0.0, np.zeros((0, 3)))
+        state = State(lam, h, sited.mean, sited.alpha, [sited], 0.0, np.zeros((0, 3)))
         return replace(
             state,
             answers=ask(
@@ -175,7 +173,7 @@ class EP(Rule):
         )
 
     def _cavity(self, state: State) -> tuple[Array, Array]:
-        v = state.sited[0].var
+        v = state.sited[0].var()
         precision = np.maximum(1 / v - self.power * state.lam[:, 0], LEAST_CAVITY / v)
         return (state.mean[:, 0] / v - self.power * state.h[:, 0]) / precision, 1 / precision
 
@@ -200,11 +198,8 @@ class EP(Rule):
 
     def _swept(self, problem: Problem, state: State) -> tuple[Array, Array]:
         """One site after the other, with the posterior covariance kept up to date by rank-one updates."""
-        prior, sited = problem.priors[0][0], state.sited[0]
-        assert isinstance(prior, Dense)
-        assert isinstance(sited, DenseSited)
         s, a = problem.scale[0], self.power
-        S = sited.covariance()
+        S = state.sited[0].covariance()
         lam, h = state.lam[:, 0].copy(), state.h[:, 0].copy()
         mean = S @ h
         for i in range(problem.n):
@@ -231,6 +226,6 @@ class EP(Rule):
     @staticmethod
     def _change(old: State, new: State) -> float:
         """The largest change of a marginal, in standard deviations."""
-        v_old, v_new = old.sited[0].var, new.sited[0].var
+        v_old, v_new = old.sited[0].var(), new.sited[0].var()
         means = np.abs(new.mean[:, 0] - old.mean[:, 0]) / np.sqrt(v_new)
         return float(max(np.max(means), np.max(np.abs(np.log(v_new / v_old)))))

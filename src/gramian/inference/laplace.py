@@ -25,13 +25,12 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.engines.base import Engine, Share, Term
 from gramian.errors import NumericalError, ParameterError
-from gramian.inference.algebra import Term
 from gramian.inference.asked import ask, ask_back
-from gramian.inference.base import Inference, Share
-from gramian.inference.iterative import Iterative
 from gramian.inference.mode import AtMode
-from gramian.inference.sites import Kind, Problem, State
+from gramian.inference.model import EvidenceKind
+from gramian.inference.problem import Problem, State
 from gramian.likelihoods import Likelihood, Softmax
 from gramian.solvers.base import SolveOutcome
 
@@ -42,7 +41,7 @@ Array = NDArray[np.float64]
 class Laplace(AtMode):
     """A Gaussian at the mode."""
 
-    def check(self, likelihood: Likelihood, engine: Inference) -> None:
+    def check(self, likelihood: Likelihood, engine: Engine) -> None:
         super().check(likelihood, engine)
         if likelihood.latents > 1:
             words = '"laplace", "vi" or "mcmc"' if isinstance(likelihood, Softmax) else '"vi" or "mcmc"'
@@ -66,18 +65,11 @@ class Laplace(AtMode):
         def step(answers: Array, g: Array) -> tuple[Array, Array]:
             nonlocal solves
             (sited,) = problem.condition(*self._sites(answers, g, s, clip=True))
-            solves += sited.solves
+            solves += sited.outcome.iterations
             sited.release()
-            return sited.mean[:, None], sited.alpha[:, None]
+            return sited.mean, sited.alpha
 
-        mode = self.climb(
-            partial(self._psi, problem),
-            lambda alpha: prior.times(alpha[:, 0])[:, None],
-            step,
-            (problem.n, 1),
-            start,
-            report,
-        )
+        mode = self.climb(partial(self._psi, problem), prior.times, step, (problem.n, 1), start, report)
         note = "" if mode.ended else self.missed()
         W, h = self._sites(mode.answers, mode.g, s, clip=False)
         try:
@@ -91,21 +83,21 @@ class Laplace(AtMode):
         state = State(W, h, mode.g, mode.alpha, [sited], mode.value, mode.answers)
         return state, SolveOutcome(iterations=solves or mode.steps, converged=mode.ended, note=note)
 
-    def evidence(self, problem: Problem, state: State) -> float:
+    def value(self, problem: Problem, state: State) -> float:
         return state.value - 0.5 * state.sited[0].logdet
 
     def gradient(self, problem: Problem, state: State) -> list[Array]:
         s, likelihood, sited = problem.scale, problem.model.likelihood, state.sited[0]
         third = state.answers[:, 3] * s[0] ** 3
-        s2 = 0.5 * sited.var * third
+        s2 = 0.5 * sited.var() * third
         spread = sited.spread(s2)
         u = s2 - state.lam[:, 0] * spread
         weights = np.column_stack(
-            [np.ones(problem.n), spread * s[0], 0.5 * sited.var * s[0] ** 2, np.zeros(problem.n)]
+            [np.ones(problem.n), spread * s[0], 0.5 * sited.var() * s[0] ** 2, np.zeros(problem.n)]
         )
         by_likelihood = ask_back(likelihood, "expansion", weights, problem.y, problem.f(state.mean))
-        sited.alpha = state.alpha[:, 0]
-        return problem.gradient([Term(sited, u)], state.alpha + u[:, None], by_likelihood)
+        term = Term(sited, state.alpha, u[:, None])
+        return problem.gradient([term], state.alpha + u[:, None], by_likelihood)
 
     @staticmethod
     def _psi(problem: Problem, g: Array, alpha: Array) -> tuple[float, Array]:
@@ -129,9 +121,9 @@ class Mode(Laplace):
     def searched(self) -> Laplace:
         return Laplace(self.tol, self.max_iter)
 
-    def check(self, likelihood: Likelihood, engine: Inference) -> None:
+    def check(self, likelihood: Likelihood, engine: Engine) -> None:
         super().check(likelihood, engine)
-        if isinstance(engine, Iterative):
+        if not engine.variances:
             raise ParameterError(
                 f'inference="map" needs a factor of K, and method="{engine.name}" has none. Use'
                 ' inference="laplace", or another method.'
@@ -142,10 +134,10 @@ class Mode(Laplace):
         return "map"
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> EvidenceKind:
         return "joint density"
 
-    def evidence(self, problem: Problem, state: State) -> float:
+    def value(self, problem: Problem, state: State) -> float:
         return state.value
 
     def gradient(self, problem: Problem, state: State) -> list[Array]:
@@ -153,5 +145,5 @@ class Mode(Laplace):
         by_likelihood = ask_back(
             problem.model.likelihood, "expansion", weights, problem.y, problem.f(state.mean)
         )
-        state.sited[0].alpha = state.alpha[:, 0]
-        return problem.gradient([Term(state.sited[0], None, logdet=False)], state.alpha, by_likelihood)
+        term = Term(state.sited[0], state.alpha, logdet=False)
+        return problem.gradient([term], state.alpha, by_likelihood)

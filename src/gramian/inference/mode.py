@@ -13,8 +13,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.inference.base import Share
-from gramian.inference.sites import Kind, Rule, State
+from gramian.engines.base import Share
+from gramian.inference.model import EvidenceKind
+from gramian.inference.problem import SiteRule, State
 
 Array = NDArray[np.float64]
 
@@ -37,7 +38,7 @@ class Climb(NamedTuple):
 
 
 @dataclass(frozen=True)
-class AtMode(Rule):
+class AtMode(SiteRule):
     """A rule that puts a Gaussian at the mode."""
 
     @property
@@ -45,7 +46,7 @@ class AtMode(Rule):
         return "laplace"
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> EvidenceKind:
         return "approximation"
 
     def kept(self, state: State) -> Array:

@@ -24,13 +24,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.engines.base import Engine, Share, Term
 from gramian.errors import NumericalError, ParameterError
-from gramian.inference.algebra import Term
 from gramian.inference.anderson import Anderson
 from gramian.inference.asked import ask, ask_back
-from gramian.inference.base import Inference, Share
-from gramian.inference.iterative import Iterative
-from gramian.inference.sites import Kind, Problem, Rule, State
+from gramian.inference.model import EvidenceKind
+from gramian.inference.problem import Problem, SiteRule, State
 from gramian.likelihoods import Likelihood
 from gramian.solvers.base import SolveOutcome
 
@@ -40,7 +39,7 @@ PAUSE = 6  # steps without acceleration, after one that lowered the bound
 
 
 @dataclass(frozen=True)
-class VI(Rule):
+class VI(SiteRule):
     """The evidence lower bound, and the Gaussian that reaches it."""
 
     tol: float = 1e-9  # of the bound: what a step must gain to go on
@@ -50,15 +49,15 @@ class VI(Rule):
         return "vi"
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> EvidenceKind:
         return "lower bound"
 
     @property
     def whole(self) -> bool:
         return True
 
-    def check(self, likelihood: Likelihood, engine: Inference) -> None:
-        if isinstance(engine, Iterative):
+    def check(self, likelihood: Likelihood, engine: Engine) -> None:
+        if not engine.variances:
             cure = 'Use inference="laplace" with it' if likelihood.latents == 1 else "Use another method"
             raise ParameterError(
                 f"Variational inference needs the variance of every row, which {engine.name!r} does not give."
@@ -78,7 +77,7 @@ class VI(Rule):
         size, steps, small, rest, history = 1.0, 0, 0, 0, Anderson()
         for steps in range(1, self.max_iter + 1):
             at, mapped = np.stack([state.lam, state.h]), np.stack(self._proposed(problem, state))
-            var = np.stack([one.var for one in state.sited], axis=1)
+            var = state.var
             leap = history.propose(at, mapped, np.stack([var, np.sqrt(var)]))
             new = None if leap is None or steps < rest else self._risen(problem, state, leap)
             if leap is not None and new is None and steps >= rest:
@@ -93,8 +92,7 @@ class VI(Rule):
                 if size < 1e-6:
                     return state, SolveOutcome(iterations=steps)  # no step gains: the optimum, to rounding
             gain, old, state = new.value - state.value, state, new
-            for one in old.sited:
-                one.release()
+            old.release()
             if report is not None:
                 report(1 - 1 / (1 + steps))
             small = small + 1 if gain < tol * (1 + abs(state.value)) else 0
@@ -110,8 +108,7 @@ class VI(Rule):
         assert likelihood is not None
         easier.model = dataclasses.replace(problem.model, likelihood=likelihood)
         found, _ = dataclasses.replace(self, tol=1e-4).run(easier, None)
-        for one in found.sited:
-            one.release()
+        found.release()
         return np.stack([found.lam, found.h])
 
     def _from(self, problem: Problem, sites: Array) -> State | None:
@@ -131,11 +128,10 @@ class VI(Rule):
             return None
         if new.value >= state.value - 1e-13 * (1 + abs(state.value)):
             return new
-        for one in new.sited:
-            one.release()
+        new.release()
         return None
 
-    def evidence(self, problem: Problem, state: State) -> float:
+    def value(self, problem: Problem, state: State) -> float:
         return state.value
 
     def gradient(self, problem: Problem, state: State) -> list[Array]:
@@ -153,10 +149,10 @@ class VI(Rule):
 
     def _state(self, problem: Problem, lam: Array, h: Array) -> State:
         sited = problem.condition(lam, h)
-        mean, alpha = (np.stack([getattr(one, name) for one in sited], axis=1) for name in ("mean", "alpha"))
+        mean, alpha = np.hstack([one.mean for one in sited]), np.hstack([one.alpha for one in sited])
         state = State(lam, h, mean, alpha, sited, 0.0, np.zeros((0, 1)))
         state.answers = ask(problem.model.likelihood, "expected", problem.y, *self._seen(problem, state))
-        var = np.stack([one.var for one in sited], axis=1)
+        var = state.var
         used = np.stack([one.lam for one in sited], axis=1)
         divergence = 0.5 * (
             sum(one.logdet for one in sited) - float(np.sum(used * var)) + float(np.sum(mean * alpha))
@@ -167,7 +163,7 @@ class VI(Rule):
 
     def _seen(self, problem: Problem, state: State) -> tuple[Array, Array]:
         """The marginals as the likelihood sees them."""
-        var = np.stack([one.var for one in state.sited], axis=1) + problem.outside
+        var = state.var + problem.outside
         return problem.f(state.mean), var * problem.scale**2
 
     def _proposed(self, problem: Problem, state: State) -> tuple[Array, Array]:

@@ -29,17 +29,15 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 from gramian.certify.certificate import Certificate, Quantity
+from gramian.engines import Exact, Fourier, Krylov, LowRank, Nystrom, Sparse
 from gramian.errors import ModelFileError
 from gramian.features.fourier import FourierBasis
 from gramian.features.nystrom import NystromBasis
 from gramian.fitting import FitOutcome
-from gramian.inference import Evidence, Exact, Fourier, Nystrom, Sparse
+from gramian.inference import Conjugate, Evidence, RuleOnEngine
 from gramian.inference.ep import EP
-from gramian.inference.iterative import Iterative
 from gramian.inference.laplace import Laplace, Mode
-from gramian.inference.lowrank import LowRank
 from gramian.inference.mcmc.method import MCMC
-from gramian.inference.sites import Sites
 from gramian.inference.softmax.laplace import SoftmaxLaplace
 from gramian.inference.svgp.inducing import SVGP, SparseVariational
 from gramian.inference.variational import VI
@@ -54,14 +52,14 @@ from gramian.solvers import CG, MINRES, Cholesky
 # levels of kernels within kernels: far beyond any model, far below where Python's own stack ends
 MAX_DEPTH: Final = 64
 _OPEN = (Kernel, Mean, Likelihood, Prior, Support)  # what users may subclass
-_RULES = (Laplace, SoftmaxLaplace, Mode, EP, VI)
+_RULES = (Conjugate, Laplace, SoftmaxLaplace, Mode, EP, VI)
 _ENGINES = (
     Exact,
     Nystrom,
     Fourier,
     Sparse,
     SVGP,
-    Iterative,
+    Krylov,
     LowRank,
     SparseVariational,
     Cholesky,
@@ -70,7 +68,7 @@ _ENGINES = (
     NystromBasis,
     FourierBasis,
 )
-_CLOSED = (*_RULES, *_ENGINES, Sites, MCMC, Evidence, FitOutcome, Certificate, Quantity)
+_CLOSED = (*_RULES, *_ENGINES, RuleOnEngine, MCMC, Evidence, FitOutcome, Certificate, Quantity)
 _SPECIAL = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 T = TypeVar("T")
 

@@ -16,7 +16,6 @@ from gramian.errors import ModelFileError
 from gramian.features.fourier import FourierBasis
 from gramian.features.nystrom import NystromBasis
 from gramian.inference import Data, Model
-from gramian.inference.lowrank import LowRank
 from gramian.inference.mcmc.chains import Chains
 from gramian.inference.mcmc.method import MCMC, SAMPLERS
 from gramian.inference.mcmc.mixture import Mixture
@@ -50,7 +49,7 @@ def describe(mixture: Mixture) -> tuple[dict[str, Any], Arrays]:
 
 def restore(described: Any, arrays: Arrays, method: MCMC, model: Model, data: Data) -> Mixture:
     """The mixture, from what `describe` gave."""
-    basis = method.engine.basis if isinstance(method.engine, LowRank) else None
+    basis = None if method.engine is None else method.engine.chosen_basis
     d = data.X.shape[1]
     if isinstance(basis, FourierBasis):
         for kernel, _ in model.kernels:

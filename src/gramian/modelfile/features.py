@@ -11,13 +11,14 @@ from dataclasses import replace
 
 import numpy as np
 
+from gramian.engines import LowRank
+from gramian.engines.base import Engine
 from gramian.errors import ModelFileError
 from gramian.features.base import FeatureMap
 from gramian.features.fourier import KINDS, FourierBasis, FourierMap, row_wise
 from gramian.features.nystrom import NystromBasis, NystromMap
 from gramian.features.spectral import SMALLEST_SORF
-from gramian.inference import Data, Inference
-from gramian.inference.lowrank import LowRank
+from gramian.inference import Data, Scheme
 from gramian.inference.svgp.inducing import SparseVariational
 from gramian.kernels import Kernel
 from gramian.kernels.spectrum import Draw
@@ -38,7 +39,7 @@ def describe(features: FeatureMap) -> Arrays:
 
 
 def restore(
-    engine: Inference, arrays: Arrays, kernel: Kernel, k: int, data: Data, d: int
+    engine: Engine | Scheme, arrays: Arrays, kernel: Kernel, k: int, data: Data, d: int
 ) -> NystromMap | FourierMap:
     """The map of the k-th kernel."""
     basis = _basis(engine, k, data, d)
@@ -55,7 +56,7 @@ def restore(
     )
 
 
-def _basis(engine: Inference, k: int, data: Data, d: int) -> NystromBasis | FourierBasis:
+def _basis(engine: Engine | Scheme, k: int, data: Data, d: int) -> NystromBasis | FourierBasis:
     if isinstance(engine, (LowRank, SparseVariational)) and (
         {engine.centre.shape, engine.spread.shape} not in ({(0,)}, {(d,)}) or not np.all(engine.spread > 0)
     ):

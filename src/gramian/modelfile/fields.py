@@ -11,11 +11,13 @@ from typing import Any, Final, get_args, get_type_hints
 import numpy as np
 
 from gramian.certify.certificate import Quantity
+from gramian.engines.base import Engine
+from gramian.engines.lowrank import Outside
+from gramian.engines.recipes import Objective
 from gramian.errors import ModelFileError
 from gramian.features.base import Basis
 from gramian.inference import Inference
-from gramian.inference.passes import Kind
-from gramian.inference.sites import Rule
+from gramian.inference.model import EvidenceKind
 from gramian.kernels import Kernel
 from gramian.means import Mean
 from gramian.solvers import CG, MINRES, Cholesky
@@ -64,19 +66,23 @@ FIELD_CHECKS: Final[Mapping[str, Callable[[Any], bool]]] = {
     "str": _is(str),
     "Kernel": lambda value: isinstance(value, Kernel),
     "Mean": lambda value: isinstance(value, Mean),
-    "Rule": lambda value: isinstance(value, Rule),
     "Inference": lambda value: isinstance(value, Inference),
-    "Inference | None": lambda value: value is None or isinstance(value, Inference),
+    "Engine": lambda value: isinstance(value, Engine),
+    "Engine | None": lambda value: value is None or isinstance(value, Engine),
     "Cholesky": _is(Cholesky),
-    "Krylov": _is(CG, MINRES),
+    "Solver": _is(Cholesky, CG, MINRES),
     "Name": lambda value: value in get_args(Name),
-    "Kind": lambda value: value in get_args(Kind),
+    "EvidenceKind": lambda value: value in get_args(EvidenceKind),
+    "Objective": lambda value: value in get_args(Objective),
+    "Outside": lambda value: value in get_args(Outside),
     "Basis": lambda value: isinstance(value, Basis),
     "Quantity": _is(Quantity),
     "Array": _array(np.float64),
     "Array | None": lambda value: value is None or _array(np.float64)(value),
     "tuple[Array, ...]": _tuple_of(_array(np.float64)),
-    "tuple[Weights, ...]": lambda value: value == (),  # where a search would begin, which a file leaves out
+    "tuple[VariationalWeights, ...]": lambda value: (
+        value == ()
+    ),  # where a search would begin, which a file leaves out
     "NDArray[np.intp]": _array(np.int64),
     "Pivots | None": lambda value: value is None or _array(np.int64)(value),
     "tuple[tuple[Draw, ...], ...]": _tuple_of(_tuple_of(_tuple_of(_array(np.float64)))),

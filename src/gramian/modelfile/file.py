@@ -40,12 +40,12 @@ from gramian.linalg import memory
 from gramian.modelfile.arrays import TRIANGLE as _TRIANGLE
 from gramian.modelfile.arrays import Arrays
 from gramian.modelfile.document import canonical, parse
-from gramian.modelfile.migrations import MIGRATIONS
+from gramian.modelfile.migrations import migrated
 from gramian.modelfile.record import Fitted, describe, restore
 from gramian.version import __version__
 
 FORMAT: Final = "gramian model"
-VERSION = 4
+VERSION = 5
 _METADATA = ("format", "version", "library", "document", "sha256")
 _MAX_HEADER = 100_000_000  # bytes: the limit of the safetensors format
 _PART = 2**20  # numbers read at a time
@@ -118,7 +118,7 @@ def load(path: str | os.PathLike[str]) -> Fitted:
     is refused with a ModelFileError."""
     try:
         metadata, arrays = _read(path)
-        return restore(_document(metadata, arrays), arrays)
+        return restore(*_document(metadata, arrays))
     except MemoryLimitError:
         raise
     except ModelFileError as error:
@@ -288,7 +288,7 @@ def _metadata(metadata: dict[str, str] | None) -> dict[str, str]:
     return found
 
 
-def _document(metadata: Mapping[str, str], arrays: Arrays) -> Any:
+def _document(metadata: Mapping[str, str], arrays: Arrays) -> tuple[Any, Arrays]:
     """The document, after the checksum and before anything is built from it."""
     if _checksum(metadata, arrays) != metadata["sha256"]:
         raise ModelFileError(
@@ -298,8 +298,8 @@ def _document(metadata: Mapping[str, str], arrays: Arrays) -> Any:
         raise ModelFileError("its arrays hold numbers that are not finite.")
     document = parse(metadata["document"])
     for version in range(int(metadata["version"]), VERSION):
-        document = MIGRATIONS[version](document)
-    return document
+        document, arrays = migrated(version, document, arrays)
+    return document, arrays
 
 
 __all__ = ["VERSION", "load", "save"]

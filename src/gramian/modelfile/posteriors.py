@@ -24,34 +24,27 @@ from typing import Any
 
 import numpy as np
 
+from gramian.engines import Exact, Krylov, LowRank
 from gramian.errors import ModelFileError
 from gramian.estimators.base import Estimator
 from gramian.gram.operator import GramOperator
-from gramian.inference import (
-    Data,
-    Exact,
-    FeaturePosterior,
-    GaussianProcess,
-    Inference,
-    Model,
-    Posterior,
-    Process,
-)
-from gramian.inference.base import Stacked, noise_groups
-from gramian.inference.coupled import CoupledFeatures, CoupledPosterior
-from gramian.inference.exact import groups
-from gramian.inference.iterative import Iterative, KrylovPosterior, System
-from gramian.inference.lowrank import LowRank
+from gramian.inference import Data, Model, RuleOnEngine, Scheme
+from gramian.inference.conjugate import observed
 from gramian.inference.mcmc.method import MCMC
 from gramian.inference.mcmc.mixture import Mixture
-from gramian.inference.sites import Sites
-from gramian.inference.softmax.laplace import SoftmaxLaplace
 from gramian.inference.svgp.inducing import SparseVariational
 from gramian.kernels import Kernel
 from gramian.means import OneOutput
 from gramian.modelfile import draws, features
 from gramian.modelfile.arrays import TRIANGLE, Array, Arrays, of_part, root, roots, taken, within
 from gramian.modelfile.document import entries, typed, typed_list
+from gramian.processes.base import Process
+from gramian.processes.coupled import CoupledFeatures, CoupledPosterior
+from gramian.processes.krylov import KrylovPosterior, System
+from gramian.processes.posterior import Posterior
+from gramian.processes.prior import GaussianProcess
+from gramian.processes.stacked import Stacked
+from gramian.processes.weights import FeaturePosterior
 from gramian.report.facts import Facts, NoData, class_counts
 
 FIELDS = {
@@ -66,21 +59,9 @@ FIELDS = {
 SHARED_ROOT = "root.shared"
 
 
-def engine_of(method: Inference) -> Inference:
-    """What does the linear algebra."""
-    return method.engine if isinstance(method, Sites) else method
-
-
-def stored(method: Inference) -> Inference:
-    """The method without what only a search needs: where q began, when chains had to end."""
-    if isinstance(method, SparseVariational):
-        return dataclasses.replace(method, q=())
-    return dataclasses.replace(method, deadline=None) if isinstance(method, MCMC) else method
-
-
-def holds_data(method: Inference) -> bool:
-    """Whether predictions need the rows."""
-    return not isinstance(engine_of(method), (LowRank, SparseVariational))
+def engine_of(method: Scheme) -> Any:
+    """What does the linear algebra: an engine, or the method itself where it is both."""
+    return method.engine if isinstance(method, RuleOnEngine) else method
 
 
 # The data. --------------------------------------------------------------------------------------------------
@@ -90,7 +71,7 @@ def describe_data(gp: Estimator, classes: int | None) -> tuple[dict[str, Any] | 
     """The data as arrays, or what is told of them."""
     facts, data = gp._facts, gp._data
     arrays: Arrays = {"scale": facts.scale}
-    if not holds_data(gp._method_):
+    if not gp._method_.holds_rows:
         counts = None if classes is None else list(class_counts(facts, data, classes))
         return {
             "rows": facts.rows,
@@ -105,14 +86,14 @@ def describe_data(gp: Estimator, classes: int | None) -> tuple[dict[str, Any] | 
 
 
 def data_of(
-    described: Any, arrays: Arrays, method: Inference, columns: int, plain: bool, classes: int | None
+    described: Any, arrays: Arrays, method: Scheme, columns: int, plain: bool, classes: int | None
 ) -> tuple[Data, Facts | None]:
     """The data, or what stands for them; then with the facts, which otherwise are made from the data.
     `plain`: y has a column an output."""
     scale = taken(arrays, "scale", None)
     if not len(scale) or not np.all(scale > 0):
         raise ModelFileError("its scales must be positive, one an output.")
-    if not holds_data(method):
+    if not method.holds_rows:
         rows, known, notes, counts = entries(described, "data", "rows", "known_noise", "notes", "counts")
         told = {
             name: typed(note, str, f"notes.{name[:40]}") for name, note in typed(notes, dict, "notes").items()
@@ -143,7 +124,7 @@ def data_of(
 # Writing. ---------------------------------------------------------------------------------------------------
 
 
-def describe(posterior: Process, method: Inference) -> tuple[dict[str, Any], Arrays]:
+def describe(posterior: Process, method: Scheme) -> tuple[dict[str, Any], Arrays]:
     """The posterior: a piece of the document, and its arrays."""
     if isinstance(posterior, Stacked):
         found = [describe(part, method) for part in posterior.parts]
@@ -161,13 +142,13 @@ def describe(posterior: Process, method: Inference) -> tuple[dict[str, Any], Arr
     if isinstance(posterior, KrylovPosterior):
         noises = (
             {f"noise.{r}": system.operator.noise for r, system in enumerate(posterior.systems)}
-            if isinstance(method, Sites)
+            if not method.closed
             else {}
         )
-        return {"kind": "krylov", "stronger": [system.stronger for system in posterior.systems]}, {
-            "alpha": posterior.alpha,
-            **noises,
-        }
+        return {
+            "kind": "krylov",
+            "stronger": [system.solver is not engine_of(method).solver for system in posterior.systems],
+        }, {"alpha": posterior.alpha, **noises}
     if isinstance(posterior, Posterior):
         told = {"root_of": list(posterior.root_of), "inverted": posterior.inverted}
         return {"kind": "exact", **told}, {"alpha": posterior.alpha, **_numbered(posterior.roots)}
@@ -202,26 +183,26 @@ def _numbered(matrices: tuple[Array, ...]) -> Arrays:
 class _Context:
     """What all parts of a posterior have in common."""
 
-    method: Inference
+    method: Scheme
     model: Model
     data: Data
     d: int
 
     @property
-    def engine(self) -> Inference:
+    def engine(self) -> Any:
         return engine_of(self.method)
 
 
 def restore(
-    described: Any, arrays: Arrays, method: Inference, model: Model, data: Data, columns: int
+    described: Any, arrays: Arrays, method: Scheme, model: Model, data: Data, columns: int
 ) -> Process:
     """The posterior, from what `describe` gave; `data_of` has checked the data."""
     context = _Context(method, model, data, columns)
     engine, q = context.engine, len(data.scale)
-    if isinstance(engine, Iterative):
-        _check_iterative(engine, len(data.X))
+    if isinstance(engine, Krylov):
+        _check_krylov(engine, len(data.X))
     kind = _kind(described, "posterior")
-    known = isinstance(method, (SparseVariational, MCMC)) or isinstance(engine, (Exact, Iterative, LowRank))
+    known = isinstance(method, (SparseVariational, MCMC)) or isinstance(engine, (Exact, Krylov, LowRank))
     if (
         not known
         or isinstance(method, MCMC) != (kind == "mixture")
@@ -260,52 +241,56 @@ def _one(described: Any, arrays: Arrays, context: _Context, prior: GaussianProce
     kind, engine, q = _kind(described, "posterior"), context.engine, len(prior.scale)
     if (
         kind == "features"
-        and not isinstance(engine, Iterative)
-        and (not isinstance(engine, Exact) or isinstance(context.method, Sites))
+        and not isinstance(engine, Krylov)
+        and not (isinstance(engine, Exact) and context.method.closed)
     ):
         made = features.restore(engine, arrays, prior.kernel, k, context.data, context.d)
         m = made.n_features
         matrices, of = _used_roots(described["root_of"], arrays, m, q)
         return FeaturePosterior(prior, made, taken(arrays, "weights", (m, q)), matrices, of)
-    if kind == "exact" and isinstance(engine, (Exact, Iterative)):
+    if kind == "exact" and isinstance(engine, (Exact, Krylov)):
         n = len(context.data.X)
         alpha, inverted = taken(arrays, "alpha", (n, q)), typed(described["inverted"], bool, "inverted")
         return Posterior(
             prior, context.data.X, alpha, *_used_roots(described["root_of"], arrays, n, q), inverted
         )
-    if kind == "krylov" and isinstance(engine, Iterative):
+    if kind == "krylov" and isinstance(engine, Krylov):
         return _krylov(described, arrays, context, prior, engine)
     raise _contradiction(kind, context.method)
 
 
 def _krylov(
-    described: Any, arrays: Arrays, context: _Context, prior: GaussianProcess, engine: Iterative
+    described: Any, arrays: Arrays, context: _Context, prior: GaussianProcess, engine: Krylov
 ) -> KrylovPosterior:
     data, model, q = context.data, context.model, len(prior.scale)
     n = len(data.X)
     alpha = taken(arrays, "alpha", (n, q))
     stronger = typed_list(described["stronger"], bool, "stronger")
     systems: list[System] = []
-    if isinstance(context.method, Sites):
+
+    def system(noise: Array, again: bool) -> System:
+        solver = engine.solver.stronger(n) if again else engine.solver
+        if solver is None:
+            raise ModelFileError("its solver has no second attempt, and yet one was made.")
+        return System(solver, GramOperator(prior.kernel, data.X, noise))
+
+    if not context.method.closed:
         noises = [taken(arrays, f"noise.{r}", (n,)) for r in range(q)]
         if len(stronger) != q or not all(np.all(noise > 0) for noise in noises):
             raise ModelFileError(
                 f"its {q} functions must have sites with positive variances, but stronger has {len(stronger)}"
                 " entries."
             )
-        systems = [
-            engine.system(GramOperator(prior.kernel, data.X, noise), again)
-            for noise, again in zip(noises, stronger, strict=True)
-        ]
+        systems = [system(noise, again) for noise, again in zip(noises, stronger, strict=True)]
         return KrylovPosterior(prior, data.X, alpha, tuple(systems), tuple(range(q)))
-    if len(stronger) != len(noise_groups(model, data)):
+    together = list(observed(model, data))
+    if len(stronger) != len(together):
         raise ModelFileError(
-            f"its outputs have {len(noise_groups(model, data))} different noises, but stronger has"
-            f" {len(stronger)} entries."
+            f"its outputs have {len(together)} different noises, but stronger has {len(stronger)} entries."
         )
     system_of = [0] * q
-    for r, group in enumerate(groups(model, data)):
-        systems.append(engine.system(group.operator, stronger[r]))
+    for r, group in enumerate(together):
+        systems.append(system(group.D, stronger[r]))
         for k in group.outputs:
             system_of[k] = r
     return KrylovPosterior(prior, data.X, alpha, tuple(systems), tuple(system_of))
@@ -355,11 +340,11 @@ def _kind(described: Any, where: str) -> str:
     return kind
 
 
-def _is_coupled(method: Inference) -> bool:
-    return isinstance(method, Sites) and isinstance(method.rule, SoftmaxLaplace)
+def _is_coupled(method: Scheme) -> bool:
+    return method.coupled
 
 
-def _contradiction(kind: str, method: Inference) -> ModelFileError:
+def _contradiction(kind: str, method: Scheme) -> ModelFileError:
     return ModelFileError(
         f"its posterior is of the kind {kind!r}, which the method {type(method).__name__} does not give."
     )
@@ -376,16 +361,16 @@ def _used_roots(root_of: Any, arrays: Arrays, size: int, q: int) -> tuple[tuple[
     return found, of
 
 
-def _check_iterative(method: Iterative, n: int) -> None:
-    pivots = method.pivots
+def _check_krylov(engine: Krylov, n: int) -> None:
+    pivots = getattr(engine.solver, "pivots", None)
     if pivots is not None and (
         pivots.ndim != 1 or not len(pivots) or len(set(pivots.tolist()) & set(range(n))) != len(pivots)
     ):
         raise ModelFileError(
             f"its pivots must be rows of the data, each once, but are {pivots.shape} numbers of {n} rows."
         )
-    if method.cholesky_up_to < 0:
+    if (engine.cholesky_up_to or 0) < 0:
         raise ModelFileError("its solver has a negative number of rows.")
 
 
-__all__ = ["data_of", "describe", "describe_data", "restore", "stored"]
+__all__ = ["data_of", "describe", "describe_data", "restore"]

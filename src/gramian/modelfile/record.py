@@ -19,10 +19,7 @@ from gramian.data.inputs import Columns
 from gramian.errors import ModelFileError
 from gramian.estimators import GPClassifier, GPRegressor, multiclass
 from gramian.fitting import FitOutcome
-from gramian.inference import Data, Evidence, Exact, Inference, Model
-from gramian.inference.iterative import Iterative
-from gramian.inference.lowrank import LowRank
-from gramian.inference.sites import Sites
+from gramian.inference import Data, Evidence, Model, Scheme
 from gramian.kernels import Kernel
 from gramian.likelihoods import Gaussian, Likelihood
 from gramian.means import Mean
@@ -90,7 +87,7 @@ def _whole(gp: Fitted) -> tuple[dict[str, Any], Arrays]:
         "single": gp._single if isinstance(gp, GPRegressor) else None,
         "noise": hasattr(gp, "noise_"),
         "classes": None if classes is None else labels.describe(classes),
-        "method": encode(posteriors.stored(gp._method_), "method", arrays),
+        "method": encode(gp._method_.stored(), "method", arrays),
         "data": data,
         "posterior": posterior,
         "evidence": encode(gp.evidence_, "evidence_"),
@@ -159,8 +156,8 @@ def _restore_whole(gp: Fitted, fitted: Any, arrays: Arrays, origins: Mapping[str
         classes = len(gp.classes_)
     elif part["classes"] is not None:
         raise ModelFileError("it is of a regressor, and yet has classes.")
-    gp._method_ = decoded(part["method"], Inference, "method", origins, arrays)
-    if isinstance(gp._method_, Sites) if noise else isinstance(gp._method_, (Exact, Iterative, LowRank)):
+    gp._method_ = decoded(part["method"], Scheme, "method", origins, arrays)
+    if gp._method_.needs_noise is not None and gp._method_.needs_noise != noise:
         needed = (
             "Gaussian noise in closed form"
             if noise

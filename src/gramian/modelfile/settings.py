@@ -10,20 +10,20 @@ from sklearn.utils import check_random_state
 
 from gramian.choose.words import as_method
 from gramian.data.inputs import Columns
+from gramian.engines.base import Engine
 from gramian.errors import ModelFileError
 from gramian.estimators import GPClassifier, GPRegressor, build, defaults
 from gramian.estimators.latent import WORDS
 from gramian.fitting.stages import Hold
-from gramian.inference import Inference
+from gramian.inference import Inference, Scheme
 from gramian.inference.mcmc.method import MCMC
-from gramian.inference.sites import Rule
 from gramian.kernels import Kernel
 from gramian.kernels.convert import Converted
 from gramian.likelihoods import Likelihood, RobustMax
 from gramian.means import Mean
 from gramian.modelfile.document import decode, decoded, encode, entries, typed, typed_list
 from gramian.params import Parameter
-from gramian.solvers import CG, MINRES
+from gramian.solvers import Solver
 
 ESTIMATORS: Mapping[str, type[GPRegressor] | type[GPClassifier]] = {
     "GPRegressor": GPRegressor,
@@ -34,8 +34,8 @@ _OBJECTS: Mapping[str, Any] = {
     "noise": Parameter,
     "likelihood": Likelihood,
     "multiclass": RobustMax,
-    "inference": (Rule, MCMC),
-    "method": (Inference, CG, MINRES),
+    "inference": (Inference, MCMC),
+    "method": (Engine, Scheme, Solver),
 }
 
 
@@ -76,7 +76,7 @@ def restore(
     build.check_settings(gp)
     if gp.method != "auto":
         as_method(gp.method, gp.memory_limit)
-    if not isinstance(gp.inference, (Rule, MCMC)) and gp.inference not in (None, "auto", *WORDS):
+    if not isinstance(gp.inference, (Inference, MCMC)) and gp.inference not in (None, "auto", *WORDS):
         raise ModelFileError(f"inference is {gp.inference!r}, which is not known.")
     defaults.mean_function(gp.mean, np.zeros(()), Columns(("x0",)))
     if isinstance(gp, GPClassifier):

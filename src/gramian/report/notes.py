@@ -13,7 +13,6 @@ from gramian.data.inputs import Columns, spread
 from gramian.errors import InputError
 from gramian.fitting.lbfgs import Search
 from gramian.inference import Data, Model
-from gramian.inference.mcmc.mixture import Mixture
 from gramian.kernels import Kernel, MapInputs, On, Stationary
 from gramian.params import Parameter, ParameterSpace
 from gramian.params.space import entry_names
@@ -174,8 +173,8 @@ def summary(gp: Any) -> str:
         "",
         str(gp.parameters_),
     ]
-    if isinstance(gp.posterior_, Mixture):
-        lines += ["", str(gp.posterior_.chains)]
+    if gp.posterior_.told:
+        lines += ["", gp.posterior_.told]
     lines += ["", *foot] if foot else []
     if outcome.notes:
         lines += ["", "Notes"] + [f"  - {note}" for note in outcome.notes]

@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.gram.operator import GramOperator
+from gramian.kernels.base import Kernel
+from gramian.linalg.cost import Cost
 
 Array = NDArray[np.float64]
 
@@ -38,7 +40,8 @@ class Solution(NamedTuple):
 
 
 class Factor(ABC):
-    """A matrix A = K + D, prepared for solving."""
+    """A matrix A = K + D, prepared for solving. `solve` and `logdet` suffice; a solver that estimates says
+    more."""
 
     @abstractmethod
     def solve(self, B: Array) -> Solution:
@@ -52,6 +55,20 @@ class Factor(ABC):
         """b' A^-1 b, summed over columns."""
         return float(np.sum(b * self.solve(b).value))
 
+    def logdet_estimate(self) -> tuple[float, float]:
+        """log det A, and its standard error where it is an estimate."""
+        return self.logdet(), 0.0
+
+    def probe_pair(self) -> tuple[Array, Array] | None:
+        """U and V (n, k) with tr(A^-1 M) = E sum(U * (M V)) / k for any M, where the solver has such; None:
+        whoever needs a trace takes probes of its own."""
+        return None
+
+    @property
+    def probe_outcome(self) -> SolveOutcome:
+        """How the solves went on which `logdet_estimate` and `probe_pair` stand."""
+        return SolveOutcome()
+
 
 class Solver(ABC):
     """How to prepare A = K + D for solving."""
@@ -59,3 +76,35 @@ class Solver(ABC):
     @abstractmethod
     def factor(self, operator: GramOperator) -> Factor:
         """Does the work that all solves share."""
+
+    @property
+    def name(self) -> str:
+        """In lower case, as in `method=`."""
+        return type(self).__name__.lower()
+
+    @property
+    def described(self) -> str:
+        """For people."""
+        return type(self).__name__
+
+    @property
+    def label(self) -> str:
+        """The name with its size."""
+        return self.name
+
+    def prepared(self, kernel: Kernel, X: Array, rng: np.random.Generator) -> Solver:
+        """The same with what is chosen once for these rows, so that a search sees one smooth function."""
+        return self
+
+    def stronger(self, n: int) -> Solver | None:
+        """With more effort, for a second attempt; None where there is none."""
+        return None
+
+    def work(self, n: int, d: int, q: int, gradient: bool = True) -> Cost:
+        """Of one evaluation with gradient, or of the final inference."""
+        cubes = 1.0 if gradient else 1 / 3
+        return Cost(cubes * float(n) ** 3, n * n / 2, n * n / 2 if gradient else 0.0)
+
+    def bytes_needed(self, n: int, d: int, q: int) -> int:
+        """Peak memory of solving with n rows."""
+        return 8 * (n * n + n * (d + q))

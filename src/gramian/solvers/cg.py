@@ -36,7 +36,7 @@ from gramian.errors import NumericalError
 from gramian.gram.operator import GramOperator
 from gramian.solvers import lanczos
 from gramian.solvers.base import Factor, Solution, SolveOutcome
-from gramian.solvers.krylov import KrylovSolver, Product, Report, Run, refined
+from gramian.solvers.krylov import KrylovSolver, Product, Report, Round, refined
 from gramian.solvers.preconditioners import Pivots, Preconditioner
 
 Array = NDArray[np.float64]
@@ -104,8 +104,8 @@ class CGFactor(Factor):
 
     def _refined(
         self, B: Array, report: Report | None, at_once: bool = False
-    ) -> tuple[Array, SolveOutcome, Run | None]:
-        def steps(product: Product, R: Array, tol: Array, most: int, report: Report | None) -> Run:
+    ) -> tuple[Array, SolveOutcome, Round | None]:
+        def steps(product: Product, R: Array, tol: Array, most: int, report: Report | None) -> Round:
             return pcg(product, self.preconditioner.solve, R, tol, most, report)
 
         s = self.solver
@@ -126,7 +126,7 @@ def pcg(
     tol: Array | float,
     max_iter: int,
     report: Report | None = None,
-) -> Run:
+) -> Round:
     """CG from zero on each column of B (n, k), until |r| <= tol |b| by the recurrence; `tol` may be one a
     column."""
     n, k = B.shape
@@ -178,4 +178,4 @@ def pcg(
             for c, b in zip(on, beta, strict=True):
                 betas[c].append(float(b))
     X[:, on] = x
-    return Run(X, steps, alphas, betas, note)
+    return Round(X, steps, alphas, betas, note)

@@ -17,7 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.errors import ParameterError
+from gramian.gram import tiles
 from gramian.gram.operator import GramOperator
+from gramian.kernels.base import Kernel
+from gramian.landmarks.pivoted import PivotRule, pivoted_cholesky
+from gramian.linalg.cost import Cost
+from gramian.linalg.threads import THREADS
 from gramian.solvers import preconditioners
 from gramian.solvers.base import SolveOutcome, Solver
 from gramian.solvers.preconditioners import Name, Pivots, Preconditioner
@@ -27,6 +32,8 @@ Product = Callable[[Array], Array]
 Report = Callable[[int, float], None]  # steps so far, largest relative residual
 
 # rows: below, a product takes a millisecond either way, and float32 would only take more steps
+STRONGER = 4  # times the rank and the steps, for a second attempt
+STEPS = 60  # of a solve with a good preconditioner, for predictions of time
 FLOAT32_FROM = 1024
 # how far a round of float32 steps reduces the residual; further, its rounding errors would be what is reduced
 ROUND_IN_FLOAT32 = 1e-3
@@ -44,6 +51,8 @@ class KrylovSolver(Solver):
     # of probes and preconditioner; None: from the estimator's random_state, 0 where there is none
     seed: int | None = None
     float32: bool | None = None  # products in float32, corrected in float64; None: where that is faster
+    # of the preconditioner, as chosen before a search
+    pivots: Pivots | None = dataclasses.field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         check_settings(self.tol, self.max_iter, self.probes)
@@ -64,11 +73,48 @@ class KrylovSolver(Solver):
         """Random numbers for one use: 0 for the probes, 1 for the preconditioner."""
         return np.random.default_rng([self.seed or 0, number])
 
+    @property
+    def described(self) -> str:
+        ranked = f" of rank {self.rank}" if self._ranked else ""
+        return f"{type(self).__name__} to {self.tol:g}, preconditioner {self.preconditioner}{ranked}"
+
+    @property
+    def label(self) -> str:
+        return f"{self.name}, rank {self.rank}"
+
+    @property
+    def _ranked(self) -> bool:
+        return self.preconditioner in ("pivoted", "rpcholesky")
+
+    def prepared(self, kernel: Kernel, X: Array, rng: np.random.Generator) -> Self:
+        pivots = None
+        if self._ranked:
+            rank, greedy = min(self.rank, len(X)), self.preconditioner == "pivoted"
+            rule: PivotRule = "pivoted" if greedy else "rpcholesky"
+            partial = pivoted_cholesky(kernel, np.asarray(X), rank, self.stream(1), rule=rule)
+            pivots = np.asarray(partial.pivots, dtype=np.int64)
+        return dataclasses.replace(self.seeded(rng), pivots=pivots)
+
+    def stronger(self, n: int) -> Self:
+        rank, steps = min(STRONGER * self.rank, n), STRONGER * self.max_iter
+        return dataclasses.replace(self, preconditioner="rpcholesky", rank=rank, max_iter=steps, pivots=None)
+
+    def work(self, n: int, d: int, q: int, gradient: bool = True) -> Cost:
+        columns, product = self.probes + q, STEPS * float(n) ** 2
+        flops = 2 * product * columns + 6.0 * n * self.rank**2
+        return Cost(flops, float(n) * self.rank, n * n / 2 if gradient else 0.0, product)
+
+    def bytes_needed(self, n: int, d: int, q: int) -> int:
+        rank = self.rank if self._ranked else 0
+        own = n * (3 * min(rank, n) + 6 * (self.probes + q) + d)
+        return 8 * (own + 8 * THREADS * tiles.LARGEST_TILE**2)
+
     def preconditioned(self, operator: GramOperator, pivots: Pivots | None) -> Preconditioner:
+        pivots = self.pivots if pivots is None else pivots
         return preconditioners.build(self.preconditioner, operator, self.rank, self.stream(1), pivots)
 
 
-class Run(NamedTuple):
+class Round(NamedTuple):
     """What a round of steps gives back: the solution, and from CG the step lengths column by column."""
 
     X: Array
@@ -78,7 +124,7 @@ class Run(NamedTuple):
     note: str = ""  # why some column could not go on
 
 
-Steps = Callable[[Product, Array, Array, int, "Report | None"], Run]
+Steps = Callable[[Product, Array, Array, int, "Report | None"], Round]
 
 
 def refined(
@@ -90,7 +136,7 @@ def refined(
     float32: bool | None,
     report: Report | None,
     at_once: bool = False,
-) -> tuple[Array, SolveOutcome, Run | None]:
+) -> tuple[Array, SolveOutcome, Round | None]:
     """Rounds of an iteration, each on the true residual that the last has left; also the first round, which
     `at_once` runs down to `tol`."""
     low = float32 if float32 is not None else A.n >= FLOAT32_FROM

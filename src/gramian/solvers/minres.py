@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 from gramian.gram.operator import GramOperator
 from gramian.solvers.base import Factor, Solution, SolveOutcome
 from gramian.solvers.cg import CG, CGFactor
-from gramian.solvers.krylov import KrylovSolver, Product, Report, Run, refined
+from gramian.solvers.krylov import KrylovSolver, Product, Report, Round, refined
 from gramian.solvers.preconditioners import Pivots, Preconditioner
 
 Array = NDArray[np.float64]
@@ -81,7 +81,7 @@ class MINRESFactor(Factor):
         # the recurrence knows its residual in the norm of P^-1 alone
         slack = 1.0 if s.preconditioner == "none" else 0.1
 
-        def steps(product: Product, R: Array, tol: Array, most: int, report: Report | None) -> Run:
+        def steps(product: Product, R: Array, tol: Array, most: int, report: Report | None) -> Round:
             done = minres_qlp(
                 product,
                 R,
@@ -90,7 +90,7 @@ class MINRESFactor(Factor):
                 precondition=None if s.preconditioner == "none" else P.solve,
                 report=report,
             )
-            return Run(done.X, done.iterations, [], [], OUTSIDE if done.least_squares else "")
+            return Round(done.X, done.iterations, [], [], OUTSIDE if done.least_squares else "")
 
         value, outcome, _ = refined(
             self.operator, steps, B.reshape(len(B), -1), s.tol, s.max_iter, s.float32, report

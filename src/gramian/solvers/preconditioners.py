@@ -32,7 +32,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from gramian.errors import NumericalError, ParameterError
-from gramian.gram import tiles
+from gramian.features.nystrom import NystromMap
 from gramian.gram.operator import GramOperator
 from gramian.landmarks.pivoted import pivoted_cholesky
 
@@ -150,23 +150,4 @@ def check(name: str, rank: int) -> None:
 def _nystrom(operator: GramOperator, pivots: Pivots) -> Array:
     """F = K(X, Z) L^-T with L L' = K(Z, Z), Z the rows at the pivots: the same F F' as partial Cholesky with
     these pivots."""
-    Z = operator.X[pivots]
-    Kzz = tiles.cross(operator.kernel, Z, Z)
-    Kzz = 0.5 * (Kzz + Kzz.T)
-    mean, eps = float(np.trace(Kzz)) / len(Z), float(np.finfo(np.float64).eps)
-    # never nothing: rounding makes the matrix of a smooth kernel indefinite by about r eps
-    for jitter in (4 * len(Z) * eps, 1e-11, 1e-9, 1e-7):
-        try:
-            L = scipy.linalg.cholesky(Kzz + jitter * mean * np.eye(len(Z)), lower=True, check_finite=False)
-            break
-        except np.linalg.LinAlgError:
-            continue
-    else:
-        raise NumericalError(
-            "the pivots of the preconditioner repeat each other at these parameters. Choose them anew:"
-            " pivots=None."
-        )
-    F = tiles.cross(operator.kernel, operator.X, Z)
-    return np.ascontiguousarray(
-        scipy.linalg.solve_triangular(L, F.T, lower=True, overwrite_b=True, check_finite=False).T
-    )
+    return NystromMap(operator.kernel, operator.X[pivots]).block(operator.X)

@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
 from gramian.inference.mcmc.slices import Point, slice_along
-from gramian.inference.mcmc.traced import Problem, Sites, jittered
+from gramian.inference.mcmc.traced import CurveSites, TracedProblem, jittered
 from gramian.inference.mcmc.transitions import DOUBLINGS, KEEP, adaptation
 from gramian.inference.mcmc.unconstrained import number
 
@@ -49,7 +49,7 @@ REACH = 3.0  # standard deviations of t up to which sites change, and the change
 SHARE = 5.0  # draws that the first guess of t's covariance counts as
 
 
-class Sums(NamedTuple):
+class WindowSums(NamedTuple):
     """Over the draws of a window: how many, t and its products, and what sites are made of, W, slope and f,
     with its products with t."""
 
@@ -61,21 +61,21 @@ class Sums(NamedTuple):
 
 
 class Surface(NamedTuple):
-    """Sites for each t: those of a centre, and how they change along the directions of t's spread."""
+    """CurveSites for each t: those of a centre, and how they change along the directions of t's spread."""
 
     centre: Array  # (p,)
     C: Array  # (p, p): its columns are the directions, a standard deviation long; slices go along them
     made: Array  # (3, n, L): W, slope and f at the centre
     change: Array  # (p, 3, n, L): of log W, slope and f, by a standard deviation
 
-    def at(self, t: Array) -> Sites:
+    def at(self, t: Array) -> CurveSites:
         x = np.clip(np.linalg.solve(self.C, t - self.centre), -REACH, REACH) if t.size else t
         log_change, slope, F = np.tensordot(x, self.change, axes=1) if t.size else np.zeros_like(self.made)
         W = self.made[0] * np.exp(np.clip(log_change, -REACH, REACH))
-        return Sites(W, self.made[1] + slope + W * (self.made[2] + F))
+        return CurveSites(W, self.made[1] + slope + W * (self.made[2] + F))
 
 
-class State(NamedTuple):
+class ChainState(NamedTuple):
     """A chain between two draws."""
 
     t: Array
@@ -83,7 +83,7 @@ class State(NamedTuple):
     surface: Surface
     size: Any  # of the adaptation of the step size
     step: Any
-    sums: Sums
+    sums: WindowSums
     at: Given  # what belongs to t and the sites
 
 
@@ -96,7 +96,7 @@ class Given:
     log_prior: float
     U: list[Array]  # (m, m), lower
     half: list[Array]  # U^-1 c (m,)
-    sites: Sites
+    sites: CurveSites
 
     def v_of(self, z: Array) -> Array:
         return np.stack(
@@ -133,7 +133,7 @@ class Given:
         ]
 
 
-def given(problem: Problem, t: Array, surface: Surface) -> Given | None:
+def given(problem: TracedProblem, t: Array, surface: Surface) -> Given | None:
     """The factors at t; None where a matrix has none."""
     matrices, mean, log_prior = _matrices(problem, t)
     mean, log_prior = np.asarray(mean), float(log_prior)
@@ -170,14 +170,14 @@ def _curvature(R: Array, root_W: Array, triangular: bool) -> Array:
     return A
 
 
-def _scales(problem: Problem) -> list[Array]:
+def _scales(problem: TracedProblem) -> list[Array]:
     """s_k of the latents of each kernel."""
     scale = np.asarray(problem.scale)
     return [scale[latents] for _, latents in problem.kernels(problem.model)]
 
 
 @jax.jit
-def _matrices(problem: Problem, t: jax.Array) -> tuple[list[jax.Array], jax.Array, jax.Array]:
+def _matrices(problem: TracedProblem, t: jax.Array) -> tuple[list[jax.Array], jax.Array, jax.Array]:
     """K, or R of a feature basis, of each kernel; the mean with the offset; the log density of t alone."""
     bare = problem.at(t)
     of = partial(jittered, X=problem.X) if problem.kind == "dense" else problem.root
@@ -189,12 +189,12 @@ def _matrices(problem: Problem, t: jax.Array) -> tuple[list[jax.Array], jax.Arra
 
 
 @jax.jit
-def _fit(problem: Problem, t: jax.Array, F: jax.Array) -> jax.Array:
+def _fit(problem: TracedProblem, t: jax.Array, F: jax.Array) -> jax.Array:
     return jnp.sum(problem.log_likelihoods(problem.at(t), F))
 
 
 @jax.jit
-def _facts(problem: Problem, t: jax.Array, F: jax.Array) -> tuple[jax.Array, ...]:
+def _facts(problem: TracedProblem, t: jax.Array, F: jax.Array) -> tuple[jax.Array, ...]:
     """The parameters' values, log p(y_i | f_i), and the curvature and slope of the latter."""
     bare = problem.at(t)
     values = jnp.concatenate([jnp.ravel(value) for value in problem.values(t)]) if problem.size else t
@@ -215,7 +215,7 @@ def _sweep(
     return here, total
 
 
-def _density(problem: Problem, surface: Surface, z: Array) -> Callable[[Array], Point]:
+def _density(problem: TracedProblem, surface: Surface, z: Array) -> Callable[[Array], Point]:
     """The log density of t given z."""
 
     def density(t: Array) -> Point:
@@ -225,7 +225,7 @@ def _density(problem: Problem, surface: Surface, z: Array) -> Callable[[Array], 
     return density
 
 
-def _value(problem: Problem, t: Array, at: Given, v: Array) -> float:
+def _value(problem: TracedProblem, t: Array, at: Given, v: Array) -> float:
     """log p(t, z) and the data, for the v of z."""
     value = (
         float(_fit(problem, t, at.f_of(v)))
@@ -242,12 +242,12 @@ def _value(problem: Problem, t: Array, at: Given, v: Array) -> float:
 
 @partial(jax.jit, static_argnames="gradients")
 def _moved(
-    problem: Problem,
+    problem: TracedProblem,
     t: Any,
     mu: Any,
     H: Any,
     v_parts: Any,
-    sites: Sites,
+    sites: CurveSites,
     z: Any,
     key: Any,
     size: Any,
@@ -304,7 +304,7 @@ def _by_nuts(
 
 
 def _by_ellipses(
-    problem: Problem,
+    problem: TracedProblem,
     bare: Any,
     beyond_sites: Callable[[jax.Array], jax.Array],
     v_parts: Any,
@@ -352,14 +352,14 @@ def _by_ellipses(
 
 
 def blocks(
-    problem: Problem,
-    state: State,
+    problem: TracedProblem,
+    state: ChainState,
     key: Any,
     first: int,
     count: int,
     stages: NDArray[np.int64],
     gradients: bool,
-) -> tuple[State, tuple[Array, ...]]:
+) -> tuple[ChainState, tuple[Array, ...]]:
     """`count` draws: the state after them, and their rows as `transitions.nuts` writes them."""
     rows = []
     for i in range(count):
@@ -374,8 +374,8 @@ def blocks(
 
 
 def _draw(
-    problem: Problem, state: State, rng: np.random.Generator, adapt: bool, gradients: bool
-) -> tuple[State, tuple[Any, ...]]:
+    problem: TracedProblem, state: ChainState, rng: np.random.Generator, adapt: bool, gradients: bool
+) -> tuple[ChainState, tuple[Any, ...]]:
     t, z, surface, at, count = state.t, state.z, state.surface, state.at, 0
     if problem.size:
         here, count = _sweep(
@@ -414,13 +414,13 @@ def _draw(
         count + int(steps),
         log_likelihood,
     )
-    return State(t, z, surface, size, step, sums, at), row
+    return ChainState(t, z, surface, size, step, sums, at), row
 
 
 # The warm-up. -----------------------------------------------------------------------------------------------
 
 
-def begin(problem: Problem, t: Array, z: Array, sites: Sites) -> State | None:
+def begin(problem: TracedProblem, t: Array, z: Array, sites: CurveSites) -> ChainState | None:
     """A chain at its start; None where the density there is no finite number."""
     if not all(np.all(np.isfinite(part)) for part in sites):
         return None
@@ -434,12 +434,14 @@ def begin(problem: Problem, t: Array, z: Array, sites: Sites) -> State | None:
     at = given(problem, t, surface)
     if at is None or not math.isfinite(_value(problem, t, at, at.v_of(z))):
         return None
-    return State(t, z, surface, *_first_step(FIRST_STEP), _nothing(problem), at)
+    return ChainState(t, z, surface, *_first_step(FIRST_STEP), _nothing(problem), at)
 
 
-def renewed(problem: Problem, states: list[State]) -> list[State]:
+def renewed(problem: TracedProblem, states: list[ChainState]) -> list[ChainState]:
     """With the sites and the directions of t that all chains have met since the last time."""
-    surface = _surface(Sums(*(sum(parts) for parts in zip(*(state.sums for state in states), strict=True))))
+    surface = _surface(
+        WindowSums(*(sum(parts) for parts in zip(*(state.sums for state in states), strict=True)))
+    )
     out = []
     for state in states:
         at = given(problem, state.t, surface)
@@ -448,7 +450,7 @@ def renewed(problem: Problem, states: list[State]) -> list[State]:
             continue
         z = at.z_of(state.at.v_of(state.z))
         out.append(
-            State(
+            ChainState(
                 state.t,
                 z,
                 surface,
@@ -460,7 +462,7 @@ def renewed(problem: Problem, states: list[State]) -> list[State]:
     return out
 
 
-def _surface(sums: Sums) -> Surface:
+def _surface(sums: WindowSums) -> Surface:
     """By regression on t, towards no change where there are few draws. With the slope and f at their means
     given t the Gaussian of the sites has the posterior's own mean, since K^-1 (E f - m) = E slope (Stein's
     identity)."""
@@ -477,8 +479,8 @@ def _surface(sums: Sums) -> Surface:
     return Surface(centre, C, made, change)
 
 
-def _added(s: Sums, t: Array, made: Array) -> Sums:
-    return Sums(
+def _added(s: WindowSums, t: Array, made: Array) -> WindowSums:
+    return WindowSums(
         s.draws + 1,
         s.t + t,
         s.square + np.outer(t, t),
@@ -487,7 +489,7 @@ def _added(s: Sums, t: Array, made: Array) -> Sums:
     )
 
 
-def settled(state: State) -> State:
+def settled(state: ChainState) -> ChainState:
     """After warm-up the step size is the average of those that were tried."""
     return state._replace(step=np.exp(np.asarray(state.size.log_step_size_avg)))
 
@@ -497,6 +499,6 @@ def _first_step(step: float) -> tuple[Any, Array]:
     return jax.tree_util.tree_map(np.asarray, init(step)), np.array(step)
 
 
-def _nothing(problem: Problem) -> Sums:
+def _nothing(problem: TracedProblem) -> WindowSums:
     p, made = problem.size, (3, len(problem.X), len(problem.scale))
-    return Sums(0.0, np.zeros(p), np.zeros((p, p)), np.zeros(made), np.zeros((p, *made)))
+    return WindowSums(0.0, np.zeros(p), np.zeros((p, p)), np.zeros(made), np.zeros((p, *made)))

@@ -23,34 +23,24 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.engines.base import Engine, Share, Workspace
 from gramian.errors import ParameterError
 from gramian.features.base import Basis
-from gramian.inference.base import (
-    Data,
-    Evidence,
-    Inference,
-    Inferred,
-    LeftOut,
-    Model,
-    Process,
-    Share,
-    Work,
-    Workspace,
-)
-from gramian.inference.exact import Exact
-from gramian.inference.lowrank import LowRank
+from gramian.inference.base import Cavities, Scheme
 from gramian.inference.mcmc.chains import Chains
 from gramian.inference.mcmc.mixture import Mixture
-from gramian.inference.mcmc.sampling import Run, made_and_kept, run
-from gramian.inference.mcmc.traced import Problem, problem
-from gramian.inference.methods import Recipe
+from gramian.inference.mcmc.sampling import ChainRun, made_and_kept, run
+from gramian.inference.mcmc.traced import TracedProblem, problem
+from gramian.inference.model import Data, Evidence, Inferred, Model
 from gramian.likelihoods import Gaussian, Likelihood
+from gramian.linalg.cost import Cost
 from gramian.linalg.threads import THREADS
+from gramian.processes.base import Process
 from gramian.solvers.base import SolveOutcome
 
 Array = NDArray[np.float64]
@@ -157,14 +147,14 @@ def sample_hyper(
 
 def _sampled(
     model: Model,
-    made: Problem,
+    made: TracedProblem,
     start: Array,
     rng: np.random.Generator,
     sampler: str,
     rounds: int,
     **counts: Any,
 ) -> Chains:
-    def enough(found: Run) -> bool:
+    def enough(found: ChainRun) -> bool:
         return _chains(model, made, found, sampler).settled
 
     return _chains(
@@ -172,7 +162,7 @@ def _sampled(
     )
 
 
-def _chains(model: Model, made: Problem, found: Run, sampler: str) -> Chains:
+def _chains(model: Model, made: TracedProblem, found: ChainRun, sampler: str) -> Chains:
     d, (c, s) = found.draws, found.draws.log_density.shape
     values, begin = {}, 0
     for path, p in model.parameters().items():
@@ -196,7 +186,7 @@ def _chains(model: Model, made: Problem, found: Run, sampler: str) -> Chains:
 
 
 @dataclass(frozen=True)
-class MCMC(Inference):
+class MCMC(Scheme):
     """Markov chains over the parameters and, unless the noise is Gaussian, the latent function. The posterior
     is a `Mixture` with its `chains`.
 
@@ -217,7 +207,7 @@ class MCMC(Inference):
     draws: int = DRAWS
     sampler: str = "auto"
     rounds: int = ROUNDS
-    engine: Inference | None = None
+    engine: Engine | None = None
     seed: int = 0
     deadline: float | None = None
 
@@ -227,7 +217,7 @@ class MCMC(Inference):
             raise ParameterError(
                 f'MCMC: sampler={self.sampler!r} is not known. Use "auto", "blocks", "nuts" or "ess".'
             )
-        if self.engine is not None and not isinstance(self.engine, (Exact, Recipe, LowRank)):
+        if self.engine is not None and not self.engine.dense and self.engine.features_for(1) is None:
             raise ParameterError(
                 f"MCMC: engine={self.engine!r} has no features that chains could move. Use Nystrom(...),"
                 " Fourier(...), or None for the whole of K."
@@ -238,18 +228,16 @@ class MCMC(Inference):
         return "mcmc"
 
     @property
-    def solver_name(self) -> str:
-        features = (
-            "" if self.engine is None or isinstance(self.engine, Exact) else f", {self.engine.solver_name}"
-        )
+    def described(self) -> str:
+        features = "" if self.engine is None or self.engine.dense else f", {self.engine.described}"
         return f"{self.chains} chains of {self.draws} draws{features}"
 
     def check_fits(self, model: Model, d: int) -> None:
         if self.engine is not None:
-            self.engine.check_fits(model, d)
+            self.engine.check_fits(model.kernel, d)
 
     def prepared(self, model: Model, data: Data, rng: np.random.Generator) -> MCMC:
-        engine = None if self.engine is None else self.engine.prepared(model, data, rng)
+        engine = None if self.engine is None else self.engine.prepared(model.kernel, data.X, rng)
         return dataclasses.replace(self, engine=engine, seed=int(rng.integers(2**31)))
 
     @property
@@ -257,8 +245,18 @@ class MCMC(Inference):
         return False
 
     @property
-    def samples_parameters(self) -> bool:
-        return True
+    def accuracy(self) -> str:
+        return "draws from the posterior"
+
+    @property
+    def search(self) -> Literal["steps", "batches", "none"]:
+        return "none"
+
+    def stored(self) -> MCMC:
+        return dataclasses.replace(self, deadline=None)
+
+    def until(self, deadline: float) -> MCMC:
+        return dataclasses.replace(self, deadline=deadline)
 
     def learns_from(self, n: int) -> bool:
         return False
@@ -285,7 +283,8 @@ class MCMC(Inference):
         outcome = SolveOutcome(
             iterations=int(np.sum(chains.steps)), converged=chains.converged, note=" ".join(chains.notes)
         )
-        return Inferred(Mixture.of(model, data, chains, basis), Evidence(float("nan"), "none"), outcome)
+        mixture = Mixture.of(model, data, chains, basis)
+        return Inferred(mixture, Evidence(float("nan"), "none"), outcome, mixture.average)
 
     def evidence(self, model: Model, data: Data, workspace: Workspace) -> Evidence:
         """None: chains draw from the posterior without its normalising constant."""
@@ -300,7 +299,7 @@ class MCMC(Inference):
             " regression."
         )
 
-    def leave_one_out(self, model: Model, data: Data, posterior: Process) -> LeftOut:
+    def cavities(self, model: Model, data: Data, posterior: Process) -> Cavities:
         # f is integrated out, so a draw has no log p(y_i | f_i) that ArviZ could use
         if isinstance(model.likelihood, Gaussian):
             raise ParameterError(
@@ -312,11 +311,11 @@ class MCMC(Inference):
             ' arviz.loo(posterior.chains.inference_data()); inference="laplace", "ep" and "vi" have one.'
         )
 
-    def work(self, n: int, d: int, q: int, gradient: bool = True) -> Work:
+    def work(self, n: int, d: int, q: int, gradient: bool = True) -> Cost:
         count = 1 if gradient else self.chains * (self.warmup + self.draws)
         m = self._columns(n)
         flops = FLOPS * (n**3 if m is None else m**3 + n * m * m)
-        return Work(count * flops / 0.75, 0.0, 10.0 * count * n * (n if m is None else m))
+        return Cost(count * flops / 0.75, 0.0, 10.0 * count * n * (n if m is None else m))
 
     def bytes_needed(self, n: int, d: int, q: int) -> int:
         m = self._columns(n)
@@ -326,20 +325,18 @@ class MCMC(Inference):
         return 8 * (min(self.chains, THREADS) * matrices + kept + n * (d + q))
 
     def _columns(self, n: int) -> int | None:
-        if isinstance(self.engine, Recipe):
-            return self.engine.size(n)
-        return self.engine.basis.n_features if isinstance(self.engine, LowRank) else None
+        return None if self.engine is None else self.engine.features_for(n)
 
     def _sampler(self, likelihood: Likelihood) -> str:
         return self.sampler if self.sampler != "auto" else "blocks" if likelihood.smooth else "ess"
 
     def _basis(self, model: Model, data: Data) -> Basis | None:
-        engine = (
-            self.engine.prepared(model, data, np.random.default_rng(self.seed))
-            if isinstance(self.engine, Recipe)
-            else self.engine
-        )
-        return engine.basis if isinstance(engine, LowRank) else None
+        engine = self.engine
+        if engine is None or engine.dense:
+            return None
+        if engine.chosen_basis is None:
+            engine = engine.prepared(model.kernel, data.X, np.random.default_rng(self.seed))
+        return engine.chosen_basis
 
 
 def _check_counts(chains: int, warmup: int, draws: int, rounds: int) -> None:

@@ -26,23 +26,27 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import lapack, solve_triangular
+from scipy.linalg import solve_triangular
 
-from gramian.errors import NumericalError
+from gramian.engines.dense import Exact
+from gramian.engines.lowrank import LowRank
 from gramian.features.base import Basis, FeatureMap
-from gramian.features.nystrom import NystromBasis, NystromMap
 from gramian.gram import tiles
-from gramian.inference.base import Data, GaussianProcess, Model, Process, Stacked
-from gramian.inference.exact import Exact
-from gramian.inference.features import FeaturePosterior
-from gramian.inference.lowrank import LowRank
+from gramian.inference.base import RuleOnEngine
+from gramian.inference.conjugate import Conjugate
 from gramian.inference.mcmc.chains import Chains
 from gramian.inference.mcmc.traced import JITTER
-from gramian.inference.posterior import Posterior
+from gramian.inference.model import Data, Model
 from gramian.kernels.base import Kernel
 from gramian.likelihoods import Likelihood
+from gramian.linalg.factor import factored, zeros_above
 from gramian.linalg.threads import threads_for
 from gramian.means import Mean, OneOutput
+from gramian.processes.base import Process
+from gramian.processes.posterior import Posterior
+from gramian.processes.prior import GaussianProcess
+from gramian.processes.stacked import side_by_side
+from gramian.processes.weights import FeaturePosterior
 
 Array = NDArray[np.float64]
 
@@ -90,8 +94,17 @@ class Mixture(Process):
         )
 
     def likelihoods(self) -> Iterator[Likelihood]:
-        """The likelihood of each draw, in the order of `components`."""
+        """The likelihood of each draw, in the order of `moments_of_draws`."""
         return (self.model_at(k).likelihood for k in range(self.n_components))
+
+    def under(self, likelihood: Likelihood, X: Array) -> Iterator[tuple[Likelihood, Array, Array]]:
+        return (
+            (own, *moments) for own, moments in zip(self.likelihoods(), self.moments_of_draws(X), strict=True)
+        )
+
+    @property
+    def told(self) -> str:
+        return "" if self.chains is None else str(self.chains)
 
     def component(self, k: int) -> Process:
         """The process of a draw."""
@@ -102,7 +115,7 @@ class Mixture(Process):
             self._kept[k] = process
         return process
 
-    def components(self, X: Array) -> Iterator[tuple[Array, Array]]:
+    def moments_of_draws(self, X: Array) -> Iterator[tuple[Array, Array]]:
         """Mean and variance of f at the rows of X for each draw: (n, q) each."""
         if self.values or self.model.others or not self.latent.shape[1]:
             return (self.component(k).moments(X) for k in range(self.n_components))
@@ -116,14 +129,21 @@ class Mixture(Process):
             P = self._features(kernel).block(X)
         return ((start + self.data.scale * (P @ v), var) for v in self.latent)
 
+    @property
+    def average(self) -> Model:
+        """The model at the mean of the parameters that were drawn."""
+        return self.model.with_values({path: np.mean(draws, axis=0) for path, draws in self.values.items()})
+
     def mean(self, X: Array) -> Array:
-        return sum((mean for mean, _ in self.components(X)), np.zeros(())) / self.n_components
+        return sum((mean for mean, _ in self.moments_of_draws(X)), np.zeros(())) / self.n_components
 
     def moments(self, X: Array) -> tuple[Array, Array]:
         mean: Array = np.zeros(())
         within: Array = np.zeros(())
         between: Array = np.zeros(())
-        for k, (m, v) in enumerate(self.components(X)):  # Welford's sums: no difference of large numbers
+        for k, (m, v) in enumerate(
+            self.moments_of_draws(X)
+        ):  # Welford's sums: no difference of large numbers
             step = m - mean
             mean = mean + step / (k + 1)
             between = between + step * (m - mean)
@@ -158,19 +178,24 @@ class Mixture(Process):
         m = self.basis.n_features if self.basis is not None else len(self.data.X)
         return 8 * m * m * (1 + len(self.model.others))
 
+    @property
+    def scheme(self) -> RuleOnEngine:
+        """What a draw's posterior is by, where f was integrated out."""
+        engine = Exact() if self.basis is None else LowRank(self.basis, "nothing", "mcmc", "features")
+        return RuleOnEngine(Conjugate(), engine)
+
     def _made(self, k: int) -> Process:
         model = self.model_at(k)
         if not self.latent.shape[1]:
-            engine = Exact() if self.basis is None else LowRank(self.basis, "dtc", "mcmc", "features")
-            return engine.infer(model, self.data).posterior
+            return self.scheme.infer(model, self.data).posterior
         v, scale = self.latent[k], self.data.scale
         if not model.others:
             return self._conditioned(model.kernel, model.mean, scale, v)
-        parts = [
-            self._conditioned(kernel, OneOutput(model.mean, latents[0]), scale[latents], v[:, latents])
-            for kernel, latents in model.kernels
-        ]
-        return Stacked(tuple(parts), tuple(tuple(latents) for _, latents in model.kernels))
+        parts: list[tuple[Process, list[int]]] = []
+        for kernel, latents in model.kernels:
+            mean = OneOutput(model.mean, latents[0])
+            parts.append((self._conditioned(kernel, mean, scale[latents], v[:, latents]), latents))
+        return side_by_side(parts)
 
     def _conditioned(self, kernel: Kernel, mean: Mean, scale: Array, v: Array) -> Process:
         prior = GaussianProcess(kernel, mean, scale)
@@ -191,32 +216,12 @@ class Mixture(Process):
 
     def _features(self, kernel: Kernel) -> FeatureMap:
         assert self.basis is not None
-        return (
-            _Landmarks(kernel, self.basis.Z)
-            if isinstance(self.basis, NystromBasis)
-            else self.basis.at(kernel)
-        )
-
-
-class _Landmarks(NystromMap):
-    """With the jitter of the chains, whose v belongs to it."""
-
-    @cached_property
-    def L(self) -> Array:
-        return _root(self.kernel, self.Z)
+        return self.basis.for_chains(kernel, JITTER)
 
 
 def _root(kernel: Kernel, X: Array) -> Array:
     """R, lower triangular and Fortran-ordered, as the chains have it."""
-    n = len(X)
-    with threads_for(n):
-        A = tiles.fill(kernel, X, np.empty((n, n), order="F"))
-        diagonal = A.T.reshape(-1)[:: n + 1]
-        diagonal += JITTER * float(np.mean(diagonal))
-        R, info = lapack.dpotrf(A, lower=1, clean=1, overwrite_a=1)
-    if info:
-        raise NumericalError(
-            f"K at a draw of the parameters is not positive definite even with {JITTER:g} of its mean"
-            " diagonal added."
-        )
-    return R
+    with threads_for(len(X)):
+        what = "K at a draw of the parameters"
+        R, _ = factored(lambda A, _: tiles.fill(kernel, X, A), len(X), ladder=(JITTER,), what=what)
+    return zeros_above(R)

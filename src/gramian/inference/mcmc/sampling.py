@@ -1,4 +1,4 @@
-"""Markov chains on the density of a `Problem`, by blackjax, several at once on threads.
+"""Markov chains on the density of a `TracedProblem`, by blackjax, several at once on threads.
 
     blocks  t by slices given the latent variables, these by NUTS given t (`inference/mcmc/blocks.py`)
     ess     the same with elliptical slices for the latent variables: no gradient
@@ -31,11 +31,11 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.engines.base import Share
 from gramian.errors import NumericalError
-from gramian.inference.base import Share
 from gramian.inference.mcmc import blocks
 from gramian.inference.mcmc.chains import package
-from gramian.inference.mcmc.traced import Problem, Sites, from_latent, to_latent
+from gramian.inference.mcmc.traced import CurveSites, TracedProblem, from_latent, to_latent
 from gramian.inference.mcmc.transitions import KEEP, LONGEST, adaptation, nuts
 from gramian.inference.mcmc.unconstrained import number
 from gramian.linalg.threads import THREADS, threads_for
@@ -67,7 +67,7 @@ class Draws(NamedTuple):
     log_likelihood: Array  # (draws, n)
 
 
-class Run(NamedTuple):
+class ChainRun(NamedTuple):
     """All chains: the arrays of `Draws` with an axis for the chains in front."""
 
     draws: Draws
@@ -88,7 +88,7 @@ class Sampler(NamedTuple):
 
 
 def run(
-    problem: Problem,
+    problem: TracedProblem,
     start: Array,
     rng: np.random.Generator,
     *,
@@ -97,10 +97,10 @@ def run(
     draws: int,
     sampler: str,
     rounds: int = 1,
-    enough: Callable[[Run], bool] = lambda run: True,
+    enough: Callable[[ChainRun], bool] = lambda run: True,
     report: Share | None = None,
     deadline: float | None = None,
-) -> Run:
+) -> ChainRun:
     """Warm-up and draws of all chains, from starts around `start`."""
     began = time.monotonic()
     package("blackjax")
@@ -119,7 +119,7 @@ def run(
         return _rounds(crew, warmup, draws, rounds, enough, began, report, deadline)
 
 
-def _blocked(problem: Problem, gradients: bool) -> Sampler:
+def _blocked(problem: TracedProblem, gradients: bool) -> Sampler:
     def start(t: Array, z: Array) -> Any:
         return blocks.begin(problem, t, z.reshape(problem.latent_shape), _host(_mode(problem, t)))
 
@@ -127,10 +127,10 @@ def _blocked(problem: Problem, gradients: bool) -> Sampler:
     return Sampler(start, step, partial(blocks.renewed, problem), blocks.settled, 0)
 
 
-def _joint(problem: Problem) -> Sampler:
+def _joint(problem: TracedProblem) -> Sampler:
     def start(t: Array, z: Array) -> Any:
         shape = (len(problem.X), len(problem.scale))
-        sites = Sites(np.zeros(shape), np.zeros(shape)) if problem.marginal else _mode(problem, t)
+        sites = CurveSites(np.zeros(shape), np.zeros(shape)) if problem.marginal else _mode(problem, t)
         state = _host((*_placed(problem, np.concatenate([t, z]), sites), *_fresh(problem)))
         return state if all(np.all(np.isfinite(part)) for part in jax.tree_util.tree_leaves(state)) else None
 
@@ -175,11 +175,11 @@ def _rounds(
     warmup: int,
     draws: int,
     rounds: int,
-    enough: Callable[[Run], bool],
+    enough: Callable[[ChainRun], bool],
     began: float,
     report: Share | None,
     deadline: float | None,
-) -> Run:
+) -> ChainRun:
     schedule = _schedule(warmup)
     windows = [k + 1 for k, (_, end) in enumerate(schedule) if end]
     renewals = sorted({*(k for k in EARLY if k < warmup // 4), *windows[: len(windows) - crew.method.kept]})
@@ -270,9 +270,9 @@ def _joined(chain: Sequence[Draws]) -> Draws:
     return Draws(*(np.concatenate(parts) for parts in zip(*chain, strict=True)))
 
 
-def _gathered(pieces: list[list[Draws]], warmup: int, stopped: str, began: float) -> Run:
+def _gathered(pieces: list[list[Draws]], warmup: int, stopped: str, began: float) -> ChainRun:
     chains = [_joined(chain) for chain in zip(*pieces, strict=True)]
-    return Run(
+    return ChainRun(
         Draws(*(np.stack(parts) for parts in zip(*chains, strict=True))),
         warmup,
         stopped,
@@ -301,7 +301,7 @@ def _schedule(warmup: int) -> list[tuple[int, int]]:
 # Starts. ----------------------------------------------------------------------------------------------------
 
 
-def _start(problem: Problem, method: Sampler, centre: Array, rng: np.random.Generator) -> Any:
+def _start(problem: TracedProblem, method: Sampler, centre: Array, rng: np.random.Generator) -> Any:
     """The state of a chain at its start: t half a unit around the model's own parameters, and v from the
     normal approximation at its mode there. Closer to the model's own parameters where a density is no finite
     number."""
@@ -318,7 +318,7 @@ def _start(problem: Problem, method: Sampler, centre: Array, rng: np.random.Gene
 
 
 @jax.jit
-def _mode(problem: Problem, t: jax.Array) -> Sites:
+def _mode(problem: TracedProblem, t: jax.Array) -> CurveSites:
     """The sites at the mode of v given t, by Newton's steps with the diagonal of the curvature, each as long
     as does most good."""
     bare = problem.at(t)
@@ -343,21 +343,21 @@ def _mode(problem: Problem, t: jax.Array) -> Sites:
 
 
 @jax.jit
-def _placed(problem: Problem, position: jax.Array, sites: Sites) -> tuple[Any, Sites]:
+def _placed(problem: TracedProblem, position: jax.Array, sites: CurveSites) -> tuple[Any, CurveSites]:
     """The state of NUTS at (t, z)."""
     from blackjax.mcmc.hmc import HMCState
 
     return HMCState(position, *jax.value_and_grad(problem.log_density)(position, sites)), sites
 
 
-def _fresh(problem: Problem, variances: Any = None) -> tuple[Any, ...]:
+def _fresh(problem: TracedProblem, variances: Any = None) -> tuple[Any, ...]:
     """The adaptation at its beginning, and empty sums over a window: of sites, and how many."""
     (mass_init, *_), (step_init, *_) = adaptation()
     mass = mass_init(problem.dimension)
     if variances is not None:
         mass = mass._replace(inverse_mass_matrix=variances)
     nothing = np.zeros((len(problem.X), len(problem.scale)))
-    return mass, step_init(FIRST_STEP), np.array(FIRST_STEP), (Sites(nothing, nothing), np.zeros(()))
+    return mass, step_init(FIRST_STEP), np.array(FIRST_STEP), (CurveSites(nothing, nothing), np.zeros(()))
 
 
 def _host(state: Any) -> Any:
@@ -365,14 +365,14 @@ def _host(state: Any) -> Any:
     return jax.tree_util.tree_map(np.asarray, state)
 
 
-def _renewed(problem: Problem, state: Any) -> Any:
+def _renewed(problem: TracedProblem, state: Any) -> Any:
     """The state with the average of the sites that the chain has met since the last time, and the adaptation
     of what depends on them anew."""
     if problem.marginal:
         return state
     with jax.enable_x64(True):
         place, sites, mass, *_, (total, count) = state
-        new = Sites(total.W / count, total.b / count)
+        new = CurveSites(total.W / count, total.b / count)
         position = _moved(problem, place[0], sites, new)
         variances = np.where(np.arange(problem.dimension) < problem.size, mass.inverse_mass_matrix, 1.0)
         changed = _host((*_placed(problem, position, new), *_fresh(problem, variances)))
@@ -380,7 +380,7 @@ def _renewed(problem: Problem, state: Any) -> Any:
 
 
 @jax.jit
-def _moved(problem: Problem, position: jax.Array, old: Sites, new: Sites) -> jax.Array:
+def _moved(problem: TracedProblem, position: jax.Array, old: CurveSites, new: CurveSites) -> jax.Array:
     """The same (t, v), with z of other sites."""
     t, z = problem.split(position)
     bare = problem.at(t)

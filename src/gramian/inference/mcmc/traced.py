@@ -44,7 +44,6 @@ from gramian.errors import ParameterError
 from gramian.features.base import Basis
 from gramian.features.fourier import FourierBasis, _features, _spectrum
 from gramian.features.nystrom import NystromBasis
-from gramian.inference.base import Data, Model, noise_groups
 from gramian.inference.mcmc.unconstrained import (
     Slot,
     forward,
@@ -57,6 +56,7 @@ from gramian.inference.mcmc.unconstrained import (
     wall_jacobian,
     walled,
 )
+from gramian.inference.model import Data, Model, noise_groups
 from gramian.kernels.base import Kernel
 from gramian.kernels.spectrum import GammaMixture, Series
 from gramian.likelihoods import Gaussian
@@ -72,7 +72,7 @@ JITTER = 1e-8
 SPREAD = 2.0
 
 
-class Sites(NamedTuple):
+class CurveSites(NamedTuple):
     """Gaussians exp(b f - W f^2 / 2) in place of the likelihood's terms, one a row and latent: (n, L)
     each."""
 
@@ -89,7 +89,7 @@ Conditioned = list[tuple[jax.Array, jax.Array]]  # U (m, m) and c (m,) of each l
     meta_fields=["slots", "kind", "counts", "groups", "marginal"],
 )
 @dataclass(frozen=True, eq=False)
-class Problem:
+class TracedProblem:
     """A model and data, as JAX sees them: arrays, and beside them what a compiled program depends on."""
 
     model: Any  # bare
@@ -172,7 +172,7 @@ class Problem:
 
     # Densities. ---------------------------------------------------------------------------------------------
 
-    def log_density(self, position: jax.Array, sites: Sites) -> jax.Array:
+    def log_density(self, position: jax.Array, sites: CurveSites) -> jax.Array:
         """The log density of (t, z) and the data, up to a constant; minus infinity where it is no number."""
         t, z = self.split(position)
         bare = self.at(t)
@@ -208,22 +208,22 @@ class Problem:
             + jnp.stack([R @ v[:, k] for k, R in enumerate(roots)], axis=1)
         )
 
-    def sites(self, bare: Any, F: jax.Array) -> Sites:
+    def sites(self, bare: Any, F: jax.Array) -> CurveSites:
         """Those with the slope and the curvature of log p(y_i | f) at f (n, L); a curvature of the wrong sign
         counts as none."""
         if isinstance(bare.likelihood, Gaussian):
             var = jnp.broadcast_to(
                 bare.likelihood.noise * jnp.asarray(bare.likelihood.unit) + self.noise_var[:, None], F.shape
             )
-            return Sites(1 / var, self.Y / var)
+            return CurveSites(1 / var, self.Y / var)
         if bare.likelihood.latents > 1:
             slope, bend = bare.likelihood.derivatives(self.Y[:, 0], F)
         else:
             slope, bend = (part[:, None] for part in bare.likelihood.derivatives(self.Y[:, 0], F[:, 0]))
         W = jnp.maximum(-bend, 0.0)
-        return Sites(W, slope + W * F)
+        return CurveSites(W, slope + W * F)
 
-    def conditioned(self, bare: Any, roots: list[jax.Array], sites: Sites) -> Conditioned:
+    def conditioned(self, bare: Any, roots: list[jax.Array], sites: CurveSites) -> Conditioned:
         """U and c of each latent: given the sites v ~ N(A^-1 c, A^-1), A = U U'."""
         prior = self.mean(bare) + self.offset[:, None]
         parts = []
@@ -295,7 +295,7 @@ def from_latent(parts: Conditioned, v: jax.Array) -> jax.Array:
 
 def problem(
     model: Model, data: Data, basis: Basis | None = None, *, marginal: bool = False
-) -> tuple[Problem, Array]:
+) -> tuple[TracedProblem, Array]:
     """The problem, and the t of the model's own parameters."""
     n, q = data.Y.shape
     latents = q if isinstance(model.likelihood, Gaussian) else model.likelihood.latents
@@ -320,7 +320,7 @@ def problem(
             spreads.append(SPREAD * (1 + np.abs(u.ravel())) if loose else np.full(u.size, SPREAD))
     kind, arrays, counts = _basis(model, basis)
     zeros = np.zeros(n)
-    made = Problem(
+    made = TracedProblem(
         model.bare(),
         np.ascontiguousarray(data.X, dtype=np.float64),
         np.asarray(data.Y, dtype=np.float64),

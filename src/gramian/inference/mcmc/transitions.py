@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from gramian.inference.mcmc.traced import Problem, Sites, to_latent
+from gramian.inference.mcmc.traced import CurveSites, TracedProblem, to_latent
 
 TARGET = 0.8  # acceptance rate that the step size is adapted to
 DOUBLINGS = 8  # of a trajectory: at most 255 steps
@@ -34,7 +34,7 @@ def adaptation() -> tuple[Any, Any]:
 
 @jax.jit
 def nuts(
-    problem: Problem, state: Any, key: jax.Array, first: int, count: int, stages: jax.Array
+    problem: TracedProblem, state: Any, key: jax.Array, first: int, count: int, stages: jax.Array
 ) -> tuple[Any, tuple[jax.Array, ...]]:
     from blackjax.mcmc.nuts import build_kernel
 
@@ -82,7 +82,7 @@ def _key(key: jax.Array, number: jax.Array) -> jax.Array:
     return jax.random.fold_in(jax.random.wrap_key_data(key), number)
 
 
-def _empty(problem: Problem) -> tuple[jax.Array, ...]:
+def _empty(problem: TracedProblem) -> tuple[jax.Array, ...]:
     rows, columns = problem.latent_shape
     n = 0 if problem.marginal else problem.X.shape[0]
     return (
@@ -97,11 +97,11 @@ def _empty(problem: Problem) -> tuple[jax.Array, ...]:
 
 
 def _written(
-    problem: Problem,
+    problem: TracedProblem,
     out: Any,
     i: jax.Array,
     position: jax.Array,
-    sites: Sites,
+    sites: CurveSites,
     row: tuple[Any, ...],
     sums: Any,
 ) -> tuple[Any, Any]:
@@ -117,5 +117,5 @@ def _written(
         F = problem.latent(bare, roots, v)
         new = [values, v.ravel(), *row, problem.log_likelihoods(bare, F)]
         met = problem.sites(bare, F)
-        sums = (Sites(sums[0].W + met.W, sums[0].b + met.b), sums[1] + 1)
+        sums = (CurveSites(sums[0].W + met.W, sums[0].b + met.b), sums[1] + 1)
     return tuple(array.at[i].set(value) for array, value in zip(out, new, strict=True)), sums

@@ -7,11 +7,12 @@ from abc import ABC, abstractmethod
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.inference.algebra import Prior
-from gramian.inference.base import Model, Process
+from gramian.engines.base import RowPrior
+from gramian.inference.model import Model
+from gramian.processes.base import Process
 
 Array = NDArray[np.float64]
-Groups = list[tuple[Prior, list[int]]]
+Groups = list[tuple[RowPrior, list[int]]]
 
 
 class Coupled(ABC):

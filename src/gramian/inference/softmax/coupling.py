@@ -26,7 +26,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.inference.algebra import Dense
 from gramian.inference.softmax.base import Coupled, Coupling, Groups, curvature, curved
 from gramian.inference.softmax.dense import DenseCoupling
 from gramian.inference.softmax.features import FeatureCoupling
@@ -36,7 +35,8 @@ Array = NDArray[np.float64]
 
 def coupling(groups: Groups, scale: Array) -> Coupling:
     """For the priors of a problem, each with the classes it is for."""
-    return DenseCoupling(groups, scale) if isinstance(groups[0][0], Dense) else FeatureCoupling(groups, scale)
+    kind = DenseCoupling if groups[0][0].features is None else FeatureCoupling
+    return kind(groups, scale)
 
 
 __all__ = ["Coupled", "Coupling", "coupling", "curvature", "curved"]

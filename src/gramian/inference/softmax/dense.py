@@ -4,25 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
+from gramian.engines.dense import DenseConditioned
 from gramian.errors import NumericalError
 from gramian.gram import tiles
-from gramian.inference.algebra import Dense, DenseSited
-from gramian.inference.base import GaussianProcess, Model
-from gramian.inference.coupled import CoupledPosterior
+from gramian.inference.model import Model
 from gramian.inference.softmax.base import Coupled, Coupling, Groups, mirror
 from gramian.linalg.blas import block_of, gemm, syrk
-from gramian.solvers.cholesky import (
-    CholeskyFactor,
-    factor_in_place,
-    inverse_in_place,
-    inverse_root_in_place,
-    squared_times,
-)
+from gramian.linalg.factor import factor_in_place, inverse_root_in_place, squared_times
+from gramian.processes.coupled import CoupledPosterior
+from gramian.processes.prior import GaussianProcess
+from gramian.solvers.cholesky import CholeskyFactor
 
 Array = NDArray[np.float64]
 
@@ -34,12 +31,8 @@ class DenseCoupling(Coupling):
 
     def __init__(self, groups: Groups, scale: Array) -> None:
         self.groups, self.scale = groups, scale
-        found = {c: prior for prior, columns in groups for c in columns}
-        self.priors: list[Dense] = []
-        for c in range(len(found)):
-            prior = found[c]
-            assert isinstance(prior, Dense)
-            self.priors.append(prior)
+        of_class = {c: prior for prior, columns in groups for c in columns}
+        self.priors: list[Any] = [of_class[c] for c in range(len(of_class))]  # each a DensePrior
         self._room: Array | None = None
 
     def times(self, b: Array) -> Array:
@@ -50,9 +43,8 @@ class DenseCoupling(Coupling):
         M = self.room()
         M[...] = 0.0
         for c, sited in self.sites(pi, h):
-            assert sited.factor is not None
-            alpha[:, c] = sited.alpha
-            E.append(inverse_in_place(sited.factor))
+            alpha[:, c] = sited.alpha[:, 0]
+            E.append(sited.inverse())
             _add(E[c], M, 1 / self.scale[c] ** 2)
         z = _factored(M).solve(np.sum((h - alpha) / self.scale, axis=1)).value
         for c, prior in enumerate(self.priors):
@@ -72,16 +64,16 @@ class DenseCoupling(Coupling):
         factor = _factored(M)
         logdet = sum(one.logdet for one in sited) + factor.logdet()
         self._room = None  # it is the root's from now on
-        found = DenseCoupled(self, sited, inverse_root_in_place(factor), h, h, logdet)
-        alone = np.stack([one.alpha for one in sited], axis=1)
+        found = DenseCoupled(self, sited, inverse_root_in_place(factor.L), h, h, logdet)
+        alone = np.hstack([one.alpha for one in sited])
         found.alpha = alone + found.shared(np.sum((h - alone) / self.scale, axis=1))
         found.mean = self.times(found.alpha)
         return found
 
-    def sites(self, pi: Array, h: Array) -> Iterator[tuple[int, DenseSited]]:
+    def sites(self, pi: Array, h: Array) -> Iterator[tuple[int, DenseConditioned]]:
         """Each class with D_c and h_c, as if it stood alone: its alpha is h - E K h."""
         for c, prior in enumerate(self.priors):
-            yield c, prior.condition(pi[:, c] * self.scale[c] ** 2, np.ascontiguousarray(h[:, c]))
+            yield c, prior.condition(pi[:, c] * self.scale[c] ** 2, np.ascontiguousarray(h[:, [c]]))
 
     def room(self) -> Array:
         if self._room is None:
@@ -95,7 +87,7 @@ class DenseCoupled(Coupled):
     """Inverse roots of K_c + D_c^-1 and of M, and what was made of them in their place."""
 
     prior: DenseCoupling
-    sited: list[DenseSited]
+    sited: list[DenseConditioned]
     root: Array  # L_M^-1
     mean: Array
     alpha: Array
@@ -119,7 +111,7 @@ class DenseCoupled(Coupled):
         scale = self.prior.scale
         S = np.zeros((n, C, C))
         for c, one in enumerate(self.sited):
-            S[:, c, c] = one.var
+            S[:, c, c] = one.var()
         self._invert()
         totals = {
             c: total
@@ -149,7 +141,6 @@ class DenseCoupled(Coupled):
             self.joint()
         parts = []
         for (prior, columns), total in zip(self.prior.groups, self.weights, strict=True):
-            assert isinstance(prior, Dense)
             a, v = alpha[:, columns], u[:, columns]
             pair = np.hstack([0.5 * (a + v), 0.5 * a]), np.hstack([a, v])
             parts.append(tiles.pullback(prior.kernel, prior.X, total.T, factor=-0.5, low_rank=pair))

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from gramian.errors import NumericalError
-from gramian.inference.algebra import Features
-from gramian.inference.base import GaussianProcess, Model, blocks_of
-from gramian.inference.coupled import CoupledFeatures, weight_covariances
+from gramian.inference.model import Model
 from gramian.inference.softmax.base import Coupled, Coupling, Groups, curvature, curved, mirror
+from gramian.linalg.factor import squared_times
 from gramian.linalg.products import squares, times, transposed_times
-from gramian.solvers.cholesky import CholeskyFactor, inverse_root_in_place, squared_times
+from gramian.linalg.weights import inverse_root_of
+from gramian.processes.base import blocks_of
+from gramian.processes.coupled import CoupledFeatures, weight_covariances
+from gramian.processes.prior import GaussianProcess
 
 Array = NDArray[np.float64]
 
@@ -26,10 +27,7 @@ class FeatureCoupling(Coupling):
 
     def __init__(self, groups: Groups, scale: Array) -> None:
         self.groups, self.scale = groups, scale
-        self.priors: list[Features] = []
-        for prior, _ in groups:
-            assert isinstance(prior, Features)
-            self.priors.append(prior)
+        self.priors: list[Any] = [prior for prior, _ in groups]  # each a FeaturePrior
         self.prior_of = [
             k for _, k in sorted((c, k) for k, (_, columns) in enumerate(groups) for c in columns)
         ]
@@ -44,29 +42,22 @@ class FeatureCoupling(Coupling):
 
     def condition(self, pi: Array, h: Array) -> FeatureCoupled:
         C, m = h.shape[1], self.m
-        B, b = np.zeros((C * m, C * m), order="F"), np.zeros((C, m))
+        S, b = np.zeros((C * m, C * m), order="F"), np.zeros((C, m))
         for at, Phi in self.blocks():
             W = curvature(pi[at], self.scale)
             for c in range(C):
                 b[c] += transposed_times(Phi[c], h[at, c][:, None])[:, 0]
                 for other in range(c + 1):
-                    B[c * m : (c + 1) * m, other * m : (other + 1) * m] += _weighted(
+                    S[c * m : (c + 1) * m, other * m : (other + 1) * m] += _weighted(
                         Phi[c], Phi[other], W[:, c, other]
                     )
-        B.T.reshape(-1)[:: C * m + 1] += 1.0
-        L, info = lapack.dpotrf(B, lower=1, clean=1, overwrite_a=1)
-        if info or not np.all(np.isfinite(np.diagonal(L))):
-            raise NumericalError(
-                "I + Phi' W Phi of all classes is not positive definite: the kernel is too large. Bound its"
-                " scale."
-            )
-        w = CholeskyFactor(L).solve(b.ravel()).value.reshape(C, m)
+        root, logdet = inverse_root_of(S)
+        w = squared_times(root, b.ravel()).reshape(C, m)
         mean = np.empty_like(h)
         for at, Phi in self.blocks():
             for c in range(C):
                 mean[at, c] = times(Phi[c], w[c][:, None])[:, 0]
-        logdet = 2 * float(np.sum(np.log(np.diagonal(L))))
-        return FeatureCoupled(self, pi, mean, h - curved(pi, self.scale, mean), logdet, w, L)
+        return FeatureCoupled(self, pi, mean, h - curved(pi, self.scale, mean), logdet, w, root)
 
     def blocks(self) -> Iterator[tuple[slice, list[Array]]]:
         """The features of each class, some rows at a time; classes that share a kernel share the array."""
@@ -84,12 +75,7 @@ class FeatureCoupled(Coupled):
     alpha: Array
     logdet: float
     w: Array  # (C, m)
-    L: Array  # (C m, C m), of B; its inverse root takes its place
-
-    @cached_property
-    def root(self) -> Array:
-        """L_B^-1."""
-        return inverse_root_in_place(CholeskyFactor(self.L))
+    root: Array  # L_B^-1 (C m, C m)
 
     def spread(self, b: Array) -> Array:
         C, m = self.w.shape

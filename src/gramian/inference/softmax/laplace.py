@@ -26,21 +26,22 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.engines.base import Engine, Share
 from gramian.errors import ParameterError
-from gramian.inference.base import Inference, Process, Share
-from gramian.inference.iterative import Iterative
+from gramian.inference.base import Cavities
 from gramian.inference.laplace import Laplace
 from gramian.inference.mode import AtMode
-from gramian.inference.sites import Problem, Rule, State
+from gramian.inference.problem import Problem, SiteRule, State
 from gramian.inference.softmax.coupling import Coupled, coupling, curvature, curved
 from gramian.likelihoods import Likelihood
 from gramian.likelihoods.categorical import Softmax
+from gramian.processes.base import Process
 from gramian.solvers.base import SolveOutcome
 
 Array = NDArray[np.float64]
 
 
-def laplace_for(likelihood: Likelihood) -> Rule:
+def laplace_for(likelihood: Likelihood) -> SiteRule:
     """Laplace's approximation, in the form that suits the likelihood."""
     return SoftmaxLaplace() if isinstance(likelihood, Softmax) else Laplace()
 
@@ -56,14 +57,18 @@ class CoupledState(State):
 class SoftmaxLaplace(AtMode):
     """A Gaussian at the mode of all classes."""
 
-    def check(self, likelihood: Likelihood, engine: Inference) -> None:
+    @property
+    def coupled(self) -> bool:
+        return True
+
+    def check(self, likelihood: Likelihood, engine: Engine) -> None:
         super().check(likelihood, engine)
         if not isinstance(likelihood, Softmax):
             raise ParameterError(
                 f"SoftmaxLaplace is for the Softmax likelihood, not for {type(likelihood).__name__}: use"
                 " laplace_for(likelihood)."
             )
-        if isinstance(engine, Iterative):
+        if not engine.variances:
             raise ParameterError(
                 "Laplace's approximation of a softmax needs the inverses of K with each class's sites,"
                 f' which {engine.name!r} does not give. Use method="exact", "nystrom" or "fourier", or'
@@ -91,7 +96,7 @@ class SoftmaxLaplace(AtMode):
         )
         return state, SolveOutcome(iterations=mode.steps, converged=not note, note=note)
 
-    def evidence(self, problem: Problem, state: State) -> float:
+    def value(self, problem: Problem, state: State) -> float:
         return state.value - 0.5 * _coupled(state).logdet
 
     def gradient(self, problem: Problem, state: State) -> list[Array]:
@@ -105,13 +110,13 @@ class SoftmaxLaplace(AtMode):
     def posterior(self, problem: Problem, state: State) -> Process:
         return _coupled(state).posterior(problem.model, problem.scale)
 
-    def cavities(self, problem: Problem, state: State) -> tuple[Array, Array]:
+    def without_own_site(self, problem: Problem, state: State) -> Cavities:
         # Without its own site a row's classes have the covariance (S_i^-1 - W_i)^-1 = S_i (I - W_i S_i)^-1.
         s, pi = problem.scale, state.answers
         S = _coupled(state).joint()
         rest = np.linalg.solve(np.eye(problem.L) - S @ curvature(pi, s), S)
         mean = state.mean - np.einsum("icd,id->ic", rest, _slope(problem, pi))
-        return problem.f(mean), np.maximum(np.einsum("icc->ic", rest), 0.0) * s**2
+        return Cavities(problem.f(mean), np.maximum(np.einsum("icc->ic", rest), 0.0) * s**2)
 
 
 def _psi(problem: Problem, g: Array, alpha: Array) -> tuple[float, Array]:

@@ -40,16 +40,16 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.errors import NumericalError
-from gramian.features.nystrom import LADDER, NystromMap
+from gramian.engines.lowrank import NOISE_FLOOR, typical_variance
+from gramian.features.nystrom import LEAST_JITTER, NystromMap
 from gramian.gram import tiles
-from gramian.inference.base import Data, Model, mean_block, mean_gradient, noise_gradient, noise_groups
-from gramian.inference.passes import NOISE_FLOOR, typical_variance
+from gramian.inference.model import Data, Model, noise_gradient, noise_groups
 from gramian.likelihoods import Bernoulli, Gaussian, Likelihood, Softmax
-from gramian.linalg import panels
 from gramian.linalg.blas import block_of, gemm, multiply_triangle, syrk
 from gramian.linalg.threads import each
+from gramian.linalg.weights import inverse_root_of
 from gramian.params.tree import leaves
+from gramian.processes.prior import mean_block, mean_gradient
 
 Array = NDArray[np.float64]
 
@@ -65,7 +65,7 @@ LEAST_VAR = 1e-12  # of s^2: the derivative by a variance is taken through its r
 
 
 @dataclass(frozen=True, eq=False)
-class Weights:
+class VariationalWeights:
     """q(v) = N(mu, B^-1) of one latent."""
 
     B: Array  # (m, m), the lower triangle, zeros above; Fortran-ordered
@@ -75,33 +75,25 @@ class Weights:
     divergence: float  # KL(q || N(0, I))
 
     @classmethod
-    def of(cls, B: Array, h: Array) -> Weights:
+    def of(cls, B: Array, h: Array) -> VariationalWeights:
         """From the natural parameters; a NumericalError where B is not positive definite."""
-        root = B.copy(order="F")
-        info = panels.factor(root) if np.isfinite(B).all() else 1
-        if info:
-            raise NumericalError(
-                "The precision of the variational weights is not positive definite: it fails at weight"
-                f" {info - 1}."
-            )
-        logdet = 2 * float(np.sum(np.log(np.diagonal(root))))
-        panels.inverse_root(root)
+        root, logdet = inverse_root_of(B, 0.0)
         mu = root.T @ (root @ h)
         # row-major: else NumPy would make a copy
         divergence = 0.5 * (float(np.vdot(root.T, root.T)) + float(mu @ mu) - len(h) + logdet)
         return cls(B, h, mu, root, divergence)
 
     @classmethod
-    def prior(cls, m: int) -> Weights:
+    def prior(cls, m: int) -> VariationalWeights:
         return cls.of(np.asfortranarray(np.eye(m)), np.zeros(m))
 
-    def moved(self, S: Array, b: Array, rho: float) -> Weights:
+    def moved(self, S: Array, b: Array, rho: float) -> VariationalWeights:
         """A natural-gradient step of size rho: towards I + S and b."""
         B = np.multiply(S, rho, dtype=np.float64)
         if rho < 1:
             B += (1 - rho) * self.B
         B.T.reshape(-1)[:: len(B) + 1] += rho
-        return Weights.of(B, (1 - rho) * self.h + rho * b)
+        return VariationalWeights.of(B, (1 - rho) * self.h + rho * b)
 
     def distance(self, S: Array, b: Array) -> float:
         """How far the natural gradient reaches, relative to where we are."""
@@ -113,14 +105,14 @@ class Weights:
         return max(float(np.max(np.abs(gap))) / level, float(np.max(np.abs(b - self.h))) / size)
 
 
-class Group(NamedTuple):
+class KernelGroup(NamedTuple):
     """Latents with one kernel."""
 
     features: NystromMap
     latents: list[int]
 
 
-class Rows(NamedTuple):
+class Batch(NamedTuple):
     """Some of the data."""
 
     X: Array  # (b, d)
@@ -128,26 +120,26 @@ class Rows(NamedTuple):
     noise_var: Array | None
     offset: Array | None
 
-    def part(self, at: slice) -> Rows:
+    def part(self, at: slice) -> Batch:
         own = (None if array is None else array[at] for array in (self.noise_var, self.offset))
-        return Rows(self.X[at], self.Y[at], *own)
+        return Batch(self.X[at], self.Y[at], *own)
 
 
-def rows_of(data: Data, at: Any) -> Rows:
+def rows_of(data: Data, at: Any) -> Batch:
     """The rows at a slice or at sorted indices, read from wherever the data are."""
     own = (
         None if array is None else np.asarray(array[at], dtype=np.float64)
         for array in (data.noise_var, data.offset)
     )
-    return Rows(np.asarray(data.X[at], dtype=np.float64), np.asarray(data.Y[at], dtype=np.float64), *own)
+    return Batch(np.asarray(data.X[at], dtype=np.float64), np.asarray(data.Y[at], dtype=np.float64), *own)
 
 
-def all_rows(data: Data) -> Iterator[Rows]:
+def all_rows(data: Data) -> Iterator[Batch]:
     size = CHUNK * IN_FLIGHT
     return (rows_of(data, slice(start, start + size)) for start in range(0, len(data.X), size))
 
 
-class Terms(NamedTuple):
+class ExpectedTerms(NamedTuple):
     """E log p(y | f) summed over rows, and its derivatives in units of the scale."""
 
     value: float
@@ -157,7 +149,7 @@ class Terms(NamedTuple):
 
 
 @dataclass
-class Sums:
+class BoundSums:
     """The expected log density of some rows with what its gradients are made of, one entry a latent or a
     group of latents."""
 
@@ -169,7 +161,7 @@ class Sums:
     by_mean: list[Array] = field(default_factory=list)
     by_likelihood: list[Array] = field(default_factory=list)
 
-    def add(self, other: Sums) -> None:
+    def add(self, other: BoundSums) -> None:
         self.value += other.value
         pairs = [
             (self.S, other.S),
@@ -182,7 +174,7 @@ class Sums:
             for k, array in enumerate(theirs):
                 mine[k] = np.add(mine[k], array, out=mine[k] if mine[k].ndim == 2 else None)
 
-    def scaled(self, ratio: float) -> Sums:
+    def scaled(self, ratio: float) -> BoundSums:
         """All of it times a number; used up."""
         for array in (*self.S, *self.T):
             array *= ratio
@@ -190,7 +182,7 @@ class Sums:
         b, by_mean, by_likelihood = (
             [ratio * v for v in part] for part in (self.b, self.by_mean, self.by_likelihood)
         )
-        return Sums(ratio * self.value, self.S, b, self.T, by_kernel, by_mean, by_likelihood)
+        return BoundSums(ratio * self.value, self.S, b, self.T, by_kernel, by_mean, by_likelihood)
 
 
 class Bound:
@@ -205,9 +197,9 @@ class Bound:
         latents = len(data.scale) if isinstance(model.likelihood, Gaussian) else model.likelihood.latents
         self.scale = np.broadcast_to(data.scale, (latents,))
         kernels = model.kernels if model.others else [(model.kernel, list(range(latents)))]
-        least = LADDER[0] if exact else LEAST
+        least = LEAST_JITTER if exact else LEAST
         self.groups = [
-            Group(NystromMap(kernel, points, learned, least), columns)
+            KernelGroup(NystromMap(kernel, points, learned, least), columns)
             for (kernel, columns), points in zip(kernels, Z, strict=True)
         ]
         self.dtype = np.dtype(np.float32 if self.low else np.float64)
@@ -218,7 +210,7 @@ class Bound:
         self.error = 0.0 if exact else LOW_ERROR if self.low else LEAST_ERROR
         self.floor = 0.0
         if isinstance(model.likelihood, Gaussian):
-            self.floor = NOISE_FLOOR * len(data.X) * typical_variance(model, data)
+            self.floor = NOISE_FLOOR * len(data.X) * typical_variance(model.kernel, data.X)
 
     @property
     def units(self) -> float:
@@ -231,10 +223,12 @@ class Bound:
         size = {k: len(group.features.Z) for group in self.groups for k in group.latents}
         return [size[k] for k in sorted(size)]
 
-    def sums(self, q: Sequence[Weights], blocks: Iterable[Rows], *, gradient: bool, signed: bool) -> Sums:
+    def sums(
+        self, q: Sequence[VariationalWeights], blocks: Iterable[Batch], *, gradient: bool, signed: bool
+    ) -> BoundSums:
         """Over blocks of rows. `signed`: whether rows whose curvature has the wrong sign count as they are in
         S and b, or as flat."""
-        total: Sums | None = None
+        total: BoundSums | None = None
         roots = [w.root.astype(self.dtype, copy=False) for w in q]
         for block in blocks:
             chunks = [block.part(slice(start, start + CHUNK)) for start in range(0, len(block.X), CHUNK)]
@@ -246,7 +240,7 @@ class Bound:
         assert total is not None
         return total
 
-    def gradient(self, sums: Sums) -> list[Array]:
+    def gradient(self, sums: BoundSums) -> list[Array]:
         """In the order of the model's parameters; a last one for all inducing points, (m, d) a group, where
         they are learned."""
         parts: list[list[Array]] = []
@@ -268,8 +262,13 @@ class Bound:
     # One chunk. ---------------------------------------------------------------------------------------------
 
     def _chunk(
-        self, q: Sequence[Weights], roots: Sequence[Array], rows: Rows, gradient: bool, signed: bool
-    ) -> Sums:
+        self,
+        q: Sequence[VariationalWeights],
+        roots: Sequence[Array],
+        rows: Batch,
+        gradient: bool,
+        signed: bool,
+    ) -> BoundSums:
         b, L = len(rows.X), len(q)
         location, var = np.empty((b, L)), np.empty((b, L))  # of g: in units of the scale
         made: list[tuple[Array, Array, dict[int, Array]]] = []
@@ -299,26 +298,26 @@ class Bound:
             shifts = Phi.T @ shift[:, latents]
             for j, k in enumerate(latents):
                 S[k], h[k] = self._weighted_squares(Phi, curve[:, k]), shifts[:, j].astype(np.float64)
-        found = Sums(terms.value, S, h)
+        found = BoundSums(terms.value, S, h)
         if gradient:
             for g, (Phi, outside, whitened) in enumerate(made):
                 T, by_kernel = self._back(g, q, roots, rows.X, Phi, outside, whitened, terms)
                 found.T.append(T)
                 found.by_kernel.append(by_kernel)
-            found.by_mean = mean_gradient(self.model, rows.X, terms.slope / self.scale)
+            found.by_mean = mean_gradient(self.model.mean, rows.X, terms.slope / self.scale)
             found.by_likelihood = terms.by_likelihood
         return found
 
     def _back(
         self,
         g: int,
-        q: Sequence[Weights],
+        q: Sequence[VariationalWeights],
         roots: Sequence[Array],
         X: Array,
         Phi: Array,
         outside: Array,
         whitened: dict[int, Array],
-        terms: Terms,
+        terms: ExpectedTerms,
     ) -> tuple[Array, list[Array]]:
         """G' Phi and the gradient through k(x, Z) and k(x, x). `whitened` is used up."""
         features, latents = self.groups[g]
@@ -359,7 +358,7 @@ class Bound:
             syrk(-1.0, block_of(rows.T), block_of(S))
         return S
 
-    def _terms(self, rows: Rows, location: Array, var: Array) -> Terms:
+    def _terms(self, rows: Batch, location: Array, var: Array) -> ExpectedTerms:
         m = mean_block(self.model.mean, rows.X, len(self.scale))
         if rows.offset is not None:
             m += rows.offset[:, None]
@@ -373,11 +372,11 @@ class Bound:
             spread,
             low=self.low and type(self.model.likelihood) in (Bernoulli, Softmax),
         )
-        return Terms(
+        return ExpectedTerms(
             value + len(m) * self.units, slope * self.scale, -2 * by_var * self.scale**2, by_likelihood
         )
 
-    def _gaussian_terms(self, rows: Rows, m: Array, location: Array, var: Array) -> Terms:
+    def _gaussian_terms(self, rows: Batch, m: Array, location: Array, var: Array) -> ExpectedTerms:
         """In closed form, with a noise of its own for each output."""
         gap = (rows.Y - m) / self.scale - location
         slope, curve, value, by_noise = np.empty_like(gap), np.empty_like(gap), 0.0, 0.0
@@ -391,7 +390,7 @@ class Bound:
                 by_noise += noise_gradient(
                     self.model, self.data, [k], np.array([0.5 * float(np.sum(square / D**2 - 1 / D))])
                 )
-        return Terms(value, slope, curve, [np.asarray(by_noise)])
+        return ExpectedTerms(value, slope, curve, [np.asarray(by_noise)])
 
 
 # The likelihood. --------------------------------------------------------------------------------------------

@@ -21,30 +21,25 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.engines.base import Share, Workspace
+from gramian.engines.recipes import bytes_of_rule, check_rule, check_size, chosen, inducing_label, units_of
 from gramian.errors import NumericalError, ParameterError
-from gramian.inference.base import (
-    Data,
-    Evidence,
-    GaussianProcess,
-    Inference,
-    Inferred,
-    LeftOut,
-    Model,
-    Process,
-    Share,
-    Stacked,
-    Work,
-    Workspace,
-)
-from gramian.inference.features import FeaturePosterior
-from gramian.inference.methods import Unprepared, bytes_of_rule, check_rule, check_size, chosen
-from gramian.inference.svgp.bound import CHUNK, IN_FLIGHT, Bound, Sums, Weights, all_rows
+from gramian.inference.base import Cavities, Scheme
+from gramian.inference.model import Data, Evidence, Inferred, Model
+from gramian.inference.svgp.bound import CHUNK, IN_FLIGHT, Bound, BoundSums, VariationalWeights, all_rows
+from gramian.kernels.base import Kernel
+from gramian.linalg.cost import Cost
 from gramian.linalg.threads import THREADS, each, threads_for
 from gramian.means import OneOutput
+from gramian.processes.base import Process
+from gramian.processes.prior import GaussianProcess
+from gramian.processes.stacked import side_by_side
+from gramian.processes.weights import FeaturePosterior
 from gramian.solvers.base import SolveOutcome
 
 Array = NDArray[np.float64]
@@ -56,11 +51,12 @@ SMALLEST_STEP = 1e-4
 WINDOW = 6  # steps that are mixed
 IDLE = 5  # passes in a row after which a bound that no longer rises is left alone
 SETTLED = 1e-4  # of the natural parameters: where they are called so without being at the tolerance
+ACCURACY = "lower bound of the evidence"
 EPOCHS, FEWEST_STEPS, MOST_STEPS = 20, 500, 5000
 
 
 @dataclass(frozen=True, eq=False)
-class SparseVariational(Inference):
+class SparseVariational(Scheme):
     """Sparse variational inference with inducing points that have been chosen; after a stochastic search with
     its q, too."""
 
@@ -69,8 +65,8 @@ class SparseVariational(Inference):
     # of the points as a search moves them: Z = centre + spread * free
     centre: Array = field(default_factory=lambda: np.zeros(0))
     spread: Array = field(default_factory=lambda: np.ones(0))
-    described: str = ""
-    q: tuple[Weights, ...] = ()  # one a latent; without any, q starts as the prior
+    described_as: str = ""
+    q: tuple[VariationalWeights, ...] = ()  # one a latent; without any, q starts as the prior
     passes: int = MAX_PASSES  # over all rows, at most
     tolerance: float = TOLERANCE
 
@@ -79,8 +75,19 @@ class SparseVariational(Inference):
         return "svgp"
 
     @property
-    def solver_name(self) -> str:
-        return self.described
+    def described(self) -> str:
+        return self.described_as
+
+    @property
+    def accuracy(self) -> str:
+        return ACCURACY
+
+    @property
+    def holds_rows(self) -> bool:
+        return False
+
+    def stored(self) -> SparseVariational:
+        return dataclasses.replace(self, q=())
 
     @property
     def free(self) -> Array:
@@ -124,13 +131,13 @@ class SparseVariational(Inference):
         with threads_for(1):
             yield Bound(model, data, self.Z, self.learned)
 
-    def start(self, bound: Bound) -> tuple[Weights, ...]:
+    def start(self, bound: Bound) -> tuple[VariationalWeights, ...]:
         """The q that a search begins with."""
-        return self.q or tuple(Weights.prior(m) for m in bound.sizes())
+        return self.q or tuple(VariationalWeights.prior(m) for m in bound.sizes())
 
     def _optimum(
         self, bound: Bound, report: Share | None = None
-    ) -> tuple[tuple[Weights, ...], float, SolveOutcome]:
+    ) -> tuple[tuple[VariationalWeights, ...], float, SolveOutcome]:
         """q and the bound where natural gradients on all rows end. Monotone: a step that does not raise the
         bound is halved."""
         q = self.start(bound)
@@ -170,32 +177,29 @@ class SparseVariational(Inference):
         return q, value, SolveOutcome(iterations=done, residual=rest, converged=converged, note=note)
 
     @staticmethod
-    def _pass(bound: Bound, q: Sequence[Weights]) -> tuple[Sums, float]:
+    def _pass(bound: Bound, q: Sequence[VariationalWeights]) -> tuple[BoundSums, float]:
         sums = bound.sums(q, all_rows(bound.data), gradient=False, signed=True)
         return sums, sums.value - sum(w.divergence for w in q)
 
     @staticmethod
-    def _posterior(bound: Bound, q: Sequence[Weights]) -> Process:
-        parts, model = [], bound.model
+    def _posterior(bound: Bound, q: Sequence[VariationalWeights]) -> Process:
+        parts: list[tuple[Process, list[int]]] = []
+        model = bound.model
         for features, latents in bound.groups:
             mean = model.mean if len(bound.groups) == 1 else OneOutput(model.mean, latents[0])
             prior = GaussianProcess(features.kernel, mean, bound.scale[latents])
             weights = np.stack([q[k].mu for k in latents], axis=1)
-            parts.append(
-                FeaturePosterior(
-                    prior, features, weights, tuple(q[k].root for k in latents), tuple(range(len(latents)))
-                )
-            )
-        return (
-            parts[0]
-            if len(parts) == 1
-            else Stacked(tuple(parts), tuple(tuple(group.latents) for group in bound.groups))
+            roots, root_of = tuple(q[k].root for k in latents), tuple(range(len(latents)))
+            parts.append((FeaturePosterior(prior, features, weights, roots, root_of), latents))
+        return side_by_side(parts)
+
+    def cavities(self, model: Model, data: Data, posterior: Process) -> Cavities:
+        raise ParameterError(
+            'Leave-one-out predictions are not available for "svgp": the variational posterior has no cavities. Use'
+            " cross-validation."
         )
 
-    def leave_one_out(self, model: Model, data: Data, posterior: Process) -> LeftOut:
-        raise _no_leave_one_out()
-
-    def work(self, n: int, d: int, q: int, gradient: bool = True) -> Work:
+    def work(self, n: int, d: int, q: int, gradient: bool = True) -> Cost:
         return work_of(n, max(map(len, self.Z)), q, gradient)
 
     def bytes_needed(self, n: int, d: int, q: int) -> int:
@@ -203,7 +207,7 @@ class SparseVariational(Inference):
 
 
 @dataclass(frozen=True)
-class SVGP(Unprepared):
+class SVGP(Scheme):
     """Sparse variational inference, fitted with few rows at a time: any likelihood, any number of rows.
 
     `inducing` is a landmark rule, or the points themselves; `optimize_inducing` moves them with the
@@ -245,8 +249,20 @@ class SVGP(Unprepared):
         return "svgp"
 
     @property
-    def solver_name(self) -> str:
+    def described(self) -> str:
         return self._described(self.n_inducing)
+
+    @property
+    def label(self) -> str:
+        return f"svgp, {inducing_label(self.n_inducing, self.inducing, SVGP.inducing)}"
+
+    @property
+    def accuracy(self) -> str:
+        return ACCURACY
+
+    @property
+    def search(self) -> Literal["steps", "batches", "none"]:
+        return "batches"
 
     @property
     def smooth(self) -> bool:
@@ -271,31 +287,38 @@ class SVGP(Unprepared):
         return self.steps or int(np.clip(EPOCHS * n // self.batch_size, FEWEST_STEPS, MOST_STEPS))
 
     def prepared(self, model: Model, data: Data, rng: np.random.Generator) -> SparseVariational:
-        Z = tuple(
-            self._points(dataclasses.replace(model, kernel=kernel, others=()), data, rng)
-            for kernel, _ in model.kernels
-        )
-        some = np.asarray(data.X[:: max(1, len(data.X) // 10_000)], dtype=np.float64)
-        spread = np.std(some, axis=0)
+        Z = tuple(self._points(kernel, data.X, rng) for kernel, _ in model.kernels)
         described = self._described(max(map(len, Z)))
-        return SparseVariational(
-            Z, self.optimize_inducing, np.mean(some, axis=0), np.where(spread > 0, spread, 1.0), described
-        )
+        return SparseVariational(Z, self.optimize_inducing, *units_of(data.X), described)
 
-    def _points(self, model: Model, data: Data, rng: np.random.Generator) -> Array:
+    def _points(self, kernel: Kernel, X: Array, rng: np.random.Generator) -> Array:
         if isinstance(self.inducing, str):
-            return chosen(model, data, self.n_inducing, self.inducing, rng)
+            return chosen(kernel, X, self.n_inducing, self.inducing, rng)
         Z = np.array(self.inducing)
-        if Z.shape[1] != data.X.shape[1]:
+        if Z.shape[1] != X.shape[1]:
             raise ParameterError(
-                f"SVGP: the inducing points have {Z.shape[1]} columns, but the data have {data.X.shape[1]}."
+                f"SVGP: the inducing points have {Z.shape[1]} columns, but the data have {X.shape[1]}."
             )
         return Z
 
-    def leave_one_out(self, model: Model, data: Data, posterior: Process) -> LeftOut:
-        raise _no_leave_one_out()
+    # Used as it is, it chooses its points with a fixed seed, and is not fitted in batches.
 
-    def work(self, n: int, d: int, q: int, gradient: bool = True) -> Work:
+    def infer(self, model: Model, data: Data, report: Share | None = None) -> Inferred:
+        return self._ready(model, data).infer(model, data, report)
+
+    def evidence(self, model: Model, data: Data, workspace: Workspace) -> Evidence:
+        return self._ready(model, data).evidence(model, data, workspace)
+
+    def evidence_and_gradient(
+        self, model: Model, data: Data, workspace: Workspace
+    ) -> tuple[Evidence, list[Array]]:
+        evidence, gradients = self._ready(model, data).evidence_and_gradient(model, data, workspace)
+        return evidence, gradients[: len(model.parameters())]
+
+    def _ready(self, model: Model, data: Data) -> SparseVariational:
+        return self.prepared(model, data, np.random.default_rng(0))
+
+    def work(self, n: int, d: int, q: int, gradient: bool = True) -> Cost:
         """Of one step of a fit, or of the final inference."""
         return (
             work_of(min(self.batch_size, n), self.size(n), q, True, 1)
@@ -336,13 +359,13 @@ class _Mixed:
         return target - (moves / rho + changes) @ share
 
 
-def work_of(n: int, m: int, q: int, gradient: bool, passes: int = 15) -> Work:
+def work_of(n: int, m: int, q: int, gradient: bool, passes: int = 15) -> Cost:
     """Features, variances and sums of each latent in every pass, with what is known of q; with gradient once
     more the way back."""
     nm, squares, cubes = float(n) * m, float(n) * m * m, float(m) ** 3
     one = (1 + 2 * q) * squares + q * cubes
     back = ((2 + q) * squares + 3 * cubes) if gradient else 0.0
-    return Work(passes * one + back, passes * nm, nm if gradient else 0.0)
+    return Cost(passes * one + back, passes * nm, nm if gradient else 0.0)
 
 
 def bytes_of(n: int, d: int, q: int, m: int, batch: int) -> int:
@@ -354,15 +377,8 @@ def bytes_of(n: int, d: int, q: int, m: int, batch: int) -> int:
     return 8 * (m * m * (6 + 6 * q + chunks * (q + 1)) + working + min(n, batch) * (d + 2 * q))
 
 
-def _distance(q: Sequence[Weights], sums: Sums) -> float:
+def _distance(q: Sequence[VariationalWeights], sums: BoundSums) -> float:
     return max(w.distance(S, b) for w, S, b in zip(q, sums.S, sums.b, strict=True))
-
-
-def _no_leave_one_out() -> ParameterError:
-    return ParameterError(
-        'Leave-one-out predictions are not available for "svgp": the variational posterior has no cavities.'
-        " Use cross-validation."
-    )
 
 
 def _check_rate(value: object, what: str) -> None:

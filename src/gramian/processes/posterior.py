@@ -12,25 +12,20 @@ times faster than a triangular solve here), none of it for means alone. Memory: 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas
 
 from gramian.gram import tiles
-from gramian.inference.base import GaussianProcess, Process, blocks_of
+from gramian.kernels.base import Kernel
+from gramian.processes.base import Process, blocks_of
+from gramian.processes.prior import GaussianProcess
 from gramian.solvers.cholesky import CholeskyFactor
 
 Array = NDArray[np.float64]
-
-
-def mean_slopes(prior: GaussianProcess, X: Array) -> Array:
-    """The gradient of the mean function: (n, d, q)."""
-    slopes = tiles.rowwise(prior.mean_function, "slopes", X)
-    slopes = slopes[:, :, None] if slopes.ndim == 2 else np.swapaxes(slopes, 1, 2)
-    return np.broadcast_to(slopes, (*X.shape, len(prior.scale))).copy()
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,11 +65,22 @@ class Posterior(Process):
         np.einsum("iik->ik", out)[...] = self.moments(X)[1]
         return out
 
-    def gradient_moments(self, X: Array) -> tuple[Array, Array]:
-        """Mean and variance of the gradient of f: (n, d, q) each."""
+    @property
+    def dual(self) -> Array:
+        return self.alpha
+
+    def rescaled(self, c: float, prior: Process) -> Posterior:
+        for root in self.roots:
+            root *= c ** (-0.5 if self.inverted else 0.5)
+        assert isinstance(prior, GaussianProcess)
+        return replace(self, prior=prior, alpha=self.alpha / c)
+
+    def components(self, X: Array, terms: Sequence[Kernel]) -> list[tuple[Array, Array]]:
+        return [replace(self, prior=self.prior.part(term)).moments(X) for term in terms]
+
+    def gradient(self, X: Array) -> tuple[Array, Array]:
         n, d = X.shape
-        mean = mean_slopes(self.prior, X)
-        var = tiles.gradient_variances(self.prior.kernel, X)[:, :, None] * self.prior.scale**2
+        mean, var = self.prior.gradient(X)
         for at in blocks_of(n, 8 * d * len(self.Z)):
             G = tiles.gradients(self.prior.kernel, X[at], self.Z)  # (b, n, d)
             mean[at] += np.einsum("bnd,nq->bdq", G, self.alpha) * self.prior.scale
@@ -84,8 +90,7 @@ class Posterior(Process):
                 var[at, :, k] -= explained[r] * self.prior.scale[k] ** 2
         return mean, np.maximum(var, 0.0)
 
-    def precision_diagonal(self) -> Array:
-        """The diagonal of (K + D)^-1 for each output: (n, q)."""
+    def precision(self) -> Array:
         if self.inverted:
             diagonals = [np.einsum("ij,ij->j", root, root) for root in self.roots]
         else:

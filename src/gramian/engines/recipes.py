@@ -2,73 +2,44 @@
 
     Nystrom(rank, sampling)     K ~ K_xz K_zz^-1 K_zx taken as the model
     Fourier(n_features, kind)   K ~ Phi Phi' with random frequencies
-    Sparse(n_inducing, objective, inducing, optimize_inducing)      the bounds and approximations with
-                                                                    inducing points: "vfe", "fitc", "dtc"
+    Sparse(n_inducing, objective, inducing, optimize_inducing)
+                                the bounds and approximations with inducing points: "vfe", "fitc", "dtc"
 
-Each chooses its basis in `prepared`, from then on they are one and the same inference.
+Each chooses its basis in `prepared`; from then on they are one and the same engine (lowrank.py).
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.engines.base import Engine, RowPrior, Use, Workspace
+from gramian.engines.lowrank import ACCURACY, LowRank, Outside, bytes_of, bytes_with_sites, work_of
 from gramian.errors import ParameterError
 from gramian.features.fourier import KINDS, FourierBasis
 from gramian.features.nystrom import NystromBasis
-from gramian.inference.base import (
-    Data,
-    Evidence,
-    Inference,
-    Inferred,
-    LeftOut,
-    Model,
-    Process,
-    Share,
-    Work,
-    Workspace,
-)
-from gramian.inference.lowrank import LowRank, bytes_of, work_of
-from gramian.inference.passes import Kind
+from gramian.kernels.base import Kernel
 from gramian.landmarks.base import RULES, landmarks
+from gramian.linalg.cost import Cost
 
 Array = NDArray[np.float64]
+Objective = Literal["vfe", "fitc", "dtc"]
 
 CANDIDATE_BYTES = 256 * 2**20  # of the numbers that a landmark rule holds, one a row and landmark
+TREATED: dict[str, Outside] = {"vfe": "bound", "fitc": "noise", "dtc": "nothing"}
 
 
 @dataclass(frozen=True)
-class Unprepared(Inference):
-    """A method of which something is still to be chosen. Used as it is, it chooses with a fixed seed."""
-
-    def infer(self, model: Model, data: Data, report: Share | None = None) -> Inferred:
-        return self._fixed(model, data).infer(model, data, report)
-
-    def evidence(self, model: Model, data: Data, workspace: Workspace) -> Evidence:
-        return self._fixed(model, data).evidence(model, data, workspace)
-
-    def evidence_and_gradient(
-        self, model: Model, data: Data, workspace: Workspace
-    ) -> tuple[Evidence, list[Array]]:
-        evidence, gradients = self._fixed(model, data).evidence_and_gradient(model, data, workspace)
-        return evidence, gradients[: len(model.parameters())]
-
-    def leave_one_out(self, model: Model, data: Data, posterior: Process) -> LeftOut:
-        return self._fixed(model, data).leave_one_out(model, data, posterior)
-
-    def _fixed(self, model: Model, data: Data) -> Inference:
-        return self.prepared(model, data, np.random.default_rng(0))
-
-
-@dataclass(frozen=True)
-class Recipe(Unprepared):
-    """A method with features, whose basis is still to be chosen."""
+class Recipe(Engine):
+    """An engine with features, whose basis is still to be chosen. Used as it is, it chooses with a fixed
+    seed."""
 
     @abstractmethod
-    def prepared(self, model: Model, data: Data, rng: np.random.Generator) -> LowRank:
+    def prepared(self, kernel: Kernel, X: Array, rng: np.random.Generator) -> LowRank:
         """With its basis."""
 
     @abstractmethod
@@ -80,11 +51,31 @@ class Recipe(Unprepared):
         """Whether features are made from others by a root of K_zz."""
         return True
 
-    def work(self, n: int, d: int, q: int, gradient: bool = True) -> Work:
+    @property
+    def accuracy(self) -> str:
+        return ACCURACY["nothing"]
+
+    @property
+    def streams(self) -> bool:
+        return True
+
+    def features_for(self, n: int) -> int:
+        return self.size(n)
+
+    def ready(self, kernel: Kernel, X: Array) -> LowRank:
+        return self.prepared(kernel, X, np.random.default_rng(0))
+
+    def at(self, kernel: Kernel, X: Array, use: Use, workspace: Workspace | None = None) -> RowPrior:
+        return self.ready(kernel, X).at(kernel, X, use, workspace)
+
+    def work(self, n: int, d: int, q: int, gradient: bool = True) -> Cost:
         return work_of(n, self.size(n), gradient, self.whitened)
 
     def bytes_needed(self, n: int, d: int, q: int) -> int:
         return bytes_of(n, d, q, self.size(n), self.whitened)
+
+    def bytes_of_sites(self, n: int, d: int, latents: int) -> int:
+        return bytes_with_sites(self, n, d, latents)
 
 
 @dataclass(frozen=True)
@@ -107,8 +98,12 @@ class Nystrom(Recipe):
         return "nystrom"
 
     @property
-    def solver_name(self) -> str:
+    def described(self) -> str:
         return f"{self.rank} landmarks by {self.sampling}"
+
+    @property
+    def label(self) -> str:
+        return f"nystrom, rank {self.rank}" + _unusual(self.sampling, Nystrom.sampling, " by {}")
 
     def size(self, n: int) -> int:
         return min(self.rank, n)
@@ -116,9 +111,9 @@ class Nystrom(Recipe):
     def bytes_needed(self, n: int, d: int, q: int) -> int:
         return max(super().bytes_needed(n, d, q), bytes_of_rule(self.sampling, n, self.size(n)))
 
-    def prepared(self, model: Model, data: Data, rng: np.random.Generator) -> LowRank:
-        Z = chosen(model, data, self.rank, self.sampling, rng)
-        return LowRank(NystromBasis(Z), "dtc", self.name, f"{len(Z)} landmarks by {self.sampling}")
+    def prepared(self, kernel: Kernel, X: Array, rng: np.random.Generator) -> LowRank:
+        Z = chosen(kernel, X, self.rank, self.sampling, rng)
+        return LowRank(NystromBasis(Z), "nothing", self.name, f"{len(Z)} landmarks by {self.sampling}")
 
 
 @dataclass(frozen=True)
@@ -142,8 +137,16 @@ class Fourier(Recipe):
         return "fourier"
 
     @property
-    def solver_name(self) -> str:
+    def described(self) -> str:
         return f"{self.n_features} Fourier features ({self.kind})"
+
+    @property
+    def label(self) -> str:
+        return f"fourier, {self.n_features} features" + _unusual(self.kind, Fourier.kind, " ({})")
+
+    @property
+    def accuracy(self) -> str:
+        return "approximation, random"
 
     @property
     def whitened(self) -> bool:
@@ -157,14 +160,14 @@ class Fourier(Recipe):
         # that of the kernel they stand for.
         return n >= 10 * self.n_features
 
-    def check_fits(self, model: Model, d: int) -> None:
-        FourierBasis.draw(model.kernel, d, self.n_features, self.kind, np.random.default_rng(0), np.zeros(d))
+    def check_fits(self, kernel: Kernel, d: int) -> None:
+        FourierBasis.draw(kernel, d, self.n_features, self.kind, np.random.default_rng(0), np.zeros(d))
 
-    def prepared(self, model: Model, data: Data, rng: np.random.Generator) -> LowRank:
+    def prepared(self, kernel: Kernel, X: Array, rng: np.random.Generator) -> LowRank:
         # small phases keep their digits
-        centre = np.median(np.asarray(data.X[:: max(1, len(data.X) // 10_000)]), axis=0)
-        basis = FourierBasis.draw(model.kernel, data.X.shape[1], self.n_features, self.kind, rng, centre)
-        return LowRank(basis, "dtc", self.name, self.solver_name)
+        centre = np.median(_some(X), axis=0)
+        basis = FourierBasis.draw(kernel, X.shape[1], self.n_features, self.kind, rng, centre)
+        return LowRank(basis, "nothing", self.name, self.described)
 
 
 @dataclass(frozen=True)
@@ -176,7 +179,7 @@ class Sparse(Recipe):
     """
 
     n_inducing: int = 512
-    objective: Kind = "vfe"
+    objective: Objective = "vfe"
     inducing: str | tuple[tuple[float, ...], ...] = "rpcholesky"
     optimize_inducing: bool = False
 
@@ -204,8 +207,20 @@ class Sparse(Recipe):
         return self.objective
 
     @property
-    def solver_name(self) -> str:
+    def described(self) -> str:
         return self._described(self.n_inducing)
+
+    @property
+    def label(self) -> str:
+        return f"{self.name}, {inducing_label(self.n_inducing, self.inducing, Sparse.inducing)}"
+
+    @property
+    def accuracy(self) -> str:
+        return ACCURACY[TREATED[self.objective]]
+
+    @property
+    def bound(self) -> bool:
+        return self.objective == "vfe"
 
     def _described(self, m: int) -> str:
         how = (
@@ -224,41 +239,41 @@ class Sparse(Recipe):
         rule = self.inducing if isinstance(self.inducing, str) else "uniform"
         return max(super().bytes_needed(n, d, q), bytes_of_rule(rule, n, self.size(n)))
 
-    def check_fits(self, model: Model, d: int) -> None:
+    def check_fits(self, kernel: Kernel, d: int) -> None:
         if not isinstance(self.inducing, str) and len(self.inducing[0]) != d:
             raise ParameterError(
                 f"Sparse: the inducing points have {len(self.inducing[0])} columns, but the data have {d}."
             )
 
-    def prepared(self, model: Model, data: Data, rng: np.random.Generator) -> LowRank:
-        self.check_fits(model, data.X.shape[1])
-        Z = (
-            chosen(model, data, self.n_inducing, self.inducing, rng)
-            if isinstance(self.inducing, str)
-            else np.array(self.inducing)
-        )
-        basis = NystromBasis(Z, learned=self.optimize_inducing)
-        some = np.asarray(data.X[:: max(1, len(data.X) // 10_000)])
-        spread = np.std(some, axis=0)
-        return LowRank(
-            basis,
-            self.objective,
-            self.name,
-            self._described(len(Z)),
-            np.mean(some, axis=0),
-            np.where(spread > 0, spread, 1.0),
-        )
+    def prepared(self, kernel: Kernel, X: Array, rng: np.random.Generator) -> LowRank:
+        self.check_fits(kernel, X.shape[1])
+        given = not isinstance(self.inducing, str)
+        Z = np.array(self.inducing) if given else chosen(kernel, X, self.n_inducing, str(self.inducing), rng)
+        basis, units = NystromBasis(Z, learned=self.optimize_inducing), units_of(X)
+        return LowRank(basis, TREATED[self.objective], self.name, self._described(len(Z)), *units)
 
 
-def chosen(model: Model, data: Data, m: int, rule: str, rng: np.random.Generator) -> Array:
+def units_of(X: Array) -> tuple[Array, Array]:
+    """The centre and the spread of the columns, (d,) each: points are moved in these units."""
+    some = _some(X)
+    spread = np.std(some, axis=0)
+    return np.mean(some, axis=0), np.where(spread > 0, spread, 1.0)
+
+
+def _some(X: Array) -> Array:
+    """Rows enough to tell where the columns lie."""
+    return np.asarray(X[:: max(1, len(X) // 10_000)], dtype=np.float64)
+
+
+def chosen(kernel: Kernel, X: Array, m: int, rule: str, rng: np.random.Generator) -> Array:
     """Landmarks for a fit: at most one a row, each once. Rules that hold a number for each row and landmark
     choose among as many random rows as CANDIDATE_BYTES can hold: of a million rows, thirty candidates a
     landmark tell as much as all."""
-    n = len(data.X)
-    X, rows = data.X, candidates(rule, n, min(m, n))
+    n = len(X)
+    rows = candidates(rule, n, min(m, n))
     if rows < n:
-        X = np.asarray(data.X[np.sort(rng.choice(n, rows, replace=False))], dtype=np.float64)
-    found = landmarks(model.kernel, X, min(m, n), rule, np.random.RandomState(rng.integers(2**32)))
+        X = np.asarray(X[np.sort(rng.choice(n, rows, replace=False))], dtype=np.float64)
+    found = landmarks(kernel, X, min(m, n), rule, np.random.RandomState(rng.integers(2**32)))
     return np.unique(found.Z, axis=0) if found.indices is not None else found.Z
 
 
@@ -278,6 +293,15 @@ def bytes_of_rule(rule: str, n: int, m: int) -> int:
         return 2 * 8 * n * n
     share = 0.0 if rule in ("uniform", "diagonal") else 0.25 if rule == "recursive-rls" else 1.15
     return int(share * 8 * candidates(rule, n, m) * m)
+
+
+def inducing_label(m: int, inducing: object, usual: object) -> str:
+    """How many points, and how they are chosen where that is not the usual way."""
+    return f"{m} points" + _unusual(inducing if isinstance(inducing, str) else "given ones", usual, " by {}")
+
+
+def _unusual(how: object, usual: object, text: str) -> str:
+    return "" if how == usual else text.format(how)
 
 
 def check_size(value: object, what: str) -> None:

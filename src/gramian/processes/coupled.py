@@ -27,13 +27,14 @@ from scipy.linalg import blas
 
 from gramian.features.base import FeatureMap
 from gramian.gram import tiles
-from gramian.inference.base import GaussianProcess, Process, blocks_of, semidefinite_root
 from gramian.kernels.base import Kernel
+from gramian.processes.base import Process, blocks_of, semidefinite_root, with_noise
+from gramian.processes.prior import GaussianProcess
 
 Array = NDArray[np.float64]
 
 
-class Part(NamedTuple):
+class ClassPart(NamedTuple):
     """Some rows: the mean of s g, the variance that a class has alone, and the covariance that it has with
     others, itself included."""
 
@@ -51,6 +52,10 @@ class CoupledProcess(Process):
     others: tuple[Kernel, ...]
 
     @property
+    def dependent(self) -> bool:
+        return True
+
+    @property
     def C(self) -> int:
         return len(self.prior.scale)
 
@@ -65,7 +70,7 @@ class CoupledProcess(Process):
         return list(range(self.C)) if self.others else [0] * self.C
 
     @abstractmethod
-    def _parts(self, X: Array) -> Iterator[tuple[slice, Part]]:
+    def _parts(self, X: Array) -> Iterator[tuple[slice, ClassPart]]:
         """A block of rows at a time."""
 
     @abstractmethod
@@ -97,9 +102,7 @@ class CoupledProcess(Process):
             draws[:, c] += V.T @ common
             if np.any(A):
                 draws[:, c] += semidefinite_root(0.5 * (A + A.T)) @ rng.standard_normal((len(X), n_samples))
-        if noise is not None:
-            draws += np.sqrt(noise)[:, :, None] * rng.standard_normal(draws.shape)
-        return draws
+        return with_noise(draws, noise, rng)
 
     def _joint(self, X: Array) -> tuple[Array, Array]:
         mean, joint = self.prior.mean(X), np.empty((len(X), self.C, self.C))
@@ -132,7 +135,7 @@ class CoupledPosterior(CoupledProcess):
                 )
         return out
 
-    def _parts(self, X: Array) -> Iterator[tuple[slice, Part]]:
+    def _parts(self, X: Array) -> Iterator[tuple[slice, ClassPart]]:
         scale = self.prior.scale
         for at in blocks_of(len(X), 8 * len(self.Z) * (self.C + 2 + len(self.others))):
             K = [tiles.cross(kernel, X[at], self.Z) for kernel in self.kernels]
@@ -145,7 +148,7 @@ class CoupledPosterior(CoupledProcess):
                 mean[:, c] = (K[k] @ self.alpha[:, c]) * scale[c]
                 alone[:, c] -= np.einsum("ij,ij->j", A, A)
                 V.append(common)
-            yield at, Part(mean, alone * scale**2, _products(V, [0] * self.C))
+            yield at, ClassPart(mean, alone * scale**2, _products(V, [0] * self.C))
 
     def _covariances(self, X: Array) -> Iterator[tuple[Array, Array]]:
         for c, k in enumerate(self.kernel_of):
@@ -186,11 +189,9 @@ class CoupledFeatures(CoupledProcess):
         for at, Phi in self._blocks(X):
             for c, k in enumerate(self.kernel_of):
                 draws[at, c] += (Phi[k] @ weights[c]) * self.prior.scale[c]
-        if noise is not None:
-            draws += np.sqrt(noise)[:, :, None] * rng.standard_normal(draws.shape)
-        return draws
+        return with_noise(draws, noise, rng)
 
-    def _parts(self, X: Array) -> Iterator[tuple[slice, Part]]:
+    def _parts(self, X: Array) -> Iterator[tuple[slice, ClassPart]]:
         scale = self.prior.scale
         for at, Phi in self._blocks(X):
             alone = np.zeros((len(Phi[0]), self.C))
@@ -199,7 +200,7 @@ class CoupledFeatures(CoupledProcess):
                     rest = tiles.diagonal(self.kernels[k], X[at]) - np.einsum("ij,ij->i", Phi[k], Phi[k])
                     alone[:, [c for c, mine in enumerate(self.kernel_of) if mine == k]] = rest[:, None]
             common = weight_covariances(self.root, [Phi[k] for k in self.kernel_of])
-            yield at, Part(self._mapped(Phi), alone * scale**2, common * np.multiply.outer(scale, scale))
+            yield at, ClassPart(self._mapped(Phi), alone * scale**2, common * np.multiply.outer(scale, scale))
 
     def _covariances(self, X: Array) -> Iterator[tuple[Array, Array]]:
         Phi = [features.block(X) for features in self.features]

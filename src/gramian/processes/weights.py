@@ -14,8 +14,9 @@ Cost of b points: their features, and b m^2 flops for variances.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,11 +24,11 @@ from scipy.linalg import blas
 from scipy.linalg import qr as scipy_qr
 
 from gramian.features.base import FeatureMap
-from gramian.features.fourier import FourierMap
-from gramian.features.nystrom import NystromMap
 from gramian.gram import tiles
-from gramian.inference.base import GaussianProcess, Process, blocks_of
-from gramian.inference.posterior import Posterior, mean_slopes
+from gramian.kernels.base import Kernel
+from gramian.processes.base import Process, blocks_of, with_noise
+from gramian.processes.posterior import Posterior
+from gramian.processes.prior import GaussianProcess
 
 Array = NDArray[np.float64]
 
@@ -87,43 +88,54 @@ class FeaturePosterior(Process):
         draws = np.repeat(self.prior.mean(X)[:, :, None], n_samples, axis=2)
         for at, Phi in self._blocks(X):
             draws[at] += np.einsum("bm,mqs->bqs", Phi, weights) * self.prior.scale[:, None]
-        if noise is not None:
-            draws += np.sqrt(noise)[:, :, None] * rng.standard_normal(draws.shape)
-        return draws
+        return with_noise(draws, noise, rng)
 
-    def gradient_moments(self, X: Array) -> tuple[Array, Array]:
-        """Mean and variance of the gradient of f, (n, d, q) each, for Fourier features, whose own slopes are
-        all there is to it."""
-        assert isinstance(self.features, FourierMap)
-        mean = mean_slopes(self.prior, X)
+    @property
+    def landmarks(self) -> Array | None:
+        return self.features.landmarks
+
+    @property
+    def squared_norms(self) -> Array | None:
+        return None if self.features.landmarks is None else np.sum(self.weights**2, axis=0)
+
+    def gradient(self, X: Array) -> tuple[Array, Array]:
+        """For random features from their own slopes, which are all there is to it."""
+        if not self.features.spans_prior:
+            return self.function_space.gradient(X)
+        mean = self.prior.mean_slopes(X)
         var = np.empty_like(mean)
         for at in blocks_of(len(X), 8 * self.features.n_features):
             S, T = self.features.slopes(np.asarray(X[at]))
             for j, factor in enumerate(T):
-                Phi = S * factor  # (b, m): dphi / dx_j
-                mean[at, j] += (Phi @ self.weights) * self.prior.scale
-                variances = [np.einsum("ij,ij->j", V, V) for V in self._whitened(Phi)]
-                for k, r in enumerate(self.root_of):
-                    var[at, j, k] = variances[r] * self.prior.scale[k] ** 2
+                part_mean, part_var = self._of_weights(S * factor)  # of dphi / dx_j
+                mean[at, j] += part_mean
+                var[at, j] = part_var
         return mean, var
 
-    def component(self, X: Array, columns: NDArray[np.bool_]) -> tuple[Array, Array]:
-        """Mean and variance of s phi'w over some of the features alone, without m(x): what they stand for is
-        a part of f where they are the prior."""
-        mean, var = (np.zeros((len(X), len(self.prior.scale))) for _ in range(2))
-        for at, Phi in self._blocks(X):
-            Phi = Phi * columns
-            mean[at] = (Phi @ self.weights) * self.prior.scale
-            variances = [np.einsum("ij,ij->j", V, V) for V in self._whitened(Phi)]
-            for k, r in enumerate(self.root_of):
-                var[at, k] = variances[r] * self.prior.scale[k] ** 2
-        return mean, var
+    def components(self, X: Array, terms: Sequence[Kernel]) -> list[tuple[Array, Array]]:
+        """Where features are the prior, each of them stands for a part of one summand."""
+        if not self.features.spans_prior:
+            return self.function_space.components(X, terms)
+        out = []
+        for columns in self.features.columns_of(terms):
+            mean, var = (np.zeros((len(X), len(self.prior.scale))) for _ in range(2))
+            for at, Phi in self._blocks(X):
+                mean[at], var[at] = self._of_weights(Phi * columns)
+            out.append((mean, var))
+        return out
 
+    def _of_weights(self, Phi: Array) -> tuple[Array, Array]:
+        """Mean and variance of s phi'w: (b, q) each."""
+        variances = [np.einsum("ij,ij->j", V, V) for V in self._whitened(Phi)]
+        var = np.stack([variances[r] for r in self.root_of], axis=1) * self.prior.scale**2
+        return (Phi @ self.weights) * self.prior.scale, var
+
+    @cached_property
     def function_space(self) -> Posterior:
-        """The same posterior as a function of k(x, Z), for landmarks: mean = m + s k(x, Z) a, var = s^2 (k(x,
-        x) - |R k(Z, x)|^2)."""
-        assert isinstance(self.features, NystromMap)
-        L = self.features.L
+        """The same posterior as a function of k(x, Z), for landmarks: mean = m + s k(x, Z) a,
+        var = s^2 (k(x, x) - |R k(Z, x)|^2)."""
+        L, Z = self.features.L, self.features.landmarks
+        assert Z is not None
         alpha = blas.dtrsm(1.0, L, self.weights, lower=1, trans_a=1)
         roots = []
         for root in self.roots:
@@ -134,7 +146,7 @@ class FeaturePosterior(Process):
             # from the last column on.
             (upper,) = scipy_qr(blas.dtrsm(1.0, L, half.T, lower=1, trans_a=1).T[:, ::-1], mode="r")
             roots.append(np.asfortranarray(upper[::-1, ::-1]))
-        return Posterior(self.prior, self.features.Z, alpha, tuple(roots), self.root_of)
+        return Posterior(self.prior, Z, alpha, tuple(roots), self.root_of)
 
     def _outside(self, prior_var: Array, Phi: Array) -> Array | float:
         return (

@@ -1,0 +1,19 @@
+"""Engines: K at the rows, and what it becomes with Gaussian sites.
+
+    base        the contract: Engine, RowPrior, Conditioned
+    rows        what was observed, and one loop over blocks of rows
+    dense       K as a matrix, by Cholesky                                  n^3, one n^2 array
+    lowrank     K ~ Phi Phi': Nystrom, Fourier, VFE, FITC, DTC              n m^2, streamed
+    recipes     the engines with features, before they have seen data
+    krylov      K by products alone: CG, MINRES, a solver of your own       steps x n^2
+
+A new engine: one file here, `check_engine` in its test, one line in choose/words.py.
+"""
+
+from gramian.engines.base import Conditioned, Engine, RowPrior
+from gramian.engines.dense import Exact
+from gramian.engines.krylov import Krylov
+from gramian.engines.lowrank import LowRank
+from gramian.engines.recipes import Fourier, Nystrom, Sparse
+
+__all__ = ["Conditioned", "Engine", "Exact", "Fourier", "Krylov", "LowRank", "Nystrom", "RowPrior", "Sparse"]

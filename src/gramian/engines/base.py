@@ -1,0 +1,415 @@
+"""The contract of engines: a Gaussian prior N(0, K) at the rows of the data, and the same with Gaussian
+sites.
+
+An engine is K at the rows. A rule of inference multiplies N(g; 0, K) by sites exp(h_i g_i - lam_i g_i^2 / 2),
+one a row, and asks for what follows:
+
+    S = (K^-1 + Lam)^-1,   mean = S h,   alpha = K^-1 mean = h - Lam mean,   A = K + Lam^-1,   log det(I + K Lam)
+
+With Gaussian noise D the sites are lam = 1 / D, h = lam r, and that is all; other likelihoods come to their
+sites in several steps. `observe(D, r)` says the same as `condition(1 / D, r / D)`, and D may be zero there. A
+row with lam = h = 0, or D = inf, was not observed. Several right-hand sides h (n, q) share lam.
+
+The gradient of every evidence by K is 1/2 alpha alpha' - q/2 A^-1 + 1/2 (u alpha' + alpha u'), so that one
+`pullback` serves all rules.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.features.base import Basis
+from gramian.gram import tiles
+from gramian.kernels.base import Kernel
+from gramian.linalg.cost import Cost
+from gramian.processes.base import Process
+from gramian.processes.prior import GaussianProcess
+from gramian.processes.stacked import side_by_side
+from gramian.solvers.base import SolveOutcome
+
+Array = NDArray[np.float64]
+Share = Callable[[float], None]
+
+
+class Use(NamedTuple):
+    """What a rule will do with a prior."""
+
+    again: bool = False  # sites are put on it more than once
+    signed: bool = False  # sites may curve the wrong way: lam of any sign
+    back: bool = False  # gradients will be asked for
+    whole: bool = False  # variances at the rows count what features leave out, where the engine has a bound
+
+
+class Term(NamedTuple):
+    """What one function adds to the gradient of an evidence: weights on K, and on what features leave out."""
+
+    sited: Any  # Conditioned
+    alpha: Array | None = None  # (n, q): a; its own where there is none
+    u: Array | None = None  # (n, q)
+    logdet: bool = True  # whether -q/2 A^-1 belongs to it
+    by_outside: Array | None = None  # (n,): the weight of k(x, x) - |phi|^2, where variances count it
+
+
+class Gradients(NamedTuple):
+    """What an evidence changes by."""
+
+    by_kernel: list[Array]  # one a parameter
+    by_points: Array | None  # of points that are learned, (m, d)
+    by_level: Array  # by a number added to all variances 1 / lam: one an output of each term
+
+
+def added(total: list[Array], part: list[Array]) -> list[Array]:
+    """The sum of two gradients, array by array; the second where the first is still empty."""
+    return [one + more for one, more in zip(total, part, strict=True)] if total else part
+
+
+class Workspace:
+    """The large array of an evaluation, kept for the next one instead of asked from the system and given back
+    each time; and where an iterative rule may begin."""
+
+    def __init__(self) -> None:
+        self._array: Array | None = None
+        self.start: Array | None = None  # what a rule found for the last parameters
+
+    def square(self, n: int) -> Array:
+        """An uninitialised Fortran-ordered (n, n) array."""
+        if self._array is None or self._array.shape != (n, n):
+            self._array = np.empty((n, n), order="F")
+        return self._array
+
+    def release(self) -> None:
+        """Gives the memory back."""
+        self._array = None
+
+
+class Conditioned(ABC):
+    """The prior with sites: what `RowPrior.condition` gives."""
+
+    prior: RowPrior  # whose factor it has
+    lam: Array  # (n,), as used; infinite where there is no noise
+    outcome: SolveOutcome
+
+    @property
+    @abstractmethod
+    def logdet(self) -> float:
+        """log det(I + K Lam)."""
+
+    @property
+    @abstractmethod
+    def logdet_noisy(self) -> float:
+        """log det A, of the rows that were observed."""
+
+    @property
+    def logdet_error(self) -> float:
+        """The standard error of both, where they are estimates."""
+        return 0.0
+
+    @property
+    @abstractmethod
+    def mean(self) -> Array:
+        """S h, (n, q)."""
+
+    @property
+    @abstractmethod
+    def alpha(self) -> Array:
+        """K^-1 mean, (n, q)."""
+
+    @property
+    @abstractmethod
+    def quad(self) -> Array:
+        """r'A^-1 r of the observations r = h / lam, (q,)."""
+
+    @abstractmethod
+    def var(self) -> Array:
+        """The diagonal of S, (n,)."""
+
+    @abstractmethod
+    def precision(self) -> Array:
+        """The diagonal of A^-1, (n,): what a row is known by from all the others. Zero where not observed."""
+
+    @abstractmethod
+    def spread(self, b: Array) -> Array:
+        """S b for b (n,) or (n, k)."""
+
+    def covariance(self) -> Array:
+        """S, all of it (n, n), Fortran-ordered."""
+        return np.asfortranarray(self.spread(np.eye(len(self.lam))))
+
+    def pullback(
+        self,
+        alpha: Array | None = None,
+        u: Array | None = None,
+        *,
+        logdet: bool = True,
+        by_outside: Array | None = None,
+    ) -> Gradients:
+        """The gradient of what a `Term` says. Uses the factor up."""
+        return self.prior.pullback([Term(self, alpha, u, logdet, by_outside)])
+
+    def alone(self, prior: GaussianProcess, side: int) -> Process:
+        """The posterior of one of its right-hand sides. Uses the factor up."""
+        return self.prior.together(prior, [self], [[0]], [side])
+
+    def release(self) -> None:
+        """Gives its memory back for the next one, where that helps; nothing but mean and alpha can be asked
+        afterwards."""
+        return
+
+
+class RowPrior(ABC):
+    """N(0, K) at the rows of X."""
+
+    X: Array  # (n, d)
+    kernel: Kernel
+    features: Any = None  # a FeatureMap, where K is that of features
+
+    @abstractmethod
+    def condition(self, lam: Array, h: Array, report: Share | None = None) -> Conditioned:
+        """With the sites lam (n,), h (n, q)."""
+
+    @abstractmethod
+    def observe(self, D: Array, r: Array, report: Share | None = None) -> Conditioned:
+        """With observations r (n, q) of noise D (n,); rows where that is infinite were not observed."""
+
+    @abstractmethod
+    def times(self, b: Array) -> Array:
+        """K b for b (n,) or (n, k)."""
+
+    def process(
+        self, prior: GaussianProcess, conditioned: Sequence[Conditioned], columns: Sequence[Sequence[int]]
+    ) -> Process:
+        """The posterior of f: each of the conditioned is for some outputs. Uses them up."""
+        if all(one.prior is self for one in conditioned):
+            return self.together(prior, conditioned, columns)
+        pairs = zip(conditioned, columns, strict=True)  # some have rows of their own
+        alone = [(one.alone(prior.of_output(k), j), [k]) for one, own in pairs for j, k in enumerate(own)]
+        return side_by_side(alone)
+
+    @abstractmethod
+    def together(
+        self,
+        prior: GaussianProcess,
+        conditioned: Sequence[Any],
+        columns: Sequence[Sequence[int]],
+        sides: Sequence[int] | None = None,
+    ) -> Process:
+        """The posterior from what this prior has given: all right-hand sides of each, or those of `sides`."""
+
+    @abstractmethod
+    def pullback(self, terms: Sequence[Term]) -> Gradients:
+        """The gradient of the sum of these terms, a a'/2 - q/2 A^-1 + (u a' + a u')/2 on K. Uses their
+        factors up."""
+
+    @property
+    def outside(self) -> Array | float:
+        """The part of k(x, x) that features leave out at the rows, where variances of the data count it."""
+        return 0.0
+
+
+class PartConditioned(Conditioned):
+    """Sites on some of the rows, for engines whose factor has no place for a row without a site."""
+
+    def __init__(self, whole: RowPrior, part: RowPrior, at: NDArray[np.intp], sited: Conditioned) -> None:
+        self.whole, self.part, self.at, self.sited = whole, part, at, sited
+        self.prior = part
+        self.lam = self._spread_out(sited.lam)
+        self.outcome = sited.outcome
+
+    @property
+    def logdet(self) -> float:
+        return self.sited.logdet
+
+    @property
+    def logdet_noisy(self) -> float:
+        return self.sited.logdet_noisy
+
+    @property
+    def logdet_error(self) -> float:
+        return self.sited.logdet_error
+
+    @property
+    def quad(self) -> Array:
+        return self.sited.quad
+
+    @property
+    def alpha(self) -> Array:
+        return self._spread_out(self.sited.alpha)
+
+    @property
+    def mean(self) -> Array:
+        return self.whole.times(self.alpha)
+
+    def precision(self) -> Array:
+        return self._spread_out(self.sited.precision())
+
+    def var(self) -> Array:
+        out = tiles.diagonal(self.whole.kernel, self.whole.X)
+        others = np.setdiff1d(np.arange(len(self.lam)), self.at)
+        cross = tiles.cross(self.whole.kernel, self.part.X, self.whole.X[others])
+        out[others] -= np.einsum("ij,ij->j", cross, self._explained(cross))
+        out[self.at] = self.sited.var()
+        return np.maximum(out, 0.0)
+
+    def spread(self, b: Array) -> Array:
+        Kb = self.whole.times(b)
+        return Kb - self.whole.times(self._spread_out(self._explained(Kb[self.at])))
+
+    def pullback(
+        self,
+        alpha: Array | None = None,
+        u: Array | None = None,
+        *,
+        logdet: bool = True,
+        by_outside: Array | None = None,
+    ) -> Gradients:
+        own = (None if array is None else array[self.at] for array in (alpha, u))
+        return self.sited.pullback(*own, logdet=logdet)
+
+    def alone(self, prior: GaussianProcess, side: int) -> Process:
+        return self.sited.alone(prior, side)
+
+    def release(self) -> None:
+        self.sited.release()
+
+    def _explained(self, B: Array) -> Array:
+        """A^-1 B = Lam B - Lam S Lam B, at the rows that were observed."""
+        lam = self.sited.lam if B.ndim == 1 else self.sited.lam[:, None]
+        return lam * B - lam * self.sited.spread(lam * B)
+
+    def _spread_out(self, values: Array) -> Array:
+        out = np.zeros((len(self.whole.X), *values.shape[1:]))
+        out[self.at] = values
+        return out
+
+
+class Engine(ABC):
+    """How K at the rows is treated: what a person writes as `method=`.
+
+    What is chosen once (landmarks, frequencies, pivots) is chosen by `prepared`, before parameters are
+    searched, so that a search sees one smooth function.
+    """
+
+    fit_rows: int | None = None  # rows to search parameters on, where somebody said so
+    fit_rule: str = "uniform"  # how these are chosen
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """As in `method=`."""
+
+    @property
+    @abstractmethod
+    def described(self) -> str:
+        """What does the linear algebra, for people."""
+
+    @property
+    def label(self) -> str:
+        """The name with its size, and how it chooses where that is not the usual way."""
+        return self.name
+
+    @property
+    @abstractmethod
+    def accuracy(self) -> str:
+        """What its answer is beside that of exact inference, for people."""
+
+    # What it is like. ---------------------------------------------------------------------------------------
+
+    @property
+    def exact(self) -> bool:
+        """Whether it is K itself, to rounding or to the tolerance of a solver."""
+        return False
+
+    @property
+    def dense(self) -> bool:
+        """Whether it holds K as a matrix: what searches on few rows begin with."""
+        return False
+
+    @property
+    def bound(self) -> bool:
+        """Whether its evidence under Gaussian noise is a lower bound of the exact one."""
+        return False
+
+    @property
+    def smooth(self) -> bool:
+        """Whether value and gradient belong together to rounding, so that a search can be finished to the
+        last digits; estimates do not."""
+        return True
+
+    @property
+    def variances(self) -> bool:
+        """Whether the variances of all rows, and inverses, come with a factor; by solves they cost too
+        much."""
+        return True
+
+    @property
+    def streams(self) -> bool:
+        """Whether rows may stay on disk: nothing has n^2 numbers."""
+        return False
+
+    def learns_from(self, n: int) -> bool:
+        """Whether its evidence on n rows is a guide to parameters."""
+        return True
+
+    @property
+    def chosen_basis(self) -> Basis | None:
+        """The basis of its features, where it has features and they are chosen."""
+        return None
+
+    def features_for(self, n: int) -> int | None:
+        """How many features stand for n rows, where they do."""
+        return None
+
+    # Its work. ----------------------------------------------------------------------------------------------
+
+    def check_fits(self, kernel: Kernel, d: int) -> None:  # noqa: B027 most have nothing to refuse
+        """Refuses, before anything is fitted, what it cannot do for such a kernel and d columns, whatever the
+        parameters."""
+
+    def prepared(self, kernel: Kernel, X: Array, rng: np.random.Generator) -> Engine:
+        """The same engine with its choices made for these rows and, where it matters, these parameters."""
+        return self
+
+    def ready(self, kernel: Kernel, X: Array) -> Engine:
+        """The same where its choices are made; else with choices by a fixed seed."""
+        return self
+
+    @property
+    def free(self) -> Array:
+        """What a search may move besides the model's parameters (learned points, in units of their columns'
+        spread), as one vector."""
+        return np.zeros(0)
+
+    def with_free(self, values: Array) -> Engine:
+        """The same with `free` moved."""
+        return self
+
+    def free_gradient(self, by_points: Array) -> Array:
+        """The gradient by `free` from that by the points."""
+        return by_points
+
+    @abstractmethod
+    def at(self, kernel: Kernel, X: Array, use: Use, workspace: Workspace | None = None) -> RowPrior:
+        """N(0, K) at the rows."""
+
+    # Its cost. ----------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def work(self, n: int, d: int, q: int, gradient: bool = True) -> Cost:
+        """What one evaluation with gradient costs, or the final inference."""
+
+    @abstractmethod
+    def bytes_needed(self, n: int, d: int, q: int) -> int:
+        """Peak memory of fitting n rows, d columns and q outputs."""
+
+    def bytes_of_sites(self, n: int, d: int, latents: int) -> int:
+        """The same under a rule that puts sites on it again and again."""
+        return self.bytes_needed(n, d, 1) + 80 * n * latents
+
+    def threads_size(self, n: int) -> int:
+        """The size of the matrices that BLAS works on, for n rows."""
+        return n

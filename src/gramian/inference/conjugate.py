@@ -1,0 +1,210 @@
+"""Gaussian noise: the rule that ends after one step.
+
+The sites of y = f + e, e ~ N(0, D), are lam = 1 / D and h = lam r with r = (y - m) / s, and that is the
+posterior:
+
+    log p = -1/2 r'A^-1 r - 1/2 log det A - n/2 log 2 pi,      A = K + D
+    d log p / dK = 1/2 alpha alpha' - 1/2 A^-1,   d log p / dD = diag(that),   d log p / dm = alpha / s
+
+Engines whose features leave e_i of k(x_i, x_i) out as a bound add -1/2 sum_i e_i / D_i (Titsias 2009). What
+was not observed, NaN in Y, has no site. Outputs with the same noise, observed at the same rows, share all of
+it; the evidence is the sum over outputs.
+
+Source: Rasmussen and Williams 2006, algorithm 2.1, equations 5.9 and 5.10 to 5.12.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.engines.base import Conditioned, Engine, RowPrior, Share, Use, Workspace, added
+from gramian.errors import NumericalError, ParameterError
+from gramian.inference.base import Cavities, Inference
+from gramian.inference.model import (
+    Data,
+    Evidence,
+    EvidenceKind,
+    Inferred,
+    Model,
+    noise_gradient,
+    noise_groups,
+)
+from gramian.likelihoods import Gaussian, Likelihood
+from gramian.processes.base import Process
+from gramian.processes.prior import mean_gradient
+from gramian.solvers.base import SolveOutcome
+
+Array = NDArray[np.float64]
+
+
+class Observed(NamedTuple):
+    """Outputs with one noise that were observed at the same rows."""
+
+    outputs: list[int]
+    D: Array  # (n,), infinite where nothing was observed
+    R: Array  # (n, outputs): residuals y - m in units of the scale
+
+
+@dataclass(frozen=True)
+class Conjugate(Inference):
+    """Inference in closed form."""
+
+    @property
+    def name(self) -> str:
+        return "conjugate"
+
+    @property
+    def kind(self) -> EvidenceKind:
+        return "exact"
+
+    @property
+    def closed(self) -> bool:
+        return True
+
+    def check(self, likelihood: Likelihood, engine: Engine) -> None:
+        if not isinstance(likelihood, Gaussian):
+            raise ParameterError(
+                f'{type(likelihood).__name__} has no posterior in closed form. Use inference="laplace", "ep",'
+                ' "vi" or "mcmc".'
+            )
+
+    def infer(self, model: Model, data: Data, engine: Engine, report: Share | None = None) -> Inferred:
+        prior = engine.at(model.kernel, data.X, Use(whole=True))
+        total, sited, columns = _Total(engine), [], []
+        for group in observed(model, data):
+            conditioned = self._conditioned(prior, group, data, engine, report)
+            total.add(conditioned, group, prior)
+            sited.append(conditioned)
+            columns.append(group.outputs)
+        process = prior.process(data.prior(model), sited, columns)
+        return Inferred(process, total.evidence(), _worst([one.outcome for one in sited]))
+
+    def evidence(self, model: Model, data: Data, engine: Engine, workspace: Workspace) -> Evidence:
+        prior, total = engine.at(model.kernel, data.X, Use(whole=True), workspace), _Total(engine)
+        for group in observed(model, data):
+            total.add(_converged(self._conditioned(prior, group, data, engine)), group, prior)
+        return total.evidence()
+
+    def evidence_and_gradient(
+        self, model: Model, data: Data, engine: Engine, workspace: Workspace
+    ) -> tuple[Evidence, list[Array]]:
+        prior = engine.at(model.kernel, data.X, Use(back=True, whole=True), workspace)
+        total, by_noise, by_mean = _Total(engine), 0.0, np.zeros(data.Y.shape)
+        by_kernel: list[Array] = []
+        by_points: Array | None = None
+        for group in observed(model, data):
+            conditioned = _converged(self._conditioned(prior, group, data, engine))
+            total.add(conditioned, group, prior)
+            q, lam, outside = len(group.outputs), conditioned.lam, prior.outside
+            bound = bool(np.any(outside))
+            found = conditioned.pullback(by_outside=-0.5 * q * lam if bound else None)
+            by_level = found.by_level + (0.5 * float(np.sum(outside * lam**2)) if bound else 0.0)
+            by_noise += noise_gradient(model, data, group.outputs, by_level)
+            by_mean[:, group.outputs] = conditioned.alpha / data.scale[group.outputs]
+            by_kernel = added(by_kernel, found.by_kernel)
+            if found.by_points is not None:
+                by_points = found.by_points if by_points is None else by_points + found.by_points
+        free = [] if by_points is None else [engine.free_gradient(by_points)]
+        by_m = mean_gradient(model.mean, data.X, by_mean)
+        return total.evidence(), [*by_kernel, *by_m, np.asarray(by_noise), *free]
+
+    def cavities(self, model: Model, data: Data, engine: Engine, posterior: Process) -> Cavities:
+        mean, var = np.empty(data.Y.shape), np.empty(data.Y.shape)
+        known = posterior.precision()
+        prior = None if known is not None else engine.at(model.kernel, data.X, Use(whole=True))
+        for group in observed(model, data):
+            at, s = group.outputs, data.scale[group.outputs]
+            seen = np.isfinite(group.D)
+            if known is not None and posterior.dual is not None:
+                alpha, precision, conditioned = posterior.dual[:, at], known[:, at], None
+            else:
+                assert prior is not None
+                conditioned = self._conditioned(prior, group, data, engine)
+                alpha, precision = conditioned.alpha, conditioned.precision()[:, None]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                mean[:, at] = data.Y[:, at] - s * alpha / precision
+                var[:, at] = s**2 * (1 / precision - group.D[:, None])
+            if conditioned is not None and not seen.all():  # nothing to leave out
+                plain = posterior.moments(np.asarray(data.X[~seen]))
+                mean[np.ix_(~seen, at)], var[np.ix_(~seen, at)] = plain[0][:, at], plain[1][:, at]
+        return Cavities(mean, np.maximum(var, 0.0))
+
+    def _conditioned(
+        self, prior: RowPrior, group: Observed, data: Data, engine: Engine, report: Share | None = None
+    ) -> Conditioned:
+        try:
+            return prior.observe(group.D, group.R, report)
+        except NumericalError as error:
+            raise NumericalError(f"{error}{_cause(data) if engine.dense else ''}") from None
+
+
+class _Total:
+    """The evidence, summed over groups of outputs."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine, self.value, self.variance = engine, 0.0, 0.0
+
+    def add(self, one: Conditioned, group: Observed, prior: RowPrior) -> None:
+        q, n = len(group.outputs), int(np.count_nonzero(np.isfinite(group.D)))
+        self.value -= 0.5 * float(np.sum(one.quad))
+        self.value -= 0.5 * q * (one.logdet_noisy + n * float(np.log(2 * np.pi)))
+        if np.any(prior.outside):
+            self.value -= 0.5 * q * float(np.sum(prior.outside * one.lam))
+        self.variance += (0.5 * q * one.logdet_error) ** 2
+
+    def evidence(self) -> Evidence:
+        error = float(np.sqrt(self.variance))
+        if self.engine.bound:
+            return Evidence(self.value, "lower bound")
+        if not self.engine.exact:
+            return Evidence(self.value, "approximation")
+        return Evidence(self.value, "estimate", error) if error else Evidence(self.value)
+
+
+def observed(model: Model, data: Data) -> Iterator[Observed]:
+    """The outputs, gathered by their noise and by the rows at which they were observed."""
+    residual, n = data.residual(model), len(data.X)
+    missing = np.isnan(residual)
+    for group in noise_groups(model, data):
+        D = group.noise(slice(None), n)
+        if not missing[:, group.outputs].any():
+            yield Observed(group.outputs, D, np.ascontiguousarray(residual[:, group.outputs]))
+            continue
+        patterns: dict[bytes, list[int]] = {}
+        for k in group.outputs:
+            patterns.setdefault(missing[:, k].tobytes(), []).append(k)
+        for outputs in patterns.values():
+            away = missing[:, outputs[0]]
+            R = np.where(away[:, None], 0.0, residual[:, outputs])
+            yield Observed(outputs, np.where(away, np.inf, D), R)
+
+
+def _converged(one: Conditioned) -> Conditioned:
+    """A solve that missed its tolerance says nothing about parameters."""
+    if not one.outcome.converged:
+        raise NumericalError(f"The solver missed its tolerance: {one.outcome.note}")
+    return one
+
+
+def _worst(outcomes: list[SolveOutcome]) -> SolveOutcome:
+    worst = max(outcomes, key=lambda one: (not one.converged, one.residual or 0.0, bool(one.note)))
+    return replace(worst, jitter=max(one.jitter for one in outcomes))
+
+
+def _cause(data: Data) -> str:
+    """The likely reason why K + D is singular, with names: equal rows, or none found."""
+    _, first, inverse = np.unique(data.X, axis=0, return_index=True, return_inverse=True)
+    repeats = np.flatnonzero(first[inverse.reshape(-1)] != np.arange(len(data.X)))
+    if not len(repeats):
+        return ""
+    j = int(repeats[0])
+    i = int(first[inverse.reshape(-1)[j]])
+    gap = np.max(np.abs(data.Y[i] - data.Y[j]))
+    return (
+        f" Rows {i} and {j} of X are equal (their y differ by {gap:.3g}); {len(repeats)} rows repeat another."
+    )

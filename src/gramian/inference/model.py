@@ -1,0 +1,147 @@
+"""A model, what was observed, and what an evidence is.
+
+For each output f(x) = m(x) + s g(x), g ~ GP(0, k), y ~ p(y | f), with s the output's scale (its standard
+deviation when y is normalised, else 1), so that a kernel of unit variance is a sensible prior in any units.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.kernels.base import Kernel
+from gramian.likelihoods import Gaussian, Likelihood
+from gramian.means import Mean
+from gramian.params import Tree
+from gramian.processes.base import Process
+from gramian.processes.prior import GaussianProcess, mean_block
+from gramian.solvers.base import SolveOutcome
+
+Array = NDArray[np.float64]
+
+
+class Model(Tree):
+    """Everything that has parameters: the kernel, the mean, the likelihood. Paths: kernel.*, mean.*, and the
+    likelihood's own names (noise).
+
+    With several latent functions they share the kernel, unless `others` has one for each latent after the
+    first.
+    """
+
+    kernel: Kernel
+    mean: Mean
+    likelihood: Likelihood
+    others: tuple[Kernel, ...] = ()
+
+    def label(self, field: str) -> str:
+        return "" if field == "likelihood" else field
+
+    @property
+    def kernels(self) -> list[tuple[Kernel, list[int]]]:
+        """Each kernel with the latents that it is for."""
+        if not self.others:
+            return [(self.kernel, list(range(self.likelihood.latents)))]
+        return [(kernel, [k]) for k, kernel in enumerate((self.kernel, *self.others))]
+
+    @property
+    def gaussian(self) -> Gaussian:
+        """The likelihood of inference in closed form."""
+        assert isinstance(self.likelihood, Gaussian)
+        return self.likelihood
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """What was observed: n rows and q outputs. NaN in Y: not observed."""
+
+    X: Array  # (n, d)
+    Y: Array  # (n, q)
+    scale: Array  # (q,)
+    # (n,): known noise variances, in the units of y squared, beside the likelihood's
+    noise_var: Array | None = None
+    # (n,): known, added to f inside the likelihood (the log of an exposure)
+    offset: Array | None = None
+
+    def take(self, at: Any) -> Data:
+        """Some of the rows: a slice, or indices."""
+        own = {name: getattr(self, name) for name in ("noise_var", "offset")}
+        beside = {name: None if array is None else np.asarray(array[at]) for name, array in own.items()}
+        return replace(self, X=np.asarray(self.X[at]), Y=np.asarray(self.Y[at]), **beside)
+
+    def residual(self, model: Model) -> Array:
+        """(y - m) / s, (n, q)."""
+        q = self.Y.shape[1]
+        return np.asarray((self.Y - mean_block(model.mean, self.X, q)) / self.scale)
+
+    def prior(self, model: Model) -> GaussianProcess:
+        """f before the data."""
+        return GaussianProcess(model.kernel, model.mean, self.scale)
+
+
+EvidenceKind = Literal[
+    "exact", "lower bound", "upper bound", "approximation", "estimate", "none", "joint density"
+]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """log p(y) in nats, of y divided by its scale, and what kind of number that is; "none" with a value of
+    nan where it is not computed."""
+
+    value: float
+    kind: EvidenceKind = "exact"
+    standard_error: float = 0.0
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __str__(self) -> str:
+        if self.kind == "none":
+            return "not computed"
+        spread = f" +- {self.standard_error:.2g}" if self.standard_error else ""
+        return f"{self.value:.6g}{spread} ({self.kind})"
+
+
+class Inferred(NamedTuple):
+    """What inference gives."""
+
+    posterior: Process
+    evidence: Evidence
+    outcome: SolveOutcome
+    # where parameters were drawn: the model at their mean, for where one value must be told
+    model: Model | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class NoiseGroup:
+    """Outputs that share their noise D = level + share * noise_var, in units of the scale squared."""
+
+    outputs: list[int]
+    level: float
+    share: float
+    noise_var: Array | None
+
+    def noise(self, at: slice, n: int) -> Array:
+        """D for some of n rows."""
+        if self.noise_var is None:
+            return np.full(len(range(n)[at]), self.level)
+        return self.level + self.share * self.noise_var[at]
+
+
+def noise_groups(model: Model, data: Data) -> list[NoiseGroup]:
+    """The outputs, gathered by what their D is: noise / s^2, plus the known variances / s^2."""
+    noise = np.broadcast_to(model.gaussian.variances(), data.scale.shape) / data.scale**2
+    known = np.zeros_like(noise) if data.noise_var is None else 1 / data.scale**2
+    keys: dict[tuple[float, float], list[int]] = {}
+    for k, key in enumerate(zip(noise, known, strict=True)):
+        keys.setdefault((float(key[0]), float(key[1])), []).append(k)
+    return [NoiseGroup(outputs, level, share, data.noise_var) for (level, share), outputs in keys.items()]
+
+
+def noise_gradient(model: Model, data: Data, outputs: list[int], by_level: Array) -> float:
+    """d/dnoise from d/dD, one number an output: outputs of a group share D but not the noise's unit."""
+    unit = np.broadcast_to(np.asarray(model.gaussian.unit), data.scale.shape)[outputs]
+    return float(np.sum(by_level * unit / data.scale[outputs] ** 2))

@@ -1,0 +1,234 @@
+"""Likelihoods that are not Gaussian, by Gaussian sites: Laplace, EP and variational inference are one loop.
+
+Each likelihood term p(y_i | f_i) is replaced by exp(h_i g_i - 1/2 lam_i g_i^2), f = m + s g, g ~ N(0, K). The
+sites give a Gaussian posterior of g (engines); a rule looks at that posterior and proposes better sites,
+until nothing changes:
+
+    Laplace         the second-order expansion of log p at the mode                 laplace.py
+    EP              the site that gives the moments of cavity times likelihood      ep.py
+    Variational     the natural gradient of the evidence lower bound                variational.py
+
+The gradient of each evidence is 1/2 alpha alpha' - 1/2 A^-1 on K, since all three are stationary in their
+sites; Laplace, which is stationary in f only, adds a term of rank two. With a Gaussian likelihood all three
+are exact inference after one step.
+
+Several latent functions have independent priors and sites, so K may be one matrix for all of them.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.engines.base import Conditioned, Engine, RowPrior, Share, Term, Use, Workspace
+from gramian.errors import NumericalError, ParameterError
+from gramian.inference.base import Cavities, Inference
+from gramian.inference.model import Data, Evidence, Inferred, Model
+from gramian.likelihoods import Likelihood
+from gramian.means import OneOutput
+from gramian.processes.base import Process
+from gramian.processes.prior import GaussianProcess, mean_block, mean_gradient
+from gramian.processes.stacked import side_by_side
+from gramian.solvers.base import SolveOutcome
+
+Array = NDArray[np.float64]
+
+
+class Problem:
+    """A model at the rows of the data: priors of the latents, and the likelihood's answers, in the units of
+    g."""
+
+    def __init__(self, model: Model, data: Data, engine: Engine, use: Use) -> None:
+        self.model, self.data, self.engine = model, data, engine
+        self.L = model.likelihood.latents
+        self.y = np.asarray(data.Y, dtype=np.float64)[:, 0]
+        self.scale = np.broadcast_to(data.scale, (self.L,))
+        self.m = mean_block(model.mean, np.asarray(data.X), self.L)  # (n, L)
+        if data.offset is not None:
+            self.m = self.m + data.offset[:, None]
+        self.priors: list[tuple[RowPrior, list[int]]] = [
+            (engine.at(kernel, data.X, use), columns) for kernel, columns in model.kernels
+        ]
+        self.outside = np.zeros((len(self.y), self.L))
+        for prior, columns in self.priors:
+            for k in columns:
+                self.outside[:, k] = prior.outside
+
+    @property
+    def n(self) -> int:
+        return len(self.y)
+
+    def f(self, g: Array) -> Array:
+        """What the likelihood sees, (n, L)."""
+        return self.m + self.scale * g
+
+    def condition(self, lam: Array, h: Array) -> list[Conditioned]:
+        """The latents with sites lam, h, each (n, L)."""
+        sited: dict[int, Conditioned] = {}
+        for prior, columns in self.priors:
+            for k in columns:
+                own = np.ascontiguousarray(lam[:, k]), np.ascontiguousarray(h[:, [k]])
+                sited[k] = prior.condition(*own)
+        return [sited[k] for k in range(self.L)]
+
+    def gradient(self, terms: list[Term], by_m: Array, by_likelihood: list[Array]) -> list[Array]:
+        """In the order of the model's parameters, and a last one for learned landmarks. `by_m` is in the
+        units of g."""
+        parts = [prior.pullback([terms[k] for k in columns]) for prior, columns in self.priors]
+        pulled = [[*part.by_kernel, *([] if part.by_points is None else [part.by_points])] for part in parts]
+        return self.assembled(pulled, by_m, by_likelihood)
+
+    def assembled(self, parts: list[list[Array]], by_m: Array, by_likelihood: list[Array]) -> list[Array]:
+        """The same from the gradient of each prior."""
+        counts = [len(kernel.parameters()) for kernel, _ in self.model.kernels]
+        own = [part[:count] for part, count in zip(parts, counts, strict=True)]
+        # landmarks are those of all kernels
+        points = [part[count] for part, count in zip(parts, counts, strict=True) if len(part) > count]
+        free = [self.engine.free_gradient(np.sum(points, axis=0))] if points else []
+        by_mean = mean_gradient(self.model.mean, np.asarray(self.data.X), by_m / self.scale)
+        rest = [array for part in own[1:] for array in part]
+        return [*own[0], *by_mean, *by_likelihood, *rest, *free]
+
+    def posterior(self, sited: list[Conditioned]) -> Process:
+        processes: list[tuple[Process, list[int]]] = []
+        for (kernel, columns), (prior, _) in zip(self.model.kernels, self.priors, strict=True):
+            whole = len(columns) == self.L
+            mean = self.model.mean if whole else OneOutput(self.model.mean, columns[0])
+            functions = GaussianProcess(kernel, mean, self.scale[columns])
+            own, places = [sited[k] for k in columns], [[j] for j in range(len(columns))]
+            processes.append((prior.process(functions, own, places), columns))
+        return side_by_side(processes)
+
+
+@dataclass
+class State:
+    """Where the loop is: sites, and the posterior they give."""
+
+    lam: Array  # (n, L)
+    h: Array
+    mean: Array  # (n, L), of g
+    alpha: Array
+    sited: list[Conditioned]
+    value: float  # what the rule watches: its evidence, or the log posterior density of f
+    answers: Array  # of the likelihood, one row an observation
+
+    @property
+    def var(self) -> Array:
+        """Of g, (n, L)."""
+        return np.stack([one.var() for one in self.sited], axis=1)
+
+    def release(self) -> None:
+        """Gives the memory of its factors back."""
+        for one in self.sited:
+            one.release()
+
+
+@dataclass(frozen=True)
+class SiteRule(Inference):
+    """Laplace, EP or variational inference: a loop over sites."""
+
+    tol: float = 1e-8
+    max_iter: int = 200
+
+    @property
+    def whole(self) -> bool:
+        """Whether the variances at the data count what landmarks leave out."""
+        return False
+
+    @property
+    def signed(self) -> bool:
+        """Whether its sites may curve the wrong way where log p is not concave."""
+        return True
+
+    def check(self, likelihood: Likelihood, engine: Engine) -> None:
+        if not likelihood.smooth:
+            raise ParameterError(
+                f"{type(likelihood).__name__} has no derivatives, which inference={self.name!r} needs. Use"
+                ' inference="vi" or "mcmc".'
+            )
+
+    @abstractmethod
+    def run(
+        self, problem: Problem, start: Array | None, report: Share | None = None
+    ) -> tuple[Any, SolveOutcome]:
+        """The state at convergence. `start` is what `kept` gave for neighbouring parameters."""
+
+    def kept(self, state: State) -> Array:
+        """What makes a good start for neighbouring parameters."""
+        return np.stack([state.lam, state.h])
+
+    @abstractmethod
+    def value(self, problem: Problem, state: Any) -> float:
+        """The evidence at a converged state."""
+
+    @abstractmethod
+    def gradient(self, problem: Problem, state: Any) -> list[Array]:
+        """Of the evidence. Uses the state up."""
+
+    def posterior(self, problem: Problem, state: Any) -> Process:
+        """At a converged state, which is used up."""
+        return problem.posterior(state.sited)
+
+    def without_own_site(self, problem: Problem, state: Any) -> Cavities:
+        """Mean and variance of each latent at each row, without that row's own site."""
+        var = state.var
+        lam = np.stack([one.lam for one in state.sited], axis=1)
+        precision = np.maximum(1 / var - lam, 1e-10 / var)
+        mean = (state.mean / var - state.h) / precision
+        return Cavities(problem.f(mean), (1 / precision + problem.outside) * problem.scale**2)
+
+    # The contract. ------------------------------------------------------------------------------------------
+
+    def infer(self, model: Model, data: Data, engine: Engine, report: Share | None = None) -> Inferred:
+        problem, state, outcome = self._ran(model, data, engine, None, report)
+        evidence = self._evidence(problem, state)
+        return Inferred(self.posterior(problem, state), evidence, outcome)
+
+    def evidence(self, model: Model, data: Data, engine: Engine, workspace: Workspace) -> Evidence:
+        problem, state, outcome = self._ran(model, data, engine, workspace)
+        self._insist(outcome)
+        return self._evidence(problem, state)
+
+    def evidence_and_gradient(
+        self, model: Model, data: Data, engine: Engine, workspace: Workspace
+    ) -> tuple[Evidence, list[Array]]:
+        problem, state, outcome = self._ran(model, data, engine, workspace)
+        self._insist(outcome)
+        return self._evidence(problem, state), self.gradient(problem, state)
+
+    def cavities(self, model: Model, data: Data, engine: Engine, posterior: Process) -> Cavities:
+        problem, state, _ = self._ran(model, data, engine, None)
+        return self.without_own_site(problem, state)
+
+    def _ran(
+        self,
+        model: Model,
+        data: Data,
+        engine: Engine,
+        workspace: Workspace | None,
+        report: Share | None = None,
+    ) -> tuple[Problem, Any, SolveOutcome]:
+        self.check(model.likelihood, engine)
+        signed = self.signed and not model.likelihood.log_concave
+        problem = Problem(model, data, engine, Use(again=True, signed=signed, whole=self.whole))
+        start = workspace.start if workspace is not None else None
+        state, outcome = self.run(problem, start, report)
+        if workspace is not None and (outcome.converged or self.kind == "lower bound"):
+            workspace.start = self.kept(state)
+        return problem, state, outcome
+
+    def _insist(self, outcome: SolveOutcome) -> None:
+        """A bound is one wherever the loop ends; anything else must have converged to mean something."""
+        if not outcome.converged and self.kind != "lower bound":
+            raise NumericalError(outcome.note)
+
+    def _evidence(self, problem: Problem, state: State) -> Evidence:
+        error = 0.5 * float(np.sqrt(sum(one.logdet_error**2 for one in state.sited)))
+        value = self.value(problem, state)
+        if problem.model.likelihood.location:
+            value += problem.n * float(np.log(problem.scale[0]))  # of y / s, as every evidence is
+        return Evidence(value, "estimate", error) if error else Evidence(value, self.kind)

@@ -1,0 +1,133 @@
+"""The contract of a process: what can be asked of f, before or after data.
+
+Arrays have one column an output. Work is done in blocks of rows, so that memory does not grow with the number
+of points (but for `cov`). What a process cannot do it refuses here, once, with the alternatives: one that can
+overrides a method, and nothing else in the house changes.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lapack
+
+from gramian.errors import ParameterError
+from gramian.gram import tiles
+from gramian.kernels.base import Kernel
+from gramian.likelihoods import Likelihood
+from gramian.linalg import memory
+
+Array = NDArray[np.float64]
+
+
+class Process(ABC):
+    """A Gaussian process, before or after data: mean, variance, covariance and draws of f at any points."""
+
+    @abstractmethod
+    def mean(self, X: Array) -> Array:
+        """E f(x): (n, q)."""
+
+    @abstractmethod
+    def moments(self, X: Array) -> tuple[Array, Array]:
+        """Mean and variance of f(x): (n, q) each; a variance is never negative."""
+
+    @abstractmethod
+    def cov(self, X: Array) -> Array:
+        """Covariance of f at all pairs of rows, (n, n, q); its diagonal is `var(X)` to the last bit."""
+
+    def var(self, X: Array) -> Array:
+        """The variance of f(x): (n, q)."""
+        return self.moments(X)[1]
+
+    def joint(self, X: Array) -> Array:
+        """Covariance of the outputs with each other at each row, (n, q, q); diagonal unless `dependent`."""
+        var = self.var(X)
+        return var[:, :, None] * np.eye(var.shape[1])
+
+    @property
+    def dependent(self) -> bool:
+        """Whether the outputs at a row depend on each other."""
+        return False
+
+    @property
+    def landmarks(self) -> Array | None:
+        """The points (m, d) whose kernel functions span the mean, where there are fewer of them than rows."""
+        return None
+
+    @property
+    def dual(self) -> Array | None:
+        """alpha (n, q) with mean = m(x) + s k(x, X) alpha for the rows X of the data, where that is its
+        form."""
+        return None
+
+    @property
+    def squared_norms(self) -> Array | None:
+        """|mean - m|^2 / s^2 in the function space of the kernel, (q,), where its form has it."""
+        return None
+
+    def precision(self) -> Array | None:
+        """The diagonal of (K + D)^-1 for each output, (n, q), beside `dual`, where its form has it."""
+        return None
+
+    def rescaled(self, c: float, prior: Process) -> Process:
+        """The posterior from another prior with which K + D is c times as large; overwrites this one."""
+        raise self._cannot("the level of kernel and noise")
+
+    def sample(self, rng: np.random.Generator, X: Array, n_samples: int, noise: Array | None = None) -> Array:
+        """Joint draws at the rows of X, (n, q, n_samples); `noise` (n, q) adds independent noise of these
+        variances."""
+        mean, cov = self.mean(X), self.cov(X)
+        draws = np.empty((*mean.shape, n_samples))
+        for k in range(mean.shape[1]):
+            spread = semidefinite_root(cov[:, :, k]) @ rng.standard_normal((len(X), n_samples))
+            draws[:, k, :] = mean[:, [k]] + spread
+        return with_noise(draws, noise, rng)
+
+    def under(self, likelihood: Likelihood, X: Array) -> Iterator[tuple[Likelihood, Array, Array]]:
+        """What a likelihood sees at the rows of X: itself, with mean and variance of f. Of a mixture one a
+        draw, each with the likelihood of that draw."""
+        yield likelihood, *self.moments(X)
+
+    @property
+    def told(self) -> str:
+        """What else a summary should tell."""
+        return ""
+
+    def gradient(self, X: Array) -> tuple[Array, Array]:
+        """Mean and variance of the gradient of f at the rows of X: (n, d, q) each."""
+        raise self._cannot("the gradient of f")
+
+    def components(self, X: Array, terms: Sequence[Kernel]) -> list[tuple[Array, Array]]:
+        """Mean and variance, (n, q) each, of the part of f that each summand of the kernel stands for."""
+        raise self._cannot("the summands of f")
+
+    def _cannot(self, what: str) -> ParameterError:
+        return ParameterError(
+            f"This posterior ({type(self).__name__}) does not tell {what} apart. Use Gaussian noise with an"
+            ' exact fit, or method="vfe", "fourier" or "cg".'
+        )
+
+
+def with_noise(draws: Array, noise: Array | None, rng: np.random.Generator) -> Array:
+    """Draws (n, q, n_samples) with independent noise of the variances (n, q), where there is any."""
+    if noise is not None:
+        draws += np.sqrt(noise)[:, :, None] * rng.standard_normal(draws.shape)
+    return draws
+
+
+def blocks_of(n: int, row_bytes: int, size: int | None = None) -> list[slice]:
+    """Consecutive rows that fit into the memory of a block."""
+    rows = memory.block_rows(row_bytes, tiles.LARGEST_TILE, memory.BLOCK_BYTES if size is None else size)
+    return [slice(start, min(start + rows, n)) for start in range(0, n, rows)]
+
+
+def semidefinite_root(A: Array) -> Array:
+    """R with R R' = A for a positive semi-definite A, by Cholesky with pivoting (LAPACK dpstrf): exact where
+    A is singular, with nothing added."""
+    L, pivots, rank, _ = lapack.dpstrf(np.asfortranarray(A), lower=1)
+    root: Array = np.zeros_like(L)
+    root[pivots - 1, :rank] = np.tril(L)[:, :rank]
+    return root

@@ -1,0 +1,35 @@
+"""Files of format version 4, one for each kind of posterior, predict as the models did that were saved."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gramian as gm
+from tests.modelfile.old.make import EXPECTED, FOLDER, answers, points_of
+
+KNOWN: dict[str, dict[str, Any]] = json.loads(EXPECTED.read_text())
+
+
+def test_every_file_is_compared() -> None:
+    assert {path.stem for path in FOLDER.glob("*.gm")} == set(KNOWN)
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_an_old_file_predicts_as_it_did(name: str) -> None:
+    gp = gm.load(FOLDER / f"{name}.gm")
+    found = answers(gp, points_of(name))
+    assert found.keys() == KNOWN[name].keys()
+    for quantity, value in KNOWN[name].items():
+        # To the last bit where it was written; another machine may round otherwise.
+        np.testing.assert_allclose(found[quantity], value, rtol=1e-12, atol=1e-14, err_msg=quantity)
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_an_old_file_is_saved_anew_without_loss(name: str, tmp_path: Any) -> None:
+    gp = gm.load(FOLDER / f"{name}.gm")
+    gp.save(tmp_path / "m.gm")
+    assert answers(gm.load(tmp_path / "m.gm"), points_of(name)) == answers(gp, points_of(name))
