@@ -253,7 +253,7 @@ class DenseConditioned(Conditioned):
         return self._alpha
 
     @cached_property
-    def mean(self) -> Array:  # type: ignore[override]  # made once
+    def mean(self) -> Array:
         return self.prior.times(self._alpha) if self.prior.again else self.r - self.D[:, None] * self._alpha
 
     @property

@@ -250,7 +250,7 @@ class KrylovConditioned(Conditioned):
         return self._alpha
 
     @cached_property
-    def mean(self) -> Array:  # type: ignore[override]  # made once
+    def mean(self) -> Array:
         return self.prior.times(self._alpha)
 
     @property

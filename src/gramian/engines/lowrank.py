@@ -396,11 +396,11 @@ class FeatureConditioned(Conditioned):
         return self.prior.mapped(self.weights.w)
 
     @cached_property
-    def alpha(self) -> Array:  # type: ignore[override]  # made once
+    def alpha(self) -> Array:
         return self.alpha_of(slice(None), self._inside)
 
     @cached_property
-    def mean(self) -> Array:  # type: ignore[override]  # made once
+    def mean(self) -> Array:
         if self.c is None:
             return self._inside
         return self._inside + self.prior.left_out[:, None] * self.alpha

@@ -254,7 +254,7 @@ def _together(
     """One set of parameters, by the sum of the binary evidences."""
     likelihood = Bernoulli(gp.link)
     method, _ = latents.method_for(gp, likelihood, table.shape)
-    if method.samples_parameters:
+    if method.search == "none":
         raise ParameterError(
             "shared=True fits one set of parameters; chains sample them. Use shared=False with MCMC."
         )

@@ -89,7 +89,7 @@ class NystromMap(FeatureMap):
         return self.Z
 
     @cached_property
-    def L(self) -> Array:  # type: ignore[override]  # computed once
+    def L(self) -> Array:
         """(m, m), Fortran-ordered, zeros above the diagonal."""
         return self._factored[0]
 

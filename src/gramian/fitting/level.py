@@ -35,14 +35,14 @@ def on_all_rows(
     which is the same at any level, and move along.
     """
     posterior = inferred.posterior
-    closed = fitted.inference.closed and inferred.evidence.kind == "exact" and posterior.dual is not None
-    if len(fitted.part.X) >= len(data.X) or not closed:
+    closed, alpha = fitted.inference.closed and inferred.evidence.kind == "exact", posterior.dual
+    if len(fitted.part.X) >= len(data.X) or not closed or alpha is None:
         return fitted, inferred
     levels = _levels(fitted.model)
     if levels is None or data.noise_var is not None:
         return fitted, inferred
     residual = data.residual(fitted.model)
-    c = float(np.sum(residual * posterior.dual)) / residual.size
+    c = float(np.sum(residual * alpha)) / residual.size
     values = {path: c * p.value for path, p in levels.items()}
     model = fitted.model
     if not own_bounds and (bounds := levels["noise"].bounds) is not None and c > 0:

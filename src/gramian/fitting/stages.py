@@ -30,6 +30,7 @@ from gramian.fitting.reach import within_reach
 from gramian.fitting.rows import chosen, described, in_random_order
 from gramian.inference.base import Scheme
 from gramian.inference.model import Data, Model
+from gramian.inference.svgp.inducing import SVGP
 from gramian.params import ParameterSpace
 
 Array = NDArray[np.float64]
@@ -155,6 +156,7 @@ def fit(
                 "stages are for searches by L-BFGS; SVGP has one search, with all parameters at once. Leave"
                 " stages out, or fix some."
             )
+        assert isinstance(method, SVGP)  # the one that goes by batches
         return stochastic.fit(
             model, data, method, rng, report, None if deadline is None else deadline - after
         )

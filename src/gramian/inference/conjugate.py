@@ -131,7 +131,8 @@ class Conjugate(Inference):
                 var[:, at] = s**2 * (1 / precision - group.D[:, None])
             if conditioned is not None and not seen.all():  # nothing to leave out
                 plain = posterior.moments(np.asarray(data.X[~seen]))
-                mean[np.ix_(~seen, at)], var[np.ix_(~seen, at)] = plain[0][:, at], plain[1][:, at]
+                for k in at:
+                    mean[~seen, k], var[~seen, k] = plain[0][:, k], plain[1][:, k]
         return Cavities(mean, np.maximum(var, 0.0))
 
     def _conditioned(

@@ -67,9 +67,9 @@ class Data:
 
     def take(self, at: Any) -> Data:
         """Some of the rows: a slice, or indices."""
-        own = {name: getattr(self, name) for name in ("noise_var", "offset")}
-        beside = {name: None if array is None else np.asarray(array[at]) for name, array in own.items()}
-        return replace(self, X=np.asarray(self.X[at]), Y=np.asarray(self.Y[at]), **beside)
+        noise_var, offset = (None if own is None else own[at] for own in (self.noise_var, self.offset))
+        X, Y = np.asarray(self.X[at], dtype=np.float64), np.asarray(self.Y[at], dtype=np.float64)
+        return replace(self, X=X, Y=Y, noise_var=noise_var, offset=offset)
 
     def residual(self, model: Model) -> Array:
         """(y - m) / s, (n, q)."""

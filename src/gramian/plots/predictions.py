@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 from gramian.errors import ParameterError
 from gramian.estimators import GPRegressor, latent
 from gramian.inference.asked import ask
-from gramian.inference.mcmc.mixture import Mixture
 from gramian.likelihoods import Likelihood, Ordinal
 from gramian.plots.common import ACROSS, BLUE, INK, Z95, new_axes, typical
 from gramian.report.facts import NoData
@@ -197,13 +196,7 @@ def _quantiles(gp: GPRegressor, points: Array) -> Array:
     """The 2.5 %, 50 % and 97.5 % quantiles of an observation at each point, (3, points): by the probabilities
     of whole numbers, else from draws."""
     process, likelihood = gp.posterior_, gp.likelihood_
-    if isinstance(process, Mixture):
-        parts = [
-            (one, *moments)
-            for one, moments in zip(process.likelihoods(), process.components(points), strict=True)
-        ]
-    else:
-        parts = [(likelihood, *process.moments(points))]
+    parts = list(process.under(likelihood, points))
     highest = 0.0
     if isinstance(likelihood, Ordinal):
         highest = likelihood.classes - 1
