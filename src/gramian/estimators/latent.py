@@ -32,10 +32,9 @@ from gramian.inference.sites import Rule, Sites
 from gramian.inference.softmax.laplace import SoftmaxLaplace, laplace_for
 from gramian.inference.svgp.inducing import SVGP
 from gramian.inference.variational import VI
-from gramian.kernels.algebra import Scaled
 from gramian.likelihoods import Likelihood
 from gramian.linalg import memory
-from gramian.params import Parameter, Tree
+from gramian.params import Parameter
 
 if TYPE_CHECKING:
     from gramian.estimators.base import Estimator
@@ -153,7 +152,7 @@ def restrained(model: Model, method: Inference) -> Model:
     (see `_default`)."""
     if not (isinstance(method, Sites) and isinstance(method.rule, SoftmaxLaplace)):
         return model
-    scales = [own for kernel, _ in model.kernels for own in _scales(kernel)]
+    scales = [own for kernel, _ in model.kernels for part in kernel.walk() for own in part.levels() or ()]
 
     def held(parameter: Parameter) -> Parameter:
         value = float(np.max(parameter.value))
@@ -167,11 +166,6 @@ def restrained(model: Model, method: Inference) -> Model:
         return dataclasses.replace(parameter, bounds=(min(1e-4, value), max(LAPLACE_SCALE, value)))
 
     return model.with_parameters([held(parameter) for parameter in model.parameters().values()])
-
-
-def _scales(kernel: Tree) -> list[Parameter]:
-    own = [kernel.scale] if isinstance(kernel, Scaled) else []
-    return own + [scale for _, child in kernel.branches() for scale in _scales(child)]
 
 
 def _automatic(

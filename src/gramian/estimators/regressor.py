@@ -26,7 +26,7 @@ from gramian.inference import FeaturePosterior, GaussianProcess, Inference, Post
 from gramian.inference.iterative import KrylovPosterior
 from gramian.inference.mcmc.method import MCMC
 from gramian.inference.sites import Rule
-from gramian.kernels import Kernel, Sum
+from gramian.kernels import Kernel
 from gramian.likelihoods import Gaussian, Likelihood
 from gramian.linalg import memory
 from gramian.means import Mean, ZeroMean
@@ -336,9 +336,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         means and m(x) add up to f's."""
         check_is_fitted(self, "posterior_")
         table, posterior = self._features(X), self._posterior()
-        named = self.kernel_.terms if isinstance(self.kernel_, Sum) else (self.kernel_,)
-        kernel = posterior.prior.kernel
-        terms = kernel.terms if isinstance(kernel, Sum) else (kernel,)
+        named, terms = self.kernel_.summands, posterior.prior.kernel.summands
         if isinstance(posterior, FeaturePosterior):
             assert isinstance(posterior.features, FourierMap)
             parts = [posterior.component(table, columns) for columns in posterior.features.columns_of(terms)]
@@ -358,9 +356,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         """Mean and variance of the gradient of f at the rows of X: (n, d) each, or (n, d, q) for 2-D y."""
         check_is_fitted(self, "posterior_")
         if not self.kernel_.differentiable:
-            rough = ", ".join(
-                sorted({type(k).__name__ for k in _leaves(self.kernel_) if not k.differentiable})
-            )
+            rough = ", ".join(sorted({type(part).__name__ for part in self.kernel_.rough_parts}))
             raise ParameterError(
                 f"Functions of {self.kernel_} have no gradient, because of {rough}. Smooth kernels have one:"
                 " RBF, Matern52, Matern32."
@@ -470,12 +466,6 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         tags = super().__sklearn_tags__()
         tags.requires_fit = False  # predicts from the prior
         return tags
-
-
-def _leaves(kernel: Kernel) -> list[Kernel]:
-    """The kernels that a kernel is made of."""
-    children = [child for _, child in kernel.branches() if isinstance(child, Kernel)]
-    return [leaf for child in children for leaf in _leaves(child)] or [kernel]
 
 
 __all__ = ["GPRegressor", "LeaveOneOut"]

@@ -29,11 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.gram import programs, radial
-from gramian.kernels.algebra import Power, Product, Scaled, Sum
 from gramian.kernels.base import Kernel
-from gramian.kernels.dot_product import Constant
-from gramian.kernels.inputs import On
-from gramian.kernels.stationary import Cosine, Periodic, SpectralMixture, Stationary
 from gramian.linalg.blas import block_of, gemm
 from gramian.linalg.threads import each
 from gramian.params import Tree
@@ -136,7 +132,7 @@ def matmul(
             matmul(kernel, X, Z, V[:, c : c + WIDTHS[-1]], dtype) for c in range(0, V.shape[1], WIDTHS[-1])
         ]
         return np.concatenate(parts, axis=1)
-    low = dtype == np.float32 and works_low(kernel)
+    low = dtype == np.float32 and kernel.low_precision
     dtype = np.float32 if low else np.float64
     bare, X, Z = _prepared(kernel, X, Z, low)
     size = np.max(np.abs(V), axis=0, initial=0.0)
@@ -258,14 +254,6 @@ def cross_pullback(
             by_Z[columns[j][0]] += part
         total.append(by_Z)
     return total
-
-
-def works_low(kernel: Tree) -> bool:
-    """Whether a kernel may be evaluated in float32: one's own may hold NumPy arrays, which JAX, once it has
-    seen them in 32 bits, takes for such in a program of 64."""
-    return type(kernel).__module__.startswith("gramian.") and all(
-        works_low(child) for _, child in kernel.branches()
-    )
 
 
 def diagonal(kernel: Kernel, X: Array) -> Array:
@@ -399,18 +387,11 @@ def _prepared(kernel: Kernel, X: Array, Z: Array, low: bool) -> tuple[Any, Array
 def _around_zero(kernel: Kernel, X: Array, Z: Array) -> tuple[Array, Array]:
     """Both moved by the same amount, where that does not change the kernel: float32 has no digits for small
     steps far from zero."""
-    if not _of_differences(kernel) or not len(Z):
+    if not kernel.stationary or not len(Z):
         return X, Z
     with np.errstate(over="ignore", invalid="ignore"):
         centre = np.median(Z[:: max(1, len(Z) // 101)], axis=0)
         return X - centre, Z - centre
-
-
-def _of_differences(kernel: Tree) -> bool:
-    """Whether k(x, z) is known to be a function of x - z."""
-    if isinstance(kernel, Sum | Product | Scaled | Power | On):
-        return all(_of_differences(child) for _, child in kernel.branches())
-    return isinstance(kernel, Stationary | Periodic | Cosine | SpectralMixture | Constant)
 
 
 def _each(work: Callable[[T_], R_], items: Iterable[T_], bits: int = 64) -> list[R_]:
