@@ -117,7 +117,7 @@ def label(method: Inference) -> str:
             "" if method.kind == Fourier.kind else f" ({method.kind})"
         )
     if isinstance(method, (Sparse, SVGP)):
-        how = method.inducing if isinstance(method.inducing, str) else "given ones"
+        how = "given ones" if method.rule is None else str(method.rule)
         return f"{method.name}, {method.n_inducing} points" + (
             "" if how == type(method).inducing else f" by {how}"
         )

@@ -41,7 +41,7 @@ from gramian.inference.base import (
     noise_groups,
 )
 from gramian.inference.posterior import Posterior
-from gramian.landmarks.base import RULES
+from gramian.landmarks.rules import RULES
 from gramian.linalg.threads import THREADS, threads_for
 from gramian.solvers.base import SolveOutcome
 from gramian.solvers.cholesky import (
@@ -54,7 +54,7 @@ from gramian.solvers.cholesky import (
 
 Array = NDArray[np.float64]
 
-FIT_RULES = ("neighbours", *(rule for rule in RULES if rule != "kmeans"))
+FIT_RULES = ("neighbours", *(name for name, rule in RULES.items() if rule.takes_rows))
 
 
 class Group(NamedTuple):

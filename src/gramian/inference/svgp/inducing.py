@@ -41,8 +41,10 @@ from gramian.inference.base import (
     Workspace,
 )
 from gramian.inference.features import FeaturePosterior
-from gramian.inference.methods import Unprepared, bytes_of_rule, check_rule, check_size, chosen
+from gramian.inference.methods import Unprepared, bytes_of_rule, check_size, chosen
 from gramian.inference.svgp.bound import CHUNK, IN_FLIGHT, Bound, Sums, Weights, all_rows
+from gramian.landmarks.base import LandmarkRule
+from gramian.landmarks.rules import as_rule, named
 from gramian.linalg.threads import THREADS, each, threads_for
 from gramian.means import OneOutput
 from gramian.solvers.base import SolveOutcome
@@ -213,7 +215,7 @@ class SVGP(Unprepared):
     """
 
     n_inducing: int = 500
-    inducing: str | tuple[tuple[float, ...], ...] = "kmeans"
+    inducing: str | LandmarkRule | tuple[tuple[float, ...], ...] = "kmeans"
     optimize_inducing: bool = True
     batch_size: int = 1024
     steps: int | None = None
@@ -221,7 +223,7 @@ class SVGP(Unprepared):
     learning_rate: float = 0.01
 
     def __post_init__(self) -> None:
-        if not isinstance(self.inducing, str):
+        if not isinstance(self.inducing, (str, LandmarkRule)):
             Z = np.asarray(self.inducing, dtype=np.float64)
             if Z.ndim != 2 or not len(Z) or not np.all(np.isfinite(Z)):
                 raise ParameterError(
@@ -232,7 +234,7 @@ class SVGP(Unprepared):
             object.__setattr__(self, "inducing", tuple(map(tuple, Z.tolist())))
             object.__setattr__(self, "n_inducing", len(Z))
         else:
-            check_rule(self.inducing, "SVGP: inducing")
+            object.__setattr__(self, "inducing", named(as_rule(self.inducing, "SVGP: inducing")))
         check_size(self.n_inducing, "SVGP: n_inducing")
         check_size(self.batch_size, "SVGP: batch_size")
         if self.steps is not None:
@@ -245,6 +247,11 @@ class SVGP(Unprepared):
         return "svgp"
 
     @property
+    def rule(self) -> LandmarkRule | None:
+        """What chooses the points, unless they are given."""
+        return None if isinstance(self.inducing, tuple) else as_rule(self.inducing)
+
+    @property
     def solver_name(self) -> str:
         return self._described(self.n_inducing)
 
@@ -253,18 +260,12 @@ class SVGP(Unprepared):
         return False  # a fit is stochastic; its last digits are noise
 
     def _described(self, m: int) -> str:
-        how = (
-            "learned"
-            if self.optimize_inducing
-            else f"by {self.inducing}"
-            if isinstance(self.inducing, str)
-            else "as given"
-        )
+        how = "learned" if self.optimize_inducing else "as given" if self.rule is None else f"by {self.rule}"
         return f"{m} inducing points, {how}"
 
     def size(self, n: int) -> int:
         """How many inducing points n rows get."""
-        return min(self.n_inducing, n) if isinstance(self.inducing, str) else self.n_inducing
+        return self.n_inducing if self.rule is None else min(self.n_inducing, n)
 
     def steps_for(self, n: int) -> int:
         """How many batches a fit to n rows takes."""
@@ -283,8 +284,8 @@ class SVGP(Unprepared):
         )
 
     def _points(self, model: Model, data: Data, rng: np.random.Generator) -> Array:
-        if isinstance(self.inducing, str):
-            return chosen(model, data, self.n_inducing, self.inducing, rng)
+        if self.rule is not None:
+            return chosen(model, data, self.n_inducing, self.rule, rng)
         Z = np.array(self.inducing)
         if Z.shape[1] != data.X.shape[1]:
             raise ParameterError(
@@ -304,10 +305,9 @@ class SVGP(Unprepared):
         )
 
     def bytes_needed(self, n: int, d: int, q: int) -> int:
-        rule = self.inducing if isinstance(self.inducing, str) else "uniform"
         return max(
             bytes_of(n, d, q, self.size(n), max(self.batch_size, CHUNK * IN_FLIGHT)),
-            bytes_of_rule(rule, n, self.size(n)),
+            bytes_of_rule(self.rule, n, self.size(n)),
         )
 
 
