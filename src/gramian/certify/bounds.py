@@ -56,7 +56,7 @@ from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
 from gramian.errors import NumericalError
 from gramian.features.base import FeatureMap
-from gramian.features.nystrom import NystromBasis, NystromMap
+from gramian.features.nystrom import NystromBasis
 from gramian.gram import tiles
 from gramian.gram.operator import GramOperator
 from gramian.inference import Data, FeaturePosterior, Model, Process
@@ -153,11 +153,7 @@ def steps(n: int) -> int:
 
 def _landmarks(model: Model, data: Data, posterior: Process, rng: np.random.Generator) -> Array:
     """The posterior's own, where it has any; more, where they are few and the rows not too many."""
-    own = (
-        posterior.features.Z
-        if isinstance(posterior, FeaturePosterior) and isinstance(posterior.features, NystromMap)
-        else None
-    )
+    own = posterior.features.landmarks if isinstance(posterior, FeaturePosterior) else None
     if own is not None and (len(own) >= LANDMARKS or len(data.X) > SOLVED_UP_TO):
         return own
     return chosen(model, data, LANDMARKS, "rpcholesky", rng)
@@ -266,7 +262,7 @@ def _above_least(
 ) -> float:
     """J(f) - J(f*) at most, for the mean of output j, or for the dual weights that it is judged by; `least`
     is what J(f*) is at least."""
-    if isinstance(posterior, FeaturePosterior) and isinstance(posterior.features, NystromMap):
+    if isinstance(posterior, FeaturePosterior) and posterior.features.landmarks is not None:
         # J as it is: fitc's noise is not the model's, so its mean is not the minimiser for these landmarks.
         w, n = posterior.weights[:, j], len(data.X)
         J = float(w @ w)
@@ -286,7 +282,7 @@ def _judged(model: Model, data: Data, posterior: Process, group: NoiseGroup, j: 
     """The function that `_above_least` is about: the mean itself, but for features with a prior of their own
     that of their dual weights."""
     if isinstance(posterior, KrylovPosterior) or (
-        isinstance(posterior, FeaturePosterior) and isinstance(posterior.features, NystromMap)
+        isinstance(posterior, FeaturePosterior) and posterior.features.landmarks is not None
     ):
         return np.asarray(posterior.mean(points)[:, j])
     product = tiles.matmul(

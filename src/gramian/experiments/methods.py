@@ -123,8 +123,8 @@ class Method:
     def inference(self, basis: Basis, likelihood: Likelihood | None = None) -> Inference:
         """Inference with features that have been chosen."""
         if self.family == "svgp":
-            assert isinstance(basis, NystromBasis)
-            return SparseVariational((basis.Z,), described=self.name)
+            assert basis.landmarks is not None
+            return SparseVariational((basis.landmarks,), described=self.name)
         return self.around(LowRank(basis, self.objective, self.family, self.name), likelihood)
 
     def around(self, engine: Inference, likelihood: Likelihood | None) -> Inference:

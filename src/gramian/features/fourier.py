@@ -154,6 +154,27 @@ class FourierMap(FeatureMap):
         """
         return True
 
+    @property
+    def entry_error(self) -> float:
+        """A wave of N frequencies is an average of N cosines, each within +-1 (with random phases, of a
+        variance up to 3/2); of a series, what is cut off."""
+        basis = self.basis
+        wave_of = np.repeat(np.arange(len(basis.counts)), basis.counts)[basis.take]
+        # of k(x, x): cos^2 + sin^2 = 1 where a frequency has both in one column of A, 1/2 a column otherwise
+        explained = np.bincount(wave_of, self.A**2) * len(basis.shift) / 2
+        one_draw = 1.5 if basis.kind == "rff-phase" else 1.0
+        variance, cut, total = 0.0, 0.0, 0.0
+        for wave, n, known in zip(
+            self.kernel.waves(tuple(range(basis.d))), basis.counts, explained, strict=True
+        ):
+            weight = float(wave.weight)
+            total += weight
+            if wave.series:
+                cut += max(weight - float(known), 0.0)
+            elif not wave.single:
+                variance += one_draw * weight**2 / n
+        return (math.sqrt(variance) + cut) / total
+
     def block(self, X: Array, tolerance: float = 0.0) -> Array:
         out = np.empty((len(X), self.n_features))
         blocks = _blocks(X, tile_size(len(X)))

@@ -53,9 +53,9 @@ class RadialGram:
         self._over_strips(one)
         return out
 
-    def pullback(self, W: Array, *, points: bool) -> list[Array]:
-        """sum_ij W_ij dk(x_i, z_j)/dtheta, and by Z with `points`: see `tiles.cross_pullback`. W is used
-        up."""
+    def pullback(self, W: Array, *, points: bool, inputs: bool = False) -> list[Array]:
+        """sum_ij W_ij dk(x_i, z_j)/dtheta, by Z with `points`, by X with `inputs`: see
+        `tiles.cross_pullback`. W is used up."""
         m, d = self.Z.shape
         scale = _product(self.factors)
         dtype = W.dtype
@@ -96,6 +96,8 @@ class RadialGram:
         found = [np.asarray(total * scale / own) for own in self.factors] + [by_lengthscale]
         if points:
             found.append(2 * weight * (self.Z * by_column[:, None] - columns[:-1].T) / self.lengthscale)
+        if inputs:
+            found.append(2 * weight * (self.X * by_row[:, None] - product[:, :-1]) / self.lengthscale)
         return found
 
     def _u(self, at: slice, room: Array) -> Array:
