@@ -23,7 +23,7 @@ from gramian.gram import tiles
 from gramian.gram.operator import GramOperator
 from gramian.inference.base import Data, Inference, Model, Workspace, blocks_of
 from gramian.inference.lowrank import LowRank
-from gramian.landmarks.base import landmarks
+from gramian.landmarks.rules import landmarks
 from gramian.likelihoods import Gaussian
 from gramian.linalg.hadamard import hadamard_transform
 from gramian.means import ZeroMean

@@ -47,7 +47,7 @@ from gramian.kernels import (
 )
 from gramian.kernels.convert import from_sklearn
 from gramian.kernels.text import parse_kernel
-from gramian.landmarks.base import landmarks
+from gramian.landmarks.rules import landmarks
 from gramian.likelihoods import (
     Bernoulli,
     Beta,

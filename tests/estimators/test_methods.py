@@ -194,9 +194,10 @@ def test_exact_scores_count_as_memory():
 def test_landmarks_of_many_rows_come_from_candidates(data, monkeypatch):
     """Rules that hold a number for each row and landmark see only a random part of very many rows."""
     from gramian.inference import methods as module
+    from gramian.landmarks import base
 
     X, y, _ = data
-    monkeypatch.setattr(module, "CANDIDATE_BYTES", 8 * 5 * 100)
+    monkeypatch.setattr(base, "CANDIDATE_BYTES", 8 * 5 * 100)
     seen = []
     original = module.landmarks
     monkeypatch.setattr(

@@ -44,22 +44,27 @@ class TestEqualToCompiledPrograms:
         )
         np.testing.assert_allclose(np.tril(fast), np.tril(slow), rtol=0, atol=1e-13 * slow.max())
 
-    @pytest.mark.parametrize("points_too", [False, True])
-    def test_gradients(self, kernel: Kernel, points_too: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    @pytest.mark.parametrize("asked", [(False, False), (True, False), (False, True), (True, True)], ids=str)
+    def test_gradients(
+        self, kernel: Kernel, asked: tuple[bool, bool], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Of the parameters, and of Z and X where they are asked for."""
+        also = dict(zip(("points", "inputs"), asked, strict=True))
         X, Z, W = points(0, 700), points(1, 90), points(3, 700, 90)
         left, right = points(4, 700, 2), points(5, 90, 2)
-        found = tiles.cross_pullback(kernel, X, Z, W.copy(), low_rank=(left, right), points=points_too)
+        found = tiles.cross_pullback(kernel, X, Z, W.copy(), low_rank=(left, right), **also)
         monkeypatch.setattr(tiles, "PULLBACK_ERROR", 0.0)
-        expected = tiles.cross_pullback(kernel, X, Z, W, low_rank=(left, right), points=points_too)
+        expected = tiles.cross_pullback(kernel, X, Z, W, low_rank=(left, right), **also)
         assert [v.shape for v in found] == [v.shape for v in expected]
+        assert len(found) == len(kernel.parameters()) + sum(asked)
         for one, other in zip(found, expected, strict=True):
             # Sums of 63,000 terms, whose rounding is relative to their absolute values.
             np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)
 
     def test_gradients_of_32_bits(self, kernel: Kernel) -> None:
         X, Z, W = points(0, 100), points(1, 40), points(3, 100, 40)
-        found = tiles.cross_pullback(kernel, X, Z, W.astype(np.float32), points=True)
-        expected = tiles.cross_pullback(kernel, X, Z, W, points=True)
+        found = tiles.cross_pullback(kernel, X, Z, W.astype(np.float32), points=True, inputs=True)
+        expected = tiles.cross_pullback(kernel, X, Z, W, points=True, inputs=True)
         for one, other in zip(found, expected, strict=True):
             assert one.dtype == np.float64
             # 4,000 terms of size 1, each rounded at 6e-8, beside sums that may cancel.

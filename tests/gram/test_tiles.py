@@ -96,6 +96,38 @@ def test_pullback_without_low_rank_weights(table):
     assert_allclose(gradient, 70**2)
 
 
+@pytest.mark.parametrize("error", [0.0, tiles.PULLBACK_ERROR], ids=["compiled", "by products"])
+@pytest.mark.parametrize(
+    "kernel",
+    [1.3 * gm.Matern52([0.8, 1.6]), KERNEL, gm.RBF(0.7).on(1) * gm.Periodic(0.9, 2.0), gm.ArcCosine(2)],
+    ids=str,
+)
+def test_slopes_of_points_and_of_inputs_by_differences(kernel, error, table, rng, monkeypatch):
+    """sum_ij W_ij k(x_i, z_j) along random directions of Z and of X, with low-rank weights beside W; some x
+    are some z."""
+    monkeypatch.setattr(tiles, "PULLBACK_ERROR", error)
+    X, Z = table(70), table(9)
+    X[:3] = Z[:3]
+    W, left, right = rng.normal(size=(70, 9)), rng.normal(size=(70, 2)), rng.normal(size=(9, 2))
+    total, U, V = W + left @ right.T, rng.normal(size=X.shape), rng.normal(size=Z.shape)
+    *_, by_Z, by_X = tiles.cross_pullback(
+        kernel, X, Z, W.copy(), low_rank=(left, right), points=True, inputs=True
+    )
+
+    def slope(to_X, to_Z):
+        # the twice differentiable Matern has an error of h |third derivative| at its own points
+        h = 1e-5
+        there, back = (
+            float(np.sum(total * tiles.cross(kernel, X + s * h * to_X, Z + s * h * to_Z))) for s in (1, -1)
+        )
+        return (there - back) / (2 * h)
+
+    assert_allclose(np.sum(U * by_X), slope(U, 0 * V), rtol=1e-6, atol=1e-6)
+    assert_allclose(np.sum(V * by_Z), slope(0 * U, V), rtol=1e-6, atol=1e-6)
+    (again,) = tiles.cross_pullback(kernel, X, Z, total.copy(), inputs=True)[-1:]
+    assert_allclose(again, by_X, rtol=1e-9, atol=1e-9)
+
+
 @pytest.mark.parametrize(
     "kernel",
     [gm.Matern52(0.7), gm.Periodic(1.0, 2.0), gm.NeuralNetwork(1.5), gm.RationalQuadratic(0.7, 0.4)],

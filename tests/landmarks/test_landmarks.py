@@ -10,9 +10,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 import gramian as gm
 from gramian.errors import InputError, NumericalError, ParameterError
 from gramian.gram import programs, tiles
-from gramian.landmarks import base as rules
-from gramian.landmarks import leverage
-from gramian.landmarks.base import RULES, landmarks
+from gramian.landmarks import kmeans, leverage, sampling
+from gramian.landmarks.rules import RULES, landmarks
 
 KERNEL = 0.5 * gm.RBF(0.7) + gm.Linear([0.6, 0.2])  # its diagonal is uneven
 DRAWN = [rule for rule in RULES if rule not in ("kmeans", "pivoted", "rpcholesky")]
@@ -78,7 +77,7 @@ def probabilities(rule, K, m):
 
 @pytest.mark.parametrize("rule", ["uniform", "diagonal", "column-norm", "leverage", "rls"])
 def test_weights_and_frequencies_are_those_of_the_rule(rule, X, monkeypatch):
-    monkeypatch.setattr(leverage, "NORM_ROWS", 32)  # several blocks, the last one short
+    monkeypatch.setattr(sampling, "NORM_ROWS", 32)  # several blocks, the last one short
     X = X[:40]
     few = landmarks(KERNEL, X, 12, rule, 0, replace=True)
     p = probabilities(rule, KERNEL(X), 12)
@@ -258,7 +257,7 @@ def test_each_centre_is_the_mean_of_the_rows_closest_to_it(kernel, rng):
 
 
 def test_many_rows_give_the_clusters_that_are_there(rng, monkeypatch):
-    monkeypatch.setattr(rules, "LLOYD_ROWS", 300)
+    monkeypatch.setattr(kmeans, "LLOYD_ROWS", 300)
     corners = np.array([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0]])
     X = (corners[:, None] + 0.1 * rng.normal(size=(3, 500, 2))).reshape(-1, 2)
     Z = landmarks(gm.RBF(2.0), X, 3, "kmeans", 0).Z

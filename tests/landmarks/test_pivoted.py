@@ -11,7 +11,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 import gramian as gm
 from gramian.errors import InputError, NumericalError, ParameterError
 from gramian.landmarks import pivoted
-from gramian.landmarks.base import landmarks, pivoted_cholesky
+from gramian.landmarks.pivoted import pivoted_cholesky
+from gramian.landmarks.rules import landmarks
 from tests.landmarks.test_landmarks import KERNEL, cluster_and_few, nystrom
 
 

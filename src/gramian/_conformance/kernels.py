@@ -12,23 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian._conformance.helpers import require
-from gramian.gram import tiles
-from gramian.kernels import (
-    Categorical,
-    Constant,
-    Cosine,
-    Exp,
-    Kernel,
-    On,
-    Periodic,
-    Poly,
-    Power,
-    Product,
-    Scaled,
-    SpectralMixture,
-    Stationary,
-    Sum,
-)
+from gramian.gram import radial, tiles
+from gramian.kernels import Kernel
 from gramian.params import ParameterSpace
 
 Array = NDArray[np.float64]
@@ -37,6 +22,9 @@ Array = NDArray[np.float64]
 # below reach 1,000, which a kernel of period or lengthscale 0.1 turns into angles of 1e5, each rounded to
 # about eps: 1e5 * 2e-16 * a few operations.
 ROUNDING = 1e-10
+# float32 has 7 digits, of which a period or lengthscale of 0.1 takes 2 (angles of 60), and a sum or a power
+# one or two more
+LOW = 1e-3
 
 
 def check_kernel(
@@ -46,9 +34,14 @@ def check_kernel(
 
     `X` (n, n_columns): inputs to check it on, where random numbers do not suit it; a DataFrame for a kernel
     on named columns. By default random rows, with duplicates, whole numbers, the origin, and rows far from
-    all others. `stationary`: whether k depends on x - z alone; found from the kernel's parts unless given.
+    all others. `stationary`: whether k depends on x - z alone; as the kernel says unless given.
+
+    What a kernel says of itself (stationary, differentiable, low_precision, lengthscales, levels, summands,
+    radial) is checked where it says it.
     """
     near, X, kernel = _inputs(kernel, X, n_columns)
+    if kernel.low_precision:
+        _check_low(kernel, near)  # first, since it is the programs made afterwards that may fail
     K = tiles.cross(kernel, X, X)
     name = repr(kernel)
     require(K.dtype == np.float64, f"{name}: K(X, X) is of type {K.dtype}, not float64.")
@@ -76,9 +69,10 @@ def check_kernel(
         scale[:half, half:],
         f"{name}: k(X, Z) is not the block of k on X and Z together: values",
     )
-    _check_equal_rows(kernel, X, K, scale, _is_stationary(kernel) if stationary is None else stationary)
+    _check_equal_rows(kernel, X, K, scale, kernel.stationary if stationary is None else stationary)
     _check_gradient(kernel, near)
     _check_gradient_finite(kernel, X)
+    _check_sayings(kernel, near)
     _check_copies(kernel)
 
 
@@ -201,6 +195,80 @@ def _check_gradient_finite(kernel: Kernel, X: Array) -> None:
         )
 
 
+def _check_low(kernel: Kernel, X: Array) -> None:
+    """float32 gives some digits, and float64 all of them after it."""
+    low = tiles.cross(kernel, X, X, low=True)
+    try:
+        K = tiles.cross(kernel, X, X)
+    except ValueError as error:
+        raise AssertionError(
+            f"{kernel!r} says low_precision, but its program in float64 fails after one in float32, as one"
+            " does that holds a NumPy array."
+        ) from error
+    root = np.sqrt(np.abs(np.diag(K)))
+    require(
+        not np.any(np.abs(low - K) > LOW * np.outer(root, root)),
+        f"{kernel!r} says low_precision, but float32 has less than 3 of its 7 digits right.",
+    )
+
+
+def _check_sayings(kernel: Kernel, X: Array) -> None:
+    """What the kernel says of itself, at ordinary rows X."""
+    name, own, d = repr(kernel), list(kernel.parameters().values()), X.shape[1]
+    K = tiles.cross(kernel, X, X)
+    root = np.sqrt(np.diag(K))
+    scale = np.outer(root, root)
+    for lengthscale, columns in kernel.lengthscales(range(d)):
+        require(
+            any(lengthscale is p for p in own), f"{name}: a lengthscale it names is none of its parameters."
+        )
+        require(
+            set(columns) <= set(range(d)) and lengthscale.value.size in (1, len(columns)),
+            f"{name}: {lengthscale.value.size} lengthscales are said to be for the columns {columns}.",
+        )
+    levels = kernel.levels()
+    if levels is not None:
+        c = 1.75  # exact in binary: rounding is that of the kernel alone
+        at = [
+            dataclasses.replace(p, bounds=None).with_value(
+                c * p.value if any(p is level for level in levels) else p.value
+            )
+            for p in own
+        ]
+        moved = tiles.cross(kernel.with_parameters(at), X, X)
+        _same(moved, c * K, c * scale, f"{name}: with its levels times {c}, k and {c} k")
+    terms = kernel.summands
+    if len(terms) > 1:
+        total = sum((tiles.cross(term, X, X) for term in terms), np.zeros_like(K))
+        _same(total, K, scale, f"{name} is not the sum of its summands: values")
+    _check_radial(kernel, X, K, scale)
+
+
+def _check_radial(kernel: Kernel, X: Array, K: Array, scale: Array) -> None:
+    """Values and gradient by the profile in NumPy are those of the compiled programs."""
+    form, name, own = kernel.radial(), repr(kernel), list(kernel.parameters().values())
+    if form is None:
+        return
+    said = [*form.factors, form.lengthscale]
+    require(
+        len(said) == len(own) and all(a is b for a, b in zip(said, own, strict=True)),
+        f"{name}: radial() must name all its {len(own)} parameters in their order, factors first.",
+    )
+    fast = radial.taken(kernel, X, X, 1.0)
+    assert fast is not None
+    _same(fast.cross(np.empty_like(K)), K, scale, f"{name}: values by radial() and by pair")
+    W = np.random.default_rng(8).standard_normal(K.shape)
+    W = W + W.T
+    allowed = 1e-8 * float(np.sum(np.abs(W) * scale))
+    for path, mine, theirs in zip(
+        kernel.parameters(), fast.pullback(W.copy(), points=False), tiles.pullback(kernel, X, W), strict=True
+    ):
+        require(
+            bool(np.max(np.abs(mine - theirs)) <= allowed),
+            f"{name}: the gradient of {path} by radial() is {mine}, that of pair {theirs}.",
+        )
+
+
 def _check_copies(kernel: Kernel) -> None:
     """Values out and in, pickle, deepcopy: all give the same kernel, and it prints."""
     require(
@@ -219,13 +287,6 @@ def _check_copies(kernel: Kernel) -> None:
             other == kernel and hash(other) == hash(kernel),
             f"{kernel!r} and its copy by {way} are not equal.",
         )
-
-
-def _is_stationary(kernel: Kernel) -> bool:
-    """Whether the kernel is known to be a function of x - z, from the kernels it is made of."""
-    if isinstance(kernel, (Sum, Product, Scaled, Power, Exp, Poly, On)):
-        return all(_is_stationary(child) for _, child in kernel.branches() if isinstance(child, Kernel))
-    return isinstance(kernel, (Stationary, Periodic, Cosine, SpectralMixture, Constant, Categorical))
 
 
 @jax.jit

@@ -220,7 +220,7 @@ def plan(
         Sparse(inducing, "fitc"),
         Nystrom(inducing),
     ]
-    if kernel is None or _has_waves(kernel, d):
+    if kernel is None or kernel.has_waves(d):
         methods.append(Fourier(2 * max(inducing // 2, 1)))
     methods += [as_method(method, limit) for method in also]
     options += [
@@ -247,7 +247,7 @@ def plan_around(
     limit, rates = memory.allowed(memory_limit), calibrate(d)
     m = min(512, n)
     engines: list[Method] = [Exact(), Krylov(CG(), rows_within(limit)), Sparse(m), Nystrom(m), SVGP(m)]
-    if kernel is None or _has_waves(kernel, d):
+    if kernel is None or kernel.has_waves(d):
         engines.append(Fourier(2 * max(m // 2, 1)))
     options = []
     for engine in engines:
@@ -402,14 +402,6 @@ def _most_inducing(
         if m <= max(n, 128) and _option(method, n, d, q, limit, time_limit, rates, optimize).fits:
             return min(m, n)
     return min(64, n)
-
-
-def _has_waves(kernel: Kernel, d: int) -> bool:
-    try:
-        kernel.bare().waves(tuple(range(d)))
-    except ParameterError:
-        return False
-    return True
 
 
 def _kernel(given: Any) -> Kernel | None:

@@ -38,7 +38,7 @@ from gramian.errors import ParameterError
 from gramian.features.nystrom import NystromBasis
 from gramian.gram import tiles
 from gramian.kernels.base import Kernel
-from gramian.landmarks.base import RULES
+from gramian.landmarks.rules import RULES
 from gramian.linalg.blas import block_of, square_triangle
 from gramian.linalg.cost import Cost
 from gramian.linalg.factor import factored, inverse_in_place, inverse_root_in_place, squared_times
@@ -50,7 +50,7 @@ from gramian.solvers.cholesky import ROOT_UP_TO, Cholesky, CholeskyFactor
 
 Array = NDArray[np.float64]
 
-FIT_RULES = ("neighbours", *(rule for rule in RULES if rule != "kmeans"))
+FIT_RULES = ("neighbours", *(name for name, rule in RULES.items() if rule.takes_rows))
 LEAST = 1e-15  # of 1 / k(x, x): a smaller lam says nothing
 STEPS: dict[str, Any] = {
     "ladder": (0.0,),

@@ -110,12 +110,14 @@ class LowRank(Engine):
 
     @property
     def free(self) -> Array:
-        points = self.basis.points
-        return np.zeros(0) if points is None else ((points - self.centre) / self.spread).ravel()
+        Z = self.basis.landmarks
+        return (
+            ((Z - self.centre) / self.spread).ravel() if Z is not None and self.basis.learned else np.zeros(0)
+        )
 
     def with_free(self, values: Array) -> LowRank:
         Z = self.centre + self.spread * values.reshape(-1, len(self.spread))
-        return dataclasses.replace(self, basis=self.basis.with_points(Z))
+        return dataclasses.replace(self, basis=self.basis.moved(Z))
 
     def free_gradient(self, by_points: Array) -> Array:
         return by_points * self.spread

@@ -23,13 +23,13 @@ from gramian.errors import ParameterError
 from gramian.features.fourier import KINDS, FourierBasis
 from gramian.features.nystrom import NystromBasis
 from gramian.kernels.base import Kernel
-from gramian.landmarks.base import RULES, landmarks
+from gramian.landmarks.base import LandmarkRule
+from gramian.landmarks.rules import as_rule, landmarks, named
 from gramian.linalg.cost import Cost
 
 Array = NDArray[np.float64]
 Objective = Literal["vfe", "fitc", "dtc"]
 
-CANDIDATE_BYTES = 256 * 2**20  # of the numbers that a landmark rule holds, one a row and landmark
 TREATED: dict[str, Outside] = {"vfe": "bound", "fitc": "noise", "dtc": "nothing"}
 
 
@@ -83,15 +83,15 @@ class Nystrom(Recipe):
     """K ~ K_xz K_zz^-1 K_zx with `rank` landmarks that the rule `sampling` chooses among the rows.
 
     The rules: uniform, diagonal, column-norm, leverage, rls, recursive-rls, kmeans, pivoted, rpcholesky (the
-    default).
+    default), or a LandmarkRule of one's own.
     """
 
     rank: int = 1000
-    sampling: str = "rpcholesky"
+    sampling: str | LandmarkRule = "rpcholesky"
 
     def __post_init__(self) -> None:
         check_size(self.rank, "Nystrom: rank")
-        check_rule(self.sampling, "Nystrom: sampling")
+        object.__setattr__(self, "sampling", named(as_rule(self.sampling, "Nystrom: sampling")))
 
     @property
     def name(self) -> str:
@@ -180,11 +180,11 @@ class Sparse(Recipe):
 
     n_inducing: int = 512
     objective: Objective = "vfe"
-    inducing: str | tuple[tuple[float, ...], ...] = "rpcholesky"
+    inducing: str | LandmarkRule | tuple[tuple[float, ...], ...] = "rpcholesky"
     optimize_inducing: bool = False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.inducing, str):
+        if not isinstance(self.inducing, (str, LandmarkRule)):
             Z = np.asarray(self.inducing, dtype=np.float64)
             if Z.ndim != 2 or not len(Z) or not np.all(np.isfinite(Z)):
                 raise ParameterError(
@@ -195,7 +195,7 @@ class Sparse(Recipe):
             object.__setattr__(self, "inducing", tuple(map(tuple, Z.tolist())))
             object.__setattr__(self, "n_inducing", len(Z))
         else:
-            check_rule(self.inducing, "Sparse: inducing")
+            object.__setattr__(self, "inducing", named(as_rule(self.inducing, "Sparse: inducing")))
         check_size(self.n_inducing, "Sparse: n_inducing")
         if self.objective not in ("vfe", "fitc", "dtc"):
             raise ParameterError(
@@ -207,12 +207,17 @@ class Sparse(Recipe):
         return self.objective
 
     @property
+    def rule(self) -> LandmarkRule | None:
+        """What chooses the points, unless they are given."""
+        return None if isinstance(self.inducing, tuple) else as_rule(self.inducing)
+
+    @property
     def described(self) -> str:
         return self._described(self.n_inducing)
 
     @property
     def label(self) -> str:
-        return f"{self.name}, {inducing_label(self.n_inducing, self.inducing, Sparse.inducing)}"
+        return f"{self.name}, {inducing_label(self.n_inducing, self.rule, Sparse.inducing)}"
 
     @property
     def accuracy(self) -> str:
@@ -223,32 +228,25 @@ class Sparse(Recipe):
         return self.objective == "vfe"
 
     def _described(self, m: int) -> str:
-        how = (
-            "learned"
-            if self.optimize_inducing
-            else f"by {self.inducing}"
-            if isinstance(self.inducing, str)
-            else "as given"
-        )
+        how = "learned" if self.optimize_inducing else "as given" if self.rule is None else f"by {self.rule}"
         return f"{m} inducing points, {how}"
 
     def size(self, n: int) -> int:
-        return min(self.n_inducing, n) if isinstance(self.inducing, str) else self.n_inducing
+        return self.n_inducing if self.rule is None else min(self.n_inducing, n)
 
     def bytes_needed(self, n: int, d: int, q: int) -> int:
-        rule = self.inducing if isinstance(self.inducing, str) else "uniform"
-        return max(super().bytes_needed(n, d, q), bytes_of_rule(rule, n, self.size(n)))
+        return max(super().bytes_needed(n, d, q), bytes_of_rule(self.rule, n, self.size(n)))
 
     def check_fits(self, kernel: Kernel, d: int) -> None:
-        if not isinstance(self.inducing, str) and len(self.inducing[0]) != d:
+        if isinstance(self.inducing, tuple) and len(self.inducing[0]) != d:
             raise ParameterError(
                 f"Sparse: the inducing points have {len(self.inducing[0])} columns, but the data have {d}."
             )
 
     def prepared(self, kernel: Kernel, X: Array, rng: np.random.Generator) -> LowRank:
         self.check_fits(kernel, X.shape[1])
-        given = not isinstance(self.inducing, str)
-        Z = np.array(self.inducing) if given else chosen(kernel, X, self.n_inducing, str(self.inducing), rng)
+        rule = self.rule
+        Z = np.array(self.inducing) if rule is None else chosen(kernel, X, self.n_inducing, rule, rng)
         basis, units = NystromBasis(Z, learned=self.optimize_inducing), units_of(X)
         return LowRank(basis, TREATED[self.objective], self.name, self._described(len(Z)), *units)
 
@@ -265,39 +263,25 @@ def _some(X: Array) -> Array:
     return np.asarray(X[:: max(1, len(X) // 10_000)], dtype=np.float64)
 
 
-def chosen(kernel: Kernel, X: Array, m: int, rule: str, rng: np.random.Generator) -> Array:
-    """Landmarks for a fit: at most one a row, each once. Rules that hold a number for each row and landmark
-    choose among as many random rows as CANDIDATE_BYTES can hold: of a million rows, thirty candidates a
-    landmark tell as much as all."""
+def chosen(kernel: Kernel, X: Array, m: int, rule: str | LandmarkRule, rng: np.random.Generator) -> Array:
+    """Landmarks for a fit: at most one a row, each once, among as many random rows as the rule wants to
+    see."""
     n = len(X)
-    rows = candidates(rule, n, min(m, n))
+    rows = as_rule(rule).candidates(n, min(m, n))
     if rows < n:
         X = np.asarray(X[np.sort(rng.choice(n, rows, replace=False))], dtype=np.float64)
     found = landmarks(kernel, X, min(m, n), rule, np.random.RandomState(rng.integers(2**32)))
     return np.unique(found.Z, axis=0) if found.indices is not None else found.Z
 
 
-def candidates(rule: str, n: int, m: int) -> int:
-    """How many of n rows a rule looks at for m landmarks."""
-    return (
-        n
-        if rule in ("uniform", "diagonal", "leverage", "rls")
-        else min(n, max(10 * m, CANDIDATE_BYTES // (8 * m)))
-    )
+def bytes_of_rule(rule: str | LandmarkRule | None, n: int, m: int) -> int:
+    """Of a choice of landmarks for a fit; None: points that are given."""
+    return 0 if rule is None else as_rule(rule).bytes_needed(as_rule(rule).candidates(n, m), m)
 
 
-def bytes_of_rule(rule: str, n: int, m: int) -> int:
-    """Of a choice of landmarks: exact scores need K, and its eigenvectors or another factor beside it; the
-    others an n x m array and blocks of it, or blocks alone."""
-    if rule in ("leverage", "rls"):
-        return 2 * 8 * n * n
-    share = 0.0 if rule in ("uniform", "diagonal") else 0.25 if rule == "recursive-rls" else 1.15
-    return int(share * 8 * candidates(rule, n, m) * m)
-
-
-def inducing_label(m: int, inducing: object, usual: object) -> str:
+def inducing_label(m: int, rule: LandmarkRule | None, usual: object) -> str:
     """How many points, and how they are chosen where that is not the usual way."""
-    return f"{m} points" + _unusual(inducing if isinstance(inducing, str) else "given ones", usual, " by {}")
+    return f"{m} points" + _unusual("given ones" if rule is None else str(rule), usual, " by {}")
 
 
 def _unusual(how: object, usual: object, text: str) -> str:
@@ -307,8 +291,3 @@ def _unusual(how: object, usual: object, text: str) -> str:
 def check_size(value: object, what: str) -> None:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
         raise ParameterError(f"{what}={value!r} must be a whole number from 1 on.")
-
-
-def check_rule(rule: str, what: str) -> None:
-    if rule not in RULES:
-        raise ParameterError(f"{what}={rule!r} is not known. There are {', '.join(RULES)}.")

@@ -28,10 +28,9 @@ from gramian.inference.model import Model
 from gramian.inference.softmax.laplace import laplace_for
 from gramian.inference.svgp.inducing import SVGP
 from gramian.inference.variational import VI
-from gramian.kernels.algebra import Scaled
 from gramian.likelihoods import Likelihood
 from gramian.linalg import memory
-from gramian.params import Parameter, Tree
+from gramian.params import Parameter
 from gramian.processes.base import Process
 
 if TYPE_CHECKING:
@@ -155,7 +154,7 @@ def restrained(model: Model, method: Scheme) -> Model:
     (see `_default`)."""
     if not method.coupled:
         return model
-    scales = [own for kernel, _ in model.kernels for own in _scales(kernel)]
+    scales = [own for kernel, _ in model.kernels for part in kernel.walk() for own in part.levels() or ()]
 
     def held(parameter: Parameter) -> Parameter:
         value = float(np.max(parameter.value))
@@ -169,11 +168,6 @@ def restrained(model: Model, method: Scheme) -> Model:
         return dataclasses.replace(parameter, bounds=(min(1e-4, value), max(LAPLACE_SCALE, value)))
 
     return model.with_parameters([held(parameter) for parameter in model.parameters().values()])
-
-
-def _scales(kernel: Tree) -> list[Parameter]:
-    own = [kernel.scale] if isinstance(kernel, Scaled) else []
-    return own + [scale for _, child in kernel.branches() for scale in _scales(child)]
 
 
 def _automatic(

@@ -22,7 +22,7 @@ from gramian.estimators.leftout import LeaveOneOut
 from gramian.fitting.stages import Hold
 from gramian.inference import Inference, Scheme
 from gramian.inference.mcmc.method import MCMC
-from gramian.kernels import Kernel, Sum
+from gramian.kernels import Kernel
 from gramian.likelihoods import Gaussian, Likelihood
 from gramian.linalg import memory
 from gramian.means import Mean
@@ -333,7 +333,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         """Mean and standard deviation of each summand of the kernel at the rows of X, by its formula. The
         means and m(x) add up to f's."""
         check_is_fitted(self, "posterior_")
-        named, terms = (k.terms if isinstance(k, Sum) else (k,) for k in (self.kernel_, self._model_.kernel))
+        named, terms = self.kernel_.summands, self._model_.kernel.summands
         parts = self.posterior_.components(self._features(X), terms)
         found: dict[str, tuple[Array, Array]] = {}
         for name, (mean, var) in zip(named, parts, strict=True):
@@ -348,9 +348,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         """Mean and variance of the gradient of f at the rows of X: (n, d) each, or (n, d, q) for 2-D y."""
         check_is_fitted(self, "posterior_")
         if not self.kernel_.differentiable:
-            rough = ", ".join(
-                sorted({type(k).__name__ for k in _leaves(self.kernel_) if not k.differentiable})
-            )
+            rough = ", ".join(sorted({type(part).__name__ for part in self.kernel_.rough_parts}))
             raise ParameterError(
                 f"Functions of {self.kernel_} have no gradient, because of {rough}. Smooth kernels have one:"
                 " RBF, Matern52, Matern32."
@@ -445,12 +443,6 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         tags = super().__sklearn_tags__()
         tags.requires_fit = False  # predicts from the prior
         return tags
-
-
-def _leaves(kernel: Kernel) -> list[Kernel]:
-    """The kernels that a kernel is made of."""
-    children = [child for _, child in kernel.branches() if isinstance(child, Kernel)]
-    return [leaf for child in children for leaf in _leaves(child)] or [kernel]
 
 
 __all__ = ["GPRegressor", "LeaveOneOut"]

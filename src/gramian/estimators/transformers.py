@@ -26,7 +26,8 @@ from gramian.features.fourier import FourierBasis
 from gramian.features.nystrom import NystromBasis
 from gramian.kernels import RBF, Categorical, Kernel
 from gramian.kernels.convert import Converted
-from gramian.landmarks.base import landmarks
+from gramian.landmarks.base import LandmarkRule
+from gramian.landmarks.rules import landmarks
 
 Array = NDArray[np.float64]
 
@@ -79,8 +80,8 @@ class NystromFeatures(_KernelFeatures):
         Any kernel. None: an RBF with lengthscales from the data (times a Categorical for text columns).
     rank : int
         How many landmarks, and features. More than there are rows are cut to their number; `rank_` tells.
-    sampling : str
-        How landmarks are chosen: a rule of `gramian.landmarks`.
+    sampling : str or LandmarkRule
+        How landmarks are chosen: a rule of `gramian.landmarks`, or one of your own.
     random_state : int, RandomState or None
         For the choice.
 
@@ -95,7 +96,7 @@ class NystromFeatures(_KernelFeatures):
         kernel: Kernel | None = None,
         rank: int = 100,
         *,
-        sampling: str = "rpcholesky",
+        sampling: str | LandmarkRule = "rpcholesky",
         random_state: Any = None,
     ) -> None:
         self.kernel = kernel

@@ -39,7 +39,7 @@ from gramian.inference.softmax.laplace import laplace_for
 from gramian.inference.svgp.inducing import SVGP, SparseVariational
 from gramian.inference.variational import VI
 from gramian.kernels.base import Kernel
-from gramian.landmarks.base import RULES, landmarks
+from gramian.landmarks.rules import RULES, landmarks
 from gramian.likelihoods import Likelihood
 from gramian.solvers.cg import CG
 from gramian.solvers.minres import MINRES
@@ -49,12 +49,12 @@ Array = NDArray[np.float64]
 
 # what may follow the colon, and what is meant without one
 FAMILIES: dict[str, tuple[tuple[str, ...], str]] = {
-    "nystrom": (RULES, "rpcholesky"),
+    "nystrom": (tuple(RULES), "rpcholesky"),
     "fourier": (KINDS, "orf"),
-    "vfe": (RULES, "rpcholesky"),
-    "fitc": (RULES, "rpcholesky"),
-    "dtc": (RULES, "rpcholesky"),
-    "svgp": (RULES, "rpcholesky"),
+    "vfe": (tuple(RULES), "rpcholesky"),
+    "fitc": (tuple(RULES), "rpcholesky"),
+    "dtc": (tuple(RULES), "rpcholesky"),
+    "svgp": (tuple(RULES), "rpcholesky"),
     "cg": (NAMES, "rpcholesky"),
     "minres": (NAMES, "rpcholesky"),
     "exact": ((), ""),
@@ -120,8 +120,8 @@ class Method:
     def inference(self, basis: Basis, likelihood: Likelihood | None = None) -> Scheme:
         """Inference with features that have been chosen."""
         if self.family == "svgp":
-            assert isinstance(basis, NystromBasis)
-            return SparseVariational((basis.Z,), described_as=self.name)
+            assert basis.landmarks is not None
+            return SparseVariational((basis.landmarks,), described_as=self.name)
         return self.around(LowRank(basis, TREATED[self.objective], self.family, self.name), likelihood)
 
     def around(self, engine: Engine | Scheme, likelihood: Likelihood | None) -> Scheme:
@@ -162,16 +162,10 @@ class Method:
         )
 
     def _choice_bytes(self, n: int, size: int) -> int:
-        """leverage holds K and its eigenvectors, rls two copies of K, pivots their rows of the factor."""
+        """Of a rule that looks at all rows."""
         if self.family == "fourier" or not self.has_features:
             return 0
-        m = min(size, n)
-        return {
-            "leverage": 8 * n * (n + m),
-            "rls": 16 * n * n,
-            "pivoted": 8 * n * m,
-            "rpcholesky": 8 * n * m,
-        }.get(self.variant, 0)
+        return RULES[self.variant].bytes_needed(n, min(size, n))
 
 
 def parse_methods(given: Sequence[str] | str) -> tuple[Method, ...]:

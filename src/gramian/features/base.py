@@ -4,6 +4,17 @@ A `Basis` is what is chosen once for a fit: landmarks, or random frequencies of 
 `basis.at(kernel)` makes the feature map for given parameters, so that a search over parameters sees one
 smooth function. A `FeatureMap` gives a block of rows of Phi at a time, and takes gradients back the same way:
 data of any length pass through it in blocks.
+
+    block(X)                     Phi for some rows
+    pullback(X, G)               sum_ij G_ij dPhi_ij / dtheta, what all rows share held still
+    factored_pullback(C, w)      the same for G = Phi C + a w', for any block
+    shared_pullback(G'Phi)       the rest of it, through what all rows share; once, for all blocks together
+    input_pullback(X, G)         sum_j G_ij dPhi_ij / dx_i
+
+What only some features have, they say by a property (`landmarks`, `spans_prior`) or by a method that the base
+class refuses (`slopes`, `columns_of`, `L`), so that nobody needs to ask which map it is.
+
+`gramian.testing.check_features(basis, kernel, d)` checks all of it.
 """
 
 from __future__ import annotations
@@ -38,22 +49,21 @@ class FeatureMap(ABC):
         return False
 
     @property
+    def entry_error(self) -> float:
+        """Where features span the prior, what an entry of Phi Phi' is off by, beside k(x, x), at the
+        parameters of the draw: a standard deviation where they are random, 0 where they are exact."""
+        return 0.0
+
+    @property
     def landmarks(self) -> Array | None:
-        """The points (m, d) whose kernel functions the features are made of, where they are."""
+        """The points (m, d) whose kernel functions the features are made of, where they are: Phi Phi' is
+        then at most K, and equal to it there."""
         return None
 
     @property
     def L(self) -> Array:
-        """The root of the landmarks' kernel matrix."""
-        raise ParameterError(f"{type(self).__name__} has no landmarks.")
-
-    def slopes(self, X: Array) -> tuple[Array, Array]:
-        """S (n, m) and T (d, m) with d phi_j(x) / dx_c = S_j(x) T_cj, where features have that form."""
-        raise ParameterError(f"{type(self).__name__} has no slopes in closed form.")
-
-    def columns_of(self, terms: Sequence[Kernel]) -> list[NDArray[np.bool_]]:
-        """For each summand of the kernel which features are its own, (m,) each, where they are told apart."""
-        raise ParameterError(f"{type(self).__name__} does not tell the summands of a kernel apart.")
+        """The root (m, m) of the landmarks' kernel matrix, Phi = K_xz L^-T."""
+        raise ParameterError(f"{type(self).__name__} has no landmarks, and so no root of their matrix.")
 
     def ready(self) -> None:  # noqa: B027 - most have nothing to prepare
         """Computes what all blocks share: once, before threads ask for blocks."""
@@ -79,6 +89,25 @@ class FeatureMap(ABC):
         """The rest of the gradient, through what all rows share: T = G' Phi (m, m), summed over all blocks,
         of which the lower triangle is read."""
 
+    def input_pullback(self, X: Array, G: Array) -> Array:
+        """sum_j G_ij dphi_j(x_i) / dx_i: (b, d), (b, m) -> (b, d). G may be overwritten."""
+        S, T = self.slopes(X)
+        return (G * S) @ T.T
+
+    def slopes(self, X: Array) -> tuple[Array, Array]:
+        """S (b, m) and T (d, m) with d phi_j(x) / dx_c = S_j(x) T_cj, where features have that form."""
+        raise ParameterError(
+            f"The slopes of {type(self).__name__} are no products of a number a row and a number a column."
+            " Those of Fourier features are; of any features, `input_pullback` gives a weighted sum."
+        )
+
+    def columns_of(self, terms: Sequence[Kernel]) -> list[NDArray[np.bool_]]:
+        """For each summand of the kernel which features are its own, (m,) each, where they are told apart."""
+        raise ParameterError(
+            f"{type(self).__name__} does not tell the summands of a kernel apart. Fourier features do; with"
+            " landmarks, take k(x, Z) of each summand."
+        )
+
 
 class Basis(ABC):
     """What is chosen once, before the parameters are known."""
@@ -94,13 +123,21 @@ class Basis(ABC):
         return False
 
     @property
-    def points(self) -> Array | None:
-        """The points that a search may move, (m, d), where there are any."""
+    def landmarks(self) -> Array | None:
+        """The points (m, d) that it consists of, where it does."""
         return None
 
-    def with_points(self, Z: Array) -> Basis:
-        """The same with its points elsewhere."""
-        raise ParameterError(f"{type(self).__name__} has no points that could be moved.")
+    @property
+    def learned(self) -> bool:
+        """Whether a search moves the landmarks: gradients then come with theirs, as a last array."""
+        return False
+
+    def moved(self, Z: Array) -> Basis:
+        """The same with landmarks Z (m, d)."""
+        raise ParameterError(
+            f"{type(self).__name__} has no landmarks to move. Points are learned with"
+            " Sparse(optimize_inducing=True)."
+        )
 
     @abstractmethod
     def at(self, kernel: Kernel) -> FeatureMap:

@@ -43,10 +43,10 @@ from numpy.typing import NDArray
 
 from gramian.errors import ParameterError
 from gramian.features.base import Basis, FeatureMap
-from gramian.features.spectral import KINDS, Structured, source, structured_product
+from gramian.features.spectral import KINDS, source, structured_product
 from gramian.gram.tiles import _blocks, _each, _host, _padded, tile_size
 from gramian.kernels.base import Column, Kernel
-from gramian.kernels.spectrum import Draw, GammaMixture, Gaussian, Line, Series, Student, Wave
+from gramian.kernels.spectrum import Draw, Wave
 from gramian.linalg.threads import threads_for
 from gramian.params.tree import leaves
 
@@ -56,8 +56,6 @@ USABLE = "RBF, Matern12, Matern32, Matern52, RationalQuadratic, SpectralMixture,
 # columns from which three Hadamard transforms of a row are faster than a product with W (784: 1.2 times,
 # 2,048: 2.4 times)
 ROW_WISE = 600
-# parts whose frequencies are draws in all columns, stretched by their spread
-CLOUDS = (Gaussian, Student, GammaMixture)
 _SUM_AT_ONCE = 64  # tiles whose gradients are held together before they are added
 
 
@@ -92,7 +90,7 @@ class FourierBasis(Basis):
         _check(kernel, d, n_features, kind)
         waves = kernel.bare().waves(tuple(range(d)))
         paired = kind != "rff-phase"
-        counts, exact = _shares(waves, n_features, paired), [_is_exact(wave) for wave in waves]
+        counts, exact = _shares(waves, n_features, paired), [wave.single or wave.series for wave in waves]
         made = [_draws(wave, n, kind, rng) for wave, n in zip(waves, counts, strict=True)]
         draws, signs = tuple(drawn for drawn, _ in made), made[0][1] if row_wise(waves, d) else None
         N = sum(counts)
@@ -156,6 +154,27 @@ class FourierMap(FeatureMap):
         """
         return True
 
+    @property
+    def entry_error(self) -> float:
+        """A wave of N frequencies is an average of N cosines, each within +-1 (with random phases, of a
+        variance up to 3/2); of a series, what is cut off."""
+        basis = self.basis
+        wave_of = np.repeat(np.arange(len(basis.counts)), basis.counts)[basis.take]
+        # of k(x, x): cos^2 + sin^2 = 1 where a frequency has both in one column of A, 1/2 a column otherwise
+        explained = np.bincount(wave_of, self.A**2) * len(basis.shift) / 2
+        one_draw = 1.5 if basis.kind == "rff-phase" else 1.0
+        variance, cut, total = 0.0, 0.0, 0.0
+        for wave, n, known in zip(
+            self.kernel.waves(tuple(range(basis.d))), basis.counts, explained, strict=True
+        ):
+            weight = float(wave.weight)
+            total += weight
+            if wave.series:
+                cut += max(weight - float(known), 0.0)
+            elif not wave.single:
+                variance += one_draw * weight**2 / n
+        return (math.sqrt(variance) + cut) / total
+
     def block(self, X: Array, tolerance: float = 0.0) -> Array:
         out = np.empty((len(X), self.n_features))
         blocks = _blocks(X, tile_size(len(X)))
@@ -183,8 +202,7 @@ class FourierMap(FeatureMap):
         if self.basis.signs is None:
             return None
         (part,) = self.kernel.waves(tuple(range(self.basis.d)))[0].parts
-        assert isinstance(part, CLOUDS)  # see `row_wise`
-        scale = np.ones(self.basis.d) * part.spread
+        scale = np.ones(self.basis.d) * np.asarray(part.stretch)  # see `row_wise`
         rows = structured_product(np.diag(scale), self.basis.signs)[:, : self.W.shape[1]]
         return scale, np.sum(rows * self.W, axis=0) / np.sum(rows**2, axis=0), self.basis.signs
 
@@ -337,7 +355,7 @@ def _check(kernel: Kernel, d: int, n_features: int, kind: str) -> None:
             f"n_features={n_features} is odd, but features of the kind {kind!r} are pairs of a cosine and a"
             f" sine. {cure}"
         )
-    strange = _without_spectrum(kernel)
+    strange = kernel.without_waves
     if strange is not None:
         where = "" if strange is kernel else f" (in {kernel})"
         usable = (
@@ -352,52 +370,28 @@ def _check(kernel: Kernel, d: int, n_features: int, kind: str) -> None:
     kernel.check_columns([Column(f"x{j}") for j in range(d)])
 
 
-def _without_spectrum(kernel: Kernel) -> Kernel | None:
-    """The first kernel inside that has no waves."""
-    if type(kernel).waves is Kernel.waves:
-        return kernel
-    children = (_without_spectrum(child) for _, child in kernel.branches() if isinstance(child, Kernel))
-    return next((child for child in children if child is not None), None)
-
-
-def _is_fixed(wave: Wave) -> bool:
-    """Whether it has one frequency."""
-    return all(isinstance(part, Line) for part in wave.parts)
-
-
-def _is_series(wave: Wave) -> bool:
-    return sorted(type(part).__name__ for part in wave.parts if not isinstance(part, Line)) == ["Series"]
-
-
-def _is_exact(wave: Wave) -> bool:
-    return _is_fixed(wave) or _is_series(wave)
-
-
 def row_wise(waves: list[Wave], d: int) -> bool:
     """Whether phases of "sorf" are made by transforms of the rows: for many columns, all in one cloud of
     frequencies."""
     if d < ROW_WISE or len(waves) != 1 or len(waves[0].parts) != 1:
         return False
     (part,) = waves[0].parts
-    return isinstance(part, CLOUDS) and not part.directed and part.columns == tuple(range(d))
+    return part.stretch is not None and part.columns == tuple(range(d))
 
 
 def _draws(wave: Wave, n: int, kind: str, rng: np.random.Generator) -> tuple[tuple[Draw, ...], Array | None]:
     """The draws of a wave's parts, and the signs that they are made of, if they are."""
-    if _is_series(wave):
-        return (
-            tuple(part.terms(n, wave.directed) if isinstance(part, Series) else () for part in wave.parts),
-            None,
-        )
+    if wave.series:
+        return tuple(part.terms(n, wave.directed) for part in wave.parts), None
     standard = source(kind, n, sum(part.dimension for part in wave.parts), rng)
     draws = tuple(part.draw(standard) for part in wave.parts)
-    return draws, standard.signs if isinstance(standard, Structured) else None
+    return draws, standard.signs
 
 
 def _shares(waves: list[Wave], n_features: int, paired: bool) -> list[int]:
     """How many frequencies each wave gets: the exact ones with a single frequency one, the others half
     evenly, half by weight."""
-    columns = np.array([2 if paired or _is_exact(wave) else 1 for wave in waves])  # a frequency
+    columns = np.array([2 if paired or wave.single or wave.series else 1 for wave in waves])  # a frequency
     if n_features < np.sum(columns):
         least = int(np.sum(columns))
         many = f"the kernel is a sum of {len(waves)} waves, which" if len(waves) > 1 else "the kernel"
@@ -405,7 +399,7 @@ def _shares(waves: list[Wave], n_features: int, paired: bool) -> list[int]:
             f"n_features={n_features} is too small: {many} needs {least} features at least. Use more, or a"
             " simpler kernel."
         )
-    fixed = np.array([_is_fixed(wave) for wave in waves])
+    fixed = np.array([wave.single for wave in waves])
     weight = np.array([float(wave.weight) for wave in waves])
     counts = np.ones(len(waves), dtype=int)
     open_ = ~fixed if np.any(~fixed) else np.ones(len(waves), dtype=bool)

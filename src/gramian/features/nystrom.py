@@ -57,10 +57,10 @@ class NystromBasis(Basis):
         return True
 
     @property
-    def points(self) -> Array | None:
-        return self.Z if self.learned else None
+    def landmarks(self) -> Array:
+        return self.Z
 
-    def with_points(self, Z: Array) -> NystromBasis:
+    def moved(self, Z: Array) -> NystromBasis:
         return NystromBasis(Z, self.learned)
 
     def at(self, kernel: Kernel) -> NystromMap:
@@ -147,6 +147,10 @@ class NystromMap(FeatureMap):
     def pullback(self, X: Array, G: Array) -> list[Array]:
         multiply_triangle(block_of(self.inverse_root), block_of(G.T), transpose=True)  # G <- G L^-1
         return tiles.cross_pullback(self.kernel, X, self.Z, G, points=self.learned)
+
+    def input_pullback(self, X: Array, G: Array) -> Array:
+        multiply_triangle(block_of(self.inverse_root), block_of(G.T), transpose=True)  # G <- G L^-1
+        return tiles.cross_pullback(self.kernel, X, self.Z, G, inputs=True)[-1]
 
     def factored_pullback(self, C: Array, w: Array) -> Pull:
         # G L^-1 = Phi (C L^-1) + a (L^-T w)': the triangle is multiplied by once, instead of for each block.

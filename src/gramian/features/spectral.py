@@ -21,7 +21,7 @@ from scipy.special import ndtri
 from scipy.stats import qmc
 
 from gramian.errors import ParameterError
-from gramian.kernels.spectrum import Source, inside
+from gramian.kernels.spectrum import inside
 from gramian.linalg.hadamard import chunks, padded_size, transform
 
 Array = NDArray[np.float64]
@@ -32,7 +32,7 @@ SMALLEST_SORF = 256
 KINDS = ("rff", "rff-phase", "orf", "sorf", "qmc", "qmc-halton", "qmc-sobol")
 
 
-def source(kind: str, n: int, dimension: int, rng: np.random.Generator) -> Source:
+def source(kind: str, n: int, dimension: int, rng: np.random.Generator) -> Plain | QuasiMonteCarlo:
     """Standard draws for n frequencies; `dimension` is how many uniform numbers one takes in all, which
     quasi-Monte Carlo must know before."""
     if kind in ("qmc", "qmc-halton", "qmc-sobol"):
@@ -42,6 +42,8 @@ def source(kind: str, n: int, dimension: int, rng: np.random.Generator) -> Sourc
 
 class Plain:
     """Independent draws."""
+
+    signs: Array | None = None  # (blocks, 3, D) that the last normals are made of, where they are
 
     def __init__(self, n: int, rng: np.random.Generator) -> None:
         self.n, self.rng = n, rng
@@ -69,8 +71,6 @@ class Orthogonal(Plain):
 class Structured(Plain):
     """Products of Hadamard matrices and random signs."""
 
-    signs: Array | None = None  # of the last draws, (blocks, 3, D)
-
     def normals(self, d: int) -> Array:
         D = max(padded_size(d), SMALLEST_SORF)
         self.signs = np.stack([self.rng.choice((-1.0, 1.0), size=(3, D)) for _ in range(-(-self.n // D))])
@@ -79,6 +79,8 @@ class Structured(Plain):
 
 class QuasiMonteCarlo:
     """The coordinates of one low-discrepancy sequence, handed out in turn."""
+
+    signs: Array | None = None
 
     def __init__(self, n: int, dimension: int, sobol: bool, rng: np.random.Generator) -> None:
         if sobol and dimension > qmc.Sobol.MAXDIM:

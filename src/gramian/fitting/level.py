@@ -18,9 +18,7 @@ from numpy.typing import NDArray
 
 from gramian.fitting.stages import Fitted
 from gramian.inference.model import Data, Evidence, Inferred, Model
-from gramian.kernels.algebra import Scaled, Sum
-from gramian.kernels.base import Kernel
-from gramian.params import Parameter, ParameterSpace, Value
+from gramian.params import Parameter, ParameterSpace
 
 Array = NDArray[np.float64]
 
@@ -70,20 +68,10 @@ def on_all_rows(
 def _levels(model: Model) -> dict[str, Parameter] | None:
     """The parameters which, all multiplied by c, multiply K + D by c; None where one of them is held, or has
     a prior of its own."""
-    scales = _scales(model.kernel)
+    levels = model.kernel.levels()
     found = {
         path: p
         for path, p in model.parameters().items()
-        if path == "noise" or any(p is scale for scale in scales or ())
+        if path == "noise" or any(p is level for level in levels or ())
     }
-    return found if scales and all(p.trainable and p.prior is None for p in found.values()) else None
-
-
-def _scales(kernel: Kernel) -> list[Value] | None:
-    """Those of a scaled kernel, or of a sum of such."""
-    if isinstance(kernel, Scaled):
-        return [kernel.scale]
-    parts = [_scales(term) for term in kernel.terms] if isinstance(kernel, Sum) else [None]
-    return (
-        None if any(part is None for part in parts) else [scale for part in parts if part for scale in part]
-    )
+    return found if levels and all(p.trainable and p.prior is None for p in found.values()) else None

@@ -14,10 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.inference.model import Model
-from gramian.kernels.algebra import Power, Product, Scaled, Sum
-from gramian.kernels.inputs import On
-from gramian.kernels.stationary import Stationary
-from gramian.params import Parameter, Tree
+from gramian.params import Parameter
 
 Array = NDArray[np.float64]
 
@@ -31,7 +28,14 @@ FAR = 4.0
 def within_reach(model: Model, X: Array) -> Model:
     """The model with its free lengthscales near enough for a search on the rows of X."""
     spread, level = np.std(X, axis=0), np.max(np.abs(X), axis=0)
-    nearer = [pair for kernel, _ in model.kernels for pair in _nearer(kernel, spread, level)]
+    free = [
+        (own, list(columns))
+        for kernel, _ in model.kernels
+        for own, columns in kernel.lengthscales(range(X.shape[1]))
+        if own.trainable and own.value.shape == (len(columns),)
+    ]
+    moves = [(own, _nearer(own, spread[columns], level[columns])) for own, columns in free]
+    nearer = [(own, value) for own, value in moves if np.any(value < own.value)]
 
     def moved(parameter: Parameter) -> Parameter:
         return next((parameter.with_value(value) for own, value in nearer if own is parameter), parameter)
@@ -43,20 +47,9 @@ def within_reach(model: Model, X: Array) -> Model:
     )
 
 
-def _nearer(kernel: Tree, spread: Array, level: Array) -> list[tuple[Parameter, Array]]:
-    """Each lengthscale that is too far, with the value that is not."""
-    if isinstance(kernel, On):
-        columns = [int(column) for column in kernel.columns]  # resolved: no names any more
-        spread, level = spread[columns], level[columns]
-    if isinstance(kernel, (On, Sum, Product, Scaled, Power)):
-        return [pair for _, child in kernel.branches() for pair in _nearer(child, spread, level)]
-    if (
-        not isinstance(kernel, Stationary)
-        or not kernel.lengthscale.trainable
-        or kernel.lengthscale.value.shape != spread.shape
-    ):
-        return []
-    low = 0.0 if kernel.lengthscale.bounds is None else kernel.lengthscale.bounds[0]
+def _nearer(lengthscale: Parameter, spread: Array, level: Array) -> Array:
+    """One a column, those that are too far brought back."""
+    low = 0.0 if lengthscale.bounds is None else lengthscale.bounds[0]
     limit = np.maximum(FAR * np.sqrt(len(spread)) * spread, low)
-    far = (kernel.lengthscale.value > limit) & (spread > CONSTANT * level)
-    return [(kernel.lengthscale, np.where(far, limit, kernel.lengthscale.value))] if far.any() else []
+    far = (lengthscale.value > limit) & (spread > CONSTANT * level)
+    return np.where(far, limit, lengthscale.value)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from gramian.gram import tiles
 from gramian.inference.model import Data, Model
-from gramian.landmarks.base import landmarks
+from gramian.landmarks.rules import landmarks
 
 Array = NDArray[np.float64]
 

@@ -44,14 +44,22 @@ def _with_outer_products(W: jax.Array, L: jax.Array, R: jax.Array) -> jax.Array:
     return W
 
 
-@partial(jax.jit, static_argnums=0)
+@partial(jax.jit, static_argnums=(0, 1))
 def cross_pullback(
-    points: bool, kernel: Kernel, X: jax.Array, Z: jax.Array, W: jax.Array, L: jax.Array, R: jax.Array
-) -> tuple[Any, jax.Array]:
-    W = _with_outer_products(W, L, R)
-    if points:
-        return jax.vjp(lambda k, Z: k.cross(X, Z), kernel, Z)[1](W)
-    return jax.vjp(lambda k: k.cross(X, Z), kernel)[1](W)[0], Z[:, :0]
+    points: bool,
+    inputs: bool,
+    kernel: Kernel,
+    X: jax.Array,
+    Z: jax.Array,
+    W: jax.Array,
+    L: jax.Array,
+    R: jax.Array,
+) -> tuple[Any, jax.Array, jax.Array]:
+    """By the kernel, by Z and by X, the last two without columns where they are not asked for: XLA then
+    leaves them out."""
+    back = jax.vjp(lambda k, X, Z: k.cross(X, Z), kernel, X, Z)[1]
+    by_kernel, by_X, by_Z = back(_with_outer_products(W, L, R))
+    return by_kernel, by_Z if points else Z[:, :0], by_X if inputs else X[:, :0]
 
 
 @partial(jax.jit, static_argnums=0)

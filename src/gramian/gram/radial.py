@@ -15,81 +15,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.kernels.algebra import Scaled
 from gramian.kernels.base import Kernel
-from gramian.kernels.stationary import RBF, Matern32, Matern52
+from gramian.kernels.profiles import Profile
 from gramian.linalg.threads import each, threads_for
-from gramian.params.tree import leaves
 
 Array = NDArray[np.float64]
 
 STRIP = 2**16  # values at a time: half a megabyte stays in cache from one pass to the next
 
 
-class Profile(NamedTuple):
-    """k as a function of u = c r^2."""
-
-    c: float
-    value: Callable[[Array], Array]  # k, in the place of u
-    both: Callable[[Array], tuple[Array, Array]]  # k, and dk/dr^2 / slope
-    slope: float
-
-
-def _rbf(u: Array) -> Array:
-    # where rounding made u positive, k exceeds 1 by no more than is forgiven; a clamp would take as long as
-    # the exponentials
-    return np.exp(u, out=u)
-
-
-def _rbf_both(u: Array) -> tuple[Array, Array]:
-    k = _rbf(u)
-    return k, k
-
-
-def _decay(u: Array) -> tuple[Array, Array]:
-    """s = sqrt(u), in the place of u, and exp(-s)."""
-    np.maximum(u, 0.0, out=u)
-    s = np.sqrt(u, out=u)
-    e = np.negative(s)
-    return s, np.exp(e, out=e)
-
-
-def _matern32_both(u: Array) -> tuple[Array, Array]:
-    s, e = _decay(u)
-    s += 1.0
-    s *= e
-    return s, e
-
-
-def _matern52_both(u: Array) -> tuple[Array, Array]:
-    s, e = _decay(u)
-    square = s * s
-    square *= 1 / 3
-    s += 1.0
-    square += s
-    s *= e
-    square *= e
-    return square, s
-
-
-PROFILES: dict[type[Kernel], Profile] = {
-    RBF: Profile(-0.5, _rbf, _rbf_both, -0.5),
-    Matern32: Profile(3.0, lambda u: _matern32_both(u)[0], _matern32_both, -1.5),
-    Matern52: Profile(5.0, lambda u: _matern52_both(u)[0], _matern52_both, -5 / 6),
-}
-
-
 @dataclass(frozen=True, eq=False)
-class Radial:
+class RadialGram:
     """Such a kernel between two sets of points."""
 
     profile: Profile
-    scales: list[Any]  # factors, from the outermost on
+    factors: tuple[Any, ...]  # from the outermost on
     lengthscale: Array
     X: Array  # (n, d), centred and divided by the lengthscale
     Z: Array  # (m, d)
@@ -98,7 +43,7 @@ class Radial:
 
     def cross(self, out: Array) -> Array:
         """K(X, Z) into a row-major array (n, m), of 32 bits or 64."""
-        scale = out.dtype.type(_product(self.scales))
+        scale = out.dtype.type(_product(self.factors))
 
         def one(at: slice) -> None:
             room = out[at]
@@ -108,11 +53,11 @@ class Radial:
         self._over_strips(one)
         return out
 
-    def pullback(self, W: Array, *, points: bool) -> list[Array]:
-        """sum_ij W_ij dk(x_i, z_j)/dtheta, and by Z with `points`: see `tiles.cross_pullback`. W is used
-        up."""
+    def pullback(self, W: Array, *, points: bool, inputs: bool = False) -> list[Array]:
+        """sum_ij W_ij dk(x_i, z_j)/dtheta, by Z with `points`, by X with `inputs`: see
+        `tiles.cross_pullback`. W is used up."""
         m, d = self.Z.shape
-        scale = _product(self.scales)
+        scale = _product(self.factors)
         dtype = W.dtype
         # V Z and V 1 in one go
         tall = np.concatenate([self.Z, np.ones((m, 1))], axis=1).astype(dtype, copy=False)
@@ -148,9 +93,11 @@ class Radial:
         by_lengthscale = -2 * weight * squares / self.lengthscale
         if self.lengthscale.shape != (d,):
             by_lengthscale = np.sum(by_lengthscale).reshape(self.lengthscale.shape)
-        found = [np.asarray(total * scale / own) for own in self.scales] + [by_lengthscale]
+        found = [np.asarray(total * scale / own) for own in self.factors] + [by_lengthscale]
         if points:
             found.append(2 * weight * (self.Z * by_column[:, None] - columns[:-1].T) / self.lengthscale)
+        if inputs:
+            found.append(2 * weight * (self.X * by_row[:, None] - product[:, :-1]) / self.lengthscale)
         return found
 
     def _u(self, at: slice, room: Array) -> Array:
@@ -165,37 +112,30 @@ class Radial:
 
 def diagonal(kernel: Kernel, X: Array) -> Array | None:
     """k(x, x) of each row, if it is such a kernel."""
-    return None if _profile(kernel) is None else np.full(len(X), _product(leaves(kernel.bare())[:-1]))
+    form = kernel.bare().radial()
+    return None if form is None else np.full(len(X), _product(form.factors))
 
 
 def diagonal_pullback(kernel: Kernel, w: Array) -> list[Array] | None:
     """sum_i w_i dk(x_i, x_i)/dtheta, if it is such a kernel."""
-    if _profile(kernel) is None:
+    form = kernel.bare().radial()
+    if form is None:
         return None
-    *scales, lengthscale = leaves(kernel.bare())
-    return [np.asarray(float(np.sum(w)) * _product(scales) / own) for own in scales] + [
-        np.zeros(np.shape(lengthscale))
-    ]
+    total = float(np.sum(w)) * _product(form.factors)
+    return [np.asarray(total / own) for own in form.factors] + [np.zeros(np.shape(form.lengthscale))]
 
 
-def _profile(kernel: Kernel) -> Profile | None:
-    inner: Any = kernel
-    while type(inner) is Scaled:
-        inner = inner.kernel
-    return PROFILES.get(type(inner))
+def _product(factors: tuple[Any, ...]) -> float:
+    return float(np.prod(factors)) if factors else 1.0
 
 
-def _product(scales: list[Any]) -> float:
-    return float(np.prod(scales)) if scales else 1.0
-
-
-def taken(kernel: Kernel, X: Array, Z: Array, error: float) -> Radial | None:
+def taken(kernel: Kernel, X: Array, Z: Array, error: float) -> RadialGram | None:
     """The kernel between these points, if it is such a kernel and its values are then right to `error` of
     k(x, x)."""
-    profile = _profile(kernel)
-    if profile is None or not error or not len(X) or not len(Z):
+    form = kernel.bare().radial() if error and len(X) and len(Z) else None
+    if form is None:
         return None
-    *scales, lengthscale = leaves(kernel.bare())
+    profile, factors, lengthscale = form
     centre = np.mean(Z, axis=0)
     with np.errstate(over="ignore", invalid="ignore"):
         X, Z = (X - centre) / lengthscale, (Z - centre) / lengthscale
@@ -205,4 +145,4 @@ def taken(kernel: Kernel, X: Array, Z: Array, error: float) -> Radial | None:
     left, right = np.ones((len(X), X.shape[1] + 2)), np.ones((X.shape[1] + 2, len(Z)))
     left[:, :-2], left[:, -2] = -2 * profile.c * X, profile.c * xx
     right[:-2], right[-1] = Z.T, profile.c * zz
-    return Radial(profile, scales, np.asarray(lengthscale), X, Z, left, right)
+    return RadialGram(profile, factors, np.asarray(lengthscale), X, Z, left, right)

@@ -11,7 +11,8 @@ kernel's structure and a tile size, whatever the number of rows. T is 64 up to 1
     matmul      K(X, Z) V without ever storing K
     diagonal    k(x, x)
     pullback    sum_ij W_ij dk(x_i, x_j)/dtheta for weights W: how every gradient is made, with no (n, n, p)
-                array anywhere; cross_pullback is the same for k(x_i, z_j), with the gradient of Z on request
+                array anywhere; cross_pullback is the same for k(x_i, z_j), with the gradients of Z and of X
+                on request
     rowwise     any function of single rows (a mean function), and its pullback
 
 Tiles run on a few threads (XLA and NumPy release the GIL); sums over tiles are made in one fixed order, so
@@ -29,11 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.gram import programs, radial
-from gramian.kernels.algebra import Power, Product, Scaled, Sum
 from gramian.kernels.base import Kernel
-from gramian.kernels.dot_product import Constant
-from gramian.kernels.inputs import On
-from gramian.kernels.stationary import Cosine, Periodic, SpectralMixture, Stationary
 from gramian.linalg.blas import block_of, gemm
 from gramian.linalg.threads import each
 from gramian.params import Tree
@@ -136,7 +133,7 @@ def matmul(
             matmul(kernel, X, Z, V[:, c : c + WIDTHS[-1]], dtype) for c in range(0, V.shape[1], WIDTHS[-1])
         ]
         return np.concatenate(parts, axis=1)
-    low = dtype == np.float32 and works_low(kernel)
+    low = dtype == np.float32 and kernel.low_precision
     dtype = np.float32 if low else np.float64
     bare, X, Z = _prepared(kernel, X, Z, low)
     size = np.max(np.abs(V), axis=0, initial=0.0)
@@ -209,7 +206,7 @@ def low_rank_pullback(kernel: Kernel, X: Array, left: Array, right: Array) -> li
         (at_i, X_i), (at_j, X_j) = blocks[pair[0]], blocks[pair[1]]
         W = _padded_tile(left[at_i] @ right[at_j].T, len(X_i), len(X_j))
         none = np.zeros((len(X_i), 0))
-        parts = leaves(programs.cross_pullback(False, bare, X_i, X_j, W, none, none)[0])
+        parts = leaves(programs.cross_pullback(False, False, bare, X_i, X_j, W, none, none)[0])
         # a tile off the diagonal stands for its mirror image, too
         return [_host(v) if at_i == at_j else 2 * _host(v) for v in parts]
 
@@ -224,9 +221,10 @@ def cross_pullback(
     *,
     low_rank: tuple[Array, Array] | None = None,
     points: bool = False,
+    inputs: bool = False,
 ) -> list[Array]:
-    """sum_ij W_ij dk(x_i, z_j)/dtheta for weights W (n, m), one array a parameter; with `points` a last one
-    with the gradient of Z (m, d).
+    """sum_ij W_ij dk(x_i, z_j)/dtheta for weights W (n, m), one array a parameter; after them with `points`
+    the gradient of Z (m, d), and with `inputs` that of X (n, d).
 
     With `low_rank`, the pair left (n, q) and right (m, q), the weights are W + left right'. All is in float32
     where W is; sums over tiles are not. W may be overwritten.
@@ -237,35 +235,36 @@ def cross_pullback(
         if low_rank is not None:
             left, right = map(np.ascontiguousarray, low_rank)
             gemm(1.0, block_of(right.T), block_of(left.T), block_of(W.T), transpose_a=True)
-        return fast.pullback(W, points=points)
+        return fast.pullback(W, points=points, inputs=inputs)
     bare, X, Z = _prepared(kernel, X, Z, low)
     rows, columns = _blocks(X, tile_size(len(X))), _blocks(Z, tile_size(len(Z)))
     left, right = low_rank or (np.zeros((len(X), 0)), np.zeros((len(Z), 0)))
 
-    def one(pair: tuple[int, int]) -> tuple[list[Array], Array]:
+    def one(pair: tuple[int, int]) -> tuple[list[Array], Array, Array]:
         (at_i, X_i), (at_j, Z_j) = rows[pair[0]], columns[pair[1]]
         weights = _padded_tile(W[at_i, at_j], len(X_i), len(Z_j))
         L, R = _padded(left[at_i], len(X_i)), _padded(right[at_j], len(Z_j))
-        by_kernel, by_Z = programs.cross_pullback(points, bare, X_i, Z_j, weights, L, R)
-        return [_host(v) for v in leaves(by_kernel)], _host(by_Z)[: at_j.stop - at_j.start]
+        by_kernel, by_Z, by_X = programs.cross_pullback(points, inputs, bare, X_i, Z_j, weights, L, R)
+        return (
+            [_host(v) for v in leaves(by_kernel)],
+            _host(by_Z)[: at_j.stop - at_j.start],
+            _host(by_X)[: at_i.stop - at_i.start],
+        )
 
     pairs = [(i, j) for i in range(len(rows)) for j in range(len(columns))]
     parts = _each(one, pairs, bits=32 if low else 64)
     total = _summed([part[0] for part in parts], bare)
     if points:
         by_Z = np.zeros(Z.shape)  # sums in float64
-        for (_, j), (_, part) in zip(pairs, parts, strict=True):
-            by_Z[columns[j][0]] += part
+        for (_, j), part in zip(pairs, parts, strict=True):
+            by_Z[columns[j][0]] += part[1]
         total.append(by_Z)
+    if inputs:
+        by_X = np.zeros(X.shape)
+        for (i, _), part in zip(pairs, parts, strict=True):
+            by_X[rows[i][0]] += part[2]
+        total.append(by_X)
     return total
-
-
-def works_low(kernel: Tree) -> bool:
-    """Whether a kernel may be evaluated in float32: one's own may hold NumPy arrays, which JAX, once it has
-    seen them in 32 bits, takes for such in a program of 64."""
-    return type(kernel).__module__.startswith("gramian.") and all(
-        works_low(child) for _, child in kernel.branches()
-    )
 
 
 def diagonal(kernel: Kernel, X: Array) -> Array:
@@ -399,18 +398,11 @@ def _prepared(kernel: Kernel, X: Array, Z: Array, low: bool) -> tuple[Any, Array
 def _around_zero(kernel: Kernel, X: Array, Z: Array) -> tuple[Array, Array]:
     """Both moved by the same amount, where that does not change the kernel: float32 has no digits for small
     steps far from zero."""
-    if not _of_differences(kernel) or not len(Z):
+    if not kernel.stationary or not len(Z):
         return X, Z
     with np.errstate(over="ignore", invalid="ignore"):
         centre = np.median(Z[:: max(1, len(Z) // 101)], axis=0)
         return X - centre, Z - centre
-
-
-def _of_differences(kernel: Tree) -> bool:
-    """Whether k(x, z) is known to be a function of x - z."""
-    if isinstance(kernel, Sum | Product | Scaled | Power | On):
-        return all(_of_differences(child) for _, child in kernel.branches())
-    return isinstance(kernel, Stationary | Periodic | Cosine | SpectralMixture | Constant)
 
 
 def _each(work: Callable[[T_], R_], items: Iterable[T_], bits: int = 64) -> list[R_]:

@@ -16,15 +16,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gramian.errors import ParameterError
-from gramian.kernels.base import Kernel
+from gramian.kernels.base import Kernel, Pointwise
 from gramian.kernels.dot_product import Constant
+from gramian.kernels.profiles import Radial
 from gramian.kernels.spectrum import Wave, multiplied
 from gramian.params import NonNegative, Parameter, Value, fixed, nonnegative, positive
 from gramian.params.parameter import as_parameter
 from gramian.params.tree import whole_number
 
 
-class Sum(Kernel):
+class Sum(Pointwise):
     """k = k_1 + k_2 + ...: independent functions added."""
 
     terms: tuple[Kernel, ...]
@@ -43,6 +44,15 @@ class Sum(Kernel):
     def diagonal(self, X: jax.Array) -> jax.Array:
         return sum((k.diagonal(X) for k in self.terms[1:]), self.terms[0].diagonal(X))
 
+    @property
+    def summands(self) -> tuple[Kernel, ...]:
+        return self.terms
+
+    def levels(self) -> list[Parameter] | None:
+        of_terms = [term.levels() or [] for term in self.terms]
+        joined = [level for levels in of_terms for level in levels]
+        return _counted_once(self, joined) if all(of_terms) else None
+
     def waves(self, columns: tuple[int, ...]) -> list[Wave]:
         return [wave for k in self.terms for wave in k.waves(columns)]
 
@@ -50,7 +60,7 @@ class Sum(Kernel):
         return " + ".join(k.formula(digits) for k in self.terms)
 
 
-class Product(Kernel):
+class Product(Pointwise):
     """k = k_1 k_2 ...: alike where all factors say so."""
 
     factors: tuple[Kernel, ...]
@@ -71,6 +81,11 @@ class Product(Kernel):
     def diagonal(self, X: jax.Array) -> jax.Array:
         return _multiplied([k.diagonal(X) for k in self.factors])
 
+    def levels(self) -> list[Parameter] | None:
+        """Of the first factor that has them; they must not be in another, too."""
+        found = (_counted_once(self, levels) for factor in self.factors if (levels := factor.levels()))
+        return next((levels for levels in found if levels), None)
+
     def waves(self, columns: tuple[int, ...]) -> list[Wave]:
         return multiplied([k.waves(columns) for k in self.factors])
 
@@ -84,7 +99,7 @@ class Product(Kernel):
         )
 
 
-class Scaled(Kernel):
+class Scaled(Pointwise):
     """c k with c > 0, trainable unless it is fixed."""
 
     kernel: Kernel
@@ -106,6 +121,13 @@ class Scaled(Kernel):
     def diagonal(self, X: jax.Array) -> jax.Array:
         return self.scale * self.kernel.diagonal(X)
 
+    def levels(self) -> list[Parameter] | None:
+        return _counted_once(self, [self.scale])
+
+    def radial(self) -> Radial | None:
+        form = self.kernel.radial()
+        return None if form is None else form.times(self.scale)
+
     def waves(self, columns: tuple[int, ...]) -> list[Wave]:
         return [wave.scaled(self.scale) for wave in self.kernel.waves(columns)]
 
@@ -116,7 +138,7 @@ class Scaled(Kernel):
         return f"{scale} * {enclosed(self.kernel, digits, Sum, Product, Scaled)}"
 
 
-class Power(Kernel):
+class Power(Pointwise):
     """k^p for a positive whole number p."""
 
     base: Kernel
@@ -142,7 +164,7 @@ class Power(Kernel):
         return f"{enclosed(self.base, digits, Sum, Product, Scaled, Power)} ** {self.exponent}"
 
 
-class Exp(Kernel):
+class Exp(Pointwise):
     """exp(k)."""
 
     kernel: Kernel
@@ -160,7 +182,7 @@ class Exp(Kernel):
         return f"exp({self.kernel.formula(digits)})"
 
 
-class Poly(Kernel):
+class Poly(Pointwise):
     """c_0 + c_1 k + c_2 k^2 + ... with no negative coefficient; held fixed unless they are given as
     `param(...)`."""
 
@@ -193,6 +215,9 @@ class Poly(Kernel):
     def diagonal(self, X: jax.Array) -> jax.Array:
         return self._of(self.kernel.diagonal(X))
 
+    def levels(self) -> list[Parameter] | None:
+        return _counted_once(self, [self.coefficients])
+
     def formula(self, digits: int | None = None) -> str:
         p = self.coefficients
         text = Parameter(p.value).text(digits)
@@ -218,6 +243,9 @@ class Warped(Kernel):
 
     def diagonal(self, X: jax.Array) -> jax.Array:
         return self._factor(X) ** 2 * self.kernel.diagonal(X)
+
+    def levels(self) -> list[Parameter] | None:
+        return self.kernel.levels()
 
     def _factor(self, X: jax.Array) -> jax.Array:
         values = jax.vmap(self.function)(X)
@@ -288,6 +316,14 @@ def _flat(
     if len(kernels) < 2:
         raise ParameterError(f"{owner} needs two kernels or more, but got {len(kernels)}.")
     return tuple(part for kernel in kernels for part in parts(kernel))
+
+
+def _counted_once(kernel: Kernel, levels: list[Parameter]) -> list[Parameter] | None:
+    """The levels, unless one of them is at other places of the kernel, too: in `k * k`, both factors have the
+    same scale, and c times it gives c^2."""
+    own = list(kernel.parameters().values())
+    times = [sum(p is level for p in own) == sum(other is level for other in levels) for level in levels]
+    return levels if all(times) else None
 
 
 def _name(function: Callable[[Any], Any]) -> str:

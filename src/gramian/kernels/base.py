@@ -16,6 +16,18 @@ subclass with its parameters and `pair`:
 
 Kernels know no noise, no jitter and no solver, and have unit variance unless their definition has a natural
 scale: `2.0 * RBF(0.5)` scales.
+
+What the library knows about a kernel, the kernel says itself. Each answer below has a default that is true of
+any kernel; one that knows more overrides it, and `gramian.testing.check_kernel` holds it to what it says.
+
+    stationary              k is a function of x - z
+    differentiable          draws have a gradient; `rough_parts` says which parts have none
+    low_precision           its programs may run in float32 and float64 in turn
+    lengthscales(columns)   the lengthscales of distances, each with the columns it is for
+    levels()                the parameters which, all multiplied by c, multiply k by c
+    summands                the kernels whose sum it is
+    radial()                k as a function of one smooth squared distance, in NumPy
+    waves(columns)          its spectral measure; `has_waves(d)`, `without_waves`
 """
 
 from __future__ import annotations
@@ -23,7 +35,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
@@ -36,6 +48,7 @@ from gramian.params import Parameter, Tree
 if TYPE_CHECKING:
     from gramian.kernels.algebra import Power, Product, Scaled, Sum
     from gramian.kernels.inputs import On
+    from gramian.kernels.profiles import Radial
     from gramian.kernels.spectrum import Wave
 
 Array = NDArray[np.float64]
@@ -52,6 +65,15 @@ class Column(NamedTuple):
 class Kernel(Tree):
     """Parent of all kernels. Subclass it with declared parameters and `pair` to make your own."""
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """A subclass of a whole kernel that defines values anew does not inherit what was known of the old
+        ones."""
+        super().__init_subclass__(**kwargs)
+        whole = not any(getattr(base, "__abstractmethods__", ()) for base in cls.__bases__)
+        if whole and vars(cls).keys() & {"pair", "cross", "diagonal", "profile"}:
+            for name in {"low_precision", "levels", "radial", "waves"} - vars(cls).keys():
+                setattr(cls, name, vars(Kernel)[name])
+
     @abstractmethod
     def pair(self, x: jax.Array, z: jax.Array) -> jax.Array:
         """k(x, z) for two points (d,), as a JAX scalar."""
@@ -64,10 +86,62 @@ class Kernel(Tree):
         """k(x, x) for each row: (n, d) -> (n,)."""
         return jax.vmap(lambda x: self.pair(x, x))(X)
 
+    # What a kernel says of itself. --------------------------------------------------------------------------
+
+    @property
+    def parts(self) -> tuple[Kernel, ...]:
+        """The kernels it is made of, not theirs in turn."""
+        return tuple(child for _, child in self.branches() if isinstance(child, Kernel))
+
+    def walk(self) -> Iterator[Kernel]:
+        """Itself, and each kernel inside."""
+        yield self
+        for part in self.parts:
+            yield from part.walk()
+
+    @property
+    def stationary(self) -> bool:
+        """Whether k(x, z) is known to be a function of x - z, so that moving all points changes nothing."""
+        return False
+
     @property
     def differentiable(self) -> bool:
         """Whether draws have a gradient (in mean square): what `predict_gradient` needs."""
-        return all(child.differentiable for _, child in self.branches() if isinstance(child, Kernel))
+        return all(part.differentiable for part in self.parts)
+
+    @property
+    def rough_parts(self) -> list[Kernel]:
+        """The innermost kernels because of which draws have no gradient."""
+        if self.differentiable:
+            return []
+        return [rough for part in self.parts for rough in part.rough_parts] or [self]
+
+    @property
+    def low_precision(self) -> bool:
+        """Whether its programs may run in float32 and float64 in turn.
+
+        Not known of one's own: JAX refuses a program of 64 bits with a NumPy array in it once it has seen
+        that array in one of 32. A kernel of parameters and plain numbers may say `low_precision = True`.
+        """
+        return False
+
+    def lengthscales(self, columns: Sequence[int]) -> list[tuple[Parameter, tuple[int, ...]]]:
+        """The lengthscales of distances in a kernel on these columns, each with the columns it is for."""
+        return [pair for part in self.parts for pair in part.lengthscales(columns)]
+
+    def levels(self) -> list[Parameter] | None:
+        """The parameters which, all multiplied by c, multiply k by c; None where there are none."""
+        return None
+
+    @property
+    def summands(self) -> tuple[Kernel, ...]:
+        """The kernels whose sum it is: those whose functions `components` tells apart."""
+        return (self,)
+
+    def radial(self) -> Radial | None:
+        """k as factors times a function of one squared distance, in NumPy (`kernels/profiles.py`), where the
+        factors and the lengthscale are all its parameters, in this order."""
+        return None
 
     def waves(self, columns: tuple[int, ...]) -> list[Wave]:
         """What a stationary kernel on these columns is an average of (`kernels/spectrum.py`): random Fourier
@@ -76,14 +150,28 @@ class Kernel(Tree):
             f"{type(self).__name__} has no known spectral measure, so there are no Fourier features for it."
         )
 
+    def has_waves(self, d: int) -> bool:
+        """Whether it has a spectral measure on d columns."""
+        try:
+            self.bare().waves(tuple(range(d)))
+        except ParameterError:
+            return False
+        return True
+
+    @property
+    def without_waves(self) -> Kernel | None:
+        """The first kernel inside that has no spectral measure."""
+        if type(self).waves is Kernel.waves:
+            return self
+        return next((found for part in self.parts if (found := part.without_waves) is not None), None)
+
     # What a kernel says of the columns it is given. ---------------------------------------------------------
 
     def check_columns(self, columns: Sequence[Column]) -> None:
         """Raises where the kernel does not fit the data's columns: a vector of lengthscales of the wrong
         length, categories in a numeric kernel."""
-        for _, child in self.branches():
-            if isinstance(child, Kernel):
-                child.check_columns(columns)
+        for part in self.parts:
+            part.check_columns(columns)
 
     def resolve(self, names: Sequence[str]) -> Kernel:
         """The same kernel with column names replaced by their indices."""
@@ -222,6 +310,19 @@ class Kernel(Tree):
             for path, p in self.parameters().items()
         ]
         return (jax.tree_util.tree_structure(self.bare()), tuple(described))
+
+
+class Pointwise(Kernel):
+    """A kernel whose value at (x, z) is a function of its parts' values there, and of nothing else: what is
+    true of all parts is true of it."""
+
+    @property
+    def stationary(self) -> bool:
+        return all(part.stationary for part in self.parts)
+
+    @property
+    def low_precision(self) -> bool:
+        return all(part.low_precision for part in self.parts)
 
 
 def _meet_sklearn() -> None:

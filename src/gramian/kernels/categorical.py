@@ -21,6 +21,10 @@ class Categorical(Kernel):
 
     similarity: Value = unit_interval(0.5)
 
+    stationary = True  # whether x and z are equal is whether x - z is 0
+    differentiable = False
+    low_precision = True
+
     def pair(self, x: jax.Array, z: jax.Array) -> jax.Array:
         return jnp.prod(jnp.where(x == z, 1.0, self.similarity))
 
@@ -33,10 +37,6 @@ class Categorical(Kernel):
 
     def diagonal(self, X: jax.Array) -> jax.Array:
         return jnp.ones(X.shape[:1], X.dtype)
-
-    @property
-    def differentiable(self) -> bool:
-        return False
 
     def check_columns(self, columns: Sequence[Column]) -> None:
         self.check_vector("similarity", columns)

@@ -26,7 +26,7 @@ from gramian.errors import ParameterError
 from gramian.kernels.base import Column, Kernel
 from gramian.kernels.distance import squared_distances
 from gramian.kernels.spectrum import Wave
-from gramian.params import Positive, PositiveSemidefinite, Real, Value, nonnegative, positive
+from gramian.params import Parameter, Positive, PositiveSemidefinite, Real, Value, nonnegative, positive
 from gramian.params.parameter import as_parameter
 from gramian.params.tree import whole_number
 
@@ -36,6 +36,8 @@ class Linear(Kernel):
     A positive semi-definite."""
 
     variance: Value = positive(1.0)
+
+    low_precision = True
 
     def __post_init__(self) -> None:
         given = as_parameter(self.variance, Real(), "Linear: variance")
@@ -68,6 +70,8 @@ class Polynomial(Kernel):
     variance: Value = positive(1.0)
     offset: Value = nonnegative(1.0)
 
+    low_precision = True
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "degree", whole_number(self.degree, "Polynomial: degree", 1))
         super().__post_init__()
@@ -90,6 +94,8 @@ class ArcCosine(Kernel):
     order: int = 1
     variance: Value = positive(1.0)  # of the weights; one number, or one a column
     bias: Value = nonnegative(1.0)
+
+    low_precision = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "order", whole_number(self.order, "ArcCosine: order", 0, 2))
@@ -132,6 +138,8 @@ class NeuralNetwork(Kernel):
     variance: Value = positive(1.0)  # of the weights; one number, or one a column
     bias: Value = nonnegative(1.0)
 
+    low_precision = True
+
     def __post_init__(self) -> None:
         super().__post_init__()
         self.check_single("bias")
@@ -164,9 +172,15 @@ class Constant(Kernel):
 
     variance: Value = positive(1.0)
 
+    stationary = True
+    low_precision = True
+
     def __post_init__(self) -> None:
         super().__post_init__()
         self.check_single("variance")
+
+    def levels(self) -> list[Parameter]:
+        return [self.variance]
 
     def pair(self, x: jax.Array, z: jax.Array) -> jax.Array:
         return self.variance + 0.0 * (x[0] + z[0])
@@ -184,12 +198,11 @@ class Constant(Kernel):
 class Brownian(Kernel):
     """Brownian motion that starts at 0; in several columns, the Brownian sheet."""
 
+    differentiable = False
+    low_precision = True
+
     def pair(self, x: jax.Array, z: jax.Array) -> jax.Array:
         return jnp.prod(jnp.where(x * z > 0, jnp.minimum(jnp.abs(x), jnp.abs(z)), 0.0))
-
-    @property
-    def differentiable(self) -> bool:
-        return False
 
     def check_columns(self, columns: Sequence[Column]) -> None:
         self.check_numeric(columns)

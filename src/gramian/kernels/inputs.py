@@ -11,11 +11,12 @@ import numpy as np
 
 from gramian.errors import ParameterError
 from gramian.kernels.algebra import Power, Product, Scaled, Sum, _kernel, _name, enclosed
-from gramian.kernels.base import Column, Kernel
+from gramian.kernels.base import Column, Kernel, Pointwise
 from gramian.kernels.spectrum import Wave
+from gramian.params import Parameter
 
 
-class On(Kernel):
+class On(Pointwise):
     """A kernel on some columns, given by index or by name. Names become indices when data with named columns
     arrive."""
 
@@ -50,6 +51,12 @@ class On(Kernel):
 
     def diagonal(self, X: jax.Array) -> jax.Array:
         return self.kernel.diagonal(X[:, self._indices()])
+
+    def lengthscales(self, columns: Sequence[int]) -> list[tuple[Parameter, tuple[int, ...]]]:
+        return self.kernel.lengthscales([columns[i] for i in self._numbers()])
+
+    def levels(self) -> list[Parameter] | None:
+        return self.kernel.levels()
 
     def waves(self, columns: tuple[int, ...]) -> list[Wave]:
         return self.kernel.waves(tuple(columns[i] for i in self._numbers()))
@@ -113,6 +120,12 @@ class MapInputs(Kernel):
 
     def diagonal(self, X: jax.Array) -> jax.Array:
         return self.kernel.diagonal(self._mapped(X))
+
+    def lengthscales(self, columns: Sequence[int]) -> list[tuple[Parameter, tuple[int, ...]]]:
+        return []  # what its columns are is known to g alone
+
+    def levels(self) -> list[Parameter] | None:
+        return self.kernel.levels()
 
     def check_columns(self, columns: Sequence[Column]) -> None:
         self.check_numeric(columns)  # how many columns come out of g is known only when it runs

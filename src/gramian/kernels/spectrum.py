@@ -8,7 +8,7 @@ b)) / 2: where one factor's frequencies come with both signs anyway, f_1 + f_2 i
 (two Cosine kernels), two waves of half the weight take the two signs.
 
     part            frequencies                                                       of
-    Gaussian       centre + spread z,  z normal                                    RBF, SpectralMixture
+    GaussianCloud  centre + spread z,  z normal                                    RBF, SpectralMixture
     Student        spread z sqrt(nu / chi2_nu): multivariate t                     Matern (nu = 1, 3, 5)
     GammaMixture   spread z sqrt(s),  s ~ Gamma(alpha, rate alpha)                 RationalQuadratic
     Series         k / period,  k whole with P(k) = exp(-a) I_k(a),  a = 1 / l^2   Periodic, one part a column
@@ -42,7 +42,7 @@ _SMALLEST = 1e-15  # of a uniform number: the quantiles of 0 and 1 are infinite
 _LARGE = 1e8  # beyond it Bessel functions are normal densities to all digits (and SciPy's end)
 
 
-class Source(Protocol):
+class StandardDraws(Protocol):
     """Where the standard draws of one wave come from: plain, orthogonal, quasi-Monte Carlo."""
 
     def normals(self, d: int) -> Array:
@@ -56,7 +56,7 @@ class Source(Protocol):
 
 
 @dataclass(frozen=True)
-class Part(ABC):
+class FrequencyPart(ABC):
     """One independent summand of a frequency, on some columns."""
 
     columns: tuple[int, ...]
@@ -67,13 +67,39 @@ class Part(ABC):
         return False
 
     @property
+    def single(self) -> bool:
+        """Whether it has one frequency, and nothing is drawn."""
+        return False
+
+    @property
+    def series(self) -> bool:
+        """Whether its frequencies are the terms of a series, of which the first ones stand for it as well as
+        random ones do: `terms`."""
+        return False
+
+    @property
+    def traceable(self) -> bool:
+        """Whether its frequencies move with the parameters inside JAX, with nothing of SciPy's between."""
+        return True
+
+    @property
+    def stretch(self) -> Any | None:
+        """A number, or one a column, where frequencies are normal directions times it, each of its own
+        length."""
+        return None
+
+    @property
     def dimension(self) -> int:
         """How many uniform numbers a draw takes."""
         return 0
 
     @abstractmethod
-    def draw(self, source: Source) -> Draw:
+    def draw(self, source: StandardDraws) -> Draw:
         """Standard draws, to be kept while parameters move."""
+
+    def terms(self, n: int, both_signs: bool) -> Draw:
+        """The first n terms of a series instead of random ones; nothing for a part with one frequency."""
+        return ()
 
     def host(self, draw: Draw) -> Draw:
         """What only SciPy can compute, at the present values."""
@@ -88,13 +114,13 @@ class Part(ABC):
         """Factors of the features (n,), where draws do not count alike."""
         return 1.0
 
-    def mirrored(self) -> Part:
+    def mirrored(self) -> FrequencyPart:
         """The part of -f."""
         return self
 
 
 @dataclass(frozen=True)
-class Gaussian(Part):
+class GaussianCloud(FrequencyPart):
     """centre + spread z."""
 
     spread: Any  # a number, or one a column
@@ -105,32 +131,40 @@ class Gaussian(Part):
         return self.centre is not None
 
     @property
+    def stretch(self) -> Any | None:
+        return None if self.directed else self.spread
+
+    @property
     def dimension(self) -> int:
         return len(self.columns)
 
-    def draw(self, source: Source) -> Draw:
+    def draw(self, source: StandardDraws) -> Draw:
         return (source.normals(len(self.columns)),)
 
     def frequencies(self, draw: Draw, host: Draw) -> Any:
         cloud = draw[0] * self.spread
         return cloud if self.centre is None else cloud + self.centre
 
-    def mirrored(self) -> Part:
+    def mirrored(self) -> FrequencyPart:
         return self if self.centre is None else dataclasses.replace(self, centre=-self.centre)
 
 
 @dataclass(frozen=True)
-class Student(Part):
+class Student(FrequencyPart):
     """spread z sqrt(nu / chi2_nu)."""
 
     spread: Any
     nu: int
 
     @property
+    def stretch(self) -> Any | None:
+        return self.spread
+
+    @property
     def dimension(self) -> int:
         return len(self.columns) + 1
 
-    def draw(self, source: Source) -> Draw:
+    def draw(self, source: StandardDraws) -> Draw:
         normals = source.normals(len(self.columns))
         chi2 = 2 * gammaincinv(self.nu / 2, inside(source.uniforms()))
         return (normals * np.sqrt(self.nu / chi2)[:, None],)
@@ -140,17 +174,23 @@ class Student(Part):
 
 
 @dataclass(frozen=True)
-class GammaMixture(Part):
+class GammaMixture(FrequencyPart):
     """spread z sqrt(s), s ~ Gamma(alpha, rate alpha), by the quantile of a uniform number that stays."""
 
     spread: Any
     alpha: Any
 
+    traceable = False
+
+    @property
+    def stretch(self) -> Any | None:
+        return self.spread
+
     @property
     def dimension(self) -> int:
         return len(self.columns) + 1
 
-    def draw(self, source: Source) -> Draw:
+    def draw(self, source: StandardDraws) -> Draw:
         return source.normals(len(self.columns)), inside(source.uniforms())
 
     def host(self, draw: Draw) -> Draw:
@@ -170,18 +210,21 @@ class GammaMixture(Part):
 
 
 @dataclass(frozen=True)
-class Series(Part):
+class Series(FrequencyPart):
     """k / period with whole k: the Fourier series of a periodic kernel of one column. A draw is (k, the
     probability it was drawn with)."""
 
     lengthscale: Any  # one number
     period: Any
 
+    series = True
+    traceable = False
+
     @property
     def dimension(self) -> int:
         return 1
 
-    def draw(self, source: Source) -> Draw:
+    def draw(self, source: StandardDraws) -> Draw:
         """Frequencies from the law at the present lengthscale. At another one they stay, and count by the
         ratio of the two laws."""
         a = float(self.lengthscale) ** -2
@@ -215,20 +258,21 @@ class Series(Part):
 
 
 @dataclass(frozen=True)
-class Line(Part):
+class Line(FrequencyPart):
     """One frequency, a number a column."""
 
     frequency: Any
 
     directed = True
+    single = True
 
-    def draw(self, source: Source) -> Draw:
+    def draw(self, source: StandardDraws) -> Draw:
         return ()
 
     def frequencies(self, draw: Draw, host: Draw) -> Any:
         return self.frequency * np.ones((1, len(self.columns)))
 
-    def mirrored(self) -> Part:
+    def mirrored(self) -> FrequencyPart:
         return dataclasses.replace(self, frequency=-self.frequency)
 
 
@@ -237,11 +281,22 @@ class Wave:
     """weight E cos(2 pi (f_1 + f_2 + ...)'(x - z))."""
 
     weight: Any
-    parts: tuple[Part, ...] = ()
+    parts: tuple[FrequencyPart, ...] = ()
 
     @property
     def directed(self) -> bool:
         return any(part.directed for part in self.parts)
+
+    @property
+    def single(self) -> bool:
+        """Whether it has one frequency."""
+        return all(part.single for part in self.parts)
+
+    @property
+    def series(self) -> bool:
+        """Whether its frequencies are one series, moved by single ones."""
+        rest = [part for part in self.parts if not part.single]
+        return len(rest) == 1 and rest[0].series
 
     def scaled(self, factor: Any) -> Wave:
         return Wave(self.weight * factor, self.parts)

@@ -30,7 +30,8 @@ from numpy.typing import ArrayLike
 from gramian.errors import ParameterError
 from gramian.kernels.base import Column, Kernel
 from gramian.kernels.distance import squared_distances, typical
-from gramian.kernels.spectrum import GammaMixture, Gaussian, Line, Series, Student, Wave
+from gramian.kernels.profiles import MATERN32, MATERN52, SQUARED_EXPONENTIAL, Radial
+from gramian.kernels.spectrum import GammaMixture, GaussianCloud, Line, Series, Student, Wave
 from gramian.params import Parameter, Positive, Value, positive, real
 from gramian.params.parameter import as_parameter
 
@@ -39,6 +40,8 @@ class Stationary(Kernel):
     """A kernel that is a function `profile` of the squared scaled distance, equal to 1 at distance 0."""
 
     lengthscale: Value = positive(1.0)  # one number, or one a column (ARD)
+
+    stationary = True
 
     @abstractmethod
     def profile(self, r2: jax.Array) -> jax.Array:
@@ -53,6 +56,9 @@ class Stationary(Kernel):
     def diagonal(self, X: jax.Array) -> jax.Array:
         return jnp.broadcast_to(self.profile(jnp.zeros((), X.dtype)), X.shape[:1])
 
+    def lengthscales(self, columns: Sequence[int]) -> list[tuple[Parameter, tuple[int, ...]]]:
+        return [(self.lengthscale, tuple(columns))]
+
     def check_columns(self, columns: Sequence[Column]) -> None:
         self.check_numeric(columns)
         self.check_vector("lengthscale", columns)
@@ -61,11 +67,16 @@ class Stationary(Kernel):
 class RBF(Stationary):
     """k = exp(-r^2 / 2): infinitely smooth. Also called squared exponential or Gaussian kernel."""
 
+    low_precision = True
+
     def profile(self, r2: jax.Array) -> jax.Array:
         return jnp.exp(-0.5 * r2)
 
+    def radial(self) -> Radial:
+        return Radial(SQUARED_EXPONENTIAL, (), self.lengthscale)
+
     def waves(self, columns: tuple[int, ...]) -> list[Wave]:
-        return [Wave(1.0, (Gaussian(columns, _per_turn(self.lengthscale)),))]
+        return [Wave(1.0, (GaussianCloud(columns, _per_turn(self.lengthscale)),))]
 
     @classmethod
     def from_bandwidth(cls, sigma: ArrayLike | Parameter) -> RBF:
@@ -82,22 +93,26 @@ class RBF(Stationary):
 class Matern12(Stationary):
     """k = exp(-r): continuous, nowhere differentiable. In one dimension, the Ornstein-Uhlenbeck process."""
 
+    low_precision = True
+    differentiable = False
+
     def profile(self, r2: jax.Array) -> jax.Array:
         return _decay(r2)
 
     def waves(self, columns: tuple[int, ...]) -> list[Wave]:
         return [Wave(1.0, (Student(columns, _per_turn(self.lengthscale), 1),))]
 
-    @property
-    def differentiable(self) -> bool:
-        return False
-
 
 class Matern32(Stationary):
     """k = (1 + sqrt(3) r) exp(-sqrt(3) r): once differentiable."""
 
+    low_precision = True
+
     def profile(self, r2: jax.Array) -> jax.Array:
         return _decay1(3 * r2)
+
+    def radial(self) -> Radial:
+        return Radial(MATERN32, (), self.lengthscale)
 
     def waves(self, columns: tuple[int, ...]) -> list[Wave]:
         return [Wave(1.0, (Student(columns, _per_turn(self.lengthscale), 3),))]
@@ -106,8 +121,13 @@ class Matern32(Stationary):
 class Matern52(Stationary):
     """k = (1 + sqrt(5) r + 5 r^2 / 3) exp(-sqrt(5) r): twice differentiable; a good first choice."""
 
+    low_precision = True
+
     def profile(self, r2: jax.Array) -> jax.Array:
         return _decay2(5 * r2)
+
+    def radial(self) -> Radial:
+        return Radial(MATERN52, (), self.lengthscale)
 
     def waves(self, columns: tuple[int, ...]) -> list[Wave]:
         return [Wave(1.0, (Student(columns, _per_turn(self.lengthscale), 5),))]
@@ -118,6 +138,8 @@ class RationalQuadratic(Stationary):
     RBF."""
 
     alpha: Value = positive(1.0)
+
+    low_precision = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -136,6 +158,9 @@ class Periodic(Kernel):
 
     lengthscale: Value = positive(1.0)
     period: Value = positive(1.0)
+
+    stationary = True
+    low_precision = True
 
     def pair(self, x: jax.Array, z: jax.Array) -> jax.Array:
         return jnp.exp(-2 * jnp.sum((jnp.sin(jnp.pi * (x - z) / self.period) / self.lengthscale) ** 2))
@@ -172,6 +197,9 @@ class Cosine(Kernel):
 
     period: Value = positive(1.0)
 
+    stationary = True
+    low_precision = True
+
     def pair(self, x: jax.Array, z: jax.Array) -> jax.Array:
         return jnp.cos(2 * jnp.pi * jnp.sum((x - z) / self.period))
 
@@ -202,6 +230,9 @@ class SpectralMixture(Kernel):
     weights: Value = positive((1.0,))
     means: Value = real((1.0,))
     scales: Value = positive((1.0,))
+
+    stationary = True
+    low_precision = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -237,9 +268,12 @@ class SpectralMixture(Kernel):
     def diagonal(self, X: jax.Array) -> jax.Array:
         return jnp.broadcast_to(jnp.sum(self.weights), X.shape[:1])
 
+    def levels(self) -> list[Parameter]:
+        return [self.weights]
+
     def waves(self, columns: tuple[int, ...]) -> list[Wave]:
         return [
-            Wave(self.weights[q], (Gaussian(columns, self.scales[q], self.means[q]),))
+            Wave(self.weights[q], (GaussianCloud(columns, self.scales[q], self.means[q]),))
             for q in range(self.weights.shape[0])
         ]
 

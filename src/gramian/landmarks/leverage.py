@@ -1,7 +1,5 @@
-"""How much each row matters: the scores that rules of sampling draw by, not yet normalised.
+"""Rows drawn by how much they matter to all of K: leverage scores, not yet normalised.
 
-    diagonal         K_ii^2                                  n kernel values
-    column norms     |K_:i|^2                                n^2 / 2 kernel values in blocks, no n x n array
     leverage         sum_{j <= r} U_ij^2, K = U diag(s) U'   the r leading eigenvectors: O(n^3), n^2 doubles
     ridge leverage   (K (K + ridge I)^-1)_ii                 O(n^3), n^2 doubles
     recursive        ridge leverage from landmarks of a half of the rows, those from landmarks of a quarter,
@@ -25,50 +23,87 @@ takes each row of the whole with chance p_i. For a budget of m: q = log m and k 
 m/2 rows are taken. Should estimates be so far off that more than m are expected, all chances are lowered
 alike. At the top no q is needed: exactly m rows are drawn in proportion to l.
 
-Sources: Drineas and Mahoney 2005 (diagonal); Drineas, Kannan, Mahoney 2006 (column norms); Gittens and
-Mahoney 2016 (leverage); Alaoui and Mahoney 2015 (ridge leverage); Musco and Musco 2017, algorithm 3, with a
-fixed sample size as in their own program (recursion, ridge, q and k).
+Sources: Gittens and Mahoney 2016 (leverage); Alaoui and Mahoney 2015 (ridge leverage); Musco and Musco 2017,
+algorithm 3, with a fixed sample size as in their own program (recursion, ridge, q and k).
 """
 
 from __future__ import annotations
 
+import numbers
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas, eigh, lapack
 
-from gramian.errors import InputError, NumericalError
+from gramian.errors import InputError, NumericalError, ParameterError
 from gramian.gram import tiles
 from gramian.kernels.base import Kernel
 from gramian.landmarks import tables
+from gramian.landmarks.sampling import SampledRule
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 MAX_ROWS = 16_000  # of scores that need all of K: 2 GB a matrix, an eigenvalue problem of several minutes
-NORM_ROWS = 2048  # a side of the blocks whose squares are summed
 _EPS = float(np.finfo(float).eps)
 
 
-def diagonal_scores(kernel: Kernel, X: NDArray[Any]) -> Array:
-    """K_ii^2."""
-    d = tables.diagonal(kernel, X)
-    # scaled first: only ratios matter, and squares may overflow
-    return (d / max(float(np.max(d)), np.finfo(float).tiny)) ** 2
+@dataclass(frozen=True)
+class LeverageRule(SampledRule):
+    """By leverage in the m / 2 leading eigenvectors."""
+
+    name = "leverage"
+
+    def scores(self, kernel: Kernel, X: NDArray[Any], m: int, rng: np.random.Generator) -> Array:
+        return leverage_scores(kernel, X, m)
+
+    def candidates(self, n: int, m: int) -> int:
+        return n
+
+    def bytes_needed(self, n: int, m: int) -> int:
+        return 2 * 8 * n * n  # K, and its eigenvectors
 
 
-def column_norm_scores(kernel: Kernel, X: NDArray[Any]) -> Array:
-    """|K_:i|^2, from the blocks on and above the diagonal."""
-    total = np.zeros(len(X))
-    for at_i, X_i in tables.blocks(X, NORM_ROWS):
-        for offset, X_j in tables.blocks(X[at_i.start :], NORM_ROWS):
-            at_j = slice(at_i.start + offset.start, at_i.start + offset.stop)
-            K = tiles.cross(kernel, X_i, X_j)
-            total[at_i] += np.einsum("ij,ij->i", K, K)
-            if at_j != at_i:
-                total[at_j] += np.einsum("ij,ij->j", K, K)
-    return total
+@dataclass(frozen=True)
+class RidgeRule(SampledRule):
+    """By ridge leverage, exact."""
+
+    ridge: float | None = None  # in units of k(x, x); None: see above
+    name = "rls"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        ridge = self.ridge
+        if ridge is not None and not (
+            isinstance(ridge, numbers.Real)
+            and not isinstance(ridge, bool)
+            and 0 < float(ridge) < float("inf")
+        ):
+            raise ParameterError(f"ridge={ridge!r} is no ridge. Give a positive number, in units of k(x, x).")
+
+    def scores(self, kernel: Kernel, X: NDArray[Any], m: int, rng: np.random.Generator) -> Array:
+        return ridge_scores(kernel, X, m, self.ridge)[0]
+
+    def candidates(self, n: int, m: int) -> int:
+        return n
+
+    def bytes_needed(self, n: int, m: int) -> int:
+        return 2 * 8 * n * n  # K for its eigenvalues, and again for its factor
+
+
+@dataclass(frozen=True)
+class RecursiveRule(SampledRule):
+    """By ridge leverage, estimated by recursion."""
+
+    name = "recursive-rls"
+
+    def scores(self, kernel: Kernel, X: NDArray[Any], m: int, rng: np.random.Generator) -> Array:
+        return recursive_scores(kernel, X, m, rng)[0]
+
+    def bytes_needed(self, n: int, m: int) -> int:
+        return int(0.25 * 8 * n * m)  # blocks of rows against the landmarks of a level
 
 
 def leverage_scores(kernel: Kernel, X: NDArray[Any], m: int) -> Array:

@@ -33,6 +33,7 @@ with their tolerance 1/b).
 
 from __future__ import annotations
 
+import numbers
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -44,6 +45,7 @@ from gramian.errors import InputError, NumericalError, ParameterError
 from gramian.gram import tiles
 from gramian.kernels.base import Kernel
 from gramian.landmarks import tables
+from gramian.landmarks.base import LandmarkRule, Landmarks
 from gramian.linalg.threads import each, threads_for
 
 Array = NDArray[np.float64]
@@ -61,6 +63,38 @@ class PartialCholesky:
     F: Array  # (n, r), Fortran-ordered, r <= m
     pivots: Indices  # (r,), rows of X in the order in which they were taken
     residual_diagonal: Array  # (n,), of K - F F', not negative
+
+
+@dataclass(frozen=True)
+class PivotedRule(LandmarkRule):
+    """Each time the row least explained."""
+
+    name = "pivoted"
+
+    def choose(self, kernel: Kernel, X: NDArray[Any], m: int, rng: np.random.Generator) -> Landmarks:
+        pivots = pivoted_cholesky(kernel, X, m, rng, rule="pivoted").pivots
+        return Landmarks(tables.take(X, pivots), pivots, rule=self.name)
+
+
+@dataclass(frozen=True)
+class RPCholeskyRule(LandmarkRule):
+    """Each time at random, by what is left to explain."""
+
+    block: int | None = None  # rows drawn at once; None: m / 10
+    name = "rpcholesky"
+
+    def __post_init__(self) -> None:
+        block = self.block
+        if block is not None and (
+            not isinstance(block, numbers.Integral) or isinstance(block, bool) or int(block) < 1
+        ):
+            raise ParameterError(
+                f"block={block!r}: give a whole number of rows to draw at once, 1 for the simple algorithm."
+            )
+
+    def choose(self, kernel: Kernel, X: NDArray[Any], m: int, rng: np.random.Generator) -> Landmarks:
+        pivots = pivoted_cholesky(kernel, X, m, rng, rule="rpcholesky", block=self.block).pivots
+        return Landmarks(tables.take(X, pivots), pivots, rule=self.name)
 
 
 def pivoted_cholesky(

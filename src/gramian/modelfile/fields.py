@@ -64,6 +64,7 @@ FIELD_CHECKS: Final[Mapping[str, Callable[[Any], bool]]] = {
     "float": _is(float, int),
     "float | None": _is(float, int, _NOTHING),
     "str": _is(str),
+    "str | LandmarkRule": _is(str),  # a rule of one's own is not written
     "Kernel": lambda value: isinstance(value, Kernel),
     "Mean": lambda value: isinstance(value, Mean),
     "Inference": lambda value: isinstance(value, Inference),
@@ -94,7 +95,7 @@ FIELD_CHECKS: Final[Mapping[str, Callable[[Any], bool]]] = {
     "tuple[str, ...]": _all(str),
     "tuple[str | int, ...]": _all((str, int)),
     "float | tuple[float, ...]": _is_numbers,
-    "str | tuple[tuple[float, ...], ...]": lambda value: (
+    "str | LandmarkRule | tuple[tuple[float, ...], ...]": lambda value: (
         type(value) is str or (isinstance(value, tuple) and _is_numbers(value))
     ),
     "Callable[[Any], Any]": callable,  # which nothing in a document is

@@ -3,7 +3,7 @@ means, and the summary."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,8 +13,7 @@ from gramian.data.inputs import Columns, spread
 from gramian.errors import InputError
 from gramian.fitting.lbfgs import Search
 from gramian.inference import Data, Model
-from gramian.kernels import Kernel, MapInputs, On, Stationary
-from gramian.params import Parameter, ParameterSpace
+from gramian.params import ParameterSpace
 from gramian.params.space import entry_names
 from gramian.solvers import SolveOutcome
 
@@ -109,7 +108,7 @@ def parameter_notes(model: Model, data: Data, columns: Columns, stopped: str) ->
     found = {} if stopped == NOT_OPTIMISED else at_bounds(model)
     sd = spread(data.X)
     paths = {id(p): path for path, p in model.kernel.parameters().items()}
-    for lengthscale, at in _lengthscales(model.kernel, range(data.X.shape[1])):
+    for lengthscale, at in model.kernel.lengthscales(range(data.X.shape[1])):
         path = f"kernel.{paths[id(lengthscale)]}"
         values = np.broadcast_to(lengthscale.value, (len(at),))
         for name, j, value in zip(
@@ -189,18 +188,6 @@ def _likelihood_line(gp: Any) -> str:
         ", ..." if len(noise) > 4 else ""
     )
     return f"noise     {text}" + (" and noise_var, row by row" if gp._facts.known_noise else "")
-
-
-def _lengthscales(kernel: Kernel, at: Sequence[int]) -> Iterator[tuple[Parameter, Sequence[int]]]:
-    """Each lengthscale parameter of distance-based kernels, with the columns it is for."""
-    if isinstance(kernel, On):
-        yield from _lengthscales(kernel.kernel, [at[int(j)] for j in kernel.columns])
-    elif isinstance(kernel, Stationary):
-        yield kernel.lengthscale, at
-    elif not isinstance(kernel, MapInputs):  # whose columns are not the data's
-        for _, child in kernel.branches():
-            if isinstance(child, Kernel):
-                yield from _lengthscales(child, at)
 
 
 def _singular_cause(data: Data) -> str:

@@ -58,7 +58,6 @@ from gramian.inference.mcmc.unconstrained import (
 )
 from gramian.inference.model import Data, Model, noise_groups
 from gramian.kernels.base import Kernel
-from gramian.kernels.spectrum import GammaMixture, Series
 from gramian.likelihoods import Gaussian
 from gramian.params import PositiveSemidefinite, Real
 from gramian.params.tree import leaves
@@ -355,7 +354,7 @@ def _basis(model: Model, basis: Basis | None) -> tuple[str, Any, tuple[int, ...]
             " Nystrom features."
         )
     for wave in model.kernel.bare().waves(tuple(range(basis.d))):
-        if any(isinstance(part, (GammaMixture, Series)) for part in wave.parts):
+        if not all(part.traceable for part in wave.parts):
             raise ParameterError(
                 f"The Fourier features of {model.kernel} move with its parameters in a way that is computed"
                 " outside JAX, as those of a RationalQuadratic or Periodic, so no chain can move them. Use"

@@ -193,7 +193,7 @@ class Bound:
     ) -> None:
         self.model, self.data = model, data
         exact = isinstance(model.likelihood, Gaussian)  # whose noise may be smaller than any error
-        self.low = low and not exact and all(tiles.works_low(kernel) for kernel, _ in model.kernels)
+        self.low = low and not exact and all(kernel.low_precision for kernel, _ in model.kernels)
         latents = len(data.scale) if isinstance(model.likelihood, Gaussian) else model.likelihood.latents
         self.scale = np.broadcast_to(data.scale, (latents,))
         kernels = model.kernels if model.others else [(model.kernel, list(range(latents)))]

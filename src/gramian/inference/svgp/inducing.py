@@ -27,12 +27,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.engines.base import Share, Workspace
-from gramian.engines.recipes import bytes_of_rule, check_rule, check_size, chosen, inducing_label, units_of
+from gramian.engines.recipes import bytes_of_rule, check_size, chosen, inducing_label, units_of
 from gramian.errors import NumericalError, ParameterError
 from gramian.inference.base import Cavities, Scheme
 from gramian.inference.model import Data, Evidence, Inferred, Model
 from gramian.inference.svgp.bound import CHUNK, IN_FLIGHT, Bound, BoundSums, VariationalWeights, all_rows
 from gramian.kernels.base import Kernel
+from gramian.landmarks.base import LandmarkRule
+from gramian.landmarks.rules import as_rule, named
 from gramian.linalg.cost import Cost
 from gramian.linalg.threads import THREADS, each, threads_for
 from gramian.means import OneOutput
@@ -217,7 +219,7 @@ class SVGP(Scheme):
     """
 
     n_inducing: int = 500
-    inducing: str | tuple[tuple[float, ...], ...] = "kmeans"
+    inducing: str | LandmarkRule | tuple[tuple[float, ...], ...] = "kmeans"
     optimize_inducing: bool = True
     batch_size: int = 1024
     steps: int | None = None
@@ -225,7 +227,7 @@ class SVGP(Scheme):
     learning_rate: float = 0.01
 
     def __post_init__(self) -> None:
-        if not isinstance(self.inducing, str):
+        if not isinstance(self.inducing, (str, LandmarkRule)):
             Z = np.asarray(self.inducing, dtype=np.float64)
             if Z.ndim != 2 or not len(Z) or not np.all(np.isfinite(Z)):
                 raise ParameterError(
@@ -236,7 +238,7 @@ class SVGP(Scheme):
             object.__setattr__(self, "inducing", tuple(map(tuple, Z.tolist())))
             object.__setattr__(self, "n_inducing", len(Z))
         else:
-            check_rule(self.inducing, "SVGP: inducing")
+            object.__setattr__(self, "inducing", named(as_rule(self.inducing, "SVGP: inducing")))
         check_size(self.n_inducing, "SVGP: n_inducing")
         check_size(self.batch_size, "SVGP: batch_size")
         if self.steps is not None:
@@ -249,12 +251,17 @@ class SVGP(Scheme):
         return "svgp"
 
     @property
+    def rule(self) -> LandmarkRule | None:
+        """What chooses the points, unless they are given."""
+        return None if isinstance(self.inducing, tuple) else as_rule(self.inducing)
+
+    @property
     def described(self) -> str:
         return self._described(self.n_inducing)
 
     @property
     def label(self) -> str:
-        return f"svgp, {inducing_label(self.n_inducing, self.inducing, SVGP.inducing)}"
+        return f"svgp, {inducing_label(self.n_inducing, self.rule, SVGP.inducing)}"
 
     @property
     def accuracy(self) -> str:
@@ -269,18 +276,12 @@ class SVGP(Scheme):
         return False  # a fit is stochastic; its last digits are noise
 
     def _described(self, m: int) -> str:
-        how = (
-            "learned"
-            if self.optimize_inducing
-            else f"by {self.inducing}"
-            if isinstance(self.inducing, str)
-            else "as given"
-        )
+        how = "learned" if self.optimize_inducing else "as given" if self.rule is None else f"by {self.rule}"
         return f"{m} inducing points, {how}"
 
     def size(self, n: int) -> int:
         """How many inducing points n rows get."""
-        return min(self.n_inducing, n) if isinstance(self.inducing, str) else self.n_inducing
+        return self.n_inducing if self.rule is None else min(self.n_inducing, n)
 
     def steps_for(self, n: int) -> int:
         """How many batches a fit to n rows takes."""
@@ -292,8 +293,8 @@ class SVGP(Scheme):
         return SparseVariational(Z, self.optimize_inducing, *units_of(data.X), described)
 
     def _points(self, kernel: Kernel, X: Array, rng: np.random.Generator) -> Array:
-        if isinstance(self.inducing, str):
-            return chosen(kernel, X, self.n_inducing, self.inducing, rng)
+        if self.rule is not None:
+            return chosen(kernel, X, self.n_inducing, self.rule, rng)
         Z = np.array(self.inducing)
         if Z.shape[1] != X.shape[1]:
             raise ParameterError(
@@ -327,10 +328,9 @@ class SVGP(Scheme):
         )
 
     def bytes_needed(self, n: int, d: int, q: int) -> int:
-        rule = self.inducing if isinstance(self.inducing, str) else "uniform"
         return max(
             bytes_of(n, d, q, self.size(n), max(self.batch_size, CHUNK * IN_FLIGHT)),
-            bytes_of_rule(rule, n, self.size(n)),
+            bytes_of_rule(self.rule, n, self.size(n)),
         )
 
 

@@ -1,0 +1,79 @@
+"""Radial profiles: a kernel as a smooth function of u = c r^2, in NumPy and in place.
+
+    k(x, z) = factor_1 factor_2 ... profile(c r^2),     r = |x - z| in units of the lengthscale
+
+Only profiles whose slope in r^2 is bounded: r^2 by a matrix product (`gram/radial.py`) is known to rounding
+of |x|^2 + |z|^2, and Matern-1/2 would make 1e-8 of 1e-16.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+class Profile(NamedTuple):
+    """k as a function of u = c r^2; equal to 1 at 0."""
+
+    c: float
+    value: Callable[[Array], Array]  # k, in the place of u
+    both: Callable[[Array], tuple[Array, Array]]  # k, and dk/dr^2 / slope
+    slope: float
+
+
+class Radial(NamedTuple):
+    """What a kernel says of itself where it is such a function: its parameters are these, in this order."""
+
+    profile: Profile
+    factors: tuple[Any, ...]  # from the outermost on
+    lengthscale: Any
+
+    def times(self, factor: Any) -> Radial:
+        return self._replace(factors=(factor, *self.factors))
+
+
+def _rbf(u: Array) -> Array:
+    # where rounding made u positive, k exceeds 1 by no more than is forgiven; a clamp would take as long as
+    # the exponentials
+    return np.exp(u, out=u)
+
+
+def _rbf_both(u: Array) -> tuple[Array, Array]:
+    k = _rbf(u)
+    return k, k
+
+
+def _decay(u: Array) -> tuple[Array, Array]:
+    """s = sqrt(u), in the place of u, and exp(-s)."""
+    np.maximum(u, 0.0, out=u)
+    s = np.sqrt(u, out=u)
+    e = np.negative(s)
+    return s, np.exp(e, out=e)
+
+
+def _matern32_both(u: Array) -> tuple[Array, Array]:
+    s, e = _decay(u)
+    s += 1.0
+    s *= e
+    return s, e
+
+
+def _matern52_both(u: Array) -> tuple[Array, Array]:
+    s, e = _decay(u)
+    square = s * s
+    square *= 1 / 3
+    s += 1.0
+    square += s
+    s *= e
+    square *= e
+    return square, s
+
+
+SQUARED_EXPONENTIAL = Profile(-0.5, _rbf, _rbf_both, -0.5)
+MATERN32 = Profile(3.0, lambda u: _matern32_both(u)[0], _matern32_both, -1.5)
+MATERN52 = Profile(5.0, lambda u: _matern52_both(u)[0], _matern52_both, -5 / 6)

@@ -1,0 +1,87 @@
+"""k-means centres as landmarks: new points, with distances as the kernel sees them.
+
+Columns are divided by their lengthscales where the kernel has one set of them, by their spread otherwise.
+Lloyd's rounds over all rows, n m d flops each; of many rows, rounds over random ones (mini-batches).
+Source: Zhang, Tsang and Kwok 2008.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.kernels.base import Kernel
+from gramian.landmarks import tables
+from gramian.landmarks.base import LandmarkRule, Landmarks
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+# up to so many rows (or 20 a centre) k-means takes all in each round; of more, that many at random
+# (mini-batches)
+LLOYD_ROWS = 20_000
+ROUNDS = 20
+
+
+@dataclass(frozen=True)
+class KMeansRule(LandmarkRule):
+    """Centres of m clusters."""
+
+    name = "kmeans"
+    takes_rows = False
+
+    def choose(self, kernel: Kernel, X: NDArray[Any], m: int, rng: np.random.Generator) -> Landmarks:
+        return Landmarks(_centres(kernel, X, m, rng), None, rule=self.name)
+
+    def bytes_needed(self, n: int, m: int) -> int:
+        return super().bytes_needed(min(n, max(LLOYD_ROWS, 20 * m)), m)
+
+
+def _centres(kernel: Kernel, X: NDArray[Any], m: int, rng: np.random.Generator) -> Array:
+    """k-means centres, with distances as the kernel sees them: columns in units of their lengthscales, or of
+    their spread."""
+    from sklearn.cluster import KMeans, MiniBatchKMeans
+
+    seed, some = int(rng.integers(2**31 - 1)), max(LLOYD_ROWS, 20 * m)
+    if len(X) <= some:
+        table = tables.take(X, np.arange(len(X)))
+        scale = _column_scales(kernel, table)
+        unique = np.unique(table, axis=0)
+        if len(unique) <= m:
+            return unique
+        return (
+            KMeans(m, init="k-means++", n_init=1, algorithm="lloyd", random_state=seed)
+            .fit(table / scale)
+            .cluster_centers_
+            * scale
+        )
+    batch = tables.take(X, _some_rows(len(X), some, rng))
+    scale = _column_scales(kernel, batch)
+    unique = np.unique(batch, axis=0)
+    if len(unique) <= m:
+        return unique
+    fitted = MiniBatchKMeans(
+        m, init="k-means++", n_init=1, init_size=some, batch_size=some, random_state=seed
+    ).partial_fit(batch / scale)
+    for _ in range(ROUNDS - 1):
+        fitted.partial_fit(tables.take(X, _some_rows(len(X), some, rng)) / scale)
+    return fitted.cluster_centers_ * scale
+
+
+def _some_rows(n: int, size: int, rng: np.random.Generator) -> Indices:
+    return np.sort(rng.choice(n, size, replace=False))  # in order: a file is then read from front to back
+
+
+def _column_scales(kernel: Kernel, X: Array) -> Array:
+    """(d,): lengthscales where the kernel has one set of them, of all columns; the standard deviation of each
+    column otherwise."""
+    sets = kernel.lengthscales(range(X.shape[1]))
+    if len(sets) == 1 and len(sets[0][1]) == X.shape[1]:
+        scale = np.empty(X.shape[1])
+        scale[list(sets[0][1])] = sets[0][0].value
+        return scale
+    spread = np.std(X, axis=0)
+    return np.where(spread > 0, spread, 1.0)
