@@ -15,7 +15,8 @@ import gramian as gm
 from gramian.errors import NumericalError
 from gramian.gram.operator import GramOperator
 from gramian.linalg import blas, panels
-from gramian.solvers import Cholesky, cholesky
+from gramian.linalg import factor as factor_module
+from gramian.solvers import Cholesky
 from gramian.solvers.cholesky import LADDER, inverse_in_place, inverse_root_in_place
 
 EPS = np.finfo(float).eps
@@ -31,7 +32,7 @@ def narrow(monkeypatch):
     monkeypatch.setattr(panels, "WIDE", 64)
     monkeypatch.setattr(panels, "LEAF", 24)
     monkeypatch.setattr(panels, "STRIP", 160)
-    monkeypatch.setattr(cholesky, "LAPACK_UP_TO", 100)
+    monkeypatch.setattr(factor_module, "LAPACK_UP_TO", 100)
 
 
 def kernel_matrix(n, noise=0.1, order=False, seed=0):
@@ -257,7 +258,7 @@ def test_the_solver_is_the_same_on_either_side_of_its_limit(monkeypatch):
         ]
 
     by_panels = everything()
-    monkeypatch.setattr(cholesky, "LAPACK_UP_TO", 1000)
+    monkeypatch.setattr(factor_module, "LAPACK_UP_TO", 1000)
     for ours, theirs in zip(by_panels, everything(), strict=True):
         assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9)  # condition 1e3 times 300 eps, and room
 
