@@ -61,6 +61,7 @@ from gramian.likelihoods import (
     Softmax,
     StudentT,
 )
+from gramian.linalg.threads import set_threads
 from gramian.means import ConstantMean, LinearMean, Mean, ZeroMean
 from gramian.modelfile import load
 from gramian.params import (
@@ -159,6 +160,7 @@ __all__ = [
     "poly",
     "positive",
     "real",
+    "set_threads",
     "unit_interval",
     "warp",
 ]
