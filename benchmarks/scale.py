@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from gramian.inference.lowrank import LowRank
 
 import gramian as gm
 import peers
@@ -22,7 +23,6 @@ from gramian.features.nystrom import NystromBasis
 from gramian.gram import tiles
 from gramian.gram.operator import GramOperator
 from gramian.inference.base import Data, Inference, Model, Workspace, blocks_of
-from gramian.inference.lowrank import LowRank
 from gramian.landmarks.rules import landmarks
 from gramian.likelihoods import Gaussian
 from gramian.linalg.hadamard import hadamard_transform

@@ -17,7 +17,7 @@ PROLOGUE = """
     from gramian.linalg import threads
 
     # each has tiles of its own at work, which on many cores would be more than the small matrices here
-    threads.THREADS = min(threads.THREADS, 2)
+    gm.set_threads(min(threads.count(), 2))
 
     def status(name):
         with open("/proc/self/status") as file:

@@ -7,12 +7,12 @@ import time
 
 import numpy as np
 import pytest
+from gramian.inference.methods import Sparse
 
 from gramian.errors import NumericalError
 from gramian.fitting import stages, stochastic
 from gramian.fitting.progress import Report
 from gramian.inference.base import Data, Model
-from gramian.inference.methods import Sparse
 from gramian.inference.svgp.bound import Bound
 from gramian.inference.svgp.inducing import EPOCHS, FEWEST_STEPS, MOST_STEPS, SVGP, SparseVariational
 from gramian.kernels import RBF

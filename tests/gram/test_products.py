@@ -61,13 +61,14 @@ def test_float32_of_any_size_of_values():
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_threads_and_widths_do_not_change_the_result(monkeypatch, dtype):
+def test_threads_and_widths_do_not_change_the_result(dtype):
     rng = np.random.default_rng(0)
     X, V = rng.normal(size=(2100, 2)), rng.normal(size=(2100, 300))
-    monkeypatch.setattr(threads, "THREADS", 1)
+    before = threads.set_threads(1)
     one = tiles.matmul(gm.RBF(1.0), X, X, V[:, :3], dtype)
-    monkeypatch.setattr(threads, "THREADS", 4)
+    threads.set_threads(4)
     assert np.array_equal(tiles.matmul(gm.RBF(1.0), X, X, V[:, :3], dtype), one)
+    threads.set_threads(before)
     wide = tiles.matmul(gm.RBF(1.0), X, X, V, dtype)  # more columns than any program takes at once
     assert_allclose(wide[:, :3], one, atol=1e-12 if dtype == np.float64 else 1e-4)
     assert_allclose(wide, gm.RBF(1.0)(X) @ V, atol=1e-11 if dtype == np.float64 else 1e-3)

@@ -8,6 +8,7 @@ import itertools
 
 import numpy as np
 import pytest
+from gramian.inference.exact import groups
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
@@ -15,7 +16,6 @@ from numpy.testing import assert_allclose
 import gramian as gm
 from gramian.inference import Data, Evidence, Exact, Model
 from gramian.inference.base import Workspace, blocks_of, semidefinite_root
-from gramian.inference.exact import groups
 from gramian.likelihoods import Gaussian
 from gramian.linalg import memory
 from gramian.means import ConstantMean, LinearMean, ZeroMean

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from gramian.inference.lowrank import LowRank
 from numpy.testing import assert_allclose
 
 import gramian as gm
 from gramian.features.nystrom import NystromBasis
 from gramian.inference import Data, Exact, Fourier, Model, Nystrom, Sparse, passes
 from gramian.inference.base import Workspace
-from gramian.inference.lowrank import LowRank
 from gramian.kernels import RBF, Matern32, Matern52
 from gramian.likelihoods import Gaussian
 from gramian.means import ConstantMean, ZeroMean

@@ -11,6 +11,8 @@ import arviz as az
 import jax
 import numpy as np
 import pytest
+from gramian.inference.exact import Exact
+from gramian.inference.methods import Nystrom
 from numpy.testing import assert_allclose
 from scipy.special import log_ndtr, logsumexp
 
@@ -19,7 +21,6 @@ from gramian.errors import ParameterError
 from gramian.features.fourier import FourierBasis
 from gramian.features.nystrom import NystromBasis
 from gramian.inference.base import Data, Model, Workspace
-from gramian.inference.exact import Exact
 from gramian.inference.mcmc import sampling
 from gramian.inference.mcmc.blocks import Surface, _value, given
 from gramian.inference.mcmc.chains import Chains
@@ -28,7 +29,6 @@ from gramian.inference.mcmc.mixture import Mixture
 from gramian.inference.mcmc.sampling import Draws, _last_of, made_and_kept
 from gramian.inference.mcmc.slices import Point, slice_along
 from gramian.inference.mcmc.traced import Sites, problem, to_latent
-from gramian.inference.methods import Nystrom
 from gramian.likelihoods import Gaussian, Likelihood
 from gramian.likelihoods.binary import Bernoulli
 from gramian.likelihoods.categorical import Softmax

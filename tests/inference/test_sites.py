@@ -5,6 +5,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from gramian.inference.exact import Exact
+from gramian.inference.iterative import krylov
+from gramian.inference.methods import Fourier, Nystrom, Sparse
+from gramian.inference.sites import Sites
 from numpy.testing import assert_allclose
 from scipy.special import expit, log_ndtr
 from scipy.stats import multivariate_normal
@@ -13,11 +17,7 @@ import gramian as gm
 from gramian.errors import ParameterError
 from gramian.fitting.objective import Objective
 from gramian.inference.base import Data, Model, Workspace
-from gramian.inference.exact import Exact
-from gramian.inference.iterative import krylov
 from gramian.inference.laplace import Mode
-from gramian.inference.methods import Fourier, Nystrom, Sparse
-from gramian.inference.sites import Sites
 from gramian.likelihoods import Bernoulli, Gaussian, Heteroscedastic, Poisson, RobustMax, Softmax, StudentT
 from gramian.means import ConstantMean, ZeroMean
 

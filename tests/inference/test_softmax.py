@@ -7,18 +7,18 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from gramian.inference.algebra import Dense, Features
+from gramian.inference.coupled import CoupledFeatures, CoupledPosterior
+from gramian.inference.iterative import Iterative
+from gramian.inference.lowrank import LowRank
+from gramian.inference.sites import Sites
 from numpy.testing import assert_allclose
 
 from gramian.errors import NumericalError, ParameterError
 from gramian.features.nystrom import NystromBasis
 from gramian.inference import Data, Exact, Fourier, Model, Nystrom, Sparse
-from gramian.inference.algebra import Dense, Features
 from gramian.inference.base import GaussianProcess, Workspace
-from gramian.inference.coupled import CoupledFeatures, CoupledPosterior
-from gramian.inference.iterative import Iterative
 from gramian.inference.laplace import Laplace
-from gramian.inference.lowrank import LowRank
-from gramian.inference.sites import Sites
 from gramian.inference.softmax import dense
 from gramian.inference.softmax.coupling import coupling, curvature, curved
 from gramian.inference.softmax.laplace import SoftmaxLaplace, laplace_for

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from gramian.engines import Sparse
+from gramian.engines.base import Workspace
 from gramian.errors import ParameterError
-from gramian.inference.base import Data, Model, Stacked, Workspace
-from gramian.inference.methods import Sparse
-from gramian.inference.svgp.bound import CHUNK, Bound, Weights, all_rows, expected, rows_of
+from gramian.inference import Data, Model
+from gramian.inference.svgp.bound import CHUNK, Bound, VariationalWeights, all_rows, expected, rows_of
 from gramian.inference.svgp.inducing import SVGP, SparseVariational
 from gramian.kernels import RBF, Matern52
 from gramian.likelihoods import Gaussian, Likelihood
@@ -21,6 +22,7 @@ from gramian.likelihoods.categorical import Softmax
 from gramian.likelihoods.heteroscedastic import Heteroscedastic
 from gramian.linalg import threads
 from gramian.means import ConstantMean, ZeroMean
+from gramian.processes import Stacked
 from gramian.testing import check_inference, check_posterior
 
 
@@ -52,12 +54,12 @@ def problem(
     return model, Data(X, labels(likelihood, X, rng), np.full(L, 1.5), None, np.linspace(-0.5, 0.5, len(X)))
 
 
-def some_weights(m: int, rng: np.random.Generator) -> Weights:
+def some_weights(m: int, rng: np.random.Generator) -> VariationalWeights:
     A = rng.standard_normal((m, m))
-    return Weights.of(np.asfortranarray(np.tril(np.eye(m) + A @ A.T)), 3 * rng.standard_normal(m))
+    return VariationalWeights.of(np.asfortranarray(np.tril(np.eye(m) + A @ A.T)), 3 * rng.standard_normal(m))
 
 
-def bound_at(engine: SparseVariational, model: Model, data: Data, q: list[Weights]) -> float:
+def bound_at(engine: SparseVariational, model: Model, data: Data, q: list[VariationalWeights]) -> float:
     with engine.bound(model, data) as bound:
         return bound.sums(q, all_rows(data), gradient=False, signed=True).value - sum(w.divergence for w in q)
 
@@ -128,7 +130,7 @@ def test_natural_gradient_is_the_gradient_in_expectation_parameters(rng, X):
 
     def value(first: np.ndarray, second: np.ndarray) -> float:
         B = np.linalg.inv(second - np.outer(first, first))
-        return bound_at(engine, model, data, [Weights.of(np.asfortranarray(np.tril(B)), B @ first)])
+        return bound_at(engine, model, data, [VariationalWeights.of(np.asfortranarray(np.tril(B)), B @ first)])
 
     B = np.tril(start.B) + np.tril(start.B, -1).T
     first, second, h = start.mu, np.linalg.inv(B) + np.outer(start.mu, start.mu), 1e-5
@@ -192,7 +194,7 @@ def test_no_other_q_is_better(rng, X):
     B = np.linalg.inv(root.T @ root)
     for _ in range(20):
         A = 0.1 * rng.standard_normal((6, 6))
-        other = Weights.of(
+        other = VariationalWeights.of(
             np.asfortranarray(np.tril((np.eye(6) + A) @ B @ (np.eye(6) + A).T)),
             B @ (mu + 0.1 * rng.standard_normal(6)),
         )
@@ -237,15 +239,16 @@ def test_expected_log_densities_of_any_number_of_rows(rng):
             assert value == pytest.approx(one[0][0])
 
 
-def test_sums_do_not_depend_on_threads_or_chunks(rng, monkeypatch):
+def test_sums_do_not_depend_on_threads_or_chunks(rng):
     X = rng.standard_normal((CHUNK + 100, 2))
     model, data = problem(Softmax(3), X, rng)
     engine = SVGP(10, "uniform").prepared(model, data, rng)
     q = [some_weights(10, rng) for _ in range(3)]
     found = []
     for workers in (1, 3):
-        monkeypatch.setattr(threads, "THREADS", workers)
+        before = threads.set_threads(workers)
         found.append(Bound(model, data, engine.Z, True).sums(q, all_rows(data), gradient=True, signed=False))
+        threads.set_threads(before)
     assert found[0].value == found[1].value
     assert all(
         np.array_equal(one, other)

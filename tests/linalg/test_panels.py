@@ -14,8 +14,9 @@ from scipy.linalg import lapack, solve_triangular
 import gramian as gm
 from gramian.errors import NumericalError
 from gramian.gram.operator import GramOperator
-from gramian.linalg import blas, panels
-from gramian.linalg import factor as factor_module
+from gramian.linalg import blas, panels, threads
+from gramian.linalg import factor as dense
+from gramian.linalg.panels import STRIP, Sizes
 from gramian.solvers import Cholesky
 from gramian.solvers.cholesky import LADDER, inverse_in_place, inverse_root_in_place
 
@@ -24,15 +25,8 @@ EPS = np.finfo(float).eps
 SIZES = [1, 5, 63, 64, 65, 300, 512, 701]
 
 
-@pytest.fixture(autouse=True)
-def narrow(monkeypatch):
-    """Panels of 64, leaves of 24, strips of 160: hundreds of rows then go through every branch that tens of
-    thousands do."""
-    monkeypatch.setattr(panels, "NARROW", 64)
-    monkeypatch.setattr(panels, "WIDE", 64)
-    monkeypatch.setattr(panels, "LEAF", 24)
-    monkeypatch.setattr(panels, "STRIP", 160)
-    monkeypatch.setattr(factor_module, "LAPACK_UP_TO", 100)
+# hundreds of rows then go through every branch that tens of thousands do
+SMALL = Sizes(tile=64, run=3, leaf=24)
 
 
 def kernel_matrix(n, noise=0.1, order=False, seed=0):
@@ -56,7 +50,7 @@ def lower_only(A):
 
 def factored(A):
     L = lower_only(A)
-    assert panels.factor(L) == 0
+    assert panels.factor(L, sizes=SMALL) == 0
     return L
 
 
@@ -90,8 +84,8 @@ def test_as_accurate_as_lapack_where_it_is_hard(A):
     assert info == 0
     L = factored(A)
     root, inverse = L.copy(order="F"), L.copy(order="F")
-    panels.inverse_root(root)
-    panels.inverse(inverse)
+    panels.inverse_root(root, sizes=SMALL)
+    panels.inverse(inverse, sizes=SMALL)
 
     def residuals(L, W, X):
         L, W, X = np.tril(L), np.tril(W), np.tril(X) + np.tril(X, -1).T
@@ -109,7 +103,7 @@ def test_as_accurate_as_lapack_where_it_is_hard(A):
     assert np.all(ours <= np.maximum(3 * theirs, EPS)), ours / theirs
     B = np.random.default_rng(0).normal(size=(n, 3))
     X = B.copy(order="F")
-    panels.solve(L, X)
+    panels.solve(L, X, sizes=SMALL)
     assert np.linalg.norm(A @ X - B) <= 10 * EPS * np.linalg.norm(A) * np.linalg.norm(X)
 
 
@@ -120,8 +114,8 @@ def test_solves(n, k):
     L = factored(A)
     B = np.asfortranarray(np.random.default_rng(n).normal(size=(n, k)))
     divided, solved = B.copy(order="F"), B.copy(order="F")
-    panels.divide(L, divided)
-    panels.solve(L, solved)
+    panels.divide(L, divided, sizes=SMALL)
+    panels.solve(L, solved, sizes=SMALL)
     # condition of L: below 100
     assert_allclose(divided, solve_triangular(np.tril(L), B, lower=True), rtol=0, atol=1e-11)
     assert np.linalg.norm(A @ solved - B) <= 10 * n * EPS * np.linalg.norm(A) * np.linalg.norm(solved)
@@ -133,10 +127,10 @@ def test_inverses(n):
     expected = np.linalg.inv(A)
     tolerance = n * EPS * np.linalg.cond(A) * np.max(np.abs(expected))
     L = factored(A)
-    assert_allclose(panels.inverse_diagonal(L), np.diagonal(expected), rtol=0, atol=tolerance)
+    assert_allclose(panels.inverse_diagonal(L, sizes=SMALL), np.diagonal(expected), rtol=0, atol=tolerance)
     root, inverse = L.copy(order="F"), L.copy(order="F")
-    panels.inverse_root(root)
-    panels.inverse(inverse)
+    panels.inverse_root(root, sizes=SMALL)
+    panels.inverse(inverse, sizes=SMALL)
     assert_allclose(np.tril(root), np.linalg.inv(np.tril(L)), rtol=0, atol=tolerance)
     assert_allclose(np.tril(inverse), np.tril(expected), rtol=0, atol=tolerance)
     assert np.all(np.isnan(inverse[np.triu_indices(n, 1)]))
@@ -146,62 +140,77 @@ def test_inverses(n):
 def test_the_row_that_fails_is_lapacks(row):
     A = kernel_matrix(300)
     A[row, row] = -1.0
-    assert panels.factor(lower_only(A)) == lapack.dpotrf(A, lower=1)[1] == row + 1
+    assert panels.factor(lower_only(A), sizes=SMALL) == lapack.dpotrf(A, lower=1)[1] == row + 1
 
 
 @pytest.mark.parametrize(("row", "column"), [(0, 0), (70, 70), (299, 299), (200, 10)])
 def test_a_pivot_that_is_no_number_fails(row, column):
     A = kernel_matrix(300)
     A[row, column] = np.nan
-    assert panels.factor(np.array(A, order="F")) == row + 1
+    assert panels.factor(np.array(A, order="F"), sizes=SMALL) == row + 1
 
 
 def test_no_large_copies():
-    """NumPy's own buffers, as tracemalloc sees them, are fewer than the bytes of a tenth of a panel; the
-    diagonal of the inverse takes one panel."""
-    n, panel = 701, 8 * 701 * 64
+    """What is held beside the arrays, as tracemalloc sees it, tasks included: a tenth of the matrix at most,
+    though tiles of 64 make it hundreds of tasks. The diagonal of the inverse takes a strip a thread, and one
+    that waits."""
+    n = 701
     L, B = lower_only(kernel_matrix(n)), np.zeros((n, 100), order="F")
 
     def peak(work, *arguments):
         tracemalloc.start()
-        work(*arguments)
+        work(*arguments, sizes=SMALL)
         size = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         return size
 
-    assert peak(panels.factor, L) < 0.1 * panel
-    assert peak(panels.solve, L, B) < 0.1 * panel
-    assert panel <= peak(panels.inverse_diagonal, L) < 1.1 * panel
-    assert peak(panels.inverse, L) < 0.1 * panel
+    assert peak(panels.factor, L) < 0.1 * L.nbytes
+    assert peak(panels.solve, L, B) < 0.01 * L.nbytes
+    strip = 8 * n * SMALL.tile
+    assert strip <= peak(panels.inverse_diagonal, L) < (1.2 + threads.count()) * strip
+    assert peak(panels.inverse, L) < 0.1 * L.nbytes
 
 
 def calls(n):
     L = factored(kernel_matrix(n))
     B = np.ones((n, 2), order="F")
     return {
-        "factor": lambda report: panels.factor(lower_only(kernel_matrix(n)), report),
-        "divide": lambda report: panels.divide(L, B, report),
-        "solve": lambda report: panels.solve(L, B, report),
-        "inverse_root": lambda report: panels.inverse_root(L.copy(order="F"), report),
-        "inverse": lambda report: panels.inverse(L.copy(order="F"), report),
-        "inverse_diagonal": lambda report: panels.inverse_diagonal(L, report),
+        "factor": lambda report: panels.factor(lower_only(kernel_matrix(n)), report, sizes=SMALL),
+        "divide": lambda report: panels.divide(L, B, report, sizes=SMALL),
+        "solve": lambda report: panels.solve(L, B, report, sizes=SMALL),
+        "inverse_root": lambda report: panels.inverse_root(L.copy(order="F"), report, sizes=SMALL),
+        "inverse": lambda report: panels.inverse(L.copy(order="F"), report, sizes=SMALL),
+        "inverse_diagonal": lambda report: panels.inverse_diagonal(L, report, sizes=SMALL),
     }
+
+
+@pytest.fixture
+def on_threads():
+    """Sets the number of threads for a test."""
+    before = threads.count()
+    yield threads.set_threads
+    threads.set_threads(before)
 
 
 @pytest.mark.parametrize("name", calls(1))
 @pytest.mark.parametrize("n", [1, 64, 500])
-def test_reports_rise_to_one(name, n):
+@pytest.mark.parametrize("count", [1, 3])
+def test_reports_rise_to_one(name, n, count, on_threads):
+    on_threads(count)
     shares = []
     calls(n)[name](shares.append)
     assert np.all(np.diff(shares) >= 0)
     assert shares[-1] == 1.0
     assert shares[0] > 0
-    assert n < 500 or (len(shares) >= 8 and shares[0] < 0.5)
+    # with several threads it is told when this one has finished a tile, however many the others have
+    assert n < 500 or count > 1 or (len(shares) >= 8 and shares[0] < 0.5)
 
 
 @pytest.mark.parametrize("name", calls(1))
-def test_an_interrupt_ends_the_work(name):
-    threads = threading.active_count()
+@pytest.mark.parametrize("count", [1, 3])
+def test_an_interrupt_ends_the_work(name, count, on_threads):
+    """Nobody works on once the caller has the exception: what it then does with its arrays stays."""
+    on_threads(count)
 
     def interrupt(share):
         told.append(share)
@@ -211,13 +220,56 @@ def test_an_interrupt_ends_the_work(name):
     with pytest.raises(KeyboardInterrupt):
         calls(500)[name](interrupt)
     assert len(told) == 1
-    assert threading.active_count() == threads
+    assert all(thread.name.startswith(("MainThread", "gramian")) for thread in threading.enumerate())
 
 
-def test_width_follows_the_size(monkeypatch):
-    monkeypatch.setattr(panels, "NARROW", 256)
-    monkeypatch.setattr(panels, "WIDE", 1024)
-    assert [panels.width(n) for n in (1, 2_000, 8_192, 16_384, 40_000)] == [256, 256, 512, 1024, 1024]
+def test_nobody_writes_after_an_interrupt(on_threads):
+    on_threads(3)
+
+    def interrupt(share):
+        raise KeyboardInterrupt
+
+    for _ in range(20):
+        A = lower_only(kernel_matrix(300))
+        with pytest.raises(KeyboardInterrupt):
+            panels.factor(A, interrupt, sizes=SMALL)
+        A[...] = 7.0
+        panels.factor(lower_only(kernel_matrix(100)), sizes=SMALL)  # some time
+        assert np.all(A == 7.0)
+
+
+@pytest.mark.parametrize("work", [panels.factor, panels.inverse_root, panels.inverse, panels.square])
+def test_any_number_of_threads_gives_the_same_bits(work, on_threads):
+    """Each tile sees the same operations in the same order."""
+    start = np.tril(kernel_matrix(701) if work is panels.factor else factored(kernel_matrix(701)))
+    found = []
+    for count in (1, 2, 5):
+        on_threads(count)
+        for _ in range(5):
+            A = start.copy(order="F")
+            work(A, sizes=SMALL)
+            found.append(np.tril(A))
+    for other in found[1:]:
+        assert_array_equal(other, found[0])
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_square(n):
+    W = np.tril(np.random.default_rng(n).normal(size=(n, n)))
+    A = lower_only(W)
+    panels.square(A, sizes=SMALL)
+    assert_allclose(np.tril(A), np.tril(W.T @ W), rtol=0, atol=10 * n * EPS * n)
+    assert np.all(np.isnan(A[np.triu_indices(n, 1)]))
+
+
+def test_sizes_follow_the_rows():
+    assert [panels.sizes_for(n).tile for n in (1, 2_000, 8_192, 16_384, 40_000)] == [
+        256,
+        256,
+        512,
+        1024,
+        1024,
+    ]
 
 
 def test_blocks_are_views():
@@ -237,57 +289,51 @@ def operator(n, noise=0.1, seed=0):
     return GramOperator(1.2 * gm.RBF(0.9), X, np.full(n, noise))
 
 
-def test_the_solver_is_the_same_on_either_side_of_its_limit(monkeypatch):
-    op = operator(300)
-    B = np.random.default_rng(1).normal(size=(300, 4))
-
-    def everything():
-        factor = Cholesky().factor(op)
-        K = np.asfortranarray(B)
-        parts = [
-            factor.solve(B).value,
-            factor.solve(B[:, 0]).value,
-            factor.logdet(),
-            factor.divide_in_place(K.copy(order="F")),
-            factor.inverse_diagonal(),
-        ]
-        return [
-            *parts,
-            inverse_root_in_place(Cholesky().factor(op)),
-            np.tril(inverse_in_place(Cholesky().factor(op))),
-        ]
-
-    by_panels = everything()
-    monkeypatch.setattr(factor_module, "LAPACK_UP_TO", 1000)
-    for ours, theirs in zip(by_panels, everything(), strict=True):
+def test_tiles_give_what_lapack_gives():
+    """The functions that choose between them have LAPACK for so few rows."""
+    A, B = kernel_matrix(300), np.asfortranarray(np.random.default_rng(1).normal(size=(300, 2 * STRIP + 3)))
+    L, by_tiles = lower_only(A), factored(A)
+    assert dense.factor_in_place(L) == 0
+    X = B.copy(order="F")
+    panels.solve(by_tiles, X, sizes=SMALL)
+    root, inverse = by_tiles.copy(order="F"), by_tiles.copy(order="F")
+    panels.inverse_root(root, sizes=SMALL)
+    panels.inverse(inverse, sizes=SMALL)
+    pairs = [
+        (np.tril(by_tiles), np.tril(L)),
+        (X, dense.solve(L, B)),
+        (np.tril(inverse), np.tril(dense.inverse_in_place(L.copy(order="F")))),
+        (np.tril(root), dense.inverse_root_in_place(L)),
+    ]
+    for ours, theirs in pairs:
         assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9)  # condition 1e3 times 300 eps, and room
 
 
 def test_solve_leaves_its_argument_alone():
-    B = np.ones((300, 2), order="F")
-    Cholesky().factor(operator(300)).solve(B)
+    B = np.ones((600, 2), order="F")
+    Cholesky().factor(operator(600)).solve(B)
     assert_array_equal(B, 1.0)
 
 
 def test_the_ladder_climbs_by_panels_and_its_report_never_falls():
     shares = []
-    X = np.zeros((300, 1))  # a matrix of ones
-    factor = Cholesky().factor(GramOperator(gm.RBF(1.0), X, np.zeros(300)), report=shares.append)
+    X = np.zeros((600, 1))  # a matrix of ones
+    factor = Cholesky().factor(GramOperator(gm.RBF(1.0), X, np.zeros(600)), report=shares.append)
     assert factor.jitter == LADDER[1]
     assert np.all(np.diff(shares) >= 0)
     assert shares[-1] == 1.0
     L = np.tril(factor.L)
-    assert_allclose(L @ L.T - np.ones((300, 300)), LADDER[1] * np.eye(300), atol=300 * EPS)
+    assert_allclose(L @ L.T - np.ones((600, 600)), LADDER[1] * np.eye(600), atol=600 * EPS)
 
 
 def test_what_is_not_positive_definite_is_refused_with_the_row():
-    noise = np.full(300, 0.1)
+    noise = np.full(600, 0.1)
     noise[222] = -5.0
     with pytest.raises(NumericalError, match="fails at row 222"):
-        Cholesky().factor(GramOperator(gm.RBF(0.01), operator(300).X, noise))
+        Cholesky().factor(GramOperator(gm.RBF(0.01), operator(600).X, noise))
 
 
-@pytest.mark.parametrize("n", [40, 300])
+@pytest.mark.parametrize("n", [40, 600])
 def test_solver_functions_report(n):
     for work in (
         lambda r: Cholesky().factor(operator(n), report=r),

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from gramian.inference.coupled import CoupledFeatures, CoupledPosterior
+from gramian.inference.iterative import KrylovPosterior
 
 import gramian as gm
 from gramian.errors import GramianError, ModelFileError
@@ -19,9 +21,7 @@ from gramian.features.fourier import ROW_WISE
 from gramian.fitting.stages import Hold
 from gramian.inference import Evidence
 from gramian.inference.base import Stacked
-from gramian.inference.coupled import CoupledFeatures, CoupledPosterior
 from gramian.inference.ep import EP
-from gramian.inference.iterative import KrylovPosterior
 from gramian.inference.mcmc.chains import Chains
 from gramian.inference.mcmc.method import MCMC
 from gramian.inference.mcmc.mixture import Mixture

@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from gramian.inference.iterative import KrylovPosterior
 from safetensors import safe_open
 
 import gramian as gm
 from gramian.errors import GramianError, ModelFileError
 from gramian.features.fourier import FourierBasis, FourierMap
 from gramian.inference import Posterior
-from gramian.inference.iterative import KrylovPosterior
 from gramian.modelfile import load
 from gramian.modelfile.record import describe
 from tests.modelfile.test_modelfile import ASK, answers, data, fixed_parameters, frame, fresh_process

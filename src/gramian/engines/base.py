@@ -409,7 +409,3 @@ class Engine(ABC):
     def bytes_of_sites(self, n: int, d: int, latents: int) -> int:
         """The same under a rule that puts sites on it again and again."""
         return self.bytes_needed(n, d, 1) + 80 * n * latents
-
-    def threads_size(self, n: int) -> int:
-        """The size of the matrices that BLAS works on, for n rows."""
-        return n

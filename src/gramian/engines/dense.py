@@ -42,7 +42,7 @@ from gramian.landmarks.rules import RULES
 from gramian.linalg.blas import block_of, square_triangle
 from gramian.linalg.cost import Cost
 from gramian.linalg.factor import factored, inverse_in_place, inverse_root_in_place, squared_times
-from gramian.linalg.threads import THREADS
+from gramian.linalg.threads import count
 from gramian.processes.posterior import Posterior
 from gramian.processes.prior import GaussianProcess
 from gramian.solvers.base import SolveOutcome
@@ -116,7 +116,7 @@ class Exact(Engine):
 
     def bytes_needed(self, n: int, d: int, q: int) -> int:
         tile = tiles.tile_size(n)
-        return 8 * (n * n + 4 * n * (d + q) + 8 * THREADS * tile * tile)
+        return 8 * (n * n + 4 * n * (d + q) + 8 * count() * tile * tile)
 
     def bytes_of_sites(self, n: int, d: int, latents: int) -> int:
         # K beside its factors

@@ -37,7 +37,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeVar
@@ -53,7 +52,7 @@ from gramian.kernels.base import Kernel
 from gramian.linalg.blas import block_of, syrk
 from gramian.linalg.cost import Cost
 from gramian.linalg.products import times, transposed_times, triangle_squares
-from gramian.linalg.threads import THREADS, each, threads_for
+from gramian.linalg.threads import count, each, one_blas_thread
 from gramian.linalg.weights import Weights, weights_of
 from gramian.processes.prior import GaussianProcess
 from gramian.processes.weights import FeaturePosterior
@@ -134,9 +133,6 @@ class LowRank(Engine):
     def bytes_of_sites(self, n: int, d: int, latents: int) -> int:
         return bytes_with_sites(self, n, d, latents)
 
-    def threads_size(self, n: int) -> int:
-        return 1 if self.basis.n_features <= SHARED_UP_TO else self.basis.n_features
-
 
 ACCURACY = {"nothing": "approximation", "bound": "lower bound of the evidence", "noise": "approximation"}
 
@@ -205,7 +201,7 @@ class FeaturePrior(RowPrior):
             return Phi, work(at, Phi)
 
         held = []
-        with alone(m):
+        with one_blas_thread():
             for k, (Phi, result) in enumerate(
                 (map if m > SHARED_UP_TO else each)(one, range(len(self.chunks)))
             ):
@@ -357,7 +353,7 @@ class FeaturePrior(RowPrior):
                 report(at.stop / len(self.X))
         assert total is not None
         self.outside_known = e if self.kind != "nothing" else None
-        with alone(self.features.n_features):
+        with one_blas_thread():
             weights = weights_of(total.S, total.b)
         return FeatureConditioned(self, lam, h, total.S, weights)
 
@@ -455,7 +451,7 @@ class FeatureConditioned(Conditioned):
         C = -2 * outside * np.eye(len(inverse)) - q * lam * inverse
         if outside == -0.5 * q * lam:  # a bound: no difference of nearly equal matrices
             C = q * lam * inside
-        with alone(prior.features.n_features):
+        with one_blas_thread():
             pull = prior.features.factored_pullback(C, w)
         alpha = np.empty(self.h.shape)
 
@@ -473,7 +469,7 @@ class FeatureConditioned(Conditioned):
     @cached_property
     def inverse(self) -> Array:
         """B^-1."""
-        with alone(self.prior.features.n_features):
+        with one_blas_thread():
             return triangle_squares(self.weights.root)
 
 
@@ -521,13 +517,6 @@ def _total(parts: Iterator[list[Array]]) -> list[Array]:
 # Sizes and costs. -------------------------------------------------------------------------------------------
 
 
-def alone(m: int) -> AbstractContextManager[None]:
-    """Within it, BLAS has one thread where chunks of rows have one each. Also for what is done between
-    passes: threads of BLAS go on waiting actively after a product that they shared, and would take the cores
-    from the next pass."""
-    return threads_for(1) if m <= SHARED_UP_TO else nullcontext()
-
-
 def chunk_rows(m: int) -> int:
     """Rows of a chunk with m features."""
     tile = tiles.LARGEST_TILE
@@ -536,7 +525,7 @@ def chunk_rows(m: int) -> int:
 
 def chunks_at_once(m: int) -> int:
     """Chunks whose features and sums are in memory at a time."""
-    return THREADS + 1 if m <= SHARED_UP_TO else 1
+    return count() + 1 if m <= SHARED_UP_TO else 1
 
 
 def bytes_of(n: int, d: int, q: int, m: int, whitened: bool = True) -> int:

@@ -35,7 +35,7 @@ from gramian.fitting.progress import progress
 from gramian.fitting.stages import Hold, parts
 from gramian.inference import Data, Evidence, Model
 from gramian.likelihoods import Bernoulli
-from gramian.linalg.threads import THREADS
+from gramian.linalg.threads import count
 from gramian.params.space import ParameterTable
 from gramian.report import notes as health
 
@@ -76,7 +76,7 @@ def fit(gp: GPClassifier, table: Array, columns: Columns, codes: Array, began: f
 
     with progress(gp.verbose) as report:
         done = 0
-        with ThreadPoolExecutor(min(THREADS, len(problems))) as pool:
+        with ThreadPoolExecutor(min(count(), len(problems))) as pool:
             found = []
             for model in pool.map(one, range(len(problems))):
                 found.append(model)
@@ -243,9 +243,9 @@ def _problems(gp: GPClassifier, codes: Array) -> list[tuple[NDArray[np.intp], ND
     return pairs
 
 
-def _limits(gp: GPClassifier, count: int) -> dict[str, Any]:
+def _limits(gp: GPClassifier, models: int) -> dict[str, Any]:
     """A time limit is for all models together, of which some run at once."""
-    return {} if gp.time_limit is None else {"time_limit": float(gp.time_limit) * min(THREADS, count) / count}
+    return {} if gp.time_limit is None else {"time_limit": float(gp.time_limit) * min(count(), models) / models}
 
 
 def _together(

@@ -41,7 +41,7 @@ from gramian.inference.conjugate import observed
 from gramian.kernels.base import Kernel
 from gramian.likelihoods import Gaussian, Likelihood
 from gramian.linalg import memory
-from gramian.linalg.threads import threads_for
+from gramian.linalg.threads import one_blas_thread
 from gramian.means import ConstantMean, ZeroMean
 from gramian.params import fixed
 from gramian.processes.base import Process, blocks_of
@@ -197,7 +197,7 @@ def _measure(
     if features is not None:
         few = n > problem.gram_rows
         rows = np.sort(rng.choice(n, problem.gram_rows, replace=False)) if few else slice(None)
-        with threads_for(features.n_features):
+        with one_blas_thread():
             error = gram_error(problem.kernel, X[rows], features, method.objective == "fitc")
         found |= {"gram_rows": float(min(n, problem.gram_rows)), **error._asdict()}
     if posterior is not None and problem.y is not None:
@@ -225,7 +225,7 @@ def _with_features(
     kernel, X, method = problem.kernel, data.X, task.method
     chosen = method.choose(kernel, X, task.size, rng)
     m = chosen.basis.n_features
-    with threads_for(m):
+    with one_blas_thread():
         began = time.perf_counter()
         features = chosen.basis.at(kernel)
         for at in blocks_of(len(X), 8 * m):

@@ -47,7 +47,7 @@ from gramian.features.spectral import KINDS, source, structured_product
 from gramian.gram.tiles import _blocks, _each, _host, _padded, tile_size
 from gramian.kernels.base import Column, Kernel
 from gramian.kernels.spectrum import Draw, Wave
-from gramian.linalg.threads import threads_for
+from gramian.linalg.threads import one_blas_thread
 from gramian.params.tree import leaves
 
 Array = NDArray[np.float64]
@@ -191,7 +191,7 @@ class FourierMap(FeatureMap):
 
         structure = self._structure
         # small products: BLAS works alone in each thread of rows
-        with threads_for(1) if structure is not None else nullcontext():
+        with one_blas_thread() if structure is not None else nullcontext():
             _each(one, blocks)
         return out
 

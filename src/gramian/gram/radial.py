@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from gramian.kernels.base import Kernel
 from gramian.kernels.profiles import Profile
-from gramian.linalg.threads import each, threads_for
+from gramian.linalg.threads import each, one_blas_thread
 
 Array = NDArray[np.float64]
 
@@ -106,7 +106,7 @@ class RadialGram:
 
     def _over_strips(self, work: Callable[[slice], Any]) -> list[Any]:
         height = max(1, STRIP // max(1, len(self.Z)))
-        with threads_for(1):
+        with one_blas_thread():
             return list(each(work, [slice(start, start + height) for start in range(0, len(self.X), height)]))
 
 

@@ -23,7 +23,7 @@ from gramian.errors import ParameterError
 from gramian.inference.model import Data, Evidence, EvidenceKind, Inferred, Model
 from gramian.likelihoods import Likelihood
 from gramian.linalg.cost import Cost
-from gramian.linalg.threads import threads_for
+from gramian.linalg.threads import one_blas_thread
 from gramian.processes.base import Process
 
 Array = NDArray[np.float64]
@@ -353,25 +353,25 @@ class RuleOnEngine(Scheme):
         return dataclasses.replace(self, engine=self.engine.with_free(values))
 
     def infer(self, model: Model, data: Data, report: Share | None = None) -> Inferred:
-        with threads_for(self.engine.threads_size(len(data.X))):
+        with one_blas_thread():
             return self.inference.infer(model, data, self._ready(model, data), report)
 
     def evidence_and_gradient(
         self, model: Model, data: Data, workspace: Workspace
     ) -> tuple[Evidence, list[Array]]:
         engine = self._ready(model, data)
-        with threads_for(engine.threads_size(len(data.X))):
+        with one_blas_thread():
             evidence, gradients = self.inference.evidence_and_gradient(model, data, engine, workspace)
         if engine is not self.engine:  # points that were chosen just now are nobody's to move
             gradients = gradients[: len(model.parameters())]
         return evidence, gradients
 
     def evidence(self, model: Model, data: Data, workspace: Workspace) -> Evidence:
-        with threads_for(self.engine.threads_size(len(data.X))):
+        with one_blas_thread():
             return self.inference.evidence(model, data, self._ready(model, data), workspace)
 
     def cavities(self, model: Model, data: Data, posterior: Process) -> Cavities:
-        with threads_for(self.engine.threads_size(len(data.X))):
+        with one_blas_thread():
             return self.inference.cavities(model, data, self._ready(model, data), posterior)
 
     def work(self, n: int, d: int, q: int, gradient: bool = True) -> Cost:

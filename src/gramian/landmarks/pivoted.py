@@ -46,7 +46,7 @@ from gramian.gram import tiles
 from gramian.kernels.base import Kernel
 from gramian.landmarks import tables
 from gramian.landmarks.base import LandmarkRule, Landmarks
-from gramian.linalg.threads import each, threads_for
+from gramian.linalg.threads import each, one_blas_thread
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -164,7 +164,7 @@ class _Work:
             self.G[new, at] = solved
             self.d[at] -= np.einsum("ij,ij->j", solved, solved)
 
-        with threads_for(1):  # a block of rows a thread
+        with one_blas_thread():  # a block of rows a thread
             for _ in each(one, tables.blocks(self.X)):
                 pass
         if not np.all(np.isfinite(self.d)):

@@ -1,5 +1,5 @@
-"""Cholesky factorisation A = L L' for everybody, in place: LAPACK for few rows, panels (linalg/panels.py)
-beyond.
+"""Cholesky factorisation A = L L' for everybody, in place: LAPACK for few rows, tiles (linalg/panels.py)
+beyond; BLAS works on one thread.
 
 Cost: n^3 / 3 flops for the factor, 2 n^2 for a solve, n^3 / 3 for L^-1 and 2 n^3 / 3 for A^-1, all in one
 Fortran-ordered array of n^2 doubles, of which the lower triangle is used.
@@ -25,13 +25,13 @@ from scipy.linalg import blas, lapack
 from gramian.errors import NumericalError
 from gramian.linalg import panels
 from gramian.linalg.panels import Report
+from gramian.linalg.threads import one_blas_thread
 
 Array = NDArray[np.float64]
 Fill = Callable[[Array, float], object]
 
-# Rows. Beyond it panels are faster: 73 ms instead of 85 for factor and inverse at n = 2,000 on two cores, 481
-# instead of 530 at 4,000. (Far beyond it LAPACK is at risk: SciPy's threaded dpotrf has been seen to end the
-# process at n = 23,100.)
+# Rows: two tiles. Beyond it several threads find work. (Far beyond it LAPACK is at risk: SciPy's threaded
+# dpotrf has been seen to end the process at n = 23,100.)
 LAPACK_UP_TO = 512
 # of the mean diagonal: beyond 1e-6 the answer would be visibly another one
 LADDER = (0.0, 1e-12, 1e-10, 1e-8, 1e-6)
@@ -84,7 +84,8 @@ def factor_in_place(A: Array, report: Report | None = None) -> int:
     """L in the lower triangle of A; returns LAPACK's info: 0, or one more than the row that failed."""
     if len(A) > LAPACK_UP_TO:
         return panels.factor(A, report)
-    result, info = lapack.dpotrf(A, lower=1, clean=0, overwrite_a=1)
+    with one_blas_thread():
+        result, info = lapack.dpotrf(A, lower=1, clean=0, overwrite_a=1)
     assert np.shares_memory(result, A)
     if info == 0 and not np.all(np.isfinite(np.diagonal(result))):
         return int(np.argmin(np.isfinite(np.diagonal(result)))) + 1  # NaN passes LAPACK's test of a pivot
@@ -103,7 +104,8 @@ def solve(L: Array, B: Array) -> Array:
     # A vector is solved as a matrix of one column: the two LAPACK paths may round differently.
     X = np.array(B, dtype=np.float64).reshape(len(B), -1).copy(order="F")
     if len(X) <= LAPACK_UP_TO:
-        X, _ = lapack.dpotrs(L, X, lower=1, overwrite_b=1)
+        with one_blas_thread():
+            X, _ = lapack.dpotrs(L, X, lower=1, overwrite_b=1)
     else:
         panels.solve(L, X)
     return X.reshape(B.shape)
@@ -114,7 +116,8 @@ def inverse_in_place(L: Array, report: Report | None = None) -> Array:
     if len(L) > LAPACK_UP_TO:
         panels.inverse(L, report)
         return L
-    inverse, info = lapack.dpotri(L, lower=1, overwrite_c=1)
+    with one_blas_thread():
+        inverse, info = lapack.dpotri(L, lower=1, overwrite_c=1)
     assert info == 0
     assert np.shares_memory(inverse, L)
     if report is not None:
@@ -128,7 +131,8 @@ def inverse_root_in_place(L: Array, report: Report | None = None) -> Array:
     if len(L) > LAPACK_UP_TO:
         panels.inverse_root(root, report)
     else:
-        root, info = lapack.dtrtri(L, lower=1, overwrite_c=1)
+        with one_blas_thread():
+            root, info = lapack.dtrtri(L, lower=1, overwrite_c=1)
         assert info == 0
         assert np.shares_memory(root, L)
         if report is not None:
@@ -148,7 +152,8 @@ def zeros_above(L: Array) -> Array:
 
 def squared_times(root: Array, b: Array) -> Array:
     """R'R b for b (n,) and a lower triangular root R: A^-1 b, where it is A's inverse root."""
-    return blas.dtrmv(root, blas.dtrmv(root, b, lower=1), lower=1, trans=1)
+    with one_blas_thread():
+        return blas.dtrmv(root, blas.dtrmv(root, b, lower=1), lower=1, trans=1)
 
 
 def _never_less(report: Report) -> Report:

@@ -1,9 +1,10 @@
-"""Products of row-major arrays, by the BLAS that SciPy brings.
+"""Products of row-major arrays, by the BLAS that SciPy brings, on one thread of BLAS and several of ours.
 
 NumPy and SciPy each bring a BLAS of their own, with threads of its own that go on waiting actively for a
 while after a call. Where products of one take turns with factorisations of the other, they take each other's
 cores: 40 ms become 80. So large products that stand beside LAPACK are made here. They let go of the GIL,
-which SciPy's own wrappers do not: two threads with a product each would take turns.
+which SciPy's own wrappers do not: two threads with a product each would take turns. What is large is cut into
+tiles, a piece of work each (linalg/threads.py); the cut does not depend on the threads.
 """
 
 from __future__ import annotations
@@ -11,16 +12,35 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.linalg import panels
 from gramian.linalg.blas import Block, block_of, gemm, square_triangle, syrk
+from gramian.linalg.threads import each, one_blas_thread
 
 Array = NDArray[np.float64]
+
+TILE = 512  # rows and columns of a piece
+ALONE_UP_TO = 5e7  # flops, a millisecond: below, handing out costs more than it saves
 
 
 def times(A: Array, B: Array) -> Array:
     """A B for A (n, k) and B (k, m): (n, m), row-major."""
     out = np.empty((A.shape[0], B.shape[1]))
     (held, left, across), (kept, right, turned) = _as_columns(A), _as_columns(B)
-    gemm(1.0, right, left, block_of(out.T), transpose_a=turned, transpose_b=across, beta=0.0)
+    whole = block_of(out.T)
+
+    def piece(at: tuple[slice, slice]) -> None:
+        rows, columns = at  # of `whole`
+        a = right[:, rows] if turned else right[rows, :]
+        b = left[columns, :] if across else left[:, columns]
+        gemm(1.0, a, b, whole[rows, columns], transpose_a=turned, transpose_b=across, beta=0.0)
+
+    with one_blas_thread():
+        if 2.0 * A.shape[0] * A.shape[1] * B.shape[1] <= ALONE_UP_TO:
+            piece((slice(None), slice(None)))
+        else:
+            pieces = [(i, j) for i in _tiles(whole.rows) for j in _tiles(whole.columns)]
+            for _ in each(piece, pieces):
+                pass
     del held, kept
     return out
 
@@ -34,7 +54,23 @@ def squares(A: Array) -> Array:
     """A' A for A (n, k): all of it, though only one triangle is computed."""
     held, block, turned = _as_columns(A)
     lower = np.zeros((A.shape[1], A.shape[1]), order="F")
-    syrk(1.0, block, block_of(lower), transpose=turned)
+    whole = block_of(lower)
+
+    def piece(at: tuple[slice, slice]) -> None:
+        rows, columns = at
+        a, b = ((block[:, at_] if turned else block[at_, :]) for at_ in at)
+        if rows == columns:
+            syrk(1.0, a, whole[rows, columns], transpose=turned)
+        else:
+            gemm(1.0, a, b, whole[rows, columns], transpose_a=turned, transpose_b=not turned)
+
+    with one_blas_thread():
+        if 1.0 * A.shape[0] * A.shape[1] ** 2 <= ALONE_UP_TO:
+            piece((slice(None), slice(None)))
+        else:
+            tiles = _tiles(whole.rows)
+            for _ in each(piece, [(tiles[i], tiles[j]) for i in range(len(tiles)) for j in range(i + 1)]):
+                pass
     del held
     return _mirrored(lower)
 
@@ -42,8 +78,16 @@ def squares(A: Array) -> Array:
 def triangle_squares(R: Array) -> Array:
     """R' R for a lower triangle R (k, k) with zeros above: all of it, at a third of the work of `squares`."""
     lower = R.copy(order="F")
-    square_triangle(block_of(lower))
+    if len(lower) > TILE:
+        panels.square(lower)
+    else:
+        with one_blas_thread():
+            square_triangle(block_of(lower))
     return _mirrored(lower)
+
+
+def _tiles(n: int) -> list[slice]:
+    return [slice(start, min(start + TILE, n)) for start in range(0, n, TILE)]
 
 
 def _mirrored(lower: Array) -> Array:

@@ -1,87 +1,184 @@
-"""Who works on several threads: BLAS on one large matrix, or the library on many small pieces.
+"""Who works on several threads: the library, on pieces of its own. BLAS never does.
 
-`threads_for`: how many threads BLAS takes for a small matrix: one. Threads wait for each other at every
-block. Up to about 250 rows that costs more than it saves; up to 450 it saves little; and on a busy machine it
-costs far more at any size: 51 ms instead of 0.2 ms for the inverse at n = 120, and 47 s instead of 3 s for a
-fit at n = 500, with others at work.
+Threads of BLAS that share a product wait for each other actively at every block. Beside two busy neighbours
+on two cores an evidence with gradient at n = 1,500 took 6.3 s that way and 0.21 s with one thread; under the
+quota of a container it is as bad. So inside the library's calls BLAS has one thread (`one_blas_thread`), and
+what is large is cut into tiles or chunks of rows that threads of the library take one after another, waiting
+asleep: `each` for pieces that do not depend on each other, linalg/tasks.py for those that do. Each piece is
+the same whoever works on it, and sums are made in one order: results do not depend on the threads.
 
-The number belongs to the process, so fits that overlap in several Python threads share one limit: the first
-sets it, the last takes it back.
+How many: as many as the process may use (cores, affinity, the CPU quota of its container), at most 8;
+GRAMIAN_NUM_THREADS in the environment or `set_threads` say otherwise.
 
-`each`: pieces of work (tiles, chunks of rows) on a pool of threads that the process keeps. What a piece hands
-out in turn is done where it is.
+The number of BLAS threads belongs to the process, so fits that overlap in several Python threads share one
+limit: the first sets it, the last takes it back.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import cache
+from pathlib import Path
+from types import TracebackType
 from typing import Any, TypeVar
 
-from threadpoolctl import ThreadpoolController
+from gramian.errors import ParameterError
 
 T_ = TypeVar("T_")
 R_ = TypeVar("R_")
 
-ONE_THREAD_UP_TO = 448
-THREADS = min(8, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+MOST = 8  # beyond it, tiles of a matrix of a few thousand rows are too few for all
+VARIABLE = "GRAMIAN_NUM_THREADS"
+
+_count = 0  # 0: not asked yet
+
+
+def count() -> int:
+    """How many threads the library works on."""
+    global _count
+    if not _count:
+        _count = allowed()
+    return _count
+
+
+def set_threads(n: int | None) -> int:
+    """Lets the library work on n threads from now on; None: as many as the machine and GRAMIAN_NUM_THREADS
+    allow. Returns how many it were. Results do not depend on it."""
+    global _count
+    if n is not None and (isinstance(n, bool) or not isinstance(n, int) or n < 1):
+        raise ParameterError(f"set_threads({n!r}): give a whole number from 1 on, or None for the default.")
+    before, _count = count(), allowed() if n is None else n
+    return before
+
+
+def allowed(root: Path = Path("/sys/fs/cgroup"), environment: dict[str, str] | None = None) -> int:
+    """What this process may use: the variable, or the fewest of cores, quota and MOST."""
+    named = (os.environ if environment is None else environment).get(VARIABLE, "").strip()
+    if named:
+        if not named.isdecimal() or int(named) < 1:
+            raise ParameterError(f"{VARIABLE}={named!r} is not a number of threads: give 1, 2, ...")
+        return int(named)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, math.ceil(min(MOST, cores, quota(root))))
+
+
+def quota(root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")) -> float:
+    """Cores that the container may use on average (cgroups of either version); infinity where it has no
+    limit."""
+    places = [root, root / "cpu"]
+    try:
+        for line in own.read_text(encoding="ascii").splitlines():
+            _, controllers, path = line.split(":", 2)
+            if not controllers or "cpu" in controllers.split(","):
+                group = (root if not controllers else root / "cpu") / path.lstrip("/")
+                places += [group, *(up for up in group.parents if up.is_relative_to(root))]
+    except (OSError, ValueError):  # not Linux, or a line of a form that is not known
+        pass
+    return min((_quota_at(place) for place in places), default=math.inf)
+
+
+def _quota_at(place: Path) -> float:
+    try:
+        if (place / "cpu.max").exists():
+            most, period = (place / "cpu.max").read_text(encoding="ascii").split()
+        else:
+            most = (place / "cpu.cfs_quota_us").read_text(encoding="ascii").strip()
+            period = (place / "cpu.cfs_period_us").read_text(encoding="ascii")
+        return float(most) / float(period) if most not in ("max", "-1") else math.inf
+    except (OSError, ValueError, ZeroDivisionError):
+        return math.inf
+
+
+THREADS = allowed()  # at import; `count` is what holds
+
+
+# One thread of BLAS. ----------------------------------------------------------------------------------------
 
 _lock = threading.Lock()
 _users = 0
-_limit: Any = None
+_before: list[tuple[Any, int]] = []
 
 
-def threads_for(n: int) -> AbstractContextManager[None]:
-    """Within it, BLAS works on an n x n matrix with as many threads as that deserves."""
-    return _one_thread() if n <= ONE_THREAD_UP_TO else nullcontext()
+class one_blas_thread:
+    """Within it, BLAS works on the thread that calls it, and on no other. Entering costs a microsecond inside
+    another, and 5 at the outermost."""
 
+    __slots__ = ()
 
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    global _users, _limit
-    with _lock:
-        if _users == 0:
-            _limit = _controller().limit(limits=1)
-        _users += 1
-    try:
-        yield
-    finally:
+    def __enter__(self) -> None:
+        global _users
+        with _lock:
+            if _users == 0:
+                for library in _libraries():
+                    threads = library.get_num_threads()
+                    if threads != 1:
+                        _before.append((library, threads))
+                        library.set_num_threads(1)
+            _users += 1
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        global _users
         with _lock:
             _users -= 1
             if _users == 0:
-                _limit.restore_original_limits()
+                while _before:
+                    library, threads = _before.pop()
+                    library.set_num_threads(threads)
+
+
+def threads_for(n: int) -> one_blas_thread:
+    """Within it, BLAS works on an n x n matrix with as many threads as that deserves: one."""
+    return one_blas_thread()
 
 
 @cache
-def _controller() -> Any:
-    return ThreadpoolController().select(user_api="blas")  # looks through the loaded libraries: 7 ms, once
+def _libraries() -> list[Any]:
+    """NumPy's BLAS and SciPy's, which are loaded by now at the latest."""
+    import scipy.linalg  # noqa: F401
+    from threadpoolctl import ThreadpoolController
 
+    return list(ThreadpoolController().select(user_api="blas").lib_controllers)  # 7 ms, once
+
+
+# Pieces of work. --------------------------------------------------------------------------------------------
 
 _here = threading.local()
 
 
-def each(work: Callable[[T_], R_], items: Iterable[T_]) -> Iterator[R_]:
+def at_work() -> bool:
+    """Whether this thread works on a piece of somebody's: what that hands out in turn is done where it is."""
+    return getattr(_here, "at_work", False)
+
+
+def each(work: Callable[[T_], R_], items: Iterable[T_]) -> Generator[R_, None, None]:
     """work(item) for each item, in their order, on several threads. Little more than is being worked on is
     held at a time."""
-    if THREADS == 1 or getattr(_here, "at_work", False):
+    threads = count()
+    if threads == 1 or at_work():
         yield from map(work, items)
         return
-    pool, waiting = _pool(THREADS), deque[Future[R_]]()
+    waiting = deque[Future[R_]]()
     try:
         for item in items:
-            waiting.append(pool.submit(_marked, work, item))
-            if len(waiting) > THREADS:
+            waiting.append(hand_out(work, item))
+            if len(waiting) > threads:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
-    finally:  # an error, or a caller that wants no more
-        for task in waiting:
-            task.cancel()
+    finally:  # an error, or a caller that wants no more: nobody may go on writing into its arrays
+        wait([task for task in waiting if not task.cancel()])
+
+
+def hand_out(work: Callable[[T_], R_], item: T_) -> Future[R_]:
+    """work(item) on a thread of the pool, which the process keeps."""
+    return _pool(count()).submit(_marked, work, item)
 
 
 def _marked(work: Callable[[T_], R_], item: T_) -> R_:

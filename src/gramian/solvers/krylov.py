@@ -22,7 +22,7 @@ from gramian.gram.operator import GramOperator
 from gramian.kernels.base import Kernel
 from gramian.landmarks.pivoted import PivotRule, pivoted_cholesky
 from gramian.linalg.cost import Cost
-from gramian.linalg.threads import THREADS
+from gramian.linalg.threads import count
 from gramian.solvers import preconditioners
 from gramian.solvers.base import SolveOutcome, Solver
 from gramian.solvers.preconditioners import Name, Pivots, Preconditioner
@@ -107,7 +107,7 @@ class KrylovSolver(Solver):
     def bytes_needed(self, n: int, d: int, q: int) -> int:
         rank = self.rank if self._ranked else 0
         own = n * (3 * min(rank, n) + 6 * (self.probes + q) + d)
-        return 8 * (own + 8 * THREADS * tiles.LARGEST_TILE**2)
+        return 8 * (own + 8 * count() * tiles.LARGEST_TILE**2)
 
     def preconditioned(self, operator: GramOperator, pivots: Pivots | None) -> Preconditioner:
         pivots = self.pivots if pivots is None else pivots

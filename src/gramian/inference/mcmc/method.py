@@ -39,7 +39,7 @@ from gramian.inference.mcmc.traced import TracedProblem, problem
 from gramian.inference.model import Data, Evidence, Inferred, Model
 from gramian.likelihoods import Gaussian, Likelihood
 from gramian.linalg.cost import Cost
-from gramian.linalg.threads import THREADS
+from gramian.linalg.threads import count
 from gramian.processes.base import Process
 from gramian.solvers.base import SolveOutcome
 
@@ -322,7 +322,7 @@ class MCMC(Scheme):
         # K, its factor, what the gradient makes of them, and XLA's copies
         matrices = 14 * n * n if m is None else 6 * n * m + 10 * m * m
         kept = 3 * self.chains * made_and_kept(self.draws, self.rounds)[1] * (q * (n if m is None else m) + n)
-        return 8 * (min(self.chains, THREADS) * matrices + kept + n * (d + q))
+        return 8 * (min(self.chains, count()) * matrices + kept + n * (d + q))
 
     def _columns(self, n: int) -> int | None:
         return None if self.engine is None else self.engine.features_for(n)

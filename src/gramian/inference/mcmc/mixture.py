@@ -40,7 +40,7 @@ from gramian.inference.model import Data, Model
 from gramian.kernels.base import Kernel
 from gramian.likelihoods import Likelihood
 from gramian.linalg.factor import factored, zeros_above
-from gramian.linalg.threads import threads_for
+from gramian.linalg.threads import one_blas_thread
 from gramian.means import Mean, OneOutput
 from gramian.processes.base import Process
 from gramian.processes.posterior import Posterior
@@ -221,7 +221,7 @@ class Mixture(Process):
 
 def _root(kernel: Kernel, X: Array) -> Array:
     """R, lower triangular and Fortran-ordered, as the chains have it."""
-    with threads_for(len(X)):
+    with one_blas_thread():
         what = "K at a draw of the parameters"
         R, _ = factored(lambda A, _: tiles.fill(kernel, X, A), len(X), ladder=(JITTER,), what=what)
     return zeros_above(R)

@@ -38,7 +38,7 @@ from gramian.inference.mcmc.chains import package
 from gramian.inference.mcmc.traced import CurveSites, TracedProblem, from_latent, to_latent
 from gramian.inference.mcmc.transitions import KEEP, LONGEST, adaptation, nuts
 from gramian.inference.mcmc.unconstrained import number
-from gramian.linalg.threads import THREADS, threads_for
+from gramian.linalg.threads import count, one_blas_thread
 
 Array = NDArray[np.float64]
 
@@ -104,7 +104,7 @@ def run(
     """Warm-up and draws of all chains, from starts around `start`."""
     began = time.monotonic()
     package("blackjax")
-    with threads_for(1), jax.enable_x64(True):
+    with one_blas_thread(), jax.enable_x64(True):
         problem = jax.device_put(problem)
         method = _joint(problem) if sampler == "nuts" else _blocked(problem, sampler == "blocks")
         keys = [
@@ -114,7 +114,7 @@ def run(
         states = [_start(problem, method, start, rng) for _ in range(chains)]
         crew = _Crew(method, keys, states)
         crew.advance(0, 0, np.zeros((LONGEST, 2), dtype=np.int64))  # compiles, before there are threads
-    with threads_for(1), ThreadPoolExecutor(max(1, min(chains, THREADS))) as pool:
+    with one_blas_thread(), ThreadPoolExecutor(max(1, min(chains, count()))) as pool:
         crew.pool = pool
         return _rounds(crew, warmup, draws, rounds, enough, began, report, deadline)
 

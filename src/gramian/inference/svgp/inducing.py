@@ -36,7 +36,7 @@ from gramian.kernels.base import Kernel
 from gramian.landmarks.base import LandmarkRule
 from gramian.landmarks.rules import as_rule, named
 from gramian.linalg.cost import Cost
-from gramian.linalg.threads import THREADS, each, threads_for
+from gramian.linalg.threads import count, each, one_blas_thread
 from gramian.means import OneOutput
 from gramian.processes.base import Process
 from gramian.processes.prior import GaussianProcess
@@ -130,7 +130,7 @@ class SparseVariational(Scheme):
     @contextmanager
     def bound(self, model: Model, data: Data) -> Iterator[Bound]:
         """The bound for a model; within it BLAS has one thread, and rows are shared out between several."""
-        with threads_for(1):
+        with one_blas_thread():
             yield Bound(model, data, self.Z, self.learned)
 
     def start(self, bound: Bound) -> tuple[VariationalWeights, ...]:
@@ -373,7 +373,7 @@ def bytes_of(n: int, d: int, q: int, m: int, batch: int) -> int:
     of those at work."""
     chunks = min(-(-n // CHUNK), IN_FLIGHT)
     # 2000: the nodes of the likelihood's expectations
-    working = min(THREADS, chunks) * min(n, CHUNK) * ((q + 5) * m + 2000 * q)
+    working = min(count(), chunks) * min(n, CHUNK) * ((q + 5) * m + 2000 * q)
     return 8 * (m * m * (6 + 6 * q + chunks * (q + 1)) + working + min(n, batch) * (d + 2 * q))
 
 
