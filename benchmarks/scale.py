@@ -12,21 +12,23 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from gramian.inference.lowrank import LowRank
 
 import gramian as gm
 import peers
 from common import Result, against_peers, at_least, at_most, peak_extra_bytes, take_turns
 from gramian.choose.plan import calibrate
+from gramian.engines import LowRank
+from gramian.engines.base import Workspace
 from gramian.features.fourier import FourierBasis
 from gramian.features.nystrom import NystromBasis
 from gramian.gram import tiles
 from gramian.gram.operator import GramOperator
-from gramian.inference.base import Data, Inference, Model, Workspace, blocks_of
+from gramian.inference import Data, Inference, Model
 from gramian.landmarks.rules import landmarks
 from gramian.likelihoods import Gaussian
 from gramian.linalg.hadamard import hadamard_transform
 from gramian.means import ZeroMean
+from gramian.processes.base import blocks_of
 
 SEED = 20
 

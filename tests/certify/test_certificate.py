@@ -12,7 +12,7 @@ from gramian.certify import bounds
 from gramian.certify import certificate as module
 from gramian.errors import NumericalError
 from gramian.features.nystrom import NystromBasis
-from gramian.inference.base import Data, Model, noise_groups
+from gramian.inference.model import Data, Model, noise_groups
 from gramian.likelihoods import Gaussian
 from gramian.means import ZeroMean
 

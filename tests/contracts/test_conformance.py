@@ -10,12 +10,14 @@ import numpy as np
 import pytest
 
 import gramian as gm
+from gramian.engines import Exact
 from gramian.errors import NumericalError
 from gramian.gram.operator import GramOperator
-from gramian.inference import Evidence, Exact, GaussianProcess, Inferred, Posterior
+from gramian.inference import Evidence, Inferred
 from gramian.likelihoods import Gaussian, Likelihood
 from gramian.means import ConstantMean, LinearMean
 from gramian.params import Parameter, positive
+from gramian.processes import GaussianProcess, Posterior
 from gramian.solvers import Cholesky, CholeskyFactor, Factor, Solution, SolveOutcome, Solver
 from gramian.testing import check_factor, check_inference, check_likelihood, check_posterior
 

@@ -10,6 +10,7 @@ from sklearn.base import clone
 
 import gramian as gm
 from gramian.errors import GramianError, MemoryLimitError, ParameterError
+from gramian.inference import RuleOnEngine
 
 METHODS = ["exact", "nystrom", "fourier", "vfe", "fitc", "dtc", "cg", "minres"]
 
@@ -193,7 +194,7 @@ def test_exact_scores_count_as_memory():
 
 def test_landmarks_of_many_rows_come_from_candidates(data, monkeypatch):
     """Rules that hold a number for each row and landmark see only a random part of very many rows."""
-    from gramian.inference import methods as module
+    from gramian.engines import recipes as module
     from gramian.landmarks import base
 
     X, y, _ = data
@@ -240,7 +241,7 @@ def test_stages_say_what_was_fitted_on_what():
 
 def test_interrupt_of_the_final_inference_leaves_the_part(data, monkeypatch):
     X, y, new = data
-    original, calls = gm.Exact.infer, []
+    original, calls = RuleOnEngine.infer, []
 
     def interrupted(self, model, rows, report=None):
         calls.append(len(rows.X))
@@ -248,7 +249,7 @@ def test_interrupt_of_the_final_inference_leaves_the_part(data, monkeypatch):
             raise KeyboardInterrupt
         return original(self, model, rows)
 
-    monkeypatch.setattr(gm.Exact, "infer", interrupted)
+    monkeypatch.setattr(RuleOnEngine, "infer", interrupted)
     gp = gm.GPRegressor(method=gm.Exact(fit_rows=100), random_state=0).fit(X, y)
     assert calls == [250, 100]
     assert "interrupted" in gp.summary()
@@ -257,7 +258,7 @@ def test_interrupt_of_the_final_inference_leaves_the_part(data, monkeypatch):
 
 def test_many_rows_keep_the_factor(data, monkeypatch):
     """Beyond ROOT_UP_TO rows the posterior holds L instead of its inverse: the same answers."""
-    from gramian.inference import exact as module
+    from gramian.engines import dense as module
 
     X, y, new = data
     first = gm.GPRegressor(method="exact", random_state=0, optimize=False).fit(X, y)

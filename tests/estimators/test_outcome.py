@@ -8,8 +8,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 import gramian as gm
+from gramian.engines import Exact
 from gramian.errors import MemoryLimitError, NumericalError
-from gramian.inference import Exact
 from gramian.solvers import Cholesky
 
 

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import gramian as gm
+from gramian.engines.base import Workspace
 from gramian.fitting import stages
 from gramian.fitting.onward import LEVELS, best_start, with_more_noise
-from gramian.inference.base import Data, Model, Workspace
+from gramian.inference import Data, Model, closed
 from gramian.likelihoods import Gaussian, Poisson
 from gramian.means import ZeroMean
 
@@ -32,7 +33,7 @@ def test_the_best_is_that_of_the_highest_evidence():
     X = rng.uniform(-2, 2, (200, 1))
     data, method = (
         Data(X, np.sin(9 * X), np.ones(1)),
-        gm.Nystrom(5, "uniform").prepared(of_noise(1e-8), Data(X, X, np.ones(1)), rng),
+        closed(gm.Nystrom(5, "uniform")).prepared(of_noise(1e-8), Data(X, X, np.ones(1)), rng),
     )
     short, long = (of_noise(1e-8, 1.0 * gm.RBF(scale)) for scale in (0.2, 5.0))
     tried = [louder for model in (short, long) for louder in with_more_noise(model, data.Y)]
@@ -48,8 +49,8 @@ def test_a_bound_does_not_end_in_noise_after_an_exact_fit_without_any(monkeypatc
     rng = np.random.default_rng(2)
     X = rng.uniform(-2, 2, (900, 2))
     data = Data(X, (np.sin(4 * X[:, 0]) + 0.3 * np.cos(3 * X[:, 1]) * X[:, 0])[:, None], np.ones(1))
-    method = gm.Sparse(12)
-    monkeypatch.setattr(stages, "parts", lambda *_: [(gm.Exact(), 200), (method, 900)])
+    method = closed(gm.Sparse(12))
+    monkeypatch.setattr(stages, "parts", lambda *_: [(closed(gm.Exact()), 200), (method, 900)])
 
     def fitted():
         return stages.fit(

@@ -5,7 +5,7 @@ import pytest
 
 import gramian as gm
 from gramian.fitting.reach import FAR, within_reach
-from gramian.inference.base import Model
+from gramian.inference import Model, closed
 from gramian.likelihoods import Gaussian
 from gramian.means import ZeroMean
 
@@ -62,9 +62,9 @@ def test_a_search_on_more_rows_finds_a_column_that_few_did_not(monkeypatch):
     y = np.sin(2 * Z[:, 0]) + 0.3 * np.sin(2 * Z[:, 1]) + 0.1 * rng.standard_normal(400)
     model = Model(1.0 * gm.RBF([1.0, 1e8]), ZeroMean(), Gaussian(0.1))
     data = stages.Data(Z, y[:, None], np.ones(1))
-    monkeypatch.setattr(stages, "parts", lambda *_: [(gm.Exact(), 40), (gm.Exact(), 400)])
-    fitted = stages.fit(model, data, gm.Exact(), 0, rng, lambda *_: None)
+    monkeypatch.setattr(stages, "parts", lambda *_: [(closed(gm.Exact()), 40), (closed(gm.Exact()), 400)])
+    fitted = stages.fit(model, data, closed(gm.Exact()), 0, rng, lambda *_: None)
     assert fitted.model.kernel.parameters()["lengthscale"].value[1] < 5
     monkeypatch.setattr(stages, "within_reach", lambda model, _: model)
-    lost = stages.fit(model, data, gm.Exact(), 0, rng, lambda *_: None)
+    lost = stages.fit(model, data, closed(gm.Exact()), 0, rng, lambda *_: None)
     assert lost.model.kernel.parameters()["lengthscale"].value[1] > 1e3

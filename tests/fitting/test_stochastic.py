@@ -7,12 +7,12 @@ import time
 
 import numpy as np
 import pytest
-from gramian.inference.methods import Sparse
 
+from gramian.engines import Sparse
 from gramian.errors import NumericalError
 from gramian.fitting import stages, stochastic
 from gramian.fitting.progress import Report
-from gramian.inference.base import Data, Model
+from gramian.inference import Data, Model, closed
 from gramian.inference.svgp.bound import Bound
 from gramian.inference.svgp.inducing import EPOCHS, FEWEST_STEPS, MOST_STEPS, SVGP, SparseVariational
 from gramian.kernels import RBF
@@ -124,7 +124,7 @@ def test_reaches_the_collapsed_bound_for_gaussian_noise(rng):
     data = Data(X, np.sin(2 * X) + 0.2 * rng.standard_normal((400, 1)), np.ones(1))
     start = Model(1.0 * RBF(1.0), ConstantMean(0.0), Gaussian(0.2))
     Z = np.linspace(-3, 3, 15)[:, None]
-    exact = stages.fit(start, data, Sparse(inducing=Z), 0, np.random.default_rng(0), Report())
+    exact = stages.fit(start, data, closed(Sparse(inducing=Z)), 0, np.random.default_rng(0), Report())
     ours = fit(
         data,
         SVGP(

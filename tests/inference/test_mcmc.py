@@ -11,16 +11,16 @@ import arviz as az
 import jax
 import numpy as np
 import pytest
-from gramian.inference.exact import Exact
-from gramian.inference.methods import Nystrom
 from numpy.testing import assert_allclose
 from scipy.special import log_ndtr, logsumexp
 
 from gramian import RBF, Constant, Matern32, RationalQuadratic
+from gramian.engines import Exact, Nystrom
+from gramian.engines.base import Workspace
 from gramian.errors import ParameterError
 from gramian.features.fourier import FourierBasis
 from gramian.features.nystrom import NystromBasis
-from gramian.inference.base import Data, Model, Workspace
+from gramian.inference import Data, Model, closed
 from gramian.inference.mcmc import sampling
 from gramian.inference.mcmc.blocks import Surface, _value, given
 from gramian.inference.mcmc.chains import Chains
@@ -28,7 +28,7 @@ from gramian.inference.mcmc.method import MCMC, sample_hyper, sample_latent
 from gramian.inference.mcmc.mixture import Mixture
 from gramian.inference.mcmc.sampling import Draws, _last_of, made_and_kept
 from gramian.inference.mcmc.slices import Point, slice_along
-from gramian.inference.mcmc.traced import Sites, problem, to_latent
+from gramian.inference.mcmc.traced import CurveSites, problem, to_latent
 from gramian.likelihoods import Gaussian, Likelihood
 from gramian.likelihoods.binary import Bernoulli
 from gramian.likelihoods.categorical import Softmax
@@ -180,7 +180,7 @@ def test_with_gaussian_noise_latent_chains_are_exact_inference():
     model = Model(fixed(1.5) * Matern32(fixed(0.9)), ConstantMean(fixed(0.2)), Gaussian(fixed(0.1)))
     data = Data(X, 3 * y, np.array([3.0]), noise_var=np.linspace(0.0, 0.3, 15))
     chains = sample_latent(model, data, np.random.default_rng(2), warmup=100, draws=400, sampler="ess")
-    exact = Exact().infer(model, data).posterior
+    exact = closed(Exact()).infer(model, data).posterior
     f = 0.2 + 3 * _at_rows(model, data, chains)
     _within(f, exact.mean(X)[:, 0])
     _within((f - exact.mean(X)[:, 0]) ** 2, exact.var(X)[:, 0])
@@ -199,7 +199,7 @@ def test_parameters_of_a_regression_agree_with_a_grid():
     )
     u = np.linspace(-4, 6, 400)
     logs = [
-        Exact().evidence(model.with_values({"kernel.lengthscale": at}), data, Workspace()).value
+        closed(Exact()).evidence(model.with_values({"kernel.lengthscale": at}), data, Workspace()).value
         for at in np.exp(u)
     ]
     p = np.exp(logs - 0.5 * (u / 2) ** 2 - np.max(logs))
@@ -218,7 +218,7 @@ def test_parameters_of_a_regression_agree_with_a_grid():
     first = {path: values[0] for path, values in mixture.values.items()}
     assert_allclose(
         mixture.component(0).mean(X),
-        Exact().infer(model.with_values(first), data).posterior.mean(X),
+        closed(Exact()).infer(model.with_values(first), data).posterior.mean(X),
         rtol=1e-12,
     )
     assert mixture.n_components == 100
@@ -322,7 +322,7 @@ def test_coordinates_with_sites_have_the_same_density(basis, rng):
         "landmarks": NystromBasis(X[::2]),
         "fourier": FourierBasis.draw(model.kernel, 1, 12, rng=rng),
     }[basis]
-    sites = Sites(rng.uniform(0, 2, (15, 3)), rng.standard_normal((15, 3)))
+    sites = CurveSites(rng.uniform(0, 2, (15, 3)), rng.standard_normal((15, 3)))
 
     def facts(t, z):
         """v and f of z; the density of (t, z), that of (t, v) from its definition, that of (t, v) as a
@@ -338,7 +338,7 @@ def test_coordinates_with_sites_have_the_same_density(basis, rng):
             - 0.5 * v.size * np.log(2 * np.pi)
             + made.log_prior(t)
         )
-        nothing = Sites(np.zeros((15, 3)), np.zeros((15, 3)))
+        nothing = CurveSites(np.zeros((15, 3)), np.zeros((15, 3)))
         unsited = made.log_density(jax.numpy.concatenate([t, v.ravel()]), nothing)
         sited = made.log_density(jax.numpy.concatenate([t, z.ravel()]), sites)
         return v, F, roots[1], sited, plain, unsited, jax.jacfwd(lambda z: to_latent(parts, z)[0].ravel())(z)
@@ -429,7 +429,7 @@ def test_the_marginal_density_is_the_evidence_with_any_engine(rng):
         prepared = engine.prepared(model, data, np.random.default_rng(0))
         with jax.enable_x64(True):
             made, t = problem(model, data, getattr(prepared, "basis", None), marginal=True)
-            nothing = Sites(np.zeros((15, 2)), np.zeros((15, 2)))
+            nothing = CurveSites(np.zeros((15, 2)), np.zeros((15, 2)))
             value, slope = jax.jit(jax.value_and_grad(made.log_density))(t, nothing)
             prior, by_prior = jax.jit(jax.value_and_grad(made.log_prior))(t)
         evidence, gradients = prepared.evidence_and_gradient(model, data, Workspace())
@@ -496,12 +496,14 @@ def test_what_cannot_be_is_refused(monkeypatch):
         sample_latent(Model(KERNEL, ZeroMean(), _Jump()), BINARY, np.random.default_rng(0))
     with pytest.raises(ParameterError, match='inference="laplace"'):
         MCMC().evidence_and_gradient(PROBIT, BINARY, Workspace())
-    posterior = Exact().infer(Model(KERNEL, ZeroMean(), Gaussian(0.1)), Data(X, X, np.ones(1))).posterior
+    posterior = (
+        closed(Exact()).infer(Model(KERNEL, ZeroMean(), Gaussian(0.1)), Data(X, X, np.ones(1))).posterior
+    )
     with pytest.raises(ParameterError, match=r"arviz\.loo"):
-        MCMC().leave_one_out(PROBIT, BINARY, posterior)
+        MCMC().cavities(PROBIT, BINARY, posterior)
     # no log p(y_i | f_i) for ArviZ
     with pytest.raises(ParameterError, match=r'compare_models\(\[estimator\], X, y, by="loo"\).*hyper="map"'):
-        MCMC().leave_one_out(Model(KERNEL, ZeroMean(), Gaussian(0.1)), Data(X, X, np.ones(1)), posterior)
+        MCMC().cavities(Model(KERNEL, ZeroMean(), Gaussian(0.1)), Data(X, X, np.ones(1)), posterior)
     with pytest.raises(ParameterError, match="Use sample_latent"):
         sample_hyper(PROBIT, BINARY, np.random.default_rng(0))
     kernel = RationalQuadratic(0.5)

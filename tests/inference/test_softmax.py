@@ -7,17 +7,13 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from gramian.inference.algebra import Dense, Features
-from gramian.inference.coupled import CoupledFeatures, CoupledPosterior
-from gramian.inference.iterative import Iterative
-from gramian.inference.lowrank import LowRank
-from gramian.inference.sites import Sites
 from numpy.testing import assert_allclose
 
+from gramian.engines import Exact, Fourier, Krylov, LowRank, Nystrom, Sparse
+from gramian.engines.base import Use, Workspace
 from gramian.errors import NumericalError, ParameterError
 from gramian.features.nystrom import NystromBasis
-from gramian.inference import Data, Exact, Fourier, Model, Nystrom, Sparse
-from gramian.inference.base import GaussianProcess, Workspace
+from gramian.inference import Data, Model, RuleOnEngine
 from gramian.inference.laplace import Laplace
 from gramian.inference.softmax import dense
 from gramian.inference.softmax.coupling import coupling, curvature, curved
@@ -26,6 +22,8 @@ from gramian.kernels import RBF, Matern52
 from gramian.likelihoods import Bernoulli, RobustMax, Softmax
 from gramian.likelihoods.quadrature import NODES, WEIGHTS
 from gramian.means import ConstantMean, ZeroMean
+from gramian.processes import GaussianProcess
+from gramian.processes.coupled import CoupledFeatures, CoupledPosterior
 from gramian.solvers.cg import CG
 from gramian.testing import check_posterior
 from tests.reference import softmax as reference
@@ -72,7 +70,7 @@ ENGINES = [(name, engine) for name in MODELS for engine in (Exact(), Nystrom(9))
 def test_evidence_and_posterior_are_those_of_the_whole_matrix(name):
     model, scale = MODELS[name]
     data = made(scale=scale)
-    found = Sites(SoftmaxLaplace()).infer(model, data)
+    found = RuleOnEngine(SoftmaxLaplace()).infer(model, data)
     K, m, y = dense_parts(model, data), means(model, data.X), data.Y[:, 0]
     # Both end at the mode to rounding; the whole matrix has a condition of about 1e3.
     assert found.evidence.value == pytest.approx(reference.evidence(K, m, y), rel=1e-10)
@@ -107,10 +105,8 @@ def test_sites_of_any_probabilities(features, tiny):
         pi[: n // 2, 1] = 1e-12
         pi /= pi.sum(axis=1, keepdims=True)
     h = rng.standard_normal((n, C))
-    groups = [
-        (Features(NystromBasis(data.X).at(k), k, data.X) if features else Dense(k, data.X), [c])
-        for c, k in enumerate((KERNEL, *OTHERS))
-    ]
+    engine = LowRank(NystromBasis(data.X), "nothing", "", "") if features else Exact()
+    groups = [(engine.at(k, data.X, Use(again=True)), [c]) for c, k in enumerate((KERNEL, *OTHERS))]
     found = coupling(groups, scale).condition(pi, h)
     K = reference.stacked([k(data.X) for k in (KERNEL, *OTHERS)])
     s = np.repeat(scale, n)
@@ -135,7 +131,7 @@ def test_sites_of_any_probabilities(features, tiny):
 def test_cavities_leave_out_a_row():
     model, scale = MODELS["a kernel each"]
     data = made(12, scale=scale)
-    mean, var = Sites(SoftmaxLaplace(tol=1e-12)).cavities(model, data)
+    mean, var = RuleOnEngine(SoftmaxLaplace(tol=1e-12)).cavities(model, data, None)
     n, K, m, y = len(data.X), dense_parts(model, data), means(model, data.X), data.Y[:, 0]
     f = reference.mode(K, m, y)
     pi, full = reference.probabilities(f), reference.stacked(K)
@@ -155,14 +151,14 @@ def test_cavities_leave_out_a_row():
 
 @pytest.mark.parametrize(
     "engine",
-    [Exact(), LowRank(NystromBasis(made(40, 2).X[:15]), "dtc", "nystrom", "")],
+    [Exact(), LowRank(NystromBasis(made(40, 2).X[:15]), "nothing", "nystrom", "")],
     ids=["exact", "nystrom"],
 )
 def test_two_classes_are_a_logit_of_the_difference(engine):
     """f_1 - f_0 has the kernel 2 k, and what the two have in common plays no part."""
     data = made(40, 2)
-    soft = Sites(SoftmaxLaplace(), engine).infer(Model(KERNEL, ZeroMean(), Softmax(2)), data)
-    logit = Sites(Laplace(), engine).infer(
+    soft = RuleOnEngine(SoftmaxLaplace(), engine).infer(Model(KERNEL, ZeroMean(), Softmax(2)), data)
+    logit = RuleOnEngine(Laplace(), engine).infer(
         Model(2 * KERNEL, ZeroMean(), Bernoulli("logit")), Data(data.X, data.Y, np.ones(1))
     )
     assert soft.evidence.value == pytest.approx(logit.evidence.value, rel=1e-8)
@@ -191,7 +187,9 @@ def test_gradient(name, engine):
     data = made(25, scale=scale)
     # Six points 3e-3 apart: an error of h^6 = 1e-15 of a seventh derivative, and 1e-13 / h of rounding.
     # Newton has to end at rounding, too.
-    inference = Sites(SoftmaxLaplace(tol=1e-12), engine).prepared(model, data, np.random.default_rng(0))
+    inference = RuleOnEngine(SoftmaxLaplace(tol=1e-12), engine).prepared(
+        model, data, np.random.default_rng(0)
+    )
     _, gradients = inference.evidence_and_gradient(model, data, Workspace())
     parameters, rng = model.parameters(), np.random.default_rng(2)
     assert len(gradients) == len(parameters) + (inference.free.size > 0)
@@ -237,10 +235,10 @@ def _slope(function, h: float) -> float:
 def test_landmarks_at_all_rows_are_exact():
     for model, scale in MODELS.values():
         data = made(scale=scale)
-        exact = Sites(SoftmaxLaplace()).infer(model, data)
-        low_rank = Sites(SoftmaxLaplace(), LowRank(NystromBasis(data.X), "dtc", "nystrom", "")).infer(
-            model, data
-        )
+        exact = RuleOnEngine(SoftmaxLaplace()).infer(model, data)
+        low_rank = RuleOnEngine(
+            SoftmaxLaplace(), LowRank(NystromBasis(data.X), "nothing", "nystrom", "")
+        ).infer(model, data)
         assert isinstance(exact.posterior, CoupledPosterior)
         assert isinstance(low_rank.posterior, CoupledFeatures)
         assert low_rank.evidence.value == pytest.approx(exact.evidence.value, rel=1e-8)
@@ -254,12 +252,12 @@ def test_landmarks_at_all_rows_are_exact():
 def test_a_start_from_neighbouring_parameters_saves_steps(engine):
     model, data = Model(KERNEL, MEAN, Softmax(C)), made(60)
     near = Model(1.51 * RBF([0.7, 1.1]), MEAN, Softmax(C))
-    inference = Sites(SoftmaxLaplace(), engine).prepared(model, data, np.random.default_rng(0))
-    assert isinstance(inference, Sites)
+    inference = RuleOnEngine(SoftmaxLaplace(), engine).prepared(model, data, np.random.default_rng(0))
     workspace, steps = Workspace(), []
     inference.evidence(model, data, workspace)
     for start in (None, workspace.start):
-        _, _, outcome = inference._run(near, data, None if start is None else workspace)
+        engine = inference.engine
+        _, _, outcome = inference.inference._ran(near, data, engine, None if start is None else workspace)
         steps.append(outcome.iterations)
     assert steps[1] < steps[0]
     assert inference.evidence(near, data, workspace).value == pytest.approx(
@@ -277,7 +275,7 @@ def test_a_class_that_is_all_but_impossible(engine, shift):
     """With probability 1e-13, or one that no float holds, at all rows a class changes nothing: the evidence
     is that of the other classes."""
     data = made(40, 2)
-    two = Sites(SoftmaxLaplace(), engine).prepared(
+    two = RuleOnEngine(SoftmaxLaplace(), engine).prepared(
         Model(KERNEL, ZeroMean(), Softmax(2)), data, np.random.default_rng(0)
     )
     three = Model(KERNEL, ConstantMean([0.0, 0.0, shift]), Softmax(3))
@@ -296,13 +294,13 @@ def test_wide_latents_and_a_class_without_rows():
     """Probabilities down to 1e-13 and less, and one class that never occurs."""
     data = made(40, 3, np.ones(4), size=20.0)
     model = Model(1e4 * RBF(1.0), ZeroMean(), Softmax(4))
-    found = Sites(SoftmaxLaplace()).infer(model, data)
+    found = RuleOnEngine(SoftmaxLaplace()).infer(model, data)
     assert found.outcome.converged
     assert np.min(reference.probabilities(found.posterior.mean(data.X))) < 1e-12
     expected = reference.evidence(dense_parts(model, data), np.zeros((40, 4)), data.Y[:, 0])
     # the whole matrix has a condition of 1e5
     assert found.evidence.value == pytest.approx(expected, rel=1e-7)
-    _, gradients = Sites(SoftmaxLaplace()).evidence_and_gradient(model, data, Workspace())
+    _, gradients = RuleOnEngine(SoftmaxLaplace()).evidence_and_gradient(model, data, Workspace())
     assert all(np.all(np.isfinite(gradient)) for gradient in gradients)
 
 
@@ -310,19 +308,21 @@ def test_steps_that_overshoot_are_halved(monkeypatch):
     """A mean that is sure of the wrong classes leaves no curvature at the start, and the first step leads far
     beyond the mode."""
     data, model = made(size=5.0), Model(400.0 * RBF(1.0), ConstantMean([30.0, -30.0, 0.0]), Softmax(C))
-    found = Sites(SoftmaxLaplace()).infer(model, data)
+    found = RuleOnEngine(SoftmaxLaplace()).infer(model, data)
     slope = (np.arange(C) == data.Y) - reference.probabilities(found.posterior.mean(data.X))
     assert isinstance(found.posterior, CoupledPosterior)
     assert_allclose(found.posterior.alpha, slope, atol=1e-7)  # the gradient vanishes
     monkeypatch.setattr("gramian.inference.mode.HALVINGS", 1)
-    without = Sites(SoftmaxLaplace()).infer(model, data)
+    without = RuleOnEngine(SoftmaxLaplace()).infer(model, data)
     assert not without.outcome.converged
     assert "uphill" in without.outcome.note
 
 
 def test_a_kernel_beyond_rounding_is_refused_in_words():
     with pytest.raises(NumericalError, match="Bound the kernel"):
-        Sites(SoftmaxLaplace()).evidence(Model(1e30 * RBF(50.0), ZeroMean(), Softmax(C)), made(), Workspace())
+        RuleOnEngine(SoftmaxLaplace()).evidence(
+            Model(1e30 * RBF(50.0), ZeroMean(), Softmax(C)), made(), Workspace()
+        )
 
 
 # Posteriors. ------------------------------------------------------------------------------------------------
@@ -332,7 +332,7 @@ def test_a_kernel_beyond_rounding_is_refused_in_words():
 def test_posteriors_keep_the_contract(name, engine):
     model, scale = MODELS[name]
     data = made(scale=scale)
-    posterior = Sites(SoftmaxLaplace(), engine).infer(model, data).posterior
+    posterior = RuleOnEngine(SoftmaxLaplace(), engine).infer(model, data).posterior
     X = np.concatenate([data.X[:4], data.X[:3] + 0.3])
     check_posterior(posterior, X)
     joint = posterior.joint(X)
@@ -350,7 +350,7 @@ def test_points_in_blocks(monkeypatch):
     data = made(scale=scale)
     X = np.random.default_rng(0).uniform(-2, 2, (1100, 2))
     for engine in (Exact(), Nystrom(8)):
-        posterior = Sites(SoftmaxLaplace(), engine).infer(model, data).posterior
+        posterior = RuleOnEngine(SoftmaxLaplace(), engine).infer(model, data).posterior
         whole = posterior.joint(X)
         monkeypatch.setattr("gramian.linalg.memory.BLOCK_BYTES", 8 * 2**10)
         assert_allclose(posterior.joint(X), whole, rtol=1e-10, atol=1e-12)
@@ -371,7 +371,7 @@ def test_memory_is_that_of_one_matrix_a_class(monkeypatch):
     monkeypatch.setattr(dense, "BLOCK", 16)
     n, classes = 320, 6
     data, model = made(n, classes), Model(KERNEL, ZeroMean(), Softmax(classes))
-    inference = Sites(SoftmaxLaplace())
+    inference = RuleOnEngine(SoftmaxLaplace())
     inference.evidence_and_gradient(model, data, Workspace())
     for work in (
         lambda: inference.evidence_and_gradient(model, data, Workspace()),
@@ -389,16 +389,16 @@ def test_refusals():
     assert isinstance(laplace_for(Bernoulli("logit")), Laplace)
     data, model = made(), Model(KERNEL, ZeroMean(), Softmax(C))
     with pytest.raises(ParameterError, match="one against the rest"):
-        Sites(SoftmaxLaplace(), Iterative(CG())).prepared(model, data, np.random.default_rng(0))
+        RuleOnEngine(SoftmaxLaplace(), Krylov(CG(), 0)).prepared(model, data, np.random.default_rng(0))
     with pytest.raises(ParameterError, match="no derivatives"):
-        Sites(SoftmaxLaplace()).evidence(Model(KERNEL, ZeroMean(), RobustMax(C)), data, Workspace())
+        RuleOnEngine(SoftmaxLaplace()).evidence(Model(KERNEL, ZeroMean(), RobustMax(C)), data, Workspace())
     with pytest.raises(ParameterError, match="laplace_for"):
-        Sites(SoftmaxLaplace()).evidence(
+        RuleOnEngine(SoftmaxLaplace()).evidence(
             Model(KERNEL, ZeroMean(), Bernoulli("logit")), Data(data.X, data.Y, np.ones(1)), Workspace()
         )
 
 
 def test_a_search_that_does_not_end_is_told():
-    found = Sites(SoftmaxLaplace(max_iter=1)).infer(Model(KERNEL, MEAN, Softmax(C)), made())
+    found = RuleOnEngine(SoftmaxLaplace(max_iter=1)).infer(Model(KERNEL, MEAN, Softmax(C)), made())
     assert not found.outcome.converged
     assert "1 steps" in found.outcome.note

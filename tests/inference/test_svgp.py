@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 from gramian.engines import Sparse
 from gramian.engines.base import Workspace
 from gramian.errors import ParameterError
-from gramian.inference import Data, Model
+from gramian.inference import Data, Model, closed
 from gramian.inference.svgp.bound import CHUNK, Bound, VariationalWeights, all_rows, expected, rows_of
 from gramian.inference.svgp.inducing import SVGP, SparseVariational
 from gramian.kernels import RBF, Matern52
@@ -78,7 +78,7 @@ def test_gaussian_noise_gives_the_collapsed_bound(rng, X, known):
     data = Data(X, Y, np.array([1.0, 2.0]), noise_var)
     model = Model(1.3 * Matern52([1.0, 2.0]), ConstantMean([0.1, 0.2]), Gaussian(0.05, (1.0, 4.0)))
     Z = X[:15] + 0.1
-    vfe = Sparse(inducing=Z).prepared(model, data, rng).infer(model, data)
+    vfe = closed(Sparse(inducing=Z)).prepared(model, data, rng).infer(model, data)
     ours = SVGP(inducing=Z).prepared(model, data, rng).infer(model, data)
     assert ours.outcome.iterations == 2  # the step, and the bound there
     assert ours.evidence.kind == "lower bound"
@@ -130,7 +130,9 @@ def test_natural_gradient_is_the_gradient_in_expectation_parameters(rng, X):
 
     def value(first: np.ndarray, second: np.ndarray) -> float:
         B = np.linalg.inv(second - np.outer(first, first))
-        return bound_at(engine, model, data, [VariationalWeights.of(np.asfortranarray(np.tril(B)), B @ first)])
+        return bound_at(
+            engine, model, data, [VariationalWeights.of(np.asfortranarray(np.tril(B)), B @ first)]
+        )
 
     B = np.tril(start.B) + np.tril(start.B, -1).T
     first, second, h = start.mu, np.linalg.inv(B) + np.outer(start.mu, start.mu), 1e-5
@@ -310,7 +312,7 @@ def test_bad_choices_are_named(rng, X):
     with pytest.raises(ParameterError, match="3 columns"):
         SVGP(inducing=np.zeros((4, 3))).prepared(model, data, rng)
     with pytest.raises(ParameterError, match="Leave-one-out"):
-        SVGP().leave_one_out(model, data, SVGP(5).infer(model, data).posterior)
+        SVGP().cavities(model, data, SVGP(5).infer(model, data).posterior)
 
 
 def test_memory_is_that_of_a_batch():

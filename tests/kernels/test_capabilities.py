@@ -11,7 +11,7 @@ import gramian as gm
 from gramian.errors import ParameterError
 from gramian.fitting.reach import within_reach
 from gramian.gram import radial, tiles
-from gramian.inference.base import Model
+from gramian.inference import Model
 from gramian.kernels import (
     RBF,
     Brownian,

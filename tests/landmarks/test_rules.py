@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from gramian.inference.exact import FIT_RULES
 from numpy.testing import assert_array_equal
 
 import gramian as gm
 from gramian.choose.words import label
+from gramian.engines.dense import FIT_RULES
 from gramian.errors import GramianError, ParameterError
 from gramian.landmarks import tables
 from gramian.landmarks.base import LandmarkRule, Landmarks

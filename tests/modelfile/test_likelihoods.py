@@ -12,15 +12,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from gramian.inference.coupled import CoupledFeatures, CoupledPosterior
-from gramian.inference.iterative import KrylovPosterior
 
 import gramian as gm
 from gramian.errors import GramianError, ModelFileError
 from gramian.features.fourier import ROW_WISE
 from gramian.fitting.stages import Hold
 from gramian.inference import Evidence
-from gramian.inference.base import Stacked
 from gramian.inference.ep import EP
 from gramian.inference.mcmc.chains import Chains
 from gramian.inference.mcmc.method import MCMC
@@ -29,8 +26,11 @@ from gramian.inference.svgp.inducing import SVGP
 from gramian.likelihoods import Gamma, Heteroscedastic, Likelihood, Ordinal, Poisson, StudentT
 from gramian.modelfile import load
 from gramian.modelfile.record import describe
+from gramian.processes import Stacked
+from gramian.processes.coupled import CoupledFeatures, CoupledPosterior
+from gramian.processes.krylov import KrylovPosterior
 from tests.modelfile.test_modelfile import fresh_process
-from tests.test_modelfile_hostile import forged, parts, put, refused
+from tests.modelfile.test_modelfile_hostile import forged, parts, put, refused
 
 # One text for this process and for a fresh one.
 ASK = """

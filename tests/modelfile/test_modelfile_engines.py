@@ -13,15 +13,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from gramian.inference.iterative import KrylovPosterior
 from safetensors import safe_open
 
 import gramian as gm
 from gramian.errors import GramianError, ModelFileError
 from gramian.features.fourier import FourierBasis, FourierMap
-from gramian.inference import Posterior
 from gramian.modelfile import load
 from gramian.modelfile.record import describe
+from gramian.processes import Posterior
+from gramian.processes.krylov import KrylovPosterior
 from tests.modelfile.test_modelfile import ASK, answers, data, fixed_parameters, frame, fresh_process
 
 WAVES = (

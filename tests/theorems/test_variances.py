@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gramian as gm
-from gramian.inference import GaussianProcess
+from gramian.processes import GaussianProcess
 
 KERNELS = [
     1.3 * gm.RBF(0.8),

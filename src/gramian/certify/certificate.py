@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from gramian.certify.bounds import bounds_of
 from gramian.engines.dense import Exact
-from gramian.inference import Conjugate, Data, Evidence, Model, RuleOnEngine, Scheme
+from gramian.inference import Data, Evidence, Model, Scheme, closed
 from gramian.processes.base import Process
 
 Array = NDArray[np.float64]
@@ -115,7 +115,7 @@ def _on_a_part(
     if len(at) < len(data.X):
         # the same basis; a preconditioner, being of rows, is a new one
         posterior = method.prepared(model, part, rng).infer(model, part).posterior
-    whole = RuleOnEngine(Conjugate(), Exact()).infer(model, part).posterior
+    whole = closed(Exact()).infer(model, part).posterior
     ours, exact = posterior.moments(points), whole.moments(points)
     errors = (ours[0] - exact[0]) ** 2, (np.sqrt(ours[1]) - np.sqrt(exact[1])) ** 2
     found = []

@@ -25,8 +25,8 @@ from gramian.engines.recipes import Fourier, Nystrom, Sparse
 from gramian.errors import ParameterError
 from gramian.fitting import stages
 from gramian.gram import tiles
-from gramian.inference.base import Scheme, on_engine
-from gramian.inference.conjugate import Conjugate
+from gramian.inference.base import Scheme
+from gramian.inference.conjugate import closed
 from gramian.inference.svgp.inducing import SVGP
 from gramian.kernels import Kernel, Matern52
 from gramian.kernels.convert import Converted
@@ -275,11 +275,6 @@ def automatic(
         return exact, _exact_reason(n, exact.bytes_needed(n, d, q), time_limit)
     made = plan((n, d), kernel, memory_limit, time_limit, outputs=q, optimize=optimize)
     return made.choice.method, made.reason
-
-
-def closed(method: Method) -> Scheme:
-    """A method under Gaussian noise."""
-    return on_engine(method, Conjugate())
 
 
 def check_time_limit(given: Any) -> None:

@@ -245,7 +245,9 @@ def _problems(gp: GPClassifier, codes: Array) -> list[tuple[NDArray[np.intp], ND
 
 def _limits(gp: GPClassifier, models: int) -> dict[str, Any]:
     """A time limit is for all models together, of which some run at once."""
-    return {} if gp.time_limit is None else {"time_limit": float(gp.time_limit) * min(count(), models) / models}
+    return (
+        {} if gp.time_limit is None else {"time_limit": float(gp.time_limit) * min(count(), models) / models}
+    )
 
 
 def _together(

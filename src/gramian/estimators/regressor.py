@@ -11,7 +11,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from gramian.certify.certificate import Certificate, certify
-from gramian.choose.plan import Plan, automatic, check, closed, plan
+from gramian.choose.plan import Plan, automatic, check, plan
 from gramian.choose.words import as_method
 from gramian.data.inputs import read_exposure, read_features, read_noise_var, read_targets
 from gramian.engines.base import Engine
@@ -20,7 +20,7 @@ from gramian.estimators import build, defaults, latent, leftout
 from gramian.estimators.base import Estimator, check_arguments, check_draws, finite, generator
 from gramian.estimators.leftout import LeaveOneOut
 from gramian.fitting.stages import Hold
-from gramian.inference import Inference, Scheme
+from gramian.inference import Inference, Scheme, closed
 from gramian.inference.mcmc.method import MCMC
 from gramian.kernels import Kernel
 from gramian.likelihoods import Gaussian, Likelihood

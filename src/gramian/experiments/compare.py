@@ -41,7 +41,7 @@ from gramian.experiments.store import NAMES, Store, to_csv
 from gramian.experiments.table import text_table
 from gramian.fitting.progress import progress
 from gramian.fitting.stages import fit
-from gramian.inference import Conjugate, on_engine
+from gramian.inference import closed, on_engine
 from gramian.inference.softmax.laplace import laplace_for
 from gramian.kernels import Kernel
 from gramian.kernels.convert import Converted
@@ -398,7 +398,7 @@ def _settle(
         gp, X[part], columns, np.ascontiguousarray(y[part][:, None]), True, None
     )
     with progress(verbose) as report:
-        method = on_engine(Exact(fit_rows=len(part)), Conjugate())
+        method = closed(Exact(fit_rows=len(part)))
         model = fit(model, data, method, restarts, rng, report).model
     held = kernel if kernel is not None else written.with_parameters(list(model.kernel.parameters().values()))
     return held, float(model.gaussian.variances()[0])

@@ -34,7 +34,7 @@ from gramian.features.base import Basis
 from gramian.features.fourier import FourierBasis
 from gramian.features.nystrom import NystromBasis
 from gramian.features.spectral import KINDS
-from gramian.inference import Conjugate, Scheme, on_engine
+from gramian.inference import Scheme, closed, on_engine
 from gramian.inference.softmax.laplace import laplace_for
 from gramian.inference.svgp.inducing import SVGP, SparseVariational
 from gramian.inference.variational import VI
@@ -128,7 +128,7 @@ class Method:
         """Inference on an engine: in closed form for Gaussian noise (None), else by the rule that suits the
         engine."""
         if likelihood is None:
-            return on_engine(engine, Conjugate())
+            return closed(engine)
         return on_engine(engine, VI() if self.family == "vfe" else laplace_for(likelihood))
 
     def solver(self, size: int, n: int, tol: float, max_iter: int, seed: int) -> CG | MINRES:

@@ -15,7 +15,7 @@ anderson        fixed points, accelerated
 """
 
 from gramian.inference.base import Inference, RuleOnEngine, Scheme, on_engine
-from gramian.inference.conjugate import Conjugate
+from gramian.inference.conjugate import Conjugate, closed
 from gramian.inference.model import Data, Evidence, Inferred, Model
 
 __all__ = [
@@ -27,5 +27,6 @@ __all__ = [
     "Model",
     "RuleOnEngine",
     "Scheme",
+    "closed",
     "on_engine",
 ]

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from gramian.engines.base import Conditioned, Engine, RowPrior, Share, Use, Workspace, added
 from gramian.errors import NumericalError, ParameterError
-from gramian.inference.base import Cavities, Inference
+from gramian.inference.base import Cavities, Inference, Scheme, on_engine
 from gramian.inference.model import (
     Data,
     Evidence,
@@ -142,6 +142,11 @@ class Conjugate(Inference):
             return prior.observe(group.D, group.R, report)
         except NumericalError as error:
             raise NumericalError(f"{error}{_cause(data) if engine.dense else ''}") from None
+
+
+def closed(method: Engine | Scheme) -> Scheme:
+    """A method under Gaussian noise."""
+    return on_engine(method, Conjugate())
 
 
 class _Total:
