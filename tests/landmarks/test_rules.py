@@ -9,7 +9,6 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import gramian as gm
-from gramian.choose.words import label
 from gramian.engines.dense import FIT_RULES
 from gramian.errors import GramianError, ParameterError
 from gramian.landmarks import tables
@@ -70,7 +69,7 @@ def test_a_rule_of_ones_own_in_a_fit(method, text, data):
     Z = gm.landmarks(gm.RBF(1.0), X, 6, Farthest(3)).Z
     assert_array_equal(gp.posterior_.features.Z, np.unique(Z, axis=0))
     assert text in gp.summary()
-    assert label(method).endswith("by farthest")
+    assert method.label.endswith("by farthest")
 
 
 def test_a_rule_of_ones_own_for_svgp():
