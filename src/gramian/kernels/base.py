@@ -35,6 +35,7 @@ from gramian.params import Parameter, Tree
 
 if TYPE_CHECKING:
     from gramian.kernels.algebra import Power, Product, Scaled, Sum
+    from gramian.kernels.host import Host
     from gramian.kernels.inputs import On
     from gramian.kernels.spectrum import Wave
 
@@ -63,6 +64,11 @@ class Kernel(Tree):
     def diagonal(self, X: jax.Array) -> jax.Array:
         """k(x, x) for each row: (n, d) -> (n,)."""
         return jax.vmap(lambda x: self.pair(x, x))(X)
+
+    def on_host(self) -> Host | None:
+        """Of a bare kernel: the same in NumPy (`kernels/host.py`), which is quicker for few rows; None where
+        there is no such form, and all goes through JAX."""
+        return _form(self)
 
     @property
     def differentiable(self) -> bool:
@@ -222,6 +228,12 @@ class Kernel(Tree):
             for path, p in self.parameters().items()
         ]
         return (jax.tree_util.tree_structure(self.bare()), tuple(described))
+
+
+def _form(kernel: Kernel) -> Host | None:
+    from gramian.kernels.host import form
+
+    return form(kernel)
 
 
 def _meet_sklearn() -> None:
