@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import dataclasses
 from abc import abstractmethod
-from typing import Any, Self
+from collections.abc import Callable
+from typing import Any, NamedTuple, Self
 
 import jax
 import jax.numpy as jnp
@@ -21,6 +22,14 @@ from gramian.errors import ParameterError
 from gramian.params import Affine, Parameter, Tree, Value, real
 
 Array = NDArray[np.float64]
+
+
+class HostBlock(NamedTuple):
+    """m for each row, (n,) or (n, outputs), and sum_i w_i dm(x_i)/dtheta for weights of that shape, one array
+    a parameter."""
+
+    values: Array
+    pull: Callable[[Array], list[Array]]
 
 
 class Mean(Tree):
@@ -37,6 +46,10 @@ class Mean(Tree):
     def slopes(self, X: jax.Array) -> jax.Array:
         """dm/dx for each row: (n, d) -> (n, d) or (n, outputs, d)."""
         return jax.vmap(jax.jacfwd(self.at))(X)
+
+    def on_host(self, X: Array) -> HostBlock | None:
+        """Of a bare mean: m for each row in NumPy, and its pullback; None where there is no such form."""
+        return None
 
     def adapted(self, X: Array, loc: Array, scale: Array) -> Self:
         """The same mean, for an optimiser in the units of the data: outputs around `loc` with spread `scale`
@@ -56,6 +69,9 @@ class ZeroMean(Mean):
     def at(self, x: jax.Array) -> jax.Array:
         return jnp.zeros((), x.dtype)
 
+    def on_host(self, X: Array) -> HostBlock | None:
+        return HostBlock(np.zeros(len(X)), lambda w: []) if type(self) is ZeroMean else None
+
 
 class ConstantMean(Mean):
     """m(x) = value."""
@@ -64,6 +80,13 @@ class ConstantMean(Mean):
 
     def at(self, x: jax.Array) -> jax.Array:
         return self.value + 0.0 * x[0]
+
+    def on_host(self, X: Array) -> HostBlock | None:
+        if type(self) is not ConstantMean:
+            return None  # a subclass has another formula
+        value = np.asarray(self.value)
+        values = np.broadcast_to(value, (len(X), *value.shape))
+        return HostBlock(values, lambda w: [w.sum(axis=0)])
 
     def adapted(self, X: Array, loc: Array, scale: Array) -> Self:
         value = _spread(self.value, np.shape(loc), "value")
@@ -88,6 +111,29 @@ class LinearMean(ConstantMean):
         x = x[jnp.array(self.columns)] if self.columns else x
         shift = x - jnp.asarray(self.centre, x.dtype) if self.centre else x
         return self.value + (jnp.sum(shift) * self.slope if jnp.ndim(self.slope) == 0 else shift @ self.slope)
+
+    def on_host(self, X: Array) -> HostBlock | None:
+        if type(self) is not LinearMean:
+            return None
+        value, slope = np.asarray(self.value), np.asarray(self.slope)
+        X = X[:, list(self.columns)] if self.columns else X
+        shift = X - np.asarray(self.centre) if self.centre else X
+        # one slope for all columns is a slope of their sum
+        line = (
+            shift.sum(axis=1, keepdims=True) * slope
+            if slope.ndim == 0
+            else shift @ slope.reshape(len(slope), -1)
+        )
+        outputs = max(value.size, line.shape[1])
+        single = value.ndim == 0 and slope.ndim < 2
+
+        def pull(w: Array) -> list[Array]:
+            w = w.reshape(len(X), outputs)
+            by_slope = shift.T @ w  # (d, outputs)
+            return [_summed(w.sum(axis=0), value.shape), _summed(by_slope, slope.shape)]
+
+        values = value + line
+        return HostBlock(values[:, 0] if single else values, pull)
 
     def adapted(self, X: Array, loc: Array, scale: Array) -> Self:
         X = X[:, list(self.columns)] if self.columns else X
@@ -116,6 +162,13 @@ class OneOutput(Mean):
     def at(self, x: jax.Array) -> jax.Array:
         values = self.mean.at(x)
         return values if jnp.ndim(values) == 0 else values[self.output]
+
+
+def _summed(gradient: Array, shape: tuple[int, ...]) -> Array:
+    """The gradient of what was spread over outputs, and over columns."""
+    if gradient.shape == shape:
+        return gradient
+    return gradient.sum(axis=-1) if len(shape) == 1 and gradient.ndim == 2 else gradient.sum().reshape(shape)
 
 
 def _spread(parameter: Parameter, shape: tuple[int, ...], name: str) -> Parameter:

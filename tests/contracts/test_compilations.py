@@ -61,6 +61,28 @@ def test_growing_from_200_to_400_rows_compiles_nothing_after_the_first(count, da
     assert count() == 0
 
 
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        gm.RBF([0.7, 0.9]),
+        1.1 * gm.Matern12(0.7) + gm.Linear(0.3),
+        gm.Matern32(0.7) * gm.Periodic(1.0, 2.0) + gm.Constant(0.5),
+        gm.Matern52(0.7).on(0) + gm.RationalQuadratic(0.7).on(1) + gm.Polynomial(2),
+    ],
+    ids=str,
+)
+def test_few_rows_of_common_kernels_compile_nothing_at_all(count, data, kernel):
+    X, y = data
+    for n in (1, 2, 17, 64, 65, 129, 200, 257, 399):
+        gp = gm.GPRegressor(kernel, noise=0.1, optimize=False, mean="linear").fit(X[:n], y[:n])
+        for m in (1, 3, 70, 300):
+            gp.predict(X[:m], return_std=True)
+            gp.predict(X[:m])
+        gp.log_evidence(return_grad=True)
+        gp.loo()
+    assert count() == 0
+
+
 def test_fitting_the_default_model_again_compiles_nothing(count, data):
     X, y = data
     gm.GPRegressor(n_restarts=0).fit(X[:200], y[:200]).predict(X[:10], return_std=True)

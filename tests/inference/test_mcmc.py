@@ -3,6 +3,7 @@ definitions."""
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 import time
 from functools import cache
@@ -20,6 +21,7 @@ from gramian.engines.base import Workspace
 from gramian.errors import ParameterError
 from gramian.features.fourier import FourierBasis
 from gramian.features.nystrom import NystromBasis
+from gramian.fitting import Objective
 from gramian.inference import Data, Model, closed
 from gramian.inference.mcmc import sampling
 from gramian.inference.mcmc.blocks import Surface, _value, given
@@ -29,6 +31,7 @@ from gramian.inference.mcmc.mixture import Mixture
 from gramian.inference.mcmc.sampling import Draws, _last_of, made_and_kept
 from gramian.inference.mcmc.slices import Point, slice_along
 from gramian.inference.mcmc.traced import CurveSites, problem, to_latent
+from gramian.kernels import Kernel
 from gramian.likelihoods import Gaussian, Likelihood
 from gramian.likelihoods.binary import Bernoulli
 from gramian.likelihoods.categorical import Softmax
@@ -40,11 +43,14 @@ from gramian.params import (
     LogNormal,
     Normal,
     ParameterSpace,
+    Prior,
     Uniform,
+    Value,
     fixed,
     param,
 )
 from gramian.testing import check_posterior
+from tests.params.test_params import OwnLogNormal, OwnPositive, PlainNumpy
 
 RNG = np.random.default_rng(7)
 X = np.sort(RNG.uniform(-2, 2, (15, 1)), axis=0)
@@ -376,6 +382,58 @@ def test_each_latent_may_have_a_kernel_of_its_own(rng):
 
 
 PRIORS = [LogNormal(0.3, 0.7), HalfNormal(2.0), Gamma(2.5, 1.5), InverseGamma(2.0, 0.7), Normal(0.5, 2.0)]
+
+
+@dataclasses.dataclass
+class Unhashable(Prior):
+    """Not frozen."""
+
+    rate: float = 1.0
+
+    def log_density(self, v):
+        return -self.rate * v
+
+
+class OwnRBF(Kernel):
+    """As RBF, with a support of one's own."""
+
+    lengthscale: Value = dataclasses.field(default=1.0, metadata={"support": OwnPositive()})
+
+    def pair(self, x, z):
+        return jax.numpy.exp(-0.5 * jax.numpy.sum(((x - z) / self.lengthscale) ** 2))
+
+
+def test_ones_own_prior_and_support_are_searched_and_sampled_as_the_built_in_ones():
+    """The same density and gradient in a search (MAP) and, in coordinates of chains, in MCMC."""
+    own = Model(OwnRBF(param(0.6, prior=OwnLogNormal(-0.2, 0.5))), ZeroMean(), Gaussian(0.1))
+    known = Model(RBF(param(0.6, prior=LogNormal(-0.2, 0.5))), ZeroMean(), Gaussian(0.1))
+    data = Data(X, np.sin(X), np.ones(1))
+    searched = [Objective(model, data, Exact())(np.array([-0.4, -2.0])) for model in (own, known)]
+    assert_allclose(searched[0][0], searched[1][0], rtol=1e-12)
+    assert_allclose(searched[0][1], searched[1][1], rtol=1e-10)
+    t = np.array([-0.4, -2.0])
+    densities = []
+    with jax.enable_x64(True):
+        for model in (own, known):
+            made, start = problem(model, data, marginal=True)
+            assert_allclose(start, [np.log(0.6), np.log(0.1)], rtol=1e-15)
+            none = CurveSites(np.zeros((15, 1)), np.zeros((15, 1)))
+            densities.append(jax.jit(jax.value_and_grad(made.log_density))(t, none))
+    assert_allclose(densities[0][0], densities[1][0], rtol=1e-12)
+    assert_allclose(densities[0][1], densities[1][1], rtol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("prior", "message"),
+    [
+        (PlainNumpy(), "kernel.lengthscale has the support .* cannot be differentiated by JAX"),
+        (Unhashable(), "which has no hash, .* dataclass"),
+    ],
+)
+def test_a_prior_that_a_chain_cannot_use_is_refused_with_the_cure(prior, message):
+    model = Model(RBF(param(0.6, prior=prior)), ZeroMean(), Gaussian(0.1))
+    with pytest.raises(ParameterError, match=message):
+        problem(model, Data(X, np.sin(X), np.ones(1)), marginal=True)
 
 
 @pytest.mark.parametrize("prior", PRIORS)

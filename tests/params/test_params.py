@@ -30,9 +30,12 @@ from gramian.params import (
     ParameterTable,
     Positive,
     PositiveSemidefinite,
+    Prior,
     Real,
+    Support,
     Uniform,
     fixed,
+    namespace,
     param,
 )
 
@@ -361,6 +364,112 @@ def test_a_vector_of_another_length_is_refused():
 def test_a_parameter_without_a_place_has_no_support():
     with pytest.raises(ParameterError, match="without a support"):
         _ = ParameterSpace({"v": param(1.0)}).theta
+
+
+def test_a_space_says_what_its_parameters_say_one_by_one():
+    """Entries of several parameters go through one call; the numbers are those of one call a parameter."""
+    rng = np.random.default_rng(5)
+    for _ in range(20):
+        theta = SPACE.theta + 0.2 * rng.standard_normal(SPACE.theta.size)
+        values = SPACE.values(theta)
+        total, slopes = 0.0, []
+        for path, u in SPACE.split(theta).items():
+            p = SPACE.parameters[path]
+            assert np.array_equal(values[path], p.support.forward(u))
+            alone = ParameterSpace({path: p}).log_prior(u.ravel())
+            total, slopes = total + alone[0], [*slopes, alone[1]]
+        value, slope = SPACE.log_prior(theta)
+        assert_allclose(value, total, rtol=1e-13)
+        assert_allclose(slope, np.concatenate(slopes), rtol=1e-13, atol=1e-15)
+
+
+def test_the_arrays_of_a_space_make_the_tree_that_with_values_makes():
+    theta = SPACE.theta + 0.01
+    moved, slow = KERNEL.moved(SPACE.arrays(theta)), KERNEL.with_values(SPACE.values(theta))
+    assert moved == slow
+    assert moved.paths == slow.paths == KERNEL.paths
+    assert not moved.parameters()["rbf.lengthscale"].value.flags.writeable
+
+
+def test_arrays_are_refused_as_values_are():
+    space = ParameterSpace(Matern52(param(0.7, bounds=(0.1, 10.0))).parameters())
+    assert space.arrays(np.log([10.0]) + 1e-15)[0] == 10.0
+    with pytest.raises(ParameterError, match="lies outside its bounds"):
+        space.arrays(np.log([11.0]))
+    with pytest.raises(ParameterError, match="must be finite"):
+        ParameterSpace(RBF().parameters()).arrays(np.array([1e4]))
+
+
+def test_what_a_tree_keeps_beside_its_fields_stays_out_of_copies():
+    kernel = 2.0 * RBF([0.5, 1.5])
+    assert kernel.bare() is kernel.bare()
+    assert kernel.paths is kernel.paths
+    for same in (copy.deepcopy(kernel), pickle.loads(pickle.dumps(kernel)), copy.copy(kernel)):
+        assert set(vars(same)) == {"kernel", "scale"}
+        assert same == kernel
+    assert len(pickle.dumps(kernel)) == len(pickle.dumps(pickle.loads(pickle.dumps(kernel))))
+
+
+# One's own supports and priors
+
+
+@dataclasses.dataclass(frozen=True)
+class OwnLogNormal(Prior):
+    """As LogNormal, with no slope."""
+
+    mu: float = 0.0
+    sigma: float = 1.0
+
+    def log_density(self, v):
+        xp = namespace(v)
+        return -0.5 * ((xp.log(v) - self.mu) / self.sigma) ** 2 - xp.log(v * self.sigma * np.sqrt(2 * np.pi))
+
+
+@dataclasses.dataclass(frozen=True)
+class OwnPositive(Support):
+    """As Positive, with no slopes."""
+
+    def problem(self, value):
+        return None if np.all(value > 0) else "must be positive"
+
+    def forward(self, u):
+        return namespace(u).exp(u)
+
+    def inverse(self, v):
+        return namespace(v).log(v)
+
+    def ends(self):
+        return 0.0, np.inf
+
+
+@dataclasses.dataclass(frozen=True)
+class PlainNumpy(Prior):
+    """Written for NumPy alone."""
+
+    def log_density(self, v):
+        return -np.log(1 + v)
+
+
+@modest
+@given(unconstrained)
+def test_slopes_that_nobody_wrote_are_those_of_the_formula(u):
+    own, known = OwnPositive(), Positive()
+    weights = np.cos(np.arange(u.size))
+    assert_allclose(own.pullback(u, weights), known.pullback(u, weights), rtol=1e-14)
+    for mine, theirs in zip(own.log_jacobian(u), known.log_jacobian(u), strict=True):
+        assert_allclose(mine, theirs, rtol=1e-14, atol=1e-13)
+    v = np.exp(u)
+    assert_allclose(
+        OwnLogNormal(0.3, 0.7).log_density(v), LogNormal(0.3, 0.7).log_density(v), rtol=1e-13, atol=1e-13
+    )
+    assert_allclose(OwnLogNormal(0.3, 0.7).slope(v), LogNormal(0.3, 0.7).slope(v), rtol=1e-12, atol=1e-13)
+
+
+def test_a_prior_that_jax_cannot_follow_says_what_to_do():
+    with pytest.raises(
+        ParameterError, match=r"PlainNumpy\(\): its log_density cannot .* xp = gramian.params.namespace"
+    ):
+        PlainNumpy().slope(np.array([1.0]))
 
 
 # Restarts

@@ -8,6 +8,7 @@ Where the inference has something of its own to move (learned landmarks), a sear
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from gramian.engines.base import Workspace
 from gramian.inference.base import Scheme
 from gramian.inference.model import Data, Evidence, Model
-from gramian.params import Affine, ParameterSpace, PositiveSemidefinite, Real
+from gramian.params import ParameterSpace
 
 Array = NDArray[np.float64]
 
@@ -31,7 +32,7 @@ class Objective:
     inference: Scheme
     workspace: Workspace = field(default_factory=Workspace)
 
-    @property
+    @cached_property
     def space(self) -> ParameterSpace:
         return ParameterSpace(self.model.parameters())
 
@@ -39,17 +40,15 @@ class Objective:
     def limits(self) -> list[tuple[float, float]]:
         """Bounds for a search; an entry without one may move by a factor of 1e10, beyond which nothing
         changes but rounding."""
-        limits = []
+        limits: list[tuple[float, float]] = []
         for p in self.space.trainable.values():
             assert p.support is not None
             low, high = p.limits
-            free = isinstance(p.support, (Real, Affine, PositiveSemidefinite))
-            for u in np.ravel(p.support.inverse(p.value)):
-                limits.append(
-                    (low, high)
-                    if free
-                    else (max(low, float(u) - SEARCH_RANGE), min(high, float(u) + SEARCH_RANGE))
-                )
+            if p.support.ends() == (-np.inf, np.inf):
+                limits += [(low, high)] * p.value.size
+                continue
+            u = np.ravel(p.support.inverse(p.value)).tolist()
+            limits += [(max(low, v - SEARCH_RANGE), min(high, v + SEARCH_RANGE)) for v in u]
         return limits + [(-np.inf, np.inf)] * self.inference.free.size
 
     @property
@@ -59,7 +58,7 @@ class Objective:
 
     def at(self, theta: Array) -> Model:
         """The model with the parameters of theta."""
-        return self.model.with_values(self.space.values(theta))
+        return self.model.moved(self.space.arrays(theta))
 
     def split(self, vector: Array) -> tuple[Array, Scheme]:
         """theta, and the inference with its own part of a search's vector."""
@@ -74,14 +73,13 @@ class Objective:
         theta, inference = (self.space.theta, self.inference) if vector is None else self.split(vector)
         model = self.model if vector is None else self.at(theta)
         evidence, gradients = inference.evidence_and_gradient(model, self.data, self.workspace)
-        paths = list(self.model.parameters())
-        gradient = self.space.pullback(theta, dict(zip(paths, gradients, strict=False)))
-        return evidence, np.concatenate([gradient, *(np.ravel(own) for own in gradients[len(paths) :])])
+        gradient = self.space.pullback(theta, gradients)
+        own = gradients[len(self.space.parameters) :]
+        return evidence, np.concatenate([gradient, *map(np.ravel, own)]) if own else gradient
 
     def __call__(self, vector: Array) -> tuple[float, Array]:
         """The log posterior of the vector (up to a constant) and its gradient."""
         evidence, gradient = self.evidence(vector)
-        theta, _ = self.split(vector)
-        prior, prior_gradient = self.space.log_prior(theta)
-        gradient[: len(theta)] += prior_gradient
+        prior, prior_gradient = self.space.log_prior(vector[: self.space.size])
+        gradient[: self.space.size] += prior_gradient
         return evidence.value + prior, gradient

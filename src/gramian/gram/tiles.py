@@ -15,6 +15,8 @@ kernel's structure and a tile size, whatever the number of rows. T is 64 up to 1
                 on request
     rowwise     any function of single rows (a mean function), and its pullback
 
+Few rows of a kernel with a NumPy form take no tiles at all (gram/few.py).
+
 Tiles run on a few threads (XLA and NumPy release the GIL); sums over tiles are made in one fixed order, so
 results do not depend on the threads.
 """
@@ -29,7 +31,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.gram import programs, radial
+from gramian.gram import few, programs, radial
 from gramian.kernels.base import Kernel
 from gramian.linalg.blas import block_of, gemm
 from gramian.linalg.threads import each
@@ -62,6 +64,10 @@ def fill(kernel: Kernel, X: Array, out: Array, *, error: float = 0.0) -> Array:
     """Writes K(X, X) into the lower triangle of `out` (n, n), Fortran-ordered. What lies above is left
     undefined. `error`: see `cross`."""
     assert out.flags.f_contiguous
+    values = few.block(kernel, X, X)
+    if values is not None:
+        out.T[...] = values.K
+        return out
     fast = radial.taken(kernel, X, X, error)
     if fast is not None:
         fast.cross(out.T)
@@ -85,6 +91,11 @@ def cross(
 ) -> Array:
     """K(X, Z) as a row-major array (n, m); in float32 with `low`. `error`: what values may be wrong by beside
     k(x, x), where that saves time."""
+    values = few.block(kernel, X, Z)
+    if values is not None:
+        out = np.empty(values.K.shape, np.float32 if low else np.float64) if out is None else out
+        out[...] = values.K
+        return out
     fast = radial.taken(kernel, X, Z, error)
     if fast is not None:
         return fast.cross(
@@ -106,6 +117,9 @@ def cross(
 
 def strip(kernel: Kernel, Z: Array, X: Array) -> Array:
     """K(Z, X) as a row-major array (m, n), for few rows Z against many X."""
+    values = few.block(kernel, Z, X)
+    if values is not None:
+        return np.array(values.K)
     out = np.empty((len(Z), len(X)))
     bare, height = kernel.bare(), next((h for h in STRIPS if len(Z) <= h), STRIPS[-1])
     rows, columns = _blocks(Z, height), _blocks(X, _long_block(len(X)))
@@ -128,6 +142,9 @@ def matmul(
     In float32 kernel values and sums within 8,192 columns have its 7 digits and take a third of the time; the
     result is float64 all the same.
     """
+    values = few.block(kernel, X, Z)
+    if values is not None:
+        return values.K @ V
     if V.shape[1] > WIDTHS[-1]:
         parts = [
             matmul(kernel, X, Z, V[:, c : c + WIDTHS[-1]], dtype) for c in range(0, V.shape[1], WIDTHS[-1])
@@ -167,6 +184,9 @@ def pullback(
     Of `dense` (n, n) only the upper triangle is read; `low_rank` is the pair left, right, each (n, q). W is
     made inside the compiled program.
     """
+    values = few.block(kernel, X, X)
+    if values is not None:
+        return few.pulled(values, few.weights(dense, factor, low_rank))
     T = tile_size(len(X))
     bare, blocks = kernel.bare(), _blocks(X, T)
     left, right = low_rank or (np.zeros((len(X), 1)), np.zeros((len(X), 1)))
@@ -200,6 +220,9 @@ def pullback(
 def low_rank_pullback(kernel: Kernel, X: Array, left: Array, right: Array) -> list[Array]:
     """sum_ij W_ij dk(x_i, x_j)/dtheta for symmetric weights W = left right' of low rank, each (n, r): no n x
     n array is made."""
+    values = few.block(kernel, X, X)
+    if values is not None:
+        return few.pulled(values, left @ right.T)
     bare, blocks = kernel.bare(), _blocks(X, tile_size(len(X)))
 
     def one(pair: tuple[int, int]) -> list[Array]:
@@ -230,6 +253,9 @@ def cross_pullback(
     where W is; sums over tiles are not. W may be overwritten.
     """
     low = W.dtype == np.float32
+    values = None if points else few.block(kernel, X, Z)
+    if values is not None:
+        return few.pulled(values, W + (0.0 if low_rank is None else low_rank[0] @ low_rank[1].T))
     fast = radial.taken(kernel, X, Z, PULLBACK_ERROR)
     if fast is not None:
         if low_rank is not None:
@@ -269,18 +295,22 @@ def cross_pullback(
 
 def diagonal(kernel: Kernel, X: Array) -> Array:
     """k(x, x) for each row."""
-    known = radial.diagonal(kernel, X)
+    known = few.diagonal(kernel, X) if len(X) <= LONG_BLOCK else radial.diagonal(kernel, X)
     return rowwise(kernel, "diagonal", X) if known is None else known
 
 
 def diagonal_pullback(kernel: Kernel, X: Array, w: Array) -> list[Array]:
     """sum_i w_i dk(x_i, x_i)/dtheta, one array a parameter."""
-    known = radial.diagonal_pullback(kernel, w)
+    short = len(X) <= LONG_BLOCK
+    known = few.diagonal_pullback(kernel, X, w) if short else radial.diagonal_pullback(kernel, w)
     return rowwise_pullback(kernel, "diagonal", X, w) if known is None else known
 
 
 def rowwise(tree: Tree, method: str, X: Array) -> Array:
     """tree.method(X) for a method that maps rows to rows: (n, d) -> (n, ...)."""
+    known = few.rows(tree, method, X)
+    if known is not None:
+        return known[0]
     bare, T = tree.bare(), _long_block(len(X))
     parts = _each(
         lambda block: _host(programs.rows(method, bare, block[1]))[: block[0].stop - block[0].start],
@@ -291,6 +321,9 @@ def rowwise(tree: Tree, method: str, X: Array) -> Array:
 
 def rowwise_pullback(tree: Tree, method: str, X: Array, w: Array) -> list[Array]:
     """sum_i w_i d tree.method(X)_i / dtheta, one array a parameter."""
+    known = few.rows(tree, method, X, w)
+    if known is not None:
+        return known
     bare, T = tree.bare(), _long_block(len(X))
 
     def one(block: tuple[slice, Array]) -> list[Array]:

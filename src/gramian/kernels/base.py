@@ -47,6 +47,7 @@ from gramian.params import Parameter, Tree
 
 if TYPE_CHECKING:
     from gramian.kernels.algebra import Power, Product, Scaled, Sum
+    from gramian.kernels.host import Host
     from gramian.kernels.inputs import On
     from gramian.kernels.profiles import Radial
     from gramian.kernels.spectrum import Wave
@@ -103,6 +104,11 @@ class Kernel(Tree):
     def stationary(self) -> bool:
         """Whether k(x, z) is known to be a function of x - z, so that moving all points changes nothing."""
         return False
+
+    def on_host(self) -> Host | None:
+        """Of a bare kernel: the same in NumPy (`kernels/host.py`), which is quicker for few rows; None where
+        there is no such form, and all goes through JAX."""
+        return _form(self)
 
     @property
     def differentiable(self) -> bool:
@@ -323,6 +329,12 @@ class Pointwise(Kernel):
     @property
     def low_precision(self) -> bool:
         return all(part.low_precision for part in self.parts)
+
+
+def _form(kernel: Kernel) -> Host | None:
+    from gramian.kernels.host import form
+
+    return form(kernel)
 
 
 def _meet_sklearn() -> None:

@@ -1,6 +1,7 @@
 """Parameters: values with a support, perhaps a prior and bounds, and the way from a tree of them to one flat
 vector."""
 
+from gramian.params.namespace import namespace
 from gramian.params.parameter import (
     Parameter,
     Value,
@@ -45,6 +46,7 @@ __all__ = [
     "Uniform",
     "Value",
     "fixed",
+    "namespace",
     "nonnegative",
     "param",
     "positive",

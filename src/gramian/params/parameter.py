@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gramian.errors import ParameterError
-from gramian.params.priors import Prior, Uniform
-from gramian.params.support import Interval, NonNegative, Positive, PositiveSemidefinite, Real, Support
+from gramian.params.priors import Prior
+from gramian.params.support import Interval, NonNegative, Positive, Real, Support
 
 Array = NDArray[np.float64]
 
@@ -81,7 +81,7 @@ class Parameter:
                     f"{owner} is {_show(self.value)}, on the edge of its range, from where fitting cannot"
                     f" move. {cure}"
                 )
-        if (self.prior is not None or self.bounds is not None) and isinstance(support, PositiveSemidefinite):
+        if (self.prior is not None or self.bounds is not None) and not support.one_to_one:
             raise ParameterError(f"{owner} is a matrix, which takes no prior and no bounds.")
         if self.prior is not None:
             try:
@@ -108,24 +108,28 @@ class Parameter:
             new = np.where(np.isclose(new, inside, rtol=1e-9, atol=0.0), inside, new)
         return dataclasses.replace(self, value=new)
 
+    def moved(self, value: Array) -> Parameter:
+        """The same parameter at a value that is known to be good: a search makes thousands of them."""
+        new = object.__new__(Parameter)
+        new.__dict__.update(self.__dict__)
+        new.__dict__["value"] = value
+        return new
+
     @property
     def limits(self) -> tuple[float, float]:
-        """The bounds of an optimiser's search in the unconstrained space: from `bounds`, and from a uniform
-        prior."""
-        low, high = self.bounds or (-np.inf, np.inf)
-        if isinstance(self.prior, Uniform):
-            low, high = max(low, self.prior.low), min(high, self.prior.high)
-        if self.support is None or isinstance(self.support, PositiveSemidefinite):
+        """The bounds of an optimiser's search in the unconstrained space: from `bounds`, and from where a
+        prior ends."""
+        if self.support is None or not self.support.one_to_one:
             return -np.inf, np.inf
-        if isinstance(self.support, Positive):
-            low = max(low, 0.0)
-        if isinstance(self.support, Interval):
-            low, high = max(low, self.support.low), min(high, self.support.high)
-        ends = np.array([low, high])
+        ranges = [self.support.ends(), self.bounds, None if self.prior is None else self.prior.ends()]
+        low = max(ends[0] for ends in ranges if ends is not None)
+        high = min(ends[1] for ends in ranges if ends is not None)
         with np.errstate(divide="ignore", invalid="ignore"):
-            u = np.array([self.support.inverse(ends[:1])[0] if np.isfinite(low) else -np.inf, np.inf])
-            u[1] = self.support.inverse(ends[1:])[0] if np.isfinite(high) else np.inf
-        return float(u[0]), float(u[1])
+            u_low, u_high = (
+                float(self.support.inverse(np.array([end]))[0]) if np.isfinite(end) else end
+                for end in (low, high)
+            )
+        return u_low, u_high
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         return np.array(self.value, dtype=dtype) if copy else np.asarray(self.value, dtype=dtype)

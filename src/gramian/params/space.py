@@ -1,14 +1,16 @@
 """From a tree of parameters to the flat vector of an optimiser, and back.
 
 theta stacks the unconstrained forms of all trainable parameters. This is the one place where a value is
-transformed.
+transformed. What does not depend on theta is found once (where each parameter lies, which of them share a
+transform or a kind of prior), so that an evaluation takes one call a kind, not one a parameter.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +18,37 @@ from scipy.stats import qmc
 
 from gramian.errors import ParameterError
 from gramian.params.parameter import Parameter
+from gramian.params.priors import Prior
 from gramian.params.support import Support
 
 Array = NDArray[np.float64]
+
+
+class Piece(NamedTuple):
+    """Where a trainable parameter lies in theta."""
+
+    path: str
+    parameter: Parameter
+    at: slice
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.parameter.value.shape
+
+
+class Map(NamedTuple):
+    """A transform, and the entries of theta that go through it in one call."""
+
+    support: Support
+    at: Any  # a slice or indices of theta
+    shape: tuple[int, ...]
+
+
+class Belief(NamedTuple):
+    """A prior, and the entries of theta that have it."""
+
+    prior: Prior
+    map: Map
 
 
 @dataclass(frozen=True)
@@ -27,9 +57,22 @@ class ParameterSpace:
 
     parameters: Mapping[str, Parameter]
 
-    @property
+    @cached_property
     def trainable(self) -> dict[str, Parameter]:
         return {path: p for path, p in self.parameters.items() if p.trainable}
+
+    @cached_property
+    def pieces(self) -> tuple[Piece, ...]:
+        found, start = [], 0
+        for path, p in self.trainable.items():
+            found.append(Piece(path, p, slice(start, start + p.value.size)))
+            start += p.value.size
+        return tuple(found)
+
+    @cached_property
+    def size(self) -> int:
+        """Entries of theta."""
+        return sum(p.value.size for p in self.trainable.values())
 
     @property
     def theta(self) -> Array:
@@ -45,50 +88,107 @@ class ParameterSpace:
     @property
     def limits(self) -> list[tuple[float, float]]:
         """Bounds of each entry, for L-BFGS-B."""
-        return [p.limits for p in self.trainable.values() for _ in range(p.value.size)]
+        return [limits for p in self.trainable.values() for limits in [p.limits] * p.value.size]
 
     def split(self, theta: Array) -> dict[str, Array]:
         """theta cut into unconstrained pieces, one a parameter."""
-        theta = np.asarray(theta, dtype=np.float64)
-        size = sum(p.value.size for p in self.trainable.values())
-        if theta.shape != (size,):
-            raise ParameterError(
-                f"theta has shape {theta.shape}, but this model has {size} trainable numbers:"
-                f" {', '.join(self.names)}."
-            )
-        pieces, start = {}, 0
-        for path, p in self.trainable.items():
-            pieces[path] = theta[start : start + p.value.size].reshape(p.value.shape)
-            start += p.value.size
-        return pieces
+        theta = self._checked(theta)
+        return {piece.path: theta[piece.at].reshape(piece.shape) for piece in self.pieces}
 
     def values(self, theta: Array) -> dict[str, Array]:
         """The values of the trainable parameters at theta."""
-        return {path: _support(self.parameters[path]).forward(u) for path, u in self.split(theta).items()}
+        flat = self._forward(self._checked(theta))
+        return {piece.path: flat[piece.at].reshape(piece.shape) for piece in self.pieces}
 
-    def pullback(self, theta: Array, gradients: Mapping[str, Array]) -> Array:
-        """The gradient with respect to theta, given those with respect to the values."""
-        parts = [
-            _support(self.parameters[path]).pullback(u, np.asarray(gradients[path])).ravel()
-            for path, u in self.split(theta).items()
-        ]
-        return np.concatenate(parts) if parts else np.zeros(0)
+    def arrays(self, theta: Array) -> list[Array]:
+        """The values of all parameters, fixed ones as they are, at theta: finite, and within their bounds."""
+        flat = self._forward(self._checked(theta))
+        if self._bounds is not None:
+            # beyond a bound by no more than rounding, as where an optimiser stops: put back
+            inside = np.clip(flat, *self._bounds)
+            flat = np.where(np.abs(flat - inside) <= 1e-9 * np.abs(inside), inside, flat)
+        if not np.all(np.isfinite(flat)) or (self._bounds is not None and np.any(flat != inside)):
+            for piece in self.pieces:
+                piece.parameter.with_value(flat[piece.at].reshape(piece.shape))  # which says what is wrong
+        flat.setflags(write=False)
+        moved = {piece.path: flat[piece.at].reshape(piece.shape) for piece in self.pieces}
+        return [moved[path] if p.trainable else p.value for path, p in self.parameters.items()]
+
+    def pullback(self, theta: Array, gradients: Mapping[str, Array] | Sequence[Array]) -> Array:
+        """The gradient with respect to theta, given those with respect to the values: by path, or all in the
+        order of the parameters."""
+        if not isinstance(gradients, Mapping):
+            gradients = dict(zip(self.parameters, gradients, strict=False))
+        theta = self._checked(theta)
+        if not self.pieces:
+            return np.zeros(0)
+        grad = np.concatenate([np.ravel(gradients[piece.path]) for piece in self.pieces])
+        for m in self._maps:
+            grad[m.at] = m.support.pullback(theta[m.at].reshape(m.shape), grad[m.at].reshape(m.shape)).ravel()
+        return grad
 
     def log_prior(self, theta: Array) -> tuple[float, Array]:
         """The log density of theta under the priors (with the Jacobian of the transform), and its gradient.
         Parameters without one add nothing."""
-        total, parts = 0.0, []
-        for path, u in self.split(theta).items():
-            p = self.parameters[path]
-            grad = np.zeros_like(u)
-            if p.prior is not None:
-                support = _support(p)
-                v = support.forward(u)
-                jacobian, jacobian_grad = support.log_jacobian(u)
-                total += float(np.sum(p.prior.log_density(v))) + jacobian
-                grad = support.pullback(u, p.prior.slope(v)) + jacobian_grad
-            parts.append(grad.ravel())
-        return total, np.concatenate(parts) if parts else np.zeros(0)
+        theta = self._checked(theta)
+        total, gradient = 0.0, np.zeros(self.size)
+        for prior, (support, at, shape) in self._beliefs:
+            u = theta[at].reshape(shape)
+            v = support.forward(u)
+            jacobian, jacobian_grad = support.log_jacobian(u)
+            total += float(np.sum(prior.log_density(v))) + float(jacobian)
+            gradient[at] = (support.pullback(u, prior.slope(v)) + jacobian_grad).ravel()
+        return total, gradient
+
+    # What is found once. ------------------------------------------------------------------------------------
+
+    @cached_property
+    def _maps(self) -> tuple[Map, ...]:
+        return tuple(Map(support, *_joined(pieces)) for support, pieces in _alike(self.pieces))
+
+    @cached_property
+    def _beliefs(self) -> tuple[Belief, ...]:
+        found = []
+        believed = [piece for piece in self.pieces if piece.parameter.prior is not None]
+        for support, alike in _alike(believed):
+            kinds: dict[type[Prior], list[Piece]] = {}
+            for piece in alike:
+                kinds.setdefault(type(piece.parameter.prior), []).append(piece)  # type: ignore[arg-type]
+            for kind, pieces in kinds.items():
+                priors = [piece.parameter.prior for piece in pieces if piece.parameter.prior is not None]
+                one = kind.stacked(priors, [piece.shape for piece in pieces]) if len(pieces) > 1 else None
+                found += (
+                    [Belief(one, Map(support, *_joined(pieces)))]
+                    if one is not None
+                    else [
+                        Belief(prior, Map(support, piece.at, piece.shape))
+                        for prior, piece in zip(priors, pieces, strict=True)
+                    ]
+                )
+        return tuple(found)
+
+    @cached_property
+    def _bounds(self) -> tuple[Array, Array] | None:
+        """Of the values, entry by entry; None where there are none."""
+        if all(p.bounds is None for p in self.trainable.values()):
+            return None
+        ends = [p.bounds or (-np.inf, np.inf) for p in self.trainable.values() for _ in range(p.value.size)]
+        return np.array([low for low, _ in ends]), np.array([high for _, high in ends])
+
+    def _forward(self, theta: Array) -> Array:
+        flat = np.empty(self.size)
+        for m in self._maps:
+            flat[m.at] = m.support.forward(theta[m.at].reshape(m.shape)).ravel()
+        return flat
+
+    def _checked(self, theta: Array) -> Array:
+        theta = np.asarray(theta, dtype=np.float64)
+        if theta.shape != (self.size,):
+            raise ParameterError(
+                f"theta has shape {theta.shape}, but this model has {self.size} trainable numbers:"
+                f" {', '.join(self.names)}."
+            )
+        return theta
 
     def restarts(self, count: int, rng: np.random.Generator, spread: float = 2.0) -> list[Array]:
         """Starting points other than the given one, evenly spread (scrambled Sobol points through each
@@ -190,6 +290,28 @@ def entry_names(path: str, parameter: Parameter) -> list[str]:
     if parameter.value.ndim == 0:
         return [path]
     return [f"{path}[{','.join(map(str, index))}]" for index in np.ndindex(parameter.value.shape)]
+
+
+def _alike(pieces: Sequence[Piece]) -> list[tuple[Support, list[Piece]]]:
+    """The pieces, gathered by their transform where it takes entries of any of them."""
+    found: list[tuple[Support, list[Piece]]] = []
+    for piece in pieces:
+        support = _support(piece.parameter)
+        group = next((own for other, own in found if other == support), None) if support.entrywise else None
+        if group is None:
+            found.append((support, [piece]))
+        else:
+            group.append(piece)
+    return found
+
+
+def _joined(pieces: Sequence[Piece]) -> tuple[Any, tuple[int, ...]]:
+    """The entries of several parameters, and the shape to hand them over in."""
+    if len(pieces) == 1:
+        return pieces[0].at, pieces[0].shape
+    at = np.concatenate([np.arange(piece.at.start, piece.at.stop) for piece in pieces])
+    together = at[-1] - at[0] == len(at) - 1
+    return slice(int(at[0]), int(at[-1]) + 1) if together else at, (len(at),)
 
 
 def _support(parameter: Parameter) -> Support:

@@ -1,44 +1,76 @@
 """Supports: where a parameter may lie, and its smooth map from the whole real line.
 
-An optimiser works on an unconstrained vector u; a parameter's value is v = forward(u). For a prior density on
-v the density of u gains the factor |dv/du|, whose logarithm is `log_jacobian`. Everything is NumPy float64:
-this map is crossed once an evaluation, not inside a kernel.
+An optimiser or a sampler works on an unconstrained vector u; a parameter's value is v = forward(u). For a
+prior density on v the density of u gains the factor |dv/du|, whose logarithm is `log_jacobian`. Each map is
+written once, for arrays of NumPy (a search) and of JAX (chains): `xp = namespace(u)`.
+
+A support of one's own has `problem`, `forward` and `inverse`; slopes not written by hand come from JAX.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
+
+from gramian.params.namespace import namespace, sigmoid, slopes
 
 Array = NDArray[np.float64]
 
 
 class Support(ABC):
-    """A set of values with a bijection from the reals, entry by entry unless a subclass says otherwise."""
+    """A set of values with a map from the reals, entry by entry unless a subclass says otherwise."""
 
     @abstractmethod
     def problem(self, value: Array) -> str | None:
         """What is wrong with `value`, as the end of a sentence ("... must be positive"), or None."""
 
     @abstractmethod
-    def forward(self, u: Array) -> Array:
+    def forward(self, u: Any) -> Any:
         """The value v at the unconstrained u."""
 
     @abstractmethod
-    def inverse(self, v: Array) -> Array:
+    def inverse(self, v: Any) -> Any:
         """The unconstrained u at which forward(u) = v."""
 
-    @abstractmethod
-    def pullback(self, u: Array, grad: Array) -> Array:
+    def pullback(self, u: Any, grad: Any) -> Any:
         """The gradient with respect to u, given that with respect to v."""
+        return slopes(lambda u: (self.forward(u) * grad).sum(), u)[1]
 
-    @abstractmethod
-    def log_jacobian(self, u: Array) -> tuple[float, Array]:
+    def log_jacobian(self, u: Any) -> tuple[Any, Any]:
         """log |dv/du| summed over entries, and its gradient with respect to u."""
+        import jax
+
+        def total(u: Any) -> Any:
+            xp = namespace(u)
+            return xp.sum(xp.log(xp.abs(jax.jvp(self.forward, (u,), (xp.ones_like(u),))[1])))
+
+        return slopes(total, u)
+
+    # What others ask of it. ---------------------------------------------------------------------------------
+
+    def ends(self) -> tuple[float, float]:
+        """Between which values v lies."""
+        return -np.inf, np.inf
+
+    @property
+    def entrywise(self) -> bool:
+        """Whether all entries go through the same function, each by itself: those of several parameters are
+        then mapped in one call."""
+        return True
+
+    @property
+    def one_to_one(self) -> bool:
+        """Whether each value has one u: only then has a density of v one of u, and a bound of v one of u."""
+        return True
+
+    @property
+    def loose(self) -> bool:
+        """Whether u is in units that nobody has chosen, so that only its own size says what is far."""
+        return self.ends() == (-np.inf, np.inf)
 
 
 @dataclass(frozen=True)
@@ -48,17 +80,17 @@ class Real(Support):
     def problem(self, value: Array) -> str | None:
         return None
 
-    def forward(self, u: Array) -> Array:
+    def forward(self, u: Any) -> Any:
         return u
 
-    def inverse(self, v: Array) -> Array:
+    def inverse(self, v: Any) -> Any:
         return v
 
-    def pullback(self, u: Array, grad: Array) -> Array:
+    def pullback(self, u: Any, grad: Any) -> Any:
         return grad
 
-    def log_jacobian(self, u: Array) -> tuple[float, Array]:
-        return 0.0, np.zeros_like(u)
+    def log_jacobian(self, u: Any) -> tuple[Any, Any]:
+        return 0.0, namespace(u).zeros_like(u)
 
 
 @dataclass(frozen=True)
@@ -72,19 +104,26 @@ class Affine(Support):
     def problem(self, value: Array) -> str | None:
         return None
 
-    def forward(self, u: Array) -> Array:
+    def forward(self, u: Any) -> Any:
         return np.asarray(self.loc) + np.asarray(self.scale) * u
 
-    def inverse(self, v: Array) -> Array:
+    def inverse(self, v: Any) -> Any:
         return (v - np.asarray(self.loc)) / np.asarray(self.scale)
 
-    def pullback(self, u: Array, grad: Array) -> Array:
+    def pullback(self, u: Any, grad: Any) -> Any:
         return grad * np.asarray(self.scale)
 
-    def log_jacobian(self, u: Array) -> tuple[float, Array]:
-        return float(np.sum(np.log(np.abs(np.broadcast_to(np.asarray(self.scale), u.shape))))), np.zeros_like(
-            u
-        )
+    def log_jacobian(self, u: Any) -> tuple[Any, Any]:
+        total = float(np.sum(np.log(np.abs(np.broadcast_to(np.asarray(self.scale), u.shape)))))
+        return total, namespace(u).zeros_like(u)
+
+    @property
+    def entrywise(self) -> bool:
+        return np.ndim(self.loc) == 0 and np.ndim(self.scale) == 0
+
+    @property
+    def loose(self) -> bool:
+        return False
 
 
 @dataclass(frozen=True)
@@ -95,18 +134,22 @@ class Positive(Support):
     def problem(self, value: Array) -> str | None:
         return None if np.all(value > 0) else "must be positive"
 
-    def forward(self, u: Array) -> Array:
+    def forward(self, u: Any) -> Any:
         with np.errstate(over="ignore"):  # infinity is refused where it arrives
-            return np.exp(u)
+            return namespace(u).exp(u)
 
-    def inverse(self, v: Array) -> Array:
-        return np.log(v)
+    def inverse(self, v: Any) -> Any:
+        return namespace(v).log(v)
 
-    def pullback(self, u: Array, grad: Array) -> Array:
-        return grad * np.exp(u)
+    def pullback(self, u: Any, grad: Any) -> Any:
+        return grad * namespace(u).exp(u)
 
-    def log_jacobian(self, u: Array) -> tuple[float, Array]:
-        return float(np.sum(u)), np.ones_like(u)
+    def log_jacobian(self, u: Any) -> tuple[Any, Any]:
+        xp = namespace(u)
+        return xp.sum(u), xp.ones_like(u)
+
+    def ends(self) -> tuple[float, float]:
+        return 0.0, np.inf
 
 
 @dataclass(frozen=True)
@@ -129,20 +172,25 @@ class Interval(Support):
         inside = np.all((value >= self.low) & (value <= self.high))
         return None if inside else f"must lie between {self.low:g} and {self.high:g}"
 
-    def forward(self, u: Array) -> Array:
+    def forward(self, u: Any) -> Any:
         # with all digits close to `low`, as where similarities tend to 0
-        return self.low + (self.high - self.low) * expit(u)
+        return self.low + (self.high - self.low) * sigmoid(u)
 
-    def inverse(self, v: Array) -> Array:
+    def inverse(self, v: Any) -> Any:
+        xp = namespace(v)
         p = (v - self.low) / (self.high - self.low)
-        return np.log(p) - np.log1p(-p)
+        return xp.log(p) - xp.log1p(-p)
 
-    def pullback(self, u: Array, grad: Array) -> Array:
-        return grad * (self.high - self.low) * expit(u) * expit(-u)
+    def pullback(self, u: Any, grad: Any) -> Any:
+        return grad * (self.high - self.low) * sigmoid(u) * sigmoid(-u)
 
-    def log_jacobian(self, u: Array) -> tuple[float, Array]:
-        value = np.log(self.high - self.low) - np.logaddexp(0, -u) - np.logaddexp(0, u)
-        return float(np.sum(value)), 1 - 2 * expit(u)
+    def log_jacobian(self, u: Any) -> tuple[Any, Any]:
+        xp = namespace(u)
+        value = np.log(self.high - self.low) - xp.logaddexp(0.0, -u) - xp.logaddexp(0.0, u)
+        return xp.sum(value), 1 - 2 * sigmoid(u)
+
+    def ends(self) -> tuple[float, float]:
+        return self.low, self.high
 
 
 @dataclass(frozen=True)
@@ -163,16 +211,25 @@ class PositiveSemidefinite(Support):
             else f"must be positive semi-definite, but has the eigenvalue {lowest:.4g}"
         )
 
-    def forward(self, u: Array) -> Array:
+    def forward(self, u: Any) -> Any:
         return u @ u.T
 
-    def inverse(self, v: Array) -> Array:
-        eigenvalues, vectors = np.linalg.eigh(v)
-        return vectors * np.sqrt(np.maximum(eigenvalues, 0.0))
+    def inverse(self, v: Any) -> Any:
+        xp = namespace(v)
+        eigenvalues, vectors = xp.linalg.eigh(v)
+        return vectors * xp.sqrt(xp.maximum(eigenvalues, 0.0))
 
-    def pullback(self, u: Array, grad: Array) -> Array:
+    def pullback(self, u: Any, grad: Any) -> Any:
         return (grad + grad.T) @ u
 
-    def log_jacobian(self, u: Array) -> tuple[float, Array]:
+    def log_jacobian(self, u: Any) -> tuple[Any, Any]:
         # param() refuses it before this point
         raise NotImplementedError("a positive semi-definite matrix takes no prior")
+
+    @property
+    def entrywise(self) -> bool:
+        return False
+
+    @property
+    def one_to_one(self) -> bool:
+        return False

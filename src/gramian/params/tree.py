@@ -7,21 +7,26 @@ part of the object's structure and must be hashable.
 `bare()` gives the same object with plain arrays in place of Parameters. It is what JAX sees: a pytree whose
 leaves are the values and whose structure is the compilation key, so that neither a value nor a prior ever
 causes a recompilation.
+
+A tree never changes, so what is made of it is made once: its paths (which trees that differ in values alone
+share) and its bare form are kept beside the fields, and left out of copies and pickles.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from abc import ABC
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar, Self, dataclass_transform
 
 import jax
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from gramian.errors import ParameterError
 from gramian.params.parameter import Parameter, as_parameter
+
+Array = NDArray[np.float64]
 
 
 @dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(dataclasses.field,))
@@ -30,10 +35,15 @@ class Tree(ABC):  # subclasses declare what is abstract
     defined."""
 
     __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
+    _own: ClassVar[tuple[str, ...]] = ()  # fields that are parameters
+    _rest: ClassVar[tuple[str, ...]] = ()  # branches and structure
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         dataclasses.dataclass(frozen=True, eq=False, repr=False)(cls)
+        fields = dataclasses.fields(cls)
+        cls._own = tuple(f.name for f in fields if "support" in f.metadata)
+        cls._rest = tuple(f.name for f in fields if "support" not in f.metadata)
         jax.tree_util.register_pytree_node(cls, _flatten, lambda aux, leaves: _unflatten(cls, aux, leaves))
 
     def __post_init__(self) -> None:
@@ -63,26 +73,17 @@ class Tree(ABC):  # subclasses declare what is abstract
                     if isinstance(child, Tree)
                 )
 
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The names of all parameters, in a fixed order: own ones first, then each branch's."""
+        known: tuple[str, ...] | None = self.__dict__.get(_PATHS)
+        if known is None:
+            known = self.__dict__[_PATHS] = _paths(self)
+        return known
+
     def parameters(self) -> dict[str, Parameter]:
-        """All parameters by path, in a fixed order: own ones first, then each branch's."""
-        found: dict[str, Parameter] = {}
-        own = [(f.name, getattr(self, f.name)) for f in dataclasses.fields(self) if "support" in f.metadata]
-        nested: dict[str, int] = {}
-        items: list[tuple[str, Parameter]] = list(own)
-        for name, child in self.branches():
-            nested[name] = nested.get(name, 0) + 1
-            stem = f"{name}_{nested[name]}" if name and nested[name] > 1 else name
-            items += [
-                (f"{stem}.{path}" if stem else path, parameter)
-                for path, parameter in child.parameters().items()
-            ]
-        for path, parameter in items:
-            unique, k = path, 1
-            while unique in found:
-                k += 1
-                unique = f"{path}_{k}"
-            found[unique] = parameter
-        return found
+        """All parameters by path, in the order of `paths`."""
+        return dict(zip(self.paths, leaves(self), strict=True))
 
     def with_values(self, values: Mapping[str, ArrayLike]) -> Self:
         """The same tree with new values at the given paths; the others stay."""
@@ -101,26 +102,58 @@ class Tree(ABC):  # subclasses declare what is abstract
         assert next(rest, None) is None
         return new
 
+    def moved(self, values: Iterable[Array]) -> Self:
+        """The same tree with these values, all of them, in the order of `paths`. They are not checked: this
+        is for a search, which checks its vector once."""
+        rest = iter(values)
+        return _rebuild(self, lambda parameter: parameter.moved(next(rest)))
+
     def bare(self) -> Self:
         """The same tree with float64 arrays in place of Parameters, for JAX."""
-        return _rebuild(self, lambda parameter: parameter.value)
+        known: Self | None = self.__dict__.get(_BARE)
+        if known is None:
+            known = self.__dict__[_BARE] = _rebuild(self, lambda parameter: parameter.value)
+        return known
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name not in (_PATHS, _BARE)}
 
 
-def _rebuild(tree: Any, leaf: Any) -> Any:
-    """A copy with `leaf` applied to each Parameter; own ones before the branches', as in `parameters()`."""
+_PATHS, _BARE = "_paths", "_bare"
+
+
+def _paths(tree: Tree) -> tuple[str, ...]:
+    nested: dict[str, int] = {}
+    paths = list(tree._own)
+    for name, child in tree.branches():
+        nested[name] = nested.get(name, 0) + 1
+        stem = f"{name}_{nested[name]}" if name and nested[name] > 1 else name
+        paths += [f"{stem}.{path}" if stem else path for path in child.paths]
+    unique: dict[str, None] = {}
+    for path in paths:
+        name, k = path, 1
+        while name in unique:
+            k += 1
+            name = f"{path}_{k}"
+        unique[name] = None
+    return tuple(unique)
+
+
+def _rebuild(tree: Any, leaf: Callable[[Any], Any]) -> Any:
+    """A copy with `leaf` applied to each Parameter; own ones before the branches', as in `paths`."""
     new = object.__new__(type(tree))
-    fields = dataclasses.fields(tree)
-    for field in fields:
-        value = getattr(tree, field.name)
-        object.__setattr__(new, field.name, leaf(value) if "support" in field.metadata else value)
-    for field in fields:
-        value = getattr(tree, field.name)
+    old, fields = tree.__dict__, new.__dict__  # past the guard of a frozen object, which is still being made
+    if _PATHS in old:
+        fields[_PATHS] = old[_PATHS]
+    for name in tree._own:
+        fields[name] = leaf(old[name])
+    for name in tree._rest:
+        value = old[name]
         if isinstance(value, Tree):
-            object.__setattr__(new, field.name, _rebuild(value, leaf))
+            value = _rebuild(value, leaf)
         elif isinstance(value, tuple):
-            object.__setattr__(
-                new, field.name, tuple(_rebuild(v, leaf) if isinstance(v, Tree) else v for v in value)
-            )
+            value = tuple(_rebuild(v, leaf) if isinstance(v, Tree) else v for v in value)
+        fields[name] = value
     return new
 
 
@@ -149,9 +182,17 @@ def _unflatten(cls: type, aux: tuple[Any, ...], children: Any) -> Any:
 
 
 def leaves(tree: Tree) -> list[Any]:
-    """The arrays of a bare tree, in the order of `parameters()`."""
-    found: list[Any] = []
-    _rebuild(tree, lambda value: found.append(value))
+    """The parameters of a tree, or the arrays of a bare one, in the order of `paths`."""
+    fields = tree.__dict__
+    found = [fields[name] for name in tree._own]
+    for name in tree._rest:
+        value = fields[name]
+        if isinstance(value, Tree):
+            found += leaves(value)
+        elif isinstance(value, tuple):
+            for child in value:
+                if isinstance(child, Tree):
+                    found += leaves(child)
     return found
 
 

@@ -46,10 +46,8 @@ from gramian.features.fourier import FourierBasis, _features, _spectrum
 from gramian.features.nystrom import NystromBasis
 from gramian.inference.mcmc.unconstrained import (
     Slot,
-    forward,
-    jacobian,
     log_normal,
-    log_prior_density,
+    log_prior,
     number,
     slot_of,
     unwalled,
@@ -59,7 +57,6 @@ from gramian.inference.mcmc.unconstrained import (
 from gramian.inference.model import Data, Model, noise_groups
 from gramian.kernels.base import Kernel
 from gramian.likelihoods import Gaussian
-from gramian.params import PositiveSemidefinite, Real
 from gramian.params.tree import leaves
 
 Array = NDArray[np.float64]
@@ -133,7 +130,7 @@ class TracedProblem:
 
     def values(self, t: jax.Array) -> list[jax.Array]:
         """The trainable parameters' values."""
-        return [forward(slot.support, unwalled(slot, piece)) for slot, piece in self._pieces(t)]
+        return [slot.support.forward(unwalled(slot, piece)) for slot, piece in self._pieces(t)]
 
     def at(self, t: jax.Array) -> Any:
         """The bare model with the parameters of t."""
@@ -156,9 +153,7 @@ class TracedProblem:
                 )
                 total += jnp.sum(log_normal((jnp.ravel(u) - centre) / spread) - jnp.log(spread))
             else:
-                total += jnp.sum(log_prior_density(slot.prior, forward(slot.support, u))) + jacobian(
-                    slot.support, u
-                )
+                total += log_prior(slot, u)
             start += slot.size
         return total
 
@@ -315,8 +310,9 @@ def problem(
             slots.append(slot)
             centres.append(u.ravel())
             starts.append(walled(slot, u).ravel())
-            loose = isinstance(slot.support, (Real, PositiveSemidefinite))
-            spreads.append(SPREAD * (1 + np.abs(u.ravel())) if loose else np.full(u.size, SPREAD))
+            spreads.append(
+                SPREAD * (1 + np.abs(u.ravel())) if slot.support.loose else np.full(u.size, SPREAD)
+            )
     kind, arrays, counts = _basis(model, basis)
     zeros = np.zeros(n)
     made = TracedProblem(

@@ -1,5 +1,5 @@
-"""Parameters as a sampler sees them: the transforms and priors of `params/support.py` and `params/priors.py`
-in JAX.
+"""Parameters as a sampler sees them: the transforms and priors of `params/support.py` and `params/priors.py`,
+one's own among them, inside a JAX program, and walls that become smooth.
 
     t -> u -> value:    u = t, or a smooth map onto the range that bounds or a uniform prior leave;
                         value = forward(u), the support's transform
@@ -15,26 +15,11 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import gammaln
 from numpy.typing import NDArray
 
 from gramian.errors import ParameterError
-from gramian.params import (
-    Affine,
-    Gamma,
-    HalfNormal,
-    Interval,
-    InverseGamma,
-    LogNormal,
-    Normal,
-    Parameter,
-    Positive,
-    PositiveSemidefinite,
-    Prior,
-    Real,
-    Support,
-    Uniform,
-)
+from gramian.params import Parameter, Prior, Support
+from gramian.params.priors import NOT_TRACED
 
 Array = NDArray[np.float64]
 
@@ -57,40 +42,37 @@ class Slot(NamedTuple):
 
 
 def slot_of(index: int, path: str, p: Parameter) -> Slot:
+    """The slot of a trainable parameter, after a look whether JAX can follow its support and its prior."""
     assert p.support is not None
-    if not isinstance(p.support, (Real, Affine, Positive, Interval, PositiveSemidefinite)):
-        raise ParameterError(
-            f"{path} has the support {p.support}, whose transform MCMC does not know. Hold it fixed, or use"
-            " one of gramian's supports."
+    slot = Slot(index, p.value.shape, p.support, p.prior, *p.limits)
+    for part, where in ((p.support, "support"), (p.prior, "prior")):
+        try:
+            hash(part)
+        except TypeError:
+            raise ParameterError(
+                f"{path} has the {where} {part}, which has no hash, by which compiled programs are kept."
+                " Make its class a dataclass(frozen=True)."
+            ) from None
+    try:
+        jax.eval_shape(lambda u: log_prior(slot, u), np.zeros(p.value.shape))
+    except TypeError as error:  # NumPy's functions do not take JAX's arrays
+        cure = (
+            NOT_TRACED
+            if p.prior is not None
+            else "its transform cannot be traced by JAX. Write forward with xp = gramian.params.namespace(u)."
         )
-    if p.prior is not None and not isinstance(
-        p.prior, (LogNormal, Normal, HalfNormal, Gamma, InverseGamma, Uniform)
-    ):
         raise ParameterError(
-            f"{path} has the prior {p.prior}, which MCMC cannot differentiate. Use LogNormal, Normal,"
-            " HalfNormal, Gamma, InverseGamma or Uniform."
-        )
-    return Slot(index, p.value.shape, p.support, p.prior, *p.limits)
+            f"{path} has the support {p.support}{f' and the prior {p.prior}' if p.prior else ''}: {cure}"
+        ) from error
+    return slot
 
 
-def forward(support: Support, u: jax.Array) -> jax.Array:
-    if isinstance(support, Positive):
-        return jnp.exp(u)
-    if isinstance(support, Interval):
-        return support.low + (support.high - support.low) * jax.nn.sigmoid(u)
-    if isinstance(support, Affine):
-        return jnp.asarray(support.loc) + jnp.asarray(support.scale) * u
-    return u @ u.T if isinstance(support, PositiveSemidefinite) else u
-
-
-def jacobian(support: Support, u: jax.Array) -> jax.Array:
-    if isinstance(support, Positive):
-        return jnp.sum(u)
-    if isinstance(support, Interval):
-        return jnp.sum(math.log(support.high - support.low) - jax.nn.softplus(-u) - jax.nn.softplus(u))
-    if isinstance(support, Affine):
-        return jnp.sum(jnp.log(jnp.abs(jnp.broadcast_to(jnp.asarray(support.scale), u.shape))))
-    return jnp.zeros(())
+def log_prior(slot: Slot, u: jax.Array) -> jax.Array:
+    """log p(u) of a parameter, summed over its entries, under its prior; without one, 0."""
+    v = slot.support.forward(u)
+    if slot.prior is None:
+        return 0.0 * jnp.sum(v)
+    return jnp.sum(slot.prior.log_density(v)) + slot.support.log_jacobian(u)[0]
 
 
 def unwalled(slot: Slot, t: jax.Array) -> jax.Array:
@@ -116,32 +98,6 @@ def walled(slot: Slot, u: Array) -> Array:
     if math.isfinite(slot.low):
         return np.log(np.maximum(u - slot.low, EDGE))
     return np.log(np.maximum(slot.high - u, EDGE)) if math.isfinite(slot.high) else u
-
-
-def log_prior_density(prior: Prior, v: jax.Array) -> jax.Array:
-    """log p(v), entry by entry; v is inside the support."""
-    if isinstance(prior, LogNormal):
-        return log_normal((jnp.log(v) - jnp.asarray(prior.mu)) / prior.sigma) - jnp.log(v * prior.sigma)
-    if isinstance(prior, Normal):
-        return log_normal((v - jnp.asarray(prior.mu)) / prior.sigma) - math.log(prior.sigma)
-    if isinstance(prior, HalfNormal):
-        return jnp.where(v < 0, -jnp.inf, log_normal(v / prior.sigma) + math.log(2 / prior.sigma))
-    if isinstance(prior, Gamma):
-        return (
-            prior.shape * math.log(prior.rate)
-            - gammaln(prior.shape)
-            + (prior.shape - 1) * jnp.log(v)
-            - prior.rate * v
-        )
-    if isinstance(prior, InverseGamma):
-        return (
-            prior.shape * math.log(prior.scale)
-            - gammaln(prior.shape)
-            - (prior.shape + 1) * jnp.log(v)
-            - prior.scale / v
-        )
-    assert isinstance(prior, Uniform)
-    return jnp.full_like(v, -math.log(prior.high - prior.low))  # walls keep v inside
 
 
 def log_normal(z: jax.Array) -> jax.Array:

@@ -1,0 +1,84 @@
+"""Few rows: kernel values in NumPy (kernels/host.py), in the thread that asks.
+
+Where the kernel has no such form, the answer is None. Nothing is compiled, so a call of any size costs what
+it computes.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.kernels.base import Kernel
+from gramian.kernels.host import Block
+from gramian.params import Tree
+
+Array = NDArray[np.float64]
+
+ROWS = 448  # up to which a Gram matrix is made so: as many as take tiles smaller than the largest
+VALUES = ROWS**2
+
+
+def block(kernel: Kernel, X: Array, Z: Array) -> Block | None:
+    """K(X, Z) with its pullback; None where there are many rows, or the kernel goes through JAX."""
+    if not 0 < len(X) * len(Z) <= VALUES:
+        return None
+    host = kernel.bare().on_host()
+    if host is None:
+        return None
+    with np.errstate(all="ignore"):  # as in compiled programs: what overflows is refused where it arrives
+        return host.cross(X, Z)
+
+
+def pulled(values: Block, W: Array) -> list[Array]:
+    """sum_ij W_ij dk(x_i, z_j)/dtheta, one array a parameter."""
+    with np.errstate(all="ignore"):
+        return values.pull(W, 1.0)
+
+
+def weights(dense: Array, factor: float, low_rank: tuple[Array, Array] | None) -> Array:
+    """The symmetric weights factor dense + left right', where only the upper triangle of `dense` is read:
+    what lies above its diagonal counts for what lies below."""
+    W = np.zeros(dense.shape)
+    np.multiply(dense, 2 * factor, out=W, where=_above(len(W)))
+    W.reshape(-1)[:: len(W) + 1] = factor * np.diagonal(dense)
+    if low_rank is not None:
+        W += low_rank[0] @ low_rank[1].T
+    return W
+
+
+@lru_cache(maxsize=8)
+def _above(n: int) -> NDArray[np.bool_]:
+    return np.tri(n, dtype=bool).T & ~np.eye(n, dtype=bool)
+
+
+def diagonal(kernel: Kernel, X: Array) -> Array | None:
+    """k(x, x) of each row."""
+    host = kernel.bare().on_host()
+    if host is None:
+        return None
+    with np.errstate(all="ignore"):
+        return host.diagonal(X)[0]
+
+
+def diagonal_pullback(kernel: Kernel, X: Array, w: Array) -> list[Array] | None:
+    """sum_i w_i dk(x_i, x_i)/dtheta, one array a parameter."""
+    host = kernel.bare().on_host()
+    if host is None:
+        return None
+    with np.errstate(all="ignore"):
+        return host.diagonal(X)[1](w)
+
+
+def rows(tree: Tree, method: str, X: Array, w: Array | None = None) -> list[Array] | None:
+    """tree.method(X), or with weights its pullback, where that is the block of a mean with a NumPy form."""
+    form = getattr(tree, "on_host", None) if method == "block" else None
+    if form is None:
+        return None
+    with np.errstate(all="ignore"):
+        found = tree.bare().on_host(X)  # type: ignore[attr-defined]
+        if found is None:
+            return None
+        return [found.values] if w is None else list(found.pull(w))
