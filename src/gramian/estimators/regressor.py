@@ -19,8 +19,6 @@ from gramian.errors import InputError, ParameterError
 from gramian.estimators import build, defaults, latent, leftout
 from gramian.estimators.base import Estimator, check_arguments, check_draws, finite, generator
 from gramian.estimators.leftout import LeaveOneOut
-from gramian.features.fourier import FourierMap
-from gramian.features.nystrom import NystromMap
 from gramian.fitting.stages import Hold
 from gramian.inference import FeaturePosterior, GaussianProcess, Inference, Posterior, Process
 from gramian.inference.iterative import KrylovPosterior
@@ -338,7 +336,6 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         table, posterior = self._features(X), self._posterior()
         named, terms = self.kernel_.summands, posterior.prior.kernel.summands
         if isinstance(posterior, FeaturePosterior):
-            assert isinstance(posterior.features, FourierMap)
             parts = [posterior.component(table, columns) for columns in posterior.features.columns_of(terms)]
         else:
             own = [GaussianProcess(term, ZeroMean(), posterior.prior.scale) for term in terms]
@@ -445,10 +442,8 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         """The posterior in a form that can differentiate the kernel or split it: a function of k(x, Z), or
         Fourier features, which have slopes."""
         posterior = self.posterior_
-        if isinstance(posterior, FeaturePosterior) and isinstance(posterior.features, NystromMap):
-            return posterior.function_space()
-        if isinstance(posterior, FeaturePosterior) and isinstance(posterior.features, FourierMap):
-            return posterior
+        if isinstance(posterior, FeaturePosterior):
+            return posterior if posterior.features.landmarks is None else posterior.function_space()
         if isinstance(posterior, (Posterior, KrylovPosterior)):
             return posterior
         raise ParameterError(
