@@ -217,6 +217,16 @@ def test_other_values_are_not_taken_for_those_of_the_parent():
         Narrow(1.0).waves((0,))
 
 
+def test_a_parameter_cannot_have_the_name_of_what_a_kernel_says():
+    with pytest.raises(ParameterError, match=r"Steps declares 'levels', which is what every kernel says"):
+
+        class Steps(Kernel):
+            levels: Value = positive(1.0)
+
+            def pair(self, x, z):
+                return self.levels * jnp.exp(-jnp.sum((x - z) ** 2))
+
+
 # What says too much. ----------------------------------------------------------------------------------------
 
 

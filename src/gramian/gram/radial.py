@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.kernels.base import Kernel
-from gramian.kernels.profiles import Profile
+from gramian.kernels.profiles import Profile, Radial
 from gramian.linalg.threads import each, one_blas_thread
 
 Array = NDArray[np.float64]
@@ -112,17 +112,22 @@ class RadialGram:
 
 def diagonal(kernel: Kernel, X: Array) -> Array | None:
     """k(x, x) of each row, if it is such a kernel."""
-    form = kernel.bare().radial()
+    form = _form(kernel)
     return None if form is None else np.full(len(X), _product(form.factors))
 
 
 def diagonal_pullback(kernel: Kernel, w: Array) -> list[Array] | None:
     """sum_i w_i dk(x_i, x_i)/dtheta, if it is such a kernel."""
-    form = kernel.bare().radial()
+    form = _form(kernel)
     if form is None:
         return None
     total = float(np.sum(w)) * _product(form.factors)
     return [np.asarray(total / own) for own in form.factors] + [np.zeros(np.shape(form.lengthscale))]
+
+
+def _form(kernel: Kernel) -> Radial | None:
+    """In numbers; nothing is made of the kernels that have none."""
+    return None if kernel.radial() is None else kernel.bare().radial()
 
 
 def _product(factors: tuple[Any, ...]) -> float:
@@ -132,7 +137,7 @@ def _product(factors: tuple[Any, ...]) -> float:
 def taken(kernel: Kernel, X: Array, Z: Array, error: float) -> RadialGram | None:
     """The kernel between these points, if it is such a kernel and its values are then right to `error` of
     k(x, x)."""
-    form = kernel.bare().radial() if error and len(X) and len(Z) else None
+    form = _form(kernel) if error and len(X) and len(Z) else None
     if form is None:
         return None
     profile, factors, lengthscale = form

@@ -69,6 +69,15 @@ class Kernel(Tree):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """A subclass of a whole kernel that defines values anew does not inherit what was known of the old
         ones."""
+        fields = {
+            n for n, kind in vars(cls).get("__annotations__", {}).items() if "ClassVar" not in str(kind)
+        }
+        known = sorted(name for name in fields if hasattr(Kernel, name))
+        if known:
+            raise ParameterError(
+                f"{cls.__name__} declares {known[0]!r}, which is what every kernel says of itself. Call the"
+                f" parameter otherwise; to say it, write `{known[0]} = ...` without a type, or a method."
+            )
         super().__init_subclass__(**kwargs)
         whole = not any(getattr(base, "__abstractmethods__", ()) for base in cls.__bases__)
         if whole and vars(cls).keys() & {"pair", "cross", "diagonal", "profile"}:
