@@ -4,6 +4,7 @@ published definitions."""
 from __future__ import annotations
 
 import csv
+import dataclasses
 
 import numpy as np
 import pytest
@@ -125,7 +126,7 @@ def test_the_better_kernel_wins_and_is_fitted_on_all_rows(numbers, tmp_path):
     assert [(one.rank, one.name) for one in result.rows] == [(1, "RBF(0.8)"), (2, "Linear(), n_restarts=0")]
     best = result.rows[0]
     assert result.best is result.fitted["RBF(0.8)"]
-    assert len(result.best._data.X) == 30
+    assert len(result.best.fitted_.rows.X) == 30
     assert best.loo_difference == best.loo_difference_error == 0
     assert result.rows[1].loo_difference < -5 * result.rows[1].loo_difference_error
     assert best.parameters == 3  # lengthscale, constant, noise
@@ -289,7 +290,8 @@ def test_draws_of_the_function_are_left_out_by_what_they_say_of_each_row(labels)
     log_likelihood = np.random.default_rng(0).normal(-1, 0.2, (*shape, 40))
     plain = np.zeros(shape)
     chains = Chains({}, np.zeros((*shape, 40, 1)), plain, plain > 0, plain, plain.astype(int), log_likelihood)
-    gp.posterior_ = Mixture.of(gp._model_, gp._data, chains)
+    drawn = Mixture.of(gp.fitted_.model, gp.fitted_.rows, chains)
+    gp.fitted_ = dataclasses.replace(gp.fitted_, process=drawn, inference=gm.MCMC())
     found = left_out(gp)
     expected = np.log(600) - logsumexp(-log_likelihood, axis=(0, 1))
     np.testing.assert_allclose(found.values, expected, atol=0.01)  # such weights have no tail to smooth

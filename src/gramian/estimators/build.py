@@ -4,7 +4,7 @@ from the data."""
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,14 @@ Array = NDArray[np.float64]
 _SOME_ROWS = 100_000  # starting values are made from this many rows at least
 
 
+class Built(NamedTuple):
+    """What a fit begins with."""
+
+    kernel: Kernel  # as people wrote it, with column names
+    model: Model  # with column indices
+    rows: Data
+
+
 def check_settings(gp: Estimator) -> None:
     """Refuses impossible settings, before any work."""
     several = (
@@ -42,6 +50,7 @@ def check_settings(gp: Estimator) -> None:
             f"kernel must be a gramian kernel or None, not {gp.kernel!r}. For a scikit-learn kernel:"
             " gramian.from_sklearn(kernel)."
         )
+    defaults.mean_function(gp.mean, np.zeros(()), Columns(("x0",)))
     check_time_limit(gp.time_limit)
     if gp.n_restarts is not None and (not isinstance(gp.n_restarts, (int, np.integer)) or gp.n_restarts < 0):
         raise ParameterError(f"n_restarts={gp.n_restarts!r} must be a whole number from 0 on.")
@@ -67,8 +76,8 @@ def given(gp: Estimator) -> tuple[Kernel | None, float | Parameter | None]:
 
 def build(
     gp: GPRegressor, X: Array, columns: Columns, Y: Array, single: bool, noise_var: Array | None
-) -> tuple[Kernel, Model, Data]:
-    """The kernel as people wrote it, the model with column indices, and the data."""
+) -> Built:
+    """With Gaussian noise in closed form."""
     if isinstance(gp.kernel, (list, tuple)) and not isinstance(gp.kernel, Converted) and len(gp.kernel) > 1:
         raise ParameterError(
             f"{len(gp.kernel)} kernels were given, but with Gaussian noise there is one function an output,"
@@ -108,7 +117,7 @@ def build(
     model = Model(kernel.resolve(columns.names), mean, Gaussian(noise, unit))
     data = Data(X, Y, scale, noise_var)
     health.refuse_contradictions(data, model)
-    return kernel, _with_priors(gp, model), data
+    return Built(kernel, _with_priors(gp, model), data)
 
 
 def build_latent(
@@ -119,7 +128,7 @@ def build_latent(
     y: Array,
     offset: Array | None,
     variance: float,
-) -> tuple[Kernel, Model, Data]:
+) -> Built:
     """The same for a likelihood of any kind. f scales with y where it is in the units of y; `variance` is the
     default kernel's."""
     likelihood, loc = likelihood.started(y)
@@ -147,7 +156,7 @@ def build_latent(
     mean = defaults.mean_function(gp.mean, start, columns).adapted(some, start, scale[0] if L == 1 else scale)
     resolved = [kernel.resolve(columns.names) for kernel in made]
     model = Model(resolved[0], mean, likelihood, tuple(resolved[1:]))
-    return made[0], _with_priors(gp, model), Data(X, y[:, None], scale, None, offset)
+    return Built(made[0], _with_priors(gp, model), Data(X, y[:, None], scale, None, offset))
 
 
 def _with_priors(gp: Estimator, model: Model) -> Model:

@@ -1,5 +1,4 @@
-"""Between estimators and likelihoods that are not closed-form Gaussian: which inference, which engine, and
-predictions from latent posteriors.
+"""Between estimators and likelihoods that are not closed-form Gaussian: which inference, which engine.
 
 inference   "laplace", "ep", "vi", "map", "mcmc", or an object: EP(power=0.5), MCMC(draws=1000)
 method      the engine: "exact", "nystrom", "fourier", "vfe", "svgp", "cg", ...
@@ -17,16 +16,13 @@ from gramian.choose.plan import Plan, plan_around
 from gramian.choose.words import as_method
 from gramian.errors import ParameterError
 from gramian.estimators import build
-from gramian.inference.asked import ask
-from gramian.inference.base import Inference, Model, Process
-from gramian.inference.coupled import CoupledFeatures, CoupledPosterior
+from gramian.inference.base import Inference, Model
 from gramian.inference.ep import EP
 from gramian.inference.exact import Exact
 from gramian.inference.iterative import Iterative
 from gramian.inference.laplace import Mode
 from gramian.inference.lowrank import LowRank
 from gramian.inference.mcmc.method import MCMC
-from gramian.inference.mcmc.mixture import Mixture
 from gramian.inference.methods import Recipe, Sparse
 from gramian.inference.sites import Rule, Sites
 from gramian.inference.softmax.laplace import SoftmaxLaplace, laplace_for
@@ -51,7 +47,7 @@ WORDS = ("laplace", "ep", "vi", "map", "mcmc")
 
 def method_for(gp: Estimator, likelihood: Likelihood, shape: tuple[int, ...]) -> tuple[Inference, str]:
     """The inference on its engine, and why these."""
-    given = _known(gp.inference)
+    given = read_inference(gp.inference)
     if gp.hyper == "mcmc" or given == "mcmc" or isinstance(given, MCMC):
         return _sampled(gp, given if isinstance(given, MCMC) else MCMC())
     if gp.method == "auto":
@@ -63,7 +59,7 @@ def method_for(gp: Estimator, likelihood: Likelihood, shape: tuple[int, ...]) ->
 
 def plan_for(gp: Estimator, likelihood: Likelihood, shape: tuple[int, ...]) -> Plan:
     """Memory and time of each engine with this likelihood, and what `method="auto"` takes."""
-    given = _known(gp.inference)
+    given = read_inference(gp.inference)
     if given == "mcmc" or isinstance(given, MCMC):
         raise ParameterError(
             'A plan predicts searches; how long chains take, only they can tell. Ask with inference="vi" for'
@@ -88,7 +84,7 @@ def plan_for(gp: Estimator, likelihood: Likelihood, shape: tuple[int, ...]) -> P
     )
 
 
-def _known(given: Any) -> Any:
+def read_inference(given: Any) -> Any:
     """`inference` as it was given, when it is one."""
     if given is not None and given != "auto" and not isinstance(given, (Rule, MCMC)) and given not in WORDS:
         names = ", ".join(f'"{word}"' for word in WORDS)
@@ -191,48 +187,3 @@ def _automatic(
     if given in (None, "auto", "vi") or isinstance(given, VI):
         return SVGP(), f"{why}, so stochastic variational inference"
     return as_method("nystrom", gp.memory_limit), f"{why}, so landmarks"
-
-
-# Predictions. -----------------------------------------------------------------------------------------------
-
-
-def probabilities(likelihood: Likelihood, process: Process, table: Array, scaled: bool = False) -> Array:
-    """p(y = c | x) of each class, averaged over the latents: (n, classes). `scaled`: by the scaled logistic
-    function instead of quadrature."""
-    question = "scaled_probabilities" if scaled else "probabilities"
-    if isinstance(process, Mixture):
-        own = zip(process.likelihoods(), process.components(table), strict=True)
-        return np.mean([ask(drawn, question, mean, var) for drawn, (mean, var) in own], axis=0)
-    if isinstance(process, (CoupledPosterior, CoupledFeatures)):
-        mean = process.mean(table)
-        roots = np.linalg.cholesky(process.joint(table) + 1e-12 * np.eye(mean.shape[1])).reshape(
-            len(mean), -1
-        )
-        return ask(likelihood, "joint_probabilities", mean, np.asarray(roots, dtype=np.float64))
-    return ask(likelihood, question, *process.moments(table))
-
-
-def observed(
-    likelihood: Likelihood, process: Process, table: Array, offset: Array | float = 0.0
-) -> tuple[Array, Array]:
-    """Mean and variance of an observation at each row: (n,) each."""
-    if isinstance(process, Mixture):
-        own = zip(process.likelihoods(), process.components(table), strict=True)
-        found = np.array(
-            [ask(drawn, "predictive", mean + _column(offset), var) for drawn, (mean, var) in own]
-        )
-        return np.mean(found[:, :, 0], axis=0), np.mean(found[:, :, 1], axis=0) + np.var(
-            found[:, :, 0], axis=0
-        )
-    mean, var = process.moments(table)
-    answers = ask(likelihood, "predictive", mean + _column(offset), var)
-    return answers[:, 0], answers[:, 1]
-
-
-def log_densities(likelihood: Likelihood, y: Array, mean: Array, var: Array) -> Array:
-    """log E p(y | f), row by row, for f ~ N(mean, var), each (n, L)."""
-    return ask(likelihood, "scored", y, mean, var)[:, 0]
-
-
-def _column(offset: Array | float) -> Array | float:
-    return offset[:, None] if isinstance(offset, np.ndarray) else offset

@@ -9,15 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.errors import ParameterError
-from gramian.estimators import latent
+from gramian.estimators.predictions import Latents, row_densities
 from gramian.inference.asked import ask
 from gramian.inference.sites import Sites
 
 if TYPE_CHECKING:
-    from gramian.estimators.classifier import GPClassifier
-    from gramian.estimators.regressor import GPRegressor
+    from gramian.estimators.fitted import Fitted
 
 Array = NDArray[np.float64]
+
+NO_SITES = (
+    "Leave-one-out needs the sites of Laplace, EP or VI in one model. Use cross-validation:"
+    " sklearn.model_selection."
+)
 
 
 class LeaveOneOut(NamedTuple):
@@ -35,38 +39,35 @@ class LeftOutClasses(NamedTuple):
     log_density: Array  # (n,): of the row's own class
 
 
-def numbers(gp: GPRegressor) -> LeaveOneOut:
-    """Of a regression; each field (n, q) under Gaussian noise, else (n,)."""
-    data = gp._data
-    if not gp._has_noise():
-        if not isinstance(gp._method_, Sites):
-            raise ParameterError(
-                f"The method {gp._method_.name!r} has no sites to leave out. Use cross-validation, or another"
-                " method."
-            )
-        cavities = gp._method_.cavities(gp._model_, data)
-        answers = ask(gp.likelihood_, "predictive", *cavities)
-        return LeaveOneOut(
-            answers[:, 0],
-            np.sqrt(answers[:, 1]),
-            latent.log_densities(gp.likelihood_, data.Y[:, 0], *cavities),
+def left_out_numbers(fitted: Fitted) -> LeaveOneOut:
+    """Of a regression; each field (n, q) in closed form, else (n,)."""
+    rows = fitted.rows
+    if not fitted.closed_form:
+        cavities = _cavities(
+            fitted,
+            f"The method {fitted.inference.name!r} has no sites to leave out. Use cross-validation, or"
+            " another method.",
         )
-    alpha, precision = gp._method_.leave_one_out(gp._model_, data, gp.posterior_)
+        answers = ask(fitted.likelihood, "predictive", cavities.mean, cavities.var)
+        return LeaveOneOut(answers[:, 0], np.sqrt(answers[:, 1]), row_densities(cavities, rows.Y[:, 0]))
+    alpha, precision = fitted.inference.leave_one_out(fitted.model, rows, fitted.process)
     var = 1 / precision  # (n, q), in units of the scale squared
-    mean = data.Y - alpha * var * data.scale
-    var = var * data.scale**2
-    return LeaveOneOut(mean, np.sqrt(var), -0.5 * ((data.Y - mean) ** 2 / var + np.log(2 * np.pi * var)))
+    mean = rows.Y - alpha * var * rows.scale
+    var = var * rows.scale**2
+    return LeaveOneOut(mean, np.sqrt(var), -0.5 * ((rows.Y - mean) ** 2 / var + np.log(2 * np.pi * var)))
 
 
-def classes(gp: GPClassifier) -> LeftOutClasses:
-    """Of a classifier."""
-    if gp._is_split() or not isinstance(gp._method_, Sites):
-        raise ParameterError(
-            "Leave-one-out needs the sites of Laplace, EP or VI in one model. Use cross-validation:"
-            " sklearn.model_selection."
-        )
-    cavities = gp._method_.cavities(gp._model_, gp._data)
+def left_out_classes(fitted: Fitted) -> LeftOutClasses:
+    """Of a classifier of one model."""
+    cavities = _cavities(fitted, NO_SITES)
     return LeftOutClasses(
-        ask(gp.likelihood_, "probabilities", *cavities),
-        latent.log_densities(gp.likelihood_, gp._data.Y[:, 0], *cavities),
+        ask(fitted.likelihood, "probabilities", cavities.mean, cavities.var),
+        row_densities(cavities, fitted.rows.Y[:, 0]),
     )
+
+
+def _cavities(fitted: Fitted, refusal: str) -> Latents:
+    """f at each row without the row's own site."""
+    if not isinstance(fitted.inference, Sites):
+        raise ParameterError(refusal)
+    return Latents(fitted.likelihood, *fitted.inference.cavities(fitted.model, fitted.rows))

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.estimators import latent
+from gramian.estimators.predictions import probabilities
 from gramian.gram.operator import GramOperator
 from gramian.inference.base import Process
 from gramian.inference.iterative import Iterative, System
@@ -53,7 +53,7 @@ def label_scores(
     # the more probable one
     if some:
         found["error"] = float(np.mean((posterior.mean(X)[:, 0] > 0) != y))
-    P = latent.probabilities(likelihood, posterior, X[at])
+    P = probabilities(likelihood, posterior, X[at])
     P = P / np.sum(P, axis=1, keepdims=True)
     if not some:
         found["error"] = float(np.mean(np.argmax(P, axis=1) != y))

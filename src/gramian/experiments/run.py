@@ -195,7 +195,8 @@ def _measure(
         rows = np.sort(rng.choice(n, problem.gram_rows, replace=False)) if few else slice(None)
         with threads_for(features.n_features):
             error = gram_error(problem.kernel, X[rows], features, method.objective == "fitc")
-        found |= {"gram_rows": float(min(n, problem.gram_rows)), **error._asdict()}
+        found |= {"frobenius": error.frobenius, "infinity": error.infinity}
+        found["gram_rows"] = float(min(n, problem.gram_rows))
     if posterior is not None and problem.y is not None:
         _predict(problem, task, posterior, problem.X[test], problem.y[test], found)
 

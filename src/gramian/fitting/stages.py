@@ -123,7 +123,7 @@ class Hold:
 
 
 @dataclass(frozen=True)
-class Fitted:
+class Searched:
     """Where all stages together have ended."""
 
     model: Model
@@ -145,7 +145,7 @@ def fit(
     after: float = 0.0,
     memory: float = np.inf,
     holds: Sequence[Hold] = (),
-) -> Fitted:
+) -> Searched:
     """Fits the parameters. `deadline` is a time of `time.monotonic()`, by which a final inference of `after`
     seconds shall be done, too; `memory` is what the stages may use, in bytes; `holds` are stages of the first
     search."""
@@ -212,7 +212,7 @@ def fit(
     inference = inference if settled else method.prepared(model, data, rng)
     if isinstance(inference, Sites) and isinstance(asked, Sites):
         inference = replace(inference, rule=asked.rule)
-    return Fitted(model, inference, _together(searches, theta), tuple(stages), part)
+    return Searched(model, inference, _together(searches, theta), tuple(stages), part)
 
 
 def parts(

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from gramian.errors import ModelFileError
-from gramian.estimators.base import Estimator
+from gramian.estimators.fitted import Fitted
 from gramian.gram.operator import GramOperator
 from gramian.inference import (
     Data,
@@ -52,7 +52,7 @@ from gramian.means import OneOutput
 from gramian.modelfile import draws, features
 from gramian.modelfile.arrays import TRIANGLE, Array, Arrays, of_part, root, roots, taken, within
 from gramian.modelfile.document import entries, typed, typed_list
-from gramian.report.facts import Facts, NoData, class_counts
+from gramian.report.facts import Facts, NoData
 
 FIELDS = {
     "exact": ("kind", "root_of", "inverted"),
@@ -86,12 +86,12 @@ def holds_data(method: Inference) -> bool:
 # The data. --------------------------------------------------------------------------------------------------
 
 
-def describe_data(gp: Estimator, classes: int | None) -> tuple[dict[str, Any] | None, Arrays]:
+def describe_data(fitted: Fitted) -> tuple[dict[str, Any] | None, Arrays]:
     """The data as arrays, or what is told of them."""
-    facts, data = gp._facts, gp._data
+    facts, data = fitted.facts, fitted.rows
     arrays: Arrays = {"scale": facts.scale}
-    if not holds_data(gp._method_):
-        counts = None if classes is None else list(class_counts(facts, data, classes))
+    if not holds_data(fitted.inference):
+        counts = None if fitted.classes is None else list(fitted.class_counts())
         return {
             "rows": facts.rows,
             "known_noise": facts.known_noise,
