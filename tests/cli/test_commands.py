@@ -16,9 +16,10 @@ import pytest
 
 import gramian as gm
 from gramian.cli import work
-from gramian.cli.work import Z95, check_output, free_names, print_summary
+from gramian.cli.work import check_output, free_names, print_summary
 from gramian.data import filecolumns, sources
 from gramian.data.tables import read_blocks, read_table, write_table
+from gramian.estimators.predictions import Z95
 from gramian.fitting import Objective
 from gramian.modelfile import load
 from gramian.version import __version__

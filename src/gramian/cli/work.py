@@ -15,7 +15,15 @@ import typer
 from numpy.typing import NDArray
 
 from gramian.cli.columns import Frame, chosen, for_model, streamed, training
-from gramian.cli.tasks import Asked, checked_targets, exposure_of, hint, streamed_labels, target_of, task_of
+from gramian.cli.tasks import (
+    FitOptions,
+    checked_targets,
+    exposure_of,
+    hint,
+    streamed_labels,
+    target_of,
+    task_of,
+)
 from gramian.data.atomic import atomic_write
 from gramian.data.sources import Source
 from gramian.data.tables import SUFFIXES, Table, read_blocks, read_table, write_blocks
@@ -38,20 +46,20 @@ def fit_table(
     columns: Sequence[str],
     ids: Sequence[str],
     settings: dict[str, Any],
-    asked: Asked | None = None,
+    options: FitOptions | None = None,
 ) -> None:
     """Fits, writes the model file and prints the summary. Whatever can be refused is refused before the
     fit."""
-    asked = Asked() if asked is None else asked
+    options = FitOptions() if options is None else options
     given = None if kernel is None else parse_kernel(kernel)
     check_output(out, data)
     large = is_large(data)
     table = next(read_blocks(data)) if large else read_table(data)
-    beside = [] if asked.exposure is None else [asked.exposure]
+    beside = [] if options.exposure is None else [options.exposure]
     names = chosen(table, targets, columns, [*ids, *beside])
-    task = task_of(table, targets, asked.task)
-    asked.check(task, targets, settings.get("noise"))
-    gp = (GPClassifier if task == "classification" else GPRegressor)(given, **asked.settings(settings))
+    task = task_of(table, targets, options.task)
+    options.check(task, targets, settings.get("noise"))
+    gp = (GPClassifier if task == "classification" else GPRegressor)(given, **options.settings(settings))
     X: Frame | Source
     classes = None
     if large:
@@ -66,13 +74,13 @@ def fit_table(
         kinds = {name: len(set(X[name])) for name in names if X[name].dtype != float}
     if task == "regression" and y is not None:
         checked_targets(gp.get_params()["likelihood"], y, str(data), targets[0])
-        note = hint(y, targets[0], asked)
+        note = hint(y, targets[0], options)
         if note is not None:
             typer.echo(note, err=True)
     exposure = (
         {}
-        if asked.exposure is None
-        else {"exposure": exposure_of(read_blocks(data) if large else [table], asked.exposure)}
+        if options.exposure is None
+        else {"exposure": exposure_of(read_blocks(data) if large else [table], options.exposure)}
     )
     gp.fit(X, None if large else y, **exposure)
     if classes is not None:  # it was fitted to their codes, which lie on disk
@@ -81,7 +89,7 @@ def fit_table(
     described = [f"{name} ({kinds[name]} categories)" if name in kinds else name for name in names]
     typer.echo(
         f"{', '.join(targets)} from"
-        f" {', '.join(described)}{f', with exposure {asked.exposure}' if beside else ''}; {data}"
+        f" {', '.join(described)}{f', with exposure {options.exposure}' if beside else ''}; {data}"
     )
     left_out = [
         name for name in table.names if name not in names and name not in targets and name not in beside

@@ -147,9 +147,9 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
         table, columns, y = self._training(X, y)
         labels = Labels.read(y, len(table))
         classes = len(labels.classes)
-        if classes == 2 and isinstance(self.kernel, (list, tuple)):
-            raise ParameterError(
-                "A list of kernels is for three classes or more, one a class; two classes have one latent"
+        if classes == 2:
+            build.read_kernel(self.kernel).one(
+                "a list of kernels is for three classes or more, one a class; two classes have one latent"
                 " function."
             )
         if classes > 2 and self.multiclass in ("ovr", "ovo"):

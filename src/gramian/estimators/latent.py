@@ -73,7 +73,7 @@ def plan_for(gp: Estimator, likelihood: Likelihood, shape: tuple[int, ...]) -> P
     n, d = int(shape[0]), int(shape[1])
     return plan_around(
         (n, d),
-        build.given(gp)[0],
+        build.read_kernel(gp.kernel).kernel,
         wrapped,
         wrapped(taken),
         reason,

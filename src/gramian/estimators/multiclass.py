@@ -216,13 +216,11 @@ def coupled(pairs: Array, classes: int) -> Array:
 
 def fit(gp: GPClassifier, table: Array, columns: Columns, labels: Labels, began: float) -> BinaryModels:
     """Fits the binary models of a classifier with "ovr" or "ovo"."""
-    if isinstance(gp.kernel, (list, tuple)):
-        raise ParameterError(
-            f"multiclass={gp.multiclass!r} takes one kernel for its binary models, not a list."
-        )
     scheme = "ovr" if gp.multiclass == "ovr" else "ovo"
     splits = _splits(scheme, labels)
-    written = build.given(gp)[0]
+    written = build.read_kernel(gp.kernel).one(
+        f"multiclass={gp.multiclass!r} takes one for its binary models."
+    )
     kernel = written if written is not None else defaults.default_kernel(np.asarray(table), columns, VARIANCE)
     kernel.check_columns(columns.described())
     # the binary models see no names and no categories

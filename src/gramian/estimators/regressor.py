@@ -194,7 +194,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
                 "likelihood must be a gramian likelihood such as gramian.StudentT(), or None for Gaussian"
                 f" noise, not {self.likelihood!r}."
             )
-        defaults.noise_parameter(build.given(self)[1], 1.0, False, defaults.NOISE_FLOOR)
+        defaults.noise_parameter(build.noise_of(self), 1.0, False, defaults.NOISE_FLOOR)
 
     def _is_gaussian(self) -> bool:
         """Whether there is an answer in closed form."""
@@ -223,7 +223,13 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
             return latent.sampled_parameters(self)
         if isinstance(self.method, str) and self.method == "auto":
             return automatic(
-                shape[0], shape[1], q, build.given(self)[0], self.memory_limit, self.time_limit, self.optimize
+                shape[0],
+                shape[1],
+                q,
+                build.read_kernel(self.kernel).kernel,
+                self.memory_limit,
+                self.time_limit,
+                self.optimize,
             )
         return as_method(self.method, self.memory_limit), "as given"
 
@@ -235,7 +241,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         outputs = 1 if y is None or isinstance(y, str) or np.ndim(y) < 2 else int(np.shape(y)[1])
         return plan(
             shape,
-            build.given(self)[0],
+            build.read_kernel(self.kernel).kernel,
             self.memory_limit,
             self.time_limit,
             outputs=outputs,
@@ -460,7 +466,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
     def _prior(self, X: Any, target: str) -> tuple[Array, Process, Array]:
         self.check_settings()
         table, columns = read_features(X)
-        given, given_noise = build.given(self)
+        given, given_noise = build.read_kernel(self.kernel).kernel, build.noise_of(self)
         kernel = given if given is not None else defaults.default_kernel(table, columns, 1.0)
         kernel.check_columns(columns.described())
         noise = defaults.noise_parameter(given_noise, 1.0, False, defaults.NOISE_FLOOR)

@@ -33,12 +33,10 @@ from sklearn.utils.multiclass import type_of_target
 from gramian.data.atomic import atomic_write
 from gramian.data.sources import is_source
 from gramian.errors import ParameterError
-from gramian.estimators import GPClassifier, GPRegressor
+from gramian.estimators import GPClassifier, GPRegressor, build
 from gramian.estimators.base import Estimator
 from gramian.experiments.progress import bar
 from gramian.experiments.scoring import Folds, Scores, cross_validated, left_out, paired
-from gramian.kernels import Kernel
-from gramian.kernels.convert import Converted
 from gramian.params import Tree
 
 CRITERIA = ("evidence", "loo", "cv")
@@ -326,7 +324,7 @@ def _remarks(fitted: dict[str, Any]) -> list[str]:
 
 def _estimators(models: Any, y: Any) -> dict[str, Any]:
     """Clones by name, all regressors or all classifiers."""
-    if isinstance(models, (Estimator, Kernel, Converted, str)) or not isinstance(models, (Mapping, Sequence)):
+    if build.is_kernel(models) or isinstance(models, str) or not isinstance(models, (Mapping, Sequence)):
         raise ParameterError(
             f"models must be a list, or a dict by name, of estimators or kernels, not {models!r}."
         )
@@ -336,18 +334,18 @@ def _estimators(models: Any, y: Any) -> dict[str, Any]:
             "models is empty. Give two or more, such as [gramian.RBF(1.0), gramian.Matern32(1.0)]."
         )
     for model in given:
-        if not isinstance(model, (GPRegressor, GPClassifier, Kernel, Converted)):
+        if not build.is_kernel(model) and not isinstance(model, Estimator):
             raise ParameterError(
                 f"models has {model!r}; each must be a GPRegressor, a GPClassifier or a kernel."
             )
-    kinds = {type(model) for model in given if isinstance(model, Estimator)}
-    if len({issubclass(kind, GPClassifier) for kind in kinds}) > 1:
+    estimators = [model for model in given if not build.is_kernel(model)]
+    if len({is_classifier(model) for model in estimators}) > 1:
         raise ParameterError(
             "models has regressors and classifiers, whose numbers are of different things: numbers and"
             " labels. Compare one kind."
         )
-    own = next(iter(kinds), None) or (GPClassifier if _are_labels(y) else GPRegressor)
-    made = [clone(model) if isinstance(model, Estimator) else own(model) for model in given]
+    like_these = type(estimators[0]) if estimators else GPClassifier if _are_labels(y) else GPRegressor
+    made = [like_these(model) if build.is_kernel(model) else clone(model) for model in given]
     if isinstance(models, Mapping):
         return dict(zip(map(str, models), made, strict=True))
     names: dict[str, Any] = {}
