@@ -141,7 +141,7 @@ def preconditioned() -> list[Result]:
         n_restarts=0,
     )
     part.fit(X[:3000], y[:3000])
-    operator = GramOperator(part._model_.kernel, X, np.full(len(X), part.noise_ / np.var(y)))
+    operator = GramOperator(part.fitted_.model.kernel, X, np.full(len(X), part.noise_ / np.var(y)))
     times, steps = {}, {}
     for name in ("with", "without"):
         # Without one, as many steps as end the question: three times as long, and a tenth more.

@@ -3,6 +3,8 @@ and on hopeless approximations."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -64,7 +66,7 @@ def test_the_true_error_lies_within(kind, method, monkeypatch):
     for way in WAYS:
         with monkeypatch.context() as patch:
             within(patch, way)
-            gp._certificate = None
+            gp.fitted_ = replace(gp.fitted_, certificate=None)
             given = gp.certificate_
         assert given.evidence_lower.value <= exact.evidence_.value + 1e-6
         assert given.evidence_upper.value >= exact.evidence_.value - 1e-6
@@ -174,7 +176,7 @@ def test_certificates_keep_to_the_memory_limit(monkeypatch):
     ).fit(X, y)
     monkeypatch.setattr(bounds, "LANDMARKS", 20)
     factored = gp.certificate_
-    gp._certificate, gp.memory_limit = None, 8 * len(X) ** 2
+    gp.fitted_, gp.memory_limit = replace(gp.fitted_, certificate=None), 8 * len(X) ** 2
     monkeypatch.setattr(bounds, "Cholesky", None)
     solved = gp.certificate_
     assert factored.evidence_upper.value - factored.evidence_lower.value < 1e-6

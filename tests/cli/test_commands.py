@@ -16,9 +16,10 @@ import pytest
 
 import gramian as gm
 from gramian.cli import work
-from gramian.cli.work import Z95, check_output, free_names, print_summary
+from gramian.cli.work import check_output, free_names, print_summary
 from gramian.data import filecolumns, sources
 from gramian.data.tables import read_blocks, read_table, write_table
+from gramian.estimators.predictions import Z95
 from gramian.fitting import Objective
 from gramian.modelfile import load
 from gramian.version import __version__
@@ -235,9 +236,9 @@ def test_columns_may_be_listed_or_repeated_and_may_have_commas(run, tmp_path):
     table = {"a,b": np.arange(8.0), "c": np.arange(8.0) ** 2, "d": np.ones(8), "y": np.sin(np.arange(8.0))}
     write_table(tmp_path / "d.csv", list(table), table)
     run("fit", "d.csv", "-t", "y", "-c", "a,b", "-c", "c", "--restarts", 0, "-o", "m.gm")
-    assert load("m.gm")._columns.names == ("a,b", "c")
+    assert load("m.gm").fitted_.columns.names == ("a,b", "c")
     run("fit", "d.csv", "-t", "y", "-c", "d, c", "--restarts", 0, "-o", "m.gm")
-    assert load("m.gm")._columns.names == ("d", "c")
+    assert load("m.gm").fitted_.columns.names == ("d", "c")
 
 
 def test_predictions_give_way_to_columns_of_the_same_name(run, tmp_path, model):
@@ -270,7 +271,7 @@ def test_text_that_differs_in_every_row_is_a_category_only_on_demand(run, tmp_pa
     write_table(tmp_path / "d.csv", list(table), table)
     assert "--id 'name'" in run("fit", "d.csv", "-t", "y", "-o", "m.gm", code=2).stderr
     run("fit", "d.csv", "-t", "y", "-c", "name,x", "--restarts", 0, "-o", "m.gm")
-    assert load("m.gm")._columns.categories == {0: ("p", "q", "r", "s")}
+    assert load("m.gm").fitted_.columns.categories == {0: ("p", "q", "r", "s")}
 
 
 # Between Python and the command line (warnings are errors here, scikit-learn's of missing names too)
@@ -397,7 +398,7 @@ def test_a_large_file_gives_the_model_of_a_small_one(run, tmp_path, model, large
     assert "y from a, site (3 categories), b" in shown
     assert "left out: code" in shown
     large, small = load("large.gm"), load(model)
-    assert large._columns == small._columns
+    assert large.fitted_.columns == small.fitted_.columns
     assert large.kernel_ == small.kernel_
     assert list(large.feature_names_in_) == ["a", "site", "b"]
     features = frame()[["a", "site", "b"]]

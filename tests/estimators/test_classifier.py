@@ -313,9 +313,9 @@ def test_stages_hold_parameters(two):
     # a stage in which nothing may move changes nothing
     assert_allclose(held.evidence_.value, free.evidence_.value, rtol=1e-9)
     model, data, method = (
-        free._model_.with_values({"kernel.scale": 2.0, "kernel.lengthscale": 5.0}),
-        free._data,
-        free._method_,
+        free.fitted_.model.with_values({"kernel.scale": 2.0, "kernel.lengthscale": 5.0}),
+        free.fitted_.rows,
+        free.fitted_.inference,
     )
     objective = Objective(model, data, method)
     (hold,) = Hold.read([gm.Hold("kernel.length*", steps=4)], model)

@@ -105,7 +105,7 @@ def test_noise_that_depends_on_x(line):
     _, std = gp.predict(np.array([[-2.0], [2.0]]), return_std=True)
     assert_allclose(std, [0.05, 0.6], rtol=0.5)
     assert gp.predict(X[:3], target="f").shape == (3, 2)
-    assert len(gp._model_.kernels) == 2
+    assert len(gp.fitted_.model.kernels) == 2
 
 
 class Laplacian(gm.Likelihood):

@@ -90,8 +90,8 @@ def test_exact_is_the_estimators_own_answer(data, all_families):
 
 
 def _split(X, y):
-    problem = module.Problem(X, y, KERNEL, NOISE, 0, 0.2, True, 1, 1, 1e-6, 1, None)
-    train, test = problem.split(0)
+    setup = module.Setup(X, y, KERNEL, NOISE, 0, 0.2, True, 1, 1, 1e-6, 1, None)
+    train, test = setup.split(0)
     assert len(np.union1d(train, test)) == len(X) == len(train) + len(test)
     return train, test
 
@@ -267,11 +267,11 @@ def test_an_interrupted_comparison_goes_on_and_gives_the_same(data, tmp_path, mo
     whole = settled(*data, **settings)
     real, done = module.measure, []
 
-    def interrupted(problem, task):
+    def interrupted(setup, task):
         if len(done) == 4:
             raise KeyboardInterrupt
         done.append(task)
-        return real(problem, task)
+        return real(setup, task)
 
     monkeypatch.setattr(module, "measure", interrupted)
     with pytest.raises(KeyboardInterrupt):
@@ -281,7 +281,7 @@ def test_an_interrupted_comparison_goes_on_and_gives_the_same(data, tmp_path, mo
     with (tmp_path / "kept" / "runs.csv").open("a") as file:
         file.write("0,fourier:orf,2")  # what a power cut may leave
     rest = []
-    monkeypatch.setattr(module, "measure", lambda problem, task: rest.append(task) or real(problem, task))
+    monkeypatch.setattr(module, "measure", lambda setup, trial: rest.append(trial) or real(setup, trial))
     again = settled(*data, **settings, out=tmp_path / "kept")
     assert len(rest) == len(whole.runs) - 4
     assert untimed(again.runs) == untimed(whole.runs)

@@ -4,6 +4,7 @@ published definitions."""
 from __future__ import annotations
 
 import csv
+import dataclasses
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 
 import gramian as gm
 from gramian.errors import InputError, ParameterError
-from gramian.experiments.scoring import _pareto_smoothed, left_out, log_densities, paired
+from gramian.experiments.scoring import _pareto_smoothed, left_out, paired
 from gramian.experiments.selection import ModelComparison, ModelRow, _by_evidence, compare_models
 from gramian.inference.mcmc.chains import Chains
 from gramian.inference.mcmc.mixture import Mixture
@@ -125,7 +126,7 @@ def test_the_better_kernel_wins_and_is_fitted_on_all_rows(numbers, tmp_path):
     assert [(one.rank, one.name) for one in result.rows] == [(1, "RBF(0.8)"), (2, "Linear(), n_restarts=0")]
     best = result.rows[0]
     assert result.best is result.fitted["RBF(0.8)"]
-    assert len(result.best._data.X) == 30
+    assert len(result.best.fitted_.rows.X) == 30
     assert best.loo_difference == best.loo_difference_error == 0
     assert result.rows[1].loo_difference < -5 * result.rows[1].loo_difference_error
     assert best.parameters == 3  # lengthscale, constant, noise
@@ -156,7 +157,12 @@ def test_kinds_are_ranked_apart_and_that_is_said():
     assert "not ranked against each other: ranks are within each kind (exact, lower bound)" in text
     assert "No evidence, so no rank: e." in text
     result = ModelComparison(
-        "evidence", 5, tuple(one._replace(rank=ranks.get(one.name)) for one in rows), tuple(notes), {}, winner
+        "evidence",
+        5,
+        tuple(dataclasses.replace(row, rank=ranks.get(row.name)) for row in rows),
+        tuple(notes),
+        {},
+        winner,
     )
     with pytest.raises(
         ParameterError,
@@ -289,7 +295,8 @@ def test_draws_of_the_function_are_left_out_by_what_they_say_of_each_row(labels)
     log_likelihood = np.random.default_rng(0).normal(-1, 0.2, (*shape, 40))
     plain = np.zeros(shape)
     chains = Chains({}, np.zeros((*shape, 40, 1)), plain, plain > 0, plain, plain.astype(int), log_likelihood)
-    gp.posterior_ = Mixture.of(gp._model_, gp._data, chains)
+    drawn = Mixture.of(gp.fitted_.model, gp.fitted_.rows, chains)
+    gp.fitted_ = dataclasses.replace(gp.fitted_, process=drawn, inference=gm.MCMC())
     found = left_out(gp)
     expected = np.log(600) - logsumexp(-log_likelihood, axis=(0, 1))
     np.testing.assert_allclose(found.values, expected, atol=0.01)  # such weights have no tail to smooth
@@ -304,13 +311,13 @@ def test_cross_validation_is_that_of_the_folds(numbers):
     models = {"closed form": held(noise=NOISE), "t": held(likelihood=StudentT(1.0, 4.0), inference="vi")}
     result = by_name(compare_models(models, X, y, by="cv", cv=folds))
     for name, model in models.items():
-        scores = np.concatenate([log_densities(model.fit(X[a], y[a]), X[b], y[b]) for a, b in folds])
+        scores = np.concatenate([model.fit(X[a], y[a]).log_density(X[b], y[b]) for a, b in folds])
         assert result[name].cv == pytest.approx(np.mean(scores), rel=1e-9)
         assert result[name].cv_error == pytest.approx(np.std(scores, ddof=1) / np.sqrt(30), rel=1e-9)
     a, b = folds[0]
     mean, std = models["closed form"].fit(X[a], y[a]).predict(X[b], return_std=True)
     np.testing.assert_allclose(
-        log_densities(models["closed form"], X[b], y[b]), norm.logpdf(y[b], mean, std), rtol=1e-10
+        models["closed form"].log_density(X[b], y[b]), norm.logpdf(y[b], mean, std), rtol=1e-10
     )
 
 
@@ -322,7 +329,7 @@ def test_classes_are_scored_by_the_probability_of_their_own(labels):
     assert one.cv == again.cv
     fitted = model.fit(X, y)
     expected = np.log(fitted.predict_proba(X)[np.arange(40), (y == "yes").astype(int)])
-    np.testing.assert_allclose(log_densities(fitted, X, y), expected)
+    np.testing.assert_allclose(fitted.log_density(X, y), expected)
     assert one.cv < np.mean(expected)  # rows that were seen are easier
     with pytest.raises(
         InputError, match=r"The class '?(np\.str_\(')?rare.* has rows to test on but none to train on"

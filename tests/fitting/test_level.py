@@ -32,7 +32,7 @@ def test_level_is_the_best_of_all_rows(data, kernel, inverted, monkeypatch):
     gp = gm.GPRegressor(kernel, method=FITTED_ON, random_state=0).fit(X, y)
     assert "the level of kernel and noise on all 300 rows" in gp.outcome_.stages[-1]
     # A posterior made anew at these parameters is the same,
-    fresh = closed(Exact()).infer(gp._model_, gp._data)
+    fresh = closed(Exact()).infer(gp.fitted_.model, gp.fitted_.rows)
     assert gp.evidence_.value == pytest.approx(fresh.evidence.value, rel=1e-9)
     for one, other in zip(
         gp.posterior_.moments(X[:50] + 0.3), fresh.posterior.moments(X[:50] + 0.3), strict=True
@@ -41,9 +41,8 @@ def test_level_is_the_best_of_all_rows(data, kernel, inverted, monkeypatch):
     # and the slope of the evidence along the level, which is that of all scales and the noise together, is
     # zero.
     _, slope = gp.log_evidence(return_grad=True)
-    along = np.array(
-        [name.endswith(".scale") or name == "noise" for name in ParameterSpace(gp._model_.parameters()).names]
-    )
+    names = ParameterSpace(gp.fitted_.model.parameters()).names
+    along = np.array([name.endswith(".scale") or name == "noise" for name in names])
     assert abs(np.sum(slope[along])) < 1e-6 * len(X)
     assert np.max(np.abs(slope[~along])) > 1e-3  # the others stay as the part had them
 
@@ -71,7 +70,7 @@ def test_bounds_of_the_noise_move_unless_they_are_given(data):
     y = np.sin(2 * X[:, 0]) + X[:, 1]
     free = gm.GPRegressor(1.0 * gm.Matern32(1.0), method=FITTED_ON, random_state=0).fit(X, y)
     assert "level" in free.outcome_.stages[-1]
-    noise = free._model_.parameters()["noise"]
+    noise = free.fitted_.model.parameters()["noise"]
     assert noise.bounds[0] <= noise.value < 1e-8 * np.var(y)
     given = gm.param(0.01, bounds=(1e-8 * np.var(y), 1.0))
     held = gm.GPRegressor(1.0 * gm.Matern32(1.0), noise=given, method=FITTED_ON, random_state=0).fit(X, y)

@@ -317,7 +317,7 @@ def test_the_shared_random_state_is_none(shared: Any, tmp_path: Path) -> None:
 def test_priors_bounds_and_supports_come_back(fitted: Any) -> None:
     folder, made = fitted
     for k, (name, gp) in enumerate(made.items()):
-        before, after = gp._model_.parameters(), load(folder / f"{k}.gm")._model_.parameters()
+        before, after = gp.fitted_.model.parameters(), load(folder / f"{k}.gm").fitted_.model.parameters()
         assert list(before) == list(after)
         for path, p in before.items():
             q = after[path]
@@ -360,22 +360,22 @@ def test_names_of_any_kind_come_back(tmp_path: Path) -> None:
     gp = gm.GPRegressor(optimize=False).fit(odd, y)
     gp.save(tmp_path / "m.gm")
     loaded = load(tmp_path / "m.gm")
-    assert loaded._columns == gp._columns
+    assert loaded.fitted_.columns == gp.fitted_.columns
     np.testing.assert_array_equal(loaded.predict(odd), gp.predict(odd))
     numbered = pd.DataFrame(X, columns=[3, 1, 2])  # names that scikit-learn does not keep
     gp = fixed_parameters(gm.RBF(0.7)).fit(numbered, y)
     gp.save(tmp_path / "n.gm")
     assert not hasattr(load(tmp_path / "n.gm"), "feature_names_in_")
-    assert load(tmp_path / "n.gm")._columns == gp._columns
+    assert load(tmp_path / "n.gm").fitted_.columns == gp.fitted_.columns
 
 
 def test_a_value_that_ended_on_the_edge_of_its_range_comes_back(tmp_path: Path) -> None:
     X, y = data()
     gp = fixed_parameters(gm.Categorical(0.5) + gm.RBF(0.7)).fit(X, y)
-    similarity = next(path for path in gp._model_.parameters() if path.endswith("similarity"))
-    gp._model_ = gp._model_.with_values({similarity: 1.0})  # as when fitting rounds up to it
-    gp.kernel_ = gp._model_.kernel
-    gp.posterior_ = gm.Exact().infer(gp._model_, gp._data).posterior
+    similarity = next(path for path in gp.fitted_.model.parameters() if path.endswith("similarity"))
+    model = gp.fitted_.model.with_values({similarity: 1.0})  # as when fitting rounds up to it
+    process = gm.Exact().infer(model, gp.fitted_.rows).posterior
+    gp.fitted_ = replace(gp.fitted_, model=model, kernel=model.kernel, process=process)
     gp.save(tmp_path / "m.gm")
     np.testing.assert_array_equal(load(tmp_path / "m.gm").predict(X), gp.predict(X))
 
@@ -385,7 +385,7 @@ def test_a_posterior_that_keeps_the_factor_itself_comes_back(small: gm.GPRegress
     whole = small.posterior_
     L = np.asfortranarray(np.linalg.inv(whole.roots[0]))
     L[np.triu_indices(len(L), 1)] = np.nan  # what stands above the diagonal is nothing to anybody
-    small.posterior_ = replace(whole, roots=(L,), inverted=False)
+    small.fitted_ = replace(small.fitted_, process=replace(whole, roots=(L,), inverted=False))
     small.save(tmp_path / "m.gm")
     loaded = load(tmp_path / "m.gm")
     assert not loaded.posterior_.inverted

@@ -96,7 +96,7 @@ def test_a_loaded_model_has_what_the_fitted_one_has_and_saves_the_same_bytes(
         loaded = load(folder / f"{k}.gm")
         assert vars(loaded).keys() == vars(gp).keys(), name
         assert type(loaded.posterior_) is type(gp.posterior_), name
-        assert type(loaded._method_) is type(gp._method_), name
+        assert type(loaded.fitted_.inference) is type(gp.fitted_.inference), name
         assert loaded.method == gp.method, name
         loaded.save(tmp_path / "again.gm")
         assert (tmp_path / "again.gm").read_bytes() == (folder / f"{k}.gm").read_bytes(), name
@@ -225,7 +225,7 @@ def test_a_solver_that_gave_way_to_cholesky_comes_back(tmp_path: Path) -> None:
 
 
 def test_a_method_that_holds_arrays_is_no_setting_for_a_file(tmp_path: Path) -> None:
-    prepared = with_method(gm.Nystrom(5))._method_
+    prepared = with_method(gm.Nystrom(5)).fitted_.inference
     with pytest.raises(ModelFileError, match=r"method\.basis\.Z is array"):
         with_method(prepared).save(tmp_path / "m.gm")
     assert os.listdir(tmp_path) == []

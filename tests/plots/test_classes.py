@@ -78,7 +78,8 @@ def test_several_classes_along_a_column(how):
 
 def test_draws_of_chains_have_pictures_too():
     gp = classifier(X1, TWO)
-    gp.posterior_ = Mixture(gp._model_, gp._data, {}, RNG.normal(size=(3, 18, 1)))
+    drawn = Mixture(gp.fitted_.model, gp.fitted_.rows, {}, RNG.normal(size=(3, 18, 1)))
+    gp.fitted_ = dataclasses.replace(gp.fitted_, process=drawn)
     below = gp.plot(n_points=5).axes[1]
     np.testing.assert_allclose(
         below.lines[1].get_ydata(), gp.predict_proba(below.lines[1].get_xdata()[:, None])[:, 1]
@@ -148,7 +149,7 @@ def test_axes_of_ones_own_and_ranges(mixed):
 
 def test_without_data_there_are_no_points():
     gp = classifier(X1, TWO)
-    gp._data = NoData(gp._data.scale)  # as from a file
+    gp.fitted_ = dataclasses.replace(gp.fitted_, rows=NoData(np.ones(1)))  # as from a file
     with pytest.raises(ParameterError, match="holds no data"):
         gp.plot()
     below = gp.plot(X1, n_points=5).axes[1]
@@ -230,8 +231,7 @@ def test_other_likelihoods_are_drawn():
 
 def test_a_model_from_a_file_without_data_is_drawn_over_given_rows():
     gp = gm.GPRegressor(K, noise=0.1, optimize=False).fit(X1, np.sin(X1[:, 0]))
-    bare = dataclasses.replace(gp._data)
-    gp._data = NoData(bare.scale)
+    gp.fitted_ = dataclasses.replace(gp.fitted_, rows=NoData(gp.fitted_.rows.scale))
     assert [c.get_label() for c in gp.plot(X1, n_points=5).axes[0].collections] == [
         "95 % band of a new observation y"
     ]

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 import gramian as gm
 from gramian.errors import ParameterError
 from gramian.experiments.compare import Comparison
-from gramian.experiments.run import Run
+from gramian.experiments.run import RunRecord
 from gramian.plots.comparison import plot_comparison
 
 
@@ -29,7 +29,7 @@ def comparison(methods=("nystrom:uniform", "fourier:rff", "exact")) -> Compariso
                     else {"frobenius": float(rng.uniform(0.1, 0.2)), "probabilities_seconds": 1.0}
                 )
                 runs.append(
-                    Run(repeat, method, size, 80, 20, rmse=float(rng.uniform(1, 2)), **time, **errors)
+                    RunRecord(repeat, method, size, 80, 20, rmse=float(rng.uniform(1, 2)), **time, **errors)
                 )
     return Comparison(tuple(runs), gm.RBF(1.0), 0.1, {})
 
@@ -74,6 +74,6 @@ def test_measures_can_be_chosen_and_unknown_or_empty_ones_are_refused():
         plot_comparison(comparison(), ["speed"])
     with pytest.raises(ParameterError, match="'nlpd', but no run"):
         plot_comparison(comparison(), ["nlpd"])
-    nothing = Comparison((Run(0, "exact", 0, 8, 2, note="failed"),), gm.RBF(1.0), 0.1, {})
+    nothing = Comparison((RunRecord(0, "exact", 0, 8, 2, note="failed"),), gm.RBF(1.0), 0.1, {})
     with pytest.raises(ParameterError, match="No run has an error"):
         nothing.plot()

@@ -103,7 +103,7 @@ def streamed(table: Table, targets: Sequence[str], features: Sequence[str], aske
 def for_model(gp: Estimator, table: Table) -> Frame | NDArray[np.float64]:
     """The columns that a fitted model needs, by name; a model that was fitted without names needs x0, x1,
     ..."""
-    known = gp._columns
+    known = gp.fitted_.columns
     check_needed(table, known)
     columns: dict[str, Cells] = {}
     for j, name in enumerate(known.names):

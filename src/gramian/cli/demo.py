@@ -22,10 +22,11 @@ import typer
 from numpy.typing import NDArray
 
 from gramian.cli.columns import Frame
-from gramian.cli.work import Z95, check_output, interval, print_summary
+from gramian.cli.work import check_output, print_summary
 from gramian.data.atomic import atomic_write
 from gramian.data.tables import Table, read_table, write_table
 from gramian.estimators import GPRegressor
+from gramian.estimators.predictions import Z95, interval_table
 from gramian.kernels.text import parse_kernel
 from gramian.plots.common import BLUE, GREEN, INK, ORANGE
 from gramian.plots.predictions import plot_predictions
@@ -119,7 +120,7 @@ def airline() -> Table:
 
 def passengers(mean: Array, std: Array) -> dict[str, Array]:
     """From a Gaussian of the logarithm to passengers: the moments of the log-normal, and its quantiles."""
-    logs = interval(mean, std)
+    logs = interval_table(mean, std)
     average = np.exp(mean + 0.5 * std**2)
     return {
         "mean": average,

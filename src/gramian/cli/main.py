@@ -290,10 +290,10 @@ def fit(
     """
     with guarded():
         from gramian.choose.words import method_with
-        from gramian.cli.tasks import Asked
+        from gramian.cli.tasks import FitOptions
         from gramian.cli.work import fit_table
 
-        asked = Asked(task, inference, link, multiclass, likelihood, exposure, hyper)
+        options = FitOptions(task, inference, link, multiclass, likelihood, exposure, hyper)
         engine = method_with(method, size, sampling, kind)
         settings = {
             "mean": mean,
@@ -303,7 +303,7 @@ def fit(
             "random_state": seed,
         }
         limits = {"time_limit": time_limit, "memory_limit": memory_limit}
-        fit_table(data, target, out, kernel, columns or [], ids or [], {**settings, **limits}, asked)
+        fit_table(data, target, out, kernel, columns or [], ids or [], {**settings, **limits}, options)
 
 
 @app.command()

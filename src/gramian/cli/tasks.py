@@ -43,7 +43,7 @@ FEW = 10  # distinct whole numbers that may be labels
 
 
 @dataclass(frozen=True)
-class Asked:
+class FitOptions:
     """The options of `gramian fit` that say what kind of model it is. None: not given."""
 
     task: str | None = None
@@ -194,9 +194,9 @@ def checked_targets(likelihood: Likelihood | None, y: Array, path: str, name: st
         likelihood.checked(y, f"{path}, column {name!r}:")
 
 
-def hint(y: Array, name: str, asked: Asked) -> str | None:
+def hint(y: Array, name: str, options: FitOptions) -> str | None:
     """That whole numbers may be labels, where there are few of them and nobody said what they are."""
-    if asked.task is not None or asked.likelihood is not None or y.ndim != 1:
+    if options.task is not None or options.likelihood is not None or y.ndim != 1:
         return None
     values = np.unique(y)
     if len(values) > FEW or np.any(values != np.floor(values)):
@@ -239,7 +239,7 @@ def _check_choice(option: str, value: str | None, known: Sequence[str]) -> None:
 
 
 __all__ = [
-    "Asked",
+    "FitOptions",
     "checked_targets",
     "coded",
     "exposure_of",

@@ -11,28 +11,31 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import typer
 from numpy.typing import NDArray
 
 from gramian.cli.columns import Frame, chosen, for_model, streamed, training
-from gramian.cli.tasks import Asked, checked_targets, exposure_of, hint, streamed_labels, target_of, task_of
+from gramian.cli.tasks import (
+    FitOptions,
+    checked_targets,
+    exposure_of,
+    hint,
+    streamed_labels,
+    target_of,
+    task_of,
+)
 from gramian.data.atomic import atomic_write
 from gramian.data.sources import Source
 from gramian.data.tables import SUFFIXES, Table, read_blocks, read_table, write_blocks
 from gramian.errors import GramianError, ParameterError, TableError
 from gramian.estimators import GPClassifier, GPRegressor
-from gramian.estimators.quantiles import quantiles
 from gramian.kernels.text import parse_kernel
-from gramian.likelihoods import Gaussian
 from gramian.modelfile import load
 
 # bytes of a file from which on it is fitted from disk: as text it would take some ten times that in memory
 LARGE = 50_000_000
 PACKED = 5  # text is about so many times as large as when compressed, as gzip and Parquet are
 CHUNK = 2**20  # bytes at once to standard output
-LEVELS = (0.025, 0.975)
-Z95 = 1.959963984540054  # 95 % of a Gaussian lie within this many standard deviations
 
 
 def fit_table(
@@ -43,20 +46,20 @@ def fit_table(
     columns: Sequence[str],
     ids: Sequence[str],
     settings: dict[str, Any],
-    asked: Asked | None = None,
+    options: FitOptions | None = None,
 ) -> None:
     """Fits, writes the model file and prints the summary. Whatever can be refused is refused before the
     fit."""
-    asked = Asked() if asked is None else asked
+    options = FitOptions() if options is None else options
     given = None if kernel is None else parse_kernel(kernel)
     check_output(out, data)
     large = is_large(data)
     table = next(read_blocks(data)) if large else read_table(data)
-    beside = [] if asked.exposure is None else [asked.exposure]
+    beside = [] if options.exposure is None else [options.exposure]
     names = chosen(table, targets, columns, [*ids, *beside])
-    task = task_of(table, targets, asked.task)
-    asked.check(task, targets, settings.get("noise"))
-    gp = (GPClassifier if task == "classification" else GPRegressor)(given, **asked.settings(settings))
+    task = task_of(table, targets, options.task)
+    options.check(task, targets, settings.get("noise"))
+    gp = (GPClassifier if task == "classification" else GPRegressor)(given, **options.settings(settings))
     X: Frame | Source
     classes = None
     if large:
@@ -69,24 +72,24 @@ def fit_table(
         X = training(table, names, bool(columns))
         y = target_of(table, targets, task)
         kinds = {name: len(set(X[name])) for name in names if X[name].dtype != float}
-    if isinstance(gp, GPRegressor) and y is not None:
-        checked_targets(gp.likelihood, y, str(data), targets[0])
-        note = hint(y, targets[0], asked)
+    if task == "regression" and y is not None:
+        checked_targets(gp.get_params()["likelihood"], y, str(data), targets[0])
+        note = hint(y, targets[0], options)
         if note is not None:
             typer.echo(note, err=True)
     exposure = (
         {}
-        if asked.exposure is None
-        else {"exposure": exposure_of(read_blocks(data) if large else [table], asked.exposure)}
+        if options.exposure is None
+        else {"exposure": exposure_of(read_blocks(data) if large else [table], options.exposure)}
     )
     gp.fit(X, None if large else y, **exposure)
-    if classes is not None and isinstance(gp, GPClassifier):
-        gp.classes_ = classes  # it was fitted to their codes, which lie on disk
+    if classes is not None:  # it was fitted to their codes, which lie on disk
+        gp.fitted_ = gp.fitted_.with_classes(classes)
     gp.save(out)
     described = [f"{name} ({kinds[name]} categories)" if name in kinds else name for name in names]
     typer.echo(
         f"{', '.join(targets)} from"
-        f" {', '.join(described)}{f', with exposure {asked.exposure}' if beside else ''}; {data}"
+        f" {', '.join(described)}{f', with exposure {options.exposure}' if beside else ''}; {data}"
     )
     left_out = [
         name for name in table.names if name not in names and name not in targets and name not in beside
@@ -146,12 +149,8 @@ def write_predictions(
     rows = 0
 
     def predictions(block: Table) -> dict[str, NDArray[Any]]:
-        return predicted(
-            gp,
-            for_model(gp, block),
-            target_kind,
-            None if exposure is None else exposure_of([block], exposure),
-        )
+        seen = None if exposure is None else exposure_of([block], exposure)
+        return gp.predict_table(for_model(gp, block), target_kind, seen)
 
     blocks = read_blocks(data)
     first = next(blocks)
@@ -177,7 +176,7 @@ def write_predictions(
 def show_model(model: Path) -> None:
     """Prints the summary of a model file, and the columns it needs."""
     gp = load(model)
-    columns = gp._columns
+    columns = gp.fitted_.columns
     described = [
         name + (f" ({', '.join(columns.categories[j])})" if j in columns.categories else "")
         for j, name in enumerate(columns.names)
@@ -190,7 +189,7 @@ def print_summary(gp: GPRegressor | GPClassifier) -> None:
     """The summary as text; on a terminal with its table of parameters drawn as one (binary models of several
     classes have one each, in the text)."""
     text = gp.summary()
-    if not sys.stdout.isatty() or hasattr(gp, "estimators_"):
+    if not sys.stdout.isatty() or gp.fitted_.models:
         typer.echo(text)
         return
     from rich.box import SIMPLE
@@ -212,36 +211,6 @@ def print_summary(gp: GPRegressor | GPClassifier) -> None:
     typer.echo(head.rstrip("\n"))
     Console(highlight=False).print(drawn, markup=False)
     typer.echo(tail.strip("\n"))
-
-
-def predicted(
-    gp: GPRegressor | GPClassifier, X: Any, target_kind: str, exposure: NDArray[np.float64] | None
-) -> dict[str, NDArray[Any]]:
-    """The columns of a prediction: the label and the probability of each class, or mean, std and the 95 %
-    interval."""
-    if isinstance(gp, GPClassifier):
-        if target_kind == "f":
-            mean, var = gp.predict_latent(X)
-            return interval(mean, np.sqrt(var))
-        P = gp.predict_proba(X)
-        return {
-            "predicted": gp.classes_[np.argmax(P, axis=1)],
-            **{f"proba_{label}": P[:, k] for k, label in enumerate(gp.classes_)},
-        }
-    found = interval(*gp.predict(X, return_std=True, target=target_kind, exposure=exposure))
-    if target_kind == "y" and not isinstance(gp.likelihood_, Gaussian):
-        found["lower95"], found["upper95"] = quantiles(
-            gp.likelihood_, *gp._latents(X)[::-1], LEVELS, exposure
-        ).T
-    return found
-
-
-def interval(mean: NDArray[np.float64], std: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
-    """mean, std, lower95 and upper95 as columns; for several outputs each with the output's number."""
-    if mean.ndim == 1:
-        return {"mean": mean, "std": std, "lower95": mean - Z95 * std, "upper95": mean + Z95 * std}
-    outputs = [interval(mean[:, k], std[:, k]) for k in range(mean.shape[1])]
-    return {f"{name}_{k}": column for k, output in enumerate(outputs) for name, column in output.items()}
 
 
 def free_names(names: Sequence[str], taken: Sequence[str]) -> dict[str, str]:

@@ -1,8 +1,7 @@
-"""What all estimators share: from a model and data to a fitted posterior, and everything that is told about
-it.
+"""What all estimators share: from a model and data to a fitted value, and everything that is told about it.
 
-A subclass reads y, builds the model, calls `_condition`, and turns the posterior of its latent functions into
-predictions.
+A subclass reads y, builds the model, keeps what `_condition` gives as `fitted_`, and turns it into
+predictions. Public attributes (`kernel_`, `evidence_`, ...) are read from that value.
 """
 
 from __future__ import annotations
@@ -18,19 +17,21 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from gramian.certify.certificate import Certificate
 from gramian.choose.plan import Plan, seconds_of_final
 from gramian.data.inputs import Columns, is_frame, read_features, remember_columns
 from gramian.data.sources import is_source, open_source
-from gramian.engines.base import Workspace
-from gramian.errors import InputError, NumericalError, ParameterError
-from gramian.estimators import build
+from gramian.errors import InputError, ParameterError
+from gramian.estimators import build, latent
+from gramian.estimators.build import Built
+from gramian.estimators.fitted import Fitted, Learned
 from gramian.fitting import FitOutcome, Objective, Search, level
 from gramian.fitting.progress import Report, progress
-from gramian.fitting.stages import Fitted, Hold, fit
-from gramian.inference import Data, Inferred, Model, Scheme
+from gramian.fitting.stages import Hold, Searched, fit
+from gramian.inference import Data, Evidence, Inferred, Model, Scheme
 from gramian.kernels import Kernel
+from gramian.likelihoods import Likelihood
 from gramian.linalg import memory
+from gramian.means import Mean
 from gramian.params import Parameter, ParameterTable
 from gramian.processes.base import Process
 from gramian.report import notes as health
@@ -58,11 +59,16 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
     time_limit: float | None
     verbose: bool | None
 
-    _certificate: Certificate | None
+    fitted_: Learned  # what the last fit has left
 
     # Fitting. -----------------------------------------------------------------------------------------------
 
-    def _read(self, X: Any, y: Any) -> tuple[Array, Columns, Any]:
+    def check_settings(self) -> None:
+        """Refuses impossible settings, before any work."""
+        build.check_settings(self)
+        latent.read_inference(self.inference)
+
+    def _training(self, X: Any, y: Any) -> tuple[Array, Columns, Any]:
         """The rows of X, their columns, and y as it came (for a file, its target columns)."""
         if not is_frame(X) and hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
@@ -82,62 +88,73 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
 
     def _condition(
         self,
-        kernel: Kernel,
-        model: Model,
-        data: Data,
+        built: Built,
         columns: Columns,
         method: Scheme,
         reason: str,
         began: float,
-    ) -> None:
-        """Fits the parameters and conditions on all rows; what is known afterwards is in the attributes."""
+        *,
+        closed_form: bool = False,
+        single: bool = True,
+        classes: NDArray[Any] | None = None,
+    ) -> Fitted:
+        """Fits the parameters and conditions on all rows."""
+        rows, noise = built.rows, getattr(self, "noise", None)
         rng = generator(self.random_state)
         with progress(self.verbose) as report:
-            fitted = self._search(method, model, data, rng, report, began)
-            searched = time.monotonic()
-            inferred, data, interrupted = self._infer(fitted, data, report)
-            noise = getattr(self, "noise", None)
-            fitted, inferred = level.on_all_rows(
-                fitted, data, inferred, isinstance(noise, Parameter) and noise.bounds is not None
+            searched = self._search(method, built.model, rows, rng, report, began)
+            search_ended = time.monotonic()
+            inferred, rows, interrupted = self._infer(searched, rows, report)
+            searched, inferred = level.on_all_rows(
+                searched, rows, inferred, isinstance(noise, Parameter) and noise.bounds is not None
             )
-        model = fitted.model
-        # what was drawn stands for itself; where one value must be told, it is the mean
-        model = inferred.model or model
-        self._columns, self._data, self._model_, self._method_ = columns, data, model, fitted.inference
-        self.kernel_ = kernel.with_parameters(list(model.kernel.parameters().values()))
-        self.mean_ = model.mean
-        self.likelihood_ = model.likelihood
-        self.theta_ = fitted.search.theta
-        self.posterior_ = inferred.posterior
-        self.evidence_ = inferred.evidence
-        self._certificate = None
-        self._facts = Facts.of(data, health.parameter_notes(model, data, columns, fitted.search.stopped))
-        notes = interrupted + health.late(self.time_limit, searched - began, time.monotonic() - searched)
-        notes += health.notes(data, columns, fitted.search, inferred.outcome, self._facts.notes)
-        self.outcome_ = FitOutcome(
-            method=fitted.inference.name,
+        model, search = searched.model, searched.search
+        model = inferred.model or model  # where parameters were drawn: at their mean
+        facts = Facts.of(rows, health.parameter_notes(model, rows, columns, search.stopped))
+        notes = interrupted + health.late(
+            self.time_limit, search_ended - began, time.monotonic() - search_ended
+        )
+        notes += health.notes(rows, columns, search, inferred.outcome, facts.notes)
+        outcome = FitOutcome(
+            method=searched.inference.name,
             reason=reason,
-            solver=fitted.inference.described,
-            stopped=fitted.search.stopped,
-            iterations=fitted.search.iterations,
-            evaluations=fitted.search.evaluations,
-            starts=fitted.search.starts,
+            solver=searched.inference.described,
+            stopped=search.stopped,
+            iterations=search.iterations,
+            evaluations=search.evaluations,
+            starts=search.starts,
             jitter=inferred.outcome.jitter,
             seconds=time.monotonic() - began,
             notes=tuple(notes),
-            stages=(*map(str, fitted.stages), *([fitted.level] if fitted.level else [])),
+            stages=(*map(str, searched.stages), *([searched.level] if searched.level else [])),
+        )
+        return Fitted(
+            built.kernel.with_parameters(list(model.kernel.parameters().values())),
+            model,
+            searched.inference,
+            rows,
+            inferred.posterior,
+            inferred.evidence,
+            outcome,
+            columns,
+            facts,
+            search.theta,
+            closed_form,
+            single,
+            bool(getattr(self, "normalize_y", False)),
+            classes,
         )
 
     def _search(
         self, method: Scheme, model: Model, data: Data, rng: np.random.Generator, report: Report, began: float
-    ) -> Fitted:
+    ) -> Searched:
         start = Objective(model, data, method).space.theta
         drawn = method.search == "none"
         if self.time_limit is not None:
             method = method.until(began + float(self.time_limit))
         if not self.optimize or start.size == 0 or drawn:
             why = "sampled" if drawn else health.NOT_OPTIMISED if not self.optimize else "nothing to optimise"
-            return Fitted(
+            return Searched(
                 model, method.prepared(model, data, rng), Search(start, np.nan, why, 0, 0, 0, 0), (), data
             )
         n, q = data.Y.shape
@@ -158,26 +175,26 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
             holds,
         )
 
-    def _infer(self, fitted: Fitted, data: Data, report: Report) -> tuple[Inferred, Data, list[str]]:
+    def _infer(self, searched: Searched, rows: Data, report: Report) -> tuple[Inferred, Data, list[str]]:
         """The posterior of all rows; when somebody stops a long one, that of the rows which the parameters
         were fitted on."""
         try:
-            return fitted.inference.infer(fitted.model, data, report.share), data, []
+            return searched.inference.infer(searched.model, rows, report.share), rows, []
         except KeyboardInterrupt:
-            rows = len(fitted.part.X)
-            if rows >= len(data.X):
+            part = searched.part
+            if len(part.X) >= len(rows.X):
                 raise
             note = (
-                f"The final inference on {len(data.X):,} rows was interrupted: this model knows the {rows:,}"
-                " its parameters were fitted on."
+                f"The final inference on {len(rows.X):,} rows was interrupted: this model knows the"
+                f" {len(part.X):,} its parameters were fitted on."
             )
-            own = fitted.inference.prepared(fitted.model, fitted.part, generator(self.random_state))
-            return own.infer(fitted.model, fitted.part), fitted.part, [note]
+            prepared = searched.inference.prepared(searched.model, part, generator(self.random_state))
+            return prepared.infer(searched.model, part), part, [note]
 
     def plan(self, X: Any, y: Any = None) -> Plan:
         """What each method would take on these data, and which one `method="auto"` takes: memory and time
         before the fit."""
-        build.check_settings(self)
+        self.check_settings()
         if self.hyper == "mcmc":
             raise ParameterError(
                 'A plan predicts searches; how long chains take, only they can tell. Ask with hyper="map" for'
@@ -195,42 +212,57 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
     def log_evidence(self, theta: ArrayLike | None = None, return_grad: bool = False) -> Any:
         """log p(y) in nats at theta (None: as fitted), and with `return_grad` its gradient; what kind of
         number it is, `evidence_.kind` says."""
-        check_is_fitted(self, "posterior_")
-        objective = Objective(self._model_, self._data, self._method_)
-        # refuses what is not a finite number
-        at = None if theta is None else Parameter(np.asarray(theta)).value
-        if return_grad:
-            evidence, gradient = objective.evidence(
-                at if at is None else np.concatenate([at, self._method_.free])
-            )
-            gradient = gradient[: self.theta_.size]
-            if not np.all(np.isfinite(gradient)):
-                raise NumericalError(
-                    "The gradient of the log evidence is not finite at"
-                    f" theta={np.array2string(self.theta_ if at is None else at)}."
-                )
-            return evidence.value, gradient
-        return self._method_.evidence(
-            self._model_ if at is None else objective.at(at), self._data, Workspace()
-        ).value
+        check_is_fitted(self, "fitted_")
+        fitted = self.fitted_
+        return fitted.log_evidence_and_gradient(theta) if return_grad else fitted.log_evidence(theta)
+
+    @property
+    def kernel_(self) -> Kernel:
+        """The kernel at the fitted parameters."""
+        return self.fitted_.first.kernel
+
+    @property
+    def mean_(self) -> Mean:
+        """The mean function at the fitted parameters."""
+        return self.fitted_.first.mean
+
+    @property
+    def likelihood_(self) -> Likelihood:
+        """The likelihood at the fitted parameters."""
+        return self.fitted_.first.likelihood
+
+    @property
+    def theta_(self) -> Array:
+        """The trainable parameters as one unconstrained vector."""
+        return self.fitted_.first.theta
+
+    @property
+    def posterior_(self) -> Process:
+        """The posterior process of f."""
+        if self.fitted_.models:
+            raise AttributeError("Binary models have no posterior in common: ask one of estimators_.")
+        return self.fitted_.first.process
+
+    @property
+    def evidence_(self) -> Evidence:
+        """log p(y) and its kind."""
+        return self.fitted_.evidence
+
+    @property
+    def outcome_(self) -> FitOutcome:
+        """How the fit went."""
+        return self.fitted_.outcome
 
     @property
     def parameters_(self) -> ParameterTable:
         """All parameters with their values, priors and notes."""
-        check_is_fitted(self, "posterior_")
-        named = {f"kernel.{path}": p for path, p in self.kernel_.parameters().items()}
-        rest = {path: p for path, p in self._model_.parameters().items() if not path.startswith("kernel.")}
-        return ParameterTable.of({**named, **rest}, self._facts.notes)
-
-    def _told(self) -> tuple[str, str, list[str]]:
-        """For the summary: what else is known of the data, the units of the evidence, and lines at its
-        foot."""
-        return "", ", in nats", []
+        check_is_fitted(self, "fitted_")
+        return self.fitted_.parameters()
 
     def summary(self) -> str:
         """The fitted model on a page: parameters, evidence, what happened, and notes with cures."""
-        check_is_fitted(self, "posterior_")
-        return health.summary(self)
+        check_is_fitted(self, "fitted_")
+        return self.fitted_.summary(type(self).__name__)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the fitted model to one file without code in it; `gramian.load` reads it. The file appears
@@ -241,13 +273,11 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
 
     # Helpers. -----------------------------------------------------------------------------------------------
 
-    def _latents(self, X: Any) -> tuple[Array, Process]:
-        """The rows of X and the posterior."""
-        check_is_fitted(self, "posterior_")
-        return self._features(X), self.posterior_
-
-    def _features(self, X: Any) -> Array:
-        known = self._columns
+    def read(self, X: Any) -> Array:
+        """The rows of X as the fitted model's own table: float64, its columns in their order, categories as
+        codes. What `fitted_` is asked at."""
+        check_is_fitted(self, "fitted_")
+        known = self.fitted_.columns
         if is_source(X):
             table = open_source(X, known=known, memory_limit=self.memory_limit).X
             if table.shape[1] != len(known.names):
@@ -272,7 +302,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         return read_features(X, known)[0]
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "posterior_")
+        return hasattr(self, "fitted_")
 
 
 def generator(random_state: Any) -> np.random.Generator:
@@ -305,14 +335,9 @@ def check_draws(n_samples: Any) -> int:
     return int(n_samples)
 
 
-def finite(mean: Array, table: Array, var: Array | None = None) -> Array:
-    """`mean`, or an error that names the row of X where it or the variance is no number."""
-    good = np.all(np.isfinite(mean), axis=1) & (True if var is None else np.all(np.isfinite(var), axis=1))
-    if not np.all(good):
-        row = int(np.argmin(good))
-        largest = float(np.max(np.abs(table[row])))
-        raise InputError(
-            f"Predictions at row {row} of X leave the range of numbers: it has a value of size {largest:.3g}."
-            " Check its units."
+def check_target(target: Any, observations: str, function: str) -> None:
+    """Refuses what is neither "y" nor "f"."""
+    if target not in ("y", "f"):
+        raise ParameterError(
+            f'target={target!r} is not known. Use "y" for {observations}, or "f" for {function}.'
         )
-    return mean

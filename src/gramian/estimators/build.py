@@ -4,7 +4,7 @@ from the data."""
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,21 +27,64 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
+ONE_KERNEL = (
+    "with Gaussian noise there is one function an output, and one kernel for all of them. Add them up"
+    " (k1 + k2), or give a likelihood with several functions, such as Heteroscedastic()."
+)
 _SOME_ROWS = 100_000  # starting values are made from this many rows at least
+
+
+class Built(NamedTuple):
+    """What a fit begins with."""
+
+    kernel: Kernel  # as people wrote it, with column names
+    model: Model  # with column indices
+    rows: Data
+
+
+class Written(NamedTuple):
+    """The setting `kernel`, read: what a person wrote, whatever the form."""
+
+    kernels: tuple[Kernel, ...]  # none: the default kernel; several: one a latent function
+    noise: Parameter | None = None  # that a converted scikit-learn kernel has brought along
+
+    @property
+    def kernel(self) -> Kernel | None:
+        """The first; None: the default kernel."""
+        return self.kernels[0] if self.kernels else None
+
+    def one(self, cure: str) -> Kernel | None:
+        """The kernel, where several have no meaning."""
+        if len(self.kernels) > 1:
+            raise ParameterError(f"{len(self.kernels)} kernels were given, but {cure}")
+        return self.kernel
+
+
+def is_kernel(value: object) -> bool:
+    """Whether it is a kernel, of this library or converted from scikit-learn's."""
+    return isinstance(value, (Kernel, Converted))
+
+
+def read_kernel(value: object) -> Written:
+    """The setting `kernel`: None, a kernel, one converted from scikit-learn's, or a list of kernels."""
+    if value is None:
+        return Written(())
+    if isinstance(value, Converted):
+        return Written((value.kernel,), value.noise)
+    several = isinstance(value, (list, tuple)) and len(value) > 0
+    kernels = tuple(value) if isinstance(value, (list, tuple)) and several else (value,)
+    if not all(isinstance(kernel, Kernel) for kernel in kernels):
+        raise ParameterError(
+            f"kernel must be a gramian kernel or None, not {value!r}. For a scikit-learn kernel:"
+            " gramian.from_sklearn(kernel)."
+        )
+    return Written(kernels)
 
 
 def check_settings(gp: Estimator) -> None:
     """Refuses impossible settings, before any work."""
-    several = (
-        isinstance(gp.kernel, (list, tuple))
-        and len(gp.kernel) > 0
-        and all(isinstance(kernel, Kernel) for kernel in gp.kernel)
-    )
-    if gp.kernel is not None and not several and not isinstance(gp.kernel, (Kernel, Converted)):
-        raise ParameterError(
-            f"kernel must be a gramian kernel or None, not {gp.kernel!r}. For a scikit-learn kernel:"
-            " gramian.from_sklearn(kernel)."
-        )
+    read_kernel(gp.kernel)
+    defaults.mean_function(gp.mean, np.zeros(()), Columns(("x0",)))
     check_time_limit(gp.time_limit)
     if gp.n_restarts is not None and (not isinstance(gp.n_restarts, (int, np.integer)) or gp.n_restarts < 0):
         raise ParameterError(f"n_restarts={gp.n_restarts!r} must be a whole number from 0 on.")
@@ -57,25 +100,17 @@ def check_settings(gp: Estimator) -> None:
         )
 
 
-def given(gp: Estimator) -> tuple[Kernel | None, float | Parameter | None]:
-    """The kernel and the noise as given; a converted scikit-learn kernel brings its noise along."""
+def noise_of(gp: Estimator) -> float | Parameter | None:
+    """The setting `noise`; without one, what a converted kernel has brought along."""
     noise = getattr(gp, "noise", None)
-    if isinstance(gp.kernel, Converted):
-        return gp.kernel.kernel, gp.kernel.noise if noise is None else noise
-    return gp.kernel[0] if isinstance(gp.kernel, (list, tuple)) else gp.kernel, noise
+    return read_kernel(gp.kernel).noise if noise is None else noise
 
 
 def build(
     gp: GPRegressor, X: Array, columns: Columns, Y: Array, single: bool, noise_var: Array | None
-) -> tuple[Kernel, Model, Data]:
-    """The kernel as people wrote it, the model with column indices, and the data."""
-    if isinstance(gp.kernel, (list, tuple)) and not isinstance(gp.kernel, Converted) and len(gp.kernel) > 1:
-        raise ParameterError(
-            f"{len(gp.kernel)} kernels were given, but with Gaussian noise there is one function an output,"
-            " and one kernel for all of them. Add them up (k1 + k2), or give a likelihood with several"
-            " functions, such as Heteroscedastic()."
-        )
-    given_kernel, given_noise = given(gp)
+) -> Built:
+    """With Gaussian noise in closed form."""
+    given_kernel, given_noise = read_kernel(gp.kernel).one(ONE_KERNEL), noise_of(gp)
     spread = defaults.output_spread(Y, single)
     scale = spread if gp.normalize_y else np.ones_like(spread)
     average = np.mean(Y, axis=0)
@@ -108,7 +143,7 @@ def build(
     model = Model(kernel.resolve(columns.names), mean, Gaussian(noise, unit))
     data = Data(X, Y, scale, noise_var)
     health.refuse_contradictions(data, model)
-    return kernel, _with_priors(gp, model), data
+    return Built(kernel, _with_priors(gp, model), data)
 
 
 def build_latent(
@@ -119,7 +154,7 @@ def build_latent(
     y: Array,
     offset: Array | None,
     variance: float,
-) -> tuple[Kernel, Model, Data]:
+) -> Built:
     """The same for a likelihood of any kind. f scales with y where it is in the units of y; `variance` is the
     default kernel's."""
     likelihood, loc = likelihood.started(y)
@@ -128,26 +163,23 @@ def build_latent(
     normalised = getattr(gp, "normalize_y", True)
     scale = likelihood.scales(spread if normalised else 1.0)
     some = np.asarray(X[:: max(1, len(X) // _SOME_ROWS)])
-    kernels = list(gp.kernel) if isinstance(gp.kernel, (list, tuple)) else [given(gp)[0]]
-    if len(kernels) not in (1, L):
+    kernels = read_kernel(gp.kernel).kernels
+    if len(kernels) not in (0, 1, L):
         raise ParameterError(
             f"{len(kernels)} kernels were given, but {type(likelihood).__name__} has {L} latent"
             f" function{'s' * (L > 1)}: one for all, or one each."
         )
-    made = [
-        kernel if kernel is not None else defaults.default_kernel(some, columns, variance)
-        for kernel in kernels
-    ]
-    for kernel in made:
+    kernels = kernels or (defaults.default_kernel(some, columns, variance),)
+    for kernel in kernels:
         kernel.check_columns(columns.described())
     if gp.mean == "zero" or not gp.optimize:
         # As in `build`: what is in the units of y is measured from its average where y is normalised.
         loc = np.where(normalised & (likelihood.scales(np.inf) == np.inf), loc, 0.0)
     start = loc[0] if L == 1 else loc
     mean = defaults.mean_function(gp.mean, start, columns).adapted(some, start, scale[0] if L == 1 else scale)
-    resolved = [kernel.resolve(columns.names) for kernel in made]
+    resolved = [kernel.resolve(columns.names) for kernel in kernels]
     model = Model(resolved[0], mean, likelihood, tuple(resolved[1:]))
-    return made[0], _with_priors(gp, model), Data(X, y[:, None], scale, None, offset)
+    return Built(kernels[0], _with_priors(gp, model), Data(X, y[:, None], scale, None, offset))
 
 
 def _with_priors(gp: Estimator, model: Model) -> Model:

@@ -14,9 +14,10 @@ from gramian.choose.plan import Plan, check
 from gramian.data.labels import Labels
 from gramian.engines.base import Engine
 from gramian.errors import ParameterError
-from gramian.estimators import build, latent, leftout, multiclass
-from gramian.estimators.base import Estimator, check_arguments, check_draws, finite, generator
+from gramian.estimators import build, latent, multiclass
+from gramian.estimators.base import Estimator, check_arguments, check_draws, check_target, generator
 from gramian.estimators.leftout import LeftOutClasses
+from gramian.estimators.predictions import interval_table
 from gramian.fitting.stages import Hold
 from gramian.inference import Inference, Scheme
 from gramian.inference.mcmc.method import MCMC
@@ -24,8 +25,6 @@ from gramian.kernels import Kernel
 from gramian.likelihoods import Bernoulli, Likelihood, RobustMax, Softmax
 from gramian.linalg import memory
 from gramian.means import Mean
-from gramian.params.space import ParameterTable
-from gramian.report.facts import class_counts
 from gramian.solvers import Solver
 
 Array = NDArray[np.float64]
@@ -94,6 +93,7 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
     posterior_ : the posterior process of the latent functions
     outcome_ : what happened: method and its reason, what was fitted on what, iterations, jitter, time, notes
     estimators_ : the binary models, for "ovr" and "ovo"
+    fitted_ : all that the fit has left, as one value (see gramian.estimators.fitted)
     """
 
     def __init__(
@@ -142,36 +142,30 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
         are not supported: repeat rows instead.
         """
         began = time.monotonic()
-        build.check_settings(self)
-        self._check_choices()
+        self.check_settings()
         check_arguments(unsupported, "X and y")
-        table, columns, y = self._read(X, y)
+        table, columns, y = self._training(X, y)
         labels = Labels.read(y, len(table))
-        codes = labels.codes
-        binary = len(labels.classes) == 2
-        if binary and isinstance(self.kernel, (list, tuple)):
-            raise ParameterError(
-                "A list of kernels is for three classes or more, one a class; two classes have one latent"
+        classes = len(labels.classes)
+        if classes == 2:
+            build.read_kernel(self.kernel).one(
+                "a list of kernels is for three classes or more, one a class; two classes have one latent"
                 " function."
             )
-        self.classes_ = labels.classes
-        self._columns = columns
-        if not binary and self.multiclass in ("ovr", "ovo"):
-            multiclass.fit(self, table, columns, codes, began)
+        if classes > 2 and self.multiclass in ("ovr", "ovo"):
+            self.fitted_ = multiclass.fit(self, table, columns, labels, began)
             return self
-        likelihood = self._likelihood(len(labels.classes))
+        likelihood = self._likelihood(classes)
         method, reason = latent.method_for(self, likelihood, table.shape)
         check(method, len(table), table.shape[1], likelihood.latents, self.memory_limit)
-        kernel, model, data = build.build_latent(
-            self, likelihood, table, columns, codes, None, multiclass.VARIANCE
-        )
-        model = latent.restrained(model, method)
-        self._condition(kernel, model, data, columns, method, reason, began)
-        if hasattr(self, "estimators_"):
-            del self.estimators_
+        built = build.build_latent(self, likelihood, table, columns, labels.codes, None, multiclass.VARIANCE)
+        built = built._replace(model=latent.restrained(built.model, method))
+        self.fitted_ = self._condition(built, columns, method, reason, began, classes=labels.classes)
         return self
 
-    def _check_choices(self) -> None:
+    def check_settings(self) -> None:
+        """Refuses impossible settings, before any work."""
+        super().check_settings()
         choices = {
             "link": ("logit", "probit"),
             "multiclass": ("softmax", "robustmax", "ovr", "ovo"),
@@ -211,14 +205,14 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable label of each row."""
-        found = self.predict_proba(X)
-        return self.classes_[np.argmax(found, axis=1)]
+        P = self.predict_proba(X)
+        return self.classes_[np.argmax(P, axis=1)]
 
     def predict_proba(self, X: Any) -> Array:
         """The probability of each class, (n, classes) in the order of `classes_`, averaged over what is not
         known about f."""
-        check_is_fitted(self)
-        return self._probabilities(self._features(X))
+        check_is_fitted(self, "fitted_")
+        return self.fitted_.probabilities(self.read(X), self.averaging)
 
     def predict_log_proba(self, X: Any) -> Array:
         """The logarithm of predict_proba."""
@@ -227,25 +221,48 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
     def predict_latent(self, X: Any) -> tuple[Array, Array]:
         """Mean and variance of the latent function: (n,) each for two classes, else (n, classes), or (n,
         binary models) for "ovr" and "ovo"."""
-        check_is_fitted(self)
-        mean, var = self._moments(self._features(X))
+        check_is_fitted(self, "fitted_")
+        mean, var = self.fitted_.latents(self.read(X))
         return (mean[:, 0], var[:, 0]) if mean.shape[1] == 1 else (mean, var)
+
+    def predict_table(
+        self, X: Any, target: str = "y", exposure: ArrayLike | None = None
+    ) -> dict[str, NDArray[Any]]:
+        """Predictions as named columns: the most probable label as predicted, and the probability of each
+        label as proba_...; with target="f" mean, std and 95 % interval of the latent functions.
+
+        `pandas.DataFrame(gp.predict_table(X))`.
+        """
+        check_target(target, "labels", "the latent function")
+        if exposure is not None:
+            raise ParameterError("An exposure is for counts; labels have none.")
+        if target == "f":
+            mean, var = self.predict_latent(X)
+            return interval_table(mean, np.sqrt(var))
+        P = self.predict_proba(X)
+        shares = {f"proba_{label}": P[:, k] for k, label in enumerate(self.classes_)}
+        return {"predicted": self.classes_[np.argmax(P, axis=1)], **shares}
+
+    def log_density(self, X: Any, y: Any, exposure: ArrayLike | None = None) -> Array:
+        """log p(y_i) of each row's label, (n,). What held-out rows are scored by."""
+        check_is_fitted(self, "fitted_")
+        if exposure is not None:
+            raise ParameterError("An exposure is for counts; labels have none.")
+        codes = self.fitted_.class_of(y)
+        return self.predict_log_proba(X)[np.arange(len(codes)), codes]
 
     def sample(self, X: Any, n_samples: int = 1, target: str = "f", random_state: Any = None) -> NDArray[Any]:
         """Joint draws of the latent functions ("f"), (n, n_samples) or (n, classes, n_samples), or of labels
         ("y"), (n, n_samples)."""
         count = check_draws(n_samples)
-        if target not in ("y", "f"):
-            raise ParameterError(
-                f'target={target!r} is not known. Use "y" for labels, or "f" for the latent function.'
-            )
-        check_is_fitted(self)
-        if self._is_split():
+        check_target(target, "labels", "the latent function")
+        check_is_fitted(self, "fitted_")
+        if self.fitted_.models:
             raise ParameterError(
                 'The binary models of "ovr" and "ovo" are no joint model to draw from. Use'
                 ' multiclass="softmax", or ask estimators_.'
             )
-        table = self._features(X)
+        table = self.read(X)
         n, L = len(table), self.likelihood_.latents
         memory.check_memory(
             8 * n * (n * (3 + 2 * L) + L * count),
@@ -264,8 +281,8 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
     def loo(self) -> LeftOutClasses:
         """Each training row predicted from all the others, from its cavity: exact for EP up to its
         approximation, and close for the others."""
-        check_is_fitted(self)
-        return leftout.classes(self)
+        check_is_fitted(self, "fitted_")
+        return self.fitted_.left_out_classes()
 
     def plot(self, X: Any = None, **settings: Any) -> Any:
         """A picture of the probabilities: along one column, or over two with the boundaries between classes
@@ -274,64 +291,21 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
 
         return plot_classes(self, X, **settings)
 
-    def summary(self) -> str:
-        """The fitted model on a page: parameters, evidence, what happened, and notes with cures."""
-        check_is_fitted(self)
-        return multiclass.summary(self) if self._is_split() else super().summary()
+    # Telling. -----------------------------------------------------------------------------------------------
 
     @property
-    def parameters_(self) -> ParameterTable:
-        """All parameters with their values, priors and notes; of each binary model under its name for "ovr"
-        and "ovo"."""
-        check_is_fitted(self)
-        return multiclass.parameters(self) if self._is_split() else super().parameters_
+    def classes_(self) -> NDArray[Any]:
+        """The labels, in the order of the columns of predict_proba."""
+        classes = self.fitted_.classes
+        assert classes is not None
+        return classes
 
-    def log_evidence(self, theta: ArrayLike | None = None, return_grad: bool = False) -> Any:
-        """log p(y) in nats at theta (None: as fitted), and with `return_grad` its gradient; what kind of
-        number it is, `evidence_.kind` says.
-
-        For "ovr" and "ovo" the sum of the binary ones, at theta only with shared=True."""
-        check_is_fitted(self)
-        return (
-            multiclass.log_evidence(self, theta, return_grad)
-            if self._is_split()
-            else super().log_evidence(theta, return_grad)
-        )
-
-    def _told(self) -> tuple[str, str, list[str]]:
-        counts = class_counts(self._facts, self._data, len(self.classes_))
-        shown = [f"{label} ({count:,} rows)" for label, count in zip(self.classes_, counts, strict=True)]
-        return (
-            f", {len(self.classes_)} classes",
-            ", in nats",
-            [f"classes: {', '.join(shown[:12])}{', ...' if len(shown) > 12 else ''}"],
-        )
-
-    # Helpers. -----------------------------------------------------------------------------------------------
-
-    def _probabilities(self, table: Array) -> Array:
-        """Of rows of the model's own table, in which categories are codes."""
-        if self._is_split():
-            return multiclass.probabilities(self, table)
-        found = latent.probabilities(
-            self.likelihood_, self.posterior_, table, self.averaging == "scaled" and len(self.classes_) == 2
-        )
-        finite(found, table)
-        return found / np.sum(found, axis=1, keepdims=True)  # they add up to 1 but for rounding
-
-    def _moments(self, table: Array) -> tuple[Array, Array]:
-        """Of the latent functions, or of each binary model's: (n, functions) each."""
-        if self._is_split():
-            return multiclass.latent(self, table)
-        mean, var = self.posterior_.moments(table)
-        return finite(mean, table, var), var
-
-    def _is_split(self) -> bool:
-        """Whether it is made of binary models."""
-        return hasattr(self, "estimators_")
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "posterior_") or hasattr(self, "estimators_")
+    @property
+    def estimators_(self) -> list[GPClassifier]:
+        """The binary models, for "ovr" and "ovo"."""
+        if not self.fitted_.models:
+            raise AttributeError("This classifier is one model, not made of binary ones.")
+        return list(self.fitted_.models)
 
 
 __all__ = ["GPClassifier", "LeftOutClasses"]

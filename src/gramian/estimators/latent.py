@@ -19,7 +19,6 @@ from gramian.engines.base import Engine
 from gramian.engines.dense import Exact
 from gramian.errors import ParameterError
 from gramian.estimators import build
-from gramian.inference.asked import ask
 from gramian.inference.base import Inference, Scheme, on_engine
 from gramian.inference.ep import EP
 from gramian.inference.laplace import Mode
@@ -31,7 +30,6 @@ from gramian.inference.variational import VI
 from gramian.likelihoods import Likelihood
 from gramian.linalg import memory
 from gramian.params import Parameter
-from gramian.processes.base import Process
 
 if TYPE_CHECKING:
     from gramian.estimators.base import Estimator
@@ -47,7 +45,7 @@ WORDS = ("laplace", "ep", "vi", "map", "mcmc")
 
 def method_for(gp: Estimator, likelihood: Likelihood, shape: tuple[int, ...]) -> tuple[Scheme, str]:
     """The inference on its engine, and why these."""
-    given = _known(gp.inference)
+    given = read_inference(gp.inference)
     if gp.hyper == "mcmc" or given == "mcmc" or isinstance(given, MCMC):
         return _sampled(gp, given if isinstance(given, MCMC) else MCMC())
     if gp.method == "auto":
@@ -59,7 +57,7 @@ def method_for(gp: Estimator, likelihood: Likelihood, shape: tuple[int, ...]) ->
 
 def plan_for(gp: Estimator, likelihood: Likelihood, shape: tuple[int, ...]) -> Plan:
     """Memory and time of each engine with this likelihood, and what `method="auto"` takes."""
-    given = _known(gp.inference)
+    given = read_inference(gp.inference)
     if given == "mcmc" or isinstance(given, MCMC):
         raise ParameterError(
             'A plan predicts searches; how long chains take, only they can tell. Ask with inference="vi" for'
@@ -73,7 +71,7 @@ def plan_for(gp: Estimator, likelihood: Likelihood, shape: tuple[int, ...]) -> P
     n, d = int(shape[0]), int(shape[1])
     return plan_around(
         (n, d),
-        build.given(gp)[0],
+        build.read_kernel(gp.kernel).kernel,
         wrapped,
         wrapped(taken),
         reason,
@@ -84,7 +82,7 @@ def plan_for(gp: Estimator, likelihood: Likelihood, shape: tuple[int, ...]) -> P
     )
 
 
-def _known(given: Any) -> Any:
+def read_inference(given: Any) -> Any:
     """`inference` as it was given, when it is one."""
     if (
         given is not None
@@ -187,39 +185,3 @@ def _automatic(
     if given in (None, "auto", "vi") or isinstance(given, VI):
         return SVGP(), f"{why}, so stochastic variational inference"
     return as_method("nystrom", gp.memory_limit), f"{why}, so landmarks"
-
-
-# Predictions. -----------------------------------------------------------------------------------------------
-
-
-def probabilities(likelihood: Likelihood, process: Process, table: Array, scaled: bool = False) -> Array:
-    """p(y = c | x) of each class, averaged over the latents: (n, classes). `scaled`: by the scaled logistic
-    function instead of quadrature."""
-    question = "scaled_probabilities" if scaled else "probabilities"
-    if process.dependent:
-        mean = process.mean(table)
-        spread = process.joint(table) + 1e-12 * np.eye(mean.shape[1])
-        roots = np.linalg.cholesky(spread).reshape(len(mean), -1)
-        return ask(likelihood, "joint_probabilities", mean, np.asarray(roots, dtype=np.float64))
-    return np.mean(
-        [ask(own, question, *moments) for own, *moments in process.under(likelihood, table)], axis=0
-    )
-
-
-def observed(
-    likelihood: Likelihood, process: Process, table: Array, offset: Array | float = 0.0
-) -> tuple[Array, Array]:
-    """Mean and variance of an observation at each row: (n,) each."""
-    shift = _column(offset)
-    parts = [ask(own, "predictive", mean + shift, var) for own, mean, var in process.under(likelihood, table)]
-    means, variances = np.stack(parts)[:, :, 0], np.stack(parts)[:, :, 1]
-    return np.mean(means, axis=0), np.mean(variances, axis=0) + np.var(means, axis=0)
-
-
-def log_densities(likelihood: Likelihood, y: Array, mean: Array, var: Array) -> Array:
-    """log E p(y | f), row by row, for f ~ N(mean, var), each (n, L)."""
-    return ask(likelihood, "scored", y, mean, var)[:, 0]
-
-
-def _column(offset: Array | float) -> Array | float:
-    return offset[:, None] if isinstance(offset, np.ndarray) else offset

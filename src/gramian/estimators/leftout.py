@@ -8,15 +8,18 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.errors import ParameterError
-from gramian.estimators import latent
+from gramian.estimators.predictions import Latents, row_densities
 from gramian.inference.asked import ask
 
 if TYPE_CHECKING:
-    from gramian.estimators.classifier import GPClassifier
-    from gramian.estimators.regressor import GPRegressor
+    from gramian.estimators.fitted import Fitted
 
 Array = NDArray[np.float64]
+
+NO_SITES = (
+    "Leave-one-out needs the sites of Laplace, EP or VI in one model. Use cross-validation:"
+    " sklearn.model_selection."
+)
 
 
 class LeaveOneOut(NamedTuple):
@@ -34,26 +37,29 @@ class LeftOutClasses(NamedTuple):
     log_density: Array  # (n,): of the row's own class
 
 
-def numbers(gp: GPRegressor) -> LeaveOneOut:
-    """Of a regression; each field (n, q) under Gaussian noise, else (n,)."""
-    data = gp._data
-    cavities = gp._method_.cavities(gp._model_, data, gp.posterior_)
-    if not gp._has_noise():
-        answers = ask(gp.likelihood_, "predictive", *cavities)
-        scores = latent.log_densities(gp.likelihood_, data.Y[:, 0], *cavities)
-        return LeaveOneOut(answers[:, 0], np.sqrt(answers[:, 1]), scores)
-    known = 0.0 if data.noise_var is None else data.noise_var[:, None]
-    mean, var = cavities.mean, cavities.var + gp._model_.gaussian.variances() + known
-    return LeaveOneOut(mean, np.sqrt(var), -0.5 * ((data.Y - mean) ** 2 / var + np.log(2 * np.pi * var)))
+def left_out_numbers(fitted: Fitted) -> LeaveOneOut:
+    """Of a regression; each field (n, q) in closed form, else (n,)."""
+    rows = fitted.rows
+    if not fitted.closed_form:
+        cavities = _cavities(fitted)
+        answers = ask(fitted.likelihood, "predictive", cavities.mean, cavities.var)
+        return LeaveOneOut(answers[:, 0], np.sqrt(answers[:, 1]), row_densities(cavities, rows.Y[:, 0]))
+    known = 0.0 if rows.noise_var is None else rows.noise_var[:, None]
+    cavities = _cavities(fitted)
+    mean, var = cavities.mean, cavities.var + fitted.model.gaussian.variances() + known
+    return LeaveOneOut(mean, np.sqrt(var), -0.5 * ((rows.Y - mean) ** 2 / var + np.log(2 * np.pi * var)))
 
 
-def classes(gp: GPClassifier) -> LeftOutClasses:
-    """Of a classifier."""
-    if gp._is_split():
-        raise ParameterError(
-            "Leave-one-out needs the sites of Laplace, EP or VI in one model. Use cross-validation:"
-            " sklearn.model_selection."
-        )
-    cavities = gp._method_.cavities(gp._model_, gp._data, gp.posterior_)
-    scores = latent.log_densities(gp.likelihood_, gp._data.Y[:, 0], *cavities)
-    return LeftOutClasses(ask(gp.likelihood_, "probabilities", *cavities), scores)
+def left_out_classes(fitted: Fitted) -> LeftOutClasses:
+    """Of a classifier of one model."""
+    cavities = _cavities(fitted)
+    return LeftOutClasses(
+        ask(fitted.likelihood, "probabilities", cavities.mean, cavities.var),
+        row_densities(cavities, fitted.rows.Y[:, 0]),
+    )
+
+
+def _cavities(fitted: Fitted) -> Latents:
+    """f at each row without the row's own site."""
+    seen = fitted.inference.cavities(fitted.model, fitted.rows, fitted.process)
+    return Latents(fitted.likelihood, *seen)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import itertools
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,19 +25,23 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from gramian.data.inputs import Columns
+from gramian.data.labels import Labels
 from gramian.errors import ParameterError
 from gramian.estimators import build, defaults
 from gramian.estimators import latent as latents
 from gramian.estimators.base import FEW_ROWS, generator
+from gramian.estimators.fitted import Fitted, LabelledRows, Learned
+from gramian.estimators.leftout import NO_SITES, LeftOutClasses
 from gramian.fitting import FitOutcome, Objective
 from gramian.fitting.lbfgs import Search, maximise
 from gramian.fitting.progress import progress
 from gramian.fitting.stages import Hold, parts
 from gramian.inference import Data, Evidence, Model
 from gramian.likelihoods import Bernoulli
-from gramian.linalg.threads import count
+from gramian.linalg.threads import THREADS
 from gramian.params.space import ParameterTable
 from gramian.report import notes as health
+from gramian.report.summary import noted
 
 if TYPE_CHECKING:
     from gramian.estimators.classifier import GPClassifier
@@ -47,162 +51,141 @@ Array = NDArray[np.float64]
 VARIANCE = 4.0  # of the default kernel: probabilities from 0.02 to 0.98 within two standard deviations
 
 
-def fit(gp: GPClassifier, table: Array, columns: Columns, codes: Array, began: float) -> None:
-    """Fits the binary models and writes them, and what is known of them together, into the classifier."""
-    if isinstance(gp.kernel, (list, tuple)):
-        raise ParameterError(
-            f"multiclass={gp.multiclass!r} takes one kernel for its binary models, not a list."
+@dataclass(frozen=True, eq=False)
+class BinaryModels(Learned):
+    """Several classes from classifiers of two."""
+
+    scheme: str  # "ovr" or "ovo"
+    shared: bool  # whether they have one set of parameters
+    binary: tuple[GPClassifier, ...]
+    evidence: Evidence
+    outcome: FitOutcome
+    columns: Columns
+    classes: NDArray[Any]
+
+    @property
+    def first(self) -> Fitted:
+        return self.binary[0].fitted_.first
+
+    @property
+    def models(self) -> tuple[GPClassifier, ...]:
+        return self.binary
+
+    @property
+    def names(self) -> list[str]:
+        """What each model tells apart."""
+        return names(self.scheme, self.classes)
+
+    @property
+    def n_rows(self) -> int:
+        return max(model.fitted_.n_rows for model in self.binary)
+
+    @property
+    def n_parameters(self) -> int:
+        return sum(model.fitted_.n_parameters for model in self.binary[: 1 if self.shared else None])
+
+    @property
+    def pairwise(self) -> bool:
+        return self.scheme == "ovo"
+
+    @property
+    def rule(self) -> str:
+        return self.first.rule
+
+    def parameters(self) -> ParameterTable:
+        """Those of all models, each under its name; shared ones once."""
+        if self.shared:
+            return self.first.parameters()
+        named = zip(self.names, self.binary, strict=True)
+        return ParameterTable(
+            tuple(
+                row._replace(name=f"{name}: {row.name}")
+                for name, model in named
+                for row in model.parameters_.rows
+            )
         )
-    problems = _problems(gp, codes)
-    given = build.given(gp)[0]
-    kernel = given if given is not None else defaults.default_kernel(np.asarray(table), columns, VARIANCE)
-    kernel.check_columns(columns.described())
-    # the binary models see no names and no categories
-    own = {"kernel": kernel.resolve(columns.names), "verbose": False}
-    models = [clone(gp).set_params(**own, **_limits(gp, len(problems))) for _ in problems]
-    start, search = (
-        _together(gp, table, columns, problems, began) if gp.shared and gp.optimize else (None, None)
-    )
-    seeds = np.random.SeedSequence(
-        None if gp.random_state is None else _seed(gp.random_state)
-    ).generate_state(len(problems))
 
-    def one(k: int) -> Any:
-        rows, labels = problems[k]
-        model = models[k].set_params(random_state=int(seeds[k] % 2**31))
-        if start is not None:
-            model.set_params(kernel=start.kernel.resolve(columns.names), mean=start.mean, optimize=False)
-        return model.fit(np.asarray(table[rows]), labels)
+    def log_evidence(self, theta: ArrayLike | None = None) -> float:
+        """The sum of the binary ones; at theta where they share their parameters."""
+        if theta is not None:
+            self._check_shared()
+        return float(sum(model.fitted_.log_evidence(theta) for model in self.binary))
 
-    with progress(gp.verbose) as report:
-        done = 0
-        with ThreadPoolExecutor(min(count(), len(problems))) as pool:
-            found = []
-            for model in pool.map(one, range(len(problems))):
-                found.append(model)
-                done += 1
-                report.share(done / len(problems))
-    for name in ("posterior_", "_model_", "_method_", "_data"):
-        if hasattr(gp, name):
-            delattr(gp, name)
-    gp.estimators_ = found
-    kinds = {model.evidence_.kind for model in found}
-    value = float(sum(model.evidence_.value for model in found))
-    gp.evidence_ = Evidence(value, kinds.pop() if len(kinds) == 1 else "approximation")
-    first = found[0]
-    gp.kernel_, gp.mean_, gp.likelihood_, gp.theta_ = (
-        first.kernel_,
-        first.mean_,
-        first.likelihood_,
-        first.theta_,
-    )
-    how = "one-vs-rest" if gp.multiclass == "ovr" else "one-vs-one"
-    notes = [
-        f"{label}: {note}"
-        for label, model in zip(names(gp), found, strict=True)
-        for note in model.outcome_.notes
-    ]
-    if search is not None:
-        # of the search, which the binary models had none of
-        bounds = [f"{name}: {note}." for name, note in health.at_bounds(first._model_).items()]
-        notes = health.search_notes(search) + bounds + notes
-    gp.outcome_ = FitOutcome(
-        method=first.outcome_.method,
-        reason=(
-            f"{len(found)} binary models, {how},"
-            f" {'with shared parameters' if gp.shared else 'each with its own parameters'}"
-        ),
-        solver=first.outcome_.solver,
-        stopped=_stopped(found) if search is None else search.stopped,
-        iterations=sum(model.outcome_.iterations for model in found) if search is None else search.iterations,
-        evaluations=(
-            sum(model.outcome_.evaluations for model in found) if search is None else search.evaluations
-        ),
-        starts=first.outcome_.starts if search is None else search.starts,
-        jitter=max(model.outcome_.jitter for model in found),
-        seconds=time.monotonic() - began,
-        notes=tuple(notes),
-        stages=(),
-    )
+    def log_evidence_and_gradient(self, theta: ArrayLike | None = None) -> tuple[float, Array]:
+        self._check_shared()
+        pairs = [model.fitted_.log_evidence_and_gradient(theta) for model in self.binary]
+        return sum(value for value, _ in pairs), np.sum([slope for _, slope in pairs], axis=0)
 
+    def _check_shared(self) -> None:
+        if not self.shared:
+            raise ParameterError(
+                f"Each of the {len(self.binary)} binary models has parameters of its own: ask one of"
+                " estimators_, or fit with shared=True."
+            )
 
-def _stopped(found: list[Any]) -> str:
-    """How the searches ended: as all did, or as the first that did not converge."""
-    return next(
-        (model.outcome_.stopped for model in found if model.outcome_.stopped != "converged"), "converged"
-    )
+    def evidence_of_y(self) -> tuple[float, str, float]:
+        # the sum over binary problems, which are other data
+        error = self.evidence.standard_error or float("nan")
+        return self.evidence.value, f"{self.evidence.kind}, {self.scheme}", error
 
+    def latents(self, table: Array) -> tuple[Array, Array]:
+        """Mean and variance of each model's function: (n, models) each."""
+        means, variances = zip(*(model.fitted_.latents(table) for model in self.binary), strict=True)
+        return np.concatenate(means, axis=1), np.concatenate(variances, axis=1)
 
-def parameters(gp: GPClassifier) -> ParameterTable:
-    """Those of all binary models, each under its name; shared ones once."""
-    if gp.shared:
-        return gp.estimators_[0].parameters_
-    named = zip(names(gp), gp.estimators_, strict=True)
-    return ParameterTable(
-        tuple(
-            row._replace(name=f"{name}: {row.name}")
-            for name, model in named
-            for row in model.parameters_.rows
+    def probabilities(self, table: Array, averaging: str = "exact") -> Array:
+        pairs = [model.fitted_.probabilities(table, averaging)[:, 1] for model in self.binary]
+        P = np.stack(pairs, axis=1)
+        if self.scheme == "ovo":
+            return coupled(P, len(self.classes))
+        total = np.sum(P, axis=1, keepdims=True)
+        return np.where(total > 0, P / np.where(total > 0, total, 1.0), 1 / P.shape[1])
+
+    def labelled_rows(self) -> LabelledRows | None:
+        """Of each class the rows that one of the models has as its own."""
+        seen = [model.fitted_.labelled_rows() for model in self.binary]
+        count = len(self.classes)
+        # of pairs: the first class from the first pair, the others from theirs with it
+        sides = (
+            [(k, 1) for k in range(count)]
+            if self.scheme == "ovr"
+            else [(0, 0), *((k, 1) for k in range(count - 1))]
         )
-    )
+        parts = []
+        for model, side in sides:
+            rows = seen[model]
+            if rows is None:
+                return None
+            parts.append(rows.X[rows.codes == side])
+        return LabelledRows(np.vstack(parts), np.repeat(np.arange(count), list(map(len, parts))))
+
+    def left_out_classes(self) -> LeftOutClasses:
+        raise ParameterError(NO_SITES)
+
+    def summary(self, title: str) -> str:
+        """The models side by side."""
+        outcome = self.outcome
+        width = max(map(len, self.names))
+        lines = [
+            f"{title}, {len(self.classes)} classes from {outcome.reason}",
+            f"  evidence  {self.evidence}, in nats, the sum of the binary ones",
+            f"  method    {outcome.method}; {outcome.solver}",
+            f"  fit       {outcome.stopped}; {outcome.evaluations} evaluations, {outcome.seconds:.2f} s",
+            "",
+            *(
+                f"  {name:<{width}}  {model.evidence_}  {model.kernel_}"
+                for name, model in zip(self.names, self.binary, strict=True)
+            ),
+        ]
+        return "\n".join(lines + noted(outcome.notes))
 
 
-def log_evidence(gp: GPClassifier, theta: ArrayLike | None, return_grad: bool) -> Any:
-    """The sum of the binary ones; at theta where they share their parameters."""
-    if not gp.shared and (theta is not None or return_grad):
-        raise ParameterError(
-            f"Each of the {len(gp.estimators_)} binary models has parameters of its own: ask one of"
-            " estimators_, or fit with shared=True."
-        )
-    found = [model.log_evidence(theta, return_grad) for model in gp.estimators_]
-    return (
-        (sum(value for value, _ in found), np.sum([slope for _, slope in found], axis=0))
-        if return_grad
-        else float(sum(found))
-    )
-
-
-def names(gp: GPClassifier) -> list[str]:
+def names(scheme: str, classes: NDArray[Any]) -> list[str]:
     """What each binary model tells apart."""
-    labels = [str(label) for label in gp.classes_]
-    if gp.multiclass == "ovr":
+    labels = [str(label) for label in classes]
+    if scheme == "ovr":
         return [f"{label} against the rest" for label in labels]
     return [f"{a} against {b}" for a, b in itertools.combinations(labels, 2)]
-
-
-def probabilities(gp: GPClassifier, table: Array) -> Array:
-    """(n, classes)."""
-    found = np.stack([model.predict_proba(table)[:, 1] for model in gp.estimators_], axis=1)
-    if gp.multiclass == "ovr":
-        total = np.sum(found, axis=1, keepdims=True)
-        return np.where(total > 0, found / np.where(total > 0, total, 1.0), 1 / found.shape[1])
-    return coupled(found, len(gp.classes_))
-
-
-def latent(gp: GPClassifier, table: Array) -> tuple[Array, Array]:
-    """Mean and variance of each binary model's function: (n, models) each."""
-    found = [model.predict_latent(table) for model in gp.estimators_]
-    return np.stack([mean for mean, _ in found], axis=1), np.stack([var for _, var in found], axis=1)
-
-
-def summary(gp: GPClassifier) -> str:
-    """The binary models side by side."""
-    outcome = gp.outcome_
-    lines = [
-        f"{type(gp).__name__}, {len(gp.classes_)} classes from {outcome.reason}",
-        f"  evidence  {gp.evidence_}, in nats, the sum of the binary ones",
-        f"  method    {outcome.method}; {outcome.solver}",
-        f"  fit       {outcome.stopped}; {outcome.evaluations} evaluations, {outcome.seconds:.2f} s",
-        "",
-    ]
-    width = max(map(len, names(gp)))
-    lines += [
-        f"  {name:<{width}}  {model.evidence_}  {model.kernel_}"
-        for name, model in zip(names(gp), gp.estimators_, strict=True)
-    ]
-    if outcome.notes:
-        lines += ["", "Notes"] + [f"  - {note}" for note in outcome.notes]
-    return "\n".join(lines)
 
 
 def coupled(pairs: Array, classes: int) -> Array:
@@ -231,10 +214,83 @@ def coupled(pairs: Array, classes: int) -> Array:
 # Fitting. ---------------------------------------------------------------------------------------------------
 
 
-def _problems(gp: GPClassifier, codes: Array) -> list[tuple[NDArray[np.intp], NDArray[np.int64]]]:
-    """The rows of each binary problem, and which of them are of its second class."""
-    count = len(gp.classes_)
-    if gp.multiclass == "ovr":
+def fit(gp: GPClassifier, table: Array, columns: Columns, labels: Labels, began: float) -> BinaryModels:
+    """Fits the binary models of a classifier with "ovr" or "ovo"."""
+    scheme = "ovr" if gp.multiclass == "ovr" else "ovo"
+    splits = _splits(scheme, labels)
+    written = build.read_kernel(gp.kernel).one(
+        f"multiclass={gp.multiclass!r} takes one for its binary models."
+    )
+    kernel = written if written is not None else defaults.default_kernel(np.asarray(table), columns, VARIANCE)
+    kernel.check_columns(columns.described())
+    # the binary models see no names and no categories
+    settings = {"kernel": kernel.resolve(columns.names), "verbose": False, **_limits(gp, len(splits))}
+    unfitted = [clone(gp).set_params(**settings) for _ in splits]
+    start, search = (
+        _together(gp, table, columns, splits, began) if gp.shared and gp.optimize else (None, None)
+    )
+    seeds = np.random.SeedSequence(
+        None if gp.random_state is None else _seed(gp.random_state)
+    ).generate_state(len(splits))
+
+    def fitted(k: int) -> GPClassifier:
+        rows, second = splits[k]
+        model: GPClassifier = unfitted[k].set_params(random_state=int(seeds[k] % 2**31))
+        if start is not None:
+            model.set_params(kernel=start.kernel.resolve(columns.names), mean=start.mean, optimize=False)
+        return model.fit(np.asarray(table[rows]), second)
+
+    models: list[GPClassifier] = []
+    with progress(gp.verbose) as report, ThreadPoolExecutor(min(THREADS, len(splits))) as pool:
+        for model in pool.map(fitted, range(len(splits))):
+            models.append(model)
+            report.share(len(models) / len(splits))
+    outcome = _outcome(models, names(scheme, labels.classes), scheme, gp.shared, search, began)
+    kinds = {model.evidence_.kind for model in models}
+    value = float(sum(model.evidence_.value for model in models))
+    evidence = Evidence(value, kinds.pop() if len(kinds) == 1 else "approximation")
+    return BinaryModels(scheme, bool(gp.shared), tuple(models), evidence, outcome, columns, labels.classes)
+
+
+def _outcome(
+    models: list[GPClassifier],
+    named: list[str],
+    scheme: str,
+    shared: bool,
+    search: Search | None,
+    began: float,
+) -> FitOutcome:
+    """Of all models together; `search` is that of shared parameters."""
+    outcomes = [model.outcome_ for model in models]
+    first = outcomes[0]
+    notes = [f"{name}: {note}" for name, each in zip(named, outcomes, strict=True) for note in each.notes]
+    if search is not None:
+        # of the search, which the binary models had none of
+        at_bounds = health.at_bounds(models[0].fitted_.first.model)
+        notes = health.search_notes(search) + [f"{name}: {note}." for name, note in at_bounds.items()] + notes
+    how = "one-vs-rest" if scheme == "ovr" else "one-vs-one"
+    whose = "with shared parameters" if shared else "each with its own parameters"
+    # as all searches ended, or as the first that did not converge
+    stopped = next((each.stopped for each in outcomes if each.stopped != "converged"), "converged")
+    return FitOutcome(
+        method=first.method,
+        reason=f"{len(models)} binary models, {how}, {whose}",
+        solver=first.solver,
+        stopped=stopped if search is None else search.stopped,
+        iterations=sum(each.iterations for each in outcomes) if search is None else search.iterations,
+        evaluations=sum(each.evaluations for each in outcomes) if search is None else search.evaluations,
+        starts=first.starts if search is None else search.starts,
+        jitter=max(each.jitter for each in outcomes),
+        seconds=time.monotonic() - began,
+        notes=tuple(notes),
+        stages=(),
+    )
+
+
+def _splits(scheme: str, labels: Labels) -> list[tuple[NDArray[np.intp], NDArray[np.int64]]]:
+    """The rows of each binary model, and which of them are of its second class."""
+    codes, count = labels.codes, len(labels.classes)
+    if scheme == "ovr":
         return [(np.arange(len(codes)), (codes == c).astype(int)) for c in range(count)]
     pairs = []
     for i, j in itertools.combinations(range(count), 2):
@@ -243,15 +299,13 @@ def _problems(gp: GPClassifier, codes: Array) -> list[tuple[NDArray[np.intp], ND
     return pairs
 
 
-def _limits(gp: GPClassifier, models: int) -> dict[str, Any]:
+def _limits(gp: GPClassifier, count: int) -> dict[str, Any]:
     """A time limit is for all models together, of which some run at once."""
-    return (
-        {} if gp.time_limit is None else {"time_limit": float(gp.time_limit) * min(count(), models) / models}
-    )
+    return {} if gp.time_limit is None else {"time_limit": float(gp.time_limit) * min(THREADS, count) / count}
 
 
 def _together(
-    gp: GPClassifier, table: Array, columns: Columns, problems: list[Any], began: float
+    gp: GPClassifier, table: Array, columns: Columns, splits: list[Any], began: float
 ) -> tuple[Model, Search]:
     """One set of parameters, by the sum of the binary evidences."""
     likelihood = Bernoulli(gp.link)
@@ -264,11 +318,11 @@ def _together(
     method, _ = parts(method.searched, len(table), table.shape[1], 1, False)[-1]
     rng = generator(gp.random_state)
     kernel, model, data = build.build_latent(
-        gp, likelihood, table, columns, problems[0][1].astype(float), None, VARIANCE
+        gp, likelihood, table, columns, splits[0][1].astype(float), None, VARIANCE
     )
     objectives = []
-    for rows, labels in problems:
-        part: Data = replace(data, X=np.asarray(table[rows]), Y=labels.astype(np.float64)[:, None])
+    for rows, second in splits:
+        part: Data = replace(data, X=np.asarray(table[rows]), Y=second.astype(np.float64)[:, None])
         objectives.append(Objective(model, part, method.prepared(model, part, rng)))
 
     def total(theta: Array) -> tuple[float, Array]:
@@ -299,9 +353,9 @@ def _together(
         search = maximise(
             total, [theta, *first.space.restarts(restarts, rng)], limits, report, deadline, finish=False
         )
-    found = first.at(search.theta)
-    named = kernel.with_parameters(list(found.kernel.parameters().values()))
-    return Model(named, found.mean, found.likelihood), search
+    best = first.at(search.theta)
+    named = kernel.with_parameters(list(best.kernel.parameters().values()))
+    return Model(named, best.mean, best.likelihood), search
 
 
 def _seed(random_state: Any) -> int:

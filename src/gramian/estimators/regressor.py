@@ -10,15 +10,17 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from gramian.certify.certificate import Certificate, certify
+from gramian.certify.certificate import Certificate
 from gramian.choose.plan import Plan, automatic, check, plan
 from gramian.choose.words import as_method
 from gramian.data.inputs import read_exposure, read_features, read_noise_var, read_targets
 from gramian.engines.base import Engine
 from gramian.errors import InputError, ParameterError
-from gramian.estimators import build, defaults, latent, leftout
-from gramian.estimators.base import Estimator, check_arguments, check_draws, finite, generator
+from gramian.estimators import build, defaults, latent
+from gramian.estimators.base import Estimator, check_arguments, check_draws, check_target, generator
+from gramian.estimators.fitted import Fitted
 from gramian.estimators.leftout import LeaveOneOut
+from gramian.estimators.predictions import LEVELS95, finite, interval_table
 from gramian.fitting.stages import Hold
 from gramian.inference import Inference, Scheme, closed
 from gramian.inference.mcmc.method import MCMC
@@ -97,7 +99,10 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
     posterior_ : the posterior process
     certificate_ : how far the answer can be from the exact posterior of the same model
     outcome_ : what happened: method and its reason, what was fitted on what, iterations, jitter, time, notes
+    fitted_ : all that the fit has left, as one value (see gramian.estimators.fitted)
     """
+
+    fitted_: Fitted
 
     def __init__(
         self,
@@ -153,34 +158,41 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         rows are not supported: repeat rows instead, or give `noise_var`.
         """
         began = time.monotonic()
-        build.check_settings(self)
+        self.check_settings()
         certain = (
             " Where rows differ in how certain they are, give noise_var, one variance a row."
             if self._is_gaussian()
             else ""
         )
         check_arguments(unsupported, "X, y, noise_var and exposure", certain)
-        table, columns, y = self._read(X, y)
+        table, columns, y = self._training(X, y)
         Y, single = read_targets(y, len(table))
         known_noise = read_noise_var(noise_var, len(table))
         offset = read_exposure(exposure, len(table), self.likelihood)
-        if self._is_gaussian():
+        gaussian = self._is_gaussian()
+        if gaussian:
             method, reason = self._method(table.shape, Y.shape[1])
             check(method, len(table), table.shape[1], Y.shape[1], self.memory_limit)
-            kernel, model, data = build.build(self, table, columns, Y, single, known_noise)
+            built = build.build(self, table, columns, Y, single, known_noise)
         else:
             likelihood = self._likelihood(Y, single, known_noise)
             method, reason = latent.method_for(self, likelihood, table.shape)
             check(method, len(table), table.shape[1], likelihood.latents, self.memory_limit)
-            kernel, model, data = build.build_latent(self, likelihood, table, columns, Y[:, 0], offset, 1.0)
-        self._single = single
-        self._condition(kernel, model, data, columns, method, reason, began)
-        if self._is_gaussian():
-            noise = self._model_.gaussian.variances()
-            self.noise_ = float(noise[0]) if noise.size == 1 else noise
-        elif hasattr(self, "noise_"):
-            del self.noise_
+            built = build.build_latent(self, likelihood, table, columns, Y[:, 0], offset, 1.0)
+        self.fitted_ = self._condition(
+            built, columns, method, reason, began, closed_form=gaussian, single=single
+        )
         return self
+
+    def check_settings(self) -> None:
+        """Refuses impossible settings, before any work."""
+        super().check_settings()
+        if self.likelihood is not None and not isinstance(self.likelihood, Likelihood):
+            raise ParameterError(
+                "likelihood must be a gramian likelihood such as gramian.StudentT(), or None for Gaussian"
+                f" noise, not {self.likelihood!r}."
+            )
+        defaults.noise_parameter(build.noise_of(self), 1.0, False, defaults.NOISE_FLOOR)
 
     def _is_gaussian(self) -> bool:
         """Whether there is an answer in closed form."""
@@ -188,11 +200,6 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
 
     def _likelihood(self, Y: Array, single: bool, noise_var: Array | None) -> Likelihood:
         """As given, and fit for these targets."""
-        if self.likelihood is not None and not isinstance(self.likelihood, Likelihood):
-            raise ParameterError(
-                "likelihood must be a gramian likelihood such as gramian.StudentT(), or None for Gaussian"
-                f" noise, not {self.likelihood!r}."
-            )
         if not single:
             raise InputError(
                 f"y has {Y.shape[1]} columns; a likelihood other than closed-form Gaussian noise takes one: y"
@@ -214,7 +221,13 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
             return latent.sampled_parameters(self)
         if isinstance(self.method, str) and self.method == "auto":
             return automatic(
-                shape[0], shape[1], q, build.given(self)[0], self.memory_limit, self.time_limit, self.optimize
+                shape[0],
+                shape[1],
+                q,
+                build.read_kernel(self.kernel).kernel,
+                self.memory_limit,
+                self.time_limit,
+                self.optimize,
             )
         return closed(as_method(self.method, self.memory_limit)), "as given"
 
@@ -226,7 +239,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         outputs = 1 if y is None or isinstance(y, str) or np.ndim(y) < 2 else int(np.shape(y)[1])
         return plan(
             shape,
-            build.given(self)[0],
+            build.read_kernel(self.kernel).kernel,
             self.memory_limit,
             self.time_limit,
             outputs=outputs,
@@ -254,7 +267,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
                 "Ask for return_std or return_cov, not both: the standard deviation is the root of the"
                 " covariance's diagonal."
             )
-        if self.__sklearn_is_fitted__() and not self._has_noise() and target == "y":
+        if target == "y" and not self._adds_noise():
             return self._observed(X, return_std, return_cov, exposure)
         if exposure is not None:
             raise ParameterError(
@@ -265,9 +278,9 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused with its row
             return self._predicted(table, process, noise, return_std, return_cov)
 
-    def _has_noise(self) -> bool:
-        """Whether an observation is f plus noise of one variance."""
-        return hasattr(self, "noise_")
+    def _adds_noise(self) -> bool:
+        """Whether an observation is f plus noise of one variance, as it is before a fit."""
+        return not self.__sklearn_is_fitted__() or self.fitted_.closed_form
 
     def _observed(self, X: Any, return_std: bool, return_cov: bool, exposure: ArrayLike | None) -> Any:
         if return_cov:
@@ -275,11 +288,8 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
                 f"The covariance of observations under {type(self.likelihood_).__name__} is not given. Ask"
                 ' for target="f", or for sample.'
             )
-        table = self._features(X)
-        offset = read_exposure(exposure, len(table), self.likelihood_)
-        mean, var = latent.observed(
-            self.likelihood_, self.posterior_, table, 0.0 if offset is None else offset
-        )
+        table = self.read(X)
+        mean, var = self.fitted_.observed(table, read_exposure(exposure, len(table), self.likelihood_))
         finite(mean[:, None], table)
         return (mean, np.sqrt(var)) if return_std else mean
 
@@ -317,24 +327,53 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
             needed, self.memory_limit, f"Joint draws at {n:,} points", "Draw at fewer points."
         )
         rng = generator(self.random_state if random_state is None else random_state)
-        own = not self.__sklearn_is_fitted__() or self._has_noise()
+        noisy = target == "y" and self._adds_noise()
         draws = process.sample(
-            rng,
-            table,
-            int(n_samples),
-            np.broadcast_to(noise, (n, len(noise))) if target == "y" and own else None,
+            rng, table, int(n_samples), np.broadcast_to(noise, (n, len(noise))) if noisy else None
         )
-        if target == "y" and not own:
+        if target == "y" and not noisy:
             f = np.moveaxis(draws, 1, 2)  # (n, draws, latents)
             return self.likelihood_.bare().draw(rng, f[..., 0] if f.shape[2] == 1 else f)
         return draws[:, 0, :] if draws.shape[1] == 1 and self._is_single() else draws
 
+    def predict_quantiles(
+        self, X: Any, levels: ArrayLike = (0.025, 0.5, 0.975), exposure: ArrayLike | None = None
+    ) -> Array:
+        """Quantiles of an observation at the rows of X: (n, levels), or (n, levels, q) for 2-D y. Exact under
+        Gaussian noise and for whole numbers of few values, else from draws."""
+        check_is_fitted(self, "fitted_")
+        table = self.read(X)
+        return self.fitted_.quantiles(table, levels, read_exposure(exposure, len(table), self.likelihood_))
+
+    def predict_table(
+        self, X: Any, target: str = "y", exposure: ArrayLike | None = None
+    ) -> dict[str, NDArray[Any]]:
+        """Predictions as named columns: mean, std, and lower95 and upper95 of the 95 % interval; for several
+        outputs each with the output's number, mean_0, mean_1 and so on.
+
+        `pandas.DataFrame(gp.predict_table(X))`.
+        """
+        check_is_fitted(self, "fitted_")
+        mean, std = self.predict(X, return_std=True, target=target, exposure=exposure)
+        table = interval_table(mean, std)
+        if target == "y" and not self.fitted_.closed_form:
+            table["lower95"], table["upper95"] = self.predict_quantiles(X, LEVELS95, exposure).T
+        return table
+
+    def log_density(self, X: Any, y: Any, exposure: ArrayLike | None = None) -> Array:
+        """log p(y_i) of each row, (n,), of y in its own units; outputs of one row are added up. What held-out
+        rows are scored by."""
+        check_is_fitted(self, "fitted_")
+        table = self.read(X)
+        Y, _ = read_targets(y, len(table))
+        return self.fitted_.log_densities(table, Y, read_exposure(exposure, len(table), self.likelihood_))
+
     def components(self, X: Any) -> dict[str, tuple[Array, Array]]:
         """Mean and standard deviation of each summand of the kernel at the rows of X, by its formula. The
         means and m(x) add up to f's."""
-        check_is_fitted(self, "posterior_")
-        named, terms = self.kernel_.summands, self._model_.kernel.summands
-        parts = self.posterior_.components(self._features(X), terms)
+        check_is_fitted(self, "fitted_")
+        named, terms = self.kernel_.summands, self.fitted_.first.model.kernel.summands
+        parts = self.posterior_.components(self.read(X), terms)
         found: dict[str, tuple[Array, Array]] = {}
         for name, (mean, var) in zip(named, parts, strict=True):
             label, k = str(name), 1
@@ -346,15 +385,15 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
 
     def predict_gradient(self, X: Any) -> tuple[Array, Array]:
         """Mean and variance of the gradient of f at the rows of X: (n, d) each, or (n, d, q) for 2-D y."""
-        check_is_fitted(self, "posterior_")
+        check_is_fitted(self, "fitted_")
         if not self.kernel_.differentiable:
-            rough = ", ".join(sorted({type(part).__name__ for part in self.kernel_.rough_parts}))
+            rough = ", ".join(sorted({type(k).__name__ for k in self.kernel_.rough_parts}))
             raise ParameterError(
                 f"Functions of {self.kernel_} have no gradient, because of {rough}. Smooth kernels have one:"
                 " RBF, Matern52, Matern32."
             )
-        mean, var = self.posterior_.gradient(self._features(X))
-        return (mean[:, :, 0], var[:, :, 0]) if self._single else (mean, var)
+        mean, var = self.posterior_.gradient(self.read(X))
+        return (mean[:, :, 0], var[:, :, 0]) if self.fitted_.single else (mean, var)
 
     def loo(self) -> LeaveOneOut:
         """Each training row predicted from all the others, in closed form (Rasmussen and Williams 2006,
@@ -363,9 +402,9 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         The standard deviation is of the observation, noise included; the log density is of y in its own
         units.
         """
-        check_is_fitted(self, "posterior_")
-        found = leftout.numbers(self)
-        return LeaveOneOut(*map(self._shaped, found)) if self._has_noise() else found
+        check_is_fitted(self, "fitted_")
+        left_out = self.fitted_.left_out_numbers()
+        return LeaveOneOut(*map(self._shaped, left_out)) if self.fitted_.closed_form else left_out
 
     def plot(self, X: Any = None, **settings: Any) -> Any:
         """A picture of the predictions along each column, with their 95 % band and the data (see
@@ -377,53 +416,45 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
     # Telling. -----------------------------------------------------------------------------------------------
 
     @property
+    def noise_(self) -> float | Array:
+        """The noise variance, in the units of y squared; one number an output where y has several."""
+        noise = self.fitted_.noise
+        if noise is None:
+            raise AttributeError(f"{self.likelihood_} has no noise of one variance; see likelihood_.")
+        return noise
+
+    @property
     def certificate_(self) -> Certificate:
         """How far the answer can be from the exact posterior of the same model: bounds and estimates.
         Computed when first asked for."""
-        check_is_fitted(self, "posterior_")
-        if not self._has_noise() or self.evidence_.kind == "none":
-            raise ParameterError(
-                "Certificates compare with exact inference under Gaussian noise; evidence_.kind says what"
-                " this model's evidence is."
-            )
-        if self._certificate is None:
+        check_is_fitted(self, "fitted_")
+        if self.fitted_.certificate is None:
             rng, limit = generator(self.random_state), memory.allowed(self.memory_limit)
-            self._certificate = certify(
-                self._model_, self._data, self._method_, self.posterior_, self.evidence_, rng, limit
-            )
-        return self._certificate
+            self.fitted_ = self.fitted_.certified(rng, limit)
+        assert self.fitted_.certificate is not None
+        return self.fitted_.certificate
 
-    def _told(self) -> tuple[str, str, list[str]]:
-        scale = self._facts.scale
-        known = f", {len(scale)} outputs" if len(scale) > 1 and self._has_noise() else ""
-        if not self._has_noise() and not self.likelihood_.location:
-            return known, ", in nats", []
-        units = ", in nats, of y divided by its standard deviation" if self.normalize_y else ", in nats, of y"
-        foot = (
-            f"kernel scales are in units of the variance of y ({', '.join(f'{s**2:.4g}' for s in scale)});"
-            " noise and mean are in the units of y"
-        )
-        return known, units, [foot] if self.normalize_y else []
+    def __dir__(self) -> list[str]:
+        """All names but that of a certificate nobody has asked for: scikit-learn draws an estimator in a
+        notebook with every attribute that is listed here, and this one may take as long as the fit."""
+        known = self.__sklearn_is_fitted__() and self.fitted_.certificate is not None
+        return [name for name in super().__dir__() if known or name != "certificate_"]
 
     # Helpers. -----------------------------------------------------------------------------------------------
 
     def _process(self, X: Any, target: str) -> tuple[Array, Process, Array]:
         """The rows of X, the posterior (or prior), and the noise variance that `target` asks for, one an
         output."""
-        if target not in ("y", "f"):
-            raise ParameterError(
-                f'target={target!r} is not known. Use "y" for observations, noise included, or "f" for the'
-                " function."
-            )
+        check_target(target, "observations, noise included", "the function")
         if not self.__sklearn_is_fitted__():
             return self._prior(X, target)
-        noise = np.atleast_1d(self.noise_) if target == "y" and self._has_noise() else np.zeros(1)
-        return self._features(X), self.posterior_, np.broadcast_to(noise, self._facts.scale.shape)
+        noise = self.fitted_.noise_of_outputs
+        return self.read(X), self.fitted_.process, noise if target == "y" else np.zeros_like(noise)
 
     def _prior(self, X: Any, target: str) -> tuple[Array, Process, Array]:
-        build.check_settings(self)
+        self.check_settings()
         table, columns = read_features(X)
-        given, given_noise = build.given(self)
+        given, given_noise = build.read_kernel(self.kernel).kernel, build.noise_of(self)
         kernel = given if given is not None else defaults.default_kernel(table, columns, 1.0)
         kernel.check_columns(columns.described())
         noise = defaults.noise_parameter(given_noise, 1.0, False, defaults.NOISE_FLOOR)
@@ -434,7 +465,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         return table, process, noise.value.reshape(1) if target == "y" else np.zeros(1)
 
     def _is_single(self) -> bool:
-        return bool(getattr(self, "_single", True))
+        return not self.__sklearn_is_fitted__() or self.fitted_.single
 
     def _shaped(self, values: Array) -> Array:
         return values[:, 0] if values.shape[1] == 1 and self._is_single() else values

@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gramian.data.inputs import Columns, is_frame, read_features, remember_columns, spread
 from gramian.errors import InputError, ParameterError
+from gramian.estimators.build import read_kernel
 from gramian.features.base import FeatureMap
 from gramian.features.fourier import FourierBasis
 from gramian.features.nystrom import NystromBasis
@@ -45,11 +46,8 @@ class _KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             del self.feature_names_in_
         table, columns = read_features(X)
         remember_columns(self, X, table, reset=True)
-        given = self.kernel.kernel if isinstance(self.kernel, Converted) else self.kernel
-        if given is not None and not isinstance(given, Kernel):
-            cure = "For a scikit-learn kernel: gramian.from_sklearn(kernel)."
-            raise ParameterError(f"kernel must be a gramian kernel or None, not {given!r}. {cure}")
-        kernel = _default_kernel(table, columns) if given is None else given
+        written = read_kernel(self.kernel).one("features are of one kernel.")
+        kernel = _default_kernel(table, columns) if written is None else written
         kernel.check_columns(columns.described())
         self._columns, self.kernel_ = columns, kernel
         return table, kernel.resolve(columns.names)

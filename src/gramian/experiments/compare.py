@@ -36,7 +36,7 @@ from gramian.estimators import GPClassifier, GPRegressor, build
 from gramian.estimators.multiclass import VARIANCE
 from gramian.experiments.methods import NOISY, Method, parse_methods
 from gramian.experiments.progress import bar
-from gramian.experiments.run import PART, SUBSET, Problem, Run, Task, measure, warm_up
+from gramian.experiments.run import PART, SUBSET, RunRecord, Setup, Trial, measure, warm_up
 from gramian.experiments.store import NAMES, Store, to_csv
 from gramian.experiments.table import text_table
 from gramian.fitting.progress import progress
@@ -74,7 +74,7 @@ METHODS = (
 class Comparison:
     """The runs of a comparison."""
 
-    runs: tuple[Run, ...]
+    runs: tuple[RunRecord, ...]
     kernel: Kernel  # as all methods had it
     noise: float
     settings: dict[str, Any] = field(repr=False)
@@ -185,10 +185,10 @@ def compare(
     check_settings(tol, max_iter, 1)
     memory.allowed(memory_limit)  # refuses what is not a size
     table, columns, target, classes = _data(X, y, task, chosen, kernel, standardize, max_rows, random_state)
-    given: Kernel | None = None if isinstance(kernel, Converted) else kernel
-    if isinstance(kernel, Converted):  # brings its noise along
-        given = kernel.kernel
-        noise = float(kernel.noise.value) if noise is None and kernel.noise is not None else noise
+    written = build.read_kernel(kernel)
+    given = written.one("a comparison is of one.")
+    if noise is None and written.noise is not None:
+        noise = float(written.noise.value)
     if given is not None:
         given.check_columns(columns.described())
     likelihood: Likelihood | None = (
@@ -231,7 +231,7 @@ def compare(
             store.write_settings(settings, {"kernel": repr(held), "noise": level})
     resolved = held.resolve(columns.names)
     limits = int(gram_rows), int(variance_rows), float(tol), int(max_iter), memory_limit
-    problem = Problem(
+    setup = Setup(
         table,
         target,
         resolved,
@@ -242,32 +242,34 @@ def compare(
         *limits,
         likelihood,
     )
-    tasks = [
-        Task(r, method, m)
+    trials = [
+        Trial(r, method, m)
         for r in range(repeats)
         for method in chosen
         for m in (numbers_of if method.has_size else (0,))
     ]
-    return Comparison(_carry_out(problem, tasks, store, verbose), held, level, settings)
+    return Comparison(_carry_out(setup, trials, store, verbose), held, level, settings)
 
 
 def _carry_out(
-    problem: Problem, tasks: list[Task], store: Store | None, verbose: bool | None
-) -> tuple[Run, ...]:
+    setup: Setup, trials: list[Trial], store: Store | None, verbose: bool | None
+) -> tuple[RunRecord, ...]:
     """All runs in their order, those that are on disk already from there."""
     done = {run.key: run for run in store.read()} if store is not None else {}
     warm: set[tuple[Method, int]] = set()
-    found: list[Run] = []
-    left = sum((task.repeat, task.method.name, task.size) not in done for task in tasks)
-    with bar(verbose, left, len(tasks) - left) as step:
-        for task in tasks:
-            run = done.get((task.repeat, task.method.name, task.size))
+    found: list[RunRecord] = []
+    left = sum((trial.repeat, trial.method.name, trial.size) not in done for trial in trials)
+    with bar(verbose, left, len(trials) - left) as step:
+        for trial in trials:
+            run = done.get((trial.repeat, trial.method.name, trial.size))
             if run is None:
-                step(f"{task.method.name}{f' {task.size}' if task.size else ''}, repeat {task.repeat + 1}")
-                if (task.method, task.size) not in warm:
-                    warm_up(problem, task)
-                    warm.add((task.method, task.size))
-                run = measure(problem, task)
+                step(
+                    f"{trial.method.name}{f' {trial.size}' if trial.size else ''}, repeat {trial.repeat + 1}"
+                )
+                if (trial.method, trial.size) not in warm:
+                    warm_up(setup, trial)
+                    warm.add((trial.method, trial.size))
+                run = measure(setup, trial)
                 if store is not None:
                     store.append(run)
             found.append(run)
@@ -423,11 +425,7 @@ def _check(
     rows: Sequence[tuple[str, int | None]],
     variance_rows: Any,
 ) -> None:
-    if kernel is not None and not isinstance(kernel, (Kernel, Converted)):
-        raise ParameterError(
-            f"kernel must be a gramian kernel or None, not {kernel!r}. For a scikit-learn kernel:"
-            " gramian.from_sklearn(kernel)."
-        )
+    build.read_kernel(kernel)
     if noise is not None and not (
         isinstance(noise, numbers.Real) and not isinstance(noise, bool) and 0 <= float(noise) < float("inf")
     ):

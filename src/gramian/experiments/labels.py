@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.engines.krylov import Krylov
-from gramian.estimators import latent
+from gramian.estimators.predictions import probabilities
 from gramian.likelihoods import Likelihood
 from gramian.processes.base import Process
 
@@ -52,7 +52,7 @@ def label_scores(
     # the more probable one
     if some:
         found["error"] = float(np.mean((posterior.mean(X)[:, 0] > 0) != y))
-    P = latent.probabilities(likelihood, posterior, X[at])
+    P = probabilities(likelihood, posterior, X[at])
     P = P / np.sum(P, axis=1, keepdims=True)
     if not some:
         found["error"] = float(np.mean(np.argmax(P, axis=1) != y))

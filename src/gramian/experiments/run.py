@@ -59,7 +59,7 @@ WARM_ROWS = 1600  # enough for tiles of full size
 SPLIT, DRAW, PART, SUBSET, VARIANCES = 1, 2, 3, 4, 5
 
 
-class Task(NamedTuple):
+class Trial(NamedTuple):
     """What a run is of. A method without a size has size 0."""
 
     repeat: int
@@ -68,7 +68,7 @@ class Task(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class Setup:
     """What all runs share."""
 
     X: Array  # (n, d)
@@ -96,7 +96,7 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class Run:
+class RunRecord:
     """A line of the tidy table. NaN: not measured, or without meaning for the method."""
 
     repeat: int
@@ -135,95 +135,96 @@ class Run:
         return self.repeat, self.method, self.size
 
 
-def measure(problem: Problem, task: Task) -> Run:
+def measure(setup: Setup, trial: Trial) -> RunRecord:
     """Carries a run out. What the method cannot do (a kernel without a spectrum, more memory than allowed)
     ends up in the note."""
-    train, test = problem.split(task.repeat)
+    train, test = setup.split(trial.repeat)
     found: dict[str, Any] = {}
-    rng = np.random.default_rng([DRAW, problem.random_state, task.repeat, task.method.code, task.size])
+    rng = np.random.default_rng([DRAW, setup.random_state, trial.repeat, trial.method.code, trial.size])
     try:
-        _measure(problem, task, problem.X[train], train, test, rng, found)
+        _measure(setup, trial, setup.X[train], train, test, rng, found)
     except (GramianError, MemoryError, np.linalg.LinAlgError) as error:
         found["note"] = " ".join(str(error).split()) or "out of memory"
-    return Run(task.repeat, task.method.name, task.size, len(train), len(test), **found)
+    return RunRecord(trial.repeat, trial.method.name, trial.size, len(train), len(test), **found)
 
 
-def warm_up(problem: Problem, task: Task) -> None:
+def warm_up(setup: Setup, trial: Trial) -> None:
     """The same run on few rows and for nothing, so that compilations are not in the times."""
     few = dataclasses.replace(
-        problem,
-        X=problem.X[:WARM_ROWS],
-        y=None if problem.y is None else problem.y[:WARM_ROWS],
+        setup,
+        X=setup.X[:WARM_ROWS],
+        y=None if setup.y is None else setup.y[:WARM_ROWS],
         gram_rows=128,
         max_iter=3,
     )
-    measure(few, task)
+    measure(few, trial)
 
 
 def _measure(
-    problem: Problem,
-    task: Task,
+    setup: Setup,
+    trial: Trial,
     X: Array,
     train: Rows,
     test: Rows,
     rng: np.random.Generator,
     found: dict[str, Any],
 ) -> None:
-    method, (n, d) = task.method, X.shape
-    needed = method.bytes_needed(n, d, task.size, problem.likelihood)
+    method, (n, d) = trial.method, X.shape
+    needed = method.bytes_needed(n, d, trial.size, setup.likelihood)
     found["predicted_bytes"] = float(needed)
     memory.check_memory(
         needed,
-        problem.memory_limit,
+        setup.memory_limit,
         f"The method {method.name!r} on {n:,} rows",
         "Take a smaller size, or raise memory_limit.",
     )
-    model, data = _conditioned(problem, X, train)
+    model, data = _conditioned(setup, X, train)
     features: FeatureMap | None = None
     posterior: Process | Solved | None
     with peak_memory() as peak:
         if method.has_features:
-            features, posterior = _with_features(problem, task, model, data, rng, found)
+            features, posterior = _with_features(setup, trial, model, data, rng, found)
         elif method.family == "exact":
             began = time.perf_counter()
-            posterior, evidence, *_ = method.around(Exact(), problem.likelihood).infer(model, data)
+            posterior, evidence, *_ = method.around(Exact(), setup.likelihood).infer(model, data)
             seconds = time.perf_counter() - began
             found |= {"fit_seconds": seconds, "total_seconds": seconds, "log_evidence": evidence.value}
-        elif problem.likelihood is not None:
-            posterior = _with_krylov_steps(problem, task, model, data, rng, found)
+        elif setup.likelihood is not None:
+            posterior = _with_krylov_steps(setup, trial, model, data, rng, found)
         else:
-            posterior = _with_krylov(problem, task, model, data, rng, found)
+            posterior = _with_krylov(setup, trial, model, data, rng, found)
     found["measured_bytes"] = peak.bytes
     if features is not None:
-        few = n > problem.gram_rows
-        rows = np.sort(rng.choice(n, problem.gram_rows, replace=False)) if few else slice(None)
+        few = n > setup.gram_rows
+        rows = np.sort(rng.choice(n, setup.gram_rows, replace=False)) if few else slice(None)
         with one_blas_thread():
-            error = gram_error(problem.kernel, X[rows], features, method.objective == "fitc")
-        found |= {"gram_rows": float(min(n, problem.gram_rows)), **error._asdict()}
-    if posterior is not None and problem.y is not None:
-        _predict(problem, task, posterior, problem.X[test], problem.y[test], found)
+            error = gram_error(setup.kernel, X[rows], features, method.objective == "fitc")
+        found |= {"frobenius": error.frobenius, "infinity": error.infinity}
+        found["gram_rows"] = float(min(n, setup.gram_rows))
+    if posterior is not None and setup.y is not None:
+        _predict(setup, trial, posterior, setup.X[test], setup.y[test], found)
 
 
-def _conditioned(problem: Problem, X: Array, train: Rows) -> tuple[Model, Data]:
+def _conditioned(setup: Setup, X: Array, train: Rows) -> tuple[Model, Data]:
     """The model in the units of the training rows' y: their average as the mean and, normalised, their spread
     as the scale. Classes have no units."""
-    y = np.zeros(len(X)) if problem.y is None else problem.y[train]
-    if problem.likelihood is not None:
-        return Model(problem.kernel, ZeroMean(), problem.likelihood), Data(
-            X, np.ascontiguousarray(y[:, None]), np.ones(problem.likelihood.latents)
+    y = np.zeros(len(X)) if setup.y is None else setup.y[train]
+    if setup.likelihood is not None:
+        return Model(setup.kernel, ZeroMean(), setup.likelihood), Data(
+            X, np.ascontiguousarray(y[:, None]), np.ones(setup.likelihood.latents)
         )
     spread = float(np.std(y))
-    normal = problem.normalize_y and spread > 0
-    mean = ConstantMean(fixed(float(np.mean(y)) if problem.normalize_y else 0.0))
-    model = Model(problem.kernel, mean, Gaussian(fixed(problem.noise)))
+    normal = setup.normalize_y and spread > 0
+    mean = ConstantMean(fixed(float(np.mean(y)) if setup.normalize_y else 0.0))
+    model = Model(setup.kernel, mean, Gaussian(fixed(setup.noise)))
     return model, Data(X, np.ascontiguousarray(y[:, None]), np.array([spread if normal else 1.0]))
 
 
 def _with_features(
-    problem: Problem, task: Task, model: Model, data: Data, rng: np.random.Generator, found: dict[str, Any]
+    setup: Setup, trial: Trial, model: Model, data: Data, rng: np.random.Generator, found: dict[str, Any]
 ) -> tuple[FeatureMap, Process | None]:
-    kernel, X, method = problem.kernel, data.X, task.method
-    chosen = method.choose(kernel, X, task.size, rng)
+    kernel, X, method = setup.kernel, data.X, trial.method
+    chosen = method.choose(kernel, X, trial.size, rng)
     m = chosen.basis.n_features
     with one_blas_thread():
         began = time.perf_counter()
@@ -236,10 +237,10 @@ def _with_features(
         "probabilities_seconds": chosen.probabilities_seconds,
         "construction_seconds": construction,
     }
-    if problem.y is None:
+    if setup.y is None:
         return features, None
     began = time.perf_counter()
-    posterior, evidence, *_ = method.inference(chosen.basis, problem.likelihood).infer(model, data)
+    posterior, evidence, *_ = method.inference(chosen.basis, setup.likelihood).infer(model, data)
     seconds = time.perf_counter() - began
     found |= {
         "fit_seconds": seconds,
@@ -250,14 +251,14 @@ def _with_features(
 
 
 def _with_krylov(
-    problem: Problem, task: Task, model: Model, data: Data, rng: np.random.Generator, found: dict[str, Any]
+    setup: Setup, trial: Trial, model: Model, data: Data, rng: np.random.Generator, found: dict[str, Any]
 ) -> Solved:
     """The solver as it is: a solve that misses its tolerance is not tried again by other means, because this
     is what is compared."""
     n = len(data.X)
     group = next(observed(model, data))
     began = time.perf_counter()
-    factor = task.method.solver(task.size, n, problem.tol, problem.max_iter, int(rng.integers(2**31))).factor(
+    factor = trial.method.solver(trial.size, n, setup.tol, setup.max_iter, int(rng.integers(2**31))).factor(
         GramOperator(model.kernel, data.X, group.D)
     )
     made = time.perf_counter()
@@ -274,15 +275,13 @@ def _with_krylov(
 
 
 def _with_krylov_steps(
-    problem: Problem, task: Task, model: Model, data: Data, rng: np.random.Generator, found: dict[str, Any]
+    setup: Setup, trial: Trial, model: Model, data: Data, rng: np.random.Generator, found: dict[str, Any]
 ) -> Process:
     """Laplace's approximation, with the solver as it is for each system of Newton's method; its evidence is
     an estimate, and in the time."""
-    solver = task.method.solver(
-        task.size, len(data.X), problem.tol, problem.max_iter, int(rng.integers(2**31))
-    )
+    solver = trial.method.solver(trial.size, len(data.X), setup.tol, setup.max_iter, int(rng.integers(2**31)))
     began = time.perf_counter()
-    prepared = task.method.around(AsItIs(solver, 0), problem.likelihood).prepared(model, data, rng)
+    prepared = trial.method.around(AsItIs(solver, 0), setup.likelihood).prepared(model, data, rng)
     made = time.perf_counter()
     posterior, evidence, outcome, _ = prepared.infer(model, data)
     done = time.perf_counter()
@@ -318,17 +317,17 @@ class Solved:
 
 
 def _predict(
-    problem: Problem, task: Task, posterior: Process | Solved, X: Array, y: Array, found: dict[str, Any]
+    setup: Setup, trial: Trial, posterior: Process | Solved, X: Array, y: Array, found: dict[str, Any]
 ) -> None:
     at = np.arange(len(X))
     # the same rows for all solvers of a repeat
-    if isinstance(posterior, (Solved, KrylovPosterior)) and len(X) > problem.variance_rows:
-        rng = np.random.default_rng([VARIANCES, problem.random_state, task.repeat])
-        at = np.sort(rng.choice(len(X), problem.variance_rows, replace=False))
+    if isinstance(posterior, (Solved, KrylovPosterior)) and len(X) > setup.variance_rows:
+        rng = np.random.default_rng([VARIANCES, setup.random_state, trial.repeat])
+        at = np.sort(rng.choice(len(X), setup.variance_rows, replace=False))
     began = time.perf_counter()
-    if problem.likelihood is not None:
+    if setup.likelihood is not None:
         assert not isinstance(posterior, Solved)
-        label_scores(problem.likelihood, posterior, X, y, at, found)
+        label_scores(setup.likelihood, posterior, X, y, at, found)
         found |= {"predict_seconds": time.perf_counter() - began, "variance_rows": float(len(at))}
         return
     if isinstance(posterior, Solved):
@@ -340,7 +339,7 @@ def _predict(
     found["predict_seconds"] = time.perf_counter() - began
     squares = (y - mean) ** 2
     found |= {"mse": float(np.mean(squares)), "rmse": float(np.sqrt(np.mean(squares)))}
-    total = var + problem.noise
+    total = var + setup.noise
     with np.errstate(divide="ignore"):  # no noise and no uncertainty: NLPD is infinite, and says so
         found["nlpd"] = float(np.mean(0.5 * (squares[at] / total + np.log(2 * np.pi * total))))
     found["coverage95"] = float(np.mean(squares[at] <= Z95**2 * total))

@@ -1,7 +1,6 @@
 """How well a model foretells rows that it has not seen, one row at a time: log p(y_i | other rows), of y in
 its own units.
 
-    log_densities     of new rows, from a fitted model
     left_out          of each training row from all the others
     cross_validated   of each row from the rows of the other folds, with the parameters fitted anew
 
@@ -19,21 +18,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
-from gramian.data.inputs import read_exposure, read_targets
-from gramian.errors import InputError, ParameterError
-from gramian.estimators import GPClassifier, GPRegressor, latent
+from gramian.errors import ParameterError
 from gramian.estimators.base import Estimator
 from gramian.inference.mcmc.chains import package
 from gramian.inference.mcmc.mixture import Mixture
-from gramian.processes.krylov import KrylovPosterior
 
 Array = NDArray[np.float64]
 
@@ -84,63 +79,25 @@ def _error(values: Array) -> float:
     return float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("nan")
 
 
-# New rows. --------------------------------------------------------------------------------------------------
-
-
-def log_densities(gp: Estimator, X: Any, y: Any, exposure: Any = None) -> Array:
-    """log p(y_i) of new rows under a fitted model, (n,); outputs of one row are added up."""
-    if isinstance(gp, GPClassifier):
-        return _of_classes(gp, X, y)
-    assert isinstance(gp, GPRegressor)
-    table, process = gp._features(X), gp.posterior_
-    Y, _ = read_targets(y, len(table))
-    offset = read_exposure(exposure, len(table), gp.likelihood_)
-    shift = np.zeros((len(table), 1)) if offset is None else offset[:, None]
-    draws = [
-        _density(gp, own, Y, mean + shift, var) for own, mean, var in process.under(gp.likelihood_, table)
-    ]
-    return logsumexp(draws, axis=0) - np.log(len(draws))
-
-
-def _density(gp: GPRegressor, likelihood: Any, Y: Array, mean: Array, var: Array) -> Array:
-    """log p(y) of each row, for f ~ N(mean, var)."""
-    if not gp._has_noise():
-        return latent.log_densities(likelihood, Y[:, 0], mean, var)
-    total = var + likelihood.variances()
-    return np.sum(-0.5 * ((Y - mean) ** 2 / total + np.log(2 * np.pi * total)), axis=1)
-
-
-def _of_classes(gp: GPClassifier, X: Any, y: Any) -> Array:
-    labels = np.asarray(y).reshape(-1)
-    at = np.minimum(np.searchsorted(gp.classes_, labels), len(gp.classes_) - 1)
-    unseen = gp.classes_[at] != labels
-    if np.any(unseen):
-        raise InputError(
-            f"The class {labels[unseen][0]!r} has rows to test on but none to train on. Take fewer folds,"
-            ' leave out or join rare classes, or use by="loo".'
-        )
-    return gp.predict_log_proba(X)[np.arange(len(labels)), at]
-
-
 # Leave-one-out. ---------------------------------------------------------------------------------------------
 
 
 def left_out(gp: Estimator, always: bool = True) -> Scores:
     """Each training row from all the others. Not `always`: only where it costs no more than the fit."""
-    process = getattr(gp, "posterior_", None)
-    if isinstance(process, Mixture):
-        return _by_importance(process)
-    if isinstance(process, KrylovPosterior) and not always:
+    fitted = gp.fitted_.first
+    if fitted.inference.search == "none":
+        return _by_importance(cast(Mixture, fitted.process))
+    if not fitted.inference.leaves_out_cheaply and not always:
         return Scores(
             None,
             note='leave-one-out would take a solve for each row, so it was left out; by="loo" computes it.',
         )
     try:
-        found = gp.loo()
+        densities = gp.loo().log_density
     except ParameterError:
         return Scores(None)
-    values = found.log_density.reshape(len(found.log_density), -1).sum(axis=1)
-    if isinstance(gp, GPRegressor) and gp._has_noise():
+    values = densities.reshape(len(densities), -1).sum(axis=1)
+    if fitted.closed_form:
         return Scores(values, "closed form")
     rough = (
         "the cavities of several latent functions leave out how these depend on each other: a tenth off is"
@@ -247,8 +204,8 @@ def cross_validated(model: Estimator, X: Any, y: Any, folds: Folds, exposure: Ar
     for train, test in folds.pairs:
         seen = {} if exposure is None else {"exposure": exposure[train]}
         gp = clone(model).fit(_safe_indexing(X, train), target[train], **seen)
-        total[test] += log_densities(
-            gp, _safe_indexing(X, test), target[test], None if exposure is None else exposure[test]
+        total[test] += gp.log_density(
+            _safe_indexing(X, test), target[test], None if exposure is None else exposure[test]
         )
         times[test] += 1
     return Scores(total[times > 0] / times[times > 0], "folds")

@@ -22,24 +22,21 @@ import io
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import type_of_target
 
 from gramian.data.atomic import atomic_write
 from gramian.data.sources import is_source
 from gramian.errors import ParameterError
-from gramian.estimators import GPClassifier, GPRegressor
+from gramian.estimators import GPClassifier, GPRegressor, build
 from gramian.estimators.base import Estimator
 from gramian.experiments.progress import bar
 from gramian.experiments.scoring import Folds, Scores, cross_validated, left_out, paired
-from gramian.kernels import Kernel
-from gramian.kernels.convert import Converted
-from gramian.likelihoods import Gaussian, NegativeBinomial, Ordinal, Poisson
 from gramian.params import Tree
 
 CRITERIA = ("evidence", "loo", "cv")
@@ -48,7 +45,8 @@ LEAST_ERROR = 5e-4  # a smaller one is not shown
 _INCIDENTAL = ("random_state", "verbose", "memory_limit", "time_limit")  # settings that make no other model
 
 
-class ModelRow(NamedTuple):
+@dataclass(frozen=True)
+class ModelRow:
     """One model of a comparison. What does not exist is nan, or empty."""
 
     rank: int | None  # by the criterion that was asked for; by evidence, among those of its kind
@@ -66,6 +64,9 @@ class ModelRow(NamedTuple):
     cv_difference_error: float
     parameters: int
     seconds: float  # of the fit on all rows
+
+
+ROW_FIELDS = tuple(field.name for field in dataclasses.fields(ModelRow))
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,20 +109,22 @@ class ModelComparison:
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """One entry a model: `pandas.DataFrame(result.columns())`."""
-        return {name: np.array([getattr(row, name) for row in self.rows]) for name in ModelRow._fields}
+        return {name: np.array([getattr(row, name) for row in self.rows]) for name in ROW_FIELDS}
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Writes one line a model; numbers as text that gives the same number back, nothing where there is
         none."""
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(ModelRow._fields)
-        writer.writerows(
-            ["" if v is None or v != v else repr(v) if isinstance(v, float) else v for v in row]
-            for row in self.rows
-        )
+        writer.writerow(ROW_FIELDS)
+        writer.writerows([_cell(getattr(row, name)) for name in ROW_FIELDS] for row in self.rows)
         with atomic_write(path) as file:
             file.write(out.getvalue().encode())
+
+
+def _cell(value: Any) -> Any:
+    """For a CSV file: nothing where there is no number, else text that gives the same number back."""
+    return "" if value is None or value != value else repr(value) if isinstance(value, float) else value
 
 
 def compare_models(
@@ -165,11 +168,7 @@ def compare_models(
         if random_state is not None and model.random_state is None:
             model.set_params(random_state=int(seeds.randint(2**31 - 1)))
     known = None if exposure is None else np.asarray(exposure)
-    folds = (
-        Folds.made(cv, X, y, isinstance(next(iter(chosen.values())), GPClassifier), seeds)
-        if by == "cv"
-        else None
-    )
+    folds = Folds.made(cv, X, y, is_classifier(next(iter(chosen.values()))), seeds) if by == "cv" else None
     fitted: dict[str, Any] = {}
     loo: dict[str, Scores] = {}
     held: dict[str, Scores] = {}
@@ -185,25 +184,29 @@ def compare_models(
 def _compared(
     by: str, fitted: dict[str, Any], loo: dict[str, Scores], held: dict[str, Scores]
 ) -> ModelComparison:
-    n = max(_count(gp) for gp in fitted.values())
+    n = max(gp.fitted_.n_rows for gp in fitted.values())
     rows = []
-    pairs = zip(
-        paired([s.values for s in loo.values()]), paired([s.values for s in held.values()]), strict=True
-    )
-    for (name, gp), (one, other) in zip(fitted.items(), pairs, strict=True):
-        total, how = one.times(n), loo[name].how
-        ends = _parameters(gp), float(gp.outcome_.seconds)
+    left_out, folded = (paired([scores.values for scores in each.values()]) for each in (loo, held))
+    for (name, gp), one_left_out, by_fold in zip(fitted.items(), left_out, folded, strict=True):
+        evidence, kind, error = gp.fitted_.evidence_of_y()
+        total = one_left_out.times(n)
         rows.append(
             ModelRow(
-                None,
-                name,
-                *evidence_of(gp),
-                total.mean,
-                total.difference,
-                total.difference_error,
-                how,
-                *other,
-                *ends,
+                rank=None,
+                name=name,
+                evidence=evidence,
+                kind=kind,
+                standard_error=error,
+                loo=total.mean,
+                loo_difference=total.difference,
+                loo_difference_error=total.difference_error,
+                loo_by=loo[name].how,
+                cv=by_fold.mean,
+                cv_error=by_fold.error,
+                cv_difference=by_fold.difference,
+                cv_difference_error=by_fold.difference_error,
+                parameters=gp.fitted_.n_parameters,
+                seconds=float(gp.outcome_.seconds),
             )
         )
     if by == "evidence":
@@ -213,7 +216,7 @@ def _compared(
     notes += _remarks(fitted)
     notes += [f"{name}: {scores.note}" for name, scores in loo.items() if scores.note]
     kinds = list(dict.fromkeys(row.kind for row in rows))  # in the order of their first model
-    rows = [row._replace(rank=ranks.get(row.name)) for row in rows]
+    rows = [dataclasses.replace(row, rank=ranks.get(row.name)) for row in rows]
     rows.sort(
         key=lambda row: (row.rank is None, kinds.index(row.kind) if by == "evidence" else 0, row.rank or 0)
     )
@@ -221,25 +224,6 @@ def _compared(
 
 
 # Evidences. -------------------------------------------------------------------------------------------------
-
-
-def evidence_of(gp: Estimator) -> tuple[float, str, float]:
-    """log p(y) of y in its own units, its kind, and its standard error (nan where it has none)."""
-    value, kind, error = (
-        gp.evidence_.value,
-        str(gp.evidence_.kind),
-        gp.evidence_.standard_error or float("nan"),
-    )
-    if isinstance(gp, GPClassifier) and gp._is_split():
-        return value, f"{kind}, {gp.multiclass}", error  # the sum over binary problems, which are other data
-    if kind == "estimate" and not gp._method_.closed:
-        kind = "approximation"  # Laplace's, with the error of its log determinant
-    likelihood, scale = gp._model_.likelihood, gp._data.scale
-    # evidence_ is of y / s: the density of y is that of y / s, divided by s a row and output
-    if likelihood.location:
-        outputs = scale if isinstance(likelihood, Gaussian) else scale[:1]
-        value -= _count(gp) * float(np.sum(np.log(outputs)))
-    return value, kind, error
 
 
 def _by_evidence(rows: list[ModelRow]) -> tuple[dict[str, int], str | None, list[str]]:
@@ -315,24 +299,18 @@ def _by_score(by: str, rows: list[ModelRow]) -> tuple[dict[str, int], str, list[
 
 def _remarks(fitted: dict[str, Any]) -> list[str]:
     """What a reader must know of the numbers."""
-    numbers = isinstance(next(iter(fitted.values())), GPRegressor)
+    numbers = all(gp.fitted_.classes is None for gp in fitted.values())
     remarks = [
         f"In nats{', of y in its own units' if numbers else ''}; 'to best' with the standard error of the"
         " difference over rows."
     ]
-    rules = {
-        gp._method_.rule_name for gp in fitted.values() if hasattr(gp, "_method_") and gp._method_.rule_name
-    } - {"map", "vi"}
+    rules = {gp.fitted_.rule for gp in fitted.values()} - {"", "map", "vi"}
     if len(rules) > 1:
         remarks.append(
             f"Approximations by different rules ({', '.join(sorted(rules))}) err differently: small"
             " differences between them mean little."
         )
-    discrete = (
-        [isinstance(gp.likelihood_, (Poisson, NegativeBinomial, Ordinal)) for gp in fitted.values()]
-        if numbers
-        else [False]
-    )
+    discrete = [numbers and gp.likelihood_.discrete for gp in fitted.values()]
     if any(discrete) and not all(discrete):
         remarks.append(
             "Probabilities of whole numbers stand beside densities: they compare as if a density were that of"
@@ -346,7 +324,7 @@ def _remarks(fitted: dict[str, Any]) -> list[str]:
 
 def _estimators(models: Any, y: Any) -> dict[str, Any]:
     """Clones by name, all regressors or all classifiers."""
-    if isinstance(models, (Estimator, Kernel, Converted, str)) or not isinstance(models, (Mapping, Sequence)):
+    if build.is_kernel(models) or isinstance(models, str) or not isinstance(models, (Mapping, Sequence)):
         raise ParameterError(
             f"models must be a list, or a dict by name, of estimators or kernels, not {models!r}."
         )
@@ -356,18 +334,18 @@ def _estimators(models: Any, y: Any) -> dict[str, Any]:
             "models is empty. Give two or more, such as [gramian.RBF(1.0), gramian.Matern32(1.0)]."
         )
     for model in given:
-        if not isinstance(model, (GPRegressor, GPClassifier, Kernel, Converted)):
+        if not build.is_kernel(model) and not isinstance(model, Estimator):
             raise ParameterError(
                 f"models has {model!r}; each must be a GPRegressor, a GPClassifier or a kernel."
             )
-    kinds = {type(model) for model in given if isinstance(model, Estimator)}
-    if len({issubclass(kind, GPClassifier) for kind in kinds}) > 1:
+    estimators = [model for model in given if not build.is_kernel(model)]
+    if len({is_classifier(model) for model in estimators}) > 1:
         raise ParameterError(
             "models has regressors and classifiers, whose numbers are of different things: numbers and"
             " labels. Compare one kind."
         )
-    own = next(iter(kinds), None) or (GPClassifier if _are_labels(y) else GPRegressor)
-    made = [clone(model) if isinstance(model, Estimator) else own(model) for model in given]
+    like_these = type(estimators[0]) if estimators else GPClassifier if _are_labels(y) else GPRegressor
+    made = [like_these(model) if build.is_kernel(model) else clone(model) for model in given]
     if isinstance(models, Mapping):
         return dict(zip(map(str, models), made, strict=True))
     names: dict[str, Any] = {}
@@ -422,18 +400,6 @@ def _text(value: Any) -> str:
 
 def _same(a: Any, b: Any) -> bool:
     return a is b or (isinstance(a, (str, bool, int, float)) and type(a) is type(b) and a == b)
-
-
-def _parameters(gp: Any) -> int:
-    """Numbers that were fitted."""
-    parts = gp.estimators_ if isinstance(gp, GPClassifier) and gp._is_split() and not gp.shared else [gp]
-    return sum(part.theta_.size for part in parts)
-
-
-def _count(gp: Any) -> int:
-    """Rows of the fit."""
-    split = isinstance(gp, GPClassifier) and gp._is_split()
-    return max(one._facts.rows for one in gp.estimators_) if split else int(gp._facts.rows)
 
 
 # The table. -------------------------------------------------------------------------------------------------

@@ -22,10 +22,10 @@ from typing import Any
 
 from gramian.data.atomic import atomic_write
 from gramian.errors import InputError
-from gramian.experiments.run import Run
+from gramian.experiments.run import RunRecord
 
 RUNS, SETTINGS = "runs.csv", "settings.json"
-NAMES = tuple(field.name for field in dataclasses.fields(Run))
+NAMES = tuple(field.name for field in dataclasses.fields(RunRecord))
 _WHOLE = {"repeat", "size", "n_train", "n_test"}
 _TEXT = {"method", "note"}
 
@@ -63,7 +63,7 @@ class Store:
         with atomic_write(self.folder / SETTINGS) as file:
             file.write((json.dumps({**settings, "fitted": fitted}, indent=1) + "\n").encode())
 
-    def read(self) -> list[Run]:
+    def read(self) -> list[RunRecord]:
         """The runs that are done, each once."""
         path = self.folder / RUNS
         if not path.exists():
@@ -75,7 +75,7 @@ class Store:
                 file.write(whole)
         return list({run.key: run for run in reversed(from_csv(whole.decode(), str(path)))}.values())[::-1]
 
-    def append(self, run: Run) -> None:
+    def append(self, run: RunRecord) -> None:
         path = self.folder / RUNS
         text = to_csv([run], header=not path.exists() or path.stat().st_size == 0)
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
@@ -96,7 +96,7 @@ class Store:
         return known
 
 
-def to_csv(runs: Iterable[Run], header: bool = True) -> str:
+def to_csv(runs: Iterable[RunRecord], header: bool = True) -> str:
     """Runs as lines; numbers as text that gives the same number back, nothing where there is none."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -107,7 +107,7 @@ def to_csv(runs: Iterable[Run], header: bool = True) -> str:
     return out.getvalue()
 
 
-def from_csv(text: str, path: str) -> list[Run]:
+def from_csv(text: str, path: str) -> list[RunRecord]:
     """The inverse of `to_csv`."""
     rows = list(csv.reader(io.StringIO(text)))
     if not rows:
@@ -119,7 +119,9 @@ def from_csv(text: str, path: str) -> list[Run]:
     runs = []
     for number, row in enumerate(rows[1:], start=2):
         try:
-            runs.append(Run(**{name: _value(name, cell) for name, cell in zip(NAMES, row, strict=True)}))
+            runs.append(
+                RunRecord(**{name: _value(name, cell) for name, cell in zip(NAMES, row, strict=True)})
+            )
         except ValueError:
             raise InputError(
                 f"{path}, line {number}: this is not a run of a comparison. Delete the line; it will be run"

@@ -9,18 +9,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.experiments.run import Run
+from gramian.experiments.run import RunRecord
 from gramian.linalg.memory import show_bytes
 
 Array = NDArray[np.float64]
 
 
-class Group(NamedTuple):
+class RunGroup(NamedTuple):
     """All runs of a method and a size."""
 
     method: str
     size: int
-    runs: tuple[Run, ...]
+    runs: tuple[RunRecord, ...]
 
     def values(self, field: str) -> Array:
         """A column, without what is missing."""
@@ -28,14 +28,14 @@ class Group(NamedTuple):
         return values[~np.isnan(values)]
 
 
-def gathered(runs: Sequence[Run]) -> list[Group]:
+def gathered(runs: Sequence[RunRecord]) -> list[RunGroup]:
     """The runs by method and size, in the order of their first appearance, sizes rising."""
     order = {name: k for k, name in enumerate(dict.fromkeys(run.method for run in runs))}
-    groups: dict[tuple[str, int], list[Run]] = {}
+    groups: dict[tuple[str, int], list[RunRecord]] = {}
     for run in runs:
         groups.setdefault((run.method, run.size), []).append(run)
     keys = sorted(groups, key=lambda key: (order[key[0]], key[1]))
-    return [Group(*key, tuple(groups[key])) for key in keys]
+    return [RunGroup(*key, tuple(groups[key])) for key in keys]
 
 
 def _spread(values: Array) -> str:
@@ -78,7 +78,7 @@ COLUMNS: tuple[tuple[str, str, Callable[[Array], str]], ...] = (
 )
 
 
-def text_table(runs: Sequence[Run], head: Sequence[str] = ()) -> str:
+def text_table(runs: Sequence[RunRecord], head: Sequence[str] = ()) -> str:
     """The table as text: a line a method and size. Columns in which nothing was measured are left out."""
     groups = gathered(runs)
     classes = any(group.values("error").size for group in groups)
@@ -102,7 +102,7 @@ def text_table(runs: Sequence[Run], head: Sequence[str] = ()) -> str:
     return "\n".join([*head, "", *body, "", *_remarks(runs)]).strip("\n")
 
 
-def _remarks(runs: Sequence[Run]) -> list[str]:
+def _remarks(runs: Sequence[RunRecord]) -> list[str]:
     """What a reader must know of the numbers."""
     remarks = ["+- is the standard deviation over runs; times are medians."]
     if any(not math.isnan(run.frobenius) for run in runs):

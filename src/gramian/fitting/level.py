@@ -16,7 +16,7 @@ import dataclasses
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.fitting.stages import Fitted
+from gramian.fitting.stages import Searched
 from gramian.inference.model import Data, Evidence, Inferred, Model
 from gramian.params import Parameter, ParameterSpace
 
@@ -24,8 +24,8 @@ Array = NDArray[np.float64]
 
 
 def on_all_rows(
-    fitted: Fitted, data: Data, inferred: Inferred, own_bounds: bool = True
-) -> tuple[Fitted, Inferred]:
+    fitted: Searched, data: Data, inferred: Inferred, own_bounds: bool = True
+) -> tuple[Searched, Inferred]:
     """Both at the best level; as they are where that is not free, or where all rows were searched on. The
     roots are overwritten.
 

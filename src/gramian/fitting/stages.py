@@ -121,7 +121,7 @@ class Hold:
 
 
 @dataclass(frozen=True)
-class Fitted:
+class Searched:
     """Where all stages together have ended."""
 
     model: Model
@@ -143,7 +143,7 @@ def fit(
     after: float = 0.0,
     memory: float = np.inf,
     holds: Sequence[Hold] = (),
-) -> Fitted:
+) -> Searched:
     """Fits the parameters. `deadline` is a time of `time.monotonic()`, by which a final inference of `after`
     seconds shall be done, too; `memory` is what the stages may use, in bytes; `holds` are stages of the first
     search."""
@@ -209,7 +209,7 @@ def fit(
     settled = len(stages) == len(plan) and plan[-1][0] is method and (plan[-1][1] == n or inference.free.size)
     # of all rows, with the fitted parameters
     inference = asked.resumed(inference if settled else method.prepared(model, data, rng))
-    return Fitted(model, inference, _together(searches, theta), tuple(stages), part)
+    return Searched(model, inference, _together(searches, theta), tuple(stages), part)
 
 
 def parts(

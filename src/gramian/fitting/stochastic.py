@@ -27,7 +27,7 @@ from gramian.errors import NumericalError
 from gramian.fitting.lbfgs import Search
 from gramian.fitting.objective import Objective
 from gramian.fitting.progress import Report
-from gramian.fitting.stages import Fitted, Stage
+from gramian.fitting.stages import Searched, Stage
 from gramian.inference.model import Data, Model
 from gramian.inference.svgp.bound import Bound, BoundSums, VariationalWeights, rows_of
 from gramian.inference.svgp.inducing import POLISH, POLISH_TOLERANCE, SVGP, SparseVariational
@@ -67,7 +67,7 @@ def fit(
     rng: np.random.Generator,
     report: Report,
     deadline: float | None = None,
-) -> Fitted:
+) -> Searched:
     """Fits parameters, inducing points and q. `deadline` is a time of `time.monotonic()`; at it, or at
     Ctrl-C, the last step is the result."""
     began = time.monotonic()
@@ -82,7 +82,7 @@ def fit(
     stage = Stage(
         method.name, len(data.X), len(data.X), "at random", run.done, stopped, time.monotonic() - began
     )
-    return Fitted(run.objective.at(theta), polished, search, (stage,), data)
+    return Searched(run.objective.at(theta), polished, search, (stage,), data)
 
 
 class _Run:

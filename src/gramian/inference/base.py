@@ -152,6 +152,11 @@ class Scheme(ABC):
         return False
 
     @property
+    def leaves_out_cheaply(self) -> bool:
+        """Whether leaving rows out costs no more than the fit."""
+        return True
+
+    @property
     def rule_name(self) -> str:
         """The rule that approximates a likelihood, where there is one."""
         return ""
@@ -303,6 +308,10 @@ class RuleOnEngine(Scheme):
     @property
     def closed(self) -> bool:
         return self.inference.closed
+
+    @property
+    def leaves_out_cheaply(self) -> bool:
+        return self.engine.variances
 
     @property
     def rule_name(self) -> str:

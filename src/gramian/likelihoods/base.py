@@ -199,6 +199,16 @@ class Likelihood(Tree):
         """Whether an observation may have an exposure, whose logarithm is added to f."""
         return False
 
+    @property
+    def discrete(self) -> bool:
+        """Whether y is a whole number from 0 on, with a probability instead of a density."""
+        return self.exposed
+
+    def highest(self, mean: Array, var: Array) -> float:
+        """Of a discrete y, whose mean and variance are these at some rows: the largest with a probability to
+        speak of. Twelve standard deviations leave less than 1 % to any distribution (Chebyshev)."""
+        return float(np.ceil(np.max(mean + 12 * np.sqrt(var))))
+
     def draw(self, rng: np.random.Generator, f: Array) -> Array:
         """One y for each f, with NumPy: the shape of y."""
         raise ParameterError(

@@ -63,6 +63,13 @@ class Ordinal(Likelihood):
     def log_concave(self) -> bool:
         return True
 
+    @property
+    def discrete(self) -> bool:
+        return True
+
+    def highest(self, mean: Array, var: Array) -> float:
+        return float(self.classes - 1)
+
     def thresholds(self) -> jax.Array:
         """The cut points, (classes - 1,)."""
         return jnp.asarray(self.first) + jnp.concatenate(

@@ -94,7 +94,7 @@ def restore(described: Any, arrays: Arrays, method: MCMC, model: Model, data: Da
             f"its chains are by {chains.sampler[:40]!r}, after a warm-up of {chains.warmup} in"
             f" {chains.seconds} s."
         )
-    names = [name for name, _ in chains._numbers()]
+    names = [name for name, _ in chains.numbers()]
     diagnostics = {kind: _numbers(described[kind], kind, names) for kind in ("rhat", "ess")}
     chains = dataclasses.replace(chains, latent=np.zeros((c, s, 0, shape[2])))
     vars(chains).update(diagnostics)  # as if they had been computed already

@@ -3,7 +3,7 @@
 It is in the safetensors format: the length of a header, the header (JSON), the arrays. Its `__metadata__` has
 
     format      "gramian model"
-    version     of this format, a whole number; older ones are brought up to date by `MIGRATIONS`
+    version     of this format, a whole number; older ones are brought up to date by `migrations`
     library     the version of gramian that wrote it
     document    everything that is no array (settings, kernel, mean, columns, outcome), as one JSON text; see
                 `document`
@@ -36,12 +36,13 @@ from sklearn.utils.validation import check_is_fitted
 from gramian.data.atomic import atomic_write
 from gramian.errors import GramianError, MemoryLimitError, ModelFileError
 from gramian.estimators import GPClassifier, GPRegressor
+from gramian.estimators.base import Estimator
 from gramian.linalg import memory
 from gramian.modelfile.arrays import TRIANGLE as _TRIANGLE
 from gramian.modelfile.arrays import Arrays
 from gramian.modelfile.document import canonical, parse
 from gramian.modelfile.migrations import migrated
-from gramian.modelfile.record import Fitted, describe, restore
+from gramian.modelfile.record import describe, restore
 from gramian.version import __version__
 
 FORMAT: Final = "gramian model"
@@ -53,7 +54,7 @@ _DTYPES = {"f": "F64", "i": "I64"}
 _AGAIN = "Save the model again, or copy the file again."
 
 
-def save(gp: Fitted, path: str | os.PathLike[str]) -> None:
+def save(gp: Estimator, path: str | os.PathLike[str]) -> None:
     """Writes a fitted estimator to `path`, whole or not at all; `load` gives it back with the same
     predictions to the last bit.
 
@@ -67,7 +68,7 @@ def save(gp: Fitted, path: str | os.PathLike[str]) -> None:
             f"A model file holds a GPRegressor or a GPClassifier, not a {type(gp).__name__}. Use pickle for"
             " other estimators."
         )
-    check_is_fitted(gp, ["posterior_", "estimators_"], all_or_any=any)
+    check_is_fitted(gp, "fitted_")
     try:
         description, arrays = describe(gp)
         again = restore(description, arrays)  # what cannot be read back is not written
@@ -113,7 +114,7 @@ def save(gp: Fitted, path: str | os.PathLike[str]) -> None:
         ) from cause
 
 
-def load(path: str | os.PathLike[str]) -> Fitted:
+def load(path: str | os.PathLike[str]) -> GPRegressor | GPClassifier:
     """The estimator that `save` wrote. Runs no code from the file; a file that is damaged, foreign or made up
     is refused with a ModelFileError."""
     try:

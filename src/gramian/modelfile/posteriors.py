@@ -26,7 +26,7 @@ import numpy as np
 
 from gramian.engines import Exact, Krylov, LowRank
 from gramian.errors import ModelFileError
-from gramian.estimators.base import Estimator
+from gramian.estimators.fitted import Fitted
 from gramian.gram.operator import GramOperator
 from gramian.inference import Data, Model, RuleOnEngine, Scheme
 from gramian.inference.conjugate import observed
@@ -45,7 +45,7 @@ from gramian.processes.posterior import Posterior
 from gramian.processes.prior import GaussianProcess
 from gramian.processes.stacked import Stacked
 from gramian.processes.weights import FeaturePosterior
-from gramian.report.facts import Facts, NoData, class_counts
+from gramian.report.facts import Facts, NoData
 
 FIELDS = {
     "exact": ("kind", "root_of", "inverted"),
@@ -67,12 +67,12 @@ def engine_of(method: Scheme) -> Any:
 # The data. --------------------------------------------------------------------------------------------------
 
 
-def describe_data(gp: Estimator, classes: int | None) -> tuple[dict[str, Any] | None, Arrays]:
+def describe_data(fitted: Fitted) -> tuple[dict[str, Any] | None, Arrays]:
     """The data as arrays, or what is told of them."""
-    facts, data = gp._facts, gp._data
+    facts, data = fitted.facts, fitted.rows
     arrays: Arrays = {"scale": facts.scale}
-    if not gp._method_.holds_rows:
-        counts = None if classes is None else list(class_counts(facts, data, classes))
+    if not fitted.inference.holds_rows:
+        counts = None if fitted.classes is None else list(fitted.class_counts())
         return {
             "rows": facts.rows,
             "known_noise": facts.known_noise,

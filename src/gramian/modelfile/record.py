@@ -13,24 +13,25 @@ from typing import Any
 
 import jax
 import numpy as np
+from sklearn.base import is_classifier
 
 from gramian.certify.certificate import Certificate
 from gramian.data.inputs import Columns
 from gramian.errors import ModelFileError
 from gramian.estimators import GPClassifier, GPRegressor, multiclass
+from gramian.estimators.base import Estimator
+from gramian.estimators.fitted import Fitted, Learned
 from gramian.fitting import FitOutcome
 from gramian.inference import Data, Evidence, Model, Scheme
 from gramian.kernels import Kernel
 from gramian.likelihoods import Gaussian, Likelihood
 from gramian.means import Mean
 from gramian.modelfile import labels, posteriors, settings
-from gramian.modelfile.arrays import Arrays, of_part, taken, within
+from gramian.modelfile.arrays import Array, Arrays, of_part, taken, within
 from gramian.modelfile.document import canonical, decoded, encode, entries, origins_of, typed, typed_list
 from gramian.params import ParameterSpace
 from gramian.report import notes as health
-from gramian.report.facts import Facts, NoData
-
-Fitted = GPRegressor | GPClassifier
+from gramian.report.facts import Facts
 
 _WHOLE = (
     "kernel",
@@ -50,14 +51,14 @@ _WHOLE = (
 _SPLIT = ("classes", "models", "evidence", "outcome")
 
 
-def describe(gp: Fitted) -> tuple[dict[str, Any], Arrays]:
+def describe(gp: Estimator) -> tuple[dict[str, Any], Arrays]:
     """All of a fitted estimator: a document for JSON, and the arrays."""
     document, arrays = _described(gp)
     return {**document, "origins": origins_of(document)}, arrays
 
 
-def _described(gp: Fitted) -> tuple[dict[str, Any], Arrays]:
-    columns = gp._columns
+def _described(gp: Estimator) -> tuple[dict[str, Any], Arrays]:
+    columns = gp.fitted_.columns
     described = {
         "names": list(columns.names),
         "named": columns.named,
@@ -65,7 +66,7 @@ def _described(gp: Fitted) -> tuple[dict[str, Any], Arrays]:
         # its own record of names, which it keeps only where all of them are text
         "sklearn": hasattr(gp, "feature_names_in_"),
     }
-    fitted, arrays = _split(gp) if isinstance(gp, GPClassifier) and gp._is_split() else _whole(gp)
+    fitted, arrays = _several(gp.fitted_) if gp.fitted_.models else _one(gp.fitted_.first)
     return {
         "estimator": type(gp).__name__,
         "settings": settings.describe(gp),
@@ -74,41 +75,39 @@ def _described(gp: Fitted) -> tuple[dict[str, Any], Arrays]:
     }, arrays
 
 
-def _whole(gp: Fitted) -> tuple[dict[str, Any], Arrays]:
-    classes = gp.classes_ if isinstance(gp, GPClassifier) else None
-    data, arrays = posteriors.describe_data(gp, None if classes is None else len(classes))
-    posterior, own = posteriors.describe(gp.posterior_, gp._method_)
-    arrays |= {**own, "theta": gp.theta_}
-    fitted = {
-        "kernel": encode(gp.kernel_, "kernel_"),
-        "others": encode(gp._model_.others, "others"),
-        "mean": encode(gp._model_.mean, "mean_"),
-        "likelihood": encode(gp._model_.likelihood, "likelihood"),
-        "single": gp._single if isinstance(gp, GPRegressor) else None,
-        "noise": hasattr(gp, "noise_"),
-        "classes": None if classes is None else labels.describe(classes),
-        "method": encode(gp._method_.stored(), "method", arrays),
+def _one(fitted: Fitted) -> tuple[dict[str, Any], Arrays]:
+    data, arrays = posteriors.describe_data(fitted)
+    posterior, its_arrays = posteriors.describe(fitted.process, fitted.inference)
+    arrays |= {**its_arrays, "theta": fitted.theta}
+    return {
+        "kernel": encode(fitted.kernel, "kernel_"),
+        "others": encode(fitted.model.others, "others"),
+        "mean": encode(fitted.mean, "mean_"),
+        "likelihood": encode(fitted.likelihood, "likelihood"),
+        "single": fitted.single if fitted.classes is None else None,
+        "noise": fitted.closed_form,
+        "classes": None if fitted.classes is None else labels.describe(fitted.classes),
+        "method": encode(fitted.inference.stored(), "method", arrays),
         "data": data,
         "posterior": posterior,
-        "evidence": encode(gp.evidence_, "evidence_"),
-        "outcome": encode(gp.outcome_, "outcome_"),
-        "certificate": encode(gp._certificate, "certificate_"),
-    }
-    return fitted, arrays
+        "evidence": encode(fitted.evidence, "evidence_"),
+        "outcome": encode(fitted.outcome, "outcome_"),
+        "certificate": encode(fitted.certificate, "certificate_"),
+    }, arrays
 
 
-def _split(gp: GPClassifier) -> tuple[dict[str, Any], Arrays]:
-    found = [_described(model) for model in gp.estimators_]
+def _several(fitted: Learned) -> tuple[dict[str, Any], Arrays]:
+    assert fitted.classes is not None
+    parts = [_described(model) for model in fitted.models]
     arrays = {
-        name: array for k, (_, own) in enumerate(found) for name, array in within(own, f"model{k}").items()
+        name: array for k, (_, each) in enumerate(parts) for name, array in within(each, f"model{k}").items()
     }
-    fitted = {
-        "classes": labels.describe(gp.classes_),
-        "models": [document for document, _ in found],
-        "evidence": encode(gp.evidence_, "evidence_"),
-        "outcome": encode(gp.outcome_, "outcome_"),
-    }
-    return fitted, arrays
+    return {
+        "classes": labels.describe(fitted.classes),
+        "models": [document for document, _ in parts],
+        "evidence": encode(fitted.evidence, "evidence_"),
+        "outcome": encode(fitted.outcome, "outcome_"),
+    }, arrays
 
 
 # Reading. ---------------------------------------------------------------------------------------------------
@@ -116,159 +115,155 @@ def _split(gp: GPClassifier) -> tuple[dict[str, Any], Arrays]:
 
 # made-up numbers may overflow in a check; the check then fails, and that is what a person should read
 @np.errstate(all="ignore")
-def restore(document: Any, arrays: Arrays) -> Fitted:
+def restore(document: Any, arrays: Arrays) -> GPRegressor | GPClassifier:
     """The estimator of a document and its arrays. Whatever does not fit together is refused."""
-    found = entries(document, "its document", "estimator", "settings", "columns", "fitted", "origins")
+    parts = entries(document, "its document", "estimator", "settings", "columns", "fitted", "origins")
     origins = {
         name: typed(module, str, f"origins.{name[:40]}")
-        for name, module in typed(found.pop(), dict, "origins").items()
+        for name, module in typed(parts.pop(), dict, "origins").items()
     }
-    gp = _restored(found, arrays, origins)
+    gp = _restored(parts, arrays, origins)
     _check_again(gp, document, arrays)
     return gp
 
 
-def _restored(parts: list[Any], arrays: Arrays, origins: Mapping[str, str]) -> Fitted:
+def _restored(parts: list[Any], arrays: Arrays, origins: Mapping[str, str]) -> GPRegressor | GPClassifier:
     estimator, given, described, fitted = parts
     if not (isinstance(estimator, str) and estimator in settings.ESTIMATORS):
         raise ModelFileError(
             f"it is of a {str(estimator)[:40]!r}, but this version knows {' and '.join(settings.ESTIMATORS)}."
         )
     gp = settings.restore(settings.ESTIMATORS[estimator], given, origins)
-    gp._columns, known_to_sklearn = _columns(described)
-    gp.n_features_in_ = len(gp._columns.names)
+    columns, known_to_sklearn = _columns(described)
+    gp.n_features_in_ = len(columns.names)
     if known_to_sklearn:
-        gp.feature_names_in_ = np.array(gp._columns.names, dtype=object)
-    if isinstance(gp, GPClassifier) and "models" in typed(fitted, dict, "fitted"):
-        _restore_split(gp, fitted, arrays, origins)
-    else:
-        _restore_whole(gp, fitted, arrays, origins)
+        gp.feature_names_in_ = np.array(columns.names, dtype=object)
+    several = is_classifier(gp) and "models" in typed(fitted, dict, "fitted")
+    gp.fitted_ = (_restore_several if several else _restore_one)(gp, columns, fitted, arrays, origins)
     return gp
 
 
-def _restore_whole(gp: Fitted, fitted: Any, arrays: Arrays, origins: Mapping[str, str]) -> None:
+def _restore_one(
+    gp: Estimator, columns: Columns, fitted: Any, arrays: Arrays, origins: Mapping[str, str]
+) -> Fitted:
     part = dict(zip(_WHOLE, entries(fitted, "fitted", *_WHOLE), strict=True))
-    columns, d = gp._columns, len(gp._columns.names)
-    noise = typed(part["noise"], bool, "noise")
-    classes = None
-    if isinstance(gp, GPClassifier):
-        gp.classes_ = labels.restore(part["classes"])
-        classes = len(gp.classes_)
-    elif part["classes"] is not None:
+    d, noise = len(columns.names), typed(part["noise"], bool, "noise")
+    if part["classes"] is not None and not is_classifier(gp):
         raise ModelFileError("it is of a regressor, and yet has classes.")
-    gp._method_ = decoded(part["method"], Scheme, "method", origins, arrays)
-    if gp._method_.needs_noise is not None and gp._method_.needs_noise != noise:
+    classes = labels.restore(part["classes"]) if is_classifier(gp) else None
+    counted = None if classes is None else len(classes)
+    method = decoded(part["method"], Scheme, "method", origins, arrays)
+    if method.needs_noise is not None and method.needs_noise != noise:
         needed = (
             "Gaussian noise in closed form"
             if noise
             else "any other likelihood than Gaussian noise in closed form"
         )
-        raise ModelFileError(f"its method {type(gp._method_).__name__} is not one for {needed}.")
-    gp._data, facts = posteriors.data_of(part["data"], arrays, gp._method_, d, noise, classes)
-    data = gp._data
-    _check_categories(columns, data)
-    gp.kernel_ = decoded(part["kernel"], Kernel, "kernel_", origins)
+        raise ModelFileError(f"its method {type(method).__name__} is not one for {needed}.")
+    rows, facts = posteriors.data_of(part["data"], arrays, method, d, noise, counted)
+    kernel = decoded(part["kernel"], Kernel, "kernel_", origins)
     others = tuple(
         decoded(kernel, Kernel, f"others[{k}]", origins)
         for k, kernel in enumerate(typed(part["others"], list, "others"))
     )
-    gp.mean_, gp.likelihood_ = (
-        decoded(part["mean"], Mean, "mean_", origins),
-        decoded(part["likelihood"], Likelihood, "likelihood", origins),
-    )
-    model = gp._model_ = Model(_resolved(gp.kernel_, columns), gp.mean_, gp.likelihood_, others)
-    _check_model(model, d, len(data.scale), noise)
-    _restore_target(gp, part["single"], noise, classes)
-    gp.theta_ = taken(
-        arrays, "theta", (sum(p.value.size for p in ParameterSpace(model.parameters()).trainable.values()),)
-    )
-    gp.posterior_ = posteriors.restore(part["posterior"], arrays, gp._method_, model, data, d)
-    _restore_outcome(gp, part["evidence"], part["outcome"], origins)
-    gp._facts = (
-        Facts.of(data, health.parameter_notes(model, data, columns, gp.outcome_.stopped))
-        if facts is None
-        else facts
-    )
-    gp._certificate = (
+    mean = decoded(part["mean"], Mean, "mean_", origins)
+    likelihood = decoded(part["likelihood"], Likelihood, "likelihood", origins)
+    if facts is None:  # the rows are in the file
+        _check_categories(columns, rows)
+    model = Model(_resolved(kernel, columns), mean, likelihood, others)
+    _check_model(model, d, len(rows.scale), noise)
+    single = _target(model, rows.scale, part["single"], noise, counted)
+    if not noise and facts is None:
+        likelihood.checked(rows.Y[:, 0])
+    size = sum(p.value.size for p in ParameterSpace(model.parameters()).trainable.values())
+    theta = taken(arrays, "theta", (size,))
+    process = posteriors.restore(part["posterior"], arrays, method, model, rows, d)
+    evidence, outcome = _outcome(part["evidence"], part["outcome"], origins)
+    if facts is None:
+        facts = Facts.of(rows, health.parameter_notes(model, rows, columns, outcome.stopped))
+    certificate = (
         None
         if part["certificate"] is None
         else decoded(part["certificate"], Certificate, "certificate_", origins)
     )
+    return Fitted(
+        kernel,
+        model,
+        method,
+        rows,
+        process,
+        evidence,
+        outcome,
+        columns,
+        facts,
+        theta,
+        noise,
+        single,
+        bool(getattr(gp, "normalize_y", False)),
+        classes,
+        certificate,
+    )
 
 
-def _restore_target(gp: Fitted, single: Any, noise: bool, classes: int | None) -> None:
-    """What y is, and that its values are possible."""
-    model, data = gp._model_, gp._data
-    if isinstance(gp, GPClassifier):
+def _target(model: Model, scale: Array, single: Any, noise: bool, classes: int | None) -> bool:
+    """Whether y is a single column, after the check that it is of the model's kind."""
+    if classes is not None:
         expected = 1 if classes == 2 else classes
         if single is not None or noise or model.likelihood.latents != expected:
             raise ModelFileError(
                 f"it has {classes} classes, but its likelihood has {model.likelihood.latents} functions, or"
                 " noise."
             )
-    else:
-        gp._single = typed(single, bool, "single")
-        if gp._single and noise and len(data.scale) != 1:
-            raise ModelFileError(f"it is of a single output, but has {len(data.scale)}.")
-        if noise:
-            variances = model.gaussian.variances()
-            gp.noise_ = float(variances[0]) if variances.size == 1 else variances
-    if not noise and not isinstance(data, NoData):
-        model.likelihood.checked(data.Y[:, 0])
+        return True
+    if typed(single, bool, "single") and noise and len(scale) != 1:
+        raise ModelFileError(f"it is of a single output, but has {len(scale)}.")
+    return bool(single)
 
 
-def _restore_outcome(gp: Fitted, evidence: Any, outcome: Any, origins: Mapping[str, str]) -> None:
-    gp.evidence_, gp.outcome_ = (
+def _outcome(evidence: Any, outcome: Any, origins: Mapping[str, str]) -> tuple[Evidence, FitOutcome]:
+    told, went = (
         decoded(evidence, Evidence, "evidence_", origins),
         decoded(outcome, FitOutcome, "outcome_", origins),
     )
-    found = gp.outcome_
-    counts = (
-        found.iterations,
-        found.evaluations,
-        found.starts,
-        found.jitter,
-        found.seconds,
-        gp.evidence_.standard_error,
-    )
+    counts = (went.iterations, went.evaluations, went.starts, went.jitter, went.seconds, told.standard_error)
     if not all(0 <= count < np.inf for count in counts):
         raise ModelFileError("its outcome has counts, times or errors that are negative or without end.")
+    return told, went
 
 
-def _restore_split(gp: GPClassifier, fitted: Any, arrays: Arrays, origins: Mapping[str, str]) -> None:
-    classes, models, evidence, outcome = entries(fitted, "fitted", *_SPLIT)
-    gp.classes_ = labels.restore(classes)
-    found: list[Fitted] = []
-    for k, document in enumerate(typed_list(models, dict, "models")):
+def _restore_several(
+    gp: Estimator, columns: Columns, fitted: Any, arrays: Arrays, origins: Mapping[str, str]
+) -> multiclass.BinaryModels:
+    described, documents, evidence, outcome = entries(fitted, "fitted", *_SPLIT)
+    classes, scheme = labels.restore(described), gp.get_params()["multiclass"]
+    models: list[Any] = []
+    for k, document in enumerate(typed_list(documents, dict, "models")):
         parts = entries(document, f"models[{k}]", "estimator", "settings", "columns", "fitted")
-        found.append(_restored(parts, of_part(arrays, f"model{k}"), origins))
-    if gp.multiclass not in ("ovr", "ovo") or len(gp.classes_) < 3 or len(found) != len(multiclass.names(gp)):
+        models.append(_restored(parts, of_part(arrays, f"model{k}"), origins))
+    if (
+        scheme not in ("ovr", "ovo")
+        or len(classes) < 3
+        or len(models) != len(multiclass.names(scheme, classes))
+    ):
         raise ModelFileError(
-            f"{len(found)} binary models do not make {len(gp.classes_)} classes by"
-            f" multiclass={gp.multiclass!r}."
+            f"{len(models)} binary models do not make {len(classes)} classes by multiclass={scheme!r}."
         )
-    for k, model in enumerate(found):
+    for k, model in enumerate(models):
         if (
-            not isinstance(model, GPClassifier)
-            or model._is_split()
-            or len(model.classes_) != 2
+            model.fitted_.classes is None
+            or model.fitted_.models
+            or len(model.fitted_.classes) != 2
             or model.n_features_in_ != gp.n_features_in_
         ):
             raise ModelFileError(
                 f"models[{k}] is no classifier of two classes and {gp.n_features_in_} columns."
             )
-    gp.estimators_ = found
-    first = found[0]
-    gp.kernel_, gp.mean_, gp.likelihood_, gp.theta_ = (
-        first.kernel_,
-        first.mean_,
-        first.likelihood_,
-        first.theta_,
-    )
-    _restore_outcome(gp, evidence, outcome, origins)
+    shared = bool(gp.get_params()["shared"])
+    told, went = _outcome(evidence, outcome, origins)
+    return multiclass.BinaryModels(scheme, shared, tuple(models), told, went, columns, classes)
 
 
-def _check_again(gp: Fitted, document: Any, arrays: Arrays) -> None:
+def _check_again(gp: Estimator, document: Any, arrays: Arrays) -> None:
     """The last word: what was built must say of itself what was read, so nothing was ignored, rounded or read
     as something else."""
     again, used = describe(gp)
@@ -315,11 +310,10 @@ def _columns(described: Any) -> tuple[Columns, bool]:
     return Columns(names, named, found), known_to_sklearn
 
 
-def _check_categories(columns: Columns, data: Data) -> None:
-    """That every code in the data stands for a category; where the file has no data there is nothing to
-    check."""
+def _check_categories(columns: Columns, rows: Data) -> None:
+    """That every code in the rows stands for a category."""
     for j, categories in columns.categories.items():
-        if not isinstance(data, NoData) and not np.all(np.isin(data.X[:, j], np.arange(len(categories)))):
+        if not np.all(np.isin(rows.X[:, j], np.arange(len(categories)))):
             raise ModelFileError(f"column {columns.names[j]!r} has codes that stand for no category.")
 
 
@@ -373,4 +367,4 @@ def _check_model(model: Model, d: int, q: int, noise: bool) -> None:
         )
 
 
-__all__ = ["Fitted", "describe", "restore"]
+__all__ = ["describe", "restore"]

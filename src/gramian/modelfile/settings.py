@@ -9,11 +9,10 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from gramian.choose.words import as_method
-from gramian.data.inputs import Columns
 from gramian.engines.base import Engine
 from gramian.errors import ModelFileError
-from gramian.estimators import GPClassifier, GPRegressor, build, defaults
-from gramian.estimators.latent import WORDS
+from gramian.estimators import GPClassifier, GPRegressor
+from gramian.estimators.base import Estimator
 from gramian.fitting.stages import Hold
 from gramian.inference import Inference, Scheme
 from gramian.inference.mcmc.method import MCMC
@@ -39,15 +38,15 @@ _OBJECTS: Mapping[str, Any] = {
 }
 
 
-def describe(gp: GPRegressor | GPClassifier) -> dict[str, Any]:
+def describe(gp: Estimator) -> dict[str, Any]:
     """The settings as JSON."""
-    found = dict(gp.get_params(deep=False))
+    values = dict(gp.get_params(deep=False))
     special = {
-        "kernel": _describe_kernel(found.pop("kernel")),
-        "stages": _describe_stages(found.pop("stages")),
-        "random_state": _describe_random_state(found.pop("random_state")),
+        "kernel": _describe_kernel(values.pop("kernel")),
+        "stages": _describe_stages(values.pop("stages")),
+        "random_state": _describe_random_state(values.pop("random_state")),
     }
-    return {**special, **{name: encode(value, name) for name, value in found.items()}}
+    return {**special, **{name: encode(value, name) for name, value in values.items()}}
 
 
 def restore(
@@ -61,30 +60,21 @@ def restore(
         "stages": _stages(values.pop("stages")),
         "random_state": _random_state(values.pop("random_state")),
     }
-    found = {name: decode(value, name, origins) for name, value in values.items()}
-    for name, value in found.items():
+    plain = {name: decode(value, name, origins) for name, value in values.items()}
+    for name, value in plain.items():
         if not (value is None or isinstance(value, (bool, int, float, str, _OBJECTS.get(name, ())))):
             raise ModelFileError(f"{name} is a {type(value).__name__}, which is no such setting.")
     for name in ("optimize", "normalize_y", "verbose", "shared"):
         if (
-            name in found
-            and not isinstance(found[name], int)
-            and not (name == "verbose" and found[name] is None)
+            name in plain
+            and not isinstance(plain[name], int)
+            and not (name == "verbose" and plain[name] is None)
         ):
-            raise ModelFileError(f"{name} is {found[name]!r}, but must be True or False.")
-    gp = cls(**special, **found)
-    build.check_settings(gp)
+            raise ModelFileError(f"{name} is {plain[name]!r}, but must be True or False.")
+    gp = cls(**special, **plain)
+    gp.check_settings()
     if gp.method != "auto":
         as_method(gp.method, gp.memory_limit)
-    if not isinstance(gp.inference, (Inference, MCMC)) and gp.inference not in (None, "auto", *WORDS):
-        raise ModelFileError(f"inference is {gp.inference!r}, which is not known.")
-    defaults.mean_function(gp.mean, np.zeros(()), Columns(("x0",)))
-    if isinstance(gp, GPClassifier):
-        gp._check_choices()
-    else:
-        defaults.noise_parameter(build.given(gp)[1], 1.0, False, defaults.NOISE_FLOOR)
-        if not (gp.likelihood is None or isinstance(gp.likelihood, Likelihood)):
-            raise ModelFileError(f"likelihood is {gp.likelihood!r}, which is none.")
     return gp
 
 

@@ -4,17 +4,19 @@ boundaries between classes."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
+from gramian.data.inputs import Columns
 from gramian.errors import ParameterError
 from gramian.estimators import GPClassifier
+from gramian.estimators.fitted import LabelledRows
 from gramian.inference.asked import ask
 from gramian.plots.common import ACROSS, BLUE, GREEN, INK, ORANGE, Z95, new_axes, typical
-from gramian.report.facts import NoData
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,13 +41,6 @@ ON_A_LINE, ON_A_SIDE = 400, 100  # points, where n_points is not given
 DEEPEST = 0.62
 SURE = 0.9
 GREY = "#666666"
-
-
-class Seen(NamedTuple):
-    """The training rows and the code of each one's class."""
-
-    X: Array
-    codes: NDArray[np.intp]
 
 
 def plot_classes(
@@ -76,20 +71,20 @@ def plot_classes(
 
     Returns the figure: `plot_classes(gp).savefig("classes.png")`.
     """
-    if not isinstance(gp, GPClassifier):
+    if not is_classifier(gp):
         raise ParameterError(
             f"plot_classes draws a GPClassifier, not {type(gp).__name__}. For a regression: plot_predictions."
         )
-    check_is_fitted(gp)
-    seen = _seen(gp)
+    check_is_fitted(gp, "fitted_")
+    seen = gp.fitted_.labelled_rows()
     if X is None and seen is None:
         raise ParameterError(
             "This model was loaded from a file that holds no data. Give X, the rows whose range is to be"
             " drawn."
         )
-    rows = gp._features(X) if X is not None else cast(Seen, seen).X
-    chosen = _columns(gp, columns)
-    picture = _Picture(gp, np.asarray(rows), seen if data else None, chosen, n_points)
+    table = gp.read(X) if X is not None else cast(LabelledRows, seen).X
+    chosen = _columns(gp.fitted_.columns, columns)
+    picture = _Picture(gp, np.asarray(table), seen if data else None, chosen, n_points)
     if len(chosen) == 1:
         return picture.line(ax)
     return picture.map(ax) if len(chosen) == 2 else picture.slices(ax)
@@ -99,10 +94,16 @@ class _Picture:
     """One picture, and what its panels have in common."""
 
     def __init__(
-        self, gp: GPClassifier, rows: Array, seen: Seen | None, chosen: list[int], n_points: int | None
+        self,
+        gp: GPClassifier,
+        rows: Array,
+        seen: LabelledRows | None,
+        chosen: list[int],
+        n_points: int | None,
     ) -> None:
-        self.gp, self.rows, self.seen, self.chosen = gp, rows, seen, chosen
-        self.names, self.categories = gp._columns.names, gp._columns.categories
+        self.fitted, self.averaging = gp.fitted_, gp.averaging
+        self.rows, self.seen, self.chosen = rows, seen, chosen
+        self.names, self.categories = self.fitted.columns.names, self.fitted.columns.categories
         self.labels = [str(label) for label in gp.classes_]
         self.binary = len(self.labels) == 2
         least = ON_A_LINE if len(chosen) != 2 else ON_A_SIDE
@@ -149,10 +150,10 @@ class _Picture:
 
     def _latent(self, axis: Axes, j: int) -> None:
         x, points = self._along(j)
-        mean, var = self.gp._moments(points)
+        mean, var = self.fitted.latents(points)
         std = np.sqrt(var)
         axis.axhline(0, color=GREY, linewidth=0.8, linestyle=":", zorder=1)
-        pairs = self.gp._is_split() and self.gp.multiclass == "ovo"
+        pairs = self.fitted.pairwise
         for k in range(mean.shape[1]):
             colour = GREY if pairs else INK if self.binary else _look(k)[0]
             self._curve(
@@ -182,19 +183,17 @@ class _Picture:
 
     def _probability(self, axis: Axes, j: int) -> None:
         x, points = self._along(j)
-        P = self.gp._probabilities(points)
+        P = self.fitted.probabilities(points, self.averaging)
         if self.binary:
             axis.axhline(0.5, color=GREY, linewidth=0.8, linestyle=":", zorder=1)
             self._curve(axis, x, P[:, 1], j, INK, "")
-            if not self.gp._is_split():
-                mean, var = self.gp.posterior_.moments(points)
-                low, high = (
-                    ask(self.gp.likelihood_, "probabilities", mean + z * np.sqrt(var), np.zeros_like(var))[
-                        :, 1
-                    ]
-                    for z in (-Z95, Z95)
-                )
-                self._band(axis, x, low, high, j, INK, "95 % band")
+            mean, var = self.fitted.latents(points)
+            likelihood = self.fitted.first.likelihood
+            low, high = (
+                ask(likelihood, "probabilities", mean + z * np.sqrt(var), np.zeros_like(var))[:, 1]
+                for z in (-Z95, Z95)
+            )
+            self._band(axis, x, low, high, j, INK, "95 % band")
         else:
             for k in range(P.shape[1]):
                 self._curve(axis, x, P[:, k], j, _look(k)[0], "")
@@ -261,7 +260,7 @@ class _Picture:
         for k in (i, j):
             if k in self.categories:
                 points[:, k] = np.clip(np.round(points[:, k]), 0, len(self.categories[k]) - 1)
-        P = self.gp._probabilities(points).reshape(len(v), len(u), -1)
+        P = self.fitted.probabilities(points, self.averaging).reshape(len(v), len(u), -1)
         C = P.shape[2]
         winner, top = np.argmax(P, axis=2), np.max(P, axis=2)
         paint = np.array([_rgb(_look(k)[0]) for k in range(C)])[winner]  # (v, u, 3)
@@ -408,50 +407,32 @@ class _Picture:
         return figure
 
 
-# What is known of the model. --------------------------------------------------------------------------------
-
-
-def _seen(gp: GPClassifier) -> Seen | None:
-    """The training rows, where the model has them; of binary models together."""
-    parts = gp.estimators_ if gp._is_split() else [gp]
-    if any(isinstance(part._data, NoData) for part in parts):
-        return None
-    if not gp._is_split():
-        return Seen(np.asarray(gp._data.X), gp._data.Y[:, 0].astype(int))
-    # Of each class the rows that one of the models has as its own; for pairs: the first class from the first
-    # pair, the others from theirs with it.
-    count = len(gp.classes_)
-    own = (
-        [(k, 1) for k in range(count)]
-        if gp.multiclass == "ovr"
-        else [(0, 0), *((k, 1) for k in range(count - 1))]
-    )
-    found = [np.asarray(parts[model]._data.X)[parts[model]._data.Y[:, 0] == side] for model, side in own]
-    return Seen(np.vstack(found), np.repeat(np.arange(count), [len(rows) for rows in found]))
-
-
-def _columns(gp: GPClassifier, columns: Any) -> list[int]:
+def _columns(known: Columns, columns: Any) -> list[int]:
     """The columns to draw, as numbers; all where none are chosen."""
-    names = gp._columns.names
+    names = known.names
     if columns is None:
         return list(range(len(names)))
-    given = [columns] if isinstance(columns, (str, int, np.integer)) else list(columns)
-    found = []
-    for one in given:
-        if isinstance(one, str) and one in names:
-            found.append(names.index(one))
-        elif isinstance(one, (int, np.integer)) and not isinstance(one, bool) and 0 <= one < len(names):
-            found.append(int(one))
+    wanted = [columns] if isinstance(columns, (str, int, np.integer)) else list(columns)
+    numbers = []
+    for column in wanted:
+        if isinstance(column, str) and column in names:
+            numbers.append(names.index(column))
+        elif (
+            isinstance(column, (int, np.integer))
+            and not isinstance(column, bool)
+            and 0 <= column < len(names)
+        ):
+            numbers.append(int(column))
         else:
             raise ParameterError(
-                f"columns has {one!r}, which the model does not have. It has {', '.join(names)}, numbered"
+                f"columns has {column!r}, which the model does not have. It has {', '.join(names)}, numbered"
                 " from 0."
             )
-    if len(found) not in (1, 2) or len(set(found)) < len(found):
+    if len(numbers) not in (1, 2) or len(set(numbers)) < len(numbers):
         raise ParameterError(
             f"columns={columns!r} must be one column, or two different ones; None draws along each column."
         )
-    return found
+    return numbers
 
 
 # Axes and colours. ------------------------------------------------------------------------------------------

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.estimators.predictions import Z95
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Array = NDArray[np.float64]
 
-Z95 = 1.959963984540054
 ACROSS = 3  # panels side by side
 # Okabe and Ito's palette: told apart with any kind of colour vision
 INK, BLUE, ORANGE, GREEN = "#222222", "#0072B2", "#D55E00", "#009E73"
@@ -41,3 +42,6 @@ def typical(rows: Array, categories: Mapping[int, Sequence[str]]) -> Array:
 def _most_frequent(codes: Array) -> float:
     values, counts = np.unique(codes, return_counts=True)
     return float(values[np.argmax(counts)])
+
+
+__all__ = ["ACROSS", "BLUE", "GREEN", "INK", "ORANGE", "Z95", "new_axes", "typical"]

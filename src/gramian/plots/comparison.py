@@ -10,7 +10,7 @@ import numpy as np
 
 from gramian.errors import ParameterError
 from gramian.experiments.compare import Comparison
-from gramian.experiments.table import Group, gathered
+from gramian.experiments.table import RunGroup, gathered
 from gramian.plots.common import BLUE, GREEN, INK, ORANGE
 
 if TYPE_CHECKING:
@@ -90,11 +90,11 @@ def plot_comparison(comparison: Comparison, measures: Sequence[str] | None = Non
     return figure
 
 
-def _any(groups: Sequence[Group], measure: str) -> bool:
+def _any(groups: Sequence[RunGroup], measure: str) -> bool:
     return any(group.values(measure).size for group in groups)
 
 
-def _against_size(axis: Axes, groups: Sequence[Group], measure: str, k: int, count: int) -> None:
+def _against_size(axis: Axes, groups: Sequence[RunGroup], measure: str, k: int, count: int) -> None:
     colour, marker = _look(k)
     middle, bars = _levels(groups, measure)
     if groups[0].size == 0:
@@ -115,7 +115,7 @@ def _against_size(axis: Axes, groups: Sequence[Group], measure: str, k: int, cou
     )
 
 
-def _against_time(axis: Axes, groups: Sequence[Group], measure: str, k: int) -> None:
+def _against_time(axis: Axes, groups: Sequence[RunGroup], measure: str, k: int) -> None:
     colour, marker = _look(k)
     middle, bars = _levels(groups, measure)
     seconds = np.array([_seconds(group, measure) for group in groups])
@@ -135,7 +135,7 @@ def _against_time(axis: Axes, groups: Sequence[Group], measure: str, k: int) -> 
     )
 
 
-def _seconds(group: Group, measure: str) -> float:
+def _seconds(group: RunGroup, measure: str) -> float:
     """The median time of the runs that have the measure; no probabilities, no time for them."""
     runs = [run for run in group.runs if not np.isnan(getattr(run, measure))]
     return float(
@@ -143,7 +143,7 @@ def _seconds(group: Group, measure: str) -> float:
     )
 
 
-def _levels(groups: Sequence[Group], measure: str) -> tuple[np.ndarray, np.ndarray]:
+def _levels(groups: Sequence[RunGroup], measure: str) -> tuple[np.ndarray, np.ndarray]:
     """Medians, and how far the quantiles lie below and above: (sizes,), (2, sizes)."""
     low, middle, high = np.transpose(
         [np.quantile(group.values(measure), (0.1, 0.5, 0.9)) for group in groups]
@@ -155,7 +155,7 @@ def _look(k: int) -> tuple[str, str]:
     return COLOURS[k % len(COLOURS)], MARKERS[(k + k // len(COLOURS)) % len(MARKERS)]
 
 
-def _finish(against_size: Axes, against_time: Axes, measure: str, groups: Sequence[Group]) -> None:
+def _finish(against_size: Axes, against_time: Axes, measure: str, groups: Sequence[RunGroup]) -> None:
     from matplotlib.ticker import NullLocator
 
     label, logarithmic, _ = MEASURES[measure]

@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 from sklearn.utils.validation import check_is_fitted
 
 from gramian.errors import ParameterError
-from gramian.estimators import GPRegressor, latent
+from gramian.estimators import GPRegressor
+from gramian.estimators.fitted import Fitted
 from gramian.inference.asked import ask
-from gramian.likelihoods import Likelihood, Ordinal
 from gramian.plots.common import ACROSS, BLUE, INK, Z95, new_axes, typical
-from gramian.report.facts import NoData
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,8 +26,6 @@ Transform = Callable[[Array], Array] | None
 Levels = tuple[Array, Array, Array, tuple[str, str]]
 
 LEVELS = (0.025, 0.5, 0.975)
-DRAWS = 4000  # of an observation at a point, for its quantiles
-MOST_VALUES = 1000  # of whole numbers, whose probabilities are added up instead
 
 
 def plot_predictions(
@@ -65,26 +61,27 @@ def plot_predictions(
 
     Returns the figure: `plot_predictions(gp).savefig("fit.png")`.
     """
-    check_is_fitted(gp)
+    check_is_fitted(gp, "fitted_")
     if target not in ("y", "f"):
         raise ParameterError(
             f'target={target!r} is not known. Use "y" for observations, noise included, or "f" for the'
             " function."
         )
-    q = len(gp._facts.scale) if gp._has_noise() or target == "f" else 1
+    fitted = gp.fitted_
+    q = fitted.n_functions if fitted.closed_form or target == "f" else 1
     if not 0 <= output < q:
         raise ParameterError(f"output={output} does not exist: the model has {q}, numbered from 0.")
-    rows = np.asarray(gp._data.X) if X is None else gp._features(X)
-    axes = _axes(ax, rows.shape[1])
-    # later latent functions are not in the units of y
-    shown = data and not isinstance(gp._data, NoData) and (gp._has_noise() or output == 0)
+    table = np.asarray(fitted.rows.X) if X is None else gp.read(X)
+    axes = _axes(ax, table.shape[1])
+    in_units_of_y = fitted.closed_form or output == 0  # later latent functions are not
     for j, axis in enumerate(axes):
-        _panel(axis, gp, rows, j, target, output, transform, shown, n_points)
-        axis.set_xlabel(gp._columns.names[j])
+        shown = data and fitted.has_rows and in_units_of_y
+        _panel(axis, fitted, table, j, target, output, transform, shown, n_points)
+        axis.set_xlabel(fitted.columns.names[j])
         axis.spines[["top", "right"]].set_visible(False)
     figure = cast("Figure", axes[0].figure)
     for axis in axes[::ACROSS] if ax is None else axes[:1]:
-        axis.set_ylabel(ylabel or ("y" if gp._has_noise() or output == 0 else f"latent function {output}"))
+        axis.set_ylabel(ylabel or ("y" if in_units_of_y else f"latent function {output}"))
     if ax is None:
         figure.legend(
             *axes[0].get_legend_handles_labels(), loc="outside upper left", ncols=3, frameon=False
@@ -110,8 +107,8 @@ def _axes(ax: Axes | Sequence[Axes] | None, d: int) -> list[Axes]:
 
 def _panel(
     axis: Axes,
-    gp: GPRegressor,
-    rows: Array,
+    fitted: Fitted,
+    table: Array,
     j: int,
     target: str,
     output: int,
@@ -120,25 +117,25 @@ def _panel(
     n_points: int,
 ) -> None:
     """Column j: data, band and line."""
-    categories = gp._columns.categories
+    categories = fitted.columns.categories
     along = (
         np.arange(float(len(categories[j])))
         if j in categories
-        else np.linspace(rows[:, j].min(), rows[:, j].max(), n_points)
+        else np.linspace(table[:, j].min(), table[:, j].max(), n_points)
     )
-    points = np.tile(typical(rows, categories), (len(along), 1))
+    points = np.tile(typical(table, categories), (len(along), 1))
     points[:, j] = along
-    low, middle, high, names = (_gaussian if gp._has_noise() else _other)(
-        gp, points, target, output, transform
+    low, middle, high, names = (_gaussian if fitted.closed_form else _other)(
+        fitted, points, target, output, transform
     )
-    alone = rows.shape[1] == 1
+    alone = table.shape[1] == 1
     if data:
         size, faint, layer, name = (
             (9, 0.9, 3, "data") if alone else (7, 0.35, 1, "data, other columns as they are")
         )
         axis.scatter(
-            gp._data.X[:, j],
-            _observed(gp, output, transform),
+            fitted.rows.X[:, j],
+            _observed(fitted, output, transform),
             size,
             INK,
             alpha=faint,
@@ -157,10 +154,10 @@ def _panel(
         axis.plot(along, middle, color=BLUE, linewidth=1.6, zorder=4, label=line)
 
 
-def _gaussian(gp: GPRegressor, points: Array, target: str, output: int, transform: Transform) -> Levels:
-    mean, var = (values[:, output] for values in gp.posterior_.moments(points))
+def _gaussian(fitted: Fitted, points: Array, target: str, output: int, transform: Transform) -> Levels:
+    mean, var = (values[:, output] for values in fitted.latents(points))
     if target == "y":
-        var = var + np.broadcast_to(gp.noise_, gp._facts.scale.shape)[output]
+        var = var + fitted.noise_of_outputs[output]
     band = (
         "95 % band of a new observation y" if target == "y" else "95 % band of the function f, without noise"
     )
@@ -169,16 +166,16 @@ def _gaussian(gp: GPRegressor, points: Array, target: str, output: int, transfor
     return low, middle, high, (band, "median" if transform else "mean")
 
 
-def _other(gp: GPRegressor, points: Array, target: str, output: int, transform: Transform) -> Levels:
+def _other(fitted: Fitted, points: Array, target: str, output: int, transform: Transform) -> Levels:
     """Under another likelihood: quantiles of y, or f as the mean of y that it stands for."""
-    likelihood, process = gp.likelihood_, gp.posterior_
+    likelihood = fitted.likelihood
     if target == "y":
-        low, median, high = _quantiles(gp, points)
+        low, median, high = fitted.quantiles(points, LEVELS).T
         names = "95 % band of a new observation y", "median" if transform else "mean"
-        middle = median if transform else latent.observed(likelihood, process, points)[0]
+        middle = median if transform else fitted.observed(points)[0]
         shown = transform or _as_it_is
         return shown(low), shown(middle), shown(high), names
-    mean, var = (values[:, [output]] for values in process.moments(points))
+    mean, var = (values[:, [output]] for values in fitted.latents(points))
     if transform is None and likelihood.latents == 1:
         bands = [
             ask(likelihood, "predictive", mean + z * np.sqrt(var), np.zeros_like(var))[:, 0]
@@ -192,48 +189,9 @@ def _other(gp: GPRegressor, points: Array, target: str, output: int, transform: 
     return low, middle, high, (f"95 % band of the latent function{which}", "median" if transform else "mean")
 
 
-def _quantiles(gp: GPRegressor, points: Array) -> Array:
-    """The 2.5 %, 50 % and 97.5 % quantiles of an observation at each point, (3, points): by the probabilities
-    of whole numbers, else from draws."""
-    process, likelihood = gp.posterior_, gp.likelihood_
-    parts = list(process.under(likelihood, points))
-    highest = 0.0
-    if isinstance(likelihood, Ordinal):
-        highest = likelihood.classes - 1
-    elif likelihood.exposed:
-        mean, var = latent.observed(likelihood, process, points)
-        highest = float(np.ceil(np.max(mean + 12 * np.sqrt(var))))
-    if not 0 < highest <= MOST_VALUES:
-        return np.quantile(_draws(parts), LEVELS, axis=1)
-    y = np.arange(highest + 1)
-    every = [np.repeat(array, len(y), axis=0) for _, mean, var in parts for array in (mean, var)]
-    found = [
-        latent.log_densities(one, np.tile(y, len(points)), *every[2 * k : 2 * k + 2])
-        for k, (one, _, _) in enumerate(parts)
-    ]
-    below = np.cumsum(np.mean(np.exp(found), axis=0).reshape(len(points), -1), axis=1)
-    return np.array([np.sum(below < level, axis=1) for level in LEVELS], dtype=np.float64)
-
-
-def _draws(parts: list[tuple[Likelihood, Array, Array]]) -> Array:
-    """Observations at each point, (points, draws): the same random numbers at all points, so that quantiles
-    of them are smooth along a line."""
-    each = -(-DRAWS // len(parts))
-    levels = ndtri((np.arange(each) + 0.5) / each)
-    found = []
-    for number, (likelihood, mean, var) in enumerate(parts):
-        L = mean.shape[1]
-        # (draws, L)
-        z = np.stack([np.random.default_rng([number, k]).permutation(levels) for k in range(L)], axis=1)
-        f = mean[:, None, :] + np.sqrt(var)[:, None, :] * z
-        f = f[..., 0] if L == 1 else f
-        found.append(np.stack([likelihood.bare().draw(np.random.default_rng([number, L]), row) for row in f]))
-    return np.concatenate(found, axis=1)
-
-
-def _observed(gp: GPRegressor, output: int, transform: Transform) -> Array:
+def _observed(fitted: Fitted, output: int, transform: Transform) -> Array:
     """The training targets as they are drawn: counts by their exposure."""
-    y, offset = gp._data.Y[:, output], gp._data.offset
+    y, offset = fitted.rows.Y[:, output], fitted.rows.offset
     return (transform or _as_it_is)(y if offset is None else y * np.exp(-offset))
 
 

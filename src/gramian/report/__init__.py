@@ -1,5 +1,6 @@
 """What a fitted model tells people.
 
-facts       what is known of the data
-notes       contradictions, parameters at their limits, the summary
+facts       what is known of the data, also where the data are not there
+notes       contradictions, parameters at their limits, and what that means
+summary     the model on a page
 """

@@ -1,10 +1,9 @@
 """What a fit should tell a person: contradictions in the data, parameters at their limits and what that
-means, and the summary."""
+means."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -148,46 +147,6 @@ def at_bounds(model: Model) -> dict[str, str]:
             elif p.bounds is not None and value >= high * (1 - 1e-6):
                 found[name] = f"at its upper bound {high:g}; widen the bounds if that is unexpected"
     return found
-
-
-def summary(gp: Any) -> str:
-    """The fitted model as text."""
-    facts, outcome = gp._facts, gp.outcome_
-    n, d = facts.rows, facts.columns
-    starts = f"{outcome.starts} start{'s' * (outcome.starts != 1)}"
-    known, units, foot = gp._told()
-    lines = [
-        f"{type(gp).__name__} on {n:,} rows, {d} column{'s' * (d != 1)}{known}",
-        f"  kernel    {gp.kernel_}",
-        *(f"            {kernel}" for kernel in gp._model_.others),
-        f"  {_likelihood_line(gp)}",
-        f"  evidence  {gp.evidence_}{units}",
-        f"  method    {outcome.method} ({outcome.reason}); {outcome.solver}",
-        (
-            f"  fit       {outcome.stopped}; {outcome.iterations} iterations, {outcome.evaluations}"
-            f" evaluations, {starts}, {outcome.seconds:.2f} s"
-        ),
-        *(f"            {stage}" for stage in outcome.stages if len(outcome.stages) > 1),
-        f"  jitter    {outcome.jitter:g}" if outcome.jitter else "  jitter    none",
-        "",
-        str(gp.parameters_),
-    ]
-    if gp.posterior_.told:
-        lines += ["", gp.posterior_.told]
-    lines += ["", *foot] if foot else []
-    if outcome.notes:
-        lines += ["", "Notes"] + [f"  - {note}" for note in outcome.notes]
-    return "\n".join(lines)
-
-
-def _likelihood_line(gp: Any) -> str:
-    if not hasattr(gp, "noise_"):
-        return f"likelihood {gp.likelihood_}"
-    noise = np.atleast_1d(gp.noise_)
-    text = ", ".join(f"{v:.4g} (standard deviation {np.sqrt(v):.4g})" for v in noise[:4]) + (
-        ", ..." if len(noise) > 4 else ""
-    )
-    return f"noise     {text}" + (" and noise_var, row by row" if gp._facts.known_noise else "")
 
 
 def _singular_cause(data: Data) -> str:

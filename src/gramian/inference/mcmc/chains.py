@@ -143,7 +143,7 @@ class Chains:
         """A diagnostic of ArviZ's for each number. One that never moved has none: nan."""
         function = getattr(package("arviz"), statistic)
         found = {}
-        for name, draws in self._numbers():
+        for name, draws in self.numbers():
             with warnings.catch_warnings(), np.errstate(all="ignore"):
                 warnings.simplefilter("ignore")
                 found[name] = (
@@ -153,7 +153,7 @@ class Chains:
                 )
         return found
 
-    def _numbers(self) -> list[tuple[str, Array]]:
+    def numbers(self) -> list[tuple[str, Array]]:
         """Each number's draws, (chains, draws), by name."""
         numbers = []
         for path, draws in self.values.items():
@@ -172,7 +172,7 @@ class Chains:
 
     def __str__(self) -> str:
         rows: list[tuple[str, ...]] = [("", "mean", "sd", "5 %", "95 %", "R-hat", "ess")]
-        for name, draws in self._numbers()[: sum(int(np.prod(v.shape[2:])) for v in self.values.values())]:
+        for name, draws in self.numbers()[: sum(int(np.prod(v.shape[2:])) for v in self.values.values())]:
             numbers = (np.mean(draws), np.std(draws), *np.quantile(draws, [0.05, 0.95]))
             rows.append(
                 (

@@ -1,0 +1,199 @@
+"""From the posterior of f to observations: probabilities of classes, moments, quantiles and densities of y.
+
+At a row f is N(mean, var), or, where the parameters were sampled, an even mixture of such Gaussians, one a
+draw, each with the likelihood of its draw. `gaussians` gives them; everything here averages over them.
+
+Quantiles are those of the cumulative probabilities where y is a whole number with few possible values, else
+of DRAWS observations. Every row uses the same random numbers, so that a row has the same interval in whatever
+table it stands, and a curve of quantiles is smooth. f is drawn at evenly spaced levels of its distribution:
+the share of a distribution below an empirical 2.5 % quantile of 4,000 draws is 2.5 % with a standard error of
+at most 0.25 %. Cost: DRAWS numbers a row and latent function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import logsumexp, ndtri
+
+from gramian.errors import InputError
+from gramian.inference.asked import ask
+from gramian.likelihoods import Gaussian, Likelihood
+from gramian.processes.base import Process, blocks_of
+
+Array = NDArray[np.float64]
+
+LEVELS95 = (0.025, 0.975)
+Z95 = 1.959963984540054  # 95 % of a Gaussian lie within this many standard deviations
+DRAWS = 4000  # of an observation at a row, for its quantiles
+MOST_VALUES = 1000  # of whole numbers, whose probabilities are added up instead
+
+
+class Latents(NamedTuple):
+    """f at some rows as a Gaussian, and the likelihood that goes with it."""
+
+    likelihood: Likelihood
+    mean: Array  # (n, L)
+    var: Array  # (n, L)
+
+
+def gaussians(likelihood: Likelihood, process: Process, table: Array) -> Iterator[Latents]:
+    """The Gaussians, of equal weight, that f is a mixture of at the rows of a table."""
+    return (Latents(*seen) for seen in process.under(likelihood, table))
+
+
+def probabilities(likelihood: Likelihood, process: Process, table: Array, scaled: bool = False) -> Array:
+    """p(y = c | x) of each class, averaged over the latents: (n, classes). `scaled`: by the scaled logistic
+    function instead of quadrature."""
+    if process.dependent:
+        mean = process.mean(table)
+        roots = np.linalg.cholesky(process.joint(table) + 1e-12 * np.eye(mean.shape[1])).reshape(
+            len(mean), -1
+        )
+        return ask(likelihood, "joint_probabilities", mean, np.asarray(roots, dtype=np.float64))
+    question = "scaled_probabilities" if scaled else "probabilities"
+    drawn = [
+        ask(part.likelihood, question, part.mean, part.var) for part in gaussians(likelihood, process, table)
+    ]
+    return drawn[0] if len(drawn) == 1 else np.mean(drawn, axis=0)
+
+
+def observed(
+    likelihood: Likelihood, process: Process, table: Array, offset: Array | float = 0.0
+) -> tuple[Array, Array]:
+    """Mean and variance of an observation at each row: (n,) each."""
+    return _observed(_shifted(likelihood, process, table, offset))
+
+
+def _observed(parts: Iterable[Latents]) -> tuple[Array, Array]:
+    answers = np.array([ask(part.likelihood, "predictive", part.mean, part.var) for part in parts])
+    means, variances = answers[:, :, 0], answers[:, :, 1]  # (parts, n)
+    if len(answers) == 1:
+        return means[0], variances[0]
+    return np.mean(means, axis=0), np.mean(variances, axis=0) + np.var(means, axis=0)
+
+
+def _shifted(
+    likelihood: Likelihood, process: Process, table: Array, offset: Array | float
+) -> Iterator[Latents]:
+    """With known numbers, one a row, added to f."""
+    shift = np.reshape(offset, (-1, 1))
+    return (part._replace(mean=part.mean + shift) for part in gaussians(likelihood, process, table))
+
+
+def log_densities(
+    likelihood: Likelihood,
+    process: Process,
+    table: Array,
+    Y: Array,
+    offset: Array | None = None,
+    closed_form: bool = False,
+) -> Array:
+    """log p(y_i), (n,), for Y (n, outputs). `closed_form`: y is f plus noise, so the outputs of a row are
+    added up."""
+    scores = [
+        _normal_densities(part, Y) if closed_form else row_densities(part, Y[:, 0])
+        for part in _shifted(likelihood, process, table, 0.0 if offset is None else offset)
+    ]
+    return scores[0] if len(scores) == 1 else logsumexp(scores, axis=0) - np.log(len(scores))
+
+
+def row_densities(latents: Latents, y: Array) -> Array:
+    """log E p(y | f), row by row."""
+    return ask(latents.likelihood, "scored", y, latents.mean, latents.var)[:, 0]
+
+
+def _normal_densities(latents: Latents, Y: Array) -> Array:
+    assert isinstance(latents.likelihood, Gaussian)
+    total = latents.var + latents.likelihood.variances()
+    return np.sum(-0.5 * ((Y - latents.mean) ** 2 / total + np.log(2 * np.pi * total)), axis=1)
+
+
+# Quantiles. -------------------------------------------------------------------------------------------------
+
+
+def normal_quantiles(mean: Array, var: Array, levels: ArrayLike) -> Array:
+    """Of N(mean, var), each (n, q): (n, levels, q)."""
+    return mean[:, None, :] + ndtri(np.asarray(levels))[:, None] * np.sqrt(var)[:, None, :]
+
+
+def quantiles(
+    likelihood: Likelihood, process: Process, table: Array, levels: ArrayLike, offset: Array | None = None
+) -> Array:
+    """Quantiles of an observation at the rows of a table: (n, levels)."""
+    if isinstance(likelihood, Gaussian):
+        mean, var = observed(likelihood, process, table)
+        return normal_quantiles(mean[:, None], var[:, None], levels)[:, :, 0]
+    levels = np.asarray(levels, dtype=np.float64)
+    parts = list(_shifted(likelihood, process, table, 0.0 if offset is None else offset))
+    highest = likelihood.highest(*_observed(parts)) if likelihood.discrete else np.inf
+    found = np.empty((len(table), len(levels)))
+    each = DRAWS if highest > MOST_VALUES else int(highest) + 1
+    for at in blocks_of(len(table), 8 * each * len(parts)):
+        some = [Latents(part.likelihood, part.mean[at], part.var[at]) for part in parts]
+        found[at] = (
+            np.quantile(_draws(some), levels, axis=1).T
+            if highest > MOST_VALUES
+            else _of_whole_numbers(some, levels, each)
+        )
+    return found
+
+
+def _of_whole_numbers(parts: list[Latents], levels: Array, values: int) -> Array:
+    """From the probabilities of 0, 1, ..., values - 1."""
+    n = len(parts[0].mean)
+    y = np.tile(np.arange(float(values)), n)
+    scores = [
+        row_densities(
+            Latents(
+                part.likelihood, np.repeat(part.mean, values, axis=0), np.repeat(part.var, values, axis=0)
+            ),
+            y,
+        )
+        for part in parts
+    ]
+    below = np.cumsum(np.mean(np.exp(scores), axis=0).reshape(n, values), axis=1)
+    return np.stack([np.sum(below < level, axis=1) for level in levels], axis=1).astype(np.float64)
+
+
+def _draws(parts: list[Latents]) -> Array:
+    """Observations at each row, (n, draws)."""
+    each = -(-DRAWS // len(parts))
+    levels = ndtri((np.arange(each) + 0.5) / each)
+    drawn = []
+    for number, (likelihood, mean, var) in enumerate(parts):
+        L = mean.shape[1]
+        # (draws, L)
+        z = np.stack([np.random.default_rng([number, k]).permutation(levels) for k in range(L)], axis=1)
+        f = mean[:, None, :] + np.sqrt(np.maximum(var, 0.0))[:, None, :] * z
+        f = f[..., 0] if L == 1 else f
+        bare = likelihood.bare()
+        drawn.append(np.stack([bare.draw(np.random.default_rng([number, L]), row) for row in f]))
+    return np.concatenate(drawn, axis=1)
+
+
+# Shared by the estimators. ----------------------------------------------------------------------------------
+
+
+def interval_table(mean: Array, std: Array) -> dict[str, Array]:
+    """mean, std, lower95 and upper95 as columns; for several outputs each with the output's number."""
+    if mean.ndim == 1:
+        return {"mean": mean, "std": std, "lower95": mean - Z95 * std, "upper95": mean + Z95 * std}
+    outputs = [interval_table(mean[:, k], std[:, k]) for k in range(mean.shape[1])]
+    return {f"{name}_{k}": column for k, output in enumerate(outputs) for name, column in output.items()}
+
+
+def finite(mean: Array, table: Array, var: Array | None = None) -> Array:
+    """`mean`, or an error that names the row of X where it or the variance is no number."""
+    good = np.all(np.isfinite(mean), axis=1) & (True if var is None else np.all(np.isfinite(var), axis=1))
+    if not np.all(good):
+        row = int(np.argmin(good))
+        largest = float(np.max(np.abs(table[row])))
+        raise InputError(
+            f"Predictions at row {row} of X leave the range of numbers: it has a value of size {largest:.3g}."
+            " Check its units."
+        )
+    return mean

@@ -1,0 +1,74 @@
+"""A fitted model as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+MOST_CLASSES, MOST_OUTPUTS = 12, 4  # that are listed
+
+
+def summary(title: str, fitted: Any) -> str:
+    """One model on a page. `fitted` is an `estimators.fitted.Fitted`."""
+    facts, outcome = fitted.facts, fitted.outcome
+    n, d = facts.rows, facts.columns
+    starts = f"{outcome.starts} start{'s' * (outcome.starts != 1)}"
+    known, units, foot = _classes(fitted) if fitted.classes is not None else _numbers(fitted)
+    lines = [
+        f"{title} on {n:,} rows, {d} column{'s' * (d != 1)}{known}",
+        f"  kernel    {fitted.kernel}",
+        *(f"            {kernel}" for kernel in fitted.model.others),
+        f"  {_likelihood(fitted)}",
+        f"  evidence  {fitted.evidence}, in nats{units}",
+        f"  method    {outcome.method} ({outcome.reason}); {outcome.solver}",
+        (
+            f"  fit       {outcome.stopped}; {outcome.iterations} iterations, {outcome.evaluations}"
+            f" evaluations, {starts}, {outcome.seconds:.2f} s"
+        ),
+        *(f"            {stage}" for stage in outcome.stages if len(outcome.stages) > 1),
+        f"  jitter    {outcome.jitter:g}" if outcome.jitter else "  jitter    none",
+        "",
+        str(fitted.parameters()),
+    ]
+    if fitted.inference.search == "none":
+        lines += ["", str(fitted.process.chains)]
+    lines += ["", foot] if foot else []
+    return "\n".join(lines + noted(outcome.notes))
+
+
+def noted(notes: Sequence[str]) -> list[str]:
+    """The notes of a fit as the last lines of its summary."""
+    return ["", "Notes", *(f"  - {note}" for note in notes)] if notes else []
+
+
+def _classes(fitted: Any) -> tuple[str, str, str]:
+    """What is known of y, the units of the evidence, and a last line."""
+    counted = zip(fitted.classes, fitted.class_counts(), strict=True)
+    shown = [f"{label} ({count:,} rows)" for label, count in counted]
+    more = ", ..." if len(shown) > MOST_CLASSES else ""
+    return f", {len(shown)} classes", "", f"classes: {', '.join(shown[:MOST_CLASSES])}{more}"
+
+
+def _numbers(fitted: Any) -> tuple[str, str, str]:
+    scale = fitted.facts.scale
+    known = f", {len(scale)} outputs" if len(scale) > 1 and fitted.closed_form else ""
+    if not fitted.closed_form and not fitted.likelihood.location:
+        return known, "", ""
+    if not fitted.normalized:
+        return known, ", of y", ""
+    variances = ", ".join(f"{s**2:.4g}" for s in scale)
+    foot = (
+        f"kernel scales are in units of the variance of y ({variances}); noise and mean are in the units of y"
+    )
+    return known, ", of y divided by its standard deviation", foot
+
+
+def _likelihood(fitted: Any) -> str:
+    if fitted.noise is None:
+        return f"likelihood {fitted.likelihood}"
+    noise = np.atleast_1d(fitted.noise)
+    shown = [f"{v:.4g} (standard deviation {np.sqrt(v):.4g})" for v in noise[:MOST_OUTPUTS]]
+    text = ", ".join(shown) + (", ..." if len(noise) > MOST_OUTPUTS else "")
+    return f"noise     {text}" + (" and noise_var, row by row" if fitted.facts.known_noise else "")

@@ -1,0 +1,163 @@
+"""What the pages show runs: every block of Python, page by page, in order and in one module; every `gramian`
+command; every kernel as text. A line `print(...)  # prints: text` prints that text.
+
+Data, names and files that a reader has are prepared here, small. Where a page takes many runs, a few do the
+same (`SMALLER`), and a search stops after a few steps: what a fit finds is the matter of other tests.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+import types
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import gramian as gm
+from gramian.cli.main import app
+from gramian.estimators import base
+from gramian.fitting import lbfgs, stages
+
+ROOT = Path(gm.__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PRINTS = re.compile(r"^print\((.*)\)  # prints: (.*)$", re.MULTILINE)
+SMALLER = {
+    "repeats=15": "repeats=1",
+    'by="cv"': 'by="cv", cv=2',
+    "sizes=(100, 200, 400)": "sizes=(6,)",
+    'methods=("nystrom:uniform", "nystrom:rpcholesky", "fourier:orf", "vfe", "cg", "exact")': (
+        'methods=("nystrom:uniform", "exact")'
+    ),
+}
+FEW_RUNS = ("--repeats", "1", "--sizes", "4", "--methods", "nystrom:uniform,exact")
+N = 24
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    text = page.read_text(encoding="utf-8")
+    return [code for kind, code in BLOCK.findall(text) if kind == language]
+
+
+def table(n: int = N) -> pd.DataFrame:
+    rng = np.random.default_rng(3)
+    temp, rain = rng.uniform(0, 3, n).round(3), rng.uniform(0, 3, n).round(3)
+    site = np.array(["north", "south"])[np.arange(n) % 2]
+    amount = np.sin(2 * temp) + 0.5 * rain + 0.05 * rng.standard_normal(n)
+    return pd.DataFrame({"temp": temp, "rain": rain, "site": site, "yield": amount.round(3)})
+
+
+@pytest.fixture
+def prepared(tmp_path, monkeypatch) -> dict[str, object]:
+    """What a reader has: names, and in the working folder the files of the pages."""
+    monkeypatch.chdir(tmp_path)
+    df = table()
+    X, y = df[["temp", "rain"]].to_numpy(), df["yield"].to_numpy()
+    counts, days = np.random.default_rng(0).poisson(np.exp(X[:, 0] - 1)), 1.0 + np.arange(N) % 3
+    kinds = np.array(["setosa", "virginica", "versicolor"])[(2 * X[:, 0]).astype(int) % 3]
+    numeric = df[["temp", "rain", "yield"]]
+    numeric.to_parquet("million.parquet")
+    numeric.to_parquet("data.parquet")
+    numeric.assign(y=y).to_csv("data.csv", index=False)
+    df.assign(plot=np.arange(N)).to_csv("plots.csv", index=False)
+    df.drop(columns="yield").assign(plot=np.arange(N)).to_csv("new_plots.csv", index=False)
+    numeric.drop(columns="yield").assign(species=kinds).to_csv("flowers.csv", index=False)
+    numeric.drop(columns="yield").assign(ill=(y > np.median(y)).astype(int)).to_csv(
+        "patients.csv", index=False
+    )
+    numeric.drop(columns="yield").assign(count=counts, days=days).to_csv("accidents.csv", index=False)
+    numeric.drop(columns="yield").assign(**{"class": np.where(y > np.median(y), "g", "h")}).to_csv(
+        "magic04.csv", index=False
+    )
+    np.save("X.npy", X)
+    return {
+        "X": X,
+        "y": y,
+        "X_new": X[:5] + 0.1,
+        "Z": X[:3],
+        "df": df[["temp", "rain", "site"]],
+        "labels": np.where(y > np.median(y), "up", "down"),
+        "counts": counts,
+        "hours": days,
+        "read_my_blocks": lambda: iter([(X[:10], y[:10]), (X[10:], y[10:])]),
+    }
+
+
+@pytest.fixture
+def quick(monkeypatch) -> None:
+    """Searches of few steps from one start."""
+    real = lbfgs.maximise
+
+    def maximise(*arguments, **settings):
+        return real(*arguments, **{**settings, "iterations": 3, "finish": False})
+
+    monkeypatch.setattr(stages, "maximise", maximise)
+    monkeypatch.setattr(base, "FEW_ROWS", 0)
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.stem
+)
+def test_python(page, prepared, quick, monkeypatch, capsys):
+    module = types.ModuleType("page")  # whose classes can be pickled
+    monkeypatch.setitem(sys.modules, "page", module)
+    vars(module).update(prepared)
+    for code in blocks(page, "python"):
+        for much, few in SMALLER.items():
+            code = code.replace(much, few)
+        exec(compile(code, str(page), "exec"), vars(module))
+        printed = capsys.readouterr().out.splitlines()
+        for _, shown in PRINTS.findall(code):
+            assert shown in printed
+
+
+def commands(page: Path) -> list[str]:
+    lines = "".join(blocks(page, "")).replace("\\\n", " ").splitlines()
+    return [line.strip() for line in lines if line.startswith("gramian ")]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=lambda page: page.stem)
+@pytest.mark.usefixtures("prepared", "quick")
+def test_commands(page):
+    for k, command in enumerate(commands(page)):
+        arguments = shlex.split(command, comments=True)[1:]
+        if arguments[0] == "demo":
+            continue  # tests/cli/test_demo.py
+        if arguments[0] == "compare":
+            arguments += [*FEW_RUNS, "--out", f"comparison{k}"]
+        result = CliRunner().invoke(app, arguments, prog_name="gramian")
+        assert result.exit_code == 0, (command, result.output, result.exception)
+
+
+def test_kernels_as_text():
+    page = ROOT / "docs" / "command-line.md"
+    lines = [line for code in blocks(page, "") for line in code.splitlines() if "gramian" not in line]
+    assert len(lines) == 3
+    for line in lines:
+        kernel = gm.parse_kernel(line)
+        assert gm.parse_kernel(repr(kernel)) == kernel
+
+
+def test_a_series_of_the_pages_is_forecast():
+    """A season that drifts, a trend and what lasts for weeks, each with its scale: two years are forecast to
+    within three times the noise of 0.1."""
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    code = next(code for kind, code in BLOCK.findall(page) if "Periodic" in code)
+    names: dict[str, object] = {"gm": gm}
+    exec(code[code.index("kernel = (") : code.index("\n)\n") + 3], names)
+    t = np.arange(120) / 12
+    y = 10 + 0.5 * t**1.5 + np.sin(2 * np.pi * t) + 0.1 * np.random.default_rng(1).standard_normal(120)
+    gp = gm.GPRegressor(names["kernel"], n_restarts=0).fit(t[:96, None], y[:96])
+    mean, std = gp.predict(t[96:, None], return_std=True)
+    assert np.sqrt(np.mean((mean - y[96:]) ** 2)) < 0.3
+    assert np.mean(np.abs(mean - y[96:]) < 2 * std) > 0.8
+
+
+def test_the_reading_of_blocks_sees_something():
+    assert sum(len(blocks(page, "python")) for page in PAGES) > 10
+    assert sum(len(commands(page)) for page in PAGES) > 8
