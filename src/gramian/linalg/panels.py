@@ -63,10 +63,13 @@ class Sizes(NamedTuple):
 
 def sizes_for(n: int) -> Sizes:
     """Tiles of 256 are as fast as any; for many rows larger ones, so that there are not too many: 40,000 rows
-    make some 4,000 tasks of 0.1 s. Runs of two to four are 5 % faster than single tiles, and leave enough
-    for all threads."""
+    make some 6,000 tasks of 0.1 s.
+
+    Runs of two save a twentieth of the work. With the times of single tasks at n = 2,000, two threads are
+    then at work 94 % of the time, four 83 %; with runs of four it would be 91 % and 66 %.
+    """
     tile = min(max(n // 16 // 64 * 64, 256), 1024)
-    return Sizes(tile, min(max(n // tile // 4, 1), 4))
+    return Sizes(tile, 2 if n > 7 * tile else 1)
 
 
 class _Grid(NamedTuple):
@@ -89,8 +92,10 @@ class _Grid(NamedTuple):
         return slice(first * self.tile, last * self.tile)
 
     def runs(self, start: int, stop: int) -> Iterator[range]:
-        for first in range(start, stop, self.run):
-            yield range(first, min(first + self.run, stop))
+        """Cut at multiples of their length: those of one column then wait for those of another, one each."""
+        while start < stop:
+            first, start = start, min((start // self.run + 1) * self.run, stop)
+            yield range(first, start)
 
 
 def _grid(A: Array, sizes: Sizes | None) -> _Grid:
