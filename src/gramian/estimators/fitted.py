@@ -130,7 +130,7 @@ class Learned(ABC):
         unseen = self.classes[codes] != labels
         if np.any(unseen):
             raise InputError(
-                f"The class {labels[unseen][0]!r} has rows to test on but none to train on. Take fewer folds,"
+                f"The class {str(labels[unseen][0])!r} has rows to test on but none to train on. Take fewer folds,"
                 ' leave out or join rare classes, or use by="loo".'
             )
         return codes

@@ -447,10 +447,12 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         return self.fitted_.certificate
 
     def __dir__(self) -> list[str]:
-        """All names but that of a certificate nobody has asked for: scikit-learn draws an estimator in a
-        notebook with every attribute that is listed here, and this one may take as long as the fit."""
+        """All names that have a value, without a certificate that nobody has asked for: scikit-learn reads
+        every attribute to list it, here and in the picture that notebooks draw, and this one may take as long
+        as the fit."""
         known = self.__sklearn_is_fitted__() and self.fitted_.certificate is not None
-        return [name for name in super().__dir__() if known or name != "certificate_"]
+        names = (name for name in object.__dir__(self) if known or name != "certificate_")
+        return [name for name in names if hasattr(self, name)]
 
     # Helpers. -----------------------------------------------------------------------------------------------
 
