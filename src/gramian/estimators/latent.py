@@ -179,8 +179,8 @@ def restrained(model: Model, method: Inference) -> Model:
 
 
 def _scales(kernel: Tree) -> list[Parameter]:
-    own = [kernel.scale] if isinstance(kernel, Scaled) else []
-    return own + [scale for _, child in kernel.branches() for scale in _scales(child)]
+    scales = [kernel.scale] if isinstance(kernel, Scaled) else []
+    return scales + [scale for _, child in kernel.branches() for scale in _scales(child)]
 
 
 def _automatic(

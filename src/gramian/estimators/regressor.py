@@ -382,16 +382,16 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
             assert isinstance(posterior.features, FourierMap)
             parts = [posterior.component(table, columns) for columns in posterior.features.columns_of(terms)]
         else:
-            own = [GaussianProcess(term, ZeroMean(), posterior.prior.scale) for term in terms]
-            parts = [dataclasses.replace(posterior, prior=prior).moments(table) for prior in own]
-        found: dict[str, tuple[Array, Array]] = {}
+            priors = [GaussianProcess(term, ZeroMean(), posterior.prior.scale) for term in terms]
+            parts = [dataclasses.replace(posterior, prior=prior).moments(table) for prior in priors]
+        answers: dict[str, tuple[Array, Array]] = {}
         for name, (mean, var) in zip(named, parts, strict=True):
             label, k = str(name), 1
-            while label in found:
+            while label in answers:
                 k += 1
                 label = f"{name} #{k}"
-            found[label] = (self._shaped(mean), self._shaped(np.sqrt(var)))
-        return found
+            answers[label] = (self._shaped(mean), self._shaped(np.sqrt(var)))
+        return answers
 
     def predict_gradient(self, X: Any) -> tuple[Array, Array]:
         """Mean and variance of the gradient of f at the rows of X: (n, d) each, or (n, d, q) for 2-D y."""
@@ -468,8 +468,8 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
     def _prior(self, X: Any, target: str) -> tuple[Array, Process, Array]:
         self.check_settings()
         table, columns = read_features(X)
-        given, given_noise = build.read_kernel(self.kernel).kernel, build.noise_of(self)
-        kernel = given if given is not None else defaults.default_kernel(table, columns, 1.0)
+        written, given_noise = build.read_kernel(self.kernel).kernel, build.noise_of(self)
+        kernel = written if written is not None else defaults.default_kernel(table, columns, 1.0)
         kernel.check_columns(columns.described())
         noise = defaults.noise_parameter(given_noise, 1.0, False, defaults.NOISE_FLOOR)
         mean = defaults.mean_function(self.mean, np.zeros(()), columns).adapted(
