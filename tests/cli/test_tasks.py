@@ -168,8 +168,8 @@ def test_quantiles_are_those_of_the_predictive_distribution(run, table, tmp_path
     run("predict", "m.gm", "table.csv", "-o", "p.csv")
     found = pd.read_csv(tmp_path / "p.csv")
     gp = gm.load(tmp_path / "m.gm")
-    # The ends are empirical quantiles of 2,000 draws, the same in all rows: the share beyond one has a
-    # standard error of 0.35 %.
+    # The ends are empirical quantiles of 4,000 draws, the same in all rows: the share beyond one has a
+    # standard error of 0.25 %, of which four are allowed.
     mean, var = gp.posterior_.moments(table[["a"]].to_numpy())
     rng = np.random.default_rng(1)
     y = gp.likelihood_.bare().draw(rng, mean + np.sqrt(var) * rng.standard_normal((N, 20_000)))
@@ -177,7 +177,7 @@ def test_quantiles_are_those_of_the_predictive_distribution(run, table, tmp_path
         np.mean(y < found["lower95"].to_numpy()[:, None]),
         np.mean(y > found["upper95"].to_numpy()[:, None]),
     ):
-        assert share == pytest.approx(0.025, abs=0.012)
+        assert share == pytest.approx(0.025, abs=0.01)
 
 
 @pytest.mark.parametrize(

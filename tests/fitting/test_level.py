@@ -28,7 +28,7 @@ def data():
 def test_level_is_the_best_of_all_rows(data, kernel, inverted, monkeypatch):
     X, y = data
     if not inverted:
-        monkeypatch.setattr("gramian.inference.exact.ROOT_UP_TO", 100)
+        monkeypatch.setattr("gramian.engines.dense.ROOT_UP_TO", 100)
     gp = gm.GPRegressor(kernel, method=FITTED_ON, random_state=0).fit(X, y)
     assert "the level of kernel and noise on all 300 rows" in gp.outcome_.stages[-1]
     # A posterior made anew at these parameters is the same,

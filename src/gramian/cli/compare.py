@@ -35,7 +35,7 @@ def compare_table(
 ) -> None:
     """Compares, prints the table and, with a folder, writes what there is to keep. The same command again
     does what is left to do."""
-    given = None if kernel is None else parse_kernel(kernel)
+    written = None if kernel is None else parse_kernel(kernel)
     wanted = METHODS if methods is None else words(methods)
     numbers = whole_numbers(sizes)
     table = read_table(data)
@@ -48,7 +48,7 @@ def compare_table(
             X,
             y,
             task=None if target is None else seen,
-            kernel=given,
+            kernel=written,
             methods=wanted,
             sizes=numbers,
             out=out,
@@ -89,10 +89,10 @@ def words(text: str) -> list[str]:
 
 def whole_numbers(text: str) -> list[int]:
     """100,200 -> 100, 200."""
-    found = words(text)
-    wrong = next((word for word in found if not word.isdecimal()), None)
+    parts = words(text)
+    wrong = next((word for word in parts if not word.isdecimal()), None)
     if wrong is not None:
         raise ParameterError(
             f"--sizes has {wrong!r}; give whole numbers with commas between, such as 100,200,400."
         )
-    return [int(word) for word in found]
+    return [int(word) for word in parts]

@@ -53,7 +53,7 @@ def plan_table(
         if method in (None, "auto") and settings == (None,) * 3
         else [method_with(method or "auto", *settings)]
     )
-    given = None if kernel is None else parse_kernel(kernel)
+    written = None if kernel is None else parse_kernel(kernel)
     first = next(read_blocks(data, HEAD))
     features = chosen(first, targets, columns, ids)
     rows = first.n_rows if first.n_rows < HEAD else count_rows(data)
@@ -63,11 +63,13 @@ def plan_table(
                 "--method adds a method to the plan of a regression; the plan of a classification has its"
                 " own. Leave it out."
             )
-        gp = GPClassifier(given, memory_limit=memory_limit, time_limit=time_limit)
+        gp = GPClassifier(written, memory_limit=memory_limit, time_limit=time_limit)
         typer.echo(gp.plan(np.broadcast_to(0.0, (rows, len(features)))))  # its shape is all that counts
         return
     typer.echo(
-        plan((rows, len(features)), given, memory_limit, time_limit, outputs=max(len(targets), 1), also=also)
+        plan(
+            (rows, len(features)), written, memory_limit, time_limit, outputs=max(len(targets), 1), also=also
+        )
     )
 
 

@@ -102,13 +102,13 @@ class FitOptions:
 
     def settings(self, settings: dict[str, Any]) -> dict[str, Any]:
         """These and further settings of the estimator; what was not given stays at its default."""
-        given = {"link": self.link, "multiclass": self.multiclass, "hyper": self.hyper, **settings}
+        values = {"link": self.link, "multiclass": self.multiclass, "hyper": self.hyper, **settings}
         if self.inference not in (None, "auto"):
-            given["inference"] = self.inference
+            values["inference"] = self.inference
         made = LIKELIHOODS[self.likelihood or "gaussian"]
         if made is not None:
-            given["likelihood"] = made()
-        return {name: value for name, value in given.items() if value is not None}
+            values["likelihood"] = made()
+        return {name: value for name, value in values.items() if value is not None}
 
 
 def task_of(table: Table, targets: Sequence[str], given: str | None = None) -> str:

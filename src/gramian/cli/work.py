@@ -51,7 +51,7 @@ def fit_table(
     """Fits, writes the model file and prints the summary. Whatever can be refused is refused before the
     fit."""
     options = FitOptions() if options is None else options
-    given = None if kernel is None else parse_kernel(kernel)
+    written = None if kernel is None else parse_kernel(kernel)
     check_output(out, data)
     large = is_large(data)
     table = next(read_blocks(data)) if large else read_table(data)
@@ -59,7 +59,7 @@ def fit_table(
     names = chosen(table, targets, columns, [*ids, *beside])
     task = task_of(table, targets, options.task)
     options.check(task, targets, settings.get("noise"))
-    gp = (GPClassifier if task == "classification" else GPRegressor)(given, **options.settings(settings))
+    gp = (GPClassifier if task == "classification" else GPRegressor)(written, **options.settings(settings))
     X: Frame | Source
     classes = None
     if large:

@@ -1,4 +1,20 @@
-"""Estimators: scikit-learn's fit and predict."""
+"""Estimators: scikit-learn's fit and predict.
+
+    base          what all share: reading X, the search, the inference, public attributes
+    fitted        what a fit leaves, as one frozen value: Fitted, and the contract Learned
+    regressor     GPRegressor
+    classifier    GPClassifier
+    multiclass    several classes from binary models; BinaryModels is the other kind of Learned
+    build         from settings and data to a model; the setting `kernel` is read here
+    defaults      the kernel, the noise and the mean of people who give none
+    latent        which inference on which engine, for likelihoods other than Gaussian noise in closed form
+    predictions   from the posterior of f to observations: probabilities, moments, quantiles, densities
+    leftout       each training row predicted from all the others
+    transformers  kernel features for any linear model
+
+Readers of a fitted model (modelfile, report, plots, experiments, cli) ask `gp.fitted_`, at tables that
+`gp.read(X)` makes.
+"""
 
 from gramian.estimators.classifier import GPClassifier
 from gramian.estimators.regressor import GPRegressor

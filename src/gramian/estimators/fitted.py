@@ -130,9 +130,10 @@ class Learned(ABC):
         codes = np.minimum(np.searchsorted(self.classes, labels), len(self.classes) - 1)
         unseen = self.classes[codes] != labels
         if np.any(unseen):
+            label = str(labels[unseen][0])
             raise InputError(
-                f"The class {labels[unseen][0]!r} has rows to test on but none to train on. Take fewer folds,"
-                ' leave out or join rare classes, or use by="loo".'
+                f"The class {label!r} has rows to test on but none to train on. Take fewer folds, leave out"
+                ' or join rare classes, or use by="loo".'
             )
         return codes
 
@@ -290,8 +291,8 @@ class Fitted(Learned):
         """Quantiles of an observation, (n, levels); (n, levels, q) where y has several outputs."""
         if self.closed_form:
             mean, var = self.latents(table)
-            found = predictions.normal_quantiles(mean, var + self.noise_of_outputs, levels)
-            return found[:, :, 0] if self.single else found
+            values = predictions.normal_quantiles(mean, var + self.noise_of_outputs, levels)
+            return values[:, :, 0] if self.single else values
         return predictions.quantiles(self.likelihood, self.process, table, levels, offset)
 
     def log_densities(self, table: Array, Y: Array, offset: Array | None = None) -> Array:

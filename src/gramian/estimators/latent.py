@@ -1,5 +1,4 @@
-"""Between estimators and likelihoods that are not closed-form Gaussian: which inference, which engine, and
-predictions from latent posteriors.
+"""Between estimators and likelihoods that are not closed-form Gaussian: which inference, which engine.
 
 inference   "laplace", "ep", "vi", "map", "mcmc", or an object: EP(power=0.5), MCMC(draws=1000)
 method      the engine: "exact", "nystrom", "fourier", "vfe", "svgp", "cg", ...
@@ -8,7 +7,7 @@ method      the engine: "exact", "nystrom", "fourier", "vfe", "svgp", "cg", ...
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,30 +42,55 @@ LAPLACE_SCALE = 30.0
 WORDS = ("laplace", "ep", "vi", "map", "mcmc")
 
 
+class InferenceChoice(NamedTuple):
+    """The setting `inference`, read."""
+
+    word: str  # one of WORDS, or "auto"
+    written: Inference | MCMC | None = None  # the object, where a person gave one
+
+    @property
+    def is_variational(self) -> bool:
+        """Whether stochastic variational inference is what was asked for, or may be."""
+        return self.word in ("auto", "vi")
+
+
+def read_inference(value: Any) -> InferenceChoice:
+    """The setting `inference`: None, a word, or an object with its own settings."""
+    if value is None or (isinstance(value, str) and value in ("auto", *WORDS)):
+        return InferenceChoice(value or "auto")
+    if isinstance(value, (Inference, MCMC)):
+        return InferenceChoice(value.name, value)
+    names = ", ".join(f'"{word}"' for word in WORDS)
+    raise ParameterError(
+        f"inference={value!r} is not known. Use {names}, or an object such as EP(power=0.5) or"
+        " MCMC(draws=1000)."
+    )
+
+
 def method_for(gp: Estimator, likelihood: Likelihood, shape: tuple[int, ...]) -> tuple[Scheme, str]:
     """The inference on its engine, and why these."""
-    given = read_inference(gp.inference)
-    if gp.hyper == "mcmc" or given == "mcmc" or isinstance(given, MCMC):
-        return _sampled(gp, given if isinstance(given, MCMC) else MCMC())
+    choice = read_inference(gp.inference)
+    if gp.hyper == "mcmc" or choice.word == "mcmc":
+        return sampled_parameters(gp)
     if gp.method == "auto":
-        engine, reason = _automatic(gp, given, likelihood, shape)
+        engine, reason = _automatic(gp, choice, likelihood, shape)
     else:
         engine, reason = as_method(gp.method, gp.memory_limit), "as given"
-    return _around(engine, given, likelihood), reason
+    return _around(engine, choice, likelihood), reason
 
 
 def plan_for(gp: Estimator, likelihood: Likelihood, shape: tuple[int, ...]) -> Plan:
     """Memory and time of each engine with this likelihood, and what `method="auto"` takes."""
-    given = read_inference(gp.inference)
-    if given == "mcmc" or isinstance(given, MCMC):
+    choice = read_inference(gp.inference)
+    if choice.word == "mcmc":
         raise ParameterError(
             'A plan predicts searches; how long chains take, only they can tell. Ask with inference="vi" for'
             " the engines alone."
         )
-    taken, reason = _automatic(gp, given, likelihood, shape)
+    taken, reason = _automatic(gp, choice, likelihood, shape)
 
     def wrapped(engine: Method) -> Scheme:
-        return _around(engine, given, likelihood)
+        return _around(engine, choice, likelihood)
 
     n, d = int(shape[0]), int(shape[1])
     return plan_around(
@@ -82,28 +106,10 @@ def plan_for(gp: Estimator, likelihood: Likelihood, shape: tuple[int, ...]) -> P
     )
 
 
-def read_inference(given: Any) -> Any:
-    """`inference` as it was given, when it is one."""
-    if (
-        given is not None
-        and given != "auto"
-        and not isinstance(given, (Inference, MCMC))
-        and given not in WORDS
-    ):
-        names = ", ".join(f'"{word}"' for word in WORDS)
-        raise ParameterError(
-            f"inference={given!r} is not known. Use {names}, or an object such as EP(power=0.5) or"
-            " MCMC(draws=1000)."
-        )
-    return given
-
-
 def sampled_parameters(gp: Estimator) -> tuple[Scheme, str]:
-    """Full Bayes over the parameters of a regression with Gaussian noise."""
-    return _sampled(gp, MCMC())
-
-
-def _sampled(gp: Estimator, chains: MCMC) -> tuple[Scheme, str]:
+    """Full Bayes over the parameters: the chains that were given, or the default ones, on the engine."""
+    written = read_inference(gp.inference).written
+    chains = written if isinstance(written, MCMC) else MCMC()
     if gp.method in ("auto", "exact"):
         return chains, "parameters are sampled"
     engine = as_method(gp.method, gp.memory_limit)
@@ -114,24 +120,25 @@ def _sampled(gp: Estimator, chains: MCMC) -> tuple[Scheme, str]:
     return dataclasses.replace(chains, engine=engine), "parameters are sampled"
 
 
-def _around(engine: Method, given: Any, likelihood: Likelihood) -> Scheme:
+def _around(engine: Method, choice: InferenceChoice, likelihood: Likelihood) -> Scheme:
     """The inference that was asked for, on an engine; "svgp" is both."""
     if not isinstance(engine, Engine):
-        if given not in (None, "auto", "vi") and not isinstance(given, VI):
+        if not choice.is_variational:
+            shown = repr(choice.written or choice.word)
             raise ParameterError(
-                f'method="svgp" is variational inference, but inference={given!r} was asked for. Use'
+                f'method="svgp" is variational inference, but inference={shown} was asked for. Use'
                 ' inference="vi", or another method.'
             )
         return engine
-    rule = _rule(given, likelihood, engine)
+    rule = _rule(choice, likelihood, engine)
     rule.check(likelihood, engine)
     return on_engine(engine, rule)
 
 
-def _rule(given: Any, likelihood: Likelihood, engine: Engine) -> Inference:
-    if isinstance(given, Inference):
-        return given
-    word = given if given not in (None, "auto") else _default(likelihood, engine)
+def _rule(choice: InferenceChoice, likelihood: Likelihood, engine: Engine) -> Inference:
+    if isinstance(choice.written, Inference):
+        return choice.written
+    word = _default(likelihood, engine) if choice.word == "auto" else choice.word
     made = {"ep": EP, "vi": VI, "map": Mode}
     return laplace_for(likelihood) if word == "laplace" else made[word]()
 
@@ -169,7 +176,7 @@ def restrained(model: Model, method: Scheme) -> Model:
 
 
 def _automatic(
-    gp: Estimator, given: Any, likelihood: Likelihood, shape: tuple[int, ...]
+    gp: Estimator, choice: InferenceChoice, likelihood: Likelihood, shape: tuple[int, ...]
 ) -> tuple[Method, str]:
     n, d = shape[0], shape[1]
     dense = on_engine(Exact(), VI())
@@ -182,6 +189,6 @@ def _automatic(
         if fits
         else "the whole kernel matrix does not fit into the memory limit"
     )
-    if given in (None, "auto", "vi") or isinstance(given, VI):
+    if choice.is_variational:
         return SVGP(), f"{why}, so stochastic variational inference"
     return as_method("nystrom", gp.memory_limit), f"{why}, so landmarks"

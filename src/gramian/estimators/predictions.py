@@ -130,16 +130,16 @@ def quantiles(
     levels = np.asarray(levels, dtype=np.float64)
     parts = list(_shifted(likelihood, process, table, 0.0 if offset is None else offset))
     highest = likelihood.highest(*_observed(parts)) if likelihood.discrete else np.inf
-    found = np.empty((len(table), len(levels)))
+    values = np.empty((len(table), len(levels)))
     each = DRAWS if highest > MOST_VALUES else int(highest) + 1
     for at in blocks_of(len(table), 8 * each * len(parts)):
         some = [Latents(part.likelihood, part.mean[at], part.var[at]) for part in parts]
-        found[at] = (
+        values[at] = (
             np.quantile(_draws(some), levels, axis=1).T
             if highest > MOST_VALUES
             else _of_whole_numbers(some, levels, each)
         )
-    return found
+    return values
 
 
 def _of_whole_numbers(parts: list[Latents], levels: Array, values: int) -> Array:

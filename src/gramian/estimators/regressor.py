@@ -374,14 +374,14 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         check_is_fitted(self, "fitted_")
         named, terms = self.kernel_.summands, self.fitted_.first.model.kernel.summands
         parts = self.posterior_.components(self.read(X), terms)
-        found: dict[str, tuple[Array, Array]] = {}
+        answers: dict[str, tuple[Array, Array]] = {}
         for name, (mean, var) in zip(named, parts, strict=True):
             label, k = str(name), 1
-            while label in found:
+            while label in answers:
                 k += 1
                 label = f"{name} #{k}"
-            found[label] = (self._shaped(mean), self._shaped(np.sqrt(var)))
-        return found
+            answers[label] = (self._shaped(mean), self._shaped(np.sqrt(var)))
+        return answers
 
     def predict_gradient(self, X: Any) -> tuple[Array, Array]:
         """Mean and variance of the gradient of f at the rows of X: (n, d) each, or (n, d, q) for 2-D y."""
@@ -435,10 +435,12 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         return self.fitted_.certificate
 
     def __dir__(self) -> list[str]:
-        """All names but that of a certificate nobody has asked for: scikit-learn draws an estimator in a
-        notebook with every attribute that is listed here, and this one may take as long as the fit."""
+        """All names that have a value, without a certificate that nobody has asked for: scikit-learn reads
+        every attribute to list it, here and in the picture that notebooks draw, and this one may take as long
+        as the fit."""
         known = self.__sklearn_is_fitted__() and self.fitted_.certificate is not None
-        return [name for name in super().__dir__() if known or name != "certificate_"]
+        names = (name for name in object.__dir__(self) if known or name != "certificate_")
+        return [name for name in names if hasattr(self, name)]
 
     # Helpers. -----------------------------------------------------------------------------------------------
 
@@ -454,8 +456,8 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
     def _prior(self, X: Any, target: str) -> tuple[Array, Process, Array]:
         self.check_settings()
         table, columns = read_features(X)
-        given, given_noise = build.read_kernel(self.kernel).kernel, build.noise_of(self)
-        kernel = given if given is not None else defaults.default_kernel(table, columns, 1.0)
+        written, given_noise = build.read_kernel(self.kernel).kernel, build.noise_of(self)
+        kernel = written if written is not None else defaults.default_kernel(table, columns, 1.0)
         kernel.check_columns(columns.described())
         noise = defaults.noise_parameter(given_noise, 1.0, False, defaults.NOISE_FLOOR)
         mean = defaults.mean_function(self.mean, np.zeros(()), columns).adapted(

@@ -1,1 +1,14 @@
-"""Experiments: approximations side by side on one's own data."""
+"""Experiments: models and approximations side by side, on one's own data.
+
+selection   `compare_models`: which model do the data prefer?
+scoring     log p(y_i | other rows): leave-one-out, importance sampling, folds
+compare     `compare`: approximations of one model, over repeated runs
+methods     an approximation by its name, "nystrom:rls"
+run         one run: a Trial of a Setup gives a RunRecord
+labels      scores of probabilities, and Krylov solvers taken as they are
+gramerror   how far an approximate kernel matrix is from K
+memory      the peak of what runs
+store       runs on disk, so that an interrupted comparison goes on
+table       the runs as people read them
+progress    where a comparison is
+"""

@@ -185,12 +185,12 @@ def compare(
     check_settings(tol, max_iter, 1)
     memory.allowed(memory_limit)  # refuses what is not a size
     table, columns, target, classes = _data(X, y, task, chosen, kernel, standardize, max_rows, random_state)
-    written = build.read_kernel(kernel)
-    given = written.one("a comparison is of one.")
-    if noise is None and written.noise is not None:
-        noise = float(written.noise.value)
-    if given is not None:
-        given.check_columns(columns.described())
+    setting = build.read_kernel(kernel)
+    written = setting.one("a comparison is of one.")
+    if noise is None and setting.noise is not None:
+        noise = float(setting.noise.value)
+    if written is not None:
+        written.check_columns(columns.described())
     likelihood: Likelihood | None = (
         None if classes is None else Bernoulli() if len(classes) == 2 else Softmax(len(classes))
     )
@@ -206,7 +206,7 @@ def compare(
             "classes": classes,
             "sha256": _digest(table, target),
         },
-        "kernel": None if given is None else repr(given),
+        "kernel": None if written is None else repr(written),
         "noise": None if noise is None else float(noise),
         "test_size": float(test_size),
         "random_state": int(random_state),
@@ -222,10 +222,10 @@ def compare(
     store = None if out is None else Store(Path(out))
     fitted = store.open(settings) if store is not None else {}
     if fitted:
-        held, level = parse_kernel(fitted["kernel"]) if given is None else given, float(fitted["noise"])
+        held, level = parse_kernel(fitted["kernel"]) if written is None else written, float(fitted["noise"])
     else:
         held, level = _settle(
-            given, noise, table, columns, target, likelihood, normalize_y, fit_rows, random_state, verbose
+            written, noise, table, columns, target, likelihood, normalize_y, fit_rows, random_state, verbose
         )
         if store is not None:
             store.write_settings(settings, {"kernel": repr(held), "noise": level})
@@ -257,7 +257,7 @@ def _carry_out(
     """All runs in their order, those that are on disk already from there."""
     done = {run.key: run for run in store.read()} if store is not None else {}
     warm: set[tuple[Method, int]] = set()
-    found: list[RunRecord] = []
+    runs: list[RunRecord] = []
     left = sum((trial.repeat, trial.method.name, trial.size) not in done for trial in trials)
     with bar(verbose, left, len(trials) - left) as step:
         for trial in trials:
@@ -272,8 +272,8 @@ def _carry_out(
                 run = measure(setup, trial)
                 if store is not None:
                     store.append(run)
-            found.append(run)
-    return tuple(found)
+            runs.append(run)
+    return tuple(runs)
 
 
 def _data(
@@ -448,6 +448,6 @@ def _check(
 
 def _digest(X: Array, y: Array | None) -> str:
     """What tells data apart."""
-    found = hashlib.sha256(np.ascontiguousarray(X).tobytes())
-    found.update(b"" if y is None else y.tobytes())
-    return found.hexdigest()
+    digest = hashlib.sha256(np.ascontiguousarray(X).tobytes())
+    digest.update(b"" if y is None else y.tobytes())
+    return digest.hexdigest()

@@ -43,7 +43,7 @@ def label_scores(
     X: Array,
     y: Array,
     at: NDArray[np.intp],
-    found: dict[str, Any],
+    measured: dict[str, Any],
 ) -> None:
     """Writes the scores at the rows of X with the codes y; those that need variances at the rows `at`
     only."""
@@ -51,15 +51,15 @@ def label_scores(
     # by a Krylov solver, which two classes alone can have: links are symmetric, so the sign of the mean tells
     # the more probable one
     if some:
-        found["error"] = float(np.mean((posterior.mean(X)[:, 0] > 0) != y))
+        measured["error"] = float(np.mean((posterior.mean(X)[:, 0] > 0) != y))
     P = probabilities(likelihood, posterior, X[at])
     P = P / np.sum(P, axis=1, keepdims=True)
     if not some:
-        found["error"] = float(np.mean(np.argmax(P, axis=1) != y))
+        measured["error"] = float(np.mean(np.argmax(P, axis=1) != y))
     codes = y[at].astype(int)
-    found["nlpd"] = float(-np.mean(np.log(np.maximum(P[np.arange(len(at)), codes], TINY))))
-    found["brier"] = float(np.mean(np.sum((P - np.eye(P.shape[1])[codes]) ** 2, axis=1)))
-    found["ece"] = calibration_error(P, codes)
+    measured["nlpd"] = float(-np.mean(np.log(np.maximum(P[np.arange(len(at)), codes], TINY))))
+    measured["brier"] = float(np.mean(np.sum((P - np.eye(P.shape[1])[codes]) ** 2, axis=1)))
+    measured["ece"] = calibration_error(P, codes)
 
 
 def calibration_error(P: Array, codes: NDArray[np.intp]) -> float:

@@ -108,13 +108,13 @@ class Method:
         if self.family == "fourier":
             basis: Basis = FourierBasis.draw(kernel, X.shape[1], size, self.variant, rng)
             return Chosen(basis, 0.0, time.perf_counter() - began)
-        found = landmarks(kernel, X, min(size, len(X)), self.variant, rng)
+        landmarked = landmarks(kernel, X, min(size, len(X)), self.variant, rng)
         # a row drawn twice adds nothing
-        Z = np.unique(found.Z, axis=0) if found.indices is not None else found.Z
+        Z = np.unique(landmarked.Z, axis=0) if landmarked.indices is not None else landmarked.Z
         return Chosen(
             NystromBasis(Z),
-            found.probabilities_seconds,
-            time.perf_counter() - began - found.probabilities_seconds,
+            landmarked.probabilities_seconds,
+            time.perf_counter() - began - landmarked.probabilities_seconds,
         )
 
     def inference(self, basis: Basis, likelihood: Likelihood | None = None) -> Scheme:

@@ -139,13 +139,13 @@ def measure(setup: Setup, trial: Trial) -> RunRecord:
     """Carries a run out. What the method cannot do (a kernel without a spectrum, more memory than allowed)
     ends up in the note."""
     train, test = setup.split(trial.repeat)
-    found: dict[str, Any] = {}
+    measured: dict[str, Any] = {}
     rng = np.random.default_rng([DRAW, setup.random_state, trial.repeat, trial.method.code, trial.size])
     try:
-        _measure(setup, trial, setup.X[train], train, test, rng, found)
+        _measure(setup, trial, setup.X[train], train, test, rng, measured)
     except (GramianError, MemoryError, np.linalg.LinAlgError) as error:
-        found["note"] = " ".join(str(error).split()) or "out of memory"
-    return RunRecord(trial.repeat, trial.method.name, trial.size, len(train), len(test), **found)
+        measured["note"] = " ".join(str(error).split()) or "out of memory"
+    return RunRecord(trial.repeat, trial.method.name, trial.size, len(train), len(test), **measured)
 
 
 def warm_up(setup: Setup, trial: Trial) -> None:
@@ -167,11 +167,11 @@ def _measure(
     train: Rows,
     test: Rows,
     rng: np.random.Generator,
-    found: dict[str, Any],
+    measured: dict[str, Any],
 ) -> None:
     method, (n, d) = trial.method, X.shape
     needed = method.bytes_needed(n, d, trial.size, setup.likelihood)
-    found["predicted_bytes"] = float(needed)
+    measured["predicted_bytes"] = float(needed)
     memory.check_memory(
         needed,
         setup.memory_limit,
@@ -183,26 +183,26 @@ def _measure(
     posterior: Process | Solved | None
     with peak_memory() as peak:
         if method.has_features:
-            features, posterior = _with_features(setup, trial, model, data, rng, found)
+            features, posterior = _with_features(setup, trial, model, data, rng, measured)
         elif method.family == "exact":
             began = time.perf_counter()
             posterior, evidence, *_ = method.around(Exact(), setup.likelihood).infer(model, data)
             seconds = time.perf_counter() - began
-            found |= {"fit_seconds": seconds, "total_seconds": seconds, "log_evidence": evidence.value}
+            measured |= {"fit_seconds": seconds, "total_seconds": seconds, "log_evidence": evidence.value}
         elif setup.likelihood is not None:
-            posterior = _with_krylov_steps(setup, trial, model, data, rng, found)
+            posterior = _with_krylov_steps(setup, trial, model, data, rng, measured)
         else:
-            posterior = _with_krylov(setup, trial, model, data, rng, found)
-    found["measured_bytes"] = peak.bytes
+            posterior = _with_krylov(setup, trial, model, data, rng, measured)
+    measured["measured_bytes"] = peak.bytes
     if features is not None:
         few = n > setup.gram_rows
         rows = np.sort(rng.choice(n, setup.gram_rows, replace=False)) if few else slice(None)
         with one_blas_thread():
             error = gram_error(setup.kernel, X[rows], features, method.objective == "fitc")
-        found |= {"frobenius": error.frobenius, "infinity": error.infinity}
-        found["gram_rows"] = float(min(n, setup.gram_rows))
+        measured |= {"frobenius": error.frobenius, "infinity": error.infinity}
+        measured["gram_rows"] = float(min(n, setup.gram_rows))
     if posterior is not None and setup.y is not None:
-        _predict(setup, trial, posterior, setup.X[test], setup.y[test], found)
+        _predict(setup, trial, posterior, setup.X[test], setup.y[test], measured)
 
 
 def _conditioned(setup: Setup, X: Array, train: Rows) -> tuple[Model, Data]:
@@ -221,7 +221,7 @@ def _conditioned(setup: Setup, X: Array, train: Rows) -> tuple[Model, Data]:
 
 
 def _with_features(
-    setup: Setup, trial: Trial, model: Model, data: Data, rng: np.random.Generator, found: dict[str, Any]
+    setup: Setup, trial: Trial, model: Model, data: Data, rng: np.random.Generator, measured: dict[str, Any]
 ) -> tuple[FeatureMap, Process | None]:
     kernel, X, method = setup.kernel, data.X, trial.method
     chosen = method.choose(kernel, X, trial.size, rng)
@@ -232,7 +232,7 @@ def _with_features(
         for at in blocks_of(len(X), 8 * m):
             features.block(X[at])
         construction = chosen.seconds + time.perf_counter() - began
-    found |= {
+    measured |= {
         "features": float(m),
         "probabilities_seconds": chosen.probabilities_seconds,
         "construction_seconds": construction,
@@ -242,7 +242,7 @@ def _with_features(
     began = time.perf_counter()
     posterior, evidence, *_ = method.inference(chosen.basis, setup.likelihood).infer(model, data)
     seconds = time.perf_counter() - began
-    found |= {
+    measured |= {
         "fit_seconds": seconds,
         "total_seconds": chosen.probabilities_seconds + chosen.seconds + seconds,
         "log_evidence": evidence.value,
@@ -251,7 +251,7 @@ def _with_features(
 
 
 def _with_krylov(
-    setup: Setup, trial: Trial, model: Model, data: Data, rng: np.random.Generator, found: dict[str, Any]
+    setup: Setup, trial: Trial, model: Model, data: Data, rng: np.random.Generator, measured: dict[str, Any]
 ) -> Solved:
     """The solver as it is: a solve that misses its tolerance is not tried again by other means, because this
     is what is compared."""
@@ -264,9 +264,13 @@ def _with_krylov(
     made = time.perf_counter()
     value, outcome = factor.solve(group.R)
     done = time.perf_counter()
-    found |= {"construction_seconds": made - began, "fit_seconds": done - made, "total_seconds": done - began}
+    measured |= {
+        "construction_seconds": made - began,
+        "fit_seconds": done - made,
+        "total_seconds": done - began,
+    }
     residual = NAN if outcome.residual is None else outcome.residual
-    found |= {
+    measured |= {
         "iterations": float(outcome.iterations),
         "residual": residual,
         "note": " ".join(outcome.note.split()),
@@ -275,7 +279,7 @@ def _with_krylov(
 
 
 def _with_krylov_steps(
-    setup: Setup, trial: Trial, model: Model, data: Data, rng: np.random.Generator, found: dict[str, Any]
+    setup: Setup, trial: Trial, model: Model, data: Data, rng: np.random.Generator, measured: dict[str, Any]
 ) -> Process:
     """Laplace's approximation, with the solver as it is for each system of Newton's method; its evidence is
     an estimate, and in the time."""
@@ -285,8 +289,12 @@ def _with_krylov_steps(
     made = time.perf_counter()
     posterior, evidence, outcome, _ = prepared.infer(model, data)
     done = time.perf_counter()
-    found |= {"construction_seconds": made - began, "fit_seconds": done - made, "total_seconds": done - began}
-    found |= {
+    measured |= {
+        "construction_seconds": made - began,
+        "fit_seconds": done - made,
+        "total_seconds": done - began,
+    }
+    measured |= {
         "log_evidence": evidence.value,
         "iterations": float(outcome.iterations),
         "note": " ".join(outcome.note.split()),
@@ -317,7 +325,7 @@ class Solved:
 
 
 def _predict(
-    setup: Setup, trial: Trial, posterior: Process | Solved, X: Array, y: Array, found: dict[str, Any]
+    setup: Setup, trial: Trial, posterior: Process | Solved, X: Array, y: Array, measured: dict[str, Any]
 ) -> None:
     at = np.arange(len(X))
     # the same rows for all solvers of a repeat
@@ -327,20 +335,20 @@ def _predict(
     began = time.perf_counter()
     if setup.likelihood is not None:
         assert not isinstance(posterior, Solved)
-        label_scores(setup.likelihood, posterior, X, y, at, found)
-        found |= {"predict_seconds": time.perf_counter() - began, "variance_rows": float(len(at))}
+        label_scores(setup.likelihood, posterior, X, y, at, measured)
+        measured |= {"predict_seconds": time.perf_counter() - began, "variance_rows": float(len(at))}
         return
     if isinstance(posterior, Solved):
         mean = posterior.mean(X)[:, 0]
         var, note = posterior.var(X[at])
-        found["note"] = found["note"] or " ".join(note.split())
+        measured["note"] = measured["note"] or " ".join(note.split())
     else:
         mean, var = (moment[:, 0] for moment in posterior.moments(X))
-    found["predict_seconds"] = time.perf_counter() - began
+    measured["predict_seconds"] = time.perf_counter() - began
     squares = (y - mean) ** 2
-    found |= {"mse": float(np.mean(squares)), "rmse": float(np.sqrt(np.mean(squares)))}
+    measured |= {"mse": float(np.mean(squares)), "rmse": float(np.sqrt(np.mean(squares)))}
     total = var + setup.noise
     with np.errstate(divide="ignore"):  # no noise and no uncertainty: NLPD is infinite, and says so
-        found["nlpd"] = float(np.mean(0.5 * (squares[at] / total + np.log(2 * np.pi * total))))
-    found["coverage95"] = float(np.mean(squares[at] <= Z95**2 * total))
-    found["variance_rows"] = float(len(at))
+        measured["nlpd"] = float(np.mean(0.5 * (squares[at] / total + np.log(2 * np.pi * total))))
+    measured["coverage95"] = float(np.mean(squares[at] <= Z95**2 * total))
+    measured["variance_rows"] = float(len(at))

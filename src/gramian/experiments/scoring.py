@@ -62,16 +62,16 @@ def paired(scores: Sequence[Array | None]) -> list[Paired]:
     """Each score, and row by row against the best."""
     means = [-np.inf if values is None else float(np.mean(values)) for values in scores]
     best = scores[int(np.argmax(means))]
-    found = []
+    pairs = []
     for values, mean in zip(scores, means, strict=True):
         if values is None or best is None:
-            found.append(Paired())
+            pairs.append(Paired())
             continue
         gap = values - best
-        found.append(
+        pairs.append(
             Paired(mean, _error(values), float(np.mean(gap)), 0.0 if values is best else _error(gap))
         )
-    return found
+    return pairs
 
 
 def _error(values: Array) -> float:
@@ -139,9 +139,9 @@ def _pareto_smoothed(log_likelihood: Array, efficiency: float | None) -> Scores:
         warnings.simplefilter("ignore")  # what ArviZ warns of is in the note
         new = int(arviz.__version__.split(".")[0]) >= 1
         data = arviz.from_dict(groups) if new else arviz.from_dict(**groups)
-        found = arviz.loo(data, pointwise=True, reff=efficiency)
-    values = np.asarray(found.elpd_i if new else found.loo_i, dtype=np.float64)
-    shape = np.asarray(found.pareto_k, dtype=np.float64)
+        smoothed = arviz.loo(data, pointwise=True, reff=efficiency)
+    values = np.asarray(smoothed.elpd_i if new else smoothed.loo_i, dtype=np.float64)
+    shape = np.asarray(smoothed.pareto_k, dtype=np.float64)
     count = log_likelihood.shape[0] * log_likelihood.shape[1]
     # Vehtari and others 2024: few draws carry less
     limit = min(UNSAFE_K, 1 - 1 / np.log10(count)) if count > 10 else 0.0

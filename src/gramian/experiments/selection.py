@@ -328,24 +328,24 @@ def _estimators(models: Any, y: Any) -> dict[str, Any]:
         raise ParameterError(
             f"models must be a list, or a dict by name, of estimators or kernels, not {models!r}."
         )
-    given = list(models.values()) if isinstance(models, Mapping) else list(models)
-    if not given:
+    candidates = list(models.values()) if isinstance(models, Mapping) else list(models)
+    if not candidates:
         raise ParameterError(
             "models is empty. Give two or more, such as [gramian.RBF(1.0), gramian.Matern32(1.0)]."
         )
-    for model in given:
+    for model in candidates:
         if not build.is_kernel(model) and not isinstance(model, Estimator):
             raise ParameterError(
                 f"models has {model!r}; each must be a GPRegressor, a GPClassifier or a kernel."
             )
-    estimators = [model for model in given if not build.is_kernel(model)]
+    estimators = [model for model in candidates if not build.is_kernel(model)]
     if len({is_classifier(model) for model in estimators}) > 1:
         raise ParameterError(
             "models has regressors and classifiers, whose numbers are of different things: numbers and"
             " labels. Compare one kind."
         )
     like_these = type(estimators[0]) if estimators else GPClassifier if _are_labels(y) else GPRegressor
-    made = [like_these(model) if build.is_kernel(model) else clone(model) for model in given]
+    made = [like_these(model) if build.is_kernel(model) else clone(model) for model in candidates]
     if isinstance(models, Mapping):
         return dict(zip(map(str, models), made, strict=True))
     names: dict[str, Any] = {}
@@ -377,24 +377,24 @@ def _are_labels(y: Any) -> bool:
 def _name(model: Estimator) -> str:
     """The settings that are not the defaults."""
     usual = type(model)().get_params(deep=False)
-    own = {
+    unusual = {
         k: v
         for k, v in model.get_params(deep=False).items()
         if k not in _INCIDENTAL and not _same(v, usual[k])
     }
-    parts = [str(own.pop("kernel"))] if "kernel" in own else []
-    return ", ".join(parts + [f"{k}={_text(v)}" for k, v in own.items()]) or f"{type(model).__name__}()"
+    parts = [str(unusual.pop("kernel"))] if "kernel" in unusual else []
+    return ", ".join(parts + [f"{k}={_text(v)}" for k, v in unusual.items()]) or f"{type(model).__name__}()"
 
 
 def _text(value: Any) -> str:
     """A setting; of an object the fields that are not the defaults."""
     if not dataclasses.is_dataclass(value) or isinstance(value, Tree):
         return repr(value)
-    own = [(f.name, getattr(value, f.name)) for f in dataclasses.fields(value) if f.repr]
+    shown = [(f.name, getattr(value, f.name)) for f in dataclasses.fields(value) if f.repr]
     usual = {f.name: f.default for f in dataclasses.fields(value)}
     return (
         f"{type(value).__name__}("
-        f"{', '.join(f'{name}={v!r}' for name, v in own if not _same(v, usual[name]))})"
+        f"{', '.join(f'{name}={v!r}' for name, v in shown if not _same(v, usual[name]))})"
     )
 
 

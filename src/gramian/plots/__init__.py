@@ -1,5 +1,11 @@
 """Pictures. Each function draws on the axes it is given, or makes a figure of its own, and returns the
-figure; no global setting is changed."""
+figure; no global setting is changed.
+
+    predictions   mean and 95 % band of a regression, along each column
+    classes       probabilities along columns, or a map of two with the boundaries
+    comparison    errors of approximations against size and time
+    common        colours, axes, the typical row
+"""
 
 from gramian.plots.classes import plot_classes
 from gramian.plots.predictions import plot_predictions

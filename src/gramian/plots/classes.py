@@ -117,7 +117,9 @@ class _Picture:
         """Latent functions above, probabilities below."""
         (j,) = self.chosen
         expected = "one column takes two axes, or one for the probabilities alone"
-        axes = _given(ax, (1, 2), expected) if ax is not None else new_axes(2, 1, (7.6, 6.0), 2, sharex="col")
+        axes = (
+            _axes_in(ax, (1, 2), expected) if ax is not None else new_axes(2, 1, (7.6, 6.0), 2, sharex="col")
+        )
         if len(axes) == 2:
             self._latent(axes[0], j)
         self._probability(axes[-1], j)
@@ -133,7 +135,7 @@ class _Picture:
         down = -(-d // across)
         size = 3.6 * across + 1.6, 3.0 * down + 0.5
         axes = (
-            _given(ax, (d,), f"the model has {d} columns, one panel each")
+            _axes_in(ax, (d,), f"the model has {d} columns, one panel each")
             if ax is not None
             else new_axes(down, across, size, d)
         )
@@ -252,7 +254,7 @@ class _Picture:
         from matplotlib.cm import ScalarMappable
         from matplotlib.colors import LinearSegmentedColormap, Normalize
 
-        (axis,) = _given(ax, (1,), "a map takes one") if ax is not None else new_axes(1, 1, (8.8, 5.6), 1)
+        (axis,) = _axes_in(ax, (1,), "a map takes one") if ax is not None else new_axes(1, 1, (8.8, 5.6), 1)
         i, j = self.chosen
         u, v = self._range(i), self._range(j)
         points = np.tile(typical(self.rows, self.categories), (len(u) * len(v), 1))
@@ -438,11 +440,12 @@ def _columns(known: Columns, columns: Any) -> list[int]:
 # Axes and colours. ------------------------------------------------------------------------------------------
 
 
-def _given(ax: Any, counts: tuple[int, ...], what: str) -> list[Axes]:
-    given = list(np.ravel(ax)) if isinstance(ax, (Sequence, np.ndarray)) else [ax]
-    if len(given) not in counts:
-        raise ParameterError(f"ax has {len(given)} axes, but {what}.")
-    return given
+def _axes_in(ax: Any, counts: tuple[int, ...], what: str) -> list[Axes]:
+    """The axes that a person gave, of which there must be as many as one of the counts."""
+    axes = list(np.ravel(ax)) if isinstance(ax, (Sequence, np.ndarray)) else [ax]
+    if len(axes) not in counts:
+        raise ParameterError(f"ax has {len(axes)} axes, but {what}.")
+    return axes
 
 
 def _look(k: int) -> tuple[str, str]:

@@ -97,12 +97,12 @@ def _axes(ax: Axes | Sequence[Axes] | None, d: int) -> list[Axes]:
         across = min(d, ACROSS)
         down = -(-d // across)
         return new_axes(down, across, (max(7.0, 4.2 * across), 4.2 if d == 1 else 3.4 * down), d, sharey=True)
-    given = list(ax) if isinstance(ax, (Sequence, np.ndarray)) else [ax]
-    if len(given) != d:
+    axes = list(ax) if isinstance(ax, (Sequence, np.ndarray)) else [ax]
+    if len(axes) != d:
         raise ParameterError(
-            f"The model has {d} columns, one panel each, but ax has {len(given)} axes. Give {d}, or none."
+            f"The model has {d} columns, one panel each, but ax has {len(axes)} axes. Give {d}, or none."
         )
-    return given
+    return axes
 
 
 def _panel(

@@ -47,18 +47,18 @@ def refuse_contradictions(data: Data, model: Model) -> None:
 
 def search_notes(search: Search) -> list[str]:
     """What a person should know of how parameters were found."""
-    found = []
+    sentences = []
     if search.stopped in ("time limit", "interrupted", "iteration limit"):
-        found.append(
+        sentences.append(
             f"Fitting stopped early ({search.stopped}): these are the best parameters of {search.evaluations}"
             " evaluations."
         )
     if search.failures:
-        found.append(
+        sentences.append(
             f"{search.failures} of {search.evaluations} factorisations on the way failed; the search stepped"
             " back from them."
         )
-    return found
+    return sentences
 
 
 def late(limit: float | None, searching: float, inferring: float) -> list[str]:
@@ -76,35 +76,35 @@ def notes(
     data: Data, columns: Columns, search: Search, outcome: SolveOutcome, of_parameters: Mapping[str, str]
 ) -> list[str]:
     """Sentences about a fit that a person should read; none when all is well."""
-    found = search_notes(search)
+    sentences = search_notes(search)
     if not outcome.converged:
-        found.append(
+        sentences.append(
             "The solver missed its tolerance, so this answer is less accurate than was asked for:"
             f" {outcome.note}"
         )
     elif outcome.note:
-        found.append(f"{outcome.note[0].upper()}{outcome.note[1:]}")
+        sentences.append(f"{outcome.note[0].upper()}{outcome.note[1:]}")
     if outcome.jitter:
-        found.append(
+        sentences.append(
             f"K + noise was singular to rounding, so {outcome.jitter:g} of its mean diagonal was added."
             f" {_singular_cause(data)}A larger noise (noise=1e-6 or so, times the variance of y) makes this"
             " unnecessary."
         )
     constant = [columns.names[j] for j in np.flatnonzero(np.ptp(data.X, axis=0) == 0)]
     if constant and len(data.X) > 1:
-        found.append(f"Constant columns tell nothing: {', '.join(constant)}. They can be left out.")
+        sentences.append(f"Constant columns tell nothing: {', '.join(constant)}. They can be left out.")
     if len(data.X) > 1 and np.all(np.ptp(data.Y, axis=0) == 0):
-        found.append("y is constant, so its variance cannot be learned; uncertainties are nominal.")
+        sentences.append("y is constant, so its variance cannot be learned; uncertainties are nominal.")
     for name, note in of_parameters.items():
-        found.append(f"{name}: {note}.")
-    return found
+        sentences.append(f"{name}: {note}.")
+    return sentences
 
 
 def parameter_notes(model: Model, data: Data, columns: Columns, stopped: str) -> dict[str, str]:
     """For each entry of a parameter that has something to tell: what its value means. `stopped`: how the
     search for them ended."""
     # a bound where nobody searched says nothing of the data
-    found = {} if stopped == NOT_OPTIMISED else at_bounds(model)
+    meanings = {} if stopped == NOT_OPTIMISED else at_bounds(model)
     sd = spread(data.X)
     paths = {id(p): path for path, p in model.kernel.parameters().items()}
     for lengthscale, at in model.kernel.lengthscales(range(data.X.shape[1])):
@@ -119,34 +119,34 @@ def parameter_notes(model: Model, data: Data, columns: Columns, stopped: str) ->
             if lengthscale.value.ndim == 0 and len(at) > 1:
                 continue  # one lengthscale for many columns says nothing of a single one
             if value > _FAR * sd[j]:
-                found.setdefault(
+                meanings.setdefault(
                     name, f"far beyond the data: f is flat or straight along column {columns.names[j]!r}"
                 )
             elif value < _NEAR * sd[j] and len(data.X) > 10:
-                found.setdefault(
+                meanings.setdefault(
                     name,
                     f"far below the spread of column {columns.names[j]!r}: neighbours hardly inform each"
                     " other",
                 )
-    return found
+    return meanings
 
 
 def at_bounds(model: Model) -> dict[str, str]:
     """For each entry of a parameter that a search has left at a bound: what that means."""
-    found: dict[str, str] = {}
+    meanings: dict[str, str] = {}
     for path, p in ParameterSpace(model.parameters()).trainable.items():
         low, high = p.bounds or (-np.inf, np.inf)
         for name, value in zip(entry_names(path, p), p.value.ravel(), strict=True):
             if p.bounds is not None and value <= low * (1 + 1e-6):
                 is_noise = path == "noise"
-                found[name] = (
+                meanings[name] = (
                     "at its floor: the data look free of noise"
                     if is_noise
                     else f"at its lower bound {low:g}; widen the bounds if that is unexpected"
                 )
             elif p.bounds is not None and value >= high * (1 - 1e-6):
-                found[name] = f"at its upper bound {high:g}; widen the bounds if that is unexpected"
-    return found
+                meanings[name] = f"at its upper bound {high:g}; widen the bounds if that is unexpected"
+    return meanings
 
 
 def _singular_cause(data: Data) -> str:
