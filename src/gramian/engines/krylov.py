@@ -173,7 +173,8 @@ class KrylovPrior(RowPrior):
             dense = DensePrior(self.kernel, self.X, Cholesky(), self.again, self.workspace).observe(
                 D, r, report
             )
-            note = f"{self.engine.name.upper()} missed its tolerance ({solution.outcome.note}), so Cholesky took over."
+            missed = f"{self.engine.name.upper()} missed its tolerance ({solution.outcome.note})"
+            note = f"{missed}, so Cholesky took over."
             dense.outcome = dataclasses.replace(dense.outcome, note=note)
             return dense
         return KrylovConditioned(self, D, r, solution.value, system, solution.outcome)
