@@ -13,7 +13,7 @@ import gramian as gm
 from gramian.engines import Exact
 from gramian.errors import NumericalError
 from gramian.gram.operator import GramOperator
-from gramian.inference import Evidence, Inferred
+from gramian.inference import Conjugate, Evidence, Inference, Inferred, RuleOnEngine
 from gramian.likelihoods import Gaussian, Likelihood
 from gramian.means import ConstantMean, LinearMean
 from gramian.params import Parameter, positive
@@ -235,15 +235,15 @@ def test_a_solver_with_no_promise_broken_passes():
     check_factor(Changed("none"))
 
 
-class Wrong(Exact):
+@dataclasses.dataclass(frozen=True, eq=False)
+class Wrong(RuleOnEngine):
     """Exact inference with one promise broken."""
 
-    def __init__(self, promise):
-        super().__init__()
-        object.__setattr__(self, "promise", promise)
+    inference: Inference = dataclasses.field(default_factory=Conjugate)
+    promise: str = ""
 
     def infer(self, model, data, report=None):
-        posterior, evidence, outcome = super().infer(model, data)
+        posterior, evidence, outcome, _ = super().infer(model, data)
         if self.promise == "another evidence":
             evidence = Evidence(evidence.value + 0.1)
         if self.promise == "wrong posterior":
@@ -290,19 +290,19 @@ class Wrong(Exact):
 )
 def test_broken_inference(broken, message):
     with pytest.raises(AssertionError, match=message):
-        check_inference(Wrong(broken))
+        check_inference(Wrong(promise=broken))
 
 
-class Biased(Exact):
+@dataclasses.dataclass(frozen=True, eq=False)
+class Biased(RuleOnEngine):
     """Adds a constant to the evidence everywhere: consistent with itself, but not with probability."""
 
-    def __init__(self, kind, gap):
-        super().__init__()
-        object.__setattr__(self, "kind", kind)
-        object.__setattr__(self, "gap", gap)
+    inference: Inference = dataclasses.field(default_factory=Conjugate)
+    kind: str = "exact"
+    gap: float = 0.0
 
     def infer(self, model, data, report=None):
-        posterior, evidence, outcome = super().infer(model, data)
+        posterior, evidence, outcome, _ = super().infer(model, data)
         return Inferred(posterior, self._moved(evidence), outcome)
 
     def evidence_and_gradient(self, model, data, workspace):
@@ -321,12 +321,12 @@ class Biased(Exact):
 )
 def test_evidence_of_the_wrong_size(kind, gap):
     with pytest.raises(AssertionError, match="not what its kind says"):
-        check_inference(Biased(kind, gap))
+        check_inference(Biased(kind=kind, gap=gap))
 
 
 @pytest.mark.parametrize(("kind", "gap"), [("lower bound", -0.01), ("upper bound", 0.01)])
 def test_bounds_on_their_side_pass(kind, gap):
-    check_inference(Biased(kind, gap))
+    check_inference(Biased(kind=kind, gap=gap))
 
 
 class Strange(GaussianProcess):

@@ -67,10 +67,15 @@ REFUSED = {
     "minus infinity in X": (changed(X, (7, 2), -np.inf), y, ["X contains infinity", "row 7", "column 'x2'"]),
     "NaN in y": (X, changed(y, 4, np.nan), ["y contains NaN", "row 4", "Drop these rows"]),
     "infinity in y": (X, changed(y, 4, np.inf), ["y contains infinity", "row 4"]),
-    "NaN in the second output": (
+    "nothing but NaN in the second output": (
         X,
-        changed(np.column_stack([y, y]), (4, 1), np.nan),
-        ["y contains NaN", "row 4, output 1"],
+        np.column_stack([y, np.full(len(y), np.nan)]),
+        ["y contains NaN in all rows of output 1"],
+    ),
+    "infinity in the second output": (
+        X,
+        changed(np.column_stack([y, y]), (4, 1), np.inf),
+        ["y contains infinity", "row 4, output 1"],
     ),
     "no rows": (X[:0], y[:0], ["0 sample(s)", "X has no rows"]),
     "no columns": (X[:, :0], y, ["0 feature(s)", "X has no columns"]),

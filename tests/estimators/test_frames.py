@@ -55,7 +55,8 @@ def test_categories_are_coded_by_name_not_by_order(gp, frame):
     """A part of the table that lacks a category, or has them in another order, gets the same predictions."""
     whole = gp.predict(frame)
     for part in (frame[frame.site == "C"], frame.sort_values("site", ascending=False)):
-        assert_allclose(gp.predict(part), whole[part.index], rtol=1e-10)
+        # rounding of sums over rows, times the condition of K + noise: noise is at its floor, 1e-8
+        assert_allclose(gp.predict(part), whole[part.index], rtol=1e-8)
 
 
 @pytest.mark.parametrize("kind", ["category", "category with an unused level", "string", "object"])

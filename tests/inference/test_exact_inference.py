@@ -54,8 +54,8 @@ def test_outputs_with_the_same_noise_share_a_factor(data):
     assert [group.outputs for group in observed(relative, data)] == [[0, 1, 2]]
     known = dataclasses.replace(data, noise_var=np.full(40, 0.2))
     first, second = observed(model(), known)
-    assert_allclose(first.operator.noise, 0.3)
-    assert_allclose(second.operator.noise, 0.003)
+    assert_allclose(first.D, 0.3)
+    assert_allclose(second.D, 0.003)
 
 
 def test_shared_factors_give_what_separate_ones_give(data):

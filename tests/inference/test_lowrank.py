@@ -128,7 +128,7 @@ def test_variances_with_tiny_noise(noise):
     data = Data(X, np.sin(3 * X), np.ones(1))
     m = Model(1.0 * RBF(0.5), ZeroMean(), Gaussian(fixed(noise)))
     for method in (Sparse(40, "vfe"), Sparse(40, "fitc"), Nystrom(40)):
-        posterior = method.infer(m, data).posterior
+        posterior = closed(method).infer(m, data).posterior
         points = np.linspace(-2, 2, 50)[:, None]
         mean, var = posterior.moments(points)
         assert np.all(var >= 0)

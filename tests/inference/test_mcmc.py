@@ -131,7 +131,7 @@ def test_the_mixture_keeps_the_contract_and_the_law_of_total_variance():
     new = np.linspace(-3, 3, 7)[:, None]
     assert mixture.n_components == 20
     check_posterior(mixture, new)
-    means, variances = (np.stack(parts) for parts in zip(*mixture.components(new), strict=True))
+    means, variances = (np.stack(parts) for parts in zip(*mixture.moments_of_draws(new), strict=True))
     mean, var = mixture.moments(new)
     assert_allclose(mean, means.mean(axis=0), rtol=1e-12)
     assert_allclose(var, variances.mean(axis=0) + means.var(axis=0), rtol=1e-10)
@@ -484,9 +484,9 @@ def test_the_marginal_density_is_the_evidence_with_any_engine(rng):
     model = Model(0.9 * RBF(0.8), ConstantMean([0.2, 3.0]), Gaussian(0.1, (1.0, 400.0)))
     data = Data(X, Y, np.array([0.7, 20.0]), rng.uniform(0, 0.2, 15))
     for engine in (Exact(), Nystrom(8)):
-        prepared = engine.prepared(model, data, np.random.default_rng(0))
+        prepared = closed(engine).prepared(model, data, np.random.default_rng(0))
         with jax.enable_x64(True):
-            made, t = problem(model, data, getattr(prepared, "basis", None), marginal=True)
+            made, t = problem(model, data, prepared.engine.chosen_basis, marginal=True)
             nothing = CurveSites(np.zeros((15, 2)), np.zeros((15, 2)))
             value, slope = jax.jit(jax.value_and_grad(made.log_density))(t, nothing)
             prior, by_prior = jax.jit(jax.value_and_grad(made.log_prior))(t)
@@ -593,7 +593,7 @@ def test_draws_at_fixed_parameters_share_what_they_can():
     for basis in (None, NystromBasis(X[:9].copy())):
         m = 30 if basis is None else 9
         mixture = Mixture(model, data, {}, rng.normal(size=(4, m, 1)), basis)
-        for k, (mean, var) in enumerate(mixture.components(new)):
+        for k, (mean, var) in enumerate(mixture.moments_of_draws(new)):
             own = mixture.component(k).moments(new)
             assert_allclose(mean, own[0], atol=1e-9)
             assert_allclose(var, own[1], atol=1e-9)

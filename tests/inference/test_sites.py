@@ -82,7 +82,7 @@ def test_ep_keeps_its_own_promise():
     data, model = binary(25), Model(KERNEL, ZeroMean(), Bernoulli("logit"))
     sites = RuleOnEngine(RULES["ep"])
     mean, var = (v[:, 0] for v in sites.infer(model, data).posterior.moments(data.X))
-    m_c, v_c = (v[:, 0] for v in sites.cavities(model, data))
+    m_c, v_c = (v[:, 0] for v in sites.cavities(model, data, None))
     t = np.linspace(-30, 30, 20_001)
     sign = 2 * data.Y - 1
     tilted = expit(sign * t) * np.exp(-0.5 * (t - m_c[:, None]) ** 2 / v_c[:, None])
@@ -307,7 +307,6 @@ def test_what_makes_no_sense_is_refused():
         (gm.EP(), Exact(), RobustMax(3), 'several latent functions: use inference="vi" or "mcmc"'),
         (gm.EP(), Exact(), Heteroscedastic(), 'several latent functions: use inference="vi" or "mcmc"'),
         (gm.Laplace(), Exact(), RobustMax(3), "no derivatives"),
-        (gm.VI(), Sparse(5, "fitc"), Bernoulli(), "fitc"),
     ):
         with pytest.raises(ParameterError, match=word):
             RuleOnEngine(rule, engine).infer(Model(KERNEL, ZeroMean(), likelihood), data)

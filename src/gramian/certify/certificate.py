@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from gramian.certify.bounds import bounds_of
 from gramian.engines.dense import Exact
+from gramian.errors import ParameterError
 from gramian.inference import Data, Evidence, Model, Scheme, closed
 from gramian.processes.base import Process
 
@@ -86,6 +87,11 @@ def certify(
     if evidence.kind == "exact":
         value, none = Quantity(evidence.value, "exact"), Quantity(0.0, "exact")
         return Certificate(value, value, none, none, none, none, typical, len(points))
+    if np.isnan(data.Y).any():
+        raise ParameterError(
+            "Certificates of approximations are for outputs that were all observed; y has NaN. Fit the"
+            " outputs one by one, or use exact inference."
+        )
     bounds = bounds_of(model, data, posterior, points, rng, memory)
     std_error = float(
         np.max(np.maximum(np.sqrt(bounds.var_high) - np.sqrt(var), np.sqrt(var) - np.sqrt(bounds.var_low)))

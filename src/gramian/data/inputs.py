@@ -105,8 +105,9 @@ def read_features(X: Any, known: Columns | None = None) -> tuple[Array, Columns]
     return table, columns
 
 
-def read_targets(y: Any, n: int) -> tuple[Array, bool]:
-    """y as float64 (n, q), and whether it came as a single column of shape (n,)."""
+def read_targets(y: Any, n: int, gaps: bool = False) -> tuple[Array, bool]:
+    """y as float64 (n, q), and whether it came as a single column of shape (n,). `gaps`: whether outputs of a
+    2-D y may have NaN where nothing was observed."""
     if y is None:
         raise InputError("GPRegressor requires y to be passed, but the target y is None.")
     if sparse.issparse(y):
@@ -128,8 +129,15 @@ def read_targets(y: Any, n: int) -> tuple[Array, bool]:
         Y = np.column_stack([_numbers(Y[:, k], "y", "Give one number a row.") for k in range(Y.shape[1])])
     # one order whatever the caller's: sums over outputs then round alike
     Y = np.array(Y, dtype=np.float64, order="C")
-    if not np.all(np.isfinite(Y)):
-        row, column = np.argwhere(~np.isfinite(Y))[0]
+    bad = np.isinf(Y) if gaps and array.ndim == 2 else ~np.isfinite(Y)
+    empty = np.flatnonzero(np.all(np.isnan(Y), axis=0))
+    if gaps and array.ndim == 2 and len(empty):
+        raise InputError(
+            f"Input y contains NaN in all rows of output {empty[0]}: nothing was observed of it. Leave the"
+            " column out, or give at least one number."
+        )
+    if np.any(bad):
+        row, column = np.argwhere(bad)[0]
         value, count = Y[row, column], int(np.sum(~np.isfinite(Y)))
         kind = "NaN" if np.isnan(value) else "infinity"
         where = f"row {row}" + (f", output {column}" if array.ndim == 2 else "")

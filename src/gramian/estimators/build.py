@@ -113,7 +113,7 @@ def build(
     given_kernel, given_noise = read_kernel(gp.kernel).one(ONE_KERNEL), noise_of(gp)
     spread = defaults.output_spread(Y, single)
     scale = spread if gp.normalize_y else np.ones_like(spread)
-    average = np.mean(Y, axis=0)
+    average = np.nanmean(Y, axis=0)
     zero = average if gp.normalize_y else np.zeros_like(spread)
     # A constant that is to be fitted starts at the average; one that is taken as it is, is zero unless y is
     # centred.

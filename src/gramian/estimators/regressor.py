@@ -166,7 +166,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         )
         check_arguments(unsupported, "X, y, noise_var and exposure", certain)
         table, columns, y = self._training(X, y)
-        Y, single = read_targets(y, len(table))
+        Y, single = read_targets(y, len(table), gaps=self._is_gaussian() and self.hyper != "mcmc")
         known_noise = read_noise_var(noise_var, len(table))
         offset = read_exposure(exposure, len(table), self.likelihood)
         gaussian = self._is_gaussian()

@@ -42,7 +42,7 @@ def with_more_noise(model: Model, Y: Array) -> list[Model]:
         return [model]
     noise, unit = (
         model.likelihood.parameters()["noise"],
-        float(np.mean(np.var(Y, axis=0) / np.array(model.likelihood.unit))),
+        float(np.mean(np.nanvar(Y, axis=0) / np.array(model.likelihood.unit))),
     )
     if not noise.trainable:
         return [model]

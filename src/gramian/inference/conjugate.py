@@ -210,7 +210,7 @@ def _cause(data: Data) -> str:
         return ""
     j = int(repeats[0])
     i = int(first[inverse.reshape(-1)[j]])
-    gap = np.max(np.abs(data.Y[i] - data.Y[j]))
+    gap = np.nanmax(np.abs(data.Y[i] - data.Y[j]), initial=0.0)
     return (
         f" Rows {i} and {j} of X are equal (their y differ by {gap:.3g}); {len(repeats)} rows repeat another."
     )

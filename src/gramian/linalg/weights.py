@@ -56,7 +56,8 @@ def inverse_root_of(S: Array, ones: float = 1.0) -> tuple[Array, float]:
     if info:
         raise NumericalError(
             f"I + Phi' Lam Phi is not positive definite: it fails at feature {info - 1}. The sites'"
-            " curvatures are too negative for the prior, or the noise is too small: let it be learned, or larger."
+            " curvatures are too negative for the prior, or the noise is too small: let it be learned, or"
+            " larger."
         )
     logdet = factor.logdet(B)
     return factor.inverse_root_in_place(B), logdet

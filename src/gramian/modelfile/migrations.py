@@ -104,7 +104,8 @@ def _house(part: Any) -> Any:
         own = {"outside": _OUTSIDE[objective], "method": label, "described_as": described}
         return {**part, "fields": {**fields, **own}}
     if name == "SparseVariational":
-        return {**part, "fields": {**fields, "described_as": fields.pop("described")}}
+        described = fields.pop("described")
+        return {**part, "fields": {**fields, "described_as": described}}
     if name == "Iterative":
         pivots = _renamed(fields.pop("pivots"), ".pivots", ".solver.pivots")
         solver = fields["solver"]

@@ -106,7 +106,8 @@ class ParameterSpace:
         if self._bounds is not None:
             # beyond a bound by no more than rounding, as where an optimiser stops: put back
             inside = np.clip(flat, *self._bounds)
-            flat = np.where(np.abs(flat - inside) <= 1e-9 * np.abs(inside), inside, flat)
+            with np.errstate(invalid="ignore"):  # infinity is refused below
+                flat = np.where(np.abs(flat - inside) <= 1e-9 * np.abs(inside), inside, flat)
         if not np.all(np.isfinite(flat)) or (self._bounds is not None and np.any(flat != inside)):
             for piece in self.pieces:
                 piece.parameter.with_value(flat[piece.at].reshape(piece.shape))  # which says what is wrong

@@ -34,10 +34,11 @@ def refuse_contradictions(data: Data, model: Model) -> None:
     exact = np.ones(len(data.X), bool) if data.noise_var is None else data.noise_var == 0
     _, first, inverse = np.unique(data.X, axis=0, return_index=True, return_inverse=True)
     twin = first[inverse.reshape(-1)]
-    differs = np.any(data.Y[twin] != data.Y, axis=1) & exact & exact[twin]
+    both = np.isfinite(data.Y) & np.isfinite(data.Y[twin])
+    differs = np.any((data.Y[twin] != data.Y) & both, axis=1) & exact & exact[twin]
     if np.any(differs):
         j = int(np.flatnonzero(differs)[0])
-        gap = float(np.max(np.abs(data.Y[j] - data.Y[twin[j]])))
+        gap = float(np.nanmax(np.abs(data.Y[j] - data.Y[twin[j]])))
         cure = "Let noise be learned (noise=0.01), or remove one of the rows."
         raise InputError(
             f"Rows {twin[j]} and {j} of X are equal but y differs by {gap:.3g} while noise is fixed at 0."
@@ -93,7 +94,7 @@ def notes(
     constant = [columns.names[j] for j in np.flatnonzero(np.ptp(data.X, axis=0) == 0)]
     if constant and len(data.X) > 1:
         sentences.append(f"Constant columns tell nothing: {', '.join(constant)}. They can be left out.")
-    if len(data.X) > 1 and np.all(np.ptp(data.Y, axis=0) == 0):
+    if len(data.X) > 1 and np.all(np.nanmax(data.Y, axis=0) == np.nanmin(data.Y, axis=0)):
         sentences.append("y is constant, so its variance cannot be learned; uncertainties are nominal.")
     for name, note in of_parameters.items():
         sentences.append(f"{name}: {note}.")

@@ -54,6 +54,10 @@ WINDOW = 6  # steps that are mixed
 IDLE = 5  # passes in a row after which a bound that no longer rises is left alone
 SETTLED = 1e-4  # of the natural parameters: where they are called so without being at the tolerance
 ACCURACY = "lower bound of the evidence"
+NO_CAVITIES = (
+    'Leave-one-out predictions are not available for "svgp": the variational posterior has no cavities. Use'
+    " cross-validation."
+)
 EPOCHS, FEWEST_STEPS, MOST_STEPS = 20, 500, 5000
 
 
@@ -196,10 +200,7 @@ class SparseVariational(Scheme):
         return side_by_side(parts)
 
     def cavities(self, model: Model, data: Data, posterior: Process) -> Cavities:
-        raise ParameterError(
-            'Leave-one-out predictions are not available for "svgp": the variational posterior has no'
-            " cavities. Use cross-validation."
-        )
+        raise ParameterError(NO_CAVITIES)
 
     def work(self, n: int, d: int, q: int, gradient: bool = True) -> Cost:
         return work_of(n, max(map(len, self.Z)), q, gradient)
@@ -301,6 +302,9 @@ class SVGP(Scheme):
                 f"SVGP: the inducing points have {Z.shape[1]} columns, but the data have {X.shape[1]}."
             )
         return Z
+
+    def cavities(self, model: Model, data: Data, posterior: Process) -> Cavities:
+        raise ParameterError(NO_CAVITIES)
 
     # Used as it is, it chooses its points with a fixed seed, and is not fitted in batches.
 
