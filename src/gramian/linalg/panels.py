@@ -65,8 +65,8 @@ def sizes_for(n: int) -> Sizes:
     """Small enough for all threads to find work, and large enough for products at full speed.
 
     Processor time of factor and inverse at n = 4,000 on two threads, where LAPACK takes 1.40 s on one: tiles
-    of 256 in runs of two by two 1.63 s, of 384 1.56 s, of 512 1.50 s. With the times of single tasks, two
-    threads are at work 98, 98 and 94 % of the time, four 95, 88 and 75 %.
+    of 256 in runs of two by two 1.63 s, of 384 1.56 s, of 512 1.50 s. Simulated with the times of single
+    tasks, two threads are at work 98 % of the time with the first two, four 95 and 88 %.
     """
     tile = min(max(n // 16 // 64 * 64, 256 if n < 3000 else 384), 1024)
     return Sizes(tile, 2 if n > 7 * tile else 1)
