@@ -6,8 +6,8 @@ tile then sees the same operations in the same order on any number of threads, a
 
 A thread takes the most urgent task that may begin, and does the next when it is done. There are no barriers:
 where the operating system takes the core from a thread, the others wait for its one task at most, asleep, and
-only if they need it. Tasks are told of some time before their turn, `AHEAD` at a time; one costs about 30
-microseconds, a twentieth of a product of tiles of 256.
+only if they need it. Tasks are told of some time before their turn, `AHEAD` at a time; one costs about 20
+microseconds, a thirtieth of a product of tiles of 256.
 
 Source: Buttari, Langou, Kurzak and Dongarra 2009, A class of parallel tiled linear algebra algorithms for
 multicore architectures.
