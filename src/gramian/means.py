@@ -85,7 +85,8 @@ class ConstantMean(Mean):
         if type(self) is not ConstantMean:
             return None  # a subclass has another formula
         value = np.asarray(self.value)
-        values = np.broadcast_to(value, (len(X), *value.shape))
+        values = np.empty((len(X), *value.shape))
+        values[...] = value
         return HostBlock(values, lambda w: [w.sum(axis=0)])
 
     def adapted(self, X: Array, loc: Array, scale: Array) -> Self:

@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian._conformance.helpers import require
-from gramian.gram import radial, tiles
+from gramian.gram import few, programs, radial, tiles
 from gramian.kernels import Kernel
 from gramian.params import ParameterSpace
+from gramian.params.tree import leaves
 
 Array = NDArray[np.float64]
 
@@ -69,6 +70,7 @@ def check_kernel(
         scale[:half, half:],
         f"{name}: k(X, Z) is not the block of k on X and Z together: values",
     )
+    _check_host(kernel, near, X, scale)
     _check_equal_rows(kernel, X, K, scale, kernel.stationary if stationary is None else stationary)
     _check_gradient(kernel, near)
     _check_gradient_finite(kernel, X)
@@ -102,6 +104,27 @@ def _check_positive(K: Array, root: Array, name: str) -> None:
         f"{name} is not positive semi-definite: scaled to a unit diagonal, K has the eigenvalue"
         f" {lowest:.3g}.",
     )
+
+
+def _check_host(kernel: Kernel, near: Array, X: Array, scale: Array) -> None:
+    """Few rows of a kernel with a NumPy form never meet its `cross` in JAX: both must be the same, and so
+    must their gradients."""
+    block = few.block(kernel, X, X)
+    if block is None:
+        return
+    W = np.random.default_rng(5).standard_normal((len(near), len(near)))
+    with jax.enable_x64(True):
+        compiled = np.asarray(programs.tile(kernel.bare(), X, X))
+        none = np.zeros((len(near), 0))
+        by_jax = leaves(programs.cross_pullback(False, kernel.bare(), near, near, W, none, none)[0])
+    _same(block.K, compiled, scale, f"{kernel!r}: cross(X, Z) and the form of on_host() differ: values")
+    size = 1 + sum(float(np.max(np.abs(slope))) for slope in by_jax)
+    by_host = tiles.cross_pullback(kernel, near, near, W)
+    for path, mine, slope in zip(kernel.paths, by_host, by_jax, strict=True):
+        require(
+            bool(np.all(np.abs(mine - np.asarray(slope)) <= 1e-10 * size)),
+            f"{kernel!r}: the gradients of {path} by on_host() and by JAX differ: {mine} and {slope}.",
+        )
 
 
 def _check_equal_rows(kernel: Kernel, X: Array, K: Array, scale: Array, stationary: bool) -> None:

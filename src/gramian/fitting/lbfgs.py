@@ -8,6 +8,7 @@ with the best point so far. Source: Byrd, Lu, Nocedal and Zhu 1995, through SciP
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -61,11 +62,14 @@ class _Counted:
     ) -> None:
         self.objective, self.deadline = objective, deadline
         self.theta, self.best = start, -np.inf
+        self.gradient: Array | None = None  # at the best
         self.evaluations = self.failures = 0
         self.slowest = 0.0
         self.error: NumericalError | None = None
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
+        if self.gradient is not None and np.array_equal(theta, self.theta):
+            return self.best, self.gradient.copy()  # where one run ends, the next begins
         # What is still to come after this evaluation is a last factorisation, of about its length.
         if (
             self.deadline is not None
@@ -77,14 +81,14 @@ class _Counted:
         self.evaluations += 1
         try:
             value, gradient = self.objective(theta)
-            if not (np.isfinite(value) and np.all(np.isfinite(gradient))):
+            if not (math.isfinite(value) and np.isfinite(gradient).all()):
                 raise NumericalError(f"The evidence or its gradient is not finite (value {value}).")
         except NumericalError as error:
             self.failures, self.error = self.failures + 1, error
             raise
         self.slowest = max(self.slowest, time.monotonic() - began)
         if value > self.best:
-            self.theta, self.best = theta.copy(), value
+            self.theta, self.best, self.gradient = theta.copy(), value, gradient.copy()
         return value, gradient
 
 

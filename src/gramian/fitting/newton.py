@@ -25,6 +25,7 @@ Evaluate = Callable[[Array], tuple[float, Array]]  # value and gradient
 # nothing
 STEP = 1e-4
 STEPS = 6  # with one Hessian; each leaves about a thousandth of the distance
+SETTLED = 1e-10  # of theta: a step that moves no prediction by more than its rounding
 # nats a unit of theta squared: along directions flatter than this the data and the priors say nothing, and
 # nothing is done
 FLAT = 1e-4
@@ -47,6 +48,8 @@ def polish(
     start = theta
     for _ in range(STEPS):
         move = inverse @ gradient
+        if np.max(np.abs(move)) < SETTLED:
+            break
         # too far for a quadratic model: the search did not end at an optimum
         if not np.all(np.abs(move) < 1.0):
             break

@@ -108,8 +108,11 @@ class Radial(Host):
 
     def by_lengthscale(self, X: Array, Z: Array, V: Array, c: float) -> Array:
         """From V, the weights of r^2: see kernels/distance.py."""
-        VZ = V @ Z
-        sums = V.sum(axis=1) @ (X * X) + V.sum(axis=0) @ (Z * Z) - 2 * (X * VZ).sum(axis=0)  # (d,)
+        rows, columns, crossed = V.sum(axis=1), V.sum(axis=0), (X * (V @ Z)).sum(axis=0)
+        if X is Z:
+            sums = (rows + columns) @ (X * X) - 2 * crossed  # (d,)
+        else:
+            sums = rows @ (X * X) + columns @ (Z * Z) - 2 * crossed
         return _like((-2 * c) * sums / self.lengthscale, self.lengthscale)
 
     def diagonal(self, X: Array) -> tuple[Array, Callable[[Array], list[Array]]]:
@@ -152,9 +155,8 @@ def squared_distances(X: Array, Z: Array) -> Array:
 def scaled(X: Array, Z: Array, lengthscale: Array) -> tuple[Array, Array]:
     """Both divided by the lengthscale, around a common centre; the same array twice stays one."""
     centre = typical(Z)
-    with np.errstate(over="ignore"):  # too far is far
-        moved = (Z - centre) / lengthscale
-        return moved if X is Z else (X - centre) / lengthscale, moved
+    moved = (Z - centre) / lengthscale
+    return moved if X is Z else (X - centre) / lengthscale, moved
 
 
 def typical(Z: Array) -> Array:

@@ -30,10 +30,7 @@ class Piece(NamedTuple):
     path: str
     parameter: Parameter
     at: slice
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.parameter.value.shape
+    shape: tuple[int, ...]
 
 
 class Map(NamedTuple):
@@ -41,7 +38,7 @@ class Map(NamedTuple):
 
     support: Support
     at: Any  # a slice or indices of theta
-    shape: tuple[int, ...]
+    shape: tuple[int, ...]  # that the transform takes
 
 
 class Belief(NamedTuple):
@@ -65,7 +62,7 @@ class ParameterSpace:
     def pieces(self) -> tuple[Piece, ...]:
         found, start = [], 0
         for path, p in self.trainable.items():
-            found.append(Piece(path, p, slice(start, start + p.value.size)))
+            found.append(Piece(path, p, slice(start, start + p.value.size), p.value.shape))
             start += p.value.size
         return tuple(found)
 
@@ -103,14 +100,11 @@ class ParameterSpace:
     def arrays(self, theta: Array) -> list[Array]:
         """The values of all parameters, fixed ones as they are, at theta: finite, and within their bounds."""
         flat = self._forward(self._checked(theta))
-        if self._bounds is not None:
-            # beyond a bound by no more than rounding, as where an optimiser stops: put back
-            inside = np.clip(flat, *self._bounds)
-            with np.errstate(invalid="ignore"):  # infinity is refused below
-                flat = np.where(np.abs(flat - inside) <= 1e-9 * np.abs(inside), inside, flat)
-        if not np.all(np.isfinite(flat)) or (self._bounds is not None and np.any(flat != inside)):
-            for piece in self.pieces:
-                piece.parameter.with_value(flat[piece.at].reshape(piece.shape))  # which says what is wrong
+        low, high = self._bounds
+        if not ((flat >= low) & (flat <= high)).all():
+            # beyond a bound by no more than rounding, as where an optimiser stops: put back; else refused
+            inside = [p.with_value(flat[at].reshape(shape)).value for _, p, at, shape in self.pieces]
+            flat = np.concatenate([value.ravel() for value in inside])
         flat.setflags(write=False)
         moved = {piece.path: flat[piece.at].reshape(piece.shape) for piece in self.pieces}
         return [moved[path] if p.trainable else p.value for path, p in self.parameters.items()]
@@ -169,12 +163,12 @@ class ParameterSpace:
         return tuple(found)
 
     @cached_property
-    def _bounds(self) -> tuple[Array, Array] | None:
-        """Of the values, entry by entry; None where there are none."""
-        if all(p.bounds is None for p in self.trainable.values()):
-            return None
-        ends = [p.bounds or (-np.inf, np.inf) for p in self.trainable.values() for _ in range(p.value.size)]
-        return np.array([low for low, _ in ends]), np.array([high for _, high in ends])
+    def _bounds(self) -> tuple[Array, Array]:
+        """Of the values, entry by entry; where there are none, the range of numbers."""
+        most = np.finfo(np.float64).max
+        ends = [p.bounds or (-most, most) for p in self.trainable.values() for _ in range(p.value.size)]
+        low, high = np.array(ends).reshape(-1, 2).T
+        return np.maximum(low, -most), np.minimum(high, most)
 
     def _forward(self, theta: Array) -> Array:
         flat = np.empty(self.size)
@@ -297,7 +291,7 @@ def _alike(pieces: Sequence[Piece]) -> list[tuple[Support, list[Piece]]]:
     """The pieces, gathered by their transform where it takes entries of any of them."""
     found: list[tuple[Support, list[Piece]]] = []
     for piece in pieces:
-        support = _support(piece.parameter)
+        support = _support(piece.parameter).transform
         group = next((own for other, own in found if other == support), None) if support.entrywise else None
         if group is None:
             found.append((support, [piece]))

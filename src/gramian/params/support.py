@@ -63,6 +63,11 @@ class Support(ABC):
         return True
 
     @property
+    def transform(self) -> Support:
+        """The support that stands for this one's map, where several share it."""
+        return self
+
+    @property
     def one_to_one(self) -> bool:
         """Whether each value has one u: only then has a density of v one of u, and a bound of v one of u."""
         return True
@@ -159,6 +164,10 @@ class NonNegative(Positive):
 
     def problem(self, value: Array) -> str | None:
         return None if np.all(value >= 0) else "must not be negative"
+
+    @property
+    def transform(self) -> Support:
+        return Positive() if type(self) is NonNegative else self
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ part of the object's structure and must be hashable.
 leaves are the values and whose structure is the compilation key, so that neither a value nor a prior ever
 causes a recompilation.
 
-A tree never changes, so what is made of it is made once: its paths (which trees that differ in values alone
-share) and its bare form are kept beside the fields, and left out of copies and pickles.
+A tree never changes, so what is known of it is found once: its paths and branches (which trees that differ in
+values alone share) and its bare form are kept beside the fields, and left out of copies and pickles.
 """
 
 from __future__ import annotations
@@ -116,10 +116,10 @@ class Tree(ABC):  # subclasses declare what is abstract
         return known
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name not in (_PATHS, _BARE)}
+        return {name: value for name, value in self.__dict__.items() if name not in _KEPT}
 
 
-_PATHS, _BARE = "_paths", "_bare"
+_KEPT = _PATHS, _BRANCHES, _BARE = "_paths", "_branches", "_bare"
 
 
 def _paths(tree: Tree) -> tuple[str, ...]:
@@ -145,16 +145,28 @@ def _rebuild(tree: Any, leaf: Callable[[Any], Any]) -> Any:
     old, fields = tree.__dict__, new.__dict__  # past the guard of a frozen object, which is still being made
     if _PATHS in old:
         fields[_PATHS] = old[_PATHS]
+    branches = fields[_BRANCHES] = _branch_fields(tree)
     for name in tree._own:
         fields[name] = leaf(old[name])
     for name in tree._rest:
         value = old[name]
-        if isinstance(value, Tree):
-            value = _rebuild(value, leaf)
-        elif isinstance(value, tuple):
-            value = tuple(_rebuild(v, leaf) if isinstance(v, Tree) else v for v in value)
+        if name in branches:
+            value = (
+                tuple(_rebuild(v, leaf) if isinstance(v, Tree) else v for v in value)
+                if isinstance(value, tuple)
+                else _rebuild(value, leaf)
+            )
         fields[name] = value
     return new
+
+
+def _branch_fields(tree: Any) -> tuple[str, ...]:
+    """The fields that hold a Tree, or a tuple of them."""
+    known: tuple[str, ...] | None = tree.__dict__.get(_BRANCHES)
+    if known is None:
+        known = tuple(name for name in tree._rest if _is_branch(tree.__dict__[name]))
+        tree.__dict__[_BRANCHES] = known
+    return known
 
 
 def _is_branch(value: Any) -> bool:
@@ -185,14 +197,10 @@ def leaves(tree: Tree) -> list[Any]:
     """The parameters of a tree, or the arrays of a bare one, in the order of `paths`."""
     fields = tree.__dict__
     found = [fields[name] for name in tree._own]
-    for name in tree._rest:
+    for name in _branch_fields(tree):
         value = fields[name]
-        if isinstance(value, Tree):
-            found += leaves(value)
-        elif isinstance(value, tuple):
-            for child in value:
-                if isinstance(child, Tree):
-                    found += leaves(child)
+        for child in value if isinstance(value, tuple) else (value,):
+            found += leaves(child) if isinstance(child, Tree) else []
     return found
 
 
