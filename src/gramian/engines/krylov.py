@@ -52,6 +52,7 @@ from gramian.solvers.cholesky import Cholesky
 Array = NDArray[np.float64]
 
 LEAST = 1e-6  # of 1 / k(x, x): the least lam of a site, which decides on the condition of K + D
+FAR = 100.0  # times k(x, x): noise of a row that says little
 PROBES, SEED = 32, 0  # of traces, for solvers that have none of their own
 
 
@@ -139,7 +140,13 @@ class KrylovPrior(RowPrior):
         return tiles.matmul(self.kernel, self.X, self.X, b.reshape(len(b), -1)).reshape(b.shape)
 
     def condition(self, lam: Array, h: Array, report: Share | None = None) -> Conditioned:
-        lam = np.maximum(lam, LEAST / np.maximum(self.diagonal, 1e-300))
+        least = LEAST / np.maximum(self.diagonal, 1e-300)
+        if np.any(lam < -least):  # K + D would be indefinite, and its log determinant nobody's
+            raise NumericalError(
+                f"{self.engine.name.upper()} has no answer for sites that curve the wrong way, as those of a"
+                ' likelihood that is not log-concave may. Use method="exact" or "vfe".'
+            )
+        lam = np.maximum(lam, least)
         found = self.observe(1 / lam, h / lam[:, None], report)
         if not found.outcome.converged:
             raise NumericalError(
@@ -159,14 +166,19 @@ class KrylovPrior(RowPrior):
             return PartConditioned(self, part, at, part.observe(D[at], r[at], report))
         operator, solver = GramOperator(self.kernel, self.X, D), self.engine.solver
         system = System(solver, operator)
-        solution = system.factor.solve(r)
+        # A^-1 D h = h - A^-1 K h: rows of much noise enter by what they add, h = r / D. Their r would make up
+        # all of |r|, to which a solver's tolerance is relative, and the other rows would be left unsolved.
+        far, h = D > FAR * self.diagonal, np.zeros(r.shape)
+        h[far] = r[far] / D[far][:, None]
+        right = np.where(far[:, None], 0.0, r) - self.times(h) if far.any() else r
+        solution = system.factor.solve(right)
         if solution.outcome.converged:
-            return KrylovConditioned(self, D, r, solution.value, system, solution.outcome)
+            return KrylovConditioned(self, D, r, h + solution.value, system, solution.outcome)
         first = f"a first attempt missed its tolerance ({solution.outcome.note})"
         harder = self.engine.stronger(len(r))
         if harder is not None:
             system = System(harder, operator)
-            again = system.factor.solve(r)
+            again = system.factor.solve(right)
             note = f"{first}; {again.outcome.note or f'{harder.label} reached it'}"
             solution = again._replace(outcome=dataclasses.replace(again.outcome, note=note))
         if not solution.outcome.converged and len(r) <= (self.engine.cholesky_up_to or 0):
@@ -177,7 +189,7 @@ class KrylovPrior(RowPrior):
             note = f"{missed}, so Cholesky took over."
             dense.outcome = dataclasses.replace(dense.outcome, note=note)
             return dense
-        return KrylovConditioned(self, D, r, solution.value, system, solution.outcome)
+        return KrylovConditioned(self, D, r, h + solution.value, system, solution.outcome)
 
     def pullback(self, terms: Sequence[Term]) -> Gradients:
         left, right, by_level = [], [], []

@@ -16,7 +16,7 @@ What Phi leaves out of k(x, x), e_i = k_i - |phi_i|^2, counts
 
 Gradient, in a second pass, with a = alpha (n, q):
 
-    df/dPhi = a w' + u w' + a (Phi'u)' - q lam Phi B^-1 - 2 diag(df/de) Phi
+    df/dPhi = a w' + u w' + a (Phi'u)' - q lam Phi B^-1 - 2 diag(df/de) Phi          (w = Phi'alpha)
 
 Where lam is one number for all rows, which is the rule under Gaussian noise, Phi' times that is known in
 closed form, and the way back to the kernel takes one product less (`FeatureMap.factored_pullback`).
@@ -267,6 +267,8 @@ class FeaturePrior(RowPrior):
 
     def _row_by_row(self, terms: Sequence[Term]) -> Gradients:
         m, n, noisy = self.features.n_features, len(self.X), self.kind == "noise"
+        # Phi'a is w for its own alpha alone; that of an iteration that has ended is near it, but not it
+        inside = [term.sited.weights.w if term.alpha is None else self.gathered(term.alpha) for term in terms]
         gathered = [None if term.u is None else self.gathered(term.u) for term in terms]
         weighs = noisy or any(term.by_outside is not None for term in terms)
         by_diagonal = np.zeros(n)  # of what features leave out
@@ -274,7 +276,7 @@ class FeaturePrior(RowPrior):
 
         def one(at: slice, Phi: Array) -> tuple[list[Array], Array, list[Array]]:
             G, parts, outside = np.zeros_like(Phi), [], np.zeros(len(Phi))
-            for term, Phi_u in zip(terms, gathered, strict=True):
+            for term, Phi_a, Phi_u in zip(terms, inside, gathered, strict=True):
                 sited, w, precision = term.sited, term.sited.weights.w, np.zeros(len(Phi))
                 q, lam = w.shape[1], sited.lam_inside[at]
                 a = sited.alpha_of(at, times(Phi, w)) if term.alpha is None else term.alpha[at]
@@ -284,9 +286,9 @@ class FeaturePrior(RowPrior):
                     V *= -q * lam[:, None]
                     G += V
                 for k in range(q):
-                    G += a[:, [k]] * w[:, k]
+                    G += a[:, [k]] * Phi_a[:, k]
                 if term.u is not None and Phi_u is not None:
-                    G += times(term.u[at], w.T) + times(a, Phi_u.T)
+                    G += times(term.u[at], Phi_a.T) + times(a, Phi_u.T)
                 if term.by_outside is not None:
                     outside += term.by_outside[at]
                 if noisy:
