@@ -36,8 +36,9 @@ from gramian.engines.base import (
 )
 from gramian.errors import ParameterError
 from gramian.features.nystrom import NystromBasis
-from gramian.gram import tiles
+from gramian.gram import few, tiles
 from gramian.kernels.base import Kernel
+from gramian.kernels.host import Block
 from gramian.landmarks.rules import RULES
 from gramian.linalg.blas import block_of, square_triangle
 from gramian.linalg.cost import Cost
@@ -141,6 +142,11 @@ class DensePrior(RowPrior):
     def diagonal(self) -> Array:
         return np.diagonal(self.K).copy() if self.again else tiles.diagonal(self.kernel, self.X)
 
+    @cached_property
+    def few(self) -> Block | None:
+        """K of few rows, made once for the factor and the gradient."""
+        return few.block(self.kernel, self.X, self.X)
+
     def times(self, b: Array) -> Array:
         if not self.again:
             return tiles.matmul(self.kernel, self.X, self.X, b.reshape(len(b), -1)).reshape(b.shape)
@@ -177,17 +183,19 @@ class DensePrior(RowPrior):
             trace = 0.0
             if term.logdet:
                 inverse = term.sited.inverse().T  # row-major, upper triangle
-                trace = float(np.sum(np.diagonal(inverse)))
+                trace = float(inverse.trace())
                 assert total is None or a.shape[1] == count == 1
                 count = a.shape[1]
                 total = inverse if total is None else np.add(total, inverse, out=total)
-            by_level.append(0.5 * np.sum(a**2, axis=0) - 0.5 * trace)
-        pair = np.hstack(left), np.hstack(right)
+            by_level.append(0.5 * (np.einsum("ij,ij->j", a, a) - trace))
+        pair = (left[0], right[0]) if len(left) == 1 else (np.hstack(left), np.hstack(right))
         if total is None:
             pulled = tiles.low_rank_pullback(self.kernel, self.X, *pair)
+        elif self.few is not None:
+            pulled = few.pulled(self.few, few.weights(total, -0.5 * count, pair))
         else:
             pulled = tiles.pullback(self.kernel, self.X, total, factor=-0.5 * count, low_rank=pair)
-        return Gradients(pulled, None, np.concatenate(by_level))
+        return Gradients(pulled, None, by_level[0] if len(by_level) == 1 else np.concatenate(by_level))
 
     def together(
         self,
@@ -217,6 +225,8 @@ class DensePrior(RowPrior):
         if self.again:
             for start in range(0, n, 512):  # by panels: the upper triangle need not be touched
                 A[start:, start : start + 512] = self.K[start:, start : start + 512]
+        elif self.few is not None:
+            A.T[...] = self.few.K
         else:
             tiles.fill(self.kernel, self.X, A)
         A.T.reshape(-1)[:: n + 1] += D
@@ -258,7 +268,7 @@ class DenseConditioned(Conditioned):
 
     @property
     def quad(self) -> Array:
-        return np.sum(self.r * self._alpha, axis=0)
+        return np.einsum("ij,ij->j", self.r, self._alpha)
 
     def root(self) -> Array:
         """L^-1, in the factor's memory."""

@@ -38,7 +38,7 @@ from gramian.fitting.progress import progress
 from gramian.fitting.stages import Hold, parts
 from gramian.inference import Data, Evidence, Model
 from gramian.likelihoods import Bernoulli
-from gramian.linalg.threads import THREADS
+from gramian.linalg.threads import count as thread_count
 from gramian.params.space import ParameterTable
 from gramian.report import notes as health
 from gramian.report.summary import noted
@@ -241,7 +241,7 @@ def fit(gp: GPClassifier, table: Array, columns: Columns, labels: Labels, began:
         return model.fit(np.asarray(table[rows]), second)
 
     models: list[GPClassifier] = []
-    with progress(gp.verbose) as report, ThreadPoolExecutor(min(THREADS, len(splits))) as pool:
+    with progress(gp.verbose) as report, ThreadPoolExecutor(min(thread_count(), len(splits))) as pool:
         for model in pool.map(fitted, range(len(splits))):
             models.append(model)
             report.share(len(models) / len(splits))
@@ -301,7 +301,11 @@ def _splits(scheme: str, labels: Labels) -> list[tuple[NDArray[np.intp], NDArray
 
 def _limits(gp: GPClassifier, count: int) -> dict[str, Any]:
     """A time limit is for all models together, of which some run at once."""
-    return {} if gp.time_limit is None else {"time_limit": float(gp.time_limit) * min(THREADS, count) / count}
+    return (
+        {}
+        if gp.time_limit is None
+        else {"time_limit": float(gp.time_limit) * min(thread_count(), count) / count}
+    )
 
 
 def _together(

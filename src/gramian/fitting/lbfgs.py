@@ -15,11 +15,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
+from scipy.optimize import Bounds, minimize
 
 from gramian.errors import NumericalError
 from gramian.fitting.newton import polish
 from gramian.fitting.progress import Report
+from gramian.linalg.threads import one_blas_thread
 
 Array = NDArray[np.float64]
 
@@ -105,7 +106,7 @@ def maximise(
     """The best point found from all starts. `deadline` is a time of `time.monotonic()`. `finish`: whether the
     last digits matter; they do not where another search goes on from here, or where the objective is an
     estimate. `iterations`: the most of one run."""
-    evaluate = _Counted(objective, starts[0], deadline)
+    evaluate, box = _Counted(objective, starts[0], deadline), Bounds(*np.array(limits).reshape(-1, 2).T)
     taken = tried = 0
     stopped = "converged"
     theta: Array | None = None
@@ -135,7 +136,8 @@ def maximise(
             "gtol": gtol,
             "maxcor": MEMORY,
         }
-        result = minimize(negative, start, jac=True, method="L-BFGS-B", bounds=limits, options=options)
+        with one_blas_thread():  # the search's own small systems go through BLAS, too
+            result = minimize(negative, start, jac=True, method="L-BFGS-B", bounds=box, options=options)
         taken += int(result.get("nit", 0))  # none where every parameter is held
         if run_best == evaluate.best:
             stopped = "iteration limit" if result.get("nit", 0) >= iterations else "converged"

@@ -15,6 +15,7 @@ Source: Rasmussen and Williams 2006, algorithm 2.1, equations 5.9 and 5.10 to 5.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -36,16 +37,19 @@ from gramian.inference.model import (
 )
 from gramian.likelihoods import Gaussian, Likelihood
 from gramian.processes.base import Process
-from gramian.processes.prior import mean_gradient
+from gramian.processes.prior import mean_rows
 from gramian.solvers.base import SolveOutcome
 
 Array = NDArray[np.float64]
+
+LOG_2PI = math.log(2 * math.pi)
 
 
 class Observed(NamedTuple):
     """Outputs with one noise that were observed at the same rows."""
 
     outputs: list[int]
+    rows: int  # how many those are
     D: Array  # (n,), infinite where nothing was observed
     R: Array  # (n, outputs): residuals y - m in units of the scale
 
@@ -94,24 +98,27 @@ class Conjugate(Inference):
         self, model: Model, data: Data, engine: Engine, workspace: Workspace
     ) -> tuple[Evidence, list[Array]]:
         prior = engine.at(model.kernel, data.X, Use(back=True, whole=True), workspace)
+        mean = mean_rows(model.mean, data.X, data.Y.shape[1])
         total, by_noise, by_mean = _Total(engine), 0.0, np.zeros(data.Y.shape)
         by_kernel: list[Array] = []
         by_points: Array | None = None
-        for group in observed(model, data):
+        for group in observed(model, data, mean.values):
             conditioned = _converged(self._conditioned(prior, group, data, engine))
             total.add(conditioned, group, prior)
-            q, lam, outside = len(group.outputs), conditioned.lam, prior.outside
-            bound = bool(np.any(outside))
-            found = conditioned.pullback(by_outside=-0.5 * q * lam if bound else None)
-            by_level = found.by_level + (0.5 * float(np.sum(outside * lam**2)) if bound else 0.0)
+            if engine.bound:
+                lam = conditioned.lam
+                found = conditioned.pullback(by_outside=-0.5 * len(group.outputs) * lam)
+                by_level = found.by_level + 0.5 * float(np.sum(prior.outside * lam**2))
+            else:
+                found = conditioned.pullback()
+                by_level = found.by_level
             by_noise += noise_gradient(model, data, group.outputs, by_level)
             by_mean[:, group.outputs] = conditioned.alpha / data.scale[group.outputs]
             by_kernel = added(by_kernel, found.by_kernel)
             if found.by_points is not None:
                 by_points = found.by_points if by_points is None else by_points + found.by_points
         free = [] if by_points is None else [engine.free_gradient(by_points)]
-        by_m = mean_gradient(model.mean, data.X, by_mean)
-        return total.evidence(), [*by_kernel, *by_m, np.asarray(by_noise), *free]
+        return total.evidence(), [*by_kernel, *mean.pull(by_mean), np.asarray(by_noise), *free]
 
     def cavities(self, model: Model, data: Data, engine: Engine, posterior: Process) -> Cavities:
         mean, var = np.empty(data.Y.shape), np.empty(data.Y.shape)
@@ -156,15 +163,15 @@ class _Total:
         self.engine, self.value, self.variance = engine, 0.0, 0.0
 
     def add(self, one: Conditioned, group: Observed, prior: RowPrior) -> None:
-        q, n = len(group.outputs), int(np.count_nonzero(np.isfinite(group.D)))
-        self.value -= 0.5 * float(np.sum(one.quad))
-        self.value -= 0.5 * q * (one.logdet_noisy + n * float(np.log(2 * np.pi)))
-        if np.any(prior.outside):
+        q = len(group.outputs)
+        self.value -= 0.5 * float(one.quad.sum())
+        self.value -= 0.5 * q * (one.logdet_noisy + group.rows * LOG_2PI)
+        if self.engine.bound:
             self.value -= 0.5 * q * float(np.sum(prior.outside * one.lam))
         self.variance += (0.5 * q * one.logdet_error) ** 2
 
     def evidence(self) -> Evidence:
-        error = float(np.sqrt(self.variance))
+        error = math.sqrt(self.variance)
         if self.engine.bound:
             return Evidence(self.value, "lower bound")
         if not self.engine.exact:
@@ -172,14 +179,16 @@ class _Total:
         return Evidence(self.value, "estimate", error) if error else Evidence(self.value)
 
 
-def observed(model: Model, data: Data) -> Iterator[Observed]:
-    """The outputs, gathered by their noise and by the rows at which they were observed."""
-    residual, n = data.residual(model), len(data.X)
+def observed(model: Model, data: Data, m: Array | None = None) -> Iterator[Observed]:
+    """The outputs, gathered by their noise and by the rows at which they were observed. `m`: the mean at the
+    rows, where it is known."""
+    residual, n = data.residual(model) if m is None else (data.Y - m) / data.scale, len(data.X)
     missing = np.isnan(residual)
+    gaps = bool(missing.any())
     for group in noise_groups(model, data):
         D = group.noise(slice(None), n)
-        if not missing[:, group.outputs].any():
-            yield Observed(group.outputs, D, np.ascontiguousarray(residual[:, group.outputs]))
+        if not gaps or not missing[:, group.outputs].any():
+            yield Observed(group.outputs, n, D, np.ascontiguousarray(residual[:, group.outputs]))
             continue
         patterns: dict[bytes, list[int]] = {}
         for k in group.outputs:
@@ -187,7 +196,7 @@ def observed(model: Model, data: Data) -> Iterator[Observed]:
         for outputs in patterns.values():
             away = missing[:, outputs[0]]
             R = np.where(away[:, None], 0.0, residual[:, outputs])
-            yield Observed(outputs, np.where(away, np.inf, D), R)
+            yield Observed(outputs, n - int(away.sum()), np.where(away, np.inf, D), R)
 
 
 def _converged(one: Conditioned) -> Conditioned:

@@ -133,6 +133,10 @@ class NoiseGroup:
 
 def noise_groups(model: Model, data: Data) -> list[NoiseGroup]:
     """The outputs, gathered by what their D is: noise / s^2, plus the known variances / s^2."""
+    if len(data.scale) == 1:
+        unit = float(data.scale[0]) ** 2
+        share = 0.0 if data.noise_var is None else 1 / unit
+        return [NoiseGroup([0], float(model.gaussian.variances()[0]) / unit, share, data.noise_var)]
     noise = np.broadcast_to(model.gaussian.variances(), data.scale.shape) / data.scale**2
     known = np.zeros_like(noise) if data.noise_var is None else 1 / data.scale**2
     keys: dict[tuple[float, float], list[int]] = {}
@@ -143,5 +147,7 @@ def noise_groups(model: Model, data: Data) -> list[NoiseGroup]:
 
 def noise_gradient(model: Model, data: Data, outputs: list[int], by_level: Array) -> float:
     """d/dnoise from d/dD, one number an output: outputs of a group share D but not the noise's unit."""
+    if len(data.scale) == 1:
+        return float(by_level[0]) * model.gaussian.unit[0] / float(data.scale[0]) ** 2
     unit = np.broadcast_to(np.asarray(model.gaussian.unit), data.scale.shape)[outputs]
     return float(np.sum(by_level * unit / data.scale[outputs] ** 2))

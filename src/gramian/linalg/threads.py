@@ -94,9 +94,6 @@ def _quota_at(place: Path) -> float:
         return math.inf
 
 
-THREADS = allowed()  # at import; `count` is what holds
-
-
 # One thread of BLAS. ----------------------------------------------------------------------------------------
 
 _lock = threading.Lock()
@@ -131,11 +128,6 @@ class one_blas_thread:
                 while _before:
                     library, threads = _before.pop()
                     library.set_num_threads(threads)
-
-
-def threads_for(n: int) -> one_blas_thread:
-    """Within it, BLAS works on an n x n matrix with as many threads as that deserves: one."""
-    return one_blas_thread()
 
 
 @cache

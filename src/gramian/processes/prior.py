@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.gram import tiles
+from gramian.gram import few, tiles
 from gramian.kernels.base import Kernel
-from gramian.means import Mean, OneOutput, ZeroMean
+from gramian.means import HostBlock, Mean, OneOutput, ZeroMean
 from gramian.processes.base import Process
 
 Array = NDArray[np.float64]
@@ -57,6 +57,20 @@ class GaussianProcess(Process):
         if len(self.scale) == 1:
             return self
         return GaussianProcess(self.kernel, OneOutput(self.mean_function, k), self.scale[[k]])
+
+
+def mean_rows(mean: Mean, X: Array, q: int) -> HostBlock:
+    """m(x) for each row and output, (n, q), and what `mean_gradient` makes of weights."""
+    found = few.mean(mean, X)
+    if found is None:
+        return HostBlock(mean_block(mean, X, q), lambda w: mean_gradient(mean, X, w))
+    values, pull = found
+    if values.ndim == 2:
+        return HostBlock(np.broadcast_to(values, (len(X), q)), pull)
+    return HostBlock(
+        np.broadcast_to(values[:, None], (len(X), q)) if q > 1 else values[:, None],
+        lambda w: pull(w.sum(axis=1) if q > 1 else w[:, 0]),
+    )
 
 
 def mean_block(mean: Mean, X: Array, q: int) -> Array:
