@@ -37,7 +37,7 @@ from gramian.engines.base import (
     Workspace,
 )
 from gramian.engines.dense import DensePrior
-from gramian.errors import NumericalError, ParameterError
+from gramian.errors import NumericalError, ParameterError, StateError
 from gramian.gram import tiles
 from gramian.gram.operator import GramOperator
 from gramian.kernels.base import Kernel
@@ -100,6 +100,15 @@ class Krylov(Engine):
     @property
     def variances(self) -> bool:
         return False
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        return "krylov", "exact"  # the second where Cholesky took over
+
+    def check_choices(self, X: Array | None, d: int) -> None:
+        self.solver.with_choices(self.solver.choices, 0 if X is None else len(X))
+        if (self.cholesky_up_to or 0) < 0:
+            raise StateError("its solver has a negative number of rows.")
 
     def prepared(self, kernel: Kernel, X: Array, rng: np.random.Generator) -> Krylov:
         return dataclasses.replace(self, solver=self.solver.prepared(kernel, X, rng))
@@ -173,7 +182,8 @@ class KrylovPrior(RowPrior):
             dense = DensePrior(self.kernel, self.X, Cholesky(), self.again, self.workspace).observe(
                 D, r, report
             )
-            note = f"{self.engine.name.upper()} missed its tolerance ({solution.outcome.note}), so Cholesky took over."
+            missed = f"missed its tolerance ({solution.outcome.note}), so Cholesky took over."
+            note = f"{self.engine.name.upper()} {missed}"
             dense.outcome = dataclasses.replace(dense.outcome, note=note)
             return dense
         return KrylovConditioned(self, D, r, solution.value, system, solution.outcome)
