@@ -149,8 +149,8 @@ class FourierBasis(Basis):
                 f"its Fourier features have impossible shapes for {d} columns: take {self.take.shape}, shift"
                 f" {self.shift.shape}."
             )
-        in_order = np.all(np.diff(self.take) >= 0) and np.array_equal(np.unique(self.take), np.arange(N))
-        if not (1 <= N <= columns and min(self.counts) >= 1 and in_order):
+        counted = 1 <= N <= columns and min(self.counts) >= 1 and bool(np.all(np.diff(self.take) >= 0))
+        if not (counted and np.array_equal(np.unique(self.take), np.arange(N))):
             raise StateError("its Fourier features must take each of their frequencies, in order.")
         waves = kernel.bare().waves(tuple(range(d)))
         if len(waves) != len(self.counts):

@@ -150,7 +150,7 @@ def encode(value: Any, where: str, arrays: Arrays | None = None, depth: int = 0)
         return {"parameter": _encode_parameter(value, where, depth)}
     if isinstance(value, _CLOSED) and not _is_ours(kind):
         raise ModelFileError(
-            f"{where} is a {kind.__name__}, a class of your own, and a model file holds the engines, rules and"
+            f"{where} is a {kind.__name__}, a class of your own, but a model file holds engines, rules and"
             " solvers of gramian alone. Fit with one of those, or use pickle."
         )
     if isinstance(value, (*_OPEN, *_CLOSED)):

@@ -23,7 +23,7 @@ def check_fields(cls: Any, values: Mapping[str, Any], where: str) -> None:
             continue
         value, hint = values[field.name], _hints(cls)[field.name]
         # a float by itself may be inf or nan (an evidence that is not computed); one among others is finite
-        if not (hint is float is type(value)) and not _fits(value, hint):
+        if not (hint is float is type(value)) and not fits(value, hint):
             raise ModelFileError(
                 f"{where}.{field.name} is {shown(value)}, which is no {field.type} as {cls.__name__} needs"
                 " it."
@@ -33,15 +33,15 @@ def check_fields(cls: Any, values: Mapping[str, Any], where: str) -> None:
 _hints = cache(get_type_hints)
 
 
-def _fits(value: Any, hint: Any) -> bool:
+def fits(value: Any, hint: Any) -> bool:
     """Whether a value is what a hint says; a hint of a kind that no field has is an error of this library."""
     origin, args = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
-        return any(_fits(value, part) for part in args)
+        return any(fits(value, part) for part in args)
     if origin is Literal:
         return any(type(value) is type(part) and value == part for part in args)
     if origin is tuple and len(args) == 2 and args[1] is ...:
-        return isinstance(value, tuple) and all(_fits(item, args[0]) for item in value)
+        return isinstance(value, tuple) and all(fits(item, args[0]) for item in value)
     if origin is np.ndarray:
         (number,) = get_args(args[1])
         return isinstance(value, np.ndarray) and value.dtype == number
@@ -56,4 +56,4 @@ def _fits(value: Any, hint: Any) -> bool:
     raise TypeError(f"no check for {hint}")
 
 
-__all__ = ["check_fields"]
+__all__ = ["check_fields", "fits"]

@@ -157,7 +157,7 @@ def _restore_one(
             if noise
             else "any other likelihood than Gaussian noise in closed form"
         )
-        raise ModelFileError(f"its method {type(method).__name__} is not one for {needed}.")
+        raise ModelFileError(f"its method ({method.described[:80]}) is not one for {needed}.")
     rows, facts = observations.restore(part["data"], arrays, method, d, noise, counted)
     kernel = decoded(part["kernel"], Kernel, "kernel_", origins)
     others = tuple(
