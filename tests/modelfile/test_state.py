@@ -15,7 +15,7 @@ from gramian.engines.base import Engine
 from gramian.errors import ModelFileError, StateError
 from gramian.inference import Data, Model, Scheme, closed
 from gramian.likelihoods import Gaussian
-from gramian.linalg.state import State
+from gramian.linalg.state import ObjectState
 from gramian.means import ZeroMean
 from gramian.modelfile import load
 from gramian.modelfile.document import encode
@@ -34,7 +34,7 @@ def gappy(engine: Engine) -> tuple[Scheme, Model, Data]:
     return closed(engine).prepared(model, rows, rng), model, rows
 
 
-def again(scheme: Scheme, model: Model, rows: Data, process: Process) -> tuple[State, Process]:
+def again(scheme: Scheme, model: Model, rows: Data, process: Process) -> tuple[ObjectState, Process]:
     """Its state, and the process that is built from it."""
     state = process.state(scheme.context(model, rows, 2))
     return state, scheme.context(model, rows, 2).process(state.described, state.arrays)

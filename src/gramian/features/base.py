@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from gramian.errors import ParameterError, StateError
 from gramian.kernels.base import Kernel
 from gramian.linalg.products import times
-from gramian.linalg.state import State
+from gramian.linalg.state import ObjectState
 
 Array = NDArray[np.float64]
 # X (b, d), Phi (b, m) and a (b, q) of a block -> its part of the gradient
@@ -109,7 +109,7 @@ class FeatureMap(ABC):
             " landmarks, take k(x, Z) of each summand."
         )
 
-    def state(self) -> State:
+    def state(self) -> ObjectState:
         """What it has computed at its parameters and another machine, or a later version, may compute
         otherwise."""
         raise StateError(f"it has features of the type {type(self).__name__}, which do not say their state.")
@@ -154,7 +154,7 @@ class Basis(ABC):
         kernel."""
         raise StateError(f"{type(self).__name__} cannot be built from a state.")
 
-    def from_state(self, state: State, kernel: Kernel, d: int) -> FeatureMap:
+    def from_state(self, state: ObjectState, kernel: Kernel, d: int) -> FeatureMap:
         """The feature map that had this state, after a check that all belongs together."""
         raise StateError(f"{type(self).__name__} cannot be built from a state.")
 

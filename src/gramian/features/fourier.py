@@ -48,7 +48,7 @@ from gramian.gram.tiles import _blocks, _each, _host, _padded, tile_size
 from gramian.kernels.base import Column, Kernel
 from gramian.kernels.spectrum import Draw, Wave
 from gramian.linalg.hadamard import padded_size
-from gramian.linalg.state import State, taken
+from gramian.linalg.state import ObjectState, taken
 from gramian.linalg.threads import one_blas_thread
 from gramian.params.tree import leaves
 
@@ -132,7 +132,7 @@ class FourierBasis(Basis):
         W, A = _spectrum(bare, self.draws, host, self.take, self.gain, self.counts, self.d)
         return FourierMap(self, bare, host, np.ascontiguousarray(W), A)
 
-    def from_state(self, state: State, kernel: Kernel, d: int) -> FourierMap:
+    def from_state(self, state: ObjectState, kernel: Kernel, d: int) -> FourierMap:
         self.check(kernel, d)
         N = self.take.size
         W, A = taken(state.arrays, "frequencies", (d, N)), taken(state.arrays, "amplitudes", (N,))
@@ -215,8 +215,8 @@ class FourierMap(FeatureMap):
                 variance += one_draw * weight**2 / n
         return (math.sqrt(variance) + cut) / total
 
-    def state(self) -> State:
-        return State({}, {"frequencies": self.W, "amplitudes": self.A})
+    def state(self) -> ObjectState:
+        return ObjectState({}, {"frequencies": self.W, "amplitudes": self.A})
 
     def block(self, X: Array, tolerance: float = 0.0) -> Array:
         out = np.empty((len(X), self.n_features))

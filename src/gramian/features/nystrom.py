@@ -35,7 +35,7 @@ from gramian.linalg import panels
 from gramian.linalg.blas import block_of, multiply_triangle, square_between
 from gramian.linalg.factor import factored, zeros_above
 from gramian.linalg.products import times
-from gramian.linalg.state import TRIANGLE, State, root
+from gramian.linalg.state import TRIANGLE, ObjectState, root
 
 Array = NDArray[np.float64]
 
@@ -73,7 +73,7 @@ class NystromBasis(Basis):
         if self.Z.ndim != 2 or self.Z.shape[1] != d or not len(self.Z):
             raise StateError(f"its landmarks have the shape {self.Z.shape}, but it has {d} columns.")
 
-    def from_state(self, state: State, kernel: Kernel, d: int) -> NystromMap:
+    def from_state(self, state: ObjectState, kernel: Kernel, d: int) -> NystromMap:
         self.check(kernel, d)
         landmarks = self.at(kernel)
         vars(landmarks)["L"] = root(state.arrays, LANDMARKS, len(self.Z))  # as if it had been computed
@@ -106,9 +106,9 @@ class NystromMap(FeatureMap):
         """(m, m), Fortran-ordered, zeros above the diagonal."""
         return self._factored[0]
 
-    def state(self) -> State:
+    def state(self) -> ObjectState:
         """L: close landmarks make much of its rounding."""
-        return State({}, {TRIANGLE + LANDMARKS: self.L})
+        return ObjectState({}, {TRIANGLE + LANDMARKS: self.L})
 
     @cached_property
     def _factored(self) -> tuple[Array, float]:

@@ -1,7 +1,7 @@
 """The contracts of inference.
 
     Inference       a rule, what a person writes as `inference=`: which Gaussian follows from a likelihood
-    Scheme          all that conditions a model on rows: a rule on an engine, or a method that is both (SVGP, chains)
+    Scheme          all that conditions a model on rows: a rule on an engine, or a method that is both
     RuleOnEngine    the first of these
 
 A search, a plan, an estimator and a model file talk to a Scheme, and ask it what it can do.
@@ -248,8 +248,8 @@ class Scheme(ABC):
     def cavities(self, model: Model, data: Data, posterior: Process) -> Cavities:
         """For predictions of each row from all the others; `posterior` is what `infer` gave."""
         raise ParameterError(
-            f"The method {self.name!r} has no closed form for leaving rows out. Use cross-validation, or another"
-            " method."
+            f"The method {self.name!r} has no closed form for leaving rows out. Use cross-validation, or"
+            " another method."
         )
 
     # Its cost. ----------------------------------------------------------------------------------------------
@@ -369,9 +369,9 @@ class RuleOnEngine(Scheme):
     def context(self, model: Model, data: Data, d: int) -> Context:
         engine, X = self.engine, data.X if self.holds_rows else None
         engine.check_choices(X, d)
-        kinds = tuple(kind for kind in engine.kinds if kind.startswith("coupled") == self.coupled)
-        if not self.coupled and kinds:
-            kinds += ("stacked",)
+        kinds = tuple(
+            kind for kind in (*engine.kinds, "stacked") if Process.kinds[kind].dependent == self.coupled
+        )
         names = f"{type(self.inference).__name__} on {type(engine).__name__}"
         return Context(
             names,

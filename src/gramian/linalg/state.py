@@ -1,8 +1,8 @@
 """What an object consists of, as plain values and arrays, and the checks with which it is built again.
 
-`state()` gives a `State`, `from_state` builds the object from one and refuses what does not fit together: a
-state may come from a file that somebody made up. An array whose name begins with "root." is a lower triangle;
-"alpha" and "root.0" of a part p are "p.alpha" and "root.p.0".
+`state()` gives an `ObjectState`, `from_state` builds the object from one and refuses what does not fit
+together: a state may come from a file that somebody made up. An array whose name begins with "root." is a
+lower triangle; "alpha" and "root.0" of a part p are "p.alpha" and "root.p.0".
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ T = TypeVar("T")
 TRIANGLE = "root."  # how the names of triangular arrays begin
 
 
-class State(NamedTuple):
+class ObjectState(NamedTuple):
     """What an object consists of."""
 
     described: dict[str, Any]  # plain values: None, bool, int, float, str, and lists and dicts of them

@@ -49,14 +49,15 @@ def inverse_root_of(S: Array, ones: float = 1.0) -> tuple[Array, float]:
     B.T.reshape(-1)[:: len(B) + 1] += ones
     if not np.all(np.isfinite(B)):
         raise NumericalError(
-            "The sums of the features are not finite: the kernel overflows on these data. Rescale the columns,"
-            " or bound its parameters."
+            "The sums of the features are not finite: the kernel overflows on these data. Rescale the"
+            " columns, or bound its parameters."
         )
     info = factor.factor_in_place(B)
     if info:
         raise NumericalError(
-            f"I + Phi' Lam Phi is not positive definite: it fails at feature {info - 1}. The sites' curvatures"
-            " are too negative for the prior, or the noise is too small: let it be learned, or larger."
+            f"I + Phi' Lam Phi is not positive definite: it fails at feature {info - 1}. The sites'"
+            " curvatures are too negative for the prior, or the noise is too small: let it be learned, or"
+            " larger."
         )
     logdet = factor.logdet(B)
     return factor.inverse_root_in_place(B), logdet

@@ -77,6 +77,7 @@ def _described(gp: Estimator) -> tuple[dict[str, Any], Arrays]:
 
 def _one(fitted: Fitted) -> tuple[dict[str, Any], Arrays]:
     data, arrays = observations.describe(fitted)
+    method = encode(fitted.inference.stored(), "method", arrays)
     context = fitted.inference.context(fitted.model, fitted.rows, len(fitted.columns.names))
     posterior = fitted.process.state(context)
     arrays |= {**posterior.arrays, "theta": fitted.theta}
@@ -88,7 +89,7 @@ def _one(fitted: Fitted) -> tuple[dict[str, Any], Arrays]:
         "single": fitted.single if fitted.classes is None else None,
         "noise": fitted.closed_form,
         "classes": None if fitted.classes is None else labels.describe(fitted.classes),
-        "method": encode(fitted.inference.stored(), "method", arrays),
+        "method": method,
         "data": data,
         "posterior": plain(posterior.described),
         "evidence": encode(fitted.evidence, "evidence_"),

@@ -20,7 +20,7 @@ from gramian.gram import tiles
 from gramian.kernels.base import Kernel
 from gramian.likelihoods import Likelihood
 from gramian.linalg import memory
-from gramian.linalg.state import State
+from gramian.linalg.state import ObjectState
 
 if TYPE_CHECKING:
     from gramian.processes.state import Context
@@ -33,6 +33,7 @@ class Process(ABC):
 
     kinds: ClassVar[dict[str, type[Process]]] = {}  # of this package, by the name of the kind
     kind: ClassVar[str]  # of those that can be built again from their state
+    dependent: ClassVar[bool] = False  # whether the outputs at a row depend on each other
     many_kernels: ClassVar[bool] = False  # whether functions may have kernels of their own
 
     def __init_subclass__(cls) -> None:
@@ -60,11 +61,6 @@ class Process(ABC):
         """Covariance of the outputs with each other at each row, (n, q, q); diagonal unless `dependent`."""
         var = self.var(X)
         return var[:, :, None] * np.eye(var.shape[1])
-
-    @property
-    def dependent(self) -> bool:
-        """Whether the outputs at a row depend on each other."""
-        return False
 
     @property
     def landmarks(self) -> Array | None:
@@ -118,12 +114,12 @@ class Process(ABC):
         """Mean and variance, (n, q) each, of the part of f that each summand of the kernel stands for."""
         raise self._cannot("the summands of f")
 
-    def state(self, context: Context) -> State:
+    def state(self, context: Context) -> ObjectState:
         """Its kind and what it consists of beyond the context, for `from_state`."""
         raise StateError(f"its posterior is a {type(self).__name__}, which does not say what it consists of.")
 
     @classmethod
-    def from_state(cls, state: State, context: Context) -> Process:
+    def from_state(cls, state: ObjectState, context: Context) -> Process:
         """The process again; a StateError where something does not fit."""
         raise StateError(f"a {cls.__name__} cannot be built from a state.")
 

@@ -28,7 +28,7 @@ from scipy.linalg import blas
 from gramian.features.base import FeatureMap
 from gramian.gram import tiles
 from gramian.kernels.base import Kernel
-from gramian.linalg.state import State, entries, joined, numbered, of_part, root, taken
+from gramian.linalg.state import ObjectState, entries, joined, numbered, of_part, root, taken
 from gramian.processes.base import Process, blocks_of, semidefinite_root, with_noise
 from gramian.processes.prior import GaussianProcess
 from gramian.processes.state import Context
@@ -52,14 +52,11 @@ class CoupledProcess(Process):
     """One output a class. With several kernels `others` has those of the classes after the first, as in the
     model."""
 
+    dependent: ClassVar[bool] = True
     many_kernels: ClassVar[bool] = True
 
     prior: GaussianProcess
     others: tuple[Kernel, ...]
-
-    @property
-    def dependent(self) -> bool:
-        return True
 
     @property
     def C(self) -> int:
@@ -164,12 +161,12 @@ class CoupledPosterior(CoupledProcess):
             A, V = self._whitened(c, tiles.cross(kernel, X, self.Z))
             yield s**2 * (tiles.cross(kernel, X, X) - A.T @ A), V
 
-    def state(self, context: Context) -> State:
+    def state(self, context: Context) -> ObjectState:
         arrays = {"alpha": self.alpha, **numbered(self.roots), SHARED: self.shared_root}
-        return State({"kind": self.kind}, {**context.own_rows(self.Z), **arrays})
+        return ObjectState({"kind": self.kind}, {**context.own_rows(self.Z), **arrays})
 
     @classmethod
-    def from_state(cls, state: State, context: Context) -> CoupledPosterior:
+    def from_state(cls, state: ObjectState, context: Context) -> CoupledPosterior:
         entries(state.described, "posterior", "kind")
         Z, C, arrays = context.rows(state.arrays), context.q, state.arrays
         n = len(Z)
@@ -233,12 +230,12 @@ class CoupledFeatures(CoupledProcess):
             m, s = len(self.weights), self.prior.scale[c]
             yield s**2 * rest, s * (self.root[:, c * m : (c + 1) * m] @ Phi[k].T)
 
-    def state(self, context: Context) -> State:
+    def state(self, context: Context) -> ObjectState:
         maps = joined([features.state().arrays for features in self.features], "map")
-        return State({"kind": self.kind}, {"weights": self.weights, SHARED: self.root, **maps})
+        return ObjectState({"kind": self.kind}, {"weights": self.weights, SHARED: self.root, **maps})
 
     @classmethod
-    def from_state(cls, state: State, context: Context) -> CoupledFeatures:
+    def from_state(cls, state: ObjectState, context: Context) -> CoupledFeatures:
         entries(state.described, "posterior", "kind")
         C, arrays = context.q, state.arrays
         maps = tuple(context.features(of_part(arrays, f"map{k}"), k) for k in range(len(context.kernels)))

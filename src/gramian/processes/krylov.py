@@ -21,7 +21,7 @@ from gramian.errors import NumericalError, StateError
 from gramian.gram import tiles
 from gramian.gram.operator import GramOperator
 from gramian.kernels.base import Kernel
-from gramian.linalg.state import State, entries, joined, numbered, of_part, taken, typed_list
+from gramian.linalg.state import ObjectState, entries, joined, numbered, of_part, taken, typed_list
 from gramian.processes.base import Process, blocks_of
 from gramian.processes.prior import GaussianProcess
 from gramian.processes.state import Context
@@ -116,7 +116,7 @@ class KrylovPosterior(Process):
                 var[at, :, k] -= explained[r] * self.prior.scale[k] ** 2
         return mean, np.maximum(var, 0.0)
 
-    def state(self, context: Context) -> State:
+    def state(self, context: Context) -> ObjectState:
         """Each system is that of the context's solver, or of its second attempt. What it has chosen for rows
         of its own goes with it; preconditioners are made again when first needed."""
         first, rows = context.solver, context.own_rows(self.Z)
@@ -129,10 +129,12 @@ class KrylovPosterior(Process):
         if rows:
             chosen = zip(solvers, stronger, strict=True)
             arrays |= joined([{} if again else solver.choices for solver, again in chosen], "solver")
-        return State({"kind": self.kind, "stronger": stronger, "system_of": list(self.system_of)}, arrays)
+        return ObjectState(
+            {"kind": self.kind, "stronger": stronger, "system_of": list(self.system_of)}, arrays
+        )
 
     @classmethod
-    def from_state(cls, state: State, context: Context) -> KrylovPosterior:
+    def from_state(cls, state: ObjectState, context: Context) -> KrylovPosterior:
         _, stronger, system_of = entries(state.described, "posterior", "kind", "stronger", "system_of")
         Z, q, arrays = context.rows(state.arrays), context.q, state.arrays
         n, first = len(Z), context.solver

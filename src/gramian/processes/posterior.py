@@ -22,7 +22,7 @@ from scipy.linalg import blas
 
 from gramian.gram import tiles
 from gramian.kernels.base import Kernel
-from gramian.linalg.state import State, entries, numbered, roots, taken, typed
+from gramian.linalg.state import ObjectState, entries, numbered, roots, taken, typed
 from gramian.processes.base import Process, blocks_of
 from gramian.processes.prior import GaussianProcess
 from gramian.processes.state import Context
@@ -102,12 +102,12 @@ class Posterior(Process):
             diagonals = [CholeskyFactor(L).inverse_diagonal() for L in self.roots]
         return np.stack([diagonals[r] for r in self.root_of], axis=1)
 
-    def state(self, context: Context) -> State:
+    def state(self, context: Context) -> ObjectState:
         told = {"kind": self.kind, "root_of": list(self.root_of), "inverted": self.inverted}
-        return State(told, {**context.own_rows(self.Z), "alpha": self.alpha, **numbered(self.roots)})
+        return ObjectState(told, {**context.own_rows(self.Z), "alpha": self.alpha, **numbered(self.roots)})
 
     @classmethod
-    def from_state(cls, state: State, context: Context) -> Posterior:
+    def from_state(cls, state: ObjectState, context: Context) -> Posterior:
         _, root_of, inverted = entries(state.described, "posterior", "kind", "root_of", "inverted")
         Z, q, arrays = context.rows(state.arrays), context.q, state.arrays
         alpha, inverted = taken(arrays, "alpha", (len(Z), q)), typed(inverted, bool, "inverted")

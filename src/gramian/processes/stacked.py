@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.errors import StateError
-from gramian.linalg.state import State, entries, joined, of_part, typed, typed_list
+from gramian.linalg.state import ObjectState, entries, joined, of_part, typed, typed_list
 from gramian.processes.base import Process
 from gramian.processes.state import Context
 
@@ -40,15 +40,15 @@ class Stacked(Process):
         pairs = [part.gradient(X) for part in self.parts]
         return self._together([mean for mean, _ in pairs]), self._together([var for _, var in pairs])
 
-    def state(self, context: Context) -> State:
+    def state(self, context: Context) -> ObjectState:
         """Each part is for one output, as inference leaves it."""
         outputs = [k for (k,) in self.columns]
         states = [part.state(context.of_output(k)) for part, k in zip(self.parts, outputs, strict=True)]
         told = {"kind": self.kind, "outputs": outputs, "parts": [state.described for state in states]}
-        return State(told, joined([state.arrays for state in states], "part"))
+        return ObjectState(told, joined([state.arrays for state in states], "part"))
 
     @classmethod
-    def from_state(cls, state: State, context: Context) -> Stacked:
+    def from_state(cls, state: ObjectState, context: Context) -> Stacked:
         _, outputs, parts = entries(state.described, "posterior", "kind", "outputs", "parts")
         outputs, parts = typed_list(outputs, int, "outputs"), typed(parts, list, "parts")
         q = context.q

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from gramian.errors import StateError
 from gramian.features.base import Basis, FeatureMap
 from gramian.kernels.base import Kernel
-from gramian.linalg.state import Arrays, State, taken, typed
+from gramian.linalg.state import Arrays, ObjectState, taken, typed
 from gramian.means import OneOutput
 from gramian.processes.base import Process
 from gramian.processes.prior import GaussianProcess
@@ -74,14 +74,14 @@ class Context:
             raise StateError(
                 f"its posterior is of the kind {kind!r}, but functions with kernels of their own are stacked."
             )
-        return cls.from_state(State(described, arrays), self)
+        return cls.from_state(ObjectState(described, arrays), self)
 
     def features(self, arrays: Arrays, k: int = 0) -> FeatureMap:
         """The features of the k-th kernel."""
         basis = self.basis(self.first + k)
         if basis is None:
             raise StateError(f"its method {self.method} has no features.")
-        return basis.from_state(State({}, arrays), self.kernels[k], self.d)
+        return basis.from_state(ObjectState({}, arrays), self.kernels[k], self.d)
 
     def own_rows(self, Z: Array) -> Arrays:
         """The rows Z that a process stands on, where they are not all rows: outputs are observed at rows of

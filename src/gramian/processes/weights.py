@@ -27,7 +27,7 @@ from scipy.linalg import qr as scipy_qr
 from gramian.features.base import FeatureMap
 from gramian.gram import tiles
 from gramian.kernels.base import Kernel
-from gramian.linalg.state import State, entries, numbered, roots, taken
+from gramian.linalg.state import ObjectState, entries, numbered, roots, taken
 from gramian.processes.base import Process, blocks_of, with_noise
 from gramian.processes.posterior import Posterior
 from gramian.processes.prior import GaussianProcess
@@ -153,12 +153,12 @@ class FeaturePosterior(Process):
             roots.append(np.asfortranarray(upper[::-1, ::-1]))
         return Posterior(self.prior, Z, alpha, tuple(roots), self.root_of)
 
-    def state(self, context: Context) -> State:
+    def state(self, context: Context) -> ObjectState:
         arrays = {"weights": self.weights, **numbered(self.roots), **self.features.state().arrays}
-        return State({"kind": self.kind, "root_of": list(self.root_of)}, arrays)
+        return ObjectState({"kind": self.kind, "root_of": list(self.root_of)}, arrays)
 
     @classmethod
-    def from_state(cls, state: State, context: Context) -> FeaturePosterior:
+    def from_state(cls, state: ObjectState, context: Context) -> FeaturePosterior:
         _, root_of = entries(state.described, "posterior", "kind", "root_of")
         features, q = context.features(state.arrays), context.q
         m = features.n_features

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.errors import ParameterError, StateError
-from gramian.linalg.state import Arrays, State, entries, taken, typed, typed_list
+from gramian.linalg.state import Arrays, ObjectState, entries, taken, typed, typed_list
 
 Array = NDArray[np.float64]
 
@@ -144,7 +144,7 @@ class Chains:
             else arviz.from_dict(**groups)
         )
 
-    def state(self) -> State:
+    def state(self) -> ObjectState:
         """The draws of the parameters and what is told of all draws; not the latent variables themselves."""
         arrays: Arrays = {f"chains.{path}": draws for path, draws in self.values.items()}
         arrays |= {
@@ -155,11 +155,11 @@ class Chains:
         }
         found = {name: [float(value) for value in getattr(self, name).values()] for name in DIAGNOSTICS}
         told = {name: kind(getattr(self, name)) for name, kind in TOLD.items()}
-        return State({**told, **found}, arrays)
+        return ObjectState({**told, **found}, arrays)
 
     @classmethod
     def from_state(
-        cls, state: State, shapes: Mapping[str, tuple[int, ...]], latent: tuple[int, int]
+        cls, state: ObjectState, shapes: Mapping[str, tuple[int, ...]], latent: tuple[int, int]
     ) -> Chains:
         """For parameters of these shapes, and as many latent variables and functions."""
         arrays, told = state.arrays, entries(state.described, "posterior", *TOLD, *DIAGNOSTICS)

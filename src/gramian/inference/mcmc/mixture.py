@@ -42,7 +42,7 @@ from gramian.inference.model import Data, Model
 from gramian.kernels.base import Kernel
 from gramian.likelihoods import Gaussian, Likelihood
 from gramian.linalg.factor import factored, zeros_above
-from gramian.linalg.state import Arrays, State, taken, typed_list
+from gramian.linalg.state import Arrays, ObjectState, taken, typed_list
 from gramian.linalg.threads import one_blas_thread
 from gramian.means import Mean, OneOutput
 from gramian.params import Parameter
@@ -178,7 +178,7 @@ class Mixture(Process):
             draws[:, :, mine] = self.component(int(k)).sample(rng, X, len(mine), noise)
         return draws
 
-    def state(self, context: Context) -> State:
+    def state(self, context: Context) -> ObjectState:
         """All draws of the parameters with what the sampler said of them, and of the latent variables those
         that predictions average over. The others stay behind, as do the rows' log likelihoods; what was found
         of them, R-hat and the effective number of draws, is told."""
@@ -188,12 +188,12 @@ class Mixture(Process):
         for path, values in self.values.items():
             arrays[f"values.{path}"] = values
         told, chains = self.chains.state()
-        return State(
+        return ObjectState(
             {"kind": self.kind, "latent": list(map(int, self.latent.shape)), **told}, arrays | chains
         )
 
     @classmethod
-    def from_state(cls, state: State, context: Context) -> Mixture:
+    def from_state(cls, state: ObjectState, context: Context) -> Mixture:
         told, arrays, basis = dict(state.described), state.arrays, context.basis(0)
         model: Model = context.model
         shape = typed_list(told.pop("latent", None), int, "latent")
@@ -212,7 +212,7 @@ class Mixture(Process):
             )
         trainable = {path: p for path, p in model.parameters().items() if p.trainable}
         shapes = {path: p.value.shape for path, p in trainable.items()}
-        chains = Chains.from_state(State(told, arrays), shapes, (shape[1], shape[2]))
+        chains = Chains.from_state(ObjectState(told, arrays), shapes, (shape[1], shape[2]))
         if shape[0] > chains.n_chains * chains.n_draws:
             raise StateError(
                 f"latent has {shape[0]} draws, but there are {chains.n_chains} chains of {chains.n_draws}."
