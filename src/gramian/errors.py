@@ -30,7 +30,11 @@ class MemoryLimitError(GramianError):
     """Work that would pass the memory limit, refused before anything large is allocated."""
 
 
-class ModelFileError(GramianError):
+class StateError(GramianError):
+    """Plain values and arrays that do not make the object which they are said to be the state of."""
+
+
+class ModelFileError(StateError):
     """A model file that is damaged, foreign, hostile, or holds what a code-free file cannot."""
 
 

@@ -320,8 +320,8 @@ def models(change: Callable[[list[Any]], None]) -> Callable[[Any, Any], None]:
     return lambda document, _: change(document["fitted"]["models"])
 
 
-def exact(document: Any, _: Any) -> None:
-    document["fitted"]["method"] = document["fitted"]["method"]["fields"]["engine"]
+def conjugate(document: Any, _: Any) -> None:
+    document["fitted"]["method"]["fields"]["inference"] = {"class": "Conjugate", "fields": {}}
 
 
 POSTERIOR = ("fitted", "posterior")
@@ -342,20 +342,20 @@ HOSTILE: list[tuple[str, Callable[[Any, Any], None], str]] = [
     ("laplace", put("fitted", "classes", {"type": "|V8", "values": ["no", "yes"]}), "of a type that says so"),
     ("laplace", put("fitted", "classes", {"type": "<U3", "values": ["a", "b", "c"]}), "it has 3 classes"),
     ("laplace", put("fitted", "classes", None), "classes is None"),
-    ("laplace", put("fitted", "noise", True), "Sites is not one for Gaussian noise"),
+    ("laplace", put("fitted", "noise", True), "is not one for Gaussian noise"),
     ("laplace", put("fitted", "single", True), "or noise"),
     ("laplace", put("fitted", "likelihood", "class", "Bernoulli"), "does not have"),
     ("laplace", put("fitted", "likelihood", "class", "likelihoods.Poisson"), "which is not known"),
     ("laplace", put("fitted", "likelihood", "fields", "link", "cauchit"), "cauchit"),
-    ("laplace", put("fitted", "method", "fields", "rule", "fields", "tol", "small"), "tol is 'small'"),
-    ("laplace", put("fitted", "method", "fields", "rule", None), "rule is None"),
+    ("laplace", put("fitted", "method", "fields", "inference", "fields", "tol", "small"), "tol is 'small'"),
+    ("laplace", put("fitted", "method", "fields", "inference", None), "inference is None"),
     ("laplace", put("fitted", "method", "fields", "engine", None), "engine is None"),
     ("laplace", put("fitted", "data", {"rows": 9}), "something stands for them"),
     ("laplace", array("Y", np.full((14, 1), 2.0)), "not valid"),
     ("laplace", array("offset", np.zeros(3)), "'offset' has the shape (3,)"),
-    ("laplace", put(*POSTERIOR, {"kind": "coupled"}), "which the method Sites does not give"),
+    ("laplace", put(*POSTERIOR, {"kind": "coupled"}), "which the method Laplace on Exact does not give"),
     ("cg", without("noise.0"), "no array 'noise.0'"),
-    ("cg", array("noise.0", np.zeros(14)), "positive variances"),
+    ("cg", array("noise.0", np.full(14, -1.0)), "not negative"),
     ("softmax", without("root.shared"), "no array 'root.shared'"),
     ("softmax", without("root.2"), "no array 'root.2'"),
     ("softmax", put("fitted", "likelihood", "fields", "classes", 10**9), "functions, but there are 3 scales"),
@@ -367,6 +367,7 @@ HOSTILE: list[tuple[str, Callable[[Any, Any], None], str]] = [
     ("svgp", array("method.Z[0]", np.zeros((5, 3))), "landmarks have the shape (5, 3)"),
     ("svgp", put("fitted", "method", "fields", "q", [1]), "q is (1,)"),
     ("svgp, a kernel each", put("fitted", "method", "fields", "Z", []), "0 sets of inducing points"),
+    ("svgp, a kernel each", put(*POSTERIOR, "outputs", [0, 1, 1]), "each for one of them"),
     ("svgp, a kernel each", put(*POSTERIOR, "parts", []), "0 parts for 3 functions"),
     ("svgp, a kernel each", put(*POSTERIOR, {"kind": "features", "root_of": [0, 1, 2]}), "are stacked"),
     ("one against the rest", models(lambda found: found.pop()), "2 binary models do not make 3 classes"),
@@ -395,9 +396,9 @@ HOSTILE: list[tuple[str, Callable[[Any, Any], None], str]] = [
     ("two functions", put("fitted", "others", []), "'theta' has the shape"),
     ("svgp", put("fitted", "noise", True), "must be Gaussian"),
     ("exposure", put("fitted", "method", {"class": "Exact", "fields": {}}), "no entry"),
-    ("exposure", exact, "Exact is not one for any other likelihood"),
+    ("exposure", conjugate, "(Cholesky) is not one for any other likelihood"),
     ("ordinal", put("fitted", "likelihood", "fields", "classes", 3), "not valid"),
-    ("gaussian by ep", put("fitted", "noise", True), "Sites is not one for Gaussian noise"),
+    ("gaussian by ep", put("fitted", "noise", True), "is not one for Gaussian noise"),
 ]
 
 
@@ -445,7 +446,7 @@ def test_a_file_of_version_2_loads(tmp_path: Path) -> None:
     assert "noise_var, row by row" in gp.summary()
     assert "f is flat or straight along column 'x1'" in gp.summary()
     gp.save(tmp_path / "n.gm")
-    assert parts(tmp_path / "n.gm")[0]["version"] == "4"
+    assert parts(tmp_path / "n.gm")[0]["version"] == "5"
     np.testing.assert_array_equal(
         load(tmp_path / "n.gm").predict([[0.1, 0.2], [-1.0, 0.5]], return_std=True)[1], std
     )
@@ -491,7 +492,17 @@ def test_signs_of_structured_features_are_in_the_file(tmp_path: Path) -> None:
 def test_a_file_of_version_3_has_no_signs(tmp_path: Path) -> None:
     gp, X = wide(tmp_path / "m.gm")
     metadata, document, arrays = parts(tmp_path / "m.gm")
-    del document["fitted"]["method"]["fields"]["basis"]["fields"]["signs"]
-    arrays = {name: values for name, values in arrays.items() if not name.endswith("signs")}
+    # as version 3 wrote it: the engine was the method, and a basis had no signs
+    text = json.dumps(document["fitted"]["method"]["fields"]["engine"]).replace("method.engine.", "method.")
+    engine = json.loads(text)
+    fields = engine["fields"]
+    del fields["basis"]["fields"]["signs"], fields["outside"]
+    fields |= {"objective": "dtc", "label": fields.pop("method"), "described": fields.pop("described_as")}
+    document["fitted"]["method"] = engine
+    arrays = {
+        name.replace("method.engine.", "method."): values
+        for name, values in arrays.items()
+        if not name.endswith("signs")
+    }
     old = load(forged(tmp_path / "n.gm", {**metadata, "version": "3"}, document, arrays))
     np.testing.assert_allclose(old.predict(X), gp.predict(X), rtol=1e-9, atol=1e-12)

@@ -375,7 +375,7 @@ def test_a_value_that_ended_on_the_edge_of_its_range_comes_back(tmp_path: Path) 
     gp = fixed_parameters(gm.Categorical(0.5) + gm.RBF(0.7)).fit(X, y)
     similarity = next(path for path in gp.fitted_.model.parameters() if path.endswith("similarity"))
     model = gp.fitted_.model.with_values({similarity: 1.0})  # as when fitting rounds up to it
-    process = closed(gm.Exact()).infer(model, gp.fitted_.rows).posterior
+    process = gp.fitted_.inference.infer(model, gp.fitted_.rows).posterior
     gp.fitted_ = replace(gp.fitted_, model=model, kernel=model.kernel, process=process)
     gp.save(tmp_path / "m.gm")
     np.testing.assert_array_equal(load(tmp_path / "m.gm").predict(X), gp.predict(X))

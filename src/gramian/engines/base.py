@@ -30,7 +30,7 @@ from gramian.linalg.cost import Cost
 from gramian.processes.base import Process
 from gramian.processes.prior import GaussianProcess
 from gramian.processes.stacked import side_by_side
-from gramian.solvers.base import SolveOutcome
+from gramian.solvers.base import SolveOutcome, Solver
 
 Array = NDArray[np.float64]
 Share = Callable[[float], None]
@@ -296,6 +296,7 @@ class Engine(ABC):
 
     fit_rows: int | None = None  # rows to search parameters on, where somebody said so
     fit_rule: str = "uniform"  # how these are chosen
+    solver: Solver | None = None  # of systems with K + D, where it has one
 
     @property
     @abstractmethod
@@ -359,6 +360,18 @@ class Engine(ABC):
     def chosen_basis(self) -> Basis | None:
         """The basis of its features, where it has features and they are chosen."""
         return None
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of process (`Process.kind`) that its rules give with it: what can be restored."""
+        return ()
+
+    def basis_at(self, X: Array | None) -> Basis | None:
+        """The basis of a process with features; of all rows X, where those are the features."""
+        return self.chosen_basis
+
+    def check_choices(self, X: Array | None, d: int) -> None:  # noqa: B027 most have none
+        """Refuses, with a StateError, choices that were not made for such rows; they may be from a file."""
 
     def features_for(self, n: int) -> int | None:
         """How many features stand for n rows, where they do."""

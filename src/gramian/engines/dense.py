@@ -102,6 +102,13 @@ class Exact(Engine):
     def dense(self) -> bool:
         return True
 
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        return "exact", "features", "coupled"  # features: of sites that may curve the wrong way
+
+    def basis_at(self, X: Array | None) -> NystromBasis | None:
+        return None if X is None else NystromBasis(X)
+
     def at(self, kernel: Kernel, X: Array, use: Use, workspace: Workspace | None = None) -> RowPrior:
         X = np.asarray(X, dtype=np.float64)
         if use.signed:

@@ -37,7 +37,7 @@ from gramian.engines.base import (
     Workspace,
 )
 from gramian.engines.dense import DensePrior
-from gramian.errors import NumericalError, ParameterError
+from gramian.errors import NumericalError, ParameterError, StateError
 from gramian.gram import tiles
 from gramian.gram.operator import GramOperator
 from gramian.kernels.base import Kernel
@@ -101,6 +101,15 @@ class Krylov(Engine):
     @property
     def variances(self) -> bool:
         return False
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        return "krylov", "exact"  # the second where Cholesky took over
+
+    def check_choices(self, X: Array | None, d: int) -> None:
+        self.solver.with_choices(self.solver.choices, 0 if X is None else len(X))
+        if (self.cholesky_up_to or 0) < 0:
+            raise StateError("its solver has a negative number of rows.")
 
     def prepared(self, kernel: Kernel, X: Array, rng: np.random.Generator) -> Krylov:
         return dataclasses.replace(self, solver=self.solver.prepared(kernel, X, rng))

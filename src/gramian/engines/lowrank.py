@@ -46,6 +46,7 @@ from numpy.typing import NDArray
 from scipy.linalg import blas
 
 from gramian.engines.base import Conditioned, Engine, Gradients, RowPrior, Share, Term, Use, Workspace, added
+from gramian.errors import StateError
 from gramian.features.base import Basis, FeatureMap
 from gramian.gram import tiles
 from gramian.kernels.base import Kernel
@@ -104,6 +105,13 @@ class LowRank(Engine):
     def chosen_basis(self) -> Basis:
         return self.basis
 
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        return "features", "coupled features"
+
+    def check_choices(self, X: Array | None, d: int) -> None:
+        check_units(self.centre, self.spread, d)
+
     def features_for(self, n: int) -> int:
         return self.basis.n_features
 
@@ -135,6 +143,14 @@ class LowRank(Engine):
 
 
 ACCURACY = {"nothing": "approximation", "bound": "lower bound of the evidence", "noise": "approximation"}
+
+
+def check_units(centre: Array, spread: Array, d: int) -> None:
+    """Refuses units of points that do not belong to d columns."""
+    if {centre.shape, spread.shape} not in ({(0,)}, {(d,)}) or not np.all(spread > 0):
+        raise StateError(
+            f"its method has units of the shapes {centre.shape} and {spread.shape}, for {d} columns."
+        )
 
 
 class WeightSums(NamedTuple):

@@ -25,9 +25,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.errors import ParameterError
+from gramian.errors import ParameterError, StateError
 from gramian.kernels.base import Kernel
 from gramian.linalg.products import times
+from gramian.linalg.state import ObjectState
 
 Array = NDArray[np.float64]
 # X (b, d), Phi (b, m) and a (b, q) of a block -> its part of the gradient
@@ -108,6 +109,11 @@ class FeatureMap(ABC):
             " landmarks, take k(x, Z) of each summand."
         )
 
+    def state(self) -> ObjectState:
+        """What it has computed at its parameters and another machine, or a later version, may compute
+        otherwise."""
+        raise StateError(f"it has features of the type {type(self).__name__}, which do not say their state.")
+
 
 class Basis(ABC):
     """What is chosen once, before the parameters are known."""
@@ -142,6 +148,15 @@ class Basis(ABC):
     @abstractmethod
     def at(self, kernel: Kernel) -> FeatureMap:
         """The feature map for a kernel with its parameters."""
+
+    def check(self, kernel: Kernel, d: int) -> None:
+        """Refuses, with a StateError, a basis that was made for another number of columns or another
+        kernel."""
+        raise StateError(f"{type(self).__name__} cannot be built from a state.")
+
+    def from_state(self, state: ObjectState, kernel: Kernel, d: int) -> FeatureMap:
+        """The feature map that had this state, after a check that all belongs together."""
+        raise StateError(f"{type(self).__name__} cannot be built from a state.")
 
     def for_chains(self, kernel: Kernel, jitter: float) -> FeatureMap:
         """The same as chains have it: with that much of its mean diagonal added to a matrix that is

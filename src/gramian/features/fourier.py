@@ -41,12 +41,14 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.errors import ParameterError
+from gramian.errors import ParameterError, StateError
 from gramian.features.base import Basis, FeatureMap
-from gramian.features.spectral import KINDS, source, structured_product
+from gramian.features.spectral import KINDS, SMALLEST_SORF, source, structured_product
 from gramian.gram.tiles import _blocks, _each, _host, _padded, tile_size
 from gramian.kernels.base import Column, Kernel
 from gramian.kernels.spectrum import Draw, Wave
+from gramian.linalg.hadamard import padded_size
+from gramian.linalg.state import ObjectState, taken
 from gramian.linalg.threads import one_blas_thread
 from gramian.params.tree import leaves
 
@@ -130,6 +132,44 @@ class FourierBasis(Basis):
         W, A = _spectrum(bare, self.draws, host, self.take, self.gain, self.counts, self.d)
         return FourierMap(self, bare, host, np.ascontiguousarray(W), A)
 
+    def from_state(self, state: ObjectState, kernel: Kernel, d: int) -> FourierMap:
+        self.check(kernel, d)
+        N = self.take.size
+        W, A = taken(state.arrays, "frequencies", (d, N)), taken(state.arrays, "amplitudes", (N,))
+        return dataclasses.replace(self.at(kernel), W=W, A=A)
+
+    def check(self, kernel: Kernel, d: int) -> None:
+        """That draws, counts and columns belong to each other and to the kernel; sums first, so that nothing
+        is as large as a count only says."""
+        N, columns, rows = sum(self.counts), self.take.size, 1 if self.kind == "rff-phase" else 2
+        of_columns = self.kind in KINDS and self.d == d and self.centre.shape == (d,)
+        of_features = self.shift.shape == (rows, columns) and self.take.shape == self.gain.shape == (columns,)
+        if not (of_columns and of_features):
+            raise StateError(
+                f"its Fourier features have impossible shapes for {d} columns: take {self.take.shape}, shift"
+                f" {self.shift.shape}."
+            )
+        counted = 1 <= N <= columns and min(self.counts) >= 1 and bool(np.all(np.diff(self.take) >= 0))
+        if not (counted and np.array_equal(np.unique(self.take), np.arange(N))):
+            raise StateError("its Fourier features must take each of their frequencies, in order.")
+        waves = kernel.bare().waves(tuple(range(d)))
+        if len(waves) != len(self.counts):
+            raise StateError(
+                f"its kernel has {len(waves)} waves, but its Fourier features have {len(self.counts)} counts."
+            )
+        if self.signs is not None:
+            D = max(padded_size(d), SMALLEST_SORF)
+            fits = self.kind == "sorf" and row_wise(waves, d) and self.signs.shape == (-(-N // D), 3, D)
+            if not (fits and np.all(np.abs(self.signs) == 1)):
+                raise StateError(
+                    f"its structured features have signs of the shape {self.signs.shape}, which {N}"
+                    " frequencies of its kernel have not."
+                )
+        rng = np.random.default_rng(0)
+        drawn = [_draws(wave, n, "rff", rng)[0] for wave, n in zip(waves, self.counts, strict=True)]
+        if _shapes(drawn) != _shapes(self.draws):
+            raise StateError("its Fourier features have draws of other shapes than its kernel needs.")
+
 
 @dataclass(frozen=True, eq=False)
 class FourierMap(FeatureMap):
@@ -174,6 +214,9 @@ class FourierMap(FeatureMap):
             elif not wave.single:
                 variance += one_draw * weight**2 / n
         return (math.sqrt(variance) + cut) / total
+
+    def state(self) -> ObjectState:
+        return ObjectState({}, {"frequencies": self.W, "amplitudes": self.A})
 
     def block(self, X: Array, tolerance: float = 0.0) -> Array:
         out = np.empty((len(X), self.n_features))
@@ -386,6 +429,10 @@ def _draws(wave: Wave, n: int, kind: str, rng: np.random.Generator) -> tuple[tup
     standard = source(kind, n, sum(part.dimension for part in wave.parts), rng)
     draws = tuple(part.draw(standard) for part in wave.parts)
     return draws, standard.signs
+
+
+def _shapes(draws: Sequence[Sequence[Draw]]) -> list[list[list[tuple[int, ...]]]]:
+    return [[[array.shape for array in draw] for draw in of_wave] for of_wave in draws]
 
 
 def _shares(waves: list[Wave], n_features: int, paired: bool) -> list[int]:

@@ -27,6 +27,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.errors import StateError
 from gramian.features.base import Basis, FeatureMap, Pull
 from gramian.gram import tiles
 from gramian.kernels.base import Kernel
@@ -34,9 +35,11 @@ from gramian.linalg import panels
 from gramian.linalg.blas import block_of, multiply_triangle, square_between
 from gramian.linalg.factor import factored, zeros_above
 from gramian.linalg.products import times
+from gramian.linalg.state import TRIANGLE, ObjectState, root
 
 Array = NDArray[np.float64]
 
+LANDMARKS = "landmarks"  # the name of L in a state
 LEAST_JITTER = 1e-12  # of the mean diagonal, added to K_zz; more where that is not positive definite
 FILL_ERROR = 1e-6
 
@@ -66,6 +69,16 @@ class NystromBasis(Basis):
     def at(self, kernel: Kernel) -> NystromMap:
         return NystromMap(kernel, self.Z, self.learned)
 
+    def check(self, kernel: Kernel, d: int) -> None:
+        if self.Z.ndim != 2 or self.Z.shape[1] != d or not len(self.Z):
+            raise StateError(f"its landmarks have the shape {self.Z.shape}, but it has {d} columns.")
+
+    def from_state(self, state: ObjectState, kernel: Kernel, d: int) -> NystromMap:
+        self.check(kernel, d)
+        landmarks = self.at(kernel)
+        vars(landmarks)["L"] = root(state.arrays, LANDMARKS, len(self.Z))  # as if it had been computed
+        return landmarks
+
     def for_chains(self, kernel: Kernel, jitter: float) -> NystromMap:
         return NystromMap(kernel, self.Z, self.learned, least=jitter, fill_error=0.0)
 
@@ -92,6 +105,10 @@ class NystromMap(FeatureMap):
     def L(self) -> Array:
         """(m, m), Fortran-ordered, zeros above the diagonal."""
         return self._factored[0]
+
+    def state(self) -> ObjectState:
+        """L: close landmarks make much of its rounding."""
+        return ObjectState({}, {TRIANGLE + LANDMARKS: self.L})
 
     @cached_property
     def _factored(self) -> tuple[Array, float]:

@@ -19,12 +19,13 @@ from numpy.typing import NDArray
 
 from gramian.engines.base import Engine, Share, Workspace
 from gramian.engines.dense import Exact
-from gramian.errors import ParameterError
+from gramian.errors import ParameterError, StateError
 from gramian.inference.model import Data, Evidence, EvidenceKind, Inferred, Model
 from gramian.likelihoods import Likelihood
 from gramian.linalg.cost import Cost
 from gramian.linalg.threads import one_blas_thread
 from gramian.processes.base import Process
+from gramian.processes.state import Context
 
 Array = NDArray[np.float64]
 
@@ -220,6 +221,10 @@ class Scheme(ABC):
         """The same without what only a search needs."""
         return self
 
+    def context(self, model: Model, data: Data, d: int) -> Context:
+        """What its processes leave out of their state, after a check that its choices belong to such data."""
+        raise StateError(f"its method {type(self).__name__} gives no posterior that can be restored.")
+
     def until(self, deadline: float) -> Scheme:
         """The same, to end at a time of `time.monotonic()`, where it can by itself."""
         return self
@@ -360,6 +365,26 @@ class RuleOnEngine(Scheme):
 
     def with_free(self, values: Array) -> RuleOnEngine:
         return dataclasses.replace(self, engine=self.engine.with_free(values))
+
+    def context(self, model: Model, data: Data, d: int) -> Context:
+        engine, X = self.engine, data.X if self.holds_rows else None
+        engine.check_choices(X, d)
+        kinds = tuple(
+            kind for kind in (*engine.kinds, "stacked") if Process.kinds[kind].dependent == self.coupled
+        )
+        names = f"{type(self.inference).__name__} on {type(engine).__name__}"
+        return Context(
+            names,
+            kinds,
+            data.prior(model),
+            model.others,
+            X,
+            d,
+            lambda k: engine.basis_at(X),
+            engine.solver,
+            model,
+            data,
+        )
 
     def infer(self, model: Model, data: Data, report: Share | None = None) -> Inferred:
         with one_blas_thread():

@@ -24,53 +24,31 @@ import inspect
 import json
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import numpy as np
 
 from gramian.certify.certificate import Certificate, Quantity
-from gramian.engines import Exact, Fourier, Krylov, LowRank, Nystrom, Sparse
+from gramian.engines.base import Engine
 from gramian.errors import ModelFileError
-from gramian.features.fourier import FourierBasis
-from gramian.features.nystrom import NystromBasis
+from gramian.features.base import Basis
 from gramian.fitting import FitOutcome
-from gramian.inference import Conjugate, Evidence, RuleOnEngine
-from gramian.inference.ep import EP
-from gramian.inference.laplace import Laplace, Mode
-from gramian.inference.mcmc.method import MCMC
-from gramian.inference.softmax.laplace import SoftmaxLaplace
-from gramian.inference.svgp.inducing import SVGP, SparseVariational
-from gramian.inference.variational import VI
+from gramian.inference import Evidence, Inference, Scheme
 from gramian.kernels import Kernel
 from gramian.likelihoods import Likelihood
+from gramian.linalg.state import Arrays, entries, shown, typed, typed_list
 from gramian.means import Mean
-from gramian.modelfile.arrays import Arrays
-from gramian.modelfile.fields import check_fields, shown
+from gramian.modelfile.fields import check_fields
 from gramian.params import Affine, Parameter, Prior, Real, Support, Tree
-from gramian.solvers import CG, MINRES, Cholesky
+from gramian.solvers import Solver
 
 # levels of kernels within kernels: far beyond any model, far below where Python's own stack ends
 MAX_DEPTH: Final = 64
 _OPEN = (Kernel, Mean, Likelihood, Prior, Support)  # what users may subclass
-_RULES = (Conjugate, Laplace, SoftmaxLaplace, Mode, EP, VI)
-_ENGINES = (
-    Exact,
-    Nystrom,
-    Fourier,
-    Sparse,
-    SVGP,
-    Krylov,
-    LowRank,
-    SparseVariational,
-    Cholesky,
-    CG,
-    MINRES,
-    NystromBasis,
-    FourierBasis,
-)
-_CLOSED = (*_RULES, *_ENGINES, RuleOnEngine, MCMC, Evidence, FitOutcome, Certificate, Quantity)
+# what a document names of the library alone; every class of these families that an estimator knows is there,
+# because the estimators have imported it
+_CLOSED = (Engine, Inference, Scheme, Solver, Basis, Evidence, FitOutcome, Certificate, Quantity)
 _SPECIAL = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
-T = TypeVar("T")
 
 
 def canonical(document: Any) -> str:
@@ -119,32 +97,22 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-# Checks of what was read. -----------------------------------------------------------------------------------
+def plain(value: Any) -> Any:
+    """The plain values of a state as JSON, which has neither inf nor nan."""
+    if isinstance(value, dict):
+        return {name: plain(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    return {"float": repr(value)} if type(value) is float and not math.isfinite(value) else value
 
 
-def entries(value: Any, where: str, *names: str) -> list[Any]:
-    """The values of a JSON object that must have exactly these keys, in this order."""
-    if not isinstance(value, dict):
-        raise ModelFileError(f"{where} is {shown(value)}, but must have entries {', '.join(names)}.")
-    for name in names:
-        if name not in value:
-            raise ModelFileError(f"{where} has no entry {name!r}.")
-    for name in value:
-        if name not in names:
-            raise ModelFileError(f"{where} has the entry {name[:80]!r}, which is not known.")
-    return [value[name] for name in names]
-
-
-def typed(value: Any, kind: type[T], where: str) -> T:
-    """The value, when it is of exactly this type (true is no whole number, 1 no float)."""
-    if type(value) is not kind:
-        raise ModelFileError(f"{where} is {shown(value)}, but must be of type {kind.__name__}.")
-    return value
-
-
-def typed_list(value: Any, kind: type[T], where: str) -> list[T]:
-    """A list whose entries are all of exactly this type."""
-    return [typed(item, kind, f"{where}[{k}]") for k, item in enumerate(typed(value, list, where))]
+def parsed(value: Any, where: str) -> Any:
+    """The plain values again."""
+    if isinstance(value, dict):
+        if "float" in value:
+            return _special(value, where)
+        return {name: parsed(item, f"{where}.{name[:40]}") for name, item in value.items()}
+    return [parsed(item, where) for item in value] if isinstance(value, list) else value
 
 
 # Writing. ---------------------------------------------------------------------------------------------------
@@ -180,7 +148,12 @@ def encode(value: Any, where: str, arrays: Arrays | None = None, depth: int = 0)
         return {"array": where}
     if isinstance(value, Parameter):
         return {"parameter": _encode_parameter(value, where, depth)}
-    if isinstance(value, _OPEN) or kind in _CLOSED:
+    if isinstance(value, _CLOSED) and not _is_ours(kind):
+        raise ModelFileError(
+            f"{where} is a {kind.__name__}, a class of your own, but a model file holds engines, rules and"
+            " solvers of gramian alone. Fit with one of those, or use pickle."
+        )
+    if isinstance(value, (*_OPEN, *_CLOSED)):
         return _encode_object(value, where, arrays, depth)
     if callable(value):
         name = getattr(value, "__name__", type(value).__name__)
@@ -296,15 +269,14 @@ def origins_of(document: Any) -> dict[str, str]:
 def _classes() -> Iterator[type]:
     """Every concrete class that a document may name, in the order of definition within each family."""
     seen: set[type] = set()
-    waiting: list[type] = list(_OPEN)
+    waiting: list[type] = [*_OPEN, *_CLOSED]
     while waiting:
         cls = waiting.pop(0)
         if cls not in seen:
             seen.add(cls)
             waiting += type.__subclasses__(cls)
-            if not inspect.isabstract(cls):
+            if not inspect.isabstract(cls) and (issubclass(cls, _OPEN) or _is_ours(cls)):
                 yield cls
-    yield from _CLOSED
 
 
 def _is_ours(cls: type) -> bool:
@@ -337,12 +309,7 @@ def decode(
     if not isinstance(value, dict):
         return value
     if "float" in value:
-        (name,) = entries(value, where, "float")
-        if not isinstance(name, str) or name not in _SPECIAL:
-            raise ModelFileError(
-                f"{where} is the float {shown(name)}, but only inf, -inf and nan are written so."
-            )
-        return _SPECIAL[name]
+        return _special(value, where)
     if "array" in value:
         (name,) = entries(value, where, "array")
         if arrays is None or name != where or where not in arrays:
@@ -363,6 +330,15 @@ def decode(
                 depth,
             )
     raise ModelFileError(f"{where} is {shown(value)}, which is neither a parameter nor an object.")
+
+
+def _special(value: dict[str, Any], where: str) -> float:
+    (name,) = entries(value, where, "float")
+    if not isinstance(name, str) or name not in _SPECIAL:
+        raise ModelFileError(
+            f"{where} is the float {shown(name)}, but only inf, -inf and nan are written so."
+        )
+    return _SPECIAL[name]
 
 
 def decoded(
@@ -450,15 +426,13 @@ def _decode_object(
 
 __all__ = [
     "MAX_DEPTH",
-    "Arrays",
     "canonical",
     "decode",
     "decoded",
     "encode",
-    "entries",
     "find_class",
     "origins_of",
     "parse",
-    "typed",
-    "typed_list",
+    "parsed",
+    "plain",
 ]

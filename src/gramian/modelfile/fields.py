@@ -5,101 +5,15 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import types
 from collections.abc import Callable, Mapping
-from typing import Any, Final, get_args, get_type_hints
+from functools import cache
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from gramian.certify.certificate import Quantity
-from gramian.engines.base import Engine
-from gramian.engines.lowrank import Outside
-from gramian.engines.recipes import Objective
 from gramian.errors import ModelFileError
-from gramian.features.base import Basis
-from gramian.inference import Inference
-from gramian.inference.model import EvidenceKind
-from gramian.kernels import Kernel
-from gramian.means import Mean
-from gramian.solvers import CG, MINRES, Cholesky
-from gramian.solvers.preconditioners import Name
-
-
-def shown(value: Any) -> str:
-    """A value in a message."""
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."
-
-
-def _is_numbers(value: Any) -> bool:
-    return (type(value) is float and math.isfinite(value)) or (
-        isinstance(value, tuple) and all(_is_numbers(item) for item in value)
-    )
-
-
-def _all(kind: Any) -> Callable[[Any], bool]:
-    return lambda value: (
-        isinstance(value, tuple)
-        and all(isinstance(item, kind) and not isinstance(item, bool) for item in value)
-    )
-
-
-def _is(*kinds: Any) -> Callable[[Any], bool]:
-    return lambda value: type(value) in kinds
-
-
-def _array(kind: Any) -> Callable[[Any], bool]:
-    return lambda value: isinstance(value, np.ndarray) and value.dtype == kind
-
-
-def _tuple_of(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    return lambda value: isinstance(value, tuple) and all(map(check, value))
-
-
-_NOTHING = type(None)
-FIELD_CHECKS: Final[Mapping[str, Callable[[Any], bool]]] = {
-    "bool": _is(bool),
-    "bool | None": _is(bool, _NOTHING),
-    "int": _is(int),
-    "int | None": _is(int, _NOTHING),
-    "float": _is(float, int),
-    "float | None": _is(float, int, _NOTHING),
-    "str": _is(str),
-    "str | LandmarkRule": _is(str),  # a rule of one's own is not written
-    "Kernel": lambda value: isinstance(value, Kernel),
-    "Mean": lambda value: isinstance(value, Mean),
-    "Inference": lambda value: isinstance(value, Inference),
-    "Engine": lambda value: isinstance(value, Engine),
-    "Engine | None": lambda value: value is None or isinstance(value, Engine),
-    "Cholesky": _is(Cholesky),
-    "Solver": _is(Cholesky, CG, MINRES),
-    "Name": lambda value: value in get_args(Name),
-    "EvidenceKind": lambda value: value in get_args(EvidenceKind),
-    "Objective": lambda value: value in get_args(Objective),
-    "Outside": lambda value: value in get_args(Outside),
-    "Basis": lambda value: isinstance(value, Basis),
-    "Quantity": _is(Quantity),
-    "Array": _array(np.float64),
-    "Array | None": lambda value: value is None or _array(np.float64)(value),
-    "tuple[Array, ...]": _tuple_of(_array(np.float64)),
-    "tuple[VariationalWeights, ...]": lambda value: (
-        value == ()
-    ),  # where a search would begin, which a file leaves out
-    "NDArray[np.intp]": _array(np.int64),
-    "Pivots | None": lambda value: value is None or _array(np.int64)(value),
-    "tuple[tuple[Draw, ...], ...]": _tuple_of(_tuple_of(_tuple_of(_array(np.float64)))),
-    "tuple[Kernel, ...]": _all(Kernel),
-    "tuple[float, ...]": lambda value: (
-        isinstance(value, tuple) and all(type(item) is float and math.isfinite(item) for item in value)
-    ),
-    "tuple[int, ...]": lambda value: _all(int)(value) and all(item >= 0 for item in value),
-    "tuple[str, ...]": _all(str),
-    "tuple[str | int, ...]": _all((str, int)),
-    "float | tuple[float, ...]": _is_numbers,
-    "str | LandmarkRule | tuple[tuple[float, ...], ...]": lambda value: (
-        type(value) is str or (isinstance(value, tuple) and _is_numbers(value))
-    ),
-    "Callable[[Any], Any]": callable,  # which nothing in a document is
-}
+from gramian.linalg.state import shown
 
 
 def check_fields(cls: Any, values: Mapping[str, Any], where: str) -> None:
@@ -107,15 +21,39 @@ def check_fields(cls: Any, values: Mapping[str, Any], where: str) -> None:
     for field in dataclasses.fields(cls):
         if "support" in field.metadata or not field.init:
             continue
-        if str(field.type).startswith("Literal["):
-            good = values[field.name] in get_args(get_type_hints(cls)[field.name])
-        else:
-            good = FIELD_CHECKS[str(field.type)](values[field.name])
-        if not good:
+        value, hint = values[field.name], _hints(cls)[field.name]
+        # a float by itself may be inf or nan (an evidence that is not computed); one among others is finite
+        if not (hint is float is type(value)) and not fits(value, hint):
             raise ModelFileError(
-                f"{where}.{field.name} is {shown(values[field.name])}, which is no {field.type} as"
-                f" {cls.__name__} needs it."
+                f"{where}.{field.name} is {shown(value)}, which is no {field.type} as {cls.__name__} needs"
+                " it."
             )
 
 
-__all__ = ["FIELD_CHECKS", "check_fields", "shown"]
+_hints = cache(get_type_hints)
+
+
+def fits(value: Any, hint: Any) -> bool:
+    """Whether a value is what a hint says; a hint of a kind that no field has is an error of this library."""
+    origin, args = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        return any(fits(value, part) for part in args)
+    if origin is Literal:
+        return any(type(value) is type(part) and value == part for part in args)
+    if origin is tuple and len(args) == 2 and args[1] is ...:
+        return isinstance(value, tuple) and all(fits(item, args[0]) for item in value)
+    if origin is np.ndarray:
+        (number,) = get_args(args[1])
+        return isinstance(value, np.ndarray) and value.dtype == number
+    if origin is Callable:
+        return False  # nothing in a document is code
+    if hint is float:
+        return type(value) in (float, int) and math.isfinite(value)
+    if hint in (bool, int, str, type(None)):
+        return type(value) is hint
+    if isinstance(hint, type) and hint.__module__.startswith("gramian."):
+        return isinstance(value, hint)
+    raise TypeError(f"no check for {hint}")
+
+
+__all__ = ["check_fields", "fits"]

@@ -9,9 +9,9 @@ It is in the safetensors format: the length of a header, the header (JSON), the 
                 `document`
     sha256      of version, library, document, and each array in the order of names with its name and shape
 
-and the arrays are those of `posteriors`, and theta. They are float64 (those of whole numbers int64), so
-predictions from the file are those from memory to the last bit. Arrays named "root..." are lower triangles,
-column by column: n (n + 1) / 2 numbers.
+and the arrays are the rows where predictions need them, those of the posterior (`Process.state`), and theta.
+They are float64 (those of whole numbers int64), so predictions from the file are those from memory to the
+last bit. Arrays named "root..." are lower triangles, column by column: n (n + 1) / 2 numbers.
 
 Writing takes no memory beyond the model's own, reading none beyond what the model needs. The checksum finds
 damage; it is no protection from somebody who computes it anew, so all that is read is checked as well.
@@ -34,14 +34,14 @@ from safetensors import SafetensorError, safe_open
 from sklearn.utils.validation import check_is_fitted
 
 from gramian.data.atomic import atomic_write
-from gramian.errors import GramianError, MemoryLimitError, ModelFileError
+from gramian.errors import GramianError, MemoryLimitError, ModelFileError, StateError
 from gramian.estimators import GPClassifier, GPRegressor
 from gramian.estimators.base import Estimator
 from gramian.linalg import memory
-from gramian.modelfile.arrays import TRIANGLE as _TRIANGLE
-from gramian.modelfile.arrays import Arrays
+from gramian.linalg.state import TRIANGLE as _TRIANGLE
+from gramian.linalg.state import Arrays
 from gramian.modelfile.document import canonical, parse
-from gramian.modelfile.migrations import migrated
+from gramian.modelfile.migrations import MIGRATIONS
 from gramian.modelfile.record import describe, restore
 from gramian.version import __version__
 
@@ -122,7 +122,7 @@ def load(path: str | os.PathLike[str]) -> GPRegressor | GPClassifier:
         return restore(*_document(metadata, arrays))
     except MemoryLimitError:
         raise
-    except ModelFileError as error:
+    except StateError as error:
         raise ModelFileError(f"{path} cannot be loaded: {error}") from None
     except RecursionError:
         raise ModelFileError(f"{path} cannot be loaded: its document is nested too deeply.") from None
@@ -160,7 +160,11 @@ def _little(part: NDArray[Any]) -> NDArray[Any]:
 
 
 def _finite(arrays: Arrays) -> bool:
-    return all(np.all(np.isfinite(part)) for name, array in arrays.items() for part in _parts(name, array))
+    """Whether all numbers are, but for nan in Y: not observed."""
+    parts = ((name, part) for name, array in arrays.items() for part in _parts(name, array))
+    return all(
+        np.all(np.isfinite(part) | (name.split(".")[-1] == "Y" and np.isnan(part))) for name, part in parts
+    )
 
 
 def _checksum(metadata: Mapping[str, str], arrays: Arrays) -> str:
@@ -299,7 +303,7 @@ def _document(metadata: Mapping[str, str], arrays: Arrays) -> tuple[Any, Arrays]
         raise ModelFileError("its arrays hold numbers that are not finite.")
     document = parse(metadata["document"])
     for version in range(int(metadata["version"]), VERSION):
-        document, arrays = migrated(version, document, arrays)
+        document, arrays = MIGRATIONS[version](document, arrays)
     return document, arrays
 
 

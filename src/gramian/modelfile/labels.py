@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.errors import ModelFileError
-from gramian.modelfile.document import entries, typed
+from gramian.linalg.state import entries, typed
 
 _PLAIN = re.compile(r"[<>|](b1|[iu][1248]|f[248]|U[1-9][0-9]{0,8})|\|O")
 _WIDTH = 1000  # letters that an array of text may have room for beyond its longest

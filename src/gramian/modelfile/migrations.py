@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from gramian.errors import ModelFileError
-from gramian.modelfile.arrays import Arrays
+from gramian.linalg.state import Arrays, joined, numbered, of_part
+
+Migration = Callable[[Any, Arrays], tuple[Any, Arrays]]
 
 
 def _from_1(document: Any) -> Any:
@@ -72,22 +76,53 @@ _OUTSIDE = {"dtc": "nothing", "vfe": "bound", "fitc": "noise"}
 _SOLVERS = ("CG", "MINRES")
 
 
-def _from_4(document: Any) -> Any:
+def _from_4(document: Any, arrays: Arrays) -> tuple[Any, Arrays]:
     """Version 4 had inference and engine in one object under Gaussian noise, and other names for both."""
     settings = {name: _house(part) for name, part in document["settings"].items()}
     fitted = dict(document["fitted"])
     if "models" in fitted:
-        fitted["models"] = [_from_4(model) for model in fitted["models"]]
-    elif fitted["method"].get("class") in ("Exact", "LowRank", "Iterative"):
-        conjugate = {"class": "Conjugate", "fields": {}}
-        fields = {
-            "inference": conjugate,
-            "engine": _house(_renamed(fitted["method"], "method", "method.engine")),
-        }
-        fitted["method"] = {"class": "RuleOnEngine", "fields": fields}
+        parts = [of_part(arrays, f"model{k}") for k in range(len(fitted["models"]))]
+        rest = {name: array for name, array in arrays.items() if name not in joined(parts, "model")}
+        pairs = [_from_4(model, part) for model, part in zip(fitted["models"], parts, strict=True)]
+        fitted["models"] = [model for model, _ in pairs]
+        arrays = rest | joined([part for _, part in pairs], "model")
     else:
-        fitted["method"] = _house(fitted["method"])
-    return {**document, "settings": settings, "fitted": fitted}
+        closed = fitted["method"].get("class") in ("Exact", "LowRank", "Iterative")
+        fitted["posterior"], noises = _posterior_from_4(fitted, arrays, closed)
+        engine = "method.engine." if closed else "method."
+        names = {name: name.replace("method.", engine, 1) for name in arrays if name.startswith("method.")}
+        pivots = {"method.engine.pivots": "method.engine.solver.pivots"}
+        names = {old: pivots.get(new, new) for old, new in names.items()}
+        arrays = {names.get(name, name): array for name, array in arrays.items()} | noises
+        if closed:
+            engine = _house(_renamed(fitted["method"], "method", "method.engine"))
+            fields = {"inference": {"class": "Conjugate", "fields": {}}, "engine": engine}
+            fitted["method"] = {"class": "RuleOnEngine", "fields": fields}
+        else:
+            fitted["method"] = _house(fitted["method"])
+    return {**document, "settings": settings, "fitted": fitted}, arrays
+
+
+def _posterior_from_4(fitted: Any, arrays: Arrays, closed: bool) -> tuple[Any, Arrays]:
+    """Version 4 stacked functions in their order, and left Gaussian noise to be found from the likelihood."""
+    posterior = fitted["posterior"]
+    if posterior.get("kind") == "stacked":
+        parts = [_posterior_from_4({"posterior": part}, {}, False)[0] for part in posterior["parts"]]
+        return {**posterior, "outputs": list(range(len(parts))), "parts": parts}, {}
+    if posterior.get("kind") != "krylov":
+        return posterior, {}
+    if not closed:
+        return {**posterior, "system_of": list(range(len(posterior["stronger"])))}, {}
+    fields, scale, known = fitted["likelihood"]["fields"], arrays["scale"], arrays.get("noise_var")
+    variances = fields["noise"]["parameter"]["values"][0] * np.asarray(fields["unit"])
+    level = np.broadcast_to(variances, scale.shape) / scale**2
+    outputs = list(zip(level.tolist(), (1 / scale**2).tolist(), strict=True))
+    if known is None:
+        outputs = [(own, 0.0) for own, _ in outputs]
+    different = list(dict.fromkeys(outputs))  # outputs of one noise share a system
+    known = np.zeros(len(arrays["X"])) if known is None else known
+    noises = numbered([own + share * known for own, share in different], "noise.")
+    return {**posterior, "system_of": [different.index(noise) for noise in outputs]}, noises
 
 
 def _house(part: Any) -> Any:
@@ -127,35 +162,12 @@ def _renamed(part: Any, old: str, new: str) -> Any:
     return {key: _renamed(value, old, new) for key, value in part.items()}
 
 
-def _arrays_from_4(document: Any, arrays: Arrays, prefix: str = "") -> Arrays:
-    """The arrays under the names that go with that; `document` is still of version 4."""
-    fitted = document["fitted"]
-    if "models" in fitted:
-        for k, model in enumerate(fitted["models"]):
-            arrays = _arrays_from_4(model, arrays, f"{prefix}model{k}.")
-        return arrays
-    alone = fitted["method"].get("class") in ("LowRank", "Iterative")
-    start = f"{prefix}method."
-
-    def renamed(name: str) -> str:
-        if not name.startswith(start):
-            return name
-        inside = name[len(start) :]
-        inside = f"engine.{inside}" if alone else inside
-        return start + ("engine.solver.pivots" if inside == "engine.pivots" else inside)
-
-    return {renamed(name): array for name, array in arrays.items()}
+def _alone(change: Callable[[Any], Any]) -> Migration:
+    """One that leaves the arrays as they are."""
+    return lambda document, arrays: (change(document), arrays)
 
 
-# from the document of a version to that of the next one
-MIGRATIONS: Mapping[int, Callable[[Any], Any]] = {1: _from_1, 2: _from_2, 3: _from_3, 4: _from_4}
-RENAMES: Mapping[int, Callable[[Any, Arrays], Arrays]] = {4: _arrays_from_4}  # of arrays, on the way
+# from a version to the next one
+MIGRATIONS: dict[int, Migration] = {1: _alone(_from_1), 2: _alone(_from_2), 3: _alone(_from_3), 4: _from_4}
 
-
-def migrated(version: int, document: Any, arrays: Arrays) -> tuple[Any, Arrays]:
-    """The document and the arrays of the next version."""
-    renamed = RENAMES[version](document, arrays) if version in RENAMES else arrays
-    return MIGRATIONS[version](document), renamed
-
-
-__all__ = ["MIGRATIONS", "migrated"]
+__all__ = ["MIGRATIONS"]

@@ -25,10 +25,10 @@ from gramian.fitting import FitOutcome
 from gramian.inference import Data, Evidence, Model, Scheme
 from gramian.kernels import Kernel
 from gramian.likelihoods import Gaussian, Likelihood
+from gramian.linalg.state import Array, Arrays, entries, joined, of_part, taken, typed, typed_list
 from gramian.means import Mean
-from gramian.modelfile import labels, posteriors, settings
-from gramian.modelfile.arrays import Array, Arrays, of_part, taken, within
-from gramian.modelfile.document import canonical, decoded, encode, entries, origins_of, typed, typed_list
+from gramian.modelfile import labels, observations, settings
+from gramian.modelfile.document import canonical, decoded, encode, origins_of, parsed, plain
 from gramian.params import ParameterSpace
 from gramian.report import notes as health
 from gramian.report.facts import Facts
@@ -76,9 +76,11 @@ def _described(gp: Estimator) -> tuple[dict[str, Any], Arrays]:
 
 
 def _one(fitted: Fitted) -> tuple[dict[str, Any], Arrays]:
-    data, arrays = posteriors.describe_data(fitted)
-    posterior, its_arrays = posteriors.describe(fitted.process, fitted.inference)
-    arrays |= {**its_arrays, "theta": fitted.theta}
+    data, arrays = observations.describe(fitted)
+    method = encode(fitted.inference.stored(), "method", arrays)
+    context = fitted.inference.context(fitted.model, fitted.rows, len(fitted.columns.names))
+    posterior = fitted.process.state(context)
+    arrays |= {**posterior.arrays, "theta": fitted.theta}
     return {
         "kernel": encode(fitted.kernel, "kernel_"),
         "others": encode(fitted.model.others, "others"),
@@ -87,9 +89,9 @@ def _one(fitted: Fitted) -> tuple[dict[str, Any], Arrays]:
         "single": fitted.single if fitted.classes is None else None,
         "noise": fitted.closed_form,
         "classes": None if fitted.classes is None else labels.describe(fitted.classes),
-        "method": encode(fitted.inference.stored(), "method", arrays),
+        "method": method,
         "data": data,
-        "posterior": posterior,
+        "posterior": plain(posterior.described),
         "evidence": encode(fitted.evidence, "evidence_"),
         "outcome": encode(fitted.outcome, "outcome_"),
         "certificate": encode(fitted.certificate, "certificate_"),
@@ -99,15 +101,12 @@ def _one(fitted: Fitted) -> tuple[dict[str, Any], Arrays]:
 def _several(fitted: Learned) -> tuple[dict[str, Any], Arrays]:
     assert fitted.classes is not None
     parts = [_described(model) for model in fitted.models]
-    arrays = {
-        name: array for k, (_, each) in enumerate(parts) for name, array in within(each, f"model{k}").items()
-    }
     return {
         "classes": labels.describe(fitted.classes),
         "models": [document for document, _ in parts],
         "evidence": encode(fitted.evidence, "evidence_"),
         "outcome": encode(fitted.outcome, "outcome_"),
-    }, arrays
+    }, joined([arrays for _, arrays in parts], "model")
 
 
 # Reading. ---------------------------------------------------------------------------------------------------
@@ -159,8 +158,8 @@ def _restore_one(
             if noise
             else "any other likelihood than Gaussian noise in closed form"
         )
-        raise ModelFileError(f"its method {type(method).__name__} is not one for {needed}.")
-    rows, facts = posteriors.data_of(part["data"], arrays, method, d, noise, counted)
+        raise ModelFileError(f"its method ({method.described[:80]}) is not one for {needed}.")
+    rows, facts = observations.restore(part["data"], arrays, method, d, noise, counted)
     kernel = decoded(part["kernel"], Kernel, "kernel_", origins)
     others = tuple(
         decoded(kernel, Kernel, f"others[{k}]", origins)
@@ -177,7 +176,7 @@ def _restore_one(
         likelihood.checked(rows.Y[:, 0])
     size = sum(p.value.size for p in ParameterSpace(model.parameters()).trainable.values())
     theta = taken(arrays, "theta", (size,))
-    process = posteriors.restore(part["posterior"], arrays, method, model, rows, d)
+    process = method.context(model, rows, d).process(parsed(part["posterior"], "posterior"), arrays)
     evidence, outcome = _outcome(part["evidence"], part["outcome"], origins)
     if facts is None:
         facts = Facts.of(rows, health.parameter_notes(model, rows, columns, outcome.stopped))

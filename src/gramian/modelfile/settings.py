@@ -19,8 +19,9 @@ from gramian.inference.mcmc.method import MCMC
 from gramian.kernels import Kernel
 from gramian.kernels.convert import Converted
 from gramian.likelihoods import Likelihood, RobustMax
+from gramian.linalg.state import entries, typed, typed_list
 from gramian.means import Mean
-from gramian.modelfile.document import decode, decoded, encode, entries, typed, typed_list
+from gramian.modelfile.document import decode, decoded, encode
 from gramian.params import Parameter
 from gramian.solvers import Solver
 

@@ -21,6 +21,10 @@ from gramian.params.namespace import namespace, sigmoid, slopes
 Array = NDArray[np.float64]
 
 
+# one number, or one for each entry of a vector or a matrix
+Units = float | tuple[float, ...] | tuple[tuple[float, ...], ...]
+
+
 class Support(ABC):
     """A set of values with a map from the reals, entry by entry unless a subclass says otherwise."""
 
@@ -103,8 +107,8 @@ class Affine(Support):
     """All real numbers, measured in units of `scale` from `loc`: an optimiser then sees numbers of order one
     whatever the units of the data."""
 
-    loc: float | tuple[float, ...]
-    scale: float | tuple[float, ...]
+    loc: Units
+    scale: Units
 
     def problem(self, value: Array) -> str | None:
         return None

@@ -9,22 +9,37 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from gramian.errors import ParameterError
+from gramian.errors import ParameterError, StateError
 from gramian.gram import tiles
 from gramian.kernels.base import Kernel
 from gramian.likelihoods import Likelihood
 from gramian.linalg import memory
+from gramian.linalg.state import ObjectState
+
+if TYPE_CHECKING:
+    from gramian.processes.state import Context
 
 Array = NDArray[np.float64]
 
 
 class Process(ABC):
     """A Gaussian process, before or after data: mean, variance, covariance and draws of f at any points."""
+
+    kinds: ClassVar[dict[str, type[Process]]] = {}  # of this package, by the name of the kind
+    kind: ClassVar[str]  # of those that can be built again from their state
+    dependent: ClassVar[bool] = False  # whether the outputs at a row depend on each other
+    many_kernels: ClassVar[bool] = False  # whether functions may have kernels of their own
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "kind" in vars(cls) and cls.__module__.startswith("gramian."):
+            Process.kinds[cls.kind] = cls
 
     @abstractmethod
     def mean(self, X: Array) -> Array:
@@ -46,11 +61,6 @@ class Process(ABC):
         """Covariance of the outputs with each other at each row, (n, q, q); diagonal unless `dependent`."""
         var = self.var(X)
         return var[:, :, None] * np.eye(var.shape[1])
-
-    @property
-    def dependent(self) -> bool:
-        """Whether the outputs at a row depend on each other."""
-        return False
 
     @property
     def landmarks(self) -> Array | None:
@@ -103,6 +113,15 @@ class Process(ABC):
     def components(self, X: Array, terms: Sequence[Kernel]) -> list[tuple[Array, Array]]:
         """Mean and variance, (n, q) each, of the part of f that each summand of the kernel stands for."""
         raise self._cannot("the summands of f")
+
+    def state(self, context: Context) -> ObjectState:
+        """Its kind and what it consists of beyond the context, for `from_state`."""
+        raise StateError(f"its posterior is a {type(self).__name__}, which does not say what it consists of.")
+
+    @classmethod
+    def from_state(cls, state: ObjectState, context: Context) -> Process:
+        """The process again; a StateError where something does not fit."""
+        raise StateError(f"a {cls.__name__} cannot be built from a state.")
 
     def _cannot(self, what: str) -> ParameterError:
         return ParameterError(

@@ -19,7 +19,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,10 +28,14 @@ from scipy.linalg import blas
 from gramian.features.base import FeatureMap
 from gramian.gram import tiles
 from gramian.kernels.base import Kernel
+from gramian.linalg.state import ObjectState, entries, joined, numbered, of_part, root, taken
 from gramian.processes.base import Process, blocks_of, semidefinite_root, with_noise
 from gramian.processes.prior import GaussianProcess
+from gramian.processes.state import Context
 
 Array = NDArray[np.float64]
+
+SHARED = "root.shared"  # of all classes, in a state
 
 
 class ClassPart(NamedTuple):
@@ -48,12 +52,11 @@ class CoupledProcess(Process):
     """One output a class. With several kernels `others` has those of the classes after the first, as in the
     model."""
 
+    dependent: ClassVar[bool] = True
+    many_kernels: ClassVar[bool] = True
+
     prior: GaussianProcess
     others: tuple[Kernel, ...]
-
-    @property
-    def dependent(self) -> bool:
-        return True
 
     @property
     def C(self) -> int:
@@ -118,6 +121,8 @@ class CoupledProcess(Process):
 class CoupledPosterior(CoupledProcess):
     """From all rows of the data."""
 
+    kind: ClassVar[str] = "coupled"
+
     Z: Array  # (n, d)
     alpha: Array  # (n, C)
     roots: tuple[Array, ...]  # for each class R_c (n, n), lower triangular, Fortran-ordered
@@ -156,6 +161,18 @@ class CoupledPosterior(CoupledProcess):
             A, V = self._whitened(c, tiles.cross(kernel, X, self.Z))
             yield s**2 * (tiles.cross(kernel, X, X) - A.T @ A), V
 
+    def state(self, context: Context) -> ObjectState:
+        arrays = {"alpha": self.alpha, **numbered(self.roots), SHARED: self.shared_root}
+        return ObjectState({"kind": self.kind}, {**context.own_rows(self.Z), **arrays})
+
+    @classmethod
+    def from_state(cls, state: ObjectState, context: Context) -> CoupledPosterior:
+        entries(state.described, "posterior", "kind")
+        Z, C, arrays = context.rows(state.arrays), context.q, state.arrays
+        n = len(Z)
+        alpha, roots = taken(arrays, "alpha", (n, C)), tuple(root(arrays, str(c), n) for c in range(C))
+        return cls(context.prior, context.others, Z, alpha, roots, root(arrays, "shared", n))
+
     def _whitened(self, c: int, K: Array) -> tuple[Array, Array]:
         """R_c k and L_M^-1 E_c k of a class, (n, b) each; in units of f the scale is gone from the second."""
         A = blas.dtrmm(1.0, self.roots[c], K.T, lower=1)
@@ -166,6 +183,8 @@ class CoupledPosterior(CoupledProcess):
 @dataclass(frozen=True, eq=False)
 class CoupledFeatures(CoupledProcess):
     """In the space of the weights, N(weights, B^-1) for those of all classes together."""
+
+    kind: ClassVar[str] = "coupled features"
 
     features: tuple[FeatureMap, ...]  # one for each kernel
     weights: Array  # (m, C)
@@ -210,6 +229,19 @@ class CoupledFeatures(CoupledProcess):
                 rest = tiles.cross(self.kernels[k], X, X) - Phi[k] @ Phi[k].T
             m, s = len(self.weights), self.prior.scale[c]
             yield s**2 * rest, s * (self.root[:, c * m : (c + 1) * m] @ Phi[k].T)
+
+    def state(self, context: Context) -> ObjectState:
+        maps = joined([features.state().arrays for features in self.features], "map")
+        return ObjectState({"kind": self.kind}, {"weights": self.weights, SHARED: self.root, **maps})
+
+    @classmethod
+    def from_state(cls, state: ObjectState, context: Context) -> CoupledFeatures:
+        entries(state.described, "posterior", "kind")
+        C, arrays = context.q, state.arrays
+        maps = tuple(context.features(of_part(arrays, f"map{k}"), k) for k in range(len(context.kernels)))
+        m = maps[0].n_features
+        weights, shared = taken(arrays, "weights", (m, C)), root(arrays, "shared", C * m)
+        return cls(context.prior, context.others, maps, weights, shared)
 
     def _blocks(self, X: Array) -> Iterator[tuple[slice, list[Array]]]:
         for at in blocks_of(len(X), 8 * len(self.root) * self.C):

@@ -12,16 +12,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.errors import NumericalError
+from gramian.errors import NumericalError, StateError
 from gramian.gram import tiles
 from gramian.gram.operator import GramOperator
 from gramian.kernels.base import Kernel
+from gramian.linalg.state import ObjectState, entries, joined, numbered, of_part, taken, typed_list
 from gramian.processes.base import Process, blocks_of
 from gramian.processes.prior import GaussianProcess
+from gramian.processes.state import Context
 from gramian.solvers.base import Factor, Solver
 
 Array = NDArray[np.float64]
@@ -55,6 +58,8 @@ class System:
 @dataclass(frozen=True, eq=False)
 class KrylovPosterior(Process):
     """A conditioned Gaussian process. Outputs that share their noise share a system."""
+
+    kind: ClassVar[str] = "krylov"
 
     prior: GaussianProcess
     Z: Array  # (n, d)
@@ -110,6 +115,47 @@ class KrylovPosterior(Process):
             for k, r in enumerate(self.system_of):
                 var[at, :, k] -= explained[r] * self.prior.scale[k] ** 2
         return mean, np.maximum(var, 0.0)
+
+    def state(self, context: Context) -> ObjectState:
+        """Each system is that of the context's solver, or of its second attempt. What it has chosen for rows
+        of its own goes with it; preconditioners are made again when first needed."""
+        first, rows = context.solver, context.own_rows(self.Z)
+        solvers = [system.solver for system in self.systems]
+        stronger = [solver != first for solver in solvers]
+        if any(stronger) and (first is None or not {*solvers} <= {first, first.stronger(len(self.Z))}):
+            raise StateError("its solvers are neither that of its method nor that of a second attempt.")
+        noises = numbered([system.operator.noise for system in self.systems], "noise.")
+        arrays = {"alpha": self.alpha, **noises, **rows}
+        if rows:
+            chosen = zip(solvers, stronger, strict=True)
+            arrays |= joined([{} if again else solver.choices for solver, again in chosen], "solver")
+        return ObjectState(
+            {"kind": self.kind, "stronger": stronger, "system_of": list(self.system_of)}, arrays
+        )
+
+    @classmethod
+    def from_state(cls, state: ObjectState, context: Context) -> KrylovPosterior:
+        _, stronger, system_of = entries(state.described, "posterior", "kind", "stronger", "system_of")
+        Z, q, arrays = context.rows(state.arrays), context.q, state.arrays
+        n, first = len(Z), context.solver
+        stronger, of = typed_list(stronger, bool, "stronger"), typed_list(system_of, int, "system_of")
+        if len(of) != q or set(of) != set(range(len(stronger))):
+            raise StateError(
+                f"stronger has {len(stronger)} entries, and its {q} functions use the systems {of[:8]}: each"
+                " must be used."
+            )
+        systems = []
+        for r, again in enumerate(stronger):
+            noise = taken(arrays, f"noise.{r}", (n,))
+            if not np.all(noise >= 0):
+                raise StateError(f"its noise.{r} must have variances that are not negative.")
+            solver = None if first is None else first.stronger(n) if again else first
+            if solver is None:
+                raise StateError("its solver has no second attempt, and yet one was made.")
+            if Z is not context.X and not again:
+                solver = solver.with_choices(of_part(arrays, f"solver{r}"), n)
+            systems.append(System(solver, GramOperator(context.prior.kernel, Z, noise)))
+        return cls(context.prior, Z, taken(arrays, "alpha", (n, q)), tuple(systems), tuple(of))
 
     def _blocks(self, X: Array) -> Iterator[tuple[slice, Array]]:
         for at in blocks_of(len(X), 8 * len(self.Z)):

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +22,10 @@ from scipy.linalg import blas
 
 from gramian.gram import tiles
 from gramian.kernels.base import Kernel
+from gramian.linalg.state import ObjectState, entries, numbered, roots, taken, typed
 from gramian.processes.base import Process, blocks_of
 from gramian.processes.prior import GaussianProcess
+from gramian.processes.state import Context
 from gramian.solvers.cholesky import CholeskyFactor
 
 Array = NDArray[np.float64]
@@ -31,6 +34,8 @@ Array = NDArray[np.float64]
 @dataclass(frozen=True, eq=False)
 class Posterior(Process):
     """A conditioned Gaussian process. Outputs that share their noise share a root."""
+
+    kind: ClassVar[str] = "exact"
 
     prior: GaussianProcess
     Z: Array  # (n, d)
@@ -96,6 +101,17 @@ class Posterior(Process):
         else:
             diagonals = [CholeskyFactor(L).inverse_diagonal() for L in self.roots]
         return np.stack([diagonals[r] for r in self.root_of], axis=1)
+
+    def state(self, context: Context) -> ObjectState:
+        told = {"kind": self.kind, "root_of": list(self.root_of), "inverted": self.inverted}
+        return ObjectState(told, {**context.own_rows(self.Z), "alpha": self.alpha, **numbered(self.roots)})
+
+    @classmethod
+    def from_state(cls, state: ObjectState, context: Context) -> Posterior:
+        _, root_of, inverted = entries(state.described, "posterior", "kind", "root_of", "inverted")
+        Z, q, arrays = context.rows(state.arrays), context.q, state.arrays
+        alpha, inverted = taken(arrays, "alpha", (len(Z), q)), typed(inverted, bool, "inverted")
+        return cls(context.prior, Z, alpha, *roots(arrays, len(Z), root_of, q), inverted)
 
     def _blocks(self, X: Array) -> Iterator[tuple[slice, Array]]:
         """K(X, Z) a block of rows at a time, in one array that is used again."""

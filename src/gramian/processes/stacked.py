@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.errors import StateError
+from gramian.linalg.state import ObjectState, entries, joined, of_part, typed, typed_list
 from gramian.processes.base import Process
+from gramian.processes.state import Context
 
 Array = NDArray[np.float64]
 
@@ -15,6 +19,9 @@ Array = NDArray[np.float64]
 @dataclass(frozen=True, eq=False)
 class Stacked(Process):
     """Each part is for the outputs that `columns` says."""
+
+    kind: ClassVar[str] = "stacked"
+    many_kernels: ClassVar[bool] = True
 
     parts: tuple[Process, ...]
     columns: tuple[tuple[int, ...], ...]
@@ -32,6 +39,26 @@ class Stacked(Process):
     def gradient(self, X: Array) -> tuple[Array, Array]:
         pairs = [part.gradient(X) for part in self.parts]
         return self._together([mean for mean, _ in pairs]), self._together([var for _, var in pairs])
+
+    def state(self, context: Context) -> ObjectState:
+        """Each part is for one output, as inference leaves it."""
+        outputs = [k for (k,) in self.columns]
+        states = [part.state(context.of_output(k)) for part, k in zip(self.parts, outputs, strict=True)]
+        told = {"kind": self.kind, "outputs": outputs, "parts": [state.described for state in states]}
+        return ObjectState(told, joined([state.arrays for state in states], "part"))
+
+    @classmethod
+    def from_state(cls, state: ObjectState, context: Context) -> Stacked:
+        _, outputs, parts = entries(state.described, "posterior", "kind", "outputs", "parts")
+        outputs, parts = typed_list(outputs, int, "outputs"), typed(parts, list, "parts")
+        q = context.q
+        if len(parts) != q or q < 2 or sorted(outputs) != list(range(q)):
+            raise StateError(f"its posterior has {len(parts)} parts for {q} functions, each for one of them.")
+        found = [
+            context.of_output(k).process(part, of_part(state.arrays, f"part{j}"))
+            for j, (k, part) in enumerate(zip(outputs, parts, strict=True))
+        ]
+        return cls(tuple(found), tuple((k,) for k in outputs))
 
     def _together(self, arrays: list[Array]) -> Array:
         """Joined in the last axis, in the order of the outputs."""

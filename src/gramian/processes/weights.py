@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,9 +27,11 @@ from scipy.linalg import qr as scipy_qr
 from gramian.features.base import FeatureMap
 from gramian.gram import tiles
 from gramian.kernels.base import Kernel
+from gramian.linalg.state import ObjectState, entries, numbered, roots, taken
 from gramian.processes.base import Process, blocks_of, with_noise
 from gramian.processes.posterior import Posterior
 from gramian.processes.prior import GaussianProcess
+from gramian.processes.state import Context
 
 Array = NDArray[np.float64]
 
@@ -36,6 +39,8 @@ Array = NDArray[np.float64]
 @dataclass(frozen=True, eq=False)
 class FeaturePosterior(Process):
     """A conditioned linear model of features. Outputs that share their noise share a root."""
+
+    kind: ClassVar[str] = "features"
 
     prior: GaussianProcess
     features: FeatureMap
@@ -147,6 +152,18 @@ class FeaturePosterior(Process):
             (upper,) = scipy_qr(blas.dtrsm(1.0, L, half.T, lower=1, trans_a=1).T[:, ::-1], mode="r")
             roots.append(np.asfortranarray(upper[::-1, ::-1]))
         return Posterior(self.prior, Z, alpha, tuple(roots), self.root_of)
+
+    def state(self, context: Context) -> ObjectState:
+        arrays = {"weights": self.weights, **numbered(self.roots), **self.features.state().arrays}
+        return ObjectState({"kind": self.kind, "root_of": list(self.root_of)}, arrays)
+
+    @classmethod
+    def from_state(cls, state: ObjectState, context: Context) -> FeaturePosterior:
+        _, root_of = entries(state.described, "posterior", "kind", "root_of")
+        features, q = context.features(state.arrays), context.q
+        m = features.n_features
+        matrices, of = roots(state.arrays, m, root_of, q)
+        return cls(context.prior, features, taken(state.arrays, "weights", (m, q)), matrices, of)
 
     def _outside(self, prior_var: Array, Phi: Array) -> Array | float:
         return (

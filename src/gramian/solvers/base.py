@@ -14,9 +14,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.errors import StateError
 from gramian.gram.operator import GramOperator
 from gramian.kernels.base import Kernel
 from gramian.linalg.cost import Cost
+from gramian.linalg.state import Arrays
 
 Array = NDArray[np.float64]
 
@@ -94,6 +96,17 @@ class Solver(ABC):
 
     def prepared(self, kernel: Kernel, X: Array, rng: np.random.Generator) -> Solver:
         """The same with what is chosen once for these rows, so that a search sees one smooth function."""
+        return self
+
+    @property
+    def choices(self) -> Arrays:
+        """What `prepared` has chosen for its rows, as arrays."""
+        return {}
+
+    def with_choices(self, choices: Arrays, n: int) -> Solver:
+        """The same with these choices, after a check that they are some for n rows."""
+        if choices:
+            raise StateError(f"its solver {type(self).__name__} has nothing to choose, and yet choices.")
         return self
 
     def stronger(self, n: int) -> Solver | None:

@@ -16,12 +16,13 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.errors import ParameterError
+from gramian.errors import ParameterError, StateError
 from gramian.gram import tiles
 from gramian.gram.operator import GramOperator
 from gramian.kernels.base import Kernel
 from gramian.landmarks.pivoted import PivotRule, pivoted_cholesky
 from gramian.linalg.cost import Cost
+from gramian.linalg.state import Arrays
 from gramian.linalg.threads import count
 from gramian.solvers import preconditioners
 from gramian.solvers.base import SolveOutcome, Solver
@@ -94,6 +95,20 @@ class KrylovSolver(Solver):
             partial = pivoted_cholesky(kernel, np.asarray(X), rank, self.stream(1), rule=rule)
             pivots = np.asarray(partial.pivots, dtype=np.int64)
         return dataclasses.replace(self.seeded(rng), pivots=pivots)
+
+    @property
+    def choices(self) -> Arrays:
+        return {} if self.pivots is None else {"pivots": self.pivots}
+
+    def with_choices(self, choices: Arrays, n: int) -> Self:
+        pivots = choices.get("pivots")
+        if pivots is not None and (
+            pivots.ndim != 1 or not len(pivots) or len(set(pivots.tolist()) & set(range(n))) != len(pivots)
+        ):
+            raise StateError(
+                f"its pivots must be rows of the data, each once, but are {pivots.shape} numbers of {n} rows."
+            )
+        return dataclasses.replace(self, pivots=pivots)
 
     def stronger(self, n: int) -> Self:
         rank, steps = min(STRONGER * self.rank, n), STRONGER * self.max_iter

@@ -9,6 +9,7 @@ Source: Vehtari, Gelman, Simpson, Carpenter and Burkner 2021.
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import warnings
 from collections.abc import Mapping
@@ -19,11 +20,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.errors import ParameterError
+from gramian.errors import ParameterError, StateError
+from gramian.linalg.state import Arrays, ObjectState, entries, taken, typed, typed_list
 
 Array = NDArray[np.float64]
 
+SAMPLERS = ("blocks", "nuts", "ess")
 RHAT_LIMIT = 1.01
+TOLD: dict[str, type] = {"sampler": str, "warmup": int, "stopped": str, "seconds": float}
+DIAGNOSTICS = ("rhat", "ess")
 ESS_PER_CHAIN = 100  # below it neither ess nor R-hat are reliable themselves
 
 
@@ -138,6 +143,54 @@ class Chains:
             if int(arviz.__version__.split(".")[0]) >= 1
             else arviz.from_dict(**groups)
         )
+
+    def state(self) -> ObjectState:
+        """The draws of the parameters and what is told of all draws; not the latent variables themselves."""
+        arrays: Arrays = {f"chains.{path}": draws for path, draws in self.values.items()}
+        arrays |= {
+            "chain_log_density": self.log_density,
+            "chain_divergent": self.divergent.astype(np.int64),
+            "chain_acceptance": self.acceptance,
+            "chain_steps": np.asarray(self.steps, dtype=np.int64),
+        }
+        found = {name: [float(value) for value in getattr(self, name).values()] for name in DIAGNOSTICS}
+        told = {name: kind(getattr(self, name)) for name, kind in TOLD.items()}
+        return ObjectState({**told, **found}, arrays)
+
+    @classmethod
+    def from_state(
+        cls, state: ObjectState, shapes: Mapping[str, tuple[int, ...]], latent: tuple[int, int]
+    ) -> Chains:
+        """For parameters of these shapes, and as many latent variables and functions."""
+        arrays, told = state.arrays, entries(state.described, "posterior", *TOLD, *DIAGNOSTICS)
+        log_density = taken(arrays, "chain_log_density", (None, None))
+        c, s = log_density.shape
+        divergent = taken(arrays, "chain_divergent", (c, s), np.int64)
+        if not np.all((divergent == 0) | (divergent == 1)):
+            raise StateError("chain_divergent must be zeros and ones.")
+        chains = cls(
+            {path: taken(arrays, f"chains.{path}", (c, s, *shape)) for path, shape in shapes.items()},
+            np.broadcast_to(np.zeros(()), (c, s, *latent)),
+            log_density,
+            divergent.astype(bool),
+            taken(arrays, "chain_acceptance", (c, s)),
+            taken(arrays, "chain_steps", (c, s), np.int64),
+            np.zeros((c, s, 0)),
+            *(typed(value, kind, name) for value, (name, kind) in zip(told, TOLD.items(), strict=False)),
+        )
+        if chains.sampler not in SAMPLERS or chains.warmup < 0 or not 0 <= chains.seconds < np.inf:
+            raise StateError(
+                f"its chains are by {chains.sampler[:40]!r}, after a warm-up of {chains.warmup} in"
+                f" {chains.seconds} s."
+            )
+        names = [name for name, _ in chains.numbers()]
+        chains = dataclasses.replace(chains, latent=np.zeros((c, s, 0, latent[1])))
+        for name, values in zip(DIAGNOSTICS, told[len(TOLD) :], strict=True):
+            found = typed_list(values, float, name)
+            if len(found) != len(names):
+                raise StateError(f"{name} has {len(found)} entries, but must have {len(names)} numbers.")
+            vars(chains)[name] = dict(zip(names, found, strict=True))  # as if computed already
+        return chains
 
     def _each(self, statistic: str) -> dict[str, float]:
         """A diagnostic of ArviZ's for each number. One that never moved has none: nan."""

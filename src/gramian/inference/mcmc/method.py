@@ -32,7 +32,7 @@ from gramian.engines.base import Engine, Share, Workspace
 from gramian.errors import ParameterError
 from gramian.features.base import Basis
 from gramian.inference.base import Cavities, Scheme
-from gramian.inference.mcmc.chains import Chains
+from gramian.inference.mcmc.chains import SAMPLERS, Chains
 from gramian.inference.mcmc.mixture import Mixture
 from gramian.inference.mcmc.sampling import ChainRun, made_and_kept, run
 from gramian.inference.mcmc.traced import TracedProblem, problem
@@ -41,13 +41,13 @@ from gramian.likelihoods import Gaussian, Likelihood
 from gramian.linalg.cost import Cost
 from gramian.linalg.threads import count
 from gramian.processes.base import Process
+from gramian.processes.state import Context
 from gramian.solvers.base import SolveOutcome
 
 Array = NDArray[np.float64]
 
 CHAINS, WARMUP, DRAWS = 4, 250, 400
 ROUNDS = 8  # 16 times the draws (`sampling.made_and_kept`)
-SAMPLERS = ("blocks", "nuts", "ess")
 # of a draw, in n^3, for plans: ten densities of two parameters, and what the latent function takes
 FLOPS = 15.0
 
@@ -254,6 +254,14 @@ class MCMC(Scheme):
 
     def stored(self) -> MCMC:
         return dataclasses.replace(self, deadline=None)
+
+    def context(self, model: Model, data: Data, d: int) -> Context:
+        basis = None
+        if self.engine is not None:
+            self.engine.check_choices(data.X, d)
+            basis = self.engine.chosen_basis
+        prior, kinds = data.prior(model), ("mixture",)
+        return Context("MCMC", kinds, prior, model.others, data.X, d, lambda k: basis, model=model, data=data)
 
     def until(self, deadline: float) -> MCMC:
         return dataclasses.replace(self, deadline=deadline)

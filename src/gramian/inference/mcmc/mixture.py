@@ -23,6 +23,7 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,7 @@ from scipy.linalg import solve_triangular
 
 from gramian.engines.dense import Exact
 from gramian.engines.lowrank import LowRank
+from gramian.errors import StateError
 from gramian.features.base import Basis, FeatureMap
 from gramian.gram import tiles
 from gramian.inference.base import RuleOnEngine
@@ -38,14 +40,17 @@ from gramian.inference.mcmc.chains import Chains
 from gramian.inference.mcmc.traced import JITTER
 from gramian.inference.model import Data, Model
 from gramian.kernels.base import Kernel
-from gramian.likelihoods import Likelihood
+from gramian.likelihoods import Gaussian, Likelihood
 from gramian.linalg.factor import factored, zeros_above
+from gramian.linalg.state import Arrays, ObjectState, taken, typed_list
 from gramian.linalg.threads import one_blas_thread
 from gramian.means import Mean, OneOutput
+from gramian.params import Parameter
 from gramian.processes.base import Process
 from gramian.processes.posterior import Posterior
 from gramian.processes.prior import GaussianProcess
 from gramian.processes.stacked import side_by_side
+from gramian.processes.state import Context
 from gramian.processes.weights import FeaturePosterior
 
 Array = NDArray[np.float64]
@@ -57,6 +62,9 @@ KEEP_BYTES = 256 * 2**20
 @dataclass(frozen=True, eq=False)
 class Mixture(Process):
     """The average of one process a draw, each with equal weight. Plain arrays, so that it can be saved."""
+
+    kind: ClassVar[str] = "mixture"
+    many_kernels: ClassVar[bool] = True
 
     model: Model  # its structure, and the parameters that were held
     data: Data
@@ -170,6 +178,52 @@ class Mixture(Process):
             draws[:, :, mine] = self.component(int(k)).sample(rng, X, len(mine), noise)
         return draws
 
+    def state(self, context: Context) -> ObjectState:
+        """All draws of the parameters with what the sampler said of them, and of the latent variables those
+        that predictions average over. The others stay behind, as do the rows' log likelihoods; what was found
+        of them, R-hat and the effective number of draws, is told."""
+        if self.chains is None:
+            raise StateError("its draws come without their chains, which are part of its state.")
+        arrays: Arrays = {"latent": self.latent} if self.latent.size else {}
+        for path, values in self.values.items():
+            arrays[f"values.{path}"] = values
+        told, chains = self.chains.state()
+        return ObjectState(
+            {"kind": self.kind, "latent": list(map(int, self.latent.shape)), **told}, arrays | chains
+        )
+
+    @classmethod
+    def from_state(cls, state: ObjectState, context: Context) -> Mixture:
+        told, arrays, basis = dict(state.described), state.arrays, context.basis(0)
+        model: Model = context.model
+        shape = typed_list(told.pop("latent", None), int, "latent")
+        told.pop("kind")
+        if basis is not None:
+            for kernel in context.kernels:
+                basis.check(kernel, context.d)
+        rows = len(context.rows({})) if basis is None else basis.n_features
+        if len(shape) != 3 or shape[0] < 1 or shape[1] not in (0, rows) or shape[2] != context.q:
+            raise StateError(
+                f"latent is {shape[:8]}, but must be draws of {rows} variables for {context.q} functions."
+            )
+        if (not shape[1]) != isinstance(model.likelihood, Gaussian):
+            raise StateError(
+                "latent must be without variables where the function is integrated out, and only there."
+            )
+        trainable = {path: p for path, p in model.parameters().items() if p.trainable}
+        shapes = {path: p.value.shape for path, p in trainable.items()}
+        chains = Chains.from_state(ObjectState(told, arrays), shapes, (shape[1], shape[2]))
+        if shape[0] > chains.n_chains * chains.n_draws:
+            raise StateError(
+                f"latent has {shape[0]} draws, but there are {chains.n_chains} chains of {chains.n_draws}."
+            )
+        values = {
+            path: _valid(taken(arrays, f"values.{path}", (shape[0], *shapes[path])), p, path)
+            for path, p in trainable.items()
+        }
+        latent = taken(arrays, "latent", tuple(shape)) if shape[1] else np.zeros(shape)
+        return cls(model, context.data, values, latent, basis, chains)
+
     # One component. -----------------------------------------------------------------------------------------
 
     @property
@@ -217,6 +271,14 @@ class Mixture(Process):
     def _features(self, kernel: Kernel) -> FeatureMap:
         assert self.basis is not None
         return self.basis.for_chains(kernel, JITTER)
+
+
+def _valid(draws: Array, parameter: Parameter, path: str) -> Array:
+    for value in draws:
+        problem = None if parameter.support is None else parameter.support.problem(value)
+        if problem:
+            raise StateError(f"a draw of {path} {problem}.")
+    return draws
 
 
 def _root(kernel: Kernel, X: Array) -> Array:

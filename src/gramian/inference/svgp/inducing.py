@@ -27,8 +27,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.engines.base import Share, Workspace
+from gramian.engines.lowrank import check_units
 from gramian.engines.recipes import bytes_of_rule, check_size, chosen, inducing_label, units_of
-from gramian.errors import NumericalError, ParameterError
+from gramian.errors import NumericalError, ParameterError, StateError
+from gramian.features.nystrom import NystromBasis
 from gramian.inference.base import Cavities, Scheme
 from gramian.inference.model import Data, Evidence, Inferred, Model
 from gramian.inference.svgp.bound import CHUNK, IN_FLIGHT, Bound, BoundSums, VariationalWeights, all_rows
@@ -41,6 +43,7 @@ from gramian.means import OneOutput
 from gramian.processes.base import Process
 from gramian.processes.prior import GaussianProcess
 from gramian.processes.stacked import side_by_side
+from gramian.processes.state import Context
 from gramian.processes.weights import FeaturePosterior
 from gramian.solvers.base import SolveOutcome
 
@@ -94,6 +97,19 @@ class SparseVariational(Scheme):
 
     def stored(self) -> SparseVariational:
         return dataclasses.replace(self, q=())
+
+    def context(self, model: Model, data: Data, d: int) -> Context:
+        check_units(self.centre, self.spread, d)
+        if len(self.Z) != len(model.kernels):
+            raise StateError(
+                f"its method has {len(self.Z)} sets of inducing points, but {len(model.kernels)} kernels."
+            )
+
+        def basis(k: int) -> NystromBasis:
+            return NystromBasis(self.Z[k], self.learned)
+
+        kinds = ("features", "stacked")
+        return Context("SparseVariational", kinds, data.prior(model), model.others, None, d, basis)
 
     @property
     def free(self) -> Array:
