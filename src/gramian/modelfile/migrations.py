@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+
 from gramian.errors import ModelFileError
 from gramian.modelfile.arrays import Arrays
 
@@ -144,7 +146,20 @@ def _arrays_from_4(document: Any, arrays: Arrays, prefix: str = "") -> Arrays:
         inside = f"engine.{inside}" if alone else inside
         return start + ("engine.solver.pivots" if inside == "engine.pivots" else inside)
 
-    return {renamed(name): array for name, array in arrays.items()}
+    return _with_exposures(fitted, {renamed(name): array for name, array in arrays.items()}, prefix)
+
+
+def _with_exposures(fitted: Any, arrays: Arrays, prefix: str) -> Arrays:
+    """Counts with their exposures in a second column of Y; version 4 had the logarithms in an array beside
+    it, and none where all were 1."""
+    y, offset = f"{prefix}Y", arrays.pop(f"{prefix}offset", None)
+    counts = fitted["likelihood"].get("class") in ("likelihoods.Poisson", "likelihoods.NegativeBinomial")
+    if y in arrays and (counts or offset is not None):
+        if offset is not None and offset.shape != arrays[y].shape[:1]:
+            raise ModelFileError(f"'offset' has the shape {offset.shape}, but Y {arrays[y].shape}.")
+        exposure = np.ones(len(arrays[y])) if offset is None else np.exp(offset)
+        arrays[y] = np.column_stack([arrays[y], exposure])
+    return arrays
 
 
 # from the document of a version to that of the next one

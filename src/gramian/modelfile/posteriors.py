@@ -1,6 +1,6 @@
 """What a file keeps of each kind of posterior, and how that becomes a posterior again.
 
-    kind               its arrays                                      the data (X, Y, noise_var, offset)
+    kind               its arrays                                      the data (X, Y, noise_var)
     exact              alpha, a root for each noise or latent          in the file
     krylov             alpha, the pivots of the preconditioner, the    in the file: variances are solves with
                        sites' noise                                    K + D
@@ -34,6 +34,7 @@ from gramian.inference.mcmc.method import MCMC
 from gramian.inference.mcmc.mixture import Mixture
 from gramian.inference.svgp.inducing import SparseVariational
 from gramian.kernels import Kernel
+from gramian.likelihoods import Likelihood
 from gramian.means import OneOutput
 from gramian.modelfile import draws, features
 from gramian.modelfile.arrays import TRIANGLE, Array, Arrays, of_part, root, roots, taken, within
@@ -80,16 +81,19 @@ def describe_data(fitted: Fitted) -> tuple[dict[str, Any] | None, Arrays]:
             "counts": counts,
         }, arrays
     arrays |= {name: np.asarray(getattr(data, name), dtype=np.float64) for name in ("X", "Y")}
-    return None, arrays | {
-        name: getattr(data, name) for name in ("noise_var", "offset") if getattr(data, name) is not None
-    }
+    return None, arrays | ({} if data.noise_var is None else {"noise_var": data.noise_var})
 
 
 def data_of(
-    described: Any, arrays: Arrays, method: Scheme, columns: int, plain: bool, classes: int | None
+    described: Any,
+    arrays: Arrays,
+    method: Scheme,
+    columns: int,
+    likelihood: Likelihood | None,
+    classes: int | None,
 ) -> tuple[Data, Facts | None]:
     """The data, or what stands for them; then with the facts, which otherwise are made from the data.
-    `plain`: y has a column an output."""
+    `likelihood`: whose columns y has; None: y has a column an output."""
     scale = taken(arrays, "scale", None)
     if not len(scale) or not np.all(scale > 0):
         raise ModelFileError("its scales must be positive, one an output.")
@@ -112,13 +116,8 @@ def data_of(
     noise_var = taken(arrays, "noise_var", (n,)) if "noise_var" in arrays else None
     if n < 1 or (noise_var is not None and not np.all(noise_var >= 0)):
         raise ModelFileError("it must have a row at least, and noise variances that are not negative.")
-    offset = taken(arrays, "offset", (n,)) if "offset" in arrays else None
-    if plain and offset is not None:
-        raise ModelFileError("its noise is Gaussian, and yet it has an offset.")
-    return (
-        Data(arrays["X"], taken(arrays, "Y", (n, len(scale) if plain else 1)), scale, noise_var, offset),
-        None,
-    )
+    Y = taken(arrays, "Y", (n, len(scale) if likelihood is None else len(likelihood.columns)))
+    return Data(arrays["X"], Y, scale, noise_var), None
 
 
 # Writing. ---------------------------------------------------------------------------------------------------
