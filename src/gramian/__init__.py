@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from gramian.likelihoods import (
         Bernoulli,
         Beta,
+        Binomial,
         Gaussian,
         Heteroscedastic,
         Likelihood,
@@ -106,6 +107,7 @@ __all__ = [
     "ArcCosine",
     "Bernoulli",
     "Beta",
+    "Binomial",
     "Brownian",
     "Categorical",
     "Comparison",
@@ -204,7 +206,7 @@ _HOMES = {
     "gramian.kernels.text": "parse_kernel",
     "gramian.landmarks.rules": "landmarks",
     "gramian.likelihoods": (
-        "Bernoulli Beta Gaussian Heteroscedastic Likelihood NegativeBinomial Ordinal Poisson "
+        "Bernoulli Beta Binomial Gaussian Heteroscedastic Likelihood NegativeBinomial Ordinal Poisson "
         "RobustMax Softmax StudentT"
     ),
     "gramian.linalg.threads": "set_threads",

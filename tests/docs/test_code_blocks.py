@@ -84,6 +84,8 @@ def prepared(tmp_path, monkeypatch) -> dict[str, object]:
         "labels": np.where(y > np.median(y), "up", "down"),
         "counts": counts,
         "hours": days,
+        "successes": np.minimum(counts, 4),
+        "trials": np.minimum(counts, 4) + np.arange(N) % 3,
         "read_my_blocks": lambda: iter([(X[:10], y[:10]), (X[10:], y[10:])]),
     }
 

@@ -296,7 +296,7 @@ def test_the_blocks_have_the_density_of_the_coordinates(basis, rng):
     """Factors and density by LAPACK against the compiled ones, at a t where the sites have moved away from
     those at the centre; f = mu + G z."""
     model = Model(1.3 * RBF(0.7), ConstantMean(0.1), Softmax(2), (2.0 * Matern32(1.5),))
-    data = Data(X, LABELS[:, None], np.array([1.0, 2.0]), offset=np.linspace(0, 1, 15))
+    data = Data(X, LABELS[:, None], np.array([1.0, 2.0]))
     made_of, change = (
         np.stack([rng.uniform(0.1, 2, (15, 2)), *rng.standard_normal((2, 15, 2))]),
         0.2 * rng.standard_normal((5, 3, 15, 2)),
@@ -322,7 +322,7 @@ def test_the_blocks_have_the_density_of_the_coordinates(basis, rng):
 @pytest.mark.parametrize("basis", [None, "landmarks", "fourier"])
 def test_coordinates_with_sites_have_the_same_density(basis, rng):
     model = Model(1.3 * RBF(0.7) + Constant(0.2), ConstantMean(0.1), Softmax(3))
-    data = Data(X, np.arange(15.0)[:, None] % 3, np.array([1.0, 2.0, 0.5]), offset=np.linspace(0, 1, 15))
+    data = Data(X, np.arange(15.0)[:, None] % 3, np.array([1.0, 2.0, 0.5]))
     chosen = {
         None: None,
         "landmarks": NystromBasis(X[::2]),

@@ -16,7 +16,7 @@ from gramian.inference import Data, Model, closed
 from gramian.inference.svgp.bound import CHUNK, Bound, VariationalWeights, all_rows, expected, rows_of
 from gramian.inference.svgp.inducing import SVGP, SparseVariational
 from gramian.kernels import RBF, Matern52
-from gramian.likelihoods import Gaussian, Likelihood
+from gramian.likelihoods import Gaussian, Likelihood, NegativeBinomial
 from gramian.likelihoods.binary import Bernoulli
 from gramian.likelihoods.categorical import Softmax
 from gramian.likelihoods.heteroscedastic import Heteroscedastic
@@ -41,17 +41,18 @@ def X(rng) -> np.ndarray:
 def labels(likelihood: Likelihood, X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     if isinstance(likelihood, Heteroscedastic):
         return X[:, [0]] + 0.3 * rng.standard_normal((len(X), 1))
-    return rng.integers(0, max(likelihood.latents, 2), (len(X), 1)).astype(float)
+    first = rng.integers(0, max(likelihood.latents, 2), (len(X), 1)).astype(float)
+    return first if len(likelihood.columns) == 1 else np.hstack([first, rng.integers(1, 4, first.shape)])
 
 
 def problem(
     likelihood: Likelihood, X: np.ndarray, rng: np.random.Generator, others: int = 0
 ) -> tuple[Model, Data]:
-    """With a scale, a mean of each latent's own, and an offset."""
+    """With a scale, and a mean of each latent's own."""
     L = likelihood.latents
     mean = ConstantMean(np.linspace(-0.2, 0.3, L)) if L > 1 else ConstantMean(0.1)
     model = Model(1.3 * RBF([0.8, 1.2]), mean, likelihood, tuple(Matern52(1.0 + k) for k in range(others)))
-    return model, Data(X, labels(likelihood, X, rng), np.full(L, 1.5), None, np.linspace(-0.5, 0.5, len(X)))
+    return model, Data(X, labels(likelihood, X, rng), np.full(L, 1.5))
 
 
 def some_weights(m: int, rng: np.random.Generator) -> VariationalWeights:
@@ -91,7 +92,14 @@ def test_gaussian_noise_gives_the_collapsed_bound(rng, X, known):
 
 @pytest.mark.parametrize(
     ("likelihood", "others"),
-    [(Bernoulli(), 0), (Softmax(3), 0), (Softmax(3), 2), (Heteroscedastic(), 0), (Gaussian(0.3), 0)],
+    [
+        (Bernoulli(), 0),
+        (NegativeBinomial(0.5), 0),
+        (Softmax(3), 0),
+        (Softmax(3), 2),
+        (Heteroscedastic(), 0),
+        (Gaussian(0.3), 0),
+    ],
     ids=str,
 )
 def test_gradient_of_the_bound_at_any_q(rng, X, likelihood, others):
@@ -288,10 +296,8 @@ def test_streams_what_is_not_float64(rng, X, tmp_path):
     mapped = np.load(path, mmap_mode="r")
     model, data = problem(Bernoulli(), X.astype(np.float32).astype(float), rng)
     engine = SVGP(8).prepared(model, data, np.random.default_rng(0))
-    other = SVGP(8).prepared(
-        model, Data(mapped, data.Y, data.scale, None, data.offset), np.random.default_rng(0)
-    )
-    streamed = other.infer(model, Data(mapped, data.Y, data.scale, None, data.offset))
+    other = SVGP(8).prepared(model, Data(mapped, data.Y, data.scale), np.random.default_rng(0))
+    streamed = other.infer(model, Data(mapped, data.Y, data.scale))
     assert streamed.evidence.value == pytest.approx(engine.infer(model, data).evidence.value, rel=1e-6)
 
 

@@ -11,6 +11,7 @@ from gramian.errors import ParameterError
 from gramian.likelihoods import (
     Bernoulli,
     Beta,
+    Binomial,
     Gamma,
     Gaussian,
     Heteroscedastic,
@@ -34,8 +35,10 @@ from gramian.testing import check_likelihood
         (Bernoulli("probit"), {"outcomes": [0.0, 1.0]}),
         (Softmax(3), {"outcomes": range(3)}),
         (RobustMax(3, 0.2), {"outcomes": range(3)}),
-        (Poisson(), {"y": [0, 1, 7], "outcomes": range(80)}),
+        (Poisson(), {"y": [[0, 1], [1, 0.5], [7, 3]], "outcomes": range(80)}),
         (NegativeBinomial(0.7), {"y": [0, 1, 7], "outcomes": range(150)}),
+        (Binomial(), {"y": [[0, 1], [2, 6], [6, 6], [0, 0]], "outcomes": range(7)}),
+        (Binomial("probit"), {"y": [[0, 1], [2, 6]], "outcomes": range(7)}),
         (StudentT(0.5, 5.0), {}),
         (StudentT(0.05, 1.5), {}),
         (Gamma(2.0), {"y": [0.1, 0.7, 4.0]}),
@@ -139,7 +142,16 @@ class TailCurved(Poisson):
 
     def derivatives(self, y, f):
         first, second = super().derivatives(y, f)
-        return first, jnp.where(y > 150, 1.005 * second, second)
+        return first, jnp.where(y[..., 0] > 150, 1.005 * second, second)
+
+
+class TrialsForgotten(Binomial):
+    def conditional_moments(self, f, trials=1.0):
+        return super().conditional_moments(f)
+
+
+class OneColumn(Binomial):
+    columns = ("successes",)
 
 
 class Overconfident(Softmax):
@@ -162,6 +174,8 @@ class Overconfident(Softmax):
         (SlopeOff(), {}, "derivatives, the first"),
         (KinkForgotten(), {}, "expected_log_prob"),
         (TailCurved(), {"outcomes": range(200)}, "derivatives, the second"),
+        (TrialsForgotten(), {"y": [[2, 6]], "outcomes": range(7)}, "E\\[y \\| f\\] is not the mean"),
+        (OneColumn(), {"outcomes": range(2)}, "column_defaults has \\['trials'\\]"),
         (Overconfident(3), {"outcomes": range(3)}, "expected_log_prob"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Likelihood) else "",

@@ -12,6 +12,7 @@ from scipy.special import expit
 from gramian.likelihoods import (
     Bernoulli,
     Beta,
+    Binomial,
     Gamma,
     Gaussian,
     Heteroscedastic,
@@ -132,6 +133,8 @@ def test_log_normal_cdf_keeps_its_digits():
     [
         (Bernoulli(), [0.0, 1.0]),
         (Bernoulli("probit"), [0.0, 1.0]),
+        (Binomial(), [0.0, 1.0]),
+        (Binomial("probit"), [0.0, 1.0]),
         (Poisson(), [0.0, 3.0, 1e6]),
         (NegativeBinomial(0.5), [0.0, 3.0, 1e6]),
         (StudentT(1.0, 4.0), [-1e6, 0.0]),
@@ -149,6 +152,8 @@ def test_extreme_arguments_give_numbers(likelihood, y):
     y, f = (v.ravel() for v in np.meshgrid(y, [-1e5, -1e3, -40.0, 0.0, 40.0, 1e3, 1e5]))
     if likelihood.latents > 1:
         f = np.stack([f, *[np.roll(f, k) for k in range(1, likelihood.latents)]], axis=-1)
+
+    y = likelihood.with_defaults(y)
 
     @jax.jit
     def everything(bare, y, f):

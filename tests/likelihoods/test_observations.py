@@ -43,7 +43,7 @@ from gramian.params import LogNormal, fixed, param
 )
 def test_impossible_observations(likelihood, y, message):
     with pytest.raises(InputError) as error:
-        likelihood.checked(np.array(y, dtype=float))
+        likelihood.checked(likelihood.with_defaults(y))
     assert str(error.value) == message
 
 
@@ -68,9 +68,9 @@ def test_impossible_likelihoods(make, message):
 
 def test_starts_suit_the_data():
     rng = np.random.default_rng(0)
-    _, start = Poisson().started(rng.poisson(20.0, 500).astype(float))
+    _, start = Poisson().started(Poisson().with_defaults(rng.poisson(20.0, 500)))
     np.testing.assert_allclose(start, np.log(20), atol=0.05)
-    assert np.isfinite(Poisson().started(np.zeros(3))[1][0])
+    assert np.isfinite(Poisson().started(Poisson().with_defaults(np.zeros(3)))[1][0])
     y = 5 + 2 * rng.standard_normal(500)
     np.testing.assert_allclose(Heteroscedastic().started(y)[1], [np.mean(y), np.log(0.1 * np.var(y))])
     begun, start = StudentT().started(np.append(y, 1e6))

@@ -176,6 +176,7 @@ MODELS: dict[str, Callable[[], Any]] = {
         numbers(), likelihood=StudentT(scale=gm.param(0.3, prior=gm.Gamma(2, 1)))
     ),
     "exposure": lambda: regressor(COUNTS, {"exposure": np.linspace(1, 2, 14)}, likelihood=Poisson()),
+    "trials": lambda: regressor(np.column_stack([COUNTS, COUNTS + 1]), likelihood=gm.Binomial()),
     "a name that a prior has, too": lambda: regressor(np.exp(numbers()), likelihood=Gamma(2.0)),
     "ordinal": lambda: regressor(COUNTS, likelihood=Ordinal(4)),
     "two functions": lambda: regressor(numbers(), likelihood=Heteroscedastic(), kernel=[K, gm.RBF(2.0)]),
@@ -352,7 +353,8 @@ HOSTILE: list[tuple[str, Callable[[Any, Any], None], str]] = [
     ("laplace", put("fitted", "method", "fields", "engine", None), "engine is None"),
     ("laplace", put("fitted", "data", {"rows": 9}), "something stands for them"),
     ("laplace", array("Y", np.full((14, 1), 2.0)), "not valid"),
-    ("laplace", array("offset", np.zeros(3)), "'offset' has the shape (3,)"),
+    ("laplace", array("Y", np.ones((14, 2))), "'Y' has the shape (14, 2)"),
+    ("exposure", array("Y", np.ones((14, 1))), "'Y' has the shape (14, 1)"),
     ("laplace", put(*POSTERIOR, {"kind": "coupled"}), "which the method Laplace on Exact does not give"),
     ("cg", without("noise.0"), "no array 'noise.0'"),
     ("cg", array("noise.0", np.full(14, -1.0)), "not negative"),

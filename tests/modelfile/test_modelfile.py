@@ -25,7 +25,6 @@ from sklearn.gaussian_process.kernels import WhiteKernel
 
 import gramian as gm
 from gramian.errors import ModelFileError
-from gramian.inference import closed
 from gramian.kernels.convert import from_sklearn
 from gramian.modelfile import load, save
 from gramian.modelfile.record import describe

@@ -26,9 +26,10 @@ ROUGH = 1e-3  # of the largest value: what a kink in log p may cost a quadrature
 def check_likelihood(likelihood: Likelihood, y: Any = None, *, outcomes: Any = None) -> None:
     """Raises AssertionError unless `likelihood` keeps the contract of a likelihood.
 
-    `y` (n,): observations to check it on, where standard normal numbers do not suit it. `outcomes`: all
-    values that y can take, where it is discrete (so many that the rest has no probability, where there is no
-    end to them).
+    `y` (n,), or (n, columns) where it has several: observations to check it on, where standard normal numbers
+    (with the defaults of the columns beside them) do not suit it. `outcomes`: all values that y, or its first
+    column, can take, where it is discrete (so many that the rest has no probability, where there is no end to
+    them); those that are not possible beside some row's other columns have the probability 0 there.
     """
     name, latents = type(likelihood).__name__, likelihood.latents
     rng = np.random.default_rng(20240229)
@@ -37,8 +38,17 @@ def check_likelihood(likelihood: Likelihood, y: Any = None, *, outcomes: Any = N
         if y is None and outcomes is None
         else np.asarray(outcomes if y is None else y, dtype=np.float64)
     )
+    _check_columns(likelihood, name)
+    y = likelihood.with_defaults(y) if y.ndim == 1 else y
+    require(
+        y.size == len(y) * len(likelihood.columns),
+        f"{name} has the columns {', '.join(likelihood.columns)}, but the y to check it on {y.shape}.",
+    )
     _check_kind(likelihood, y, name)
-    y, mean, var = (np.ravel(v) for v in np.meshgrid(y, [-1.2, 0.1, 0.9], [0.0, 0.3, 1.5], indexing="ij"))
+    at, mean, var = (
+        np.ravel(v) for v in np.meshgrid(np.arange(len(y)), [-1.2, 0.1, 0.9], [0.0, 0.3, 1.5], indexing="ij")
+    )
+    y = y[at]
     if latents > 1:
         mean, var = (
             mean[:, None] * rng.uniform(-1, 1, (len(y), latents)),
@@ -48,17 +58,30 @@ def check_likelihood(likelihood: Likelihood, y: Any = None, *, outcomes: Any = N
     with jax.enable_x64(True):
         log_prob = _run(bare, "log_prob", y, mean)
         require(
-            log_prob.shape == y.shape,
+            log_prob.shape == y.shape[:1],
             f"{name}: log_prob of {y.shape} observations has shape {log_prob.shape}.",
         )
         require(not np.any(np.isnan(log_prob)), f"{name}: log_prob gives NaN.")
         singly = np.array([float(_run(bare, "log_prob", a, b)) for a, b in zip(y, mean, strict=True)])
         alike(log_prob, singly, 1e-12, f"{name}: log_prob of an array is not log_prob of each entry")
-        _check_total(bare, outcomes, name)
+        _check_total(bare, y, outcomes, name)
         if likelihood.smooth:
             _check_derivatives(bare, y, mean, name)
         _check_expectations(bare, y, mean, var, name)
-        _check_y(likelihood, bare, outcomes, mean, var, name)
+        _check_y(likelihood, bare, outcomes, y, mean, var, name)
+
+
+def _check_columns(likelihood: Likelihood, name: str) -> None:
+    columns = likelihood.columns
+    good = isinstance(columns, tuple) and len(columns) > 0 and all(isinstance(c, str) for c in columns)
+    require(
+        good and len(set(columns)) == len(columns), f"{name}: columns is {columns!r}, not different names."
+    )
+    unknown = [column for column in likelihood.column_defaults if column not in columns[1:]]
+    require(
+        not unknown,
+        f"{name}: column_defaults has {unknown}, but the columns after the first are {columns[1:]}.",
+    )
 
 
 def _check_kind(likelihood: Likelihood, y: Array, name: str) -> None:
@@ -70,8 +93,10 @@ def _check_kind(likelihood: Likelihood, y: Array, name: str) -> None:
     )
     require(np.array_equal(likelihood.checked(y.copy()), y), f"{name}: checked(y) changed y.")
     if type(likelihood).checked is not Likelihood.checked:
+        impossible = y[:1].copy()
+        impossible.reshape(1, -1)[:, 0] = np.nan
         try:
-            likelihood.checked(np.append(y, np.nan), "the target")
+            likelihood.checked(np.concatenate([y, impossible]), "the target")
         except InputError as error:
             require(
                 f"row {len(y)}" in str(error) and "the target" in str(error),
@@ -129,13 +154,13 @@ def _check_expectations(bare: Any, y: Array, mean: Array, var: Array, name: str)
     """
     z, weights = _gaussian_points(bare.latents)
     f = np.expand_dims(mean, 1) + np.sqrt(np.expand_dims(var, 1)) * z  # (n, nodes) or (n, nodes, latents)
-    values = _log_prob(bare, np.broadcast_to(y[:, None], f.shape[:2]), f)
+    values = _log_prob(bare, np.broadcast_to(y[:, None], (*f.shape[:2], *y.shape[1:])), f)
     expected, predictive = (
         _run(bare, method, y, mean, var) for method in ("expected_log_prob", "predictive_log_prob")
     )
     require(
-        expected.shape == y.shape == predictive.shape,
-        f"{name}: expected_log_prob or predictive_log_prob has not the shape of y.",
+        expected.shape == y.shape[:1] == predictive.shape,
+        f"{name}: expected_log_prob or predictive_log_prob does not give one number an observation.",
     )
     single = bare.latents == 1
     peak = np.max(values, axis=1)
@@ -206,12 +231,15 @@ def _blur(coarse: Array, fine: Array) -> Array:
     )
 
 
-def _check_y(likelihood: Likelihood, bare: Any, outcomes: Any, mean: Array, var: Array, name: str) -> None:
-    """Moments and draws of y, where the likelihood has them."""
-    single = bare.latents == 1
-    f = mean[:: max(1, len(mean) // 6)]
+def _check_y(
+    likelihood: Likelihood, bare: Any, outcomes: Any, y: Array, mean: Array, var: Array, name: str
+) -> None:
+    """Moments and draws of y, where the likelihood has them: of its first column, beside the others."""
+    single, all_beside = bare.latents == 1, tuple(y.reshape(len(y), -1)[:, 1:].T)
+    some = slice(None, None, max(1, len(mean) // 6))
+    f, beside = mean[some], tuple(column[some] for column in all_beside)
     try:
-        centre, spread = _run(bare, "conditional_moments", f)
+        centre, spread = _run(bare, "conditional_moments", f, *beside)
     except ParameterError:
         centre = None
     if centre is not None:
@@ -221,7 +249,12 @@ def _check_y(likelihood: Likelihood, bare: Any, outcomes: Any, mean: Array, var:
         )
         if outcomes is not None:
             k = np.asarray(outcomes, dtype=np.float64)
-            p = np.exp([_log_prob(bare, k, np.broadcast_to(g, (len(k), *g.shape))) for g in f])
+            p = np.exp(
+                [
+                    _log_prob(bare, _rows(k, known), np.broadcast_to(g, (len(k), *g.shape)))
+                    for g, *known in zip(f, *beside, strict=True)
+                ]
+            )
             alike(centre, p @ k, 1e-6, f"{name}: E[y | f] is not the mean of the outcomes")
             alike(
                 spread,
@@ -231,9 +264,10 @@ def _check_y(likelihood: Likelihood, bare: Any, outcomes: Any, mean: Array, var:
             )
         z, weights = _gaussian_points(bare.latents)
         at = np.expand_dims(mean, 1) + np.sqrt(np.expand_dims(var, 1)) * z
-        given = _run(bare, "conditional_moments", at)
+        wide = (np.broadcast_to(column[:, None], at.shape[:2]) for column in all_beside)
+        given = _run(bare, "conditional_moments", at, *wide)
         first = given[0] @ weights
-        ours = _run(bare, "predictive_moments", mean, var)
+        ours = _run(bare, "predictive_moments", mean, var, *all_beside)
         require(not np.any(np.isnan(ours[1])), f"{name}: var y is NaN; say infinite where it is.")
         if np.all(np.isfinite(given[1])):
             alike(
@@ -252,15 +286,16 @@ def _check_y(likelihood: Likelihood, bare: Any, outcomes: Any, mean: Array, var:
     N = 20_000
     try:
         many = np.broadcast_to(f[:, None], (len(f), N, *f.shape[1:]))
-        drawn, again = (likelihood.draw(np.random.default_rng(1), many) for _ in range(2))
+        known = [np.broadcast_to(column[:, None], (len(f), N)) for column in beside]
+        drawn, again = (likelihood.draw(np.random.default_rng(1), many, *known) for _ in range(2))
     except ParameterError:
         return
     require(drawn.shape == (len(f), N), f"{name}: draw gives shape {drawn.shape}, not {(len(f), N)}.")
     require(np.array_equal(drawn, again), f"{name}: the same seed gives other draws.")
-    likelihood.checked(drawn.ravel())
+    likelihood.checked(_rows(drawn.ravel(), [column.ravel() for column in known]))
     if outcomes is not None:
         for k in outcomes:  # 7 standard errors, and one draw
-            p = np.exp(_log_prob(bare, np.full(len(f), float(k)), f))
+            p = np.exp(_log_prob(bare, _rows(np.full(len(f), float(k)), beside), f))
             off = np.abs(np.mean(drawn == k, axis=1) - p) - 7 * np.sqrt(p * (1 - p) / N) - 1 / N
             require(
                 bool(np.max(off) <= 0), f"{name}: draws are {k:g} in shares that are not p(y = {k:g} | f)."
@@ -270,14 +305,25 @@ def _check_y(likelihood: Likelihood, bare: Any, outcomes: Any, mean: Array, var:
         require(bool(np.max(off) <= 0), f"{name}: the mean of draws is not E[y | f].")
 
 
+def _rows(first: Array, beside: Any) -> Array:
+    """Observations as a likelihood takes them: from the first column, and the others, each as long or a
+    number."""
+    return (
+        np.stack([first, *(np.broadcast_to(v, first.shape) for v in beside)], axis=-1)
+        if len(beside)
+        else first
+    )
+
+
 def _log_prob(bare: Any, y: Array, f: Array, block: int = 1024) -> Array:
     """log_prob in blocks of one size, so that it is compiled for one."""
-    flat = f.reshape(y.size, *f.shape[y.ndim :])
+    own = () if len(bare.columns) == 1 else y.shape[-1:]
+    shape = y.shape[: y.ndim - len(own)]
+    rows, flat = y.reshape(-1, *own), f.reshape(-1, *f.shape[len(shape) :])
+    n = len(rows)
     # the last block is filled up from the start
-    at = [np.arange(start, start + block) % y.size for start in range(0, y.size, block)]
-    return np.concatenate([_run(bare, "log_prob", y.ravel()[i], flat[i]) for i in at])[: y.size].reshape(
-        y.shape
-    )
+    at = [np.arange(start, start + block) % n for start in range(0, n, block)]
+    return np.concatenate([_run(bare, "log_prob", rows[i], flat[i]) for i in at])[:n].reshape(shape)
 
 
 def _run(bare: Any, method: str, *given: Any, **static: float) -> Any:
@@ -301,18 +347,27 @@ def _gaussian_points(latents: int) -> tuple[Array, Array]:
     return np.concatenate([half, -half]), np.full(2**13, 2.0**-13)
 
 
-def _check_total(bare: Any, outcomes: Any, name: str) -> None:
-    """Probabilities of all outcomes add up to 1; a density integrates to 1, along y = f + s sinh(t), which
-    reaches far into heavy tails."""
+def _check_total(bare: Any, y: Array, outcomes: Any, name: str) -> None:
+    """Probabilities of all outcomes add up to 1, beside any other columns; a density integrates to 1, along
+    y = f + s sinh(t), which reaches far into heavy tails. With several columns only beside their defaults: of
+    others nobody says that they go with a density of the first (a flag for censored values does not)."""
     f = 0.3 if bare.latents == 1 else np.linspace(0.3, -0.5, bare.latents)
-    if outcomes is not None:
-        y = np.asarray(outcomes, dtype=np.float64)
-        total = float(np.sum(np.exp(_log_prob(bare, y, np.broadcast_to(f, (len(y), *np.shape(f)))))))
-    else:
+    columns = np.unique(y.reshape(len(y), -1)[:, 1:], axis=0)
+    if outcomes is None:
+        if any(column not in bare.column_defaults for column in bare.columns[1:]):
+            return
+        columns = np.array([[bare.default(column) for column in bare.columns[1:]]])
         t = np.linspace(-25, 25, 20_001)
-        y = 0.3 + 0.5 * np.sinh(t)
-        density = np.exp(_log_prob(bare, y, np.broadcast_to(f, (len(t), *np.shape(f)))))
-        total = float(np.sum(np.where(np.isfinite(density), density, 0.0) * 0.5 * np.cosh(t)) * (t[1] - t[0]))
-    require(
-        abs(total - 1) < 1e-3, f"{name}: the probabilities of all y at one f add up to {total:.6g}, not to 1."
-    )
+        first, weights = 0.3 + 0.5 * np.sinh(t), 0.5 * np.cosh(t) * (t[1] - t[0])
+    else:
+        first = np.asarray(outcomes, dtype=np.float64)
+        weights = np.ones(len(first))
+    for beside in columns:
+        density = np.exp(
+            _log_prob(bare, _rows(first, beside), np.broadcast_to(f, (len(first), *np.shape(f))))
+        )
+        total = float(np.sum(np.where(np.isfinite(density), density, 0.0) * weights))
+        require(
+            abs(total - 1) < 1e-3,
+            f"{name}: the probabilities of all y at one f add up to {total:.6g}, not to 1.",
+        )

@@ -191,7 +191,7 @@ def exposure_of(blocks: Iterable[Table], name: str) -> Array:
 def checked_targets(likelihood: Likelihood | None, y: Array, path: str, name: str) -> None:
     """Complains, with the column, of values that a likelihood calls impossible."""
     if likelihood is not None:
-        likelihood.checked(y, f"{path}, column {name!r}:")
+        likelihood.checked(likelihood.with_defaults(y), f"{path}, column {name!r}:")
 
 
 def hint(y: Array, name: str, options: FitOptions) -> str | None:

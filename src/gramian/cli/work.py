@@ -133,7 +133,7 @@ def check_target_kind(gp: GPRegressor | GPClassifier, target_kind: str, exposure
             f"--target-kind {target_kind!r} is not known. Use y for a new observation, or f for the function"
             " without noise."
         )
-    if exposure is not None and not (gp.likelihood_.exposed and target_kind == "y"):
+    if exposure is not None and not ("exposure" in gp.likelihood_.columns and target_kind == "y"):
         raise ParameterError(
             f"--exposure {exposure} is for predictions of counts : --target-kind y, of a model with"
             " --likelihood poisson or its like."

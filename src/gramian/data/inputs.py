@@ -8,7 +8,7 @@ alike.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -167,31 +167,74 @@ def read_noise_var(noise_var: Any, n: int) -> Array | None:
     return array
 
 
-def read_exposure(exposure: Any, n: int, likelihood: Likelihood | None) -> Array | None:
-    """The logarithm of the exposures, one a row."""
-    if exposure is None:
-        return None
-    if likelihood is None or not likelihood.exposed:
-        name = "Gaussian noise" if likelihood is None else type(likelihood).__name__
-        raise ParameterError(
-            f"An exposure is for counts: likelihood=Poisson() or NegativeBinomial(), not {name}."
-        )
-    if isinstance(exposure, str):
+def read_rows(Y: Array, given: Mapping[str, Any], likelihood: Likelihood) -> Array:
+    """Observations as a likelihood reads them, (n, columns): from all of its columns, or from the first with
+    others by name."""
+    columns = likelihood.columns
+    if Y.shape[1] not in (1, len(columns)):
+        takes = f"the columns {', '.join(columns)}: y of shape (n, {len(columns)})"
         raise InputError(
-            f"exposure={exposure!r} is text. Give one number a row, such as the column itself:"
-            f" exposure=table[{exposure!r}]."
+            f"y has {Y.shape[1]} columns; {type(likelihood).__name__}, as a likelihood other than"
+            f" closed-form Gaussian noise, takes {takes if len(columns) > 1 else 'one: y of shape (n,)'}."
         )
-    array = _array(exposure, "exposure")
+    if Y.shape[1] == 1:
+        Y = np.column_stack([Y, read_beside(given, len(Y), likelihood)])
+    else:
+        _refuse_unknown(given, likelihood)
+        twice = [name for name, values in given.items() if values is not None]
+        if twice:
+            raise InputError(
+                f"y has all columns of {type(likelihood).__name__} ({', '.join(columns)}), but"
+                f" {', '.join(twice)} was given too. Leave it out, or give y as one column."
+            )
+    likelihood.checked(likelihood.y_of(Y))
+    return Y
+
+
+def read_beside(given: Mapping[str, Any], n: int, likelihood: Likelihood | None) -> Array:
+    """The columns after a likelihood's first, (n, columns - 1), from those given by name (None: not given),
+    else their defaults. `likelihood` None: Gaussian noise in closed form, which has none."""
+    _refuse_unknown(given, likelihood)
+    columns = () if likelihood is None else likelihood.columns[1:]
+    if likelihood is None or not columns:
+        return np.empty((n, 0))
+    beside = [
+        np.full(n, likelihood.default(name)) if given.get(name) is None else _column(given[name], name, n)
+        for name in columns
+    ]
+    likelihood.checked_beside(*beside)
+    return np.stack(beside, axis=1)
+
+
+def _refuse_unknown(given: Mapping[str, Any], likelihood: Likelihood | None) -> None:
+    """Refuses columns that a likelihood does not read beside its first."""
+    columns = () if likelihood is None else likelihood.columns[1:]
+    for name, values in given.items():
+        if values is not None and name not in columns:
+            kind = "Gaussian noise" if likelihood is None else type(likelihood).__name__
+            if name == "exposure":
+                raise ParameterError(
+                    f"An exposure is for counts: likelihood=Poisson() or NegativeBinomial(), not {kind}."
+                )
+            known = f"has {', '.join(columns)}" if columns else "has none"
+            raise ParameterError(f"{name!r} is not known: {kind} {known} beside what it predicts.")
+
+
+def _column(values: Any, name: str, n: int) -> Array:
+    """One number a row, or one for all."""
+    if isinstance(values, str):
+        raise InputError(
+            f"{name}={values!r} is text. Give one number a row, such as the column itself:"
+            f" {name}=table[{values!r}]."
+        )
+    array = _array(values, name)
     if array.dtype.kind not in "buif":
-        array = _numbers(array.reshape(-1), "exposure", "Give one number a row.").reshape(array.shape)
+        array = _numbers(array.reshape(-1), name, "Give one number a row.").reshape(array.shape)
     array = np.array(array, dtype=np.float64)
     array = np.full(n, float(array)) if array.ndim == 0 else array
     if array.shape != (n,):
-        raise InputError(f"exposure has shape {array.shape}, but must have one number a row: ({n},).")
-    bad = np.flatnonzero(~(np.isfinite(array) & (array > 0)))
-    if len(bad):
-        raise InputError(f"exposure is {array[bad[0]]} in row {bad[0]}; it must be positive and finite.")
-    return np.log(array)
+        raise InputError(f"{name} has shape {array.shape}, but must have one number a row: ({n},).")
+    return array
 
 
 def _array(values: Any, name: str) -> NDArray[Any]:

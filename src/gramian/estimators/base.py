@@ -157,7 +157,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
             return Searched(
                 model, method.prepared(model, data, rng), Search(start, np.nan, why, 0, 0, 0, 0), (), data
             )
-        n, q = data.Y.shape
+        n, q = len(data.Y), len(data.scale)
         restarts = self.n_restarts if self.n_restarts is not None else (1 if n <= FEW_ROWS else 0)
         deadline = None if self.time_limit is None else began + float(self.time_limit)
         after = 0.0 if deadline is None or n <= FEW_ROWS else seconds_of_final(method, n, data.X.shape[1], q)

@@ -147,19 +147,13 @@ def build(
 
 
 def build_latent(
-    gp: Estimator,
-    likelihood: Likelihood,
-    X: Array,
-    columns: Columns,
-    y: Array,
-    offset: Array | None,
-    variance: float,
+    gp: Estimator, likelihood: Likelihood, X: Array, columns: Columns, Y: Array, variance: float
 ) -> Built:
-    """The same for a likelihood of any kind. f scales with y where it is in the units of y; `variance` is the
-    default kernel's."""
-    likelihood, loc = likelihood.started(y)
+    """The same for a likelihood of any kind, Y (n, columns) as it reads them. f scales with y where it is in
+    the units of y; `variance` is the default kernel's."""
+    likelihood, loc = likelihood.started(likelihood.y_of(Y))
     L = likelihood.latents
-    spread = float(defaults.output_spread(y[:, None], True)[0]) if likelihood.location else 1.0
+    spread = float(defaults.output_spread(Y[:, :1], True)[0]) if likelihood.location else 1.0
     normalised = getattr(gp, "normalize_y", True)
     scale = likelihood.scales(spread if normalised else 1.0)
     some = np.asarray(X[:: max(1, len(X) // _SOME_ROWS)])
@@ -179,7 +173,7 @@ def build_latent(
     mean = defaults.mean_function(gp.mean, start, columns).adapted(some, start, scale[0] if L == 1 else scale)
     resolved = [kernel.resolve(columns.names) for kernel in kernels]
     model = Model(resolved[0], mean, likelihood, tuple(resolved[1:]))
-    return Built(kernels[0], _with_priors(gp, model), Data(X, y[:, None], scale, None, offset))
+    return Built(kernels[0], _with_priors(gp, model), Data(X, Y, scale))
 
 
 def _with_priors(gp: Estimator, model: Model) -> Model:

@@ -158,7 +158,8 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
         likelihood = self._likelihood(classes)
         method, reason = latent.method_for(self, likelihood, table.shape)
         check(method, len(table), table.shape[1], likelihood.latents, self.memory_limit)
-        built = build.build_latent(self, likelihood, table, columns, labels.codes, None, multiclass.VARIANCE)
+        codes = labels.codes[:, None]
+        built = build.build_latent(self, likelihood, table, columns, codes, multiclass.VARIANCE)
         built = built._replace(model=latent.restrained(built.model, method))
         self.fitted_ = self._condition(built, columns, method, reason, began, classes=labels.classes)
         return self

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gramian.certify.certificate import Certificate, certify
-from gramian.data.inputs import Columns
+from gramian.data.inputs import Columns, read_beside
 from gramian.engines.base import Workspace
 from gramian.errors import InputError, NumericalError, ParameterError
 from gramian.estimators import predictions
@@ -282,22 +282,29 @@ class Fitted(Learned):
         predictions.finite(P, table)
         return P / np.sum(P, axis=1, keepdims=True)  # they add up to 1 but for rounding
 
-    def observed(self, table: Array, offset: Array | None = None) -> tuple[Array, Array]:
-        """Mean and variance of an observation under a likelihood of one column: (n,) each. `offset`: added to
-        f, the log of an exposure."""
-        return predictions.observed(self.likelihood, self.process, table, 0.0 if offset is None else offset)
+    def observed(self, table: Array, beside: Array | None = None) -> tuple[Array, Array]:
+        """Mean and variance of an observation under a likelihood that is not conditioned on in closed form:
+        (n,) each. `beside`: the likelihood's columns after the first, (n, columns - 1); None: their
+        defaults."""
+        return predictions.observed(self.likelihood, self.process, table, self._beside(table, beside))
 
-    def quantiles(self, table: Array, levels: ArrayLike, offset: Array | None = None) -> Array:
+    def quantiles(self, table: Array, levels: ArrayLike, beside: Array | None = None) -> Array:
         """Quantiles of an observation, (n, levels); (n, levels, q) where y has several outputs."""
         if self.closed_form:
             mean, var = self.latents(table)
             values = predictions.normal_quantiles(mean, var + self.noise_of_outputs, levels)
             return values[:, :, 0] if self.single else values
-        return predictions.quantiles(self.likelihood, self.process, table, levels, offset)
+        return predictions.quantiles(
+            self.likelihood, self.process, table, levels, self._beside(table, beside)
+        )
 
-    def log_densities(self, table: Array, Y: Array, offset: Array | None = None) -> Array:
-        """log p(y_i) of new rows, (n,), for Y (n, outputs); outputs of one row are added up."""
-        return predictions.log_densities(self.likelihood, self.process, table, Y, offset, self.closed_form)
+    def log_densities(self, table: Array, Y: Array) -> Array:
+        """log p(y_i) of new rows, (n,), for Y (n, outputs), whose outputs are added up; or (n, columns) as
+        the likelihood reads it."""
+        return predictions.log_densities(self.likelihood, self.process, table, Y, self.closed_form)
+
+    def _beside(self, table: Array, beside: Array | None) -> Array:
+        return read_beside({}, len(table), self.likelihood) if beside is None else beside
 
     def labelled_rows(self) -> LabelledRows | None:
         if not self.has_rows:

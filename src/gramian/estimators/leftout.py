@@ -42,8 +42,8 @@ def left_out_numbers(fitted: Fitted) -> LeaveOneOut:
     rows = fitted.rows
     if not fitted.closed_form:
         cavities = _cavities(fitted)
-        answers = ask(fitted.likelihood, "predictive", cavities.mean, cavities.var)
-        return LeaveOneOut(answers[:, 0], np.sqrt(answers[:, 1]), row_densities(cavities, rows.Y[:, 0]))
+        answers = ask(fitted.likelihood, "predictive", rows.Y[:, 1:], cavities.mean, cavities.var)
+        return LeaveOneOut(answers[:, 0], np.sqrt(answers[:, 1]), row_densities(cavities, rows.Y))
     known = 0.0 if rows.noise_var is None else rows.noise_var[:, None]
     cavities = _cavities(fitted)
     mean, var = cavities.mean, cavities.var + fitted.model.gaussian.variances() + known
@@ -55,7 +55,7 @@ def left_out_classes(fitted: Fitted) -> LeftOutClasses:
     cavities = _cavities(fitted)
     return LeftOutClasses(
         ask(fitted.likelihood, "probabilities", cavities.mean, cavities.var),
-        row_densities(cavities, fitted.rows.Y[:, 0]),
+        row_densities(cavities, fitted.rows.Y),
     )
 
 

@@ -322,7 +322,7 @@ def _together(
     method, _ = parts(method.searched, len(table), table.shape[1], 1, False)[-1]
     rng = generator(gp.random_state)
     kernel, model, data = build.build_latent(
-        gp, likelihood, table, columns, splits[0][1].astype(float), None, VARIANCE
+        gp, likelihood, table, columns, splits[0][1].astype(float)[:, None], VARIANCE
     )
     objectives = []
     for rows, second in splits:

@@ -61,49 +61,35 @@ def probabilities(likelihood: Likelihood, process: Process, table: Array, scaled
     return drawn[0] if len(drawn) == 1 else np.mean(drawn, axis=0)
 
 
-def observed(
-    likelihood: Likelihood, process: Process, table: Array, offset: Array | float = 0.0
-) -> tuple[Array, Array]:
-    """Mean and variance of an observation at each row: (n,) each."""
-    return _observed(_shifted(likelihood, process, table, offset))
+def observed(likelihood: Likelihood, process: Process, table: Array, beside: Array) -> tuple[Array, Array]:
+    """Mean and variance of an observation at each row, (n,) each, with the likelihood's columns beside it,
+    (n, columns - 1)."""
+    return _observed(gaussians(likelihood, process, table), beside)
 
 
-def _observed(parts: Iterable[Latents]) -> tuple[Array, Array]:
-    answers = np.array([ask(part.likelihood, "predictive", part.mean, part.var) for part in parts])
+def _observed(parts: Iterable[Latents], beside: Array) -> tuple[Array, Array]:
+    answers = np.array([ask(part.likelihood, "predictive", beside, part.mean, part.var) for part in parts])
     means, variances = answers[:, :, 0], answers[:, :, 1]  # (parts, n)
     if len(answers) == 1:
         return means[0], variances[0]
     return np.mean(means, axis=0), np.mean(variances, axis=0) + np.var(means, axis=0)
 
 
-def _shifted(
-    likelihood: Likelihood, process: Process, table: Array, offset: Array | float
-) -> Iterator[Latents]:
-    """With known numbers, one a row, added to f."""
-    shift = np.reshape(offset, (-1, 1))
-    return (part._replace(mean=part.mean + shift) for part in gaussians(likelihood, process, table))
-
-
 def log_densities(
-    likelihood: Likelihood,
-    process: Process,
-    table: Array,
-    Y: Array,
-    offset: Array | None = None,
-    closed_form: bool = False,
+    likelihood: Likelihood, process: Process, table: Array, Y: Array, closed_form: bool = False
 ) -> Array:
-    """log p(y_i), (n,), for Y (n, outputs). `closed_form`: y is f plus noise, so the outputs of a row are
-    added up."""
+    """log p(y_i), (n,), for Y (n, columns) as the likelihood reads it. `closed_form`: Y is (n, outputs) of f
+    plus noise, and the outputs of a row are added up."""
     scores = [
-        _normal_densities(part, Y) if closed_form else row_densities(part, Y[:, 0])
-        for part in _shifted(likelihood, process, table, 0.0 if offset is None else offset)
+        _normal_densities(part, Y) if closed_form else row_densities(part, Y)
+        for part in gaussians(likelihood, process, table)
     ]
     return scores[0] if len(scores) == 1 else logsumexp(scores, axis=0) - np.log(len(scores))
 
 
-def row_densities(latents: Latents, y: Array) -> Array:
-    """log E p(y | f), row by row."""
-    return ask(latents.likelihood, "scored", y, latents.mean, latents.var)[:, 0]
+def row_densities(latents: Latents, Y: Array) -> Array:
+    """log E p(y | f), row by row, for Y (n, columns)."""
+    return ask(latents.likelihood, "scored", Y, latents.mean, latents.var)[:, 0]
 
 
 def _normal_densities(latents: Latents, Y: Array) -> Array:
@@ -121,37 +107,37 @@ def normal_quantiles(mean: Array, var: Array, levels: ArrayLike) -> Array:
 
 
 def quantiles(
-    likelihood: Likelihood, process: Process, table: Array, levels: ArrayLike, offset: Array | None = None
+    likelihood: Likelihood, process: Process, table: Array, levels: ArrayLike, beside: Array
 ) -> Array:
-    """Quantiles of an observation at the rows of a table: (n, levels)."""
+    """Quantiles of an observation at the rows of a table, (n, levels), with the columns beside it."""
     if isinstance(likelihood, Gaussian):
-        mean, var = observed(likelihood, process, table)
+        mean, var = observed(likelihood, process, table, beside)
         return normal_quantiles(mean[:, None], var[:, None], levels)[:, :, 0]
     levels = np.asarray(levels, dtype=np.float64)
-    parts = list(_shifted(likelihood, process, table, 0.0 if offset is None else offset))
-    highest = likelihood.highest(*_observed(parts)) if likelihood.discrete else np.inf
+    parts = list(gaussians(likelihood, process, table))
+    highest = likelihood.highest(*_observed(parts, beside), *beside.T) if likelihood.discrete else np.inf
     values = np.empty((len(table), len(levels)))
     each = DRAWS if highest > MOST_VALUES else int(highest) + 1
     for at in blocks_of(len(table), 8 * each * len(parts)):
         some = [Latents(part.likelihood, part.mean[at], part.var[at]) for part in parts]
         values[at] = (
-            np.quantile(_draws(some), levels, axis=1).T
+            np.quantile(_draws(some, beside[at]), levels, axis=1).T
             if highest > MOST_VALUES
-            else _of_whole_numbers(some, levels, each)
+            else _of_whole_numbers(some, beside[at], levels, each)
         )
     return values
 
 
-def _of_whole_numbers(parts: list[Latents], levels: Array, values: int) -> Array:
+def _of_whole_numbers(parts: list[Latents], beside: Array, levels: Array, values: int) -> Array:
     """From the probabilities of 0, 1, ..., values - 1."""
     n = len(parts[0].mean)
-    y = np.tile(np.arange(float(values)), n)
+    Y = np.column_stack([np.tile(np.arange(float(values)), n), np.repeat(beside, values, axis=0)])
     scores = [
         row_densities(
             Latents(
                 part.likelihood, np.repeat(part.mean, values, axis=0), np.repeat(part.var, values, axis=0)
             ),
-            y,
+            Y,
         )
         for part in parts
     ]
@@ -159,7 +145,7 @@ def _of_whole_numbers(parts: list[Latents], levels: Array, values: int) -> Array
     return np.stack([np.sum(below < level, axis=1) for level in levels], axis=1).astype(np.float64)
 
 
-def _draws(parts: list[Latents]) -> Array:
+def _draws(parts: list[Latents], beside: Array) -> Array:
     """Observations at each row, (n, draws)."""
     each = -(-DRAWS // len(parts))
     levels = ndtri((np.arange(each) + 0.5) / each)
@@ -171,7 +157,12 @@ def _draws(parts: list[Latents]) -> Array:
         f = mean[:, None, :] + np.sqrt(np.maximum(var, 0.0))[:, None, :] * z
         f = f[..., 0] if L == 1 else f
         bare = likelihood.bare()
-        drawn.append(np.stack([bare.draw(np.random.default_rng([number, L]), row) for row in f]))
+        known = np.broadcast_to(beside.T[:, :, None], (beside.shape[1], len(f), each))
+        drawn.append(
+            np.stack(
+                [bare.draw(np.random.default_rng([number, L]), row, *known[:, i]) for i, row in enumerate(f)]
+            )
+        )
     return np.concatenate(drawn, axis=1)
 
 

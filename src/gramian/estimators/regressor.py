@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -13,9 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 from gramian.certify.certificate import Certificate
 from gramian.choose.plan import Plan, automatic, check, plan
 from gramian.choose.words import as_method
-from gramian.data.inputs import read_exposure, read_features, read_noise_var, read_targets
+from gramian.data.inputs import read_beside, read_features, read_noise_var, read_rows, read_targets
 from gramian.engines.base import Engine
-from gramian.errors import InputError, ParameterError
+from gramian.errors import ParameterError
 from gramian.estimators import build, defaults, latent
 from gramian.estimators.base import Estimator, check_arguments, check_draws, check_target, generator
 from gramian.estimators.fitted import Fitted
@@ -147,15 +148,17 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         y: Any = None,
         noise_var: ArrayLike | None = None,
         exposure: ArrayLike | None = None,
-        **unsupported: Any,
+        **columns: Any,
     ) -> Self:
         """Conditions on the rows of X and y, after fitting the parameters.
 
         X is an array, a DataFrame, a memory map, the path of a CSV or Parquet file with y the name of its
         target, or a function that returns an iterator of blocks (X, y). `noise_var` gives known noise
         variances, one a row, in units of y squared; `noise`, if given too, comes on top. `exposure` is for
-        counts: how long or how much was watched in each row, so that the rate is exposure exp(f). Weights of
-        rows are not supported: repeat rows instead, or give `noise_var`.
+        counts: how long or how much was watched in each row, so that the rate is exposure exp(f). It is a
+        column of these likelihoods beside y; those of others are given by their names in the same way
+        (`trials`), or all of them as a y of shape (n, columns). Weights of rows are not supported: repeat
+        rows instead, or give `noise_var`.
         """
         began = time.monotonic()
         self.check_settings()
@@ -164,23 +167,30 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
             if self._is_gaussian()
             else ""
         )
-        check_arguments(unsupported, "X, y, noise_var and exposure", certain)
-        table, columns, y = self._training(X, y)
+        beside = {} if self.likelihood is None else dict.fromkeys(self.likelihood.columns[1:])
+        check_arguments(
+            {name: value for name, value in columns.items() if name not in beside},
+            ", ".join(["X", "y", *(name for name in beside if name != "exposure"), "noise_var and exposure"]),
+            certain,
+        )
+        table, named, y = self._training(X, y)
         Y, single = read_targets(y, len(table), gaps=self._is_gaussian() and self.hyper != "mcmc")
         known_noise = read_noise_var(noise_var, len(table))
-        offset = read_exposure(exposure, len(table), self.likelihood)
+        given = {"exposure": exposure, **columns}
         gaussian = self._is_gaussian()
         if gaussian:
             method, reason = self._method(table.shape, Y.shape[1])
             check(method, len(table), table.shape[1], Y.shape[1], self.memory_limit)
-            built = build.build(self, table, columns, Y, single, known_noise)
+            read_beside(given, len(table), None)  # there are none
+            built = build.build(self, table, named, Y, single, known_noise)
         else:
-            likelihood = self._likelihood(Y, single, known_noise)
+            likelihood = self._likelihood(Y, known_noise)
+            Y, single = read_rows(Y, given, likelihood), True
             method, reason = latent.method_for(self, likelihood, table.shape)
             check(method, len(table), table.shape[1], likelihood.latents, self.memory_limit)
-            built = build.build_latent(self, likelihood, table, columns, Y[:, 0], offset, 1.0)
+            built = build.build_latent(self, likelihood, table, named, Y, 1.0)
         self.fitted_ = self._condition(
-            built, columns, method, reason, began, closed_form=gaussian, single=single
+            built, named, method, reason, began, closed_form=gaussian, single=single
         )
         return self
 
@@ -198,23 +208,16 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         """Whether there is an answer in closed form."""
         return self.likelihood is None and self.inference is None
 
-    def _likelihood(self, Y: Array, single: bool, noise_var: Array | None) -> Likelihood:
-        """As given, and fit for these targets."""
-        if not single:
-            raise InputError(
-                f"y has {Y.shape[1]} columns; a likelihood other than closed-form Gaussian noise takes one: y"
-                " of shape (n,)."
-            )
+    def _likelihood(self, Y: Array, noise_var: Array | None) -> Likelihood:
+        """As given, or Gaussian noise to begin with."""
         if noise_var is not None or self.noise is not None:
             raise ParameterError(
                 "noise and noise_var are of Gaussian noise in closed form; with a likelihood or an inference"
                 " of your own, give likelihood=gramian.Gaussian(...)."
             )
-        likelihood = (
-            self.likelihood if self.likelihood is not None else Gaussian(max(0.1 * float(np.var(Y)), 1e-8))
-        )
-        likelihood.checked(Y[:, 0])
-        return likelihood
+        if self.likelihood is not None:
+            return self.likelihood
+        return Gaussian(max(0.1 * float(np.var(Y)), 1e-8))
 
     def _method(self, shape: tuple[int, ...], q: int) -> tuple[Scheme, str]:
         if self.hyper == "mcmc":
@@ -255,12 +258,15 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         return_cov: bool = False,
         target: str = "y",
         exposure: ArrayLike | None = None,
+        **columns: ArrayLike,
     ) -> Any:
         """The mean at the rows of X, and on request the standard deviation or the covariance, of an
         observation ("y") or of the function ("f").
 
         Shapes: mean and std (n,), cov (n, n); for 2-D y, and for the functions of a likelihood with several,
-        (n, q) and (n, n, q). Before `fit`, the prior's. `exposure` is for counts (None: 1).
+        (n, q) and (n, n, q). Before `fit`, the prior's. `exposure` is for counts (None: 1);
+        `columns` are those that other likelihoods have beside y, by name, one number a row or one for all:
+        `trials=20` for the successes of 20 trials.
         """
         if return_std and return_cov:
             raise ParameterError(
@@ -268,11 +274,16 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
                 " covariance's diagonal."
             )
         if target == "y" and not self._adds_noise():
-            return self._observed(X, return_std, return_cov, exposure)
+            return self._observed(X, return_std, return_cov, {"exposure": exposure, **columns})
         if exposure is not None:
             raise ParameterError(
                 'An exposure is for observations of counts: target="y", with likelihood=Poisson() or'
                 " NegativeBinomial()."
+            )
+        if columns:
+            raise ParameterError(
+                f'{", ".join(columns)}: columns beside y are for observations: target="y", with a'
+                " likelihood that has them."
             )
         table, process, noise = self._process(X, target)
         with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused with its row
@@ -282,14 +293,14 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         """Whether an observation is f plus noise of one variance, as it is before a fit."""
         return not self.__sklearn_is_fitted__() or self.fitted_.closed_form
 
-    def _observed(self, X: Any, return_std: bool, return_cov: bool, exposure: ArrayLike | None) -> Any:
+    def _observed(self, X: Any, return_std: bool, return_cov: bool, given: Mapping[str, Any]) -> Any:
         if return_cov:
             raise ParameterError(
                 f"The covariance of observations under {type(self.likelihood_).__name__} is not given. Ask"
                 ' for target="f", or for sample.'
             )
         table = self.read(X)
-        mean, var = self.fitted_.observed(table, read_exposure(exposure, len(table), self.likelihood_))
+        mean, var = self.fitted_.observed(table, read_beside(given, len(table), self.likelihood_))
         finite(mean[:, None], table)
         return (mean, np.sqrt(var)) if return_std else mean
 
@@ -313,11 +324,20 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
             return self._shaped(finite(mean, table, var)), self._shaped(np.sqrt(var + noise))
         return self._shaped(finite(process.mean(table), table))
 
-    def sample(self, X: Any, n_samples: int = 1, target: str = "f", random_state: Any = None) -> Array:
+    def sample(
+        self,
+        X: Any,
+        n_samples: int = 1,
+        target: str = "f",
+        random_state: Any = None,
+        exposure: ArrayLike | None = None,
+        **columns: ArrayLike,
+    ) -> Array:
         """Joint draws of the function ("f") or of observations ("y") at the rows of X, from the posterior or,
         before `fit`, from the prior.
 
-        Shape (n, n_samples); for 2-D y (n, q, n_samples). `random_state` defaults to the estimator's.
+        Shape (n, n_samples); for 2-D y (n, q, n_samples). `random_state` defaults to the estimator's,
+        `exposure` and `columns` are as in `predict`.
         """
         check_draws(n_samples)
         table, process, noise = self._process(X, target)
@@ -328,25 +348,34 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         )
         rng = generator(self.random_state if random_state is None else random_state)
         noisy = target == "y" and self._adds_noise()
+        reader = self.likelihood_ if target == "y" and not noisy else None
+        beside = read_beside({"exposure": exposure, **columns}, n, reader)
         draws = process.sample(
             rng, table, int(n_samples), np.broadcast_to(noise, (n, len(noise))) if noisy else None
         )
         if target == "y" and not noisy:
             f = np.moveaxis(draws, 1, 2)  # (n, draws, latents)
-            return self.likelihood_.bare().draw(rng, f[..., 0] if f.shape[2] == 1 else f)
+            known = np.broadcast_to(beside.T[:, :, None], (beside.shape[1], n, int(n_samples)))
+            return self.likelihood_.bare().draw(rng, f[..., 0] if f.shape[2] == 1 else f, *known)
         return draws[:, 0, :] if draws.shape[1] == 1 and self._is_single() else draws
 
     def predict_quantiles(
-        self, X: Any, levels: ArrayLike = (0.025, 0.5, 0.975), exposure: ArrayLike | None = None
+        self,
+        X: Any,
+        levels: ArrayLike = (0.025, 0.5, 0.975),
+        exposure: ArrayLike | None = None,
+        **columns: ArrayLike,
     ) -> Array:
         """Quantiles of an observation at the rows of X: (n, levels), or (n, levels, q) for 2-D y. Exact under
-        Gaussian noise and for whole numbers of few values, else from draws."""
+        Gaussian noise and for whole numbers of few values, else from draws. `exposure` and `columns` are as
+        in `predict`."""
         check_is_fitted(self, "fitted_")
         table = self.read(X)
-        return self.fitted_.quantiles(table, levels, read_exposure(exposure, len(table), self.likelihood_))
+        given = {"exposure": exposure, **columns}
+        return self.fitted_.quantiles(table, levels, read_beside(given, len(table), self.likelihood_))
 
     def predict_table(
-        self, X: Any, target: str = "y", exposure: ArrayLike | None = None
+        self, X: Any, target: str = "y", exposure: ArrayLike | None = None, **columns: ArrayLike
     ) -> dict[str, NDArray[Any]]:
         """Predictions as named columns: mean, std, and lower95 and upper95 of the 95 % interval; for several
         outputs each with the output's number, mean_0, mean_1 and so on.
@@ -354,19 +383,25 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         `pandas.DataFrame(gp.predict_table(X))`.
         """
         check_is_fitted(self, "fitted_")
-        mean, std = self.predict(X, return_std=True, target=target, exposure=exposure)
+        beside: dict[str, Any] = {"exposure": exposure, **columns}
+        mean, std = self.predict(X, return_std=True, target=target, **beside)
         table = interval_table(mean, std)
         if target == "y" and not self.fitted_.closed_form:
-            table["lower95"], table["upper95"] = self.predict_quantiles(X, LEVELS95, exposure).T
+            table["lower95"], table["upper95"] = self.predict_quantiles(X, LEVELS95, **beside).T
         return table
 
-    def log_density(self, X: Any, y: Any, exposure: ArrayLike | None = None) -> Array:
+    def log_density(self, X: Any, y: Any, exposure: ArrayLike | None = None, **columns: ArrayLike) -> Array:
         """log p(y_i) of each row, (n,), of y in its own units; outputs of one row are added up. What held-out
-        rows are scored by."""
+        rows are scored by. y, `exposure` and `columns` are as in `fit`."""
         check_is_fitted(self, "fitted_")
         table = self.read(X)
         Y, _ = read_targets(y, len(table))
-        return self.fitted_.log_densities(table, Y, read_exposure(exposure, len(table), self.likelihood_))
+        given = {"exposure": exposure, **columns}
+        if self.fitted_.closed_form:
+            read_beside(given, len(table), None)  # there are none
+        else:
+            Y = read_rows(Y, given, self.likelihood_)
+        return self.fitted_.log_densities(table, Y)
 
     def components(self, X: Any) -> dict[str, tuple[Array, Array]]:
         """Mean and standard deviation of each summand of the kernel at the rows of X, by its formula. The

@@ -377,7 +377,7 @@ def _settle(
     restarts = 1 if len(part) <= 1000 else 0
     if likelihood is not None:  # of two classes one may be missing in a small part, which does no harm
         written, model, data = build.build_latent(
-            GPClassifier(), likelihood, X[part], columns, y[part], None, VARIANCE
+            GPClassifier(), likelihood, X[part], columns, y[part][:, None], VARIANCE
         )
         with progress(verbose) as report:
             model = fit(

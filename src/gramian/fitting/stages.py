@@ -162,7 +162,7 @@ def fit(
         )
     asked, method = method, method.searched
     n = len(data.X)
-    plan = parts(method, n, data.X.shape[1], data.Y.shape[1], deadline is not None, memory)
+    plan = parts(method, n, data.X.shape[1], len(data.scale), deadline is not None, memory)
     order = in_random_order(data, rng) if any(rows < n for _, rows in plan) else np.arange(0)
     last = None if deadline is None else deadline - after
     searches: list[Search] = []
@@ -184,7 +184,7 @@ def fit(
             starts += [
                 np.concatenate([theta, inference.free]) for theta in objective.space.restarts(restarts, rng)
             ]
-        cheap = engine.work(rows, part.X.shape[1], part.Y.shape[1]).flops <= FINISH_FLOPS
+        cheap = engine.work(rows, part.X.shape[1], len(part.scale)).flops <= FINISH_FLOPS
         finish = number == len(plan) - 1 and engine.smooth and cheap
         search = maximise(
             objective, starts, objective.limits, report, _share(last, number, len(plan)), finish=finish

@@ -1,8 +1,9 @@
 """What inference asks of a likelihood, for all rows at once: compiled functions from rows to rows, so that
 their number of shapes stays small.
 
-A row is an observation and its latents' values or moments, side by side; so is an answer. Gradients by the
-likelihood's parameters are pullbacks of the same functions.
+A row is an observation, all columns of it, and its latents' values or moments, side by side; so is an answer.
+What is predicted has no observation, but the columns beside one. Gradients by the likelihood's parameters are
+pullbacks of the same functions.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Asked(Tree):
     # the diagonal of the Hessian).
 
     def expansion(self, T: jax.Array) -> jax.Array:
-        y, f = self._split(T[:, 0], T[:, 1:])
+        y, f = self._split(T)
         first, second = self.likelihood.derivatives(y, f)
         third = jax.jvp(lambda at: self.likelihood.derivatives(y, at)[1], (f,), (jnp.ones_like(f),))[1]
         return jnp.concatenate(
@@ -42,33 +43,37 @@ class Asked(Tree):
 
     def density(self, T: jax.Array) -> jax.Array:
         """log p alone."""
-        return self.likelihood.log_prob(*self._split(T[:, 0], T[:, 1:]))[:, None]
+        return self.likelihood.log_prob(*self._split(T))[:, None]
 
     # From (y, means, variances) to E log p and its derivatives by them.
 
     def expected(self, T: jax.Array) -> jax.Array:
         values, slopes = jax.vmap(jax.value_and_grad(self._expected_of_row))(T)
-        return jnp.concatenate([values[:, None], slopes[:, 1:]], axis=1)
+        return jnp.concatenate([values[:, None], slopes[:, self._width :]], axis=1)
 
     def _expected_of_row(self, row: jax.Array) -> jax.Array:
-        half = (len(row) + 1) // 2
-        mean, var = (row[1], row[2]) if self.likelihood.latents == 1 else (row[1:half], row[half:])
-        return self.likelihood.expected_log_prob(row[0], mean, var)
+        y, rest = self._apart(row)
+        L = self.likelihood.latents
+        mean, var = (rest[0], rest[1]) if L == 1 else (rest[:L], rest[L:])
+        return self.likelihood.expected_log_prob(y, mean, var)
 
     # From (y, mean, variance) of one latent to log Z, mean and variance of the tilted distribution.
 
     def tilted(self, T: jax.Array) -> jax.Array:
-        return jnp.stack(self.likelihood.tilted(T[:, 0], T[:, 1], T[:, 2], self.power), axis=1)
+        y, rest = self._apart(T)
+        return jnp.stack(self.likelihood.tilted(y, rest[:, 0], rest[:, 1], self.power), axis=1)
 
     # From means and variances of the latents to what is predicted.
 
     def predictive(self, T: jax.Array) -> jax.Array:
-        """E y and var y."""
-        return jnp.stack(self.likelihood.predictive_moments(*self._moments(T)), axis=1)
+        """E y and var y, from (the columns beside y, means, variances)."""
+        beside, rest = T[:, : self._width - 1], T[:, self._width - 1 :]
+        return jnp.stack(self.likelihood.predictive_moments(*self._moments(rest), *beside.T), axis=1)
 
     def scored(self, T: jax.Array) -> jax.Array:
         """log E p(y | f), from (y, means, variances)."""
-        return self.likelihood.predictive_log_prob(T[:, 0], *self._moments(T[:, 1:]))[:, None]
+        y, rest = self._apart(T)
+        return self.likelihood.predictive_log_prob(y, *self._moments(rest))[:, None]
 
     def probabilities(self, T: jax.Array) -> jax.Array:
         """E p(y = c | f) of each class."""
@@ -101,7 +106,17 @@ class Asked(Tree):
         L = self.likelihood.latents
         return (T[:, 0], T[:, 1]) if L == 1 else (T[:, :L], T[:, L:])
 
-    def _split(self, y: jax.Array, f: jax.Array) -> tuple[jax.Array, jax.Array]:
+    @property
+    def _width(self) -> int:
+        """Columns of an observation."""
+        return len(self.likelihood.columns)
+
+    def _apart(self, T: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """y as the likelihood takes it, and what follows it."""
+        return T[..., 0] if self._width == 1 else T[..., : self._width], T[..., self._width :]
+
+    def _split(self, T: jax.Array) -> tuple[jax.Array, jax.Array]:
+        y, f = self._apart(T)
         return y, f[:, 0] if self.likelihood.latents == 1 else f
 
 

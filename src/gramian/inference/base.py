@@ -33,7 +33,7 @@ STEPS = 10  # factorisations of one inference that takes several steps, for pred
 
 
 class Cavities(NamedTuple):
-    """Each row's functions as all the other rows see them, (n, L) each, with the offset."""
+    """Each row's functions as all the other rows see them, (n, L) each."""
 
     mean: Array
     var: Array

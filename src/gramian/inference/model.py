@@ -55,21 +55,20 @@ class Model(Tree):
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """What was observed: n rows and q outputs. NaN in Y: not observed."""
+    """What was observed: n rows, and q outputs in closed form, else the columns that the likelihood reads.
+    NaN in Y: not observed."""
 
     X: Array  # (n, d)
-    Y: Array  # (n, q)
+    Y: Array  # (n, q), or (n, columns)
     scale: Array  # (q,)
     # (n,): known noise variances, in the units of y squared, beside the likelihood's
     noise_var: Array | None = None
-    # (n,): known, added to f inside the likelihood (the log of an exposure)
-    offset: Array | None = None
 
     def take(self, at: Any) -> Data:
         """Some of the rows: a slice, or indices."""
-        noise_var, offset = (None if own is None else own[at] for own in (self.noise_var, self.offset))
+        noise_var = None if self.noise_var is None else self.noise_var[at]
         X, Y = np.asarray(self.X[at], dtype=np.float64), np.asarray(self.Y[at], dtype=np.float64)
-        return replace(self, X=X, Y=Y, noise_var=noise_var, offset=offset)
+        return replace(self, X=X, Y=Y, noise_var=noise_var)
 
     def residual(self, model: Model) -> Array:
         """(y - m) / s, (n, q)."""

@@ -45,11 +45,9 @@ class Problem:
     def __init__(self, model: Model, data: Data, engine: Engine, use: Use) -> None:
         self.model, self.data, self.engine = model, data, engine
         self.L = model.likelihood.latents
-        self.y = np.asarray(data.Y, dtype=np.float64)[:, 0]
+        self.y = model.likelihood.y_of(np.asarray(data.Y, dtype=np.float64))  # (n,), or (n, columns)
         self.scale = np.broadcast_to(data.scale, (self.L,))
         self.m = mean_block(model.mean, np.asarray(data.X), self.L)  # (n, L)
-        if data.offset is not None:
-            self.m = self.m + data.offset[:, None]
         self.priors: list[tuple[RowPrior, list[int]]] = [
             (engine.at(kernel, data.X, use), columns) for kernel, columns in model.kernels
         ]

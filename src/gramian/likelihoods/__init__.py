@@ -2,6 +2,7 @@
 
 from gramian.likelihoods.base import Likelihood
 from gramian.likelihoods.binary import Bernoulli
+from gramian.likelihoods.binomial import Binomial
 from gramian.likelihoods.categorical import RobustMax, Softmax
 from gramian.likelihoods.continuous import Beta, Gamma, StudentT
 from gramian.likelihoods.counts import NegativeBinomial, Poisson
@@ -12,6 +13,7 @@ from gramian.likelihoods.ordinal import Ordinal
 __all__ = [
     "Bernoulli",
     "Beta",
+    "Binomial",
     "Gamma",
     "Gaussian",
     "Heteroscedastic",

@@ -12,20 +12,26 @@ A closed form overrides a default; `gramian.testing.check_likelihood` holds the 
 Most likelihoods have one latent function: y, f, mean and var are arrays of one shape. One with several
 (`latents` > 1) has them in a last axis: y is (...), f, mean and var are (..., latents), with independent
 Gaussians for the latents.
+
+An observation is a row of the likelihood's `columns`. With one, y is (...); with several y has a last axis of
+them, (..., columns), and an answer the shape of y without it. The first column is what is predicted; the
+others are known beside it (an exposure, a number of trials), so that predictions take them as further
+arguments, one a column, each of the shape of the answer.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from abc import abstractmethod
-from typing import Self
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.errors import ParameterError
+from gramian.errors import InputError, ParameterError
 from gramian.likelihoods import quadrature
 from gramian.params import Parameter, Tree
 
@@ -37,9 +43,12 @@ _TINY = 1e-200  # in place of a variance of zero, where one divides by it
 class Likelihood(Tree):
     """p(y | f), one observation at a time."""
 
+    columns: ClassVar[tuple[str, ...]] = ("y",)  # of an observation; the first is what is predicted
+    column_defaults: ClassVar[Mapping[str, float]] = {}  # of columns after the first that need not be given
+
     @abstractmethod
     def log_prob(self, y: jax.Array, f: jax.Array) -> jax.Array:
-        """log p(y | f), entry by entry: the shape of y."""
+        """log p(y | f), entry by entry: the shape of y, without its columns where it has several."""
 
     def __repr__(self) -> str:
         fields = [f.name for f in dataclasses.fields(self)]
@@ -83,9 +92,12 @@ class Likelihood(Tree):
         return None
 
     def checked(self, y: Array, what: str = "y") -> Array:
-        """y (n,) when every value is possible; else an InputError that names the first row that is not, its
-        value, and what is."""
+        """y, (n,) or (n, columns), when every value is possible; else an InputError that names the first row
+        that is not, its value, and what is."""
         return y
+
+    def checked_beside(self, *beside: Array) -> None:
+        """The same for the columns after the first, (n,) each, where predictions are asked for."""
 
     def started(self, y: Array) -> tuple[Self, Array]:
         """The same likelihood with starting values that suit y where its own are the defaults, and a constant
@@ -106,36 +118,65 @@ class Likelihood(Tree):
         }
         return self.with_values({k: v for k, v in values.items() if k in untouched})
 
+    # Its columns. -------------------------------------------------------------------------------------------
+
+    def y_of(self, Y: Any) -> Any:
+        """A table (n, columns) as the methods here take it: (n,) where there is one column."""
+        if Y.shape[1] != len(self.columns):  # JAX would read the last column for any that is not there
+            raise InputError(
+                f"Y has {Y.shape[1]} columns, but {type(self).__name__} reads {', '.join(self.columns)}."
+            )
+        return Y[:, 0] if len(self.columns) == 1 else Y
+
+    def with_defaults(self, y: Any) -> Array:
+        """The first column alone, of any shape, with the defaults of the others beside it, as the methods
+        here take it."""
+        first = np.asarray(y, dtype=np.float64)
+        if len(self.columns) == 1:
+            return first
+        return np.stack([first, *(np.full(first.shape, self.default(name)) for name in self.columns[1:])], -1)
+
+    def default(self, column: str) -> float:
+        """What a column is where nobody gave it."""
+        if column not in self.column_defaults:
+            raise ParameterError(
+                f"{type(self).__name__} reads the columns {', '.join(self.columns)}: give {column}=..., one"
+                " number a row."
+            )
+        return self.column_defaults[column]
+
+    def per_unit(self, y: Array) -> Array:
+        """Observations (n,) or (n, columns) as pictures show them, (n,), beside predictions for the default
+        columns: a count by its exposure."""
+        return y if y.ndim == 1 else y[:, 0]
+
     # What inference asks. -----------------------------------------------------------------------------------
 
     def derivatives(self, y: jax.Array, f: jax.Array) -> tuple[jax.Array, jax.Array]:
         """The first and second derivative of log p(y | f) with respect to f, entry by entry; with several
         latents the gradient and the diagonal of the Hessian, (..., latents)."""
-        if self.latents > 1:
-            flat, labels = f.reshape(-1, f.shape[-1]), jnp.ravel(y)
-            gradient = jax.vmap(jax.grad(self.log_prob, argnums=1))(labels, flat)
-            hessian = jax.vmap(jax.hessian(self.log_prob, argnums=1))(labels, flat)
-            return gradient.reshape(f.shape), jnp.diagonal(hessian, axis1=1, axis2=2).reshape(f.shape)
+        flat = f.reshape(-1, self.latents) if self.latents > 1 else jnp.ravel(f)
+        rows = y.reshape(-1, len(self.columns)) if len(self.columns) > 1 else jnp.ravel(y)
         slope = jax.grad(self.log_prob, argnums=1)
-        first, second = jax.vmap(slope), jax.vmap(jax.grad(slope, argnums=1))
-        return first(jnp.ravel(y), jnp.ravel(f)).reshape(f.shape), second(jnp.ravel(y), jnp.ravel(f)).reshape(
-            f.shape
-        )
+        if self.latents > 1:
+            hessian = jax.vmap(jax.hessian(self.log_prob, argnums=1))(rows, flat)
+            second = jnp.diagonal(hessian, axis1=1, axis2=2)
+        else:
+            second = jax.vmap(jax.grad(slope, argnums=1))(rows, flat)
+        return jax.vmap(slope)(rows, flat).reshape(f.shape), second.reshape(f.shape)
 
     def expected_log_prob(self, y: jax.Array, mean: jax.Array, var: jax.Array) -> jax.Array:
         """E log p(y | f) for f ~ N(mean, var): the shape of y."""
-        return quadrature.expectation(
-            lambda f: self.log_prob(_beside(y, f, self.latents), f), mean, var, self.latents
-        )
+        return quadrature.expectation(lambda f: self.log_prob(self._beside(y, f), f), mean, var, self.latents)
 
     def predictive_log_prob(self, y: jax.Array, mean: jax.Array, var: jax.Array) -> jax.Array:
         """log E p(y | f) for f ~ N(mean, var): the shape of y."""
         if self.latents > 1:
             return quadrature.log_expectation(
-                lambda f: self.log_prob(_beside(y, f, self.latents), f), mean, var, self.latents
+                lambda f: self.log_prob(self._beside(y, f), f), mean, var, self.latents
             )
         f, log_weights = self.nodes(y, mean, var)
-        return jax.scipy.special.logsumexp(self.log_prob(_beside(y, f, 1), f) + log_weights, axis=-1)
+        return jax.scipy.special.logsumexp(self.log_prob(self._beside(y, f), f) + log_weights, axis=-1)
 
     def tilted(
         self, y: jax.Array, mean: jax.Array, var: jax.Array, power: float = 1.0
@@ -148,7 +189,7 @@ class Likelihood(Tree):
                 ' instead of "ep".'
             )
         f, log_weights = self.nodes(y, mean, var, power)
-        return quadrature.moments(power * self.log_prob(_beside(y, f, 1), f) + log_weights, f)
+        return quadrature.moments(power * self.log_prob(self._beside(y, f), f) + log_weights, f)
 
     def peak(
         self, y: jax.Array, mean: jax.Array, var: jax.Array, power: float = 1.0
@@ -176,18 +217,35 @@ class Likelihood(Tree):
         z, log_weights = quadrature.panels((found[0] - mean) / sd, found[1] / sd)
         return mean[..., None] + sd[..., None] * z, log_weights
 
+    def _beside(self, y: jax.Array, f: jax.Array) -> jax.Array:
+        """y with an axis for the nodes of a quadrature: f is (..., nodes), or (..., nodes, latents)."""
+        shape = f.shape if self.latents == 1 else f.shape[:-1]
+        if len(self.columns) == 1:
+            return jnp.broadcast_to(y[..., None], shape)
+        return jnp.broadcast_to(y[..., None, :], (*shape, y.shape[-1]))
+
     # What predictions ask. ----------------------------------------------------------------------------------
 
-    def conditional_moments(self, f: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """E[y | f] and var[y | f]: the shape of y."""
+    # `*beside: Any, **named: Any` lets each likelihood name its columns: conditional_moments(f, trials).
+
+    def conditional_moments(self, f: jax.Array, *beside: Any, **named: Any) -> tuple[jax.Array, jax.Array]:
+        """E[y | f] and var[y | f] of the first column, given the others: the shape of y without columns."""
+        arguments = ", ".join(["f", *self.columns[1:]])
         raise ParameterError(
             f"{type(self).__name__} does not say what E[y | f] and var[y | f] are: give it"
-            " conditional_moments(f)."
+            f" conditional_moments({arguments})."
         )
 
-    def predictive_moments(self, mean: jax.Array, var: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """E y and var y for f ~ N(mean, var): the shape of y."""
-        return quadrature.total_moments(self.conditional_moments, mean, var, self.latents)
+    def predictive_moments(
+        self, mean: jax.Array, var: jax.Array, *beside: Any, **named: Any
+    ) -> tuple[jax.Array, jax.Array]:
+        """E y and var y for f ~ N(mean, var): the same."""
+        return quadrature.total_moments(
+            lambda f: self.conditional_moments(f, *(column[..., None] for column in beside)),
+            mean,
+            var,
+            self.latents,
+        )
 
     def probabilities(self, mean: jax.Array, var: jax.Array) -> jax.Array:
         """E p(y = c | f) of every class c for f ~ N(mean, var): a last axis of classes, where y is a
@@ -195,28 +253,19 @@ class Likelihood(Tree):
         raise ParameterError(f"{type(self).__name__} is not a likelihood of classes.")
 
     @property
-    def exposed(self) -> bool:
-        """Whether an observation may have an exposure, whose logarithm is added to f."""
-        return False
-
-    @property
     def discrete(self) -> bool:
         """Whether y is a whole number from 0 on, with a probability instead of a density."""
-        return self.exposed
+        return False
 
-    def highest(self, mean: Array, var: Array) -> float:
+    def highest(self, mean: Array, var: Array, *beside: Any, **named: Any) -> float:
         """Of a discrete y, whose mean and variance are these at some rows: the largest with a probability to
         speak of. Twelve standard deviations leave less than 1 % to any distribution (Chebyshev)."""
         return float(np.ceil(np.max(mean + 12 * np.sqrt(var))))
 
-    def draw(self, rng: np.random.Generator, f: Array) -> Array:
-        """One y for each f, with NumPy: the shape of y."""
+    def draw(self, rng: np.random.Generator, f: Array, *beside: Any, **named: Any) -> Array:
+        """One y, the first column, for each f, with NumPy: the shape of y without columns."""
+        arguments = ", ".join(["rng", "f", *self.columns[1:]])
         raise ParameterError(
-            f"{type(self).__name__} cannot draw observations: give it draw(rng, f), or draw the function"
+            f"{type(self).__name__} cannot draw observations: give it draw({arguments}), or draw the function"
             ' (target="f").'
         )
-
-
-def _beside(y: jax.Array, f: jax.Array, latents: int) -> jax.Array:
-    """y with an axis for the nodes of a quadrature: f is (..., nodes), or (..., nodes, latents)."""
-    return jnp.broadcast_to(y[..., None], f.shape if latents == 1 else f.shape[:-1])

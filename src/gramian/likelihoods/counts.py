@@ -1,23 +1,26 @@
-r"""Counts: y in 0, 1, 2, ..., with mean exp(f). A known exposure is the offset of f: its logarithm.
+r"""Counts: y in 0, 1, 2, ..., with mean exposure exp(f): the logarithm of the exposure is added to f.
 
     Poisson              p(y | f) = mu^y exp(-mu) / y!,   var = mu
     NegativeBinomial     p(y | f) = Gamma(y + r) / (Gamma(r) y!) (r / (r + mu))^r (mu / (r + mu))^y,
                          r = 1 / dispersion,   var = mu + dispersion mu^2
 
-with mu = exp(f). For f ~ N(m, v) all moments of mu are closed: E mu^k = exp(k m + k^2 v / 2).
+with mu = exposure exp(f). For log mu ~ N(m, v) all moments of mu are closed: E mu^k = exp(k m + k^2 v / 2).
 Source: Hilbe 2011, Negative Binomial Regression, section 8.2 (the form with dispersion, NB2).
 """
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Mapping
+from typing import ClassVar, Self
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import gammaln
+from jax.typing import ArrayLike
 from numpy.typing import NDArray
 
+from gramian.errors import InputError
 from gramian.likelihoods import checks
 from gramian.likelihoods.base import Likelihood
 from gramian.likelihoods.special import bounded_exp, gammaln_step
@@ -29,48 +32,79 @@ _LARGEST_RATE = 1e18  # NumPy's Poisson generator ends at 9.2e18
 
 
 class _Counts(Likelihood):
-    """What the two have in common."""
+    """What the two have in common. An observation is a count and its exposure: how long or how much was
+    watched."""
+
+    columns: ClassVar[tuple[str, ...]] = ("y", "exposure")
+    column_defaults: ClassVar[Mapping[str, float]] = {"exposure": 1.0}
 
     @property
     def log_concave(self) -> bool:
         return True
 
     @property
-    def exposed(self) -> bool:
+    def discrete(self) -> bool:
         return True
 
     def checked(self, y: Array, what: str = "y") -> Array:
+        counts = y[:, 0]
         with np.errstate(invalid="ignore"):
-            possible = (y >= 0) & (y == np.floor(y)) & np.isfinite(y)
-        return checks.refuse(y, possible, "counts are whole numbers from 0 on", what)
+            possible = (counts >= 0) & (counts == np.floor(counts)) & np.isfinite(counts)
+        checks.refuse(counts, possible, "counts are whole numbers from 0 on", what)
+        self.checked_beside(y[:, 1])
+        return y
+
+    def checked_beside(self, *beside: Array) -> None:
+        (exposure,) = beside
+        bad = np.flatnonzero(~(np.isfinite(exposure) & (exposure > 0)))
+        if len(bad):
+            raise InputError(
+                f"exposure is {exposure[bad[0]]} in row {bad[0]}; it must be positive and finite."
+            )
 
     def started(self, y: Array) -> tuple[Self, Array]:
-        return self, np.array([np.log((np.sum(y) + 0.5) / len(y))])  # the half is for counts that are all 0
+        counts = y[:, 0]
+        # the half is for counts that are all 0
+        return self, np.array([np.log((np.sum(counts) + 0.5) / len(counts))])
+
+    def per_unit(self, y: Array) -> Array:
+        return y[:, 0] / y[:, 1]
+
+
+def _seen(y: jax.Array, f: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The counts, and f (or its mean) with the logarithm of the exposure."""
+    return y[..., 0], f + jnp.log(y[..., 1])
 
 
 class Poisson(_Counts):
-    """Counts with variance equal to their mean, exp(f)."""
+    """Counts with variance equal to their mean, exposure exp(f)."""
 
     def log_prob(self, y: jax.Array, f: jax.Array) -> jax.Array:
+        y, f = _seen(y, f)
         return y * f - bounded_exp(f) - gammaln(y + 1)
 
     def derivatives(self, y: jax.Array, f: jax.Array) -> tuple[jax.Array, jax.Array]:
+        y, f = _seen(y, f)
         mu = bounded_exp(f)
         return y - mu, -mu
 
     def expected_log_prob(self, y: jax.Array, mean: jax.Array, var: jax.Array) -> jax.Array:
+        y, mean = _seen(y, mean)
         return y * mean - bounded_exp(mean + 0.5 * var) - gammaln(y + 1)
 
-    def conditional_moments(self, f: jax.Array) -> tuple[jax.Array, jax.Array]:
-        mu = bounded_exp(f)
+    def conditional_moments(self, f: jax.Array, exposure: ArrayLike = 1.0) -> tuple[jax.Array, jax.Array]:
+        mu = bounded_exp(f + jnp.log(exposure))
         return mu, mu
 
-    def predictive_moments(self, mean: jax.Array, var: jax.Array) -> tuple[jax.Array, jax.Array]:
-        first = bounded_exp(mean + 0.5 * var)
+    def predictive_moments(
+        self, mean: jax.Array, var: jax.Array, exposure: ArrayLike = 1.0
+    ) -> tuple[jax.Array, jax.Array]:
+        first = bounded_exp(mean + jnp.log(exposure) + 0.5 * var)
         return first, first + first**2 * jnp.expm1(var)
 
-    def draw(self, rng: np.random.Generator, f: Array) -> Array:
-        return rng.poisson(np.minimum(np.exp(np.minimum(f, 700.0)), _LARGEST_RATE)).astype(np.float64)
+    def draw(self, rng: np.random.Generator, f: Array, exposure: Array | float = 1.0) -> Array:
+        rates = np.exp(np.minimum(f + np.log(exposure), 700.0))
+        return rng.poisson(np.minimum(rates, _LARGEST_RATE)).astype(np.float64)
 
 
 class NegativeBinomial(_Counts):
@@ -80,11 +114,13 @@ class NegativeBinomial(_Counts):
     dispersion: Value = positive(1.0)
 
     def log_prob(self, y: jax.Array, f: jax.Array) -> jax.Array:
+        y, f = _seen(y, f)
         r = 1 / jnp.asarray(self.dispersion)
         t = f - jnp.log(r)
         return gammaln_step(r, y) - gammaln(y + 1) - y * jax.nn.softplus(-t) - r * jax.nn.softplus(t)
 
     def derivatives(self, y: jax.Array, f: jax.Array) -> tuple[jax.Array, jax.Array]:
+        y, f = _seen(y, f)
         r = 1 / jnp.asarray(self.dispersion)
         t = f - jnp.log(r)
         above, below = jax.nn.sigmoid(t), jax.nn.sigmoid(-t)
@@ -93,20 +129,25 @@ class NegativeBinomial(_Counts):
     def started(self, y: Array) -> tuple[Self, Array]:
         """Half of what the counts spread beyond Poisson's variance as dispersion; the rest is for f to
         explain."""
-        mean = (np.sum(y) + 0.5) / len(y)
-        excess = np.clip(0.5 * (np.var(y) - mean) / mean**2, 0.01, 10.0)
+        counts = y[:, 0]
+        mean = (np.sum(counts) + 0.5) / len(counts)
+        excess = np.clip(0.5 * (np.var(counts) - mean) / mean**2, 0.01, 10.0)
         return self.default_starts(type(self)(), dispersion=excess), np.array([np.log(mean)])
 
-    def conditional_moments(self, f: jax.Array) -> tuple[jax.Array, jax.Array]:
-        mu = bounded_exp(f)
+    def conditional_moments(self, f: jax.Array, exposure: ArrayLike = 1.0) -> tuple[jax.Array, jax.Array]:
+        mu = bounded_exp(f + jnp.log(exposure))
         return mu, mu + self.dispersion * mu**2
 
-    def predictive_moments(self, mean: jax.Array, var: jax.Array) -> tuple[jax.Array, jax.Array]:
-        first = bounded_exp(mean + 0.5 * var)
+    def predictive_moments(
+        self, mean: jax.Array, var: jax.Array, exposure: ArrayLike = 1.0
+    ) -> tuple[jax.Array, jax.Array]:
+        first = bounded_exp(mean + jnp.log(exposure) + 0.5 * var)
         return first, first + first**2 * (jnp.expm1(var) + self.dispersion * jnp.exp(var))
 
-    def draw(self, rng: np.random.Generator, f: Array) -> Array:
+    def draw(self, rng: np.random.Generator, f: Array, exposure: Array | float = 1.0) -> Array:
         dispersion = float(self.dispersion)
         # a Poisson whose rate is gamma distributed
-        rates = rng.gamma(1 / dispersion, dispersion, np.shape(f)) * np.exp(np.minimum(f, 700.0))
+        rates = rng.gamma(1 / dispersion, dispersion, np.shape(f)) * np.exp(
+            np.minimum(f + np.log(exposure), 700.0)
+        )
         return rng.poisson(np.minimum(rates, _LARGEST_RATE)).astype(np.float64)

@@ -94,6 +94,7 @@ def _from_4(document: Any, arrays: Arrays) -> tuple[Any, Arrays]:
         pivots = {"method.engine.pivots": "method.engine.solver.pivots"}
         names = {old: pivots.get(new, new) for old, new in names.items()}
         arrays = {names.get(name, name): array for name, array in arrays.items()} | noises
+        arrays = _with_exposures(fitted, arrays)
         if closed:
             engine = _house(_renamed(fitted["method"], "method", "method.engine"))
             fields = {"inference": {"class": "Conjugate", "fields": {}}, "engine": engine}
@@ -165,6 +166,19 @@ def _renamed(part: Any, old: str, new: str) -> Any:
 def _alone(change: Callable[[Any], Any]) -> Migration:
     """One that leaves the arrays as they are."""
     return lambda document, arrays: (change(document), arrays)
+
+
+def _with_exposures(fitted: Any, arrays: Arrays) -> Arrays:
+    """Counts with their exposures in a second column of Y; version 4 had the logarithms in an array beside
+    it, and none where all were 1."""
+    offset, arrays = arrays.get("offset"), {name: array for name, array in arrays.items() if name != "offset"}
+    counts = fitted["likelihood"].get("class") in ("likelihoods.Poisson", "likelihoods.NegativeBinomial")
+    if "Y" in arrays and (counts or offset is not None):
+        if offset is not None and offset.shape != arrays["Y"].shape[:1]:
+            raise ModelFileError(f"'offset' has the shape {offset.shape}, but Y {arrays['Y'].shape}.")
+        exposure = np.ones(len(arrays["Y"])) if offset is None else np.exp(offset)
+        arrays["Y"] = np.column_stack([arrays["Y"], exposure])
+    return arrays
 
 
 # from a version to the next one

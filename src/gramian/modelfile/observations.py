@@ -9,6 +9,7 @@ import numpy as np
 from gramian.errors import ModelFileError
 from gramian.estimators.fitted import Fitted
 from gramian.inference import Data, Scheme
+from gramian.likelihoods import Likelihood
 from gramian.linalg.state import Arrays, entries, taken, typed, typed_list
 from gramian.report.facts import Facts, NoData
 
@@ -23,15 +24,19 @@ def describe(fitted: Fitted) -> tuple[dict[str, Any] | None, Arrays]:
         told = {"rows": facts.rows, "known_noise": facts.known_noise, "notes": notes, "counts": counts}
         return told, arrays
     arrays |= {name: np.asarray(getattr(data, name), dtype=np.float64) for name in ("X", "Y")}
-    known = {"noise_var": data.noise_var, "offset": data.offset}
-    return None, arrays | {name: values for name, values in known.items() if values is not None}
+    return None, arrays | ({} if data.noise_var is None else {"noise_var": data.noise_var})
 
 
 def restore(
-    described: Any, arrays: Arrays, method: Scheme, columns: int, plain: bool, classes: int | None
+    described: Any,
+    arrays: Arrays,
+    method: Scheme,
+    columns: int,
+    likelihood: Likelihood | None,
+    classes: int | None,
 ) -> tuple[Data, Facts | None]:
     """The data, or what stands for them; then with the facts, which otherwise are made from the data.
-    `plain`: y has a column an output."""
+    `likelihood`: whose columns y has; None: y has a column an output."""
     scale = taken(arrays, "scale")
     if not len(scale) or not np.all(scale > 0):
         raise ModelFileError("its scales must be positive, one an output.")
@@ -55,13 +60,10 @@ def restore(
     noise_var = taken(arrays, "noise_var", (n,)) if "noise_var" in arrays else None
     if n < 1 or (noise_var is not None and not np.all(noise_var >= 0)):
         raise ModelFileError("it must have a row at least, and noise variances that are not negative.")
-    offset = taken(arrays, "offset", (n,)) if "offset" in arrays else None
-    if plain and offset is not None:
-        raise ModelFileError("its noise is Gaussian, and yet it has an offset.")
-    Y = taken(arrays, "Y", (n, len(scale) if plain else 1))
-    if not np.all(np.isfinite(Y).any(axis=0) if plain else np.isfinite(Y)):
+    Y = taken(arrays, "Y", (n, len(scale) if likelihood is None else len(likelihood.columns)))
+    if not np.all(np.isfinite(Y).any(axis=0) if likelihood is None else np.isfinite(Y)):
         raise ModelFileError("its Y must be finite, but for what was not observed of one of several outputs.")
-    return Data(X, Y, scale, noise_var, offset), None
+    return Data(X, Y, scale, noise_var), None
 
 
 __all__ = ["describe", "restore"]

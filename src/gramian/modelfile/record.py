@@ -159,21 +159,22 @@ def _restore_one(
             else "any other likelihood than Gaussian noise in closed form"
         )
         raise ModelFileError(f"its method ({method.described[:80]}) is not one for {needed}.")
-    rows, facts = observations.restore(part["data"], arrays, method, d, noise, counted)
+    likelihood = decoded(part["likelihood"], Likelihood, "likelihood", origins)
+    reader = None if noise else likelihood
+    rows, facts = observations.restore(part["data"], arrays, method, d, reader, counted)
     kernel = decoded(part["kernel"], Kernel, "kernel_", origins)
     others = tuple(
         decoded(kernel, Kernel, f"others[{k}]", origins)
         for k, kernel in enumerate(typed(part["others"], list, "others"))
     )
     mean = decoded(part["mean"], Mean, "mean_", origins)
-    likelihood = decoded(part["likelihood"], Likelihood, "likelihood", origins)
     if facts is None:  # the rows are in the file
         _check_categories(columns, rows)
     model = Model(_resolved(kernel, columns), mean, likelihood, others)
     _check_model(model, d, len(rows.scale), noise)
     single = _target(model, rows.scale, part["single"], noise, counted)
     if not noise and facts is None:
-        likelihood.checked(rows.Y[:, 0])
+        likelihood.checked(likelihood.y_of(rows.Y))
     size = sum(p.value.size for p in ParameterSpace(model.parameters()).trainable.values())
     theta = taken(arrays, "theta", (size,))
     process = method.context(model, rows, d).process(parsed(part["posterior"], "posterior"), arrays)

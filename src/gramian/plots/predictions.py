@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from gramian.data.inputs import read_beside
 from gramian.errors import ParameterError
 from gramian.estimators import GPRegressor
 from gramian.estimators.fitted import Fitted
@@ -177,8 +178,9 @@ def _other(fitted: Fitted, points: Array, target: str, output: int, transform: T
         return shown(low), shown(middle), shown(high), names
     mean, var = (values[:, [output]] for values in fitted.latents(points))
     if transform is None and likelihood.latents == 1:
+        beside = read_beside({}, len(points), likelihood)
         bands = [
-            ask(likelihood, "predictive", mean + z * np.sqrt(var), np.zeros_like(var))[:, 0]
+            ask(likelihood, "predictive", beside, mean + z * np.sqrt(var), np.zeros_like(var))[:, 0]
             for z in (-Z95, 0.0, Z95)
         ]
         low, high = np.minimum(bands[0], bands[2]), np.maximum(bands[0], bands[2])
@@ -191,8 +193,9 @@ def _other(fitted: Fitted, points: Array, target: str, output: int, transform: T
 
 def _observed(fitted: Fitted, output: int, transform: Transform) -> Array:
     """The training targets as they are drawn: counts by their exposure."""
-    y, offset = fitted.rows.Y[:, output], fitted.rows.offset
-    return (transform or _as_it_is)(y if offset is None else y * np.exp(-offset))
+    Y, likelihood = fitted.rows.Y, fitted.likelihood
+    y = Y[:, output] if fitted.closed_form else likelihood.per_unit(likelihood.y_of(Y))
+    return (transform or _as_it_is)(y)
 
 
 def _as_it_is(values: Array) -> Array:

@@ -47,7 +47,7 @@ class NoData(Data):
             " fitted, or fit again."
         )
 
-    X = Y = noise_var = offset = property(_absent)
+    X = Y = noise_var = property(_absent)
 
 
 def class_counts(facts: Facts, data: Data, classes: int) -> tuple[int, ...]:

@@ -92,7 +92,7 @@ class Given:
     """What is the same for all latent variables at one t. Lists have one entry a latent."""
 
     R: list[Array]  # s_k R (n, m)
-    mean: Array  # (n, L), with the offset
+    mean: Array  # (n, L)
     log_prior: float
     U: list[Array]  # (m, m), lower
     half: list[Array]  # U^-1 c (m,)
@@ -178,14 +178,10 @@ def _scales(problem: TracedProblem) -> list[Array]:
 
 @jax.jit
 def _matrices(problem: TracedProblem, t: jax.Array) -> tuple[list[jax.Array], jax.Array, jax.Array]:
-    """K, or R of a feature basis, of each kernel; the mean with the offset; the log density of t alone."""
+    """K, or R of a feature basis, of each kernel; the mean; the log density of t alone."""
     bare = problem.at(t)
     of = partial(jittered, X=problem.X) if problem.kind == "dense" else problem.root
-    return (
-        [of(kernel) for kernel, _ in problem.kernels(bare)],
-        problem.mean(bare) + problem.offset[:, None],
-        problem.log_prior(t),
-    )
+    return ([of(kernel) for kernel, _ in problem.kernels(bare)], problem.mean(bare), problem.log_prior(t))
 
 
 @jax.jit

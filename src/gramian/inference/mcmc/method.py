@@ -121,10 +121,6 @@ def sample_hyper(
             f"f can be integrated out under Gaussian noise, not under {type(model.likelihood).__name__}. Use"
             " sample_latent."
         )
-    if data.offset is not None:
-        raise ParameterError(
-            "An offset is for likelihoods with an exposure; under Gaussian noise subtract it from y."
-        )
     made, start = problem(model, data, basis, marginal=True)
     if not made.size:
         raise ParameterError(

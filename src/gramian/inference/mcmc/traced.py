@@ -4,7 +4,7 @@ With t for the trainable parameters, theta(t) their values, and v (m, L) for the
 N(0, I),
 
     f_k = m_k(X) + s_k R v_k,    R R' = K(X, X) + jitter, or R = Phi of a feature basis
-    log p(t, v) = sum_i log p(y_i | f_i + offset_i) + log N(v; 0, I) + log p(theta(t)) + log |d theta / d t|
+    log p(t, v) = sum_i log p(y_i | f_i) + log N(v; 0, I) + log p(theta(t)) + log |d theta / d t|
 
 Where the data say much, v must move with the parameters, and a sampler in these coordinates is slow. So a
 position is (t, z) instead. With Gaussian sites exp(b_i f_i - W_i f_i^2 / 2), chosen in the warm-up and then
@@ -81,7 +81,7 @@ Conditioned = list[tuple[jax.Array, jax.Array]]  # U (m, m) and c (m,) of each l
 
 @partial(
     jax.tree_util.register_dataclass,
-    data_fields=["model", "X", "Y", "scale", "noise_var", "offset", "centre", "spread", "basis"],
+    data_fields=["model", "X", "Y", "scale", "noise_var", "centre", "spread", "basis"],
     meta_fields=["slots", "kind", "counts", "groups", "marginal"],
 )
 @dataclass(frozen=True, eq=False)
@@ -90,10 +90,9 @@ class TracedProblem:
 
     model: Any  # bare
     X: Any  # (n, d)
-    Y: Any  # (n, q)
+    Y: Any  # (n, q), or (n, columns)
     scale: Any  # (L,)
     noise_var: Any  # (n,)
-    offset: Any  # (n,)
     centre: Any  # (p,): of the default priors, in u
     spread: Any  # (p,)
     basis: Any  # (Z,), or what Fourier features are made of
@@ -180,11 +179,12 @@ class TracedProblem:
         return number(fit + self.log_prior(t))
 
     def log_likelihoods(self, bare: Any, F: jax.Array) -> jax.Array:
-        """log p(y_i | f_i), (n,), for f (n, L) with the offset."""
+        """log p(y_i | f_i), (n,), for f (n, L)."""
         if isinstance(bare.likelihood, Gaussian):
             var = bare.likelihood.noise * jnp.asarray(bare.likelihood.unit) + self.noise_var[:, None]
             return jnp.sum(log_normal((self.Y - F) / jnp.sqrt(var)) - 0.5 * jnp.log(var), axis=1)
-        return bare.likelihood.log_prob(self.Y[:, 0], F if bare.likelihood.latents > 1 else F[:, 0])
+        y = bare.likelihood.y_of(self.Y)
+        return bare.likelihood.log_prob(y, F if bare.likelihood.latents > 1 else F[:, 0])
 
     def roots(self, bare: Any) -> list[jax.Array]:
         """s_k R of each latent k, (n, m); latents with one kernel share R."""
@@ -195,12 +195,8 @@ class TracedProblem:
         return [found[k] for k in range(self.scale.shape[0])]
 
     def latent(self, bare: Any, roots: list[jax.Array], v: jax.Array) -> jax.Array:
-        """f at the rows with the offset, (n, L)."""
-        return (
-            self.mean(bare)
-            + self.offset[:, None]
-            + jnp.stack([R @ v[:, k] for k, R in enumerate(roots)], axis=1)
-        )
+        """f at the rows, (n, L)."""
+        return self.mean(bare) + jnp.stack([R @ v[:, k] for k, R in enumerate(roots)], axis=1)
 
     def sites(self, bare: Any, F: jax.Array) -> CurveSites:
         """Those with the slope and the curvature of log p(y_i | f) at f (n, L); a curvature of the wrong sign
@@ -210,16 +206,17 @@ class TracedProblem:
                 bare.likelihood.noise * jnp.asarray(bare.likelihood.unit) + self.noise_var[:, None], F.shape
             )
             return CurveSites(1 / var, self.Y / var)
+        y = bare.likelihood.y_of(self.Y)
         if bare.likelihood.latents > 1:
-            slope, bend = bare.likelihood.derivatives(self.Y[:, 0], F)
+            slope, bend = bare.likelihood.derivatives(y, F)
         else:
-            slope, bend = (part[:, None] for part in bare.likelihood.derivatives(self.Y[:, 0], F[:, 0]))
+            slope, bend = (part[:, None] for part in bare.likelihood.derivatives(y, F[:, 0]))
         W = jnp.maximum(-bend, 0.0)
         return CurveSites(W, slope + W * F)
 
     def conditioned(self, bare: Any, roots: list[jax.Array], sites: CurveSites) -> Conditioned:
         """U and c of each latent: given the sites v ~ N(A^-1 c, A^-1), A = U U'."""
-        prior = self.mean(bare) + self.offset[:, None]
+        prior = self.mean(bare)
         parts = []
         for k, R in enumerate(roots):
             M = jnp.sqrt(sites.W[:, k])[:, None] * R
@@ -314,14 +311,12 @@ def problem(
                 SPREAD * (1 + np.abs(u.ravel())) if slot.support.loose else np.full(u.size, SPREAD)
             )
     kind, arrays, counts = _basis(model, basis)
-    zeros = np.zeros(n)
     made = TracedProblem(
         model.bare(),
         np.ascontiguousarray(data.X, dtype=np.float64),
         np.asarray(data.Y, dtype=np.float64),
         np.asarray(data.scale, dtype=np.float64),
-        zeros if data.noise_var is None else data.noise_var,
-        zeros if data.offset is None else data.offset,
+        np.zeros(n) if data.noise_var is None else data.noise_var,
         _joined(centres),
         _joined(spreads),
         arrays,

@@ -116,22 +116,17 @@ class Batch(NamedTuple):
     """Some of the data."""
 
     X: Array  # (b, d)
-    Y: Array  # (b, q)
+    Y: Array  # (b, q), or (b, columns)
     noise_var: Array | None
-    offset: Array | None
 
     def part(self, at: slice) -> Batch:
-        own = (None if array is None else array[at] for array in (self.noise_var, self.offset))
-        return Batch(self.X[at], self.Y[at], *own)
+        return Batch(self.X[at], self.Y[at], None if self.noise_var is None else self.noise_var[at])
 
 
 def rows_of(data: Data, at: Any) -> Batch:
     """The rows at a slice or at sorted indices, read from wherever the data are."""
-    own = (
-        None if array is None else np.asarray(array[at], dtype=np.float64)
-        for array in (data.noise_var, data.offset)
-    )
-    return Batch(np.asarray(data.X[at], dtype=np.float64), np.asarray(data.Y[at], dtype=np.float64), *own)
+    X, Y = np.asarray(data.X[at], dtype=np.float64), np.asarray(data.Y[at], dtype=np.float64)
+    return Batch(X, Y, None if data.noise_var is None else np.asarray(data.noise_var[at], dtype=np.float64))
 
 
 def all_rows(data: Data) -> Iterator[Batch]:
@@ -360,14 +355,12 @@ class Bound:
 
     def _terms(self, rows: Batch, location: Array, var: Array) -> ExpectedTerms:
         m = mean_block(self.model.mean, rows.X, len(self.scale))
-        if rows.offset is not None:
-            m += rows.offset[:, None]
         if isinstance(self.model.likelihood, Gaussian):
             return self._gaussian_terms(rows, m, location, var)
         mean, spread = m + self.scale * location, self.scale**2 * np.maximum(var, LEAST_VAR)
         value, slope, by_var, by_likelihood = expected(
             self.model.likelihood,
-            rows.Y[:, 0],
+            self.model.likelihood.y_of(rows.Y),
             mean,
             spread,
             low=self.low and type(self.model.likelihood) in (Bernoulli, Softmax),
