@@ -270,14 +270,13 @@ def _check_y(likelihood: Likelihood, bare: Any, outcomes: Any, mean: Array, var:
         require(bool(np.max(off) <= 0), f"{name}: the mean of draws is not E[y | f].")
 
 
-def _log_prob(bare: Any, y: Array, f: Array, block: int = 1024) -> Array:
+def _log_prob(bare: Any, y: Array, f: Array, block: int = 8192) -> Array:
     """log_prob in blocks of one size, so that it is compiled for one."""
-    flat = f.reshape(y.size, *f.shape[y.ndim :])
+    flat_y, flat_f = y.ravel(), f.reshape(y.size, *f.shape[y.ndim :])
     # the last block is filled up from the start
     at = [np.arange(start, start + block) % y.size for start in range(0, y.size, block)]
-    return np.concatenate([_run(bare, "log_prob", y.ravel()[i], flat[i]) for i in at])[: y.size].reshape(
-        y.shape
-    )
+    values = np.concatenate([_run(bare, "log_prob", flat_y[i], flat_f[i]) for i in at])
+    return values[: y.size].reshape(y.shape)
 
 
 def _run(bare: Any, method: str, *given: Any, **static: float) -> Any:
