@@ -22,7 +22,7 @@ bench: $(VENV)/installed-test
 	$(BIN)/python benchmarks/run.py
 
 clean:
-	rm -rf $(VENV) gramian-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) gramian-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .jax_cache
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "gramian needs Python 3.11 or later; try: make PYTHON=python3.12 ..."; exit 1; }

@@ -29,6 +29,7 @@ from gramian.kernels.convert import from_sklearn
 from gramian.modelfile import load, save
 from gramian.modelfile.record import describe
 from gramian.solvers import Cholesky
+from tests.conftest import COMPILED
 
 # One text for this process and for the fresh one: everything that a model can be asked, as a digest of its
 # bytes.
@@ -220,8 +221,14 @@ def small() -> gm.GPRegressor:
 
 
 def fresh_process(code: str, folder: Path, *arguments: str) -> str:
-    """Runs code in a Python that knows the library and nothing of the tests."""
-    environment = {**os.environ, "PYTHONPATH": str(Path(gm.__file__).parents[1])}
+    """Runs code in a Python that knows the library and nothing of the tests, except for the programs
+    that they have compiled, which it reads and does not add to."""
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(Path(gm.__file__).parents[1]),
+        "JAX_COMPILATION_CACHE_DIR": str(COMPILED),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "1e9",
+    }
     done = subprocess.run(
         [sys.executable, "-c", code, *arguments],
         cwd=folder,

@@ -315,7 +315,7 @@ def _rows(first: Array, beside: Any) -> Array:
     )
 
 
-def _log_prob(bare: Any, y: Array, f: Array, block: int = 1024) -> Array:
+def _log_prob(bare: Any, y: Array, f: Array, block: int = 8192) -> Array:
     """log_prob in blocks of one size, so that it is compiled for one."""
     own = () if len(bare.columns) == 1 else y.shape[-1:]
     shape = y.shape[: y.ndim - len(own)]
