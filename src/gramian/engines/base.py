@@ -4,7 +4,8 @@ sites.
 An engine is K at the rows. A rule of inference multiplies N(g; 0, K) by sites exp(h_i g_i - lam_i g_i^2 / 2),
 one a row, and asks for what follows:
 
-    S = (K^-1 + Lam)^-1,   mean = S h,   alpha = K^-1 mean = h - Lam mean,   A = K + Lam^-1,   log det(I + K Lam)
+    S = (K^-1 + Lam)^-1,   mean = S h,   alpha = K^-1 mean = h - Lam mean,   A = K + Lam^-1,
+    log det(I + K Lam)
 
 With Gaussian noise D the sites are lam = 1 / D, h = lam r, and that is all; other likelihoods come to their
 sites in several steps. `observe(D, r)` says the same as `condition(1 / D, r / D)`, and D may be zero there. A

@@ -168,7 +168,7 @@ class KrylovPrior(RowPrior):
         system = System(solver, operator)
         # A^-1 D h = h - A^-1 K h: rows of much noise enter by what they add, h = r / D. Their r would make up
         # all of |r|, to which a solver's tolerance is relative, and the other rows would be left unsolved.
-        far, h = D > FAR * self.diagonal, np.zeros(r.shape)
+        far, h = FAR * self.diagonal < D, np.zeros(r.shape)
         h[far] = r[far] / D[far][:, None]
         right = np.where(far[:, None], 0.0, r) - self.times(h) if far.any() else r
         solution = system.factor.solve(right)
@@ -185,7 +185,8 @@ class KrylovPrior(RowPrior):
             dense = DensePrior(self.kernel, self.X, Cholesky(), self.again, self.workspace).observe(
                 D, r, report
             )
-            note = f"{self.engine.name.upper()} missed its tolerance ({solution.outcome.note}), so Cholesky took over."
+            missed = f"{self.engine.name.upper()} missed its tolerance ({solution.outcome.note})"
+            note = f"{missed}, so Cholesky took over."
             dense.outcome = dataclasses.replace(dense.outcome, note=note)
             return dense
         return KrylovConditioned(self, D, r, h + solution.value, system, solution.outcome)

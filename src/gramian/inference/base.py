@@ -1,7 +1,8 @@
 """The contracts of inference.
 
     Inference       a rule, what a person writes as `inference=`: which Gaussian follows from a likelihood
-    Scheme          all that conditions a model on rows: a rule on an engine, or a method that is both (SVGP, chains)
+    Scheme          all that conditions a model on rows: a rule on an engine, or a method that is both (SVGP,
+                    chains)
     RuleOnEngine    the first of these
 
 A search, a plan, an estimator and a model file talk to a Scheme, and ask it what it can do.
@@ -243,8 +244,8 @@ class Scheme(ABC):
     def cavities(self, model: Model, data: Data, posterior: Process) -> Cavities:
         """For predictions of each row from all the others; `posterior` is what `infer` gave."""
         raise ParameterError(
-            f"The method {self.name!r} has no closed form for leaving rows out. Use cross-validation, or another"
-            " method."
+            f"The method {self.name!r} has no closed form for leaving rows out. Use cross-validation, or"
+            " another method."
         )
 
     # Its cost. ----------------------------------------------------------------------------------------------
