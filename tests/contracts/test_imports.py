@@ -86,7 +86,7 @@ def test_every_name_is_there():
         "import gramian.landmarks.base",
         "gramian.GPRegressor",
         "from gramian import landmarks",
-        "from gramian.landmarks.base import RULES",
+        "from gramian.landmarks.rules import RULES",
     ],
 )
 def test_landmarks_is_the_function_whatever_was_imported_first(first):

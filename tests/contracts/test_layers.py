@@ -33,7 +33,7 @@ LAYERS = (
     ("inference",),
     ("fitting",),
     ("choose", "certify", "data"),
-    ("report",),
+    ("report", "gp"),
     ("estimators",),
     ("experiments", "modelfile", "plots"),
     ("cli", "_conformance", "testing"),

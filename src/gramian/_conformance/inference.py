@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
@@ -166,6 +167,8 @@ def _check_closed(
     )
     _check_one(inference, two, Data(X, Y, np.array([0.7, 20.0])), held)
     _check_one(inference, two, Data(X, missing, np.array([0.7, 20.0])), held)
+    one = Model(kernel, ZeroMean(), Gaussian(0.1))
+    _check_one(inference, one, Data(X, missing[:, :1], np.ones(1)), held)
 
 
 def _check_likelihood(
@@ -207,7 +210,8 @@ def _check_two_rows(inference: Scheme, model: Model, data: Data) -> None:
     if data.offset is not None:
         f = f + data.offset
     with jax.enable_x64(True):
-        log_prob = np.asarray(model.likelihood.bare().log_prob(np.broadcast_to(data.Y[:, 0], f.shape), f))
+        y = jnp.broadcast_to(jnp.asarray(data.Y[:, 0]), f.shape)
+        log_prob = np.asarray(model.likelihood.bare().log_prob(y, jnp.asarray(f)))
     log_weight = -0.5 * np.sum(grid**2, axis=1) - np.log(2 * np.pi) + 2 * np.log(z[1] - z[0])
     total = float(logsumexp(np.sum(log_prob, axis=1) + log_weight))
     if model.likelihood.location:
