@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from gramian.experiments.compare import Comparison, compare
     from gramian.experiments.selection import ModelComparison, compare_models
     from gramian.fitting.stages import Hold
+    from gramian.gp import GP
     from gramian.inference.ep import EP
     from gramian.inference.laplace import Laplace
     from gramian.inference.mcmc.method import MCMC
@@ -99,6 +100,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CG",
     "EP",
+    "GP",
     "MCMC",
     "MINRES",
     "RBF",
@@ -191,6 +193,7 @@ _HOMES = {
     "gramian.experiments.compare": "Comparison compare",
     "gramian.experiments.selection": "ModelComparison compare_models",
     "gramian.fitting.stages": "Hold",
+    "gramian.gp": "GP",
     "gramian.engines": "Exact Fourier Krylov Nystrom Sparse",
     "gramian.inference.ep": "EP",
     "gramian.inference.laplace": "Laplace",

@@ -1,13 +1,23 @@
-"""Imports point one way: params <- kernels <- gram <- approx <- solvers <- likelihoods, means <- inference <-
-fitting <- estimators <- the rest."""
+"""Imports point one way, sub-packages included: linalg, params <- kernels <- gram <- ... <- estimators <- the
+rest."""
 
 from __future__ import annotations
 
-import ast
+import re
 from pathlib import Path
-from typing import NamedTuple
+
+import pytest
 
 import gramian
+from tests.contracts.layers import (
+    Arrow,
+    arrows,
+    cycles,
+    late_without_reason,
+    modules,
+    wrong_arrows,
+    wrong_rooms,
+)
 
 ROOT = Path(gramian.__file__).parent
 LAYERS = (
@@ -23,107 +33,142 @@ LAYERS = (
     ("inference",),
     ("fitting",),
     ("choose", "certify", "data"),
-    ("report",),
+    ("report", "gp"),
     ("estimators",),
-    ("experiments", "modelfile", "plots", "cli", "_conformance", "testing", "__init__", "__main__"),
+    ("experiments", "modelfile", "plots"),
+    ("cli", "_conformance", "testing"),
+    ("", "__main__"),
 )
-LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
-# Arrows that point to the right, each inside a function, so that it is followed only when somebody calls it.
-EXCEPTIONS = {
-    (
-        "kernels/face.py",
-        "gram",
-    ): "kernel(X) gives an array, and arrays of kernel values are made by the tiles alone",
-    ("estimators/base.py", "modelfile"): "gp.save(path) is a method, because people look for it there",
-    ("estimators/classifier.py", "plots"): "gp.plot() is a method, because people look for it there",
-    ("estimators/regressor.py", "plots"): "gp.plot() is a method, because people look for it there",
-}
+# Sub-packages that stand beside each other: each is a method of its own, and the package does not know them.
+ROOMS = {"inference": ("softmax", "svgp", "mcmc")}
+# Imports inside functions, each with its reason.
+BOTH = "what operators on kernels give is defined in terms of kernels"
 LATE = {
-    ("estimators/base.py", "modelfile"),
-    ("estimators/classifier.py", "plots"),
-    ("estimators/regressor.py", "plots"),
-}  # face.py as a whole is imported late, by kernels/base.py
-
-
-class Arrow(NamedTuple):
-    file: str
-    layer: str
-    target: str
-    late: bool  # inside a function
-
-
-def arrows() -> list[Arrow]:
-    found = []
-    for path in sorted(ROOT.rglob("*.py")):
-        parts = path.relative_to(ROOT).parts
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        late = {
-            id(inner)
-            for node in ast.walk(tree)
-            if isinstance(node, (ast.FunctionDef, ast.Lambda))
-            for inner in ast.walk(node)
-        }
-        for node in ast.walk(tree):
-            names = []
-            if isinstance(node, ast.Import):
-                names = [alias.name for alias in node.names]
-            elif isinstance(node, ast.ImportFrom):
-                assert node.level == 0, f"{path}: imports are written in full"
-                names = (
-                    [f"gramian.{alias.name}" for alias in node.names]
-                    if node.module == "gramian"
-                    else [str(node.module)]
-                )
-            targets = {
-                name.split(".")[1] if "." in name else "__init__"
-                for name in names
-                if name.split(".")[0] == "gramian"
-            }
-            found += [
-                Arrow("/".join(parts), parts[0].removesuffix(".py"), target, id(node) in late)
-                for target in targets
-            ]
-    return found
-
-
-def test_every_module_has_a_layer():
-    modules = {
-        path.name.removesuffix(".py")
-        for path in ROOT.iterdir()
-        if path.suffix == ".py" or (path / "__init__.py").exists()
-    }
-    assert modules <= set(LEVEL), f"say in which layer these are: {modules - set(LEVEL)}"
+    ("kernels.base", "kernels.algebra"): BOTH,
+    ("kernels.base", "kernels.inputs"): BOTH,
+    ("kernels.base", "kernels.host"): "forms on the host are chosen by a registry of kernels",
+    ("kernels.base", "kernels.face"): "kernel(X) gives an array, and arrays are made by the tiles alone",
+    ("estimators.base", "modelfile"): "gp.save(path) is a method, because people look for it there",
+    ("estimators.classifier", "plots.classes"): "gp.plot() is a method, because people look for it there",
+    ("estimators.regressor", "plots.predictions"): "gp.plot() is a method, because people look for it there",
+    ("experiments.compare", "plots.comparison"): "comparison.plot() is a method, and matplotlib is optional",
+    ("fitting.stages", "fitting.stochastic"): "a search by batches gives what a search in stages gives",
+    ("cli.main", "*"): "`gramian --help` answers before JAX is imported",
+}
+# The one module that looks from kernels to the tiles. Nothing imports it but kernels.base, late.
+FACE = Arrow("kernels.face", "gram.tiles", "top")
 
 
 def test_arrows_point_left():
-    wrong = [a for a in arrows() if LEVEL[a.target] > LEVEL[a.layer] and (a.file, a.target) not in EXCEPTIONS]
-    assert not wrong, "\n".join(f"{a.file} imports {a.target}, which lies to its right" for a in wrong)
+    faults = wrong_arrows([arrow for arrow in arrows(ROOT) if arrow != FACE], LAYERS, LATE)
+    assert not faults, "\n".join(faults)
 
 
-def test_likelihoods_and_means_do_not_know_each_other():
-    assert not [a for a in arrows() if {a.layer, a.target} == {"likelihoods", "means"}]
+def test_the_face_of_kernels_is_imported_late():
+    found = arrows(ROOT)
+    assert FACE in found
+    assert {(a.source, a.when) for a in found if a.target == "kernels.face"} == {("kernels.base", "late")}
 
 
-def test_exceptions_are_still_needed_and_late():
-    found = {(a.file, a.target): a.late for a in arrows()}
-    for arrow, reason in EXCEPTIONS.items():
-        assert arrow in found, f"{arrow} is no longer there ({reason}): strike it from the list"
-    for arrow in LATE:
-        assert found[arrow]
-    assert all(
-        a.late
-        for a in arrows()
-        if a.file == "kernels/base.py" and a.target == "kernels" and a.file != "kernels/base.py"
-    )
-    base = ast.parse((ROOT / "kernels" / "base.py").read_text(encoding="utf-8"))
-    outside = [
-        node
-        for node in base.body
-        if isinstance(node, ast.ImportFrom) and node.module == "gramian.kernels.face"
-    ]
-    assert not outside
+def test_no_cycles():
+    faults = cycles(arrows(ROOT))
+    assert not faults, "\n".join(faults)
+
+
+def test_rooms_do_not_know_each_other():
+    faults = wrong_rooms(arrows(ROOT), ROOMS)
+    assert not faults, "\n".join(faults)
+
+
+def test_late_imports_have_reasons():
+    faults = late_without_reason(arrows(ROOT), LATE)
+    assert not faults, "\n".join(faults)
+
+
+@pytest.mark.parametrize("pair", [{"likelihoods", "means"}, {"linalg", "params"}], ids=sorted)
+def test_neighbours_that_do_not_know_each_other(pair):
+    assert not [a for a in arrows(ROOT) if {a.source.split(".")[0], a.target.split(".")[0]} == pair]
+
+
+def test_every_sub_package_of_inference_is_a_room():
+    inside = {name.split(".")[1] for name in modules(ROOT) if name.startswith("inference.")}
+    packages = {name for name in inside if (ROOT / "inference" / name / "__init__.py").exists()}
+    assert packages == set(ROOMS["inference"])
 
 
 def test_the_reading_of_imports_sees_something():
-    assert len(arrows()) > 100
-    assert Arrow("engines/krylov.py", "engines", "solvers", False) in arrows()
+    found = arrows(ROOT)
+    assert len(found) > 500
+    assert Arrow("engines.krylov", "engines.dense", "top") in found
+    assert Arrow("inference.mcmc.method", "inference.base", "top") in found
+    assert Arrow("kernels.base", "kernels.algebra", "late") in found
+    assert Arrow("kernels.base", "kernels.algebra", "typing") in found
+
+
+# The reader itself, on a made-up tree. ----------------------------------------------------------------------
+
+HOUSE = {
+    "__init__": "",
+    "low/__init__": "",
+    "low/a": "import numpy",
+    "low/b": "from house.low.a import x",
+    "middle/__init__": "from house.middle.base import y",
+    "middle/base": "from house.low import b",
+    "middle/east/__init__": "",
+    "middle/east/e": "from house.middle.base import y",
+    "middle/west/__init__": "",
+    "middle/west/w": "import house.middle.base",
+    "high": "from house import middle\ndef f():\n    from house.low.a import x",
+}
+HOUSE_LAYERS = (("low",), ("middle",), ("high", ""))
+HOUSE_LATE = {("high", "low.a"): "a reason"}
+
+
+def faults_of(tmp_path, **changes):
+    root = tmp_path / "house"
+    for name, text in {**HOUSE, **{k.replace("_", "/"): v for k, v in changes.items()}}.items():
+        path = root / f"{name}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    found = arrows(root)
+    return [
+        *wrong_arrows(found, HOUSE_LAYERS, HOUSE_LATE),
+        *cycles(found),
+        *wrong_rooms(found, {"middle": ("east", "west")}),
+        *late_without_reason(found, HOUSE_LATE),
+    ]
+
+
+def test_a_house_in_order(tmp_path):
+    assert faults_of(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "fault"),
+    [
+        ("low_a", "from house.middle.base import y", "lies to its right"),
+        ("low_a", "import house.high", "lies to its right"),
+        ("low_a", "from house import high", "lies to its right"),
+        ("low_a", "try:\n    import house.high\nexcept ImportError:\n    pass", "lies to its right"),
+        ("low_a", "class C:\n    import house.high", "lies to its right"),
+        ("low_a", "def f():\n    import house.high", "lies to its right"),
+        ("low_a", "def f():\n    import house.high", "say why"),
+        ("low_a", "async def f():\n    from house.low import b", "say why"),
+        ("low_a", "from house.low.b import z", "a cycle: low"),
+        ("low_a", "import house.new", "say in which layer|lies to its right"),
+        ("middle_base", "from house.middle import y", "a cycle"),
+        ("middle_base", "from house.middle.east import e", "from the package itself"),
+        ("middle_base", "def f():\n    from house.middle.east.e import z", "from the package itself"),
+        ("middle_east_e", "from house.middle.west import w", "another room"),
+        ("middle_east_e", "from house.middle.west.w import z", "another room"),
+        ("high", "from house import middle", "strike it from the list"),
+        ("new", "import house.low.a", "say in which layer 'new' is"),
+    ],
+)
+def test_a_fault_is_seen(tmp_path, file, text, fault):
+    assert any(re.search(fault, found) for found in faults_of(tmp_path, **{file: text}))
+
+
+def test_types_alone_make_no_cycle(tmp_path):
+    text = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from house.low.b import z"
+    assert faults_of(tmp_path, low_a=text) == []

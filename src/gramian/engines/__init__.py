@@ -1,7 +1,6 @@
 """Engines: K at the rows, and what it becomes with Gaussian sites.
 
     base        the contract: Engine, RowPrior, Conditioned
-    rows        what was observed, and one loop over blocks of rows
     dense       K as a matrix, by Cholesky                                  n^3, one n^2 array
     lowrank     K ~ Phi Phi': Nystrom, Fourier, VFE, FITC, DTC              n m^2, streamed
     recipes     the engines with features, before they have seen data

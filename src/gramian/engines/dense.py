@@ -34,6 +34,7 @@ from gramian.engines.base import (
     Use,
     Workspace,
 )
+from gramian.engines.lowrank import FeaturePrior
 from gramian.errors import ParameterError
 from gramian.features.nystrom import NystromBasis
 from gramian.gram import few, tiles
@@ -112,8 +113,6 @@ class Exact(Engine):
     def at(self, kernel: Kernel, X: Array, use: Use, workspace: Workspace | None = None) -> RowPrior:
         X = np.asarray(X, dtype=np.float64)
         if use.signed:
-            from gramian.engines.lowrank import FeaturePrior
-
             return FeaturePrior(NystromBasis(X).at(kernel), kernel, X, "nothing", use)
         return DensePrior(kernel, X, self.solver, use.again, workspace)
 

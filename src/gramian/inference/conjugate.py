@@ -122,7 +122,9 @@ class Conjugate(Inference):
 
     def cavities(self, model: Model, data: Data, engine: Engine, posterior: Process) -> Cavities:
         mean, var = np.empty(data.Y.shape), np.empty(data.Y.shape)
-        known = posterior.precision()
+        # of a posterior in dual form, unless it has only the rows that were observed
+        whole = posterior.dual is not None and len(posterior.dual) == len(data.X)
+        known = posterior.precision() if whole else None
         prior = None if known is not None else engine.at(model.kernel, data.X, Use(whole=True))
         for group in observed(model, data):
             at, s = group.outputs, data.scale[group.outputs]

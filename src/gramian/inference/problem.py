@@ -229,4 +229,8 @@ class SiteRule(Inference):
         value = self.value(problem, state)
         if problem.model.likelihood.location:
             value += problem.n * float(np.log(problem.scale[0]))  # of y / s, as every evidence is
-        return Evidence(value, "estimate", error) if error else Evidence(value, self.kind)
+        if error:
+            return Evidence(value, "estimate", error)
+        # a bound of another model's evidence is none of this one's
+        lost = self.kind == "lower bound" and not (problem.engine.exact or problem.engine.bound)
+        return Evidence(value, "approximation" if lost else self.kind)
