@@ -82,7 +82,8 @@ def _from_4(document: Any, arrays: Arrays) -> tuple[Any, Arrays]:
     fitted = dict(document["fitted"])
     if "models" in fitted:
         parts = [of_part(arrays, f"model{k}") for k in range(len(fitted["models"]))]
-        rest = {name: array for name, array in arrays.items() if name not in joined(parts, "model")}
+        inside = joined(parts, "model")
+        rest = {name: array for name, array in arrays.items() if name not in inside}
         pairs = [_from_4(model, part) for model, part in zip(fitted["models"], parts, strict=True)]
         fitted["models"] = [model for model, _ in pairs]
         arrays = rest | joined([part for _, part in pairs], "model")
