@@ -70,6 +70,9 @@ def test_starts_suit_the_data():
     rng = np.random.default_rng(0)
     _, start = Poisson().started(Poisson().with_defaults(rng.poisson(20.0, 500)))
     np.testing.assert_allclose(start, np.log(20), atol=0.05)
+    hours = np.column_stack([np.full(50, 3.0), np.full(50, 100.0)])
+    for counts in (Poisson(), NegativeBinomial()):  # of the rate, whatever the units of the exposure
+        np.testing.assert_allclose(counts.started(hours)[1], np.log(0.03), atol=0.01)
     assert np.isfinite(Poisson().started(Poisson().with_defaults(np.zeros(3)))[1][0])
     y = 5 + 2 * rng.standard_normal(500)
     np.testing.assert_allclose(Heteroscedastic().started(y)[1], [np.mean(y), np.log(0.1 * np.var(y))])

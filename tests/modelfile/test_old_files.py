@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import gramian as gm
+from gramian.modelfile.migrations import migrated
 from tests.modelfile.old.make import EXPECTED, FOLDER, answers, points_of
 
 KNOWN: dict[str, dict[str, Any]] = json.loads(EXPECTED.read_text())
@@ -33,3 +34,15 @@ def test_an_old_file_is_saved_anew_without_loss(name: str, tmp_path: Any) -> Non
     gp = gm.load(FOLDER / f"{name}.gm")
     gp.save(tmp_path / "m.gm")
     assert answers(gm.load(tmp_path / "m.gm"), points_of(name)) == answers(gp, points_of(name))
+
+
+@pytest.mark.parametrize("offset", [None, np.log([1.0, 2.0, 4.0])])
+def test_exposures_become_a_column(offset: Any) -> None:
+    """Version 4 had their logarithms in an array beside y; the file of Poisson counts above has none."""
+    arrays = {"Y": np.array([[3.0], [0.0], [7.0]])} | ({} if offset is None else {"offset": offset})
+    counts = {"class": "likelihoods.Poisson", "fields": {}}
+    fitted = {"likelihood": counts, "method": {"class": "MCMC", "fields": {}}}
+    _, found = migrated(4, {"settings": {}, "fitted": fitted}, arrays)
+    assert set(found) == {"Y"}
+    exposure = np.ones(3) if offset is None else [1.0, 2.0, 4.0]
+    np.testing.assert_allclose(found["Y"], np.column_stack([[3.0, 0.0, 7.0], exposure]), rtol=1e-15)

@@ -258,7 +258,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         return_cov: bool = False,
         target: str = "y",
         exposure: ArrayLike | None = None,
-        **columns: ArrayLike,
+        **columns: Any,
     ) -> Any:
         """The mean at the rows of X, and on request the standard deviation or the covariance, of an
         observation ("y") or of the function ("f").
@@ -331,7 +331,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         target: str = "f",
         random_state: Any = None,
         exposure: ArrayLike | None = None,
-        **columns: ArrayLike,
+        **columns: Any,
     ) -> Array:
         """Joint draws of the function ("f") or of observations ("y") at the rows of X, from the posterior or,
         before `fit`, from the prior.
@@ -364,7 +364,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         X: Any,
         levels: ArrayLike = (0.025, 0.5, 0.975),
         exposure: ArrayLike | None = None,
-        **columns: ArrayLike,
+        **columns: Any,
     ) -> Array:
         """Quantiles of an observation at the rows of X: (n, levels), or (n, levels, q) for 2-D y. Exact under
         Gaussian noise and for whole numbers of few values, else from draws. `exposure` and `columns` are as
@@ -375,7 +375,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         return self.fitted_.quantiles(table, levels, read_beside(given, len(table), self.likelihood_))
 
     def predict_table(
-        self, X: Any, target: str = "y", exposure: ArrayLike | None = None, **columns: ArrayLike
+        self, X: Any, target: str = "y", exposure: ArrayLike | None = None, **columns: Any
     ) -> dict[str, NDArray[Any]]:
         """Predictions as named columns: mean, std, and lower95 and upper95 of the 95 % interval; for several
         outputs each with the output's number, mean_0, mean_1 and so on.
@@ -390,7 +390,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
             table["lower95"], table["upper95"] = self.predict_quantiles(X, LEVELS95, **beside).T
         return table
 
-    def log_density(self, X: Any, y: Any, exposure: ArrayLike | None = None, **columns: ArrayLike) -> Array:
+    def log_density(self, X: Any, y: Any, exposure: ArrayLike | None = None, **columns: Any) -> Array:
         """log p(y_i) of each row, (n,), of y in its own units; outputs of one row are added up. What held-out
         rows are scored by. y, `exposure` and `columns` are as in `fit`."""
         check_is_fitted(self, "fitted_")

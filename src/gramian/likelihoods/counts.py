@@ -63,9 +63,9 @@ class _Counts(Likelihood):
             )
 
     def started(self, y: Array) -> tuple[Self, Array]:
-        counts = y[:, 0]
+        counts, exposure = y.T
         # the half is for counts that are all 0
-        return self, np.array([np.log((np.sum(counts) + 0.5) / len(counts))])
+        return self, np.array([np.log((np.sum(counts) + 0.5) / np.sum(exposure))])
 
     def per_unit(self, y: Array) -> Array:
         return y[:, 0] / y[:, 1]
@@ -132,7 +132,7 @@ class NegativeBinomial(_Counts):
         counts = y[:, 0]
         mean = (np.sum(counts) + 0.5) / len(counts)
         excess = np.clip(0.5 * (np.var(counts) - mean) / mean**2, 0.01, 10.0)
-        return self.default_starts(type(self)(), dispersion=excess), np.array([np.log(mean)])
+        return self.default_starts(type(self)(), dispersion=excess), super().started(y)[1]
 
     def conditional_moments(self, f: jax.Array, exposure: ArrayLike = 1.0) -> tuple[jax.Array, jax.Array]:
         mu = bounded_exp(f + jnp.log(exposure))
