@@ -197,8 +197,8 @@ class SparseVariational(Scheme):
 
     def cavities(self, model: Model, data: Data, posterior: Process) -> Cavities:
         raise ParameterError(
-            'Leave-one-out predictions are not available for "svgp": the variational posterior has no cavities. Use'
-            " cross-validation."
+            'Leave-one-out predictions are not available for "svgp": the variational posterior has no'
+            " cavities. Use cross-validation."
         )
 
     def work(self, n: int, d: int, q: int, gradient: bool = True) -> Cost:
