@@ -262,7 +262,7 @@ def _with_krylov(
         GramOperator(model.kernel, data.X, group.D)
     )
     made = time.perf_counter()
-    value, outcome = factor.solve(group.R)
+    value, outcome = factor.solve(group.r)
     done = time.perf_counter()
     found |= {"construction_seconds": made - began, "fit_seconds": done - made, "total_seconds": done - began}
     residual = NAN if outcome.residual is None else outcome.residual

@@ -11,8 +11,8 @@ way in (lam, h). A step that lowers the bound is halved, so that the bound never
 from their own history (anderson.py), as long as that raises the bound. Where landmarks leave a part e_i of
 k(x, x) out, v_i counts it in E log p: with Gaussian noise this is the collapsed bound of Titsias.
 
-At the optimum dELBO/dK = 1/2 alpha alpha' - 1/2 A^-1, and dELBO/de_i = dE log p/dv_i. Source: Khan and Lin 2017
-(conjugate-computation variational inference); Challis and Barber 2013 for concavity.
+At the optimum dELBO/dK = 1/2 alpha alpha' - 1/2 A^-1, and dELBO/de_i = dE log p/dv_i. Source: Khan and Lin
+2017 (conjugate-computation variational inference); Challis and Barber 2013 for concavity.
 """
 
 from __future__ import annotations
@@ -143,7 +143,8 @@ class VI(SiteRule):
         by_outside = state.answers[:, 1 + problem.latents :] * problem.scale**2
         whole = [bool(np.any(problem.outside[:, k])) for k in range(problem.latents)]
         terms = [
-            Term(state.sited[k], by_outside=by_outside[:, k] if whole[k] else None) for k in range(problem.latents)
+            Term(state.sited[k], by_outside=by_outside[:, k] if whole[k] else None)
+            for k in range(problem.latents)
         ]
         return problem.gradient(terms, state.alpha, by_likelihood)
 

@@ -83,7 +83,8 @@ class SoftmaxLaplace(AtMode):
         def step(pi: Array, g: Array) -> tuple[Array, Array]:
             return prior.step(pi, _linear(problem, pi, g))
 
-        mode = self.climb(partial(_psi, problem), prior.times, step, (problem.n, problem.latents), start, report)
+        shape = (problem.n, problem.latents)
+        mode = self.climb(partial(_psi, problem), prior.times, step, shape, start, report)
         note = "" if mode.ended else self.missed()
         if not mode.uphill:
             note = (
