@@ -262,3 +262,16 @@ def test_nothing_that_was_given_changes(data):
 def test_errors_teach(data, make, error, message):
     with pytest.raises(error, match=message):
         make(*data[:2])
+
+
+def test_sites_that_curve_the_wrong_way_are_left_out_with_a_word(data):
+    # Student's t with an outlier: CG has no answer for lam < 0, and says what was done instead
+    X, y, _ = data
+    far = y.copy()
+    far[3] += 8.0
+    prior = gm.GP(KERNEL, likelihood=gm.StudentT(0.2, 3.0))
+    exact = prior.condition(X, far, inference="laplace")
+    by_products = prior.condition(X, far, method="cg", inference="laplace")
+    assert exact.outcome.note == ""
+    assert "curves the wrong way" in by_products.outcome.note
+    assert_allclose(by_products.mean(X), exact.mean(X), atol=1e-3)  # the mode is the same

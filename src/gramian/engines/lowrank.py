@@ -3,7 +3,7 @@ rows.
 
 With sites lam, h on g = Phi v, v ~ N(0, I):
 
-    S = Phi' Lam Phi,   b = Phi' h,   B = I + S = L_B L_B',   w = B^-1 b        v ~ N(w, B^-1) after the sites
+    B = I + Phi' Lam Phi = L_B L_B',   b = Phi' h,   w = B^-1 b        v ~ N(w, B^-1) after the sites
     log det(I + Q Lam) = log det B,      r'A^-1 r = sum_i h_i^2 / lam_i - b'w,      alpha = h - lam (Phi w)
 
 What Phi leaves out of k(x, x), e_i = k_i - |phi_i|^2, counts
@@ -156,11 +156,11 @@ def check_units(centre: Array, spread: Array, d: int) -> None:
 class WeightSums(NamedTuple):
     """What some rows say about the weights."""
 
-    S: Array  # (m, m), the lower triangle, zeros above; Fortran-ordered
+    squares: Array  # Phi' Lam Phi (m, m), the lower triangle, zeros above; Fortran-ordered
     b: Array  # (m, q)
 
     def plus(self, other: WeightSums) -> WeightSums:
-        self.S[...] += other.S
+        self.squares[...] += other.squares
         self.b[...] += other.b
         return self
 
@@ -372,16 +372,16 @@ class FeaturePrior(RowPrior):
         assert total is not None
         self.outside_known = e if self.kind != "nothing" else None
         with one_blas_thread():
-            weights = weights_of(total.S, total.b)
-        return FeatureConditioned(self, lam, h, total.S, weights)
+            weights = weights_of(total.squares, total.b)
+        return FeatureConditioned(self, lam, h, total.squares, weights)
 
 
 class FeatureConditioned(Conditioned):
     """The posterior of the weights."""
 
-    def __init__(self, prior: FeaturePrior, lam: Array, h: Array, S: Array, weights: Weights) -> None:
+    def __init__(self, prior: FeaturePrior, lam: Array, h: Array, squares: Array, weights: Weights) -> None:
         self.prior: FeaturePrior = prior
-        self.lam, self.h, self.S, self.weights = lam, h, S, weights
+        self.lam, self.h, self.squares, self.weights = lam, h, squares, weights
         self.outcome = SolveOutcome()
         noisy = prior.kind == "noise"
         # the share of a site that is seen through what features leave out
@@ -465,7 +465,7 @@ class FeatureConditioned(Conditioned):
         """The gradient where lam is one number for all rows, and so is the weight of what features leave
         out."""
         prior, w, q, inverse = self.prior, self.weights.w, self.weights.w.shape[1], self.inverse
-        inside = np.eye(len(inverse)) - inverse  # S B^-1
+        inside = np.eye(len(inverse)) - inverse  # Phi' Lam Phi B^-1
         C = -2 * outside * np.eye(len(inverse)) - q * lam * inverse
         if outside == -0.5 * q * lam:  # a bound: no difference of nearly equal matrices
             C = q * lam * inside
@@ -479,8 +479,8 @@ class FeatureConditioned(Conditioned):
 
         own = _total(part for _, part in prior.over(one))
         self.__dict__["alpha"] = alpha  # which came for nothing
-        # Phi'a = w; of S the lower triangle, as all that is read
-        T = w @ w.T - q * inside - (2 * outside / lam) * self.S
+        # Phi'a = w; of the squares the lower triangle, as all that is read
+        T = w @ w.T - q * inside - (2 * outside / lam) * self.squares
         by_level = 0.5 * np.sum(alpha**2, axis=0) - 0.5 * lam * (len(alpha) - float(np.trace(inside)))
         return prior.gradients(own, T, np.full(len(alpha), outside) if outside else None, by_level)
 

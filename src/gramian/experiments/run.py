@@ -262,7 +262,7 @@ def _with_krylov(
         GramOperator(model.kernel, data.X, group.D)
     )
     made = time.perf_counter()
-    value, outcome = factor.solve(group.R)
+    value, outcome = factor.solve(group.r)
     done = time.perf_counter()
     measured |= {
         "construction_seconds": made - began,

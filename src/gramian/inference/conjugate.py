@@ -51,7 +51,7 @@ class Observed(NamedTuple):
     outputs: list[int]
     rows: int  # how many those are
     D: Array  # (n,), infinite where nothing was observed
-    R: Array  # (n, outputs): residuals y - m in units of the scale
+    r: Array  # (n, outputs): residuals (y - m) / s
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ class Conjugate(Inference):
         self, prior: RowPrior, group: Observed, data: Data, engine: Engine, report: Share | None = None
     ) -> Conditioned:
         try:
-            return prior.observe(group.D, group.R, report)
+            return prior.observe(group.D, group.r, report)
         except NumericalError as error:
             raise NumericalError(f"{error}{_cause(data) if engine.dense else ''}") from None
 
@@ -197,8 +197,8 @@ def observed(model: Model, data: Data, m: Array | None = None) -> Iterator[Obser
             patterns.setdefault(missing[:, k].tobytes(), []).append(k)
         for outputs in patterns.values():
             away = missing[:, outputs[0]]
-            R = np.where(away[:, None], 0.0, residual[:, outputs])
-            yield Observed(outputs, n - int(away.sum()), np.where(away, np.inf, D), R)
+            r = np.where(away[:, None], 0.0, residual[:, outputs])
+            yield Observed(outputs, n - int(away.sum()), np.where(away, np.inf, D), r)
 
 
 def _converged(one: Conditioned) -> Conditioned:

@@ -12,7 +12,7 @@ and the new site is
 `parallel` renews all sites at once, damped, and factors once a sweep; `sequential` renews one after the other
 with a rank-one update of the posterior, as the algorithm was published, and factors after each sweep. Both
 have the same fixed points, and are accelerated (anderson.py). At a fixed point d log Z / dK = 1/2 alpha
-alpha' - 1/2 R. Sources: Minka 2001; Rasmussen and Williams 2006, algorithms 3.5, 3.6 and 5.2; Minka 2004
+alpha' - 1/2 A^-1. Sources: Minka 2001; Rasmussen and Williams 2006, algorithms 3.5, 3.6 and 5.2; Minka 2004
 (power EP).
 """
 

@@ -1,10 +1,10 @@
 """Laplace's approximation: a Gaussian at the mode of p(f | y), with the curvature there.
 
-Newton's method on Psi (mode.py), each step one Gaussian inference with the sites W = -d^2 log p, h = d log p
-+ W g at the present g. With W at the mode, u = (I - W S) s2 and s2 = 1/2 diag(S) d^3 log p:
+Newton's method on Psi (mode.py), each step one Gaussian inference with the sites lam = -d^2 log p, h = d log
+p + lam g at the present g. With lam at the mode, u = (I - Lam S) s2 and s2 = 1/2 diag(S) d^3 log p:
 
-    log q(y) = Psi - 1/2 log det(I + K W)
-    d log q / dK = 1/2 alpha alpha' - 1/2 R + 1/2 (u alpha' + alpha u'),     d log q / dm = alpha + u
+    log q(y) = Psi - 1/2 log det(I + K Lam)
+    d log q / dK = 1/2 alpha alpha' - 1/2 A^-1 + 1/2 (u alpha' + alpha u'),     d log q / dm = alpha + u
 
 the terms with u through the mode, which moves with the parameters. Source: Rasmussen and Williams 2006,
 algorithms 3.1, 3.2 and 5.1.
@@ -71,16 +71,16 @@ class Laplace(AtMode):
 
         mode = self.climb(partial(self._psi, problem), prior.times, step, (problem.n, 1), start, report)
         note = "" if mode.ended else self.missed()
-        W, h = self._sites(mode.answers, mode.g, s, clip=False)
+        lam, h = self._sites(mode.answers, mode.g, s, clip=False)
         try:
-            (sited,) = problem.condition(W, h)
+            (sited,) = problem.condition(lam, h)
         except NumericalError:
-            W, h = self._sites(mode.answers, mode.g, s, clip=True)
-            (sited,) = problem.condition(W, h)
+            lam, h = self._sites(mode.answers, mode.g, s, clip=True)
+            (sited,) = problem.condition(lam, h)
             note = (
                 note or "At the mode the likelihood curves the wrong way so strongly that this was left out."
             )
-        state = State(W, h, mode.g, mode.alpha, [sited], mode.value, mode.answers)
+        state = State(lam, h, mode.g, mode.alpha, [sited], mode.value, mode.answers)
         return state, SolveOutcome(iterations=solves or mode.steps, converged=mode.ended, note=note)
 
     def value(self, problem: Problem, state: State) -> float:
@@ -107,10 +107,10 @@ class Laplace(AtMode):
 
     @staticmethod
     def _sites(answers: Array, g: Array, s: Array, clip: bool) -> tuple[Array, Array]:
-        W = -answers[:, [2]] * s**2
+        lam = -answers[:, [2]] * s**2
         if clip:
-            W = np.maximum(W, 0.0)
-        return W, answers[:, [1]] * s + W * g
+            lam = np.maximum(lam, 0.0)
+        return lam, answers[:, [1]] * s + lam * g
 
 
 @dataclass(frozen=True)

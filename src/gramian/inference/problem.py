@@ -44,14 +44,14 @@ class Problem:
 
     def __init__(self, model: Model, data: Data, engine: Engine, use: Use) -> None:
         self.model, self.data, self.engine = model, data, engine
-        self.L = model.likelihood.latents
+        self.latents = model.likelihood.latents
         self.y = model.likelihood.y_of(np.asarray(data.Y, dtype=np.float64))  # (n,), or (n, columns)
-        self.scale = np.broadcast_to(data.scale, (self.L,))
-        self.m = mean_block(model.mean, np.asarray(data.X), self.L)  # (n, L)
+        self.scale = np.broadcast_to(data.scale, (self.latents,))
+        self.m = mean_block(model.mean, np.asarray(data.X), self.latents)  # (n, L)
         self.priors: list[tuple[RowPrior, list[int]]] = [
             (engine.at(kernel, data.X, use), columns) for kernel, columns in model.kernels
         ]
-        self.outside = np.zeros((len(self.y), self.L))
+        self.outside = np.zeros((len(self.y), self.latents))
         for prior, columns in self.priors:
             for k in columns:
                 self.outside[:, k] = prior.outside
@@ -71,7 +71,7 @@ class Problem:
             for k in columns:
                 own = np.ascontiguousarray(lam[:, k]), np.ascontiguousarray(h[:, [k]])
                 sited[k] = prior.condition(*own)
-        return [sited[k] for k in range(self.L)]
+        return [sited[k] for k in range(self.latents)]
 
     def gradient(self, terms: list[Term], by_m: Array, by_likelihood: list[Array]) -> list[Array]:
         """In the order of the model's parameters, and a last one for learned landmarks. `by_m` is in the
@@ -94,7 +94,7 @@ class Problem:
     def posterior(self, sited: list[Conditioned]) -> Process:
         processes: list[tuple[Process, list[int]]] = []
         for (kernel, columns), (prior, _) in zip(self.model.kernels, self.priors, strict=True):
-            whole = len(columns) == self.L
+            whole = len(columns) == self.latents
             mean = self.model.mean if whole else OneOutput(self.model.mean, columns[0])
             functions = GaussianProcess(kernel, mean, self.scale[columns])
             own, places = [sited[k] for k in columns], [[j] for j in range(len(columns))]

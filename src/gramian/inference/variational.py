@@ -11,8 +11,8 @@ way in (lam, h). A step that lowers the bound is halved, so that the bound never
 from their own history (anderson.py), as long as that raises the bound. Where landmarks leave a part e_i of
 k(x, x) out, v_i counts it in E log p: with Gaussian noise this is the collapsed bound of Titsias.
 
-At the optimum dELBO/dK = 1/2 alpha alpha' - 1/2 R, and dELBO/de_i = dE log p/dv_i. Source: Khan and Lin 2017
-(conjugate-computation variational inference); Challis and Barber 2013 for concavity.
+At the optimum dELBO/dK = 1/2 alpha alpha' - 1/2 A^-1, and dELBO/de_i = dE log p/dv_i. Source: Khan and Lin
+2017 (conjugate-computation variational inference); Challis and Barber 2013 for concavity.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class VI(SiteRule):
     def run(
         self, problem: Problem, start: Array | None, report: Share | None = None
     ) -> tuple[State, SolveOutcome]:
-        shape = (problem.n, problem.L)
+        shape = (problem.n, problem.latents)
         state = self._from(problem, start) if start is not None and start.shape == (2, *shape) else None
         if state is None and problem.model.likelihood.relaxed is not None:
             state = self._from(problem, self._relaxed(problem))
@@ -140,10 +140,11 @@ class VI(SiteRule):
         by_likelihood = ask_back(
             problem.model.likelihood, "expected", weights, problem.y, *self._seen(problem, state)
         )
-        by_outside = state.answers[:, 1 + problem.L :] * problem.scale**2
-        whole = [bool(np.any(problem.outside[:, k])) for k in range(problem.L)]
+        by_outside = state.answers[:, 1 + problem.latents :] * problem.scale**2
+        whole = [bool(np.any(problem.outside[:, k])) for k in range(problem.latents)]
         terms = [
-            Term(state.sited[k], by_outside=by_outside[:, k] if whole[k] else None) for k in range(problem.L)
+            Term(state.sited[k], by_outside=by_outside[:, k] if whole[k] else None)
+            for k in range(problem.latents)
         ]
         return problem.gradient(terms, state.alpha, by_likelihood)
 
@@ -167,7 +168,7 @@ class VI(SiteRule):
         return problem.f(state.mean), var * problem.scale**2
 
     def _proposed(self, problem: Problem, state: State) -> tuple[Array, Array]:
-        L, s = problem.L, problem.scale
+        L, s = problem.latents, problem.scale
         lam = -2 * state.answers[:, 1 + L :] * s**2
         if problem.model.likelihood.log_concave:
             lam = np.maximum(lam, 0.0)  # which it is, but for rounding

@@ -83,7 +83,8 @@ class SoftmaxLaplace(AtMode):
         def step(pi: Array, g: Array) -> tuple[Array, Array]:
             return prior.step(pi, _linear(problem, pi, g))
 
-        mode = self.climb(partial(_psi, problem), prior.times, step, (problem.n, problem.L), start, report)
+        shape = (problem.n, problem.latents)
+        mode = self.climb(partial(_psi, problem), prior.times, step, shape, start, report)
         note = "" if mode.ended else self.missed()
         if not mode.uphill:
             note = (
@@ -114,7 +115,7 @@ class SoftmaxLaplace(AtMode):
         # Without its own site a row's classes have the covariance (S_i^-1 - W_i)^-1 = S_i (I - W_i S_i)^-1.
         s, pi = problem.scale, state.answers
         S = _coupled(state).joint()
-        rest = np.linalg.solve(np.eye(problem.L) - S @ curvature(pi, s), S)
+        rest = np.linalg.solve(np.eye(problem.latents) - S @ curvature(pi, s), S)
         mean = state.mean - np.einsum("icd,id->ic", rest, _slope(problem, pi))
         return Cavities(problem.f(mean), np.maximum(np.einsum("icc->ic", rest), 0.0) * s**2)
 
@@ -130,7 +131,7 @@ def _psi(problem: Problem, g: Array, alpha: Array) -> tuple[float, Array]:
 
 def _slope(problem: Problem, pi: Array) -> Array:
     """d log p / dg, (n, C)."""
-    return problem.scale * ((problem.y[:, None] == np.arange(problem.L)) - pi)
+    return problem.scale * ((problem.y[:, None] == np.arange(problem.latents)) - pi)
 
 
 def _linear(problem: Problem, pi: Array, g: Array) -> Array:
