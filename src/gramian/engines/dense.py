@@ -39,7 +39,7 @@ from gramian.errors import ParameterError
 from gramian.features.nystrom import NystromBasis
 from gramian.gram import few, tiles
 from gramian.kernels.base import Kernel
-from gramian.kernels.host import Block
+from gramian.kernels.host import KernelValues
 from gramian.landmarks.rules import RULES
 from gramian.linalg.blas import block_of, square_triangle
 from gramian.linalg.cost import Cost
@@ -149,7 +149,7 @@ class DensePrior(RowPrior):
         return np.diagonal(self.K).copy() if self.again else tiles.diagonal(self.kernel, self.X)
 
     @cached_property
-    def few(self) -> Block | None:
+    def few(self) -> KernelValues | None:
         """K of few rows, made once for the factor and the gradient."""
         return few.block(self.kernel, self.X, self.X)
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.kernels.base import Kernel
-from gramian.kernels.host import Block
+from gramian.kernels.host import KernelValues
 from gramian.means import HostBlock, Mean
 from gramian.params import Tree
 
@@ -22,7 +22,7 @@ ROWS = 448  # up to which a Gram matrix is made so: as many as take tiles smalle
 VALUES = ROWS**2
 
 
-def block(kernel: Kernel, X: Array, Z: Array) -> Block | None:
+def block(kernel: Kernel, X: Array, Z: Array) -> KernelValues | None:
     """K(X, Z) with its pullback; None where there are many rows, or the kernel goes through JAX."""
     if not 0 < len(X) * len(Z) <= VALUES:
         return None
@@ -33,7 +33,7 @@ def block(kernel: Kernel, X: Array, Z: Array) -> Block | None:
         return host.cross(X, Z)
 
 
-def pulled(values: Block, W: Array) -> list[Array]:
+def pulled(values: KernelValues, W: Array) -> list[Array]:
     """sum_ij W_ij dk(x_i, z_j)/dtheta, one array a parameter."""
     with np.errstate(all="ignore"):
         return values.pull(W, 1.0)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gramian.gram import few, tiles
 from gramian.kernels.base import Kernel
-from gramian.kernels.host import Block
+from gramian.kernels.host import KernelValues
 
 Array = NDArray[np.float64]
 
@@ -54,6 +54,6 @@ class GramOperator:
         return tiles.pullback(self.kernel, self.X, dense, factor=factor, low_rank=low_rank)
 
     @cached_property
-    def _few(self) -> Block | None:
+    def _few(self) -> KernelValues | None:
         """K of few rows, made once for all that is asked of it."""
         return few.block(self.kernel, self.X, self.X)

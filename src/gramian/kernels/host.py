@@ -1,7 +1,7 @@
 """Kernels in NumPy, for few rows: the values K(X, Z), and the pullback of weights to the parameters.
 
-    Block.K             K(X, Z), (n, m)
-    Block.pull(W, c)    c sum_ij W_ij dk(x_i, z_j)/dtheta, one array a parameter in the order of `paths`
+    KernelValues.K             K(X, Z), (n, m)
+    KernelValues.pull(W, c)    c sum_ij W_ij dk(x_i, z_j)/dtheta, one array a parameter in the order of `paths`
 
 A call of a compiled program takes longer than what it computes for few rows (n = 50: 150 us a tile, where
 distances and exponentials take 10), and each new size of a tile is another compilation of 0.2 s. So the
@@ -35,7 +35,7 @@ Array = NDArray[np.float64]
 Pull = Callable[[Array, float], list[Array]]
 
 
-class Block(NamedTuple):
+class KernelValues(NamedTuple):
     """Kernel values between two sets of points, and the way back from their weights. K is not to be changed:
     `pull` may need it."""
 
@@ -47,7 +47,7 @@ class Host(ABC):
     """A kernel at given parameters, on arrays of the host."""
 
     @abstractmethod
-    def cross(self, X: Array, Z: Array) -> Block:
+    def cross(self, X: Array, Z: Array) -> KernelValues:
         """K(X, Z)."""
 
     @abstractmethod
@@ -95,16 +95,16 @@ def _matern52(r2: Array) -> tuple[Array, Callable[[], Array]]:
     return (1 + a + s / 3) * e, lambda: (-5 / 6) * (1 + a) * e
 
 
-class Radial(Host):
+class RadialHost(Host):
     """k = profile(r^2)."""
 
     def __init__(self, lengthscale: Array, profile: Profile) -> None:
         self.lengthscale, self.profile = lengthscale, profile
 
-    def cross(self, X: Array, Z: Array) -> Block:
+    def cross(self, X: Array, Z: Array) -> KernelValues:
         X, Z = scaled(X, Z, self.lengthscale)
         K, slope = self.profile(squared_distances(X, Z))
-        return Block(K, lambda W, c: [self.by_lengthscale(X, Z, W * slope(), c)])
+        return KernelValues(K, lambda W, c: [self.by_lengthscale(X, Z, W * slope(), c)])
 
     def by_lengthscale(self, X: Array, Z: Array, V: Array, c: float) -> Array:
         """From V, the weights of r^2: see kernels/distance.py."""
@@ -119,13 +119,13 @@ class Radial(Host):
         return np.ones(len(X)), lambda w: [np.zeros(self.lengthscale.shape)]
 
 
-class Quadratic(Radial):
+class Quadratic(RadialHost):
     """The rational quadratic kernel."""
 
     def __init__(self, lengthscale: Array, alpha: float) -> None:
         self.lengthscale, self.alpha = lengthscale, alpha
 
-    def cross(self, X: Array, Z: Array) -> Block:
+    def cross(self, X: Array, Z: Array) -> KernelValues:
         X, Z = scaled(X, Z, self.lengthscale)
         s = np.minimum(squared_distances(X, Z), FARTHEST) / (2 * self.alpha)
         log = np.log1p(s)
@@ -136,7 +136,7 @@ class Quadratic(Radial):
             by_alpha = c * (np.vdot(V, s / (1 + s)) - np.vdot(V, log))
             return [self.by_lengthscale(X, Z, -0.5 * V / (1 + s), c), np.asarray(by_alpha)]
 
-        return Block(K, pull)
+        return KernelValues(K, pull)
 
     def diagonal(self, X: Array) -> tuple[Array, Callable[[Array], list[Array]]]:
         return np.ones(len(X)), lambda w: [np.zeros(self.lengthscale.shape), np.zeros(())]
@@ -180,7 +180,7 @@ class PeriodicForm(Host):
     def __init__(self, lengthscale: Array, period: Array) -> None:
         self.lengthscale, self.period = lengthscale, period
 
-    def cross(self, X: Array, Z: Array) -> Block:
+    def cross(self, X: Array, Z: Array) -> KernelValues:
         d = X.shape[1]
         lengthscale, period = np.broadcast_to(self.lengthscale, d), np.broadcast_to(self.period, d)
         angles = [np.pi * np.subtract.outer(X[:, j], Z[:, j]) / period[j] for j in range(d)]
@@ -199,7 +199,7 @@ class PeriodicForm(Host):
                 by_period[j] = np.vdot(V * waves[j], turn) / (lengthscale[j] * period[j])
             return [_like(by_lengthscale, self.lengthscale), _like(by_period, self.period)]
 
-        return Block(K, pull)
+        return KernelValues(K, pull)
 
     def diagonal(self, X: Array) -> tuple[Array, Callable[[Array], list[Array]]]:
         return np.ones(len(X)), lambda w: [np.zeros(self.lengthscale.shape), np.zeros(self.period.shape)]
@@ -209,7 +209,7 @@ class CosineForm(Host):
     def __init__(self, period: Array) -> None:
         self.period = period
 
-    def cross(self, X: Array, Z: Array) -> Block:
+    def cross(self, X: Array, Z: Array) -> KernelValues:
         centre = typical(Z)
         X, Z = (X - centre) / self.period, (Z - centre) / self.period
         angle = 2 * np.pi * np.subtract.outer(X.sum(axis=1), Z.sum(axis=1))
@@ -219,7 +219,7 @@ class CosineForm(Host):
             by_period = (2 * np.pi * c) * (V.sum(axis=1) @ X - V.sum(axis=0) @ Z) / self.period
             return [_like(by_period, self.period)]
 
-        return Block(np.cos(angle), pull)
+        return KernelValues(np.cos(angle), pull)
 
     def diagonal(self, X: Array) -> tuple[Array, Callable[[Array], list[Array]]]:
         return np.ones(len(X)), lambda w: [np.zeros(self.period.shape)]
@@ -232,8 +232,8 @@ class LinearForm(Host):
     def __init__(self, variance: Array) -> None:
         self.variance = variance  # (), (1,), (d,) or (d, d)
 
-    def cross(self, X: Array, Z: Array) -> Block:
-        return Block(self.lifted(X) @ Z.T, lambda W, c: [c * self.by_variance(X, W @ Z)])
+    def cross(self, X: Array, Z: Array) -> KernelValues:
+        return KernelValues(self.lifted(X) @ Z.T, lambda W, c: [c * self.by_variance(X, W @ Z)])
 
     def diagonal(self, X: Array) -> tuple[Array, Callable[[Array], list[Array]]]:
         return (self.lifted(X) * X).sum(axis=1), lambda w: [self.by_variance(X, w[:, None] * X)]
@@ -249,7 +249,7 @@ class PolynomialForm(Host):
     def __init__(self, degree: int, variance: Array, offset: Array) -> None:
         self.degree, self.inner, self.offset = degree, LinearForm(variance), offset
 
-    def cross(self, X: Array, Z: Array) -> Block:
+    def cross(self, X: Array, Z: Array) -> KernelValues:
         inner = self.inner.cross(X, Z)
         B = inner.K + self.offset
 
@@ -257,7 +257,7 @@ class PolynomialForm(Host):
             V = W * B ** (self.degree - 1)
             return [*inner.pull(V, c * self.degree), np.asarray(c * self.degree * V.sum())]
 
-        return Block(B**self.degree, pull)
+        return KernelValues(B**self.degree, pull)
 
     def diagonal(self, X: Array) -> tuple[Array, Callable[[Array], list[Array]]]:
         values, back = self.inner.diagonal(X)
@@ -274,8 +274,10 @@ class ConstantForm(Host):
     def __init__(self, variance: Array) -> None:
         self.variance = variance
 
-    def cross(self, X: Array, Z: Array) -> Block:
-        return Block(np.full((len(X), len(Z)), float(self.variance)), lambda W, c: [np.asarray(c * W.sum())])
+    def cross(self, X: Array, Z: Array) -> KernelValues:
+        return KernelValues(
+            np.full((len(X), len(Z)), float(self.variance)), lambda W, c: [np.asarray(c * W.sum())]
+        )
 
     def diagonal(self, X: Array) -> tuple[Array, Callable[[Array], list[Array]]]:
         return np.full(len(X), float(self.variance)), lambda w: [np.asarray(w.sum())]
@@ -285,7 +287,7 @@ class CategoricalForm(Host):
     def __init__(self, similarity: Array) -> None:
         self.similarity = similarity
 
-    def cross(self, X: Array, Z: Array) -> Block:
+    def cross(self, X: Array, Z: Array) -> KernelValues:
         d = X.shape[1]
         similarity = np.broadcast_to(self.similarity, d)
         differ = [np.not_equal.outer(X[:, j], Z[:, j]) for j in range(d)]
@@ -296,7 +298,7 @@ class CategoricalForm(Host):
             sums = [float(np.sum(W * others[j], where=differ[j])) for j in range(d)]
             return [_like(c * np.array(sums), self.similarity)]
 
-        return Block(_product(values), pull)
+        return KernelValues(_product(values), pull)
 
     def diagonal(self, X: Array) -> tuple[Array, Callable[[Array], list[Array]]]:
         return np.ones(len(X)), lambda w: [np.zeros(self.similarity.shape)]
@@ -309,13 +311,13 @@ class ScaledForm(Host):
     def __init__(self, scale: float, inner: Host) -> None:
         self.scale, self.inner = scale, inner
 
-    def cross(self, X: Array, Z: Array) -> Block:
+    def cross(self, X: Array, Z: Array) -> KernelValues:
         inner = self.inner.cross(X, Z)
 
         def pull(W: Array, c: float) -> list[Array]:
             return [np.asarray(c * np.vdot(W, inner.K)), *inner.pull(W, c * self.scale)]
 
-        return Block(self.scale * inner.K, pull)
+        return KernelValues(self.scale * inner.K, pull)
 
     def diagonal(self, X: Array) -> tuple[Array, Callable[[Array], list[Array]]]:
         values, back = self.inner.diagonal(X)
@@ -326,9 +328,9 @@ class SumForm(Host):
     def __init__(self, terms: Sequence[Host]) -> None:
         self.terms = terms
 
-    def cross(self, X: Array, Z: Array) -> Block:
+    def cross(self, X: Array, Z: Array) -> KernelValues:
         blocks = [term.cross(X, Z) for term in self.terms]
-        return Block(
+        return KernelValues(
             sum((block.K for block in blocks[1:]), blocks[0].K),
             lambda W, c: [part for block in blocks for part in block.pull(W, c)],
         )
@@ -344,7 +346,7 @@ class ProductForm(Host):
     def __init__(self, factors: Sequence[Host]) -> None:
         self.factors = factors
 
-    def cross(self, X: Array, Z: Array) -> Block:
+    def cross(self, X: Array, Z: Array) -> KernelValues:
         blocks = [factor.cross(X, Z) for factor in self.factors]
         values = [block.K for block in blocks]
 
@@ -355,7 +357,7 @@ class ProductForm(Host):
                 for part in block.pull(W * _product(values[:k] + values[k + 1 :]), c)
             ]
 
-        return Block(_product(values), pull)
+        return KernelValues(_product(values), pull)
 
     def diagonal(self, X: Array) -> tuple[Array, Callable[[Array], list[Array]]]:
         found = [factor.diagonal(X) for factor in self.factors]
@@ -375,10 +377,10 @@ class ComposedForm(Host):
     ) -> None:
         self.inner, self.g, self.slope = inner, g, slope
 
-    def cross(self, X: Array, Z: Array) -> Block:
+    def cross(self, X: Array, Z: Array) -> KernelValues:
         inner = self.inner.cross(X, Z)
         K = self.g(inner.K)
-        return Block(K, lambda W, c: inner.pull(W * self.slope(inner.K, K), c))
+        return KernelValues(K, lambda W, c: inner.pull(W * self.slope(inner.K, K), c))
 
     def diagonal(self, X: Array) -> tuple[Array, Callable[[Array], list[Array]]]:
         values, back = self.inner.diagonal(X)
@@ -390,7 +392,7 @@ class OnForm(Host):
     def __init__(self, columns: list[int], inner: Host) -> None:
         self.columns, self.inner = columns, inner
 
-    def cross(self, X: Array, Z: Array) -> Block:
+    def cross(self, X: Array, Z: Array) -> KernelValues:
         chosen = X[:, self.columns]
         return self.inner.cross(chosen, chosen if X is Z else Z[:, self.columns])
 
@@ -426,10 +428,10 @@ def _product(values: Sequence[Array]) -> Any:
 
 # What this library's kernels are in NumPy, from their bare trees.
 FORMS: dict[type[Kernel], Callable[[Any], Host | None]] = {
-    RBF: lambda k: Radial(k.lengthscale, _rbf),
-    Matern12: lambda k: Radial(k.lengthscale, _matern12),
-    Matern32: lambda k: Radial(k.lengthscale, _matern32),
-    Matern52: lambda k: Radial(k.lengthscale, _matern52),
+    RBF: lambda k: RadialHost(k.lengthscale, _rbf),
+    Matern12: lambda k: RadialHost(k.lengthscale, _matern12),
+    Matern32: lambda k: RadialHost(k.lengthscale, _matern32),
+    Matern52: lambda k: RadialHost(k.lengthscale, _matern52),
     RationalQuadratic: lambda k: Quadratic(k.lengthscale, float(k.alpha)),
     Periodic: lambda k: PeriodicForm(k.lengthscale, k.period),
     Cosine: lambda k: CosineForm(k.period),
