@@ -1,7 +1,7 @@
 """Kernels in NumPy, for few rows: the values K(X, Z), and the pullback of weights to the parameters.
 
     KernelValues.K             K(X, Z), (n, m)
-    KernelValues.pull(W, c)    c sum_ij W_ij dk(x_i, z_j)/dtheta, one array a parameter in the order of `paths`
+    KernelValues.pull(W, c)    c sum_ij W_ij dk(x_i, z_j)/dtheta, one array a parameter as `paths` go
 
 A call of a compiled program takes longer than what it computes for few rows (n = 50: 150 us a tile, where
 distances and exponentials take 10), and each new size of a tile is another compilation of 0.2 s. So the
