@@ -255,7 +255,7 @@ def test_nothing_that_was_given_changes(data):
         (
             lambda X, y: gm.GP(KERNEL, likelihood=gm.Poisson()).condition(X, y[:, None]),
             InputError,
-            "one value a row",
+            "the columns y, exposure",
         ),
     ],
 )

@@ -185,7 +185,9 @@ class GP(Functions):
         """Draws of y: f from the prior, and then what is observed of it, (n, n_samples)."""
         rng = np.random.default_rng(seed)
         f = self.sample(X, n_samples, rng)
-        return self.model.likelihood.draw(rng, np.swapaxes(f, 1, 2) if f.ndim == 3 else f)
+        likelihood, shape = self.model.likelihood, (len(f), n_samples)
+        beside = (np.broadcast_to(column[:, None], shape) for column in _beside(likelihood, len(f)).T)
+        return likelihood.draw(rng, np.swapaxes(f, 1, 2) if f.ndim == 3 else f, *beside)
 
     # With data. ---------------------------------------------------------------------------------------------
 
@@ -256,16 +258,20 @@ class GP(Functions):
             raise InputError("y has a column without a single observed value.")
         if isinstance(model.likelihood, Gaussian):
             return model, Data(points, table, np.ones(table.shape[1]), known), several
-        if several or known is not None:
-            what = "a table y" if several else "noise_var"
-            raise InputError(
-                f"{what} is for Gaussian noise; {type(model.likelihood).__name__} takes one value a row,"
-                " (n,)."
+        likelihood = model.likelihood
+        columns, name = len(likelihood.columns), type(likelihood).__name__
+        if known is not None:
+            raise InputError(f"noise_var is for Gaussian noise; {name} has none.")
+        if several and Y.shape[1] != columns:
+            takes = (
+                "one value a row, (n,)" if columns == 1 else f"the columns {', '.join(likelihood.columns)}"
             )
-        seen = ~np.isnan(Y)
-        checked = model.likelihood.checked(Y[seen])
-        L = model.likelihood.latents
-        return model, Data(points[seen], checked[:, None], np.ones(L)), L > 1
+            raise InputError(f"y has {Y.shape[1]} columns; {name} takes {takes}.")
+        given = (Y if several else likelihood.with_defaults(Y)).reshape(len(points), columns)
+        seen = ~np.isnan(given).any(axis=1)
+        likelihood.checked(likelihood.y_of(given[seen]))
+        L = likelihood.latents
+        return model, Data(points[seen], given[seen], np.ones(L)), L > 1
 
     def _scheme(self, method: Any, inference: str | Inference | None) -> Scheme:
         engine = as_method(method)
@@ -302,12 +308,13 @@ class ConditionedGP(Functions):
         return self.process, points, self.several
 
     def predict(self, X: ArrayLike) -> tuple[Array, Array]:
-        """Mean and variance of a new observation y at x, noise included."""
+        """Mean and variance of a new observation y at x, noise included; where the likelihood reads more
+        columns, with their defaults."""
         mean, var = self.process.moments(self._process(X)[1])
         likelihood = self.model.likelihood
         if isinstance(likelihood, Gaussian):
             return _shaped(mean, self.several), _shaped(var + likelihood.variances(), self.several)
-        answers = ask(likelihood, "predictive", mean, var)
+        answers = ask(likelihood, "predictive", _beside(likelihood, len(mean)), mean, var)
         return answers[:, 0], answers[:, 1]
 
     def log_evidence(self, values: Mapping[str, ArrayLike] | None = None) -> float:
@@ -329,8 +336,8 @@ class ConditionedGP(Functions):
         likelihood, Y = self.model.likelihood, self.data.Y
         mean, var = self.scheme.cavities(self.model, self.data, self.process)
         if not self.scheme.closed:
-            answers = ask(likelihood, "predictive", mean, var)
-            scores = ask(likelihood, "scored", Y[:, 0], mean, var)
+            answers = ask(likelihood, "predictive", Y[:, 1:], mean, var)
+            scores = ask(likelihood, "scored", Y, mean, var)
             return LeftOut(answers[:, 0], answers[:, 1], scores[:, 0])
         known = 0.0 if self.data.noise_var is None else self.data.noise_var[:, None]
         var = var + self.model.gaussian.variances() + known
@@ -343,6 +350,11 @@ class ConditionedGP(Functions):
 def _conditioned(prior: GP, model: Model, data: Data, scheme: Scheme, several: bool) -> ConditionedGP:
     process, evidence, outcome, _ = scheme.infer(model, data)
     return ConditionedGP(prior, process, evidence, outcome, scheme, data, model, several)
+
+
+def _beside(likelihood: Likelihood, n: int) -> Array:
+    """The columns beside y with their defaults, (n, columns - 1)."""
+    return np.full((n, len(likelihood.columns) - 1), [likelihood.default(c) for c in likelihood.columns[1:]])
 
 
 def _rule(given: str | None, model: Model, engine: Engine) -> Inference:

@@ -22,7 +22,7 @@ def blocks(rows):
 def test_a_block_beyond_the_memory_limit_is_refused_and_smaller_ones_are_not(monkeypatch):
     monkeypatch.setattr(spool, "is_in_memory", lambda folder: False)
     gp = gm.GPRegressor(method=gm.Nystrom(5), optimize=False, memory_limit="100 MB")
-    monkeypatch.setattr(spool.budget, "allowed", lambda limit: 60_000 if limit == "100 MB" else 10**9)
+    monkeypatch.setattr(spool.memory, "allowed", lambda limit: 60_000 if limit == "100 MB" else 10**9)
     with pytest.raises(
         MemoryLimitError,
         match=(

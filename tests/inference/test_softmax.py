@@ -369,7 +369,7 @@ def test_independent_outputs_have_a_diagonal_joint():
 def test_memory_is_that_of_one_matrix_a_class(monkeypatch):
     """C + 3 arrays of n^2 and small change; a factor of all latents would be C^2 of them."""
     monkeypatch.setattr(dense, "BLOCK", 16)
-    n, classes = 320, 6
+    n, classes = 480, 6  # more rows than NumPy makes a Gram matrix of
     data, model = made(n, classes), Model(KERNEL, ZeroMean(), Softmax(classes))
     inference = RuleOnEngine(SoftmaxLaplace())
     inference.evidence_and_gradient(model, data, Workspace())

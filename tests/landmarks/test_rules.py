@@ -74,7 +74,7 @@ def test_a_rule_of_ones_own_in_a_fit(method, text, data):
 
 def test_a_rule_of_ones_own_for_svgp():
     method = gm.SVGP(6, Farthest(3), optimize_inducing=False)
-    assert method.solver_name == "6 inducing points, by farthest"
+    assert method.described == "6 inducing points, by farthest"
     assert method.bytes_needed(80, 2, 1) >= 80 * 10**12
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gramian as gm
-from gramian.modelfile.migrations import migrated
+from gramian.modelfile.migrations import MIGRATIONS
 from tests.modelfile.old.make import EXPECTED, FOLDER, answers, points_of
 
 KNOWN: dict[str, dict[str, Any]] = json.loads(EXPECTED.read_text())
@@ -41,8 +41,9 @@ def test_exposures_become_a_column(offset: Any) -> None:
     """Version 4 had their logarithms in an array beside y; the file of Poisson counts above has none."""
     arrays = {"Y": np.array([[3.0], [0.0], [7.0]])} | ({} if offset is None else {"offset": offset})
     counts = {"class": "likelihoods.Poisson", "fields": {}}
-    fitted = {"likelihood": counts, "method": {"class": "MCMC", "fields": {}}}
-    _, found = migrated(4, {"settings": {}, "fitted": fitted}, arrays)
+    method = {"class": "MCMC", "fields": {}}
+    fitted = {"likelihood": counts, "method": method, "posterior": {"kind": "mixture"}}
+    _, found = MIGRATIONS[4]({"settings": {}, "fitted": fitted}, arrays)
     assert set(found) == {"Y"}
     exposure = np.ones(3) if offset is None else [1.0, 2.0, 4.0]
     np.testing.assert_allclose(found["Y"], np.column_stack([[3.0, 0.0, 7.0], exposure]), rtol=1e-15)

@@ -116,7 +116,7 @@ def _check_host(kernel: Kernel, near: Array, X: Array, scale: Array) -> None:
     with jax.enable_x64(True):
         compiled = np.asarray(programs.tile(kernel.bare(), X, X))
         none = np.zeros((len(near), 0))
-        by_jax = leaves(programs.cross_pullback(False, kernel.bare(), near, near, W, none, none)[0])
+        by_jax = leaves(programs.cross_pullback(False, False, kernel.bare(), near, near, W, none, none)[0])
     _same(block.K, compiled, scale, f"{kernel!r}: cross(X, Z) and the form of on_host() differ: values")
     size = 1 + sum(float(np.max(np.abs(slope))) for slope in by_jax)
     by_host = tiles.cross_pullback(kernel, near, near, W)

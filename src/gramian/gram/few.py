@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from gramian.kernels.base import Kernel
 from gramian.kernels.host import KernelValues
-from gramian.means import HostBlock, Mean
 from gramian.params import Tree
 
 Array = NDArray[np.float64]
@@ -71,12 +70,6 @@ def diagonal_pullback(kernel: Kernel, X: Array, w: Array) -> list[Array] | None:
         return None
     with np.errstate(all="ignore"):
         return host.diagonal(X)[1](w)
-
-
-def mean(mean: Mean, X: Array) -> HostBlock | None:
-    """m(x) for each row, and its pullback."""
-    with np.errstate(all="ignore"):
-        return mean.bare().on_host(X)
 
 
 def rows(tree: Tree, method: str, X: Array, w: Array | None = None) -> list[Array] | None:

@@ -255,7 +255,7 @@ def cross_pullback(
     where W is; sums over tiles are not. W may be overwritten.
     """
     low = W.dtype == np.float32
-    values = None if points else few.block(kernel, X, Z)
+    values = None if points or inputs else few.block(kernel, X, Z)
     if values is not None:
         return few.pulled(values, W + (0.0 if low_rank is None else low_rank[0] @ low_rank[1].T))
     fast = radial.taken(kernel, X, Z, PULLBACK_ERROR)
