@@ -32,6 +32,9 @@ CHAINS      the same seed gives the same chain: rounding that differs would make
             last bit of them moves its numbers by up to 1.2e-7 (CHAINS_EXPOSED).
 SEARCHED    a search ends where the evidence rises no more than 1e-9 or so of itself, at a flat top:
             parameters are known to its root.
+
+One thing was changed on purpose: a bound of the evidence of features is no bound of the model's, so that
+variational inference on them now calls its number an approximation.
 """
 
 from __future__ import annotations
