@@ -15,9 +15,12 @@ import os
 import statistics
 import subprocess
 import sys
+import time
 
 BESIDE, IDLE = 1500, ((2000, 25), (4000, 9))
 
+# seconds between turns: threads of OpenBLAS go on looking for work after their last, on the cores of the next
+REST = 0.2
 CONTENDER = """
 import sys, time
 import numpy as np
@@ -80,6 +83,7 @@ def in_turns(rounds: int, *contenders: Contender) -> None:
         contender.ready()
     for _ in range(rounds):
         for contender in contenders:
+            time.sleep(REST)
             contender.turn()
 
 

@@ -27,11 +27,16 @@ class Result(NamedTuple):
     good: bool
 
 
+# seconds between turns: threads of OpenBLAS go on looking for work after their last, on the cores of the next
+REST = 0.2
+
+
 def take_turns(rounds: int, **contenders: Callable[[], object]) -> dict[str, float]:
     """The best time of each, in seconds; one untimed round first."""
     times: dict[str, list[float]] = {name: [] for name in contenders}
     for number in range(rounds + 1):
         for name, run in contenders.items():
+            time.sleep(REST)
             began = time.perf_counter()
             run()
             if number:

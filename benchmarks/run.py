@@ -25,7 +25,7 @@ from scipy.linalg import lapack
 import gramian as gm
 import inferences
 import scale
-from common import Result, peak_extra_bytes, take_turns
+from common import REST, Result, peak_extra_bytes, take_turns
 
 SEED = 20
 
@@ -71,6 +71,7 @@ def evidence_with_gradient() -> list[Result]:
                 (lapack_times, factor_and_invert),
                 (our_times, lambda gp=ours: gp.log_evidence(return_grad=True)),
             ):
+                time.sleep(REST)
                 began = time.perf_counter()
                 run()
                 if number:
