@@ -46,7 +46,6 @@ BOTH = "what operators on kernels give is defined in terms of kernels"
 LATE = {
     ("kernels.base", "kernels.algebra"): BOTH,
     ("kernels.base", "kernels.inputs"): BOTH,
-    ("kernels.base", "kernels.host"): "forms on the host are chosen by a registry of kernels",
     ("kernels.base", "kernels.face"): "kernel(X) gives an array, and arrays are made by the tiles alone",
     ("estimators.base", "modelfile"): "gp.save(path) is a method, because people look for it there",
     ("estimators.classifier", "plots.classes"): "gp.plot() is a method, because people look for it there",

@@ -14,7 +14,7 @@ from gramian.means import ZeroMean
 
 
 def plan_of(method, n, limited=False, memory=np.inf):
-    return [(scheme.name, rows) for scheme, rows in parts(closed(method), n, 5, 1, limited, memory)]
+    return [(scheme.name, rows) for scheme, rows in parts(closed(method), n, 5, 1, limited, lambda: memory)]
 
 
 def test_few_rows_are_searched_at_once():

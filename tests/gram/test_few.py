@@ -12,6 +12,7 @@ from numpy.testing import assert_allclose
 import gramian as gm
 from gramian.gram import few, programs, tiles
 from gramian.kernels import Categorical, Kernel, Product, Sum, exp
+from gramian.kernels.host import Pairs
 from gramian.means import ConstantMean, LinearMean, ZeroMean
 from gramian.params.tree import leaves
 
@@ -190,3 +191,24 @@ def test_few_rows_call_no_program(monkeypatch):
     assert gp.predict(X[:7], return_std=True)[1].shape == (7,)
     assert gp.predict(X).shape == (60,)
     assert len(gp.loo().mean) == 60
+
+
+@pytest.mark.parametrize("kind", [gm.RBF, gm.Matern12, gm.Matern32, gm.Matern52, gm.RationalQuadratic])
+@pytest.mark.parametrize("d", [1, 3])
+def test_what_is_kept_of_points_gives_the_same(kind, d):
+    """A search keeps the squared differences of its rows, in units of each column."""
+    rng = np.random.default_rng(d)
+    units = np.logspace(-170, 170, d)  # whose squares are no numbers
+    X = rng.normal(size=(30, d)) * units
+    X[7] = X[4]
+    kernel = 2.0 * kind(0.7 * units).on(*range(d)) + kind(units)
+    W = rng.normal(size=(30, 30))
+    plain, points = few.block(kernel, X, X), Pairs(X, X, kept=True)
+    assert points.kept
+    for _ in range(2):
+        kept = few.block(kernel, X, X, points)
+        assert_allclose(kept.K, plain.K, rtol=1e-12)
+        assert kept.K[4, 7] == kept.K[4, 4]
+        for ours, other in zip(few.pulled(kept, W), few.pulled(plain, W), strict=True):
+            assert_allclose(ours, other, rtol=1e-9)
+    assert not Pairs(np.zeros((400, 3)), np.zeros((400, 3)), kept=True).kept  # too large for a cache

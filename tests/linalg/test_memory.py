@@ -60,10 +60,10 @@ def test_limits():
 
 
 def test_without_a_limit_a_share_of_what_is_free(monkeypatch):
-    monkeypatch.setattr(memory, "free_bytes", lambda: 1000)
-    memory.check_memory(800, None, "This", "Cure.")
+    monkeypatch.setattr(memory, "free_bytes", lambda: 10**9)
+    memory.check_memory(8 * 10**8, None, "This", "Cure.")
     with pytest.raises(MemoryLimitError, match="80% of the free memory"):
-        memory.check_memory(801, None, "This", "Cure.")
+        memory.check_memory(8 * 10**8 + 1, None, "This", "Cure.")
 
 
 def test_rows_of_a_block():

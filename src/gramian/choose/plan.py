@@ -269,10 +269,9 @@ def automatic(
 ) -> tuple[Scheme, str]:
     """The method that `method="auto"` takes, with its reason. Few rows need no calibration to be sure."""
     exact = closed(Exact())
-    if exact.bytes_needed(n, d, q) <= memory.allowed(memory_limit) and (
-        time_limit is None or n <= stages.FIRST_ROWS
-    ):
-        return exact, _exact_reason(n, exact.bytes_needed(n, d, q), time_limit)
+    needed = exact.bytes_needed(n, d, q)
+    if memory.fits(needed, memory_limit) and (time_limit is None or n <= stages.FIRST_ROWS):
+        return exact, _exact_reason(n, needed, time_limit)
     made = plan((n, d), kernel, memory_limit, time_limit, outputs=q, optimize=optimize)
     return made.choice.method, made.reason
 
@@ -344,7 +343,7 @@ def _option(
     if optimize and method.search == "batches":
         search = method.steps_for(n) * evaluation
     elif optimize:
-        for number, (engine, rows) in enumerate(stages.parts(method, n, d, q, False, limit)):
+        for number, (engine, rows) in enumerate(stages.parts(method, n, d, q, False, lambda: limit)):
             count = FIRST_EVALUATIONS if number == 0 else LATER_EVALUATIONS
             search += count * rates.seconds(engine.work(rows, d, q))
     option = Option(

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from gramian.features.base import Basis
 from gramian.gram import tiles
 from gramian.kernels.base import Kernel
+from gramian.kernels.host import Pairs
 from gramian.linalg.cost import Cost
 from gramian.processes.base import Process
 from gramian.processes.prior import GaussianProcess
@@ -74,6 +75,7 @@ class Workspace:
 
     def __init__(self) -> None:
         self._array: Array | None = None
+        self._points: Pairs | None = None
         self.start: Array | None = None  # what a rule found for the last parameters
 
     def square(self, n: int) -> Array:
@@ -82,9 +84,15 @@ class Workspace:
             self._array = np.empty((n, n), order="F")
         return self._array
 
+    def pairs(self, X: Array) -> Pairs:
+        """The rows of X beside themselves, with what is known of them."""
+        if self._points is None or self._points.X is not X:
+            self._points = Pairs(X, X, kept=True)
+        return self._points
+
     def release(self) -> None:
         """Gives the memory back."""
-        self._array = None
+        self._array = self._points = None
 
 
 class Conditioned(ABC):

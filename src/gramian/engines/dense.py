@@ -43,7 +43,14 @@ from gramian.kernels.host import KernelValues
 from gramian.landmarks.rules import RULES
 from gramian.linalg.blas import block_of, square_triangle
 from gramian.linalg.cost import Cost
-from gramian.linalg.factor import factored, inverse_in_place, inverse_root_in_place, squared_times
+from gramian.linalg.factor import (
+    factored,
+    finite,
+    inverse_in_place,
+    inverse_root_in_place,
+    solve,
+    squared_times,
+)
 from gramian.linalg.threads import count
 from gramian.processes.posterior import Posterior
 from gramian.processes.prior import GaussianProcess
@@ -151,7 +158,8 @@ class DensePrior(RowPrior):
     @cached_property
     def few(self) -> KernelValues | None:
         """K of few rows, made once for the factor and the gradient."""
-        return few.block(self.kernel, self.X, self.X)
+        points = None if self.workspace is None else self.workspace.pairs(self.X)
+        return few.block(self.kernel, self.X, self.X, points)
 
     def times(self, b: Array) -> Array:
         if not self.again:
@@ -165,16 +173,15 @@ class DensePrior(RowPrior):
         return self.observe(1 / lam, h / lam[:, None], report)
 
     def observe(self, D: Array, r: Array, report: Share | None = None) -> Conditioned:
-        seen = np.isfinite(D)
-        if not seen.all():
-            at = np.flatnonzero(seen)
+        if not finite(D):
+            at = np.flatnonzero(np.isfinite(D))
             part = DensePrior(self.kernel, self.X[at], self.solver, self.again, self.workspace)
             return PartConditioned(self, part, at, part.observe(D[at], r[at], report))
         # Steps of a rule that lead nowhere are taken back, so that nothing is added for them. (D may be 1e15
         # there, and with it the mean diagonal.)
         how = STEPS if self.again else {"ladder": self.solver.ladder}
         A, jitter = factored(lambda A, _: self._fill(A, D), self._room(), report=report, **how)
-        return DenseConditioned(self, D, np.ascontiguousarray(r), CholeskyFactor(A, jitter))
+        return DenseConditioned(self, D, r, CholeskyFactor(A, jitter))
 
     def pullback(self, terms: Sequence[Term]) -> Gradients:
         total: Array | None = None
@@ -186,14 +193,13 @@ class DensePrior(RowPrior):
             if term.u is not None:
                 left += [0.5 * term.u, 0.5 * a]
                 right += [a, term.u]
-            trace = 0.0
+            by_level.append(0.5 * (a * a).sum(axis=0))
             if term.logdet:
                 inverse = term.sited.inverse().T  # row-major, upper triangle
-                trace = float(inverse.trace())
+                by_level[-1] -= 0.5 * inverse.trace()
                 assert total is None or a.shape[1] == count == 1
                 count = a.shape[1]
                 total = inverse if total is None else np.add(total, inverse, out=total)
-            by_level.append(0.5 * (np.einsum("ij,ij->j", a, a) - trace))
         pair = (left[0], right[0]) if len(left) == 1 else (np.hstack(left), np.hstack(right))
         if total is None:
             pulled = tiles.low_rank_pullback(self.kernel, self.X, *pair)
@@ -246,7 +252,7 @@ class DenseConditioned(Conditioned):
         self.D, self.r = D, r
         self.factor: CholeskyFactor | None = factor
         self.outcome = SolveOutcome(jitter=factor.jitter)
-        self._alpha = factor.solve(r).value
+        self._alpha = solve(factor.L, r)
         self._logdet = factor.logdet()
         self._root: Array | None = None
         self._var: Array | None = None
@@ -274,7 +280,7 @@ class DenseConditioned(Conditioned):
 
     @property
     def quad(self) -> Array:
-        return np.einsum("ij,ij->j", self.r, self._alpha)
+        return (self.r * self._alpha).sum(axis=0)
 
     def root(self) -> Array:
         """L^-1, in the factor's memory."""

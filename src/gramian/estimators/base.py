@@ -171,7 +171,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
             report,
             deadline,
             after,
-            memory.allowed(self.memory_limit),
+            lambda: memory.allowed(self.memory_limit),
             holds,
         )
 

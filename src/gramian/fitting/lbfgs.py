@@ -20,6 +20,7 @@ from scipy.optimize import Bounds, minimize
 from gramian.errors import NumericalError
 from gramian.fitting.newton import polish
 from gramian.fitting.progress import Report
+from gramian.linalg.factor import finite
 from gramian.linalg.threads import one_blas_thread
 
 Array = NDArray[np.float64]
@@ -69,7 +70,7 @@ class _Counted:
         self.error: NumericalError | None = None
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
-        if self.gradient is not None and np.array_equal(theta, self.theta):
+        if self.gradient is not None and (theta == self.theta).all():
             return self.best, self.gradient.copy()  # where one run ends, the next begins
         # What is still to come after this evaluation is a last factorisation, of about its length.
         if (
@@ -82,7 +83,7 @@ class _Counted:
         self.evaluations += 1
         try:
             value, gradient = self.objective(theta)
-            if not (math.isfinite(value) and np.isfinite(gradient).all()):
+            if not (math.isfinite(value) and finite(gradient)):
                 raise NumericalError(f"The evidence or its gradient is not finite (value {value}).")
         except NumericalError as error:
             self.failures, self.error = self.failures + 1, error

@@ -13,7 +13,7 @@ chosen before any fit they would suit no model.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
@@ -141,12 +141,12 @@ def fit(
     report: Report,
     deadline: float | None = None,
     after: float = 0.0,
-    memory: float = np.inf,
+    memory: Callable[[], float] = lambda: np.inf,
     holds: Sequence[Hold] = (),
 ) -> Searched:
     """Fits the parameters. `deadline` is a time of `time.monotonic()`, by which a final inference of `after`
-    seconds shall be done, too; `memory` is what the stages may use, in bytes; `holds` are stages of the first
-    search."""
+    seconds shall be done, too; `memory()` is what the stages may use, in bytes; `holds` are stages of the
+    first search."""
     method.check_fits(model, data.X.shape[1])
     if method.search == "batches":
         from gramian.fitting import stochastic  # which imports this module
@@ -213,7 +213,7 @@ def fit(
 
 
 def parts(
-    method: Scheme, n: int, d: int, q: int, limited: bool, memory: float = np.inf
+    method: Scheme, n: int, d: int, q: int, limited: bool, memory: Callable[[], float] = lambda: np.inf
 ) -> list[tuple[Scheme, int]]:
     """Which engine is searched on how many rows, one after the other. `limited`: a time limit ends the last
     stage, so it may be on all rows."""
@@ -228,7 +228,7 @@ def parts(
         return [
             (method, rows) for rows in sorted({FIRST_ROWS, most, max(most, more), n if limited else most})
         ]
-    room = int(min((memory / 10) ** 0.5, 1e9))  # rows whose Gram matrix fits
+    room = int(min((memory() / 10) ** 0.5, 1e9))  # rows whose Gram matrix fits
     first: list[tuple[Scheme, int]] = [(dense, min(n, FIRST_ROWS, room))]
     if not method.learns_from(n):
         return first if n <= FIRST_ROWS else [*first, (dense, min(_affordable(dense, n, d, q), room))]

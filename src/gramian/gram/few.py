@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.kernels.base import Kernel
-from gramian.kernels.host import KernelValues
+from gramian.kernels.host import KernelValues, Pairs
 from gramian.params import Tree
 
 Array = NDArray[np.float64]
@@ -21,15 +21,16 @@ ROWS = 448  # up to which a Gram matrix is made so: as many as take tiles smalle
 VALUES = ROWS**2
 
 
-def block(kernel: Kernel, X: Array, Z: Array) -> KernelValues | None:
-    """K(X, Z) with its pullback; None where there are many rows, or the kernel goes through JAX."""
+def block(kernel: Kernel, X: Array, Z: Array, points: Pairs | None = None) -> KernelValues | None:
+    """K(X, Z) with its pullback; None where there are many rows, or the kernel goes through JAX. `points`: X
+    and Z, where somebody keeps what is known of them."""
     if not 0 < len(X) * len(Z) <= VALUES:
         return None
     host = kernel.bare().on_host()
     if host is None:
         return None
     with np.errstate(all="ignore"):  # as in compiled programs: what overflows is refused where it arrives
-        return host.cross(X, Z)
+        return host.cross(points or Pairs(X, Z))
 
 
 def pulled(values: KernelValues, W: Array) -> list[Array]:
@@ -41,17 +42,19 @@ def pulled(values: KernelValues, W: Array) -> list[Array]:
 def weights(dense: Array, factor: float, low_rank: tuple[Array, Array] | None) -> Array:
     """The symmetric weights factor dense + left right', where only the upper triangle of `dense` is read:
     what lies above its diagonal counts for what lies below."""
-    W = np.zeros(dense.shape)
-    np.multiply(dense, 2 * factor, out=W, where=_above(len(W)))
-    W.reshape(-1)[:: len(W) + 1] = factor * np.diagonal(dense)
+    upper, twice = _triangle(len(dense))
+    W = np.where(upper, dense, 0.0)  # below it may stand anything, NaN included
+    W *= twice
+    W *= factor
     if low_rank is not None:
         W += low_rank[0] @ low_rank[1].T
     return W
 
 
 @lru_cache(maxsize=8)
-def _above(n: int) -> NDArray[np.bool_]:
-    return np.tri(n, dtype=bool).T & ~np.eye(n, dtype=bool)
+def _triangle(n: int) -> tuple[NDArray[np.bool_], Array]:
+    upper = np.tri(n, dtype=bool).T
+    return upper, 2.0 * upper - np.eye(n)
 
 
 def diagonal(kernel: Kernel, X: Array) -> Array | None:

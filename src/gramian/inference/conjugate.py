@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +52,7 @@ class Observed(NamedTuple):
     rows: int  # how many those are
     D: Array  # (n,), infinite where nothing was observed
     r: Array  # (n, outputs): residuals (y - m) / s
+    at: Any  # an index of the outputs: a slice where it is all of them
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ class Conjugate(Inference):
     ) -> tuple[Evidence, list[Array]]:
         prior = engine.at(model.kernel, data.X, Use(back=True, whole=True), workspace)
         mean = mean_rows(model.mean, data.X, data.Y.shape[1])
-        total, by_noise, by_mean = _Total(engine), 0.0, np.zeros(data.Y.shape)
+        total, by_noise, by_mean = _Total(engine), 0.0, np.empty(data.Y.shape)
         by_kernel: list[Array] = []
         by_points: Array | None = None
         for group in observed(model, data, mean.values):
@@ -113,7 +114,7 @@ class Conjugate(Inference):
                 found = conditioned.pullback()
                 by_level = found.by_level
             by_noise += noise_gradient(model, data, group.outputs, by_level)
-            by_mean[:, group.outputs] = conditioned.alpha / data.scale[group.outputs]
+            by_mean[:, group.at] = conditioned.alpha / data.scale[group.at]
             by_kernel = added(by_kernel, found.by_kernel)
             if found.by_points is not None:
                 by_points = found.by_points if by_points is None else by_points + found.by_points
@@ -185,12 +186,12 @@ def observed(model: Model, data: Data, m: Array | None = None) -> Iterator[Obser
     """The outputs, gathered by their noise and by the rows at which they were observed. `m`: the mean at the
     rows, where it is known."""
     residual, n = data.residual(model) if m is None else (data.Y - m) / data.scale, len(data.X)
-    missing = np.isnan(residual)
-    gaps = bool(missing.any())
+    missing = data.missing
     for group in noise_groups(model, data):
         D = group.noise(slice(None), n)
-        if not gaps or not missing[:, group.outputs].any():
-            yield Observed(group.outputs, n, D, np.ascontiguousarray(residual[:, group.outputs]))
+        if missing is None or not missing[:, group.outputs].any():
+            at = slice(None) if len(group.outputs) == residual.shape[1] else group.outputs
+            yield Observed(group.outputs, n, D, np.ascontiguousarray(residual[:, at]), at)
             continue
         patterns: dict[bytes, list[int]] = {}
         for k in group.outputs:
@@ -198,7 +199,7 @@ def observed(model: Model, data: Data, m: Array | None = None) -> Iterator[Obser
         for outputs in patterns.values():
             away = missing[:, outputs[0]]
             r = np.where(away[:, None], 0.0, residual[:, outputs])
-            yield Observed(outputs, n - int(away.sum()), np.where(away, np.inf, D), r)
+            yield Observed(outputs, n - int(away.sum()), np.where(away, np.inf, D), r, outputs)
 
 
 def _converged(one: Conditioned) -> Conditioned:

@@ -7,6 +7,7 @@ deviation when y is normalised, else 1), so that a kernel of unit variance is a 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -69,6 +70,12 @@ class Data:
         noise_var = None if self.noise_var is None else self.noise_var[at]
         X, Y = np.asarray(self.X[at], dtype=np.float64), np.asarray(self.Y[at], dtype=np.float64)
         return replace(self, X=X, Y=Y, noise_var=noise_var)
+
+    @cached_property
+    def missing(self) -> NDArray[np.bool_] | None:
+        """What was not observed, (n, q); None where everything was."""
+        missing = np.isnan(self.Y)
+        return missing if missing.any() else None
 
     def residual(self, model: Model) -> Array:
         """(y - m) / s, (n, q)."""

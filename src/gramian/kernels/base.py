@@ -35,7 +35,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
@@ -117,7 +117,8 @@ class Kernel(Tree):
     def on_host(self) -> Host | None:
         """Of a bare kernel: the same in NumPy (`kernels/host.py`), which is quicker for few rows; None where
         there is no such form, and all goes through JAX."""
-        return _form(self)
+        make = FORMS.get(type(self))  # not of subclasses: they may have changed the formula
+        return None if make is None else make(self)
 
     @property
     def differentiable(self) -> bool:
@@ -340,10 +341,8 @@ class Pointwise(Kernel):
         return all(part.low_precision for part in self.parts)
 
 
-def _form(kernel: Kernel) -> Host | None:
-    from gramian.kernels.host import form
-
-    return form(kernel)
+# What this library's kernels are in NumPy, from their bare trees: kernels/host.py says so.
+FORMS: dict[type[Kernel], Callable[[Any], Host | None]] = {}
 
 
 def _meet_sklearn() -> None:

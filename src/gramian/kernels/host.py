@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from gramian.kernels.algebra import Exp, Power, Product, Scaled, Sum
-from gramian.kernels.base import Kernel
+from gramian.kernels.base import FORMS, Kernel
 from gramian.kernels.categorical import Categorical
 from gramian.kernels.distance import DIFFERENCES_UP_TO
 from gramian.kernels.dot_product import Constant, Linear, Polynomial
@@ -33,6 +33,9 @@ from gramian.kernels.stationary import RBF, Cosine, Matern12, Matern32, Matern52
 
 Array = NDArray[np.float64]
 Pull = Callable[[Array, float], list[Array]]
+Pull1 = Callable[[Array, float], Array]
+
+KEPT = 2**17  # numbers that stay in a core's own cache: 200 rows of 3 columns, 100 of 13
 
 
 class KernelValues(NamedTuple):
@@ -43,22 +46,46 @@ class KernelValues(NamedTuple):
     pull: Pull
 
 
+class Pairs:
+    """The rows of X beside those of Z. With `kept`, as where a search asks for the same rows at many
+    parameters, what depends on the points alone is found once."""
+
+    def __init__(self, X: Array, Z: Array, kept: bool = False) -> None:
+        self.X, self.Z, self.kept = X, Z, kept and X.size * len(Z) <= KEPT
+
+    @cached_property
+    def squares(self) -> tuple[Array, Array]:
+        """Squared differences by column, (d, n m), in units of the farthest two, and these units, (d,)."""
+        apart = (self.X.T[:, :, None] - self.Z.T[:, None, :]).reshape(self.X.shape[1], -1)
+        unit = np.abs(apart).max(axis=1)
+        unit[unit == 0] = 1.0
+        apart /= unit[:, None]
+        return np.square(apart, out=apart), unit
+
+    def on(self, columns: tuple[int, ...]) -> Pairs:
+        """The same points with these columns alone."""
+        known = self._parts.get(columns)
+        if known is None:
+            X = self.X[:, columns]
+            known = Pairs(X, X if self.X is self.Z else self.Z[:, columns], self.kept)
+            self._parts[columns] = known
+        return known
+
+    @cached_property
+    def _parts(self) -> dict[tuple[int, ...], Pairs]:
+        return {}
+
+
 class Host(ABC):
     """A kernel at given parameters, on arrays of the host."""
 
     @abstractmethod
-    def cross(self, X: Array, Z: Array) -> KernelValues:
+    def cross(self, points: Pairs) -> KernelValues:
         """K(X, Z)."""
 
     @abstractmethod
     def diagonal(self, X: Array) -> tuple[Array, Callable[[Array], list[Array]]]:
         """k(x, x) of each row, and its pullback for weights (n,)."""
-
-
-def form(kernel: Kernel) -> Host | None:
-    """The NumPy form of a bare kernel of this library, or None."""
-    make = FORMS.get(type(kernel))  # not of subclasses: they may have changed the formula
-    return None if make is None else make(kernel)
 
 
 # Functions of the squared scaled distance. ------------------------------------------------------------------
@@ -101,18 +128,27 @@ class RadialHost(Host):
     def __init__(self, lengthscale: Array, profile: Profile) -> None:
         self.lengthscale, self.profile = lengthscale, profile
 
-    def cross(self, X: Array, Z: Array) -> KernelValues:
-        X, Z = scaled(X, Z, self.lengthscale)
-        K, slope = self.profile(squared_distances(X, Z))
-        return KernelValues(K, lambda W, c: [self.by_lengthscale(X, Z, W * slope(), c)])
+    def cross(self, points: Pairs) -> KernelValues:
+        r2, back = self.distances(points)
+        K, slope = self.profile(r2)
+        return KernelValues(K, lambda W, c: [back(W * slope(), c)])
 
-    def by_lengthscale(self, X: Array, Z: Array, V: Array, c: float) -> Array:
-        """From V, the weights of r^2: see kernels/distance.py."""
-        rows, columns, crossed = V.sum(axis=1), V.sum(axis=0), (X * (V @ Z)).sum(axis=0)
-        if X is Z:
-            sums = (rows + columns) @ (X * X) - 2 * crossed  # (d,)
-        else:
-            sums = rows @ (X * X) + columns @ (Z * Z) - 2 * crossed
+    def distances(self, points: Pairs) -> tuple[Array, Pull1]:
+        """r^2, and c sum_ij V_ij dr_ij^2/dlengthscale from its weights V: see kernels/distance.py."""
+        if points.kept:  # two products with a matrix of d rows
+            squares, unit = points.squares
+            weights = (unit / self.lengthscale) ** 2
+            r2 = (weights @ squares).reshape(len(points.X), -1)
+            return r2, lambda V, c: self._by_column(weights * (squares @ V.reshape(-1)), c)
+        X, Z = scaled(points.X, points.Z, self.lengthscale)
+
+        def back(V: Array, c: float) -> Array:
+            rows, columns, crossed = V.sum(axis=1), V.sum(axis=0), (X * (V @ Z)).sum(axis=0)
+            return self._by_column(rows @ (X * X) + columns @ (Z * Z) - 2 * crossed, c)
+
+        return squared_distances(X, Z), back
+
+    def _by_column(self, sums: Array, c: float) -> Array:
         return _like((-2 * c) * sums / self.lengthscale, self.lengthscale)
 
     def diagonal(self, X: Array) -> tuple[Array, Callable[[Array], list[Array]]]:
@@ -125,16 +161,16 @@ class Quadratic(RadialHost):
     def __init__(self, lengthscale: Array, alpha: float) -> None:
         self.lengthscale, self.alpha = lengthscale, alpha
 
-    def cross(self, X: Array, Z: Array) -> KernelValues:
-        X, Z = scaled(X, Z, self.lengthscale)
-        s = np.minimum(squared_distances(X, Z), FARTHEST) / (2 * self.alpha)
+    def cross(self, points: Pairs) -> KernelValues:
+        r2, back = self.distances(points)
+        s = np.minimum(r2, FARTHEST) / (2 * self.alpha)
         log = np.log1p(s)
         K = np.exp(-self.alpha * log)
 
         def pull(W: Array, c: float) -> list[Array]:
             V = W * K
             by_alpha = c * (np.vdot(V, s / (1 + s)) - np.vdot(V, log))
-            return [self.by_lengthscale(X, Z, -0.5 * V / (1 + s), c), np.asarray(by_alpha)]
+            return [back(-0.5 * V / (1 + s), c), np.asarray(by_alpha)]
 
         return KernelValues(K, pull)
 
@@ -180,8 +216,8 @@ class PeriodicForm(Host):
     def __init__(self, lengthscale: Array, period: Array) -> None:
         self.lengthscale, self.period = lengthscale, period
 
-    def cross(self, X: Array, Z: Array) -> KernelValues:
-        d = X.shape[1]
+    def cross(self, points: Pairs) -> KernelValues:
+        X, Z, d = points.X, points.Z, points.X.shape[1]
         lengthscale, period = np.broadcast_to(self.lengthscale, d), np.broadcast_to(self.period, d)
         angles = [np.pi * np.subtract.outer(X[:, j], Z[:, j]) / period[j] for j in range(d)]
         waves = [np.sin(angle) / own for angle, own in zip(angles, lengthscale, strict=True)]
@@ -209,9 +245,8 @@ class CosineForm(Host):
     def __init__(self, period: Array) -> None:
         self.period = period
 
-    def cross(self, X: Array, Z: Array) -> KernelValues:
-        centre = typical(Z)
-        X, Z = (X - centre) / self.period, (Z - centre) / self.period
+    def cross(self, points: Pairs) -> KernelValues:
+        X, Z = scaled(points.X, points.Z, self.period)
         angle = 2 * np.pi * np.subtract.outer(X.sum(axis=1), Z.sum(axis=1))
 
         def pull(W: Array, c: float) -> list[Array]:
@@ -232,7 +267,8 @@ class LinearForm(Host):
     def __init__(self, variance: Array) -> None:
         self.variance = variance  # (), (1,), (d,) or (d, d)
 
-    def cross(self, X: Array, Z: Array) -> KernelValues:
+    def cross(self, points: Pairs) -> KernelValues:
+        X, Z = points.X, points.Z
         return KernelValues(self.lifted(X) @ Z.T, lambda W, c: [c * self.by_variance(X, W @ Z)])
 
     def diagonal(self, X: Array) -> tuple[Array, Callable[[Array], list[Array]]]:
@@ -249,8 +285,8 @@ class PolynomialForm(Host):
     def __init__(self, degree: int, variance: Array, offset: Array) -> None:
         self.degree, self.inner, self.offset = degree, LinearForm(variance), offset
 
-    def cross(self, X: Array, Z: Array) -> KernelValues:
-        inner = self.inner.cross(X, Z)
+    def cross(self, points: Pairs) -> KernelValues:
+        inner = self.inner.cross(points)
         B = inner.K + self.offset
 
         def pull(W: Array, c: float) -> list[Array]:
@@ -274,9 +310,10 @@ class ConstantForm(Host):
     def __init__(self, variance: Array) -> None:
         self.variance = variance
 
-    def cross(self, X: Array, Z: Array) -> KernelValues:
+    def cross(self, points: Pairs) -> KernelValues:
         return KernelValues(
-            np.full((len(X), len(Z)), float(self.variance)), lambda W, c: [np.asarray(c * W.sum())]
+            np.full((len(points.X), len(points.Z)), float(self.variance)),
+            lambda W, c: [np.asarray(c * W.sum())],
         )
 
     def diagonal(self, X: Array) -> tuple[Array, Callable[[Array], list[Array]]]:
@@ -287,8 +324,8 @@ class CategoricalForm(Host):
     def __init__(self, similarity: Array) -> None:
         self.similarity = similarity
 
-    def cross(self, X: Array, Z: Array) -> KernelValues:
-        d = X.shape[1]
+    def cross(self, points: Pairs) -> KernelValues:
+        X, Z, d = points.X, points.Z, points.X.shape[1]
         similarity = np.broadcast_to(self.similarity, d)
         differ = [np.not_equal.outer(X[:, j], Z[:, j]) for j in range(d)]
         values = [np.where(differ[j], similarity[j], 1.0) for j in range(d)]
@@ -311,8 +348,8 @@ class ScaledForm(Host):
     def __init__(self, scale: float, inner: Host) -> None:
         self.scale, self.inner = scale, inner
 
-    def cross(self, X: Array, Z: Array) -> KernelValues:
-        inner = self.inner.cross(X, Z)
+    def cross(self, points: Pairs) -> KernelValues:
+        inner = self.inner.cross(points)
 
         def pull(W: Array, c: float) -> list[Array]:
             return [np.asarray(c * np.vdot(W, inner.K)), *inner.pull(W, c * self.scale)]
@@ -328,8 +365,8 @@ class SumForm(Host):
     def __init__(self, terms: Sequence[Host]) -> None:
         self.terms = terms
 
-    def cross(self, X: Array, Z: Array) -> KernelValues:
-        blocks = [term.cross(X, Z) for term in self.terms]
+    def cross(self, points: Pairs) -> KernelValues:
+        blocks = [term.cross(points) for term in self.terms]
         return KernelValues(
             sum((block.K for block in blocks[1:]), blocks[0].K),
             lambda W, c: [part for block in blocks for part in block.pull(W, c)],
@@ -346,8 +383,8 @@ class ProductForm(Host):
     def __init__(self, factors: Sequence[Host]) -> None:
         self.factors = factors
 
-    def cross(self, X: Array, Z: Array) -> KernelValues:
-        blocks = [factor.cross(X, Z) for factor in self.factors]
+    def cross(self, points: Pairs) -> KernelValues:
+        blocks = [factor.cross(points) for factor in self.factors]
         values = [block.K for block in blocks]
 
         def pull(W: Array, c: float) -> list[Array]:
@@ -377,8 +414,8 @@ class ComposedForm(Host):
     ) -> None:
         self.inner, self.g, self.slope = inner, g, slope
 
-    def cross(self, X: Array, Z: Array) -> KernelValues:
-        inner = self.inner.cross(X, Z)
+    def cross(self, points: Pairs) -> KernelValues:
+        inner = self.inner.cross(points)
         K = self.g(inner.K)
         return KernelValues(K, lambda W, c: inner.pull(W * self.slope(inner.K, K), c))
 
@@ -389,12 +426,11 @@ class ComposedForm(Host):
 
 
 class OnForm(Host):
-    def __init__(self, columns: list[int], inner: Host) -> None:
+    def __init__(self, columns: tuple[int, ...], inner: Host) -> None:
         self.columns, self.inner = columns, inner
 
-    def cross(self, X: Array, Z: Array) -> KernelValues:
-        chosen = X[:, self.columns]
-        return self.inner.cross(chosen, chosen if X is Z else Z[:, self.columns])
+    def cross(self, points: Pairs) -> KernelValues:
+        return self.inner.cross(points.on(self.columns))
 
     def diagonal(self, X: Array) -> tuple[Array, Callable[[Array], list[Array]]]:
         return self.inner.diagonal(X[:, self.columns])
@@ -426,8 +462,7 @@ def _product(values: Sequence[Array]) -> Any:
     return total
 
 
-# What this library's kernels are in NumPy, from their bare trees.
-FORMS: dict[type[Kernel], Callable[[Any], Host | None]] = {
+FORMS |= {
     RBF: lambda k: RadialHost(k.lengthscale, _rbf),
     Matern12: lambda k: RadialHost(k.lengthscale, _matern12),
     Matern32: lambda k: RadialHost(k.lengthscale, _matern32),
@@ -444,5 +479,5 @@ FORMS: dict[type[Kernel], Callable[[Any], Host | None]] = {
     Product: lambda k: _all(k.factors, ProductForm),
     Power: lambda k: _composed(k.base, lambda inner: _power(inner, k.exponent)),
     Exp: lambda k: _composed(k.kernel, lambda inner: ComposedForm(inner, np.exp, lambda _, g: g)),
-    On: lambda k: _composed(k.kernel, lambda inner: OnForm(k._numbers(), inner)),
+    On: lambda k: _composed(k.kernel, lambda inner: OnForm(tuple(k._numbers()), inner)),
 }

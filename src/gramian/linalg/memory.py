@@ -74,10 +74,16 @@ def allowed(limit: int | float | str | None) -> int:
     return parse_bytes(limit) if limit is not None else int(_DEFAULT_SHARE * free_bytes())
 
 
+def fits(needed: int, limit: int | float | str | None) -> bool:
+    """Whether so many bytes may be used; without a limit, one block is always to be had (to ask the system
+    takes as long as a factorisation of a hundred rows)."""
+    return (limit is None and needed <= BLOCK_BYTES) or needed <= allowed(limit)
+
+
 def check_memory(needed: int, limit: int | float | str | None, what: str, cure: str) -> None:
     """Refuses work that would pass the limit, before it starts."""
-    most = allowed(limit)
-    if needed > most:
+    if not fits(needed, limit):
+        most = allowed(limit)
         source = (
             f"memory_limit={limit!r}" if limit is not None else f"{_DEFAULT_SHARE:.0%} of the free memory"
         )

@@ -106,18 +106,21 @@ class ParameterSpace:
             inside = [p.with_value(flat[at].reshape(shape)).value for _, p, at, shape in self.pieces]
             flat = np.concatenate([value.ravel() for value in inside])
         flat.setflags(write=False)
-        moved = {piece.path: flat[piece.at].reshape(piece.shape) for piece in self.pieces}
-        return [moved[path] if p.trainable else p.value for path, p in self.parameters.items()]
+        arrays = list(self._values)
+        for number, (_, _, at, shape) in zip(self._numbers, self.pieces, strict=True):
+            arrays[number] = flat[at].reshape(shape)
+        return arrays
 
     def pullback(self, theta: Array, gradients: Mapping[str, Array] | Sequence[Array]) -> Array:
         """The gradient with respect to theta, given those with respect to the values: by path, or all in the
         order of the parameters."""
-        if not isinstance(gradients, Mapping):
-            gradients = dict(zip(self.parameters, gradients, strict=False))
-        theta = self._checked(theta)
-        if not self.pieces:
-            return np.zeros(0)
-        grad = np.concatenate([np.ravel(gradients[piece.path]) for piece in self.pieces])
+        if isinstance(gradients, Mapping):
+            own = [gradients[piece.path] for piece in self.pieces]
+        else:
+            own = [gradients[number] for number in self._numbers]
+        theta, grad = self._checked(theta), np.empty(self.size)
+        for piece, part in zip(self.pieces, own, strict=True):
+            grad[piece.at] = part.reshape(-1)
         for m in self._maps:
             grad[m.at] = m.support.pullback(theta[m.at].reshape(m.shape), grad[m.at].reshape(m.shape)).ravel()
         return grad
@@ -136,6 +139,16 @@ class ParameterSpace:
         return total, gradient
 
     # What is found once. ------------------------------------------------------------------------------------
+
+    @cached_property
+    def _values(self) -> list[Array]:
+        """Of all parameters, as they are."""
+        return [p.value for p in self.parameters.values()]
+
+    @cached_property
+    def _numbers(self) -> list[int]:
+        """Which of the parameters the pieces are."""
+        return [number for number, p in enumerate(self.parameters.values()) if p.trainable]
 
     @cached_property
     def _maps(self) -> tuple[Map, ...]:
