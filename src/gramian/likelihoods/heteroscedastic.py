@@ -14,17 +14,16 @@ from typing import Self
 import jax
 import jax.numpy as jnp
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.likelihoods import quadrature
-from gramian.likelihoods.base import Likelihood
+from gramian.likelihoods.base import Array, Likelihood, Pair
 from gramian.likelihoods.special import bounded_exp
-
-Array = NDArray[np.float64]
 
 
 class Heteroscedastic(Likelihood):
     """y ~ N(f, exp(g)): the second latent is the log of the noise variance."""
+
+    location = True
 
     def log_prob(self, y: jax.Array, f: jax.Array) -> jax.Array:
         return -0.5 * (jnp.log(2 * jnp.pi) + f[..., 1] + (y - f[..., 0]) ** 2 * bounded_exp(-f[..., 1]))
@@ -33,26 +32,21 @@ class Heteroscedastic(Likelihood):
     def latents(self) -> int:
         return 2
 
-    @property
-    def location(self) -> bool:
-        return True
-
     def scales(self, s: float) -> Array:
         return np.array([s, 1.0])  # a change of units shifts g, and stretches f alone
 
     def started(self, y: Array) -> tuple[Self, Array]:
         return self, np.array([np.mean(y), np.log(0.1 * (np.var(y) or 1.0))])
 
-    def derivatives(self, y: jax.Array, f: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def derivatives(self, y: jax.Array, f: jax.Array) -> Pair:
         r, precision = y - f[..., 0], bounded_exp(-f[..., 1])
         half = 0.5 * r**2 * precision
         return jnp.stack([r * precision, half - 0.5], axis=-1), jnp.stack([-precision, -half], axis=-1)
 
     def expected_log_prob(self, y: jax.Array, mean: jax.Array, var: jax.Array) -> jax.Array:
         square = (y - mean[..., 0]) ** 2 + var[..., 0]
-        return -0.5 * (
-            jnp.log(2 * jnp.pi) + mean[..., 1] + square * bounded_exp(0.5 * var[..., 1] - mean[..., 1])
-        )
+        precision = bounded_exp(0.5 * var[..., 1] - mean[..., 1])
+        return -0.5 * (jnp.log(2 * jnp.pi) + mean[..., 1] + square * precision)
 
     def predictive_log_prob(self, y: jax.Array, mean: jax.Array, var: jax.Array) -> jax.Array:
         square, spread = ((y - mean[..., 0]) ** 2)[..., None], var[..., :1]
@@ -63,10 +57,10 @@ class Heteroscedastic(Likelihood):
 
         return quadrature.log_expectation(given, mean[..., 1], var[..., 1])
 
-    def conditional_moments(self, f: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def conditional_moments(self, f: jax.Array) -> Pair:
         return f[..., 0], bounded_exp(f[..., 1])
 
-    def predictive_moments(self, mean: jax.Array, var: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def predictive_moments(self, mean: jax.Array, var: jax.Array) -> Pair:
         return mean[..., 0], var[..., 0] + bounded_exp(mean[..., 1] + 0.5 * var[..., 1])
 
     def draw(self, rng: np.random.Generator, f: Array) -> Array:

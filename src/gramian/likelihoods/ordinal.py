@@ -16,22 +16,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from gramian.errors import ParameterError
 from gramian.likelihoods import checks, normal
-from gramian.likelihoods.base import Likelihood
+from gramian.likelihoods.base import Array, Likelihood, Pair
 from gramian.params import Parameter, Value, positive, real
 from gramian.params.tree import whole_number
 
-Array = NDArray[np.float64]
-
 
 class Ordinal(Likelihood):
-    """Ordered classes. `first` is the lowest cut point, `increments` are the steps to the others, (classes -
-    2,)."""
+    """Ordered classes. `first`: the lowest cut point; `increments`, (classes - 2,): the steps from it on."""
 
+    log_concave = discrete = True
     classes: int
     first: Value = real(None)
     increments: Value = positive(1.0)
@@ -59,22 +56,13 @@ class Ordinal(Likelihood):
     def log_prob(self, y: jax.Array, f: jax.Array) -> jax.Array:
         return self._log_mass(y, f, 1.0)
 
-    @property
-    def log_concave(self) -> bool:
-        return True
-
-    @property
-    def discrete(self) -> bool:
-        return True
-
     def highest(self, mean: Array, var: Array) -> float:
         return float(self.classes - 1)
 
     def thresholds(self) -> jax.Array:
         """The cut points, (classes - 1,)."""
-        return jnp.asarray(self.first) + jnp.concatenate(
-            [jnp.zeros(1), jnp.cumsum(jnp.asarray(self.increments))]
-        )
+        steps = jnp.cumsum(jnp.asarray(self.increments))
+        return jnp.asarray(self.first) + jnp.concatenate([jnp.zeros(1), steps])
 
     def checked(self, y: Array, what: str = "y") -> Array:
         return checks.labels(y, self.classes, f"Ordinal({self.classes})", what)
@@ -83,9 +71,8 @@ class Ordinal(Likelihood):
         """Cut points at the quantiles of the classes, for an f of variance 1 with noise of variance 1."""
         counts = np.bincount(y.astype(int), minlength=self.classes) + 0.5
         cuts = np.sqrt(2.0) * ndtri(np.cumsum(counts)[:-1] / np.sum(counts))
-        return self.default_starts(
-            type(self)(self.classes), first=cuts[0], increments=np.diff(cuts)
-        ), np.zeros(1)
+        default = type(self)(self.classes)
+        return self.default_starts(default, first=cuts[0], increments=np.diff(cuts)), np.zeros(1)
 
     def predictive_log_prob(self, y: jax.Array, mean: jax.Array, var: jax.Array) -> jax.Array:
         return self._log_mass(y, mean, jnp.sqrt(1 + var))
@@ -95,7 +82,7 @@ class Ordinal(Likelihood):
         y = jnp.broadcast_to(jnp.arange(self.classes), (*mean.shape, self.classes))
         return jnp.exp(self.predictive_log_prob(y, mean[..., None], var[..., None]))
 
-    def conditional_moments(self, f: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def conditional_moments(self, f: jax.Array) -> Pair:
         """Of the class as a number."""
         p, k = self.probabilities(f, jnp.zeros_like(f)), jnp.arange(self.classes)
         first = jnp.sum(k * p, axis=-1)
@@ -106,7 +93,7 @@ class Ordinal(Likelihood):
         noisy = f + rng.standard_normal(np.shape(f))
         return np.sum(noisy[..., None] > float(self.first) + steps, axis=-1).astype(np.float64)
 
-    def derivatives(self, y: jax.Array, f: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def derivatives(self, y: jax.Array, f: jax.Array) -> Pair:
         sign, A, B, outer = self._ends(y, f, 1.0)
         r, step = normal.ratio(A), normal.ratio(B) - normal.ratio(A)
         # Phi(B) / (Phi(A) - Phi(B))
@@ -133,9 +120,5 @@ class Ordinal(Likelihood):
         low, high = (cuts[jnp.maximum(k - 1, 0)] - f) / spread, (cuts[jnp.minimum(k, last - 1)] - f) / spread
         outer = (k == 0) | (k == last)
         mirrored = jnp.where(outer, k == last, low + high > 0)
-        return (
-            jnp.where(mirrored, 1.0, -1.0),
-            jnp.where(mirrored, -low, high),
-            jnp.where(mirrored, -high, low),
-            outer,
-        )
+        sign = jnp.where(mirrored, 1.0, -1.0)
+        return sign, jnp.where(mirrored, -low, high), jnp.where(mirrored, -high, low), outer
