@@ -37,11 +37,8 @@ def check_features(basis: Basis, kernel: Kernel, d: int, X: Array | None = None)
     it = Subject(type(features).__name__)
     features.ready()
     Phi = features.block(X)
-    it.must(
-        basis.n_features == features.n_features and Phi.shape == (len(X), features.n_features),
-        f"Phi has the shape {Phi.shape}, but {len(X)} rows and {features.n_features} features"
-        f" ({basis.n_features} of the basis) are said.",
-    )
+    said = {(len(X), features.n_features), (len(X), basis.n_features)}
+    it.must({Phi.shape} == said, f"Phi has the shape {Phi.shape}, but features and basis say {said}.")
     it.must(Phi.dtype == np.float64 and np.isfinite(Phi), "Phi is not of finite numbers.")
     _check_blocks(it, features, X, Phi, tiles.diagonal(kernel, X))
     _check_gram(it, features, kernel, X, Phi)
@@ -67,16 +64,12 @@ def _check_gram(it: Subject, features: FeatureMap, kernel: Kernel, X: Array, Phi
     k, Q = np.max(np.diag(K)), Phi @ Phi.T
     if features.spans_prior:
         worst, said = np.max(np.abs(Q - K)), features.entry_error * k
-        it.must(
-            worst <= DEVIATIONS * said + ROUNDING * k,
-            f"Phi Phi' is off by {worst:.3g} from K, but promises {said:.3g} (times {DEVIATIONS:g} at most).",
-        )
+        promise = f"promises {said:.3g} (times {DEVIATIONS:g} at most)"
+        allowed = DEVIATIONS * said + ROUNDING * k
+        it.must(worst <= allowed, f"Phi Phi' is off by {worst:.3g} from K, but {promise}.")
         return
-    lowest = np.linalg.eigvalsh(0.5 * (K + K.T) - Q)[0]
-    it.must(
-        lowest >= -ROUNDING * len(K) * k,
-        f"what is outside the features, K - Phi Phi', is no covariance: its eigenvalue {lowest:.3g}.",
-    )
+    what = "what is outside the features, K - Phi Phi', is no covariance: it"
+    it.semidefinite(0.5 * (K + K.T) - Q, ROUNDING * len(K) * k, what)
     Z = features.landmarks
     if Z is not None:
         there = features.block(Z)
@@ -107,17 +100,14 @@ def _check_pullbacks(
     by_rows, shared = features.pullback(X, G.copy()), features.shared_pullback(G.T @ Phi)
     own = len(kernel.parameters())
     expected = own + bool(basis.learned)
-    it.must(
-        len(by_rows) == len(shared) == expected,
-        f"{len(by_rows)} and {len(shared)} arrays come back for {expected} gradients.",
-    )
+    found = len(by_rows), len(shared)
+    it.must(np.equal(found, expected), f"{found} arrays come back for {expected} gradients.")
     gradients = [one + other for one, other in zip(by_rows, shared, strict=True)]
     size, cut = np.sum(np.abs(G * Phi)), len(X) // 3
     halves = (features.pullback(X[at], G[at].copy()) for at in (slice(0, cut), slice(cut, None)))
     for whole, *parts in zip(by_rows, *halves, strict=True):
-        _require_equal(
-            it, sum(parts), whole, size, "the pullbacks of two blocks do not add up to that of both"
-        )
+        what = "the pullbacks of two blocks do not add up to that of both"
+        _require_equal(it, sum(parts), whole, size, what)
 
     def total(at: Kernel, basis: Basis = basis) -> float:
         return float(np.sum(G * basis.at(at).block(X)))

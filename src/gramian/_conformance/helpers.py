@@ -21,6 +21,9 @@ class Subject(NamedTuple):
 
     name: str
 
+    def about(self, what: str) -> Subject:
+        return Subject(f"{self.name}, {what}")
+
     def must(self, holds: Any, otherwise: str) -> None:
         """`assert`, but never switched off; of an array, every entry must hold."""
         if not np.all(holds):
@@ -34,24 +37,22 @@ class Subject(NamedTuple):
 
     def alike(self, ours: Array, theirs: Array, rtol: float, what: str, atol: Array | float = 0.0) -> None:
         """Entry by entry, relative to the entry and to the largest, and `atol` on top."""
-        self.agree(
-            ours, theirs, rtol * (np.abs(theirs) + np.max(np.abs(theirs), initial=0.0) + 1e-300) + atol, what
-        )
-
-    def agree(self, ours: Array, theirs: Array, allowed: Array | float, what: str) -> None:
-        """Entry by entry, up to what is allowed; the entry that is farthest beyond it is told."""
-        excess = np.abs(ours - theirs) - allowed
+        size = np.abs(theirs) + np.max(np.abs(theirs), initial=0.0) + 1e-300
+        excess = np.abs(ours - theirs) - rtol * size - atol
         if excess.size:
             at = tuple(map(int, np.unravel_index(int(np.argmax(excess)), excess.shape)))
-            self.must(
-                excess[at] <= 0, f"{what}: {float(ours[at]):.12g} and {float(theirs[at]):.12g} at {at}."
-            )
+            pair = f"{float(ours[at]):.12g} and {float(theirs[at]):.12g}"
+            self.must(excess[at] <= 0, f"{what}: {pair} at {at}.")
 
     def shaped(self, value: Any, shape: tuple[int, ...], what: str) -> None:
         self.must(np.shape(value) == shape, f"{what} has shape {np.shape(value)}, not {shape}.")
 
     def finite(self, value: Any, what: str) -> None:
         self.must(np.isfinite(value), f"{what} is not finite.")
+
+    def semidefinite(self, K: Array, allowed: float, what: str) -> None:
+        lowest = np.linalg.eigvalsh(K)[0]
+        self.must(lowest >= -allowed, f"{what} has the eigenvalue {lowest:.3g}.")
 
     def grows(self, sizes: Sequence[float], what: str) -> None:
         self.must(sizes[0] > 0 and np.diff(sizes) > 0, f"{what} not grow with the rows: {sizes}.")
@@ -72,8 +73,7 @@ def slope(f: Callable[[Any], Any], h: float, at: Array, unit: Array) -> Any:
 
 
 def by_entries(f: Callable[[Any], Any], tree: Any, step: float) -> Iterator[tuple[str, tuple[int, ...], Any]]:
-    """The slopes of f(tree) by every number among the parameters of a kernel or model, with path and index;
-    steps are relative."""
+    """The slopes of f(tree) by every number among the parameters, with path and index; steps are relative."""
     for path, parameter in tree.parameters().items():
 
         def moved(value: Array, path: str = path) -> Any:

@@ -85,21 +85,16 @@ def _inputs(kernel: Kernel, X: Any, n_columns: int) -> tuple[Array, Array, Kerne
 
 
 def _check_positive(it: Subject, K: Array) -> None:
-    """Positive semi-definite up to rounding. Rows are brought to one scale first, so that a large one cannot
-    hide the others."""
+    """Up to rounding. Rows are brought to one scale first, so that a large one cannot hide the others."""
     scale = _scale(np.diag(K))
     unit = np.divide(K + K.T, 2 * scale, out=np.zeros_like(K), where=scale > 0)
-    lowest = np.linalg.eigvalsh(unit)[0]
+    what = "it is not positive semi-definite: scaled to a unit diagonal, K"
     # an error of at most e in each entry moves an eigenvalue by at most n e
-    it.must(
-        lowest >= -len(K) * ROUNDING,
-        f"it is not positive semi-definite: scaled to a unit diagonal, K has the eigenvalue {lowest:.3g}.",
-    )
+    it.semidefinite(unit, len(K) * ROUNDING, what)
 
 
 def _check_host(it: Subject, kernel: Kernel, near: Array, X: Array, scale: Array) -> None:
-    """Few rows of a kernel with a NumPy form never meet its `cross` in JAX: both must be the same, and so
-    must their gradients."""
+    """Few rows of a kernel with a NumPy form never meet its `cross` in JAX: both must be the same."""
     block = few.block(kernel, X, X)
     if block is None:
         return
@@ -122,28 +117,20 @@ def _check_equal_rows(
     diagonal = np.where(equal, np.diag(K)[:, None], K)
     _same(it, K, diagonal, scale, "equal rows have not the value k(x, x): values")
     if stationary:
-        it.must(
-            K[equal] == diagonal[equal],
-            "it is stationary, but equal rows differ from k(x, x) by a rounding error: it must be exact.",
-        )
+        what = "it is stationary, but equal rows differ from k(x, x) by a rounding error: it must be exact."
+        it.must(K[equal] == diagonal[equal], what)
         far = X + 2.0**20
         here = far - 2.0**20  # this subtraction is exact
-        _same(
-            it,
-            tiles.cross(kernel, far, far),
-            tiles.cross(kernel, here, here),
-            scale,
-            "it loses digits when all inputs lie 1e6 from the origin: values there and here",
-        )
+        there, back = (tiles.cross(kernel, at, at) for at in (far, here))
+        what = "it loses digits when all inputs lie 1e6 from the origin: values there and here"
+        _same(it, there, back, scale, what)
 
 
 def _check_gradient(it: Subject, kernel: Kernel, X: Array) -> None:
-    """The pullback of random weights against differences.
-
-    With h = 1e-4 and four points a derivative, the error is h^4 / 30 times the fifth derivative, plus eps / h
-    = 2e-12 times the size of the sum. The 1e-8 of that size allowed here leaves room for fifth derivatives up
-    to 1e9, such as those of a period that the data span many times.
-    """
+    """The pullback of random weights against differences. With h = 1e-4 and four points a derivative, the
+    error is h^4 / 30 times the fifth derivative, plus eps / h = 2e-12 times the size of the sum. The 1e-8 of
+    that size allowed here leaves room for fifth derivatives up to 1e9, such as those of a period that the
+    data span many times."""
     W = np.random.default_rng(7).standard_normal((len(X), len(X)))
     W = W + W.T
     size = np.sum(np.abs(W) * _scale(tiles.diagonal(kernel, X)))
@@ -193,10 +180,9 @@ def _check_sayings(it: Subject, kernel: Kernel, X: Array) -> None:
     for lengthscale, columns in kernel.lengthscales(range(d)):
         known = any(lengthscale is p for p in own)
         it.must(known, "a lengthscale it names is none of its parameters.")
-        it.must(
-            set(columns) <= set(range(d)) and lengthscale.value.size in (1, len(columns)),
-            f"{lengthscale.value.size} lengthscales are said to be for the columns {columns}.",
-        )
+        size = lengthscale.value.size
+        possible = set(columns) <= set(range(d)) and size in (1, len(columns))
+        it.must(possible, f"{size} lengthscales are said to be for the columns {columns}.")
     levels = kernel.levels()
     if levels is not None:
         c = 1.75  # exact in binary: rounding is that of the kernel alone
@@ -218,10 +204,8 @@ def _check_radial(it: Subject, kernel: Kernel, X: Array, K: Array, scale: Array)
     if form is None:
         return
     said = [*form.factors, form.lengthscale]
-    it.must(
-        [id(p) for p in said] == [id(p) for p in own],
-        f"radial() must name all its {len(own)} parameters in their order, factors first.",
-    )
+    what = f"radial() must name all its {len(own)} parameters in their order, factors first."
+    it.must([id(p) for p in said] == [id(p) for p in own], what)
     fast = radial.taken(kernel, X, X, 1.0)
     assert fast is not None
     _same(it, fast.cross(np.empty_like(K)), K, scale, "values by radial() and by pair")

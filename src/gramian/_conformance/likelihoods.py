@@ -35,14 +35,12 @@ def check_likelihood(likelihood: Likelihood, y: Any = None, *, outcomes: Any = N
     _check_columns(it, likelihood)
     y = np.asarray(y, dtype=np.float64)
     y = likelihood.with_defaults(y) if y.ndim == 1 else y
-    it.must(
-        y.size == len(y) * len(likelihood.columns),
-        f"it has the columns {', '.join(likelihood.columns)}, but the y to check it on {y.shape}.",
-    )
+    columns = ", ".join(likelihood.columns)
+    fits = y.size == len(y) * len(likelihood.columns)
+    it.must(fits, f"it has the columns {columns}, but the y to check it on {y.shape}.")
     _check_kind(it, likelihood, y)
-    at, mean, var = (
-        np.ravel(v) for v in np.meshgrid(np.arange(len(y)), [-1.2, 0.1, 0.9], [0.0, 0.3, 1.5], indexing="ij")
-    )
+    grid = np.meshgrid(np.arange(len(y)), [-1.2, 0.1, 0.9], [0.0, 0.3, 1.5], indexing="ij")
+    at, mean, var = map(np.ravel, grid)
     y = y[at]
     if latents > 1:
         mean = mean[:, None] * rng.uniform(-1, 1, (len(y), latents))
@@ -58,8 +56,15 @@ def check_likelihood(likelihood: Likelihood, y: Any = None, *, outcomes: Any = N
         if likelihood.smooth:
             _check_derivatives(it, bare, y, mean)
         _check_expectations(it, bare, y, mean, var)
-        _check_moments(it, bare, outcomes, y, mean, var)
-        _check_draws(it, likelihood, outcomes, y, mean)
+        few = slice(None, None, max(1, len(mean) // 6))
+        try:
+            given = _run(bare, "conditional_moments", mean[few], *_beside(y[few]))
+        except ParameterError:
+            given = None
+        else:
+            _check_given(it, bare, outcomes, y[few], mean[few], *given)
+            _check_moments(it, bare, y, mean, var)
+        _check_draws(it, likelihood, outcomes, y[few], mean[few], given)
 
 
 def _check_columns(it: Subject, likelihood: Likelihood) -> None:
@@ -94,13 +99,10 @@ def _check_kind(it: Subject, likelihood: Likelihood, y: Array) -> None:
 
 
 def _check_derivatives(it: Subject, bare: Any, y: Array, f: Array) -> None:
-    """Against four-point differences.
-
-    Their truncation, h^4 of a fifth or sixth derivative, is far below the relative tolerances. Their rounding
-    is not where |log p| is large or the derivative small: each log p is off by some eps of itself, of 1 (the
-    terms it is made of) and, as f + h rounds too, of f times the slope; and the weights of the differences
-    add up to 18 / 12 h and 64 / 12 h^2.
-    """
+    """Against four-point differences. Their truncation, h^4 of a fifth or sixth derivative, is far below the
+    relative tolerances. Their rounding is not where |log p| is large or the derivative small: each log p is
+    off by some eps of itself, of 1 (the terms it is made of) and, as f + h rounds too, of f times the slope;
+    and the weights of the differences add up to 18 / 12 h and 64 / 12 h^2."""
     first, second = _run(bare, "derivatives", y, f)
     it.shaped(first, f.shape, "the first of derivatives")
     it.shaped(second, f.shape, "the second of derivatives")
@@ -128,8 +130,7 @@ def _check_expectations(it: Subject, bare: Any, y: Array, mean: Array, var: Arra
     Where log p has a kink the library's quadrature is good to the square of its step only. What that costs is
     seen from the reference with as coarse a step, and allowed for, up to `ROUGH`; where log p is smooth it is
     nothing. Rows whose y is so far away that the integrand leaves the reference's 12 standard deviations are
-    left out.
-    """
+    left out."""
     z, weights = _gaussian_points(bare.latents)
     f = np.expand_dims(mean, 1) + np.sqrt(np.expand_dims(var, 1)) * z  # (n, nodes) or (n, nodes, latents)
     values = _log_prob(bare, np.broadcast_to(y[:, None], (*f.shape[:2], *y.shape[1:])), f)
@@ -178,9 +179,8 @@ def _within(p: Array) -> Any:
 
 
 def _thinned(terms: Array) -> Array:
-    """Sums over every `THIN`th of the terms (n, nodes), from each of the first `THIN` on: (n, THIN). The last
-    few terms have no weight."""
-    count = terms.shape[1] // THIN
+    """Sums over every `THIN`th of the terms (n, nodes), from each of the first `THIN` on: (n, THIN)."""
+    count = terms.shape[1] // THIN  # the last few terms have no weight
     return THIN * np.sum(terms[:, : count * THIN].reshape(len(terms), count, THIN), axis=1)
 
 
@@ -190,31 +190,26 @@ def _blur(coarse: Array, fine: Array) -> Array:
     return np.minimum(np.max(np.abs(coarse - fine[:, None]), axis=1), most)
 
 
-def _some(y: Array, mean: Array) -> tuple[Array, tuple[Array, ...]]:
-    """Six of the f at which moments and draws of y are looked at, and the columns beside y there."""
-    some = slice(None, None, max(1, len(mean) // 6))
-    return mean[some], _beside(y[some])
-
-
 def _beside(y: Array) -> tuple[Array, ...]:
     return tuple(y.reshape(len(y), -1)[:, 1:].T)
 
 
-def _check_moments(it: Subject, bare: Any, outcomes: Any, y: Array, mean: Array, var: Array) -> None:
-    """Moments of y, where the likelihood has them: of its first column, beside the others."""
-    f, beside = _some(y, mean)
-    try:
-        centre, spread = _run(bare, "conditional_moments", f, *beside)
-    except ParameterError:
-        return
+def _check_given(
+    it: Subject, bare: Any, outcomes: Any, y: Array, f: Array, centre: Array, spread: Array
+) -> None:
+    """Moments of y given f, of its first column, beside the others."""
     it.shaped(centre, f.shape[:1], "the mean of conditional_moments")
     it.shaped(spread, f.shape[:1], "the variance of conditional_moments")
     if outcomes is not None:
         k = np.asarray(outcomes, dtype=np.float64)
-        p = np.exp([_log_probs(bare, k, known, g) for g, *known in zip(f, *beside, strict=True)])
+        p = np.exp([_log_probs(bare, k, known, g) for g, *known in zip(f, *_beside(y), strict=True)])
         it.alike(centre, p @ k, 1e-6, "E[y | f] is not the mean of the outcomes")
         variance = p @ k**2 - (p @ k) ** 2
         it.alike(spread, variance, 1e-6, "var[y | f] is not the variance of the outcomes")
+
+
+def _check_moments(it: Subject, bare: Any, y: Array, mean: Array, var: Array) -> None:
+    """Moments of y for f ~ N(mean, var)."""
     z, weights = _gaussian_points(bare.latents)
     at = np.expand_dims(mean, 1) + np.sqrt(np.expand_dims(var, 1)) * z
     wide = (np.broadcast_to(column[:, None], at.shape[:2]) for column in _beside(y))
@@ -228,9 +223,11 @@ def _check_moments(it: Subject, bare: Any, outcomes: Any, y: Array, mean: Array,
         it.alike(ours[1], second, rtol, "predictive_moments, var y, against conditional_moments")
 
 
-def _check_draws(it: Subject, likelihood: Likelihood, outcomes: Any, y: Array, mean: Array) -> None:
+def _check_draws(
+    it: Subject, likelihood: Likelihood, outcomes: Any, y: Array, f: Array, given: tuple[Array, Array] | None
+) -> None:
     """Draws of y, where the likelihood has them, within 7 standard errors."""
-    (f, beside), N, bare = _some(y, mean), 20_000, likelihood.bare()
+    beside, N, bare = _beside(y), 20_000, likelihood.bare()
     many = np.broadcast_to(f[:, None], (len(f), N, *f.shape[1:]))
     known = [np.broadcast_to(column[:, None], (len(f), N)) for column in beside]
     try:
@@ -244,18 +241,13 @@ def _check_draws(it: Subject, likelihood: Likelihood, outcomes: Any, y: Array, m
         p = np.exp(_log_prob(bare, _rows(np.full(len(f), float(k)), beside), f))
         off = np.abs(np.mean(drawn == k, axis=1) - p) - 7 * np.sqrt(p * (1 - p) / N) - 1 / N  # and one draw
         it.must(off <= 0, f"draws are {k:g} in shares that are not p(y = {k:g} | f).")
-    if outcomes is None:
-        try:
-            centre, spread = _run(bare, "conditional_moments", f, *beside)
-        except ParameterError:
-            return
-        off = np.abs(np.mean(drawn, axis=1) - centre) - 7 * np.sqrt(spread / N)
-        it.must((off <= 0) | ~np.all(np.isfinite(spread)), "the mean of draws is not E[y | f].")
+    if outcomes is None and given is not None and np.all(np.isfinite(given[1])):
+        off = np.abs(np.mean(drawn, axis=1) - given[0]) - 7 * np.sqrt(given[1] / N)
+        it.must(off <= 0, "the mean of draws is not E[y | f].")
 
 
 def _rows(first: Array, beside: Any) -> Array:
-    """Observations as a likelihood takes them: from the first column, and the others, each as long or a
-    number."""
+    """Observations as a likelihood takes them: from the first column, and the others or one number each."""
     columns = [np.broadcast_to(column, first.shape) for column in (first, *beside)]
     return np.stack(columns, axis=-1) if len(columns) > 1 else first
 
@@ -278,9 +270,8 @@ def _log_prob(bare: Any, y: Array, f: Array, block: int = 8192) -> Array:
 
 def _run(bare: Any, method: str, *given: Any, **static: float) -> Any:
     """A method of a likelihood in one compiled program: compiling each operation for itself takes longer."""
-    return jax.tree_util.tree_map(
-        np.asarray, _compiled(bare, method, tuple(static.items()), *(jnp.asarray(value) for value in given))
-    )
+    found = _compiled(bare, method, tuple(static.items()), *map(jnp.asarray, given))
+    return jax.tree_util.tree_map(np.asarray, found)
 
 
 @partial(jax.jit, static_argnums=(1, 2))

@@ -43,14 +43,12 @@ def _check_solve(factor: Factor, A: Array, B: Array, it: Subject) -> None:
         x, outcome = factor.solve(B)
     it.shaped(x, B.shape, "solve(B)")
     it.must(outcome.converged, "solve(B) says it did not converge, on a matrix of condition number 1e3.")
-    it.must(
-        outcome.jitter == 0, f"jitter {outcome.jitter:g} was added to a matrix that is positive definite."
-    )
+    jitter = f"jitter {outcome.jitter:g} was added to a matrix that is positive definite."
+    it.must(outcome.jitter == 0, jitter)
     promised = 10 * (outcome.residual or 0.0) + 1e-11
     residual = np.max(np.linalg.norm(A @ x - B, axis=0) / np.linalg.norm(B, axis=0))
-    it.must(
-        residual <= promised, f"|A x - b| / |b| is {residual:.2g}, but the outcome promises {promised:.2g}."
-    )
+    said = f"but the outcome promises {promised:.2g}"
+    it.must(residual <= promised, f"|A x - b| / |b| is {residual:.2g}, {said}.")
     vector = factor.solve(B[:, 0]).value
     it.shaped(vector, B[:, 0].shape, "solve(b) for b of shape (n,)")
     worst = np.max(np.abs(vector - x[:, 0]))
@@ -68,7 +66,5 @@ def _check_singular(solver: Solver, it: Subject) -> None:
     except NumericalError:
         return
     it.finite(x, "the solution of a singular system")
-    it.must(
-        told.jitter > 0 or not told.converged or told.note != "" or told.residual is not None,
-        "a singular matrix was solved without a word in the outcome: jitter, residual or note.",
-    )
+    a_word = told.jitter > 0 or not told.converged or told.note != "" or told.residual is not None
+    it.must(a_word, "a singular matrix was solved without a word in the outcome: jitter, residual or note.")
