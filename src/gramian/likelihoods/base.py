@@ -9,14 +9,12 @@ quadrature.
 
 A closed form overrides a default; `gramian.testing.check_likelihood` holds the two equal.
 
-Most likelihoods have one latent function: y, f, mean and var are arrays of one shape. One with several
-(`latents` > 1) has them in a last axis: y is (...), f, mean and var are (..., latents), with independent
-Gaussians for the latents.
+Most likelihoods have one latent function: y, f, mean and var are arrays of one shape. With several (`latents`
+> 1) y is (...), f, mean and var are (..., latents), with independent Gaussians for the latents.
 
-An observation is a row of the likelihood's `columns`. With one, y is (...); with several y has a last axis of
-them, (..., columns), and an answer the shape of y without it. The first column is what is predicted; the
-others are known beside it (an exposure, a number of trials), so that predictions take them as further
-arguments, one a column, each of the shape of the answer.
+An observation is a row of the likelihood's `columns`. With one, y is (...); with several y is (..., columns),
+and an answer (...). The first column is what is predicted; the others are known beside it (an exposure, a
+number of trials), so that predictions take them as further arguments, each of the shape of the answer.
 """
 
 from __future__ import annotations
@@ -53,9 +51,7 @@ class Likelihood(Tree):
     # whether log p(y | f) has derivatives in f that say something; one that is constant in pieces has not,
     # and suits only methods that average over f: variational inference and expectation propagation
     smooth: ClassVar[bool] = True
-    discrete: ClassVar[bool] = (
-        False  # whether y is a whole number from 0 on, with a probability, not a density
-    )
+    discrete: ClassVar[bool] = False  # whether y is a whole number from 0 on, with a probability
 
     @abstractmethod
     def log_prob(self, y: jax.Array, f: jax.Array) -> jax.Array:
@@ -83,16 +79,14 @@ class Likelihood(Tree):
         return None
 
     def checked(self, y: Array, what: str = "y") -> Array:
-        """y, (n,) or (n, columns), when every value is possible; else an InputError that names the first row
-        that is not, its value, and what is."""
+        """y, (n,) or (n, columns), when it is possible; else an InputError with the first row that is not."""
         return y
 
     def checked_beside(self, *beside: Array) -> None:
         """The same for the columns after the first, (n,) each, where predictions are asked for."""
 
     def started(self, y: Array) -> tuple[Self, Array]:
-        """The same likelihood with starting values that suit y where its own are the defaults, and a constant
-        start for each latent, (latents,)."""
+        """The same with values that suit y in place of defaults, and a start for each latent, (latents,)."""
         return self, np.zeros(self.latents)
 
     def default_starts(self, default: Self, **values: float | Array) -> Self:
@@ -107,9 +101,8 @@ class Likelihood(Tree):
     def y_of(self, Y: Any) -> Any:
         """A table (n, columns) as the methods here take it: (n,) where there is one column."""
         if Y.shape[1] != len(self.columns):  # JAX would read the last column for any that is not there
-            raise InputError(
-                f"Y has {Y.shape[1]} columns, but {type(self).__name__} reads {', '.join(self.columns)}."
-            )
+            reads = f"{type(self).__name__} reads {', '.join(self.columns)}"
+            raise InputError(f"Y has {Y.shape[1]} columns, but {reads}.")
         return Y[:, 0] if len(self.columns) == 1 else Y
 
     def with_defaults(self, y: Any) -> Array:
@@ -122,15 +115,12 @@ class Likelihood(Tree):
     def default(self, column: str) -> float:
         """What a column is where nobody gave it."""
         if column not in self.column_defaults:
-            raise ParameterError(
-                f"{type(self).__name__} reads the columns {', '.join(self.columns)}: give {column}=..., one"
-                " number a row."
-            )
+            reads = f"{type(self).__name__} reads the columns {', '.join(self.columns)}"
+            raise ParameterError(f"{reads}: give {column}=..., one number a row.")
         return self.column_defaults[column]
 
     def per_unit(self, y: Array) -> Array:
-        """Observations (n,) or (n, columns) as pictures show them, (n,), beside predictions for the default
-        columns: a count by its exposure."""
+        """Observations as pictures show them, (n,), beside predictions for default columns: by exposure."""
         return y if y.ndim == 1 else y[:, 0]
 
     # What inference asks. -----------------------------------------------------------------------------------
@@ -162,10 +152,8 @@ class Likelihood(Tree):
     def tilted(self, y: jax.Array, mean: jax.Array, var: jax.Array, power: float = 1.0) -> Triple:
         """log Z, mean and variance of p(y | f)^power N(f; mean, var) / Z; one latent only."""
         if self.latents > 1:
-            raise ParameterError(
-                f'{type(self).__name__} has {self.latents} latent functions: use inference="vi" or "mcmc"'
-                ' instead of "ep".'
-            )
+            name, cure = type(self).__name__, 'use inference="vi" or "mcmc" instead of "ep".'
+            raise ParameterError(f"{name} has {self.latents} latent functions: {cure}")
         f, log_weights = self.nodes(y, mean, var, power)
         return quadrature.moments(power * self._log_prob(y, f) + log_weights, f)
 
@@ -203,11 +191,8 @@ class Likelihood(Tree):
 
     def conditional_moments(self, f: jax.Array, *beside: Any, **named: Any) -> Pair:
         """E[y | f] and var[y | f] of the first column, given the others: the shape of y without columns."""
-        arguments = ", ".join(["f", *self.columns[1:]])
-        raise ParameterError(
-            f"{type(self).__name__} does not say what E[y | f] and var[y | f] are: give it"
-            f" conditional_moments({arguments})."
-        )
+        cure = f"give it conditional_moments({', '.join(['f', *self.columns[1:]])})"
+        raise ParameterError(f"{type(self).__name__} does not say what E[y | f] and var[y | f] are: {cure}.")
 
     def predictive_moments(self, mean: jax.Array, var: jax.Array, *beside: Any, **named: Any) -> Pair:
         """E y and var y for f ~ N(mean, var): the same."""
@@ -228,8 +213,5 @@ class Likelihood(Tree):
 
     def draw(self, rng: np.random.Generator, f: Array, *beside: Any, **named: Any) -> Array:
         """One y, the first column, for each f, with NumPy: the shape of y without columns."""
-        arguments = ", ".join(["rng", "f", *self.columns[1:]])
-        raise ParameterError(
-            f"{type(self).__name__} cannot draw observations: give it draw({arguments}), or draw the function"
-            ' (target="f").'
-        )
+        cure = f"give it draw({', '.join(['rng', 'f', *self.columns[1:]])}), or draw the function"
+        raise ParameterError(f'{type(self).__name__} cannot draw observations: {cure} (target="f").')

@@ -53,10 +53,8 @@ class _Classes(Likelihood):
         return checks.labels(y, self.classes, f"{type(self).__name__}({self.classes})", what)
 
     def conditional_moments(self, f: jax.Array) -> Pair:
-        raise ParameterError(
-            f"{type(self).__name__}: classes have no order, so y has no mean and no variance. Ask for"
-            " probabilities(mean, var)."
-        )
+        cause = "classes have no order, so y has no mean and no variance"
+        raise ParameterError(f"{type(self).__name__}: {cause}. Ask for probabilities(mean, var).")
 
 
 class Softmax(_Classes):
@@ -96,10 +94,8 @@ class RobustMax(_Classes):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0 < float(self.epsilon) < 1:
-            raise ParameterError(
-                f"RobustMax: epsilon must lie between 0 and 1, both excluded, but is {float(self.epsilon):g}."
-                " 0.001 is usual."
-            )
+            rule = "epsilon must lie between 0 and 1, both excluded"
+            raise ParameterError(f"RobustMax: {rule}, but is {float(self.epsilon):g}. 0.001 is usual.")
 
     def started(self, y: Array) -> tuple[Self, Array]:
         """A share that is learned stays below half of that of guessing, where labels tell nothing of f: a

@@ -76,8 +76,7 @@ class Gamma(Likelihood):
     shape: Value = positive(1.0)
 
     def log_prob(self, y: jax.Array, f: jax.Array) -> jax.Array:
-        k = jnp.asarray(self.shape)
-        return self._constant(y) - k * f - k * y * bounded_exp(-f)
+        return self._expected(y, f, bounded_exp(-f))
 
     def checked(self, y: Array, what: str = "y") -> Array:
         possible = checks.between(y, 0, np.inf)
@@ -94,8 +93,7 @@ class Gamma(Likelihood):
         return relative - self.shape, -relative
 
     def expected_log_prob(self, y: jax.Array, mean: jax.Array, var: jax.Array) -> jax.Array:
-        k = jnp.asarray(self.shape)
-        return self._constant(y) - k * mean - k * y * bounded_exp(0.5 * var - mean)
+        return self._expected(y, mean, bounded_exp(0.5 * var - mean))
 
     def conditional_moments(self, f: jax.Array) -> Pair:
         mu = bounded_exp(f)
@@ -109,9 +107,10 @@ class Gamma(Likelihood):
         shape = float(self.shape)
         return np.exp(f) * rng.gamma(shape, 1 / shape, np.shape(f))
 
-    def _constant(self, y: jax.Array) -> jax.Array:
+    def _expected(self, y: jax.Array, mean: jax.Array, inverse: jax.Array) -> jax.Array:
+        """E log p(y | f) from the means of f and exp(-f)."""
         k = jnp.asarray(self.shape)
-        return k * jnp.log(k) - gammaln(k) + (k - 1) * jnp.log(y)
+        return k * jnp.log(k) - gammaln(k) + (k - 1) * jnp.log(y) - k * mean - k * y * inverse
 
 
 class Beta(Likelihood):

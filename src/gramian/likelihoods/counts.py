@@ -44,11 +44,10 @@ class _Counts(Likelihood):
 
     def checked_beside(self, *beside: Array) -> None:
         (exposure,) = beside
-        bad = np.flatnonzero(~checks.between(exposure, 0, np.inf))
-        if len(bad):
-            raise InputError(
-                f"exposure is {exposure[bad[0]]} in row {bad[0]}; it must be positive and finite."
-            )
+        possible = checks.between(exposure, 0, np.inf)
+        if not np.all(possible):
+            row = int(np.argmin(possible))
+            raise InputError(f"exposure is {exposure[row]} in row {row}; it must be positive and finite.")
 
     def started(self, y: Array) -> tuple[Self, Array]:
         counts, exposure = y.T

@@ -36,9 +36,8 @@ class Ordinal(Likelihood):
     def __post_init__(self) -> None:
         object.__setattr__(self, "classes", whole_number(self.classes, "Ordinal: classes", 2))
         if self.classes == 2:
-            raise ParameterError(
-                'Ordinal needs 3 classes or more; for two use Bernoulli(link="probit"), which is the same.'
-            )
+            cure = 'for two use Bernoulli(link="probit"), which is the same.'
+            raise ParameterError(f"Ordinal needs 3 classes or more; {cure}")
         if self.first is None:
             object.__setattr__(self, "first", -0.5 * (self.classes - 2))  # cut points around 0
         steps = self.increments if isinstance(self.increments, Parameter) else Parameter(self.increments)
@@ -48,10 +47,8 @@ class Ordinal(Likelihood):
         super().__post_init__()
         if self.increments.value.shape != (self.classes - 2,) or self.first.value.ndim:
             shapes = f"{self.first.value.shape} and {self.increments.value.shape}"
-            raise ParameterError(
-                f"Ordinal({self.classes}): first is one number and increments are {self.classes - 2}, but"
-                f" their shapes are {shapes}."
-            )
+            rule = f"first is one number and increments are {self.classes - 2}"
+            raise ParameterError(f"Ordinal({self.classes}): {rule}, but their shapes are {shapes}.")
 
     def log_prob(self, y: jax.Array, f: jax.Array) -> jax.Array:
         return self._log_mass(y, f, 1.0)
@@ -108,14 +105,9 @@ class Ordinal(Likelihood):
         inner = jnp.log(-jnp.expm1(jnp.where(outer, -1.0, normal.log_cdf(B) - a)))
         return a + jnp.where(outer, 0.0, inner)
 
-    def _ends(
-        self, y: jax.Array, f: jax.Array, spread: ArrayLike
-    ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+    def _ends(self, y: jax.Array, f: jax.Array, spread: ArrayLike) -> tuple[jax.Array, ...]:
         """sign = dA/df, A, B, and whether the class is an outermost one: its probability is Phi(A), and
-        Phi(A) - Phi(B) of any other.
-
-        An interval above zero is mirrored, so that both of its ends have a cdf with all digits.
-        """
+        Phi(A) - Phi(B) of any other. Mirrored above zero, so that both ends have a cdf with all digits."""
         k, last, cuts = y.astype(int), self.classes - 1, self.thresholds()
         low, high = (cuts[jnp.maximum(k - 1, 0)] - f) / spread, (cuts[jnp.minimum(k, last - 1)] - f) / spread
         outer = (k == 0) | (k == last)

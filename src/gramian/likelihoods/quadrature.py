@@ -29,6 +29,7 @@ from scipy.special import ndtri
 from scipy.stats import qmc
 
 Array = NDArray[np.float64]
+Function = Callable[[jax.Array], jax.Array]
 
 LIMIT, STEP = 8.5, 0.1  # of the trapezoidal rule: the Gaussian's weight at the end is 2e-16
 POINTS = 256  # of the quasi-random sequence
@@ -48,8 +49,7 @@ _BISECTIONS = 32  # of asinh of that: down to 1e-8 of it
 
 @cache
 def normal_points(latents: int) -> Array:
-    """(POINTS, latents): a Sobol sequence through the normal quantiles, symmetric about zero so that odd
-    functions vanish exactly."""
+    """(POINTS, latents): Sobol points through the normal quantiles, symmetric: odd functions vanish."""
     half = ndtri(qmc.Sobol(latents, scramble=True, rng=np.random.default_rng(0)).random(POINTS // 2))
     points = np.concatenate([half, -half])
     return points / np.sqrt(np.mean(points**2, axis=0))
@@ -65,28 +65,22 @@ def nodes(mean: jax.Array, var: jax.Array, latents: int) -> tuple[jax.Array, jax
     return mean[..., None, :] + sd[..., None, :] * points, jnp.full(len(points), 1 / len(points), mean.dtype)
 
 
-def expectation(
-    function: Callable[[jax.Array], jax.Array], mean: jax.Array, var: jax.Array, latents: int = 1
-) -> jax.Array:
+def expectation(function: Function, mean: jax.Array, var: jax.Array, latents: int = 1) -> jax.Array:
     """E function(f)."""
     f, weights = nodes(mean, var, latents)
     return jnp.sum(weights * function(f), axis=-1)
 
 
-def log_expectation(
-    log_function: Callable[[jax.Array], jax.Array], mean: jax.Array, var: jax.Array, latents: int = 1
-) -> jax.Array:
+def log_expectation(log_function: Function, mean: jax.Array, var: jax.Array, latents: int = 1) -> jax.Array:
     """log E exp(log_function(f))."""
     f, weights = nodes(mean, var, latents)
     return jax.scipy.special.logsumexp(log_function(f), b=weights, axis=-1)
 
 
-def mode(slope: Callable[[jax.Array], jax.Array], sd: jax.Array) -> jax.Array:
+def mode(slope: Function, sd: jax.Array) -> jax.Array:
     """The z at which log p(y | mean + sd z) - z^2 / 2 is largest, for a log-concave p; `slope`: d log p / df.
-
-    The mode is sd slope(mode), and slope falls, so it lies between 0 and sd slope(0). Bisection in asinh(z),
-    because that end may be enormous.
-    """
+    It is sd slope(z), and slope falls, so it lies between 0 and sd slope(0). Bisection in asinh(z), because
+    that end may be enormous."""
     end = jnp.arcsinh(jnp.clip(sd * slope(jnp.zeros_like(sd)), -_FARTHEST, _FARTHEST))
 
     def halve(_: int, bracket: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
@@ -101,8 +95,7 @@ def mode(slope: Callable[[jax.Array], jax.Array], sd: jax.Array) -> jax.Array:
 
 
 def panels(centre: jax.Array, width: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Nodes z and log weights, (..., nodes), of an integral over N(z; 0, 1) whose other factor has features
-    of this width at this centre."""
+    """Nodes z and log weights, (..., nodes), over N(z; 0, 1) times something of this width at this centre."""
     steps = np.concatenate([-GRADED[::-1], [0.0], GRADED])
     near = centre[..., None] + width[..., None] * steps
     cuts = jnp.concatenate([jnp.broadcast_to(CUTS, (*centre.shape, len(CUTS))), near], axis=-1)
