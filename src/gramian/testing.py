@@ -1,5 +1,4 @@
-"""Conformance suites: what an implementation of one of this library's contracts promises, checked on random
-data.
+"""Conformance suites: what an implementation of one of this library's contracts promises, on random data.
 
     check_kernel(MyKernel(0.5))   # passes silently, or raises AssertionError with the promise that is broken
     check_features(MyBasis(...), kernel, d)

@@ -19,7 +19,7 @@ from gramian.kernels import RBF, Matern52
 from gramian.likelihoods import Gaussian, Likelihood, NegativeBinomial
 from gramian.likelihoods.binary import Bernoulli
 from gramian.likelihoods.categorical import Softmax
-from gramian.likelihoods.heteroscedastic import Heteroscedastic
+from gramian.likelihoods.gaussian import Heteroscedastic
 from gramian.linalg import threads
 from gramian.means import ConstantMean, ZeroMean
 from gramian.processes import Stacked

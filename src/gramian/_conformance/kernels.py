@@ -9,15 +9,11 @@ from typing import Any
 
 import jax
 import numpy as np
-from numpy.typing import NDArray
 
-from gramian._conformance.helpers import require
+from gramian._conformance.helpers import Array, Subject, by_theta
 from gramian.gram import few, programs, radial, tiles
 from gramian.kernels import Kernel
-from gramian.params import ParameterSpace
 from gramian.params.tree import leaves
-
-Array = NDArray[np.float64]
 
 # Two ways to the same kernel value may differ by this much, relative to sqrt(k(x, x) k(z, z)). The inputs
 # below reach 1,000, which a kernel of period or lengthscale 0.1 turns into angles of 1e5, each rounded to
@@ -41,41 +37,36 @@ def check_kernel(
     radial) is checked where it says it.
     """
     near, X, kernel = _inputs(kernel, X, n_columns)
+    it = Subject(repr(kernel))
     if kernel.low_precision:
-        _check_low(kernel, near)  # first, since it is the programs made afterwards that may fail
+        _check_low(it, kernel, near)  # first, since it is the programs made afterwards that may fail
     K = tiles.cross(kernel, X, X)
-    name = repr(kernel)
-    require(K.dtype == np.float64, f"{name}: K(X, X) is of type {K.dtype}, not float64.")
-    require(bool(np.all(np.isfinite(K))), f"{name}: k(x, z) is not finite for all rows of X.")
-    require(bool(np.all(np.diag(K) >= 0)), f"{name}: k(x, x) is negative: {np.diag(K).min():g}.")
-    root = np.sqrt(np.diag(K))
-    scale = np.outer(root, root)
-
-    _same(K, K.T, scale, f"{name} is not symmetric: k(x, z) and k(z, x)")
-    _check_positive(K, root, name)
+    it.must(K.dtype == np.float64, f"K(X, X) is of type {K.dtype}, not float64.")
+    it.must(np.isfinite(K), "k(x, z) is not finite for all rows of X.")
+    it.must(np.diag(K) >= 0, f"k(x, x) is negative: {np.diag(K).min():g}.")
+    scale = _scale(np.diag(K))
+    _same(it, K, K.T, scale, "it is not symmetric: k(x, z) and k(z, x)")
+    _check_positive(it, K)
     with jax.enable_x64(True):
         lifted = np.asarray(_lifted(kernel.bare(), X))
-    _same(K, lifted, scale, f"{name}: cross(X, Z) is not pair(x, z) on all pairs of rows: values")
-    _same(
-        np.diag(tiles.diagonal(kernel, X)),
-        np.diag(np.diag(K)),
-        scale,
-        f"{name}: diagonal(X) is not k(x, x): values",
-    )
+    _same(it, K, lifted, scale, "cross(X, Z) is not pair(x, z) on all pairs of rows: values")
+    diagonal, own = np.diag(tiles.diagonal(kernel, X)), np.diag(np.diag(K))
+    _same(it, diagonal, own, scale, "diagonal(X) is not k(x, x): values")
     half = len(X) // 2
-    block = tiles.cross(kernel, X[:half], X[half:])
-    _same(
-        block,
-        K[:half, half:],
-        scale[:half, half:],
-        f"{name}: k(X, Z) is not the block of k on X and Z together: values",
-    )
-    _check_host(kernel, near, X, scale)
-    _check_equal_rows(kernel, X, K, scale, kernel.stationary if stationary is None else stationary)
-    _check_gradient(kernel, near)
-    _check_gradient_finite(kernel, X)
-    _check_sayings(kernel, near)
-    _check_copies(kernel)
+    block, there = tiles.cross(kernel, X[:half], X[half:]), np.s_[:half, half:]
+    _same(it, block, K[there], scale[there], "k(X, Z) is not the block of k on X and Z together: values")
+    _check_host(it, kernel, near, X, scale)
+    _check_equal_rows(it, kernel, X, K, scale, kernel.stationary if stationary is None else stationary)
+    _check_gradient(it, kernel, near)
+    _check_gradient_finite(it, kernel, X)
+    _check_sayings(it, kernel, near)
+    _check_copies(it, kernel)
+
+
+def _scale(diagonal: Array) -> Array:
+    """How large k(x, z) may be, by k(x, x) and k(z, z)."""
+    root = np.sqrt(np.abs(diagonal))
+    return np.outer(root, root)
 
 
 def _inputs(kernel: Kernel, X: Any, n_columns: int) -> tuple[Array, Array, Kernel]:
@@ -83,7 +74,7 @@ def _inputs(kernel: Kernel, X: Any, n_columns: int) -> tuple[Array, Array, Kerne
     if X is not None:
         kernel = kernel.resolve([str(column) for column in X.columns]) if hasattr(X, "columns") else kernel
         near = np.asarray(X, dtype=np.float64)
-        require(near.ndim == 2, f"X must be a table (n, d), but has shape {near.shape}.")
+        Subject(repr(kernel)).must(near.ndim == 2, f"X must be a table (n, d), but has shape {near.shape}.")
         return near, np.concatenate([near, near[: len(near) // 3]]), kernel
     rng = np.random.default_rng(20240229)
     rows = rng.standard_normal((12, n_columns))
@@ -93,22 +84,17 @@ def _inputs(kernel: Kernel, X: Any, n_columns: int) -> tuple[Array, Array, Kerne
     return near, np.concatenate([near, rows[:3], whole[:1], far, far, far + 0.1, -far]), kernel
 
 
-def _check_positive(K: Array, root: Array, name: str) -> None:
-    """Positive semi-definite up to rounding. Rows are brought to one scale first, so that a large one cannot
-    hide the others."""
-    inverse = np.where(root > 0, 1 / np.where(root > 0, root, 1.0), 0.0)
-    lowest = float(np.linalg.eigvalsh(inverse[:, None] * (K + K.T) / 2 * inverse[None, :])[0])
-    allowed = len(K) * ROUNDING  # an error of at most e in each entry moves an eigenvalue by at most n e
-    require(
-        lowest >= -allowed,
-        f"{name} is not positive semi-definite: scaled to a unit diagonal, K has the eigenvalue"
-        f" {lowest:.3g}.",
-    )
+def _check_positive(it: Subject, K: Array) -> None:
+    """Up to rounding. Rows are brought to one scale first, so that a large one cannot hide the others."""
+    scale = _scale(np.diag(K))
+    unit = np.divide(K + K.T, 2 * scale, out=np.zeros_like(K), where=scale > 0)
+    what = "it is not positive semi-definite: scaled to a unit diagonal, K"
+    # an error of at most e in each entry moves an eigenvalue by at most n e
+    it.semidefinite(unit, len(K) * ROUNDING, what)
 
 
-def _check_host(kernel: Kernel, near: Array, X: Array, scale: Array) -> None:
-    """Few rows of a kernel with a NumPy form never meet its `cross` in JAX: both must be the same, and so
-    must their gradients."""
+def _check_host(it: Subject, kernel: Kernel, near: Array, X: Array, scale: Array) -> None:
+    """Few rows of a kernel with a NumPy form never meet its `cross` in JAX: both must be the same."""
     block = few.block(kernel, X, X)
     if block is None:
         return
@@ -117,186 +103,123 @@ def _check_host(kernel: Kernel, near: Array, X: Array, scale: Array) -> None:
         compiled = np.asarray(programs.tile(kernel.bare(), X, X))
         none = np.zeros((len(near), 0))
         by_jax = leaves(programs.cross_pullback(False, False, kernel.bare(), near, near, W, none, none)[0])
-    _same(block.K, compiled, scale, f"{kernel!r}: cross(X, Z) and the form of on_host() differ: values")
-    size = 1 + sum(float(np.max(np.abs(slope))) for slope in by_jax)
+    _same(it, block.K, compiled, scale, "cross(X, Z) and the form of on_host() differ: values")
+    allowed = 1e-10 * (1 + sum(float(np.max(np.abs(slope))) for slope in by_jax))
     by_host = tiles.cross_pullback(kernel, near, near, W)
-    for path, mine, slope in zip(kernel.paths, by_host, by_jax, strict=True):
-        require(
-            bool(np.all(np.abs(mine - np.asarray(slope)) <= 1e-10 * size)),
-            f"{kernel!r}: the gradients of {path} by on_host() and by JAX differ: {mine} and {slope}.",
-        )
+    for path, ours, theirs in zip(kernel.paths, by_host, by_jax, strict=True):
+        it.within(ours, np.asarray(theirs), allowed, f"the gradient of {path} by on_host()", "JAX has")
 
 
-def _check_equal_rows(kernel: Kernel, X: Array, K: Array, scale: Array, stationary: bool) -> None:
+def _check_equal_rows(
+    it: Subject, kernel: Kernel, X: Array, K: Array, scale: Array, stationary: bool
+) -> None:
     equal = np.all(X[:, None, :] == X[None, :, :], axis=2)
-    at_diagonal = np.broadcast_to(np.diag(K)[:, None], K.shape)
-    _same(
-        np.where(equal, K, 0.0),
-        np.where(equal, at_diagonal, 0.0),
-        scale,
-        f"{kernel!r}: equal rows have not the value k(x, x): values",
-    )
+    diagonal = np.where(equal, np.diag(K)[:, None], K)
+    _same(it, K, diagonal, scale, "equal rows have not the value k(x, x): values")
     if stationary:
-        exact = bool(np.all(K[equal] == at_diagonal[equal]))
-        require(
-            exact,
-            f"{kernel!r} is stationary, but equal rows differ from k(x, x) by a rounding error: it must be"
-            " exact.",
-        )
-        shifted = X + 2.0**20
-        together = tiles.cross(kernel, shifted, shifted)
-        apart = tiles.cross(kernel, shifted - 2.0**20, shifted - 2.0**20)  # this subtraction is exact
-        _same(
-            together,
-            apart,
-            scale,
-            f"{kernel!r} loses digits when all inputs lie 1e6 from the origin: values there and here",
-        )
+        what = "it is stationary, but equal rows differ from k(x, x) by a rounding error: it must be exact."
+        it.must(K[equal] == diagonal[equal], what)
+        far = X + 2.0**20
+        here = far - 2.0**20  # this subtraction is exact
+        there, back = (tiles.cross(kernel, at, at) for at in (far, here))
+        what = "it loses digits when all inputs lie 1e6 from the origin: values there and here"
+        _same(it, there, back, scale, what)
 
 
-def _check_gradient(kernel: Kernel, X: Array) -> None:
-    """The pullback of random weights against central differences, in the unconstrained coordinates of an
-    optimiser.
-
-    With h = 1e-4 and four points a derivative, the error is h^4 / 30 times the fifth derivative, plus eps / h
-    = 2e-12 times the size of the sum. The 1e-8 of that size allowed here leaves room for fifth derivatives up
-    to 1e9, such as those of a period that the data span many times.
-    """
-    # a step may cross one
-    kernel = kernel.with_parameters(
-        [dataclasses.replace(p, bounds=None) for p in kernel.parameters().values()]
-    )
-    space = ParameterSpace(kernel.parameters())
-    theta, h = space.theta, 1e-4
-    rng = np.random.default_rng(7)
-    W = rng.standard_normal((len(X), len(X)))
+def _check_gradient(it: Subject, kernel: Kernel, X: Array) -> None:
+    """The pullback of random weights against differences. With h = 1e-4 and four points a derivative, the
+    error is h^4 / 30 times the fifth derivative, plus eps / h = 2e-12 times the size of the sum. The 1e-8 of
+    that size allowed here leaves room for fifth derivatives up to 1e9, such as those of a period that the
+    data span many times."""
+    W = np.random.default_rng(7).standard_normal((len(X), len(X)))
     W = W + W.T
-    root = np.sqrt(np.abs(tiles.diagonal(kernel, X)))
+    size = np.sum(np.abs(W) * _scale(tiles.diagonal(kernel, X)))
 
-    def total(at: Array) -> float:
-        return float(np.sum(W * tiles.cross(kernel.with_values(space.values(at)), X, X)))
+    def total(at: Kernel) -> float:
+        return float(np.sum(W * tiles.cross(at, X, X)))
 
-    gradients = dict(zip(space.parameters, tiles.pullback(kernel, X, W), strict=True))
-    ours = space.pullback(theta, gradients)
-    allowed = 1e-8 * max(
-        float(np.sum(np.abs(W) * np.outer(root, root))), float(np.max(np.abs(ours), initial=0.0))
-    )
-    for k, name in enumerate(space.names):
-        step = h * max(1.0, abs(theta[k])) * np.eye(len(theta))[k]
-        slope = (
-            8 * (total(theta + step) - total(theta - step))
-            - (total(theta + 2 * step) - total(theta - 2 * step))
-        ) / (12 * step[k])
-        require(
-            abs(ours[k] - slope) <= allowed,
-            f"{kernel!r}: the gradient of sum(W * K) with respect to {name} is {ours[k]:.10g}, but"
-            f" differences give {slope:.10g} (+- {allowed:.1g}).",
-        )
+    found = list(by_theta(total, kernel, tiles.pullback(kernel, X, W), 1e-4))
+    allowed = 1e-8 * max(size, *(abs(ours) for _, ours, _ in found), 0.0)
+    for name, ours, theirs in found:
+        it.within(ours, theirs, allowed, f"the gradient of sum(W * K) with respect to {name}")
 
 
-def _check_gradient_finite(kernel: Kernel, X: Array) -> None:
+def _check_gradient_finite(it: Subject, kernel: Kernel, X: Array) -> None:
     """Finite also where rows are equal, and where they are far apart."""
-    W = np.ones((len(X), len(X)))
-    for (name, parameter), gradient in zip(
-        kernel.parameters().items(), tiles.pullback(kernel, X, W), strict=True
-    ):
-        finite = bool(np.all(np.isfinite(gradient)))
-        require(
-            finite or not parameter.trainable,
-            f"{kernel!r}: the gradient of {name} is not finite on data with equal rows.",
-        )
+    gradients = tiles.pullback(kernel, X, np.ones((len(X), len(X))))
+    for (name, parameter), gradient in zip(kernel.parameters().items(), gradients, strict=True):
+        finite = np.isfinite(gradient) | (not parameter.trainable)
+        it.must(finite, f"the gradient of {name} is not finite on data with equal rows.")
     if kernel.differentiable:
         variances = tiles.gradient_variances(kernel, X)
-        require(
-            bool(np.all(np.isfinite(variances))),
-            f"{kernel!r} says it is differentiable, but d^2 k(x, z) / dx dz at z = x is not finite.",
-        )
-        lowest = float(np.min(variances))
-        require(
-            lowest >= -ROUNDING * float(np.max(variances)),
-            f"{kernel!r}: d^2 k(x, z) / dx dz at z = x, a variance, is {lowest:g}.",
-        )
+        what = "d^2 k(x, z) / dx dz at z = x"
+        it.must(np.isfinite(variances), f"it says it is differentiable, but {what} is not finite.")
+        lowest = np.min(variances)
+        it.must(lowest >= -ROUNDING * np.max(variances), f"{what}, a variance, is {lowest:g}.")
 
 
-def _check_low(kernel: Kernel, X: Array) -> None:
+def _check_low(it: Subject, kernel: Kernel, X: Array) -> None:
     """float32 gives some digits, and float64 all of them after it."""
     low = tiles.cross(kernel, X, X, low=True)
     try:
         K = tiles.cross(kernel, X, X)
     except ValueError as error:
         raise AssertionError(
-            f"{kernel!r} says low_precision, but its program in float64 fails after one in float32, as one"
+            f"{it.name} says low_precision, but its program in float64 fails after one in float32, as one"
             " does that holds a NumPy array."
         ) from error
-    root = np.sqrt(np.abs(np.diag(K)))
-    require(
-        not np.any(np.abs(low - K) > LOW * np.outer(root, root)),
-        f"{kernel!r} says low_precision, but float32 has less than 3 of its 7 digits right.",
-    )
+    off = np.abs(low - K) > LOW * _scale(np.diag(K))
+    it.must(~off, "it says low_precision, but float32 has less than 3 of its 7 digits right.")
 
 
-def _check_sayings(kernel: Kernel, X: Array) -> None:
+def _check_sayings(it: Subject, kernel: Kernel, X: Array) -> None:
     """What the kernel says of itself, at ordinary rows X."""
-    name, own, d = repr(kernel), list(kernel.parameters().values()), X.shape[1]
+    own, d = list(kernel.parameters().values()), X.shape[1]
     K = tiles.cross(kernel, X, X)
-    root = np.sqrt(np.diag(K))
-    scale = np.outer(root, root)
+    scale = _scale(np.diag(K))
     for lengthscale, columns in kernel.lengthscales(range(d)):
-        require(
-            any(lengthscale is p for p in own), f"{name}: a lengthscale it names is none of its parameters."
-        )
-        require(
-            set(columns) <= set(range(d)) and lengthscale.value.size in (1, len(columns)),
-            f"{name}: {lengthscale.value.size} lengthscales are said to be for the columns {columns}.",
-        )
+        known = any(lengthscale is p for p in own)
+        it.must(known, "a lengthscale it names is none of its parameters.")
+        size = lengthscale.value.size
+        possible = set(columns) <= set(range(d)) and size in (1, len(columns))
+        it.must(possible, f"{size} lengthscales are said to be for the columns {columns}.")
     levels = kernel.levels()
     if levels is not None:
         c = 1.75  # exact in binary: rounding is that of the kernel alone
-        at = [
-            dataclasses.replace(p, bounds=None).with_value(
-                c * p.value if any(p is level for level in levels) else p.value
-            )
-            for p in own
-        ]
+        factors = [c if any(p is level for level in levels) else 1.0 for p in own]
+        free = [dataclasses.replace(p, bounds=None) for p in own]
+        at = [p.with_value(factor * p.value) for p, factor in zip(free, factors, strict=True)]
         moved = tiles.cross(kernel.with_parameters(at), X, X)
-        _same(moved, c * K, c * scale, f"{name}: with its levels times {c}, k and {c} k")
+        _same(it, moved, c * K, c * scale, f"with its levels times {c}, k and {c} k")
     terms = kernel.summands
     if len(terms) > 1:
         total = sum((tiles.cross(term, X, X) for term in terms), np.zeros_like(K))
-        _same(total, K, scale, f"{name} is not the sum of its summands: values")
-    _check_radial(kernel, X, K, scale)
+        _same(it, total, K, scale, "it is not the sum of its summands: values")
+    _check_radial(it, kernel, X, K, scale)
 
 
-def _check_radial(kernel: Kernel, X: Array, K: Array, scale: Array) -> None:
+def _check_radial(it: Subject, kernel: Kernel, X: Array, K: Array, scale: Array) -> None:
     """Values and gradient by the profile in NumPy are those of the compiled programs."""
-    form, name, own = kernel.radial(), repr(kernel), list(kernel.parameters().values())
+    form, own = kernel.radial(), list(kernel.parameters().values())
     if form is None:
         return
     said = [*form.factors, form.lengthscale]
-    require(
-        len(said) == len(own) and all(a is b for a, b in zip(said, own, strict=True)),
-        f"{name}: radial() must name all its {len(own)} parameters in their order, factors first.",
-    )
+    what = f"radial() must name all its {len(own)} parameters in their order, factors first."
+    it.must([id(p) for p in said] == [id(p) for p in own], what)
     fast = radial.taken(kernel, X, X, 1.0)
     assert fast is not None
-    _same(fast.cross(np.empty_like(K)), K, scale, f"{name}: values by radial() and by pair")
+    _same(it, fast.cross(np.empty_like(K)), K, scale, "values by radial() and by pair")
     W = np.random.default_rng(8).standard_normal(K.shape)
     W = W + W.T
-    allowed = 1e-8 * float(np.sum(np.abs(W) * scale))
-    for path, mine, theirs in zip(
-        kernel.parameters(), fast.pullback(W.copy(), points=False), tiles.pullback(kernel, X, W), strict=True
-    ):
-        require(
-            bool(np.max(np.abs(mine - theirs)) <= allowed),
-            f"{name}: the gradient of {path} by radial() is {mine}, that of pair {theirs}.",
-        )
+    allowed = 1e-8 * np.sum(np.abs(W) * scale)
+    gradients = fast.pullback(W.copy(), points=False), tiles.pullback(kernel, X, W)
+    for path, ours, theirs in zip(kernel.parameters(), *gradients, strict=True):
+        it.within(ours, theirs, allowed, f"the gradient of {path} by radial()", "that of pair is")
 
 
-def _check_copies(kernel: Kernel) -> None:
+def _check_copies(it: Subject, kernel: Kernel) -> None:
     """Values out and in, pickle, deepcopy: all give the same kernel, and it prints."""
-    require(
-        bool(repr(kernel)) and bool(str(kernel)), "A kernel prints its formula, but this one prints nothing."
-    )
+    it.must(repr(kernel) != "" and str(kernel) != "", "a kernel prints its formula, but this one nothing.")
     values = {path: parameter.value for path, parameter in kernel.parameters().items()}
     copies = {"with_values": kernel.with_values(values), "deepcopy": copy.deepcopy(kernel)}
     try:
@@ -306,10 +229,8 @@ def _check_copies(kernel: Kernel) -> None:
             f"{kernel!r} cannot be pickled: {error}. Define its class and functions at the top of a module."
         ) from error
     for way, other in copies.items():
-        require(
-            other == kernel and hash(other) == hash(kernel),
-            f"{kernel!r} and its copy by {way} are not equal.",
-        )
+        same = other == kernel and hash(other) == hash(kernel)
+        it.must(same, f"it and its copy by {way} are not equal.")
 
 
 @jax.jit
@@ -317,10 +238,8 @@ def _lifted(kernel: Kernel, X: jax.Array) -> jax.Array:
     return Kernel.cross(kernel, X, X)
 
 
-def _same(A: Array, B: Array, scale: Array, what: str) -> None:
+def _same(it: Subject, A: Array, B: Array, scale: Array, what: str) -> None:
     """A and B agree entry by entry up to rounding of numbers of size `scale`."""
     excess = np.abs(A - B) - ROUNDING * scale
     i, j = np.unravel_index(int(np.argmax(excess)), excess.shape)
-    require(
-        bool(excess[i, j] <= 0), f"{what} differ in row {i}, column {j}: {A[i, j]:.17g} and {B[i, j]:.17g}."
-    )
+    it.must(excess[i, j] <= 0, f"{what} differ in row {i}, column {j}: {A[i, j]:.17g} and {B[i, j]:.17g}.")

@@ -9,14 +9,12 @@ quadrature.
 
 A closed form overrides a default; `gramian.testing.check_likelihood` holds the two equal.
 
-Most likelihoods have one latent function: y, f, mean and var are arrays of one shape. One with several
-(`latents` > 1) has them in a last axis: y is (...), f, mean and var are (..., latents), with independent
-Gaussians for the latents.
+Most likelihoods have one latent function: y, f, mean and var are arrays of one shape. With several (`latents`
+> 1) y is (...), f, mean and var are (..., latents), with independent Gaussians for the latents.
 
-An observation is a row of the likelihood's `columns`. With one, y is (...); with several y has a last axis of
-them, (..., columns), and an answer the shape of y without it. The first column is what is predicted; the
-others are known beside it (an exposure, a number of trials), so that predictions take them as further
-arguments, one a column, each of the shape of the answer.
+An observation is a row of the likelihood's `columns`. With one, y is (...); with several y is (..., columns),
+and an answer (...). The first column is what is predicted; the others are known beside it (an exposure, a
+number of trials), so that predictions take them as further arguments, each of the shape of the answer.
 """
 
 from __future__ import annotations
@@ -36,6 +34,8 @@ from gramian.likelihoods import quadrature
 from gramian.params import Parameter, Tree
 
 Array = NDArray[np.float64]
+Pair = tuple[jax.Array, jax.Array]
+Triple = tuple[jax.Array, jax.Array, jax.Array]
 
 _TINY = 1e-200  # in place of a variance of zero, where one divides by it
 
@@ -45,14 +45,20 @@ class Likelihood(Tree):
 
     columns: ClassVar[tuple[str, ...]] = ("y",)  # of an observation; the first is what is predicted
     column_defaults: ClassVar[Mapping[str, float]] = {}  # of columns after the first that need not be given
+    # whether log p(y | f) is known to be concave in f, so that its curvature never has the wrong sign
+    log_concave: ClassVar[bool] = False
+    location: ClassVar[bool] = False  # whether f is in the units of y, so that it scales with it
+    # whether log p(y | f) has derivatives in f that say something; one that is constant in pieces has not,
+    # and suits only methods that average over f: variational inference and expectation propagation
+    smooth: ClassVar[bool] = True
+    discrete: ClassVar[bool] = False  # whether y is a whole number from 0 on, with a probability
 
     @abstractmethod
     def log_prob(self, y: jax.Array, f: jax.Array) -> jax.Array:
         """log p(y | f), entry by entry: the shape of y, without its columns where it has several."""
 
     def __repr__(self) -> str:
-        fields = [f.name for f in dataclasses.fields(self)]
-        values = [(name, getattr(self, name)) for name in fields]
+        values = [(f.name, getattr(self, f.name)) for f in dataclasses.fields(self)]
         texts = (f"{name}={v.text(4) if isinstance(v, Parameter) else repr(v)}" for name, v in values)
         return f"{type(self).__name__}({', '.join(texts)})"
 
@@ -63,59 +69,31 @@ class Likelihood(Tree):
         """How many latent functions an observation depends on."""
         return 1
 
-    @property
-    def log_concave(self) -> bool:
-        """Whether log p(y | f) is known to be concave in f, so that its curvature never has the wrong
-        sign."""
-        return False
-
-    @property
-    def location(self) -> bool:
-        """Whether f is in the units of y, so that it scales with it."""
-        return False
-
-    @property
-    def smooth(self) -> bool:
-        """Whether log p(y | f) has derivatives in f that say something; one that is constant in pieces has
-        not, and suits only methods that average over f: variational inference and expectation propagation."""
-        return True
-
     def scales(self, s: float) -> Array:
-        """The prior scale of each latent, (latents,), where s is that of y: s where a latent is in the units
-        of y, else 1."""
+        """The prior scale of each latent, (latents,): s, that of y, for one in the units of y, else 1."""
         return np.full(self.latents, s if self.location else 1.0)
 
     @property
     def relaxed(self) -> Likelihood | None:
-        """A smoother likelihood of the same y and latents to begin an iteration with, where this one gives
-        little direction from afar."""
+        """A smoother one of the same y and latents to begin with, where this one gives little direction."""
         return None
 
     def checked(self, y: Array, what: str = "y") -> Array:
-        """y, (n,) or (n, columns), when every value is possible; else an InputError that names the first row
-        that is not, its value, and what is."""
+        """y, (n,) or (n, columns), when it is possible; else an InputError with the first row that is not."""
         return y
 
     def checked_beside(self, *beside: Array) -> None:
         """The same for the columns after the first, (n,) each, where predictions are asked for."""
 
     def started(self, y: Array) -> tuple[Self, Array]:
-        """The same likelihood with starting values that suit y where its own are the defaults, and a constant
-        start for each latent, (latents,)."""
+        """The same with values that suit y in place of defaults, and a start for each latent, (latents,)."""
         return self, np.zeros(self.latents)
 
     def default_starts(self, default: Self, **values: float | Array) -> Self:
-        """For `started`: these values for the parameters that are as in `default`; one that was given, or has
-        a prior or bounds, stays."""
+        """For `started`: these values, but for parameters that were given, or have a prior or bounds."""
         own, usual = self.parameters(), default.parameters()
-        untouched = {
-            k
-            for k, p in own.items()
-            if p.trainable
-            and p.prior is None
-            and p.bounds is None
-            and np.array_equal(p.value, usual[k].value)
-        }
+        free = {k for k, p in own.items() if p.trainable and p.prior is None and p.bounds is None}
+        untouched = {k for k in free if np.array_equal(own[k].value, usual[k].value)}
         return self.with_values({k: v for k, v in values.items() if k in untouched})
 
     # Its columns. -------------------------------------------------------------------------------------------
@@ -123,14 +101,12 @@ class Likelihood(Tree):
     def y_of(self, Y: Any) -> Any:
         """A table (n, columns) as the methods here take it: (n,) where there is one column."""
         if Y.shape[1] != len(self.columns):  # JAX would read the last column for any that is not there
-            raise InputError(
-                f"Y has {Y.shape[1]} columns, but {type(self).__name__} reads {', '.join(self.columns)}."
-            )
+            reads = f"{type(self).__name__} reads {', '.join(self.columns)}"
+            raise InputError(f"Y has {Y.shape[1]} columns, but {reads}.")
         return Y[:, 0] if len(self.columns) == 1 else Y
 
     def with_defaults(self, y: Any) -> Array:
-        """The first column alone, of any shape, with the defaults of the others beside it, as the methods
-        here take it."""
+        """The first column alone, of any shape, with the defaults of the others beside it."""
         first = np.asarray(y, dtype=np.float64)
         if len(self.columns) == 1:
             return first
@@ -139,20 +115,17 @@ class Likelihood(Tree):
     def default(self, column: str) -> float:
         """What a column is where nobody gave it."""
         if column not in self.column_defaults:
-            raise ParameterError(
-                f"{type(self).__name__} reads the columns {', '.join(self.columns)}: give {column}=..., one"
-                " number a row."
-            )
+            reads = f"{type(self).__name__} reads the columns {', '.join(self.columns)}"
+            raise ParameterError(f"{reads}: give {column}=..., one number a row.")
         return self.column_defaults[column]
 
     def per_unit(self, y: Array) -> Array:
-        """Observations (n,) or (n, columns) as pictures show them, (n,), beside predictions for the default
-        columns: a count by its exposure."""
+        """Observations as pictures show them, (n,), beside predictions for default columns: by exposure."""
         return y if y.ndim == 1 else y[:, 0]
 
     # What inference asks. -----------------------------------------------------------------------------------
 
-    def derivatives(self, y: jax.Array, f: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def derivatives(self, y: jax.Array, f: jax.Array) -> Pair:
         """The first and second derivative of log p(y | f) with respect to f, entry by entry; with several
         latents the gradient and the diagonal of the Hessian, (..., latents)."""
         flat = f.reshape(-1, self.latents) if self.latents > 1 else jnp.ravel(f)
@@ -167,33 +140,24 @@ class Likelihood(Tree):
 
     def expected_log_prob(self, y: jax.Array, mean: jax.Array, var: jax.Array) -> jax.Array:
         """E log p(y | f) for f ~ N(mean, var): the shape of y."""
-        return quadrature.expectation(lambda f: self.log_prob(self._beside(y, f), f), mean, var, self.latents)
+        return quadrature.expectation(lambda f: self._log_prob(y, f), mean, var, self.latents)
 
     def predictive_log_prob(self, y: jax.Array, mean: jax.Array, var: jax.Array) -> jax.Array:
         """log E p(y | f) for f ~ N(mean, var): the shape of y."""
         if self.latents > 1:
-            return quadrature.log_expectation(
-                lambda f: self.log_prob(self._beside(y, f), f), mean, var, self.latents
-            )
+            return quadrature.log_expectation(lambda f: self._log_prob(y, f), mean, var, self.latents)
         f, log_weights = self.nodes(y, mean, var)
-        return jax.scipy.special.logsumexp(self.log_prob(self._beside(y, f), f) + log_weights, axis=-1)
+        return jax.scipy.special.logsumexp(self._log_prob(y, f) + log_weights, axis=-1)
 
-    def tilted(
-        self, y: jax.Array, mean: jax.Array, var: jax.Array, power: float = 1.0
-    ) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """log Z, mean and variance of the tilted distribution p(y | f)^power N(f; mean, var) / Z; one latent
-        only."""
+    def tilted(self, y: jax.Array, mean: jax.Array, var: jax.Array, power: float = 1.0) -> Triple:
+        """log Z, mean and variance of p(y | f)^power N(f; mean, var) / Z; one latent only."""
         if self.latents > 1:
-            raise ParameterError(
-                f'{type(self).__name__} has {self.latents} latent functions: use inference="vi" or "mcmc"'
-                ' instead of "ep".'
-            )
+            name, cure = type(self).__name__, 'use inference="vi" or "mcmc" instead of "ep".'
+            raise ParameterError(f"{name} has {self.latents} latent functions: {cure}")
         f, log_weights = self.nodes(y, mean, var, power)
-        return quadrature.moments(power * self.log_prob(self._beside(y, f), f) + log_weights, f)
+        return quadrature.moments(power * self._log_prob(y, f) + log_weights, f)
 
-    def peak(
-        self, y: jax.Array, mean: jax.Array, var: jax.Array, power: float = 1.0
-    ) -> tuple[jax.Array, jax.Array] | None:
+    def peak(self, y: jax.Array, mean: jax.Array, var: jax.Array, power: float = 1.0) -> Pair | None:
         """Where p(y | f)^power N(f; mean, var), or p(y | f), is concentrated as a function of one latent f,
         and how widely; None where that is not known. Quadrature needs it where p(y | f) is narrower than the
         Gaussian, or far outside of it."""
@@ -204,11 +168,8 @@ class Likelihood(Tree):
         centre = mean + sd * quadrature.mode(lambda z: power * here.derivatives(y, mean + sd * z)[0], sd)
         return centre, 1 / jnp.sqrt(1 / jnp.maximum(var, _TINY) - power * here.derivatives(y, centre)[1])
 
-    def nodes(
-        self, y: jax.Array, mean: jax.Array, var: jax.Array, power: float = 1.0
-    ) -> tuple[jax.Array, jax.Array]:
-        """f and log weights, (..., nodes), for integrals of p(y | f)^power over N(f; mean, var), one
-        latent."""
+    def nodes(self, y: jax.Array, mean: jax.Array, var: jax.Array, power: float = 1.0) -> Pair:
+        """f and log weights, (..., nodes), for integrals of p(y | f)^power over N(f; mean, var)."""
         found = self.peak(y, mean, var, power)
         if found is None:
             f, weights = quadrature.nodes(mean, var, 1)
@@ -217,45 +178,33 @@ class Likelihood(Tree):
         z, log_weights = quadrature.panels((found[0] - mean) / sd, found[1] / sd)
         return mean[..., None] + sd[..., None] * z, log_weights
 
-    def _beside(self, y: jax.Array, f: jax.Array) -> jax.Array:
-        """y with an axis for the nodes of a quadrature: f is (..., nodes), or (..., nodes, latents)."""
+    def _log_prob(self, y: jax.Array, f: jax.Array) -> jax.Array:
+        """log p(y | f) at the nodes of a quadrature: f is (..., nodes), or (..., nodes, latents)."""
         shape = f.shape if self.latents == 1 else f.shape[:-1]
         if len(self.columns) == 1:
-            return jnp.broadcast_to(y[..., None], shape)
-        return jnp.broadcast_to(y[..., None, :], (*shape, y.shape[-1]))
+            return self.log_prob(jnp.broadcast_to(y[..., None], shape), f)
+        return self.log_prob(jnp.broadcast_to(y[..., None, :], (*shape, y.shape[-1])), f)
 
     # What predictions ask. ----------------------------------------------------------------------------------
 
     # `*beside: Any, **named: Any` lets each likelihood name its columns: conditional_moments(f, trials).
 
-    def conditional_moments(self, f: jax.Array, *beside: Any, **named: Any) -> tuple[jax.Array, jax.Array]:
+    def conditional_moments(self, f: jax.Array, *beside: Any, **named: Any) -> Pair:
         """E[y | f] and var[y | f] of the first column, given the others: the shape of y without columns."""
-        arguments = ", ".join(["f", *self.columns[1:]])
-        raise ParameterError(
-            f"{type(self).__name__} does not say what E[y | f] and var[y | f] are: give it"
-            f" conditional_moments({arguments})."
-        )
+        cure = f"give it conditional_moments({', '.join(['f', *self.columns[1:]])})"
+        raise ParameterError(f"{type(self).__name__} does not say what E[y | f] and var[y | f] are: {cure}.")
 
-    def predictive_moments(
-        self, mean: jax.Array, var: jax.Array, *beside: Any, **named: Any
-    ) -> tuple[jax.Array, jax.Array]:
+    def predictive_moments(self, mean: jax.Array, var: jax.Array, *beside: Any, **named: Any) -> Pair:
         """E y and var y for f ~ N(mean, var): the same."""
-        return quadrature.total_moments(
-            lambda f: self.conditional_moments(f, *(column[..., None] for column in beside)),
-            mean,
-            var,
-            self.latents,
-        )
+        columns = [column[..., None] for column in beside]
+        f, weights = quadrature.nodes(mean, var, self.latents)
+        means, variances = self.conditional_moments(f, *columns)
+        first = jnp.sum(weights * means, axis=-1)
+        return first, jnp.sum(weights * (variances + (means - first[..., None]) ** 2), axis=-1)
 
     def probabilities(self, mean: jax.Array, var: jax.Array) -> jax.Array:
-        """E p(y = c | f) of every class c for f ~ N(mean, var): a last axis of classes, where y is a
-        class."""
+        """E p(y = c | f) of every class c for f ~ N(mean, var), in a last axis, where y is a class."""
         raise ParameterError(f"{type(self).__name__} is not a likelihood of classes.")
-
-    @property
-    def discrete(self) -> bool:
-        """Whether y is a whole number from 0 on, with a probability instead of a density."""
-        return False
 
     def highest(self, mean: Array, var: Array, *beside: Any, **named: Any) -> float:
         """Of a discrete y, whose mean and variance are these at some rows: the largest with a probability to
@@ -264,8 +213,5 @@ class Likelihood(Tree):
 
     def draw(self, rng: np.random.Generator, f: Array, *beside: Any, **named: Any) -> Array:
         """One y, the first column, for each f, with NumPy: the shape of y without columns."""
-        arguments = ", ".join(["rng", "f", *self.columns[1:]])
-        raise ParameterError(
-            f"{type(self).__name__} cannot draw observations: give it draw({arguments}), or draw the function"
-            ' (target="f").'
-        )
+        cure = f"give it draw({', '.join(['rng', 'f', *self.columns[1:]])}), or draw the function"
+        raise ParameterError(f'{type(self).__name__} cannot draw observations: {cure} (target="f").')

@@ -24,20 +24,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import ndtr
-from numpy.typing import NDArray
 
 from gramian.errors import ParameterError
 from gramian.likelihoods import checks, quadrature
-from gramian.likelihoods.base import Likelihood
+from gramian.likelihoods.base import Array, Likelihood, Pair
 from gramian.params import Value, fixed, unit_interval
 from gramian.params.tree import whole_number
-
-Array = NDArray[np.float64]
 
 # Panels of 1.5 standard deviations with a rule of degree 11 leave 1e-10; 7 standard deviations hold all but
 # 1e-12 of a Gaussian.
 _KNOTS: Array = np.array([-7.0, -5.0, -3.5, -2.25, -1.0, 0.0, 1.0, 2.25, 3.5, 5.0, 7.0])
-_GAUSS_NODES, _GAUSS_WEIGHTS = np.polynomial.legendre.leggauss(6)
 
 
 class _Classes(Likelihood):
@@ -56,35 +52,29 @@ class _Classes(Likelihood):
     def checked(self, y: Array, what: str = "y") -> Array:
         return checks.labels(y, self.classes, f"{type(self).__name__}({self.classes})", what)
 
-    def conditional_moments(self, f: jax.Array) -> tuple[jax.Array, jax.Array]:
-        raise ParameterError(
-            f"{type(self).__name__}: classes have no order, so y has no mean and no variance. Ask for"
-            " probabilities(mean, var)."
-        )
+    def conditional_moments(self, f: jax.Array) -> Pair:
+        cause = "classes have no order, so y has no mean and no variance"
+        raise ParameterError(f"{type(self).__name__}: {cause}. Ask for probabilities(mean, var).")
 
 
 class Softmax(_Classes):
     """p(y | f) = exp(f_y) / sum_c exp(f_c)."""
 
+    log_concave = True
+
     def log_prob(self, y: jax.Array, f: jax.Array) -> jax.Array:
         return _at(jax.nn.log_softmax(f, axis=-1), y)
 
-    @property
-    def log_concave(self) -> bool:
-        return True
-
-    def derivatives(self, y: jax.Array, f: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def derivatives(self, y: jax.Array, f: jax.Array) -> Pair:
         p = jax.nn.softmax(f, axis=-1)
         # 1 - p without the subtraction, which would leave nothing of a sure class
         rest = p @ (1 - jnp.eye(self.classes))
-        return jnp.where(_is(y, self.classes), rest, -p), -p * rest
+        return jnp.where(y[..., None] == jnp.arange(self.classes), rest, -p), -p * rest
 
     def expected_log_prob(self, y: jax.Array, mean: jax.Array, var: jax.Array) -> jax.Array:
         # Relative to f_y: the size of the means does not enter the error, and y's own mean is exact.
-        total = quadrature.expectation(
-            lambda f: jax.nn.logsumexp(f, axis=-1), mean - _at(mean, y)[..., None], var, self.classes
-        )
-        return -total
+        apart = mean - _at(mean, y)[..., None]
+        return -quadrature.expectation(lambda f: jax.nn.logsumexp(f, axis=-1), apart, var, self.classes)
 
     def probabilities(self, mean: jax.Array, var: jax.Array) -> jax.Array:
         """E p(y | f) of all classes for f ~ N(mean, var): (..., classes)."""
@@ -96,18 +86,16 @@ class Softmax(_Classes):
 
 
 class RobustMax(_Classes):
-    """The class of the largest latent, but for a share `epsilon` of labels that are wrong, any of the others
-    alike."""
+    """The class of the largest latent, but for a share `epsilon` of labels, which are any of the others."""
 
+    smooth = False
     epsilon: Value = unit_interval(fixed(1e-3))
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0 < float(self.epsilon) < 1:
-            raise ParameterError(
-                f"RobustMax: epsilon must lie between 0 and 1, both excluded, but is {float(self.epsilon):g}."
-                " 0.001 is usual."
-            )
+            rule = "epsilon must lie between 0 and 1, both excluded"
+            raise ParameterError(f"RobustMax: {rule}, but is {float(self.epsilon):g}. 0.001 is usual.")
 
     def started(self, y: Array) -> tuple[Self, Array]:
         """A share that is learned stays below half of that of guessing, where labels tell nothing of f: a
@@ -116,17 +104,12 @@ class RobustMax(_Classes):
         own, most = self.parameters()["epsilon"], 0.5 * (1 - 1 / self.classes)
         if not own.trainable or own.bounds is not None or float(own.value) >= most:
             return super().started(y)
-        return self.with_parameters(
-            [dataclasses.replace(own, bounds=(min(1e-6, float(own.value)), most))]
-        ), np.zeros(self.latents)
+        bounded = dataclasses.replace(own, bounds=(min(1e-6, float(own.value)), most))
+        return self.with_parameters([bounded]), np.zeros(self.latents)
 
     def log_prob(self, y: jax.Array, f: jax.Array) -> jax.Array:
         right, wrong = self._logs()
         return jnp.where(jnp.argmax(f, axis=-1) == y, right, wrong)
-
-    @property
-    def smooth(self) -> bool:
-        return False
 
     @property
     def relaxed(self) -> Likelihood:
@@ -151,20 +134,16 @@ class RobustMax(_Classes):
         other = rng.integers(0, self.classes - 1, best.shape)
         return np.where(wrong, other + (other >= best), best).astype(np.float64)
 
-    def _logs(self) -> tuple[jax.Array, jax.Array]:
+    def _logs(self) -> Pair:
         return jnp.log1p(-self.epsilon), jnp.log(self.epsilon / (self.classes - 1))
 
 
 def largest(mean: jax.Array, var: jax.Array) -> jax.Array:
     """The probability of each of independent Gaussians to be the largest: (..., C) from (..., C)."""
-    # A variance of zero would make steps of the integrand; this floor is below what rounding of the means
-    # does.
+    # A variance of zero would make steps of the integrand; this floor is below the means' rounding.
     sd = jnp.sqrt(var + 1e-16 * (1 + jnp.max(mean**2, axis=-1, keepdims=True)))
     knots = jnp.sort((mean[..., None] + sd[..., None] * _KNOTS).reshape(*mean.shape[:-1], -1), axis=-1)
-    knots = jax.lax.stop_gradient(knots)  # the integral does not depend on where it is cut
-    middle, half = (knots[..., 1:] + knots[..., :-1]) / 2, (knots[..., 1:] - knots[..., :-1]) / 2
-    t = (middle[..., None] + half[..., None] * _GAUSS_NODES).reshape(*mean.shape[:-1], -1)
-    weights = (half[..., None] * _GAUSS_WEIGHTS).reshape(*mean.shape[:-1], -1)
+    t, weights = quadrature.gauss(knots, 6)
     z = (t[..., None, :] - mean[..., :, None]) / sd[..., :, None]  # (..., C, nodes)
     density = jnp.exp(-0.5 * z**2) / (jnp.sqrt(2 * jnp.pi) * sd[..., :, None])
     P = jnp.sum(weights[..., None, :] * density * _others(ndtr(z)), axis=-1)
@@ -182,7 +161,3 @@ def _others(values: jax.Array) -> jax.Array:
 def _at(values: jax.Array, y: jax.Array) -> jax.Array:
     """values[..., y]."""
     return jnp.take_along_axis(values, y.astype(int)[..., None], axis=-1)[..., 0]
-
-
-def _is(y: jax.Array, classes: int) -> jax.Array:
-    return y[..., None] == jnp.arange(classes)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,13 +20,19 @@ def refuse(y: Array, possible: NDArray[np.bool_], rule: str, what: str) -> Array
     return y
 
 
+@np.errstate(invalid="ignore")
+def whole(y: Array, highest: Any = np.inf) -> NDArray[np.bool_]:
+    """Which entries are whole numbers from 0 to the highest."""
+    return (y >= 0) & (y <= highest) & (y == np.floor(y)) & np.isfinite(y)
+
+
+@np.errstate(invalid="ignore")
+def between(y: Array, low: float, high: float) -> NDArray[np.bool_]:
+    """Which entries are, both ends excluded."""
+    return (y > low) & (y < high)
+
+
 def labels(y: Array, classes: int, name: str, what: str) -> Array:
     """y when it holds 0 ... classes - 1."""
-    with np.errstate(invalid="ignore"):
-        possible = (y >= 0) & (y < classes) & (y == np.floor(y))
-    return refuse(
-        y,
-        possible,
-        f"{name} has the classes {'0 and 1' if classes == 2 else f'0, 1, ..., {classes - 1}'}",
-        what,
-    )
+    rule = f"{name} has the classes {'0 and 1' if classes == 2 else f'0, 1, ..., {classes - 1}'}"
+    return refuse(y, whole(y, classes - 1), rule, what)

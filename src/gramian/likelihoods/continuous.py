@@ -16,21 +16,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import gammaln
-from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from gramian.likelihoods import checks
-from gramian.likelihoods.base import Likelihood
+from gramian.likelihoods.base import Array, Likelihood, Pair
 from gramian.likelihoods.special import bounded_exp, gammaln_step
 from gramian.params import Value, positive
 
-Array = NDArray[np.float64]
-
 
 class StudentT(Likelihood):
-    """y = f + scale t, with t of Student's distribution with `df` degrees of freedom. Its variance is
-    infinite for df up to 2."""
+    """y = f + scale t, t of Student's distribution of `df` degrees of freedom; up to 2 var y is infinite."""
 
+    location = True
     scale: Value = positive(1.0)
     df: Value = positive(4.0)
 
@@ -39,24 +36,18 @@ class StudentT(Likelihood):
         constant = gammaln_step(df / 2, 0.5) - 0.5 * jnp.log(jnp.pi * df) - jnp.log(self.scale)
         return constant - 0.5 * (df + 1) * jnp.log1p(((y - f) / self.scale) ** 2 / df)
 
-    @property
-    def location(self) -> bool:
-        return True
-
     def started(self, y: Array) -> tuple[Self, Array]:
         """The median, and a tenth of the variance as noise; both measured without regard to outliers."""
         middle = np.median(y)
         spread = 1.4826 * np.median(np.abs(y - middle)) or np.std(y) or 1.0
         return self.default_starts(type(self)(), scale=np.sqrt(0.1) * spread), np.array([middle])
 
-    def derivatives(self, y: jax.Array, f: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def derivatives(self, y: jax.Array, f: jax.Array) -> Pair:
         r, width = y - f, self.df * jnp.asarray(self.scale) ** 2
         total = width + r**2
         return (self.df + 1) * r / total, (self.df + 1) * (r**2 - width) / total**2
 
-    def peak(
-        self, y: jax.Array, mean: jax.Array, var: jax.Array, power: float = 1.0
-    ) -> tuple[jax.Array, jax.Array]:
+    def peak(self, y: jax.Array, mean: jax.Array, var: jax.Array, power: float = 1.0) -> Pair:
         return y, jnp.broadcast_to(self.scale, y.shape)
 
     def expected_log_prob(self, y: jax.Array, mean: jax.Array, var: jax.Array) -> jax.Array:
@@ -64,10 +55,10 @@ class StudentT(Likelihood):
         f, log_weights = self.nodes(y, mean, var)
         return jnp.sum(jnp.exp(log_weights) * self.log_prob(y[..., None], f), axis=-1)
 
-    def conditional_moments(self, f: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def conditional_moments(self, f: jax.Array) -> Pair:
         return f, jnp.broadcast_to(self._variance(), f.shape)
 
-    def predictive_moments(self, mean: jax.Array, var: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def predictive_moments(self, mean: jax.Array, var: jax.Array) -> Pair:
         return mean, var + self._variance()
 
     def draw(self, rng: np.random.Generator, f: Array) -> Array:
@@ -79,22 +70,16 @@ class StudentT(Likelihood):
 
 
 class Gamma(Likelihood):
-    """Positive y with mean exp(f) and a relative spread of 1 / sqrt(shape) around it; shape 1 is the
-    exponential distribution."""
+    """Positive y with mean exp(f) and a relative spread of 1 / sqrt(shape); shape 1 is the exponential."""
 
+    log_concave = True
     shape: Value = positive(1.0)
 
     def log_prob(self, y: jax.Array, f: jax.Array) -> jax.Array:
-        k = jnp.asarray(self.shape)
-        return self._constant(y) - k * f - k * y * bounded_exp(-f)
-
-    @property
-    def log_concave(self) -> bool:
-        return True
+        return self._expected(y, f, bounded_exp(-f))
 
     def checked(self, y: Array, what: str = "y") -> Array:
-        with np.errstate(invalid="ignore"):
-            possible = (y > 0) & np.isfinite(y)
+        possible = checks.between(y, 0, np.inf)
         return checks.refuse(y, possible, "the gamma distribution is one of positive numbers", what)
 
     def started(self, y: Array) -> tuple[Self, Array]:
@@ -103,19 +88,18 @@ class Gamma(Likelihood):
         shape = np.clip(2 * mean**2 / max(float(np.var(y)), 1e-3 * mean**2), 0.1, 100.0)
         return self.default_starts(type(self)(), shape=shape), np.array([np.log(mean)])
 
-    def derivatives(self, y: jax.Array, f: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def derivatives(self, y: jax.Array, f: jax.Array) -> Pair:
         relative = self.shape * y * bounded_exp(-f)
         return relative - self.shape, -relative
 
     def expected_log_prob(self, y: jax.Array, mean: jax.Array, var: jax.Array) -> jax.Array:
-        k = jnp.asarray(self.shape)
-        return self._constant(y) - k * mean - k * y * bounded_exp(0.5 * var - mean)
+        return self._expected(y, mean, bounded_exp(0.5 * var - mean))
 
-    def conditional_moments(self, f: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def conditional_moments(self, f: jax.Array) -> Pair:
         mu = bounded_exp(f)
         return mu, mu**2 / self.shape
 
-    def predictive_moments(self, mean: jax.Array, var: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def predictive_moments(self, mean: jax.Array, var: jax.Array) -> Pair:
         first = bounded_exp(mean + 0.5 * var)
         return first, first**2 * (jnp.expm1(var) + jnp.exp(var) / self.shape)
 
@@ -123,38 +107,28 @@ class Gamma(Likelihood):
         shape = float(self.shape)
         return np.exp(f) * rng.gamma(shape, 1 / shape, np.shape(f))
 
-    def _constant(self, y: jax.Array) -> jax.Array:
+    def _expected(self, y: jax.Array, mean: jax.Array, inverse: jax.Array) -> jax.Array:
+        """E log p(y | f) from the means of f and exp(-f)."""
         k = jnp.asarray(self.shape)
-        return k * jnp.log(k) - gammaln(k) + (k - 1) * jnp.log(y)
+        return k * jnp.log(k) - gammaln(k) + (k - 1) * jnp.log(y) - k * mean - k * y * inverse
 
 
 class Beta(Likelihood):
-    """Proportions strictly between 0 and 1, with mean 1 / (1 + exp(-f)); the larger `precision`, the closer
-    to it."""
+    """Proportions strictly between 0 and 1: mean 1 / (1 + exp(-f)), the closer the larger `precision`."""
 
     precision: Value = positive(10.0)
 
     def log_prob(self, y: jax.Array, f: jax.Array) -> jax.Array:
         phi = jnp.asarray(self.precision)
         a, b = phi * jax.nn.sigmoid(f), phi * jax.nn.sigmoid(-f)
-        # log Gamma(a) = log Gamma(1 + a) - log a, with log a known where a itself is too small to be a
-        # number.
+        # log Gamma(a) = log Gamma(1 + a) - log a, with log a known where a itself is too small to be a number
         logs = 2 * jnp.log(phi) - jax.nn.softplus(-f) - jax.nn.softplus(f)
-        return (
-            gammaln(phi)
-            - gammaln(1 + a)
-            - gammaln(1 + b)
-            + logs
-            + (a - 1) * jnp.log(y)
-            + (b - 1) * jnp.log1p(-y)
-        )
+        constant = gammaln(phi) - gammaln(1 + a) - gammaln(1 + b) + logs
+        return constant + (a - 1) * jnp.log(y) + (b - 1) * jnp.log1p(-y)
 
     def checked(self, y: Array, what: str = "y") -> Array:
-        with np.errstate(invalid="ignore"):
-            possible = (y > 0) & (y < 1)
-        return checks.refuse(
-            y, possible, "the beta distribution is one of numbers between 0 and 1, both excluded", what
-        )
+        rule = "the beta distribution is one of numbers between 0 and 1, both excluded"
+        return checks.refuse(y, checks.between(y, 0, 1), rule, what)
 
     def started(self, y: Array) -> tuple[Self, Array]:
         mean = float(np.mean(y))
@@ -162,12 +136,10 @@ class Beta(Likelihood):
         precision = np.clip(2 * mean * (1 - mean) / max(float(np.var(y)), 1e-6) - 1, 1.0, 1000.0)
         return self.default_starts(type(self)(), precision=precision), np.array([logit(mean)])
 
-    def peak(
-        self, y: jax.Array, mean: jax.Array, var: jax.Array, power: float = 1.0
-    ) -> tuple[jax.Array, jax.Array]:
+    def peak(self, y: jax.Array, mean: jax.Array, var: jax.Array, power: float = 1.0) -> Pair:
         return jnp.log(y) - jnp.log1p(-y), 1 / jnp.sqrt(1 + self.precision * y * (1 - y))
 
-    def conditional_moments(self, f: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def conditional_moments(self, f: jax.Array) -> Pair:
         mu = jax.nn.sigmoid(f)
         return mu, mu * jax.nn.sigmoid(-f) / (1 + self.precision)
 

@@ -18,49 +18,36 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import gammaln
 from jax.typing import ArrayLike
-from numpy.typing import NDArray
 
 from gramian.errors import InputError
 from gramian.likelihoods import checks
-from gramian.likelihoods.base import Likelihood
+from gramian.likelihoods.base import Array, Likelihood, Pair
 from gramian.likelihoods.special import bounded_exp, gammaln_step
 from gramian.params import Value, positive
-
-Array = NDArray[np.float64]
 
 _LARGEST_RATE = 1e18  # NumPy's Poisson generator ends at 9.2e18
 
 
 class _Counts(Likelihood):
-    """What the two have in common. An observation is a count and its exposure: how long or how much was
-    watched."""
+    """An observation is a count and its exposure: how long or how much was watched."""
 
     columns: ClassVar[tuple[str, ...]] = ("y", "exposure")
     column_defaults: ClassVar[Mapping[str, float]] = {"exposure": 1.0}
 
-    @property
-    def log_concave(self) -> bool:
-        return True
-
-    @property
-    def discrete(self) -> bool:
-        return True
+    log_concave = discrete = True
 
     def checked(self, y: Array, what: str = "y") -> Array:
-        counts = y[:, 0]
-        with np.errstate(invalid="ignore"):
-            possible = (counts >= 0) & (counts == np.floor(counts)) & np.isfinite(counts)
-        checks.refuse(counts, possible, "counts are whole numbers from 0 on", what)
-        self.checked_beside(y[:, 1])
+        counts, exposure = y.T
+        checks.refuse(counts, checks.whole(counts), "counts are whole numbers from 0 on", what)
+        self.checked_beside(exposure)
         return y
 
     def checked_beside(self, *beside: Array) -> None:
         (exposure,) = beside
-        bad = np.flatnonzero(~(np.isfinite(exposure) & (exposure > 0)))
-        if len(bad):
-            raise InputError(
-                f"exposure is {exposure[bad[0]]} in row {bad[0]}; it must be positive and finite."
-            )
+        possible = checks.between(exposure, 0, np.inf)
+        if not np.all(possible):
+            row = int(np.argmin(possible))
+            raise InputError(f"exposure is {exposure[row]} in row {row}; it must be positive and finite.")
 
     def started(self, y: Array) -> tuple[Self, Array]:
         counts, exposure = y.T
@@ -69,6 +56,26 @@ class _Counts(Likelihood):
 
     def per_unit(self, y: Array) -> Array:
         return y[:, 0] / y[:, 1]
+
+    def _dispersion(self) -> ArrayLike:
+        """(var - mean) / mean^2."""
+        return 0.0
+
+    def conditional_moments(self, f: jax.Array, exposure: ArrayLike = 1.0) -> Pair:
+        mu = bounded_exp(f + jnp.log(exposure))
+        return mu, mu + self._dispersion() * mu**2
+
+    def predictive_moments(self, mean: jax.Array, var: jax.Array, exposure: ArrayLike = 1.0) -> Pair:
+        first, spread = bounded_exp(mean + jnp.log(exposure) + 0.5 * var), self._dispersion()
+        return first, first + first**2 * ((1 + spread) * jnp.expm1(var) + spread)
+
+    def draw(self, rng: np.random.Generator, f: Array, exposure: Array | float = 1.0) -> Array:
+        rates = self._mixed(rng, np.shape(f)) * np.exp(np.minimum(f + np.log(exposure), 700.0))
+        return rng.poisson(np.minimum(rates, _LARGEST_RATE)).astype(np.float64)
+
+    def _mixed(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Array | float:
+        """What the rates are multiplied with before counts are drawn."""
+        return 1.0
 
 
 def _seen(y: jax.Array, f: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -83,7 +90,7 @@ class Poisson(_Counts):
         y, f = _seen(y, f)
         return y * f - bounded_exp(f) - gammaln(y + 1)
 
-    def derivatives(self, y: jax.Array, f: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def derivatives(self, y: jax.Array, f: jax.Array) -> Pair:
         y, f = _seen(y, f)
         mu = bounded_exp(f)
         return y - mu, -mu
@@ -92,24 +99,9 @@ class Poisson(_Counts):
         y, mean = _seen(y, mean)
         return y * mean - bounded_exp(mean + 0.5 * var) - gammaln(y + 1)
 
-    def conditional_moments(self, f: jax.Array, exposure: ArrayLike = 1.0) -> tuple[jax.Array, jax.Array]:
-        mu = bounded_exp(f + jnp.log(exposure))
-        return mu, mu
-
-    def predictive_moments(
-        self, mean: jax.Array, var: jax.Array, exposure: ArrayLike = 1.0
-    ) -> tuple[jax.Array, jax.Array]:
-        first = bounded_exp(mean + jnp.log(exposure) + 0.5 * var)
-        return first, first + first**2 * jnp.expm1(var)
-
-    def draw(self, rng: np.random.Generator, f: Array, exposure: Array | float = 1.0) -> Array:
-        rates = np.exp(np.minimum(f + np.log(exposure), 700.0))
-        return rng.poisson(np.minimum(rates, _LARGEST_RATE)).astype(np.float64)
-
 
 class NegativeBinomial(_Counts):
-    """Counts that spread more than Poisson's: variance mu + dispersion mu^2. Poisson's as dispersion tends to
-    0."""
+    """Counts with variance mu + dispersion mu^2; Poisson's as dispersion tends to 0."""
 
     dispersion: Value = positive(1.0)
 
@@ -119,7 +111,7 @@ class NegativeBinomial(_Counts):
         t = f - jnp.log(r)
         return gammaln_step(r, y) - gammaln(y + 1) - y * jax.nn.softplus(-t) - r * jax.nn.softplus(t)
 
-    def derivatives(self, y: jax.Array, f: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def derivatives(self, y: jax.Array, f: jax.Array) -> Pair:
         y, f = _seen(y, f)
         r = 1 / jnp.asarray(self.dispersion)
         t = f - jnp.log(r)
@@ -127,27 +119,16 @@ class NegativeBinomial(_Counts):
         return y * below - r * above, -(y + r) * above * below
 
     def started(self, y: Array) -> tuple[Self, Array]:
-        """Half of what the counts spread beyond Poisson's variance as dispersion; the rest is for f to
-        explain."""
+        """Half of the spread beyond Poisson's as dispersion; the rest is for f to explain."""
         counts = y[:, 0]
         mean = (np.sum(counts) + 0.5) / len(counts)
         excess = np.clip(0.5 * (np.var(counts) - mean) / mean**2, 0.01, 10.0)
         return self.default_starts(type(self)(), dispersion=excess), super().started(y)[1]
 
-    def conditional_moments(self, f: jax.Array, exposure: ArrayLike = 1.0) -> tuple[jax.Array, jax.Array]:
-        mu = bounded_exp(f + jnp.log(exposure))
-        return mu, mu + self.dispersion * mu**2
+    def _dispersion(self) -> ArrayLike:
+        return self.dispersion
 
-    def predictive_moments(
-        self, mean: jax.Array, var: jax.Array, exposure: ArrayLike = 1.0
-    ) -> tuple[jax.Array, jax.Array]:
-        first = bounded_exp(mean + jnp.log(exposure) + 0.5 * var)
-        return first, first + first**2 * (jnp.expm1(var) + self.dispersion * jnp.exp(var))
-
-    def draw(self, rng: np.random.Generator, f: Array, exposure: Array | float = 1.0) -> Array:
-        dispersion = float(self.dispersion)
+    def _mixed(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
         # a Poisson whose rate is gamma distributed
-        rates = rng.gamma(1 / dispersion, dispersion, np.shape(f)) * np.exp(
-            np.minimum(f + np.log(exposure), 700.0)
-        )
-        return rng.poisson(np.minimum(rates, _LARGEST_RATE)).astype(np.float64)
+        dispersion = float(self.dispersion)
+        return rng.gamma(1 / dispersion, dispersion, shape)

@@ -1,4 +1,11 @@
-"""Gaussian noise: y = f + e, e ~ N(0, noise)."""
+r"""Gaussian noise: y = f + e, e ~ N(0, noise); or of a variance that is a function of x, with two latents.
+
+    Heteroscedastic    y ~ N(f, exp(g)),
+    E log p(y | f, g) = -1/2 (log 2 pi + E g + ((y - E f)^2 + var f) exp(-E g + var g / 2))
+
+Source: Goldberg, Williams and Bishop 1998 (the model); Lazaro-Gredilla and Titsias 2011, equation 7 (the
+expectation). Its predictive density is closed in f, which leaves an integral over g alone.
+"""
 
 from __future__ import annotations
 
@@ -7,37 +14,28 @@ from typing import Self
 import jax
 import jax.numpy as jnp
 import numpy as np
-from numpy.typing import NDArray
 
-from gramian.likelihoods.base import Likelihood
+from gramian.likelihoods import quadrature
+from gramian.likelihoods.base import Array, Likelihood, Pair, Triple
+from gramian.likelihoods.special import bounded_exp
 from gramian.params import Value, nonnegative
 
 
 class Gaussian(Likelihood):
-    """y ~ N(f, noise * unit). `noise` is a variance, in the units of y squared while `unit` is 1.
+    """y ~ N(f, noise * unit). `noise` is a variance, in the units of y squared while `unit` is 1. For
+    several outputs of different spread `unit` holds one number each, and `noise` is then relative to it."""
 
-    With several outputs of different spread `unit` holds one number an output, and `noise` is then relative
-    to it.
-    """
-
+    log_concave = location = True
     noise: Value = nonnegative(1.0)
     unit: tuple[float, ...] = (1.0,)
 
     def log_prob(self, y: jax.Array, f: jax.Array) -> jax.Array:
         return _log_normal(y, f, self.noise)
 
-    @property
-    def log_concave(self) -> bool:
-        return True
-
-    @property
-    def location(self) -> bool:
-        return True
-
-    def started(self, y: NDArray[np.float64]) -> tuple[Self, NDArray[np.float64]]:
+    def started(self, y: Array) -> tuple[Self, Array]:
         return self, np.array([np.mean(y)])
 
-    def derivatives(self, y: jax.Array, f: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def derivatives(self, y: jax.Array, f: jax.Array) -> Pair:
         return (y - f) / self.noise, jnp.broadcast_to(-1 / jnp.asarray(self.noise), f.shape)
 
     def expected_log_prob(self, y: jax.Array, mean: jax.Array, var: jax.Array) -> jax.Array:
@@ -46,27 +44,69 @@ class Gaussian(Likelihood):
     def predictive_log_prob(self, y: jax.Array, mean: jax.Array, var: jax.Array) -> jax.Array:
         return _log_normal(y, mean, var + self.noise)
 
-    def tilted(
-        self, y: jax.Array, mean: jax.Array, var: jax.Array, power: float = 1.0
-    ) -> tuple[jax.Array, jax.Array, jax.Array]:
+    def tilted(self, y: jax.Array, mean: jax.Array, var: jax.Array, power: float = 1.0) -> Triple:
         noise = self.noise / power  # a power of a Gaussian is one of another width, times a constant
         log_Z = _log_normal(y, mean, var + noise)
         if not (isinstance(power, (int, float)) and power == 1):
             log_Z = log_Z + 0.5 * (1 - power) * jnp.log(2 * jnp.pi * self.noise) - 0.5 * jnp.log(power)
         return log_Z, (noise * mean + var * y) / (var + noise), var * noise / (var + noise)
 
-    def conditional_moments(self, f: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def conditional_moments(self, f: jax.Array) -> Pair:
         return f, jnp.broadcast_to(self.noise, f.shape)
 
-    def predictive_moments(self, mean: jax.Array, var: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def predictive_moments(self, mean: jax.Array, var: jax.Array) -> Pair:
         return mean, var + self.noise
 
-    def draw(self, rng: np.random.Generator, f: NDArray[np.float64]) -> NDArray[np.float64]:
+    def draw(self, rng: np.random.Generator, f: Array) -> Array:
         return f + np.sqrt(float(self.noise)) * rng.standard_normal(np.shape(f))
 
-    def variances(self) -> NDArray[np.float64]:
+    def variances(self) -> Array:
         """The noise variance of each output, (outputs,)."""
         return np.asarray(self.noise) * np.asarray(self.unit)
+
+
+class Heteroscedastic(Likelihood):
+    """y ~ N(f, exp(g)): the second latent is the log of the noise variance."""
+
+    location = True
+
+    def log_prob(self, y: jax.Array, f: jax.Array) -> jax.Array:
+        return -0.5 * (jnp.log(2 * jnp.pi) + f[..., 1] + (y - f[..., 0]) ** 2 * bounded_exp(-f[..., 1]))
+
+    @property
+    def latents(self) -> int:
+        return 2
+
+    def scales(self, s: float) -> Array:
+        return np.array([s, 1.0])  # a change of units shifts g, and stretches f alone
+
+    def started(self, y: Array) -> tuple[Self, Array]:
+        return self, np.array([np.mean(y), np.log(0.1 * (np.var(y) or 1.0))])
+
+    def derivatives(self, y: jax.Array, f: jax.Array) -> Pair:
+        r, precision = y - f[..., 0], bounded_exp(-f[..., 1])
+        half = 0.5 * r**2 * precision
+        return jnp.stack([r * precision, half - 0.5], axis=-1), jnp.stack([-precision, -half], axis=-1)
+
+    def expected_log_prob(self, y: jax.Array, mean: jax.Array, var: jax.Array) -> jax.Array:
+        square = (y - mean[..., 0]) ** 2 + var[..., 0]
+        precision = bounded_exp(0.5 * var[..., 1] - mean[..., 1])
+        return -0.5 * (jnp.log(2 * jnp.pi) + mean[..., 1] + square * precision)
+
+    def predictive_log_prob(self, y: jax.Array, mean: jax.Array, var: jax.Array) -> jax.Array:
+        def given(g: jax.Array) -> jax.Array:
+            return _log_normal(y[..., None], mean[..., :1], var[..., :1] + bounded_exp(g))
+
+        return quadrature.log_expectation(given, mean[..., 1], var[..., 1])
+
+    def conditional_moments(self, f: jax.Array) -> Pair:
+        return f[..., 0], bounded_exp(f[..., 1])
+
+    def predictive_moments(self, mean: jax.Array, var: jax.Array) -> Pair:
+        return mean[..., 0], var[..., 0] + bounded_exp(mean[..., 1] + 0.5 * var[..., 1])
+
+    def draw(self, rng: np.random.Generator, f: Array) -> Array:
+        return f[..., 0] + np.exp(0.5 * f[..., 1]) * rng.standard_normal(f.shape[:-1])
 
 
 def _log_normal(y: jax.Array, mean: jax.Array, var: jax.Array) -> jax.Array:

@@ -72,11 +72,5 @@ def _above(z: jax.Array) -> jax.Array:
     return jnp.where(z < BELOW, BELOW, z)
 
 
-@log_cdf.defjvp
-def _(primals: tuple[jax.Array], tangents: tuple[jax.Array]) -> tuple[jax.Array, jax.Array]:
-    return log_cdf(primals[0]), ratio(primals[0]) * tangents[0]
-
-
-@ratio.defjvp
-def _(primals: tuple[jax.Array], tangents: tuple[jax.Array]) -> tuple[jax.Array, jax.Array]:
-    return ratio(primals[0]), bend(primals[0]) * tangents[0]
+log_cdf.defjvps(lambda t, _, z: ratio(z) * t)
+ratio.defjvps(lambda t, _, z: bend(z) * t)

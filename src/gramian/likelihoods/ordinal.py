@@ -16,22 +16,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from gramian.errors import ParameterError
 from gramian.likelihoods import checks, normal
-from gramian.likelihoods.base import Likelihood
+from gramian.likelihoods.base import Array, Likelihood, Pair
 from gramian.params import Parameter, Value, positive, real
 from gramian.params.tree import whole_number
 
-Array = NDArray[np.float64]
-
 
 class Ordinal(Likelihood):
-    """Ordered classes. `first` is the lowest cut point, `increments` are the steps to the others, (classes -
-    2,)."""
+    """Ordered classes. `first`: the lowest cut point; `increments`, (classes - 2,): the steps from it on."""
 
+    log_concave = discrete = True
     classes: int
     first: Value = real(None)
     increments: Value = positive(1.0)
@@ -39,9 +36,8 @@ class Ordinal(Likelihood):
     def __post_init__(self) -> None:
         object.__setattr__(self, "classes", whole_number(self.classes, "Ordinal: classes", 2))
         if self.classes == 2:
-            raise ParameterError(
-                'Ordinal needs 3 classes or more; for two use Bernoulli(link="probit"), which is the same.'
-            )
+            cure = 'for two use Bernoulli(link="probit"), which is the same.'
+            raise ParameterError(f"Ordinal needs 3 classes or more; {cure}")
         if self.first is None:
             object.__setattr__(self, "first", -0.5 * (self.classes - 2))  # cut points around 0
         steps = self.increments if isinstance(self.increments, Parameter) else Parameter(self.increments)
@@ -51,30 +47,19 @@ class Ordinal(Likelihood):
         super().__post_init__()
         if self.increments.value.shape != (self.classes - 2,) or self.first.value.ndim:
             shapes = f"{self.first.value.shape} and {self.increments.value.shape}"
-            raise ParameterError(
-                f"Ordinal({self.classes}): first is one number and increments are {self.classes - 2}, but"
-                f" their shapes are {shapes}."
-            )
+            rule = f"first is one number and increments are {self.classes - 2}"
+            raise ParameterError(f"Ordinal({self.classes}): {rule}, but their shapes are {shapes}.")
 
     def log_prob(self, y: jax.Array, f: jax.Array) -> jax.Array:
         return self._log_mass(y, f, 1.0)
-
-    @property
-    def log_concave(self) -> bool:
-        return True
-
-    @property
-    def discrete(self) -> bool:
-        return True
 
     def highest(self, mean: Array, var: Array) -> float:
         return float(self.classes - 1)
 
     def thresholds(self) -> jax.Array:
         """The cut points, (classes - 1,)."""
-        return jnp.asarray(self.first) + jnp.concatenate(
-            [jnp.zeros(1), jnp.cumsum(jnp.asarray(self.increments))]
-        )
+        steps = jnp.cumsum(jnp.asarray(self.increments))
+        return jnp.asarray(self.first) + jnp.concatenate([jnp.zeros(1), steps])
 
     def checked(self, y: Array, what: str = "y") -> Array:
         return checks.labels(y, self.classes, f"Ordinal({self.classes})", what)
@@ -83,9 +68,8 @@ class Ordinal(Likelihood):
         """Cut points at the quantiles of the classes, for an f of variance 1 with noise of variance 1."""
         counts = np.bincount(y.astype(int), minlength=self.classes) + 0.5
         cuts = np.sqrt(2.0) * ndtri(np.cumsum(counts)[:-1] / np.sum(counts))
-        return self.default_starts(
-            type(self)(self.classes), first=cuts[0], increments=np.diff(cuts)
-        ), np.zeros(1)
+        default = type(self)(self.classes)
+        return self.default_starts(default, first=cuts[0], increments=np.diff(cuts)), np.zeros(1)
 
     def predictive_log_prob(self, y: jax.Array, mean: jax.Array, var: jax.Array) -> jax.Array:
         return self._log_mass(y, mean, jnp.sqrt(1 + var))
@@ -95,7 +79,7 @@ class Ordinal(Likelihood):
         y = jnp.broadcast_to(jnp.arange(self.classes), (*mean.shape, self.classes))
         return jnp.exp(self.predictive_log_prob(y, mean[..., None], var[..., None]))
 
-    def conditional_moments(self, f: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def conditional_moments(self, f: jax.Array) -> Pair:
         """Of the class as a number."""
         p, k = self.probabilities(f, jnp.zeros_like(f)), jnp.arange(self.classes)
         first = jnp.sum(k * p, axis=-1)
@@ -106,7 +90,7 @@ class Ordinal(Likelihood):
         noisy = f + rng.standard_normal(np.shape(f))
         return np.sum(noisy[..., None] > float(self.first) + steps, axis=-1).astype(np.float64)
 
-    def derivatives(self, y: jax.Array, f: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def derivatives(self, y: jax.Array, f: jax.Array) -> Pair:
         sign, A, B, outer = self._ends(y, f, 1.0)
         r, step = normal.ratio(A), normal.ratio(B) - normal.ratio(A)
         # Phi(B) / (Phi(A) - Phi(B))
@@ -121,21 +105,12 @@ class Ordinal(Likelihood):
         inner = jnp.log(-jnp.expm1(jnp.where(outer, -1.0, normal.log_cdf(B) - a)))
         return a + jnp.where(outer, 0.0, inner)
 
-    def _ends(
-        self, y: jax.Array, f: jax.Array, spread: ArrayLike
-    ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+    def _ends(self, y: jax.Array, f: jax.Array, spread: ArrayLike) -> tuple[jax.Array, ...]:
         """sign = dA/df, A, B, and whether the class is an outermost one: its probability is Phi(A), and
-        Phi(A) - Phi(B) of any other.
-
-        An interval above zero is mirrored, so that both of its ends have a cdf with all digits.
-        """
+        Phi(A) - Phi(B) of any other. Mirrored above zero, so that both ends have a cdf with all digits."""
         k, last, cuts = y.astype(int), self.classes - 1, self.thresholds()
         low, high = (cuts[jnp.maximum(k - 1, 0)] - f) / spread, (cuts[jnp.minimum(k, last - 1)] - f) / spread
         outer = (k == 0) | (k == last)
         mirrored = jnp.where(outer, k == last, low + high > 0)
-        return (
-            jnp.where(mirrored, 1.0, -1.0),
-            jnp.where(mirrored, -low, high),
-            jnp.where(mirrored, -high, low),
-            outer,
-        )
+        sign = jnp.where(mirrored, 1.0, -1.0)
+        return sign, jnp.where(mirrored, -low, high), jnp.where(mirrored, -high, low), outer

@@ -29,6 +29,7 @@ from scipy.special import ndtri
 from scipy.stats import qmc
 
 Array = NDArray[np.float64]
+Function = Callable[[jax.Array], jax.Array]
 
 LIMIT, STEP = 8.5, 0.1  # of the trapezoidal rule: the Gaussian's weight at the end is 2e-16
 POINTS = 256  # of the quasi-random sequence
@@ -42,15 +43,13 @@ LOW_WEIGHTS: Array = np.exp(-0.5 * LOW_NODES**2) / np.sum(np.exp(-0.5 * LOW_NODE
 # cuts beside a peak, in units of its width
 GRADED: Array = np.array([0.5, 1.2, 2.5, 5.0, 10.0, 25.0, 60.0, 150.0, 400.0, 1000.0])
 CUTS: Array = np.linspace(-8.5, 8.5, 18)
-_GAUSS_NODES, _GAUSS_WEIGHTS = np.polynomial.legendre.leggauss(8)
 _FARTHEST = 1e6  # standard deviations from the mean within which a mode is sought
 _BISECTIONS = 32  # of asinh of that: down to 1e-8 of it
 
 
 @cache
 def normal_points(latents: int) -> Array:
-    """(POINTS, latents): a Sobol sequence through the normal quantiles, symmetric about zero so that odd
-    functions vanish exactly."""
+    """(POINTS, latents): Sobol points through the normal quantiles, symmetric: odd functions vanish."""
     half = ndtri(qmc.Sobol(latents, scramble=True, rng=np.random.default_rng(0)).random(POINTS // 2))
     points = np.concatenate([half, -half])
     return points / np.sqrt(np.mean(points**2, axis=0))
@@ -66,29 +65,22 @@ def nodes(mean: jax.Array, var: jax.Array, latents: int) -> tuple[jax.Array, jax
     return mean[..., None, :] + sd[..., None, :] * points, jnp.full(len(points), 1 / len(points), mean.dtype)
 
 
-def expectation(
-    function: Callable[[jax.Array], jax.Array], mean: jax.Array, var: jax.Array, latents: int = 1
-) -> jax.Array:
+def expectation(function: Function, mean: jax.Array, var: jax.Array, latents: int = 1) -> jax.Array:
     """E function(f)."""
     f, weights = nodes(mean, var, latents)
     return jnp.sum(weights * function(f), axis=-1)
 
 
-def log_expectation(
-    log_function: Callable[[jax.Array], jax.Array], mean: jax.Array, var: jax.Array, latents: int = 1
-) -> jax.Array:
+def log_expectation(log_function: Function, mean: jax.Array, var: jax.Array, latents: int = 1) -> jax.Array:
     """log E exp(log_function(f))."""
     f, weights = nodes(mean, var, latents)
     return jax.scipy.special.logsumexp(log_function(f), b=weights, axis=-1)
 
 
-def mode(slope: Callable[[jax.Array], jax.Array], sd: jax.Array) -> jax.Array:
-    """The z at which log p(y | mean + sd z) - z^2 / 2 is largest, for a log-concave p; `slope` gives d log p
-    / df at z.
-
-    The mode is sd slope(mode), and slope falls, so it lies between 0 and sd slope(0). Bisection in asinh(z),
-    because that end may be enormous.
-    """
+def mode(slope: Function, sd: jax.Array) -> jax.Array:
+    """The z at which log p(y | mean + sd z) - z^2 / 2 is largest, for a log-concave p; `slope`: d log p / df.
+    It is sd slope(z), and slope falls, so it lies between 0 and sd slope(0). Bisection in asinh(z), because
+    that end may be enormous."""
     end = jnp.arcsinh(jnp.clip(sd * slope(jnp.zeros_like(sd)), -_FARTHEST, _FARTHEST))
 
     def halve(_: int, bracket: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
@@ -103,18 +95,22 @@ def mode(slope: Callable[[jax.Array], jax.Array], sd: jax.Array) -> jax.Array:
 
 
 def panels(centre: jax.Array, width: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Nodes z and log weights, (..., nodes), of an integral over N(z; 0, 1) whose other factor has features
-    of this width at this centre."""
+    """Nodes z and log weights, (..., nodes), over N(z; 0, 1) times something of this width at this centre."""
     steps = np.concatenate([-GRADED[::-1], [0.0], GRADED])
-    cuts = jnp.concatenate(
-        [jnp.broadcast_to(CUTS, (*centre.shape, len(CUTS))), centre[..., None] + width[..., None] * steps],
-        axis=-1,
-    )
-    cuts = jax.lax.stop_gradient(jnp.sort(cuts, axis=-1))  # the integral does not depend on where it is cut
-    middle, half = (cuts[..., 1:] + cuts[..., :-1]) / 2, (cuts[..., 1:] - cuts[..., :-1]) / 2
-    z = (middle[..., None] + half[..., None] * _GAUSS_NODES).reshape(*centre.shape, -1)
-    weights = (half[..., None] * _GAUSS_WEIGHTS).reshape(*centre.shape, -1)
+    near = centre[..., None] + width[..., None] * steps
+    cuts = jnp.concatenate([jnp.broadcast_to(CUTS, (*centre.shape, len(CUTS))), near], axis=-1)
+    z, weights = gauss(jnp.sort(cuts, axis=-1), 8)
     return z, jnp.log(weights) - 0.5 * z**2 - 0.5 * jnp.log(2 * jnp.pi)
+
+
+def gauss(cuts: jax.Array, order: int) -> tuple[jax.Array, jax.Array]:
+    """Nodes and weights, (..., nodes), of a Gauss-Legendre rule of this order between any two cuts."""
+    cuts = jax.lax.stop_gradient(cuts)  # the integral does not depend on where it is cut
+    nodes, weights = np.polynomial.legendre.leggauss(order)
+    middle, half = (cuts[..., 1:] + cuts[..., :-1]) / 2, (cuts[..., 1:] - cuts[..., :-1]) / 2
+    t = middle[..., None] + half[..., None] * nodes
+    shape = (*cuts.shape[:-1], -1)
+    return t.reshape(shape), (half[..., None] * weights).reshape(shape)
 
 
 def moments(logs: jax.Array, f: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
@@ -123,16 +119,3 @@ def moments(logs: jax.Array, f: jax.Array) -> tuple[jax.Array, jax.Array, jax.Ar
     p = jax.nn.softmax(logs, axis=-1)
     first = jnp.sum(p * f, axis=-1)
     return log_Z, first, jnp.sum(p * (f - first[..., None]) ** 2, axis=-1)
-
-
-def total_moments(
-    conditional: Callable[[jax.Array], tuple[jax.Array, jax.Array]],
-    mean: jax.Array,
-    var: jax.Array,
-    latents: int = 1,
-) -> tuple[jax.Array, jax.Array]:
-    """Mean and variance of y from those given f."""
-    f, weights = nodes(mean, var, latents)
-    means, variances = conditional(f)
-    first = jnp.sum(weights * means, axis=-1)
-    return first, jnp.sum(weights * (variances + (means - first[..., None]) ** 2), axis=-1)

@@ -1,11 +1,9 @@
-"""The model file: a fitted estimator in one file without code, which gives the same predictions to the last
-bit.
+"""The model file: a fitted estimator in one file without code, with the same predictions to the last bit.
 
 document      objects as JSON and back; which classes a file may name
 fields        what the fields of the library's classes may hold
 settings      an estimator's settings
-labels        the classes of a classifier
-observations  the rows, or what is told of them
+observations  the rows, or what is told of them, and the labels of a classifier
 record        what a fitted estimator consists of, and the checks of what was read
 migrations    documents of older versions
 file          the layout, the checksum, the arrays; `save` and `load`

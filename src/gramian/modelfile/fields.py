@@ -24,10 +24,8 @@ def check_fields(cls: Any, values: Mapping[str, Any], where: str) -> None:
         value, hint = values[field.name], _hints(cls)[field.name]
         # a float by itself may be inf or nan (an evidence that is not computed); one among others is finite
         if not (hint is float is type(value)) and not fits(value, hint):
-            raise ModelFileError(
-                f"{where}.{field.name} is {shown(value)}, which is no {field.type} as {cls.__name__} needs"
-                " it."
-            )
+            needed = f"no {field.type} as {cls.__name__} needs it"
+            raise ModelFileError(f"{where}.{field.name} is {shown(value)}, which is {needed}.")
 
 
 _hints = cache(get_type_hints)
@@ -54,6 +52,3 @@ def fits(value: Any, hint: Any) -> bool:
     if isinstance(hint, type) and hint.__module__.startswith("gramian."):
         return isinstance(value, hint)
     raise TypeError(f"no check for {hint}")
-
-
-__all__ = ["check_fields", "fits"]

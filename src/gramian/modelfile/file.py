@@ -38,11 +38,10 @@ from gramian.errors import GramianError, MemoryLimitError, ModelFileError, State
 from gramian.estimators import GPClassifier, GPRegressor
 from gramian.estimators.base import Estimator
 from gramian.linalg import memory
-from gramian.linalg.state import TRIANGLE as _TRIANGLE
-from gramian.linalg.state import Arrays
+from gramian.linalg.state import TRIANGLE, Arrays
 from gramian.modelfile.document import canonical, parse
 from gramian.modelfile.migrations import MIGRATIONS
-from gramian.modelfile.record import describe, restore
+from gramian.modelfile.record import CHANGES, describe, restore
 from gramian.version import __version__
 
 FORMAT: Final = "gramian model"
@@ -51,12 +50,12 @@ _METADATA = ("format", "version", "library", "document", "sha256")
 _MAX_HEADER = 100_000_000  # bytes: the limit of the safetensors format
 _PART = 2**20  # numbers read at a time
 _DTYPES = {"f": "F64", "i": "I64"}
+_INVALID = "cannot be loaded: it holds a model that is not valid"
 _AGAIN = "Save the model again, or copy the file again."
 
 
 def save(gp: Estimator, path: str | os.PathLike[str]) -> None:
-    """Writes a fitted estimator to `path`, whole or not at all; `load` gives it back with the same
-    predictions to the last bit.
+    """Writes a fitted estimator to `path`, whole or not at all; `load` gives it back to the last bit.
 
     Refused, before anything is written: kernels that hold Python functions (`warp`, `map_inputs`), subclasses
     of the estimators, and settings that are no plain values. A kernel, mean or likelihood of a class of your
@@ -64,44 +63,35 @@ def save(gp: Estimator, path: str | os.PathLike[str]) -> None:
     that is a RandomState is stored with its present state, so that it continues as it would have here.
     """
     if type(gp) not in (GPRegressor, GPClassifier):
-        raise ModelFileError(
-            f"A model file holds a GPRegressor or a GPClassifier, not a {type(gp).__name__}. Use pickle for"
-            " other estimators."
-        )
+        rule = f"A model file holds a GPRegressor or a GPClassifier, not a {type(gp).__name__}"
+        raise ModelFileError(f"{rule}. Use pickle for other estimators.")
     check_is_fitted(gp, "fitted_")
     try:
         description, arrays = describe(gp)
         again = restore(description, arrays)  # what cannot be read back is not written
         if again.kernel_ != gp.kernel_:
-            raise ModelFileError(
-                "its kernel does not come back as it was. Does a class of your own change its fields in"
-                " __post_init__?"
-            )
+            raise ModelFileError(f"its kernel does not come back as it was. {CHANGES}")
         if not _finite(arrays):
             raise ModelFileError("its predictions are not finite. Look at summary() for the cause.")
     except GramianError as error:
         raise ModelFileError(f"This model cannot be saved: {error}") from None
     except Exception as cause:  # from a class of the user's
-        raise ModelFileError(
-            f"This model cannot be saved: it could not be read back ({type(cause).__name__}: {cause})."
-        ) from cause
+        told = f"it could not be read back ({type(cause).__name__}: {cause})"
+        raise ModelFileError(f"This model cannot be saved: {told}.") from cause
     document = canonical(description)
     metadata = {"format": FORMAT, "version": str(VERSION), "library": __version__, "document": document}
     metadata["sha256"] = _checksum(metadata, arrays)
     header: dict[str, object] = {"__metadata__": metadata}
-    at = 0
+    stop = 0
     for name, array in arrays.items():
         shape = _shape(name, array)
-        stop = at + 8 * math.prod(shape)
-        header[name] = {"dtype": _DTYPES[array.dtype.kind], "shape": list(shape), "data_offsets": [at, stop]}
-        at = stop
+        start, stop = stop, stop + 8 * math.prod(shape)
+        header[name] = {"dtype": _DTYPES[array.dtype.kind], "shape": shape, "data_offsets": [start, stop]}
     text = json.dumps(header, separators=(",", ":")).encode("ascii")
     text += b" " * (-len(text) % 8)  # arrays begin at a multiple of 8
     if len(text) > _MAX_HEADER:
-        raise ModelFileError(
-            f"This model cannot be saved: its names and categories take {memory.show_bytes(len(text))}, more"
-            " than a header may."
-        )
+        size = f"its names and categories take {memory.show_bytes(len(text))}, more than a header may"
+        raise ModelFileError(f"This model cannot be saved: {size}.")
     try:
         with atomic_write(path, ModelFileError) as file:
             file.write(len(text).to_bytes(8, "little") + text)
@@ -109,17 +99,15 @@ def save(gp: Estimator, path: str | os.PathLike[str]) -> None:
                 for part in _parts(name, array):
                     file.write(_little(part).data)
     except OSError as cause:
-        raise ModelFileError(
-            f"{path} cannot be written: {cause.strerror or cause}. An old file of that name is untouched."
-        ) from cause
+        told = f"{path} cannot be written: {cause.strerror or cause}"
+        raise ModelFileError(f"{told}. An old file of that name is untouched.") from cause
 
 
 def load(path: str | os.PathLike[str]) -> GPRegressor | GPClassifier:
     """The estimator that `save` wrote. Runs no code from the file; a file that is damaged, foreign or made up
     is refused with a ModelFileError."""
     try:
-        metadata, arrays = _read(path)
-        return restore(*_document(metadata, arrays))
+        return restore(*_document(*_read(path)))
     except MemoryLimitError:
         raise
     except StateError as error:
@@ -127,17 +115,12 @@ def load(path: str | os.PathLike[str]) -> GPRegressor | GPClassifier:
     except RecursionError:
         raise ModelFileError(f"{path} cannot be loaded: its document is nested too deeply.") from None
     except MemoryError:
-        raise MemoryLimitError(
-            f"{path} needs more memory than there is. Free some, or load it on a larger machine."
-        ) from None
+        cure = "Free some, or load it on a larger machine"
+        raise MemoryLimitError(f"{path} needs more memory than there is. {cure}.") from None
     except GramianError as error:  # a constructor that refuses its values
-        raise ModelFileError(
-            f"{path} cannot be loaded: it holds a model that is not valid. {error}"
-        ) from None
+        raise ModelFileError(f"{path} {_INVALID}. {error}") from None
     except Exception as cause:  # whatever else a made-up file sets off is the file's fault
-        raise ModelFileError(
-            f"{path} cannot be loaded: it holds a model that is not valid ({type(cause).__name__}: {cause})."
-        ) from cause
+        raise ModelFileError(f"{path} {_INVALID} ({type(cause).__name__}: {cause}).") from cause
 
 
 # Arrays in the file. ----------------------------------------------------------------------------------------
@@ -146,12 +129,12 @@ def load(path: str | os.PathLike[str]) -> GPRegressor | GPClassifier:
 def _shape(name: str, array: NDArray[Any]) -> tuple[int, ...]:
     """As the file has it."""
     n = len(array)
-    return (n * (n + 1) // 2,) if name.startswith(_TRIANGLE) else array.shape
+    return (n * (n + 1) // 2,) if name.startswith(TRIANGLE) else array.shape
 
 
 def _parts(name: str, array: NDArray[Any]) -> Iterator[NDArray[Any]]:
     """The numbers of an array in the order of the file."""
-    return (array[j:, j] for j in range(len(array))) if name.startswith(_TRIANGLE) else iter([array])
+    return (array[j:, j] for j in range(len(array))) if name.startswith(TRIANGLE) else iter([array])
 
 
 def _little(part: NDArray[Any]) -> NDArray[Any]:
@@ -168,13 +151,13 @@ def _finite(arrays: Arrays) -> bool:
 
 
 def _checksum(metadata: Mapping[str, str], arrays: Arrays) -> str:
-    digest = hashlib.sha256(
-        "".join(f"{metadata[name]}\n" for name in ("version", "library", "document")).encode()
-    )
-    for name in sorted(arrays):
-        whole = " of whole numbers" if arrays[name].dtype.kind == "i" else ""
-        digest.update(f"{name} {list(_shape(name, arrays[name]))}{whole}\n".encode())
-        for part in _parts(name, arrays[name]):
+    digest = hashlib.sha256()
+    for name in ("version", "library", "document"):
+        digest.update(f"{metadata[name]}\n".encode())
+    for name, array in sorted(arrays.items()):
+        whole = " of whole numbers" if array.dtype.kind == "i" else ""
+        digest.update(f"{name} {list(_shape(name, array))}{whole}\n".encode())
+        for part in _parts(name, array):
             digest.update(_little(part).data)
     return digest.hexdigest()
 
@@ -208,11 +191,11 @@ def _read(path: str | os.PathLike[str]) -> tuple[dict[str, str], Arrays]:
 def _full_shape(name: str, array: Any) -> tuple[int, ...]:
     """The shape in memory of an array in a file, after a check of its type."""
     shape, kind = tuple(array.get_shape()), array.get_dtype()
-    if kind != "F64" and (kind != "I64" or name.startswith(_TRIANGLE)):
+    if kind != "F64" and (kind != "I64" or name.startswith(TRIANGLE)):
         raise ModelFileError(f"its array {name[:80]!r} is of type {kind}, but must be F64.")
     if not shape:
         raise ModelFileError(f"its array {name[:80]!r} is a single number.")
-    if not name.startswith(_TRIANGLE):
+    if not name.startswith(TRIANGLE):
         return shape
     n = (math.isqrt(8 * math.prod(shape) + 1) - 1) // 2
     if shape != (n * (n + 1) // 2,):
@@ -221,29 +204,19 @@ def _full_shape(name: str, array: Any) -> tuple[int, ...]:
 
 
 def _filled(name: str, array: Any) -> NDArray[Any]:
-    """The array in memory, read a part at a time: roots as full matrices in Fortran order with zeros above
-    the diagonal."""
+    """The array in memory, read a part at a time: roots in Fortran order with zeros above the diagonal."""
     shape = _full_shape(name, array)
-    stored = tuple(array.get_shape())
-    step = max(1, _PART // max(1, math.prod(stored[1:])))
-    parts = ((start, array[start : min(start + step, stored[0])]) for start in range(0, stored[0], step))
-    if not name.startswith(_TRIANGLE):
-        plain = np.empty(shape, dtype=np.float64 if array.get_dtype() == "F64" else np.int64)
-        for start, part in parts:
-            plain[start : start + step] = part
-        return plain
-    root = np.zeros(shape, order="F")
-    column, row = 0, 0
-    for _, part in parts:
-        while len(part):
-            room = root[row:, column]  # what is left of this column
-            taken = min(len(room), len(part))
-            room[:taken] = part[:taken]
-            part, row = part[taken:], row + taken
-            if row == len(root):
-                column += 1
-                row = column
-    return root
+    if name.startswith(TRIANGLE):
+        root, stop = np.zeros(shape, order="F"), 0
+        for j in range(len(root)):
+            start, stop = stop, stop + len(root) - j
+            root[j:, j] = array[start:stop]
+        return root
+    found = np.empty(shape, dtype=np.float64 if array.get_dtype() == "F64" else np.int64)
+    step = max(1, _PART // max(1, math.prod(shape[1:])))
+    for start in range(0, shape[0], step):
+        found[start : start + step] = array[start : min(start + step, shape[0])]
+    return found
 
 
 # The file. --------------------------------------------------------------------------------------------------
@@ -255,38 +228,31 @@ def _check_start(file: BinaryIO) -> None:
     if size == 0:
         raise ModelFileError("it is empty.")
     if start[:1] == b"\x80" and start[1:2] in (b"\x02", b"\x03", b"\x04", b"\x05") and start[8:9] != b"{":
-        raise ModelFileError(
-            "it is a pickle, which may run any code when it is opened. A model file is written by"
-            " gp.save(path)."
-        )
+        cause = "it is a pickle, which may run any code when it is opened"
+        raise ModelFileError(f"{cause}. A model file is written by gp.save(path).")
     if start[8:9] != b"{":
         raise ModelFileError("it is not a model file. One is written by gp.save(path).")
     length = int.from_bytes(start[:8], "little")
     if length > size - 8:
         cause = "was cut off" if length <= _MAX_HEADER else "is damaged or no model file"
-        raise ModelFileError(
-            f"it {cause}: its header should have {length:,} bytes, but the whole file has {size:,}. {_AGAIN}"
-        )
+        sizes = f"its header should have {length:,} bytes, but the whole file has {size:,}"
+        raise ModelFileError(f"it {cause}: {sizes}. {_AGAIN}")
 
 
 def _metadata(metadata: dict[str, str] | None) -> dict[str, str]:
     """The metadata, after a check that this library can read the format."""
     found = metadata or {}
     if found.get("format") != FORMAT:
-        raise ModelFileError(
-            "it is a safetensors file, but not one with a gramian model. One is written by gp.save(path)."
-        )
+        cause = "it is a safetensors file, but not one with a gramian model"
+        raise ModelFileError(f"{cause}. One is written by gp.save(path).")
     version = found.get("version", "")
     if not (version.isascii() and version.isdigit() and len(version) <= 9 and int(version) >= 1):
         raise ModelFileError(f"its format version is {version[:40]!r}, but must be a whole number from 1 on.")
     if int(version) > VERSION:
-        newer = (
-            f"it has format {version}, written by gramian {found.get('library', 'of a later version')[:40]}"
-        )
-        raise ModelFileError(
-            f"{newer}, and this gramian ({__version__}) reads formats up to {VERSION}. Upgrade: pip install"
-            " --upgrade gramian."
-        )
+        newer = f"written by gramian {found.get('library', 'of a later version')[:40]}"
+        ours = f"this gramian ({__version__}) reads formats up to {VERSION}"
+        cure = "Upgrade: pip install --upgrade gramian"
+        raise ModelFileError(f"it has format {version}, {newer}, and {ours}. {cure}.")
     for name in _METADATA:
         if name not in found:
             raise ModelFileError(f"its header has no entry {name!r}.")
@@ -296,15 +262,11 @@ def _metadata(metadata: dict[str, str] | None) -> dict[str, str]:
 def _document(metadata: Mapping[str, str], arrays: Arrays) -> tuple[Any, Arrays]:
     """The document, after the checksum and before anything is built from it."""
     if _checksum(metadata, arrays) != metadata["sha256"]:
-        raise ModelFileError(
-            f"its checksum does not match: it was altered or damaged since it was saved. {_AGAIN}"
-        )
+        cause = "it was altered or damaged since it was saved"
+        raise ModelFileError(f"its checksum does not match: {cause}. {_AGAIN}")
     if not _finite(arrays):
         raise ModelFileError("its arrays hold numbers that are not finite.")
     document = parse(metadata["document"])
     for version in range(int(metadata["version"]), VERSION):
         document, arrays = MIGRATIONS[version](document, arrays)
     return document, arrays
-
-
-__all__ = ["VERSION", "load", "save"]

@@ -13,58 +13,54 @@ from gramian.linalg.state import Arrays, joined, numbered, of_part
 Migration = Callable[[Any, Arrays], tuple[Any, Arrays]]
 
 
-def _from_1(document: Any) -> Any:
+def _from_1(document: Any, arrays: Arrays) -> tuple[Any, Arrays]:
     """Version 1 knew exact inference only, and neither stages nor certificates."""
     settings, fitted = dict(document["settings"]), dict(document["fitted"])
     solver = {"class": "Cholesky", "fields": {"ladder": [0.0, 1e-12, 1e-10, 1e-08, 1e-06]}}
     exact = {"class": "Exact", "fields": {"solver": solver, "fit_rows": None, "fit_rule": "neighbours"}}
-    if isinstance(settings["method"], dict):  # an Exact, of a solver only
-        exact = settings["method"] = {
-            **settings["method"],
-            "fields": exact["fields"] | settings["method"]["fields"],
-        }
+    given = settings["method"]
+    if isinstance(given, dict):  # an Exact, of a solver only
+        exact = settings["method"] = {**given, "fields": exact["fields"] | given["fields"]}
     posterior = {"kind": "exact", "root_of": fitted.pop("root_of"), "inverted": True}
     fitted |= {"method": exact, "posterior": posterior, "certificate": None}
     fitted["outcome"] = {**fitted["outcome"], "fields": {**fitted["outcome"]["fields"], "stages": []}}
-    return {**document, "settings": settings, "fitted": fitted}
+    return {**document, "settings": settings, "fitted": fitted}, arrays
 
 
-def _from_2(document: Any) -> Any:
+def _from_2(document: Any, arrays: Arrays) -> tuple[Any, Arrays]:
     """Version 2 knew regressors with Gaussian noise only."""
-    settings = _extended(
-        document["settings"], {"likelihood": None, "inference": None, "hyper": "map", "stages": None}
-    )
-    fitted = _extended(document["fitted"], {"others": [], "noise": True, "classes": None, "data": None})
+    document = _extended(document, estimator="GPRegressor")
+    settings = _extended(document["settings"], likelihood=None, inference=None, hyper="map", stages=None)
+    fitted = _extended(document["fitted"], others=[], noise=True, classes=None, data=None)
     if fitted["likelihood"].get("class") == "Gaussian":
         fitted["likelihood"] = {**fitted["likelihood"], "class": "likelihoods.Gaussian"}
-    posterior = dict(fitted["posterior"])
+    posterior = fitted["posterior"] = dict(fitted["posterior"])
     if posterior.get("kind") == "features":
-        fitted["data"] = {
-            **{name: posterior.pop(name) for name in ("rows", "known_noise", "notes")},
-            "counts": None,
-        }
-    return {
-        **_extended(document, {"estimator": "GPRegressor"}),
-        "settings": settings,
-        "fitted": {**fitted, "posterior": posterior},
-    }
+        told = {name: posterior.pop(name) for name in ("rows", "known_noise", "notes")}
+        fitted["data"] = {**told, "counts": None}
+    return {**document, "settings": settings, "fitted": fitted}, arrays
 
 
-def _from_3(document: Any) -> Any:
+def _from_3(document: Any, arrays: Arrays) -> tuple[Any, Arrays]:
     """Version 3 multiplied with structured frequencies as with any others."""
-    if isinstance(document, list):
-        return [_from_3(part) for part in document]
-    if not isinstance(document, dict):
-        return document
-    migrated = {name: _from_3(part) for name, part in document.items()}
-    return (
-        {**migrated, "fields": _extended(migrated["fields"], {"signs": None})}
-        if migrated.get("class") == "FourierBasis"
-        else migrated
-    )
+
+    def with_signs(part: Any) -> Any:
+        fourier = part.get("class") == "FourierBasis"
+        return {**part, "fields": _extended(part["fields"], signs=None)} if fourier else part
+
+    return _mapped(document, with_signs), arrays
 
 
-def _extended(entries: Any, new: dict[str, Any]) -> dict[str, Any]:
+def _mapped(part: Any, change: Callable[[Any], Any]) -> Any:
+    """A piece of a document with every dict in it changed, from the inside out."""
+    if isinstance(part, list):
+        return [_mapped(item, change) for item in part]
+    if not isinstance(part, dict):
+        return part
+    return change({name: _mapped(item, change) for name, item in part.items()})
+
+
+def _extended(entries: Any, **new: Any) -> dict[str, Any]:
     """With entries that the older version did not have."""
     for name in new:
         if name in entries:
@@ -73,7 +69,6 @@ def _extended(entries: Any, new: dict[str, Any]) -> dict[str, Any]:
 
 
 _OUTSIDE = {"dtc": "nothing", "vfe": "bound", "fitc": "noise"}
-_SOLVERS = ("CG", "MINRES")
 
 
 def _from_4(document: Any, arrays: Arrays) -> tuple[Any, Arrays]:
@@ -90,12 +85,8 @@ def _from_4(document: Any, arrays: Arrays) -> tuple[Any, Arrays]:
     else:
         closed = fitted["method"].get("class") in ("Exact", "LowRank", "Iterative")
         fitted["posterior"], noises = _posterior_from_4(fitted, arrays, closed)
-        engine = "method.engine." if closed else "method."
-        names = {name: name.replace("method.", engine, 1) for name in arrays if name.startswith("method.")}
-        pivots = {"method.engine.pivots": "method.engine.solver.pivots"}
-        names = {old: pivots.get(new, new) for old, new in names.items()}
-        arrays = {names.get(name, name): array for name, array in arrays.items()} | noises
-        arrays = _with_exposures(fitted, arrays)
+        arrays = {_place(name, closed): array for name, array in arrays.items()}
+        arrays = _with_exposures(fitted, arrays | noises)
         if closed:
             engine = _house(_renamed(fitted["method"], "method", "method.engine"))
             fields = {"inference": {"class": "Conjugate", "fields": {}}, "engine": engine}
@@ -103,6 +94,13 @@ def _from_4(document: Any, arrays: Arrays) -> tuple[Any, Arrays]:
         else:
             fitted["method"] = _house(fitted["method"])
     return {**document, "settings": settings, "fitted": fitted}, arrays
+
+
+def _place(name: str, closed: bool) -> str:
+    """The name of an array in version 5."""
+    inside = closed and name.startswith("method.")
+    name = name.replace("method.", "method.engine.", 1) if inside else name
+    return "method.engine.solver.pivots" if name == "method.engine.pivots" else name
 
 
 def _posterior_from_4(fitted: Any, arrays: Arrays, closed: bool) -> tuple[Any, Arrays]:
@@ -129,13 +127,13 @@ def _posterior_from_4(fitted: Any, arrays: Arrays, closed: bool) -> tuple[Any, A
 
 def _house(part: Any) -> Any:
     """Engines and rules under their names of version 5."""
-    if isinstance(part, list):
-        return [_house(item) for item in part]
-    if not isinstance(part, dict) or "fields" not in part:
-        return part
-    name, fields = part.get("class"), {key: _house(value) for key, value in part["fields"].items()}
-    if name in _SOLVERS:
-        return {**part, "fields": _extended(fields, {"pivots": None})}
+    return _mapped(part, lambda one: _rehoused(one, one["fields"]) if "fields" in one else one)
+
+
+def _rehoused(part: Any, fields: Any) -> Any:
+    name = part.get("class")
+    if name in ("CG", "MINRES"):
+        return {**part, "fields": _extended(fields, pivots=None)}
     if name == "LowRank":
         objective, label, described = (fields.pop(key) for key in ("objective", "label", "described"))
         own = {"outside": _OUTSIDE[objective], "method": label, "described_as": described}
@@ -144,34 +142,25 @@ def _house(part: Any) -> Any:
         described = fields.pop("described")
         return {**part, "fields": {**fields, "described_as": described}}
     if name == "Iterative":
-        pivots = _renamed(fields.pop("pivots"), ".pivots", ".solver.pivots")
-        solver = fields["solver"]
-        fields["solver"] = {**solver, "fields": {**solver["fields"], "pivots": pivots}}
-        return {"class": "Krylov", "fields": fields}
+        pivots, solver = _renamed(fields.pop("pivots"), ".pivots", ".solver.pivots"), fields["solver"]
+        solver = {**solver, "fields": {**solver["fields"], "pivots": pivots}}
+        return {"class": "Krylov", "fields": {**fields, "solver": solver}}
     if name == "Sites":
         return {"class": "RuleOnEngine", "fields": {"inference": fields["rule"], "engine": fields["engine"]}}
-    return {**part, "fields": fields}
+    return part
 
 
 def _renamed(part: Any, old: str, new: str) -> Any:
     """A piece of a document with the names of its arrays changed."""
-    if isinstance(part, list):
-        return [_renamed(item, old, new) for item in part]
-    if not isinstance(part, dict):
-        return part
-    if set(part) == {"array"}:
-        return {"array": part["array"].replace(old, new, 1)}
-    return {key: _renamed(value, old, new) for key, value in part.items()}
 
+    def change(one: Any) -> Any:
+        return {"array": one["array"].replace(old, new, 1)} if set(one) == {"array"} else one
 
-def _alone(change: Callable[[Any], Any]) -> Migration:
-    """One that leaves the arrays as they are."""
-    return lambda document, arrays: (change(document), arrays)
+    return _mapped(part, change)
 
 
 def _with_exposures(fitted: Any, arrays: Arrays) -> Arrays:
-    """Counts with their exposures in a second column of Y; version 4 had the logarithms in an array beside
-    it, and none where all were 1."""
+    """Exposures in a second column of Y; version 4 had their logarithms beside it, none where all were 1."""
     offset, arrays = arrays.get("offset"), {name: array for name, array in arrays.items() if name != "offset"}
     counts = fitted["likelihood"].get("class") in ("likelihoods.Poisson", "likelihoods.NegativeBinomial")
     if "Y" in arrays and (counts or offset is not None):
@@ -183,6 +172,4 @@ def _with_exposures(fitted: Any, arrays: Arrays) -> Arrays:
 
 
 # from a version to the next one
-MIGRATIONS: dict[int, Migration] = {1: _alone(_from_1), 2: _alone(_from_2), 3: _alone(_from_3), 4: _from_4}
-
-__all__ = ["MIGRATIONS"]
+MIGRATIONS: dict[int, Migration] = {1: _from_1, 2: _from_2, 3: _from_3, 4: _from_4}

@@ -1,10 +1,14 @@
-"""The data in a file: the rows, where predictions need them, else what a summary tells of them."""
+"""The data in a file: the rows, where predictions need them, else what a summary tells of them; and the
+labels of a classifier, with the type of their array, so that predictions are labels of the same kind."""
 
 from __future__ import annotations
 
+import itertools
+import re
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gramian.errors import ModelFileError
 from gramian.estimators.fitted import Fitted
@@ -13,6 +17,10 @@ from gramian.likelihoods import Likelihood
 from gramian.linalg.state import Arrays, entries, taken, typed, typed_list
 from gramian.report.facts import Facts, NoData
 
+_PLAIN = re.compile(r"[<>|](b1|[iu][1248]|f[248]|U[1-9][0-9]{0,8})|\|O")
+_LABELS = (bool, int, float, str)
+_WIDTH = 1000  # letters that an array of text may have room for beyond its longest
+
 
 def describe(fitted: Fitted) -> tuple[dict[str, Any] | None, Arrays]:
     """The data as arrays, or what is told of them."""
@@ -20,20 +28,14 @@ def describe(fitted: Fitted) -> tuple[dict[str, Any] | None, Arrays]:
     arrays: Arrays = {"scale": facts.scale}
     if not fitted.inference.holds_rows:
         counts = None if fitted.classes is None else list(fitted.class_counts())
-        notes = dict(facts.notes)
-        told = {"rows": facts.rows, "known_noise": facts.known_noise, "notes": notes, "counts": counts}
-        return told, arrays
+        told = {"rows": facts.rows, "known_noise": facts.known_noise, "notes": dict(facts.notes)}
+        return {**told, "counts": counts}, arrays
     arrays |= {name: np.asarray(getattr(data, name), dtype=np.float64) for name in ("X", "Y")}
     return None, arrays | ({} if data.noise_var is None else {"noise_var": data.noise_var})
 
 
 def restore(
-    described: Any,
-    arrays: Arrays,
-    method: Scheme,
-    columns: int,
-    likelihood: Likelihood | None,
-    classes: int | None,
+    described: Any, arrays: Arrays, method: Scheme, d: int, likelihood: Likelihood | None, classes: int | None
 ) -> tuple[Data, Facts | None]:
     """The data, or what stands for them; then with the facts, which otherwise are made from the data.
     `likelihood`: whose columns y has; None: y has a column an output."""
@@ -42,9 +44,9 @@ def restore(
         raise ModelFileError("its scales must be positive, one an output.")
     if not method.holds_rows:
         rows, known, notes, counts = entries(described, "data", "rows", "known_noise", "notes", "counts")
-        told = {
-            name: typed(note, str, f"notes.{name[:40]}") for name, note in typed(notes, dict, "notes").items()
-        }
+        told = typed(notes, dict, "notes")
+        for name, note in told.items():
+            typed(note, str, f"notes.{name[:40]}")
         if typed(rows, int, "rows") < 1:
             raise ModelFileError(f"it is of {rows} rows, but must be of one at least.")
         if classes is None and counts is not None:
@@ -52,10 +54,10 @@ def restore(
         found = None if classes is None else tuple(typed_list(counts, int, "counts"))
         if found is not None and (len(found) != classes or min(found) < 0 or sum(found) != rows):
             raise ModelFileError(f"counts must be the rows of each of {classes} classes, {rows} in all.")
-        return NoData(scale), Facts(rows, columns, scale, typed(known, bool, "known_noise"), told, found)
+        return NoData(scale), Facts(rows, d, scale, typed(known, bool, "known_noise"), told, found)
     if described is not None:
         raise ModelFileError("its data are in the file, and yet something stands for them.")
-    X = taken(arrays, "X", (None, columns))
+    X = taken(arrays, "X", (None, d))
     n = len(X)
     noise_var = taken(arrays, "noise_var", (n,)) if "noise_var" in arrays else None
     if n < 1 or (noise_var is not None and not np.all(noise_var >= 0)):
@@ -66,4 +68,34 @@ def restore(
     return Data(X, Y, scale, noise_var), None
 
 
-__all__ = ["describe", "restore"]
+def describe_labels(classes: NDArray[Any]) -> dict[str, Any]:
+    """The labels as JSON."""
+    kind, values = classes.dtype.str, classes.tolist()
+    if not _PLAIN.fullmatch(kind):
+        cure = "which a model file does not hold. Fit with text or whole numbers as labels"
+        raise ModelFileError(f"its classes are of the type {classes.dtype}, {cure}.")
+    for label in values:
+        if type(label) not in _LABELS:
+            cure = "which a model file does not hold. Fit with text as labels"
+            raise ModelFileError(f"its class {label!r} is a {type(label).__name__}, {cure}.")
+    return {"type": kind, "values": values}
+
+
+def restore_labels(described: Any) -> NDArray[Any]:
+    """The labels, which must be as `np.unique` leaves them."""
+    kind, values = entries(described, "classes", "type", "values")
+    kind, values = typed(kind, str, "classes.type"), typed(values, list, "classes.values")
+    known = _PLAIN.fullmatch(kind) and all(type(label) in _LABELS for label in values)
+    if not known or len(values) < 2:
+        rule = "two or more numbers, texts or booleans, of a type that says so"
+        raise ModelFileError(f"its classes must be {rule}.")
+    longest = max((len(label) for label in values if isinstance(label, str)), default=0)
+    if "U" in kind and int(kind[2:]) > longest + _WIDTH:
+        raise ModelFileError(f"its classes are of the type {kind}, but the longest has {longest} letters.")
+    classes = np.array(values, dtype=np.dtype(kind))
+    again = classes.tolist()
+    if again != values or list(map(type, again)) != list(map(type, values)):
+        raise ModelFileError(f"its classes are not of their type {kind}.")
+    if not all(first < second for first, second in itertools.pairwise(again)):
+        raise ModelFileError("its classes are not in order, each once.")
+    return classes

@@ -8,7 +8,6 @@ under the names "model0...", and so on.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -18,7 +17,7 @@ from sklearn.base import is_classifier
 from gramian.certify.certificate import Certificate
 from gramian.data.inputs import Columns
 from gramian.errors import ModelFileError
-from gramian.estimators import GPClassifier, GPRegressor, multiclass
+from gramian.estimators import multiclass
 from gramian.estimators.base import Estimator
 from gramian.estimators.fitted import Fitted, Learned
 from gramian.fitting import FitOutcome
@@ -27,28 +26,17 @@ from gramian.kernels import Kernel
 from gramian.likelihoods import Gaussian, Likelihood
 from gramian.linalg.state import Array, Arrays, entries, joined, of_part, taken, typed, typed_list
 from gramian.means import Mean
-from gramian.modelfile import labels, observations, settings
-from gramian.modelfile.document import canonical, decoded, encode, origins_of, parsed, plain
+from gramian.modelfile import observations, settings
+from gramian.modelfile.document import Reader, canonical, encode, origins_of, parsed, plain
 from gramian.params import ParameterSpace
 from gramian.report import notes as health
 from gramian.report.facts import Facts
 
-_WHOLE = (
-    "kernel",
-    "others",
-    "mean",
-    "likelihood",
-    "single",
-    "noise",
-    "classes",
-    "method",
-    "data",
-    "posterior",
-    "evidence",
-    "outcome",
-    "certificate",
-)
+CHANGES = "Does a class of your own change its fields in __post_init__?"
+_MODEL = ("kernel", "others", "mean", "likelihood", "single", "noise", "classes")
+_WHOLE = (*_MODEL, "method", "data", "posterior", "evidence", "outcome", "certificate")
 _SPLIT = ("classes", "models", "evidence", "outcome")
+_PARTS = ("estimator", "settings", "columns", "fitted")
 
 
 def describe(gp: Estimator) -> tuple[dict[str, Any], Arrays]:
@@ -67,12 +55,8 @@ def _described(gp: Estimator) -> tuple[dict[str, Any], Arrays]:
         "sklearn": hasattr(gp, "feature_names_in_"),
     }
     fitted, arrays = _several(gp.fitted_) if gp.fitted_.models else _one(gp.fitted_.first)
-    return {
-        "estimator": type(gp).__name__,
-        "settings": settings.describe(gp),
-        "columns": described,
-        "fitted": fitted,
-    }, arrays
+    parts = type(gp).__name__, settings.describe(gp), described, fitted
+    return dict(zip(_PARTS, parts, strict=True)), arrays
 
 
 def _one(fitted: Fitted) -> tuple[dict[str, Any], Arrays]:
@@ -88,7 +72,7 @@ def _one(fitted: Fitted) -> tuple[dict[str, Any], Arrays]:
         "likelihood": encode(fitted.likelihood, "likelihood"),
         "single": fitted.single if fitted.classes is None else None,
         "noise": fitted.closed_form,
-        "classes": None if fitted.classes is None else labels.describe(fitted.classes),
+        "classes": None if fitted.classes is None else observations.describe_labels(fitted.classes),
         "method": method,
         "data": data,
         "posterior": plain(posterior.described),
@@ -102,7 +86,7 @@ def _several(fitted: Learned) -> tuple[dict[str, Any], Arrays]:
     assert fitted.classes is not None
     parts = [_described(model) for model in fitted.models]
     return {
-        "classes": labels.describe(fitted.classes),
+        "classes": observations.describe_labels(fitted.classes),
         "models": [document for document, _ in parts],
         "evidence": encode(fitted.evidence, "evidence_"),
         "outcome": encode(fitted.outcome, "outcome_"),
@@ -114,60 +98,50 @@ def _several(fitted: Learned) -> tuple[dict[str, Any], Arrays]:
 
 # made-up numbers may overflow in a check; the check then fails, and that is what a person should read
 @np.errstate(all="ignore")
-def restore(document: Any, arrays: Arrays) -> GPRegressor | GPClassifier:
+def restore(document: Any, arrays: Arrays) -> settings.Saved:
     """The estimator of a document and its arrays. Whatever does not fit together is refused."""
-    parts = entries(document, "its document", "estimator", "settings", "columns", "fitted", "origins")
-    origins = {
-        name: typed(module, str, f"origins.{name[:40]}")
-        for name, module in typed(parts.pop(), dict, "origins").items()
-    }
-    gp = _restored(parts, arrays, origins)
+    *parts, origins = entries(document, "its document", *_PARTS, "origins")
+    for name, module in typed(origins, dict, "origins").items():
+        typed(module, str, f"origins.{name[:40]}")
+    gp = _restored(parts, arrays, Reader(origins))
     _check_again(gp, document, arrays)
     return gp
 
 
-def _restored(parts: list[Any], arrays: Arrays, origins: Mapping[str, str]) -> GPRegressor | GPClassifier:
+def _restored(parts: list[Any], arrays: Arrays, reader: Reader) -> settings.Saved:
     estimator, given, described, fitted = parts
     if not (isinstance(estimator, str) and estimator in settings.ESTIMATORS):
-        raise ModelFileError(
-            f"it is of a {str(estimator)[:40]!r}, but this version knows {' and '.join(settings.ESTIMATORS)}."
-        )
-    gp = settings.restore(settings.ESTIMATORS[estimator], given, origins)
+        known = " and ".join(settings.ESTIMATORS)
+        raise ModelFileError(f"it is of a {str(estimator)[:40]!r}, but this version knows {known}.")
+    gp = settings.restore(settings.ESTIMATORS[estimator], given, reader)
     columns, known_to_sklearn = _columns(described)
     gp.n_features_in_ = len(columns.names)
     if known_to_sklearn:
         gp.feature_names_in_ = np.array(columns.names, dtype=object)
     several = is_classifier(gp) and "models" in typed(fitted, dict, "fitted")
-    gp.fitted_ = (_restore_several if several else _restore_one)(gp, columns, fitted, arrays, origins)
+    gp.fitted_ = (_restore_several if several else _restore_one)(gp, columns, fitted, arrays, reader)
     return gp
 
 
-def _restore_one(
-    gp: Estimator, columns: Columns, fitted: Any, arrays: Arrays, origins: Mapping[str, str]
-) -> Fitted:
+def _restore_one(gp: Estimator, columns: Columns, fitted: Any, arrays: Arrays, reader: Reader) -> Fitted:
     part = dict(zip(_WHOLE, entries(fitted, "fitted", *_WHOLE), strict=True))
     d, noise = len(columns.names), typed(part["noise"], bool, "noise")
     if part["classes"] is not None and not is_classifier(gp):
         raise ModelFileError("it is of a regressor, and yet has classes.")
-    classes = labels.restore(part["classes"]) if is_classifier(gp) else None
+    classes = observations.restore_labels(part["classes"]) if is_classifier(gp) else None
     counted = None if classes is None else len(classes)
-    method = decoded(part["method"], Scheme, "method", origins, arrays)
+    method = Reader(reader.origins, arrays).one(part["method"], Scheme, "method")
     if method.needs_noise is not None and method.needs_noise != noise:
-        needed = (
-            "Gaussian noise in closed form"
-            if noise
-            else "any other likelihood than Gaussian noise in closed form"
-        )
+        needed = "Gaussian noise in closed form"
+        needed = needed if noise else f"any other likelihood than {needed}"
         raise ModelFileError(f"its method ({method.described[:80]}) is not one for {needed}.")
-    likelihood = decoded(part["likelihood"], Likelihood, "likelihood", origins)
-    reader = None if noise else likelihood
-    rows, facts = observations.restore(part["data"], arrays, method, d, reader, counted)
-    kernel = decoded(part["kernel"], Kernel, "kernel_", origins)
-    others = tuple(
-        decoded(kernel, Kernel, f"others[{k}]", origins)
-        for k, kernel in enumerate(typed(part["others"], list, "others"))
-    )
-    mean = decoded(part["mean"], Mean, "mean_", origins)
+    likelihood = reader.one(part["likelihood"], Likelihood, "likelihood")
+    columns_of_y = None if noise else likelihood
+    rows, facts = observations.restore(part["data"], arrays, method, d, columns_of_y, counted)
+    kernel = reader.one(part["kernel"], Kernel, "kernel_")
+    written = enumerate(typed(part["others"], list, "others"))
+    others = tuple(reader.one(other, Kernel, f"others[{k}]") for k, other in written)
+    mean = reader.one(part["mean"], Mean, "mean_")
     if facts is None:  # the rows are in the file
         _check_categories(columns, rows)
     model = Model(_resolved(kernel, columns), mean, likelihood, others)
@@ -178,31 +152,14 @@ def _restore_one(
     size = sum(p.value.size for p in ParameterSpace(model.parameters()).trainable.values())
     theta = taken(arrays, "theta", (size,))
     process = method.context(model, rows, d).process(parsed(part["posterior"], "posterior"), arrays)
-    evidence, outcome = _outcome(part["evidence"], part["outcome"], origins)
+    evidence, outcome = _outcome(part["evidence"], part["outcome"], reader)
     if facts is None:
         facts = Facts.of(rows, health.parameter_notes(model, rows, columns, outcome.stopped))
-    certificate = (
-        None
-        if part["certificate"] is None
-        else decoded(part["certificate"], Certificate, "certificate_", origins)
-    )
-    return Fitted(
-        kernel,
-        model,
-        method,
-        rows,
-        process,
-        evidence,
-        outcome,
-        columns,
-        facts,
-        theta,
-        noise,
-        single,
-        bool(getattr(gp, "normalize_y", False)),
-        classes,
-        certificate,
-    )
+    certificate = part["certificate"]
+    if certificate is not None:
+        certificate = reader.one(certificate, Certificate, "certificate_")
+    found = kernel, model, method, rows, process, evidence, outcome, columns, facts, theta, noise
+    return Fitted(*found, single, bool(getattr(gp, "normalize_y", False)), classes, certificate)
 
 
 def _target(model: Model, scale: Array, single: Any, noise: bool, classes: int | None) -> bool:
@@ -210,21 +167,16 @@ def _target(model: Model, scale: Array, single: Any, noise: bool, classes: int |
     if classes is not None:
         expected = 1 if classes == 2 else classes
         if single is not None or noise or model.likelihood.latents != expected:
-            raise ModelFileError(
-                f"it has {classes} classes, but its likelihood has {model.likelihood.latents} functions, or"
-                " noise."
-            )
+            own = f"its likelihood has {model.likelihood.latents} functions, or noise"
+            raise ModelFileError(f"it has {classes} classes, but {own}.")
         return True
     if typed(single, bool, "single") and noise and len(scale) != 1:
         raise ModelFileError(f"it is of a single output, but has {len(scale)}.")
     return bool(single)
 
 
-def _outcome(evidence: Any, outcome: Any, origins: Mapping[str, str]) -> tuple[Evidence, FitOutcome]:
-    told, went = (
-        decoded(evidence, Evidence, "evidence_", origins),
-        decoded(outcome, FitOutcome, "outcome_", origins),
-    )
+def _outcome(evidence: Any, outcome: Any, reader: Reader) -> tuple[Evidence, FitOutcome]:
+    told, went = reader.one(evidence, Evidence, "evidence_"), reader.one(outcome, FitOutcome, "outcome_")
     counts = (went.iterations, went.evaluations, went.starts, went.jitter, went.seconds, told.standard_error)
     if not all(0 <= count < np.inf for count in counts):
         raise ModelFileError("its outcome has counts, times or errors that are negative or without end.")
@@ -232,66 +184,49 @@ def _outcome(evidence: Any, outcome: Any, origins: Mapping[str, str]) -> tuple[E
 
 
 def _restore_several(
-    gp: Estimator, columns: Columns, fitted: Any, arrays: Arrays, origins: Mapping[str, str]
+    gp: Estimator, columns: Columns, fitted: Any, arrays: Arrays, reader: Reader
 ) -> multiclass.BinaryModels:
     described, documents, evidence, outcome = entries(fitted, "fitted", *_SPLIT)
-    classes, scheme = labels.restore(described), gp.get_params()["multiclass"]
-    models: list[Any] = []
+    given, classes = gp.get_params(), observations.restore_labels(described)
+    scheme, models = given["multiclass"], []
     for k, document in enumerate(typed_list(documents, dict, "models")):
-        parts = entries(document, f"models[{k}]", "estimator", "settings", "columns", "fitted")
-        models.append(_restored(parts, of_part(arrays, f"model{k}"), origins))
-    if (
-        scheme not in ("ovr", "ovo")
-        or len(classes) < 3
-        or len(models) != len(multiclass.names(scheme, classes))
-    ):
-        raise ModelFileError(
-            f"{len(models)} binary models do not make {len(classes)} classes by multiclass={scheme!r}."
-        )
+        parts = entries(document, f"models[{k}]", *_PARTS)
+        models.append(_restored(parts, of_part(arrays, f"model{k}"), reader))
+    several = scheme in ("ovr", "ovo") and len(classes) >= 3
+    if not several or len(models) != len(multiclass.names(scheme, classes)):
+        wanted = f"{len(classes)} classes by multiclass={scheme!r}"
+        raise ModelFileError(f"{len(models)} binary models do not make {wanted}.")
+    d = gp.n_features_in_
     for k, model in enumerate(models):
-        if (
-            model.fitted_.classes is None
-            or model.fitted_.models
-            or len(model.fitted_.classes) != 2
-            or model.n_features_in_ != gp.n_features_in_
-        ):
-            raise ModelFileError(
-                f"models[{k}] is no classifier of two classes and {gp.n_features_in_} columns."
-            )
-    shared = bool(gp.get_params()["shared"])
-    told, went = _outcome(evidence, outcome, origins)
+        own = model.fitted_
+        if own.classes is None or own.models or len(own.classes) != 2 or model.n_features_in_ != d:
+            raise ModelFileError(f"models[{k}] is no classifier of two classes and {d} columns.")
+    told, went = _outcome(evidence, outcome, reader)
+    shared = bool(given["shared"])
     return multiclass.BinaryModels(scheme, shared, tuple(models), told, went, columns, classes)
 
 
 def _check_again(gp: Estimator, document: Any, arrays: Arrays) -> None:
-    """The last word: what was built must say of itself what was read, so nothing was ignored, rounded or read
-    as something else."""
+    """The last word: what was built must say of itself what was read: nothing was ignored or rounded."""
     again, used = describe(gp)
     for name in arrays:
         if name not in used:
-            raise ModelFileError(
-                f"it has an array {name[:80]!r} of shape {arrays[name].shape}, which does not belong there."
-            )
-    for part in ("estimator", "settings", "columns", "fitted"):
+            what = f"an array {name[:80]!r} of shape {arrays[name].shape}"
+            raise ModelFileError(f"it has {what}, which does not belong there.")
+    for part in _PARTS:
         if canonical(again[part]) != canonical(document[part]):
-            raise ModelFileError(
-                f"its {part} do not come back as they were stored. Does a class of your own change its fields"
-                " in __post_init__?"
-            )
+            raise ModelFileError(f"its {part} do not come back as they were stored. {CHANGES}")
 
 
 # The fitted model. ------------------------------------------------------------------------------------------
 
 
 def _columns(described: Any) -> tuple[Columns, bool]:
-    names, named, categories, known_to_sklearn = entries(
-        described, "columns", "names", "named", "categories", "sklearn"
-    )
+    keys = ("names", "named", "categories", "sklearn")
+    names, named, categories, known_to_sklearn = entries(described, "columns", *keys)
     names = tuple(typed_list(names, str, "columns.names"))
-    named, known_to_sklearn = (
-        typed(named, bool, "columns.named"),
-        typed(known_to_sklearn, bool, "columns.sklearn"),
-    )
+    typed(named, bool, "columns.named")
+    typed(known_to_sklearn, bool, "columns.sklearn")
     d = len(names)
     if not d or len(set(names)) != d:
         raise ModelFileError(f"it has {d} columns, but {len(set(names))} different names.")
@@ -300,9 +235,8 @@ def _columns(described: Any) -> tuple[Columns, bool]:
     found: dict[int, tuple[str, ...]] = {}
     for pair in typed_list(categories, list, "columns.categories"):
         if len(pair) != 2 or type(pair[0]) is not int or not 0 <= pair[0] < d or pair[0] in found:
-            raise ModelFileError(
-                "columns.categories must have pairs of a column, each once, and its categories."
-            )
+            rule = "pairs of a column, each once, and its categories"
+            raise ModelFileError(f"columns.categories must have {rule}.")
         j, values = pair[0], typed_list(pair[1], str, f"columns.categories[{pair[0]}]")
         if len(set(values)) < len(values):
             raise ModelFileError(f"column {names[j]!r} has a category twice.")
@@ -318,9 +252,8 @@ def _check_categories(columns: Columns, rows: Data) -> None:
 
 
 def _resolved(kernel: Kernel, columns: Columns) -> Kernel:
-    """The kernel with column names replaced by indices, as fitting did it. All parameters are held fixed on
-    the way, since constructors let none that fitting may move start on the edge of its range, where a fit may
-    well have ended."""
+    """The kernel with indices for names of columns, as fitting did it. Parameters are held fixed on the way:
+    constructors let none that may move start on the edge of its range, where a fit may well have ended."""
     kernel.check_columns(columns.described())
     parameters = list(kernel.parameters().values())
     still = kernel.with_parameters([dataclasses.replace(p, trainable=False) for p in parameters])
@@ -328,8 +261,7 @@ def _resolved(kernel: Kernel, columns: Columns) -> Kernel:
 
 
 def _check_model(model: Model, d: int, q: int, noise: bool) -> None:
-    """That the kernels, the mean and the likelihood work on data of this shape. Shapes are traced, nothing is
-    computed."""
+    """That kernels, mean and likelihood work on data of this shape, which is traced: nothing is computed."""
     likelihood = model.likelihood
     if isinstance(likelihood, Gaussian):
         units = len(likelihood.unit) in (1, q) and all(unit > 0 for unit in likelihood.unit)
@@ -341,30 +273,18 @@ def _check_model(model: Model, d: int, q: int, noise: bool) -> None:
         raise ModelFileError(f"its likelihood has {likelihood.latents} functions, but there are {q} scales.")
     if len(model.others) not in (0, q - 1) or (noise and model.others):
         raise ModelFileError(f"it has {1 + len(model.others)} kernels for {q} functions.")
+    rows, y = np.zeros((2, d)), np.zeros(2)
+    f = y if q == 1 or noise else np.zeros((2, q))
     with jax.enable_x64(True):
-        rows, y = np.zeros((2, d)), np.zeros(2)
-        grams = [
-            jax.eval_shape(lambda X, kernel=kernel: kernel.bare().cross(X, X), rows).shape
-            for kernel in (model.kernel, *model.others)
-        ]
-        mean = jax.eval_shape(lambda X: model.mean.bare().block(X), rows).shape
-        f = y if q == 1 or noise else np.zeros((2, q))
-        log_prob = (
-            (2,) if noise else jax.eval_shape(lambda y, f: likelihood.bare().log_prob(y, f), y, f).shape
-        )
-    for gram in grams:
-        if gram != (2, 2):
-            raise ModelFileError(
-                f"its kernel gives an array of shape {gram} for two rows, but must give (2, 2)."
-            )
-    if mean not in ((2,), (2, 1), (2, q)):
-        raise ModelFileError(
-            f"its mean gives an array of shape {mean} for two rows, but must give (2,) or (2, {q})."
-        )
-    if log_prob != (2,):
-        raise ModelFileError(
-            f"its likelihood gives an array of shape {log_prob} for two observations, but must give (2,)."
-        )
-
-
-__all__ = ["describe", "restore"]
+        kernels = (model.kernel, *model.others)
+        grams = [jax.eval_shape(kernel.bare().cross, rows, rows) for kernel in kernels]
+        mean = jax.eval_shape(model.mean.bare().block, rows)
+        log_prob = y if noise else jax.eval_shape(likelihood.bare().log_prob, y, f)
+    for what, shape, of, wanted in (
+        *(("kernel", gram.shape, "rows", ((2, 2),)) for gram in grams),
+        ("mean", mean.shape, "rows", ((2,), (2, q), (2, 1))),
+        ("likelihood", log_prob.shape, "observations", ((2,),)),
+    ):
+        if shape not in wanted:
+            must = f"must give {' or '.join(map(str, wanted[:2]))}"
+            raise ModelFileError(f"its {what} gives an array of shape {shape} for two {of}, but {must}.")

@@ -21,14 +21,12 @@ from gramian.kernels.convert import Converted
 from gramian.likelihoods import Likelihood, RobustMax
 from gramian.linalg.state import entries, typed, typed_list
 from gramian.means import Mean
-from gramian.modelfile.document import decode, decoded, encode
+from gramian.modelfile.document import Reader, encode
 from gramian.params import Parameter
 from gramian.solvers import Solver
 
-ESTIMATORS: Mapping[str, type[GPRegressor] | type[GPClassifier]] = {
-    "GPRegressor": GPRegressor,
-    "GPClassifier": GPClassifier,
-}
+Saved = GPRegressor | GPClassifier
+ESTIMATORS: Mapping[str, type[Saved]] = {cls.__name__: cls for cls in (GPRegressor, GPClassifier)}
 _OBJECTS: Mapping[str, Any] = {
     "mean": Mean,
     "noise": Parameter,
@@ -41,36 +39,27 @@ _OBJECTS: Mapping[str, Any] = {
 
 def describe(gp: Estimator) -> dict[str, Any]:
     """The settings as JSON."""
-    values = dict(gp.get_params(deep=False))
-    special = {
-        "kernel": _describe_kernel(values.pop("kernel")),
-        "stages": _describe_stages(values.pop("stages")),
-        "random_state": _describe_random_state(values.pop("random_state")),
-    }
-    return {**special, **{name: encode(value, name) for name, value in values.items()}}
+    own = {"kernel": _describe_kernel, "stages": _describe_stages, "random_state": _describe_random_state}
+    given = gp.get_params(deep=False).items()
+    return {name: own[name](value) if name in own else encode(value, name) for name, value in given}
 
 
-def restore(
-    cls: type[GPRegressor] | type[GPClassifier], given: Any, origins: Mapping[str, str]
-) -> GPRegressor | GPClassifier:
+def restore(cls: type[Saved], given: Any, reader: Reader) -> Saved:
     """An estimator with the settings of a document, not fitted yet."""
     names = list(cls().get_params(deep=False))
     values = dict(zip(names, entries(given, "settings", *names), strict=True))
     special = {
-        "kernel": _kernel(values.pop("kernel"), origins),
+        "kernel": _kernel(values.pop("kernel"), reader),
         "stages": _stages(values.pop("stages")),
         "random_state": _random_state(values.pop("random_state")),
     }
-    plain = {name: decode(value, name, origins) for name, value in values.items()}
+    plain = {name: reader.decode(value, name) for name, value in values.items()}
     for name, value in plain.items():
         if not (value is None or isinstance(value, (bool, int, float, str, _OBJECTS.get(name, ())))):
             raise ModelFileError(f"{name} is a {type(value).__name__}, which is no such setting.")
     for name in ("optimize", "normalize_y", "verbose", "shared"):
-        if (
-            name in plain
-            and not isinstance(plain[name], int)
-            and not (name == "verbose" and plain[name] is None)
-        ):
+        unset = name not in plain or (name == "verbose" and plain[name] is None)
+        if not unset and not isinstance(plain[name], int):
             raise ModelFileError(f"{name} is {plain[name]!r}, but must be True or False.")
     gp = cls(**special, **plain)
     gp.check_settings()
@@ -90,20 +79,20 @@ def _describe_kernel(kernel: Any) -> Any:
     return {"converted": [encode(kernel.kernel, "kernel"), encode(kernel.noise, "kernel.noise")]}
 
 
-def _kernel(value: Any, origins: Mapping[str, str]) -> Any:
+def _kernel(value: Any, reader: Reader) -> Any:
+    if value is None:
+        return None
     if isinstance(value, list):
-        return tuple(decoded(one, Kernel, f"kernel[{k}]", origins) for k, one in enumerate(value))
+        return tuple(reader.one(part, Kernel, f"kernel[{k}]") for k, part in enumerate(value))
     if isinstance(value, dict) and "list" in value:
-        return list(_kernel(typed(entries(value, "kernel", "list")[0], list, "kernel"), origins))
+        return list(_kernel(typed(entries(value, "kernel", "list")[0], list, "kernel"), reader))
     if not (isinstance(value, dict) and "converted" in value):
-        return None if value is None else decoded(value, Kernel, "kernel", origins)
+        return reader.one(value, Kernel, "kernel")
     pair = typed(entries(value, "kernel", "converted")[0], list, "kernel.converted")
     if len(pair) != 2:
         raise ModelFileError("kernel.converted must have a kernel and a noise.")
-    return Converted(
-        decoded(pair[0], Kernel, "kernel", origins),
-        None if pair[1] is None else decoded(pair[1], Parameter, "kernel.noise", origins),
-    )
+    kernel = reader.one(pair[0], Kernel, "kernel")
+    return Converted(kernel, None if pair[1] is None else reader.one(pair[1], Parameter, "kernel.noise"))
 
 
 # The stages of a search. ------------------------------------------------------------------------------------
@@ -147,18 +136,11 @@ def _describe_random_state(given: Any) -> Any:
         return encode(given, "random_state")
     state = given.get_state(legacy=False)
     if state["bit_generator"] != "MT19937":
-        raise ModelFileError(
-            f"random_state is a RandomState on {state['bit_generator']}, which is not stored. Use a whole"
-            " number as seed."
-        )
-    return {
-        "mt19937": [
-            state["state"]["key"].tolist(),
-            int(state["state"]["pos"]),
-            int(state["has_gauss"]),
-            float(state["gauss"]),
-        ]
-    }
+        other = f"a RandomState on {state['bit_generator']}, which is not stored"
+        raise ModelFileError(f"random_state is {other}. Use a whole number as seed.")
+    own = state["state"]
+    parts = own["key"].tolist(), int(own["pos"]), int(state["has_gauss"]), float(state["gauss"])
+    return {"mt19937": list(parts)}
 
 
 def _random_state(value: Any) -> Any:
@@ -168,29 +150,12 @@ def _random_state(value: Any) -> Any:
     parts = typed(entries(value, "random_state", "mt19937")[0], list, "random_state")
     if len(parts) != 4:
         raise ModelFileError(f"random_state has {len(parts)} parts, but must have four.")
-    key, position, has_gauss = (
-        typed_list(parts[0], int, "random_state.key"),
-        *(typed(part, int, "random_state") for part in parts[1:3]),
-    )
+    key, gauss = typed_list(parts[0], int, "random_state.key"), typed(parts[3], float, "random_state.gauss")
+    position, has_gauss = (typed(part, int, "random_state") for part in parts[1:3])
     # NumPy trusts these: a position beyond the key would read past its end.
-    if (
-        len(key) != 624
-        or not all(0 <= word < 2**32 for word in key)
-        or not 0 <= position <= 624
-        or has_gauss not in (0, 1)
-    ):
+    words = len(key) == 624 and all(0 <= word < 2**32 for word in key)
+    if not words or not 0 <= position <= 624 or has_gauss not in (0, 1):
         raise ModelFileError("random_state is no state of the Mersenne twister.")
     state = np.random.RandomState()
-    state.set_state(
-        (
-            "MT19937",
-            np.array(key, dtype=np.uint32),
-            position,
-            has_gauss,
-            typed(parts[3], float, "random_state.gauss"),
-        )
-    )
+    state.set_state(("MT19937", np.array(key, dtype=np.uint32), position, has_gauss, gauss))
     return state
-
-
-__all__ = ["ESTIMATORS", "describe", "restore"]
