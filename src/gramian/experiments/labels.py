@@ -13,8 +13,6 @@ equation 3, with their 15 bins.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -38,28 +36,20 @@ class AsItIs(Krylov):
 
 
 def label_scores(
-    likelihood: Likelihood,
-    posterior: Process,
-    X: Array,
-    y: Array,
-    at: NDArray[np.intp],
-    measured: dict[str, Any],
-) -> None:
-    """Writes the scores at the rows of X with the codes y; those that need variances at the rows `at`
-    only."""
-    some = len(at) < len(X)
-    # by a Krylov solver, which two classes alone can have: links are symmetric, so the sign of the mean tells
-    # the more probable one
-    if some:
-        measured["error"] = float(np.mean((posterior.mean(X)[:, 0] > 0) != y))
+    likelihood: Likelihood, posterior: Process, X: Array, y: Array, at: NDArray[np.intp]
+) -> dict[str, float]:
+    """The scores at the rows of X with the codes y; those that need variances at the rows `at` only."""
     P = probabilities(likelihood, posterior, X[at])
-    P = P / np.sum(P, axis=1, keepdims=True)
-    if not some:
-        measured["error"] = float(np.mean(np.argmax(P, axis=1) != y))
-    codes = y[at].astype(int)
-    measured["nlpd"] = float(-np.mean(np.log(np.maximum(P[np.arange(len(at)), codes], TINY))))
-    measured["brier"] = float(np.mean(np.sum((P - np.eye(P.shape[1])[codes]) ** 2, axis=1)))
-    measured["ece"] = calibration_error(P, codes)
+    P, codes = P / np.sum(P, axis=1, keepdims=True), y[at].astype(int)
+    # some rows: by a Krylov solver, which two classes alone can have. Links are symmetric, so the sign of the
+    # mean tells the more probable one
+    found = posterior.mean(X)[:, 0] > 0 if len(at) < len(X) else np.argmax(P, axis=1)
+    return {
+        "error": float(np.mean(found != y)),
+        "nlpd": float(-np.mean(np.log(np.maximum(P[np.arange(len(at)), codes], TINY)))),
+        "brier": float(np.mean(np.sum((P - np.eye(P.shape[1])[codes]) ** 2, axis=1))),
+        "ece": calibration_error(P, codes),
+    }
 
 
 def calibration_error(P: Array, codes: NDArray[np.intp]) -> float:

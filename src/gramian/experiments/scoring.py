@@ -46,16 +46,13 @@ class Scores(NamedTuple):
 
 
 class Paired(NamedTuple):
-    """A score over rows and its difference to the best one, each with the standard error that rows give:
-    averages, unless multiplied."""
+    """The average of a score over rows and its difference to the best one, each with the standard error that
+    rows give."""
 
     mean: float = float("nan")
     error: float = float("nan")
     difference: float = float("nan")
     difference_error: float = float("nan")
-
-    def times(self, n: int) -> Paired:
-        return Paired(*(n * value for value in self))
 
 
 def paired(scores: Sequence[Array | None]) -> list[Paired]:
