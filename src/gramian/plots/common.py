@@ -24,12 +24,16 @@ def new_axes(down: int, across: int, size: tuple[float, float], count: int, **sh
     """`count` axes of a new figure, which needs no display and no pyplot."""
     from matplotlib.figure import Figure
 
-    grid = list(
-        Figure(figsize=size, layout="constrained").subplots(down, across, squeeze=False, **shared).flat
-    )
+    figure = Figure(figsize=size, layout="constrained")
+    grid = list(figure.subplots(down, across, squeeze=False, **shared).flat)
     for unused in grid[count:]:
         unused.remove()
     return grid[:count]
+
+
+def look(k: int, colours: Sequence[str], markers: str) -> tuple[str, str]:
+    """Colour and marker of the k-th; a second round of colours comes with other markers."""
+    return colours[k % len(colours)], markers[(k + k // len(colours)) % len(markers)]
 
 
 def typical(rows: Array, categories: Mapping[int, Sequence[str]]) -> Array:
@@ -44,4 +48,11 @@ def _most_frequent(codes: Array) -> float:
     return float(values[np.argmax(counts)])
 
 
-__all__ = ["ACROSS", "BLUE", "GREEN", "INK", "ORANGE", "Z95", "new_axes", "typical"]
+def along(rows: Array, categories: Mapping[int, Sequence[str]], j: int, x: Array) -> Array:
+    """Rows with column j at x, all others as is typical."""
+    points = np.tile(typical(rows, categories), (len(x), 1))
+    points[:, j] = x
+    return points
+
+
+__all__ = ["ACROSS", "BLUE", "GREEN", "INK", "ORANGE", "Z95", "along", "look", "new_axes", "typical"]
