@@ -11,7 +11,7 @@ import pytest
 import gramian as gm
 from gramian.errors import InputError, ParameterError
 from gramian.experiments.compare import compare
-from gramian.experiments.labels import calibration_error
+from gramian.experiments.measures import calibration_error
 from gramian.experiments.run import Settings, Setup
 from gramian.likelihoods import Bernoulli
 

@@ -54,11 +54,8 @@ class Asked:
 
     def features(self, table: Table, beside: Sequence[str] = ()) -> list[str]:
         """The names of the features: --columns where given, else all but targets, ids and those `beside`."""
-        targets, left_out, wanted = (
-            self.targets,
-            _names(table, [*self.ids, *beside]),
-            _names(table, self.columns),
-        )
+        targets, wanted = self.targets, _names(table, self.columns)
+        left_out = _names(table, [*self.ids, *beside])
         for name in (*targets, *left_out, *wanted):
             table.text(name)  # complains, with a suggestion, of a name that is not there
         for names, option in ((targets, "--target"), (wanted, "--columns")):
@@ -90,9 +87,8 @@ class Asked:
     def streamed(self, table: Table, targets: Sequence[str], features: Sequence[str]) -> Source:
         """The same as `training` for a file that stays on disk, of which `table` is the first block, and its
         targets, if any."""
-        source = open_source(
-            table.path, (targets[0] if len(targets) == 1 else list(targets)) or None, columns=features
-        )
+        y = targets[0] if len(targets) == 1 else list(targets) or None
+        source = open_source(table.path, y, columns=features)
         for name, column in zip(targets, () if source.Y is None else source.Y.T, strict=True):
             refuse_constant(table.path, name, column)
         for j, categories in source.columns.categories.items():

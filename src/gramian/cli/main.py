@@ -180,9 +180,9 @@ def fit(
         from gramian.cli.tasks import FitOptions
         from gramian.cli.work import fit_table
 
-        options = FitOptions(inference, link, multiclass, likelihood, exposure, hyper)
+        options = FitOptions(inference, link, multiclass, likelihood, exposure, hyper, noise)
         engine = method_with(method, size, sampling, kind)
-        settings = {"mean": mean, "noise": noise, "method": engine, "n_restarts": restarts}
+        settings = {"mean": mean, "method": engine, "n_restarts": restarts}
         limits = {"random_state": seed, "time_limit": time_limit, "memory_limit": memory_limit}
         asked = Asked(data, target, task, kernel, columns or [], ids or [])
         fit_table(asked, out, {**settings, **limits}, options)

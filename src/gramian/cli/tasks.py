@@ -21,6 +21,11 @@ from gramian.likelihoods import Beta, Gamma, Heteroscedastic, Likelihood, Negati
 Array = NDArray[np.float64]
 
 TASKS = ("classification", "regression")
+# the options of a task, and what a target is that asks for it
+BELONGS = {
+    "classification": (("link", "multiclass"), "has labels"),
+    "regression": (("likelihood", "exposure", "noise"), "is a number to be predicted"),
+}
 LIKELIHOODS: dict[str, type[Likelihood] | None] = {
     "gaussian": None,
     "student-t": StudentT,
@@ -51,6 +56,7 @@ class FitOptions:
     likelihood: str | None = None
     exposure: str | None = None
     hyper: str | None = None
+    noise: float | None = None
 
     def __post_init__(self) -> None:
         for option, known in CHOICES.items():
@@ -61,19 +67,12 @@ class FitOptions:
                 " negative-binomial, or leave it out."
             )
 
-    def check(self, task: str, targets: Sequence[str], noise: float | None) -> None:
+    def check(self, task: str, targets: Sequence[str]) -> None:
         """Refuses what does not belong to the task, or not to the likelihood."""
-        if task == "classification":
-            options: dict[str, Any] = {
-                "likelihood": self.likelihood,
-                "exposure": self.exposure,
-                "noise": noise,
-            }
-            other, cure = "regression", "is a number to be predicted"
-        else:
-            options = {"link": self.link, "multiclass": self.multiclass}
-            other, cure = "classification", "has labels"
-        for option, value in options.items():
+        other = TASKS[task == "classification"]
+        options, cure = BELONGS[other]
+        for option in options:
+            value = getattr(self, option)
             if value is not None:
                 raise ParameterError(
                     f"--{option} {value} is for {other}, but {targets[0]!r} is a target of {task}. Leave it"
@@ -85,10 +84,10 @@ class FitOptions:
             what = f"--inference {self.inference}"
         else:
             return
-        if noise is not None:
+        if self.noise is not None:
             raise ParameterError(
-                f"--noise {noise:g} is where Gaussian noise in closed form starts, and {what} has none. Leave"
-                " one of them out."
+                f"--noise {self.noise:g} is where Gaussian noise in closed form starts, and {what} has none."
+                " Leave one of them out."
             )
         if len(targets) > 1:
             raise ParameterError(
@@ -98,7 +97,7 @@ class FitOptions:
 
     def settings(self, settings: dict[str, Any]) -> dict[str, Any]:
         """These and further settings of the estimator; what was not given stays at its default."""
-        values = {"link": self.link, "multiclass": self.multiclass, "hyper": self.hyper, **settings}
+        values = {name: getattr(self, name) for name in ("link", "multiclass", "hyper", "noise")} | settings
         if self.inference not in (None, "auto"):
             values["inference"] = self.inference
         made = LIKELIHOODS[self.likelihood or "gaussian"]

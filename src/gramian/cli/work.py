@@ -40,7 +40,7 @@ def fit_table(asked: Asked, out: Path, settings: dict[str, Any], options: FitOpt
     beside = [] if options.exposure is None else [options.exposure]
     names = asked.features(table, beside)
     task = task_of(table, targets, asked.task)
-    options.check(task, targets, settings["noise"])
+    options.check(task, targets)
     gp = (GPClassifier if task == "classification" else GPRegressor)(written, **options.settings(settings))
     X: Frame | Source
     classes = None

@@ -206,22 +206,19 @@ def _carry_out(
     """All runs in their order, those that are on disk already from there."""
     done = {run.key: run for run in store.read()} if store is not None else {}
     warm: set[tuple[Method, int]] = set()
-    runs: list[RunRecord] = []
-    left = sum((trial.repeat, trial.method.name, trial.size) not in done for trial in trials)
+    left = sum(trial.key not in done for trial in trials)
     with bar(verbose, left, len(trials) - left) as step:
         for trial in trials:
-            run = done.get((trial.repeat, trial.method.name, trial.size))
-            if run is None:
+            if trial.key not in done:
                 size = f" {trial.size}" if trial.size else ""
                 step(f"{trial.method.name}{size}, repeat {trial.repeat + 1}")
                 if (trial.method, trial.size) not in warm:
                     warm_up(setup, trial)
                     warm.add((trial.method, trial.size))
-                run = measure(setup, trial)
+                done[trial.key] = measure(setup, trial)
                 if store is not None:
-                    store.append(run)
-            runs.append(run)
-    return tuple(runs)
+                    store.append(done[trial.key])
+    return tuple(done[trial.key] for trial in trials)
 
 
 class _Table(NamedTuple):

@@ -68,6 +68,14 @@ class Chosen(NamedTuple):
     seconds: float  # for the rest of the choice
 
 
+class AsItIs(Krylov):
+    """A solver without a second attempt at greater cost: this is what is compared. A system that misses its
+    tolerance ends the run with a note."""
+
+    def stronger(self, n: int) -> None:
+        return None
+
+
 @dataclass(frozen=True)
 class Method:
     """A method of a comparison, without its size."""

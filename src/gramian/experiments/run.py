@@ -28,10 +28,9 @@ from numpy.typing import NDArray
 
 from gramian.engines import Exact
 from gramian.errors import GramianError
-from gramian.experiments.gramerror import gram_error
-from gramian.experiments.labels import AsItIs, label_scores
-from gramian.experiments.memory import peak_memory
-from gramian.experiments.methods import KRYLOV, Method
+from gramian.estimators.predictions import Z95
+from gramian.experiments.measures import gram_error, label_scores, peak_memory
+from gramian.experiments.methods import KRYLOV, AsItIs, Method
 from gramian.features.base import FeatureMap
 from gramian.gram import tiles
 from gramian.gram.operator import GramOperator
@@ -50,7 +49,6 @@ from gramian.solvers import CG, MINRES, Factor, SolveOutcome
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
-Z95 = 1.959963984540054
 NAN = float("nan")
 WARM_ROWS = 1600  # enough for tiles of full size
 # streams of random numbers that have nothing to do with each other
@@ -79,6 +77,10 @@ class Trial(NamedTuple):
     repeat: int
     method: Method
     size: int
+
+    @property
+    def key(self) -> tuple[int, str, int]:
+        return self.repeat, self.method.name, self.size
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,9 +153,7 @@ def measure(setup: Setup, trial: Trial) -> RunRecord:
         run.carry_out()
     except (GramianError, MemoryError, np.linalg.LinAlgError) as error:
         run.measured["note"] = " ".join(str(error).split()) or "out of memory"
-    return RunRecord(
-        trial.repeat, trial.method.name, trial.size, len(run.train), len(run.test), **run.measured
-    )
+    return RunRecord(*trial.key, len(run.train), len(run.test), **run.measured)
 
 
 def warm_up(setup: Setup, trial: Trial) -> None:
@@ -170,9 +170,8 @@ class _Run:
         self.setup, self.settings, self.likelihood = setup, setup.settings, setup.likelihood
         self.trial, self.method = trial, trial.method
         self.train, self.test = setup.split(trial.repeat)
-        self.rng = np.random.default_rng(
-            [DRAW, self.settings.random_state, trial.repeat, trial.method.code, trial.size]
-        )
+        seed = self.settings.random_state
+        self.rng = np.random.default_rng([DRAW, seed, trial.repeat, trial.method.code, trial.size])
         self.measured: dict[str, Any] = {}
 
     def carry_out(self) -> None:

@@ -35,7 +35,7 @@ from gramian.errors import ParameterError
 from gramian.estimators import GPClassifier, GPRegressor, build
 from gramian.estimators.base import Estimator
 from gramian.experiments.progress import bar
-from gramian.experiments.scoring import Folds, Scores, cross_validated, left_out, paired
+from gramian.experiments.scoring import Scores, cross_validated, folds_of, left_out, paired
 from gramian.experiments.store import columns_of, to_csv
 from gramian.experiments.table import aligned
 from gramian.params import Tree
@@ -150,7 +150,7 @@ def compare_models(
         if random_state is not None and model.random_state is None:
             model.set_params(random_state=int(seeds.randint(2**31 - 1)))
     known = None if exposure is None else np.asarray(exposure)
-    folds = Folds.made(cv, X, y, is_classifier(next(iter(chosen.values()))), seeds) if by == "cv" else None
+    folds = folds_of(cv, X, y, is_classifier(next(iter(chosen.values()))), seeds) if by == "cv" else None
     fitted: dict[str, Any] = {}
     loo: dict[str, Scores] = {}
     held: dict[str, Scores] = {}

@@ -51,7 +51,14 @@ class Store:
                     " Choose another folder."
                 )
             return {}
-        known = self._settings()
+        try:
+            known = json.loads((self.folder / SETTINGS).read_text(encoding="utf-8"))
+        except ValueError:
+            known = None
+        if not isinstance(known, dict) or not isinstance(known.get("fitted"), dict):
+            raise InputError(
+                f"{self.folder / SETTINGS} is not the settings of a comparison. Choose another folder."
+            )
         for name, value in settings.items():
             if known.get(name) != value:
                 was, now = json.dumps(known.get(name)), json.dumps(value)
@@ -86,16 +93,6 @@ class Store:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-
-    def _settings(self) -> dict[str, Any]:
-        path = self.folder / SETTINGS
-        try:
-            known = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError:
-            known = None
-        if not isinstance(known, dict) or not isinstance(known.get("fitted"), dict):
-            raise InputError(f"{path} is not the settings of a comparison. Choose another folder.")
-        return known
 
 
 def columns_of(records: Sequence[Any]) -> dict[str, NDArray[Any]]:

@@ -15,8 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 from gramian.errors import ParameterError
 from gramian.estimators import GPClassifier
 from gramian.estimators.fitted import LabelledRows
+from gramian.estimators.predictions import Z95
 from gramian.inference.asked import ask
-from gramian.plots.common import ACROSS, BLUE, GREEN, INK, ORANGE, Z95, along, look, new_axes, typical
+from gramian.plots.common import ACROSS, BLUE, GREEN, INK, ORANGE, along, axes_of, look, new_axes, typical
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -352,7 +353,7 @@ def _columns(names: tuple[str, ...], columns: Any) -> list[int]:
 
 def _axes_in(ax: Any, counts: tuple[int, ...], what: str) -> list[Axes]:
     """The axes that a person gave, of which there must be as many as one of the counts."""
-    axes = list(np.ravel(ax)) if isinstance(ax, (Sequence, np.ndarray)) else [ax]
+    axes = axes_of(ax)
     if len(axes) not in counts:
         raise ParameterError(f"ax has {len(axes)} axes, but {what}.")
     return axes

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.estimators.predictions import Z95
-
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -29,6 +27,11 @@ def new_axes(down: int, across: int, size: tuple[float, float], count: int, **sh
     for unused in grid[count:]:
         unused.remove()
     return grid[:count]
+
+
+def axes_of(ax: Any) -> list[Axes]:
+    """The axes that a person gave, one or several."""
+    return list(np.ravel(ax)) if isinstance(ax, (Sequence, np.ndarray)) else [ax]
 
 
 def look(k: int, colours: Sequence[str], markers: str) -> tuple[str, str]:
@@ -53,6 +56,3 @@ def along(rows: Array, categories: Mapping[int, Sequence[str]], j: int, x: Array
     points = np.tile(typical(rows, categories), (len(x), 1))
     points[:, j] = x
     return points
-
-
-__all__ = ["ACROSS", "BLUE", "GREEN", "INK", "ORANGE", "Z95", "along", "look", "new_axes", "typical"]

@@ -70,8 +70,9 @@ def plot_comparison(comparison: Comparison, measures: Sequence[str] | None = Non
         for k, method in enumerate(methods):
             mine = [group for group in groups if group.method == method and group.values(measure).size]
             if mine:
+                colour, marker = look(k, COLOURS, MARKERS)
                 dodge = DODGE ** (k / max(len(methods) - 1, 1) - 0.5)
-                _draw(against_size, against_time, mine, measure, *look(k, COLOURS, MARKERS), dodge)
+                _draw(against_size, against_time, mine, measure, {"color": colour, "marker": marker}, dodge)
         _finish(against_size, against_time, measure, groups)
     handles: dict[str, Any] = {}
     for axis in figure.axes:
@@ -87,33 +88,21 @@ def _any(groups: Sequence[RunGroup], measure: str) -> bool:
 
 
 def _draw(
-    against_size: Axes,
-    against_time: Axes,
-    groups: Sequence[RunGroup],  # of one method
-    measure: str,
-    colour: str,
-    marker: str,
-    dodge: float,
+    by_size: Axes, by_time: Axes, groups: Sequence[RunGroup], measure: str, look: dict[str, Any], dodge: float
 ) -> None:
-    """Medians, with bars to the quantiles."""
-    quantiles = [np.quantile(group.values(measure), (0.1, 0.5, 0.9)) for group in groups]
-    low, middle, high = np.transpose(quantiles)
+    """The medians of a method, with bars to the quantiles."""
+    low, middle, high = np.transpose([np.quantile(g.values(measure), (0.1, 0.5, 0.9)) for g in groups])
     bars, name = np.array([middle - low, high - middle]), groups[0].method
-    style: dict[str, Any] = {
-        "color": colour,
-        "marker": marker,
-        "linewidth": 1.3,
-        "elinewidth": 0.9,
-        "zorder": 3,
-    }
+    style = look | {"linewidth": 1.3, "elinewidth": 0.9, "zorder": 3}
     if groups[0].size == 0:
-        against_size.axhline(middle[0], color=colour, linestyle="--", linewidth=1.2, zorder=1, label=name)
+        colour = look["color"]
+        by_size.axhline(middle[0], color=colour, linestyle="--", linewidth=1.2, zorder=1, label=name)
     else:
         sizes = np.array([group.size for group in groups]) * dodge
-        against_size.errorbar(sizes, middle, bars, markersize=5, label=name, **style)
-    size, line = (7, "none") if len(groups) == 1 else (5, "-")
+        by_size.errorbar(sizes, middle, bars, markersize=5, label=name, **style)
+    size, joined = (7, "none") if len(groups) == 1 else (5, "-")
     seconds = np.array([_seconds(group, measure) for group in groups])
-    against_time.errorbar(seconds, middle, bars, markersize=size, linestyle=line, **style)
+    by_time.errorbar(seconds, middle, bars, markersize=size, linestyle=joined, **style)
 
 
 def _seconds(group: RunGroup, measure: str) -> float:

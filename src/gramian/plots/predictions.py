@@ -14,8 +14,9 @@ from gramian.data.inputs import read_beside
 from gramian.errors import ParameterError
 from gramian.estimators import GPRegressor
 from gramian.estimators.fitted import Fitted
+from gramian.estimators.predictions import Z95
 from gramian.inference.asked import ask
-from gramian.plots.common import ACROSS, BLUE, INK, Z95, along, new_axes
+from gramian.plots.common import ACROSS, BLUE, INK, along, axes_of, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -95,7 +96,7 @@ def _axes(ax: Axes | Sequence[Axes] | None, d: int) -> list[Axes]:
         across = min(d, ACROSS)
         down = -(-d // across)
         return new_axes(down, across, (max(7.0, 4.2 * across), 4.2 if d == 1 else 3.4 * down), d, sharey=True)
-    axes = list(ax) if isinstance(ax, (Sequence, np.ndarray)) else [ax]
+    axes = axes_of(ax)
     if len(axes) != d:
         raise ParameterError(
             f"The model has {d} columns, one panel each, but ax has {len(axes)} axes. Give {d}, or none."
