@@ -27,7 +27,7 @@ import numpy as np
 
 from gramian.errors import NumericalError
 from gramian.experiments.compare import compare
-from gramian.experiments.gramerror import gram_error
+from gramian.experiments.measures import gram_error
 from gramian.experiments.methods import Method, parse_methods
 from gramian.experiments.table import gathered
 from gramian.features.base import Basis

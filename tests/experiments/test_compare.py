@@ -90,7 +90,7 @@ def test_exact_is_the_estimators_own_answer(data, all_families):
 
 
 def _split(X, y):
-    setup = module.Setup(X, y, KERNEL, NOISE, 0, 0.2, True, 1, 1, 1e-6, 1, None)
+    setup = module.Setup(X, y, KERNEL, NOISE, module.Settings(0.2, 0, False, True, None, 1, 1, 1, 1e-6, 1))
     train, test = setup.split(0)
     assert len(np.union1d(train, test)) == len(X) == len(train) + len(test)
     return train, test

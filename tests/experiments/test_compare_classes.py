@@ -11,8 +11,8 @@ import pytest
 import gramian as gm
 from gramian.errors import InputError, ParameterError
 from gramian.experiments.compare import compare
-from gramian.experiments.labels import calibration_error
-from gramian.experiments.run import Setup
+from gramian.experiments.measures import calibration_error
+from gramian.experiments.run import Settings, Setup
 from gramian.likelihoods import Bernoulli
 
 KERNEL, N = 4.0 * gm.Matern52(0.9), 90
@@ -40,7 +40,8 @@ def runs_of(compared, method: str) -> list:
 def test_exact_is_the_classifiers_own_answer(data, compared):
     X, y = data
     (run,) = runs_of(compared, "exact")
-    train, test = Setup(X, np.zeros(N), KERNEL, 0.0, 0, 0.2, True, 1, 1, 1e-6, 1, None, Bernoulli()).split(0)
+    settings = Settings(0.2, 0, False, True, None, 1, 1, 1, 1e-6, 1)
+    train, test = Setup(X, np.zeros(N), KERNEL, 0.0, settings, None, Bernoulli()).split(0)
     gp = gm.GPClassifier(KERNEL, inference="laplace", optimize=False).fit(X[train], y[train])
     P = gp.predict_proba(X[test])
     own = P[np.arange(len(test)), np.searchsorted(gp.classes_, y[test])]

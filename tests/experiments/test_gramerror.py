@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import gramian as gm
-from gramian.experiments import gramerror
-from gramian.experiments.gramerror import gram_error
+from gramian.experiments import measures
+from gramian.experiments.measures import gram_error
 from gramian.features.fourier import FourierBasis
 from gramian.features.nystrom import NystromBasis
 
@@ -29,7 +29,7 @@ def test_blocks_give_the_dense_formula(X, rng, keeps_diagonal, monkeypatch):
         np.fill_diagonal(R, 0.0)
     expected = np.linalg.norm(R) / np.linalg.norm(K), np.linalg.norm(R, np.inf) / np.linalg.norm(K, np.inf)
     monkeypatch.setattr(
-        gramerror, "blocks_of", lambda n, row_bytes: [slice(0, 32), slice(32, 64), slice(64, n)]
+        measures, "blocks_of", lambda n, row_bytes: [slice(0, 32), slice(32, 64), slice(64, n)]
     )
     np.testing.assert_allclose(gram_error(KERNEL, X, features, keeps_diagonal), expected, rtol=1e-12)
     np.testing.assert_allclose(gram_error(KERNEL, X, features, keeps_diagonal, K=K), expected, rtol=1e-12)

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from gramian.experiments.memory import peak_memory, resident_bytes
+from gramian.experiments.measures import peak_memory, resident_bytes
 from gramian.experiments.progress import bar
 
 

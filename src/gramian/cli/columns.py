@@ -4,6 +4,8 @@ column."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,8 @@ from gramian.data.sources import Source, open_source
 from gramian.data.tables import Table, is_missing, is_number
 from gramian.errors import InputError, TableError
 from gramian.estimators.base import Estimator
+from gramian.kernels import Kernel
+from gramian.kernels.text import parse_kernel
 
 Cells = NDArray[Any]
 
@@ -23,81 +27,90 @@ class Frame:
     dependency."""
 
     def __init__(self, columns: Mapping[str, Cells]) -> None:
-        self._columns = dict(columns)
-
-    @property
-    def columns(self) -> list[str]:
-        return list(self._columns)
-
-    @property
-    def dtypes(self) -> list[np.dtype[Any]]:
-        return [column.dtype for column in self._columns.values()]
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return len(self), len(self._columns)
+        self._cells, self.columns = columns, list(columns)
+        self.dtypes = [cells.dtype for cells in columns.values()]
+        self.shape = len(columns[self.columns[0]]), len(columns)
 
     def __len__(self) -> int:
-        return len(next(iter(self._columns.values())))
+        return self.shape[0]
 
     def __getitem__(self, name: str) -> Cells:
-        return self._columns[name]
+        return self._cells[name]
 
 
-def chosen(table: Table, targets: Sequence[str], columns: Sequence[str], ids: Sequence[str]) -> list[str]:
-    """The names of the features: `columns` where given, else all but targets and ids."""
-    left_out, wanted = _names(table, ids), _names(table, columns)
-    for name in (*targets, *left_out, *wanted):
-        table.text(name)  # complains, with a suggestion, of a name that is not there
-    for names, option in ((targets, "--target"), (wanted, "--columns")):
-        twice = next((name for name in names if list(names).count(name) > 1), None)
-        if twice is not None:
-            raise InputError(f"{option} names the column {twice!r} twice. Name it once.")
-    for names, what in ((targets, "the target"), (left_out, "an id")):
-        both = next((name for name in wanted if name in names), None)
-        if both is not None:
+@dataclass(frozen=True)
+class Asked:
+    """The options that fit, plan and compare share: a table, what of it, and a kernel."""
+
+    data: Path
+    targets: Sequence[str]
+    task: str | None
+    kernel: str | None
+    columns: Sequence[str]
+    ids: Sequence[str]
+
+    def written_kernel(self) -> Kernel | None:
+        return None if self.kernel is None else parse_kernel(self.kernel)
+
+    def features(self, table: Table, beside: Sequence[str] = ()) -> list[str]:
+        """The names of the features: --columns where given, else all but targets, ids and those `beside`."""
+        targets, wanted = self.targets, _names(table, self.columns)
+        left_out = _names(table, [*self.ids, *beside])
+        for name in (*targets, *left_out, *wanted):
+            table.text(name)  # complains, with a suggestion, of a name that is not there
+        for names, option in ((targets, "--target"), (wanted, "--columns")):
+            twice = next((name for name in names if list(names).count(name) > 1), None)
+            if twice is not None:
+                raise InputError(f"{option} names the column {twice!r} twice. Name it once.")
+        for names, what in ((targets, "the target"), (left_out, "an id")):
+            both = next((name for name in wanted if name in names), None)
+            if both is not None:
+                raise InputError(
+                    f"{both!r} is among --columns and is {what} as well. It can be only one of them."
+                )
+        features = wanted or [name for name in table.names if name not in (*targets, *left_out)]
+        if not features:
             raise InputError(
-                f"{both!r} is among --columns and is {what} as well. It can be only one of them."
+                f"{table.path} has no column left to learn from, beside {', '.join([*targets, *left_out])}."
+                " Add one, or name fewer with --id."
             )
-    features = wanted or [name for name in table.names if name not in targets and name not in left_out]
-    if not features:
-        raise InputError(
-            f"{table.path} has no column left to learn from, beside {', '.join([*targets, *left_out])}. Add"
-            " one, or name fewer with --id."
+        return features
+
+    def training(self, table: Table, features: Sequence[str]) -> Frame:
+        """The features of a fit: numbers, or text that will be categories. Ids among them are refused, unless
+        they were asked for by name."""
+        cells = (
+            table.numbers(name) if table.is_numeric(name) else self._text(table, name) for name in features
         )
-    return features
+        return Frame(dict(zip(features, cells, strict=True)))
 
+    def streamed(self, table: Table, targets: Sequence[str], features: Sequence[str]) -> Source:
+        """The same as `training` for a file that stays on disk, of which `table` is the first block, and its
+        targets, if any."""
+        y = targets[0] if len(targets) == 1 else list(targets) or None
+        source = open_source(table.path, y, columns=features)
+        for name, column in zip(targets, () if source.Y is None else source.Y.T, strict=True):
+            refuse_constant(table.path, name, column)
+        for j, categories in source.columns.categories.items():
+            self._refuse_ids(table, source.columns.names[j], len(categories) == len(source.X))
+        return source
 
-def training(table: Table, features: Sequence[str], asked: bool) -> Frame:
-    """The features of a fit: numbers, or text that will be categories. Ids among them are refused, unless
-    they were asked for by name."""
-    return Frame(
-        {
-            name: table.numbers(name) if table.is_numeric(name) else _text(table, name, asked)
-            for name in features
-        }
-    )
+    def _text(self, table: Table, name: str) -> Cells:
+        cells = table.text(name)
+        if not is_text(table, name) and not all(map(is_missing, cells)):
+            table.numbers(name)  # raises at the first word
+        refuse_missing(table, name, cells)
+        self._refuse_ids(table, name, len(set(cells)) == len(cells))
+        return cells
 
-
-def targets_of(table: Table, targets: Sequence[str]) -> NDArray[np.float64]:
-    """y: (n,), or (n, q) for several targets."""
-    columns = [table.numbers(name) for name in targets]
-    for name, column in zip(targets, columns, strict=True):
-        refuse_constant(table.path, name, column)
-    return columns[0] if len(columns) == 1 else np.column_stack(columns)
-
-
-def streamed(table: Table, targets: Sequence[str], features: Sequence[str], asked: bool) -> Source:
-    """The same as `training` and `targets_of` for a file that stays on disk, of which `table` is the first
-    block. Without targets, the features."""
-    source = open_source(
-        table.path, (targets[0] if len(targets) == 1 else list(targets)) or None, columns=features
-    )
-    for name, column in zip(targets, () if source.Y is None else source.Y.T, strict=True):
-        refuse_constant(table.path, name, column)
-    for j, categories in source.columns.categories.items():
-        _refuse_ids(table, source.columns.names[j], len(categories) == len(source.X), asked)
-    return source
+    def _refuse_ids(self, table: Table, name: str, all_differ: bool) -> None:
+        if all_differ and table.n_rows > 1 and not self.columns:
+            first, second = table.text(name)[:2]
+            raise TableError(
+                f"{table.path}, column {name!r}: text that differs in every row ({first!r}, {second!r}, ...)"
+                f" tells nothing of new rows. If it is an id, leave it out: --id {name!r}. If it is a date,"
+                " replace it by a number, such as days since the first."
+            )
 
 
 def for_model(gp: Estimator, table: Table) -> Frame | NDArray[np.float64]:
@@ -117,39 +130,18 @@ def for_model(gp: Estimator, table: Table) -> Frame | NDArray[np.float64]:
 
 def _names(table: Table, given: Sequence[str]) -> list[str]:
     """Names, one an entry or several with commas between; a name that has commas itself is found first."""
-    return [
-        name.strip()
-        for entry in given
-        for name in ([entry] if entry in table.names else entry.split(","))
-        if name.strip()
-    ]
+    names = (name for entry in given for name in ([entry] if entry in table.names else entry.split(",")))
+    return [name.strip() for name in names if name.strip()]
 
 
-def _text(table: Table, name: str, asked: bool) -> Cells:
-    cells = table.text(name)
-    present = [cell for cell in cells if not is_missing(cell)]
+def is_text(table: Table, name: str) -> bool:
+    """Whether a column is text; numbers with a few words among them, or with commas for points, are a
+    mistake, neither labels nor categories."""
+    if table.is_numeric(name):
+        return False
+    present = [cell for cell in table.text(name) if not is_missing(cell)]
     numbers = sum(map(is_number, present))
-    if present and numbers >= len(present) - numbers:
-        # numbers with a few words among them are a mistake, not categories: raises at the first word
-        table.numbers(name)
-    refuse_missing(table, name, cells)
-    if all(DECIMAL_COMMA.fullmatch(cell) for cell in cells):
-        table.numbers(name)  # numbers with a comma for a point: raises, and says so
-    _refuse_ids(table, name, len(set(cells)) == len(cells), asked)
-    return cells
-
-
-def _refuse_ids(table: Table, name: str, all_differ: bool, asked: bool) -> None:
-    if all_differ and table.n_rows > 1 and not asked:
-        first, second = table.text(name)[:2]
-        cure = (
-            f"If it is an id, leave it out: --id {name!r}. If it is a date, replace it by a number, such as"
-            " days since the first."
-        )
-        raise TableError(
-            f"{table.path}, column {name!r}: text that differs in every row ({first!r}, {second!r}, ...)"
-            f" tells nothing of new rows. {cure}"
-        )
+    return numbers < len(present) - numbers and not all(map(DECIMAL_COMMA.fullmatch, present))
 
 
 def refuse_constant(path: str, name: str, column: NDArray[np.float64]) -> None:

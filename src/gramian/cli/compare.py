@@ -2,66 +2,42 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import typer
 
-from gramian.cli.columns import chosen, training
+from gramian.cli.columns import Asked
 from gramian.cli.tasks import target_of, task_of
 from gramian.data.atomic import atomic_write
 from gramian.data.tables import read_table
 from gramian.errors import ParameterError
 from gramian.experiments.compare import METHODS, Comparison, compare
 from gramian.experiments.store import RUNS, Store
-from gramian.kernels.text import parse_kernel
 
 TABLE, PICTURE = "table.txt", "comparison.png"
 
 
 def compare_table(
-    data: Path,
-    target: str | None,
-    task: str | None,
-    out: Path | None,
-    kernel: str | None,
-    methods: str | None,
-    sizes: str,
-    columns: Sequence[str],
-    ids: Sequence[str],
-    settings: dict[str, Any],
+    asked: Asked, out: Path | None, methods: str | None, sizes: str, settings: dict[str, Any]
 ) -> None:
     """Compares, prints the table and, with a folder, writes what there is to keep. The same command again
     does what is left to do."""
-    written = None if kernel is None else parse_kernel(kernel)
-    wanted = METHODS if methods is None else words(methods)
-    numbers = whole_numbers(sizes)
-    table = read_table(data)
-    targets = [] if target is None else [target]
-    X = training(table, chosen(table, targets, columns, ids), bool(columns))
-    seen = task_of(table, targets, task)
-    y = None if target is None else target_of(table, targets, seen)
+    settings |= {"kernel": asked.written_kernel(), "methods": METHODS if methods is None else words(methods)}
+    settings |= {"sizes": whole_numbers(sizes), "out": out}
+    table = read_table(asked.data)
+    X = asked.training(table, asked.features(table))
+    task, y = task_of(table, asked.targets, asked.task), None
+    if asked.targets:
+        y, settings["task"] = target_of(table, asked.targets, task), task
     try:
-        result = compare(
-            X,
-            y,
-            task=None if target is None else seen,
-            kernel=written,
-            methods=wanted,
-            sizes=numbers,
-            out=out,
-            **settings,
-        )
+        result = compare(X, y, **settings)
     except KeyboardInterrupt:
-        if out is not None:
-            done = len(Store(out).read())
-            typer.echo(
-                f"interrupted: {done} runs are in {out / RUNS}; the same command does the rest", err=True
-            )
-            raise typer.Exit(130) from None
-        raise
+        if out is None:
+            raise
+        done = len(Store(out).read())
+        typer.echo(f"interrupted: {done} runs are in {out / RUNS}; the same command does the rest", err=True)
+        raise typer.Exit(130) from None
     typer.echo(result.table())
     if out is not None:
         write(result, out)
@@ -76,7 +52,7 @@ def write(result: Comparison, out: Path) -> None:
     try:
         figure = result.plot()
     except ParameterError as error:
-        print(f"no picture: {error}", file=sys.stderr)
+        typer.echo(f"no picture: {error}", err=True)
         return
     with atomic_write(out / PICTURE) as file:
         figure.savefig(file, format="png", dpi=150)

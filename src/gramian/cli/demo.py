@@ -15,7 +15,7 @@ from __future__ import annotations
 import time
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import typer
@@ -47,6 +47,17 @@ PARTS = {
 KERNEL = " + ".join(PARTS)
 START = 1949
 TRAINING = 120  # months: ten years to learn from, two to forecast
+YOURS = """\
+gramian fit your.csv --target y --out model.gm
+gramian predict model.gm new.csv --out predictions.csv
+
+or in Python
+
+import gramian as gm
+gp = gm.GPRegressor().fit(X, y)
+mean, std = gp.predict(X_new, return_std=True)
+
+A kernel of your own, such as the one above: gramian fit --kernel "...", or gm.GPRegressor(kernel)."""
 
 
 def run(folder: Path) -> None:
@@ -57,59 +68,45 @@ def run(folder: Path) -> None:
     for path in (model, csv, picture):
         check_output(path)
     table = airline()
-    t, y = table.numbers("years"), table.numbers("passengers")
+    t, y, months = table.numbers("years"), table.numbers("passengers"), table.text("month")
     new = slice(TRAINING, None)
 
-    _step("1. The data")
-    typer.echo(
-        f"Airline passengers in thousands, month by month: {len(y)} rows, {table.text('month')[0]} to"
-        f" {table.text('month')[-1]}."
-    )
-    typer.echo(
-        f"The first ten years ({TRAINING} rows) are for fitting. The last two are held out, to be forecast."
+    _step(
+        "1. The data",
+        f"Airline passengers in thousands, month by month: {len(y)} rows, {months[0]} to {months[-1]}.",
+        f"The first ten years ({TRAINING} rows) are for fitting. The last two are held out, to be forecast.",
     )
 
-    _step("2. The model, of the logarithm of the passengers")
-    typer.echo("The kernel says what to expect, as a sum; its numbers are where fitting starts:")
-    for part, meaning in PARTS.items():
-        typer.echo(f"  {part:45} {meaning}")
-    gp = GPRegressor(parse_kernel(KERNEL), n_restarts=0).fit(
-        Frame({"years": t[:TRAINING]}), np.log(y[:TRAINING])
+    _step(
+        "2. The model, of the logarithm of the passengers",
+        "The kernel says what to expect, as a sum; its numbers are where fitting starts:",
+        *(f"  {part:45} {meaning}" for part, meaning in PARTS.items()),
+        "",
     )
-    typer.echo()
+    gp = GPRegressor(parse_kernel(KERNEL), n_restarts=0)
+    gp.fit(Frame({"years": t[:TRAINING]}), np.log(y[:TRAINING]))
     print_summary(gp)
 
-    _step("3. The forecast, against what happened")
     mean, std = gp.predict(Frame({"years": t}), return_std=True)
     predictions = passengers(mean, std)
-    _compare(y[new], {name: column[new] for name, column in predictions.items()}, y[TRAINING - 12 : TRAINING])
+    forecast = {name: column[new] for name, column in predictions.items()}
+    _step("3. The forecast, against what happened", *_compared(y[new], forecast, y[TRAINING - 12 : TRAINING]))
 
-    _step("4. The results")
     gp.save(model)
     held_out = np.where(np.arange(len(y)) < TRAINING, "fitted", "held out").astype(object)
     columns = {**{name: table.text(name) for name in table.names}, "part": held_out, **predictions}
     write_table(csv, list(columns), columns)
     with atomic_write(picture) as file:
         draw(gp, t, y).savefig(file, format="png", dpi=150)
-    for path, what in (
-        (model, "the model; see gramian show"),
-        (csv, "all months with mean, std and 95 % interval"),
-        (picture, "the picture"),
-    ):
-        typer.echo(f"{str(path).ljust(len(str(csv)))}   {what}")
-    typer.echo(f"All this took {time.monotonic() - began:.1f} seconds.")
-
-    _step("5. The same with your own table")
-    typer.echo("gramian fit your.csv --target y --out model.gm")
-    typer.echo("gramian predict model.gm new.csv --out predictions.csv")
-    typer.echo("\nor in Python\n")
-    typer.echo("import gramian as gm")
-    typer.echo("gp = gm.GPRegressor().fit(X, y)")
-    typer.echo("mean, std = gp.predict(X_new, return_std=True)")
-    typer.echo(
-        '\nA kernel of your own, such as the one above: gramian fit --kernel "...", or'
-        " gm.GPRegressor(kernel)."
+    width = len(str(csv))
+    _step(
+        "4. The results",
+        f"{model!s:{width}}   the model; see gramian show",
+        f"{csv!s:{width}}   all months with mean, std and 95 % interval",
+        f"{picture!s:{width}}   the picture",
+        f"All this took {time.monotonic() - began:.1f} seconds.",
     )
+    _step("5. The same with your own table", YOURS)
 
 
 def airline() -> Table:
@@ -130,28 +127,23 @@ def passengers(mean: Array, std: Array) -> dict[str, Array]:
     }
 
 
-def _step(title: str) -> None:
-    typer.echo(f"\n{title}\n{'-' * len(title)}")
+def _step(title: str, *lines: str) -> None:
+    typer.echo("\n".join(["", title, "-" * len(title), *lines]))
 
 
-def _compare(truth: Array, forecast: dict[str, Array], last_year: Array) -> None:
+def _compared(truth: Array, forecast: dict[str, Array], last_year: Array) -> list[str]:
     def rmse(guess: Array) -> float:
         return float(np.sqrt(np.mean((guess - truth) ** 2)))
 
-    inside = (forecast["lower95"] <= truth) & (truth <= forecast["upper95"])
+    inside, months = (forecast["lower95"] <= truth) & (truth <= forecast["upper95"]), len(truth)
     percent = 100 * np.mean(np.abs(forecast["mean"] - truth) / truth)
-    typer.echo(
+    return [
         f"error      {rmse(forecast['mean']):.1f} thousand passengers (root mean square), {percent:.1f} % on"
-        f" average, over {len(truth)} months"
-    )
-    typer.echo(
-        f"           {rmse(np.tile(last_year, len(truth) // 12)):.1f} thousand if one repeats the last year"
-        " that was seen"
-    )
-    typer.echo(
-        f"coverage   {inside.sum()} of {len(truth)} months ({np.mean(inside):.0%}) lie within the 95 %"
-        " interval"
-    )
+        f" average, over {months} months",
+        f"           {rmse(np.tile(last_year, months // 12)):.1f} thousand if one repeats the last year that"
+        " was seen",
+        f"coverage   {inside.sum()} of {months} months ({np.mean(inside):.0%}) lie within the 95 % interval",
+    ]
 
 
 def draw(gp: GPRegressor, t: Array, y: Array) -> Figure:
@@ -159,38 +151,22 @@ def draw(gp: GPRegressor, t: Array, y: Array) -> Figure:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(10, 7), layout="constrained")
-    panels = figure.subplot_mosaic(
-        [["forecast"] * 3, ["trend", "departures", "season"]], height_ratios=[1.9, 1]
-    )
-    top = panels["forecast"]
-    plot_predictions(
-        gp,
-        Frame({"years": t}),
-        transform=np.exp,
-        ax=top,
-        ylabel="passengers (thousands a month)",
-        n_points=12 * 12 * 8,
-    )
-    top.scatter(
-        t[TRAINING:],
-        y[TRAINING:],
-        s=20,
-        facecolors="white",
-        edgecolors=ORANGE,
-        linewidths=1.3,
-        zorder=5,
-        label="data held out",
-    )
-    top.axvline(t[TRAINING] - 1 / 24, color=INK, linewidth=0.8, linestyle=":")
-    top.set_title("Airline passengers: ten years seen, two forecast", loc="left")
-    top.legend(frameon=False, loc="upper left")
-    grid = np.linspace(t[0], t[-1], 12 * 12 * 8)
-    parts = gp.components(Frame({"years": grid})).values()
     titles = {
         "trend": "trend (% since 1949)",
         "departures": "departures from the trend (%)",
         "season": "season (%)",
     }
+    panels = figure.subplot_mosaic([["forecast"] * 3, list(titles)], height_ratios=[1.9, 1])
+    top, points = panels["forecast"], 12 * 12 * 8
+    label = "passengers (thousands a month)"
+    plot_predictions(gp, Frame({"years": t}), transform=np.exp, ax=top, ylabel=label, n_points=points)
+    held_out: dict[str, Any] = {"facecolors": "white", "edgecolors": ORANGE, "label": "data held out"}
+    top.scatter(t[TRAINING:], y[TRAINING:], s=20, linewidths=1.3, zorder=5, **held_out)
+    top.axvline(t[TRAINING] - 1 / 24, color=INK, linewidth=0.8, linestyle=":")
+    top.set_title("Airline passengers: ten years seen, two forecast", loc="left")
+    top.legend(frameon=False, loc="upper left")
+    grid = np.linspace(t[0], t[-1], points)
+    parts = gp.components(Frame({"years": grid})).values()
     for (name, title), (mean, std), colour in zip(titles.items(), parts, (BLUE, GREEN, ORANGE), strict=True):
         _component(panels[name], grid, mean, std, title, colour)
     for axis in panels.values():

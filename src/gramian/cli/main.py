@@ -8,59 +8,45 @@ file half-written); 130 Ctrl-C.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Any
 
 import typer
 
 from gramian.cli.guard import guarded
 from gramian.version import __version__
 
-Method = Annotated[
-    str,
-    typer.Option(
-        "--method",
-        metavar="NAME",
-        help="How to compute: auto, exact, nystrom, fourier, vfe, fitc, dtc, svgp, cg or minres.",
-    ),
-]
-Size = Annotated[
-    int | None,
-    typer.Option(
-        "--size",
-        metavar="N",
-        help=(
-            "Landmarks of nystrom, inducing points, Fourier features, or rank of the preconditioner of cg,"
-            " minres."
-        ),
-    ),
-]
-Sampling = Annotated[
-    str | None,
-    typer.Option(
-        "--sampling",
-        metavar="RULE",
-        help="How nystrom, vfe, fitc, dtc and svgp choose their points, for example rls.",
-    ),
-]
-FourierKind = Annotated[
-    str | None,
-    typer.Option(
-        "--kind",
-        metavar="NAME",
-        help="Of Fourier features: rff, rff-phase, orf (the default), sorf, qmc or qmc-sobol.",
-    ),
-]
 
-Task = Annotated[
-    str | None,
-    typer.Option(
-        "--task",
-        metavar="NAME",
-        help=(
-            "classification or regression; by default classification where the target is text or true/false."
-        ),
-    ),
-]
+def option(usage: str, meaning: str, default: Any = None) -> Any:
+    """An option from its names and its value, "--kernel -k TEXT"; default ...: it must be given."""
+    *names, metavar = usage.split()
+    return typer.Option(default, *names, metavar=metavar, help=meaning)
+
+
+def argument(metavar: str, meaning: str) -> Any:
+    return typer.Argument(..., metavar=metavar, help=meaning)
+
+
+# what several commands have
+TARGETS = "--target -t NAME", "The column to predict; repeat it for several."
+COLUMNS = option("--columns -c A,B,C", "The columns to learn from; by default all but the targets and ids.")
+IDS = option("--id NAME", "A column to leave out of the model, such as a name; may be repeated.")
+KERNEL = option(
+    "--kernel -k TEXT", "What functions to expect; by default a scaled Matern52, a lengthscale a column."
+)
+TASK = option(
+    "--task NAME",
+    "classification or regression; by default classification where the target is text or true/false.",
+)
+SIZE = option(
+    "--size N",
+    "Landmarks of nystrom, inducing points, Fourier features, or rank of the preconditioner of cg, minres.",
+)
+SAMPLING = option(
+    "--sampling RULE", "How nystrom, vfe, fitc, dtc and svgp choose their points, for example rls."
+)
+KIND = option(
+    "--kind NAME", "Of Fourier features: rff, rff-phase, orf (the default), sorf, qmc or qmc-sobol."
+)
 
 # Plain help text: it reads the same on a terminal, in a pipe and in a log. Failures that nobody foresaw keep
 # Python's own traceback.
@@ -86,9 +72,9 @@ def _version(asked: bool) -> None:
 @app.callback(invoke_without_command=True)
 def gramian(
     context: typer.Context,
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
-    ] = False,
+    version: bool = typer.Option(
+        False, "--version", callback=_version, is_eager=True, help="Print the version and leave."
+    ),
 ) -> None:
     """Gaussian process regression and classification on tables: predictions with their uncertainty.
 
@@ -111,158 +97,58 @@ def gramian(
 
 @app.command()
 def fit(
-    data: Annotated[
-        Path,
-        typer.Argument(
-            metavar="DATA",
-            help="The table to learn from: .csv, .csv.gz, .tsv, .txt or .parquet.",
-            show_default=False,
-        ),
-    ],
-    target: Annotated[
-        list[str],
-        typer.Option(
-            "--target",
-            "-t",
-            metavar="NAME",
-            help="The column to predict; repeat it for several.",
-            show_default=False,
-        ),
-    ],
-    out: Annotated[
-        Path,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="FILE",
-            help="Where to write the model, for example model.gm.",
-            show_default=False,
-        ),
-    ],
-    kernel: Annotated[
-        str | None,
-        typer.Option(
-            "--kernel",
-            "-k",
-            metavar="TEXT",
-            help="What functions to expect; by default a scaled Matern52, a lengthscale a column.",
-        ),
-    ] = None,
-    columns: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--columns",
-            "-c",
-            metavar="A,B,C",
-            help="The columns to learn from; by default all but the targets and ids.",
-        ),
-    ] = None,
-    ids: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--id",
-            metavar="NAME",
-            help="A column to leave out of the model, such as a name; may be repeated.",
-        ),
-    ] = None,
-    task: Task = None,
-    mean: Annotated[
-        str | None,
-        typer.Option(
-            "--mean",
-            metavar="constant|zero|linear",
-            help="What to expect far from the data; by default constant, for labels zero.",
-        ),
-    ] = None,
-    noise: Annotated[
-        float | None,
-        typer.Option(
-            "--noise",
-            metavar="VARIANCE",
-            help="Where the noise variance starts; 0 means none at all. By default from the data.",
-        ),
-    ] = None,
-    likelihood: Annotated[
-        str | None,
-        typer.Option(
-            "--likelihood",
-            metavar="NAME",
-            help=(
-                "How numbers arise: gaussian (the default), student-t, poisson, negative-binomial, gamma,"
-                " beta or heteroscedastic."
-            ),
-        ),
-    ] = None,
-    exposure: Annotated[
-        str | None,
-        typer.Option(
-            "--exposure",
-            metavar="NAME",
-            help="For counts: the column that says how long or how much was watched in each row.",
-        ),
-    ] = None,
-    inference: Annotated[
-        str | None,
-        typer.Option(
-            "--inference",
-            metavar="NAME",
-            help="For labels and likelihoods: auto, laplace, ep, vi, map or mcmc.",
-        ),
-    ] = None,
-    link: Annotated[
-        str | None,
-        typer.Option("--link", metavar="NAME", help="For two labels: logit (the default) or probit."),
-    ] = None,
-    multiclass: Annotated[
-        str | None,
-        typer.Option(
-            "--multiclass",
-            metavar="NAME",
-            help="For three labels or more: softmax (the default), robustmax, ovr or ovo.",
-        ),
-    ] = None,
-    hyper: Annotated[
-        str | None,
-        typer.Option(
-            "--hyper",
-            metavar="NAME",
-            help="How parameters are found: map (with priors, the default), ml (without) or mcmc (sampled).",
-        ),
-    ] = None,
-    method: Method = "auto",
-    size: Size = None,
-    sampling: Sampling = None,
-    kind: FourierKind = None,
-    restarts: Annotated[
-        int | None,
-        typer.Option(
-            "--restarts",
-            metavar="N",
-            help="Further starting points; by default 1 up to 1,000 rows, else none.",
-        ),
-    ] = None,
-    seed: Annotated[
-        int,
-        typer.Option(
-            "--seed", metavar="N", help="For the starting points: the same seed gives the same model."
-        ),
-    ] = 0,
-    time_limit: Annotated[
-        float | None,
-        typer.Option(
-            "--time-limit",
-            metavar="SECONDS",
-            help="Then stop fitting and keep the best model so far (as Ctrl-C does).",
-        ),
-    ] = None,
-    memory_limit: Annotated[
-        str | None,
-        typer.Option(
-            "--memory-limit",
-            metavar="SIZE",
-            help="Refuse to start if more is needed, for example 2GB; by default 80 % of what is free.",
-        ),
-    ] = None,
+    data: Path = argument("DATA", "The table to learn from: .csv, .csv.gz, .tsv, .txt or .parquet."),
+    target: list[str] = option(*TARGETS, ...),
+    out: Path = option("--out -o FILE", "Where to write the model, for example model.gm.", ...),
+    kernel: str | None = KERNEL,
+    columns: list[str] | None = COLUMNS,
+    ids: list[str] | None = IDS,
+    task: str | None = TASK,
+    mean: str | None = option(
+        "--mean constant|zero|linear",
+        "What to expect far from the data; by default constant, for labels zero.",
+    ),
+    noise: float | None = option(
+        "--noise VARIANCE", "Where the noise variance starts; 0 means none at all. By default from the data."
+    ),
+    likelihood: str | None = option(
+        "--likelihood NAME",
+        "How numbers arise: gaussian (the default), student-t, poisson, negative-binomial, gamma, beta or"
+        " heteroscedastic.",
+    ),
+    exposure: str | None = option(
+        "--exposure NAME", "For counts: the column that says how long or how much was watched in each row."
+    ),
+    inference: str | None = option(
+        "--inference NAME", "For labels and likelihoods: auto, laplace, ep, vi, map or mcmc."
+    ),
+    link: str | None = option("--link NAME", "For two labels: logit (the default) or probit."),
+    multiclass: str | None = option(
+        "--multiclass NAME", "For three labels or more: softmax (the default), robustmax, ovr or ovo."
+    ),
+    hyper: str | None = option(
+        "--hyper NAME",
+        "How parameters are found: map (with priors, the default), ml (without) or mcmc (sampled).",
+    ),
+    method: str = option(
+        "--method NAME",
+        "How to compute: auto, exact, nystrom, fourier, vfe, fitc, dtc, svgp, cg or minres.",
+        "auto",
+    ),
+    size: int | None = SIZE,
+    sampling: str | None = SAMPLING,
+    kind: str | None = KIND,
+    restarts: int | None = option(
+        "--restarts N", "Further starting points; by default 1 up to 1,000 rows, else none."
+    ),
+    seed: int = option("--seed N", "For the starting points: the same seed gives the same model.", 0),
+    time_limit: float | None = option(
+        "--time-limit SECONDS", "Then stop fitting and keep the best model so far (as Ctrl-C does)."
+    ),
+    memory_limit: str | None = option(
+        "--memory-limit SIZE",
+        "Refuse to start if more is needed, for example 2GB; by default 80 % of what is free.",
+    ),
 ) -> None:
     """Learn from a table and write a model file.
 
@@ -290,57 +176,31 @@ def fit(
     """
     with guarded():
         from gramian.choose.words import method_with
+        from gramian.cli.columns import Asked
         from gramian.cli.tasks import FitOptions
         from gramian.cli.work import fit_table
 
-        options = FitOptions(task, inference, link, multiclass, likelihood, exposure, hyper)
+        options = FitOptions(inference, link, multiclass, likelihood, exposure, hyper, noise)
         engine = method_with(method, size, sampling, kind)
-        settings = {
-            "mean": mean,
-            "noise": noise,
-            "method": engine,
-            "n_restarts": restarts,
-            "random_state": seed,
-        }
-        limits = {"time_limit": time_limit, "memory_limit": memory_limit}
-        fit_table(data, target, out, kernel, columns or [], ids or [], {**settings, **limits}, options)
+        settings = {"mean": mean, "method": engine, "n_restarts": restarts}
+        limits = {"random_state": seed, "time_limit": time_limit, "memory_limit": memory_limit}
+        asked = Asked(data, target, task, kernel, columns or [], ids or [])
+        fit_table(asked, out, {**settings, **limits}, options)
 
 
 @app.command()
 def predict(
-    model: Annotated[
-        Path,
-        typer.Argument(
-            metavar="MODEL",
-            help="A model file written by gramian fit, or by save in Python.",
-            show_default=False,
-        ),
-    ],
-    data: Annotated[
-        Path, typer.Argument(metavar="DATA", help="The table with the rows to predict.", show_default=False)
-    ],
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", "-o", metavar="FILE", help="Where to write; by default CSV to standard output."
-        ),
-    ] = None,
-    target_kind: Annotated[
-        str,
-        typer.Option(
-            "--target-kind",
-            metavar="y|f",
-            help="The uncertainty of a new observation (y), or of the function without noise (f).",
-        ),
-    ] = "y",
-    exposure: Annotated[
-        str | None,
-        typer.Option(
-            "--exposure",
-            metavar="NAME",
-            help="For counts: the column with the exposure of each row; by default 1.",
-        ),
-    ] = None,
+    model: Path = argument("MODEL", "A model file written by gramian fit, or by save in Python."),
+    data: Path = argument("DATA", "The table with the rows to predict."),
+    out: Path | None = option("--out -o FILE", "Where to write; by default CSV to standard output."),
+    target_kind: str = option(
+        "--target-kind y|f",
+        "The uncertainty of a new observation (y), or of the function without noise (f).",
+        "y",
+    ),
+    exposure: str | None = option(
+        "--exposure NAME", "For counts: the column with the exposure of each row; by default 1."
+    ),
 ) -> None:
     """Predict the rows of a table, with their uncertainty.
 
@@ -362,9 +222,7 @@ def predict(
 
 
 @app.command()
-def show(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model file.", show_default=False)],
-) -> None:
+def show(model: Path = argument("MODEL", "A model file.")) -> None:
     """Print what a model has learned: kernel, noise, evidence, parameters, and notes.
 
     \b
@@ -379,38 +237,20 @@ def show(
 
 @app.command()
 def plan(
-    data: Annotated[
-        Path, typer.Argument(metavar="DATA", help="The table that is to be fitted.", show_default=False)
-    ],
-    target: Annotated[
-        list[str] | None,
-        typer.Option("--target", "-t", metavar="NAME", help="The column to predict; repeat it for several."),
-    ] = None,
-    kernel: Annotated[str | None, typer.Option("--kernel", "-k", metavar="TEXT", help="As for fit.")] = None,
-    columns: Annotated[
-        list[str] | None, typer.Option("--columns", "-c", metavar="A,B,C", help="As for fit.")
-    ] = None,
-    ids: Annotated[list[str] | None, typer.Option("--id", metavar="NAME", help="As for fit.")] = None,
-    memory_limit: Annotated[
-        str | None,
-        typer.Option(
-            "--memory-limit", metavar="SIZE", help="For example 2GB; by default 80 % of what is free."
-        ),
-    ] = None,
-    time_limit: Annotated[
-        float | None,
-        typer.Option("--time-limit", metavar="SECONDS", help="For the whole fit; by default none."),
-    ] = None,
-    task: Task = None,
-    method: Annotated[
-        str | None,
-        typer.Option(
-            "--method", metavar="NAME", help="A method to add to the table, with the settings below."
-        ),
-    ] = None,
-    size: Size = None,
-    sampling: Sampling = None,
-    kind: FourierKind = None,
+    data: Path = argument("DATA", "The table that is to be fitted."),
+    target: list[str] | None = option(*TARGETS),
+    kernel: str | None = KERNEL,
+    columns: list[str] | None = COLUMNS,
+    ids: list[str] | None = IDS,
+    memory_limit: str | None = option(
+        "--memory-limit SIZE", "For example 2GB; by default 80 % of what is free."
+    ),
+    time_limit: float | None = option("--time-limit SECONDS", "For the whole fit; by default none."),
+    task: str | None = TASK,
+    method: str | None = option("--method NAME", "A method to add to the table, with the settings below."),
+    size: int | None = SIZE,
+    sampling: str | None = SAMPLING,
+    kind: str | None = KIND,
 ) -> None:
     """Print what each method would take to fit a table: memory, time and accuracy; nothing is fitted.
 
@@ -424,131 +264,56 @@ def plan(
       gramian plan houses.csv -t price --method nystrom --size 3000
     """
     with guarded():
+        from gramian.cli.columns import Asked
         from gramian.cli.planning import plan_table
 
-        plan_table(
-            data,
-            target or [],
-            kernel,
-            columns or [],
-            ids or [],
-            memory_limit,
-            time_limit,
-            method,
-            size,
-            sampling,
-            kind,
-            task,
-        )
+        asked = Asked(data, target or [], task, kernel, columns or [], ids or [])
+        plan_table(asked, memory_limit, time_limit, method, (size, sampling, kind))
 
 
 @app.command()
 def compare(
-    data: Annotated[
-        Path, typer.Argument(metavar="DATA", help="The table to compare on.", show_default=False)
-    ],
-    target: Annotated[
-        str | None,
-        typer.Option(
-            "--target",
-            "-t",
-            metavar="NAME",
-            help="The column to predict; without one only kernel matrices are compared.",
-        ),
-    ] = None,
-    task: Task = None,
-    methods: Annotated[
-        str | None,
-        typer.Option(
-            "--methods", metavar="A,B,C", help="What to compare, see below; by default a choice of all."
-        ),
-    ] = None,
-    sizes: Annotated[
-        str,
-        typer.Option(
-            "--sizes",
-            metavar="N,N,N",
-            help="Landmarks, features or inducing points; for cg and minres the preconditioner's rank.",
-        ),
-    ] = "100,200,400",
-    repeats: Annotated[
-        int, typer.Option("--repeats", metavar="N", help="Runs, each with a split and draws of its own.")
-    ] = 5,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="FOLDER",
-            help="For the table, all runs as CSV, and a picture. After Ctrl-C, goes on there.",
-        ),
-    ] = None,
-    kernel: Annotated[
-        str | None,
-        typer.Option(
-            "--kernel",
-            "-k",
-            metavar="TEXT",
-            help="Taken as it is, for all methods; by default fitted once, on a part.",
-        ),
-    ] = None,
-    noise: Annotated[
-        float | None,
-        typer.Option(
-            "--noise",
-            metavar="VARIANCE",
-            help="Taken as it is, in units of the target squared; by default fitted.",
-        ),
-    ] = None,
-    columns: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--columns",
-            "-c",
-            metavar="A,B,C",
-            help="The columns to learn from; by default all but the target and ids.",
-        ),
-    ] = None,
-    ids: Annotated[
-        list[str] | None, typer.Option("--id", metavar="NAME", help="A column to leave out; may be repeated.")
-    ] = None,
-    standardize: Annotated[
-        bool,
-        typer.Option("--standardize", help="Centre columns and divide them by their standard deviations."),
-    ] = False,
-    test_size: Annotated[
-        float, typer.Option("--test-size", metavar="SHARE", help="Of the rows, to test on.")
-    ] = 0.2,
-    max_rows: Annotated[
-        int | None,
-        typer.Option("--max-rows", metavar="N", help="Take so many rows at random from a larger table."),
-    ] = None,
-    seed: Annotated[
-        int, typer.Option("--seed", metavar="N", help="The same seed gives the same splits and draws.")
-    ] = 0,
-    tol: Annotated[
-        float,
-        typer.Option("--tol", metavar="RESIDUAL", help="Relative residual at which cg and minres stop."),
-    ] = 1e-6,
-    max_iter: Annotated[
-        int, typer.Option("--max-iter", metavar="N", help="Steps after which cg and minres stop.")
-    ] = 1000,
-    variance_rows: Annotated[
-        int,
-        typer.Option(
-            "--variance-rows",
-            metavar="N",
-            help="Test rows for NLPD and the like of cg and minres, where each variance is a solve.",
-        ),
-    ] = 256,
-    memory_limit: Annotated[
-        str | None,
-        typer.Option(
-            "--memory-limit",
-            metavar="SIZE",
-            help="Leave out what needs more; by default 80 % of what is free.",
-        ),
-    ] = None,
+    data: Path = argument("DATA", "The table to compare on."),
+    target: str | None = option(
+        "--target -t NAME", "The column to predict; without one only kernel matrices are compared."
+    ),
+    task: str | None = TASK,
+    methods: str | None = option(
+        "--methods A,B,C", "What to compare, see below; by default a choice of all."
+    ),
+    sizes: str = option(
+        "--sizes N,N,N",
+        "Landmarks, features or inducing points; for cg and minres the preconditioner's rank.",
+        "100,200,400",
+    ),
+    repeats: int = option("--repeats N", "Runs, each with a split and draws of its own.", 5),
+    out: Path | None = option(
+        "--out -o FOLDER", "For the table, all runs as CSV, and a picture. After Ctrl-C, goes on there."
+    ),
+    kernel: str | None = option(
+        "--kernel -k TEXT", "Taken as it is, for all methods; by default fitted once, on a part."
+    ),
+    noise: float | None = option(
+        "--noise VARIANCE", "Taken as it is, in units of the target squared; by default fitted."
+    ),
+    columns: list[str] | None = COLUMNS,
+    ids: list[str] | None = IDS,
+    standardize: bool = typer.Option(
+        False, "--standardize", help="Centre columns and divide them by their standard deviations."
+    ),
+    test_size: float = option("--test-size SHARE", "Of the rows, to test on.", 0.2),
+    max_rows: int | None = option("--max-rows N", "Take so many rows at random from a larger table."),
+    seed: int = option("--seed N", "The same seed gives the same splits and draws.", 0),
+    tol: float = option("--tol RESIDUAL", "Relative residual at which cg and minres stop.", 1e-6),
+    max_iter: int = option("--max-iter N", "Steps after which cg and minres stop.", 1000),
+    variance_rows: int = option(
+        "--variance-rows N",
+        "Test rows for NLPD and the like of cg and minres, where each variance is a solve.",
+        256,
+    ),
+    memory_limit: str | None = option(
+        "--memory-limit SIZE", "Leave out what needs more; by default 80 % of what is free."
+    ),
 ) -> None:
     """Compare approximations of one model on a table: error of the kernel matrix, time, memory, test error,
     NLPD, coverage or calibration.
@@ -578,33 +343,19 @@ def compare(
       exact                     (by Cholesky)
     """
     with guarded():
+        from gramian.cli.columns import Asked
         from gramian.cli.compare import compare_table
 
-        settings = {
-            "noise": noise,
-            "repeats": repeats,
-            "test_size": test_size,
-            "random_state": seed,
-            "standardize": standardize,
-        }
-        limits = {
-            "max_rows": max_rows,
-            "tol": tol,
-            "max_iter": max_iter,
-            "variance_rows": variance_rows,
-            "memory_limit": memory_limit,
-        }
-        compare_table(
-            data, target, task, out, kernel, methods, sizes, columns or [], ids or [], {**settings, **limits}
-        )
+        rows = {"test_size": test_size, "max_rows": max_rows, "variance_rows": variance_rows}
+        runs = {"repeats": repeats, "random_state": seed, "standardize": standardize, "noise": noise}
+        solver = {"tol": tol, "max_iter": max_iter, "memory_limit": memory_limit}
+        targets = [] if target is None else [target]
+        asked = Asked(data, targets, task, kernel, columns or [], ids or [])
+        compare_table(asked, out, methods, sizes, {**rows, **runs, **solver})
 
 
 @app.command()
-def demo(
-    out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="FOLDER", help="Where to write the results.")
-    ] = Path("gramian-demo"),
-) -> None:
+def demo(out: Path = option("--out -o FOLDER", "Where to write the results.", Path("gramian-demo"))) -> None:
     """Forecast a classic time series, step by step, in a few seconds.
 
     Fits ten years of monthly airline passengers, forecasts the next two with a 95 % interval, compares with

@@ -4,7 +4,6 @@ take."""
 from __future__ import annotations
 
 import gzip
-from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -13,13 +12,12 @@ import typer
 
 from gramian.choose.plan import plan
 from gramian.choose.words import method_with
-from gramian.cli.columns import chosen
+from gramian.cli.columns import Asked
 from gramian.cli.tasks import task_of
 from gramian.data.tables import read_blocks
 from gramian.data.tables.shared import import_pyarrow
 from gramian.errors import ParameterError
 from gramian.estimators import GPClassifier
-from gramian.kernels.text import parse_kernel
 
 HEAD = 1000  # rows that are read, for the names
 CHUNK = 2**20  # bytes at once
@@ -27,50 +25,35 @@ BLANK = b" \t\r\n"
 
 
 def plan_table(
-    data: Path,
-    targets: Sequence[str],
-    kernel: str | None,
-    columns: Sequence[str],
-    ids: Sequence[str],
+    asked: Asked,
     memory_limit: str | None,
     time_limit: float | None,
-    method: str | None = None,
-    size: int | None = None,
-    sampling: str | None = None,
-    kind: str | None = None,
-    task: str | None = None,
+    method: str | None,
+    settings: tuple[int | None, str | None, str | None],  # its size, sampling and kind
 ) -> None:
     """Prints the plan for a table, with a method of one's own beside the usual ones. Text columns count as
     one column each, as categories do."""
-    settings = (size, sampling, kind)
-    if method is None and any(value is not None for value in settings):
+    usual = settings == (None, None, None)
+    if method is None and not usual:
         raise ParameterError(
             "--size, --sampling and --kind are settings of a method: name it with --method, for example"
             " --method nystrom."
         )
-    also = (
-        []
-        if method in (None, "auto") and settings == (None,) * 3
-        else [method_with(method or "auto", *settings)]
-    )
-    written = None if kernel is None else parse_kernel(kernel)
-    first = next(read_blocks(data, HEAD))
-    features = chosen(first, targets, columns, ids)
-    rows = first.n_rows if first.n_rows < HEAD else count_rows(data)
-    if task_of(first, targets, task) == "classification":
+    also = [] if usual and method in (None, "auto") else [method_with(method or "auto", *settings)]
+    written = asked.written_kernel()
+    first = next(read_blocks(asked.data, HEAD))
+    shape = first.n_rows if first.n_rows < HEAD else count_rows(asked.data), len(asked.features(first))
+    if task_of(first, asked.targets, asked.task) == "classification":
         if also:
             raise ParameterError(
                 "--method adds a method to the plan of a regression; the plan of a classification has its"
                 " own. Leave it out."
             )
         gp = GPClassifier(written, memory_limit=memory_limit, time_limit=time_limit)
-        typer.echo(gp.plan(np.broadcast_to(0.0, (rows, len(features)))))  # its shape is all that counts
+        typer.echo(gp.plan(np.broadcast_to(0.0, shape)))  # its shape is all that counts
         return
-    typer.echo(
-        plan(
-            (rows, len(features)), written, memory_limit, time_limit, outputs=max(len(targets), 1), also=also
-        )
-    )
+    outputs = max(len(asked.targets), 1)
+    typer.echo(plan(shape, written, memory_limit, time_limit, outputs=outputs, also=also))
 
 
 def count_rows(path: Path) -> int:

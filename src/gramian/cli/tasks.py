@@ -8,19 +8,24 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import typer
 from numpy.typing import NDArray
 
-from gramian.cli.columns import refuse_constant, targets_of
-from gramian.data.filecolumns import DECIMAL_COMMA, MOST_CATEGORIES, refuse_missing
+from gramian.cli.columns import is_text, refuse_constant
+from gramian.data.filecolumns import MOST_CATEGORIES, refuse_missing
 from gramian.data.sources import Source
-from gramian.data.tables import Table, is_missing, is_number, read_blocks
+from gramian.data.tables import Table, read_blocks
 from gramian.errors import InputError, ParameterError, TableError
 from gramian.likelihoods import Beta, Gamma, Heteroscedastic, Likelihood, NegativeBinomial, Poisson, StudentT
 
 Array = NDArray[np.float64]
 
 TASKS = ("classification", "regression")
-INFERENCES = ("auto", "laplace", "ep", "vi", "map", "mcmc")
+# the options of a task, and what a target is that asks for it
+BELONGS = {
+    "classification": (("link", "multiclass"), "has labels"),
+    "regression": (("likelihood", "exposure", "noise"), "is a number to be predicted"),
+}
 LIKELIHOODS: dict[str, type[Likelihood] | None] = {
     "gaussian": None,
     "student-t": StudentT,
@@ -32,8 +37,7 @@ LIKELIHOODS: dict[str, type[Likelihood] | None] = {
 }
 COUNTS = ("poisson", "negative-binomial")
 CHOICES = {
-    "task": TASKS,
-    "inference": INFERENCES,
+    "inference": ("auto", "laplace", "ep", "vi", "map", "mcmc"),
     "link": ("logit", "probit"),
     "multiclass": ("softmax", "robustmax", "ovr", "ovo"),
     "likelihood": tuple(LIKELIHOODS),
@@ -46,13 +50,13 @@ FEW = 10  # distinct whole numbers that may be labels
 class FitOptions:
     """The options of `gramian fit` that say what kind of model it is. None: not given."""
 
-    task: str | None = None
     inference: str | None = None
     link: str | None = None
     multiclass: str | None = None
     likelihood: str | None = None
     exposure: str | None = None
     hyper: str | None = None
+    noise: float | None = None
 
     def __post_init__(self) -> None:
         for option, known in CHOICES.items():
@@ -63,38 +67,29 @@ class FitOptions:
                 " negative-binomial, or leave it out."
             )
 
-    def check(self, task: str, targets: Sequence[str], noise: float | None) -> None:
+    def check(self, task: str, targets: Sequence[str]) -> None:
         """Refuses what does not belong to the task, or not to the likelihood."""
-        if task == "classification":
-            others: dict[str, Any] = {
-                "likelihood": self.likelihood,
-                "exposure": self.exposure,
-                "noise": noise,
-            }
-            cure = "Leave it out; or, if the target is a number to be predicted, add --task regression."
-        else:
-            others = {"link": self.link, "multiclass": self.multiclass}
-            cure = "Leave it out; or, if the target has labels, add --task classification."
-        for option, value in others.items():
+        other = TASKS[task == "classification"]
+        options, cure = BELONGS[other]
+        for option in options:
+            value = getattr(self, option)
             if value is not None:
-                kind = "regression" if task == "classification" else "classification"
                 raise ParameterError(
-                    f"--{option} {value} is for {kind}, but {targets[0]!r} is a target of {task}. {cure}"
+                    f"--{option} {value} is for {other}, but {targets[0]!r} is a target of {task}. Leave it"
+                    f" out; or, if the target {cure}, add --task {other}."
                 )
-        special = self.likelihood if self.likelihood not in (None, "gaussian") else None
-        what = (
-            f"--likelihood {special}"
-            if special
-            else f"--inference {self.inference}"
-            if self.inference not in (None, "auto")
-            else None
-        )
-        if what is not None and noise is not None:
+        if self.likelihood not in (None, "gaussian"):
+            what = f"--likelihood {self.likelihood}"
+        elif self.inference not in (None, "auto"):
+            what = f"--inference {self.inference}"
+        else:
+            return
+        if self.noise is not None:
             raise ParameterError(
-                f"--noise {noise:g} is where Gaussian noise in closed form starts, and {what} has none. Leave"
-                " one of them out."
+                f"--noise {self.noise:g} is where Gaussian noise in closed form starts, and {what} has none."
+                " Leave one of them out."
             )
-        if what is not None and len(targets) > 1:
+        if len(targets) > 1:
             raise ParameterError(
                 f"{what} takes one target, but there are {len(targets)}: {', '.join(targets)}. Fit one after"
                 " the other."
@@ -102,7 +97,7 @@ class FitOptions:
 
     def settings(self, settings: dict[str, Any]) -> dict[str, Any]:
         """These and further settings of the estimator; what was not given stays at its default."""
-        values = {"link": self.link, "multiclass": self.multiclass, "hyper": self.hyper, **settings}
+        values = {name: getattr(self, name) for name in ("link", "multiclass", "hyper", "noise")} | settings
         if self.inference not in (None, "auto"):
             values["inference"] = self.inference
         made = LIKELIHOODS[self.likelihood or "gaussian"]
@@ -118,22 +113,24 @@ def task_of(table: Table, targets: Sequence[str], given: str | None = None) -> s
     if given == "classification" and len(targets) != 1:
         named = f"there are {len(targets)}: {', '.join(targets)}" if targets else "none was given"
         raise InputError(f"--task classification takes one --target, but {named}.")
-    return given or ("classification" if len(targets) == 1 and _is_text(table, targets[0]) else "regression")
+    return given or ("classification" if len(targets) == 1 and is_text(table, targets[0]) else "regression")
 
 
 def target_of(table: Table, targets: Sequence[str], task: str) -> NDArray[Any]:
     """y for the task: numbers (n,) or (n, q), or labels (n,)."""
-    if task == "regression":
-        return targets_of(table, targets)
-    found, codes = coded([table], targets[0], _is_text(table, targets[0]))
-    y: NDArray[Any] = found[codes.astype(int)]
-    return y
+    if task == "classification":
+        classes, codes = coded([table], targets[0], is_text(table, targets[0]))
+        return np.asarray(classes[codes.astype(int)])
+    columns = [table.numbers(name) for name in targets]
+    for name, column in zip(targets, columns, strict=True):
+        refuse_constant(table.path, name, column)
+    return columns[0] if len(columns) == 1 else np.column_stack(columns)
 
 
 def streamed_labels(table: Table, target: str, source: Source) -> tuple[Source, NDArray[Any]]:
     """A file that stays on disk with the codes of its labels as y, and the labels; of the target, 8 bytes a
     row are in memory."""
-    classes, codes = coded(read_blocks(table.path), target, _is_text(table, target))
+    classes, codes = coded(read_blocks(table.path), target, is_text(table, target))
     return Source(source.X, codes[:, None], source.columns), classes
 
 
@@ -142,7 +139,7 @@ def coded(blocks: Iterable[Table], name: str, text: bool) -> tuple[NDArray[Any],
     with its place."""
     known: dict[Any, int] = {}
     parts: list[NDArray[np.intp]] = []
-    path, table = "", None
+    path = ""
     for table in blocks:
         path = table.path
         values, inverse = np.unique(_labels(table, name, text), return_inverse=True)
@@ -161,15 +158,13 @@ def coded(blocks: Iterable[Table], name: str, text: bool) -> tuple[NDArray[Any],
         )
     labels = sorted(known)
     if len(labels) == 1:
-        assert table is not None
         if not text:
             refuse_constant(path, name, np.full(len(codes), float(labels[0])))
         raise TableError(
             f"{path}, column {name!r}: all {len(codes)} rows have the label {labels[0]!r}, so there is"
             " nothing to tell apart."
         )
-    place = np.empty(len(labels))
-    place[[known[label] for label in labels]] = np.arange(len(labels))
+    place = np.argsort([known[label] for label in labels]).astype(float)
     return np.array(labels), place[codes]
 
 
@@ -188,24 +183,16 @@ def exposure_of(blocks: Iterable[Table], name: str) -> Array:
     return np.concatenate(parts)
 
 
-def checked_targets(likelihood: Likelihood | None, y: Array, path: str, name: str) -> None:
-    """Complains, with the column, of values that a likelihood calls impossible."""
-    if likelihood is not None:
-        likelihood.checked(likelihood.with_defaults(y), f"{path}, column {name!r}:")
-
-
-def hint(y: Array, name: str, options: FitOptions) -> str | None:
-    """That whole numbers may be labels, where there are few of them and nobody said what they are."""
-    if options.task is not None or options.likelihood is not None or y.ndim != 1:
-        return None
+def hint(y: Array, name: str) -> None:
+    """Says that whole numbers may be labels, where there are few of them."""
     values = np.unique(y)
-    if len(values) > FEW or np.any(values != np.floor(values)):
-        return None
-    shown = ", ".join(f"{value:g}" for value in values)
-    return (
-        f"note: {name!r} has {len(values)} whole values ({shown}) and is predicted as a number. If they are"
-        " labels: --task classification"
-    )
+    if len(values) <= FEW and np.all(values == np.floor(values)):
+        shown = ", ".join(f"{value:g}" for value in values)
+        typer.echo(
+            f"note: {name!r} has {len(values)} whole values ({shown}) and is predicted as a number. If they"
+            " are labels: --task classification",
+            err=True,
+        )
 
 
 def _labels(table: Table, name: str, text: bool) -> NDArray[Any]:
@@ -223,28 +210,6 @@ def _labels(table: Table, name: str, text: bool) -> NDArray[Any]:
     return values.astype(np.int64)
 
 
-def _is_text(table: Table, name: str) -> bool:
-    """Whether a column is text; numbers with a few words among them, or with commas for points, are a
-    mistake, not labels."""
-    if table.is_numeric(name):
-        return False
-    present = [cell for cell in table.text(name) if not is_missing(cell)]
-    numbers = sum(map(is_number, present))
-    return numbers < len(present) - numbers and not all(map(DECIMAL_COMMA.fullmatch, present))
-
-
 def _check_choice(option: str, value: str | None, known: Sequence[str]) -> None:
     if value is not None and value not in known:
         raise ParameterError(f"--{option} {value!r} is not known. Use {', '.join(known)}.")
-
-
-__all__ = [
-    "FitOptions",
-    "checked_targets",
-    "coded",
-    "exposure_of",
-    "hint",
-    "streamed_labels",
-    "target_of",
-    "task_of",
-]

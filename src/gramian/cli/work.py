@@ -14,22 +14,14 @@ from typing import Any
 import typer
 from numpy.typing import NDArray
 
-from gramian.cli.columns import Frame, chosen, for_model, streamed, training
-from gramian.cli.tasks import (
-    FitOptions,
-    checked_targets,
-    exposure_of,
-    hint,
-    streamed_labels,
-    target_of,
-    task_of,
-)
+from gramian.cli.columns import Asked, Frame, for_model
+from gramian.cli.tasks import FitOptions, exposure_of, hint, streamed_labels, target_of, task_of
 from gramian.data.atomic import atomic_write
 from gramian.data.sources import Source
 from gramian.data.tables import SUFFIXES, Table, read_blocks, read_table, write_blocks
 from gramian.errors import GramianError, ParameterError, TableError
 from gramian.estimators import GPClassifier, GPRegressor
-from gramian.kernels.text import parse_kernel
+from gramian.estimators.base import Estimator
 from gramian.modelfile import load
 
 # bytes of a file from which on it is fitted from disk: as text it would take some ten times that in memory
@@ -38,62 +30,46 @@ PACKED = 5  # text is about so many times as large as when compressed, as gzip a
 CHUNK = 2**20  # bytes at once to standard output
 
 
-def fit_table(
-    data: Path,
-    targets: Sequence[str],
-    out: Path,
-    kernel: str | None,
-    columns: Sequence[str],
-    ids: Sequence[str],
-    settings: dict[str, Any],
-    options: FitOptions | None = None,
-) -> None:
+def fit_table(asked: Asked, out: Path, settings: dict[str, Any], options: FitOptions) -> None:
     """Fits, writes the model file and prints the summary. Whatever can be refused is refused before the
     fit."""
-    options = FitOptions() if options is None else options
-    written = None if kernel is None else parse_kernel(kernel)
+    data, targets, written = asked.data, asked.targets, asked.written_kernel()
     check_output(out, data)
     large = is_large(data)
     table = next(read_blocks(data)) if large else read_table(data)
     beside = [] if options.exposure is None else [options.exposure]
-    names = chosen(table, targets, columns, [*ids, *beside])
-    task = task_of(table, targets, options.task)
-    options.check(task, targets, settings.get("noise"))
+    names = asked.features(table, beside)
+    task = task_of(table, targets, asked.task)
+    options.check(task, targets)
     gp = (GPClassifier if task == "classification" else GPRegressor)(written, **options.settings(settings))
     X: Frame | Source
     classes = None
     if large:
-        X = streamed(table, targets if task == "regression" else [], names, bool(columns))
+        X = asked.streamed(table, targets if task == "regression" else [], names)
         y = None if X.Y is None else X.Y[:, 0] if len(targets) == 1 else X.Y
         if task == "classification":
             X, classes = streamed_labels(table, targets[0], X)
         kinds = {X.columns.names[j]: len(categories) for j, categories in X.columns.categories.items()}
     else:
-        X = training(table, names, bool(columns))
+        X = asked.training(table, names)
         y = target_of(table, targets, task)
         kinds = {name: len(set(X[name])) for name in names if X[name].dtype != float}
     if task == "regression" and y is not None:
-        checked_targets(gp.get_params()["likelihood"], y, str(data), targets[0])
-        note = hint(y, targets[0], options)
-        if note is not None:
-            typer.echo(note, err=True)
-    exposure = (
-        {}
-        if options.exposure is None
-        else {"exposure": exposure_of(read_blocks(data) if large else [table], options.exposure)}
-    )
-    gp.fit(X, None if large else y, **exposure)
+        likelihood = gp.get_params()["likelihood"]
+        if likelihood is not None:
+            likelihood.checked(likelihood.with_defaults(y), f"{data}, column {targets[0]!r}:")
+        if asked.task is None and options.likelihood is None and y.ndim == 1:
+            hint(y, targets[0])
+    blocks = read_blocks(data) if large else [table]
+    seen = {} if options.exposure is None else {"exposure": exposure_of(blocks, options.exposure)}
+    gp.fit(X, None if large else y, **seen)
     if classes is not None:  # it was fitted to their codes, which lie on disk
         gp.fitted_ = gp.fitted_.with_classes(classes)
     gp.save(out)
     described = [f"{name} ({kinds[name]} categories)" if name in kinds else name for name in names]
-    typer.echo(
-        f"{', '.join(targets)} from"
-        f" {', '.join(described)}{f', with exposure {options.exposure}' if beside else ''}; {data}"
-    )
-    left_out = [
-        name for name in table.names if name not in names and name not in targets and name not in beside
-    ]
+    exposed = f", with exposure {options.exposure}" if beside else ""
+    typer.echo(f"{', '.join(targets)} from {', '.join(described)}{exposed}; {data}")
+    left_out = [name for name in table.names if name not in (*names, *targets, *beside)]
     if left_out:
         typer.echo(f"left out: {', '.join(left_out)}")
     typer.echo()
@@ -101,9 +77,7 @@ def fit_table(
     typer.echo(f"\nThe model is in {out}. Predict with: gramian predict {out} new.csv --out predictions.csv")
 
 
-def predict_table(
-    model: Path, data: Path, out: Path | None, target_kind: str, exposure: str | None = None
-) -> None:
+def predict_table(model: Path, data: Path, out: Path | None, target_kind: str, exposure: str | None) -> None:
     """Adds predictions to the columns of a table, block by block."""
     if out is not None:
         if not out.name.lower().endswith(SUFFIXES):
@@ -112,7 +86,16 @@ def predict_table(
             )
         check_output(out, data, model)
     gp = load(model)
-    check_target_kind(gp, target_kind, exposure)
+    if target_kind not in ("y", "f"):
+        raise ParameterError(
+            f"--target-kind {target_kind!r} is not known. Use y for a new observation, or f for the function"
+            " without noise."
+        )
+    if exposure is not None and not ("exposure" in gp.likelihood_.columns and target_kind == "y"):
+        raise ParameterError(
+            f"--exposure {exposure} is for predictions of counts : --target-kind y, of a model with"
+            " --likelihood poisson or its like."
+        )
     if out is not None:
         rows = write_predictions(gp, data, out, target_kind, exposure)
         typer.echo(f"{rows:,} predictions are in {out}", err=True)
@@ -126,23 +109,7 @@ def predict_table(
                 typer.echo(chunk, nl=False)
 
 
-def check_target_kind(gp: GPRegressor | GPClassifier, target_kind: str, exposure: str | None) -> None:
-    """Refuses questions that a model does not answer, before any work."""
-    if target_kind not in ("y", "f"):
-        raise ParameterError(
-            f"--target-kind {target_kind!r} is not known. Use y for a new observation, or f for the function"
-            " without noise."
-        )
-    if exposure is not None and not ("exposure" in gp.likelihood_.columns and target_kind == "y"):
-        raise ParameterError(
-            f"--exposure {exposure} is for predictions of counts : --target-kind y, of a model with"
-            " --likelihood poisson or its like."
-        )
-
-
-def write_predictions(
-    gp: GPRegressor | GPClassifier, data: Path, out: Path, target_kind: str, exposure: str | None = None
-) -> int:
+def write_predictions(gp: Estimator, data: Path, out: Path, target_kind: str, exposure: str | None) -> int:
     """Writes the rows of a table with their predictions, and gives their number. One block is in memory at a
     time."""
     as_they_are = out.name.lower().endswith((".parquet", ".pq"))
@@ -167,7 +134,8 @@ def write_predictions(
         nonlocal rows
         for block, found in chain([(first, added)], ((block, predictions(block)) for block in blocks)):
             rows += block.n_rows
-            yield {**_kept(block, as_they_are), **{renamed[name]: values for name, values in found.items()}}
+            kept = {name: block.columns[name] if as_they_are else block.text(name) for name in block.names}
+            yield kept | {renamed[name]: values for name, values in found.items()}
 
     write_blocks(out, [*first.names, *renamed.values()], written())
     return rows
@@ -185,7 +153,7 @@ def show_model(model: Path) -> None:
     print_summary(gp)
 
 
-def print_summary(gp: GPRegressor | GPClassifier) -> None:
+def print_summary(gp: Estimator) -> None:
     """The summary as text; on a terminal with its table of parameters drawn as one (binary models of several
     classes have one each, in the text)."""
     text = gp.summary()
@@ -201,11 +169,10 @@ def print_summary(gp: GPRegressor | GPClassifier) -> None:
         (row.name, f"{row.value:.5g}", "" if row.trainable else "fixed", row.prior, row.note)
         for row in gp.parameters_
     ]
-    drawn = Drawn(box=SIMPLE)
-    for k, title in enumerate(("parameter", "value", "", "prior", "note")):
-        if k < 2 or any(row[k] for row in rows):
-            drawn.add_column(title, justify="right" if k == 1 else "left", overflow="fold")
+    drawn, titles = Drawn(box=SIMPLE), ("parameter", "value", "", "prior", "note")
     used = [k for k in range(5) if k < 2 or any(row[k] for row in rows)]
+    for k in used:
+        drawn.add_column(titles[k], justify="right" if k == 1 else "left", overflow="fold")
     for row in rows:
         drawn.add_row(*(row[k] for k in used))
     typer.echo(head.rstrip("\n"))
@@ -241,7 +208,3 @@ def check_output(out: Path, *inputs: Path) -> None:
 
 class _Trial(Exception):
     """Ends the trial of an output, which then leaves nothing behind."""
-
-
-def _kept(table: Table, as_they_are: bool) -> dict[str, NDArray[Any]]:
-    return {name: table.columns[name] if as_they_are else table.text(name) for name in table.names}

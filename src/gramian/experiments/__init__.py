@@ -5,9 +5,7 @@ scoring     log p(y_i | other rows): leave-one-out, importance sampling, folds
 compare     `compare`: approximations of one model, over repeated runs
 methods     an approximation by its name, "nystrom:rls"
 run         one run: a Trial of a Setup gives a RunRecord
-labels      scores of probabilities, and Krylov solvers taken as they are
-gramerror   how far an approximate kernel matrix is from K
-memory      the peak of what runs
+measures    errors of kernel matrices, scores of probabilities, the peak of memory
 store       runs on disk, so that an interrupted comparison goes on
 table       the runs as people read them
 progress    where a comparison is

@@ -22,7 +22,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,8 +36,8 @@ from gramian.estimators import GPClassifier, GPRegressor, build
 from gramian.estimators.multiclass import VARIANCE
 from gramian.experiments.methods import NOISY, Method, parse_methods
 from gramian.experiments.progress import bar
-from gramian.experiments.run import PART, SUBSET, RunRecord, Setup, Trial, measure, warm_up
-from gramian.experiments.store import NAMES, Store, to_csv
+from gramian.experiments.run import PART, SUBSET, RunRecord, Settings, Setup, Trial, measure, warm_up
+from gramian.experiments.store import Store, columns_of, to_csv
 from gramian.experiments.table import text_table
 from gramian.fitting.progress import progress
 from gramian.fitting.stages import fit
@@ -58,16 +58,8 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 TASKS = ("regression", "classification")
-METHODS = (
-    "nystrom:uniform",
-    "nystrom:recursive-rls",
-    "nystrom:rpcholesky",
-    "fourier:rff",
-    "fourier:orf",
-    "vfe",
-    "cg",
-    "exact",
-)
+_NYSTROM = ("nystrom:uniform", "nystrom:recursive-rls", "nystrom:rpcholesky")
+METHODS = (*_NYSTROM, "fourier:rff", "fourier:orf", "vfe", "cg", "exact")
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,26 +73,22 @@ class Comparison:
 
     def table(self) -> str:
         """Method by method and size by size: means over the runs, with their spread."""
-        data, held = self.settings["data"], self.settings["test_size"]
-        what = f"{data['rows']:,} rows, {data['columns']} columns" + (
-            f", of which {held:.0%} to test" if data["target"] else ""
-        )
-        if data["classes"]:
-            what += (
-                f"; {len(data['classes'])} classes:"
-                f" {', '.join(data['classes'][:8])}{', ...' if len(data['classes']) > 8 else ''}"
-            )
-        noise = f"; noise {self.noise:.4g}" if data["target"] and not data["classes"] else ""
-        return text_table(
-            self.runs, [what, f"kernel {self.kernel}{noise}; random_state {self.settings['random_state']}"]
-        )
+        data, classes = self.settings["data"], self.settings["data"]["classes"]
+        what, model = f"{data['rows']:,} rows, {data['columns']} columns", f"kernel {self.kernel}"
+        if data["target"]:
+            what += f", of which {self.settings['test_size']:.0%} to test"
+        if classes:
+            what += f"; {len(classes)} classes: {', '.join(classes[:8])}{', ...' * (len(classes) > 8)}"
+        elif data["target"]:
+            model += f"; noise {self.noise:.4g}"
+        return text_table(self.runs, [what, f"{model}; random_state {self.settings['random_state']}"])
 
     def __str__(self) -> str:
         return self.table()
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """The tidy table, one entry a run: `pandas.DataFrame(result.columns())`."""
-        return {name: np.array([getattr(run, name) for run in self.runs]) for name in NAMES}
+        return columns_of(self.runs)
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Writes the tidy table: one line a run, method and size."""
@@ -172,83 +160,44 @@ def compare(
 
     Returns a `Comparison`: print it, `.columns()`, `.to_csv(path)`, `.plot()`.
     """
-    chosen, numbers_of = parse_methods(methods), _sizes(sizes)
-    _check(
-        kernel,
-        noise,
-        repeats,
-        test_size,
-        random_state,
-        (("max_rows", max_rows), ("fit_rows", fit_rows), ("gram_rows", gram_rows)),
-        variance_rows,
-    )
-    check_settings(tol, max_iter, 1)
+    chosen, numbers_of, setting = parse_methods(methods), _sizes(sizes), build.read_kernel(kernel)
+    rows = max_rows, fit_rows, gram_rows, variance_rows
+    settings = Settings(test_size, random_state, standardize, normalize_y, *rows, tol, max_iter)
+    _check(noise, repeats, settings)
     memory.allowed(memory_limit)  # refuses what is not a size
-    table, columns, target, classes = _data(X, y, task, chosen, kernel, standardize, max_rows, random_state)
-    setting = build.read_kernel(kernel)
+    data = _data(X, y, task, chosen, kernel, settings)
     written = setting.one("a comparison is of one.")
     if noise is None and setting.noise is not None:
         noise = float(setting.noise.value)
     if written is not None:
-        written.check_columns(columns.described())
-    likelihood: Likelihood | None = (
-        None if classes is None else Bernoulli() if len(classes) == 2 else Softmax(len(classes))
-    )
-    if likelihood is not None:
+        written.check_columns(data.columns.described())
+    if data.classes is not None:
         _check_classes(chosen, noise)
-    settings: dict[str, Any] = {
+    recorded: dict[str, Any] = {
         "gramian": __version__,
-        "task": TASKS[likelihood is not None],
-        "data": {
-            "rows": len(table),
-            "columns": table.shape[1],
-            "target": target is not None,
-            "classes": classes,
-            "sha256": _digest(table, target),
-        },
+        "task": TASKS[data.classes is not None],
+        "data": data.described(),
         "kernel": None if written is None else repr(written),
         "noise": None if noise is None else float(noise),
-        "test_size": float(test_size),
-        "random_state": int(random_state),
-        "standardize": bool(standardize),
-        "normalize_y": bool(normalize_y),
-        "max_rows": max_rows,
-        "fit_rows": int(fit_rows),
-        "gram_rows": int(gram_rows),
-        "variance_rows": int(variance_rows),
-        "tol": float(tol),
-        "max_iter": int(max_iter),
+        **{name: np.asarray(value).item() for name, value in dataclasses.asdict(settings).items()},
     }
     store = None if out is None else Store(Path(out))
-    fitted = store.open(settings) if store is not None else {}
+    fitted = store.open(recorded) if store is not None else {}
     if fitted:
         held, level = parse_kernel(fitted["kernel"]) if written is None else written, float(fitted["noise"])
     else:
-        held, level = _settle(
-            written, noise, table, columns, target, likelihood, normalize_y, fit_rows, random_state, verbose
-        )
+        held, level = _settle(written, noise, data, settings, verbose)
         if store is not None:
-            store.write_settings(settings, {"kernel": repr(held), "noise": level})
-    resolved = held.resolve(columns.names)
-    limits = int(gram_rows), int(variance_rows), float(tol), int(max_iter), memory_limit
-    setup = Setup(
-        table,
-        target,
-        resolved,
-        level,
-        int(random_state),
-        float(test_size),
-        bool(normalize_y),
-        *limits,
-        likelihood,
-    )
+            store.write_settings(recorded, {"kernel": repr(held), "noise": level})
+    resolved = held.resolve(data.columns.names)
+    setup = Setup(data.X, data.y, resolved, level, settings, memory_limit, data.likelihood)
     trials = [
         Trial(r, method, m)
         for r in range(repeats)
         for method in chosen
         for m in (numbers_of if method.has_size else (0,))
     ]
-    return Comparison(_carry_out(setup, trials, store, verbose), held, level, settings)
+    return Comparison(_carry_out(setup, trials, store, verbose), held, level, recorded)
 
 
 def _carry_out(
@@ -257,36 +206,46 @@ def _carry_out(
     """All runs in their order, those that are on disk already from there."""
     done = {run.key: run for run in store.read()} if store is not None else {}
     warm: set[tuple[Method, int]] = set()
-    runs: list[RunRecord] = []
-    left = sum((trial.repeat, trial.method.name, trial.size) not in done for trial in trials)
+    left = sum(trial.key not in done for trial in trials)
     with bar(verbose, left, len(trials) - left) as step:
         for trial in trials:
-            run = done.get((trial.repeat, trial.method.name, trial.size))
-            if run is None:
-                step(
-                    f"{trial.method.name}{f' {trial.size}' if trial.size else ''}, repeat {trial.repeat + 1}"
-                )
+            if trial.key not in done:
+                size = f" {trial.size}" if trial.size else ""
+                step(f"{trial.method.name}{size}, repeat {trial.repeat + 1}")
                 if (trial.method, trial.size) not in warm:
                     warm_up(setup, trial)
                     warm.add((trial.method, trial.size))
-                run = measure(setup, trial)
+                done[trial.key] = measure(setup, trial)
                 if store is not None:
-                    store.append(run)
-            runs.append(run)
-    return tuple(runs)
+                    store.append(done[trial.key])
+    return tuple(done[trial.key] for trial in trials)
+
+
+class _Table(NamedTuple):
+    """The features and what their columns are, y or the codes of its labels, and these as text."""
+
+    X: Array
+    columns: Columns
+    y: Array | None
+    classes: list[str] | None
+
+    @property
+    def likelihood(self) -> Likelihood | None:
+        if self.classes is None:
+            return None
+        return Bernoulli() if len(self.classes) == 2 else Softmax(len(self.classes))
+
+    def described(self) -> dict[str, Any]:
+        """What tells data apart."""
+        digest = hashlib.sha256(np.ascontiguousarray(self.X).tobytes())
+        digest.update(b"" if self.y is None else self.y.tobytes())
+        shape = {"rows": len(self.X), "columns": self.X.shape[1], "target": self.y is not None}
+        return {**shape, "classes": self.classes, "sha256": digest.hexdigest()}
 
 
 def _data(
-    X: Any,
-    y: Any,
-    task: str | None,
-    methods: Sequence[Method],
-    kernel: Kernel | Converted | None,
-    standardize: bool,
-    max_rows: int | None,
-    random_state: int,
-) -> tuple[Array, Columns, Array | None, list[str] | None]:
-    """The features and what their columns are, y or the codes of its labels, and these as text."""
+    X: Any, y: Any, task: str | None, methods: Sequence[Method], kernel: Any, settings: Settings
+) -> _Table:
     table, columns = read_features(X)
     target, classes = None, None
     if task is not None and task not in TASKS:
@@ -321,18 +280,15 @@ def _data(
             raise InputError(
                 f"There are {len(table)} rows; a comparison with training and test rows needs at least 5."
             )
-    if max_rows is not None and max_rows < len(table):
-        rows = np.sort(
-            np.random.default_rng([SUBSET, random_state]).choice(len(table), max_rows, replace=False)
-        )
+    if settings.max_rows is not None and settings.max_rows < len(table):
+        rng = np.random.default_rng([SUBSET, settings.random_state])
+        rows = np.sort(rng.choice(len(table), settings.max_rows, replace=False))
         table, target = table[rows], None if target is None else target[rows]
-    if standardize:
+    if settings.standardize:
         numeric = [j for j in range(table.shape[1]) if j not in columns.categories]
-        table = table.copy()
-        table[:, numeric] = (table[:, numeric] - np.mean(table[:, numeric], axis=0)) / spread(
-            table[:, numeric]
-        )
-    return table, columns, target, classes
+        features, table = table[:, numeric], table.copy()
+        table[:, numeric] = (features - np.mean(features, axis=0)) / spread(features)
+    return _Table(table, columns, target, classes)
 
 
 def _are_labels(y: Any) -> bool:
@@ -356,98 +312,68 @@ def _check_classes(methods: Sequence[Method], noise: float | None) -> None:
 
 
 def _settle(
-    kernel: Kernel | None,
-    noise: float | None,
-    X: Array,
-    columns: Columns,
-    y: Array | None,
-    likelihood: Likelihood | None,
-    normalize_y: bool,
-    rows: int,
-    random_state: int,
-    verbose: bool | None,
+    kernel: Kernel | None, noise: float | None, table: _Table, settings: Settings, verbose: bool | None
 ) -> tuple[Kernel, float]:
     """The kernel and the noise that all methods have: what is not given is fitted by exact inference on a
     part of the rows."""
-    if kernel is not None and (noise is not None or y is None or likelihood is not None):
+    likelihood, n = table.likelihood, len(table.X)
+    if kernel is not None and (noise is not None or table.y is None or likelihood is not None):
         return kernel, 0.0 if noise is None else float(noise)
-    assert y is not None
-    rng = np.random.default_rng([PART, random_state])
-    part = np.sort(rng.choice(len(X), min(rows, len(X)), replace=False))
-    restarts = 1 if len(part) <= 1000 else 0
+    assert table.y is not None
+    rng = np.random.default_rng([PART, settings.random_state])
+    part = np.sort(rng.choice(n, min(settings.fit_rows, n), replace=False))
+    X, Y, engine = table.X[part], table.y[part][:, None], Exact(fit_rows=len(part))
     if likelihood is not None:  # of two classes one may be missing in a small part, which does no harm
-        written, model, data = build.build_latent(
-            GPClassifier(), likelihood, X[part], columns, y[part][:, None], VARIANCE
-        )
-        with progress(verbose) as report:
-            model = fit(
-                model,
-                data,
-                on_engine(Exact(fit_rows=len(part)), laplace_for(likelihood)),
-                restarts,
-                rng,
-                report,
-            ).model
-        return written.with_parameters(list(model.kernel.parameters().values())), 0.0
-    start = kernel
-    if kernel is not None:
-        start = kernel.with_parameters(
-            [dataclasses.replace(p, trainable=False) for p in kernel.parameters().values()]
-        )
-    gp = GPRegressor(start, noise=None if noise is None else fixed(float(noise)), normalize_y=normalize_y)
-    build.check_settings(gp)
-    written, model, data = build.build(
-        gp, X[part], columns, np.ascontiguousarray(y[part][:, None]), True, None
-    )
+        written, model, data = build.build_latent(GPClassifier(), likelihood, X, table.columns, Y, VARIANCE)
+        scheme = on_engine(engine, laplace_for(likelihood))
+    else:
+        start = kernel
+        if kernel is not None:
+            held = [dataclasses.replace(p, trainable=False) for p in kernel.parameters().values()]
+            start = kernel.with_parameters(held)
+        level = None if noise is None else fixed(float(noise))
+        gp = GPRegressor(start, noise=level, normalize_y=settings.normalize_y)
+        build.check_settings(gp)
+        written, model, data = build.build(gp, X, table.columns, Y, True, None)
+        scheme = closed(engine)
     with progress(verbose) as report:
-        method = closed(Exact(fit_rows=len(part)))
-        model = fit(model, data, method, restarts, rng, report).model
-    held = kernel if kernel is not None else written.with_parameters(list(model.kernel.parameters().values()))
-    return held, float(model.gaussian.variances()[0])
+        model = fit(model, data, scheme, 1 if len(part) <= 1000 else 0, rng, report).model
+    if kernel is None:
+        kernel = written.with_parameters(list(model.kernel.parameters().values()))
+    return kernel, 0.0 if likelihood is not None else float(model.gaussian.variances()[0])
 
 
 def _sizes(given: Sequence[int] | int) -> tuple[int, ...]:
     sizes = [given] if isinstance(given, (int, np.integer)) else list(given)
     for size in sizes:
-        if isinstance(size, bool) or not isinstance(size, numbers.Integral) or size < 1:
+        if not _is_whole(size, 1):
             raise ParameterError(f"sizes has {size!r}; a size is a whole number from 1 on.")
     if not sizes:
         raise ParameterError("sizes is empty. Give one or more, such as (100, 200, 400).")
     return tuple(sorted({int(size) for size in sizes}))
 
 
-def _check(
-    kernel: Any,
-    noise: Any,
-    repeats: Any,
-    test_size: Any,
-    random_state: Any,
-    rows: Sequence[tuple[str, int | None]],
-    variance_rows: Any,
-) -> None:
-    build.read_kernel(kernel)
-    if noise is not None and not (
-        isinstance(noise, numbers.Real) and not isinstance(noise, bool) and 0 <= float(noise) < float("inf")
-    ):
+def _check(noise: Any, repeats: Any, settings: Settings) -> None:
+    real = isinstance(noise, numbers.Real) and not isinstance(noise, bool)
+    if noise is not None and not (real and 0 <= float(noise) < float("inf")):
         raise ParameterError(
             f"noise={noise!r} must be a variance, a number from 0 on, or None: then it is fitted."
         )
-    if not isinstance(test_size, numbers.Real) or not 0 < float(test_size) < 1:
-        raise ParameterError(f"test_size={test_size!r} must be a share between 0 and 1, such as 0.2.")
-    if isinstance(random_state, bool) or not isinstance(random_state, numbers.Integral) or random_state < 0:
+    share, seed = settings.test_size, settings.random_state
+    if not isinstance(share, numbers.Real) or not 0 < float(share) < 1:
+        raise ParameterError(f"test_size={share!r} must be a share between 0 and 1, such as 0.2.")
+    if not _is_whole(seed, 0):
         raise ParameterError(
-            f"random_state={random_state!r} must be a whole number from 0 on: the seeds of all runs are made"
-            " from it."
+            f"random_state={seed!r} must be a whole number from 0 on: the seeds of all runs are made from it."
         )
-    for name, value in (("repeats", repeats), *rows, ("variance_rows", variance_rows)):
-        if name == "max_rows" and value is None:
-            continue
-        if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
+    counts = {
+        name: getattr(settings, name) for name in ("max_rows", "fit_rows", "gram_rows", "variance_rows")
+    }
+    for name, value in {"repeats": repeats, **counts}.items():
+        if not _is_whole(value, 1) and not (name == "max_rows" and value is None):
             raise ParameterError(f"{name}={value!r} must be a whole number from 1 on.")
+    check_settings(settings.tol, settings.max_iter, 1)
 
 
-def _digest(X: Array, y: Array | None) -> str:
-    """What tells data apart."""
-    digest = hashlib.sha256(np.ascontiguousarray(X).tobytes())
-    digest.update(b"" if y is None else y.tobytes())
-    return digest.hexdigest()
+def _is_whole(value: object, least: int) -> bool:
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool) and int(value) >= least

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,41 +17,15 @@ def bar(verbose: bool | None, left: int, done: int) -> Iterator[Step]:
         yield lambda what: None
         return
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn, TimeRemainingColumn
 
-    console = Console(stderr=True)
+    console, begun = Console(stderr=True), itertools.count()
     if done:
         console.print(f"{done} runs are there already; {left} to do")
-    begun = 0
     if not console.is_terminal:
-
-        def line(what: str) -> None:
-            nonlocal begun
-            begun += 1
-            console.print(f"run {begun} of {left}: {what}")
-
-        yield line
+        yield lambda what: console.print(f"run {next(begun) + 1} of {left}: {what}")
         return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console, transient=True) as shown:
+    columns = BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn()
+    with Progress("{task.description}", *columns, console=console, transient=True) as shown:
         task = shown.add_task("comparing", total=left)
-
-        def step(what: str) -> None:
-            nonlocal begun
-            shown.update(task, description=what, completed=begun)
-            begun += 1
-
-        yield step
+        yield lambda what: shown.update(task, description=what, completed=next(begun))

@@ -19,9 +19,8 @@ once (construction); each system then makes its own from them (fit).
 
 from __future__ import annotations
 
-import dataclasses
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,14 +28,13 @@ from numpy.typing import NDArray
 
 from gramian.engines import Exact
 from gramian.errors import GramianError
-from gramian.experiments.gramerror import gram_error
-from gramian.experiments.labels import AsItIs, label_scores
-from gramian.experiments.memory import peak_memory
-from gramian.experiments.methods import Method
+from gramian.estimators.predictions import Z95
+from gramian.experiments.measures import gram_error, label_scores, peak_memory
+from gramian.experiments.methods import KRYLOV, AsItIs, Method
 from gramian.features.base import FeatureMap
 from gramian.gram import tiles
 from gramian.gram.operator import GramOperator
-from gramian.inference import Data, Model
+from gramian.inference import Data, Model, Scheme
 from gramian.inference.conjugate import observed
 from gramian.kernels.base import Kernel
 from gramian.likelihoods import Gaussian, Likelihood
@@ -45,18 +43,32 @@ from gramian.linalg.threads import one_blas_thread
 from gramian.means import ConstantMean, ZeroMean
 from gramian.params import fixed
 from gramian.processes.base import Process, blocks_of
-from gramian.processes.krylov import KrylovPosterior
 from gramian.processes.prior import GaussianProcess
-from gramian.solvers.base import Factor
+from gramian.solvers import CG, MINRES, Factor, SolveOutcome
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
-Z95 = 1.959963984540054
 NAN = float("nan")
 WARM_ROWS = 1600  # enough for tiles of full size
 # streams of random numbers that have nothing to do with each other
 SPLIT, DRAW, PART, SUBSET, VARIANCES = 1, 2, 3, 4, 5
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The numbers of a comparison, as they are kept with its runs; see `compare`."""
+
+    test_size: float
+    random_state: int
+    standardize: bool
+    normalize_y: bool
+    max_rows: int | None
+    fit_rows: int
+    gram_rows: int
+    variance_rows: int
+    tol: float
+    max_iter: int
 
 
 class Trial(NamedTuple):
@@ -65,6 +77,10 @@ class Trial(NamedTuple):
     repeat: int
     method: Method
     size: int
+
+    @property
+    def key(self) -> tuple[int, str, int]:
+        return self.repeat, self.method.name, self.size
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,14 +91,8 @@ class Setup:
     y: Array | None  # (n,); None: kernel matrices only
     kernel: Kernel  # with column indices; held for all methods
     noise: float  # in units of y squared
-    random_state: int
-    test_size: float
-    normalize_y: bool
-    gram_rows: int  # rows on which a kernel matrix is compared at most
-    variance_rows: int  # test rows whose variance a Krylov solver computes at most, each by a solve
-    tol: float
-    max_iter: int
-    memory_limit: int | float | str | None
+    settings: Settings
+    memory_limit: int | float | str | None = None
     likelihood: Likelihood | None = None  # of classes, with y their codes; None: Gaussian noise
 
     def split(self, repeat: int) -> tuple[Rows, Rows]:
@@ -90,8 +100,8 @@ class Setup:
         n = len(self.X)
         if self.y is None:
             return np.arange(n), np.arange(0)
-        order = np.random.default_rng([SPLIT, self.random_state, repeat]).permutation(n)
-        held = min(max(1, round(self.test_size * n)), n - 1)
+        order = np.random.default_rng([SPLIT, self.settings.random_state, repeat]).permutation(n)
+        held = min(max(1, round(self.settings.test_size * n)), n - 1)
         return np.sort(order[held:]), np.sort(order[:held])
 
 
@@ -138,168 +148,161 @@ class RunRecord:
 def measure(setup: Setup, trial: Trial) -> RunRecord:
     """Carries a run out. What the method cannot do (a kernel without a spectrum, more memory than allowed)
     ends up in the note."""
-    train, test = setup.split(trial.repeat)
-    measured: dict[str, Any] = {}
-    rng = np.random.default_rng([DRAW, setup.random_state, trial.repeat, trial.method.code, trial.size])
+    run = _Run(setup, trial)
     try:
-        _measure(setup, trial, setup.X[train], train, test, rng, measured)
+        run.carry_out()
     except (GramianError, MemoryError, np.linalg.LinAlgError) as error:
-        measured["note"] = " ".join(str(error).split()) or "out of memory"
-    return RunRecord(trial.repeat, trial.method.name, trial.size, len(train), len(test), **measured)
+        run.measured["note"] = " ".join(str(error).split()) or "out of memory"
+    return RunRecord(*trial.key, len(run.train), len(run.test), **run.measured)
 
 
 def warm_up(setup: Setup, trial: Trial) -> None:
     """The same run on few rows and for nothing, so that compilations are not in the times."""
-    few = dataclasses.replace(
-        setup,
-        X=setup.X[:WARM_ROWS],
-        y=None if setup.y is None else setup.y[:WARM_ROWS],
-        gram_rows=128,
-        max_iter=3,
-    )
-    measure(few, trial)
+    y = None if setup.y is None else setup.y[:WARM_ROWS]
+    few = replace(setup.settings, gram_rows=128, max_iter=3)
+    measure(replace(setup, X=setup.X[:WARM_ROWS], y=y, settings=few), trial)
 
 
-def _measure(
-    setup: Setup,
-    trial: Trial,
-    X: Array,
-    train: Rows,
-    test: Rows,
-    rng: np.random.Generator,
-    measured: dict[str, Any],
-) -> None:
-    method, (n, d) = trial.method, X.shape
-    needed = method.bytes_needed(n, d, trial.size, setup.likelihood)
-    measured["predicted_bytes"] = float(needed)
-    memory.check_memory(
-        needed,
-        setup.memory_limit,
-        f"The method {method.name!r} on {n:,} rows",
-        "Take a smaller size, or raise memory_limit.",
-    )
-    model, data = _conditioned(setup, X, train)
-    features: FeatureMap | None = None
-    posterior: Process | Solved | None
-    with peak_memory() as peak:
-        if method.has_features:
-            features, posterior = _with_features(setup, trial, model, data, rng, measured)
-        elif method.family == "exact":
-            began = time.perf_counter()
-            posterior, evidence, *_ = method.around(Exact(), setup.likelihood).infer(model, data)
-            seconds = time.perf_counter() - began
-            measured |= {"fit_seconds": seconds, "total_seconds": seconds, "log_evidence": evidence.value}
-        elif setup.likelihood is not None:
-            posterior = _with_krylov_steps(setup, trial, model, data, rng, measured)
-        else:
-            posterior = _with_krylov(setup, trial, model, data, rng, measured)
-    measured["measured_bytes"] = peak.bytes
-    if features is not None:
-        few = n > setup.gram_rows
-        rows = np.sort(rng.choice(n, setup.gram_rows, replace=False)) if few else slice(None)
-        with one_blas_thread():
-            error = gram_error(setup.kernel, X[rows], features, method.objective == "fitc")
-        measured |= {"frobenius": error.frobenius, "infinity": error.infinity}
-        measured["gram_rows"] = float(min(n, setup.gram_rows))
-    if posterior is not None and setup.y is not None:
-        _predict(setup, trial, posterior, setup.X[test], setup.y[test], measured)
+class _Run:
+    """A run at work. `measured`: the fields of its record so far."""
 
+    def __init__(self, setup: Setup, trial: Trial) -> None:
+        self.setup, self.settings, self.likelihood = setup, setup.settings, setup.likelihood
+        self.trial, self.method = trial, trial.method
+        self.train, self.test = setup.split(trial.repeat)
+        seed = self.settings.random_state
+        self.rng = np.random.default_rng([DRAW, seed, trial.repeat, trial.method.code, trial.size])
+        self.measured: dict[str, Any] = {}
 
-def _conditioned(setup: Setup, X: Array, train: Rows) -> tuple[Model, Data]:
-    """The model in the units of the training rows' y: their average as the mean and, normalised, their spread
-    as the scale. Classes have no units."""
-    y = np.zeros(len(X)) if setup.y is None else setup.y[train]
-    if setup.likelihood is not None:
-        return Model(setup.kernel, ZeroMean(), setup.likelihood), Data(
-            X, np.ascontiguousarray(y[:, None]), np.ones(setup.likelihood.latents)
+    def carry_out(self) -> None:
+        X, method = self.setup.X[self.train], self.method
+        needed = method.bytes_needed(len(X), X.shape[1], self.trial.size, self.likelihood)
+        self.measured["predicted_bytes"] = float(needed)
+        memory.check_memory(
+            needed,
+            self.setup.memory_limit,
+            f"The method {method.name!r} on {len(X):,} rows",
+            "Take a smaller size, or raise memory_limit.",
         )
-    spread = float(np.std(y))
-    normal = setup.normalize_y and spread > 0
-    mean = ConstantMean(fixed(float(np.mean(y)) if setup.normalize_y else 0.0))
-    model = Model(setup.kernel, mean, Gaussian(fixed(setup.noise)))
-    return model, Data(X, np.ascontiguousarray(y[:, None]), np.array([spread if normal else 1.0]))
+        model, data = self._conditioned(X)
+        features: FeatureMap | None = None
+        posterior: Process | Solved | None
+        with peak_memory() as peak:
+            if method.has_features:
+                features, posterior = self._with_features(model, data)
+            elif method.family == "exact":
+                posterior, _ = self._inferred(method.around(Exact(), self.likelihood), model, data)
+            else:
+                posterior = (self._solved if self.likelihood is None else self._newton)(model, data)
+        self.measured["measured_bytes"] = peak.bytes
+        if features is not None:
+            self._compare_matrices(X, features)
+        if posterior is not None and self.setup.y is not None:
+            self._predict(posterior, self.setup.X[self.test], self.setup.y[self.test])
 
+    def _conditioned(self, X: Array) -> tuple[Model, Data]:
+        """The model in the units of the training rows' y: their average as the mean and, normalised, their
+        spread as the scale. Classes have no units."""
+        kernel, y = self.setup.kernel, np.zeros(len(X)) if self.setup.y is None else self.setup.y[self.train]
+        Y = y[:, None]
+        if self.likelihood is not None:
+            return Model(kernel, ZeroMean(), self.likelihood), Data(X, Y, np.ones(self.likelihood.latents))
+        normal = self.settings.normalize_y
+        mean, spread = (float(np.mean(y)), float(np.std(y)) or 1.0) if normal else (0.0, 1.0)
+        model = Model(kernel, ConstantMean(fixed(mean)), Gaussian(fixed(self.setup.noise)))
+        return model, Data(X, Y, np.array([spread]))
 
-def _with_features(
-    setup: Setup, trial: Trial, model: Model, data: Data, rng: np.random.Generator, measured: dict[str, Any]
-) -> tuple[FeatureMap, Process | None]:
-    kernel, X, method = setup.kernel, data.X, trial.method
-    chosen = method.choose(kernel, X, trial.size, rng)
-    m = chosen.basis.n_features
-    with one_blas_thread():
+    def _inferred(
+        self, scheme: Scheme, model: Model, data: Data, before: float = 0.0
+    ) -> tuple[Process, SolveOutcome]:
+        """The posterior; `before`: seconds that belong to the fit and are over."""
         began = time.perf_counter()
-        features = chosen.basis.at(kernel)
-        for at in blocks_of(len(X), 8 * m):
-            features.block(X[at])
-        construction = chosen.seconds + time.perf_counter() - began
-    measured |= {
-        "features": float(m),
-        "probabilities_seconds": chosen.probabilities_seconds,
-        "construction_seconds": construction,
-    }
-    if setup.y is None:
-        return features, None
-    began = time.perf_counter()
-    posterior, evidence, *_ = method.inference(chosen.basis, setup.likelihood).infer(model, data)
-    seconds = time.perf_counter() - began
-    measured |= {
-        "fit_seconds": seconds,
-        "total_seconds": chosen.probabilities_seconds + chosen.seconds + seconds,
-        "log_evidence": evidence.value,
-    }
-    return features, posterior
+        posterior, evidence, outcome, _ = scheme.infer(model, data)
+        seconds = time.perf_counter() - began
+        self.measured |= {"fit_seconds": seconds, "total_seconds": before + seconds}
+        self.measured["log_evidence"] = evidence.value
+        return posterior, outcome
+
+    def _with_features(self, model: Model, data: Data) -> tuple[FeatureMap, Process | None]:
+        basis, probabilities, choice = self.method.choose(model.kernel, data.X, self.trial.size, self.rng)
+        with one_blas_thread():
+            began = time.perf_counter()
+            features = basis.at(model.kernel)
+            for at in blocks_of(len(data.X), 8 * basis.n_features):
+                features.block(data.X[at])
+            made = time.perf_counter() - began
+        self.measured |= {"features": float(basis.n_features), "probabilities_seconds": probabilities}
+        self.measured["construction_seconds"] = choice + made
+        if self.setup.y is None:
+            return features, None
+        scheme = self.method.inference(basis, self.likelihood)
+        return features, self._inferred(scheme, model, data, probabilities + choice)[0]
+
+    def _solver(self, n: int) -> CG | MINRES:
+        """The solver as it is: a solve that misses its tolerance is not tried again by other means, because
+        this is what is compared."""
+        seed = int(self.rng.integers(2**31))
+        return self.method.solver(self.trial.size, n, self.settings.tol, self.settings.max_iter, seed)
+
+    def _solved(self, model: Model, data: Data) -> Solved:
+        group, solver = next(observed(model, data)), self._solver(len(data.X))
+        began = time.perf_counter()
+        factor = solver.factor(GramOperator(model.kernel, data.X, group.D))
+        made = time.perf_counter()
+        value, outcome = factor.solve(group.r)
+        done = time.perf_counter()
+        self.measured |= {"construction_seconds": made - began, "fit_seconds": done - made}
+        self.measured |= {"total_seconds": done - began, **_steps(outcome)}
+        self.measured["residual"] = NAN if outcome.residual is None else outcome.residual
+        return Solved(GaussianProcess(model.kernel, model.mean, data.scale), data.X, value, factor)
+
+    def _newton(self, model: Model, data: Data) -> Process:
+        """Laplace's approximation, each system of Newton's method by the solver; its evidence is an estimate,
+        and in the time."""
+        scheme = self.method.around(AsItIs(self._solver(len(data.X)), 0), self.likelihood)
+        began = time.perf_counter()
+        prepared = scheme.prepared(model, data, self.rng)
+        made = time.perf_counter() - began
+        posterior, outcome = self._inferred(prepared, model, data, made)
+        self.measured |= {"construction_seconds": made, **_steps(outcome)}
+        return posterior
+
+    def _compare_matrices(self, X: Array, features: FeatureMap) -> None:
+        most = self.settings.gram_rows
+        rows = np.sort(self.rng.choice(len(X), most, replace=False)) if len(X) > most else slice(None)
+        with one_blas_thread():
+            error = gram_error(self.setup.kernel, X[rows], features, self.method.objective == "fitc")
+        self.measured |= {"frobenius": error.frobenius, "infinity": error.infinity}
+        self.measured["gram_rows"] = float(min(len(X), most))
+
+    def _predict(self, posterior: Process | Solved, X: Array, y: Array) -> None:
+        measured, at, most = self.measured, np.arange(len(X)), self.settings.variance_rows
+        if self.method.family in KRYLOV and len(X) > most:  # the same rows for all solvers of a repeat
+            rng = np.random.default_rng([VARIANCES, self.settings.random_state, self.trial.repeat])
+            at = np.sort(rng.choice(len(X), most, replace=False))
+        measured["variance_rows"] = float(len(at))
+        began = time.perf_counter()
+        if self.likelihood is not None:
+            assert isinstance(posterior, Process)
+            measured |= label_scores(self.likelihood, posterior, X, y, at)
+            measured["predict_seconds"] = time.perf_counter() - began
+            return
+        if isinstance(posterior, Solved):
+            mean = posterior.mean(X)[:, 0]
+            var, note = posterior.var(X[at])
+            measured["note"] = measured["note"] or " ".join(note.split())
+        else:
+            mean, var = (moment[:, 0] for moment in posterior.moments(X))
+        measured["predict_seconds"] = time.perf_counter() - began
+        squares, total = (y - mean) ** 2, var + self.setup.noise
+        measured |= {"mse": float(np.mean(squares)), "rmse": float(np.sqrt(np.mean(squares)))}
+        with np.errstate(divide="ignore"):  # no noise and no uncertainty: NLPD is infinite, and says so
+            measured["nlpd"] = float(np.mean(0.5 * (squares[at] / total + np.log(2 * np.pi * total))))
+        measured["coverage95"] = float(np.mean(squares[at] <= Z95**2 * total))
 
 
-def _with_krylov(
-    setup: Setup, trial: Trial, model: Model, data: Data, rng: np.random.Generator, measured: dict[str, Any]
-) -> Solved:
-    """The solver as it is: a solve that misses its tolerance is not tried again by other means, because this
-    is what is compared."""
-    n = len(data.X)
-    group = next(observed(model, data))
-    began = time.perf_counter()
-    factor = trial.method.solver(trial.size, n, setup.tol, setup.max_iter, int(rng.integers(2**31))).factor(
-        GramOperator(model.kernel, data.X, group.D)
-    )
-    made = time.perf_counter()
-    value, outcome = factor.solve(group.r)
-    done = time.perf_counter()
-    measured |= {
-        "construction_seconds": made - began,
-        "fit_seconds": done - made,
-        "total_seconds": done - began,
-    }
-    residual = NAN if outcome.residual is None else outcome.residual
-    measured |= {
-        "iterations": float(outcome.iterations),
-        "residual": residual,
-        "note": " ".join(outcome.note.split()),
-    }
-    return Solved(GaussianProcess(model.kernel, model.mean, data.scale), data.X, value, factor)
-
-
-def _with_krylov_steps(
-    setup: Setup, trial: Trial, model: Model, data: Data, rng: np.random.Generator, measured: dict[str, Any]
-) -> Process:
-    """Laplace's approximation, with the solver as it is for each system of Newton's method; its evidence is
-    an estimate, and in the time."""
-    solver = trial.method.solver(trial.size, len(data.X), setup.tol, setup.max_iter, int(rng.integers(2**31)))
-    began = time.perf_counter()
-    prepared = trial.method.around(AsItIs(solver, 0), setup.likelihood).prepared(model, data, rng)
-    made = time.perf_counter()
-    posterior, evidence, outcome, _ = prepared.infer(model, data)
-    done = time.perf_counter()
-    measured |= {
-        "construction_seconds": made - began,
-        "fit_seconds": done - made,
-        "total_seconds": done - began,
-    }
-    measured |= {
-        "log_evidence": evidence.value,
-        "iterations": float(outcome.iterations),
-        "note": " ".join(outcome.note.split()),
-    }
-    return posterior
+def _steps(outcome: SolveOutcome) -> dict[str, Any]:
+    return {"iterations": float(outcome.iterations), "note": " ".join(outcome.note.split())}
 
 
 @dataclass(frozen=True, eq=False)
@@ -319,36 +322,5 @@ class Solved:
         K = tiles.cross(self.prior.kernel, self.X, X)  # (n, points)
         solved, outcome = self.factor.solve(K)
         explained = np.einsum("ij,ij->j", K, solved) * self.prior.scale[0] ** 2
-        return np.maximum(self.prior.var(X)[:, 0] - explained, 0.0), (
-            "" if outcome.converged else f"variances: {outcome.note}"
-        )
-
-
-def _predict(
-    setup: Setup, trial: Trial, posterior: Process | Solved, X: Array, y: Array, measured: dict[str, Any]
-) -> None:
-    at = np.arange(len(X))
-    # the same rows for all solvers of a repeat
-    if isinstance(posterior, (Solved, KrylovPosterior)) and len(X) > setup.variance_rows:
-        rng = np.random.default_rng([VARIANCES, setup.random_state, trial.repeat])
-        at = np.sort(rng.choice(len(X), setup.variance_rows, replace=False))
-    began = time.perf_counter()
-    if setup.likelihood is not None:
-        assert not isinstance(posterior, Solved)
-        label_scores(setup.likelihood, posterior, X, y, at, measured)
-        measured |= {"predict_seconds": time.perf_counter() - began, "variance_rows": float(len(at))}
-        return
-    if isinstance(posterior, Solved):
-        mean = posterior.mean(X)[:, 0]
-        var, note = posterior.var(X[at])
-        measured["note"] = measured["note"] or " ".join(note.split())
-    else:
-        mean, var = (moment[:, 0] for moment in posterior.moments(X))
-    measured["predict_seconds"] = time.perf_counter() - began
-    squares = (y - mean) ** 2
-    measured |= {"mse": float(np.mean(squares)), "rmse": float(np.sqrt(np.mean(squares)))}
-    total = var + setup.noise
-    with np.errstate(divide="ignore"):  # no noise and no uncertainty: NLPD is infinite, and says so
-        measured["nlpd"] = float(np.mean(0.5 * (squares[at] / total + np.log(2 * np.pi * total))))
-    measured["coverage95"] = float(np.mean(squares[at] <= Z95**2 * total))
-    measured["variance_rows"] = float(len(at))
+        note = "" if outcome.converged else f"variances: {outcome.note}"
+        return np.maximum(self.prior.var(X)[:, 0] - explained, 0.0), note

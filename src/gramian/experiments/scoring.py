@@ -31,6 +31,8 @@ from gramian.inference.mcmc.chains import package
 from gramian.inference.mcmc.mixture import Mixture
 
 Array = NDArray[np.float64]
+# which rows are trained on and which are held out, the same for all models
+Folds = tuple[tuple[NDArray[np.intp], NDArray[np.intp]], ...]
 
 DRAWS, FEW_ROWS = 400, 1000  # of the parameters, each a factorisation, while that many rows are soon factored
 UNSAFE_K = 0.7  # of the Pareto shape: beyond it the estimate of a row has no variance to speak of
@@ -46,16 +48,13 @@ class Scores(NamedTuple):
 
 
 class Paired(NamedTuple):
-    """A score over rows and its difference to the best one, each with the standard error that rows give:
-    averages, unless multiplied."""
+    """The average of a score over rows and its difference to the best one, each with the standard error that
+    rows give."""
 
     mean: float = float("nan")
     error: float = float("nan")
     difference: float = float("nan")
     difference_error: float = float("nan")
-
-    def times(self, n: int) -> Paired:
-        return Paired(*(n * value for value in self))
 
 
 def paired(scores: Sequence[Array | None]) -> list[Paired]:
@@ -68,9 +67,8 @@ def paired(scores: Sequence[Array | None]) -> list[Paired]:
             pairs.append(Paired())
             continue
         gap = values - best
-        pairs.append(
-            Paired(mean, _error(values), float(np.mean(gap)), 0.0 if values is best else _error(gap))
-        )
+        its_error = 0.0 if values is best else _error(gap)
+        pairs.append(Paired(mean, _error(values), float(np.mean(gap)), its_error))
     return pairs
 
 
@@ -88,22 +86,20 @@ def left_out(gp: Estimator, always: bool = True) -> Scores:
     if fitted.inference.search == "none":
         return _by_importance(cast(Mixture, fitted.process))
     if not fitted.inference.leaves_out_cheaply and not always:
-        return Scores(
-            None,
-            note='leave-one-out would take a solve for each row, so it was left out; by="loo" computes it.',
-        )
+        why = 'leave-one-out would take a solve for each row, so it was left out; by="loo" computes it.'
+        return Scores(None, note=why)
     try:
         densities = gp.loo().log_density
     except ParameterError:
         return Scores(None)
     values = densities.reshape(len(densities), -1).sum(axis=1)
-    if fitted.closed_form:
-        return Scores(values, "closed form")
+    if fitted.closed_form or gp.likelihood_.latents == 1:
+        return Scores(values, "closed form" if fitted.closed_form else "cavities")
     rough = (
         "the cavities of several latent functions leave out how these depend on each other: a tenth off is"
-        " usual, so settle close calls by refits"
+        ' usual, so settle close calls by refits (by="cv").'
     )
-    return Scores(values, "cavities", f'{rough} (by="cv").' if gp.likelihood_.latents > 1 else "")
+    return Scores(values, "cavities", rough)
 
 
 def _by_importance(process: Mixture) -> Scores:
@@ -145,67 +141,45 @@ def _pareto_smoothed(log_likelihood: Array, efficiency: float | None) -> Scores:
     count = log_likelihood.shape[0] * log_likelihood.shape[1]
     # Vehtari and others 2024: few draws carry less
     limit = min(UNSAFE_K, 1 - 1 / np.log10(count)) if count > 10 else 0.0
-    bad = int(np.sum(~(shape <= limit)))
+    bad, note = int(np.sum(~(shape <= limit))), "Pareto k of importance-sampled leave-one-out is"
     if not bad:
-        return Scores(
-            values,
-            "importance",
-            f"Pareto k of importance-sampled leave-one-out is at most {np.max(shape):.2f}, which is good.",
-        )
-    advice = 'Take more draws, or use by="cv".'
-    note = (
-        f"Pareto k of importance-sampled leave-one-out is above {limit:.2g} in {bad} of {len(shape)} rows (at"
-        f" most {np.nanmax(shape):.2f}), "
-    )
-    return Scores(values, "importance", f"{note}so LOO is unreliable there. {advice}")
+        return Scores(values, "importance", f"{note} at most {np.max(shape):.2f}, which is good.")
+    note += f" above {limit:.2g} in {bad} of {len(shape)} rows (at most {np.nanmax(shape):.2f}), so LOO is"
+    return Scores(values, "importance", f'{note} unreliable there. Take more draws, or use by="cv".')
 
 
 # Cross-validation. ------------------------------------------------------------------------------------------
 
 
-class Folds(NamedTuple):
-    """Which rows are trained on and which are held out, the same for all models."""
+def folds_of(cv: Any, X: Any, y: Any, classes: bool, seeds: np.random.RandomState) -> Folds:
+    """`cv` folds in random order that keep the share of each class; or as a splitter or pairs of rows say."""
+    from sklearn.model_selection import KFold, StratifiedKFold, check_cv  # which bring much along
 
-    pairs: tuple[tuple[NDArray[np.intp], NDArray[np.intp]], ...]
-    n: int
-
-    @classmethod
-    def made(cls, cv: Any, X: Any, y: Any, classes: bool, seeds: np.random.RandomState) -> Folds:
-        """`cv` folds in random order, with the share of each class kept; or as a splitter or pairs of rows
-        say."""
-        from sklearn.model_selection import KFold, StratifiedKFold
-
-        target, n = np.asarray(y), len(y)
-        if isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):
-            if not 2 <= cv <= n:
-                raise ParameterError(f"cv={cv} must be from 2 to the number of rows, {n}.")
-            kind = StratifiedKFold if classes else KFold
-            cv = kind(int(cv), shuffle=True, random_state=seeds)
-        try:
-            with warnings.catch_warnings():
-                # a class with fewer rows than folds is no trouble while it has two
-                warnings.simplefilter("ignore")
-                from sklearn.model_selection import check_cv  # which brings much along
-
-                pairs = tuple(
-                    (np.asarray(a), np.asarray(b))
-                    for a, b in check_cv(cv, target, classifier=classes).split(X, target)
-                )
-        except (ValueError, TypeError) as error:
-            raise ParameterError(f"cv={cv!r} makes no folds of these rows: {error}") from error
-        return cls(pairs, n)
+    target, n = np.asarray(y), len(y)
+    if isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):
+        if not 2 <= cv <= n:
+            raise ParameterError(f"cv={cv} must be from 2 to the number of rows, {n}.")
+        cv = (StratifiedKFold if classes else KFold)(int(cv), shuffle=True, random_state=seeds)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter(
+                "ignore"
+            )  # a class with fewer rows than folds is no trouble while it has two
+            split = check_cv(cv, target, classifier=classes).split(X, target)
+            return tuple((np.asarray(train), np.asarray(test)) for train, test in split)
+    except (ValueError, TypeError) as error:
+        raise ParameterError(f"cv={cv!r} makes no folds of these rows: {error}") from error
 
 
 def cross_validated(model: Estimator, X: Any, y: Any, folds: Folds, exposure: Array | None = None) -> Scores:
     """Each row from the rows of the other folds; one that is held out several times has the average, one that
     never is does not count."""
-    total, times = np.zeros(folds.n), np.zeros(folds.n)
     target = np.asarray(y)
-    for train, test in folds.pairs:
+    total, times = np.zeros(len(target)), np.zeros(len(target))
+    for train, test in folds:
         seen = {} if exposure is None else {"exposure": exposure[train]}
         gp = clone(model).fit(_safe_indexing(X, train), target[train], **seen)
-        total[test] += gp.log_density(
-            _safe_indexing(X, test), target[test], None if exposure is None else exposure[test]
-        )
+        held = None if exposure is None else exposure[test]
+        total[test] += gp.log_density(_safe_indexing(X, test), target[test], held)
         times[test] += 1
     return Scores(total[times > 0] / times[times > 0], "folds")

@@ -16,9 +16,8 @@ what follows is said: a lower bound above another's exact value belongs to the h
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import io
+import itertools
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -36,7 +35,9 @@ from gramian.errors import ParameterError
 from gramian.estimators import GPClassifier, GPRegressor, build
 from gramian.estimators.base import Estimator
 from gramian.experiments.progress import bar
-from gramian.experiments.scoring import Folds, Scores, cross_validated, left_out, paired
+from gramian.experiments.scoring import Scores, cross_validated, folds_of, left_out, paired
+from gramian.experiments.store import columns_of, to_csv
+from gramian.experiments.table import aligned
 from gramian.params import Tree
 
 CRITERIA = ("evidence", "loo", "cv")
@@ -66,9 +67,6 @@ class ModelRow:
     seconds: float  # of the fit on all rows
 
 
-ROW_FIELDS = tuple(field.name for field in dataclasses.fields(ModelRow))
-
-
 @dataclass(frozen=True, eq=False)
 class ModelComparison:
     """Models side by side, the best first. Print it to read it."""
@@ -94,37 +92,21 @@ class ModelComparison:
 
     def table(self) -> str:
         """As text, with what a reader must know of the numbers below it."""
-        return "\n".join(
-            [
-                f"{len(self.rows)} models on {self.n:,} rows, ranked by {self.by}",
-                "",
-                *_aligned(self.rows),
-                "",
-                *self.notes,
-            ]
-        )
+        title = f"{len(self.rows)} models on {self.n:,} rows, ranked by {self.by}"
+        return "\n".join([title, "", *_lines(self.rows), "", *self.notes])
 
     def __str__(self) -> str:
         return self.table()
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """One entry a model: `pandas.DataFrame(result.columns())`."""
-        return {name: np.array([getattr(row, name) for row in self.rows]) for name in ROW_FIELDS}
+        return columns_of(self.rows)
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Writes one line a model; numbers as text that gives the same number back, nothing where there is
         none."""
-        out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(ROW_FIELDS)
-        writer.writerows([_cell(getattr(row, name)) for name in ROW_FIELDS] for row in self.rows)
         with atomic_write(path) as file:
-            file.write(out.getvalue().encode())
-
-
-def _cell(value: Any) -> Any:
-    """For a CSV file: nothing where there is no number, else text that gives the same number back."""
-    return "" if value is None or value != value else repr(value) if isinstance(value, float) else value
+            file.write(to_csv(self.rows).encode())
 
 
 def compare_models(
@@ -168,7 +150,7 @@ def compare_models(
         if random_state is not None and model.random_state is None:
             model.set_params(random_state=int(seeds.randint(2**31 - 1)))
     known = None if exposure is None else np.asarray(exposure)
-    folds = Folds.made(cv, X, y, is_classifier(next(iter(chosen.values()))), seeds) if by == "cv" else None
+    folds = folds_of(cv, X, y, is_classifier(next(iter(chosen.values()))), seeds) if by == "cv" else None
     fitted: dict[str, Any] = {}
     loo: dict[str, Scores] = {}
     held: dict[str, Scores] = {}
@@ -189,30 +171,11 @@ def _compared(
     left_out, folded = (paired([scores.values for scores in each.values()]) for each in (loo, held))
     for (name, gp), one_left_out, by_fold in zip(fitted.items(), left_out, folded, strict=True):
         evidence, kind, error = gp.fitted_.evidence_of_y()
-        total = one_left_out.times(n)
-        rows.append(
-            ModelRow(
-                rank=None,
-                name=name,
-                evidence=evidence,
-                kind=kind,
-                standard_error=error,
-                loo=total.mean,
-                loo_difference=total.difference,
-                loo_difference_error=total.difference_error,
-                loo_by=loo[name].how,
-                cv=by_fold.mean,
-                cv_error=by_fold.error,
-                cv_difference=by_fold.difference,
-                cv_difference_error=by_fold.difference_error,
-                parameters=gp.fitted_.n_parameters,
-                seconds=float(gp.outcome_.seconds),
-            )
-        )
-    if by == "evidence":
-        ranks, winner, notes = _by_evidence(rows)
-    else:
-        ranks, winner, notes = _by_score(by, rows)
+        total, _, difference, its_error = (n * value for value in one_left_out)
+        of_rows = total, difference, its_error, loo[name].how
+        size, seconds = gp.fitted_.n_parameters, float(gp.outcome_.seconds)
+        rows.append(ModelRow(None, name, evidence, kind, error, *of_rows, *by_fold, size, seconds))
+    ranks, winner, notes = _by_evidence(rows) if by == "evidence" else _by_score(by, rows)
     notes += _remarks(fitted)
     notes += [f"{name}: {scores.note}" for name, scores in loo.items() if scores.note]
     kinds = list(dict.fromkeys(row.kind for row in rows))  # in the order of their first model
@@ -251,11 +214,11 @@ def _by_evidence(rows: list[ModelRow]) -> tuple[dict[str, int], str | None, list
             "Evidences of different kinds are not ranked against each other: ranks are within each kind"
             f" ({', '.join(groups)})."
         )
-    for a, b in above:
-        notes.append(
-            f"{a.name} has a higher evidence than {b.name}: its {a.kind} of {a.evidence:.6g} is above the"
-            f" {b.kind} of {b.evidence:.6g}."
-        )
+    notes += [
+        f"{a.name} has a higher evidence than {b.name}: its {a.kind} of {a.evidence:.6g} is above the"
+        f" {b.kind} of {b.evidence:.6g}."
+        for a, b in above
+    ]
     if len(groups.get("lower bound", ())) > 1:
         notes.append(
             "Lower bounds can lie below their evidences by different amounts; the order is that of the"
@@ -277,23 +240,23 @@ def _by_evidence(rows: list[ModelRow]) -> tuple[dict[str, int], str | None, list
 def _range(row: ModelRow) -> tuple[float, float]:
     """Where the evidence can be, for all that its kind says; an estimate within two standard errors."""
     error = 0.0 if np.isnan(row.standard_error) else 2 * row.standard_error
-    if row.kind in ("exact", "estimate"):
-        return row.evidence - error, row.evidence + error
-    return (row.evidence if row.kind == "lower bound" else -np.inf), (
-        row.evidence if row.kind == "upper bound" else np.inf
-    )
+    ranges = {
+        "lower bound": (row.evidence, np.inf),
+        "upper bound": (-np.inf, row.evidence),
+        **dict.fromkeys(("exact", "estimate"), (row.evidence - error, row.evidence + error)),
+    }
+    return ranges.get(row.kind, (-np.inf, np.inf))
 
 
 def _by_score(by: str, rows: list[ModelRow]) -> tuple[dict[str, int], str, list[str]]:
     values = {row.name: row.loo if by == "loo" else row.cv for row in rows}
     known = sorted((name for name in values if not np.isnan(values[name])), key=lambda name: -values[name])
+    without = ", ".join(name for name in values if name not in known)
     if not known or (len(known) < 2 and len(rows) > 1):
-        lacking = ", ".join(name for name in values if name not in known)
         raise ParameterError(
-            f'Leave-one-out is not available for {lacking}, so there is nothing to compare. Use by="cv".'
+            f'Leave-one-out is not available for {without}, so there is nothing to compare. Use by="cv".'
         )
-    without = [name for name in values if name not in known]
-    notes = [f'No leave-one-out, so no rank: {", ".join(without)}. by="cv" ranks all.'] if without else []
+    notes = [f'No leave-one-out, so no rank: {without}. by="cv" ranks all.'] if without else []
     return {name: k + 1 for k, name in enumerate(known)}, known[0], notes
 
 
@@ -350,12 +313,9 @@ def _estimators(models: Any, y: Any) -> dict[str, Any]:
         return dict(zip(map(str, models), made, strict=True))
     names: dict[str, Any] = {}
     for model in made:
-        base = name = _name(model)
-        count = 1
-        while name in names:
-            count += 1
-            name = f"{base} #{count}"
-        names[name] = model
+        name = _name(model)
+        further = (f"{name} #{count}" for count in itertools.count(2))
+        names[name if name not in names else next(new for new in further if new not in names)] = model
     return names
 
 
@@ -376,12 +336,8 @@ def _are_labels(y: Any) -> bool:
 
 def _name(model: Estimator) -> str:
     """The settings that are not the defaults."""
-    usual = type(model)().get_params(deep=False)
-    unusual = {
-        k: v
-        for k, v in model.get_params(deep=False).items()
-        if k not in _INCIDENTAL and not _same(v, usual[k])
-    }
+    usual, given = type(model)().get_params(deep=False), model.get_params(deep=False)
+    unusual = {k: v for k, v in given.items() if k not in _INCIDENTAL and not _same(v, usual[k])}
     parts = [str(unusual.pop("kernel"))] if "kernel" in unusual else []
     return ", ".join(parts + [f"{k}={_text(v)}" for k, v in unusual.items()]) or f"{type(model).__name__}()"
 
@@ -390,12 +346,9 @@ def _text(value: Any) -> str:
     """A setting; of an object the fields that are not the defaults."""
     if not dataclasses.is_dataclass(value) or isinstance(value, Tree):
         return repr(value)
-    shown = [(f.name, getattr(value, f.name)) for f in dataclasses.fields(value) if f.repr]
-    usual = {f.name: f.default for f in dataclasses.fields(value)}
-    return (
-        f"{type(value).__name__}("
-        f"{', '.join(f'{name}={v!r}' for name, v in shown if not _same(v, usual[name]))})"
-    )
+    given = [(f, getattr(value, f.name)) for f in dataclasses.fields(value) if f.repr]
+    unusual = ", ".join(f"{f.name}={v!r}" for f, v in given if not _same(v, f.default))
+    return f"{type(value).__name__}({unusual})"
 
 
 def _same(a: Any, b: Any) -> bool:
@@ -405,48 +358,23 @@ def _same(a: Any, b: Any) -> bool:
 # The table. -------------------------------------------------------------------------------------------------
 
 
-def _aligned(rows: Sequence[ModelRow]) -> list[str]:
+def _lines(rows: Sequence[ModelRow]) -> list[str]:
     """A line a model. Columns in which nothing stands are left out."""
-    heads = (
-        "rank",
-        "model",
-        "log evidence",
-        "kind",
-        "LOO",
-        "to best",
-        "by",
-        "CV, a row",
-        "to best",
-        "parameters",
-        "fit",
+    table = (
+        ("rank", [str(row.rank or "-") for row in rows]),
+        ("model", [row.name for row in rows]),
+        ("log evidence", [_number(row.evidence, row.standard_error) for row in rows]),
+        ("kind", [row.kind if not np.isnan(row.evidence) else "" for row in rows]),
+        ("LOO", [_number(row.loo) for row in rows]),
+        ("to best", [_number(row.loo_difference, row.loo_difference_error) for row in rows]),
+        ("by", [row.loo_by for row in rows]),
+        ("CV, a row", [_number(row.cv, row.cv_error) for row in rows]),
+        ("to best", [_number(row.cv_difference, row.cv_difference_error) for row in rows]),
+        ("parameters", [str(row.parameters) for row in rows]),
+        ("fit", [f"{row.seconds:.2g} s" for row in rows]),
     )
-    lines = [
-        (
-            str(row.rank or "-"),
-            row.name,
-            _number(row.evidence, row.standard_error),
-            row.kind if not np.isnan(row.evidence) else "",
-            _number(row.loo),
-            _number(row.loo_difference, row.loo_difference_error),
-            row.loo_by,
-            _number(row.cv, row.cv_error),
-            _number(row.cv_difference, row.cv_difference_error),
-            str(row.parameters),
-            f"{row.seconds:.2g} s",
-        )
-        for row in rows
-    ]
-    used = [k for k in range(len(heads)) if any(line[k] for line in lines)]
-    texts = [[line[k] for k in used] for line in (heads, *lines)]
-    widths = [max(len(line[k]) for line in texts) for k in range(len(used))]
-    left = {"model", "kind", "by"}
-    return [
-        "  ".join(
-            cell.ljust(w) if heads[k] in left else cell.rjust(w)
-            for k, cell, w in zip(used, line, widths, strict=True)
-        ).rstrip()
-        for line in texts
-    ]
+    used = [[title, *cells] for title, cells in table if any(cells)]
+    return aligned(list(zip(*used, strict=True)), ("model", "kind", "by"))
 
 
 def _number(value: float, error: float = float("nan")) -> str:

@@ -14,11 +14,13 @@ import csv
 import dataclasses
 import io
 import json
-import math
 import os
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from gramian.data.atomic import atomic_write
 from gramian.errors import InputError
@@ -49,7 +51,14 @@ class Store:
                     " Choose another folder."
                 )
             return {}
-        known = self._settings()
+        try:
+            known = json.loads((self.folder / SETTINGS).read_text(encoding="utf-8"))
+        except ValueError:
+            known = None
+        if not isinstance(known, dict) or not isinstance(known.get("fitted"), dict):
+            raise InputError(
+                f"{self.folder / SETTINGS} is not the settings of a comparison. Choose another folder."
+            )
         for name, value in settings.items():
             if known.get(name) != value:
                 was, now = json.dumps(known.get(name)), json.dumps(value)
@@ -85,25 +94,21 @@ class Store:
         finally:
             os.close(descriptor)
 
-    def _settings(self) -> dict[str, Any]:
-        path = self.folder / SETTINGS
-        try:
-            known = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError:
-            known = None
-        if not isinstance(known, dict) or not isinstance(known.get("fitted"), dict):
-            raise InputError(f"{path} is not the settings of a comparison. Choose another folder.")
-        return known
+
+def columns_of(records: Sequence[Any]) -> dict[str, NDArray[Any]]:
+    """Records of one class, a field an array."""
+    names = [field.name for field in dataclasses.fields(records[0])]
+    return {name: np.array([getattr(record, name) for record in records]) for name in names}
 
 
-def to_csv(runs: Iterable[RunRecord], header: bool = True) -> str:
-    """Runs as lines; numbers as text that gives the same number back, nothing where there is none."""
-    out = io.StringIO()
+def to_csv(records: Sequence[Any], header: bool = True) -> str:
+    """Records of one class as lines; numbers as text that gives the same number back, nothing where there is
+    none."""
+    out, names = io.StringIO(), [field.name for field in dataclasses.fields(records[0])]
     writer = csv.writer(out, lineterminator="\n")
     if header:
-        writer.writerow(NAMES)
-    for run in runs:
-        writer.writerow([_cell(getattr(run, name)) for name in NAMES])
+        writer.writerow(names)
+    writer.writerows([_cell(getattr(record, name)) for name in names] for record in records)
     return out.getvalue()
 
 
@@ -119,9 +124,8 @@ def from_csv(text: str, path: str) -> list[RunRecord]:
     runs = []
     for number, row in enumerate(rows[1:], start=2):
         try:
-            runs.append(
-                RunRecord(**{name: _value(name, cell) for name, cell in zip(NAMES, row, strict=True)})
-            )
+            cells = zip(NAMES, row, strict=True)
+            runs.append(RunRecord(**{name: _value(name, cell) for name, cell in cells}))
         except ValueError:
             raise InputError(
                 f"{path}, line {number}: this is not a run of a comparison. Delete the line; it will be run"
@@ -130,14 +134,8 @@ def from_csv(text: str, path: str) -> list[RunRecord]:
     return runs
 
 
-def _cell(value: Any) -> str:
-    return (
-        ""
-        if isinstance(value, float) and math.isnan(value)
-        else repr(value)
-        if isinstance(value, float)
-        else str(value)
-    )
+def _cell(value: Any) -> Any:
+    return "" if value is None or value != value else repr(value) if isinstance(value, float) else value
 
 
 def _value(name: str, cell: str) -> Any:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -38,14 +39,13 @@ def gathered(runs: Sequence[RunRecord]) -> list[RunGroup]:
     return [RunGroup(*key, tuple(groups[key])) for key in keys]
 
 
-def _spread(values: Array) -> str:
-    """mean +- standard deviation over the runs."""
-    spread = f" +- {np.std(values, ddof=1):.1g}" if len(values) > 1 else ""
-    return f"{np.mean(values):.4g}{spread}"
-
-
 def _mean(values: Array) -> str:
     return f"{np.mean(values):.4g}"
+
+
+def _spread(values: Array) -> str:
+    """mean +- standard deviation over the runs."""
+    return _mean(values) + (f" +- {np.std(values, ddof=1):.1g}" if len(values) > 1 else "")
 
 
 def _seconds(values: Array) -> str:
@@ -91,27 +91,28 @@ def text_table(runs: Sequence[RunRecord], head: Sequence[str] = ()) -> str:
     for group in groups:
         cells = [show(values) if (values := group.values(field)).size else "-" for field, _, show in used]
         lines.append([group.method, str(group.size) if group.size else "-", str(len(group.runs)), *cells])
-    widths = [max(len(line[k]) for line in lines) for k in range(len(lines[0]))]
-    body = [
-        "  ".join(
-            cell.ljust(w) if k == 0 else cell.rjust(w)
-            for k, (cell, w) in enumerate(zip(line, widths, strict=True))
-        )
+    return "\n".join([*head, "", *aligned(lines, ("method",)), "", *_remarks(runs)]).strip("\n")
+
+
+def aligned(lines: Sequence[Sequence[str]], left: Collection[str]) -> list[str]:
+    """Lines of cells under each other, the first of them titles: to the left in the columns called so, else
+    to the right."""
+    widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
+    sides = ["<" if title in left else ">" for title in lines[0]]
+    return [
+        "  ".join(f"{cell:{side}{w}}" for cell, side, w in zip(line, sides, widths, strict=True)).rstrip()
         for line in lines
     ]
-    return "\n".join([*head, "", *body, "", *_remarks(runs)]).strip("\n")
 
 
 def _remarks(runs: Sequence[RunRecord]) -> list[str]:
     """What a reader must know of the numbers."""
     remarks = ["+- is the standard deviation over runs; times are medians."]
     if any(not math.isnan(run.frobenius) for run in runs):
-        part = [run for run in runs if run.gram_rows < run.n_train]
-        where = (
-            f"a random part of {part[0].gram_rows:.0f} of the {part[0].n_train:,} training rows"
-            if part
-            else "all training rows"
-        )
+        part = next((run for run in runs if run.gram_rows < run.n_train), None)
+        where = "all training rows"
+        if part is not None:
+            where = f"a random part of {part.gram_rows:.0f} of the {part.n_train:,} training rows"
         remarks.append(f"K: relative error of the kernel matrix, on {where}.")
     if any(not math.isnan(run.predicted_bytes) for run in runs):
         remarks.append(
@@ -133,16 +134,9 @@ def _remarks(runs: Sequence[RunRecord]) -> list[str]:
         )
     if classes and any(not math.isnan(run.iterations) for run in runs):
         remarks.append("steps: of the solver, in all systems of Newton's method together.")
-    notes: dict[tuple[str, str], int] = {}
-    for run in runs:
-        if run.note:
-            notes[run.method, run.note] = notes.get((run.method, run.note), 0) + 1
-    remarks += [
-        f"{method}, {count} run{'s' if count > 1 else ''}: {note}"
-        for (method, note), count in list(notes.items())[:10]
-    ]
-    return remarks + (
-        [f"... and {len(notes) - 10} further notes, in the column `note` of the runs."]
-        if len(notes) > 10
-        else []
-    )
+    notes = Counter((run.method, run.note) for run in runs if run.note)
+    for (method, note), count in list(notes.items())[:10]:
+        remarks.append(f"{method}, {count} run{'s' * (count > 1)}: {note}")
+    if len(notes) > 10:
+        remarks.append(f"... and {len(notes) - 10} further notes, in the column `note` of the runs.")
+    return remarks

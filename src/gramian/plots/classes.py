@@ -4,6 +4,7 @@ boundaries between classes."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -11,12 +12,12 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
-from gramian.data.inputs import Columns
 from gramian.errors import ParameterError
 from gramian.estimators import GPClassifier
 from gramian.estimators.fitted import LabelledRows
+from gramian.estimators.predictions import Z95
 from gramian.inference.asked import ask
-from gramian.plots.common import ACROSS, BLUE, GREEN, INK, ORANGE, Z95, new_axes, typical
+from gramian.plots.common import ACROSS, BLUE, GREEN, INK, ORANGE, along, axes_of, look, new_axes, typical
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,16 +25,8 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-COLOURS = (
-    BLUE,
-    ORANGE,
-    GREEN,
-    "#CC79A7",
-    "#E69F00",
-    "#56B4E9",
-    "#8C6D31",
-    "#7F7F7F",
-)  # Okabe and Ito's, without yellow, which is too light for lines
+# Okabe and Ito's, without yellow, which is too light for lines
+COLOURS = (BLUE, ORANGE, GREEN, "#CC79A7", "#E69F00", "#56B4E9", "#8C6D31", "#7F7F7F")
 MARKERS = "os^DvPX*"
 ON_A_LINE, ON_A_SIDE = 400, 100  # points, where n_points is not given
 # how much of its colour a class has on the map where it is certain, so that points of that colour can still
@@ -41,6 +34,12 @@ ON_A_LINE, ON_A_SIDE = 400, 100  # points, where n_points is not given
 DEEPEST = 0.62
 SURE = 0.9
 GREY = "#666666"
+ZERO: dict[str, Any] = {
+    "color": GREY,
+    "linewidth": 0.8,
+    "linestyle": ":",
+    "zorder": 1,
+}  # a line to compare with
 
 
 def plot_classes(
@@ -83,7 +82,7 @@ def plot_classes(
             " drawn."
         )
     table = gp.read(X) if X is not None else cast(LabelledRows, seen).X
-    chosen = _columns(gp.fitted_.columns, columns)
+    chosen = _columns(gp.fitted_.columns.names, columns)
     picture = _Picture(gp, np.asarray(table), seen if data else None, chosen, n_points)
     if len(chosen) == 1:
         return picture.line(ax)
@@ -105,6 +104,7 @@ class _Picture:
         self.rows, self.seen, self.chosen = rows, seen, chosen
         self.names, self.categories = self.fitted.columns.names, self.fitted.columns.categories
         self.labels = [str(label) for label in gp.classes_]
+        self.looks = [look(k, COLOURS, MARKERS) for k in range(len(self.labels))]  # colour and marker
         self.binary = len(self.labels) == 2
         least = ON_A_LINE if len(chosen) != 2 else ON_A_SIDE
         self.n_points = least if n_points is None else n_points
@@ -116,15 +116,14 @@ class _Picture:
     def line(self, ax: Any) -> Figure:
         """Latent functions above, probabilities below."""
         (j,) = self.chosen
-        expected = "one column takes two axes, or one for the probabilities alone"
-        axes = (
-            _axes_in(ax, (1, 2), expected) if ax is not None else new_axes(2, 1, (7.6, 6.0), 2, sharex="col")
-        )
+        if ax is None:
+            axes = new_axes(2, 1, (7.6, 6.0), 2, sharex="col")
+            axes[0].tick_params(labelbottom=False)
+        else:
+            axes = _axes_in(ax, (1, 2), "one column takes two axes, or one for the probabilities alone")
         if len(axes) == 2:
             self._latent(axes[0], j)
         self._probability(axes[-1], j)
-        if ax is None:
-            axes[0].tick_params(labelbottom=False)
         axes[-1].set_xlabel(self._xlabel(j))
         return self._finished(axes, ax is None)
 
@@ -133,109 +132,75 @@ class _Picture:
         d = len(self.chosen)
         across = min(d, ACROSS)
         down = -(-d // across)
-        size = 3.6 * across + 1.6, 3.0 * down + 0.5
-        axes = (
-            _axes_in(ax, (d,), f"the model has {d} columns, one panel each")
-            if ax is not None
-            else new_axes(down, across, size, d)
-        )
+        if ax is None:
+            axes = new_axes(down, across, (3.6 * across + 1.6, 3.0 * down + 0.5), d)
+        else:
+            axes = _axes_in(ax, (d,), f"the model has {d} columns, one panel each")
         for place, (axis, j) in enumerate(zip(axes, self.chosen, strict=True)):
             self._probability(axis, j)
             axis.set_xlabel(self.names[j])
             if place % across and ax is None:
                 axis.set_ylabel("")
         if ax is None:
-            cast("Figure", axes[0].figure).supxlabel(
-                "along each column, all others at their medians", fontsize="medium"
-            )
+            title = "along each column, all others at their medians"
+            cast("Figure", axes[0].figure).supxlabel(title, fontsize="medium")
         return self._finished(axes, ax is None)
 
     def _latent(self, axis: Axes, j: int) -> None:
         x, points = self._along(j)
         mean, var = self.fitted.latents(points)
-        std = np.sqrt(var)
-        axis.axhline(0, color=GREY, linewidth=0.8, linestyle=":", zorder=1)
-        pairs = self.fitted.pairwise
-        for k in range(mean.shape[1]):
-            colour = GREY if pairs else INK if self.binary else _look(k)[0]
-            self._curve(
-                axis,
-                x,
-                mean[:, k],
-                j,
-                colour,
-                "f of each pair of classes" if pairs and k == 0 else "",
-                1.0 if pairs else 1.6,
-            )
-            if not pairs:  # many bands would hide each other
-                self._band(
-                    axis,
-                    x,
-                    mean[:, k] - Z95 * std[:, k],
-                    mean[:, k] + Z95 * std[:, k],
-                    j,
-                    colour,
-                    "95 % band" if k == 0 else "",
-                )
-        axis.set_ylabel(
-            f"latent function f (above 0: {self.labels[1]})"
-            if self.binary
-            else f"latent function of each {'pair' if pairs else 'class'}"
-        )
+        low, high = mean - Z95 * np.sqrt(var), mean + Z95 * np.sqrt(var)
+        axis.axhline(0, **ZERO)
+        if self.fitted.pairwise:  # many bands would hide each other
+            for k, f in enumerate(mean.T):
+                self._curve(axis, x, f, j, GREY, "f of each pair of classes" if k == 0 else "", 1.0)
+        else:
+            for k, f in enumerate(mean.T):
+                colour = INK if self.binary else self.looks[k][0]
+                self._curve(axis, x, f, j, colour)
+                self._band(axis, x, low[:, k], high[:, k], j, colour, "95 % band" if k == 0 else "")
+        each = f"latent function of each {'pair' if self.fitted.pairwise else 'class'}"
+        axis.set_ylabel(f"latent function f (above 0: {self.labels[1]})" if self.binary else each)
 
     def _probability(self, axis: Axes, j: int) -> None:
         x, points = self._along(j)
         P = self.fitted.probabilities(points, self.averaging)
         if self.binary:
-            axis.axhline(0.5, color=GREY, linewidth=0.8, linestyle=":", zorder=1)
-            self._curve(axis, x, P[:, 1], j, INK, "")
+            axis.axhline(0.5, **ZERO)
+            self._curve(axis, x, P[:, 1], j, INK)
             mean, var = self.fitted.latents(points)
-            likelihood = self.fitted.first.likelihood
-            low, high = (
-                ask(likelihood, "probabilities", mean + z * np.sqrt(var), np.zeros_like(var))[:, 1]
-                for z in (-Z95, Z95)
-            )
+            likelihood, sure = self.fitted.first.likelihood, np.zeros_like(var)
+            edges = (mean + z * np.sqrt(var) for z in (-Z95, Z95))
+            low, high = (ask(likelihood, "probabilities", f, sure)[:, 1] for f in edges)
             self._band(axis, x, low, high, j, INK, "95 % band")
         else:
-            for k in range(P.shape[1]):
-                self._curve(axis, x, P[:, k], j, _look(k)[0], "")
+            for p, (colour, _) in zip(P.T, self.looks, strict=True):
+                self._curve(axis, x, p, j, colour)
         self._ticks(axis, j)
         axis.set_yticks(np.linspace(0, 1, 5))
         axis.set_ylabel(f"probability of {self.labels[1]}" if self.binary else "probability of each class")
 
     def _ticks(self, axis: Axes, j: int) -> None:
         """The training rows: at 0 and 1 for two classes, in a line a class above 1 for more."""
-        alone = len(self.names) == 1
-        for k in range(len(self.labels)):
-            colour, marker = _look(k)
-            height = float(k) if self.binary else 1.06 + 0.055 * k
-            x = self.seen.X[self.seen.codes == k, j] if self.seen is not None else np.zeros(0)
-            size, faint = (26, 0.85) if alone else (16, 0.4)
-            axis.scatter(
-                x,
-                np.full(len(x), height),
-                size,
-                colour,
-                marker=marker,
-                alpha=faint,
-                edgecolors="white",
-                linewidths=0.4,
-                zorder=3,
-                clip_on=False,
-            )
+        size, faint = (26, 0.85) if len(self.names) == 1 else (16, 0.4)
+        style: dict[str, Any] = {"alpha": faint, "edgecolors": "white", "linewidths": 0.4, "clip_on": False}
+        if self.seen is not None:
+            for k, (colour, marker) in enumerate(self.looks):
+                x = self.seen.X[self.seen.codes == k, j]
+                heights = np.full(len(x), float(k) if self.binary else 1.06 + 0.055 * k)
+                axis.scatter(x, heights, size, colour, marker=marker, zorder=3, **style)
         axis.set_ylim(-0.05, 1.05 if self.binary or self.seen is None else 1.1 + 0.055 * len(self.labels))
 
     def _curve(
-        self, axis: Axes, x: Array, y: Array, j: int, colour: str, label: str, width: float = 1.6
+        self, axis: Axes, x: Array, y: Array, j: int, colour: str, label: str = "", width: float = 1.6
     ) -> None:
+        style: dict[str, Any] = {"color": colour, "zorder": 4, "label": label}
         if j in self.categories:
-            axis.plot(
-                x, y, "_", color=colour, markersize=14, markeredgewidth=width + 0.6, zorder=4, label=label
-            )
+            axis.plot(x, y, "_", markersize=14, markeredgewidth=width + 0.6, **style)
             axis.set_xticks(x, self.categories[j])
             axis.set_xlim(-0.6, len(x) - 0.4)
         else:
-            axis.plot(x, y, color=colour, linewidth=width, zorder=4, label=label)
+            axis.plot(x, y, linewidth=width, **style)
             axis.set_xlim(x[0], x[-1])
 
     def _band(self, axis: Axes, x: Array, low: Array, high: Array, j: int, colour: str, label: str) -> None:
@@ -251,119 +216,78 @@ class _Picture:
 
     def map(self, ax: Any) -> Figure:
         """The most probable class, and where it changes."""
-        from matplotlib.cm import ScalarMappable
-        from matplotlib.colors import LinearSegmentedColormap, Normalize
-
         (axis,) = _axes_in(ax, (1,), "a map takes one") if ax is not None else new_axes(1, 1, (8.8, 5.6), 1)
         i, j = self.chosen
         u, v = self._range(i), self._range(j)
         points = np.tile(typical(self.rows, self.categories), (len(u) * len(v), 1))
         points[:, i], points[:, j] = np.tile(u, len(v)), np.repeat(v, len(u))
-        for k in (i, j):
-            if k in self.categories:
-                points[:, k] = np.clip(np.round(points[:, k]), 0, len(self.categories[k]) - 1)
-        P = self.fitted.probabilities(points, self.averaging).reshape(len(v), len(u), -1)
-        C = P.shape[2]
-        winner, top = np.argmax(P, axis=2), np.max(P, axis=2)
-        paint = np.array([_rgb(_look(k)[0]) for k in range(C)])[winner]  # (v, u, 3)
-        strength = DEEPEST * ((top - 1 / C) / (1 - 1 / C))[..., None]
-        step = (u[1] - u[0]) / 2, (v[1] - v[0]) / 2
-        extent = u[0] - step[0], u[-1] + step[0], v[0] - step[1], v[-1] + step[1]
-        smooth = "nearest" if {i, j} & set(self.categories) else "bilinear"
-        axis.imshow(
-            1 - strength * (1 - paint),
-            origin="lower",
-            extent=extent,
-            aspect="auto",
-            interpolation=smooth,
-            zorder=0,
-        )
-        self._boundaries(axis, u, v, P)
-        self._points(axis, i, j)
         for k, set_ticks in ((i, axis.set_xticks), (j, axis.set_yticks)):
             if k in self.categories:
-                set_ticks(np.arange(len(self.categories[k])), self.categories[k])
+                last = len(self.categories[k]) - 1
+                points[:, k] = np.clip(np.round(points[:, k]), 0, last)
+                set_ticks(np.arange(last + 1), self.categories[k])
+        P = self.fitted.probabilities(points, self.averaging).reshape(len(v), len(u), -1)
+        chance = 1 / P.shape[2]
+        paint = np.array([_rgb(colour) for colour, _ in self.looks])[np.argmax(P, axis=2)]  # (v, u, 3)
+        strength = DEEPEST * ((np.max(P, axis=2) - chance) / (1 - chance))[..., None]
+        step = (u[1] - u[0]) / 2, (v[1] - v[0]) / 2
+        extent = u[0] - step[0], u[-1] + step[0], v[0] - step[1], v[-1] + step[1]
+        image: dict[str, Any] = {"origin": "lower", "extent": extent, "aspect": "auto", "zorder": 0}
+        image["interpolation"] = "nearest" if {i, j} & set(self.categories) else "bilinear"
+        axis.imshow(1 - strength * (1 - paint), **image)
+        self._boundaries(axis, u, v, P)
+        self._points(axis, i, j)
         axis.set_xlim(u[0], u[-1])
         axis.set_ylim(v[0], v[-1])
         axis.set_xlabel(self._xlabel(i))
         axis.set_ylabel(self.names[j])
         figure = self._finished([axis], ax is None)
         if ax is None:
-            ends: list[Any] = (
-                [_blend(_look(0)[0]), "#ffffff", _blend(_look(1)[0])]
-                if self.binary
-                else ["#ffffff", _blend(INK)]
-            )
-            shades = ScalarMappable(
-                Normalize(0.0 if self.binary else 1 / C, 1.0),
-                LinearSegmentedColormap.from_list("shades", ends),
-            )
-            bar = figure.colorbar(shades, ax=axis, pad=0.02, fraction=0.05)
-            bar.set_label(
-                f"probability of {self.labels[1]}"
-                if self.binary
-                else "probability of the most probable class"
-            )
+            self._colourbar(figure, axis)
         return figure
 
-    def _boundaries(self, axis: Axes, u: Array, v: Array, P: Array) -> None:
-        def contour(field: Array, level: float, style: str, width: float) -> bool:
-            if not np.min(field) < level < np.max(field):
-                return False
-            axis.contour(u, v, field, [level], colors=[INK], linestyles=[style], linewidths=[width], zorder=2)
-            return True
+    def _colourbar(self, figure: Figure, axis: Axes) -> None:
+        from matplotlib.cm import ScalarMappable
+        from matplotlib.colors import LinearSegmentedColormap, Normalize
 
         if self.binary:
-            drawn = {
-                level: contour(P[..., 1], level, "-" if level == 0.5 else "--", 1.5 if level == 0.5 else 0.9)
-                for level in (1 - SURE, 0.5, SURE)
-            }
-            if drawn[0.5]:
-                axis.plot([], [], color=INK, linewidth=1.5, label=f"p({self.labels[1]}) = 0.5")
-            if drawn[1 - SURE] or drawn[SURE]:
-                axis.plot(
-                    [],
-                    [],
-                    color=INK,
-                    linewidth=0.9,
-                    linestyle="--",
-                    label=f"p = {1 - SURE:.1f} and {SURE:.1f}",
-                )
-            return
-        drawn_any = [
-            contour(P[..., k] - np.max(np.delete(P, k, axis=2), axis=2), 0.0, "-", 1.3)
-            for k in range(P.shape[2])
-        ]
-        if any(drawn_any):
-            axis.plot([], [], color=INK, linewidth=1.3, label="boundary between classes")
+            least, what = 0.0, self.labels[1]
+            ends: list[Any] = [_blend(COLOURS[0]), "#ffffff", _blend(COLOURS[1])]
+        else:
+            least, what = 1 / len(self.labels), "the most probable class"
+            ends = ["#ffffff", _blend(INK)]
+        shades = ScalarMappable(Normalize(least, 1.0), LinearSegmentedColormap.from_list("shades", ends))
+        figure.colorbar(shades, ax=axis, pad=0.02, fraction=0.05).set_label(f"probability of {what}")
+
+    def _boundaries(self, axis: Axes, u: Array, v: Array, P: Array) -> None:
+        def contour(fields: list[Array], levels: list[float], style: str, width: float, label: str) -> None:
+            there = [(f, level) for f, level in product(fields, levels) if np.min(f) < level < np.max(f)]
+            for f, level in there:
+                axis.contour(u, v, f, [level], colors=INK, linestyles=style, linewidths=width, zorder=2)
+            if there:
+                axis.plot([], [], color=INK, linewidth=width, linestyle=style, label=label)
+
+        if self.binary:
+            contour([P[..., 1]], [0.5], "-", 1.5, f"p({self.labels[1]}) = 0.5")
+            contour([P[..., 1]], [1 - SURE, SURE], "--", 0.9, f"p = {1 - SURE:.1f} and {SURE:.1f}")
+        else:
+            leads = [P[..., k] - np.max(np.delete(P, k, axis=2), axis=2) for k in range(P.shape[2])]
+            contour(leads, [0.0], "-", 1.3, "boundary between classes")
 
     def _points(self, axis: Axes, i: int, j: int) -> None:
-        if self.seen is None:
-            return
-        alone = len(self.names) == 2
-        for k in range(len(self.labels)):
-            colour, marker = _look(k)
-            mine = self.seen.X[self.seen.codes == k]
-            axis.scatter(
-                mine[:, i],
-                mine[:, j],
-                34,
-                colour,
-                marker=marker,
-                alpha=1.0 if alone else 0.6,
-                edgecolors=INK,
-                linewidths=0.6,
-                zorder=3,
-            )
+        faint = 1.0 if len(self.names) == 2 else 0.6
+        style: dict[str, Any] = {"alpha": faint, "edgecolors": INK, "linewidths": 0.6, "zorder": 3}
+        if self.seen is not None:
+            for k, (colour, marker) in enumerate(self.looks):
+                mine = self.seen.X[self.seen.codes == k]
+                axis.scatter(mine[:, i], mine[:, j], 34, colour, marker=marker, **style)
 
     # Common. ------------------------------------------------------------------------------------------------
 
     def _along(self, j: int) -> tuple[Array, Array]:
         """Where column j is drawn, and the rows of the model's table for it."""
         x = np.arange(float(len(self.categories[j]))) if j in self.categories else self._range(j)
-        points = np.tile(typical(self.rows, self.categories), (len(x), 1))
-        points[:, j] = x
-        return x, points
+        return x, along(self.rows, self.categories, j, x)
 
     def _range(self, j: int) -> Array:
         if j in self.categories:
@@ -373,57 +297,47 @@ class _Picture:
         return np.linspace(low - spare, high + spare, self.n_points)
 
     def _xlabel(self, j: int) -> str:
-        return (
-            f"{self.names[j]}     (other columns at their medians)"
-            if len(self.names) > len(self.chosen)
-            else self.names[j]
-        )
+        others = len(self.names) > len(self.chosen)
+        return self.names[j] + ("     (other columns at their medians)" if others else "")
 
     def _finished(self, axes: list[Axes], own: bool) -> Figure:
         from matplotlib.lines import Line2D
 
-        figure = cast("Figure", axes[0].figure)
-        handles: dict[str, Any] = {}
+        figure, handles = cast("Figure", axes[0].figure), dict[str, Any]()
         for axis in axes:
             axis.spines[["top", "right"]].set_visible(False)
-            handles |= {
-                label: handle for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)
-            }
-        lines = len(self.chosen) != 2 and not self.binary
-        shown = (
-            range(len(self.labels)) if lines or self.seen is not None or len(self.chosen) == 2 else range(0)
-        )
+            drawn, names = axis.get_legend_handles_labels()
+            handles |= zip(names, drawn, strict=True)
+        is_map = len(self.chosen) == 2
+        lines = not is_map and not self.binary
         style: dict[str, Any] = {
             "linestyle": "-" if lines else "none",
-            "markeredgecolor": INK if len(self.chosen) == 2 else "white",
+            "markeredgecolor": INK if is_map else "white",
             "markeredgewidth": 0.6,
             "markersize": 7,
         }
-        classes = [Line2D([], [], color=_look(k)[0], marker=_look(k)[1], **style) for k in shown]
-        texts = [*(self.labels[k] for k in shown), *handles]
+        looks = self.looks if lines or is_map or self.seen is not None else []
+        classes = [Line2D([], [], color=colour, marker=marker, **style) for colour, marker in looks]
+        shown = [*classes, *handles.values()], [*self.labels[: len(looks)], *handles]
         settings: dict[str, Any] = {"title": "class", "alignment": "left", "frameon": False}
         if own:
-            figure.legend([*classes, *handles.values()], texts, loc="outside right upper", **settings)
+            figure.legend(*shown, loc="outside right upper", **settings)
         else:
-            axes[0].legend([*classes, *handles.values()], texts, **settings)
+            axes[0].legend(*shown, **settings)
         return figure
 
 
-def _columns(known: Columns, columns: Any) -> list[int]:
+def _columns(names: tuple[str, ...], columns: Any) -> list[int]:
     """The columns to draw, as numbers; all where none are chosen."""
-    names = known.names
     if columns is None:
         return list(range(len(names)))
-    wanted = [columns] if isinstance(columns, (str, int, np.integer)) else list(columns)
+    wanted: list[Any] = [columns] if isinstance(columns, (str, int, np.integer)) else list(columns)
     numbers = []
     for column in wanted:
+        whole = isinstance(column, (int, np.integer)) and not isinstance(column, bool)
         if isinstance(column, str) and column in names:
             numbers.append(names.index(column))
-        elif (
-            isinstance(column, (int, np.integer))
-            and not isinstance(column, bool)
-            and 0 <= column < len(names)
-        ):
+        elif whole and 0 <= column < len(names):
             numbers.append(int(column))
         else:
             raise ParameterError(
@@ -437,20 +351,12 @@ def _columns(known: Columns, columns: Any) -> list[int]:
     return numbers
 
 
-# Axes and colours. ------------------------------------------------------------------------------------------
-
-
 def _axes_in(ax: Any, counts: tuple[int, ...], what: str) -> list[Axes]:
     """The axes that a person gave, of which there must be as many as one of the counts."""
-    axes = list(np.ravel(ax)) if isinstance(ax, (Sequence, np.ndarray)) else [ax]
+    axes = axes_of(ax)
     if len(axes) not in counts:
         raise ParameterError(f"ax has {len(axes)} axes, but {what}.")
     return axes
-
-
-def _look(k: int) -> tuple[str, str]:
-    """Colour and marker of class k; a second round of colours comes with other markers."""
-    return COLOURS[k % len(COLOURS)], MARKERS[(k + k // len(COLOURS)) % len(MARKERS)]
 
 
 def _rgb(colour: str) -> tuple[float, ...]:
@@ -460,6 +366,3 @@ def _rgb(colour: str) -> tuple[float, ...]:
 def _blend(colour: str) -> tuple[float, ...]:
     """As on the map where a class is certain."""
     return tuple(1 - DEEPEST * (1 - part) for part in _rgb(colour))
-
-
-__all__ = ["plot_classes"]

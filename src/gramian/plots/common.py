@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.estimators.predictions import Z95
-
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -24,12 +22,21 @@ def new_axes(down: int, across: int, size: tuple[float, float], count: int, **sh
     """`count` axes of a new figure, which needs no display and no pyplot."""
     from matplotlib.figure import Figure
 
-    grid = list(
-        Figure(figsize=size, layout="constrained").subplots(down, across, squeeze=False, **shared).flat
-    )
+    figure = Figure(figsize=size, layout="constrained")
+    grid = list(figure.subplots(down, across, squeeze=False, **shared).flat)
     for unused in grid[count:]:
         unused.remove()
     return grid[:count]
+
+
+def axes_of(ax: Any) -> list[Axes]:
+    """The axes that a person gave, one or several."""
+    return list(np.ravel(ax)) if isinstance(ax, (Sequence, np.ndarray)) else [ax]
+
+
+def look(k: int, colours: Sequence[str], markers: str) -> tuple[str, str]:
+    """Colour and marker of the k-th; a second round of colours comes with other markers."""
+    return colours[k % len(colours)], markers[(k + k // len(colours)) % len(markers)]
 
 
 def typical(rows: Array, categories: Mapping[int, Sequence[str]]) -> Array:
@@ -44,4 +51,8 @@ def _most_frequent(codes: Array) -> float:
     return float(values[np.argmax(counts)])
 
 
-__all__ = ["ACROSS", "BLUE", "GREEN", "INK", "ORANGE", "Z95", "new_axes", "typical"]
+def along(rows: Array, categories: Mapping[int, Sequence[str]], j: int, x: Array) -> Array:
+    """Rows with column j at x, all others as is typical."""
+    points = np.tile(typical(rows, categories), (len(x), 1))
+    points[:, j] = x
+    return points

@@ -4,14 +4,14 @@ runs."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gramian.errors import ParameterError
 from gramian.experiments.compare import Comparison
 from gramian.experiments.table import RunGroup, gathered
-from gramian.plots.common import BLUE, GREEN, INK, ORANGE
+from gramian.plots.common import BLUE, GREEN, INK, ORANGE, look
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,25 +19,18 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # what can be drawn: its name on the axis, whether on a logarithmic one, and the time that belongs to it
+CHOICE, FIT = ("probabilities_seconds", "construction_seconds"), ("total_seconds",)
 MEASURES = {
-    "frobenius": (
-        "error of K (Frobenius, relative)",
-        True,
-        ("probabilities_seconds", "construction_seconds"),
-    ),
-    "infinity": (
-        "error of K (infinity norm, relative)",
-        True,
-        ("probabilities_seconds", "construction_seconds"),
-    ),
-    "rmse": ("test error (RMSE)", True, ("total_seconds",)),
-    "mse": ("test error (MSE)", True, ("total_seconds",)),
-    "error": ("share of wrong labels", False, ("total_seconds",)),
-    "brier": ("Brier score", False, ("total_seconds",)),
-    "ece": ("calibration error (ECE)", False, ("total_seconds",)),
-    "iterations": ("steps of the solver", True, ("total_seconds",)),
-    "nlpd": ("NLPD", False, ("total_seconds",)),
-    "coverage95": ("share of test rows in their 95 % interval", False, ("total_seconds",)),
+    "frobenius": ("error of K (Frobenius, relative)", True, CHOICE),
+    "infinity": ("error of K (infinity norm, relative)", True, CHOICE),
+    "rmse": ("test error (RMSE)", True, FIT),
+    "mse": ("test error (MSE)", True, FIT),
+    "error": ("share of wrong labels", False, FIT),
+    "brier": ("Brier score", False, FIT),
+    "ece": ("calibration error (ECE)", False, FIT),
+    "iterations": ("steps of the solver", True, FIT),
+    "nlpd": ("NLPD", False, FIT),
+    "coverage95": ("share of test rows in their 95 % interval", False, FIT),
 }
 COLOURS = (BLUE, ORANGE, GREEN, "#CC79A7", "#56B4E9", "#E69F00", INK, "#999999")  # Okabe and Ito's palette
 MARKERS = "os^Dv*PX"
@@ -77,14 +70,14 @@ def plot_comparison(comparison: Comparison, measures: Sequence[str] | None = Non
         for k, method in enumerate(methods):
             mine = [group for group in groups if group.method == method and group.values(measure).size]
             if mine:
-                _against_size(against_size, mine, measure, k, len(methods))
-                _against_time(against_time, mine, measure, k)
+                colour, marker = look(k, COLOURS, MARKERS)
+                dodge = DODGE ** (k / max(len(methods) - 1, 1) - 0.5)
+                _draw(against_size, against_time, mine, measure, {"color": colour, "marker": marker}, dodge)
         _finish(against_size, against_time, measure, groups)
-    handles = {
-        label: handle
-        for axis in figure.axes
-        for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)
-    }
+    handles: dict[str, Any] = {}
+    for axis in figure.axes:
+        drawn, names = axis.get_legend_handles_labels()
+        handles |= zip(names, drawn, strict=True)
     named = [method for method in methods if method in handles]
     figure.legend([handles[method] for method in named], named, loc="outside right upper", frameon=False)
     return figure
@@ -94,71 +87,34 @@ def _any(groups: Sequence[RunGroup], measure: str) -> bool:
     return any(group.values(measure).size for group in groups)
 
 
-def _against_size(axis: Axes, groups: Sequence[RunGroup], measure: str, k: int, count: int) -> None:
-    colour, marker = _look(k)
-    middle, bars = _levels(groups, measure)
+def _draw(
+    by_size: Axes, by_time: Axes, groups: Sequence[RunGroup], measure: str, look: dict[str, Any], dodge: float
+) -> None:
+    """The medians of a method, with bars to the quantiles."""
+    low, middle, high = np.transpose([np.quantile(g.values(measure), (0.1, 0.5, 0.9)) for g in groups])
+    bars, name = np.array([middle - low, high - middle]), groups[0].method
+    style = look | {"linewidth": 1.3, "elinewidth": 0.9, "zorder": 3}
     if groups[0].size == 0:
-        axis.axhline(middle[0], color=colour, linestyle="--", linewidth=1.2, zorder=1, label=groups[0].method)
-        return
-    x = np.array([group.size for group in groups]) * DODGE ** (k / max(count - 1, 1) - 0.5)
-    axis.errorbar(
-        x,
-        middle,
-        bars,
-        color=colour,
-        marker=marker,
-        markersize=5,
-        linewidth=1.3,
-        elinewidth=0.9,
-        zorder=3,
-        label=groups[0].method,
-    )
-
-
-def _against_time(axis: Axes, groups: Sequence[RunGroup], measure: str, k: int) -> None:
-    colour, marker = _look(k)
-    middle, bars = _levels(groups, measure)
+        colour = look["color"]
+        by_size.axhline(middle[0], color=colour, linestyle="--", linewidth=1.2, zorder=1, label=name)
+    else:
+        sizes = np.array([group.size for group in groups]) * dodge
+        by_size.errorbar(sizes, middle, bars, markersize=5, label=name, **style)
+    size, joined = (7, "none") if len(groups) == 1 else (5, "-")
     seconds = np.array([_seconds(group, measure) for group in groups])
-    alone = len(groups) == 1
-    line = "none" if alone else "-"
-    axis.errorbar(
-        seconds,
-        middle,
-        bars,
-        color=colour,
-        marker=marker,
-        markersize=7 if alone else 5,
-        linestyle=line,
-        linewidth=1.3,
-        elinewidth=0.9,
-        zorder=3,
-    )
+    by_time.errorbar(seconds, middle, bars, markersize=size, linestyle=joined, **style)
 
 
 def _seconds(group: RunGroup, measure: str) -> float:
     """The median time of the runs that have the measure; no probabilities, no time for them."""
-    runs = [run for run in group.runs if not np.isnan(getattr(run, measure))]
-    return float(
-        np.median([np.nansum([getattr(run, field) for field in MEASURES[measure][2]]) for run in runs])
-    )
-
-
-def _levels(groups: Sequence[RunGroup], measure: str) -> tuple[np.ndarray, np.ndarray]:
-    """Medians, and how far the quantiles lie below and above: (sizes,), (2, sizes)."""
-    low, middle, high = np.transpose(
-        [np.quantile(group.values(measure), (0.1, 0.5, 0.9)) for group in groups]
-    )
-    return middle, np.array([middle - low, high - middle])
-
-
-def _look(k: int) -> tuple[str, str]:
-    return COLOURS[k % len(COLOURS)], MARKERS[(k + k // len(COLOURS)) % len(MARKERS)]
+    runs, fields = [run for run in group.runs if not np.isnan(getattr(run, measure))], MEASURES[measure][2]
+    return float(np.median([np.nansum([getattr(run, field) for field in fields]) for run in runs]))
 
 
 def _finish(against_size: Axes, against_time: Axes, measure: str, groups: Sequence[RunGroup]) -> None:
     from matplotlib.ticker import NullLocator
 
-    label, logarithmic, _ = MEASURES[measure]
+    label, logarithmic, timed = MEASURES[measure]
     sizes = sorted({group.size for group in groups if group.size})
     against_size.set_xscale("log")
     if sizes:
@@ -177,10 +133,8 @@ def _finish(against_size: Axes, against_time: Axes, measure: str, groups: Sequen
             _plain_ticks(against_size.yaxis)
     against_size.set_ylabel(label)
     against_size.set_xlabel("size (landmarks, features, rank)")
-    about_k = measure in ("frobenius", "infinity")
-    against_time.set_xlabel(
-        "seconds for the features of all training rows" if about_k else "seconds for a fit, parameters held"
-    )
+    what = "the features of all training rows" if timed is CHOICE else "a fit, parameters held"
+    against_time.set_xlabel(f"seconds for {what}")
     for axis in (against_size, against_time):
         axis.spines[["top", "right"]].set_visible(False)
         axis.grid(True, which="major", color="#dddddd", linewidth=0.6)

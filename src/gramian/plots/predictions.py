@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -13,8 +14,9 @@ from gramian.data.inputs import read_beside
 from gramian.errors import ParameterError
 from gramian.estimators import GPRegressor
 from gramian.estimators.fitted import Fitted
+from gramian.estimators.predictions import Z95
 from gramian.inference.asked import ask
-from gramian.plots.common import ACROSS, BLUE, INK, Z95, new_axes, typical
+from gramian.plots.common import ACROSS, BLUE, INK, along, axes_of, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,11 +24,8 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-Transform = Callable[[Array], Array] | None
-# lower edge, line, upper edge, and the names of band and line
-Levels = tuple[Array, Array, Array, tuple[str, str]]
-
 LEVELS = (0.025, 0.5, 0.975)
+OBSERVATION = "95 % band of a new observation y"
 
 
 def plot_predictions(
@@ -75,18 +74,17 @@ def plot_predictions(
     table = np.asarray(fitted.rows.X) if X is None else gp.read(X)
     axes = _axes(ax, table.shape[1])
     in_units_of_y = fitted.closed_form or output == 0  # later latent functions are not
+    drawn = _Drawn(fitted, target, output, transform)
     for j, axis in enumerate(axes):
-        shown = data and fitted.has_rows and in_units_of_y
-        _panel(axis, fitted, table, j, target, output, transform, shown, n_points)
+        drawn.panel(axis, table, j, data and fitted.has_rows and in_units_of_y, n_points)
         axis.set_xlabel(fitted.columns.names[j])
         axis.spines[["top", "right"]].set_visible(False)
     figure = cast("Figure", axes[0].figure)
     for axis in axes[::ACROSS] if ax is None else axes[:1]:
         axis.set_ylabel(ylabel or ("y" if in_units_of_y else f"latent function {output}"))
-    if ax is None:
-        figure.legend(
-            *axes[0].get_legend_handles_labels(), loc="outside upper left", ncols=3, frameon=False
-        )  # above the panels, so never on the data
+    if ax is None:  # above the panels, so never on the data
+        named = axes[0].get_legend_handles_labels()
+        figure.legend(*named, loc="outside upper left", ncols=3, frameon=False)
     else:
         axes[0].legend(frameon=False)
     return figure
@@ -98,7 +96,7 @@ def _axes(ax: Axes | Sequence[Axes] | None, d: int) -> list[Axes]:
         across = min(d, ACROSS)
         down = -(-d // across)
         return new_axes(down, across, (max(7.0, 4.2 * across), 4.2 if d == 1 else 3.4 * down), d, sharey=True)
-    axes = list(ax) if isinstance(ax, (Sequence, np.ndarray)) else [ax]
+    axes = axes_of(ax)
     if len(axes) != d:
         raise ParameterError(
             f"The model has {d} columns, one panel each, but ax has {len(axes)} axes. Give {d}, or none."
@@ -106,97 +104,67 @@ def _axes(ax: Axes | Sequence[Axes] | None, d: int) -> list[Axes]:
     return axes
 
 
-def _panel(
-    axis: Axes,
-    fitted: Fitted,
-    table: Array,
-    j: int,
-    target: str,
-    output: int,
-    transform: Callable[[Array], Array] | None,
-    data: bool,
-    n_points: int,
-) -> None:
-    """Column j: data, band and line."""
-    categories = fitted.columns.categories
-    along = (
-        np.arange(float(len(categories[j])))
-        if j in categories
-        else np.linspace(table[:, j].min(), table[:, j].max(), n_points)
-    )
-    points = np.tile(typical(table, categories), (len(along), 1))
-    points[:, j] = along
-    low, middle, high, names = (_gaussian if fitted.closed_form else _other)(
-        fitted, points, target, output, transform
-    )
-    alone = table.shape[1] == 1
-    if data:
-        size, faint, layer, name = (
-            (9, 0.9, 3, "data") if alone else (7, 0.35, 1, "data, other columns as they are")
-        )
-        axis.scatter(
-            fitted.rows.X[:, j],
-            _observed(fitted, output, transform),
-            size,
-            INK,
-            alpha=faint,
-            linewidths=0,
-            zorder=layer,
-            label=name,
-        )
-    band, line = names[0], names[1] + ("" if alone else ", other columns at their medians")
-    if j in categories:
-        axis.vlines(along, low, high, color=BLUE, alpha=0.35, linewidth=8, zorder=2, label=band)
-        axis.plot(along, middle, "_", color=BLUE, markersize=14, markeredgewidth=2, zorder=4, label=line)
-        axis.set_xticks(along, categories[j])
-        axis.set_xlim(-0.6, len(along) - 0.4)
-    else:
-        axis.fill_between(along, low, high, color=BLUE, alpha=0.22, linewidth=0, zorder=2, label=band)
-        axis.plot(along, middle, color=BLUE, linewidth=1.6, zorder=4, label=line)
+@dataclass(frozen=True)
+class _Drawn:
+    """What of a model is drawn."""
 
+    fitted: Fitted
+    target: str
+    output: int
+    transform: Callable[[Array], Array] | None
 
-def _gaussian(fitted: Fitted, points: Array, target: str, output: int, transform: Transform) -> Levels:
-    mean, var = (values[:, output] for values in fitted.latents(points))
-    if target == "y":
-        var = var + fitted.noise_of_outputs[output]
-    band = (
-        "95 % band of a new observation y" if target == "y" else "95 % band of the function f, without noise"
-    )
-    shown = transform or _as_it_is
-    low, middle, high = (shown(mean + z * np.sqrt(var)) for z in (-Z95, 0.0, Z95))
-    return low, middle, high, (band, "median" if transform else "mean")
+    def panel(self, axis: Axes, table: Array, j: int, data: bool, n_points: int) -> None:
+        """Column j: data, band and line."""
+        categories, alone = self.fitted.columns.categories, table.shape[1] == 1
+        if j in categories:
+            x = np.arange(float(len(categories[j])))
+        else:
+            x = np.linspace(table[:, j].min(), table[:, j].max(), n_points)
+        low, middle, high, band, line = self.levels(along(table, categories, j, x))
+        if data:
+            size, faint, layer, what = (
+                (9, 0.9, 3, "") if alone else (7, 0.35, 1, ", other columns as they are")
+            )
+            style: dict[str, Any] = {"alpha": faint, "linewidths": 0, "zorder": layer, "label": f"data{what}"}
+            axis.scatter(self.fitted.rows.X[:, j], self.observed(), size, INK, **style)
+        line += "" if alone else ", other columns at their medians"
+        if j in categories:
+            axis.vlines(x, low, high, color=BLUE, alpha=0.35, linewidth=8, zorder=2, label=band)
+            axis.plot(x, middle, "_", color=BLUE, markersize=14, markeredgewidth=2, zorder=4, label=line)
+            axis.set_xticks(x, categories[j])
+            axis.set_xlim(-0.6, len(x) - 0.4)
+        else:
+            axis.fill_between(x, low, high, color=BLUE, alpha=0.22, linewidth=0, zorder=2, label=band)
+            axis.plot(x, middle, color=BLUE, linewidth=1.6, zorder=4, label=line)
 
+    def levels(self, points: Array) -> tuple[Array, Array, Array, str, str]:
+        """Lower edge, line and upper edge, and what band and line are called. Under another likelihood than
+        Gaussian noise: quantiles of y, or f as the mean of y that it stands for."""
+        fitted, line = self.fitted, "median" if self.transform else "mean"
+        if self.target == "y" and not fitted.closed_form:
+            low, median, high = fitted.quantiles(points, LEVELS).T
+            middle = median if self.transform else fitted.observed(points)[0]
+            return self.shown(low), self.shown(middle), self.shown(high), OBSERVATION, line
+        mean, var = (values[:, [self.output]] for values in fitted.latents(points))
+        band, likelihood = "95 % band of the function f, without noise", fitted.likelihood
+        if self.target == "y":
+            band, var = OBSERVATION, var + fitted.noise_of_outputs[self.output]
+        f = [mean + z * np.sqrt(var) for z in (-Z95, 0.0, Z95)]
+        if not fitted.closed_form:
+            if self.transform is None and likelihood.latents == 1:
+                beside, sure = read_beside({}, len(points), likelihood), np.zeros_like(var)
+                low, middle, high = (ask(likelihood, "predictive", beside, at, sure)[:, 0] for at in f)
+                band = "95 % band of E[y | f], without the spread of observations"
+                return np.minimum(low, high), middle, np.maximum(low, high), band, "median"
+            band = f"95 % band of the latent function{'' if likelihood.latents == 1 else f' {self.output}'}"
+        low, middle, high = (self.shown(at[:, 0]) for at in f)
+        return low, middle, high, band, line
 
-def _other(fitted: Fitted, points: Array, target: str, output: int, transform: Transform) -> Levels:
-    """Under another likelihood: quantiles of y, or f as the mean of y that it stands for."""
-    likelihood = fitted.likelihood
-    if target == "y":
-        low, median, high = fitted.quantiles(points, LEVELS).T
-        names = "95 % band of a new observation y", "median" if transform else "mean"
-        middle = median if transform else fitted.observed(points)[0]
-        shown = transform or _as_it_is
-        return shown(low), shown(middle), shown(high), names
-    mean, var = (values[:, [output]] for values in fitted.latents(points))
-    if transform is None and likelihood.latents == 1:
-        beside = read_beside({}, len(points), likelihood)
-        bands = [
-            ask(likelihood, "predictive", beside, mean + z * np.sqrt(var), np.zeros_like(var))[:, 0]
-            for z in (-Z95, 0.0, Z95)
-        ]
-        low, high = np.minimum(bands[0], bands[2]), np.maximum(bands[0], bands[2])
-        return low, bands[1], high, ("95 % band of E[y | f], without the spread of observations", "median")
-    shown = transform or _as_it_is
-    low, middle, high = (shown((mean + z * np.sqrt(var))[:, 0]) for z in (-Z95, 0.0, Z95))
-    which = "" if likelihood.latents == 1 else f" {output}"
-    return low, middle, high, (f"95 % band of the latent function{which}", "median" if transform else "mean")
+    def observed(self) -> Array:
+        """The training targets as they are drawn: counts by their exposure."""
+        Y, likelihood = self.fitted.rows.Y, self.fitted.likelihood
+        closed = self.fitted.closed_form
+        return self.shown(Y[:, self.output] if closed else likelihood.per_unit(likelihood.y_of(Y)))
 
-
-def _observed(fitted: Fitted, output: int, transform: Transform) -> Array:
-    """The training targets as they are drawn: counts by their exposure."""
-    Y, likelihood = fitted.rows.Y, fitted.likelihood
-    y = Y[:, output] if fitted.closed_form else likelihood.per_unit(likelihood.y_of(Y))
-    return (transform or _as_it_is)(y)
-
-
-def _as_it_is(values: Array) -> Array:
-    return values
+    def shown(self, values: Array) -> Array:
+        return values if self.transform is None else self.transform(values)

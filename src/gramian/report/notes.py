@@ -39,10 +39,9 @@ def refuse_contradictions(data: Data, model: Model) -> None:
     if np.any(differs):
         j = int(np.flatnonzero(differs)[0])
         gap = float(np.nanmax(np.abs(data.Y[j] - data.Y[twin[j]])))
-        cure = "Let noise be learned (noise=0.01), or remove one of the rows."
         raise InputError(
-            f"Rows {twin[j]} and {j} of X are equal but y differs by {gap:.3g} while noise is fixed at 0."
-            f" {cure}"
+            f"Rows {twin[j]} and {j} of X are equal but y differs by {gap:.3g} while noise is fixed at 0. Let"
+            " noise be learned (noise=0.01), or remove one of the rows."
         )
 
 
@@ -86,19 +85,18 @@ def notes(
     elif outcome.note:
         sentences.append(f"{outcome.note[0].upper()}{outcome.note[1:]}")
     if outcome.jitter:
+        repeats = len(data.X) - len(np.unique(data.X, axis=0))
+        cause = f" {repeats} rows of X repeat another." if repeats else ""
         sentences.append(
             f"K + noise was singular to rounding, so {outcome.jitter:g} of its mean diagonal was added."
-            f" {_singular_cause(data)}A larger noise (noise=1e-6 or so, times the variance of y) makes this"
-            " unnecessary."
+            f"{cause} A larger noise (noise=1e-6 or so, times the variance of y) makes this unnecessary."
         )
     constant = [columns.names[j] for j in np.flatnonzero(np.ptp(data.X, axis=0) == 0)]
     if constant and len(data.X) > 1:
         sentences.append(f"Constant columns tell nothing: {', '.join(constant)}. They can be left out.")
     if len(data.X) > 1 and np.all(np.nanmax(data.Y, axis=0) == np.nanmin(data.Y, axis=0)):
         sentences.append("y is constant, so its variance cannot be learned; uncertainties are nominal.")
-    for name, note in of_parameters.items():
-        sentences.append(f"{name}: {note}.")
-    return sentences
+    return sentences + [f"{name}: {note}." for name, note in of_parameters.items()]
 
 
 def parameter_notes(model: Model, data: Data, columns: Columns, stopped: str) -> dict[str, str]:
@@ -109,26 +107,16 @@ def parameter_notes(model: Model, data: Data, columns: Columns, stopped: str) ->
     sd = spread(data.X)
     paths = {id(p): path for path, p in model.kernel.parameters().items()}
     for lengthscale, at in model.kernel.lengthscales(range(data.X.shape[1])):
-        path = f"kernel.{paths[id(lengthscale)]}"
-        values = np.broadcast_to(lengthscale.value, (len(at),))
-        for name, j, value in zip(
-            entry_names(path, lengthscale) if lengthscale.value.ndim else [path] * len(at),
-            at,
-            values,
-            strict=True,
-        ):
-            if lengthscale.value.ndim == 0 and len(at) > 1:
-                continue  # one lengthscale for many columns says nothing of a single one
+        if lengthscale.value.ndim == 0 and len(at) != 1:
+            continue  # one lengthscale for many columns says nothing of a single one
+        names = entry_names(f"kernel.{paths[id(lengthscale)]}", lengthscale)
+        for name, j, value in zip(names, at, lengthscale.value.ravel(), strict=True):
+            column = f"column {columns.names[j]!r}"
             if value > _FAR * sd[j]:
-                meanings.setdefault(
-                    name, f"far beyond the data: f is flat or straight along column {columns.names[j]!r}"
-                )
+                meanings.setdefault(name, f"far beyond the data: f is flat or straight along {column}")
             elif value < _NEAR * sd[j] and len(data.X) > 10:
-                meanings.setdefault(
-                    name,
-                    f"far below the spread of column {columns.names[j]!r}: neighbours hardly inform each"
-                    " other",
-                )
+                what = f"far below the spread of {column}: neighbours hardly inform each other"
+                meanings.setdefault(name, what)
     return meanings
 
 
@@ -136,20 +124,14 @@ def at_bounds(model: Model) -> dict[str, str]:
     """For each entry of a parameter that a search has left at a bound: what that means."""
     meanings: dict[str, str] = {}
     for path, p in ParameterSpace(model.parameters()).trainable.items():
-        low, high = p.bounds or (-np.inf, np.inf)
+        if p.bounds is None:
+            continue
+        low, high = p.bounds
         for name, value in zip(entry_names(path, p), p.value.ravel(), strict=True):
-            if p.bounds is not None and value <= low * (1 + 1e-6):
-                is_noise = path == "noise"
-                meanings[name] = (
-                    "at its floor: the data look free of noise"
-                    if is_noise
-                    else f"at its lower bound {low:g}; widen the bounds if that is unexpected"
-                )
-            elif p.bounds is not None and value >= high * (1 - 1e-6):
+            if path == "noise" and value <= low * (1 + 1e-6):
+                meanings[name] = "at its floor: the data look free of noise"
+            elif value <= low * (1 + 1e-6):
+                meanings[name] = f"at its lower bound {low:g}; widen the bounds if that is unexpected"
+            elif value >= high * (1 - 1e-6):
                 meanings[name] = f"at its upper bound {high:g}; widen the bounds if that is unexpected"
     return meanings
-
-
-def _singular_cause(data: Data) -> str:
-    repeats = len(data.X) - len(np.unique(data.X, axis=0))
-    return f"{repeats} rows of X repeat another. " if repeats else ""
