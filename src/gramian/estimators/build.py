@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.choose.plan import check_time_limit
+from gramian.choose.plan import Task, check_time_limit
 from gramian.data.inputs import Columns
 from gramian.errors import ParameterError
 from gramian.estimators import defaults
@@ -98,6 +98,14 @@ def check_settings(gp: Estimator) -> None:
             f'hyper={gp.hyper!r} is not known. Use "map" (priors count), "ml" (they do not) or "mcmc" (full'
             " Bayes)."
         )
+
+
+def task(gp: Estimator, shape: tuple[int, ...], outputs: int) -> Task:
+    """The fit to data of this shape, as plans see it."""
+    kernel = read_kernel(gp.kernel).kernel
+    return Task(
+        int(shape[0]), int(shape[1]), outputs, kernel, gp.memory_limit, gp.time_limit, bool(gp.optimize)
+    )
 
 
 def noise_of(gp: Estimator) -> float | Parameter | None:

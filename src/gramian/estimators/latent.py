@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.choose.plan import Plan, plan_around
+from gramian.choose.plan import Plan
 from gramian.choose.words import Method, as_method
 from gramian.engines.base import Engine
 from gramian.engines.dense import Exact
@@ -92,18 +92,7 @@ def plan_for(gp: Estimator, likelihood: Likelihood, shape: tuple[int, ...]) -> P
     def wrapped(engine: Method) -> Scheme:
         return _around(engine, choice, likelihood)
 
-    n, d = int(shape[0]), int(shape[1])
-    return plan_around(
-        (n, d),
-        build.read_kernel(gp.kernel).kernel,
-        wrapped,
-        wrapped(taken),
-        reason,
-        gp.memory_limit,
-        gp.time_limit,
-        likelihood.latents,
-        gp.optimize,
-    )
+    return build.task(gp, shape, likelihood.latents).plan_around(wrapped, wrapped(taken), reason)
 
 
 def sampled_parameters(gp: Estimator) -> tuple[Scheme, str]:

@@ -12,7 +12,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from gramian.certify.certificate import Certificate
-from gramian.choose.plan import Plan, automatic, check, plan
+from gramian.choose.plan import Plan, check
 from gramian.choose.words import as_method
 from gramian.data.inputs import read_beside, read_features, read_noise_var, read_rows, read_targets
 from gramian.engines.base import Engine
@@ -223,15 +223,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         if self.hyper == "mcmc":
             return latent.sampled_parameters(self)
         if isinstance(self.method, str) and self.method == "auto":
-            return automatic(
-                shape[0],
-                shape[1],
-                q,
-                build.read_kernel(self.kernel).kernel,
-                self.memory_limit,
-                self.time_limit,
-                self.optimize,
-            )
+            return build.task(self, shape, q).automatic()
         return closed(as_method(self.method, self.memory_limit)), "as given"
 
     def _plan(self, shape: tuple[int, ...], y: Any) -> Plan:
@@ -240,14 +232,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
                 self, self.likelihood if self.likelihood is not None else Gaussian(), shape
             )
         outputs = 1 if y is None or isinstance(y, str) or np.ndim(y) < 2 else int(np.shape(y)[1])
-        return plan(
-            shape,
-            build.read_kernel(self.kernel).kernel,
-            self.memory_limit,
-            self.time_limit,
-            outputs=outputs,
-            optimize=self.optimize,
-        )
+        return build.task(self, shape, outputs).plan()
 
     # Predicting. --------------------------------------------------------------------------------------------
 
