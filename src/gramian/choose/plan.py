@@ -151,7 +151,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Task:
+class Prospect:
     """A fit before it is done: the size of the data, the kernel (None: the default) and the limits."""
 
     rows: int
@@ -281,7 +281,7 @@ def plan(
     """
     (n, d), kernel = _shape(X_or_shape), _kernel(kernel)
     check_time_limit(time_limit)
-    return Task(n, d, outputs, kernel, memory_limit, time_limit, optimize).plan(also)
+    return Prospect(n, d, outputs, kernel, memory_limit, time_limit, optimize).plan(also)
 
 
 def check_time_limit(given: Any) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.choose.plan import Task, check_time_limit
+from gramian.choose.plan import Prospect, check_time_limit
 from gramian.data.inputs import Columns
 from gramian.errors import ParameterError
 from gramian.estimators import defaults
@@ -100,10 +100,10 @@ def check_settings(gp: Estimator) -> None:
         )
 
 
-def task(gp: Estimator, shape: tuple[int, ...], outputs: int) -> Task:
+def prospect(gp: Estimator, shape: tuple[int, ...], outputs: int) -> Prospect:
     """The fit to data of this shape, as plans see it."""
     kernel = read_kernel(gp.kernel).kernel
-    return Task(
+    return Prospect(
         int(shape[0]), int(shape[1]), outputs, kernel, gp.memory_limit, gp.time_limit, bool(gp.optimize)
     )
 

@@ -13,17 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.choose.plan import Plan
-from gramian.choose.words import Method, as_method
+from gramian.choose.words import RULES, Method, as_method, rule_for
 from gramian.engines.base import Engine
 from gramian.engines.dense import Exact
 from gramian.errors import ParameterError
 from gramian.estimators import build
 from gramian.inference.base import Inference, Scheme, on_engine
-from gramian.inference.ep import EP
-from gramian.inference.laplace import Mode
 from gramian.inference.mcmc.method import MCMC
 from gramian.inference.model import Model
-from gramian.inference.softmax.laplace import laplace_for
 from gramian.inference.svgp.inducing import SVGP
 from gramian.inference.variational import VI
 from gramian.likelihoods import Likelihood
@@ -39,7 +36,7 @@ DENSE_ROWS = 5000  # up to here "auto" takes the whole of K: an evaluation is so
 # latents of such a variance make a class certain; beyond, Laplace's evidence grows while its probabilities
 # get all alike
 LAPLACE_SCALE = 30.0
-WORDS = ("laplace", "ep", "vi", "map", "mcmc")
+WORDS = (*RULES, "mcmc")
 
 
 class InferenceChoice(NamedTuple):
@@ -92,7 +89,7 @@ def plan_for(gp: Estimator, likelihood: Likelihood, shape: tuple[int, ...]) -> P
     def wrapped(engine: Method) -> Scheme:
         return _around(engine, choice, likelihood)
 
-    return build.task(gp, shape, likelihood.latents).plan_around(wrapped, wrapped(taken), reason)
+    return build.prospect(gp, shape, likelihood.latents).plan_around(wrapped, wrapped(taken), reason)
 
 
 def sampled_parameters(gp: Estimator) -> tuple[Scheme, str]:
@@ -127,25 +124,12 @@ def _around(engine: Method, choice: InferenceChoice, likelihood: Likelihood) -> 
 def _rule(choice: InferenceChoice, likelihood: Likelihood, engine: Engine) -> Inference:
     if isinstance(choice.written, Inference):
         return choice.written
-    word = _default(likelihood, engine) if choice.word == "auto" else choice.word
-    made = {"ep": EP, "vi": VI, "map": Mode}
-    return laplace_for(likelihood) if word == "laplace" else made[word]()
-
-
-def _default(likelihood: Likelihood, engine: Engine) -> str:
-    """Laplace where it is good: one latent and concave terms; else the variational bound. For several classes
-    Laplace's evidence grows with the kernel's scale far beyond what the data support, and its variances with
-    it: probabilities are then all alike, however right the mode is."""
-    if engine.bound:
-        return "vi"
-    if not engine.variances:
-        return "laplace"
-    return "laplace" if likelihood.latents == 1 and likelihood.smooth and likelihood.log_concave else "vi"
+    return RULES[rule_for(likelihood, engine) if choice.word == "auto" else choice.word](likelihood)
 
 
 def restrained(model: Model, method: Scheme) -> Model:
     """Softmax by Laplace: scales of kernels that nobody bounded, or gave a prior, stay below `LAPLACE_SCALE`
-    (see `_default`)."""
+    (see `rule_for`)."""
     if not method.coupled:
         return model
     scales = [own for kernel, _ in model.kernels for part in kernel.walk() for own in part.levels() or ()]

@@ -21,7 +21,7 @@ from scipy.special import logsumexp, ndtri
 
 from gramian.errors import InputError
 from gramian.inference.asked import ask
-from gramian.likelihoods import Gaussian, Likelihood
+from gramian.likelihoods import Likelihood
 from gramian.processes.base import Process, blocks_of
 
 Array = NDArray[np.float64]
@@ -93,8 +93,9 @@ def row_densities(latents: Latents, Y: Array) -> Array:
 
 
 def _normal_densities(latents: Latents, Y: Array) -> Array:
-    assert isinstance(latents.likelihood, Gaussian)
-    total = latents.var + latents.likelihood.variances()
+    noise = latents.likelihood.variances()
+    assert noise is not None
+    total = latents.var + noise
     return np.sum(-0.5 * ((Y - latents.mean) ** 2 / total + np.log(2 * np.pi * total)), axis=1)
 
 
@@ -110,7 +111,7 @@ def quantiles(
     likelihood: Likelihood, process: Process, table: Array, levels: ArrayLike, beside: Array
 ) -> Array:
     """Quantiles of an observation at the rows of a table, (n, levels), with the columns beside it."""
-    if isinstance(likelihood, Gaussian):
+    if likelihood.variances() is not None:
         mean, var = observed(likelihood, process, table, beside)
         return normal_quantiles(mean[:, None], var[:, None], levels)[:, :, 0]
     levels = np.asarray(levels, dtype=np.float64)

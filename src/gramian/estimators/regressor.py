@@ -223,7 +223,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         if self.hyper == "mcmc":
             return latent.sampled_parameters(self)
         if isinstance(self.method, str) and self.method == "auto":
-            return build.task(self, shape, q).automatic()
+            return build.prospect(self, shape, q).automatic()
         return closed(as_method(self.method, self.memory_limit)), "as given"
 
     def _plan(self, shape: tuple[int, ...], y: Any) -> Plan:
@@ -232,7 +232,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
                 self, self.likelihood if self.likelihood is not None else Gaussian(), shape
             )
         outputs = 1 if y is None or isinstance(y, str) or np.ndim(y) < 2 else int(np.shape(y)[1])
-        return build.task(self, shape, outputs).plan()
+        return build.prospect(self, shape, outputs).plan()
 
     # Predicting. --------------------------------------------------------------------------------------------
 

@@ -80,6 +80,11 @@ class Likelihood(Tree):
         not, and suits only methods that average over f: variational inference and expectation propagation."""
         return True
 
+    def variances(self) -> Array | None:
+        """The noise variance of each output, (outputs,), where y is f plus Gaussian noise, so that the
+        posterior of f has a closed form; None where it has none."""
+        return None
+
     def scales(self, s: float) -> Array:
         """The prior scale of each latent, (latents,), where s is that of y: s where a latent is in the units
         of y, else 1."""
