@@ -290,9 +290,9 @@ def check_time_limit(given: Any) -> None:
         raise ParameterError(f"time_limit={given!r} must be a positive number of seconds.")
 
 
-def check(method: Scheme, n: int, d: int, q: int, memory_limit: int | float | str | None) -> None:
+def check(method: Scheme, shape: tuple[int, ...], q: int, memory_limit: int | float | str | None) -> None:
     """Refuses a method that would pass the memory limit, and names those that would not."""
-    limit = memory.allowed(memory_limit)
+    (n, d), limit = shape, memory.allowed(memory_limit)
     needed = method.bytes_needed(n, d, q)
     if needed <= limit:
         return

@@ -262,14 +262,25 @@ def _array(values: Any, name: str) -> NDArray[Any]:
         raise InputError(f"{name} is no table: {shown}. Give as many numbers in each row.") from None
 
 
-def remember_columns(estimator: Any, X: Any, table: Array | None, reset: bool) -> None:
-    """scikit-learn's own bookkeeping of column names and their number, with its errors as ours."""
+def read_named(estimator: Any, X: Any, known: Columns | None = None) -> tuple[Array, Columns]:
+    """`read_features` with scikit-learn's bookkeeping of column names and their number. Names that are not
+    those of `fit` are told before values are read."""
+    if known is not None and is_frame(X):
+        _remember_columns(estimator, X, X, reset=False)
+        return read_features(X, known)
+    table, columns = read_features(X, known)
+    _remember_columns(estimator, X, table, reset=known is None)
+    return table, columns
+
+
+def _remember_columns(estimator: Any, X: Any, table: Any, reset: bool) -> None:
+    """scikit-learn's own bookkeeping, with its errors as ours."""
     try:
         if is_frame(X) and _get_feature_names(X) is None and all(isinstance(name, str) for name in X.columns):
             _unknown_frame(estimator, X, reset)
         else:
             _check_feature_names(estimator, X, reset=reset)
-        _check_n_features(estimator, X if table is None else table, reset=reset)
+        _check_n_features(estimator, table, reset=reset)
     except TypeError as error:  # names of which some are text and some are not
         raise InputTypeError(str(error)) from None
     except ValueError as error:

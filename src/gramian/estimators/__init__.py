@@ -9,7 +9,6 @@
     defaults      the kernel, the noise and the mean of people who give none
     latent        which inference on which engine, for likelihoods other than Gaussian noise in closed form
     predictions   from the posterior of f to observations: probabilities, moments, quantiles, densities
-    leftout       each training row predicted from all the others
     transformers  kernel features for any linear model
 
 Readers of a fitted model (modelfile, report, plots, experiments, cli) ask `gp.fitted_`, at tables that

@@ -19,6 +19,8 @@ that is given is fitted by maximum evidence.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,25 +37,26 @@ NOISE_SHARE = 0.01  # of var y: where learned noise starts
 NOISE_FLOOR = 1e-8  # of var y: below it K + noise has more condition than float64 has digits for
 
 
+def times_categories(X: Array, columns: Columns, made: Callable[[Array], Kernel]) -> Kernel:
+    """A kernel that is `made` from a lengthscale for each numeric column, times a Categorical for the
+    others."""
+    numeric = [j for j in range(X.shape[1]) if j not in columns.categories]
+    lengthscales = spread(X[:, numeric]) * np.sqrt(len(numeric))
+    if not columns.categories:
+        return made(lengthscales)
+    text = [columns.names[j] for j in columns.categories]
+    words = Categorical(np.full(len(text), 0.5)).on(*text)
+    return made(lengthscales).on(*(columns.names[j] for j in numeric)) * words if numeric else words
+
+
 def default_kernel(X: Array, columns: Columns, variance: float) -> Kernel:
     """A scaled Matern-5/2 with a lengthscale a numeric column, times a Categorical for the others."""
-    numeric = [j for j in range(X.shape[1]) if j not in columns.categories]
-    parts: list[Kernel] = []
-    if numeric:
-        median = spread(X[:, numeric]) * np.sqrt(len(numeric))
-        matern = Matern52(param(median, prior=LogNormal(tuple(map(float, np.log(median))), 1.5)))
-        parts.append(
-            matern.on(*(columns.names[j] if columns.named else j for j in numeric))
-            if columns.categories
-            else matern
-        )
-    if columns.categories:
-        parts.append(
-            Categorical(np.full(len(columns.categories), 0.5)).on(
-                *(columns.names[j] for j in columns.categories)
-            )
-        )
-    kernel: Kernel = parts[0] if len(parts) == 1 else parts[0] * parts[1]
+
+    def matern(lengthscales: Array) -> Kernel:
+        prior = LogNormal(tuple(map(float, np.log(lengthscales))), 1.5)
+        return Matern52(param(lengthscales, prior=prior))
+
+    kernel = times_categories(X, columns, matern)
     return Scaled(kernel, param(variance, prior=LogNormal(float(np.log(variance)), 1.5)))
 
 
@@ -71,20 +74,15 @@ def noise_parameter(given: object, variance: float, with_prior: bool, absolute_f
             " noise_var=...)."
         )
     if parameter.trainable and parameter.bounds is None and float(parameter.value) > 0:
-        floor = min(absolute_floor, float(parameter.value))
-        return dataclasses.replace(
-            parameter, bounds=(floor, max(1e4 * variance, 1e4 * float(parameter.value)))
-        )
+        value = float(parameter.value)
+        bounds = (min(absolute_floor, value), 1e4 * max(variance, value))
+        return dataclasses.replace(parameter, bounds=bounds)
     return parameter
 
 
-def _noise_number(given: object) -> Parameter:
-    if (
-        isinstance(given, bool)
-        or not isinstance(given, (int, float, np.integer, np.floating))
-        or not np.isfinite(given)
-        or given < 0
-    ):
+def _noise_number(given: Any) -> Parameter:
+    numeric = isinstance(given, (int, float, np.integer, np.floating)) and not isinstance(given, bool)
+    if not numeric or not np.isfinite(given) or given < 0:
         raise ParameterError(
             "noise must be a variance (a number from 0 on) or a parameter such as gramian.fixed(0.01), not"
             f" {given!r}."
@@ -105,9 +103,9 @@ def mean_function(given: object, loc: Array, columns: Columns) -> Mean:
     if given == "linear":
         # codes of categories have no slope
         numeric = tuple(j for j in range(len(columns.names)) if j not in columns.categories)
-        return (
-            LinearMean(loc, columns=numeric if columns.categories else ()) if numeric else ConstantMean(loc)
-        )
+        if not numeric:
+            return ConstantMean(loc)
+        return LinearMean(loc, columns=numeric if columns.categories else ())
     raise ParameterError(f'mean={given!r} is not known. Use "zero", "constant", "linear", or a gramian.Mean.')
 
 
@@ -121,9 +119,8 @@ def output_spread(Y: Array, single: bool) -> Array:
     if len(extreme):
         k = int(extreme[0])
         which = "y has values" if single else f"Output {k} of y has values"
-        cure = f"Give y in other units: y / {size[k]:.0e}."
         raise InputError(
             f"{which} of size {size[k]:.3g} and spread {spread[k]:.3g}, whose squares leave the range of"
-            f" numbers. {cure}"
+            f" numbers. Give y in other units: y / {size[k]:.0e}."
         )
     return spread
