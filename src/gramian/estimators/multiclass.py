@@ -27,7 +27,7 @@ from sklearn.utils import check_random_state
 from gramian.data.inputs import Columns
 from gramian.data.labels import Labels
 from gramian.errors import ParameterError
-from gramian.estimators import build, defaults
+from gramian.estimators import build
 from gramian.estimators import latent as latents
 from gramian.estimators.base import generator
 from gramian.estimators.fitted import Fitted, LabelledRows, Learned
@@ -210,9 +210,9 @@ def fit(gp: GPClassifier, table: Array, columns: Columns, labels: Labels, began:
     scheme = "ovr" if gp.multiclass == "ovr" else "ovo"
     splits = _splits(scheme, labels)
     cure = f"multiclass={gp.multiclass!r} takes one for its binary models."
-    written = build.read_kernel(gp.kernel).one(cure)
-    kernel = written if written is not None else defaults.default_kernel(np.asarray(table), columns, VARIANCE)
-    kernel.check_columns(columns.described())
+    written = build.read_kernel(gp.kernel)
+    written.one(cure)
+    kernel = written.suited(np.asarray(table), columns, VARIANCE)[0]
     # the binary models see no names and no categories
     settings = {"kernel": kernel.resolve(columns.names), "verbose": False}
     at_once = min(thread_count(), len(splits))

@@ -17,7 +17,7 @@ from gramian.choose.plan import Plan, check
 from gramian.choose.words import as_method
 from gramian.data.inputs import read_beside, read_features, read_noise_var, read_rows, read_targets
 from gramian.errors import ParameterError
-from gramian.estimators import build, defaults, latent
+from gramian.estimators import build, latent
 from gramian.estimators.base import Estimator, check_arguments, check_draws, check_target, generator
 from gramian.estimators.fitted import Fitted
 from gramian.estimators.predictions import LEVELS95, LeaveOneOut, finite, interval_table, observations
@@ -159,7 +159,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
                 "likelihood must be a gramian likelihood such as gramian.StudentT(), or None for Gaussian"
                 f" noise, not {self.likelihood!r}."
             )
-        defaults.noise_parameter(build.noise_of(self), 1.0, False, defaults.NOISE_FLOOR)
+        build.noise_parameter(build.noise_of(self), 1.0, False, build.NOISE_FLOOR)
 
     def _is_gaussian(self) -> bool:
         """Whether there is an answer in closed form."""
@@ -416,11 +416,9 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
     def _prior(self, X: Any, target: str) -> tuple[Array, Process, Array]:
         self.check_settings()
         table, columns = read_features(X)
-        written, given_noise = build.read_kernel(self.kernel).kernel, build.noise_of(self)
-        kernel = written if written is not None else defaults.default_kernel(table, columns, 1.0)
-        kernel.check_columns(columns.described())
-        noise = defaults.noise_parameter(given_noise, 1.0, False, defaults.NOISE_FLOOR)
-        mean = defaults.mean_function(self.mean, np.zeros(()), columns)
+        kernel = build.read_kernel(self.kernel).suited(table, columns, 1.0)[0]
+        noise = build.noise_parameter(build.noise_of(self), 1.0, False, build.NOISE_FLOOR)
+        mean = build.mean_function(self.mean, np.zeros(()), columns)
         mean = mean.adapted(table, np.zeros(()), np.ones(()))
         process = GaussianProcess(kernel.resolve(columns.names), mean, np.ones(1))
         return table, process, noise.value.reshape(1) if target == "y" else np.zeros(1)

@@ -22,8 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 from gramian.data.inputs import Columns, read_named
 from gramian.errors import InputError, ParameterError
 from gramian.estimators.base import generator
-from gramian.estimators.build import read_kernel
-from gramian.estimators.defaults import times_categories
+from gramian.estimators.build import read_kernel, times_categories
 from gramian.features.base import FeatureMap
 from gramian.features.fourier import FourierBasis
 from gramian.features.nystrom import NystromBasis
