@@ -12,216 +12,25 @@ JAX and SciPy come with the first kernel or estimator.
 
 from __future__ import annotations
 
+import ast
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from sys import modules
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from gramian.version import __version__
+from gramian.version import __version__ as __version__
 
-if TYPE_CHECKING:
-    from gramian import likelihoods
-    from gramian.choose.plan import plan
-    from gramian.data.sources import Source, open_table
-    from gramian.engines import Exact, Fourier, Krylov, Nystrom, Sparse
-    from gramian.errors import GramianError
-    from gramian.estimators import GPClassifier, GPRegressor
-    from gramian.estimators.transformers import FourierFeatures, NystromFeatures
-    from gramian.experiments.compare import Comparison, compare
-    from gramian.experiments.selection import ModelComparison, compare_models
-    from gramian.fitting.stages import Hold
-    from gramian.gp import GP
-    from gramian.inference.ep import EP
-    from gramian.inference.laplace import Laplace
-    from gramian.inference.mcmc.method import MCMC
-    from gramian.inference.svgp.inducing import SVGP
-    from gramian.inference.variational import VI
-    from gramian.kernels import (
-        RBF,
-        ArcCosine,
-        Brownian,
-        Categorical,
-        Constant,
-        Cosine,
-        Kernel,
-        Linear,
-        Matern12,
-        Matern32,
-        Matern52,
-        NeuralNetwork,
-        Periodic,
-        Polynomial,
-        RationalQuadratic,
-        SpectralMixture,
-        Stationary,
-        exp,
-        map_inputs,
-        poly,
-        warp,
-    )
-    from gramian.kernels.convert import from_sklearn
-    from gramian.kernels.text import parse_kernel
-    from gramian.landmarks.rules import landmarks
-    from gramian.likelihoods import (
-        Bernoulli,
-        Beta,
-        Binomial,
-        Gaussian,
-        Heteroscedastic,
-        Likelihood,
-        NegativeBinomial,
-        Ordinal,
-        Poisson,
-        RobustMax,
-        Softmax,
-        StudentT,
-    )
-    from gramian.linalg.threads import set_threads
-    from gramian.means import ConstantMean, LinearMean, Mean, ZeroMean
-    from gramian.modelfile import load
-    from gramian.params import (
-        Gamma,
-        HalfNormal,
-        InverseGamma,
-        LogNormal,
-        Normal,
-        Parameter,
-        Uniform,
-        fixed,
-        nonnegative,
-        param,
-        positive,
-        real,
-        unit_interval,
-    )
-    from gramian.solvers import CG, MINRES
-
-__all__ = [
-    "CG",
-    "EP",
-    "GP",
-    "MCMC",
-    "MINRES",
-    "RBF",
-    "SVGP",
-    "VI",
-    "ArcCosine",
-    "Bernoulli",
-    "Beta",
-    "Binomial",
-    "Brownian",
-    "Categorical",
-    "Comparison",
-    "Constant",
-    "ConstantMean",
-    "Cosine",
-    "Exact",
-    "Fourier",
-    "FourierFeatures",
-    "GPClassifier",
-    "GPRegressor",
-    "Gamma",
-    "Gaussian",
-    "GramianError",
-    "HalfNormal",
-    "Heteroscedastic",
-    "Hold",
-    "InverseGamma",
-    "Kernel",
-    "Krylov",
-    "Laplace",
-    "Likelihood",
-    "Linear",
-    "LinearMean",
-    "LogNormal",
-    "Matern12",
-    "Matern32",
-    "Matern52",
-    "Mean",
-    "ModelComparison",
-    "NegativeBinomial",
-    "NeuralNetwork",
-    "Normal",
-    "Nystrom",
-    "NystromFeatures",
-    "Ordinal",
-    "Parameter",
-    "Periodic",
-    "Poisson",
-    "Polynomial",
-    "RationalQuadratic",
-    "RobustMax",
-    "Softmax",
-    "Source",
-    "Sparse",
-    "SpectralMixture",
-    "Stationary",
-    "StudentT",
-    "Uniform",
-    "ZeroMean",
-    "__version__",
-    "compare",
-    "compare_models",
-    "exp",
-    "fixed",
-    "from_sklearn",
-    "landmarks",
-    "likelihoods",
-    "load",
-    "map_inputs",
-    "nonnegative",
-    "open_table",
-    "param",
-    "parse_kernel",
-    "plan",
-    "poly",
-    "positive",
-    "real",
-    "set_threads",
-    "unit_interval",
-    "warp",
-]
-
-# Where each name is from: what the imports above say, for those who run the code.
-_HOMES = {
-    "gramian.choose.plan": "plan",
-    "gramian.data.sources": "Source open_table",
-    "gramian.errors": "GramianError",
-    "gramian.estimators": "GPClassifier GPRegressor",
-    "gramian.estimators.transformers": "FourierFeatures NystromFeatures",
-    "gramian.experiments.compare": "Comparison compare",
-    "gramian.experiments.selection": "ModelComparison compare_models",
-    "gramian.fitting.stages": "Hold",
-    "gramian.gp": "GP",
-    "gramian.engines": "Exact Fourier Krylov Nystrom Sparse",
-    "gramian.inference.ep": "EP",
-    "gramian.inference.laplace": "Laplace",
-    "gramian.inference.mcmc.method": "MCMC",
-    "gramian.inference.svgp.inducing": "SVGP",
-    "gramian.inference.variational": "VI",
-    "gramian.kernels": (
-        "RBF ArcCosine Brownian Categorical Constant Cosine Kernel Linear Matern12 Matern32 Matern52 "
-        "NeuralNetwork Periodic Polynomial RationalQuadratic SpectralMixture Stationary exp "
-        "map_inputs poly warp"
-    ),
-    "gramian.kernels.convert": "from_sklearn",
-    "gramian.kernels.text": "parse_kernel",
-    "gramian.landmarks.rules": "landmarks",
-    "gramian.likelihoods": (
-        "Bernoulli Beta Binomial Gaussian Heteroscedastic Likelihood NegativeBinomial Ordinal Poisson "
-        "RobustMax Softmax StudentT"
-    ),
-    "gramian.linalg.threads": "set_threads",
-    "gramian.means": "ConstantMean LinearMean Mean ZeroMean",
-    "gramian.modelfile": "load",
-    "gramian.params": (
-        "Gamma HalfNormal InverseGamma LogNormal Normal Parameter Uniform fixed nonnegative param "
-        "positive real unit_interval"
-    ),
-    "gramian.solvers": "CG MINRES",
+# Where each name is from: the imports of the stub, which type checkers read.
+_STUB = ast.parse(Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
+_HOME = {
+    alias.name: node.module
+    for node in _STUB.body
+    if isinstance(node, ast.ImportFrom) and node.module is not None and node.module != "gramian"
+    for alias in node.names
 }
-_HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
+__all__ = sorted([*_HOME, "likelihoods"])
 
 
 def __getattr__(name: str) -> Any:

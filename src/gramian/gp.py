@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gramian.choose.words import as_method
+from gramian.choose.words import NAMED, RULES, as_method, rule_for
 from gramian.engines.base import Engine, Workspace
 from gramian.errors import InputError, ParameterError
 from gramian.fitting.lbfgs import Search
@@ -34,10 +34,7 @@ from gramian.fitting.stages import fit as searched
 from gramian.inference.asked import ask
 from gramian.inference.base import Inference, Scheme, on_engine
 from gramian.inference.conjugate import Conjugate
-from gramian.inference.ep import EP
 from gramian.inference.model import Data, Evidence, Model
-from gramian.inference.softmax.laplace import laplace_for
-from gramian.inference.variational import VI
 from gramian.kernels.base import Column, Kernel
 from gramian.likelihoods import Gaussian, Likelihood
 from gramian.means import ConstantMean, LinearMean, Mean, ZeroMean
@@ -172,9 +169,9 @@ class GP(Functions):
     def _process(self, X: ArrayLike) -> tuple[Process, Array, bool]:
         points, names = _points(X)
         model, L = _resolved(self.model, names), self.model.likelihood.latents
-        if not model.others:
-            return GaussianProcess(model.kernel, model.mean, np.ones(L)), points, L > 1
         whole = GaussianProcess(model.kernel, model.mean, np.ones(L))
+        if not model.others:
+            return whole, points, L > 1
         parts: list[tuple[Process, list[int]]] = [
             (dataclasses.replace(whole.of_output(k), kernel=kernel), [k])
             for k, (kernel, _) in enumerate(model.kernels)
@@ -212,7 +209,8 @@ class GP(Functions):
         scheme = self._scheme(method, inference)
         scheme.check_fits(model, data.X.shape[1])
         scheme = scheme.prepared(model, data, np.random.default_rng(seed))
-        return _conditioned(self, model, data, scheme, several)
+        process, evidence, outcome, _ = scheme.infer(model, data)
+        return ConditionedGP(self, process, evidence, outcome, scheme, data, model, several)
 
     def fit(
         self,
@@ -256,16 +254,15 @@ class GP(Functions):
         table = Y if several else Y[:, None]
         if np.any(np.all(np.isnan(table), axis=0)):
             raise InputError("y has a column without a single observed value.")
-        if isinstance(model.likelihood, Gaussian):
-            return model, Data(points, table, np.ones(table.shape[1]), known), several
         likelihood = model.likelihood
+        if likelihood.variances() is not None:
+            return model, Data(points, table, np.ones(table.shape[1]), known), several
         columns, name = len(likelihood.columns), type(likelihood).__name__
         if known is not None:
             raise InputError(f"noise_var is for Gaussian noise; {name} has none.")
         if several and Y.shape[1] != columns:
-            takes = (
-                "one value a row, (n,)" if columns == 1 else f"the columns {', '.join(likelihood.columns)}"
-            )
+            several_columns = f"the columns {', '.join(likelihood.columns)}"
+            takes = "one value a row, (n,)" if columns == 1 else several_columns
             raise InputError(f"y has {Y.shape[1]} columns; {name} takes {takes}.")
         given = (Y if several else likelihood.with_defaults(Y)).reshape(len(points), columns)
         seen = ~np.isnan(given).any(axis=1)
@@ -276,16 +273,14 @@ class GP(Functions):
     def _scheme(self, method: Any, inference: str | Inference | None) -> Scheme:
         engine = as_method(method)
         if not isinstance(engine, Engine):
+            engines = ", ".join(f'"{name}"' for name in NAMED if name != "svgp")
             raise ParameterError(
                 f"GP: method={method!r} finds its parameters and its posterior in one search. Use"
-                f" GPRegressor(method={method!r}), or an engine: {', '.join(ENGINES)}."
+                f" GPRegressor(method={method!r}), or an engine: {engines}."
             )
         rule = inference if isinstance(inference, Inference) else _rule(inference, self.model, engine)
         rule.check(self.model.likelihood, engine)
         return on_engine(engine, rule)
-
-
-ENGINES = ('"exact"', '"nystrom"', '"fourier"', '"vfe"', '"fitc"', '"dtc"', '"cg"', '"minres"')
 
 
 @dataclass(frozen=True, eq=False)
@@ -312,8 +307,8 @@ class ConditionedGP(Functions):
         columns, with their defaults."""
         mean, var = self.process.moments(self._process(X)[1])
         likelihood = self.model.likelihood
-        if isinstance(likelihood, Gaussian):
-            return _shaped(mean, self.several), _shaped(var + likelihood.variances(), self.several)
+        if (noise := likelihood.variances()) is not None:
+            return _shaped(mean, self.several), _shaped(var + noise, self.several)
         answers = ask(likelihood, "predictive", _beside(likelihood, len(mean)), mean, var)
         return answers[:, 0], answers[:, 1]
 
@@ -347,11 +342,6 @@ class ConditionedGP(Functions):
         return LeftOut(*(_shaped(np.where(away, np.nan, one), self.several) for one in (mean, var, score)))
 
 
-def _conditioned(prior: GP, model: Model, data: Data, scheme: Scheme, several: bool) -> ConditionedGP:
-    process, evidence, outcome, _ = scheme.infer(model, data)
-    return ConditionedGP(prior, process, evidence, outcome, scheme, data, model, several)
-
-
 def _beside(likelihood: Likelihood, n: int) -> Array:
     """The columns beside y with their defaults, (n, columns - 1)."""
     return np.full((n, len(likelihood.columns) - 1), [likelihood.default(c) for c in likelihood.columns[1:]])
@@ -359,15 +349,10 @@ def _beside(likelihood: Likelihood, n: int) -> Array:
 
 def _rule(given: str | None, model: Model, engine: Engine) -> Inference:
     likelihood = model.likelihood
-    if given is None:
-        if isinstance(likelihood, Gaussian):
-            return Conjugate()
-        concave = likelihood.latents == 1 and likelihood.smooth and likelihood.log_concave
-        given = "laplace" if (concave and not engine.bound) or not engine.variances else "vi"
-    if given == "laplace":
-        return laplace_for(likelihood)
-    if given in ("ep", "vi"):
-        return EP() if given == "ep" else VI()
+    if given is None and likelihood.variances() is not None:
+        return Conjugate()
+    if given in (None, "laplace", "ep", "vi"):
+        return RULES[given or rule_for(likelihood, engine)](likelihood)
     raise ParameterError(
         f'GP: inference={given!r} is not known. Use "laplace", "ep", "vi", a rule such as gm.EP(damping=0.5),'
         ' or None. Chains over parameters: GPRegressor(hyper="mcmc").'
@@ -398,10 +383,10 @@ def _points(X: ArrayLike) -> tuple[Array, list[str]]:
     if points.ndim != 2:
         cure = "X[:, None] for one column" if points.ndim == 1 else "one point a row"
         raise InputError(f"X has shape {points.shape}, but a table (n, d) is expected: {cure}.")
-    if not points.size or not np.all(np.isfinite(points)):
-        raise InputError(
-            "X has no rows or no columns." if not points.size else "X has values that are not finite numbers."
-        )
+    if not points.size:
+        raise InputError("X has no rows or no columns.")
+    if not np.all(np.isfinite(points)):
+        raise InputError("X has values that are not finite numbers.")
     return points, names or [f"x{j}" for j in range(points.shape[1])]
 
 
@@ -410,11 +395,7 @@ def _resolved(model: Model, names: list[str]) -> Model:
     columns = [Column(name, False) for name in names]
     for kernel, _ in model.kernels:
         kernel.check_columns(columns)
-    first, *others = (
-        (kernel.resolve(names) for kernel, _ in model.kernels)
-        if model.others
-        else (model.kernel.resolve(names),)
-    )
+    first, *others = (kernel.resolve(names) for kernel, _ in model.kernels)
     return dataclasses.replace(model, kernel=first, others=tuple(others))
 
 

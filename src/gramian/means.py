@@ -57,10 +57,8 @@ class Mean(Tree):
         return self
 
     def __repr__(self) -> str:
-        return (
-            f"{type(self).__name__}("
-            f"{', '.join(f'{name}={p.text(4)}' for name, p in self.parameters().items())})"
-        )
+        values = ", ".join(f"{name}={p.text(4)}" for name, p in self.parameters().items())
+        return f"{type(self).__name__}({values})"
 
 
 class ZeroMean(Mean):
@@ -85,13 +83,10 @@ class ConstantMean(Mean):
         if type(self) is not ConstantMean:
             return None  # a subclass has another formula
         value = np.asarray(self.value)
-        values = np.empty((len(X), *value.shape))
-        values[...] = value
-        return HostBlock(values, lambda w: [w.sum(axis=0)])
+        return HostBlock(np.full((len(X), *value.shape), value), lambda w: [w.sum(axis=0)])
 
     def adapted(self, X: Array, loc: Array, scale: Array) -> Self:
-        value = _spread(self.value, np.shape(loc), "value")
-        return dataclasses.replace(self)._with(value=dataclasses.replace(value, support=_affine(loc, scale)))
+        return dataclasses.replace(self)._with(value=_spread(self.value, "value", loc, scale))
 
     def _with(self, **parameters: Parameter) -> Self:
         # on a fresh copy: a support other than the declared one is set past the declaration's check
@@ -120,11 +115,10 @@ class LinearMean(ConstantMean):
         X = X[:, list(self.columns)] if self.columns else X
         shift = X - np.asarray(self.centre) if self.centre else X
         # one slope for all columns is a slope of their sum
-        line = (
-            shift.sum(axis=1, keepdims=True) * slope
-            if slope.ndim == 0
-            else shift @ slope.reshape(len(slope), -1)
-        )
+        if slope.ndim == 0:
+            line = shift.sum(axis=1, keepdims=True) * slope
+        else:
+            line = shift @ slope.reshape(len(slope), -1)
         outputs = max(value.size, line.shape[1])
         single = value.ndim == 0 and slope.ndim < 2
 
@@ -141,16 +135,12 @@ class LinearMean(ConstantMean):
         size = np.max(np.abs(X), axis=0)
         # scaled first: squares of 1e200 would overflow
         spread = np.std(X / np.where(size > 0, size, 1.0), axis=0) * size
-        per_column = np.asarray(scale)[None, ...] / np.where(spread > 0, spread, 1.0).reshape(
-            (-1,) + (1,) * np.ndim(scale)
-        )
-        slope = _spread(self.slope, per_column.shape, "slope")
+        width = np.where(spread > 0, spread, 1.0).reshape((-1,) + (1,) * np.ndim(scale))
+        per_column = np.asarray(scale)[None, ...] / width
         new = dataclasses.replace(self, centre=self.centre or tuple(map(float, np.mean(X, axis=0))))
         return new._with(
-            value=dataclasses.replace(
-                _spread(self.value, np.shape(loc), "value"), support=_affine(loc, scale)
-            ),
-            slope=dataclasses.replace(slope, support=_affine(np.zeros_like(per_column), per_column)),
+            value=_spread(self.value, "value", loc, scale),
+            slope=_spread(self.slope, "slope", np.zeros_like(per_column), per_column),
         )
 
 
@@ -172,23 +162,18 @@ def _summed(gradient: Array, shape: tuple[int, ...]) -> Array:
     return gradient.sum(axis=-1) if len(shape) == 1 and gradient.ndim == 2 else gradient.sum().reshape(shape)
 
 
-def _spread(parameter: Parameter, shape: tuple[int, ...], name: str) -> Parameter:
+def _spread(parameter: Parameter, name: str, loc: Array, scale: Array) -> Parameter:
+    """One number for each of `loc`, around it and in units of `scale`."""
+    shape = np.shape(loc)
     try:
         value = np.broadcast_to(parameter.value, shape).copy()
     except ValueError:
-        expected = (
-            "one number"
-            if not shape
-            else f"one number, or an array of shape {shape}: one a column, or one an output"
-        )
+        several = f"one number, or an array of shape {shape}: one a column, or one an output"
         raise ParameterError(
-            f"mean.{name} has shape {parameter.value.shape}, but these data take {expected}."
+            f"mean.{name} has shape {parameter.value.shape}, but these data take"
+            f" {several if shape else 'one number'}."
         ) from None
-    return dataclasses.replace(parameter, value=value)
-
-
-def _affine(loc: Array, scale: Array) -> Affine:
-    return Affine(_nested(loc), _nested(scale))
+    return dataclasses.replace(parameter, value=value, support=Affine(_nested(loc), _nested(scale)))
 
 
 def _nested(value: Array) -> Any:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import numbers
-import time
+import timeit
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -53,12 +53,8 @@ class Rates:
 
     def seconds(self, work: Cost) -> float:
         slopes, products = self.values / SLOPE_COST, self.values * PRODUCT_GAIN
-        return (
-            work.flops / self.flops
-            + work.values / self.values
-            + work.slopes / slopes
-            + work.products / products
-        )
+        told = work.flops / self.flops + work.values / self.values
+        return told + work.slopes / slopes + work.products / products
 
 
 @dataclass(frozen=True)
@@ -72,8 +68,12 @@ class Option:
     evaluation_seconds: float  # one log evidence with gradient, on all rows
     fit_seconds: float
     final_seconds: float  # of these, the inference on all rows after the search
-    fits: bool  # within both limits
-    why_not: str = ""
+    why_not: str = ""  # where it is not within both limits
+
+    @property
+    def fits(self) -> bool:
+        """Whether it is within both limits."""
+        return not self.why_not
 
     @property
     def least_seconds(self) -> float:
@@ -95,27 +95,15 @@ class Plan:
     reason: str
 
     def __str__(self) -> str:
-        head = (
-            f"{self.rows:,} rows, {self.columns} columns; memory limit {memory.show_bytes(self.memory_limit)}"
-        )
+        room = memory.show_bytes(self.memory_limit)
+        head = f"{self.rows:,} rows, {self.columns} columns; memory limit {room}"
         head += "" if self.time_limit is None else f", time limit {self.time_limit:g} s"
         lines = [("method", "memory", "evaluation", "fit", "accuracy", "")]
-        for option in self.options:
-            times = show_seconds(option.evaluation_seconds), show_seconds(option.fit_seconds)
-            lines.append(
-                (
-                    option.label,
-                    memory.show_bytes(option.bytes),
-                    *times,
-                    option.accuracy,
-                    "" if option.fits else option.why_not,
-                )
-            )
-        widths = [max(len(line[k]) for line in lines) for k in range(6)]
-        body = [
-            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-            for line in lines
-        ]
+        for each in self.options:
+            times = show_seconds(each.evaluation_seconds), show_seconds(each.fit_seconds)
+            lines.append((each.label, memory.show_bytes(each.bytes), *times, each.accuracy, each.why_not))
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        body = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in lines]
         return "\n".join([head, "", *body, "", *self._verdict(), *self._exact_ways()])
 
     def _verdict(self) -> list[str]:
@@ -131,25 +119,12 @@ class Plan:
             first, other = f"Nothing fits within the {limits}: {self._least()}.", ""
         if choice.bytes > self.memory_limit:  # see check
             fate = f"needs {memory.show_bytes(choice.bytes)}, so that fit refuses to start"
-            return [
-                first,
-                (
-                    f'method="auto" takes {choice.label}, which {fate}. Raise memory_limit, {other}or fit'
-                    " fewer rows."
-                ),
-            ]
-        search = (
-            "cuts its search for parameters short and " if choice.fit_seconds > choice.final_seconds else ""
-        )
+            cure = f"Raise memory_limit, {other}or fit fewer rows."
+            return [first, f'method="auto" takes {choice.label}, which {fate}. {cure}']
+        search = "cuts its search for parameters short and " * (choice.fit_seconds > choice.final_seconds)
         late = "ends" if self.time_limit is not None and choice.final_seconds > self.time_limit else "may end"
-        cure = f"Raise time_limit, {other}or fit fewer rows."
-        return [
-            first,
-            (
-                f'method="auto" takes {choice.label} all the same: fit {search}{late} after the time limit.'
-                f" {cure}"
-            ),
-        ]
+        fate = f"fit {search}{late} after the time limit. Raise time_limit, {other}or fit fewer rows."
+        return [first, f'method="auto" takes {choice.label} all the same: {fate}']
 
     def _least(self) -> str:
         """The smallest need: of memory where nothing has enough of it, else of time."""
@@ -157,30 +132,130 @@ class Plan:
         if inside := [option for option in options if option.bytes <= self.memory_limit]:
             fastest = min(inside, key=lambda option: option.least_seconds)
             whose = "the fastest" if len(inside) == len(options) else "the fastest that fits into memory"
-            return (
-                f"{whose} is {fastest.label} ({show_seconds(fastest.least_seconds)} of {self.time_limit:g} s)"
-            )
+            least = show_seconds(fastest.least_seconds)
+            return f"{whose} is {fastest.label} ({least} of {self.time_limit:g} s)"
         smallest = min(options, key=lambda option: option.bytes)
-        return (
-            f"the smallest need is that of {smallest.label} ({memory.show_bytes(smallest.bytes)} of"
-            f" {memory.show_bytes(self.memory_limit)})"
-        )
+        sizes = f"{memory.show_bytes(smallest.bytes)} of {memory.show_bytes(self.memory_limit)}"
+        return f"the smallest need is that of {smallest.label} ({sizes})"
 
     def _exact_ways(self) -> list[str]:
         """Which of the two ways to the exact answer is faster on these data: they cross at a number of rows
         that is the machine's own."""
-        if not {"exact", "cg"} <= {o.method.name for o in self.options}:
+        seconds = {option.method.name: option.evaluation_seconds for option in reversed(self.options)}
+        if not {"exact", "cg"} <= set(seconds):
             return []
-        cholesky, cg = (next(o for o in self.options if o.method.name == name) for name in ("exact", "cg"))
-        first, second = (
-            ("Cholesky", "CG") if cholesky.evaluation_seconds <= cg.evaluation_seconds else ("CG", "Cholesky")
-        )
-        ratio = max(cholesky.evaluation_seconds, cg.evaluation_seconds) / min(
-            cholesky.evaluation_seconds, cg.evaluation_seconds
-        )
-        return [
-            f"Of the two exact ways {first} is predicted to be {ratio:.2g} times as fast as {second} here."
-        ]
+        ways = [(seconds["exact"], "Cholesky"), (seconds["cg"], "CG")]
+        (fast, first), (slow, second) = sorted(ways, key=lambda way: way[0])
+        times = f"{slow / fast:.2g} times as fast as {second}"
+        return [f"Of the two exact ways {first} is predicted to be {times} here."]
+
+
+@dataclass(frozen=True)
+class Prospect:
+    """A fit before it is done: the size of the data, the kernel (None: the default) and the limits."""
+
+    rows: int
+    columns: int
+    outputs: int
+    kernel: Kernel | None
+    memory_limit: int | float | str | None
+    time_limit: float | None
+    optimize: bool
+
+    @cached_property
+    def limit(self) -> int:
+        """The bytes that may be used."""
+        return memory.allowed(self.memory_limit)
+
+    @property
+    def size(self) -> tuple[int, int, int]:
+        return self.rows, self.columns, self.outputs
+
+    def option(self, method: Scheme) -> Option:
+        """A method with its price, and whether it is within the limits."""
+        rates, needed = calibrate(self.columns), method.bytes_needed(*self.size)
+        evaluation, search = rates.seconds(method.work(*self.size)), 0.0
+        final = rates.seconds(method.work(*self.size, gradient=False))
+        if self.optimize and method.search == "batches":
+            search = method.steps_for(self.rows) * evaluation
+        elif self.optimize:
+            for number, (engine, rows) in enumerate(
+                stages.parts(method, *self.size, False, lambda: self.limit)
+            ):
+                count = FIRST_EVALUATIONS if number == 0 else LATER_EVALUATIONS
+                search += count * rates.seconds(engine.work(rows, self.columns, self.outputs))
+        option = Option(method, method.label, method.accuracy, needed, evaluation, search + final, final)
+        if needed > self.limit:
+            return replace(option, why_not="needs more memory")
+        if self.time_limit is not None and option.least_seconds > self.time_limit:
+            return replace(option, why_not="takes too long")
+        return option
+
+    def fourier(self, m: int) -> list[Method]:
+        """Random features, as many as m or nearly; none for a kernel that has none."""
+        possible = self.kernel is None or self.kernel.has_waves(self.columns)
+        return [Fourier(2 * max(m // 2, 1))] if possible else []
+
+    def most_inducing(self) -> int:
+        """The largest of the usual numbers of inducing points that stays within the limits."""
+        n = self.rows
+        for m in (MOST_INDUCING, 1024, 512, 256, 128):
+            if m <= max(n, 128) and self.option(closed(Sparse(min(m, n)))).fits:
+                return min(m, n)
+        return min(64, n)
+
+    def choose(self, options: list[Option]) -> tuple[Option, str]:
+        """What `method="auto"` takes among these, of which exact inference is the first, and why."""
+        exact, vfe = options[0], next(o for o in options if o.method.name == "vfe")
+        # of few rows whatever the time limit, as in automatic
+        if exact.fits or (exact.bytes <= self.limit and self.rows <= stages.FIRST_ROWS):
+            return exact, self.why_exact(exact.bytes)
+        needs = show_seconds(exact.fit_seconds)
+        if exact.bytes > self.limit:
+            needs = f"{memory.show_bytes(exact.bytes)} of {memory.show_bytes(self.limit)}"
+        why = f"exact inference on {self.rows:,} rows {exact.why_not} ({needs})"
+        return vfe, f"{why}, and of the approximations a bound cannot overfit"
+
+    def why_exact(self, needed: int) -> str:
+        if self.time_limit is not None and self.rows <= stages.FIRST_ROWS:
+            few = f"{self.rows:,} rows are few"  # no time was predicted
+            return f"it fits into the memory limit ({memory.show_bytes(needed)}), and {few}"
+        limits = "memory limit" if self.time_limit is None else "limits"
+        return f"it fits into the {limits} ({memory.show_bytes(needed)})"
+
+    def plan(self, also: Sequence[Any] = ()) -> Plan:
+        """With Gaussian noise in closed form; `also`: further methods."""
+        m = self.most_inducing()
+        methods: list[Method] = [Exact(), Krylov(CG(), rows_within(self.limit)), Sparse(m), Sparse(m, "fitc")]
+        methods += [Nystrom(m), *self.fourier(m), *(as_method(method, self.limit) for method in also)]
+        options = [self.option(closed(method)) for method in methods]
+        return self._planned(options, *self.choose(options))
+
+    def plan_around(self, wrapped: Callable[[Method], Scheme], taken: Scheme, reason: str) -> Plan:
+        """With another likelihood: `wrapped` puts its inference around an engine, or raises where the two do
+        not go together; `taken` is what `method="auto"` takes."""
+        m = min(512, self.rows)
+        engines: list[Method] = [Exact(), Krylov(CG(), rows_within(self.limit)), Sparse(m), Nystrom(m)]
+        options = []
+        for engine in [*engines, SVGP(m), *self.fourier(m)]:
+            with contextlib.suppress(ParameterError):
+                options.append(self.option(wrapped(engine)))
+        choice = next((o for o in options if o.method.name == taken.name), None)
+        return self._planned(options, choice or self.option(taken), reason)
+
+    def automatic(self) -> tuple[Scheme, str]:
+        """The method that `method="auto"` takes, with its reason. Few rows need no calibration to be sure."""
+        exact = closed(Exact())
+        needed = exact.bytes_needed(*self.size)
+        if memory.fits(needed, self.memory_limit) and (
+            self.time_limit is None or self.rows <= stages.FIRST_ROWS
+        ):
+            return exact, self.why_exact(needed)
+        made = self.plan()
+        return made.choice.method, made.reason
+
+    def _planned(self, options: list[Option], choice: Option, reason: str) -> Plan:
+        return Plan(self.rows, self.columns, self.limit, self.time_limit, tuple(options), choice, reason)
 
 
 def plan(
@@ -208,72 +283,9 @@ def plan(
 
     Returns a `Plan`: print it, `.choice`, `.options`, `.reason`.
     """
-    n, d = _shape(X_or_shape)
-    kernel = _kernel(kernel)
+    (n, d), kernel = _shape(X_or_shape), _kernel(kernel)
     check_time_limit(time_limit)
-    limit, rates = memory.allowed(memory_limit), calibrate(d)
-    options = [_option(closed(Exact()), n, d, outputs, limit, time_limit, rates, optimize)]
-    inducing = _most_inducing(n, d, outputs, limit, time_limit, rates, optimize)
-    methods: list[Method] = [
-        Krylov(CG(), rows_within(limit)),
-        Sparse(inducing),
-        Sparse(inducing, "fitc"),
-        Nystrom(inducing),
-    ]
-    if kernel is None or kernel.has_waves(d):
-        methods.append(Fourier(2 * max(inducing // 2, 1)))
-    methods += [as_method(method, limit) for method in also]
-    options += [
-        _option(closed(method), n, d, outputs, limit, time_limit, rates, optimize) for method in methods
-    ]
-    choice, reason = _choice(options, n, limit, time_limit)
-    return Plan(n, d, limit, time_limit, tuple(options), choice, reason)
-
-
-def plan_around(
-    shape: tuple[int, int],
-    kernel: Kernel | None,
-    wrapped: Callable[[Method], Scheme],
-    taken: Scheme,
-    reason: str,
-    memory_limit: int | float | str | None,
-    time_limit: float | None,
-    outputs: int,
-    optimize: bool,
-) -> Plan:
-    """The plan of a likelihood that is not Gaussian: `wrapped` puts its inference around an engine, or raises
-    where the two do not go together; `taken` is what `method="auto"` takes."""
-    n, d = shape
-    limit, rates = memory.allowed(memory_limit), calibrate(d)
-    m = min(512, n)
-    engines: list[Method] = [Exact(), Krylov(CG(), rows_within(limit)), Sparse(m), Nystrom(m), SVGP(m)]
-    if kernel is None or kernel.has_waves(d):
-        engines.append(Fourier(2 * max(m // 2, 1)))
-    options = []
-    for engine in engines:
-        with contextlib.suppress(ParameterError):
-            options.append(_option(wrapped(engine), n, d, outputs, limit, time_limit, rates, optimize))
-    choice = next((o for o in options if o.method.name == taken.name), None)
-    choice = choice or _option(taken, n, d, outputs, limit, time_limit, rates, optimize)
-    return Plan(n, d, limit, time_limit, tuple(options), choice, reason)
-
-
-def automatic(
-    n: int,
-    d: int,
-    q: int,
-    kernel: Kernel | None,
-    memory_limit: int | float | str | None,
-    time_limit: float | None,
-    optimize: bool,
-) -> tuple[Scheme, str]:
-    """The method that `method="auto"` takes, with its reason. Few rows need no calibration to be sure."""
-    exact = closed(Exact())
-    needed = exact.bytes_needed(n, d, q)
-    if memory.fits(needed, memory_limit) and (time_limit is None or n <= stages.FIRST_ROWS):
-        return exact, _exact_reason(n, needed, time_limit)
-    made = plan((n, d), kernel, memory_limit, time_limit, outputs=q, optimize=optimize)
-    return made.choice.method, made.reason
+    return Prospect(n, d, outputs, kernel, memory_limit, time_limit, optimize).plan(also)
 
 
 def check_time_limit(given: Any) -> None:
@@ -282,23 +294,19 @@ def check_time_limit(given: Any) -> None:
         raise ParameterError(f"time_limit={given!r} must be a positive number of seconds.")
 
 
-def check(method: Scheme, n: int, d: int, q: int, memory_limit: int | float | str | None) -> None:
+def check(method: Scheme, shape: tuple[int, ...], q: int, memory_limit: int | float | str | None) -> None:
     """Refuses a method that would pass the memory limit, and names those that would not."""
-    limit = memory.allowed(memory_limit)
+    n, d = shape
     needed = method.bytes_needed(n, d, q)
-    if needed <= limit:
+    if memory.fits(needed, memory_limit):
         return
+    limit = memory.allowed(memory_limit)
     smaller = [Krylov(CG(), rows_within(limit)), Sparse(), Nystrom(), Fourier(), Sparse(128)]
-    others = [
-        f"{m.label} ({memory.show_bytes(m.bytes_needed(n, d, q))})"
-        for m in smaller
-        if m.bytes_needed(n, d, q) <= limit
-    ]
-    cure = (
-        f"Within it are {', '.join(others)}; or raise memory_limit."
-        if others
-        else "Raise memory_limit, or fit fewer rows."
-    )
+    sizes = {m.label: m.bytes_needed(n, d, q) for m in smaller}
+    within = [f"{label} ({memory.show_bytes(size)})" for label, size in sizes.items() if size <= limit]
+    cure = "Raise memory_limit, or fit fewer rows."
+    if within:
+        cure = f"Within it are {', '.join(within)}; or raise memory_limit."
     memory.check_memory(needed, memory_limit, f"The method {method.name!r} on {n:,} rows", cure)
 
 
@@ -310,13 +318,17 @@ def calibrate(d: int) -> Rates:
 
 @cache
 def _calibrated(d: int) -> Rates:
+    def best(run: Callable[[], object], times: int) -> float:
+        run()
+        return min(timeit.repeat(run, number=1, repeat=times))
+
     rng = np.random.default_rng(0)
     A = rng.standard_normal((1000, 1000))
     # a quarter of a second: on a shared machine single ones differ by a third
-    products = _best(lambda: A @ A, 7)
+    products = best(lambda: A @ A, 7)
     X, out = rng.standard_normal((1024, d)), np.empty((1024, 1024), order="F")
     kernel = 1.0 * Matern52(np.ones(d))
-    fill = _best(lambda: tiles.fill(kernel, X, out), 4)
+    fill = best(lambda: tiles.fill(kernel, X, out), 4)
     return Rates(2e9 / products, 3 * 512**2 / fill)
 
 
@@ -333,97 +345,19 @@ def seconds_of_final(method: Scheme, n: int, d: int, q: int) -> float:
     return calibrate(d).seconds(method.work(n, d, q, gradient=False))
 
 
-def _option(
-    method: Scheme, n: int, d: int, q: int, limit: int, time_limit: float | None, rates: Rates, optimize: bool
-) -> Option:
-    needed = method.bytes_needed(n, d, q)
-    evaluation = rates.seconds(method.work(n, d, q))
-    final = rates.seconds(method.work(n, d, q, gradient=False))
-    search = 0.0
-    if optimize and method.search == "batches":
-        search = method.steps_for(n) * evaluation
-    elif optimize:
-        for number, (engine, rows) in enumerate(stages.parts(method, n, d, q, False, lambda: limit)):
-            count = FIRST_EVALUATIONS if number == 0 else LATER_EVALUATIONS
-            search += count * rates.seconds(engine.work(rows, d, q))
-    option = Option(
-        method, method.label, method.accuracy, needed, evaluation, search + final, final, fits=True
-    )
-    why = (
-        "needs more memory"
-        if needed > limit
-        else "takes too long"
-        if time_limit is not None and option.least_seconds > time_limit
-        else ""
-    )
-    return replace(option, fits=not why, why_not=why)
-
-
-def _choice(options: list[Option], n: int, limit: int, time_limit: float | None) -> tuple[Option, str]:
-    exact, vfe = options[0], next(o for o in options if o.method.name == "vfe")
-    # of few rows whatever the time limit, as in automatic
-    if exact.fits or (exact.bytes <= limit and n <= stages.FIRST_ROWS):
-        return exact, _exact_reason(n, exact.bytes, time_limit)
-    needs = (
-        f"{memory.show_bytes(exact.bytes)} of {memory.show_bytes(limit)}"
-        if exact.bytes > limit
-        else f"{show_seconds(exact.fit_seconds)}"
-    )
-    return (
-        vfe,
-        (
-            f"exact inference on {n:,} rows {exact.why_not} ({needs}), and of the approximations a bound"
-            " cannot overfit"
-        ),
-    )
-
-
-def _exact_reason(n: int, needed: int, time_limit: float | None) -> str:
-    if time_limit is not None and n <= stages.FIRST_ROWS:
-        # no time was predicted
-        return f"it fits into the memory limit ({memory.show_bytes(needed)}), and {n:,} rows are few"
-    return (
-        f"it fits into the {'memory limit' if time_limit is None else 'limits'} ({memory.show_bytes(needed)})"
-    )
-
-
-def _most_inducing(
-    n: int, d: int, q: int, limit: int, time_limit: float | None, rates: Rates, optimize: bool
-) -> int:
-    """The largest of the usual numbers of inducing points that stays within the limits."""
-    for m in (MOST_INDUCING, 1024, 512, 256, 128):
-        method = closed(Sparse(min(m, n)))
-        if m <= max(n, 128) and _option(method, n, d, q, limit, time_limit, rates, optimize).fits:
-            return min(m, n)
-    return min(64, n)
-
-
 def _kernel(given: Any) -> Kernel | None:
-    if given is not None and not isinstance(given, (Kernel, Converted)):
+    kernel = given.kernel if isinstance(given, Converted) else given
+    if kernel is not None and not isinstance(kernel, Kernel):
         raise ParameterError(
             f"kernel must be a gramian kernel or None, not {given!r}. For a scikit-learn kernel:"
             " gramian.from_sklearn(kernel)."
         )
-    return given.kernel if isinstance(given, Converted) else given
+    return kernel
 
 
 def _shape(given: Any) -> tuple[int, int]:
-    shape = given if isinstance(given, tuple) else getattr(given, "shape", None)
-    if shape is None:
-        shape = np.shape(given)
+    shape = given if isinstance(given, tuple) else np.shape(given)
     if len(shape) != 2 or not all(isinstance(k, (int, np.integer)) and k > 0 for k in shape):
-        raise ParameterError(
-            "plan needs a table or its shape (rows, columns), not"
-            f" {given if isinstance(given, tuple) else f'shape {shape}'}."
-        )
+        shown = given if isinstance(given, tuple) else f"shape {shape}"
+        raise ParameterError(f"plan needs a table or its shape (rows, columns), not {shown}.")
     return int(shape[0]), int(shape[1])
-
-
-def _best(run: Any, times: int) -> float:
-    run()
-    found = []
-    for _ in range(times):
-        began = time.perf_counter()
-        run()
-        found.append(time.perf_counter() - began)
-    return min(found)

@@ -1,5 +1,5 @@
 """Methods by the words and objects that people give: `method="vfe"`, a name with a size on the command line,
-a solver; and back, in words."""
+a solver; rules of inference by theirs."""
 
 from __future__ import annotations
 
@@ -12,8 +12,13 @@ from gramian.engines.dense import Exact
 from gramian.engines.krylov import Krylov, rows_within
 from gramian.engines.recipes import Fourier, Nystrom, Sparse
 from gramian.errors import ParameterError
-from gramian.inference.base import Scheme
+from gramian.inference.base import Inference, Scheme
+from gramian.inference.ep import EP
+from gramian.inference.laplace import Mode
+from gramian.inference.softmax.laplace import laplace_for
 from gramian.inference.svgp.inducing import SVGP
+from gramian.inference.variational import VI
+from gramian.likelihoods import Likelihood
 from gramian.solvers.base import Solver
 from gramian.solvers.cg import CG
 from gramian.solvers.minres import MINRES
@@ -32,6 +37,13 @@ NAMED: dict[str, Callable[[], Method | Solver]] = {
     "cg": CG,
     "minres": MINRES,
 }
+# The rules of inference by name; Laplace's form is the likelihood's.
+RULES: dict[str, Callable[[Likelihood], Inference]] = {
+    "laplace": laplace_for,
+    "ep": lambda likelihood: EP(),
+    "vi": lambda likelihood: VI(),
+    "map": lambda likelihood: Mode(),
+}
 _INDUCING = {"size": "n_inducing", "sampling": "inducing"}
 # the methods with settings of their own, and what these are called there
 FIELDS: dict[str, dict[str, str]] = {
@@ -44,16 +56,6 @@ FIELDS: dict[str, dict[str, str]] = {
     "cg": {"size": "rank"},
     "minres": {"size": "rank"},
 }
-
-
-def method_named(name: str, memory_limit: int | float | str | None = None) -> Method:
-    """The method of that name with its default settings."""
-    if name not in NAMED:
-        names = ", ".join(f'"{known}"' for known in ("auto", *NAMED))
-        raise ParameterError(
-            f"method={name!r} is not known. Use {names}, or an object such as Nystrom(rank=800)."
-        )
-    return as_method(NAMED[name](), memory_limit)
 
 
 def method_with(
@@ -89,4 +91,20 @@ def as_method(given: object, memory_limit: int | float | str | None = None) -> M
             f"method={given!r} is not a method. Give a name, an object such as Nystrom(rank=800), or a"
             " solver: CG(...), MINRES(...)."
         )
-    return method_named(given, memory_limit)
+    if given not in NAMED:
+        names = ", ".join(f'"{known}"' for known in ("auto", *NAMED))
+        raise ParameterError(
+            f"method={given!r} is not known. Use {names}, or an object such as Nystrom(rank=800)."
+        )
+    return as_method(NAMED[given](), memory_limit)
+
+
+def rule_for(likelihood: Likelihood, engine: Engine) -> str:
+    """The rule where nobody names one: Laplace where it is good, for one latent and concave terms; else the
+    variational bound. For several classes Laplace's evidence grows with the kernel's scale far beyond what
+    the data support, and its variances with it: probabilities are then all alike, however right the mode
+    is."""
+    if not engine.variances:
+        return "laplace"
+    good = likelihood.latents == 1 and likelihood.smooth and likelihood.log_concave
+    return "laplace" if good and not engine.bound else "vi"

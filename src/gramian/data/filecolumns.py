@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.data.inputs import Columns
+from gramian.data.inputs import NEW_CATEGORY, Columns, some_of
 from gramian.data.tables import NotNumbersError, Table, closest, is_missing, is_number, read_blocks
 from gramian.errors import InputError, TableError
 
@@ -59,7 +59,7 @@ class _Seen:
             try:
                 table.numbers(name, missing="nan")
             except NotNumbersError as error:
-                self.fault = error
+                self.fault = error.with_traceback(None)  # whose frames would hold this block
             except TableError:  # infinity, which is a number here; complained of when the numbers are read
                 pass
         if self.fault is None:
@@ -103,13 +103,10 @@ def gathered(
 
 
 def too_many(where: str, name: str) -> InputError:
-    cure = (
-        "If it is an id or a date, leave it out: columns=[...], or on the command line --id. Or group its"
-        " values."
-    )
     return InputError(
         f"{where}, column {name!r}: more than {MOST_CATEGORIES:,} different texts, which are too many for"
-        f" categories. {cure}"
+        " categories. If it is an id or a date, leave it out: columns=[...], or on the command line --id. Or"
+        " group its values."
     )
 
 
@@ -119,16 +116,11 @@ def check_needed(table: Table, known: Columns) -> None:
         if name not in table.names:
             near = closest(name, table.names)
             hint = f" Did you mean {near!r}?" if near else ""
-            unnamed = (
-                ""
-                if known.named
-                else (
-                    " The model was fitted on an array without names, so its columns are called x0, x1 and"
-                    " so on."
-                )
-            )
+            if not known.named:
+                hint += " The model was fitted on an array without names, so its columns are called x0, x1"
+                hint += " and so on."
             raise TableError(
-                f"{table.path} has no column {name!r}, which the model needs.{hint}{unnamed} It has:"
+                f"{table.path} has no column {name!r}, which the model needs.{hint} It has:"
                 f" {', '.join(table.names[:12])}."
             )
 
@@ -144,16 +136,9 @@ def codes(table: Table, name: str, categories: Sequence[str]) -> Array:
     refuse_missing(table, name, cells)
     row = next(row for row, cell in enumerate(cells) if cell not in code)
     near = closest(cells[row], categories)
-    shown = ", ".join(map(repr, categories[:8])) + (", ..." if len(categories) > 8 else "")
-    cure = (
-        f"Did you mean {near!r}?"
-        if near
-        else "Correct it, drop the row, or fit again with rows of that category."
-    )
-    raise TableError(
-        f"{table.place(row)}, column {name!r}: the category {cells[row]!r} was not there in fit ({shown})."
-        f" {cure}"
-    )
+    what = f"the category {cells[row]!r} was not there in fit ({some_of(map(repr, categories))})"
+    cure = f"Did you mean {near!r}?" if near else NEW_CATEGORY
+    raise TableError(f"{table.place(row)}, column {name!r}: {what}. {cure}")
 
 
 def refuse_missing(table: Table, name: str, cells: NDArray[Any]) -> None:

@@ -8,7 +8,7 @@ alike.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -66,42 +66,28 @@ def read_features(X: Any, known: Columns | None = None) -> tuple[Array, Columns]
         raise InputError(
             "Complex data not supported: X has complex numbers. Give real and imaginary parts as columns."
         )
-    if array.ndim != 2:
-        if array.ndim == 1:
-            how = (
-                "Reshape your data with X.reshape(-1, 1) if it is one column, or X.reshape(1, -1) if it is"
-                " one row."
-            )
-            raise InputError(f"Expected 2D array, got 1D array instead: X has shape {array.shape}. {how}")
+    if array.ndim == 1:
         raise InputError(
-            f"Expected 2D array, got {'scalar' if array.ndim == 0 else f'{array.ndim}D'} array instead: X"
-            " must have rows and columns."
+            f"Expected 2D array, got 1D array instead: X has shape {array.shape}. Reshape your data with"
+            " X.reshape(-1, 1) if it is one column, or X.reshape(1, -1) if it is one row."
         )
+    if array.ndim != 2:
+        kind = "scalar" if array.ndim == 0 else f"{array.ndim}D"
+        raise InputError(f"Expected 2D array, got {kind} array instead: X must have rows and columns.")
     d = array.shape[1]
     columns = known or Columns(tuple(f"x{j}" for j in range(d)))
-    if known is not None and known.categories and array.dtype.kind in "OUS" and d == len(known.names):
+    if array.dtype.kind in "OUSMm":
+        whole = len(columns.names) == d
+        names = columns.names if whole else [f"x{j}" for j in range(d)]
+        categories = columns.categories if whole and array.dtype.kind in "OUS" else {}
         table = np.empty(array.shape)
-        for j in range(d):
-            table[:, j] = (
-                _codes(array[:, j], known.names[j], known.categories[j])
-                if j in known.categories
-                else _numbers(array[:, j], known.names[j])
-            )
-    elif array.dtype.kind in "OUSMm":
-        names = columns.names if len(columns.names) == d else tuple(f"x{j}" for j in range(d))
-        table = (
-            np.column_stack([_numbers(array[:, j], names[j]) for j in range(d)])
-            if d
-            else np.empty(array.shape)
-        )
+        for j, name in enumerate(names):
+            values = array[:, j]
+            table[:, j] = _codes(values, name, categories[j]) if j in categories else _numbers(values, name)
     else:
         # For a fit a copy: a model must not change when its owner changes X afterwards.
-        table = (
-            np.array(array, dtype=np.float64, order="C")
-            if known is None
-            else np.ascontiguousarray(array, dtype=np.float64)
-        )
-    _check_table(table, columns)
+        table = np.array(array, dtype=np.float64, order="C", copy=True if known is None else None)
+    check_table(table, columns)
     return table, columns
 
 
@@ -138,13 +124,10 @@ def read_targets(y: Any, n: int, gaps: bool = False) -> tuple[Array, bool]:
         )
     if np.any(bad):
         row, column = np.argwhere(bad)[0]
-        value, count = Y[row, column], int(np.sum(~np.isfinite(Y)))
-        kind = "NaN" if np.isnan(value) else "infinity"
+        kind, count = kind_of(Y[row, column]), int(np.sum(~np.isfinite(Y)))
         where = f"row {row}" + (f", output {column}" if array.ndim == 2 else "")
-        raise InputError(
-            f"Input y contains {kind}: {where} ({count} such in all). Drop these rows, or fill them: keep ="
-            " numpy.isfinite(y)."
-        )
+        cure = "Drop these rows, or fill them: keep = numpy.isfinite(y)."
+        raise InputError(f"Input y contains {kind}: {where} ({count} such in all). {cure}")
     return Y, array.ndim == 1
 
 
@@ -152,13 +135,7 @@ def read_noise_var(noise_var: Any, n: int) -> Array | None:
     """Known noise variances, one a row."""
     if noise_var is None:
         return None
-    array = _array(noise_var, "noise_var")
-    if array.dtype.kind not in "buif":
-        array = _numbers(array.reshape(-1), "noise_var", "Give one variance a row.").reshape(array.shape)
-    array = np.array(array, dtype=np.float64)
-    array = np.full(n, float(array)) if array.ndim == 0 else array
-    if array.shape != (n,):
-        raise InputError(f"noise_var has shape {array.shape}, but must have one variance a row: ({n},).")
+    array = _column(noise_var, "noise_var", n, "variance")
     bad = np.flatnonzero(~(np.isfinite(array) & (array >= 0)))
     if len(bad):
         raise InputError(
@@ -198,10 +175,15 @@ def read_beside(given: Mapping[str, Any], n: int, likelihood: Likelihood | None)
     columns = () if likelihood is None else likelihood.columns[1:]
     if likelihood is None or not columns:
         return np.empty((n, 0))
-    beside = [
-        np.full(n, likelihood.default(name)) if given.get(name) is None else _column(given[name], name, n)
-        for name in columns
-    ]
+    beside = []
+    for name in columns:
+        values = given.get(name)
+        if isinstance(values, str):
+            raise InputError(
+                f"{name}={values!r} is text. Give one number a row, such as the column itself:"
+                f" {name}=table[{values!r}]."
+            )
+        beside.append(_column(likelihood.default(name) if values is None else values, name, n, "number"))
     likelihood.checked_beside(*beside)
     return np.stack(beside, axis=1)
 
@@ -220,20 +202,15 @@ def _refuse_unknown(given: Mapping[str, Any], likelihood: Likelihood | None) -> 
             raise ParameterError(f"{name!r} is not known: {kind} {known} beside what it predicts.")
 
 
-def _column(values: Any, name: str, n: int) -> Array:
+def _column(values: Any, name: str, n: int, what: str) -> Array:
     """One number a row, or one for all."""
-    if isinstance(values, str):
-        raise InputError(
-            f"{name}={values!r} is text. Give one number a row, such as the column itself:"
-            f" {name}=table[{values!r}]."
-        )
     array = _array(values, name)
     if array.dtype.kind not in "buif":
-        array = _numbers(array.reshape(-1), name, "Give one number a row.").reshape(array.shape)
+        array = _numbers(array.reshape(-1), name, f"Give one {what} a row.").reshape(array.shape)
     array = np.array(array, dtype=np.float64)
     array = np.full(n, float(array)) if array.ndim == 0 else array
     if array.shape != (n,):
-        raise InputError(f"{name} has shape {array.shape}, but must have one number a row: ({n},).")
+        raise InputError(f"{name} has shape {array.shape}, but must have one {what} a row: ({n},).")
     return array
 
 
@@ -241,35 +218,39 @@ def _array(values: Any, name: str) -> NDArray[Any]:
     """`values` as a NumPy array of any type, without those of unequal rows and those with cells masked
     out."""
     if isinstance(values, np.ma.MaskedArray) and np.any(values.mask):
-        place = ", ".join(
-            f"{word} {k}"
-            for word, k in zip(("row", "column"), np.argwhere(np.ma.getmaskarray(values))[0], strict=False)
-        )
-        raise InputError(
-            f"{name} has {int(np.sum(values.mask))} cells masked out (the first: {place}). Drop these rows,"
-            " or fill them."
-        )
+        first = np.argwhere(np.ma.getmaskarray(values))[0]
+        place = ", ".join(f"{word} {k}" for word, k in zip(("row", "column"), first, strict=False))
+        what = f"{int(np.sum(values.mask))} cells masked out (the first: {place})"
+        raise InputError(f"{name} has {what}. Drop these rows, or fill them.")
     try:
         return np.asarray(values)
     except ValueError:
         lengths = [len(row) if isinstance(row, Sequence) else 1 for row in values]
         odd = next((i for i, length in enumerate(lengths) if length != lengths[0]), 0)
-        shown = (
-            f"row 0 has {lengths[0]} values, row {odd} has {lengths[odd]}"
-            if odd
-            else "cells are lists themselves"
-        )
+        unequal = f"row 0 has {lengths[0]} values, row {odd} has {lengths[odd]}"
+        shown = unequal if odd else "cells are lists themselves"
         raise InputError(f"{name} is no table: {shown}. Give as many numbers in each row.") from None
 
 
-def remember_columns(estimator: Any, X: Any, table: Array | None, reset: bool) -> None:
-    """scikit-learn's own bookkeeping of column names and their number, with its errors as ours."""
+def read_named(estimator: Any, X: Any, known: Columns | None = None) -> tuple[Array, Columns]:
+    """`read_features` with scikit-learn's bookkeeping of column names and their number. Names that are not
+    those of `fit` are told before values are read."""
+    if known is not None and is_frame(X):
+        _remember_columns(estimator, X, X, reset=False)
+        return read_features(X, known)
+    table, columns = read_features(X, known)
+    _remember_columns(estimator, X, table, reset=known is None)
+    return table, columns
+
+
+def _remember_columns(estimator: Any, X: Any, table: Any, reset: bool) -> None:
+    """scikit-learn's own bookkeeping, with its errors as ours."""
     try:
         if is_frame(X) and _get_feature_names(X) is None and all(isinstance(name, str) for name in X.columns):
             _unknown_frame(estimator, X, reset)
         else:
             _check_feature_names(estimator, X, reset=reset)
-        _check_n_features(estimator, X if table is None else table, reset=reset)
+        _check_n_features(estimator, table, reset=reset)
     except TypeError as error:  # names of which some are text and some are not
         raise InputTypeError(str(error)) from None
     except ValueError as error:
@@ -283,11 +264,9 @@ def _unknown_frame(estimator: Any, X: Any, reset: bool) -> None:
     if reset:
         estimator.feature_names_in_ = names
     elif not np.array_equal(names, getattr(estimator, "feature_names_in_", names)):
-        known = ", ".join(estimator.feature_names_in_)
-        raise InputError(
-            f"The feature names should match those of fit, in the same order: {known}; but X has"
-            f" {', '.join(names)}."
-        )
+        known, given = ", ".join(estimator.feature_names_in_), ", ".join(names)
+        what = "The feature names should match those of fit, in the same order"
+        raise InputError(f"{what}: {known}; but X has {given}.")
 
 
 def _frame(X: Any, known: Columns | None) -> tuple[Array, Columns]:
@@ -304,12 +283,12 @@ def _frame(X: Any, known: Columns | None) -> tuple[Array, Columns]:
         if known is not None and j in known.categories:
             table[:, j], categories[j] = _codes(values, name, known.categories[j]), known.categories[j]
         elif known is None and (declared or _is_text(values, name)):
-            present = sorted({str(v) for v in values if not _missing(v)})
+            present = sorted({str(v) for v in values if not is_missing(v)})
             table[:, j], categories[j] = _codes(values, name, tuple(present)), tuple(present)
         else:
             table[:, j] = _numbers(values, name)
     columns = known or Columns(names, True, categories)
-    _check_table(table, columns)
+    check_table(table, columns)
     return table, columns
 
 
@@ -321,10 +300,10 @@ def _is_text(values: NDArray[Any], name: str) -> bool:
     words = [i for i, v in enumerate(values) if isinstance(v, (str, bytes)) and not _is_number(v)]
     numbers = sum(1 for v in values if _is_number(v))
     if words and numbers >= len(words):
-        cure = "Correct or drop it, or make the column a category: X[name].astype('category')."
         raise InputError(
             f"Column {name!r} holds numbers, but has the text {values[words[0]]!r} in row {words[0]}"
-            f" ({len(words)} such rows). {cure}"
+            f" ({len(words)} such rows). Correct or drop it, or make the column a category:"
+            " X[name].astype('category')."
         )
     return bool(words)
 
@@ -333,22 +312,21 @@ def _codes(values: NDArray[Any], name: str, categories: tuple[str, ...]) -> Arra
     code = {category: k for k, category in enumerate(categories)}
     out = np.empty(len(values))
     for i, v in enumerate(values):
-        if _missing(v):
+        if is_missing(v):
             raise InputError(
                 f"Column {name!r} has no value in row {i}. Drop the row, or give the missing ones a category"
                 " of their own."
             )
         if str(v) not in code:
-            shown = ", ".join(map(repr, categories[:8])) + (", ..." if len(categories) > 8 else "")
-            cure = "Correct it, drop the row, or fit again with rows of that category."
             raise InputError(
                 f"Column {name!r} has the category {str(v)!r} in row {i}, which was not there in fit"
-                f" ({shown}). {cure}"
+                f" ({some_of(map(repr, categories))}). {NEW_CATEGORY}"
             )
         out[i] = code[str(v)]
     return out
 
 
+NEW_CATEGORY = "Correct it, drop the row, or fit again with rows of that category."
 _CATEGORIES = "Give numbers; for categories give a DataFrame, whose text columns become categories."
 
 
@@ -368,49 +346,50 @@ def _numbers(values: NDArray[Any], name: str, cure: str = _CATEGORIES) -> Array:
     except (TypeError, ValueError):
         pass
     for i, v in enumerate(values):
-        if v is not None and not isinstance(v, (str, bytes)) and not _is_number(v) and not _missing(v):
-            kind = type(v).__name__
-            raise InputTypeError(
-                f"Column {name!r}, row {i}: a cell argument must be a string or a real number, not {kind!r}."
-            )
+        if not (isinstance(v, (str, bytes)) or _is_number(v) or is_missing(v)):
+            what = f"a string or a real number, not {type(v).__name__!r}"
+            raise InputTypeError(f"Column {name!r}, row {i}: a cell argument must be {what}.")
     out = np.full(len(values), np.nan)
     for i, v in enumerate(values):
         if _is_number(v):
             out[i] = float(v)
-        elif not _missing(v):
+        elif not is_missing(v):
             what = f"Column {name!r} has the text {str(v)!r} in row {i}, where a number belongs"
             raise InputError(f"{what} (could not convert string to float). {cure}")
     return out
 
 
-def _check_table(table: Array, columns: Columns) -> None:
-    n, d = table.shape
-    if n == 0:
-        raise InputError(
-            f"Found array with 0 sample(s) (shape={table.shape}) while a minimum of 1 is required: X has no"
-            " rows."
-        )
-    if d == 0:
-        raise InputError(
-            f"Found array with 0 feature(s) (shape={table.shape}) while a minimum of 1 is required: X has no"
-            " columns."
-        )
+def check_table(table: Array, columns: Columns) -> None:
+    for count, what, ours in zip(table.shape, ("sample", "feature"), ("rows", "columns"), strict=True):
+        if count == 0:
+            raise InputError(
+                f"Found array with 0 {what}(s) (shape={table.shape}) while a minimum of 1 is required: X has"
+                f" no {ours}."
+            )
     if not np.all(np.isfinite(table)):
-        row, column = np.argwhere(~np.isfinite(table))[0]
-        kind = "NaN" if np.isnan(table[row, column]) else "infinity"
+        bad = np.argwhere(~np.isfinite(table))
+        row, column = bad[0]
+        kind = kind_of(table[row, column])
         name = columns.names[column] if column < len(columns.names) else column
-        count = int(np.sum(~np.isfinite(table)))
         cure = "Drop these rows, or fill them (sklearn.impute.SimpleImputer)."
-        raise InputError(
-            f"Input X contains {kind}: row {row}, column {name!r} ({count} such cells in all). {cure}"
-        )
+        where = f"row {row}, column {name!r} ({len(bad)} such cells in all)"
+        raise InputError(f"Input X contains {kind}: {where}. {cure}")
+
+
+def kind_of(value: float) -> str:
+    """What a value is that is not finite."""
+    return "NaN" if np.isnan(value) else "infinity"
+
+
+def some_of(names: Iterable[str], most: int = 8) -> str:
+    """The first of some names, for a message."""
+    shown = list(names)
+    return ", ".join(shown[:most]) + (", ..." if len(shown) > most else "")
 
 
 def _is_number(v: Any) -> bool:
-    if isinstance(v, (bool, int, float, np.number, np.bool_)):
-        return True
     if not isinstance(v, (str, bytes)):
-        return False
+        return isinstance(v, (bool, int, float, np.number, np.bool_))
     try:
         float(v)
     except ValueError:
@@ -418,7 +397,7 @@ def _is_number(v: Any) -> bool:
     return True
 
 
-def _missing(v: Any) -> bool:
+def is_missing(v: Any) -> bool:
     if isinstance(v, (float, np.floating)):
         return bool(np.isnan(v))
     return v is None or type(v).__name__ in ("NAType", "NaTType") or (isinstance(v, str) and not v.strip())

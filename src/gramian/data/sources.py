@@ -23,9 +23,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.data import filecolumns
+from gramian.data import filecolumns, inputs
 from gramian.data.filecolumns import check_needed, codes, features_of, gathered, too_many
-from gramian.data.inputs import Columns, _check_table, _missing, is_frame, read_features, read_targets
+from gramian.data.inputs import Columns, is_frame, read_features, read_targets
 from gramian.data.spool import Room, Spool
 from gramian.data.tables import NotNumbersError, read_blocks
 from gramian.errors import InputError, InputTypeError
@@ -129,20 +129,15 @@ def _from_memmap(X: NDArray[Any], y: Any, known: Columns | None, room: Room) -> 
         )
     columns = known or Columns(tuple(f"x{j}" for j in range(X.shape[1])))
     if 0 in X.shape:
-        _check_table(np.zeros(X.shape), columns)
+        inputs.check_table(np.zeros(X.shape), columns)
     _check_width(X.shape[1], columns)
     Y, single = (None, True) if y is None else _mapped_targets(y, len(X), room)
     return Source(_mapped(X, "X", columns.names, room), Y, columns, single)
 
 
 def _mapped_targets(y: Any, n: int, room: Room) -> tuple[Array, bool]:
-    if (
-        not isinstance(y, np.memmap)
-        or y.dtype.kind not in "biuf"
-        or y.ndim not in (1, 2)
-        or len(y) != n
-        or y.size == 0
-    ):
+    mapped = isinstance(y, np.memmap) and y.dtype.kind in "biuf" and y.ndim in (1, 2)
+    if not mapped or len(y) != n or y.size == 0:
         return read_targets(y, n)
     return _mapped(y.reshape(n, -1), "y", None, room), y.ndim == 1
 
@@ -157,12 +152,9 @@ def _mapped(values: NDArray[Any], what: str, names: tuple[str, ...] | None, room
             block = np.asarray(values[start : start + rows], dtype=np.float64)
             if not np.all(np.isfinite(block)):
                 row, column = np.argwhere(~np.isfinite(block))[0]
-                kind = "NaN" if np.isnan(block[row, column]) else "infinity"
-                where = (
-                    f"row {start + row}, column {names[column]!r}"
-                    if names
-                    else f"row {start + row}" + f", output {column}" * (block.shape[1] > 1)
-                )
+                where = f"row {start + row}" + f", output {column}" * (names is None and block.shape[1] > 1)
+                where += "" if names is None else f", column {names[column]!r}"
+                kind = inputs.kind_of(block[row, column])
                 raise InputError(f"Input {what} contains {kind}: {where}. Drop such rows, or fill them.")
             if spool is not None:
                 spool.add(block)
@@ -171,10 +163,9 @@ def _mapped(values: NDArray[Any], what: str, names: tuple[str, ...] | None, room
 
 def _check_width(width: int, columns: Columns) -> None:
     if width != len(columns.names):
-        shown = ", ".join(columns.names[:8]) + (", ..." if len(columns.names) > 8 else "")
+        expected = f"{len(columns.names)} ({inputs.some_of(columns.names)})"
         raise InputError(
-            f"X has {width} features, but is expected to have {len(columns.names)} ({shown}). Give the same"
-            " columns everywhere."
+            f"X has {width} features, but is expected to have {expected}. Give the same columns everywhere."
         )
 
 
@@ -182,9 +173,8 @@ def _as_known(source: Source, known: Columns | None) -> Source:
     """A Source for a fitted model, which must have the model's columns and its coding of categories."""
     if known is not None:
         _check_width(source.X.shape[1], known)
-        cure = (
-            "Give the file itself, predict(path): its columns are then found by name and coded as in the fit."
-        )
+        way = "its columns are then found by name and coded as in the fit"
+        cure = f"Give the file itself, predict(path): {way}."
         if known.named and source.columns.named and known.names != source.columns.names:
             raise InputError(
                 f"The feature names should match those of fit ({', '.join(known.names)}), but are"
@@ -203,21 +193,17 @@ def _as_known(source: Source, known: Columns | None) -> Source:
 def _from_file(
     path: str | os.PathLike[str], y: Any, columns: Sequence[str] | None, known: Columns | None, room: Room
 ) -> Source:
-    targets = (
-        [y] if isinstance(y, str) else [] if y is None else list(y) if isinstance(y, (list, tuple)) else None
-    )
-    if targets is None or not all(isinstance(name, str) for name in targets):
+    several = isinstance(y, (list, tuple))
+    targets = list(y) if several else [y] * (y is not None)
+    if not all(isinstance(name, str) for name in targets):
         raise InputTypeError(
             f"y is a {type(y).__name__}, but X is a file. Name the column of the file that is the target, or"
             " several: y='price'."
         )
-    with contextlib.closing(_blocks(path)) as blocks:
-        head = next(blocks)
+    head = next(read_blocks(path))
     if known is not None:
         check_needed(head, known)
-        names = known.names
-    else:
-        names = features_of(head, targets, columns)
+    names = features_of(head, targets, columns) if known is None else known.names
     for name in targets:
         head.text(name)  # complains, with a suggestion, of a name that is not there
     text = set() if known else {name for name in names if not head.is_numeric(name)}
@@ -232,11 +218,7 @@ def _from_file(
             # its first block held numbers alone: once more from the start, which is rare
             text.add(error.column)
             continue
-        return Source(X, Y, found, not isinstance(y, (list, tuple)))
-
-
-def _blocks(path: str | os.PathLike[str]) -> Any:  # a generator, which can be closed
-    return (block for block in read_blocks(path))
+        return Source(X, Y, found, not several)
 
 
 def _spooled(
@@ -246,11 +228,8 @@ def _spooled(
         for table in read_blocks(path):
             block = np.empty((table.n_rows, len(columns.names)))
             for j, name in enumerate(columns.names):
-                block[:, j] = (
-                    codes(table, name, columns.categories[j])
-                    if j in columns.categories
-                    else table.numbers(name)
-                )
+                categories = columns.categories.get(j)
+                block[:, j] = table.numbers(name) if categories is None else codes(table, name, categories)
             X.add(block)
             if targets:
                 Y.add(np.column_stack([table.numbers(name) for name in targets]))
@@ -339,7 +318,7 @@ def _columns_of(make: Callable[[], Any], X: Any) -> tuple[Columns, int | None]:
         with _in_block(number, rows):
             _check_names(block, columns)
             for j, seen in texts.items():
-                seen.update(str(v) for v in np.asarray(block[block.columns[j]]) if not _missing(v))
+                seen.update(str(v) for v in np.asarray(block[block.columns[j]]) if not inputs.is_missing(v))
                 if len(seen) > filecolumns.MOST_CATEGORIES:
                     raise too_many("X", columns.names[j])
             rows += len(block)

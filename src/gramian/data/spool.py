@@ -39,18 +39,14 @@ class Room:
 
     def take(self, size: int, rows: int) -> None:
         """Refuses a block of that many bytes that the memory or the folder has no room for."""
-        held, free = (
-            size + (self.spooled + size if self.in_memory else 0),
-            shutil.disk_usage(self.folder).free,
-        )
+        held = size + (self.spooled + size if self.in_memory else 0)
+        free = shutil.disk_usage(self.folder).free
         if held > self.allowed:
             where = f"memory_limit={self.limit!r}" if self.limit is not None else "80% of the free memory"
-            lies = (
-                "lie in memory, too: the folder is a tmpfs"
-                if self.in_memory
-                else f"are on disk, where {memory.show_bytes(free)} are free"
-            )
-            cure = "set the variable TMPDIR to a folder on disk" if self.in_memory else "give smaller blocks"
+            lies, cure = f"are on disk, where {memory.show_bytes(free)} are free", "give smaller blocks"
+            if self.in_memory:
+                lies = "lie in memory, too: the folder is a tmpfs"
+                cure = "set the variable TMPDIR to a folder on disk"
             raise MemoryLimitError(
                 f"Reading the data would hold {memory.show_bytes(held)} in memory with a block of {rows:,}"
                 f" rows, but only {memory.show_bytes(self.allowed)} may be used ({where})."

@@ -5,11 +5,9 @@
     regressor     GPRegressor
     classifier    GPClassifier
     multiclass    several classes from binary models; BinaryModels is the other kind of Learned
-    build         from settings and data to a model; the setting `kernel` is read here
-    defaults      the kernel, the noise and the mean of people who give none
+    build         from settings and data to a model; defaults for people who give none
     latent        which inference on which engine, for likelihoods other than Gaussian noise in closed form
     predictions   from the posterior of f to observations: probabilities, moments, quantiles, densities
-    leftout       each training row predicted from all the others
     transformers  kernel features for any linear model
 
 Readers of a fitted model (modelfile, report, plots, experiments, cli) ask `gp.fitted_`, at tables that

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from gramian.choose.plan import Plan, seconds_of_final
-from gramian.data.inputs import Columns, is_frame, read_features, remember_columns
+from gramian.data.inputs import Columns, is_frame, read_named
 from gramian.data.sources import is_source, open_source
+from gramian.engines.base import Engine
 from gramian.errors import InputError, ParameterError
 from gramian.estimators import build, latent
 from gramian.estimators.build import Built
@@ -27,7 +29,8 @@ from gramian.estimators.fitted import Fitted, Learned
 from gramian.fitting import FitOutcome, Objective, Search, level
 from gramian.fitting.progress import Report, progress
 from gramian.fitting.stages import Hold, Searched, fit
-from gramian.inference import Data, Evidence, Inferred, Model, Scheme
+from gramian.inference import Data, Evidence, Inference, Inferred, Model, Scheme
+from gramian.inference.mcmc.method import MCMC
 from gramian.kernels import Kernel
 from gramian.likelihoods import Likelihood
 from gramian.linalg import memory
@@ -36,30 +39,31 @@ from gramian.params import Parameter, ParameterTable
 from gramian.processes.base import Process
 from gramian.report import notes as health
 from gramian.report.facts import Facts
+from gramian.solvers import Solver
 
 Array = NDArray[np.float64]
 
 FEW_ROWS = 1000  # up to here another starting point costs little
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not typed
-    """Parent of GPRegressor and GPClassifier."""
+    """Parent of GPRegressor and GPClassifier, whose docstrings say what the settings mean."""
 
-    # Settings that all have; their meaning is in the subclasses' docstrings.
-    kernel: Any
-    mean: Any
-    method: Any
-    optimize: bool
-    n_restarts: int | None
-    inference: Any
-    hyper: str
-    stages: Any
-    random_state: Any
-    memory_limit: int | str | None
-    time_limit: float | None
-    verbose: bool | None
+    kernel: Kernel | list[Kernel] | None = field(default=None, kw_only=False)
+    mean: str | Mean = "constant"
+    inference: str | Inference | MCMC | None = None
+    hyper: str = "map"
+    method: str | Engine | Scheme | Solver = "auto"
+    optimize: bool = True
+    n_restarts: int | None = None
+    stages: list[Hold] | None = None
+    random_state: Any = None
+    memory_limit: int | str | None = None
+    time_limit: float | None = None
+    verbose: bool | None = None
 
-    fitted_: Learned  # what the last fit has left
+    fitted_: Learned = field(init=False)  # what the last fit has left
 
     # Fitting. -----------------------------------------------------------------------------------------------
 
@@ -70,12 +74,10 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
 
     def _training(self, X: Any, y: Any) -> tuple[Array, Columns, Any]:
         """The rows of X, their columns, and y as it came (for a file, its target columns)."""
-        if not is_frame(X) and hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
         if not is_source(X):
-            table, columns = read_features(X)
-            remember_columns(self, X, table, reset=True)
-            return table, columns, y
+            return *read_named(self, X), y
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
         source = open_source(X, y, memory_limit=self.memory_limit)
         if source.Y is None:
             raise InputError(
@@ -93,27 +95,24 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         method: Scheme,
         reason: str,
         began: float,
-        *,
         closed_form: bool = False,
         single: bool = True,
         classes: NDArray[Any] | None = None,
     ) -> Fitted:
         """Fits the parameters and conditions on all rows."""
         rows, noise = built.rows, getattr(self, "noise", None)
+        bounded = isinstance(noise, Parameter) and noise.bounds is not None
         rng = generator(self.random_state)
         with progress(self.verbose) as report:
             searched = self._search(method, built.model, rows, rng, report, began)
             search_ended = time.monotonic()
             inferred, rows, interrupted = self._infer(searched, rows, report)
-            searched, inferred = level.on_all_rows(
-                searched, rows, inferred, isinstance(noise, Parameter) and noise.bounds is not None
-            )
+            searched, inferred = level.on_all_rows(searched, rows, inferred, bounded)
         model, search = searched.model, searched.search
         model = inferred.model or model  # where parameters were drawn: at their mean
         facts = Facts.of(rows, health.parameter_notes(model, rows, columns, search.stopped))
-        notes = interrupted + health.late(
-            self.time_limit, search_ended - began, time.monotonic() - search_ended
-        )
+        seconds = search_ended - began, time.monotonic() - search_ended
+        notes = interrupted + health.late(self.time_limit, *seconds)
         notes += health.notes(rows, columns, search, inferred.outcome, facts.notes)
         outcome = FitOutcome(
             method=searched.inference.name,
@@ -149,31 +148,26 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         self, method: Scheme, model: Model, data: Data, rng: np.random.Generator, report: Report, began: float
     ) -> Searched:
         start = Objective(model, data, method).space.theta
-        drawn = method.search == "none"
-        if self.time_limit is not None:
-            method = method.until(began + float(self.time_limit))
-        if not self.optimize or start.size == 0 or drawn:
-            why = "sampled" if drawn else health.NOT_OPTIMISED if not self.optimize else "nothing to optimise"
-            return Searched(
-                model, method.prepared(model, data, rng), Search(start, np.nan, why, 0, 0, 0, 0), (), data
-            )
-        n, q = len(data.Y), len(data.scale)
-        restarts = self.n_restarts if self.n_restarts is not None else (1 if n <= FEW_ROWS else 0)
         deadline = None if self.time_limit is None else began + float(self.time_limit)
-        after = 0.0 if deadline is None or n <= FEW_ROWS else seconds_of_final(method, n, data.X.shape[1], q)
-        holds = Hold.read(self.stages, model)
-        return fit(
-            model,
-            data,
-            method,
-            restarts,
-            rng,
-            report,
-            deadline,
-            after,
-            lambda: memory.allowed(self.memory_limit),
-            holds,
-        )
+        if deadline is not None:
+            method = method.until(deadline)
+        reasons = {
+            "sampled": method.search == "none",
+            health.NOT_OPTIMISED: not self.optimize,
+            "nothing to optimise": start.size == 0,
+        }
+        if (why := next((reason for reason, holds in reasons.items() if holds), None)) is not None:
+            nowhere = Search(start, np.nan, why, 0, 0, 0, 0)
+            return Searched(model, method.prepared(model, data, rng), nowhere, (), data)
+        n, d = data.X.shape
+        few = deadline is None or n <= FEW_ROWS
+        after = 0.0 if few else seconds_of_final(method, n, d, len(data.scale))
+        holds, room = Hold.read(self.stages, model), lambda: memory.allowed(self.memory_limit)
+        return fit(model, data, method, self.restarts(n), rng, report, deadline, after, room, holds)
+
+    def restarts(self, n: int) -> int:
+        """Further starting points of a search on n rows."""
+        return (1 if n <= FEW_ROWS else 0) if self.n_restarts is None else self.n_restarts
 
     def _infer(self, searched: Searched, rows: Data, report: Report) -> tuple[Inferred, Data, list[str]]:
         """The posterior of all rows; when somebody stops a long one, that of the rows which the parameters
@@ -286,20 +280,26 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
                     f" {len(known.names)} features as input."
                 )
             return table
-        if is_frame(X) and known.named:
-            missing = [name for name in known.names if name not in [str(c) for c in X.columns]]
-            if missing:
-                raise InputError(
-                    "The feature names should match those that were passed during fit. X has no column"
-                    f" {missing[0]!r}; the model was fitted with {', '.join(known.names)}.\nFeature names"
-                    f" seen at fit time, yet now missing:\n- {missing[0]}\n"
-                )
-        if not is_frame(X):
-            table, _ = read_features(X, known)
-            remember_columns(self, X, table, reset=False)
-            return table
-        remember_columns(self, X, None, reset=False)
-        return read_features(X, known)[0]
+        names = [str(c) for c in X.columns] if is_frame(X) else known.names
+        missing = next((name for name in known.names if name not in names), None)
+        if known.named and missing is not None:
+            raise InputError(
+                "The feature names should match those that were passed during fit. X has no column"
+                f" {missing!r}; the model was fitted with {', '.join(known.names)}.\nFeature names"
+                f" seen at fit time, yet now missing:\n- {missing}\n"
+            )
+        return read_named(self, X, known)[0]
+
+    def _drawn(
+        self, process: Process, L: int, X: Array, count: int, random_state: Any, noise: Array | None = None
+    ) -> tuple[np.random.Generator, Array]:
+        """Joint draws of L functions, (n, L, count), plus noise where its variances (L,) are given, and the
+        generator to go on with."""
+        n = len(X)
+        needed, what = 8 * n * (n * (3 + 2 * L) + L * count), f"Joint draws at {n:,} points"
+        memory.check_memory(needed, self.memory_limit, what, "Draw at fewer points.")
+        rng = generator(self.random_state if random_state is None else random_state)
+        return rng, process.sample(rng, X, count, None if noise is None else np.broadcast_to(noise, (n, L)))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "fitted_")

@@ -1,24 +1,41 @@
 """From an estimator's settings and data to a model: the kernel, the mean, the noise, each as given or made
-from the data."""
+from the data.
+
+What people do not give has starting values from the data, and weak priors that keep it in a sensible range.
+With sd_j the standard deviation of column j, d the number of numeric columns and v the variance of y (1 when
+y is normalised):
+
+    kernel   v * Matern52(lengthscale_j), times Categorical() on categorical columns
+    lengthscale_j ~ LogNormal(log(sd_j sqrt(d)), 1.5)      distances grow as sqrt(d), so lengthscales must too
+                                                           (Hvarfner et al. 2024)
+    scale         ~ LogNormal(log v, 1.5)
+    noise         ~ LogNormal(log(0.01 var y), 2)
+    mean          constant, no prior
+
+A standard deviation of 1.5 in the logarithm is a factor of 20 either way within two standard deviations: a
+few dozen rows overrule it. Priors are of the user's parameters only when the user's kernel has them; a kernel
+that is given is fitted by maximum evidence.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.choose.plan import check_time_limit
-from gramian.data.inputs import Columns
-from gramian.errors import ParameterError
-from gramian.estimators import defaults
+from gramian.choose.plan import Prospect, check_time_limit
+from gramian.data.inputs import Columns, spread
+from gramian.errors import InputError, ParameterError
 from gramian.inference import Data, Model
-from gramian.kernels import Kernel
+from gramian.kernels import Categorical, Kernel, Matern52, Scaled
 from gramian.kernels.convert import Converted
 from gramian.likelihoods import Gaussian, Likelihood
 from gramian.linalg import memory
-from gramian.params import Parameter, fixed
+from gramian.means import ConstantMean, LinearMean, Mean, ZeroMean
+from gramian.params import LogNormal, Parameter, fixed, param
 from gramian.report import notes as health
 
 if TYPE_CHECKING:
@@ -32,6 +49,8 @@ ONE_KERNEL = (
     " (k1 + k2), or give a likelihood with several functions, such as Heteroscedastic()."
 )
 _SOME_ROWS = 100_000  # starting values are made from this many rows at least
+NOISE_SHARE = 0.01  # of var y: where learned noise starts
+NOISE_FLOOR = 1e-8  # of var y: below it K + noise has more condition than float64 has digits for
 
 
 class Built(NamedTuple):
@@ -59,6 +78,13 @@ class Written(NamedTuple):
             raise ParameterError(f"{len(self.kernels)} kernels were given, but {cure}")
         return self.kernel
 
+    def suited(self, X: Array, columns: Columns, variance: float) -> tuple[Kernel, ...]:
+        """The kernels, or the default one of that variance, after a check that they suit the columns."""
+        kernels = self.kernels or (default_kernel(X, columns, variance),)
+        for kernel in kernels:
+            kernel.check_columns(columns.described())
+        return kernels
+
 
 def is_kernel(value: object) -> bool:
     """Whether it is a kernel, of this library or converted from scikit-learn's."""
@@ -84,7 +110,7 @@ def read_kernel(value: object) -> Written:
 def check_settings(gp: Estimator) -> None:
     """Refuses impossible settings, before any work."""
     read_kernel(gp.kernel)
-    defaults.mean_function(gp.mean, np.zeros(()), Columns(("x0",)))
+    mean_function(gp.mean, np.zeros(()), Columns(("x0",)))
     check_time_limit(gp.time_limit)
     if gp.n_restarts is not None and (not isinstance(gp.n_restarts, (int, np.integer)) or gp.n_restarts < 0):
         raise ParameterError(f"n_restarts={gp.n_restarts!r} must be a whole number from 0 on.")
@@ -100,6 +126,14 @@ def check_settings(gp: Estimator) -> None:
         )
 
 
+def prospect(gp: Estimator, shape: tuple[int, ...], outputs: int) -> Prospect:
+    """The fit to data of this shape, as plans see it."""
+    kernel = read_kernel(gp.kernel).kernel
+    return Prospect(
+        int(shape[0]), int(shape[1]), outputs, kernel, gp.memory_limit, gp.time_limit, bool(gp.optimize)
+    )
+
+
 def noise_of(gp: Estimator) -> float | Parameter | None:
     """The setting `noise`; without one, what a converted kernel has brought along."""
     noise = getattr(gp, "noise", None)
@@ -110,36 +144,29 @@ def build(
     gp: GPRegressor, X: Array, columns: Columns, Y: Array, single: bool, noise_var: Array | None
 ) -> Built:
     """With Gaussian noise in closed form."""
-    given_kernel, given_noise = read_kernel(gp.kernel).one(ONE_KERNEL), noise_of(gp)
-    spread = defaults.output_spread(Y, single)
-    scale = spread if gp.normalize_y else np.ones_like(spread)
+    written, given_noise = read_kernel(gp.kernel), noise_of(gp)
+    written.one(ONE_KERNEL)
+    sd = output_spread(Y, single)
+    scale = sd if gp.normalize_y else np.ones_like(sd)
     average = np.nanmean(Y, axis=0)
-    zero = average if gp.normalize_y else np.zeros_like(spread)
+    zero = average if gp.normalize_y else np.zeros_like(sd)
     # A constant that is to be fitted starts at the average; one that is taken as it is, is zero unless y is
     # centred.
     loc = average if gp.optimize and gp.mean != "zero" else zero
     # spreads of columns need no more, and a memory map stays on its disk
     some = np.asarray(X[:: max(1, len(X) // _SOME_ROWS)])
-    kernel = (
-        given_kernel
-        if given_kernel is not None
-        else defaults.default_kernel(some, columns, float(np.mean((spread / scale) ** 2)))
-    )
-    kernel.check_columns(columns.described())
+    kernel = written.suited(some, columns, float(np.mean((sd / scale) ** 2)))[0]
     # Noise is in the units of y. Several outputs of different spread share one relative noise, and so one
     # factorisation, unless noise is given.
     relative = given_noise is None and noise_var is None and Y.shape[1] > 1
     unit = tuple(map(float, scale**2)) if relative else (1.0,)
-    variance = float(np.mean(spread**2 / (scale**2 if relative else 1.0)))
-    floor = defaults.NOISE_FLOOR * float(np.min(spread**2))
+    variance = float(np.mean(sd**2 / (scale**2 if relative else 1.0)))
+    floor = NOISE_FLOOR * float(np.min(sd**2))
     if given_noise is None and noise_var is not None:
         # known variances are all the noise there is, unless some is asked for beside them
         given_noise = fixed(0.0)
-    noise = defaults.noise_parameter(given_noise, variance, given_kernel is None, floor)
-    start = loc[0] if single else loc
-    mean = defaults.mean_function(gp.mean, start, columns).adapted(
-        some, start, spread[0] if single else spread
-    )
+    noise = noise_parameter(given_noise, variance, written.kernel is None, floor)
+    mean = _mean(gp, some, columns, loc, sd, single)
     model = Model(kernel.resolve(columns.names), mean, Gaussian(noise, unit))
     data = Data(X, Y, scale, noise_var)
     health.refuse_contradictions(data, model)
@@ -153,26 +180,23 @@ def build_latent(
     the units of y; `variance` is the default kernel's."""
     likelihood, loc = likelihood.started(likelihood.y_of(Y))
     L = likelihood.latents
-    spread = float(defaults.output_spread(Y[:, :1], True)[0]) if likelihood.location else 1.0
+    sd = float(output_spread(Y[:, :1], True)[0]) if likelihood.location else 1.0
     normalised = getattr(gp, "normalize_y", True)
-    scale = likelihood.scales(spread if normalised else 1.0)
+    scale = likelihood.scales(sd if normalised else 1.0)
     some = np.asarray(X[:: max(1, len(X) // _SOME_ROWS)])
-    kernels = read_kernel(gp.kernel).kernels
+    written = read_kernel(gp.kernel)
+    kernels = written.kernels
     if len(kernels) not in (0, 1, L):
         raise ParameterError(
             f"{len(kernels)} kernels were given, but {type(likelihood).__name__} has {L} latent"
             f" function{'s' * (L > 1)}: one for all, or one each."
         )
-    kernels = kernels or (defaults.default_kernel(some, columns, variance),)
-    for kernel in kernels:
-        kernel.check_columns(columns.described())
+    kernels = written.suited(some, columns, variance)
     if gp.mean == "zero" or not gp.optimize:
         # As in `build`: what is in the units of y is measured from its average where y is normalised.
         loc = np.where(normalised & (likelihood.scales(np.inf) == np.inf), loc, 0.0)
-    start = loc[0] if L == 1 else loc
-    mean = defaults.mean_function(gp.mean, start, columns).adapted(some, start, scale[0] if L == 1 else scale)
-    resolved = [kernel.resolve(columns.names) for kernel in kernels]
-    model = Model(resolved[0], mean, likelihood, tuple(resolved[1:]))
+    first, *others = (kernel.resolve(columns.names) for kernel in kernels)
+    model = Model(first, _mean(gp, some, columns, loc, scale, L == 1), likelihood, tuple(others))
     return Built(kernels[0], _with_priors(gp, model), Data(X, Y, scale))
 
 
@@ -181,3 +205,101 @@ def _with_priors(gp: Estimator, model: Model) -> Model:
     if gp.hyper != "ml":
         return model
     return model.with_parameters([dataclasses.replace(p, prior=None) for p in model.parameters().values()])
+
+
+def _mean(gp: Estimator, X: Array, columns: Columns, loc: Array, scale: Array, single: bool) -> Mean:
+    """The mean around `loc`, for a search in the units of the data; both have one number a function."""
+    start, unit = (loc[0], scale[0]) if single else (loc, scale)
+    return mean_function(gp.mean, start, columns).adapted(X, start, unit)
+
+
+# Where nobody gives them. -----------------------------------------------------------------------------------
+
+
+def times_categories(X: Array, columns: Columns, made: Callable[[Array], Kernel]) -> Kernel:
+    """A kernel that is `made` from a lengthscale for each numeric column, times a Categorical for the
+    others."""
+    numeric = [j for j in range(X.shape[1]) if j not in columns.categories]
+    lengthscales = spread(X[:, numeric]) * np.sqrt(len(numeric))
+    if not columns.categories:
+        return made(lengthscales)
+    text = [columns.names[j] for j in columns.categories]
+    words = Categorical(np.full(len(text), 0.5)).on(*text)
+    return made(lengthscales).on(*(columns.names[j] for j in numeric)) * words if numeric else words
+
+
+def default_kernel(X: Array, columns: Columns, variance: float) -> Kernel:
+    """A scaled Matern-5/2 with a lengthscale a numeric column, times a Categorical for the others."""
+
+    def matern(lengthscales: Array) -> Kernel:
+        prior = LogNormal(tuple(map(float, np.log(lengthscales))), 1.5)
+        return Matern52(param(lengthscales, prior=prior))
+
+    kernel = times_categories(X, columns, matern)
+    return Scaled(kernel, param(variance, prior=LogNormal(float(np.log(variance)), 1.5)))
+
+
+def noise_parameter(given: object, variance: float, with_prior: bool, absolute_floor: float) -> Parameter:
+    """The noise variance: as given, or a start from the data. `variance` is that of y in the units the noise
+    is in."""
+    if given is None:
+        start = NOISE_SHARE * variance
+        prior = LogNormal(float(np.log(start)), 2.0) if with_prior else None
+        return param(start, prior=prior, bounds=(NOISE_FLOOR * variance, 1e4 * variance))
+    parameter = given if isinstance(given, Parameter) else _noise_number(given)
+    if parameter.value.ndim:
+        raise ParameterError(
+            f"noise must be one variance, but has shape {parameter.value.shape}. For one a row, use fit(X, y,"
+            " noise_var=...)."
+        )
+    if parameter.trainable and parameter.bounds is None and float(parameter.value) > 0:
+        value = float(parameter.value)
+        bounds = (min(absolute_floor, value), 1e4 * max(variance, value))
+        return dataclasses.replace(parameter, bounds=bounds)
+    return parameter
+
+
+def _noise_number(given: Any) -> Parameter:
+    numeric = isinstance(given, (int, float, np.integer, np.floating)) and not isinstance(given, bool)
+    if not numeric or not np.isfinite(given) or given < 0:
+        raise ParameterError(
+            "noise must be a variance (a number from 0 on) or a parameter such as gramian.fixed(0.01), not"
+            f" {given!r}."
+        )
+    # A start of exactly 0 could never move: it means noise-free.
+    return fixed(0.0) if given == 0 else param(float(given))
+
+
+def mean_function(given: object, loc: Array, columns: Columns) -> Mean:
+    """The mean by name, starting at `loc` (the average of y when it is normalised, else 0), or the object
+    that was given."""
+    if isinstance(given, Mean):
+        return given
+    if given == "zero":
+        return ConstantMean(fixed(loc)) if np.any(loc != 0) else ZeroMean()
+    if given == "constant":
+        return ConstantMean(loc)
+    if given == "linear":
+        # codes of categories have no slope
+        numeric = tuple(j for j in range(len(columns.names)) if j not in columns.categories)
+        if not numeric:
+            return ConstantMean(loc)
+        return LinearMean(loc, columns=numeric if columns.categories else ())
+    raise ParameterError(f'mean={given!r} is not known. Use "zero", "constant", "linear", or a gramian.Mean.')
+
+
+def output_spread(Y: Array, single: bool) -> Array:
+    """The standard deviation of each output; where it is constant to rounding, its own size (1 for zeros):
+    what else it may be, no data tell."""
+    size = np.nanmax(np.abs(Y), axis=0)  # NaN: not observed
+    sd = np.nanstd(Y / np.where(size > 0, size, 1.0), axis=0) * size
+    sd = np.where(sd > 1e-15 * size, sd, np.where(size > 0, size, 1.0))
+    extreme = np.flatnonzero(~((sd > 1e-130) & (sd < 1e130) & (size < 1e150)))
+    if len(extreme):
+        k = int(extreme[0])
+        which = "y has values" if single else f"Output {k} of y has values"
+        raise InputError(
+            f"{which} of size {size[k]:.3g} and spread {sd[k]:.3g}, whose squares leave the range of"
+            f" numbers. Give y in other units: y / {size[k]:.0e}."
+        )
+    return sd

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -12,24 +13,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from gramian.choose.plan import Plan, check
 from gramian.data.labels import Labels
-from gramian.engines.base import Engine
 from gramian.errors import ParameterError
 from gramian.estimators import build, latent, multiclass
-from gramian.estimators.base import Estimator, check_arguments, check_draws, check_target, generator
-from gramian.estimators.leftout import LeftOutClasses
-from gramian.estimators.predictions import interval_table
-from gramian.fitting.stages import Hold
-from gramian.inference import Inference, Scheme
+from gramian.estimators.base import Estimator, check_arguments, check_draws, check_target
+from gramian.estimators.predictions import LeftOutClasses, interval_table, observations
+from gramian.inference import Inference
 from gramian.inference.mcmc.method import MCMC
-from gramian.kernels import Kernel
 from gramian.likelihoods import Bernoulli, Likelihood, RobustMax, Softmax
-from gramian.linalg import memory
 from gramian.means import Mean
-from gramian.solvers import Solver
 
 Array = NDArray[np.float64]
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-learn is not typed
     """Gaussian process classification: probabilities of two or more classes.
 
@@ -96,42 +92,12 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
     fitted_ : all that the fit has left, as one value (see gramian.estimators.fitted)
     """
 
-    def __init__(
-        self,
-        kernel: Kernel | list[Kernel] | None = None,
-        *,
-        inference: str | Inference | MCMC = "auto",
-        link: Literal["logit", "probit"] = "logit",
-        multiclass: Literal["softmax", "robustmax", "ovr", "ovo"] | RobustMax = "softmax",
-        shared: bool = False,
-        averaging: Literal["exact", "scaled"] = "exact",
-        mean: str | Mean = "zero",
-        method: str | Engine | Scheme | Solver = "auto",
-        hyper: str = "map",
-        optimize: bool = True,
-        n_restarts: int | None = None,
-        stages: list[Hold] | None = None,
-        random_state: Any = None,
-        memory_limit: int | str | None = None,
-        time_limit: float | None = None,
-        verbose: bool | None = None,
-    ) -> None:
-        self.kernel = kernel
-        self.inference = inference
-        self.link = link
-        self.multiclass = multiclass
-        self.shared = shared
-        self.averaging = averaging
-        self.mean = mean
-        self.method = method
-        self.hyper = hyper
-        self.optimize = optimize
-        self.n_restarts = n_restarts
-        self.stages = stages
-        self.random_state = random_state
-        self.memory_limit = memory_limit
-        self.time_limit = time_limit
-        self.verbose = verbose
+    mean: str | Mean = "zero"
+    inference: str | Inference | MCMC | None = "auto"
+    link: Literal["logit", "probit"] = "logit"
+    multiclass: Literal["softmax", "robustmax", "ovr", "ovo"] | RobustMax = "softmax"
+    shared: bool = False
+    averaging: Literal["exact", "scaled"] = "exact"
 
     # Fitting. -----------------------------------------------------------------------------------------------
 
@@ -157,7 +123,7 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
             return self
         likelihood = self._likelihood(classes)
         method, reason = latent.method_for(self, likelihood, table.shape)
-        check(method, len(table), table.shape[1], likelihood.latents, self.memory_limit)
+        check(method, table.shape, likelihood.latents, self.memory_limit)
         codes = labels.codes[:, None]
         built = build.build_latent(self, likelihood, table, columns, codes, multiclass.VARIANCE)
         built = built._replace(model=latent.restrained(built.model, method))
@@ -167,13 +133,9 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
     def check_settings(self) -> None:
         """Refuses impossible settings, before any work."""
         super().check_settings()
-        choices = {
-            "link": ("logit", "probit"),
-            "multiclass": ("softmax", "robustmax", "ovr", "ovo"),
-            "averaging": ("exact", "scaled"),
-        }
-        if isinstance(self.multiclass, RobustMax):
-            del choices["multiclass"]
+        choices: dict[str, tuple[str, ...]] = {"link": ("logit", "probit"), "averaging": ("exact", "scaled")}
+        if not isinstance(self.multiclass, RobustMax):
+            choices["multiclass"] = ("softmax", "robustmax", "ovr", "ovo")
         for name, known in choices.items():
             if getattr(self, name) not in known:
                 raise ParameterError(
@@ -206,14 +168,14 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable label of each row."""
-        P = self.predict_proba(X)
-        return self.classes_[np.argmax(P, axis=1)]
+        best = np.argmax(self.predict_proba(X), axis=1)
+        return self.classes_[best]
 
     def predict_proba(self, X: Any) -> Array:
         """The probability of each class, (n, classes) in the order of `classes_`, averaged over what is not
         known about f."""
-        check_is_fitted(self, "fitted_")
-        return self.fitted_.probabilities(self.read(X), self.averaging)
+        table = self.read(X)
+        return self.fitted_.probabilities(table, self.averaging)
 
     def predict_log_proba(self, X: Any) -> Array:
         """The logarithm of predict_proba."""
@@ -222,8 +184,8 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
     def predict_latent(self, X: Any) -> tuple[Array, Array]:
         """Mean and variance of the latent function: (n,) each for two classes, else (n, classes), or (n,
         binary models) for "ovr" and "ovo"."""
-        check_is_fitted(self, "fitted_")
-        mean, var = self.fitted_.latents(self.read(X))
+        table = self.read(X)
+        mean, var = self.fitted_.latents(table)
         return (mean[:, 0], var[:, 0]) if mean.shape[1] == 1 else (mean, var)
 
     def predict_table(
@@ -263,20 +225,11 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
                 'The binary models of "ovr" and "ovo" are no joint model to draw from. Use'
                 ' multiclass="softmax", or ask estimators_.'
             )
-        table = self.read(X)
-        n, L = len(table), self.likelihood_.latents
-        memory.check_memory(
-            8 * n * (n * (3 + 2 * L) + L * count),
-            self.memory_limit,
-            f"Joint draws at {n:,} points",
-            "Draw at fewer points.",
-        )
-        rng = generator(self.random_state if random_state is None else random_state)
-        draws = self.posterior_.sample(rng, table, count)
+        table, L = self.read(X), self.likelihood_.latents
+        rng, draws = self._drawn(self.posterior_, L, table, count, random_state)
         if target == "f":
             return draws[:, 0, :] if L == 1 else draws
-        f = np.moveaxis(draws, 1, 2)
-        codes = self.likelihood_.bare().draw(rng, f[..., 0] if L == 1 else f)
+        codes = observations(rng, self.likelihood_, draws, np.empty((len(table), 0)))
         return self.classes_[codes.astype(int)]
 
     def loo(self) -> LeftOutClasses:
@@ -307,6 +260,3 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
         if not self.fitted_.models:
             raise AttributeError("This classifier is one model, not made of binary ones.")
         return list(self.fitted_.models)
-
-
-__all__ = ["GPClassifier", "LeftOutClasses"]

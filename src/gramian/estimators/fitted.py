@@ -23,9 +23,10 @@ from gramian.data.inputs import Columns, read_beside
 from gramian.engines.base import Workspace
 from gramian.errors import InputError, NumericalError, ParameterError
 from gramian.estimators import predictions
-from gramian.estimators.leftout import LeaveOneOut, LeftOutClasses, left_out_classes, left_out_numbers
+from gramian.estimators.predictions import LeaveOneOut, LeftOutClasses
 from gramian.fitting import FitOutcome, Objective
 from gramian.inference import Data, Evidence, Model, Scheme
+from gramian.inference.asked import ask
 from gramian.kernels import Kernel
 from gramian.likelihoods import Likelihood
 from gramian.means import Mean
@@ -58,9 +59,9 @@ class Learned(ABC):
         """The model itself, or the first of several."""
 
     @property
-    @abstractmethod
     def models(self) -> tuple[Any, ...]:
         """The estimators that it is made of; none where it is one model."""
+        return ()
 
     @property
     @abstractmethod
@@ -73,9 +74,9 @@ class Learned(ABC):
         """Numbers that were fitted."""
 
     @property
-    @abstractmethod
     def rule(self) -> str:
         """The name of the rule that approximates the posterior of f; empty where there is none of them."""
+        return self.first.inference.rule_name
 
     @property
     def pairwise(self) -> bool:
@@ -130,10 +131,9 @@ class Learned(ABC):
         codes = np.minimum(np.searchsorted(self.classes, labels), len(self.classes) - 1)
         unseen = self.classes[codes] != labels
         if np.any(unseen):
-            label = str(labels[unseen][0])
             raise InputError(
-                f"The class {label!r} has rows to test on but none to train on. Take fewer folds, leave out"
-                ' or join rare classes, or use by="loo".'
+                f"The class {str(labels[unseen][0])!r} has rows to test on but none to train on. Take fewer"
+                ' folds, leave out or join rare classes, or use by="loo".'
             )
         return codes
 
@@ -176,10 +176,6 @@ class Fitted(Learned):
         return self.model.likelihood
 
     @property
-    def models(self) -> tuple[Any, ...]:
-        return ()
-
-    @property
     def noise(self) -> float | Array | None:
         """The noise variance in the units of y squared, one number an output where they differ; None where
         an observation is not f plus noise of one variance."""
@@ -212,10 +208,6 @@ class Fitted(Learned):
         """Whether the rows are there; a file of an approximation holds none."""
         return not isinstance(self.rows, NoData)
 
-    @property
-    def rule(self) -> str:
-        return self.inference.rule_name
-
     def class_counts(self) -> tuple[int, ...]:
         """How many rows each class has."""
         return class_counts(self.facts, self.rows, 0 if self.classes is None else len(self.classes))
@@ -237,9 +229,8 @@ class Fitted(Learned):
 
     def log_evidence_and_gradient(self, theta: ArrayLike | None = None) -> tuple[float, Array]:
         at = _finite(theta)
-        evidence, gradient = self._objective().evidence(
-            at if at is None else np.concatenate([at, self.inference.free])
-        )
+        vector = None if at is None else np.concatenate([at, self.inference.free])
+        evidence, gradient = self._objective().evidence(vector)
         gradient = gradient[: self.theta.size]
         if not np.all(np.isfinite(gradient)):
             where = np.array2string(self.theta if at is None else at)
@@ -294,9 +285,8 @@ class Fitted(Learned):
             mean, var = self.latents(table)
             values = predictions.normal_quantiles(mean, var + self.noise_of_outputs, levels)
             return values[:, :, 0] if self.single else values
-        return predictions.quantiles(
-            self.likelihood, self.process, table, levels, self._beside(table, beside)
-        )
+        beside = self._beside(table, beside)
+        return predictions.quantiles(self.likelihood, self.process, table, levels, beside)
 
     def log_densities(self, table: Array, Y: Array) -> Array:
         """log p(y_i) of new rows, (n,), for Y (n, outputs), whose outputs are added up; or (n, columns) as
@@ -313,15 +303,25 @@ class Fitted(Learned):
 
     def left_out_numbers(self) -> LeaveOneOut:
         """Each training row predicted from all the others: (n, q) each in closed form, else (n,)."""
-        return left_out_numbers(self)
+        cavities, rows = self._cavities(), self.rows
+        if not self.closed_form:
+            mean, var = ask(self.likelihood, "predictive", rows.Y[:, 1:], cavities.mean, cavities.var).T
+            return LeaveOneOut(mean, np.sqrt(var), predictions.row_densities(cavities, rows.Y))
+        known = 0.0 if rows.noise_var is None else rows.noise_var[:, None]
+        mean, var = cavities.mean, cavities.var + self.model.gaussian.variances() + known
+        return LeaveOneOut(mean, np.sqrt(var), predictions.log_normal(rows.Y, mean, var))
 
     def left_out_classes(self) -> LeftOutClasses:
-        return left_out_classes(self)
+        cavities = self._cavities()
+        shares = ask(self.likelihood, "probabilities", cavities.mean, cavities.var)
+        return LeftOutClasses(shares, predictions.row_densities(cavities, self.rows.Y))
+
+    def _cavities(self) -> predictions.Latents:
+        """f at each row as all others see it: the posterior without the row's own site."""
+        seen = self.inference.cavities(self.model, self.rows, self.process)
+        return predictions.Latents(self.likelihood, *seen)
 
 
 def _finite(theta: ArrayLike | None) -> Array | None:
     """theta as an array; a Parameter refuses what is not a finite number."""
     return None if theta is None else Parameter(np.asarray(theta)).value
-
-
-__all__ = ["Fitted", "LabelledRows", "Learned"]

@@ -7,23 +7,20 @@ method      the engine: "exact", "nystrom", "fourier", "vfe", "svgp", "cg", ...
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gramian.choose.plan import Plan, plan_around
-from gramian.choose.words import Method, as_method
+from gramian.choose.plan import Plan
+from gramian.choose.words import RULES, Method, as_method, rule_for
 from gramian.engines.base import Engine
 from gramian.engines.dense import Exact
 from gramian.errors import ParameterError
 from gramian.estimators import build
 from gramian.inference.base import Inference, Scheme, on_engine
-from gramian.inference.ep import EP
-from gramian.inference.laplace import Mode
 from gramian.inference.mcmc.method import MCMC
 from gramian.inference.model import Model
-from gramian.inference.softmax.laplace import laplace_for
 from gramian.inference.svgp.inducing import SVGP
 from gramian.inference.variational import VI
 from gramian.likelihoods import Likelihood
@@ -33,13 +30,11 @@ from gramian.params import Parameter
 if TYPE_CHECKING:
     from gramian.estimators.base import Estimator
 
-Array = NDArray[np.float64]
-
 DENSE_ROWS = 5000  # up to here "auto" takes the whole of K: an evaluation is some ten factorisations
 # latents of such a variance make a class certain; beyond, Laplace's evidence grows while its probabilities
 # get all alike
 LAPLACE_SCALE = 30.0
-WORDS = ("laplace", "ep", "vi", "map", "mcmc")
+WORDS = (*RULES, "mcmc")
 
 
 class InferenceChoice(NamedTuple):
@@ -88,22 +83,8 @@ def plan_for(gp: Estimator, likelihood: Likelihood, shape: tuple[int, ...]) -> P
             " the engines alone."
         )
     taken, reason = _automatic(gp, choice, likelihood, shape)
-
-    def wrapped(engine: Method) -> Scheme:
-        return _around(engine, choice, likelihood)
-
-    n, d = int(shape[0]), int(shape[1])
-    return plan_around(
-        (n, d),
-        build.read_kernel(gp.kernel).kernel,
-        wrapped,
-        wrapped(taken),
-        reason,
-        gp.memory_limit,
-        gp.time_limit,
-        likelihood.latents,
-        gp.optimize,
-    )
+    wrapped = partial(_around, choice=choice, likelihood=likelihood)
+    return build.prospect(gp, shape, likelihood.latents).plan_around(wrapped, wrapped(taken), reason)
 
 
 def sampled_parameters(gp: Estimator) -> tuple[Scheme, str]:
@@ -130,46 +111,25 @@ def _around(engine: Method, choice: InferenceChoice, likelihood: Likelihood) -> 
                 ' inference="vi", or another method.'
             )
         return engine
-    rule = _rule(choice, likelihood, engine)
+    rule = choice.written
+    if not isinstance(rule, Inference):
+        rule = RULES[rule_for(likelihood, engine) if choice.word == "auto" else choice.word](likelihood)
     rule.check(likelihood, engine)
     return on_engine(engine, rule)
 
 
-def _rule(choice: InferenceChoice, likelihood: Likelihood, engine: Engine) -> Inference:
-    if isinstance(choice.written, Inference):
-        return choice.written
-    word = _default(likelihood, engine) if choice.word == "auto" else choice.word
-    made = {"ep": EP, "vi": VI, "map": Mode}
-    return laplace_for(likelihood) if word == "laplace" else made[word]()
-
-
-def _default(likelihood: Likelihood, engine: Engine) -> str:
-    """Laplace where it is good: one latent and concave terms; else the variational bound. For several classes
-    Laplace's evidence grows with the kernel's scale far beyond what the data support, and its variances with
-    it: probabilities are then all alike, however right the mode is."""
-    if engine.bound:
-        return "vi"
-    if not engine.variances:
-        return "laplace"
-    return "laplace" if likelihood.latents == 1 and likelihood.smooth and likelihood.log_concave else "vi"
-
-
 def restrained(model: Model, method: Scheme) -> Model:
     """Softmax by Laplace: scales of kernels that nobody bounded, or gave a prior, stay below `LAPLACE_SCALE`
-    (see `_default`)."""
+    (see `rule_for`)."""
     if not method.coupled:
         return model
     scales = [own for kernel, _ in model.kernels for part in kernel.walk() for own in part.levels() or ()]
 
     def held(parameter: Parameter) -> Parameter:
-        value = float(np.max(parameter.value))
-        if (
-            not any(parameter is own for own in scales)
-            or not parameter.trainable
-            or parameter.bounds is not None
-            or parameter.prior is not None
-        ):
+        free = parameter.trainable and parameter.bounds is None and parameter.prior is None
+        if not free or not any(parameter is own for own in scales):
             return parameter
+        value = float(np.max(parameter.value))
         return dataclasses.replace(parameter, bounds=(min(1e-4, value), max(LAPLACE_SCALE, value)))
 
     return model.with_parameters([held(parameter) for parameter in model.parameters().values()])
@@ -178,17 +138,12 @@ def restrained(model: Model, method: Scheme) -> Model:
 def _automatic(
     gp: Estimator, choice: InferenceChoice, likelihood: Likelihood, shape: tuple[int, ...]
 ) -> tuple[Method, str]:
-    n, d = shape[0], shape[1]
-    dense = on_engine(Exact(), VI())
-    limit = memory.allowed(gp.memory_limit)
-    fits = dense.bytes_needed(n, d, likelihood.latents) <= limit
+    (n, d), dense = shape, on_engine(Exact(), VI())
+    fits = dense.bytes_needed(n, d, likelihood.latents) <= memory.allowed(gp.memory_limit)
     if fits and n * likelihood.latents ** (1 / 3) <= DENSE_ROWS:
         return Exact(), f"{n:,} rows are few enough for the whole kernel matrix"
-    why = (
-        f"{n:,} rows are too many for a search with the whole kernel matrix"
-        if fits
-        else "the whole kernel matrix does not fit into the memory limit"
-    )
+    many = f"{n:,} rows are too many for a search with the whole kernel matrix"
+    why = many if fits else "the whole kernel matrix does not fit into the memory limit"
     if choice.is_variational:
         return SVGP(), f"{why}, so stochastic variational inference"
     return as_method("nystrom", gp.memory_limit), f"{why}, so landmarks"

@@ -27,11 +27,11 @@ from sklearn.utils import check_random_state
 from gramian.data.inputs import Columns
 from gramian.data.labels import Labels
 from gramian.errors import ParameterError
-from gramian.estimators import build, defaults
+from gramian.estimators import build
 from gramian.estimators import latent as latents
-from gramian.estimators.base import FEW_ROWS, generator
+from gramian.estimators.base import generator
 from gramian.estimators.fitted import Fitted, LabelledRows, Learned
-from gramian.estimators.leftout import NO_SITES, LeftOutClasses
+from gramian.estimators.predictions import LeftOutClasses
 from gramian.fitting import FitOutcome, Objective
 from gramian.fitting.lbfgs import Search, maximise
 from gramian.fitting.progress import progress
@@ -88,22 +88,16 @@ class BinaryModels(Learned):
     def pairwise(self) -> bool:
         return self.scheme == "ovo"
 
-    @property
-    def rule(self) -> str:
-        return self.first.rule
-
     def parameters(self) -> ParameterTable:
         """Those of all models, each under its name; shared ones once."""
         if self.shared:
             return self.first.parameters()
-        named = zip(self.names, self.binary, strict=True)
-        return ParameterTable(
-            tuple(
-                row._replace(name=f"{name}: {row.name}")
-                for name, model in named
-                for row in model.parameters_.rows
-            )
-        )
+        rows = [
+            row._replace(name=f"{name}: {row.name}")
+            for name, model in zip(self.names, self.binary, strict=True)
+            for row in model.parameters_.rows
+        ]
+        return ParameterTable(tuple(rows))
 
     def log_evidence(self, theta: ArrayLike | None = None) -> float:
         """The sum of the binary ones; at theta where they share their parameters."""
@@ -146,13 +140,9 @@ class BinaryModels(Learned):
         seen = [model.fitted_.labelled_rows() for model in self.binary]
         count = len(self.classes)
         # of pairs: the first class from the first pair, the others from theirs with it
-        sides = (
-            [(k, 1) for k in range(count)]
-            if self.scheme == "ovr"
-            else [(0, 0), *((k, 1) for k in range(count - 1))]
-        )
+        first = [] if self.scheme == "ovr" else [(0, 0)]
         parts = []
-        for model, side in sides:
+        for model, side in [*first, *((k, 1) for k in range(count - len(first)))]:
             rows = seen[model]
             if rows is None:
                 return None
@@ -160,7 +150,10 @@ class BinaryModels(Learned):
         return LabelledRows(np.vstack(parts), np.repeat(np.arange(count), list(map(len, parts))))
 
     def left_out_classes(self) -> LeftOutClasses:
-        raise ParameterError(NO_SITES)
+        raise ParameterError(
+            "Leave-one-out needs the sites of Laplace, EP or VI in one model. Use cross-validation:"
+            " sklearn.model_selection."
+        )
 
     def summary(self, title: str) -> str:
         """The models side by side."""
@@ -172,11 +165,9 @@ class BinaryModels(Learned):
             f"  method    {outcome.method}; {outcome.solver}",
             f"  fit       {outcome.stopped}; {outcome.evaluations} evaluations, {outcome.seconds:.2f} s",
             "",
-            *(
-                f"  {name:<{width}}  {model.evidence_}  {model.kernel_}"
-                for name, model in zip(self.names, self.binary, strict=True)
-            ),
         ]
+        for name, model in zip(self.names, self.binary, strict=True):
+            lines.append(f"  {name:<{width}}  {model.evidence_}  {model.kernel_}")
         return "\n".join(lines + noted(outcome.notes))
 
 
@@ -218,20 +209,22 @@ def fit(gp: GPClassifier, table: Array, columns: Columns, labels: Labels, began:
     """Fits the binary models of a classifier with "ovr" or "ovo"."""
     scheme = "ovr" if gp.multiclass == "ovr" else "ovo"
     splits = _splits(scheme, labels)
-    written = build.read_kernel(gp.kernel).one(
-        f"multiclass={gp.multiclass!r} takes one for its binary models."
-    )
-    kernel = written if written is not None else defaults.default_kernel(np.asarray(table), columns, VARIANCE)
-    kernel.check_columns(columns.described())
+    cure = f"multiclass={gp.multiclass!r} takes one for its binary models."
+    written = build.read_kernel(gp.kernel)
+    written.one(cure)
+    kernel = written.suited(np.asarray(table), columns, VARIANCE)[0]
     # the binary models see no names and no categories
-    settings = {"kernel": kernel.resolve(columns.names), "verbose": False, **_limits(gp, len(splits))}
+    settings = {"kernel": kernel.resolve(columns.names), "verbose": False}
+    at_once = min(thread_count(), len(splits))
+    if gp.time_limit is not None:  # for all models together, of which some run at once
+        settings["time_limit"] = float(gp.time_limit) * at_once / len(splits)
     unfitted = [clone(gp).set_params(**settings) for _ in splits]
-    start, search = (
-        _together(gp, table, columns, splits, began) if gp.shared and gp.optimize else (None, None)
-    )
-    seeds = np.random.SeedSequence(
-        None if gp.random_state is None else _seed(gp.random_state)
-    ).generate_state(len(splits))
+    start, search = None, None
+    if gp.shared and gp.optimize:
+        start, search = _together(gp, table, columns, splits, began)
+    given = gp.random_state
+    seed = None if given is None else int(check_random_state(given).randint(2**31 - 1))
+    seeds = np.random.SeedSequence(seed).generate_state(len(splits))
 
     def fitted(k: int) -> GPClassifier:
         rows, second = splits[k]
@@ -241,11 +234,11 @@ def fit(gp: GPClassifier, table: Array, columns: Columns, labels: Labels, began:
         return model.fit(np.asarray(table[rows]), second)
 
     models: list[GPClassifier] = []
-    with progress(gp.verbose) as report, ThreadPoolExecutor(min(thread_count(), len(splits))) as pool:
+    with progress(gp.verbose) as report, ThreadPoolExecutor(at_once) as pool:
         for model in pool.map(fitted, range(len(splits))):
             models.append(model)
             report.share(len(models) / len(splits))
-    outcome = _outcome(models, names(scheme, labels.classes), scheme, gp.shared, search, began)
+    outcome = _outcome(models, labels.classes, scheme, search, began)
     kinds = {model.evidence_.kind for model in models}
     value = float(sum(model.evidence_.value for model in models))
     evidence = Evidence(value, kinds.pop() if len(kinds) == 1 else "approximation")
@@ -253,37 +246,36 @@ def fit(gp: GPClassifier, table: Array, columns: Columns, labels: Labels, began:
 
 
 def _outcome(
-    models: list[GPClassifier],
-    named: list[str],
-    scheme: str,
-    shared: bool,
-    search: Search | None,
-    began: float,
+    models: list[GPClassifier], classes: NDArray[Any], scheme: str, search: Search | None, began: float
 ) -> FitOutcome:
     """Of all models together; `search` is that of shared parameters."""
+    named, shared = names(scheme, classes), models[0].shared
     outcomes = [model.outcome_ for model in models]
     first = outcomes[0]
     notes = [f"{name}: {note}" for name, each in zip(named, outcomes, strict=True) for note in each.notes]
-    if search is not None:
+    if search is None:
+        # as all searches ended, or as the first that did not converge
+        stopped = next((each.stopped for each in outcomes if each.stopped != "converged"), "converged")
+        steps = sum(each.iterations for each in outcomes)
+        evaluations = sum(each.evaluations for each in outcomes)
+        search = Search(np.zeros(0), np.nan, stopped, steps, evaluations, first.starts, 0)
+    else:
         # of the search, which the binary models had none of
         at_bounds = health.at_bounds(models[0].fitted_.first.model)
         notes = health.search_notes(search) + [f"{name}: {note}." for name, note in at_bounds.items()] + notes
     how = "one-vs-rest" if scheme == "ovr" else "one-vs-one"
     whose = "with shared parameters" if shared else "each with its own parameters"
-    # as all searches ended, or as the first that did not converge
-    stopped = next((each.stopped for each in outcomes if each.stopped != "converged"), "converged")
     return FitOutcome(
         method=first.method,
         reason=f"{len(models)} binary models, {how}, {whose}",
         solver=first.solver,
-        stopped=stopped if search is None else search.stopped,
-        iterations=sum(each.iterations for each in outcomes) if search is None else search.iterations,
-        evaluations=sum(each.evaluations for each in outcomes) if search is None else search.evaluations,
-        starts=first.starts if search is None else search.starts,
+        stopped=search.stopped,
+        iterations=search.iterations,
+        evaluations=search.evaluations,
+        starts=search.starts,
         jitter=max(each.jitter for each in outcomes),
         seconds=time.monotonic() - began,
         notes=tuple(notes),
-        stages=(),
     )
 
 
@@ -299,15 +291,6 @@ def _splits(scheme: str, labels: Labels) -> list[tuple[NDArray[np.intp], NDArray
     return pairs
 
 
-def _limits(gp: GPClassifier, count: int) -> dict[str, Any]:
-    """A time limit is for all models together, of which some run at once."""
-    return (
-        {}
-        if gp.time_limit is None
-        else {"time_limit": float(gp.time_limit) * min(thread_count(), count) / count}
-    )
-
-
 def _together(
     gp: GPClassifier, table: Array, columns: Columns, splits: list[Any], began: float
 ) -> tuple[Model, Search]:
@@ -321,9 +304,8 @@ def _together(
     # too few rows for random features: dense
     method, _ = parts(method.searched, len(table), table.shape[1], 1, False)[-1]
     rng = generator(gp.random_state)
-    kernel, model, data = build.build_latent(
-        gp, likelihood, table, columns, splits[0][1].astype(float)[:, None], VARIANCE
-    )
+    second = splits[0][1].astype(float)[:, None]
+    kernel, model, data = build.build_latent(gp, likelihood, table, columns, second, VARIANCE)
     objectives = []
     for rows, second in splits:
         part: Data = replace(data, X=np.asarray(table[rows]), Y=second.astype(np.float64)[:, None])
@@ -339,28 +321,15 @@ def _together(
 
     first = objectives[0]
     count = len(first.space.theta)
-    restarts = gp.n_restarts if gp.n_restarts is not None else (1 if len(table) <= FEW_ROWS else 0)
     deadline = None if gp.time_limit is None else began + 0.7 * float(gp.time_limit)
     theta, limits = first.space.theta, first.limits[:count]
     holds = Hold.read(gp.stages, model)
     with progress(gp.verbose) as report:
         for hold in holds:
-            theta = maximise(
-                total,
-                [theta],
-                hold.limits(first.space, theta, limits),
-                report,
-                deadline,
-                finish=False,
-                iterations=hold.steps,
-            ).theta
-        search = maximise(
-            total, [theta, *first.space.restarts(restarts, rng)], limits, report, deadline, finish=False
-        )
+            held, steps = hold.limits(first.space, theta, limits), hold.steps
+            theta = maximise(total, [theta], held, report, deadline, finish=False, iterations=steps).theta
+        starts = [theta, *first.space.restarts(gp.restarts(len(table)), rng)]
+        search = maximise(total, starts, limits, report, deadline, finish=False)
     best = first.at(search.theta)
     named = kernel.with_parameters(list(best.kernel.parameters().values()))
     return Model(named, best.mean, best.likelihood), search
-
-
-def _seed(random_state: Any) -> int:
-    return int(check_random_state(random_state).randint(2**31 - 1))

@@ -21,7 +21,7 @@ from scipy.special import logsumexp, ndtri
 
 from gramian.errors import InputError
 from gramian.inference.asked import ask
-from gramian.likelihoods import Gaussian, Likelihood
+from gramian.likelihoods import Likelihood
 from gramian.processes.base import Process, blocks_of
 
 Array = NDArray[np.float64]
@@ -40,6 +40,21 @@ class Latents(NamedTuple):
     var: Array  # (n, L)
 
 
+class LeaveOneOut(NamedTuple):
+    """Predictions of each training row from all the others."""
+
+    mean: Array
+    std: Array
+    log_density: Array
+
+
+class LeftOutClasses(NamedTuple):
+    """Predictions of each training row from all the others."""
+
+    probabilities: Array  # (n, classes)
+    log_density: Array  # (n,): of the row's own class
+
+
 def gaussians(likelihood: Likelihood, process: Process, table: Array) -> Iterator[Latents]:
     """The Gaussians, of equal weight, that f is a mixture of at the rows of a table."""
     return (Latents(*seen) for seen in process.under(likelihood, table))
@@ -50,14 +65,11 @@ def probabilities(likelihood: Likelihood, process: Process, table: Array, scaled
     function instead of quadrature."""
     if process.dependent:
         mean = process.mean(table)
-        roots = np.linalg.cholesky(process.joint(table) + 1e-12 * np.eye(mean.shape[1])).reshape(
-            len(mean), -1
-        )
-        return ask(likelihood, "joint_probabilities", mean, np.asarray(roots, dtype=np.float64))
+        roots = np.linalg.cholesky(process.joint(table) + 1e-12 * np.eye(mean.shape[1]))
+        flat = np.asarray(roots.reshape(len(mean), -1), dtype=np.float64)
+        return ask(likelihood, "joint_probabilities", mean, flat)
     question = "scaled_probabilities" if scaled else "probabilities"
-    drawn = [
-        ask(part.likelihood, question, part.mean, part.var) for part in gaussians(likelihood, process, table)
-    ]
+    drawn = [ask(each, question, mean, var) for each, mean, var in gaussians(likelihood, process, table)]
     return drawn[0] if len(drawn) == 1 else np.mean(drawn, axis=0)
 
 
@@ -93,9 +105,14 @@ def row_densities(latents: Latents, Y: Array) -> Array:
 
 
 def _normal_densities(latents: Latents, Y: Array) -> Array:
-    assert isinstance(latents.likelihood, Gaussian)
-    total = latents.var + latents.likelihood.variances()
-    return np.sum(-0.5 * ((Y - latents.mean) ** 2 / total + np.log(2 * np.pi * total)), axis=1)
+    noise = latents.likelihood.variances()
+    assert noise is not None
+    return np.sum(log_normal(Y, latents.mean, latents.var + noise), axis=1)
+
+
+def log_normal(y: Array, mean: Array, var: Array) -> Array:
+    """log N(y; mean, var), entry by entry."""
+    return -0.5 * ((y - mean) ** 2 / var + np.log(2 * np.pi * var))
 
 
 # Quantiles. -------------------------------------------------------------------------------------------------
@@ -110,7 +127,7 @@ def quantiles(
     likelihood: Likelihood, process: Process, table: Array, levels: ArrayLike, beside: Array
 ) -> Array:
     """Quantiles of an observation at the rows of a table, (n, levels), with the columns beside it."""
-    if isinstance(likelihood, Gaussian):
+    if likelihood.variances() is not None:
         mean, var = observed(likelihood, process, table, beside)
         return normal_quantiles(mean[:, None], var[:, None], levels)[:, :, 0]
     levels = np.asarray(levels, dtype=np.float64)
@@ -120,11 +137,10 @@ def quantiles(
     each = DRAWS if highest > MOST_VALUES else int(highest) + 1
     for at in blocks_of(len(table), 8 * each * len(parts)):
         some = [Latents(part.likelihood, part.mean[at], part.var[at]) for part in parts]
-        values[at] = (
-            np.quantile(_draws(some, beside[at]), levels, axis=1).T
-            if highest > MOST_VALUES
-            else _of_whole_numbers(some, beside[at], levels, each)
-        )
+        if highest > MOST_VALUES:
+            values[at] = np.quantile(_draws(some, beside[at]), levels, axis=1).T
+        else:
+            values[at] = _of_whole_numbers(some, beside[at], levels, each)
     return values
 
 
@@ -132,15 +148,11 @@ def _of_whole_numbers(parts: list[Latents], beside: Array, levels: Array, values
     """From the probabilities of 0, 1, ..., values - 1."""
     n = len(parts[0].mean)
     Y = np.column_stack([np.tile(np.arange(float(values)), n), np.repeat(beside, values, axis=0)])
-    scores = [
-        row_densities(
-            Latents(
-                part.likelihood, np.repeat(part.mean, values, axis=0), np.repeat(part.var, values, axis=0)
-            ),
-            Y,
-        )
-        for part in parts
+    repeated = [
+        Latents(each, np.repeat(mean, values, axis=0), np.repeat(var, values, axis=0))
+        for each, mean, var in parts
     ]
+    scores = [row_densities(part, Y) for part in repeated]
     below = np.cumsum(np.mean(np.exp(scores), axis=0).reshape(n, values), axis=1)
     return np.stack([np.sum(below < level, axis=1) for level in levels], axis=1).astype(np.float64)
 
@@ -152,18 +164,24 @@ def _draws(parts: list[Latents], beside: Array) -> Array:
     drawn = []
     for number, (likelihood, mean, var) in enumerate(parts):
         L = mean.shape[1]
-        # (draws, L)
-        z = np.stack([np.random.default_rng([number, k]).permutation(levels) for k in range(L)], axis=1)
+        rngs = [np.random.default_rng([number, k]) for k in range(L)]
+        z = np.stack([rng.permutation(levels) for rng in rngs], axis=1)  # (draws, L)
         f = mean[:, None, :] + np.sqrt(np.maximum(var, 0.0))[:, None, :] * z
         f = f[..., 0] if L == 1 else f
         bare = likelihood.bare()
         known = np.broadcast_to(beside.T[:, :, None], (beside.shape[1], len(f), each))
-        drawn.append(
-            np.stack(
-                [bare.draw(np.random.default_rng([number, L]), row, *known[:, i]) for i, row in enumerate(f)]
-            )
-        )
+        seeds = [number, L]  # the same for every row
+        rows = [bare.draw(np.random.default_rng(seeds), row, *known[:, i]) for i, row in enumerate(f)]
+        drawn.append(np.stack(rows))
     return np.concatenate(drawn, axis=1)
+
+
+def observations(rng: np.random.Generator, likelihood: Likelihood, draws: Array, beside: Array) -> Array:
+    """What is observed of draws of f, (n, L, draws), with the columns beside it, (n, columns - 1): (n,
+    draws)."""
+    f = np.moveaxis(draws, 1, 2)
+    known = np.broadcast_to(beside.T[:, :, None], (beside.shape[1], *f.shape[:2]))
+    return likelihood.bare().draw(rng, f[..., 0] if f.shape[2] == 1 else f, *known)
 
 
 # Shared by the estimators. ----------------------------------------------------------------------------------

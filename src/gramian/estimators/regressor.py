@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -12,32 +13,26 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from gramian.certify.certificate import Certificate
-from gramian.choose.plan import Plan, automatic, check, plan
+from gramian.choose.plan import Plan, check
 from gramian.choose.words import as_method
 from gramian.data.inputs import read_beside, read_features, read_noise_var, read_rows, read_targets
-from gramian.engines.base import Engine
 from gramian.errors import ParameterError
-from gramian.estimators import build, defaults, latent
+from gramian.estimators import build, latent
 from gramian.estimators.base import Estimator, check_arguments, check_draws, check_target, generator
 from gramian.estimators.fitted import Fitted
-from gramian.estimators.leftout import LeaveOneOut
-from gramian.estimators.predictions import LEVELS95, finite, interval_table
-from gramian.fitting.stages import Hold
-from gramian.inference import Inference, Scheme, closed
-from gramian.inference.mcmc.method import MCMC
-from gramian.kernels import Kernel
+from gramian.estimators.predictions import LEVELS95, LeaveOneOut, finite, interval_table, observations
+from gramian.inference import Scheme, closed
 from gramian.likelihoods import Gaussian, Likelihood
 from gramian.linalg import memory
-from gramian.means import Mean
 from gramian.params import Parameter
 from gramian.processes.base import Process
 from gramian.processes.prior import GaussianProcess
-from gramian.solvers import Solver
 
 Array = NDArray[np.float64]
 
 
-class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[misc]  # scikit-learn is not typed
+@dataclass(eq=False, repr=False, kw_only=True)
+class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[misc]  # as scikit-learn is
     """Gaussian process regression, with Gaussian noise or another likelihood.
 
     The model: f(x) = m(x) + s g(x) with g ~ GP(0, kernel), y = f(x) + noise; s is the standard deviation of y
@@ -103,42 +98,11 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
     fitted_ : all that the fit has left, as one value (see gramian.estimators.fitted)
     """
 
-    fitted_: Fitted
+    noise: float | Parameter | None = None
+    likelihood: Likelihood | None = None
+    normalize_y: bool = True
 
-    def __init__(
-        self,
-        kernel: Kernel | list[Kernel] | None = None,
-        *,
-        mean: str | Mean = "constant",
-        noise: float | Parameter | None = None,
-        likelihood: Likelihood | None = None,
-        inference: str | Inference | MCMC | None = None,
-        hyper: str = "map",
-        method: str | Engine | Scheme | Solver = "auto",
-        optimize: bool = True,
-        n_restarts: int | None = None,
-        stages: list[Hold] | None = None,
-        normalize_y: bool = True,
-        random_state: Any = None,
-        memory_limit: int | str | None = None,
-        time_limit: float | None = None,
-        verbose: bool | None = None,
-    ) -> None:
-        self.kernel = kernel
-        self.mean = mean
-        self.noise = noise
-        self.likelihood = likelihood
-        self.inference = inference
-        self.hyper = hyper
-        self.method = method
-        self.optimize = optimize
-        self.n_restarts = n_restarts
-        self.stages = stages
-        self.normalize_y = normalize_y
-        self.random_state = random_state
-        self.memory_limit = memory_limit
-        self.time_limit = time_limit
-        self.verbose = verbose
+    fitted_: Fitted = field(init=False)
 
     # Fitting. -----------------------------------------------------------------------------------------------
 
@@ -162,36 +126,29 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         """
         began = time.monotonic()
         self.check_settings()
-        certain = (
-            " Where rows differ in how certain they are, give noise_var, one variance a row."
-            if self._is_gaussian()
-            else ""
-        )
-        beside = {} if self.likelihood is None else dict.fromkeys(self.likelihood.columns[1:])
-        check_arguments(
-            {name: value for name, value in columns.items() if name not in beside},
-            ", ".join(["X", "y", *(name for name in beside if name != "exposure"), "noise_var and exposure"]),
-            certain,
-        )
+        gaussian, cure = self._is_gaussian(), ""
+        if gaussian:
+            cure = " Where rows differ in how certain they are, give noise_var, one variance a row."
+        beside = () if self.likelihood is None else self.likelihood.columns[1:]
+        unknown = {name: value for name, value in columns.items() if name not in beside}
+        known = ["X", "y", *(name for name in beside if name != "exposure"), "noise_var and exposure"]
+        check_arguments(unknown, ", ".join(known), cure)
         table, named, y = self._training(X, y)
-        Y, single = read_targets(y, len(table), gaps=self._is_gaussian() and self.hyper != "mcmc")
+        Y, single = read_targets(y, len(table), gaps=gaussian and self.hyper != "mcmc")
         known_noise = read_noise_var(noise_var, len(table))
         given = {"exposure": exposure, **columns}
-        gaussian = self._is_gaussian()
         if gaussian:
             method, reason = self._method(table.shape, Y.shape[1])
-            check(method, len(table), table.shape[1], Y.shape[1], self.memory_limit)
+            check(method, table.shape, Y.shape[1], self.memory_limit)
             read_beside(given, len(table), None)  # there are none
             built = build.build(self, table, named, Y, single, known_noise)
         else:
             likelihood = self._likelihood(Y, known_noise)
             Y, single = read_rows(Y, given, likelihood), True
             method, reason = latent.method_for(self, likelihood, table.shape)
-            check(method, len(table), table.shape[1], likelihood.latents, self.memory_limit)
+            check(method, table.shape, likelihood.latents, self.memory_limit)
             built = build.build_latent(self, likelihood, table, named, Y, 1.0)
-        self.fitted_ = self._condition(
-            built, named, method, reason, began, closed_form=gaussian, single=single
-        )
+        self.fitted_ = self._condition(built, named, method, reason, began, gaussian, single)
         return self
 
     def check_settings(self) -> None:
@@ -202,7 +159,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
                 "likelihood must be a gramian likelihood such as gramian.StudentT(), or None for Gaussian"
                 f" noise, not {self.likelihood!r}."
             )
-        defaults.noise_parameter(build.noise_of(self), 1.0, False, defaults.NOISE_FLOOR)
+        build.noise_parameter(build.noise_of(self), 1.0, False, build.NOISE_FLOOR)
 
     def _is_gaussian(self) -> bool:
         """Whether there is an answer in closed form."""
@@ -223,31 +180,14 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         if self.hyper == "mcmc":
             return latent.sampled_parameters(self)
         if isinstance(self.method, str) and self.method == "auto":
-            return automatic(
-                shape[0],
-                shape[1],
-                q,
-                build.read_kernel(self.kernel).kernel,
-                self.memory_limit,
-                self.time_limit,
-                self.optimize,
-            )
+            return build.prospect(self, shape, q).automatic()
         return closed(as_method(self.method, self.memory_limit)), "as given"
 
     def _plan(self, shape: tuple[int, ...], y: Any) -> Plan:
         if not self._is_gaussian():
-            return latent.plan_for(
-                self, self.likelihood if self.likelihood is not None else Gaussian(), shape
-            )
+            return latent.plan_for(self, self.likelihood or Gaussian(), shape)
         outputs = 1 if y is None or isinstance(y, str) or np.ndim(y) < 2 else int(np.shape(y)[1])
-        return plan(
-            shape,
-            build.read_kernel(self.kernel).kernel,
-            self.memory_limit,
-            self.time_limit,
-            outputs=outputs,
-            optimize=self.optimize,
-        )
+        return build.prospect(self, shape, outputs).plan()
 
     # Predicting. --------------------------------------------------------------------------------------------
 
@@ -309,16 +249,12 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
     ) -> Any:
         if return_cov:
             n = len(table)
-            needed = 8 * n * n * (2 + 2 * len(noise))
-            memory.check_memory(
-                needed, self.memory_limit, f"A covariance of {n:,} points", "Use return_std, or fewer points."
-            )
+            needed, what = 8 * n * n * (2 + 2 * len(noise)), f"A covariance of {n:,} points"
+            memory.check_memory(needed, self.memory_limit, what, "Use return_std, or fewer points.")
             cov = process.cov(table)
             var = np.einsum("iik->ik", cov)
             var[...] += noise
-            return self._shaped(finite(process.mean(table), table, var)), (
-                cov[:, :, 0] if cov.shape[2] == 1 and self._is_single() else cov
-            )
+            return self._shaped(finite(process.mean(table), table, var)), self._shaped(cov)
         if return_std:
             mean, var = process.moments(table)
             return self._shaped(finite(mean, table, var)), self._shaped(np.sqrt(var + noise))
@@ -339,24 +275,15 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         Shape (n, n_samples); for 2-D y (n, q, n_samples). `random_state` defaults to the estimator's,
         `exposure` and `columns` are as in `predict`.
         """
-        check_draws(n_samples)
+        count = check_draws(n_samples)
         table, process, noise = self._process(X, target)
-        n = len(table)
-        needed = 8 * n * (n * (3 + 2 * len(noise)) + len(noise) * int(n_samples))
-        memory.check_memory(
-            needed, self.memory_limit, f"Joint draws at {n:,} points", "Draw at fewer points."
-        )
-        rng = generator(self.random_state if random_state is None else random_state)
         noisy = target == "y" and self._adds_noise()
         reader = self.likelihood_ if target == "y" and not noisy else None
-        beside = read_beside({"exposure": exposure, **columns}, n, reader)
-        draws = process.sample(
-            rng, table, int(n_samples), np.broadcast_to(noise, (n, len(noise))) if noisy else None
-        )
-        if target == "y" and not noisy:
-            f = np.moveaxis(draws, 1, 2)  # (n, draws, latents)
-            known = np.broadcast_to(beside.T[:, :, None], (beside.shape[1], n, int(n_samples)))
-            return self.likelihood_.bare().draw(rng, f[..., 0] if f.shape[2] == 1 else f, *known)
+        beside = read_beside({"exposure": exposure, **columns}, len(table), reader)
+        added = noise if noisy else None
+        rng, draws = self._drawn(process, len(noise), table, count, random_state, added)
+        if reader is not None:
+            return observations(rng, reader, draws, beside)
         return draws[:, 0, :] if draws.shape[1] == 1 and self._is_single() else draws
 
     def predict_quantiles(
@@ -369,7 +296,6 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         """Quantiles of an observation at the rows of X: (n, levels), or (n, levels, q) for 2-D y. Exact under
         Gaussian noise and for whole numbers of few values, else from draws. `exposure` and `columns` are as
         in `predict`."""
-        check_is_fitted(self, "fitted_")
         table = self.read(X)
         given = {"exposure": exposure, **columns}
         return self.fitted_.quantiles(table, levels, read_beside(given, len(table), self.likelihood_))
@@ -393,7 +319,6 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
     def log_density(self, X: Any, y: Any, exposure: ArrayLike | None = None, **columns: Any) -> Array:
         """log p(y_i) of each row, (n,), of y in its own units; outputs of one row are added up. What held-out
         rows are scored by. y, `exposure` and `columns` are as in `fit`."""
-        check_is_fitted(self, "fitted_")
         table = self.read(X)
         Y, _ = read_targets(y, len(table))
         given = {"exposure": exposure, **columns}
@@ -491,13 +416,10 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
     def _prior(self, X: Any, target: str) -> tuple[Array, Process, Array]:
         self.check_settings()
         table, columns = read_features(X)
-        written, given_noise = build.read_kernel(self.kernel).kernel, build.noise_of(self)
-        kernel = written if written is not None else defaults.default_kernel(table, columns, 1.0)
-        kernel.check_columns(columns.described())
-        noise = defaults.noise_parameter(given_noise, 1.0, False, defaults.NOISE_FLOOR)
-        mean = defaults.mean_function(self.mean, np.zeros(()), columns).adapted(
-            table, np.zeros(()), np.ones(())
-        )
+        kernel = build.read_kernel(self.kernel).suited(table, columns, 1.0)[0]
+        noise = build.noise_parameter(build.noise_of(self), 1.0, False, build.NOISE_FLOOR)
+        mean = build.mean_function(self.mean, np.zeros(()), columns)
+        mean = mean.adapted(table, np.zeros(()), np.ones(()))
         process = GaussianProcess(kernel.resolve(columns.names), mean, np.ones(1))
         return table, process, noise.value.reshape(1) if target == "y" else np.zeros(1)
 
@@ -505,12 +427,10 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         return not self.__sklearn_is_fitted__() or self.fitted_.single
 
     def _shaped(self, values: Array) -> Array:
-        return values[:, 0] if values.shape[1] == 1 and self._is_single() else values
+        """Without the last axis, that of outputs, where y has none."""
+        return values[..., 0] if values.shape[-1] == 1 and self._is_single() else values
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.requires_fit = False  # predicts from the prior
         return tags
-
-
-__all__ = ["GPRegressor", "LeaveOneOut"]

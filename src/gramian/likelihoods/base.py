@@ -69,6 +69,11 @@ class Likelihood(Tree):
         """How many latent functions an observation depends on."""
         return 1
 
+    def variances(self) -> Array | None:
+        """The noise variance of each output, (outputs,), where y is f plus Gaussian noise, so that the
+        posterior of f has a closed form; None where it has none."""
+        return None
+
     def scales(self, s: float) -> Array:
         """The prior scale of each latent, (latents,): s, that of y, for one in the units of y, else 1."""
         return np.full(self.latents, s if self.location else 1.0)

@@ -61,7 +61,6 @@ class Gaussian(Likelihood):
         return f + np.sqrt(float(self.noise)) * rng.standard_normal(np.shape(f))
 
     def variances(self) -> Array:
-        """The noise variance of each output, (outputs,)."""
         return np.asarray(self.noise) * np.asarray(self.unit)
 
 
