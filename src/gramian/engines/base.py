@@ -21,18 +21,17 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.features.base import Basis
 from gramian.gram import tiles
 from gramian.kernels.base import Kernel
+from gramian.linalg.arrays import Array, Indices
 from gramian.linalg.cost import Cost
 from gramian.processes.base import Process
 from gramian.processes.prior import GaussianProcess
 from gramian.processes.stacked import side_by_side
 from gramian.solvers.base import SolveOutcome, Solver
 
-Array = NDArray[np.float64]
 Share = Callable[[float], None]
 
 
@@ -214,7 +213,7 @@ class RowPrior(ABC):
 class PartConditioned(Conditioned):
     """Sites on some of the rows, for engines whose factor has no place for a row without a site."""
 
-    def __init__(self, whole: RowPrior, part: RowPrior, at: NDArray[np.intp], sited: Conditioned) -> None:
+    def __init__(self, whole: RowPrior, part: RowPrior, at: Indices, sited: Conditioned) -> None:
         self.whole, self.part, self.at, self.sited = whole, part, at, sited
         self.prior = part
         self.lam = self._spread_out(sited.lam)

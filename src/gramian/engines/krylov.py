@@ -23,7 +23,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.engines.base import (
     Conditioned,
@@ -42,14 +41,13 @@ from gramian.gram import tiles
 from gramian.gram.operator import GramOperator
 from gramian.kernels.base import Kernel
 from gramian.linalg import memory
+from gramian.linalg.arrays import Array
 from gramian.linalg.cost import Cost
 from gramian.processes.krylov import BLOCK_COLUMNS, KrylovPosterior, System
 from gramian.processes.prior import GaussianProcess
 from gramian.solvers.base import SolveOutcome, Solver
 from gramian.solvers.cg import CG
 from gramian.solvers.cholesky import Cholesky
-
-Array = NDArray[np.float64]
 
 LEAST = 1e-6  # of 1 / k(x, x): the least lam of a site, which decides on the condition of K + D
 FAR = 100.0  # times k(x, x): noise of a row that says little

@@ -42,7 +42,6 @@ from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import blas
 
 from gramian.engines.base import Conditioned, Engine, Gradients, RowPrior, Share, Term, Use, Workspace, added
@@ -50,6 +49,7 @@ from gramian.errors import StateError
 from gramian.features.base import Basis, FeatureMap
 from gramian.gram import tiles
 from gramian.kernels.base import Kernel
+from gramian.linalg.arrays import Array
 from gramian.linalg.blas import block_of, syrk
 from gramian.linalg.cost import Cost
 from gramian.linalg.products import times, transposed_times, triangle_squares
@@ -59,7 +59,6 @@ from gramian.processes.prior import GaussianProcess
 from gramian.processes.weights import FeaturePosterior
 from gramian.solvers.base import SolveOutcome
 
-Array = NDArray[np.float64]
 Outside = Literal["nothing", "bound", "noise"]
 R_ = TypeVar("R_")
 

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.engines.base import Engine, RowPrior, Use, Workspace
 from gramian.engines.lowrank import ACCURACY, LowRank, Outside, bytes_of, bytes_with_sites, work_of
@@ -25,9 +24,9 @@ from gramian.features.nystrom import NystromBasis
 from gramian.kernels.base import Kernel
 from gramian.landmarks.base import LandmarkRule
 from gramian.landmarks.rules import as_rule, landmarks, named
+from gramian.linalg.arrays import Array
 from gramian.linalg.cost import Cost
 
-Array = NDArray[np.float64]
 Objective = Literal["vfe", "fitc", "dtc"]
 
 TREATED: dict[str, Outside] = {"vfe": "bound", "fitc": "noise", "dtc": "nothing"}

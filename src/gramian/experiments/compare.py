@@ -49,7 +49,7 @@ from gramian.kernels.text import parse_kernel
 from gramian.likelihoods import Bernoulli, Likelihood, Softmax
 from gramian.linalg import memory
 from gramian.params import fixed
-from gramian.solvers.krylov import check_settings
+from gramian.solvers.cg import CG
 from gramian.version import __version__
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ def compare(
         (("max_rows", max_rows), ("fit_rows", fit_rows), ("gram_rows", gram_rows)),
         variance_rows,
     )
-    check_settings(tol, max_iter, 1)
+    CG(tol, max_iter)  # refuses settings with which no solve could succeed
     memory.allowed(memory_limit)  # refuses what is not a size
     table, columns, target, classes = _data(X, y, task, chosen, kernel, standardize, max_rows, random_state)
     setting = build.read_kernel(kernel)

@@ -27,10 +27,10 @@ from numpy.typing import NDArray
 
 from gramian.errors import ParameterError, StateError
 from gramian.kernels.base import Kernel
+from gramian.linalg.arrays import Array
 from gramian.linalg.products import times
 from gramian.linalg.state import ObjectState
 
-Array = NDArray[np.float64]
 # X (b, d), Phi (b, m) and a (b, q) of a block -> its part of the gradient
 Pull = Callable[[Array, Array, Array], list[Array]]
 

@@ -47,12 +47,11 @@ from gramian.features.spectral import KINDS, SMALLEST_SORF, source, structured_p
 from gramian.gram.tiles import _blocks, _each, _host, _padded, tile_size
 from gramian.kernels.base import Column, Kernel
 from gramian.kernels.spectrum import Draw, Wave
+from gramian.linalg.arrays import Array, Indices
 from gramian.linalg.hadamard import padded_size
 from gramian.linalg.state import ObjectState, taken
 from gramian.linalg.threads import one_blas_thread
 from gramian.params.tree import leaves
-
-Array = NDArray[np.float64]
 
 USABLE = "RBF, Matern12, Matern32, Matern52, RationalQuadratic, SpectralMixture, Periodic, Cosine, Constant"
 # columns from which three Hadamard transforms of a row are faster than a product with W (784: 1.2 times,
@@ -69,7 +68,7 @@ class FourierBasis(Basis):
     d: int
     counts: tuple[int, ...]  # frequencies of each wave
     draws: tuple[tuple[Draw, ...], ...]  # of each part of each wave
-    take: NDArray[np.intp]  # (N,): which frequency a column (a pair of columns) has
+    take: Indices  # (N,): which frequency a column (a pair of columns) has
     gain: Array  # (N,): its amplitude in units of A
     shift: Array  # (2, N) or (1, N): phases, in half turns
     centre: Array  # (d,): where phases are zero; features of rows far from it lose digits

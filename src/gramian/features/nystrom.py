@@ -32,12 +32,11 @@ from gramian.features.base import Basis, FeatureMap, Pull
 from gramian.gram import tiles
 from gramian.kernels.base import Kernel
 from gramian.linalg import panels
+from gramian.linalg.arrays import Array
 from gramian.linalg.blas import block_of, multiply_triangle, square_between
 from gramian.linalg.factor import factored, zeros_above
 from gramian.linalg.products import times
 from gramian.linalg.state import TRIANGLE, ObjectState, root
-
-Array = NDArray[np.float64]
 
 LANDMARKS = "landmarks"  # the name of L in a state
 LEAST_JITTER = 1e-12  # of the mean diagonal, added to K_zz; more where that is not positive definite

@@ -16,15 +16,13 @@ which the first d columns are kept (a point with zeros appended).
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 from scipy.stats import qmc
 
 from gramian.errors import ParameterError
 from gramian.kernels.spectrum import inside
+from gramian.linalg.arrays import Array
 from gramian.linalg.hadamard import chunks, padded_size, transform
-
-Array = NDArray[np.float64]
 
 # an RBF in 8 columns, 256 frequencies: root mean square bias 0.047 at D = 8, 0.023 at 16, 0.006 at 64, 0.002
 # at 256

@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.gram import few, tiles
 from gramian.kernels.base import Kernel
 from gramian.kernels.host import KernelValues
-
-Array = NDArray[np.float64]
+from gramian.linalg.arrays import Array
 
 
 @dataclass(frozen=True, eq=False)

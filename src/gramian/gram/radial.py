@@ -18,13 +18,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.kernels.base import Kernel
 from gramian.kernels.profiles import Profile, Radial
+from gramian.linalg.arrays import Array
 from gramian.linalg.threads import each, one_blas_thread
-
-Array = NDArray[np.float64]
 
 STRIP = 2**16  # values at a time: half a megabyte stays in cache from one pass to the next
 

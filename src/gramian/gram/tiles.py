@@ -29,16 +29,15 @@ from typing import Any, TypeVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.gram import few, programs, radial
 from gramian.kernels.base import Kernel
+from gramian.linalg.arrays import Array
 from gramian.linalg.blas import block_of, gemm
 from gramian.linalg.threads import each
 from gramian.params import Tree
 from gramian.params.tree import leaves
 
-Array = NDArray[np.float64]
 T_ = TypeVar("T_")
 R_ = TypeVar("R_")
 

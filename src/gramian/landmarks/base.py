@@ -15,15 +15,11 @@ from __future__ import annotations
 import dataclasses
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.kernels.base import Kernel
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.intp]
+from gramian.linalg.arrays import Array, Indices, Table
 
 CANDIDATE_BYTES = 256 * 2**20  # of the numbers that a rule holds in a fit, one a row and landmark
 
@@ -73,7 +69,7 @@ class LandmarkRule(ABC):
         return False
 
     @abstractmethod
-    def choose(self, kernel: Kernel, X: NDArray[Any], m: int, rng: np.random.Generator) -> Landmarks:
+    def choose(self, kernel: Kernel, X: Table, m: int, rng: np.random.Generator) -> Landmarks:
         """At most m landmarks for the rows of X (n, d), an array or a memory map of finite numbers, at the
         parameters that the kernel has; m <= n unless `replace`."""
 

@@ -31,10 +31,8 @@ from __future__ import annotations
 
 import numbers
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import blas, eigh, lapack
 
 from gramian.errors import InputError, NumericalError, ParameterError
@@ -42,9 +40,7 @@ from gramian.gram import tiles
 from gramian.kernels.base import Kernel
 from gramian.landmarks import tables
 from gramian.landmarks.sampling import SampledRule
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.intp]
+from gramian.linalg.arrays import Array, Indices, Table
 
 MAX_ROWS = 16_000  # of scores that need all of K: 2 GB a matrix, an eigenvalue problem of several minutes
 _EPS = float(np.finfo(float).eps)
@@ -56,7 +52,7 @@ class LeverageRule(SampledRule):
 
     name = "leverage"
 
-    def scores(self, kernel: Kernel, X: NDArray[Any], m: int, rng: np.random.Generator) -> Array:
+    def scores(self, kernel: Kernel, X: Table, m: int, rng: np.random.Generator) -> Array:
         return leverage_scores(kernel, X, m)
 
     def candidates(self, n: int, m: int) -> int:
@@ -83,7 +79,7 @@ class RidgeRule(SampledRule):
         ):
             raise ParameterError(f"ridge={ridge!r} is no ridge. Give a positive number, in units of k(x, x).")
 
-    def scores(self, kernel: Kernel, X: NDArray[Any], m: int, rng: np.random.Generator) -> Array:
+    def scores(self, kernel: Kernel, X: Table, m: int, rng: np.random.Generator) -> Array:
         return ridge_scores(kernel, X, m, self.ridge)[0]
 
     def candidates(self, n: int, m: int) -> int:
@@ -99,14 +95,14 @@ class RecursiveRule(SampledRule):
 
     name = "recursive-rls"
 
-    def scores(self, kernel: Kernel, X: NDArray[Any], m: int, rng: np.random.Generator) -> Array:
+    def scores(self, kernel: Kernel, X: Table, m: int, rng: np.random.Generator) -> Array:
         return recursive_scores(kernel, X, m, rng)[0]
 
     def bytes_needed(self, n: int, m: int) -> int:
         return int(0.25 * 8 * n * m)  # blocks of rows against the landmarks of a level
 
 
-def leverage_scores(kernel: Kernel, X: NDArray[Any], m: int) -> Array:
+def leverage_scores(kernel: Kernel, X: Table, m: int) -> Array:
     """The squared row norms of the leading eigenvectors of K: half as many as landmarks, m, or as many as
     there are above rounding."""
     K, n = _gram(kernel, X, "leverage"), len(X)
@@ -123,7 +119,7 @@ def leverage_scores(kernel: Kernel, X: NDArray[Any], m: int) -> Array:
     return np.sum(vectors[:, values > n * _EPS * values[-1]] ** 2, axis=1)
 
 
-def ridge_scores(kernel: Kernel, X: NDArray[Any], m: int, ridge: float | None = None) -> tuple[Array, float]:
+def ridge_scores(kernel: Kernel, X: Table, m: int, ridge: float | None = None) -> tuple[Array, float]:
     """(K (K + ridge I)^-1)_ii, and the ridge: (1/k) times the sum of all eigenvalues of K but the k = m / log
     m largest, unless it is given."""
     K, n = _gram(kernel, X, "rls"), len(X)
@@ -143,9 +139,7 @@ def ridge_scores(kernel: Kernel, X: NDArray[Any], m: int, ridge: float | None = 
     return np.clip(1.0 - ridge * np.diagonal(L), 0.0, 1.0), ridge
 
 
-def recursive_scores(
-    kernel: Kernel, X: NDArray[Any], m: int, rng: np.random.Generator
-) -> tuple[Array, float]:
+def recursive_scores(kernel: Kernel, X: Table, m: int, rng: np.random.Generator) -> tuple[Array, float]:
     """Estimates of the ridge scores of all rows from a budget of m landmarks a level, and the ridge they are
     for."""
     n, q = len(X), _log(m)
@@ -171,7 +165,7 @@ def recursive_scores(
 
 
 def _scores_from(
-    kernel: Kernel, X: NDArray[Any], level: Indices | None, d: Array, S: Indices, w: Array, k: int
+    kernel: Kernel, X: Table, level: Indices | None, d: Array, S: Indices, w: Array, k: int
 ) -> tuple[Array, float]:
     """The estimated ridge scores of the rows `level` (None: of all) from landmarks S with weights w, at most
     1; and the ridge."""
@@ -232,7 +226,7 @@ def _tail(trace: float, top: Array, m: int, n: int) -> float:
     return max((trace - float(np.sum(top))) / m, n * _EPS * trace, float(np.finfo(float).tiny))
 
 
-def _gram(kernel: Kernel, X: NDArray[Any], rule: str) -> Array:
+def _gram(kernel: Kernel, X: Table, rule: str) -> Array:
     n = len(X)
     if n > MAX_ROWS:
         cure = (

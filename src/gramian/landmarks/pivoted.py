@@ -35,10 +35,8 @@ from __future__ import annotations
 
 import numbers
 from dataclasses import dataclass
-from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
 from gramian.errors import InputError, NumericalError, ParameterError
@@ -46,11 +44,8 @@ from gramian.gram import tiles
 from gramian.kernels.base import Kernel
 from gramian.landmarks import tables
 from gramian.landmarks.base import LandmarkRule, Landmarks
+from gramian.linalg.arrays import Array, Indices, Table
 from gramian.linalg.threads import each, one_blas_thread
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.intp]
-PivotRule = Literal["pivoted", "rpcholesky"]
 
 CANDIDATES = 2048  # rows whose d is kept up to date from pivot to pivot: their part of F stays in cache
 MOST_AT_ONCE = 64  # greedy pivots before all rows are brought up to date: a flat tile's height
@@ -71,7 +66,7 @@ class PivotedRule(LandmarkRule):
 
     name = "pivoted"
 
-    def choose(self, kernel: Kernel, X: NDArray[Any], m: int, rng: np.random.Generator) -> Landmarks:
+    def choose(self, kernel: Kernel, X: Table, m: int, rng: np.random.Generator) -> Landmarks:
         pivots = pivoted_cholesky(kernel, X, m, rng, rule="pivoted").pivots
         return Landmarks(tables.take(X, pivots), pivots, rule=self.name)
 
@@ -92,18 +87,18 @@ class RPCholeskyRule(LandmarkRule):
                 f"block={block!r}: give a whole number of rows to draw at once, 1 for the simple algorithm."
             )
 
-    def choose(self, kernel: Kernel, X: NDArray[Any], m: int, rng: np.random.Generator) -> Landmarks:
+    def choose(self, kernel: Kernel, X: Table, m: int, rng: np.random.Generator) -> Landmarks:
         pivots = pivoted_cholesky(kernel, X, m, rng, rule="rpcholesky", block=self.block).pivots
         return Landmarks(tables.take(X, pivots), pivots, rule=self.name)
 
 
 def pivoted_cholesky(
     kernel: Kernel,
-    X: NDArray[Any],
+    X: Table,
     m: int,
     rng: np.random.Generator | None = None,
     *,
-    rule: PivotRule = "pivoted",
+    rule: str = "pivoted",
     block: int | None = None,
 ) -> PartialCholesky:
     """The partial factor of K(X, X) from at most m pivots; fewer when K has no more than rounding beyond
@@ -139,7 +134,7 @@ class _Work:
     """The factor as it grows. G = F' row by row, so that a new pivot is one contiguous row and a block of
     pivots one matrix product."""
 
-    def __init__(self, kernel: Kernel, X: NDArray[Any], m: int) -> None:
+    def __init__(self, kernel: Kernel, X: Table, m: int) -> None:
         self.kernel, self.X, self.m, self.size = kernel, X, m, 0
         self.d = tables.diagonal(kernel, X)
         # the rounding error of a sum of m products whose squares sum to k(x, x)

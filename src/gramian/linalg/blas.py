@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cython_blas, cython_lapack
 
-Array = NDArray[np.float64]
+from gramian.linalg.arrays import Array
 
 _Integer: Final = ctypes.c_int64 if sys.byteorder == "little" else ctypes.c_int
 

@@ -19,15 +19,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
 from gramian.errors import NumericalError
 from gramian.linalg import panels
+from gramian.linalg.arrays import Array
 from gramian.linalg.panels import Report
 from gramian.linalg.threads import one_blas_thread
 
-Array = NDArray[np.float64]
 Fill = Callable[[Array, float], object]
 
 # Rows: two tiles. Beyond it several threads find work. (Far beyond it LAPACK is at risk: SciPy's threaded

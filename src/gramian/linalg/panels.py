@@ -36,14 +36,13 @@ from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.linalg import blas
+from gramian.linalg.arrays import Array
 from gramian.linalg.blas import Block, block_of
 from gramian.linalg.tasks import Task, Tile, run
 from gramian.linalg.threads import each, one_blas_thread
 
-Array = NDArray[np.float64]
 Report = Callable[[float], None]
 
 # columns that dtrsm solves at once: it runs at a third of the speed of a product, so larger systems are

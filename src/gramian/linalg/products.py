@@ -10,13 +10,11 @@ tiles, a piece of work each (linalg/threads.py); the cut does not depend on the 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.linalg import panels
+from gramian.linalg.arrays import Array
 from gramian.linalg.blas import Block, block_of, gemm, square_triangle, syrk
 from gramian.linalg.threads import each, one_blas_thread
-
-Array = NDArray[np.float64]
 
 TILE = 512  # rows and columns of a piece
 ALONE_UP_TO = 5e7  # flops, a millisecond: below, handing out costs more than it saves
