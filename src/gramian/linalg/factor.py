@@ -110,33 +110,29 @@ def solve(L: Array, B: Array) -> Array:
     return X.reshape(B.shape)
 
 
-def inverse_in_place(L: Array, report: Report | None = None) -> Array:
+def inverse_in_place(L: Array) -> Array:
     """(L L')^-1 in the lower triangle of L's own memory."""
     if len(L) > LAPACK_UP_TO:
-        panels.inverse(L, report)
-        return L
-    with one_blas_thread():
-        inverse, info = lapack.dpotri(L, lower=1, overwrite_c=1)
-    assert info == 0
-    assert np.shares_memory(inverse, L)
-    if report is not None:
-        report(1.0)
-    return inverse
-
-
-def inverse_root_in_place(L: Array, report: Report | None = None) -> Array:
-    """L^-1 in L's own memory, zeros above."""
-    root = L
-    if len(L) > LAPACK_UP_TO:
-        panels.inverse_root(root, report)
+        panels.inverse(L)
     else:
-        with one_blas_thread():
-            root, info = lapack.dtrtri(L, lower=1, overwrite_c=1)
-        assert info == 0
-        assert np.shares_memory(root, L)
-        if report is not None:
-            report(1.0)
-    return zeros_above(root)
+        _by_lapack(lapack.dpotri, L)
+    return L
+
+
+def inverse_root_in_place(L: Array) -> Array:
+    """L^-1 in L's own memory, zeros above."""
+    if len(L) > LAPACK_UP_TO:
+        panels.inverse_root(L)
+    else:
+        _by_lapack(lapack.dtrtri, L)
+    return zeros_above(L)
+
+
+def _by_lapack(routine: Callable[..., tuple[Array, int]], L: Array) -> None:
+    with one_blas_thread():
+        result, info = routine(L, lower=1, overwrite_c=1)
+    assert info == 0
+    assert np.shares_memory(result, L)
 
 
 def zeros_above(L: Array) -> Array:
