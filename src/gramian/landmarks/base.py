@@ -15,6 +15,7 @@ from __future__ import annotations
 import dataclasses
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -53,15 +54,12 @@ class Landmarks:
 class LandmarkRule(ABC):
     """How landmarks are chosen."""
 
+    takes_rows: ClassVar[bool] = True  # whether landmarks are rows of X, with `indices`, or new points
+
     @property
     @abstractmethod
     def name(self) -> str:
         """What it is called in `rule=`, reports and messages."""
-
-    @property
-    def takes_rows(self) -> bool:
-        """Whether landmarks are rows of X, with `indices`; otherwise they are new points."""
-        return True
 
     @property
     def replace(self) -> bool:

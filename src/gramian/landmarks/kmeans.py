@@ -42,28 +42,19 @@ def _centres(kernel: Kernel, X: Table, m: int, rng: np.random.Generator) -> Arra
     from sklearn.cluster import KMeans, MiniBatchKMeans
 
     seed, some = int(rng.integers(2**31 - 1)), max(LLOYD_ROWS, 20 * m)
-    if len(X) <= some:
-        table = tables.take(X, np.arange(len(X)))
-        scale = _column_scales(kernel, table)
-        unique = np.unique(table, axis=0)
-        if len(unique) <= m:
-            return unique
-        return (
-            KMeans(m, init="k-means++", n_init=1, algorithm="lloyd", random_state=seed)
-            .fit(table / scale)
-            .cluster_centers_
-            * scale
-        )
-    batch = tables.take(X, _some_rows(len(X), some, rng))
-    scale = _column_scales(kernel, batch)
-    unique = np.unique(batch, axis=0)
+    few = len(X) <= some
+    table = tables.take(X, np.arange(len(X)) if few else _some_rows(len(X), some, rng))
+    scale = _column_scales(kernel, table)
+    unique = np.unique(table, axis=0)
     if len(unique) <= m:
         return unique
-    fitted = MiniBatchKMeans(
-        m, init="k-means++", n_init=1, init_size=some, batch_size=some, random_state=seed
-    ).partial_fit(batch / scale)
-    for _ in range(ROUNDS - 1):
-        fitted.partial_fit(tables.take(X, _some_rows(len(X), some, rng)) / scale)
+    if few:
+        fitted = KMeans(m, n_init=1, random_state=seed).fit(table / scale)
+    else:
+        fitted = MiniBatchKMeans(m, n_init=1, init_size=some, batch_size=some, random_state=seed)
+        fitted.partial_fit(table / scale)
+        for _ in range(ROUNDS - 1):
+            fitted.partial_fit(tables.take(X, _some_rows(len(X), some, rng)) / scale)
     return fitted.cluster_centers_ * scale
 
 

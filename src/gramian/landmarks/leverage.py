@@ -59,11 +59,11 @@ class LeverageRule(SampledRule):
         return n
 
     def bytes_needed(self, n: int, m: int) -> int:
-        return 2 * 8 * n * n  # K, and its eigenvectors
+        return 2 * 8 * n * n  # K, and its eigenvectors, or its factor
 
 
 @dataclass(frozen=True)
-class RidgeRule(SampledRule):
+class RidgeRule(LeverageRule):
     """By ridge leverage, exact."""
 
     ridge: float | None = None  # in units of k(x, x); None: see above
@@ -72,21 +72,12 @@ class RidgeRule(SampledRule):
     def __post_init__(self) -> None:
         super().__post_init__()
         ridge = self.ridge
-        if ridge is not None and not (
-            isinstance(ridge, numbers.Real)
-            and not isinstance(ridge, bool)
-            and 0 < float(ridge) < float("inf")
-        ):
+        number = isinstance(ridge, numbers.Real) and not isinstance(ridge, bool)
+        if ridge is not None and not (number and 0 < float(ridge) < float("inf")):
             raise ParameterError(f"ridge={ridge!r} is no ridge. Give a positive number, in units of k(x, x).")
 
     def scores(self, kernel: Kernel, X: Table, m: int, rng: np.random.Generator) -> Array:
         return ridge_scores(kernel, X, m, self.ridge)[0]
-
-    def candidates(self, n: int, m: int) -> int:
-        return n
-
-    def bytes_needed(self, n: int, m: int) -> int:
-        return 2 * 8 * n * n  # K for its eigenvalues, and again for its factor
 
 
 @dataclass(frozen=True)
@@ -107,14 +98,11 @@ def leverage_scores(kernel: Kernel, X: Table, m: int) -> Array:
     there are above rounding."""
     K, n = _gram(kernel, X, "leverage"), len(X)
     first = n - min(-(-m // 2), n)
+    how = {"lower": True, "overwrite_a": True, "check_finite": False}
     try:
-        values, vectors = eigh(
-            K, lower=True, overwrite_a=True, check_finite=False, subset_by_index=(first, n - 1)
-        )
+        values, vectors = eigh(K, subset_by_index=(first, n - 1), **how)
     except np.linalg.LinAlgError:  # see _largest
-        values, vectors = eigh(
-            _gram(kernel, X, "leverage"), lower=True, overwrite_a=True, check_finite=False, driver="evd"
-        )
+        values, vectors = eigh(_gram(kernel, X, "leverage"), driver="evd", **how)
         values, vectors = values[first:], vectors[:, first:]
     return np.sum(vectors[:, values > n * _EPS * values[-1]] ** 2, axis=1)
 
@@ -188,22 +176,12 @@ def _scores_from(
     def explained(block: Array) -> Array:
         # R K_Si in place: the squares of a column sum to what S explains of K_ii. (A product is 3 times as
         # fast as a triangular solve.)
-        solved = blas.dtrmm(
-            1.0, R, tiles.strip(kernel, Z, block).T, side=1, lower=1, trans_a=1, overwrite_b=1
-        )
+        K = tiles.strip(kernel, Z, block).T
+        solved = blas.dtrmm(1.0, R, K, side=1, lower=1, trans_a=1, overwrite_b=1)
         return np.einsum("ij,ij->i", solved, solved)
 
-    if level is None:
-        known, left = np.concatenate([explained(block) for _, block in tables.blocks(X)]), d
-    else:
-        known = np.concatenate(
-            [
-                explained(tables.take(X, level[i : i + tables.BLOCK_ROWS]))
-                for i in range(0, len(level), tables.BLOCK_ROWS)
-            ]
-        )
-        left = d[level]
-    return np.clip((left - known) / ridge, 0.0, 1.0), ridge
+    known = np.concatenate([explained(block) for _, block in tables.blocks(X, at=level)])
+    return np.clip(((d if level is None else d[level]) - known) / ridge, 0.0, 1.0), ridge
 
 
 def _log(m: int) -> float:
@@ -215,10 +193,11 @@ def _largest(K: Array, r: int) -> Array:
     """The r largest eigenvalues. LAPACK's method for a part of them (MRRR) may give up where many are equal
     to rounding, as in K ~ I: then by all."""
     n = len(K)
+    how = {"lower": True, "eigvals_only": True, "check_finite": False}
     try:
-        return eigh(K, lower=True, eigvals_only=True, check_finite=False, subset_by_index=(n - r, n - 1))
+        return eigh(K, subset_by_index=(n - r, n - 1), **how)
     except np.linalg.LinAlgError:
-        return eigh(K, lower=True, eigvals_only=True, check_finite=False, driver="evd")[n - r :]
+        return eigh(K, driver="evd", **how)[n - r :]
 
 
 def _tail(trace: float, top: Array, m: int, n: int) -> float:
@@ -229,13 +208,10 @@ def _tail(trace: float, top: Array, m: int, n: int) -> float:
 def _gram(kernel: Kernel, X: Table, rule: str) -> Array:
     n = len(X)
     if n > MAX_ROWS:
-        cure = (
-            'Take rule="recursive-rls", which estimates such scores from few columns of K, or a part of the'
-            " rows."
-        )
         raise InputError(
             f'rule="{rule}" needs all of K and its eigenvalues: that is for up to {MAX_ROWS:,} rows, but X'
-            f" has {n:,}. {cure}"
+            f' has {n:,}. Take rule="recursive-rls", which estimates such scores from few columns of K, or a'
+            " part of the rows."
         )
     tables.diagonal(kernel, X)  # its check of the numbers names the row
     return tiles.fill(kernel, tables.take(X, np.arange(n)), np.empty((n, n), order="F"))

@@ -54,10 +54,10 @@ class SampledRule(LandmarkRule):
         if self.replace:
             indices = rng.choice(len(X), m, p=p)
             weights = 1.0 / np.sqrt(m * p[indices])
-            return Landmarks(tables.take(X, indices), indices, weights, seconds, self.name)
-        most = min(m, int(np.count_nonzero(p)))
-        indices = rng.choice(len(X), most, replace=False, p=None if raw is None else p)
-        return Landmarks(tables.take(X, indices), indices, None, seconds, self.name)
+        else:
+            most = min(m, int(np.count_nonzero(p)))
+            indices, weights = rng.choice(len(X), most, replace=False, p=None if raw is None else p), None
+        return Landmarks(tables.take(X, indices), indices, weights, seconds, self.name)
 
     def _probabilities(self, scores: Array) -> Array:
         total = float(np.sum(scores))
@@ -75,7 +75,7 @@ class UniformRule(SampledRule):
 
     name = "uniform"
 
-    def scores(self, kernel: Kernel, X: Table, m: int, rng: np.random.Generator) -> None:
+    def scores(self, kernel: Kernel, X: Table, m: int, rng: np.random.Generator) -> Array | None:
         return None
 
     def candidates(self, n: int, m: int) -> int:
@@ -86,7 +86,7 @@ class UniformRule(SampledRule):
 
 
 @dataclass(frozen=True)
-class DiagonalRule(SampledRule):
+class DiagonalRule(UniformRule):
     """By K_ii^2."""
 
     replace: bool = True
@@ -96,12 +96,6 @@ class DiagonalRule(SampledRule):
         d = tables.diagonal(kernel, X)
         # scaled first: only ratios matter, and squares may overflow
         return (d / max(float(np.max(d)), np.finfo(float).tiny)) ** 2
-
-    def candidates(self, n: int, m: int) -> int:
-        return n
-
-    def bytes_needed(self, n: int, m: int) -> int:
-        return 0
 
 
 @dataclass(frozen=True)

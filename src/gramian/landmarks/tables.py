@@ -57,11 +57,11 @@ def as_kernel(kernel: Any, X: Any, d: int) -> Kernel:
     return kernel if given is None else kernel.resolve(names)
 
 
-def blocks(X: Table, size: int = BLOCK_ROWS) -> Iterator[tuple[slice, Array]]:
-    """Where each block lies, and its rows."""
-    for start in range(0, len(X), size):
-        at = slice(start, min(start + size, len(X)))
-        yield at, _plain(X[at])
+def blocks(X: Table, size: int = BLOCK_ROWS, at: Indices | None = None) -> Iterator[tuple[slice, Array]]:
+    """Where each block lies, and its rows; those of X[at] where some are named."""
+    n = len(X) if at is None else len(at)
+    for part in (slice(start, min(start + size, n)) for start in range(0, n, size)):
+        yield part, _plain(X[part] if at is None else X[at[part]])
 
 
 def take(X: Table, indices: Indices) -> Array:
