@@ -87,9 +87,8 @@ class QuasiMonteCarlo:
                 ' "qmc-halton" or "orf".'
             )
         if sobol:
-            points = qmc.Sobol(max(dimension, 1), scramble=True, seed=rng).random_base2(
-                max(n - 1, 0).bit_length()
-            )[:n]
+            sequence = qmc.Sobol(max(dimension, 1), scramble=True, seed=rng)
+            points = sequence.random_base2(max(n - 1, 0).bit_length())[:n]
         else:
             points = qmc.Halton(max(dimension, 1), scramble=True, seed=rng).random(n)
         self.rest = iter(np.ascontiguousarray(points.T))
