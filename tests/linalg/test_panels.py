@@ -18,7 +18,6 @@ from gramian.linalg import blas, panels, threads
 from gramian.linalg import factor as dense
 from gramian.linalg.panels import STRIP, Sizes
 from gramian.solvers import Cholesky
-from gramian.solvers.cholesky import LADDER, inverse_in_place, inverse_root_in_place
 
 EPS = np.finfo(float).eps
 # below, at and beside whole panels of 64; the last not a whole number of anything
@@ -171,19 +170,6 @@ def test_no_large_copies():
     assert peak(panels.inverse, L) < 0.1 * L.nbytes
 
 
-def calls(n):
-    L = factored(kernel_matrix(n))
-    B = np.ones((n, 2), order="F")
-    return {
-        "factor": lambda report: panels.factor(lower_only(kernel_matrix(n)), report, sizes=SMALL),
-        "divide": lambda report: panels.divide(L, B, report, sizes=SMALL),
-        "solve": lambda report: panels.solve(L, B, report, sizes=SMALL),
-        "inverse_root": lambda report: panels.inverse_root(L.copy(order="F"), report, sizes=SMALL),
-        "inverse": lambda report: panels.inverse(L.copy(order="F"), report, sizes=SMALL),
-        "inverse_diagonal": lambda report: panels.inverse_diagonal(L, report, sizes=SMALL),
-    }
-
-
 @pytest.fixture
 def on_threads():
     """Sets the number of threads for a test."""
@@ -192,13 +178,12 @@ def on_threads():
     threads.set_threads(before)
 
 
-@pytest.mark.parametrize("name", calls(1))
 @pytest.mark.parametrize("n", [1, 64, 500])
 @pytest.mark.parametrize("count", [1, 3])
-def test_reports_rise_to_one(name, n, count, on_threads):
+def test_reports_rise_to_one(n, count, on_threads):
     on_threads(count)
     shares = []
-    calls(n)[name](shares.append)
+    panels.factor(lower_only(kernel_matrix(n)), shares.append, sizes=SMALL)
     assert np.all(np.diff(shares) >= 0)
     assert shares[-1] == 1.0
     assert shares[0] > 0
@@ -206,9 +191,8 @@ def test_reports_rise_to_one(name, n, count, on_threads):
     assert n < 500 or count > 1 or (len(shares) >= 8 and shares[0] < 0.5)
 
 
-@pytest.mark.parametrize("name", calls(1))
 @pytest.mark.parametrize("count", [1, 3])
-def test_an_interrupt_ends_the_work(name, count, on_threads):
+def test_an_interrupt_ends_the_work(count, on_threads):
     """Nobody works on once the caller has the exception: what it then does with its arrays stays."""
     on_threads(count)
 
@@ -218,7 +202,7 @@ def test_an_interrupt_ends_the_work(name, count, on_threads):
 
     told = []
     with pytest.raises(KeyboardInterrupt):
-        calls(500)[name](interrupt)
+        panels.factor(lower_only(kernel_matrix(500)), interrupt, sizes=SMALL)
     assert len(told) == 1
     assert all(thread.name.startswith(("MainThread", "gramian")) for thread in threading.enumerate())
 
@@ -316,14 +300,13 @@ def test_solve_leaves_its_argument_alone():
 
 
 def test_the_ladder_climbs_by_panels_and_its_report_never_falls():
-    shares = []
-    X = np.zeros((600, 1))  # a matrix of ones
-    factor = Cholesky().factor(GramOperator(gm.RBF(1.0), X, np.zeros(600)), report=shares.append)
-    assert factor.jitter == LADDER[1]
+    shares, ones = [], np.ones((600, 600))
+    L, jitter = dense.factored(lambda A, _: np.copyto(A, ones), 600, report=shares.append)
+    assert jitter == dense.LADDER[1]
     assert np.all(np.diff(shares) >= 0)
     assert shares[-1] == 1.0
-    L = np.tril(factor.L)
-    assert_allclose(L @ L.T - np.ones((600, 600)), LADDER[1] * np.eye(600), atol=600 * EPS)
+    L = np.tril(L)
+    assert_allclose(L @ L.T - ones, jitter * np.eye(600), atol=600 * EPS)
 
 
 def test_what_is_not_positive_definite_is_refused_with_the_row():
@@ -331,17 +314,3 @@ def test_what_is_not_positive_definite_is_refused_with_the_row():
     noise[222] = -5.0
     with pytest.raises(NumericalError, match="fails at row 222"):
         Cholesky().factor(GramOperator(gm.RBF(0.01), operator(600).X, noise))
-
-
-@pytest.mark.parametrize("n", [40, 600])
-def test_solver_functions_report(n):
-    for work in (
-        lambda r: Cholesky().factor(operator(n), report=r),
-        *(
-            lambda r, f=f: f(Cholesky().factor(operator(n)), r)
-            for f in (inverse_in_place, inverse_root_in_place)
-        ),
-    ):
-        shares = []
-        work(shares.append)
-        assert shares[-1] == 1.0

@@ -51,7 +51,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import blas
 
 from gramian.engines.recipes import chosen
@@ -61,14 +60,13 @@ from gramian.features.nystrom import NystromBasis
 from gramian.gram import tiles
 from gramian.gram.operator import GramOperator
 from gramian.inference.model import Data, Model, NoiseGroup, noise_groups
+from gramian.linalg.arrays import Array
 from gramian.linalg.weights import inverse_root_of, weights_of
 from gramian.processes.base import Process, blocks_of
 from gramian.processes.prior import mean_block
 from gramian.solvers.cg import CG, CGFactor
 from gramian.solvers.cholesky import Cholesky
 from gramian.solvers.preconditioners import Preconditioner
-
-Array = NDArray[np.float64]
 
 LANDMARKS = 1000  # for bounds of methods that have fewer of their own
 FACTORED_UP_TO = 45_000  # rows: 16 GB and some minutes, about what CG takes; fewer where memory ends before

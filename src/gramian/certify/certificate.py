@@ -12,15 +12,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.certify.bounds import bounds_of
 from gramian.engines.dense import Exact
 from gramian.errors import ParameterError
 from gramian.inference import Data, Evidence, Model, Scheme, closed
+from gramian.linalg.arrays import Array
 from gramian.processes.base import Process
-
-Array = NDArray[np.float64]
 
 POINTS = 100  # rows at which means and variances are compared
 PART = 1500  # rows of the exact solve on a part

@@ -21,20 +21,21 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.features.base import Basis
 from gramian.gram import tiles
 from gramian.kernels.base import Kernel
 from gramian.kernels.host import Pairs
+from gramian.linalg.arrays import Array, Indices
 from gramian.linalg.cost import Cost
 from gramian.processes.base import Process
 from gramian.processes.prior import GaussianProcess
 from gramian.processes.stacked import side_by_side
 from gramian.solvers.base import SolveOutcome, Solver
 
-Array = NDArray[np.float64]
 Share = Callable[[float], None]
+Columns = Sequence[Sequence[int]]  # of each conditioned, the outputs that its right-hand sides are for
+Sides = Sequence[int] | None  # right-hand sides; None: all
 
 
 class Use(NamedTuple):
@@ -67,6 +68,19 @@ class Gradients(NamedTuple):
 def added(total: list[Array], part: list[Array]) -> list[Array]:
     """The sum of two gradients, array by array; the second where the first is still empty."""
     return [one + more for one, more in zip(total, part, strict=True)] if total else part
+
+
+def by_output(
+    values: Sequence[Array], columns: Columns, sides: Sides, q: int
+) -> tuple[Array, tuple[int, ...]]:
+    """The columns of several arrays (n, .), those of `sides` or all, in the order of q outputs; and which
+    array each is from."""
+    out, source = np.empty((len(values[0]), q)), [0] * q
+    for k, (value, outputs) in enumerate(zip(values, columns, strict=True)):
+        out[:, list(outputs)] = value if sides is None else value[:, list(sides)]
+        for output in outputs:
+            source[output] = k
+    return out, tuple(source)
 
 
 class Workspace:
@@ -189,7 +203,7 @@ class RowPrior(ABC):
         """K b for b (n,) or (n, k)."""
 
     def process(
-        self, prior: GaussianProcess, conditioned: Sequence[Conditioned], columns: Sequence[Sequence[int]]
+        self, prior: GaussianProcess, conditioned: Sequence[Conditioned], columns: Columns
     ) -> Process:
         """The posterior of f: each of the conditioned is for some outputs. Uses them up."""
         if all(one.prior is self for one in conditioned):
@@ -200,11 +214,7 @@ class RowPrior(ABC):
 
     @abstractmethod
     def together(
-        self,
-        prior: GaussianProcess,
-        conditioned: Sequence[Any],
-        columns: Sequence[Sequence[int]],
-        sides: Sequence[int] | None = None,
+        self, prior: GaussianProcess, conditioned: Sequence[Any], columns: Columns, sides: Sides = None
     ) -> Process:
         """The posterior from what this prior has given: all right-hand sides of each, or those of `sides`."""
 
@@ -222,7 +232,7 @@ class RowPrior(ABC):
 class PartConditioned(Conditioned):
     """Sites on some of the rows, for engines whose factor has no place for a row without a site."""
 
-    def __init__(self, whole: RowPrior, part: RowPrior, at: NDArray[np.intp], sited: Conditioned) -> None:
+    def __init__(self, whole: RowPrior, part: RowPrior, at: Indices, sited: Conditioned) -> None:
         self.whole, self.part, self.at, self.sited = whole, part, at, sited
         self.prior = part
         self.lam = self._spread_out(sited.lam)
@@ -267,16 +277,9 @@ class PartConditioned(Conditioned):
         Kb = self.whole.times(b)
         return Kb - self.whole.times(self._spread_out(self._explained(Kb[self.at])))
 
-    def pullback(
-        self,
-        alpha: Array | None = None,
-        u: Array | None = None,
-        *,
-        logdet: bool = True,
-        by_outside: Array | None = None,
-    ) -> Gradients:
+    def pullback(self, alpha: Array | None = None, u: Array | None = None, **options: Any) -> Gradients:
         own = (None if array is None else array[self.at] for array in (alpha, u))
-        return self.sited.pullback(*own, logdet=logdet)
+        return self.sited.pullback(*own, **options)
 
     def alone(self, prior: GaussianProcess, side: int) -> Process:
         return self.sited.alone(prior, side)
@@ -305,6 +308,16 @@ class Engine(ABC):
     fit_rows: int | None = None  # rows to search parameters on, where somebody said so
     fit_rule: str = "uniform"  # how these are chosen
     solver: Solver | None = None  # of systems with K + D, where it has one
+    exact: bool = False  # whether it is K itself, to rounding or to the tolerance of a solver
+    dense: bool = False  # whether it holds K as a matrix: what searches on few rows begin with
+    # whether value and gradient belong together to rounding, so that a search can be finished to the last
+    # digits; estimates do not
+    smooth: bool = True
+    # whether the variances of all rows, and inverses, come with a factor; by solves they cost too much
+    variances: bool = True
+    streams: bool = False  # whether rows may stay on disk: nothing has n^2 numbers
+    # the kinds of process (`Process.kind`) that its rules give with it: what can be restored
+    kinds: tuple[str, ...] = ()
 
     @property
     @abstractmethod
@@ -326,38 +339,9 @@ class Engine(ABC):
     def accuracy(self) -> str:
         """What its answer is beside that of exact inference, for people."""
 
-    # What it is like. ---------------------------------------------------------------------------------------
-
-    @property
-    def exact(self) -> bool:
-        """Whether it is K itself, to rounding or to the tolerance of a solver."""
-        return False
-
-    @property
-    def dense(self) -> bool:
-        """Whether it holds K as a matrix: what searches on few rows begin with."""
-        return False
-
     @property
     def bound(self) -> bool:
         """Whether its evidence under Gaussian noise is a lower bound of the exact one."""
-        return False
-
-    @property
-    def smooth(self) -> bool:
-        """Whether value and gradient belong together to rounding, so that a search can be finished to the
-        last digits; estimates do not."""
-        return True
-
-    @property
-    def variances(self) -> bool:
-        """Whether the variances of all rows, and inverses, come with a factor; by solves they cost too
-        much."""
-        return True
-
-    @property
-    def streams(self) -> bool:
-        """Whether rows may stay on disk: nothing has n^2 numbers."""
         return False
 
     def learns_from(self, n: int) -> bool:
@@ -368,11 +352,6 @@ class Engine(ABC):
     def chosen_basis(self) -> Basis | None:
         """The basis of its features, where it has features and they are chosen."""
         return None
-
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        """The kinds of process (`Process.kind`) that its rules give with it: what can be restored."""
-        return ()
 
     def basis_at(self, X: Array | None) -> Basis | None:
         """The basis of a process with features; of all rows X, where those are the features."""

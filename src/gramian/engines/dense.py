@@ -73,6 +73,13 @@ CANCELLED = 1e-5  # of lam S: below it, S = D - D A^-1 D has lost half its digit
 class Exact(Engine):
     """Cholesky on the whole Gram matrix: the answer itself, at n^3."""
 
+    name = "exact"
+    described = "Cholesky"
+    accuracy = "exact"
+    exact = True
+    dense = True
+    kinds = "exact", "features", "coupled"  # features: of sites that may curve the wrong way
+
     solver: Cholesky = field(default_factory=Cholesky)
     fit_rows: int | None = None  # rows to search parameters on; None: all of few rows, a part of many
     # how that part is chosen: half at random, half near each other; "uniform", or another landmark rule that
@@ -89,30 +96,6 @@ class Exact(Engine):
             raise ParameterError(
                 f"Exact: fit_rule={self.fit_rule!r} is no rule that takes rows: {', '.join(FIT_RULES)}."
             )
-
-    @property
-    def name(self) -> str:
-        return "exact"
-
-    @property
-    def described(self) -> str:
-        return "Cholesky"
-
-    @property
-    def accuracy(self) -> str:
-        return "exact"
-
-    @property
-    def exact(self) -> bool:
-        return True
-
-    @property
-    def dense(self) -> bool:
-        return True
-
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        return "exact", "features", "coupled"  # features: of sites that may curve the wrong way
 
     def basis_at(self, X: Array | None) -> NystromBasis | None:
         return None if X is None else NystromBasis(X)

@@ -23,18 +23,20 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.engines.base import (
+    Columns,
     Conditioned,
     Engine,
     Gradients,
     PartConditioned,
     RowPrior,
     Share,
+    Sides,
     Term,
     Use,
     Workspace,
+    by_output,
 )
 from gramian.engines.dense import DensePrior
 from gramian.errors import NumericalError, ParameterError, StateError
@@ -42,14 +44,13 @@ from gramian.gram import tiles
 from gramian.gram.operator import GramOperator
 from gramian.kernels.base import Kernel
 from gramian.linalg import memory
+from gramian.linalg.arrays import Array
 from gramian.linalg.cost import Cost
 from gramian.processes.krylov import BLOCK_COLUMNS, KrylovPosterior, System
 from gramian.processes.prior import GaussianProcess
 from gramian.solvers.base import SolveOutcome, Solver
 from gramian.solvers.cg import CG
 from gramian.solvers.cholesky import Cholesky
-
-Array = NDArray[np.float64]
 
 LEAST = 1e-6  # of 1 / k(x, x): the least lam of a site, which decides on the condition of K + D
 FAR = 100.0  # times k(x, x): noise of a row that says little
@@ -61,10 +62,15 @@ class Krylov(Engine):
     """A solver on K + D, with no n x n array anywhere: CG(), MINRES(), or one of your own that passes
     `gramian.testing.check_factor`."""
 
+    accuracy = "exact to the solver's tolerance"
+    exact = True
+    smooth = False
+    variances = False
+    kinds = "krylov", "exact"  # the second where Cholesky took over
+
     solver: Solver = dataclasses.field(default_factory=CG)
-    cholesky_up_to: int | None = (
-        None  # rows that may fall back to Cholesky; None: as many as fit into free memory
-    )
+    # rows that may fall back to Cholesky; None: as many as fit into free memory
+    cholesky_up_to: int | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.solver, Solver):
@@ -86,26 +92,6 @@ class Krylov(Engine):
     def label(self) -> str:
         return self.solver.label
 
-    @property
-    def accuracy(self) -> str:
-        return "exact to the solver's tolerance"
-
-    @property
-    def exact(self) -> bool:
-        return True
-
-    @property
-    def smooth(self) -> bool:
-        return False
-
-    @property
-    def variances(self) -> bool:
-        return False
-
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        return "krylov", "exact"  # the second where Cholesky took over
-
     def check_choices(self, X: Array | None, d: int) -> None:
         self.solver.with_choices(self.solver.choices, 0 if X is None else len(X))
         if (self.cholesky_up_to or 0) < 0:
@@ -116,10 +102,6 @@ class Krylov(Engine):
 
     def at(self, kernel: Kernel, X: Array, use: Use, workspace: Workspace | None = None) -> RowPrior:
         return KrylovPrior(kernel, np.asarray(X, dtype=np.float64), self, use.again, workspace)
-
-    def stronger(self, n: int) -> Solver | None:
-        """The solver of a second attempt."""
-        return self.solver.stronger(n)
 
     def work(self, n: int, d: int, q: int, gradient: bool = True) -> Cost:
         return self.solver.work(n, d, q, gradient)
@@ -167,10 +149,7 @@ class KrylovPrior(RowPrior):
         seen = np.isfinite(D)
         if not seen.all():
             at = np.flatnonzero(seen)
-            own = dataclasses.replace(
-                self.engine,
-                solver=self.engine.solver.prepared(self.kernel, self.X[at], np.random.default_rng(SEED)),
-            )
+            own = self.engine.prepared(self.kernel, self.X[at], np.random.default_rng(SEED))
             part = KrylovPrior(self.kernel, self.X[at], own, self.again, self.workspace)
             return PartConditioned(self, part, at, part.observe(D[at], r[at], report))
         operator, solver = GramOperator(self.kernel, self.X, D), self.engine.solver
@@ -184,16 +163,15 @@ class KrylovPrior(RowPrior):
         if solution.outcome.converged:
             return KrylovConditioned(self, D, r, h + solution.value, system, solution.outcome)
         first = f"a first attempt missed its tolerance ({solution.outcome.note})"
-        harder = self.engine.stronger(len(r))
+        harder = solver.stronger(len(r))
         if harder is not None:
             system = System(harder, operator)
             again = system.factor.solve(right)
             note = f"{first}; {again.outcome.note or f'{harder.label} reached it'}"
             solution = again._replace(outcome=dataclasses.replace(again.outcome, note=note))
         if not solution.outcome.converged and len(r) <= (self.engine.cholesky_up_to or 0):
-            dense = DensePrior(self.kernel, self.X, Cholesky(), self.again, self.workspace).observe(
-                D, r, report
-            )
+            whole = DensePrior(self.kernel, self.X, Cholesky(), self.again, self.workspace)
+            dense = whole.observe(D, r, report)
             missed = f"{self.engine.name.upper()} missed its tolerance ({solution.outcome.note})"
             note = f"{missed}, so Cholesky took over."
             dense.outcome = dataclasses.replace(dense.outcome, note=note)
@@ -221,19 +199,10 @@ class KrylovPrior(RowPrior):
         return Gradients(pulled, None, np.concatenate(by_level))
 
     def together(
-        self,
-        prior: GaussianProcess,
-        conditioned: Sequence[Any],
-        columns: Sequence[Sequence[int]],
-        sides: Sequence[int] | None = None,
+        self, prior: GaussianProcess, conditioned: Sequence[Any], columns: Columns, sides: Sides = None
     ) -> KrylovPosterior:
-        alpha, systems, system_of = np.empty((len(self.X), len(prior.scale))), [], [0] * len(prior.scale)
-        for r, (one, outputs) in enumerate(zip(conditioned, columns, strict=True)):
-            alpha[:, list(outputs)] = one.alpha if sides is None else one.alpha[:, list(sides)]
-            systems.append(one.system)
-            for k in outputs:
-                system_of[k] = r
-        return KrylovPosterior(prior, self.X, alpha, tuple(systems), tuple(system_of))
+        alpha, system_of = by_output([one.alpha for one in conditioned], columns, sides, len(prior.scale))
+        return KrylovPosterior(prior, self.X, alpha, tuple(one.system for one in conditioned), system_of)
 
 
 class KrylovConditioned(Conditioned):

@@ -27,29 +27,43 @@ Source: Quinonero-Candela and Rasmussen 2005.
 A chunk has twice as many rows as features (in whole tiles), so that adding its sums up costs little beside
 making them. A thread makes the features of a chunk and all products with them, with BLAS on that one thread:
 threads that share a product wait for each other. Beyond SHARED_UP_TO features BLAS shares each chunk out,
-because the sums of several would take too much memory. WeightSums are added in the order of the rows.
+because the sums of several would take too much memory. Sums are added in the order of the rows.
 
-WeightSums in float64 know B to eps n k / D; noise below n 1e-14 of the mean k(x, x) would drown in it, so it
+Sums in float64 know B to eps n k / D; noise below n 1e-14 of the mean k(x, x) would drown in it, so it
 is raised to that, and the outcome says so.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, Literal, NamedTuple, TypeVar
+from functools import cached_property, reduce
+from typing import Any, Literal, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import blas
 
-from gramian.engines.base import Conditioned, Engine, Gradients, RowPrior, Share, Term, Use, Workspace, added
+from gramian.engines.base import (
+    Columns,
+    Conditioned,
+    Engine,
+    Gradients,
+    RowPrior,
+    Share,
+    Sides,
+    Term,
+    Use,
+    Workspace,
+    added,
+    by_output,
+)
 from gramian.errors import StateError
 from gramian.features.base import Basis, FeatureMap
 from gramian.gram import tiles
 from gramian.kernels.base import Kernel
+from gramian.linalg.arrays import Array
 from gramian.linalg.blas import block_of, syrk
 from gramian.linalg.cost import Cost
 from gramian.linalg.products import times, transposed_times, triangle_squares
@@ -59,7 +73,6 @@ from gramian.processes.prior import GaussianProcess
 from gramian.processes.weights import FeaturePosterior
 from gramian.solvers.base import SolveOutcome
 
-Array = NDArray[np.float64]
 Outside = Literal["nothing", "bound", "noise"]
 R_ = TypeVar("R_")
 
@@ -69,8 +82,51 @@ NOISE_FLOOR = 1e-14  # times n, of the mean k(x, x)
 FORGIVEN = 1e-5  # the error of sum_i (k_i - q_i) / D_i, in the evidence
 
 
+class FeatureEngine(Engine):
+    """An engine with features: `features_for(n)` of them."""
+
+    streams = True
+
+    @property
+    def whitened(self) -> bool:
+        """Whether features are made from others by a root of K_zz."""
+        return True
+
+    @abstractmethod
+    def features_for(self, n: int) -> int: ...
+
+    def work(self, n: int, d: int, q: int, gradient: bool = True) -> Cost:
+        """Whitening, of landmarks' features, and sums in the first pass; in the second, weights and their way
+        back, once more with the features where they are not kept."""
+        m = self.features_for(n)
+        nm, squares = float(n) * m, float(n) * m * m
+        if not gradient:
+            return Cost((2 if self.whitened else 1) * squares + m**3, nm)
+        again = 8 * nm > KEEP_BYTES
+        products = 3 if not self.whitened else 6 if again else 5
+        return Cost(products * squares + 3.0 * m**3, 2 * nm if again else nm, nm)
+
+    def bytes_needed(self, n: int, d: int, q: int) -> int:
+        """Of an evaluation with gradient beyond the data: chunks at work, features kept, and m x m arrays.
+
+        How many there are at once is measured (benchmarks, "planning"): temporary ones count, and so does
+        what the allocator holds back for the next.
+        """
+        m = self.features_for(n)
+        most = count() + 1 if m <= SHARED_UP_TO else 1  # whose features and sums are in memory at a time
+        rows, chunks = min(n, chunk_rows(m)), min(most, -(-n // chunk_rows(m)))
+        kept = 8 * n * m if 8 * n * m <= KEEP_BYTES else 0
+        arrays = 1.3 if self.whitened else 2.5  # of a chunk: whitening is done in place, cosines are not
+        own = 8 * n * (2 + 3 * q)  # sites, residuals and alpha of all rows
+        return int(8 * ((6 + chunks) * m * m + chunks * rows * (arrays * m + 2 * (d + q)))) + kept + own
+
+    def bytes_of_sites(self, n: int, d: int, latents: int) -> int:
+        together = 3 * (latents * self.features_for(n)) ** 2 if latents > 1 else 0
+        return self.bytes_needed(n, d, 1) + 8 * (10 * n * latents + together)
+
+
 @dataclass(frozen=True, eq=False)
-class LowRank(Engine):
+class LowRank(FeatureEngine):
     """An engine with a basis that has been chosen."""
 
     basis: Basis
@@ -80,6 +136,7 @@ class LowRank(Engine):
     # of the landmarks as a search moves them: Z = centre + spread * free
     centre: Array = field(default_factory=lambda: np.zeros(0))
     spread: Array = field(default_factory=lambda: np.zeros(0))
+    kinds = "features", "coupled features"
 
     @property
     def name(self) -> str:
@@ -98,16 +155,12 @@ class LowRank(Engine):
         return self.outside == "bound"
 
     @property
-    def streams(self) -> bool:
-        return True
+    def whitened(self) -> bool:
+        return self.basis.whitened
 
     @property
     def chosen_basis(self) -> Basis:
         return self.basis
-
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        return "features", "coupled features"
 
     def check_choices(self, X: Array | None, d: int) -> None:
         check_units(self.centre, self.spread, d)
@@ -118,9 +171,9 @@ class LowRank(Engine):
     @property
     def free(self) -> Array:
         Z = self.basis.landmarks
-        return (
-            ((Z - self.centre) / self.spread).ravel() if Z is not None and self.basis.learned else np.zeros(0)
-        )
+        if Z is None or not self.basis.learned:
+            return np.zeros(0)
+        return ((Z - self.centre) / self.spread).ravel()
 
     def with_free(self, values: Array) -> LowRank:
         Z = self.centre + self.spread * values.reshape(-1, len(self.spread))
@@ -131,15 +184,6 @@ class LowRank(Engine):
 
     def at(self, kernel: Kernel, X: Array, use: Use, workspace: Workspace | None = None) -> RowPrior:
         return FeaturePrior(self.basis.at(kernel), kernel, X, self.outside, use)
-
-    def work(self, n: int, d: int, q: int, gradient: bool = True) -> Cost:
-        return work_of(n, self.basis.n_features, gradient, self.basis.whitened)
-
-    def bytes_needed(self, n: int, d: int, q: int) -> int:
-        return bytes_of(n, d, q, self.basis.n_features, self.basis.whitened)
-
-    def bytes_of_sites(self, n: int, d: int, latents: int) -> int:
-        return bytes_with_sites(self, n, d, latents)
 
 
 ACCURACY = {"nothing": "approximation", "bound": "lower bound of the evidence", "noise": "approximation"}
@@ -153,26 +197,13 @@ def check_units(centre: Array, spread: Array, d: int) -> None:
         )
 
 
-class WeightSums(NamedTuple):
-    """What some rows say about the weights."""
-
-    squares: Array  # Phi' Lam Phi (m, m), the lower triangle, zeros above; Fortran-ordered
-    b: Array  # (m, q)
-
-    def plus(self, other: WeightSums) -> WeightSums:
-        self.squares[...] += other.squares
-        self.b[...] += other.b
-        return self
-
-
 class FeaturePrior(RowPrior):
     """N(0, Q) at the rows, or with what Q leaves out as noise of its own."""
 
     def __init__(self, features: FeatureMap, kernel: Kernel, X: Array, outside: Outside, use: Use) -> None:
         self.features, self.kernel, self.X = features, kernel, X
-        self.kind: Outside = (
-            "nothing" if features.spans_prior or (outside == "bound" and not use.whole) else outside
-        )
+        ignored = features.spans_prior or (outside == "bound" and not use.whole)
+        self.kind: Outside = "nothing" if ignored else outside
         self.again, self.tolerance = use.again, 0.0
         self.kept: list[Array] = []
         self.keep = use.again or use.back
@@ -216,11 +247,9 @@ class FeaturePrior(RowPrior):
             Phi = self.kept[k] if self.kept else self.block(at)
             return Phi, work(at, Phi)
 
-        held = []
+        held, in_turn = [], map if m > SHARED_UP_TO else each
         with one_blas_thread():
-            for k, (Phi, result) in enumerate(
-                (map if m > SHARED_UP_TO else each)(one, range(len(self.chunks)))
-            ):
+            for k, (Phi, result) in enumerate(in_turn(one, range(len(self.chunks)))):
                 if keep:
                     held.append(Phi)
                 yield self.chunks[k], result
@@ -265,12 +294,34 @@ class FeaturePrior(RowPrior):
             self.tolerance = FORGIVEN * least / (n * typical)
         lam = np.where(seen, 1 / np.maximum(D, floor), 0.0)
         r = np.where(seen[:, None], r, 0.0)
-        found = self._conditioned(lam, lam[:, None] * r, report)
+        found = self.condition(lam, lam[:, None] * r, report)
         found.outcome = SolveOutcome(jitter=NOISE_FLOOR * n if np.any(floor > D) else 0.0)
         return found
 
     def condition(self, lam: Array, h: Array, report: Share | None = None) -> FeatureConditioned:
-        return self._conditioned(lam, h, report)
+        rest = self.prior_var if self.kind != "nothing" and self.outside_known is None else None
+        e = np.empty(len(lam)) if rest is not None else self.outside_known
+
+        def sums(at: slice, Phi: Array) -> tuple[Array, Array]:
+            if rest is not None and e is not None:
+                e[at] = np.maximum(rest[at] - np.einsum("ij,ij->i", Phi, Phi), 0.0)
+            own_lam, own_h = lam[at], h[at]
+            if self.kind == "noise" and e is not None:
+                c = 1 / (1 + own_lam * e[at])
+                own_lam, own_h = c * own_lam, c[:, None] * own_h
+            return weighted_squares(Phi, own_lam), transposed_times(Phi, own_h)
+
+        m = self.features.n_features
+        squares, b = np.zeros((m, m), order="F"), np.zeros((m, h.shape[1]))
+        for at, part in self.over(sums):
+            squares += part[0]
+            b += part[1]
+            if report is not None:
+                report(at.stop / len(self.X))
+        self.outside_known = e if self.kind != "nothing" else None
+        with one_blas_thread():
+            weights = weights_of(squares, b)
+        return FeatureConditioned(self, lam, h, squares, weights)
 
     def pullback(self, terms: Sequence[Term]) -> Gradients:
         if len(terms) == 1 and terms[0].logdet and terms[0].u is None and terms[0].alpha is None:
@@ -335,45 +386,11 @@ class FeaturePrior(RowPrior):
         return Gradients(by_kernel, points[0] if points else None, by_level)
 
     def together(
-        self,
-        prior: GaussianProcess,
-        conditioned: Sequence[Any],
-        columns: Sequence[Sequence[int]],
-        sides: Sequence[int] | None = None,
+        self, prior: GaussianProcess, conditioned: Sequence[Any], columns: Columns, sides: Sides = None
     ) -> FeaturePosterior:
-        weights = np.empty((self.features.n_features, len(prior.scale)))
-        roots, root_of = [], [0] * len(prior.scale)
-        for r, (one, outputs) in enumerate(zip(conditioned, columns, strict=True)):
-            w = one.weights.w
-            weights[:, list(outputs)] = w if sides is None else w[:, list(sides)]
-            roots.append(one.weights.root)
-            for k in outputs:
-                root_of[k] = r
-        return FeaturePosterior(prior, self.features, weights, tuple(roots), tuple(root_of))
-
-    def _conditioned(self, lam: Array, h: Array, report: Share | None) -> FeatureConditioned:
-        rest = self.prior_var if self.kind != "nothing" and self.outside_known is None else None
-        e = np.empty(len(lam)) if rest is not None else self.outside_known
-
-        def sums(at: slice, Phi: Array) -> WeightSums:
-            if rest is not None and e is not None:
-                e[at] = np.maximum(rest[at] - np.einsum("ij,ij->i", Phi, Phi), 0.0)
-            own_lam, own_h = lam[at], h[at]
-            if self.kind == "noise" and e is not None:
-                c = 1 / (1 + own_lam * e[at])
-                own_lam, own_h = c * own_lam, c[:, None] * own_h
-            return WeightSums(weighted_squares(Phi, own_lam), transposed_times(Phi, own_h))
-
-        total: WeightSums | None = None
-        for at, part in self.over(sums):
-            total = part if total is None else total.plus(part)
-            if report is not None:
-                report(at.stop / len(self.X))
-        assert total is not None
-        self.outside_known = e if self.kind != "nothing" else None
-        with one_blas_thread():
-            weights = weights_of(total.squares, total.b)
-        return FeatureConditioned(self, lam, h, total.squares, weights)
+        found = [one.weights for one in conditioned]
+        weights, root_of = by_output([one.w for one in found], columns, sides, len(prior.scale))
+        return FeaturePosterior(prior, self.features, weights, tuple(one.root for one in found), root_of)
 
 
 class FeatureConditioned(Conditioned):
@@ -477,7 +494,7 @@ class FeatureConditioned(Conditioned):
             alpha[at] = self.alpha_of(at, times(Phi, w))
             return pull(np.asarray(prior.X[at], dtype=np.float64), Phi, alpha[at])
 
-        own = _total(part for _, part in prior.over(one))
+        own: list[Array] = reduce(added, (part for _, part in prior.over(one)), [])
         self.__dict__["alpha"] = alpha  # which came for nothing
         # Phi'a = w; of the squares the lower triangle, as all that is read
         T = w @ w.T - q * inside - (2 * outside / lam) * self.squares
@@ -498,7 +515,7 @@ def _diagonal_pullback(kernel: Kernel, X: Array, weights: Array) -> list[Array]:
         tiles.diagonal_pullback(kernel, np.asarray(X[at : at + size]), weights[at : at + size])
         for at in range(0, len(weights), size)
     )
-    return _total(parts)
+    return reduce(added, parts, [])
 
 
 def typical_variance(kernel: Kernel, X: Array) -> float:
@@ -525,13 +542,6 @@ def _one_number(values: Array) -> float | None:
     return float(values[0]) if len(values) and bool(np.all(values == values[0])) else None
 
 
-def _total(parts: Iterator[list[Array]]) -> list[Array]:
-    total: list[Array] = []
-    for part in parts:
-        total = added(total, part)
-    return total
-
-
 # Sizes and costs. -------------------------------------------------------------------------------------------
 
 
@@ -539,40 +549,3 @@ def chunk_rows(m: int) -> int:
     """Rows of a chunk with m features."""
     tile = tiles.LARGEST_TILE
     return -(-2 * min(m, SHARED_UP_TO) // tile) * tile
-
-
-def chunks_at_once(m: int) -> int:
-    """Chunks whose features and sums are in memory at a time."""
-    return count() + 1 if m <= SHARED_UP_TO else 1
-
-
-def bytes_of(n: int, d: int, q: int, m: int, whitened: bool = True) -> int:
-    """Peak memory of an evaluation with gradient beyond the data: chunks at work, features kept, and m x m
-    arrays.
-
-    How many there are at once is measured (benchmarks, "planning"): temporary ones count, and so does what
-    the allocator holds back for the next.
-    """
-    rows, chunks = min(n, chunk_rows(m)), min(chunks_at_once(m), -(-n // chunk_rows(m)))
-    kept = 8 * n * m if 8 * n * m <= KEEP_BYTES else 0
-    arrays = 1.3 if whitened else 2.5  # of a chunk: whitening is done in place, cosines are not
-    own = 8 * n * (2 + 3 * q)  # sites, residuals and alpha of all rows
-    return int(8 * ((6 + chunks) * m * m + chunks * rows * (arrays * m + 2 * (d + q)))) + kept + own
-
-
-def bytes_with_sites(engine: Engine, n: int, d: int, latents: int) -> int:
-    """Of an engine with features under a rule that puts sites on it again and again."""
-    m = engine.features_for(n) or 0
-    together = 3 * (latents * m) ** 2 if latents > 1 else 0
-    return engine.bytes_needed(n, d, 1) + 8 * (10 * n * latents + together)
-
-
-def work_of(n: int, m: int, gradient: bool, whitened: bool = True) -> Cost:
-    """Whitening, of landmarks' features, and sums in the first pass; in the second, weights and their way
-    back, once more with the features where they are not kept."""
-    nm, squares = float(n) * m, float(n) * m * m
-    if not gradient:
-        return Cost((2 if whitened else 1) * squares + m**3, nm)
-    again = 8 * nm > KEEP_BYTES
-    products = 3 if not whitened else 6 if again else 5
-    return Cost(products * squares + 3.0 * m**3, 2 * nm if again else nm, nm)

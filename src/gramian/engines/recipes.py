@@ -15,26 +15,24 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gramian.engines.base import Engine, RowPrior, Use, Workspace
-from gramian.engines.lowrank import ACCURACY, LowRank, Outside, bytes_of, bytes_with_sites, work_of
+from gramian.engines.base import RowPrior, Use, Workspace
+from gramian.engines.lowrank import ACCURACY, FeatureEngine, LowRank, Outside
 from gramian.errors import ParameterError
 from gramian.features.fourier import KINDS, FourierBasis
 from gramian.features.nystrom import NystromBasis
 from gramian.kernels.base import Kernel
 from gramian.landmarks.base import LandmarkRule
 from gramian.landmarks.rules import as_rule, landmarks, named
-from gramian.linalg.cost import Cost
+from gramian.linalg.arrays import Array, is_whole
 
-Array = NDArray[np.float64]
 Objective = Literal["vfe", "fitc", "dtc"]
 
 TREATED: dict[str, Outside] = {"vfe": "bound", "fitc": "noise", "dtc": "nothing"}
 
 
 @dataclass(frozen=True)
-class Recipe(Engine):
+class Recipe(FeatureEngine):
     """An engine with features, whose basis is still to be chosen. Used as it is, it chooses with a fixed
     seed."""
 
@@ -46,19 +44,6 @@ class Recipe(Engine):
     def size(self, n: int) -> int:
         """How many features n rows get."""
 
-    @property
-    def whitened(self) -> bool:
-        """Whether features are made from others by a root of K_zz."""
-        return True
-
-    @property
-    def accuracy(self) -> str:
-        return ACCURACY["nothing"]
-
-    @property
-    def streams(self) -> bool:
-        return True
-
     def features_for(self, n: int) -> int:
         return self.size(n)
 
@@ -67,15 +52,6 @@ class Recipe(Engine):
 
     def at(self, kernel: Kernel, X: Array, use: Use, workspace: Workspace | None = None) -> RowPrior:
         return self.ready(kernel, X).at(kernel, X, use, workspace)
-
-    def work(self, n: int, d: int, q: int, gradient: bool = True) -> Cost:
-        return work_of(n, self.size(n), gradient, self.whitened)
-
-    def bytes_needed(self, n: int, d: int, q: int) -> int:
-        return bytes_of(n, d, q, self.size(n), self.whitened)
-
-    def bytes_of_sites(self, n: int, d: int, latents: int) -> int:
-        return bytes_with_sites(self, n, d, latents)
 
 
 @dataclass(frozen=True)
@@ -88,14 +64,12 @@ class Nystrom(Recipe):
 
     rank: int = 1000
     sampling: str | LandmarkRule = "rpcholesky"
+    name = "nystrom"
+    accuracy = ACCURACY["nothing"]
 
     def __post_init__(self) -> None:
         check_size(self.rank, "Nystrom: rank")
         object.__setattr__(self, "sampling", named(as_rule(self.sampling, "Nystrom: sampling")))
-
-    @property
-    def name(self) -> str:
-        return "nystrom"
 
     @property
     def described(self) -> str:
@@ -126,15 +100,14 @@ class Fourier(Recipe):
 
     n_features: int = 1000
     kind: str = "orf"
+    name = "fourier"
+    accuracy = "approximation, random"
+    whitened = False
 
     def __post_init__(self) -> None:
         check_size(self.n_features, "Fourier: n_features")
         if self.kind not in KINDS:
             raise ParameterError(f"Fourier: kind={self.kind!r} is not known. There are {', '.join(KINDS)}.")
-
-    @property
-    def name(self) -> str:
-        return "fourier"
 
     @property
     def described(self) -> str:
@@ -143,14 +116,6 @@ class Fourier(Recipe):
     @property
     def label(self) -> str:
         return f"fourier, {self.n_features} features" + _unusual(self.kind, Fourier.kind, " ({})")
-
-    @property
-    def accuracy(self) -> str:
-        return "approximation, random"
-
-    @property
-    def whitened(self) -> bool:
-        return False
 
     def size(self, n: int) -> int:
         return self.n_features
@@ -289,5 +254,5 @@ def _unusual(how: object, usual: object, text: str) -> str:
 
 
 def check_size(value: object, what: str) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+    if not is_whole(value):
         raise ParameterError(f"{what}={value!r} must be a whole number from 1 on.")

@@ -49,7 +49,7 @@ from gramian.kernels.text import parse_kernel
 from gramian.likelihoods import Bernoulli, Likelihood, Softmax
 from gramian.linalg import memory
 from gramian.params import fixed
-from gramian.solvers.krylov import check_settings
+from gramian.solvers import CG
 from gramian.version import __version__
 
 if TYPE_CHECKING:
@@ -372,7 +372,7 @@ def _check(noise: Any, repeats: Any, settings: Settings) -> None:
     for name, value in {"repeats": repeats, **counts}.items():
         if not _is_whole(value, 1) and not (name == "max_rows" and value is None):
             raise ParameterError(f"{name}={value!r} must be a whole number from 1 on.")
-    check_settings(settings.tol, settings.max_iter, 1)
+    CG(settings.tol, settings.max_iter)  # refuses settings with which no solve could succeed
 
 
 def _is_whole(value: object, least: int) -> bool:

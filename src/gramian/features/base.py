@@ -27,10 +27,10 @@ from numpy.typing import NDArray
 
 from gramian.errors import ParameterError, StateError
 from gramian.kernels.base import Kernel
+from gramian.linalg.arrays import Array
 from gramian.linalg.products import times
 from gramian.linalg.state import ObjectState
 
-Array = NDArray[np.float64]
 # X (b, d), Phi (b, m) and a (b, q) of a block -> its part of the gradient
 Pull = Callable[[Array, Array, Array], list[Array]]
 
@@ -38,16 +38,14 @@ Pull = Callable[[Array, Array, Array], list[Array]]
 class FeatureMap(ABC):
     """phi(x) at fixed parameters."""
 
+    # whether the features are the prior, with nothing of it outside them (random features), or only
+    # approximate it (landmarks)
+    spans_prior: bool = False
+
     @property
     @abstractmethod
     def n_features(self) -> int:
         """Columns of Phi."""
-
-    @property
-    def spans_prior(self) -> bool:
-        """Whether the features are the prior, with nothing of it outside them (random features), or only
-        approximate it (landmarks)."""
-        return False
 
     @property
     def entry_error(self) -> float:
@@ -118,25 +116,19 @@ class FeatureMap(ABC):
 class Basis(ABC):
     """What is chosen once, before the parameters are known."""
 
+    whitened: bool = False  # whether features are made from others by a root of a kernel matrix
+    # whether a search moves the landmarks: gradients then come with theirs, as a last array
+    learned: bool = False
+
     @property
     @abstractmethod
     def n_features(self) -> int:
         """Columns of Phi."""
 
     @property
-    def whitened(self) -> bool:
-        """Whether features are made from others by a root of a kernel matrix."""
-        return False
-
-    @property
     def landmarks(self) -> Array | None:
         """The points (m, d) that it consists of, where it does."""
         return None
-
-    @property
-    def learned(self) -> bool:
-        """Whether a search moves the landmarks: gradients then come with theirs, as a last array."""
-        return False
 
     def moved(self, Z: Array) -> Basis:
         """The same with landmarks Z (m, d)."""

@@ -47,12 +47,11 @@ from gramian.features.spectral import KINDS, SMALLEST_SORF, source, structured_p
 from gramian.gram.tiles import _blocks, _each, _host, _padded, tile_size
 from gramian.kernels.base import Column, Kernel
 from gramian.kernels.spectrum import Draw, Wave
+from gramian.linalg.arrays import Array, Indices, is_whole
 from gramian.linalg.hadamard import padded_size
 from gramian.linalg.state import ObjectState, taken
 from gramian.linalg.threads import one_blas_thread
 from gramian.params.tree import leaves
-
-Array = NDArray[np.float64]
 
 USABLE = "RBF, Matern12, Matern32, Matern52, RationalQuadratic, SpectralMixture, Periodic, Cosine, Constant"
 # columns from which three Hadamard transforms of a row are faster than a product with W (784: 1.2 times,
@@ -69,7 +68,7 @@ class FourierBasis(Basis):
     d: int
     counts: tuple[int, ...]  # frequencies of each wave
     draws: tuple[tuple[Draw, ...], ...]  # of each part of each wave
-    take: NDArray[np.intp]  # (N,): which frequency a column (a pair of columns) has
+    take: Indices  # (N,): which frequency a column (a pair of columns) has
     gain: Array  # (N,): its amplitude in units of A
     shift: Array  # (2, N) or (1, N): phases, in half turns
     centre: Array  # (d,): where phases are zero; features of rows far from it lose digits
@@ -101,17 +100,12 @@ class FourierBasis(Basis):
             shift = np.repeat([[0.0], [-0.5]], N, axis=1)  # cos, and sin as the cosine a quarter turn later
         else:
             repeats = np.repeat([2 if e else 1 for e in exact], counts)  # what is exact stays a pair
-            take, gain = (
-                np.repeat(np.arange(N), repeats),
-                np.where(np.repeat(repeats, repeats) == 2, 1.0, np.sqrt(2)),
-            )
+            take, pair = np.repeat(np.arange(N), repeats), np.repeat(repeats, repeats) == 2
+            gain = np.where(pair, 1.0, np.sqrt(2))
             second = np.concatenate([[False], take[1:] == take[:-1]])
-            shift = np.where(
-                np.repeat(repeats, repeats) == 2, -0.5 * second, rng.uniform(0, 2, size=len(take))
-            )[None, :]
-        return cls(
-            kind, d, tuple(counts), draws, take, gain, shift, np.zeros(d) if centre is None else centre, signs
-        )
+            shift = np.where(pair, -0.5 * second, rng.uniform(0, 2, size=len(take)))[None, :]
+        centre = np.zeros(d) if centre is None else centre
+        return cls(kind, d, tuple(counts), draws, take, gain, shift, centre, signs)
 
     @property
     def n_features(self) -> int:
@@ -180,33 +174,24 @@ class FourierMap(FeatureMap):
     host: tuple[tuple[Draw, ...], ...]
     W: Array  # (d, N): half turns a unit of x
     A: Array  # (N,)
+    # With pairs k(x, x) = |phi(x)|^2 is also the given kernel's (unless a Periodic was cut off or weighted
+    # anew); with "rff-phase" it only is on average.
+    spans_prior = True
 
     @property
     def n_features(self) -> int:
         return self.basis.n_features
 
     @property
-    def spans_prior(self) -> bool:
-        """True: the features are taken as the prior, k(x, x) = |phi(x)|^2.
-
-        With pairs that is also the given kernel's k(x, x) (unless a Periodic was cut off or weighted anew);
-        with "rff-phase" it only is on average.
-        """
-        return True
-
-    @property
     def entry_error(self) -> float:
         """A wave of N frequencies is an average of N cosines, each within +-1 (with random phases, of a
         variance up to 3/2); of a series, what is cut off."""
         basis = self.basis
-        wave_of = np.repeat(np.arange(len(basis.counts)), basis.counts)[basis.take]
         # of k(x, x): cos^2 + sin^2 = 1 where a frequency has both in one column of A, 1/2 a column otherwise
-        explained = np.bincount(wave_of, self.A**2) * len(basis.shift) / 2
+        explained = np.bincount(self._wave_of, self.A**2) * len(basis.shift) / 2
         one_draw = 1.5 if basis.kind == "rff-phase" else 1.0
         variance, cut, total = 0.0, 0.0, 0.0
-        for wave, n, known in zip(
-            self.kernel.waves(tuple(range(basis.d))), basis.counts, explained, strict=True
-        ):
+        for wave, n, known in zip(self._waves, basis.counts, explained, strict=True):
             weight = float(wave.weight)
             total += weight
             if wave.series:
@@ -215,27 +200,34 @@ class FourierMap(FeatureMap):
                 variance += one_draw * weight**2 / n
         return (math.sqrt(variance) + cut) / total
 
+    @property
+    def _waves(self) -> list[Wave]:
+        return self.kernel.waves(tuple(range(self.basis.d)))
+
+    @property
+    def _wave_of(self) -> Indices:
+        """Which wave a column (a pair of columns) is of."""
+        return np.repeat(np.arange(len(self.basis.counts)), self.basis.counts)[self.basis.take]
+
     def state(self) -> ObjectState:
         return ObjectState({}, {"frequencies": self.W, "amplitudes": self.A})
 
     def block(self, X: Array, tolerance: float = 0.0) -> Array:
-        out = np.empty((len(X), self.n_features))
-        blocks = _blocks(X, tile_size(len(X)))
+        out, basis, structure = np.empty((len(X), self.n_features)), self.basis, self._structure
 
         def one(item: tuple[slice, Array]) -> None:
             at, rows = item
             if structure is None:
-                found = _features(rows, self.basis.centre, self.W, self.A, self.basis.shift)
+                found = _features(rows, basis.centre, self.W, self.A, basis.shift)
             else:
                 scale, lengths, signs = structure
-                turns = structured_product((rows - self.basis.centre) * scale, signs)[:, : len(lengths)]
-                found = _cosines(turns * lengths, self.A, self.basis.shift)
+                turns = structured_product((rows - basis.centre) * scale, signs)[:, : len(lengths)]
+                found = _cosines(turns * lengths, self.A, basis.shift)
             out[at] = _host(found)[: at.stop - at.start]
 
-        structure = self._structure
         # small products: BLAS works alone in each thread of rows
         with one_blas_thread() if structure is not None else nullcontext():
-            _each(one, blocks)
+            _each(one, _blocks(X, tile_size(len(X))))
         return out
 
     @cached_property
@@ -244,45 +236,39 @@ class FourierMap(FeatureMap):
         is multiplied with as it is."""
         if self.basis.signs is None:
             return None
-        (part,) = self.kernel.waves(tuple(range(self.basis.d)))[0].parts
+        (part,) = self._waves[0].parts
         scale = np.ones(self.basis.d) * np.asarray(part.stretch)  # see `row_wise`
         rows = structured_product(np.diag(scale), self.basis.signs)[:, : self.W.shape[1]]
         return scale, np.sum(rows * self.W, axis=0) / np.sum(rows**2, axis=0), self.basis.signs
 
     def slopes(self, X: Array) -> tuple[Array, Array]:
-        """S (n, m) and T (d, m) with d phi_j(x) / dx_c = S_j(x) T_cj: a cosine's slope is the cosine a
-        quarter turn on, times its frequency."""
+        """A cosine's slope is the cosine a quarter turn on, times its frequency."""
         onward = dataclasses.replace(self.basis, shift=self.basis.shift + 0.5)
         ahead = dataclasses.replace(self, basis=onward, A=np.pi * self.A)
         return ahead.block(X), np.tile(self.W, (1, len(self.basis.shift)))
 
     def columns_of(self, terms: Sequence[Kernel]) -> list[NDArray[np.bool_]]:
-        """For each summand of the kernel, which columns of Phi are its own: (m,) each."""
-        basis = self.basis
-        wave_of = np.repeat(np.arange(len(basis.counts)), basis.counts)[basis.take]  # of each pair of columns
-        found, first = [], 0
+        found, first, wave_of = [], 0, self._wave_of
         for term in terms:
-            last = first + len(term.bare().waves(tuple(range(basis.d))))
-            found.append(np.tile((wave_of >= first) & (wave_of < last), len(basis.shift)))
+            last = first + len(term.bare().waves(tuple(range(self.basis.d))))
+            found.append(np.tile((wave_of >= first) & (wave_of < last), len(self.basis.shift)))
             first = last
         return found
 
     def pullback(self, X: Array, G: Array) -> list[Array]:
-        blocks = _blocks(X, tile_size(len(X)))
+        blocks, basis = _blocks(X, tile_size(len(X))), self.basis
         to_W, to_A = np.zeros_like(self.W), np.zeros_like(self.A)
 
         def one(item: tuple[slice, Array]) -> tuple[Array, Array]:
             at, rows = item
-            parts = _features_pullback(
-                rows, self.basis.centre, self.W, self.A, self.basis.shift, _padded(G[at], len(rows))
-            )
-            return _host(parts[0]), _host(parts[1])
+            weights = _padded(G[at], len(rows))
+            by_W, by_A = _features_pullback(rows, basis.centre, self.W, self.A, basis.shift, weights)
+            return _host(by_W), _host(by_A)
 
         for start in range(0, len(blocks), _SUM_AT_ONCE):
             for by_W, by_A in _each(one, blocks[start : start + _SUM_AT_ONCE]):
                 to_W += by_W
                 to_A += by_A
-        basis = self.basis
         with jax.enable_x64(True):
             pulled = _spectrum_pullback(
                 self.kernel, basis.draws, self.host, basis.take, basis.gain, to_W, to_A, basis.counts, basis.d
@@ -331,9 +317,8 @@ def _spectrum_pullback(
     counts: tuple[int, ...],
     d: int,
 ) -> Any:
-    return jax.vjp(lambda k: _spectrum(k, draws, host, take, gain, counts, d, jnp), kernel)[1]((to_W, to_A))[
-        0
-    ]
+    back = jax.vjp(lambda k: _spectrum(k, draws, host, take, gain, counts, d, jnp), kernel)[1]
+    return back((to_W, to_A))[0]
 
 
 @jax.jit
@@ -390,25 +375,20 @@ def _check(kernel: Kernel, d: int, n_features: int, kind: str) -> None:
         raise ParameterError(
             f"kind={kind!r} is not a kind of Fourier features. Use one of {', '.join(map(repr, KINDS))}."
         )
-    if isinstance(n_features, bool) or not isinstance(n_features, (int, np.integer)) or n_features < 1:
+    if not is_whole(n_features):
         raise ParameterError(f"n_features={n_features!r} must be a whole number from 1 on.")
     if kind != "rff-phase" and n_features % 2:
-        cure = f'Use {n_features + 1}, or kind="rff-phase", which takes any number.'
         raise ParameterError(
             f"n_features={n_features} is odd, but features of the kind {kind!r} are pairs of a cosine and a"
-            f" sine. {cure}"
+            f' sine. Use {n_features + 1}, or kind="rff-phase", which takes any number.'
         )
     strange = kernel.without_waves
     if strange is not None:
         where = "" if strange is kernel else f" (in {kernel})"
-        usable = (
-            f"They exist for {USABLE}, and for sums, products, powers, positive multiples and selected"
-            " columns of these."
-        )
-        cure = "Use Nystrom features, which take any kernel."
         raise ParameterError(
-            f"{strange} has no known spectral measure{where}, so there are no Fourier features for it."
-            f" {usable} {cure}"
+            f"{strange} has no known spectral measure{where}, so there are no Fourier features for it. They"
+            f" exist for {USABLE}, and for sums, products, powers, positive multiples and selected columns of"
+            " these. Use Nystrom features, which take any kernel."
         )
     kernel.check_columns([Column(f"x{j}") for j in range(d)])
 
@@ -439,18 +419,17 @@ def _shares(waves: list[Wave], n_features: int, paired: bool) -> list[int]:
     """How many frequencies each wave gets: the exact ones with a single frequency one, the others half
     evenly, half by weight."""
     columns = np.array([2 if paired or wave.single or wave.series else 1 for wave in waves])  # a frequency
-    if n_features < np.sum(columns):
-        least = int(np.sum(columns))
+    least = int(np.sum(columns))
+    if n_features < least:
         many = f"the kernel is a sum of {len(waves)} waves, which" if len(waves) > 1 else "the kernel"
         raise ParameterError(
             f"n_features={n_features} is too small: {many} needs {least} features at least. Use more, or a"
             " simpler kernel."
         )
-    fixed = np.array([wave.single for wave in waves])
-    weight = np.array([float(wave.weight) for wave in waves])
-    counts = np.ones(len(waves), dtype=int)
-    open_ = ~fixed if np.any(~fixed) else np.ones(len(waves), dtype=bool)
-    left = n_features - int(np.sum(columns))
+    open_ = np.array([not wave.single for wave in waves])
+    open_ |= not np.any(open_)
+    weight, counts = np.array([float(wave.weight) for wave in waves]), np.ones(len(waves), dtype=int)
+    left = n_features - least
     wanted = np.where(open_, 0.5 / np.sum(open_) + 0.5 * weight / np.sum(weight[open_]), 0.0)
     goal = wanted * (n_features - int(np.sum(columns[~open_])))  # columns
     while left > 0:

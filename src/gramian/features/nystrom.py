@@ -32,12 +32,13 @@ from gramian.features.base import Basis, FeatureMap, Pull
 from gramian.gram import tiles
 from gramian.kernels.base import Kernel
 from gramian.linalg import panels
+from gramian.linalg.arrays import Array, Table
 from gramian.linalg.blas import block_of, multiply_triangle, square_between
 from gramian.linalg.factor import factored, zeros_above
 from gramian.linalg.products import times
 from gramian.linalg.state import TRIANGLE, ObjectState, root
 
-Array = NDArray[np.float64]
+Low = NDArray[np.float32]
 
 LANDMARKS = "landmarks"  # the name of L in a state
 LEAST_JITTER = 1e-12  # of the mean diagonal, added to K_zz; more where that is not positive definite
@@ -50,14 +51,11 @@ class NystromBasis(Basis):
 
     Z: Array  # (m, d)
     learned: bool = False
+    whitened = True
 
     @property
     def n_features(self) -> int:
         return len(self.Z)
-
-    @property
-    def whitened(self) -> bool:
-        return True
 
     @property
     def landmarks(self) -> Array:
@@ -117,10 +115,8 @@ class NystromMap(FeatureMap):
         def fill(A: Array, jitter: float) -> None:
             tiles.fill(self.kernel, self.Z, A, error=self.fill_error * jitter)
 
-        what = f"The kernel matrix of the {len(self.Z)} landmarks"
-        L, jitter = factored(
-            fill, len(self.Z), least=self.least, what=what, cure="Choose them further apart."
-        )
+        what, cure = f"The kernel matrix of the {len(self.Z)} landmarks", "Choose them further apart."
+        L, jitter = factored(fill, len(self.Z), least=self.least, what=what, cure=cure)
         return zeros_above(L), jitter
 
     @cached_property
@@ -176,48 +172,45 @@ class NystromMap(FeatureMap):
         multiply_triangle(block_of(self.inverse_root), block_of(weights), transpose=True)
 
         def pull(X: Array, Phi: Array, a: Array) -> list[Array]:
-            return tiles.cross_pullback(
-                self.kernel, X, self.Z, times(Phi, quotient), low_rank=(a, weights), points=self.learned
-            )
+            W, pair = times(Phi, quotient), (a, weights)
+            return tiles.cross_pullback(self.kernel, X, self.Z, W, low_rank=pair, points=self.learned)
 
         return pull
 
     @cached_property
-    def low_root(self) -> NDArray[np.float32]:
+    def low_root(self) -> Low:
         """L^-1 in 32 bits."""
         return self.inverse_root.astype(np.float32)
 
-    def shared_pullback(self, T: Array | NDArray[np.float32]) -> list[Array]:
+    def shared_pullback(self, T: Array | Low) -> list[Array]:
         if T.dtype == np.float32:
             return self._low_shared_pullback(T.astype(np.float32, copy=False))
         W = -0.5 * np.asfortranarray(T, dtype=np.float64)
         square_between(block_of(self.inverse_root), block_of(W))  # L^-T T L^-1, the lower triangle
         # what was added moves with the diagonal
         W.T.reshape(-1)[:: len(W) + 1] += self._factored[1] * float(np.trace(W)) / len(W)
-        return self._zz_pullback(W.T)
+        if not self.learned:
+            return tiles.pullback(self.kernel, self.Z, W.T)
+        upper = np.triu(W.T)
+        return self._zz_pullback(upper + np.triu(upper, 1).T)
 
-    def _low_shared_pullback(self, T: NDArray[np.float32]) -> list[Array]:
+    def _low_shared_pullback(self, T: Low) -> list[Array]:
         """In 32 bits, with products of all of W: half the time of one triangle in 64."""
         half = T * _half_triangle(len(T))
         W, root = np.asfortranarray(half + half.T), block_of(self.low_root)
         multiply_triangle(root, block_of(W), transpose=True)
         multiply_triangle(root, block_of(W), right=True)
         W.T.reshape(-1)[:: len(W) + 1] += np.float32(self._factored[1] * float(np.trace(W)) / len(W))
-        found = tiles.cross_pullback(self.kernel, self.Z, self.Z, W.T, points=self.learned)
-        return [*found[:-1], 2 * found[-1]] if self.learned else found
+        return self._zz_pullback(W.T)
 
-    def _zz_pullback(self, W: Array) -> list[Array]:
-        """Through K_zz, for symmetric weights of which the upper triangle is read."""
-        if not self.learned:
-            return tiles.pullback(self.kernel, self.Z, W)
-        W = np.triu(W)
-        W += np.triu(W, 1).T
-        *by_kernel, by_Z = tiles.cross_pullback(self.kernel, self.Z, self.Z, W, points=True)
-        return [*by_kernel, 2 * by_Z]  # Z is on both sides
+    def _zz_pullback(self, W: Table) -> list[Array]:
+        """Through K_zz, for symmetric weights."""
+        found = tiles.cross_pullback(self.kernel, self.Z, self.Z, W, points=self.learned)
+        return [*found[:-1], 2 * found[-1]] if self.learned else found  # Z is on both sides
 
 
 @lru_cache(maxsize=4)
-def _half_triangle(m: int) -> NDArray[np.float32]:
+def _half_triangle(m: int) -> Low:
     """-1/2 of the lower triangle, and of its diagonal half as much: what is multiplied by it, plus its
     transpose, is -1/2 sym(...)."""
     mask = np.asfortranarray(np.tri(m, dtype=np.float32))

@@ -16,15 +16,13 @@ which the first d columns are kept (a point with zeros appended).
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 from scipy.stats import qmc
 
 from gramian.errors import ParameterError
 from gramian.kernels.spectrum import inside
+from gramian.linalg.arrays import Array
 from gramian.linalg.hadamard import chunks, padded_size, transform
-
-Array = NDArray[np.float64]
 
 # an RBF in 8 columns, 256 frequencies: root mean square bias 0.047 at D = 8, 0.023 at 16, 0.006 at 64, 0.002
 # at 256
@@ -89,9 +87,8 @@ class QuasiMonteCarlo:
                 ' "qmc-halton" or "orf".'
             )
         if sobol:
-            points = qmc.Sobol(max(dimension, 1), scramble=True, seed=rng).random_base2(
-                max(n - 1, 0).bit_length()
-            )[:n]
+            sequence = qmc.Sobol(max(dimension, 1), scramble=True, seed=rng)
+            points = sequence.random_base2(max(n - 1, 0).bit_length())[:n]
         else:
             points = qmc.Halton(max(dimension, 1), scramble=True, seed=rng).random(n)
         self.rest = iter(np.ascontiguousarray(points.T))

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from gramian.kernels.base import Kernel
 from gramian.kernels.host import KernelValues, Pairs
+from gramian.linalg.arrays import Array
 from gramian.params import Tree
-
-Array = NDArray[np.float64]
 
 ROWS = 448  # up to which a Gram matrix is made so: as many as take tiles smaller than the largest
 VALUES = ROWS**2

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gramian.gram import few, tiles
+from gramian.gram import tiles
 from gramian.kernels.base import Kernel
-from gramian.kernels.host import KernelValues
-
-Array = NDArray[np.float64]
+from gramian.linalg.arrays import Array
 
 
 @dataclass(frozen=True, eq=False)
 class GramOperator:
-    """K(X, X) + diag(noise): how to make it, multiply by it, take its diagonal, or pull weights back."""
+    """K(X, X) + diag(noise): how to make it, multiply by it, or take its diagonal."""
 
     kernel: Kernel
     X: Array  # (n, d)
@@ -29,10 +25,7 @@ class GramOperator:
 
     def fill(self, out: Array) -> Array:
         """The lower triangle, into a Fortran-ordered array (n, n)."""
-        if self._few is not None:
-            out.T[...] = self._few.K
-        else:
-            tiles.fill(self.kernel, self.X, out)
+        tiles.fill(self.kernel, self.X, out)
         out.T.reshape(-1)[:: self.n + 1] += self.noise  # a view: the array is contiguous
         return out
 
@@ -44,16 +37,3 @@ class GramOperator:
     def diagonal(self) -> Array:
         """The diagonal of K + D."""
         return tiles.diagonal(self.kernel, self.X) + self.noise
-
-    def pullback(
-        self, dense: Array, *, factor: float = 1.0, low_rank: tuple[Array, Array] | None = None
-    ) -> list[Array]:
-        """sum_ij W_ij dk(x_i, x_j)/dtheta, see `tiles.pullback`; of few rows with the values of `fill`."""
-        if self._few is not None:
-            return few.pulled(self._few, few.weights(dense, factor, low_rank))
-        return tiles.pullback(self.kernel, self.X, dense, factor=factor, low_rank=low_rank)
-
-    @cached_property
-    def _few(self) -> KernelValues | None:
-        """K of few rows, made once for all that is asked of it."""
-        return few.block(self.kernel, self.X, self.X)

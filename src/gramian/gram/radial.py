@@ -18,13 +18,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.kernels.base import Kernel
 from gramian.kernels.profiles import Profile, Radial
+from gramian.linalg.arrays import Array
 from gramian.linalg.threads import each, one_blas_thread
-
-Array = NDArray[np.float64]
 
 STRIP = 2**16  # values at a time: half a megabyte stays in cache from one pass to the next
 
@@ -61,34 +59,23 @@ class RadialGram:
         dtype = W.dtype
         # V Z and V 1 in one go
         tall = np.concatenate([self.Z, np.ones((m, 1))], axis=1).astype(dtype, copy=False)
-        long = (
-            np.concatenate([self.X, np.ones((len(self.X), 1))], axis=1).astype(dtype, copy=False)
-            if points
-            else np.ones((len(self.X), 1), dtype)
-        )
+        long = np.ones((len(self.X), 1), dtype)
+        if points:
+            long = np.concatenate([self.X.astype(dtype, copy=False), long], axis=1)
 
         def one(at: slice) -> tuple[float, Array, Array]:
             V = W[at]
             k, slope = self.profile.both(self._u(at, np.empty_like(V)))
             total = float(np.vdot(V, k))
             V *= slope
-            return (
-                total,
-                (V @ tall).astype(np.float64, copy=False),
-                (long[at].T @ V).astype(np.float64, copy=False),
-            )
+            by_row, by_column = V @ tall, long[at].T @ V
+            return total, by_row.astype(np.float64, copy=False), by_column.astype(np.float64, copy=False)
 
-        parts = self._over_strips(one)
-        total, product, columns = (
-            sum(part[0] for part in parts),
-            np.concatenate([part[1] for part in parts]),
-            sum(part[2] for part in parts),
-        )
+        totals, products, sums = zip(*self._over_strips(one), strict=True)
+        total, product, columns = sum(totals), np.concatenate(products), sum(sums)
         by_row, by_column = product[:, -1], columns[-1]
-        # (d,)
-        squares = (
-            by_row @ self.X**2 + by_column @ self.Z**2 - 2 * np.einsum("ij,ij->j", self.X, product[:, :-1])
-        )
+        mixed = np.einsum("ij,ij->j", self.X, product[:, :-1])
+        squares = by_row @ self.X**2 + by_column @ self.Z**2 - 2 * mixed  # (d,)
         weight = scale * self.profile.slope
         by_lengthscale = -2 * weight * squares / self.lengthscale
         if self.lengthscale.shape != (d,):

@@ -24,21 +24,23 @@ results do not depend on the threads.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import combinations_with_replacement, product
 from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.gram import few, programs, radial
 from gramian.kernels.base import Kernel
+from gramian.linalg.arrays import Array
 from gramian.linalg.blas import block_of, gemm
 from gramian.linalg.threads import each
 from gramian.params import Tree
 from gramian.params.tree import leaves
 
-Array = NDArray[np.float64]
+Block = tuple[slice, Array]  # where some rows lie, and the rows, padded to a tile
+Pair = tuple[Block, Block]
 T_ = TypeVar("T_")
 R_ = TypeVar("R_")
 
@@ -72,17 +74,9 @@ def fill(kernel: Kernel, X: Array, out: Array, *, error: float = 0.0) -> Array:
     if fast is not None:
         fast.cross(out.T)
         return out
-    bare, blocks = kernel.bare(), _blocks(X, tile_size(len(X)))
     # row-major: tile (j, i) of it is tile (i, j) of `out` by symmetry, and its memory order is that of XLA's
     # result
-    rows = out.T
-
-    def one(pair: tuple[int, int]) -> None:
-        (at_j, X_j), (at_i, X_i) = blocks[pair[0]], blocks[pair[1]]
-        tile = _host(programs.tile(bare, X_j, X_i))
-        rows[at_j, at_i] = tile[: at_j.stop - at_j.start, : at_i.stop - at_i.start]
-
-    _each(one, [(j, i) for j in range(len(blocks)) for i in range(j, len(blocks))])
+    _fill(out.T, programs.tile, kernel.bare(), _pairs(_blocks(X, tile_size(len(X)))))
     return out
 
 
@@ -91,28 +85,17 @@ def cross(
 ) -> Array:
     """K(X, Z) as a row-major array (n, m); in float32 with `low`. `error`: what values may be wrong by beside
     k(x, x), where that saves time."""
+    if out is None:
+        out = np.empty((len(X), len(Z)), np.float32 if low else np.float64)
     values = few.block(kernel, X, Z)
     if values is not None:
-        out = np.empty(values.K.shape, np.float32 if low else np.float64) if out is None else out
         out[...] = values.K
         return out
     fast = radial.taken(kernel, X, Z, error)
     if fast is not None:
-        return fast.cross(
-            np.empty((len(X), len(Z)), np.float32 if low else np.float64) if out is None else out
-        )
+        return fast.cross(out)
     bare, X, Z = _prepared(kernel, X, Z, low)
-    out = np.empty((len(X), len(Z)), X.dtype) if out is None else out
-    rows, columns = _blocks(X, tile_size(len(X))), _blocks(Z, tile_size(len(Z)))
-
-    def one(pair: tuple[int, int]) -> None:
-        (at_i, X_i), (at_j, Z_j) = rows[pair[0]], columns[pair[1]]
-        out[at_i, at_j] = _host(programs.tile(bare, X_i, Z_j))[
-            : at_i.stop - at_i.start, : at_j.stop - at_j.start
-        ]
-
-    _each(one, [(i, j) for i in range(len(rows)) for j in range(len(columns))], bits=32 if low else 64)
-    return out
+    return _fill(out, programs.tile, bare, _grid(X, Z), bits=32 if low else 64)
 
 
 def strip(kernel: Kernel, Z: Array, X: Array) -> Array:
@@ -120,18 +103,9 @@ def strip(kernel: Kernel, Z: Array, X: Array) -> Array:
     values = few.block(kernel, Z, X) if len(X) <= few.ROWS else None
     if values is not None:
         return np.array(values.K)
-    out = np.empty((len(Z), len(X)))
-    bare, height = kernel.bare(), next((h for h in STRIPS if len(Z) <= h), STRIPS[-1])
-    rows, columns = _blocks(Z, height), _blocks(X, _long_block(len(X)))
-
-    def one(pair: tuple[int, int]) -> None:
-        (at_i, Z_i), (at_j, X_j) = rows[pair[0]], columns[pair[1]]
-        out[at_i, at_j] = _host(programs.tile(bare, Z_i, X_j))[
-            : at_i.stop - at_i.start, : at_j.stop - at_j.start
-        ]
-
-    _each(one, [(i, j) for i in range(len(rows)) for j in range(len(columns))])
-    return out
+    height = next((h for h in STRIPS if len(Z) <= h), STRIPS[-1])
+    pairs = product(_blocks(Z, height), _blocks(X, _long_block(len(X))))
+    return _fill(np.empty((len(Z), len(X))), programs.tile, kernel.bare(), pairs)
 
 
 def matmul(
@@ -148,10 +122,8 @@ def matmul(
         # the tenth digit, and a prediction must not depend on its neighbours
         return np.einsum("ij,j->i", values.K, V[:, 0])[:, None] if V.shape[1] == 1 else values.K @ V
     if V.shape[1] > WIDTHS[-1]:
-        parts = [
-            matmul(kernel, X, Z, V[:, c : c + WIDTHS[-1]], dtype) for c in range(0, V.shape[1], WIDTHS[-1])
-        ]
-        return np.concatenate(parts, axis=1)
+        starts = range(0, V.shape[1], WIDTHS[-1])
+        return np.hstack([matmul(kernel, X, Z, V[:, c : c + WIDTHS[-1]], dtype) for c in starts])
     low = dtype == np.float32 and kernel.low_precision
     dtype = np.float32 if low else np.float64
     bare, X, Z = _prepared(kernel, X, Z, low)
@@ -161,7 +133,7 @@ def matmul(
     T, width = tile_size(len(Z)), next(w for w in WIDTHS if V.shape[1] <= w)
     rows, stacks = _blocks(X, tile_size(len(X))), _stacks(Z, V / size, T, width, dtype)
 
-    def one(block: tuple[slice, Array]) -> Array:
+    def one(block: Block) -> Array:
         at, X_i = block
         total = np.zeros((len(X_i), width))
         for Z_s, V_s, filled in stacks:
@@ -189,15 +161,14 @@ def pullback(
     values = few.block(kernel, X, X)
     if values is not None:
         return few.pulled(values, few.weights(dense, factor, low_rank))
-    T = tile_size(len(X))
-    bare, blocks = kernel.bare(), _blocks(X, T)
+    T, bare = tile_size(len(X)), kernel.bare()
     left, right = low_rank or (np.zeros((len(X), 1)), np.zeros((len(X), 1)))
     above = np.tri(T, k=-1, dtype=bool).T
     # arrays to use again: a fresh one of 2 MB costs more than what is written into it
     spare: list[Array] = []
 
-    def one(pair: tuple[int, int]) -> list[Array]:
-        (at_i, X_i), (at_j, X_j) = blocks[pair[0]], blocks[pair[1]]
+    def one(pair: Pair) -> list[Array]:
+        (at_i, X_i), (at_j, X_j) = pair
         S, room = dense[at_i, at_j], None
         if at_i == at_j or S.shape != (T, T):
             room = spare.pop() if spare else np.empty((T, T))
@@ -216,7 +187,7 @@ def pullback(
         # a tile off the diagonal stands for its mirror image, too
         return parts if at_i == at_j else [2 * v for v in parts]
 
-    return _summed(_each(one, [(i, j) for i in range(len(blocks)) for j in range(i, len(blocks))]), bare)
+    return _summed(_each(one, _pairs(_blocks(X, T))), bare)
 
 
 def low_rank_pullback(kernel: Kernel, X: Array, left: Array, right: Array) -> list[Array]:
@@ -225,17 +196,17 @@ def low_rank_pullback(kernel: Kernel, X: Array, left: Array, right: Array) -> li
     values = few.block(kernel, X, X)
     if values is not None:
         return few.pulled(values, left @ right.T)
-    bare, blocks = kernel.bare(), _blocks(X, tile_size(len(X)))
+    bare = kernel.bare()
 
-    def one(pair: tuple[int, int]) -> list[Array]:
-        (at_i, X_i), (at_j, X_j) = blocks[pair[0]], blocks[pair[1]]
+    def one(pair: Pair) -> list[Array]:
+        (at_i, X_i), (at_j, X_j) = pair
         W = _padded_tile(left[at_i] @ right[at_j].T, len(X_i), len(X_j))
         none = np.zeros((len(X_i), 0))
         parts = leaves(programs.cross_pullback(False, False, bare, X_i, X_j, W, none, none)[0])
         # a tile off the diagonal stands for its mirror image, too
         return [_host(v) if at_i == at_j else 2 * _host(v) for v in parts]
 
-    return _summed(_each(one, [(i, j) for i in range(len(blocks)) for j in range(i, len(blocks))]), bare)
+    return _summed(_each(one, _pairs(_blocks(X, tile_size(len(X))))), bare)
 
 
 def cross_pullback(
@@ -265,11 +236,10 @@ def cross_pullback(
             gemm(1.0, block_of(right.T), block_of(left.T), block_of(W.T), transpose_a=True)
         return fast.pullback(W, points=points, inputs=inputs)
     bare, X, Z = _prepared(kernel, X, Z, low)
-    rows, columns = _blocks(X, tile_size(len(X))), _blocks(Z, tile_size(len(Z)))
     left, right = low_rank or (np.zeros((len(X), 0)), np.zeros((len(Z), 0)))
 
-    def one(pair: tuple[int, int]) -> tuple[list[Array], Array, Array]:
-        (at_i, X_i), (at_j, Z_j) = rows[pair[0]], columns[pair[1]]
+    def one(pair: Pair) -> tuple[list[Array], Array, Array]:
+        (at_i, X_i), (at_j, Z_j) = pair
         weights = _padded_tile(W[at_i, at_j], len(X_i), len(Z_j))
         L, R = _padded(left[at_i], len(X_i)), _padded(right[at_j], len(Z_j))
         by_kernel, by_Z, by_X = programs.cross_pullback(points, inputs, bare, X_i, Z_j, weights, L, R)
@@ -279,20 +249,16 @@ def cross_pullback(
             _host(by_X)[: at_i.stop - at_i.start],
         )
 
-    pairs = [(i, j) for i in range(len(rows)) for j in range(len(columns))]
+    pairs = list(_grid(X, Z))
     parts = _each(one, pairs, bits=32 if low else 64)
     total = _summed([part[0] for part in parts], bare)
-    if points:
-        by_Z = np.zeros(Z.shape)  # sums in float64
-        for (_, j), part in zip(pairs, parts, strict=True):
-            by_Z[columns[j][0]] += part[1]
-        total.append(by_Z)
-    if inputs:
-        by_X = np.zeros(X.shape)
-        for (i, _), part in zip(pairs, parts, strict=True):
-            by_X[rows[i][0]] += part[2]
-        total.append(by_X)
-    return total
+    by_Z, by_X = np.zeros(Z.shape), np.zeros(X.shape)  # sums in float64
+    for ((at_i, _), (at_j, _)), (_, of_Z, of_X) in zip(pairs, parts, strict=True):
+        if points:
+            by_Z[at_j] += of_Z
+        if inputs:
+            by_X[at_i] += of_X
+    return total + [by_Z] * points + [by_X] * inputs
 
 
 def diagonal(kernel: Kernel, X: Array) -> Array:
@@ -313,11 +279,8 @@ def rowwise(tree: Tree, method: str, X: Array) -> Array:
     known = few.rows(tree, method, X)
     if known is not None:
         return known[0]
-    bare, T = tree.bare(), _long_block(len(X))
-    parts = _each(
-        lambda block: _host(programs.rows(method, bare, block[1]))[: block[0].stop - block[0].start],
-        _blocks(X, T),
-    )
+    bare = tree.bare()
+    parts = _by_rows(lambda rows: programs.rows(method, bare, rows), X)
     return np.concatenate(parts) if parts else np.zeros(0)
 
 
@@ -326,38 +289,26 @@ def rowwise_pullback(tree: Tree, method: str, X: Array, w: Array) -> list[Array]
     known = few.rows(tree, method, X, w)
     if known is not None:
         return known
-    bare, T = tree.bare(), _long_block(len(X))
+    bare = tree.bare()
 
-    def one(block: tuple[slice, Array]) -> list[Array]:
+    def one(block: Block) -> list[Array]:
         at, X_i = block
         return [_host(v) for v in leaves(programs.rows_pullback(method, bare, X_i, _padded(w[at], len(X_i))))]
 
-    return _summed(_each(one, _blocks(X, T)), bare)
+    return _summed(_each(one, _blocks(X, _long_block(len(X)))), bare)
 
 
 def gradients(kernel: Kernel, X: Array, Z: Array) -> Array:
     """d k(x_i, z_j) / dx_i: (n, m, d)."""
-    bare, rows, columns = kernel.bare(), _blocks(X, tile_size(len(X))), _blocks(Z, tile_size(len(Z)))
     out = np.empty((len(X), len(Z), X.shape[1]))
-
-    def one(pair: tuple[int, int]) -> None:
-        (at_i, X_i), (at_j, Z_j) = rows[pair[0]], columns[pair[1]]
-        out[at_i, at_j] = _host(programs.tile_gradients(bare, X_i, Z_j))[
-            : at_i.stop - at_i.start, : at_j.stop - at_j.start
-        ]
-
-    _each(one, [(i, j) for i in range(len(rows)) for j in range(len(columns))])
-    return out
+    return _fill(out, programs.tile_gradients, kernel.bare(), _grid(X, Z))
 
 
 def gradient_variances(kernel: Kernel, X: Array) -> Array:
     """d^2 k(x, z) / dx_j dz_j at z = x, for each row and column: the prior variance of the gradient, (n,
     d)."""
-    bare, T = kernel.bare(), _long_block(len(X))
-    parts = _each(
-        lambda block: _host(programs.row_curvatures(bare, block[1]))[: block[0].stop - block[0].start],
-        _blocks(X, T),
-    )
+    bare = kernel.bare()
+    parts = _by_rows(lambda rows: programs.row_curvatures(bare, rows), X)
     return np.concatenate(parts) if parts else np.zeros((0, X.shape[1]))
 
 
@@ -370,7 +321,35 @@ def _host(result: jax.Array) -> Array:
     return np.asarray(result.block_until_ready())
 
 
-def _blocks(X: Array, T: int) -> list[tuple[slice, Array]]:
+def _fill(out: Array, program: Callable[..., Any], bare: Any, pairs: Iterable[Pair], bits: int = 64) -> Array:
+    """program(bare, X_i, Z_j) of each pair of blocks into its place in `out`."""
+
+    def one(pair: Pair) -> None:
+        (at_i, X_i), (at_j, Z_j) = pair
+        tile = _host(program(bare, X_i, Z_j))
+        out[at_i, at_j] = tile[: at_i.stop - at_i.start, : at_j.stop - at_j.start]
+
+    _each(one, pairs, bits)
+    return out
+
+
+def _by_rows(program: Callable[[Array], Any], X: Array) -> list[Array]:
+    """program(X), long blocks at a time."""
+    blocks = _blocks(X, _long_block(len(X)))
+    return _each(lambda block: _host(program(block[1]))[: block[0].stop - block[0].start], blocks)
+
+
+def _grid(X: Array, Z: Array) -> Iterable[Pair]:
+    """All pairs of a block of X and one of Z."""
+    return product(_blocks(X, tile_size(len(X))), _blocks(Z, tile_size(len(Z))))
+
+
+def _pairs(blocks: list[Block]) -> Iterable[Pair]:
+    """Each block with itself and those after it."""
+    return combinations_with_replacement(blocks, 2)
+
+
+def _blocks(X: Array, T: int) -> list[Block]:
     """Where each block of rows lies, and its rows padded to T by repeating them in turn (a copy of real data
     is harmless in any kernel)."""
     blocks = []
@@ -392,10 +371,8 @@ def _padded(V: Array, rows: int) -> Array:
 def _padded_tile(S: Array, rows: int, columns: int) -> Array:
     if S.shape == (rows, columns):
         return S
-    padded = np.empty((rows, columns), S.dtype)
+    padded = np.zeros((rows, columns), S.dtype)
     padded[: S.shape[0], : S.shape[1]] = S
-    padded[S.shape[0] :, :] = 0.0
-    padded[:, S.shape[1] :] = 0.0
     return padded
 
 
@@ -423,11 +400,8 @@ def _prepared(kernel: Kernel, X: Array, Z: Array, low: bool) -> tuple[Any, Array
     if not low:
         return kernel.bare(), X, Z
     X, Z = _around_zero(kernel, X, Z)
-    return (
-        jax.tree_util.tree_map(lambda v: np.asarray(v, np.float32), kernel.bare()),
-        X.astype(np.float32),
-        Z.astype(np.float32),
-    )
+    bare = jax.tree_util.tree_map(lambda v: np.asarray(v, np.float32), kernel.bare())
+    return bare, X.astype(np.float32), Z.astype(np.float32)
 
 
 def _around_zero(kernel: Kernel, X: Array, Z: Array) -> tuple[Array, Array]:

@@ -15,15 +15,12 @@ from __future__ import annotations
 import dataclasses
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.kernels.base import Kernel
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.intp]
+from gramian.linalg.arrays import Array, Indices, Table
 
 CANDIDATE_BYTES = 256 * 2**20  # of the numbers that a rule holds in a fit, one a row and landmark
 
@@ -57,15 +54,12 @@ class Landmarks:
 class LandmarkRule(ABC):
     """How landmarks are chosen."""
 
+    takes_rows: ClassVar[bool] = True  # whether landmarks are rows of X, with `indices`, or new points
+
     @property
     @abstractmethod
     def name(self) -> str:
         """What it is called in `rule=`, reports and messages."""
-
-    @property
-    def takes_rows(self) -> bool:
-        """Whether landmarks are rows of X, with `indices`; otherwise they are new points."""
-        return True
 
     @property
     def replace(self) -> bool:
@@ -73,7 +67,7 @@ class LandmarkRule(ABC):
         return False
 
     @abstractmethod
-    def choose(self, kernel: Kernel, X: NDArray[Any], m: int, rng: np.random.Generator) -> Landmarks:
+    def choose(self, kernel: Kernel, X: Table, m: int, rng: np.random.Generator) -> Landmarks:
         """At most m landmarks for the rows of X (n, d), an array or a memory map of finite numbers, at the
         parameters that the kernel has; m <= n unless `replace`."""
 

@@ -8,17 +8,13 @@ Source: Zhang, Tsang and Kwok 2008.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.kernels.base import Kernel
 from gramian.landmarks import tables
 from gramian.landmarks.base import LandmarkRule, Landmarks
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.intp]
+from gramian.linalg.arrays import Array, Indices, Table
 
 # up to so many rows (or 20 a centre) k-means takes all in each round; of more, that many at random
 # (mini-batches)
@@ -33,41 +29,32 @@ class KMeansRule(LandmarkRule):
     name = "kmeans"
     takes_rows = False
 
-    def choose(self, kernel: Kernel, X: NDArray[Any], m: int, rng: np.random.Generator) -> Landmarks:
+    def choose(self, kernel: Kernel, X: Table, m: int, rng: np.random.Generator) -> Landmarks:
         return Landmarks(_centres(kernel, X, m, rng), None, rule=self.name)
 
     def bytes_needed(self, n: int, m: int) -> int:
         return super().bytes_needed(min(n, max(LLOYD_ROWS, 20 * m)), m)
 
 
-def _centres(kernel: Kernel, X: NDArray[Any], m: int, rng: np.random.Generator) -> Array:
+def _centres(kernel: Kernel, X: Table, m: int, rng: np.random.Generator) -> Array:
     """k-means centres, with distances as the kernel sees them: columns in units of their lengthscales, or of
     their spread."""
     from sklearn.cluster import KMeans, MiniBatchKMeans
 
     seed, some = int(rng.integers(2**31 - 1)), max(LLOYD_ROWS, 20 * m)
-    if len(X) <= some:
-        table = tables.take(X, np.arange(len(X)))
-        scale = _column_scales(kernel, table)
-        unique = np.unique(table, axis=0)
-        if len(unique) <= m:
-            return unique
-        return (
-            KMeans(m, init="k-means++", n_init=1, algorithm="lloyd", random_state=seed)
-            .fit(table / scale)
-            .cluster_centers_
-            * scale
-        )
-    batch = tables.take(X, _some_rows(len(X), some, rng))
-    scale = _column_scales(kernel, batch)
-    unique = np.unique(batch, axis=0)
+    few = len(X) <= some
+    table = tables.take(X, np.arange(len(X)) if few else _some_rows(len(X), some, rng))
+    scale = _column_scales(kernel, table)
+    unique = np.unique(table, axis=0)
     if len(unique) <= m:
         return unique
-    fitted = MiniBatchKMeans(
-        m, init="k-means++", n_init=1, init_size=some, batch_size=some, random_state=seed
-    ).partial_fit(batch / scale)
-    for _ in range(ROUNDS - 1):
-        fitted.partial_fit(tables.take(X, _some_rows(len(X), some, rng)) / scale)
+    if few:
+        fitted = KMeans(m, n_init=1, random_state=seed).fit(table / scale)
+    else:
+        fitted = MiniBatchKMeans(m, n_init=1, init_size=some, batch_size=some, random_state=seed)
+        fitted.partial_fit(table / scale)
+        for _ in range(ROUNDS - 1):
+            fitted.partial_fit(tables.take(X, _some_rows(len(X), some, rng)) / scale)
     return fitted.cluster_centers_ * scale
 
 

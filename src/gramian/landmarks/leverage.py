@@ -31,10 +31,8 @@ from __future__ import annotations
 
 import numbers
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import blas, eigh, lapack
 
 from gramian.errors import InputError, NumericalError, ParameterError
@@ -42,9 +40,7 @@ from gramian.gram import tiles
 from gramian.kernels.base import Kernel
 from gramian.landmarks import tables
 from gramian.landmarks.sampling import SampledRule
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.intp]
+from gramian.linalg.arrays import Array, Indices, Table
 
 MAX_ROWS = 16_000  # of scores that need all of K: 2 GB a matrix, an eigenvalue problem of several minutes
 _EPS = float(np.finfo(float).eps)
@@ -56,18 +52,18 @@ class LeverageRule(SampledRule):
 
     name = "leverage"
 
-    def scores(self, kernel: Kernel, X: NDArray[Any], m: int, rng: np.random.Generator) -> Array:
+    def scores(self, kernel: Kernel, X: Table, m: int, rng: np.random.Generator) -> Array:
         return leverage_scores(kernel, X, m)
 
     def candidates(self, n: int, m: int) -> int:
         return n
 
     def bytes_needed(self, n: int, m: int) -> int:
-        return 2 * 8 * n * n  # K, and its eigenvectors
+        return 2 * 8 * n * n  # K, and its eigenvectors, or its factor
 
 
 @dataclass(frozen=True)
-class RidgeRule(SampledRule):
+class RidgeRule(LeverageRule):
     """By ridge leverage, exact."""
 
     ridge: float | None = None  # in units of k(x, x); None: see above
@@ -76,21 +72,12 @@ class RidgeRule(SampledRule):
     def __post_init__(self) -> None:
         super().__post_init__()
         ridge = self.ridge
-        if ridge is not None and not (
-            isinstance(ridge, numbers.Real)
-            and not isinstance(ridge, bool)
-            and 0 < float(ridge) < float("inf")
-        ):
+        number = isinstance(ridge, numbers.Real) and not isinstance(ridge, bool)
+        if ridge is not None and not (number and 0 < float(ridge) < float("inf")):
             raise ParameterError(f"ridge={ridge!r} is no ridge. Give a positive number, in units of k(x, x).")
 
-    def scores(self, kernel: Kernel, X: NDArray[Any], m: int, rng: np.random.Generator) -> Array:
+    def scores(self, kernel: Kernel, X: Table, m: int, rng: np.random.Generator) -> Array:
         return ridge_scores(kernel, X, m, self.ridge)[0]
-
-    def candidates(self, n: int, m: int) -> int:
-        return n
-
-    def bytes_needed(self, n: int, m: int) -> int:
-        return 2 * 8 * n * n  # K for its eigenvalues, and again for its factor
 
 
 @dataclass(frozen=True)
@@ -99,31 +86,28 @@ class RecursiveRule(SampledRule):
 
     name = "recursive-rls"
 
-    def scores(self, kernel: Kernel, X: NDArray[Any], m: int, rng: np.random.Generator) -> Array:
+    def scores(self, kernel: Kernel, X: Table, m: int, rng: np.random.Generator) -> Array:
         return recursive_scores(kernel, X, m, rng)[0]
 
     def bytes_needed(self, n: int, m: int) -> int:
         return int(0.25 * 8 * n * m)  # blocks of rows against the landmarks of a level
 
 
-def leverage_scores(kernel: Kernel, X: NDArray[Any], m: int) -> Array:
+def leverage_scores(kernel: Kernel, X: Table, m: int) -> Array:
     """The squared row norms of the leading eigenvectors of K: half as many as landmarks, m, or as many as
     there are above rounding."""
     K, n = _gram(kernel, X, "leverage"), len(X)
     first = n - min(-(-m // 2), n)
+    how = {"lower": True, "overwrite_a": True, "check_finite": False}
     try:
-        values, vectors = eigh(
-            K, lower=True, overwrite_a=True, check_finite=False, subset_by_index=(first, n - 1)
-        )
+        values, vectors = eigh(K, subset_by_index=(first, n - 1), **how)
     except np.linalg.LinAlgError:  # see _largest
-        values, vectors = eigh(
-            _gram(kernel, X, "leverage"), lower=True, overwrite_a=True, check_finite=False, driver="evd"
-        )
+        values, vectors = eigh(_gram(kernel, X, "leverage"), driver="evd", **how)
         values, vectors = values[first:], vectors[:, first:]
     return np.sum(vectors[:, values > n * _EPS * values[-1]] ** 2, axis=1)
 
 
-def ridge_scores(kernel: Kernel, X: NDArray[Any], m: int, ridge: float | None = None) -> tuple[Array, float]:
+def ridge_scores(kernel: Kernel, X: Table, m: int, ridge: float | None = None) -> tuple[Array, float]:
     """(K (K + ridge I)^-1)_ii, and the ridge: (1/k) times the sum of all eigenvalues of K but the k = m / log
     m largest, unless it is given."""
     K, n = _gram(kernel, X, "rls"), len(X)
@@ -143,9 +127,7 @@ def ridge_scores(kernel: Kernel, X: NDArray[Any], m: int, ridge: float | None = 
     return np.clip(1.0 - ridge * np.diagonal(L), 0.0, 1.0), ridge
 
 
-def recursive_scores(
-    kernel: Kernel, X: NDArray[Any], m: int, rng: np.random.Generator
-) -> tuple[Array, float]:
+def recursive_scores(kernel: Kernel, X: Table, m: int, rng: np.random.Generator) -> tuple[Array, float]:
     """Estimates of the ridge scores of all rows from a budget of m landmarks a level, and the ridge they are
     for."""
     n, q = len(X), _log(m)
@@ -171,7 +153,7 @@ def recursive_scores(
 
 
 def _scores_from(
-    kernel: Kernel, X: NDArray[Any], level: Indices | None, d: Array, S: Indices, w: Array, k: int
+    kernel: Kernel, X: Table, level: Indices | None, d: Array, S: Indices, w: Array, k: int
 ) -> tuple[Array, float]:
     """The estimated ridge scores of the rows `level` (None: of all) from landmarks S with weights w, at most
     1; and the ridge."""
@@ -194,22 +176,12 @@ def _scores_from(
     def explained(block: Array) -> Array:
         # R K_Si in place: the squares of a column sum to what S explains of K_ii. (A product is 3 times as
         # fast as a triangular solve.)
-        solved = blas.dtrmm(
-            1.0, R, tiles.strip(kernel, Z, block).T, side=1, lower=1, trans_a=1, overwrite_b=1
-        )
+        K = tiles.strip(kernel, Z, block).T
+        solved = blas.dtrmm(1.0, R, K, side=1, lower=1, trans_a=1, overwrite_b=1)
         return np.einsum("ij,ij->i", solved, solved)
 
-    if level is None:
-        known, left = np.concatenate([explained(block) for _, block in tables.blocks(X)]), d
-    else:
-        known = np.concatenate(
-            [
-                explained(tables.take(X, level[i : i + tables.BLOCK_ROWS]))
-                for i in range(0, len(level), tables.BLOCK_ROWS)
-            ]
-        )
-        left = d[level]
-    return np.clip((left - known) / ridge, 0.0, 1.0), ridge
+    known = np.concatenate([explained(block) for _, block in tables.blocks(X, at=level)])
+    return np.clip(((d if level is None else d[level]) - known) / ridge, 0.0, 1.0), ridge
 
 
 def _log(m: int) -> float:
@@ -221,10 +193,11 @@ def _largest(K: Array, r: int) -> Array:
     """The r largest eigenvalues. LAPACK's method for a part of them (MRRR) may give up where many are equal
     to rounding, as in K ~ I: then by all."""
     n = len(K)
+    how = {"lower": True, "eigvals_only": True, "check_finite": False}
     try:
-        return eigh(K, lower=True, eigvals_only=True, check_finite=False, subset_by_index=(n - r, n - 1))
+        return eigh(K, subset_by_index=(n - r, n - 1), **how)
     except np.linalg.LinAlgError:
-        return eigh(K, lower=True, eigvals_only=True, check_finite=False, driver="evd")[n - r :]
+        return eigh(K, driver="evd", **how)[n - r :]
 
 
 def _tail(trace: float, top: Array, m: int, n: int) -> float:
@@ -232,16 +205,13 @@ def _tail(trace: float, top: Array, m: int, n: int) -> float:
     return max((trace - float(np.sum(top))) / m, n * _EPS * trace, float(np.finfo(float).tiny))
 
 
-def _gram(kernel: Kernel, X: NDArray[Any], rule: str) -> Array:
+def _gram(kernel: Kernel, X: Table, rule: str) -> Array:
     n = len(X)
     if n > MAX_ROWS:
-        cure = (
-            'Take rule="recursive-rls", which estimates such scores from few columns of K, or a part of the'
-            " rows."
-        )
         raise InputError(
             f'rule="{rule}" needs all of K and its eigenvalues: that is for up to {MAX_ROWS:,} rows, but X'
-            f" has {n:,}. {cure}"
+            f' has {n:,}. Take rule="recursive-rls", which estimates such scores from few columns of K, or a'
+            " part of the rows."
         )
     tables.diagonal(kernel, X)  # its check of the numbers names the row
     return tiles.fill(kernel, tables.take(X, np.arange(n)), np.empty((n, n), order="F"))

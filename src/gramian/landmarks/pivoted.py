@@ -33,12 +33,9 @@ with their tolerance 1/b).
 
 from __future__ import annotations
 
-import numbers
 from dataclasses import dataclass
-from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
 from gramian.errors import InputError, NumericalError, ParameterError
@@ -46,11 +43,8 @@ from gramian.gram import tiles
 from gramian.kernels.base import Kernel
 from gramian.landmarks import tables
 from gramian.landmarks.base import LandmarkRule, Landmarks
-from gramian.linalg.threads import each, one_blas_thread
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.intp]
-PivotRule = Literal["pivoted", "rpcholesky"]
+from gramian.linalg.arrays import Array, Indices, Table, is_whole
+from gramian.linalg.threads import for_each, one_blas_thread
 
 CANDIDATES = 2048  # rows whose d is kept up to date from pivot to pivot: their part of F stays in cache
 MOST_AT_ONCE = 64  # greedy pivots before all rows are brought up to date: a flat tile's height
@@ -71,7 +65,7 @@ class PivotedRule(LandmarkRule):
 
     name = "pivoted"
 
-    def choose(self, kernel: Kernel, X: NDArray[Any], m: int, rng: np.random.Generator) -> Landmarks:
+    def choose(self, kernel: Kernel, X: Table, m: int, rng: np.random.Generator) -> Landmarks:
         pivots = pivoted_cholesky(kernel, X, m, rng, rule="pivoted").pivots
         return Landmarks(tables.take(X, pivots), pivots, rule=self.name)
 
@@ -84,26 +78,24 @@ class RPCholeskyRule(LandmarkRule):
     name = "rpcholesky"
 
     def __post_init__(self) -> None:
-        block = self.block
-        if block is not None and (
-            not isinstance(block, numbers.Integral) or isinstance(block, bool) or int(block) < 1
-        ):
+        if self.block is not None and not is_whole(self.block):
             raise ParameterError(
-                f"block={block!r}: give a whole number of rows to draw at once, 1 for the simple algorithm."
+                f"block={self.block!r}: give a whole number of rows to draw at once, 1 for the simple"
+                " algorithm."
             )
 
-    def choose(self, kernel: Kernel, X: NDArray[Any], m: int, rng: np.random.Generator) -> Landmarks:
+    def choose(self, kernel: Kernel, X: Table, m: int, rng: np.random.Generator) -> Landmarks:
         pivots = pivoted_cholesky(kernel, X, m, rng, rule="rpcholesky", block=self.block).pivots
         return Landmarks(tables.take(X, pivots), pivots, rule=self.name)
 
 
 def pivoted_cholesky(
     kernel: Kernel,
-    X: NDArray[Any],
+    X: Table,
     m: int,
     rng: np.random.Generator | None = None,
     *,
-    rule: PivotRule = "pivoted",
+    rule: str = "pivoted",
     block: int | None = None,
 ) -> PartialCholesky:
     """The partial factor of K(X, X) from at most m pivots; fewer when K has no more than rounding beyond
@@ -139,7 +131,7 @@ class _Work:
     """The factor as it grows. G = F' row by row, so that a new pivot is one contiguous row and a block of
     pivots one matrix product."""
 
-    def __init__(self, kernel: Kernel, X: NDArray[Any], m: int) -> None:
+    def __init__(self, kernel: Kernel, X: Table, m: int) -> None:
         self.kernel, self.X, self.m, self.size = kernel, X, m, 0
         self.d = tables.diagonal(kernel, X)
         # the rounding error of a sum of m products whose squares sum to k(x, x)
@@ -165,8 +157,7 @@ class _Work:
             self.d[at] -= np.einsum("ij,ij->j", solved, solved)
 
         with one_blas_thread():  # a block of rows a thread
-            for _ in each(one, tables.blocks(self.X)):
-                pass
+            for_each(one, tables.blocks(self.X))
         if not np.all(np.isfinite(self.d)):
             row = int(np.argmin(np.isfinite(self.d)))
             raise NumericalError(
@@ -224,8 +215,7 @@ def _greedy_among(work: _Work, C: Indices, bound: float) -> tuple[Indices, Array
 def _random(work: _Work, block: int, rng: np.random.Generator) -> None:
     while work.size < work.m and (total := float(np.sum(work.d))) > 0:
         drawn = np.unique(rng.choice(len(work.d), min(block, work.m - work.size), p=work.d / total))
-        G = work.G[: work.size, drawn]
-        Z = tables.take(work.X, drawn)
+        G, Z = work.G[: work.size, drawn], tables.take(work.X, drawn)
         R = tiles.cross(work.kernel, Z, Z) - G.T @ G  # the residual matrix on the rows drawn
         # the same numbers, but for rounding; these are known to be positive
         np.fill_diagonal(R, work.d[drawn])
@@ -240,6 +230,6 @@ def _without_redundant(R: Array, block: int) -> tuple[Indices, Array]:
     order, L = order.astype(np.intp) - 1, np.tril(factored)
     # (b, rank): of row i after j + 1 pivots
     left = np.diagonal(R)[order][:, None] - np.cumsum(L[:, :rank] ** 2, axis=1)
-    rest = np.array([np.sum(left[j + 1 :, j]) for j in range(rank)])
-    keep = int(np.argmax(rest < np.trace(R) / block)) + 1 if np.any(rest < np.trace(R) / block) else rank
+    enough = np.array([np.sum(left[j + 1 :, j]) for j in range(rank)]) < np.trace(R) / block
+    keep = int(np.argmax(enough)) + 1 if np.any(enough) else rank
     return order[:keep], np.asfortranarray(L[:keep, :keep])

@@ -21,7 +21,6 @@ also called greedy conditional variance.
 from __future__ import annotations
 
 import dataclasses
-import numbers
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -36,6 +35,7 @@ from gramian.landmarks.kmeans import KMeansRule
 from gramian.landmarks.leverage import LeverageRule, RecursiveRule, RidgeRule
 from gramian.landmarks.pivoted import PivotedRule, RPCholeskyRule
 from gramian.landmarks.sampling import ColumnNormRule, DiagonalRule, UniformRule
+from gramian.linalg.arrays import is_whole
 
 RULES: Final[Mapping[str, LandmarkRule]] = {
     rule.name: rule
@@ -96,7 +96,7 @@ def landmarks(
     taken = as_rule(rule)
     table = tables.as_table(X)
     kernel = tables.as_kernel(kernel, X, table.shape[1])
-    if not isinstance(m, numbers.Integral) or isinstance(m, bool) or int(m) < 1:
+    if not is_whole(m):
         raise ParameterError(f"m={m!r} is no number of landmarks. Give a whole number from 1 on.")
     taken = _with_options(taken, {"replace": replace, "ridge": ridge, "block": block})
     if int(m) > len(table) and not taken.replace:

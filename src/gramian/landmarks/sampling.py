@@ -17,18 +17,15 @@ from __future__ import annotations
 import time
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.errors import InputError, ParameterError
 from gramian.gram import tiles
 from gramian.kernels.base import Kernel
 from gramian.landmarks import tables
 from gramian.landmarks.base import LandmarkRule, Landmarks
-
-Array = NDArray[np.float64]
+from gramian.linalg.arrays import Array, Table
 
 NORM_ROWS = 2048  # a side of the blocks whose squares are summed
 
@@ -46,10 +43,10 @@ class SampledRule(LandmarkRule):
             )
 
     @abstractmethod
-    def scores(self, kernel: Kernel, X: NDArray[Any], m: int, rng: np.random.Generator) -> Array | None:
+    def scores(self, kernel: Kernel, X: Table, m: int, rng: np.random.Generator) -> Array | None:
         """(n,), not negative; None for all alike."""
 
-    def choose(self, kernel: Kernel, X: NDArray[Any], m: int, rng: np.random.Generator) -> Landmarks:
+    def choose(self, kernel: Kernel, X: Table, m: int, rng: np.random.Generator) -> Landmarks:
         began = time.perf_counter()
         raw = self.scores(kernel, X, m, rng)
         seconds = 0.0 if raw is None else time.perf_counter() - began
@@ -57,10 +54,10 @@ class SampledRule(LandmarkRule):
         if self.replace:
             indices = rng.choice(len(X), m, p=p)
             weights = 1.0 / np.sqrt(m * p[indices])
-            return Landmarks(tables.take(X, indices), indices, weights, seconds, self.name)
-        most = min(m, int(np.count_nonzero(p)))
-        indices = rng.choice(len(X), most, replace=False, p=None if raw is None else p)
-        return Landmarks(tables.take(X, indices), indices, None, seconds, self.name)
+        else:
+            most = min(m, int(np.count_nonzero(p)))
+            indices, weights = rng.choice(len(X), most, replace=False, p=None if raw is None else p), None
+        return Landmarks(tables.take(X, indices), indices, weights, seconds, self.name)
 
     def _probabilities(self, scores: Array) -> Array:
         total = float(np.sum(scores))
@@ -78,7 +75,7 @@ class UniformRule(SampledRule):
 
     name = "uniform"
 
-    def scores(self, kernel: Kernel, X: NDArray[Any], m: int, rng: np.random.Generator) -> None:
+    def scores(self, kernel: Kernel, X: Table, m: int, rng: np.random.Generator) -> Array | None:
         return None
 
     def candidates(self, n: int, m: int) -> int:
@@ -89,22 +86,16 @@ class UniformRule(SampledRule):
 
 
 @dataclass(frozen=True)
-class DiagonalRule(SampledRule):
+class DiagonalRule(UniformRule):
     """By K_ii^2."""
 
     replace: bool = True
     name = "diagonal"
 
-    def scores(self, kernel: Kernel, X: NDArray[Any], m: int, rng: np.random.Generator) -> Array:
+    def scores(self, kernel: Kernel, X: Table, m: int, rng: np.random.Generator) -> Array:
         d = tables.diagonal(kernel, X)
         # scaled first: only ratios matter, and squares may overflow
         return (d / max(float(np.max(d)), np.finfo(float).tiny)) ** 2
-
-    def candidates(self, n: int, m: int) -> int:
-        return n
-
-    def bytes_needed(self, n: int, m: int) -> int:
-        return 0
 
 
 @dataclass(frozen=True)
@@ -114,7 +105,7 @@ class ColumnNormRule(SampledRule):
     replace: bool = True
     name = "column-norm"
 
-    def scores(self, kernel: Kernel, X: NDArray[Any], m: int, rng: np.random.Generator) -> Array:
+    def scores(self, kernel: Kernel, X: Table, m: int, rng: np.random.Generator) -> Array:
         total = np.zeros(len(X))
         for at_i, X_i in tables.blocks(X, NORM_ROWS):
             for offset, X_j in tables.blocks(X[at_i.start :], NORM_ROWS):

@@ -11,22 +11,19 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.errors import InputError, NumericalError, ParameterError
 from gramian.gram import tiles
 from gramian.kernels.base import Column, Kernel
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.intp]
+from gramian.linalg.arrays import Array, Indices, Table
 
 BLOCK_ROWS = 16_384  # long enough for products at full speed, and small beside what a factor of n rows takes
 
 
-def as_table(X: Any) -> NDArray[Any]:
+def as_table(X: Any) -> Table:
     """X as an array (n, d): a memory map stays one, all else becomes float64."""
     if isinstance(X, np.memmap):
-        table: NDArray[Any] = X
+        table: Table = X
     else:
         try:
             table = np.ascontiguousarray(X, dtype=np.float64)
@@ -60,19 +57,19 @@ def as_kernel(kernel: Any, X: Any, d: int) -> Kernel:
     return kernel if given is None else kernel.resolve(names)
 
 
-def blocks(X: NDArray[Any], size: int = BLOCK_ROWS) -> Iterator[tuple[slice, Array]]:
-    """Where each block lies, and its rows."""
-    for start in range(0, len(X), size):
-        at = slice(start, min(start + size, len(X)))
-        yield at, _plain(X[at])
+def blocks(X: Table, size: int = BLOCK_ROWS, at: Indices | None = None) -> Iterator[tuple[slice, Array]]:
+    """Where each block lies, and its rows; those of X[at] where some are named."""
+    n = len(X) if at is None else len(at)
+    for part in (slice(start, min(start + size, n)) for start in range(0, n, size)):
+        yield part, _plain(X[part] if at is None else X[at[part]])
 
 
-def take(X: NDArray[Any], indices: Indices) -> Array:
+def take(X: Table, indices: Indices) -> Array:
     """The rows X[indices]."""
     return _plain(X[indices])
 
 
-def diagonal(kernel: Kernel, X: NDArray[Any]) -> Array:
+def diagonal(kernel: Kernel, X: Table) -> Array:
     """k(x, x) for each row, none of them negative."""
     found = np.concatenate([tiles.diagonal(kernel, block) for _, block in blocks(X)])
     bad = ~(np.isfinite(found) & (found >= 0))
@@ -85,5 +82,5 @@ def diagonal(kernel: Kernel, X: NDArray[Any]) -> Array:
     return found
 
 
-def _plain(rows: NDArray[Any]) -> Array:
+def _plain(rows: Table) -> Array:
     return np.ascontiguousarray(np.asarray(rows), dtype=np.float64)

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cython_blas, cython_lapack
 
-Array = NDArray[np.float64]
+from gramian.linalg.arrays import Array
 
 _Integer: Final = ctypes.c_int64 if sys.byteorder == "little" else ctypes.c_int
 
@@ -64,13 +64,8 @@ class Block:
     def __getitem__(self, at: tuple[slice, slice]) -> Block:
         top, bottom, _ = at[0].indices(self.rows)
         left, right, _ = at[1].indices(self.columns)
-        return Block(
-            self.address + self.size * (top + left * self.stride),
-            max(bottom - top, 0),
-            max(right - left, 0),
-            self.stride,
-            self.size,
-        )
+        address = self.address + self.size * (top + left * self.stride)
+        return Block(address, max(bottom - top, 0), max(right - left, 0), self.stride, self.size)
 
 
 def block_of(array: Array | NDArray[np.float32], *, only_read: bool = False) -> Block:
@@ -96,11 +91,9 @@ def gemm(
     assert inner == (B.columns if transpose_b else B.rows)
     assert (C.rows, C.columns) == (A.columns if transpose_a else A.rows, B.rows if transpose_b else B.columns)
     if C.rows and C.columns and (inner or beta != 1):
-        sizes = _int(C.rows), _int(C.columns), _int(inner)
         routine, number = _gemm[_size(A, B, C)], _number(C.size)
-        routine(
-            _t(transpose_a), _t(transpose_b), *sizes, number(alpha), *_at(A), *_at(B), number(beta), *_at(C)
-        )
+        head = _t(transpose_a), _t(transpose_b), _int(C.rows), _int(C.columns), _int(inner)
+        routine(*head, number(alpha), *_at(A), *_at(B), number(beta), *_at(C))
 
 
 def syrk(alpha: float, A: Block, C: Block, *, transpose: bool = False) -> None:
@@ -114,20 +107,7 @@ def syrk(alpha: float, A: Block, C: Block, *, transpose: bool = False) -> None:
 
 def multiply_triangle(L: Block, B: Block, *, right: bool = False, transpose: bool = False) -> None:
     """B <- L B, or B L from the right, with L' for L where said: the lower triangle of L."""
-    assert L.rows == L.columns == (B.columns if right else B.rows)
-    if B.rows and B.columns:
-        side = b"R" if right else b"L"
-        _trmm[_size(L, B)](
-            side,
-            b"L",
-            _t(transpose),
-            b"N",
-            _int(B.rows),
-            _int(B.columns),
-            _number(B.size)(1.0),
-            *_at(L),
-            *_at(B),
-        )
+    _with_triangle(_trmm[_size(L, B)], 1.0, L, B, right, transpose)
 
 
 def solve_triangle(
@@ -135,21 +115,17 @@ def solve_triangle(
 ) -> None:
     """B <- alpha L^-1 B, or alpha B L^-1 from the right, with L' for L where said: the lower triangle of
     L."""
-    assert L.rows == L.columns == (B.columns if right else B.rows)
     assert _size(L, B) == 8
+    _with_triangle(_dtrsm, alpha, L, B, right, transpose)
+
+
+def _with_triangle(
+    routine: Callable[..., None], alpha: float, L: Block, B: Block, right: bool, transpose: bool
+) -> None:
+    assert L.rows == L.columns == (B.columns if right else B.rows)
     if B.rows and B.columns:
-        side = b"R" if right else b"L"
-        _dtrsm(
-            side,
-            b"L",
-            _t(transpose),
-            b"N",
-            _int(B.rows),
-            _int(B.columns),
-            _number(8)(alpha),
-            *_at(L),
-            *_at(B),
-        )
+        flags = b"R" if right else b"L", b"L", _t(transpose), b"N"
+        routine(*flags, _int(B.rows), _int(B.columns), _number(B.size)(alpha), *_at(L), *_at(B))
 
 
 def potrf(A: Block) -> int:

@@ -20,15 +20,14 @@ import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
 from gramian.errors import NumericalError
 from gramian.linalg import panels
+from gramian.linalg.arrays import Array
 from gramian.linalg.panels import Report
 from gramian.linalg.threads import one_blas_thread
 
-Array = NDArray[np.float64]
 Fill = Callable[[Array, float], object]
 
 # Rows: two tiles. Beyond it several threads find work. (Far beyond it LAPACK is at risk: SciPy's threaded
@@ -117,33 +116,29 @@ def solve(L: Array, B: Array) -> Array:
     return X.reshape(B.shape)
 
 
-def inverse_in_place(L: Array, report: Report | None = None) -> Array:
+def inverse_in_place(L: Array) -> Array:
     """(L L')^-1 in the lower triangle of L's own memory."""
     if len(L) > LAPACK_UP_TO:
-        panels.inverse(L, report)
-        return L
-    with one_blas_thread():
-        inverse, info = lapack.dpotri(L, lower=1, overwrite_c=1)
-    assert info == 0
-    assert inverse is L
-    if report is not None:
-        report(1.0)
-    return inverse
-
-
-def inverse_root_in_place(L: Array, report: Report | None = None) -> Array:
-    """L^-1 in L's own memory, zeros above."""
-    root = L
-    if len(L) > LAPACK_UP_TO:
-        panels.inverse_root(root, report)
+        panels.inverse(L)
     else:
-        with one_blas_thread():
-            root, info = lapack.dtrtri(L, lower=1, overwrite_c=1)
-        assert info == 0
-        assert root is L
-        if report is not None:
-            report(1.0)
-    return zeros_above(root)
+        _by_lapack(lapack.dpotri, L)
+    return L
+
+
+def inverse_root_in_place(L: Array) -> Array:
+    """L^-1 in L's own memory, zeros above."""
+    if len(L) > LAPACK_UP_TO:
+        panels.inverse_root(L)
+    else:
+        _by_lapack(lapack.dtrtri, L)
+    return zeros_above(L)
+
+
+def _by_lapack(routine: Callable[..., tuple[Array, int]], L: Array) -> None:
+    with one_blas_thread():
+        result, info = routine(L, lower=1, overwrite_c=1)
+    assert info == 0
+    assert result is L
 
 
 def zeros_above(L: Array) -> Array:

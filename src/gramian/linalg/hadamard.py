@@ -15,9 +15,8 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from gramian.linalg.arrays import Array
 
 RADIX = 32
 _BY_SUMS = 4  # up to here a factor is cheaper by sums and differences than as a product of tiny matrices

@@ -8,19 +8,9 @@ import re
 
 from gramian.errors import MemoryLimitError, ParameterError
 
-_UNITS = {
-    "": 1,
-    "b": 1,
-    "k": 10**3,
-    "kb": 10**3,
-    "m": 10**6,
-    "mb": 10**6,
-    "g": 10**9,
-    "gb": 10**9,
-    "t": 10**12,
-    "tb": 10**12,
-}
-_UNITS |= {"kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
+_UNITS = {"": 1, "b": 1}
+for _power, _letter in enumerate("kmgt", 1):
+    _UNITS |= {f"{_letter}ib": 1024**_power} | dict.fromkeys((_letter, f"{_letter}b"), 1000**_power)
 _DEFAULT_SHARE = 0.8  # of what is free: the rest is for the user's other work
 # of one block of predictions: large enough for matrix products at full speed, small beside any machine
 BLOCK_BYTES = 64 * 2**20
@@ -84,9 +74,8 @@ def check_memory(needed: int, limit: int | float | str | None, what: str, cure: 
     """Refuses work that would pass the limit, before it starts."""
     if not fits(needed, limit):
         most = allowed(limit)
-        source = (
-            f"memory_limit={limit!r}" if limit is not None else f"{_DEFAULT_SHARE:.0%} of the free memory"
-        )
+        share = f"{_DEFAULT_SHARE:.0%} of the free memory"
+        source = share if limit is None else f"memory_limit={limit!r}"
         raise MemoryLimitError(
             f"{what} needs {show_bytes(needed)}, but only {show_bytes(most)} may be used ({source}). {cure}"
         )

@@ -19,8 +19,8 @@ same products, but its residual grew to 1e7 times that of LAPACK on a kernel mat
 the last to the first it is W22 L21 that is formed and then divided by L11, as in dtrtri, and W L - I stays
 small. For the same reason L21 comes from a triangular solve and not from a product with L11^-1.
 
-Now and then `report` is told the share of the work done; an exception it raises, or Ctrl-C, ends the work
-after the tiles that are being worked on.
+Now and then a factor's `report` is told the share of the work done; an exception it raises, or Ctrl-C, ends
+the work after the tiles that are being worked on.
 
 Source: Bientinesi, Gunter and van de Geijn 2008, Families of algorithms related to the inversion of a
 symmetric positive definite matrix; Du Croz and Higham 1992, Stability of methods for matrix inversion; Golub
@@ -30,20 +30,18 @@ and Van Loan, Matrix Computations, section 4.2.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from functools import partial
 from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.linalg import blas
+from gramian.linalg.arrays import Array
 from gramian.linalg.blas import Block, block_of
 from gramian.linalg.tasks import Task, Tile, run
-from gramian.linalg.threads import each, one_blas_thread
+from gramian.linalg.threads import for_each, one_blas_thread
 
-Array = NDArray[np.float64]
 Report = Callable[[float], None]
 
 # columns that dtrsm solves at once: it runs at a third of the speed of a product, so larger systems are
@@ -150,9 +148,9 @@ def _factor(at: _Grid, diagonal: Array) -> Iterator[Task]:
                 yield Task(update, _area(i, j), reads, j[0], 2 * len(i) * len(j) * b**3)
 
 
-def inverse_root(L: Array, report: Report | None = None, *, sizes: Sizes | None = None) -> None:
+def inverse_root(L: Array, *, sizes: Sizes | None = None) -> None:
     """L <- L^-1."""
-    run(_inverse_root(_grid(L, sizes)), len(L) ** 3 / 3, report)
+    run(_inverse_root(_grid(L, sizes)), len(L) ** 3 / 3)
 
 
 def _inverse_root(at: _Grid) -> Iterator[Task]:
@@ -172,15 +170,15 @@ def _inverse_root(at: _Grid) -> Iterator[Task]:
             yield Task(multiply, _area(k, j), ((k, k),), -j[-1], len(j) * b**3)
 
 
-def inverse(L: Array, report: Report | None = None, *, sizes: Sizes | None = None) -> None:
+def inverse(L: Array, *, sizes: Sizes | None = None) -> None:
     """L <- the lower triangle of (L L')^-1."""
     grid = _grid(L, sizes)
-    run(chain(_inverse_root(grid), _square(grid)), 2 * len(L) ** 3 / 3, report)
+    run(chain(_inverse_root(grid), _square(grid)), 2 * len(L) ** 3 / 3)
 
 
-def square(W: Array, report: Report | None = None, *, sizes: Sizes | None = None) -> None:
+def square(W: Array, *, sizes: Sizes | None = None) -> None:
     """W <- the lower triangle of W' W, for a lower triangle W."""
-    run(_square(_grid(W, sizes)), len(W) ** 3 / 3, report)
+    run(_square(_grid(W, sizes)), len(W) ** 3 / 3)
 
 
 def _square(at: _Grid) -> Iterator[Task]:
@@ -199,83 +197,65 @@ def _square(at: _Grid) -> Iterator[Task]:
         yield Task(partial(blas.square_triangle, at(k, k)), ((k, k),), (), k, b**3 / 3)
 
 
-def divide(
-    L: Array, B: Array, report: Report | None = None, *, transpose: bool = False, sizes: Sizes | None = None
-) -> None:
-    """B <- L^-1 B, or L^-T B, for B (n, k), Fortran-ordered."""
-    _by_strips([_backward if transpose else _forward], L, B, report, sizes)
+def divide(L: Array, B: Array, *, sizes: Sizes | None = None) -> None:
+    """B <- L^-1 B for B (n, k), Fortran-ordered."""
+    _by_strips([_forward], _grid(L, sizes), B)
 
 
-def solve(L: Array, B: Array, report: Report | None = None, *, sizes: Sizes | None = None) -> None:
+def solve(L: Array, B: Array, *, sizes: Sizes | None = None) -> None:
     """B <- (L L')^-1 B for B (n, k), Fortran-ordered."""
-    _by_strips([_forward, _backward], L, B, report, sizes)
+    _by_strips([_forward, _backward], _grid(L, sizes), B)
 
 
-def _by_strips(
-    steps: list[Callable[[_Grid, Block, Report | None], None]],
-    L: Array,
-    B: Array,
-    report: Report | None,
-    sizes: Sizes | None,
-) -> None:
+def _by_strips(steps: list[Callable[[_Grid, Block], None]], at: _Grid, B: Array) -> None:
     """Strips of columns do not depend on each other. One alone is done here: it takes a thousandth of the
     time of the factor."""
-    at, right = _grid(L, sizes), block_of(B)
-    strips = [(c, min(c + STRIP, B.shape[1])) for c in range(0, B.shape[1], STRIP)]
+    right = block_of(B)
 
-    def work(strip: tuple[int, int], told: Report | None = None) -> int:
-        for number, step in enumerate(steps):
-            step(at, right[:, slice(*strip)], _part(told, number / len(steps), (number + 1) / len(steps)))
-        return strip[1]
+    def work(start: int) -> None:
+        for step in steps:
+            step(at, right[:, start : start + STRIP])
 
     with one_blas_thread():
-        if len(strips) == 1:
-            work(strips[0], report)
+        if right.columns <= STRIP:
+            work(0)
         else:
-            with closing(each(work, strips)) as each_done:
-                for done in each_done:
-                    _tell(report, done / B.shape[1])
-    _tell(report, 1.0)
+            for_each(work, range(0, right.columns, STRIP))
 
 
-def inverse_diagonal(L: Array, report: Report | None = None, *, sizes: Sizes | None = None) -> Array:
+def inverse_diagonal(L: Array, *, sizes: Sizes | None = None) -> Array:
     """The diagonal of (L L')^-1: sums of squares of the columns of L^-1, made a strip at a time and let go
     of. n^3 / 3 flops."""
     at, n = _grid(L, sizes), len(L)
     out, b = np.empty(n), at.tile
     width = min(STRIP, b)
 
-    def work(start: int) -> int:
+    def work(start: int) -> None:
         k = start // b * b  # the rows of L^-1 above the strip are zero
         X = np.zeros((n - k, min(width, n - start)), order="F")
         np.fill_diagonal(X[start - k :], 1.0)
-        _forward(at._replace(M=at.M[k:, k:]), block_of(X), None)
+        _forward(at._replace(M=at.M[k:, k:]), block_of(X))
         np.einsum("ij,ij->j", X, X, out=out[start : start + width])
-        return start
 
-    with one_blas_thread(), closing(each(work, range(0, n, width))) as each_start:
-        for start in each_start:
-            _tell(report, 1 - (1 - min(start + width, n) / n) ** 3)
-    _tell(report, 1.0)
+    with one_blas_thread():
+        for_each(work, range(0, n, width))
     return out
 
 
-def _forward(at: _Grid, B: Block, report: Report | None) -> None:
+def _forward(at: _Grid, B: Block) -> None:
     T, b = at.across, at.tile
     for k in range(T):
         here, below = B[k * b : (k + 1) * b, :], B[(k + 1) * b :, :]
         _divide_left(at(k, k), here, at.leaf)
         blas.gemm(-1.0, at(range(k + 1, T), k), here, below)
-        _tell(report, 1 - (1 - (k + 1) / T) ** 2)
 
 
-def _backward(at: _Grid, B: Block, report: Report | None) -> None:
+def _backward(at: _Grid, B: Block) -> None:
     T, b = at.across, at.tile
     for k in reversed(range(T)):
         here, below = B[k * b : (k + 1) * b, :], B[(k + 1) * b :, :]
         blas.gemm(-1.0, at(range(k + 1, T), k), below, here, transpose_a=True)
         _divide_left(at(k, k), here, at.leaf, transpose=True)
-        _tell(report, (1 - k / T) ** 2)
 
 
 def _divide_right(L: Block, B: Block, leaf: int, *, transpose: bool = False, alpha: float = 1.0) -> None:
@@ -325,13 +305,3 @@ def _invert(L: Block, leaf: int) -> None:
 def _half(rows: int, leaf: int) -> int:
     """About half, in whole leaves."""
     return max(rows // 2 // leaf, 1) * leaf
-
-
-def _part(report: Report | None, start: float, stop: float) -> Report | None:
-    """A report of a part of the work, from share `start` to share `stop`."""
-    return None if report is None else lambda share: report(start + (stop - start) * share)
-
-
-def _tell(report: Report | None, share: float) -> None:
-    if report is not None:
-        report(min(share, 1.0))

@@ -9,14 +9,14 @@ tiles, a piece of work each (linalg/threads.py); the cut does not depend on the 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.linalg import panels
+from gramian.linalg.arrays import Array
 from gramian.linalg.blas import Block, block_of, gemm, square_triangle, syrk
-from gramian.linalg.threads import each, one_blas_thread
-
-Array = NDArray[np.float64]
+from gramian.linalg.threads import for_each, one_blas_thread
 
 TILE = 512  # rows and columns of a piece
 ALONE_UP_TO = 5e7  # flops, a millisecond: below, handing out costs more than it saves
@@ -34,13 +34,11 @@ def times(A: Array, B: Array) -> Array:
         b = left[columns, :] if across else left[:, columns]
         gemm(1.0, a, b, whole[rows, columns], transpose_a=turned, transpose_b=across, beta=0.0)
 
-    with one_blas_thread():
-        if 2.0 * A.shape[0] * A.shape[1] * B.shape[1] <= ALONE_UP_TO:
-            piece((slice(None), slice(None)))
-        else:
-            pieces = [(i, j) for i in _tiles(whole.rows) for j in _tiles(whole.columns)]
-            for _ in each(piece, pieces):
-                pass
+    if 2.0 * A.shape[0] * A.shape[1] * B.shape[1] <= ALONE_UP_TO:
+        pieces = [(slice(None), slice(None))]
+    else:
+        pieces = [(i, j) for i in _tiles(whole.rows) for j in _tiles(whole.columns)]
+    _make(piece, pieces)
     del held, kept
     return out
 
@@ -64,13 +62,12 @@ def squares(A: Array) -> Array:
         else:
             gemm(1.0, a, b, whole[rows, columns], transpose_a=turned, transpose_b=not turned)
 
-    with one_blas_thread():
-        if 1.0 * A.shape[0] * A.shape[1] ** 2 <= ALONE_UP_TO:
-            piece((slice(None), slice(None)))
-        else:
-            tiles = _tiles(whole.rows)
-            for _ in each(piece, [(tiles[i], tiles[j]) for i in range(len(tiles)) for j in range(i + 1)]):
-                pass
+    if 1.0 * A.shape[0] * A.shape[1] ** 2 <= ALONE_UP_TO:
+        pieces = [(slice(None), slice(None))]
+    else:
+        tiles = _tiles(whole.rows)
+        pieces = [(tiles[i], tiles[j]) for i in range(len(tiles)) for j in range(i + 1)]
+    _make(piece, pieces)
     del held
     return _mirrored(lower)
 
@@ -84,6 +81,14 @@ def triangle_squares(R: Array) -> Array:
         with one_blas_thread():
             square_triangle(block_of(lower))
     return _mirrored(lower)
+
+
+def _make(piece: Callable[[tuple[slice, slice]], None], pieces: list[tuple[slice, slice]]) -> None:
+    with one_blas_thread():
+        if len(pieces) == 1:
+            piece(pieces[0])
+        else:
+            for_each(piece, pieces)
 
 
 def _tiles(n: int) -> list[slice]:

@@ -173,6 +173,12 @@ def each(work: Callable[[T_], R_], items: Iterable[T_]) -> Generator[R_, None, N
         wait([task for task in waiting if not task.cancel()])
 
 
+def for_each(work: Callable[[T_], object], items: Iterable[T_]) -> None:
+    """The same for work that gives nothing back."""
+    for _ in each(work, items):
+        pass
+
+
 def hand_out(work: Callable[[T_], R_], item: T_) -> Future[R_]:
     """work(item) on a thread of the pool, which the process keeps."""
     return _pool(count()).submit(_marked, work, item)

@@ -10,14 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import blas
 
 from gramian.errors import NumericalError
 from gramian.linalg import factor
+from gramian.linalg.arrays import Array
 from gramian.linalg.products import times, transposed_times
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,7 +33,8 @@ from gramian.fitting import FitOutcome
 from gramian.inference import Evidence, Inference, Scheme
 from gramian.kernels import Kernel
 from gramian.likelihoods import Likelihood
-from gramian.linalg.state import Array, Arrays, entries, shown, typed, typed_list
+from gramian.linalg.arrays import Array
+from gramian.linalg.state import Arrays, entries, shown, typed, typed_list
 from gramian.means import Mean
 from gramian.modelfile.fields import check_fields
 from gramian.params import Affine, Parameter, Prior, Real, Support, Tree

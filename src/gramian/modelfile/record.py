@@ -24,7 +24,8 @@ from gramian.fitting import FitOutcome
 from gramian.inference import Data, Evidence, Model, Scheme
 from gramian.kernels import Kernel
 from gramian.likelihoods import Gaussian, Likelihood
-from gramian.linalg.state import Array, Arrays, entries, joined, of_part, taken, typed, typed_list
+from gramian.linalg.arrays import Array
+from gramian.linalg.state import Arrays, entries, joined, of_part, taken, typed, typed_list
 from gramian.means import Mean
 from gramian.modelfile import observations, settings
 from gramian.modelfile.document import Reader, canonical, encode, origins_of, parsed, plain

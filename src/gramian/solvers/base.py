@@ -12,15 +12,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.errors import StateError
 from gramian.gram.operator import GramOperator
 from gramian.kernels.base import Kernel
+from gramian.linalg.arrays import Array
 from gramian.linalg.cost import Cost
 from gramian.linalg.state import Arrays
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

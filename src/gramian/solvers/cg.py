@@ -30,16 +30,14 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.errors import NumericalError
 from gramian.gram.operator import GramOperator
+from gramian.linalg.arrays import Array
 from gramian.solvers import lanczos
 from gramian.solvers.base import Factor, Solution, SolveOutcome
-from gramian.solvers.krylov import KrylovSolver, Product, Report, Round, refined
-from gramian.solvers.preconditioners import Pivots, Preconditioner
-
-Array = NDArray[np.float64]
+from gramian.solvers.krylov import KrylovSolver, Product, Round, Steps, refined
+from gramian.solvers.preconditioners import Preconditioner
 
 NOT_DEFINITE = (
     "K + noise is not positive definite to rounding. Let noise be learned or larger, remove rows that repeat"
@@ -51,65 +49,55 @@ NOT_DEFINITE = (
 class CG(KrylovSolver):
     """Conjugate gradients: for positive definite systems that are too large to factor."""
 
-    def factor(self, operator: GramOperator, pivots: Pivots | None = None) -> CGFactor:
-        """Makes the preconditioner; `pivots` are those of an earlier factor's, for a log determinant that is
-        smooth in the parameters."""
-        return CGFactor(self, operator, self.preconditioned(operator, pivots))
+    def factor(self, operator: GramOperator) -> CGFactor:
+        return CGFactor(self, operator, self.preconditioned(operator))
 
 
 @dataclass(frozen=True, eq=False)
 class CGFactor(Factor):
     """A = K + D with its preconditioner, and, once asked for, its probes."""
 
-    solver: CG
+    solver: KrylovSolver
     operator: GramOperator
     preconditioner: Preconditioner
 
-    def solve(self, B: Array, report: Report | None = None) -> Solution:
-        """A^-1 B for B (n,) or (n, k). `report` is called after each step."""
-        value, outcome, _ = self._refined(B.reshape(len(B), -1), report)
+    def solve(self, B: Array) -> Solution:
+        return self.solved(self._steps, B)
+
+    def solved(self, steps: Steps, B: Array) -> Solution:
+        """A^-1 B for B (n,) or (n, k) by rounds of these steps."""
+        value, outcome, _ = refined(self.operator, self.solver, steps, B.reshape(len(B), -1))
         return Solution(value.reshape(B.shape), outcome)
 
     def logdet(self) -> float:
         return self.logdet_estimate()[0]
 
     def logdet_estimate(self) -> tuple[float, float]:
-        """log det A and the standard error of the estimate."""
         values = self._probed.logdets
-        return float(np.mean(values)), (
-            float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("inf")
-        )
+        error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.inf
+        return float(np.mean(values)), float(error)
 
     def probe_pair(self) -> tuple[Array, Array]:
-        """U = A^-1 Z and V = P^-1 Z, each (n, k), for the k probes Z: tr(A^-1 M) = E sum(U * (M V)) / k for
-        any M."""
+        """U = A^-1 Z and V = P^-1 Z for the probes Z."""
         return self._probed.U, self._probed.V
 
     @property
     def probe_outcome(self) -> SolveOutcome:
-        """How the solves with the probes went, on which logdet and probe_pair stand."""
         return self._probed.outcome
 
     @cached_property
     def _probed(self) -> _Probed:
-        P, k = self.preconditioner, self.solver.probes
-        Z = P.root(lanczos.on_sphere(self.solver.stream(0), P.n, k))
-        U, outcome, first = self._refined(Z, None, at_once=True)
+        P = self.preconditioner
+        Z = P.root(lanczos.on_sphere(self.solver.stream(0), P.n, self.solver.probes))
+        U, outcome, first = refined(self.operator, self.solver, self._steps, Z, at_once=True)
         if first is None or not all(first.alphas):
             raise NumericalError(f"No log determinant: {NOT_DEFINITE}")
-        forms = np.array(
-            [lanczos.quadratic_form(a, b, np.log) for a, b in zip(first.alphas, first.betas, strict=True)]
-        )
+        steps = zip(first.alphas, first.betas, strict=True)
+        forms = np.array([lanczos.quadratic_form(alpha, beta, np.log) for alpha, beta in steps])
         return _Probed(P.logdet() + P.n * forms, U, P.solve(Z), outcome)
 
-    def _refined(
-        self, B: Array, report: Report | None, at_once: bool = False
-    ) -> tuple[Array, SolveOutcome, Round | None]:
-        def steps(product: Product, R: Array, tol: Array, most: int, report: Report | None) -> Round:
-            return pcg(product, self.preconditioner.solve, R, tol, most, report)
-
-        s = self.solver
-        return refined(self.operator, steps, B, s.tol, s.max_iter, s.float32, report, at_once)
+    def _steps(self, product: Product, R: Array, tol: Array, most: int) -> Round:
+        return pcg(product, self.preconditioner.solve, R, tol, most)
 
 
 class _Probed(NamedTuple):
@@ -119,14 +107,7 @@ class _Probed(NamedTuple):
     outcome: SolveOutcome
 
 
-def pcg(
-    product: Product,
-    precondition: Product,
-    B: Array,
-    tol: Array | float,
-    max_iter: int,
-    report: Report | None = None,
-) -> Round:
+def pcg(product: Product, precondition: Product, B: Array, tol: Array | float, max_iter: int) -> Round:
     """CG from zero on each column of B (n, k), until |r| <= tol |b| by the recurrence; `tol` may be one a
     column."""
     n, k = B.shape
@@ -146,15 +127,8 @@ def pcg(
         if not np.all(fine):
             note = NOT_DEFINITE
             X[:, on[~fine]] = x[:, ~fine]
-            on, x, r, p, rz, q, pq = (
-                on[fine],
-                x[:, fine],
-                r[:, fine],
-                p[:, fine],
-                rz[fine],
-                q[:, fine],
-                pq[fine],
-            )
+            on, rz, pq = on[fine], rz[fine], pq[fine]
+            x, r, p, q = (array[:, fine] for array in (x, r, p, q))
             if not len(on):
                 break
         steps += 1
@@ -163,10 +137,7 @@ def pcg(
         r = r - alpha * q
         for c, a in zip(on, alpha, strict=True):
             alphas[c].append(float(a))
-        norms = np.linalg.norm(r, axis=0)
-        if report is not None:
-            report(steps, float(np.max(norms / size[on])))
-        more = norms > limit[on]
+        more = np.linalg.norm(r, axis=0) > limit[on]
         if not np.all(more):
             X[:, on[~more]] = x[:, ~more]
             on, x, r, p, rz = on[more], x[:, more], r[:, more], p[:, more], rz[more]

@@ -14,27 +14,25 @@ from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.errors import ParameterError, StateError
 from gramian.gram import tiles
 from gramian.gram.operator import GramOperator
 from gramian.kernels.base import Kernel
-from gramian.landmarks.pivoted import PivotRule, pivoted_cholesky
+from gramian.landmarks.pivoted import pivoted_cholesky
+from gramian.linalg.arrays import Array, Indices, is_whole
 from gramian.linalg.cost import Cost
 from gramian.linalg.state import Arrays
 from gramian.linalg.threads import count
 from gramian.solvers import preconditioners
 from gramian.solvers.base import SolveOutcome, Solver
-from gramian.solvers.preconditioners import Name, Pivots, Preconditioner
+from gramian.solvers.preconditioners import Name, Preconditioner
 
-Array = NDArray[np.float64]
 Product = Callable[[Array], Array]
-Report = Callable[[int, float], None]  # steps so far, largest relative residual
 
-# rows: below, a product takes a millisecond either way, and float32 would only take more steps
 STRONGER = 4  # times the rank and the steps, for a second attempt
 STEPS = 60  # of a solve with a good preconditioner, for predictions of time
+# rows: below, a product takes a millisecond either way, and float32 would only take more steps
 FLOAT32_FROM = 1024
 # how far a round of float32 steps reduces the residual; further, its rounding errors would be what is reduced
 ROUND_IN_FLOAT32 = 1e-3
@@ -53,14 +51,18 @@ class KrylovSolver(Solver):
     seed: int | None = None
     float32: bool | None = None  # products in float32, corrected in float64; None: where that is faster
     # of the preconditioner, as chosen before a search
-    pivots: Pivots | None = dataclasses.field(default=None, compare=False, repr=False)
+    pivots: Indices | None = dataclasses.field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        check_settings(self.tol, self.max_iter, self.probes)
+        if not 0 < self.tol < 1:
+            raise ParameterError(
+                f"tol={self.tol!r} is a relative residual: give a number between 0 and 1, such as 1e-6."
+            )
+        for name, value in (("max_iter", self.max_iter), ("probes", self.probes)):
+            if not is_whole(value):
+                raise ParameterError(f"{name}={value!r} must be a positive whole number.")
         preconditioners.check(self.preconditioner, self.rank)
-        if self.seed is not None and (
-            not isinstance(self.seed, int | np.integer) or isinstance(self.seed, bool) or self.seed < 0
-        ):
+        if self.seed is not None and not is_whole(self.seed, 0):
             raise ParameterError(
                 f"seed={self.seed!r} must be a whole number from 0 on, or None: from random_state."
             )
@@ -90,15 +92,13 @@ class KrylovSolver(Solver):
     def prepared(self, kernel: Kernel, X: Array, rng: np.random.Generator) -> Self:
         pivots = None
         if self._ranked:
-            rank, greedy = min(self.rank, len(X)), self.preconditioner == "pivoted"
-            rule: PivotRule = "pivoted" if greedy else "rpcholesky"
-            partial = pivoted_cholesky(kernel, np.asarray(X), rank, self.stream(1), rule=rule)
-            pivots = np.asarray(partial.pivots, dtype=np.int64)
+            rank, rng_own = min(self.rank, len(X)), self.stream(1)
+            pivots = pivoted_cholesky(kernel, np.asarray(X), rank, rng_own, rule=self.preconditioner).pivots
         return dataclasses.replace(self.seeded(rng), pivots=pivots)
 
     @property
     def choices(self) -> Arrays:
-        return {} if self.pivots is None else {"pivots": self.pivots}
+        return {} if self.pivots is None else {"pivots": self.pivots.astype(np.int64)}
 
     def with_choices(self, choices: Arrays, n: int) -> Self:
         pivots = choices.get("pivots")
@@ -124,9 +124,8 @@ class KrylovSolver(Solver):
         own = n * (3 * min(rank, n) + 6 * (self.probes + q) + d)
         return 8 * (own + 8 * count() * tiles.LARGEST_TILE**2)
 
-    def preconditioned(self, operator: GramOperator, pivots: Pivots | None) -> Preconditioner:
-        pivots = self.pivots if pivots is None else pivots
-        return preconditioners.build(self.preconditioner, operator, self.rank, self.stream(1), pivots)
+    def preconditioned(self, operator: GramOperator) -> Preconditioner:
+        return preconditioners.build(self.preconditioner, operator, self.rank, self.stream(1), self.pivots)
 
 
 class Round(NamedTuple):
@@ -139,22 +138,16 @@ class Round(NamedTuple):
     note: str = ""  # why some column could not go on
 
 
-Steps = Callable[[Product, Array, Array, int, "Report | None"], Round]
+Steps = Callable[[Product, Array, Array, int], Round]  # a product, right-hand sides, tolerances, most steps
 
 
 def refined(
-    A: GramOperator,
-    steps: Steps,
-    B: Array,
-    tol: float,
-    max_iter: int,
-    float32: bool | None,
-    report: Report | None,
-    at_once: bool = False,
+    A: GramOperator, solver: KrylovSolver, steps: Steps, B: Array, at_once: bool = False
 ) -> tuple[Array, SolveOutcome, Round | None]:
     """Rounds of an iteration, each on the true residual that the last has left; also the first round, which
-    `at_once` runs down to `tol`."""
-    low = float32 if float32 is not None else A.n >= FLOAT32_FROM
+    `at_once` runs down to the tolerance."""
+    tol, max_iter = solver.tol, solver.max_iter
+    low = solver.float32 if solver.float32 is not None else A.n >= FLOAT32_FROM
     size = np.linalg.norm(B, axis=0)
     size[size == 0] = 1.0  # a column of zeros is solved by zeros
     X, R = np.zeros(B.shape), B.copy()
@@ -166,52 +159,26 @@ def refined(
         if low and not at_once:
             goal = np.maximum(goal, ROUND_IN_FLOAT32)
         product = (lambda V: A.matmul(V, np.float32)) if low else A.matmul
-        run = steps(
-            product, R[:, todo], goal, max_iter - count, _scaled_report(report, count, float(np.max(left)))
-        )
+        run = steps(product, R[:, todo], goal, max_iter - count)
         first, at_once, count = first or run, False, count + run.iterations
         tried = X[:, todo] + run.X
         residual = B[:, todo] - A.matmul(tried)
         now = np.linalg.norm(residual, axis=0) / size[todo]
         better = now < left[todo]  # False for what is not a number
         helped = bool(np.all(now < 0.5 * left[todo]))
-        X[:, todo[better]], R[:, todo[better]], left[todo[better]] = (
-            tried[:, better],
-            residual[:, better],
-            now[better],
-        )
+        at = todo[better]
+        X[:, at], R[:, at], left[at] = tried[:, better], residual[:, better], now[better]
         note = run.note or note
         if not helped:
             if not low:
                 break
             low = False
     worst = float(np.max(left, initial=0.0))
-    return (
-        X,
-        SolveOutcome(count, worst, converged=worst <= tol, note=_note(worst, tol, count, max_iter, note)),
-        first,
-    )
+    note = "" if worst <= tol else _missed(worst, tol, count, max_iter, note)
+    return X, SolveOutcome(count, worst, converged=worst <= tol, note=note), first
 
 
-def check_settings(tol: float, max_iter: int, probes: int) -> None:
-    """Refuses settings with which no solve could succeed."""
-    if not 0 < tol < 1:
-        raise ParameterError(
-            f"tol={tol!r} is a relative residual: give a number between 0 and 1, such as 1e-6."
-        )
-    for name, value in (("max_iter", max_iter), ("probes", probes)):
-        if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
-            raise ParameterError(f"{name}={value!r} must be a positive whole number.")
-
-
-def _scaled_report(report: Report | None, steps: int, left: float) -> Report | None:
-    """Steps and residuals of the whole solve, from those of one round of it."""
-    return None if report is None else lambda step, residual: report(steps + step, left * residual)
-
-
-def _note(worst: float, tol: float, steps: int, max_iter: int, reason: str) -> str:
-    if worst <= tol:
-        return ""
+def _missed(worst: float, tol: float, steps: int, max_iter: int, reason: str) -> str:
     missed = (
         f"the relative residual is {worst:.2g}, {worst / tol:.2g} times the tolerance {tol:g}, after {steps}"
         " steps"
@@ -221,6 +188,5 @@ def _note(worst: float, tol: float, steps: int, max_iter: int, reason: str) -> s
             f"{missed}, all that were allowed. Raise max_iter or the rank of the preconditioner, let noise be"
             " larger, or use Cholesky."
         )
-    return f"{missed}: " + (
-        reason or "rounding allows no better. Accept a larger tol, let noise be larger, or use Cholesky."
-    )
+    reason = reason or "rounding allows no better. Accept a larger tol, let noise be larger, or use Cholesky."
+    return f"{missed}: {reason}"

@@ -27,9 +27,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from gramian.linalg.arrays import Array
 
 
 def tridiagonal(alpha: Sequence[float], beta: Sequence[float]) -> tuple[Array, Array]:

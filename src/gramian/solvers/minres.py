@@ -29,20 +29,16 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass
-from functools import cached_property
 from math import hypot, sqrt
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.gram.operator import GramOperator
-from gramian.solvers.base import Factor, Solution, SolveOutcome
-from gramian.solvers.cg import CG, CGFactor
-from gramian.solvers.krylov import KrylovSolver, Product, Report, Round, refined
-from gramian.solvers.preconditioners import Pivots, Preconditioner
-
-Array = NDArray[np.float64]
+from gramian.linalg.arrays import Array
+from gramian.solvers.base import Solution
+from gramian.solvers.cg import CGFactor
+from gramian.solvers.krylov import KrylovSolver, Product, Round
 
 # |A r| / (|A| |r|), the share of the residual that some x could still reduce. Rounding keeps it above about
 # sqrt(eps) in a singular system whose right-hand side lies outside the range; afterwards the Lanczos process,
@@ -60,68 +56,25 @@ OUTSIDE = (
 class MINRES(KrylovSolver):
     """Minimum residuals (MINRES-QLP): for systems that are too large to factor, and possibly singular."""
 
-    def factor(self, operator: GramOperator, pivots: Pivots | None = None) -> MINRESFactor:
-        """Makes the preconditioner; `pivots` are those of an earlier factor's, for a log determinant that is
-        smooth in the parameters."""
-        return MINRESFactor(self, operator, self.preconditioned(operator, pivots))
+    def factor(self, operator: GramOperator) -> MINRESFactor:
+        return MINRESFactor(self, operator, self.preconditioned(operator))
 
 
 @dataclass(frozen=True, eq=False)
-class MINRESFactor(Factor):
+class MINRESFactor(CGFactor):
     """A = K + D with its preconditioner. Log determinant and probes are those of CG: for positive definite A
     alone."""
 
-    solver: MINRES
-    operator: GramOperator
-    preconditioner: Preconditioner
+    def solve(self, B: Array) -> Solution:
+        plain = self.solver.preconditioner == "none"
+        slack = 1.0 if plain else 0.1  # the recurrence knows its residual in the norm of P^-1 alone
+        precondition = None if plain else self.preconditioner.solve
 
-    def solve(self, B: Array, report: Report | None = None) -> Solution:
-        """A^-1 B for B (n,) or (n, k). `report` is called after each step."""
-        s, P = self.solver, self.preconditioner
-        # the recurrence knows its residual in the norm of P^-1 alone
-        slack = 1.0 if s.preconditioner == "none" else 0.1
-
-        def steps(product: Product, R: Array, tol: Array, most: int, report: Report | None) -> Round:
-            done = minres_qlp(
-                product,
-                R,
-                tol=slack * tol,
-                max_iter=most,
-                precondition=None if s.preconditioner == "none" else P.solve,
-                report=report,
-            )
+        def steps(product: Product, R: Array, tol: Array, most: int) -> Round:
+            done = minres_qlp(product, R, tol=slack * tol, max_iter=most, precondition=precondition)
             return Round(done.X, done.iterations, [], [], OUTSIDE if done.least_squares else "")
 
-        value, outcome, _ = refined(
-            self.operator, steps, B.reshape(len(B), -1), s.tol, s.max_iter, s.float32, report
-        )
-        return Solution(value.reshape(B.shape), outcome)
-
-    def logdet(self) -> float:
-        return self._definite.logdet()
-
-    def logdet_estimate(self) -> tuple[float, float]:
-        """log det A and the standard error of the estimate."""
-        return self._definite.logdet_estimate()
-
-    def probe_pair(self) -> tuple[Array, Array]:
-        """U = A^-1 Z and V = P^-1 Z, each (n, k), for the k probes Z: tr(A^-1 M) = E sum(U * (M V)) / k for
-        any M."""
-        return self._definite.probe_pair()
-
-    @property
-    def probe_outcome(self) -> SolveOutcome:
-        """How the solves with the probes went, on which logdet and probe_pair stand."""
-        return self._definite.probe_outcome
-
-    @cached_property
-    def _definite(self) -> CGFactor:
-        s = self.solver
-        return CGFactor(
-            CG(s.tol, s.max_iter, s.preconditioner, s.rank, s.probes, s.seed, s.float32),
-            self.operator,
-            self.preconditioner,
-        )
+        return self.solved(steps, B)
 
 
 class Minimised(NamedTuple):
@@ -141,7 +94,6 @@ def minres_qlp(
     tol: Array | float = 1e-10,
     max_iter: int | None = None,
     precondition: Product | None = None,
-    report: Report | None = None,
 ) -> Minimised:
     """The shortest of all x that minimise |A x - b|, for each column of B, (n,) or (n, k); A is any symmetric
     matrix, as V -> A V for V (n, k).
@@ -154,50 +106,32 @@ def minres_qlp(
     most = 5 * n if max_iter is None else max_iter
     work = [_column(columns[:, c], float(t), most) for c, t in enumerate(np.broadcast_to(tol, (k,)))]
     # a column of zeros is solved by zeros
-    asked: dict[int, _Asked] = {c: next(w) for c, w in enumerate(work) if np.any(columns[:, c])}
-    ends = {c: _End(np.zeros(n), 0.0, 0, False) for c in range(k)}
+    asked = {c: next(w) for c, w in enumerate(work) if np.any(columns[:, c])}
+    ends = {c: _End(np.zeros(n), 0.0, False) for c in range(k)}
     by_P = precondition or np.copy
     times, steps = by_P, 0
     while asked:  # all columns want the same in turn: P^-1, then A and P^-1 a step
-        on = list(asked)
-        answers = times(np.column_stack([asked[c].v for c in on]))
-        if times is product:
-            steps += 1
-        for c, answer in zip(on, answers.T, strict=True):
+        answers = times(np.column_stack(list(asked.values())))
+        steps += times is product
+        for c, answer in zip(list(asked), answers.T, strict=True):
             try:
                 asked[c] = work[c].send(np.ascontiguousarray(answer))
             except StopIteration as stop:
                 ends[c] = stop.value
                 del asked[c]
-        if report is not None and times is by_P and steps:
-            report(steps, max([asked[c].left if c in asked else ends[c].left for c in on]))
         times = product if times is by_P else by_P
     X = np.column_stack([end.x for end in ends.values()]) if k else np.zeros((n, 0))
     residuals = np.array([end.left for end in ends.values()])
     return Minimised(X.reshape(B.shape), steps, residuals, any(end.least_squares for end in ends.values()))
 
 
-class _Asked(NamedTuple):
-    v: Array  # what to multiply
-    left: float  # |r| / |b| so far
-
-
-class _Best(NamedTuple):
-    """The step whose residual came closest to one that no x can reduce."""
-
-    share: float
-    x: Array | None
-    phi: float
-
-
 class _End(NamedTuple):
     x: Array
-    left: float
-    steps: int
+    left: float  # |r| / |b|
     least_squares: bool
 
 
-def _column(b: Array, tol: float, max_iter: int) -> Generator[_Asked, Array, _End]:
+def _column(b: Array, tol: float, max_iter: int) -> Generator[Array, Array, _End]:
     """MINRES-QLP for one right-hand side, in the symbols of its authors (`l`, `l2`: one and two steps before;
     `n`: the next). It asks for products.
 
@@ -206,29 +140,30 @@ def _column(b: Array, tol: float, max_iter: int) -> Generator[_Asked, Array, _En
     """
     eps = float(np.finfo(np.float64).eps)
     r1, r2 = np.zeros(len(b)), b
-    r3 = yield _Asked(b, 1.0)
+    r3 = yield b
     beta1 = sqrt(max(float(r2 @ r3), 0.0))
     x, xl2 = np.zeros(len(b)), np.zeros(len(b))
     w, wl = np.zeros(len(b)), np.zeros(len(b))
     if beta1 == 0:
-        return _End(x, 1.0, 0, False)
+        return _End(x, 1.0, False)
     beta, betan, phi = 0.0, beta1, beta1
     cs, sn, cr1, sr1, cr2, sr2 = -1.0, 0.0, -1.0, 0.0, -1.0, 0.0
     dltan = eplnn = gama = gamal = eta = etal = vepln = veplnl = 0.0
     tau = taul = ul3 = ul2 = ul = 0.0
     Anorm = xl2norm = 0.0
-    best = _Best(float("inf"), None, 0.0)
+    # of the step whose residual came closest to one that no x can reduce
+    best_share, best_x, best_phi = float("inf"), None, 0.0
     for step in range(1, max_iter + 1):
         # Lanczos.
         betal, beta = beta, betan
         v = r3 / beta
-        r3 = yield _Asked(v, phi / beta1)
+        r3 = yield v
         if step > 1:
             r3 -= (beta / betal) * r1
         alfa = float(v @ r3)
         r3 -= (alfa / beta) * r2
         r1, r2 = r2, r3
-        r3 = yield _Asked(r2, phi / beta1)
+        r3 = yield r2
         betan = sqrt(max(float(r2 @ r3), 0.0))
 
         # The left reflection of the step before on the new column of T, and this step's.
@@ -276,20 +211,16 @@ def _column(b: Array, tol: float, max_iter: int) -> Generator[_Asked, Array, _En
             wl, w = cr1 * w + sr1 * new, sr1 * w - cr1 * new
             xl2 += ul2 * wl2
         x = xl2 + ul * wl
-        if share < min(NEARLY, best.share):
-            best = _Best(share, x, phil)
-        if singular or (share > 30 * best.share and phi > (1 - 1e-9) * best.phi):
-            return _End(
-                best.x if best.x is not None else x,
-                best.phi / beta1 if best.x is not None else phil / beta1,
-                step,
-                phil > tol * beta1,
-            )
+        if share < min(NEARLY, best_share):
+            best_share, best_x, best_phi = share, x, phil
+        if singular or (share > 30 * best_share and phi > (1 - 1e-9) * best_phi):
+            found, left = (x, phil) if best_x is None else (best_x, best_phi)
+            return _End(found, left / beta1, phil > tol * beta1)
         x = x + u * w
         if phi <= tol * beta1 or phi <= eps * (Anorm * hypot(xl2norm, ul, u) + beta1):
             break
         cr2, sr2, gamal = _reflection(gamal, eplnn)
-    return _End(x, phi / beta1, step, False)
+    return _End(x, phi / beta1, False)
 
 
 def _reflection(a: float, b: float) -> tuple[float, float, float]:

@@ -29,15 +29,13 @@ from typing import Literal
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
 from gramian.errors import NumericalError, ParameterError
 from gramian.features.nystrom import NystromMap
 from gramian.gram.operator import GramOperator
 from gramian.landmarks.pivoted import pivoted_cholesky
+from gramian.linalg.arrays import Array, Indices, is_whole
 
-Array = NDArray[np.float64]
-Pivots = NDArray[np.int64]
 Name = Literal["none", "jacobi", "pivoted", "rpcholesky"]
 
 NAMES: tuple[Name, ...] = ("none", "jacobi", "pivoted", "rpcholesky")
@@ -48,21 +46,18 @@ FLOOR = 1e-8  # of the mean diagonal: what D is at least inside a preconditioner
 class Preconditioner:
     """P = D^1/2 (I + U S^2 U') D^1/2, a diagonal and a correction of rank r."""
 
-    name: str
     D: Array  # (n,), positive
     U: Array  # (n, r), orthonormal columns
     S: Array  # (r,)
     # the rows that the correction was made from: `build(..., pivots=...)` takes them again
-    pivots: Pivots | None = None
+    pivots: Indices | None = None
 
     @classmethod
-    def from_factor(
-        cls, F: Array, D: Array, name: str = "low rank", pivots: Pivots | None = None
-    ) -> Preconditioner:
+    def from_factor(cls, F: Array, D: Array, pivots: Indices | None = None) -> Preconditioner:
         """P = F F' + diag(D) for F (n, r) and D (n,), positive."""
         Q, R = scipy.linalg.qr(F / np.sqrt(D)[:, None], mode="economic", overwrite_a=True, check_finite=False)
         W, S, _ = scipy.linalg.svd(R, check_finite=False)
-        return cls(name, D, Q @ W[:, : len(S)], S, pivots)
+        return cls(D, Q @ W[:, : len(S)], S, pivots)
 
     @property
     def n(self) -> int:
@@ -86,23 +81,16 @@ class Preconditioner:
         results for neighbouring P."""
         return np.sqrt(self.D)[:, None] * self._corrected(W, 0.5)
 
-    def sample(self, rng: np.random.Generator, k: int) -> Array:
-        """k draws of N(0, P) as columns, (n, k)."""
-        # a draw a row: the first draws do not depend on how many follow
-        return self.root(rng.standard_normal((k, self.n)).T)
-
     def _corrected(self, B: Array, power: float) -> Array:
         """(I + U S^2 U')^power B."""
+        if not self.rank:
+            return B.copy()
         # expm1 and log1p, so that small S keep their digits.
-        return (
-            B + self.U @ (np.expm1(power * np.log1p(self.S**2))[:, None] * (self.U.T @ B))
-            if self.rank
-            else B.copy()
-        )
+        return B + self.U @ (np.expm1(power * np.log1p(self.S**2))[:, None] * (self.U.T @ B))
 
 
 def build(
-    name: str, operator: GramOperator, rank: int, rng: np.random.Generator, pivots: Pivots | None = None
+    name: str, operator: GramOperator, rank: int, rng: np.random.Generator, pivots: Indices | None = None
 ) -> Preconditioner:
     """The preconditioner of that name for K + D. `pivots` fixes the rows it is made from, so that it is
     smooth in the kernel's parameters."""
@@ -116,22 +104,15 @@ def build(
             " bound its parameters."
         )
     least = max(FLOOR * float(np.mean(diagonal, dtype=np.float64)), np.finfo(np.float64).tiny) if n else 1.0
-    if name == "none":
-        return Preconditioner(name, np.ones(n), np.zeros((n, 0)), np.zeros(0))
-    if name == "jacobi":
-        return Preconditioner(name, np.maximum(diagonal, least), np.zeros((n, 0)), np.zeros(0))
+    if name in ("none", "jacobi"):
+        D = np.ones(n) if name == "none" else np.maximum(diagonal, least)
+        return Preconditioner(D, np.zeros((n, 0)), np.zeros(0))
     if pivots is None:
-        partial = pivoted_cholesky(
-            operator.kernel,
-            operator.X,
-            min(rank, n),
-            rng,
-            rule="pivoted" if name == "pivoted" else "rpcholesky",
-        )
-        F, pivots = partial.F, np.asarray(partial.pivots, dtype=np.int64)
-    else:
-        F = _nystrom(operator, pivots)
-    return Preconditioner.from_factor(F, np.maximum(operator.noise, least), name, pivots)
+        partial = pivoted_cholesky(operator.kernel, operator.X, min(rank, n), rng, rule=name)
+        F, pivots = partial.F, partial.pivots
+    else:  # the same F F' as that of a partial Cholesky factor with these pivots
+        F = NystromMap(operator.kernel, operator.X[pivots]).block(operator.X)
+    return Preconditioner.from_factor(F, np.maximum(operator.noise, least), pivots)
 
 
 def check(name: str, rank: int) -> None:
@@ -140,14 +121,8 @@ def check(name: str, rank: int) -> None:
         raise ParameterError(
             f"preconditioner={name!r} is not known. Give one of {', '.join(map(repr, NAMES))}."
         )
-    if not isinstance(rank, int | np.integer) or isinstance(rank, bool) or rank < 1:
+    if not is_whole(rank):
         raise ParameterError(
             f'rank={rank!r} of the preconditioner must be a positive whole number; preconditioner="none"'
             " takes none."
         )
-
-
-def _nystrom(operator: GramOperator, pivots: Pivots) -> Array:
-    """F = K(X, Z) L^-T with L L' = K(Z, Z), Z the rows at the pivots: the same F F' as partial Cholesky with
-    these pivots."""
-    return NystromMap(operator.kernel, operator.X[pivots]).block(operator.X)
