@@ -62,7 +62,7 @@ def diagonal(kernel: Kernel, X: Array) -> Array | None:
     if host is None:
         return None
     with np.errstate(all="ignore"):
-        return host.diagonal(X)[0]
+        return host.diagonal(X).K
 
 
 def diagonal_pullback(kernel: Kernel, X: Array, w: Array) -> list[Array] | None:
@@ -71,7 +71,7 @@ def diagonal_pullback(kernel: Kernel, X: Array, w: Array) -> list[Array] | None:
     if host is None:
         return None
     with np.errstate(all="ignore"):
-        return host.diagonal(X)[1](w)
+        return host.diagonal(X).pull(w, 1.0)
 
 
 def rows(tree: Tree, method: str, X: Array, w: Array | None = None) -> list[Array] | None:

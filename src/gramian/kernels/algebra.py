@@ -7,6 +7,9 @@ c). Each rule keeps positive semi-definiteness (Shawe-Taylor and Cristianini 200
 
 from __future__ import annotations
 
+import functools
+import operator
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -25,7 +28,24 @@ from gramian.params.parameter import as_parameter
 from gramian.params.tree import whole_number
 
 
-class Sum(Pointwise):
+class Combined(Pointwise):
+    """A kernel whose values are computed from those of its parts, entry by entry."""
+
+    @abstractmethod
+    def of(self, *values: jax.Array) -> jax.Array:
+        """Its values, from those of each part."""
+
+    def pair(self, x: jax.Array, z: jax.Array) -> jax.Array:
+        return self.of(*(part.pair(x, z) for part in self.parts))
+
+    def cross(self, X: jax.Array, Z: jax.Array) -> jax.Array:
+        return self.of(*(part.cross(X, Z) for part in self.parts))
+
+    def diagonal(self, X: jax.Array) -> jax.Array:
+        return self.of(*(part.diagonal(X) for part in self.parts))
+
+
+class Sum(Combined):
     """k = k_1 + k_2 + ...: independent functions added."""
 
     terms: tuple[Kernel, ...]
@@ -35,14 +55,8 @@ class Sum(Pointwise):
             self, "terms", _flat(self.terms, lambda k: k.terms if isinstance(k, Sum) else (k,), "Sum")
         )
 
-    def pair(self, x: jax.Array, z: jax.Array) -> jax.Array:
-        return sum((k.pair(x, z) for k in self.terms[1:]), self.terms[0].pair(x, z))
-
-    def cross(self, X: jax.Array, Z: jax.Array) -> jax.Array:
-        return sum((k.cross(X, Z) for k in self.terms[1:]), self.terms[0].cross(X, Z))
-
-    def diagonal(self, X: jax.Array) -> jax.Array:
-        return sum((k.diagonal(X) for k in self.terms[1:]), self.terms[0].diagonal(X))
+    def of(self, *values: jax.Array) -> jax.Array:
+        return sum(values[1:], values[0])
 
     @property
     def summands(self) -> tuple[Kernel, ...]:
@@ -60,7 +74,7 @@ class Sum(Pointwise):
         return " + ".join(k.formula(digits) for k in self.terms)
 
 
-class Product(Pointwise):
+class Product(Combined):
     """k = k_1 k_2 ...: alike where all factors say so."""
 
     factors: tuple[Kernel, ...]
@@ -72,14 +86,8 @@ class Product(Pointwise):
             _flat(self.factors, lambda k: k.factors if isinstance(k, Product) else (k,), "Product"),
         )
 
-    def pair(self, x: jax.Array, z: jax.Array) -> jax.Array:
-        return _multiplied([k.pair(x, z) for k in self.factors])
-
-    def cross(self, X: jax.Array, Z: jax.Array) -> jax.Array:
-        return _multiplied([k.cross(X, Z) for k in self.factors])
-
-    def diagonal(self, X: jax.Array) -> jax.Array:
-        return _multiplied([k.diagonal(X) for k in self.factors])
+    def of(self, *values: jax.Array) -> jax.Array:
+        return functools.reduce(operator.mul, values)
 
     def levels(self) -> list[Parameter] | None:
         """Of the first factor that has them; they must not be in another, too."""
@@ -99,7 +107,7 @@ class Product(Pointwise):
         )
 
 
-class Scaled(Pointwise):
+class Scaled(Combined):
     """c k with c > 0, trainable unless it is fixed."""
 
     kernel: Kernel
@@ -112,14 +120,8 @@ class Scaled(Pointwise):
     def label(self, field: str) -> str:
         return "" if field == "kernel" else (self.kernel.label("") or type(self.kernel).__name__.lower())
 
-    def pair(self, x: jax.Array, z: jax.Array) -> jax.Array:
-        return self.scale * self.kernel.pair(x, z)
-
-    def cross(self, X: jax.Array, Z: jax.Array) -> jax.Array:
-        return self.scale * self.kernel.cross(X, Z)
-
-    def diagonal(self, X: jax.Array) -> jax.Array:
-        return self.scale * self.kernel.diagonal(X)
+    def of(self, *values: jax.Array) -> jax.Array:
+        return self.scale * values[0]
 
     def levels(self) -> list[Parameter] | None:
         return _counted_once(self, [self.scale])
@@ -138,7 +140,7 @@ class Scaled(Pointwise):
         return f"{scale} * {enclosed(self.kernel, digits, Sum, Product, Scaled)}"
 
 
-class Power(Pointwise):
+class Power(Combined):
     """k^p for a positive whole number p."""
 
     base: Kernel
@@ -148,14 +150,8 @@ class Power(Pointwise):
         object.__setattr__(self, "exponent", whole_number(self.exponent, "The power of a kernel", 1))
         super().__post_init__()
 
-    def pair(self, x: jax.Array, z: jax.Array) -> jax.Array:
-        return self.base.pair(x, z) ** self.exponent
-
-    def cross(self, X: jax.Array, Z: jax.Array) -> jax.Array:
-        return self.base.cross(X, Z) ** self.exponent
-
-    def diagonal(self, X: jax.Array) -> jax.Array:
-        return self.base.diagonal(X) ** self.exponent
+    def of(self, *values: jax.Array) -> jax.Array:
+        return values[0] ** self.exponent
 
     def waves(self, columns: tuple[int, ...]) -> list[Wave]:
         return multiplied([self.base.waves(columns)] * self.exponent)
@@ -164,25 +160,19 @@ class Power(Pointwise):
         return f"{enclosed(self.base, digits, Sum, Product, Scaled, Power)} ** {self.exponent}"
 
 
-class Exp(Pointwise):
+class Exp(Combined):
     """exp(k)."""
 
     kernel: Kernel
 
-    def pair(self, x: jax.Array, z: jax.Array) -> jax.Array:
-        return jnp.exp(self.kernel.pair(x, z))
-
-    def cross(self, X: jax.Array, Z: jax.Array) -> jax.Array:
-        return jnp.exp(self.kernel.cross(X, Z))
-
-    def diagonal(self, X: jax.Array) -> jax.Array:
-        return jnp.exp(self.kernel.diagonal(X))
+    def of(self, *values: jax.Array) -> jax.Array:
+        return jnp.exp(values[0])
 
     def formula(self, digits: int | None = None) -> str:
         return f"exp({self.kernel.formula(digits)})"
 
 
-class Poly(Pointwise):
+class Poly(Combined):
     """c_0 + c_1 k + c_2 k^2 + ... with no negative coefficient; held fixed unless they are given as
     `param(...)`."""
 
@@ -200,20 +190,11 @@ class Poly(Pointwise):
             )
         object.__setattr__(self, "coefficients", parameter)
 
-    def _of(self, K: jax.Array) -> jax.Array:
-        total = jnp.zeros_like(K)
+    def of(self, *values: jax.Array) -> jax.Array:
+        (K,), total = values, jnp.zeros_like(values[0])
         for power in reversed(range(self.coefficients.shape[0])):
             total = total * K + self.coefficients[power]
         return total
-
-    def pair(self, x: jax.Array, z: jax.Array) -> jax.Array:
-        return self._of(self.kernel.pair(x, z))
-
-    def cross(self, X: jax.Array, Z: jax.Array) -> jax.Array:
-        return self._of(self.kernel.cross(X, Z))
-
-    def diagonal(self, X: jax.Array) -> jax.Array:
-        return self._of(self.kernel.diagonal(X))
 
     def levels(self) -> list[Parameter] | None:
         return _counted_once(self, [self.coefficients])
@@ -343,10 +324,3 @@ def _number(value: Any, what: str) -> Any:
             raise ParameterError(f"A kernel can be {what} a positive number only, not {value!r}.")
         return value
     raise ParameterError(f"A kernel can be {what} a kernel or a positive number, not {value!r}.")
-
-
-def _multiplied(values: Sequence[jax.Array]) -> jax.Array:
-    product = values[0]
-    for value in values[1:]:
-        product = product * value
-    return product

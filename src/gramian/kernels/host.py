@@ -29,11 +29,11 @@ from gramian.kernels.categorical import Categorical
 from gramian.kernels.distance import DIFFERENCES_UP_TO
 from gramian.kernels.dot_product import Constant, Linear, Polynomial
 from gramian.kernels.inputs import On
+from gramian.kernels.profiles import MATERN12, MATERN32, MATERN52, SQUARED_EXPONENTIAL, Profile
 from gramian.kernels.stationary import RBF, Cosine, Matern12, Matern32, Matern52, Periodic, RationalQuadratic
 
 Array = NDArray[np.float64]
 Pull = Callable[[Array, float], list[Array]]
-Pull1 = Callable[[Array, float], Array]
 
 KEPT = 2**17  # numbers that stay in a core's own cache: 200 rows of 3 columns, 100 of 13
 
@@ -84,88 +84,48 @@ class Host(ABC):
         """K(X, Z)."""
 
     @abstractmethod
-    def diagonal(self, X: Array) -> tuple[Array, Callable[[Array], list[Array]]]:
-        """k(x, x) of each row, and its pullback for weights (n,)."""
+    def diagonal(self, X: Array) -> KernelValues:
+        """k(x, x) of each row, (n,)."""
+
+
+class UnitHost(Host):
+    """A kernel that is 1 at distance 0, whatever its parameters."""
+
+    def __init__(self, *parameters: Array) -> None:
+        self.parameters = parameters
+
+    def diagonal(self, X: Array) -> KernelValues:
+        return KernelValues(np.ones(len(X)), lambda w, c: [np.zeros(np.shape(p)) for p in self.parameters])
 
 
 # Functions of the squared scaled distance. ------------------------------------------------------------------
 
-# values, and dk/dr^2 when it is asked for, from r^2, which is used up
-Profile = Callable[[Array], tuple[Array, Callable[[], Array]]]
-
 FARTHEST = 1e150  # r^2, as in kernels/stationary.py: beyond, inf times exp(-inf) would be no number
 
 
-def _rbf(r2: Array) -> tuple[Array, Callable[[], Array]]:
-    r2 *= -0.5
-    K = np.exp(r2, out=r2)
-    return K, lambda: -0.5 * K
-
-
-def _matern12(r2: Array) -> tuple[Array, Callable[[], Array]]:
-    a = np.sqrt(np.minimum(r2, FARTHEST, out=r2), out=r2)
-    K = np.exp(-a)
-    # infinite at distance 0, but only ever multiplied by a distance of 0
-    return K, lambda: np.divide(-0.5 * K, a, out=np.zeros_like(a), where=a > 0)
-
-
-def _matern32(r2: Array) -> tuple[Array, Callable[[], Array]]:
-    a = np.sqrt(3 * np.minimum(r2, FARTHEST, out=r2))
-    e = np.exp(-a)
-    return (1 + a) * e, lambda: -1.5 * e
-
-
-def _matern52(r2: Array) -> tuple[Array, Callable[[], Array]]:
-    s = 5 * np.minimum(r2, FARTHEST, out=r2)
-    a = np.sqrt(s)
-    e = np.exp(-a)
-    return (1 + a + s / 3) * e, lambda: (-5 / 6) * (1 + a) * e
-
-
-class RadialHost(Host):
+class RadialHost(UnitHost):
     """k = profile(r^2)."""
 
     def __init__(self, lengthscale: Array, profile: Profile) -> None:
+        super().__init__(lengthscale)
         self.lengthscale, self.profile = lengthscale, profile
 
     def cross(self, points: Pairs) -> KernelValues:
-        r2, back = self.distances(points)
-        K, slope = self.profile(r2)
-        return KernelValues(K, lambda W, c: [back(W * slope(), c)])
-
-    def distances(self, points: Pairs) -> tuple[Array, Pull1]:
-        """r^2, and c sum_ij V_ij dr_ij^2/dlengthscale from its weights V: see kernels/distance.py."""
-        if points.kept:  # two products with a matrix of d rows
-            squares, unit = points.squares
-            weights = (unit / self.lengthscale) ** 2
-            r2 = (weights @ squares).reshape(len(points.X), -1)
-            return r2, lambda V, c: self._by_column(weights * (squares @ V.reshape(-1)), c)
-        X, Z = scaled(points.X, points.Z, self.lengthscale)
-
-        def back(V: Array, c: float) -> Array:
-            rows, columns, crossed = V.sum(axis=1), V.sum(axis=0), (X * (V @ Z)).sum(axis=0)
-            return self._by_column(rows @ (X * X) + columns @ (Z * Z) - 2 * crossed, c)
-
-        return squared_distances(X, Z), back
-
-    def _by_column(self, sums: Array, c: float) -> Array:
-        return _like((-2 * c) * sums / self.lengthscale, self.lengthscale)
-
-    def diagonal(self, X: Array) -> tuple[Array, Callable[[Array], list[Array]]]:
-        return np.ones(len(X)), lambda w: [np.zeros(self.lengthscale.shape)]
+        r2, back = distances(points, self.lengthscale)
+        r2 *= self.profile.c
+        K, slope = self.profile.both(r2)
+        return KernelValues(K, lambda W, c: [back(W * slope, c * self.profile.slope)])
 
 
-class Quadratic(RadialHost):
+class Quadratic(UnitHost):
     """The rational quadratic kernel."""
 
-    def __init__(self, lengthscale: Array, alpha: float) -> None:
-        self.lengthscale, self.alpha = lengthscale, alpha
-
     def cross(self, points: Pairs) -> KernelValues:
-        r2, back = self.distances(points)
-        s = np.minimum(r2, FARTHEST) / (2 * self.alpha)
+        lengthscale, alpha = self.parameters
+        r2, back = distances(points, lengthscale)
+        s = r2 / (2 * alpha)
         log = np.log1p(s)
-        K = np.exp(-self.alpha * log)
+        K = np.exp(-alpha * log)
 
         def pull(W: Array, c: float) -> list[Array]:
             V = W * K
@@ -174,8 +134,29 @@ class Quadratic(RadialHost):
 
         return KernelValues(K, pull)
 
-    def diagonal(self, X: Array) -> tuple[Array, Callable[[Array], list[Array]]]:
-        return np.ones(len(X)), lambda w: [np.zeros(self.lengthscale.shape), np.zeros(())]
+
+def distances(points: Pairs, lengthscale: Array) -> tuple[Array, Callable[[Array, float], Array]]:
+    """r^2, and c sum_ij V_ij dr_ij^2/dlengthscale from its weights V: see kernels/distance.py."""
+
+    def by_column(sums: Array, c: float) -> Array:
+        return _like((-2 * c) * sums / lengthscale, lengthscale)
+
+    if points.kept:  # two products with a matrix of d rows
+        squares, unit = points.squares
+        weights = (unit / lengthscale) ** 2
+        r2 = (weights @ squares).reshape(len(points.X), -1)
+        return _bounded(r2), lambda V, c: by_column(weights * (squares @ V.reshape(-1)), c)
+    X, Z = scaled(points.X, points.Z, lengthscale)
+
+    def back(V: Array, c: float) -> Array:
+        rows, columns, crossed = V.sum(axis=1), V.sum(axis=0), (X * (V @ Z)).sum(axis=0)
+        return by_column(rows @ (X * X) + columns @ (Z * Z) - 2 * crossed, c)
+
+    return _bounded(squared_distances(X, Z)), back
+
+
+def _bounded(r2: Array) -> Array:
+    return np.minimum(r2, FARTHEST, out=r2)
 
 
 def squared_distances(X: Array, Z: Array) -> Array:
@@ -212,13 +193,10 @@ def _places(n: int) -> NDArray[np.intp]:
 # Waves. -----------------------------------------------------------------------------------------------------
 
 
-class PeriodicForm(Host):
-    def __init__(self, lengthscale: Array, period: Array) -> None:
-        self.lengthscale, self.period = lengthscale, period
-
+class PeriodicForm(UnitHost):
     def cross(self, points: Pairs) -> KernelValues:
         X, Z, d = points.X, points.Z, points.X.shape[1]
-        lengthscale, period = np.broadcast_to(self.lengthscale, d), np.broadcast_to(self.period, d)
+        lengthscale, period = (np.broadcast_to(p, d) for p in self.parameters)
         angles = [np.pi * np.subtract.outer(X[:, j], Z[:, j]) / period[j] for j in range(d)]
         waves = [np.sin(angle) / own for angle, own in zip(angles, lengthscale, strict=True)]
         total = waves[0] ** 2
@@ -233,31 +211,25 @@ class PeriodicForm(Host):
                 by_lengthscale[j] = np.vdot(V, waves[j] ** 2) / lengthscale[j]
                 turn = np.cos(angles[j]) * angles[j]
                 by_period[j] = np.vdot(V * waves[j], turn) / (lengthscale[j] * period[j])
-            return [_like(by_lengthscale, self.lengthscale), _like(by_period, self.period)]
+            return [
+                _like(found, p) for found, p in zip((by_lengthscale, by_period), self.parameters, strict=True)
+            ]
 
         return KernelValues(K, pull)
 
-    def diagonal(self, X: Array) -> tuple[Array, Callable[[Array], list[Array]]]:
-        return np.ones(len(X)), lambda w: [np.zeros(self.lengthscale.shape), np.zeros(self.period.shape)]
 
-
-class CosineForm(Host):
-    def __init__(self, period: Array) -> None:
-        self.period = period
-
+class CosineForm(UnitHost):
     def cross(self, points: Pairs) -> KernelValues:
-        X, Z = scaled(points.X, points.Z, self.period)
+        (period,) = self.parameters
+        X, Z = scaled(points.X, points.Z, period)
         angle = 2 * np.pi * np.subtract.outer(X.sum(axis=1), Z.sum(axis=1))
 
         def pull(W: Array, c: float) -> list[Array]:
             V = W * np.sin(angle)
-            by_period = (2 * np.pi * c) * (V.sum(axis=1) @ X - V.sum(axis=0) @ Z) / self.period
-            return [_like(by_period, self.period)]
+            by_period = (2 * np.pi * c) * (V.sum(axis=1) @ X - V.sum(axis=0) @ Z) / period
+            return [_like(by_period, period)]
 
         return KernelValues(np.cos(angle), pull)
-
-    def diagonal(self, X: Array) -> tuple[Array, Callable[[Array], list[Array]]]:
-        return np.ones(len(X)), lambda w: [np.zeros(self.period.shape)]
 
 
 # Products of points, constants, categories. -----------------------------------------------------------------
@@ -271,8 +243,9 @@ class LinearForm(Host):
         X, Z = points.X, points.Z
         return KernelValues(self.lifted(X) @ Z.T, lambda W, c: [c * self.by_variance(X, W @ Z)])
 
-    def diagonal(self, X: Array) -> tuple[Array, Callable[[Array], list[Array]]]:
-        return (self.lifted(X) * X).sum(axis=1), lambda w: [self.by_variance(X, w[:, None] * X)]
+    def diagonal(self, X: Array) -> KernelValues:
+        values = (self.lifted(X) * X).sum(axis=1)
+        return KernelValues(values, lambda w, c: [c * self.by_variance(X, w[:, None] * X)])
 
     def lifted(self, X: Array) -> Array:
         return X @ self.variance if self.variance.ndim == 2 else X * self.variance
@@ -281,148 +254,51 @@ class LinearForm(Host):
         return X.T @ WZ if self.variance.ndim == 2 else _like((X * WZ).sum(axis=0), self.variance)
 
 
-class PolynomialForm(Host):
-    def __init__(self, degree: int, variance: Array, offset: Array) -> None:
-        self.degree, self.inner, self.offset = degree, LinearForm(variance), offset
-
-    def cross(self, points: Pairs) -> KernelValues:
-        inner = self.inner.cross(points)
-        B = inner.K + self.offset
-
-        def pull(W: Array, c: float) -> list[Array]:
-            V = W * B ** (self.degree - 1)
-            return [*inner.pull(V, c * self.degree), np.asarray(c * self.degree * V.sum())]
-
-        return KernelValues(B**self.degree, pull)
-
-    def diagonal(self, X: Array) -> tuple[Array, Callable[[Array], list[Array]]]:
-        values, back = self.inner.diagonal(X)
-        B = values + self.offset
-
-        def pull(w: Array) -> list[Array]:
-            v = self.degree * w * B ** (self.degree - 1)
-            return [*back(v), np.asarray(v.sum())]
-
-        return B**self.degree, pull
-
-
 class ConstantForm(Host):
     def __init__(self, variance: Array) -> None:
         self.variance = variance
 
     def cross(self, points: Pairs) -> KernelValues:
-        return KernelValues(
-            np.full((len(points.X), len(points.Z)), float(self.variance)),
-            lambda W, c: [np.asarray(c * W.sum())],
-        )
+        return self._everywhere((len(points.X), len(points.Z)))
 
-    def diagonal(self, X: Array) -> tuple[Array, Callable[[Array], list[Array]]]:
-        return np.full(len(X), float(self.variance)), lambda w: [np.asarray(w.sum())]
+    def diagonal(self, X: Array) -> KernelValues:
+        return self._everywhere((len(X),))
+
+    def _everywhere(self, shape: tuple[int, ...]) -> KernelValues:
+        return KernelValues(np.full(shape, float(self.variance)), lambda W, c: [np.asarray(c * W.sum())])
 
 
-class CategoricalForm(Host):
-    def __init__(self, similarity: Array) -> None:
-        self.similarity = similarity
-
+class CategoricalForm(UnitHost):
     def cross(self, points: Pairs) -> KernelValues:
         X, Z, d = points.X, points.Z, points.X.shape[1]
-        similarity = np.broadcast_to(self.similarity, d)
+        similarity = np.broadcast_to(self.parameters[0], d)
         differ = [np.not_equal.outer(X[:, j], Z[:, j]) for j in range(d)]
         values = [np.where(differ[j], similarity[j], 1.0) for j in range(d)]
 
         def pull(W: Array, c: float) -> list[Array]:
             others = [_product(values[:j] + values[j + 1 :]) for j in range(d)]
             sums = [float(np.sum(W * others[j], where=differ[j])) for j in range(d)]
-            return [_like(c * np.array(sums), self.similarity)]
+            return [_like(c * np.array(sums), self.parameters[0])]
 
         return KernelValues(_product(values), pull)
-
-    def diagonal(self, X: Array) -> tuple[Array, Callable[[Array], list[Array]]]:
-        return np.ones(len(X)), lambda w: [np.zeros(self.similarity.shape)]
 
 
 # Kernels of kernels. ----------------------------------------------------------------------------------------
 
-
-class ScaledForm(Host):
-    def __init__(self, scale: float, inner: Host) -> None:
-        self.scale, self.inner = scale, inner
-
-    def cross(self, points: Pairs) -> KernelValues:
-        inner = self.inner.cross(points)
-
-        def pull(W: Array, c: float) -> list[Array]:
-            return [np.asarray(c * np.vdot(W, inner.K)), *inner.pull(W, c * self.scale)]
-
-        return KernelValues(self.scale * inner.K, pull)
-
-    def diagonal(self, X: Array) -> tuple[Array, Callable[[Array], list[Array]]]:
-        values, back = self.inner.diagonal(X)
-        return self.scale * values, lambda w: [np.asarray(w @ values), *back(self.scale * w)]
+Join = Callable[[list[KernelValues]], KernelValues]
 
 
-class SumForm(Host):
-    def __init__(self, terms: Sequence[Host]) -> None:
-        self.terms = terms
+class Joined(Host):
+    """A function of other kernels' values, entry by entry."""
+
+    def __init__(self, parts: Sequence[Host], join: Join) -> None:
+        self.parts, self.join = parts, join
 
     def cross(self, points: Pairs) -> KernelValues:
-        blocks = [term.cross(points) for term in self.terms]
-        return KernelValues(
-            sum((block.K for block in blocks[1:]), blocks[0].K),
-            lambda W, c: [part for block in blocks for part in block.pull(W, c)],
-        )
+        return self.join([part.cross(points) for part in self.parts])
 
-    def diagonal(self, X: Array) -> tuple[Array, Callable[[Array], list[Array]]]:
-        found = [term.diagonal(X) for term in self.terms]
-        return sum((values for values, _ in found[1:]), found[0][0]), lambda w: [
-            part for _, back in found for part in back(w)
-        ]
-
-
-class ProductForm(Host):
-    def __init__(self, factors: Sequence[Host]) -> None:
-        self.factors = factors
-
-    def cross(self, points: Pairs) -> KernelValues:
-        blocks = [factor.cross(points) for factor in self.factors]
-        values = [block.K for block in blocks]
-
-        def pull(W: Array, c: float) -> list[Array]:
-            return [
-                part
-                for k, block in enumerate(blocks)
-                for part in block.pull(W * _product(values[:k] + values[k + 1 :]), c)
-            ]
-
-        return KernelValues(_product(values), pull)
-
-    def diagonal(self, X: Array) -> tuple[Array, Callable[[Array], list[Array]]]:
-        found = [factor.diagonal(X) for factor in self.factors]
-        values = [value for value, _ in found]
-        return _product(values), lambda w: [
-            part
-            for k, (_, back) in enumerate(found)
-            for part in back(w * _product(values[:k] + values[k + 1 :]))
-        ]
-
-
-class ComposedForm(Host):
-    """g(k), entry by entry, with the slope of g from k and g(k)."""
-
-    def __init__(
-        self, inner: Host, g: Callable[[Array], Array], slope: Callable[[Array, Array], Array]
-    ) -> None:
-        self.inner, self.g, self.slope = inner, g, slope
-
-    def cross(self, points: Pairs) -> KernelValues:
-        inner = self.inner.cross(points)
-        K = self.g(inner.K)
-        return KernelValues(K, lambda W, c: inner.pull(W * self.slope(inner.K, K), c))
-
-    def diagonal(self, X: Array) -> tuple[Array, Callable[[Array], list[Array]]]:
-        values, back = self.inner.diagonal(X)
-        outer = self.g(values)
-        return outer, lambda w: back(w * self.slope(values, outer))
+    def diagonal(self, X: Array) -> KernelValues:
+        return self.join([part.diagonal(X) for part in self.parts])
 
 
 class OnForm(Host):
@@ -432,22 +308,69 @@ class OnForm(Host):
     def cross(self, points: Pairs) -> KernelValues:
         return self.inner.cross(points.on(self.columns))
 
-    def diagonal(self, X: Array) -> tuple[Array, Callable[[Array], list[Array]]]:
+    def diagonal(self, X: Array) -> KernelValues:
         return self.inner.diagonal(X[:, self.columns])
 
 
-def _composed(kernel: Kernel, make: Callable[..., Host]) -> Host | None:
-    inner = kernel.on_host()
-    return None if inner is None else make(inner)
+def _added(blocks: list[KernelValues]) -> KernelValues:
+    K = sum((block.K for block in blocks[1:]), blocks[0].K)
+    return KernelValues(K, lambda W, c: [part for block in blocks for part in block.pull(W, c)])
 
 
-def _all(kernels: Sequence[Kernel], make: Callable[[Sequence[Host]], Host]) -> Host | None:
+def _multiplied(blocks: list[KernelValues]) -> KernelValues:
+    values = [block.K for block in blocks]
+
+    def pull(W: Array, c: float) -> list[Array]:
+        others = (_product(values[:k] + values[k + 1 :]) for k in range(len(values)))
+        return [part for block, V in zip(blocks, others, strict=True) for part in block.pull(W * V, c)]
+
+    return KernelValues(_product(values), pull)
+
+
+def _scaled(scale: float) -> Join:
+    def join(blocks: list[KernelValues]) -> KernelValues:
+        ((K, inner),) = blocks
+        return KernelValues(scale * K, lambda W, c: [np.asarray(c * np.vdot(W, K)), *inner(W, c * scale)])
+
+    return join
+
+
+def _raised(p: int) -> Join:
+    def join(blocks: list[KernelValues]) -> KernelValues:
+        ((K, inner),) = blocks
+        return KernelValues(K**p, lambda W, c: inner(W * K ** (p - 1), c * p))
+
+    return join
+
+
+def _exponential(blocks: list[KernelValues]) -> KernelValues:
+    ((K, inner),) = blocks
+    outer = np.exp(K)
+    return KernelValues(outer, lambda W, c: inner(W * outer, c))
+
+
+def _polynomial(degree: int, offset: Array) -> Join:
+    def join(blocks: list[KernelValues]) -> KernelValues:
+        ((K, inner),) = blocks
+        B = K + offset
+
+        def pull(W: Array, c: float) -> list[Array]:
+            V = W * B ** (degree - 1)
+            return [*inner(V, c * degree), np.asarray(c * degree * V.sum())]
+
+        return KernelValues(B**degree, pull)
+
+    return join
+
+
+def _joined(kernels: Sequence[Kernel], join: Join) -> Host | None:
     parts = [part for part in (kernel.on_host() for kernel in kernels) if part is not None]
-    return make(parts) if len(parts) == len(kernels) else None
+    return Joined(parts, join) if len(parts) == len(kernels) else None
 
 
-def _power(inner: Host, p: int) -> Host:
-    return ComposedForm(inner, lambda k: k**p, lambda k, _: p * k ** (p - 1))
+def _on(kernel: On) -> Host | None:
+    inner = kernel.kernel.on_host()
+    return None if inner is None else OnForm(tuple(kernel._numbers()), inner)
 
 
 def _like(by_column: Array, parameter: Array) -> Array:
@@ -463,21 +386,21 @@ def _product(values: Sequence[Array]) -> Any:
 
 
 FORMS |= {
-    RBF: lambda k: RadialHost(k.lengthscale, _rbf),
-    Matern12: lambda k: RadialHost(k.lengthscale, _matern12),
-    Matern32: lambda k: RadialHost(k.lengthscale, _matern32),
-    Matern52: lambda k: RadialHost(k.lengthscale, _matern52),
-    RationalQuadratic: lambda k: Quadratic(k.lengthscale, float(k.alpha)),
+    RBF: lambda k: RadialHost(k.lengthscale, SQUARED_EXPONENTIAL),
+    Matern12: lambda k: RadialHost(k.lengthscale, MATERN12),
+    Matern32: lambda k: RadialHost(k.lengthscale, MATERN32),
+    Matern52: lambda k: RadialHost(k.lengthscale, MATERN52),
+    RationalQuadratic: lambda k: Quadratic(k.lengthscale, k.alpha),
     Periodic: lambda k: PeriodicForm(k.lengthscale, k.period),
     Cosine: lambda k: CosineForm(k.period),
     Linear: lambda k: LinearForm(k.variance),
-    Polynomial: lambda k: PolynomialForm(k.degree, k.variance, k.offset),
+    Polynomial: lambda k: Joined([LinearForm(k.variance)], _polynomial(k.degree, k.offset)),
     Constant: lambda k: ConstantForm(k.variance),
     Categorical: lambda k: CategoricalForm(k.similarity),
-    Scaled: lambda k: _composed(k.kernel, lambda inner: ScaledForm(float(k.scale), inner)),
-    Sum: lambda k: _all(k.terms, SumForm),
-    Product: lambda k: _all(k.factors, ProductForm),
-    Power: lambda k: _composed(k.base, lambda inner: _power(inner, k.exponent)),
-    Exp: lambda k: _composed(k.kernel, lambda inner: ComposedForm(inner, np.exp, lambda _, g: g)),
-    On: lambda k: _composed(k.kernel, lambda inner: OnForm(tuple(k._numbers()), inner)),
+    Scaled: lambda k: _joined([k.kernel], _scaled(float(k.scale))),
+    Sum: lambda k: _joined(k.terms, _added),
+    Product: lambda k: _joined(k.factors, _multiplied),
+    Power: lambda k: _joined([k.base], _raised(k.exponent)),
+    Exp: lambda k: _joined([k.kernel], _exponential),
+    On: _on,
 }

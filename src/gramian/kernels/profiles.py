@@ -2,8 +2,9 @@
 
     k(x, z) = factor_1 factor_2 ... profile(c r^2),     r = |x - z| in units of the lengthscale
 
-Only profiles whose slope in r^2 is bounded: r^2 by a matrix product (`gram/radial.py`) is known to rounding
-of |x|^2 + |z|^2, and Matern-1/2 would make 1e-8 of 1e-16.
+`gram/radial.py` takes only those whose slope in r^2 is bounded: r^2 by a matrix product is known to rounding
+of |x|^2 + |z|^2, and Matern-1/2 would make 1e-8 of 1e-16. `kernels/host.py`, with r^2 by differences, takes
+all.
 """
 
 from __future__ import annotations
@@ -56,6 +57,12 @@ def _decay(u: Array) -> tuple[Array, Array]:
     return s, np.exp(e, out=e)
 
 
+def _matern12_both(u: Array) -> tuple[Array, Array]:
+    s, e = _decay(u)
+    # infinite at distance 0, but only ever multiplied by a distance of 0
+    return e, np.divide(e, s, out=np.zeros_like(e), where=s > 0)
+
+
 def _matern32_both(u: Array) -> tuple[Array, Array]:
     s, e = _decay(u)
     s += 1.0
@@ -75,5 +82,6 @@ def _matern52_both(u: Array) -> tuple[Array, Array]:
 
 
 SQUARED_EXPONENTIAL = Profile(-0.5, _rbf, _rbf_both, -0.5)
+MATERN12 = Profile(1.0, lambda u: _matern12_both(u)[0], _matern12_both, -0.5)
 MATERN32 = Profile(3.0, lambda u: _matern32_both(u)[0], _matern32_both, -1.5)
 MATERN52 = Profile(5.0, lambda u: _matern52_both(u)[0], _matern52_both, -5 / 6)
