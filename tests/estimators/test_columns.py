@@ -125,6 +125,29 @@ class Censored(gm.Likelihood):
         return f, jnp.broadcast_to(self.scale**2, f.shape)
 
 
+class Within(gm.Likelihood):
+    """A number that is known to lie between two others: three columns, taken apart at once."""
+
+    columns = ("y", "low", "high")
+    scale: Value = positive(1.0)
+
+    def log_prob(self, y, f):
+        y, low, high = jnp.moveaxis(y, -1, 0)
+        inside = norm.cdf(high, f, self.scale) - norm.cdf(low, f, self.scale)
+        return norm.logpdf(y, f, self.scale) - jnp.log(inside)
+
+    def conditional_moments(self, f, low, high):
+        return jnp.clip(f, low, high), jnp.broadcast_to(self.scale**2, f.shape)
+
+
+def test_three_columns_in_a_file(shots, tmp_path):
+    X, f, _, _ = shots
+    gp = gm.GPRegressor(KERNEL, likelihood=Within(0.5), optimize=False, inference="vi")
+    gp.fit(X, f, low=f - 1, high=f + 2).save(tmp_path / "model.gm")
+    ends = {"low": f - 1, "high": f + 2}
+    assert_array_equal(load(tmp_path / "model.gm").predict(X, **ends), gp.predict(X, **ends))
+
+
 @pytest.mark.parametrize("inference", ["laplace", "ep", "vi"])
 def test_a_likelihood_of_ones_own(shots, inference):
     """Rows above a limit count as what they are: without the flag they pull f down to it."""

@@ -342,13 +342,13 @@ def _check_model(model: Model, d: int, q: int, noise: bool) -> None:
     if len(model.others) not in (0, q - 1) or (noise and model.others):
         raise ModelFileError(f"it has {1 + len(model.others)} kernels for {q} functions.")
     with jax.enable_x64(True):
-        rows, y = np.zeros((2, d)), np.zeros(2)
+        rows, y = np.zeros((2, d)), likelihood.y_of(np.zeros((2, len(likelihood.columns))))
         grams = [
             jax.eval_shape(lambda X, kernel=kernel: kernel.bare().cross(X, X), rows).shape
             for kernel in (model.kernel, *model.others)
         ]
         mean = jax.eval_shape(lambda X: model.mean.bare().block(X), rows).shape
-        f = y if q == 1 or noise else np.zeros((2, q))
+        f = np.zeros(2) if q == 1 or noise else np.zeros((2, q))
         log_prob = (
             (2,) if noise else jax.eval_shape(lambda y, f: likelihood.bare().log_prob(y, f), y, f).shape
         )
