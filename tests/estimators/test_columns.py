@@ -9,6 +9,8 @@ import pytest
 from jax.scipy.stats import norm
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit, gammaln
+from sklearn.metrics import r2_score
+from sklearn.model_selection import KFold, cross_val_score
 
 import gramian as gm
 from gramian.errors import InputError, ParameterError
@@ -107,6 +109,20 @@ def test_counts_take_their_exposure_as_a_column(shots):
     assert gps[0].evidence_ == gps[1].evidence_ != gps[2].evidence_
     assert_array_equal(gps[0].fitted_.rows.Y, gps[1].fitted_.rows.Y)
     assert_array_equal(gps[2].fitted_.rows.Y[:, 1], 1.0)
+
+
+def test_scores_and_cross_validation_of_a_table(shots):
+    """R^2 of successes predicted for the trials of their own row, in each fold too."""
+    X, _, k, n = shots
+    y = np.column_stack([k, n])
+    gp = held().fit(X, y)
+    assert gp.score(X, y) == pytest.approx(r2_score(k, gp.predict(X, trials=n)), rel=1e-12)
+    assert gp.score(X, k / 8) == pytest.approx(r2_score(k / 8, gp.predict(X)), rel=1e-12)  # one trial each
+    by_hand = []
+    for kept, left in KFold(3).split(X):
+        predicted = held().fit(X[kept], y[kept]).predict(X[left], trials=n[left])
+        by_hand.append(r2_score(k[left], predicted))
+    assert_allclose(cross_val_score(held(), X, y, cv=KFold(3)), by_hand, rtol=1e-10)
 
 
 class Censored(gm.Likelihood):
