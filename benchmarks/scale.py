@@ -18,12 +18,12 @@ import peers
 from common import Result, against_peers, at_least, at_most, peak_extra_bytes, take_turns
 from gramian.choose.plan import calibrate
 from gramian.engines import LowRank
-from gramian.engines.base import Workspace
+from gramian.engines.base import Engine, Workspace
 from gramian.features.fourier import FourierBasis
 from gramian.features.nystrom import NystromBasis
 from gramian.gram import tiles
 from gramian.gram.operator import GramOperator
-from gramian.inference import Data, Inference, Model
+from gramian.inference import Data, Model, Scheme, closed
 from gramian.landmarks.rules import landmarks
 from gramian.likelihoods import Gaussian
 from gramian.linalg.hadamard import hadamard_transform
@@ -38,7 +38,7 @@ def vfe() -> list[Result]:
     GPyTorch and GPflow."""
     X, y, Z = peers.regression()
     model = Model(1.0 * gm.RBF(np.full(8, 2.0)), ZeroMean(), Gaussian(0.05))
-    method = LowRank(NystromBasis(Z), "vfe", "vfe", "")
+    method = closed(LowRank(NystromBasis(Z), "bound", "vfe", "512 points"))
     data = Data(X, y[:, None], np.ones(1))
 
     def ours() -> float:
@@ -270,7 +270,7 @@ def planning() -> list[Result]:
     return found
 
 
-def _fitted(n: int, method: Inference) -> gm.GPRegressor:
+def _fitted(n: int, method: Engine) -> gm.GPRegressor:
     X, y = _rows(n)
     return gm.GPRegressor(
         1.0 * gm.RBF(np.full(8, 2.0)), noise=0.05, method=method, optimize=False, random_state=0
@@ -290,15 +290,15 @@ def peak_of_case(label: str) -> int:
     few = {"exact": gm.Exact(), "vfe": gm.Sparse(600), "fourier": gm.Fourier(600)}[label]
     model = Model(1.0 * gm.RBF(np.full(8, 2.0)), ZeroMean(), Gaussian(0.05))
 
-    def run(data: Data, method: Inference) -> None:
+    def run(data: Data, method: Scheme) -> None:
         ready = method.prepared(model, data, np.random.default_rng(0))
         ready.evidence_and_gradient(model, data, Workspace())
         ready.infer(model, data)
 
     tables = [_rows(rows) for rows in (1500, n)]
     small, large = (Data(X, y[:, None], np.ones(1)) for X, y in tables)
-    run(small, few)  # compiled, with tiles of the same size
-    return peak_extra_bytes(lambda: run(large, method))
+    run(small, closed(few))  # compiled, with tiles of the same size
+    return peak_extra_bytes(lambda: run(large, closed(method)))
 
 
 def dataset(name: str, split: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None:

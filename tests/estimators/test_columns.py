@@ -9,6 +9,8 @@ import pytest
 from jax.scipy.stats import norm
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit, gammaln
+from sklearn.metrics import r2_score
+from sklearn.model_selection import KFold, cross_val_score
 
 import gramian as gm
 from gramian.errors import InputError, ParameterError
@@ -109,6 +111,20 @@ def test_counts_take_their_exposure_as_a_column(shots):
     assert_array_equal(gps[2].fitted_.rows.Y[:, 1], 1.0)
 
 
+def test_scores_and_cross_validation_of_a_table(shots):
+    """R^2 of successes predicted for the trials of their own row, in each fold too."""
+    X, _, k, n = shots
+    y = np.column_stack([k, n])
+    gp = held().fit(X, y)
+    assert gp.score(X, y) == pytest.approx(r2_score(k, gp.predict(X, trials=n)), rel=1e-12)
+    assert gp.score(X, k / 8) == pytest.approx(r2_score(k / 8, gp.predict(X)), rel=1e-12)  # one trial each
+    by_hand = []
+    for kept, left in KFold(3).split(X):
+        predicted = held().fit(X[kept], y[kept]).predict(X[left], trials=n[left])
+        by_hand.append(r2_score(k[left], predicted))
+    assert_allclose(cross_val_score(held(), X, y, cv=KFold(3)), by_hand, rtol=1e-10)
+
+
 class Censored(gm.Likelihood):
     """A number, or a limit that it is above."""
 
@@ -123,6 +139,29 @@ class Censored(gm.Likelihood):
 
     def conditional_moments(self, f, above):
         return f, jnp.broadcast_to(self.scale**2, f.shape)
+
+
+class Within(gm.Likelihood):
+    """A number that is known to lie between two others: three columns, taken apart at once."""
+
+    columns = ("y", "low", "high")
+    scale: Value = positive(1.0)
+
+    def log_prob(self, y, f):
+        y, low, high = jnp.moveaxis(y, -1, 0)
+        inside = norm.cdf(high, f, self.scale) - norm.cdf(low, f, self.scale)
+        return norm.logpdf(y, f, self.scale) - jnp.log(inside)
+
+    def conditional_moments(self, f, low, high):
+        return jnp.clip(f, low, high), jnp.broadcast_to(self.scale**2, f.shape)
+
+
+def test_three_columns_in_a_file(shots, tmp_path):
+    X, f, _, _ = shots
+    gp = gm.GPRegressor(KERNEL, likelihood=Within(0.5), optimize=False, inference="vi")
+    gp.fit(X, f, low=f - 1, high=f + 2).save(tmp_path / "model.gm")
+    ends = {"low": f - 1, "high": f + 2}
+    assert_array_equal(load(tmp_path / "model.gm").predict(X, **ends), gp.predict(X, **ends))
 
 
 @pytest.mark.parametrize("inference", ["laplace", "ep", "vi"])

@@ -35,6 +35,15 @@ MEAN = ConstantMean([0.3, -0.2, 0.5])
 SCALE = np.array([1.0, 2.0, 0.5])
 
 
+class Rootless(Exact):
+    """As an engine of one's own that keeps the contract and no more."""
+
+    def at(self, kernel, X, use, workspace=None):
+        prior = super().at(kernel, X, use, workspace)
+        prior.rooted = False
+        return prior
+
+
 def made(n: int = 24, classes: int = C, scale: np.ndarray | None = None, size: float = 1.0) -> Data:
     rng = np.random.default_rng(1)
     X = rng.uniform(-2, 2, (n, 2))
@@ -390,6 +399,9 @@ def test_refusals():
     data, model = made(), Model(KERNEL, ZeroMean(), Softmax(C))
     with pytest.raises(ParameterError, match="one against the rest"):
         RuleOnEngine(SoftmaxLaplace(), Krylov(CG(), 0)).prepared(model, data, np.random.default_rng(0))
+    # one that has variances, and neither features nor roots
+    with pytest.raises(ParameterError, match="one against the rest"):
+        RuleOnEngine(SoftmaxLaplace(), Rootless()).evidence(model, data, Workspace())
     with pytest.raises(ParameterError, match="no derivatives"):
         RuleOnEngine(SoftmaxLaplace()).evidence(Model(KERNEL, ZeroMean(), RobustMax(C)), data, Workspace())
     with pytest.raises(ParameterError, match="laplace_for"):

@@ -12,10 +12,11 @@ from gramian.errors import InputError, NumericalError, ParameterError
 from gramian.gram import programs, tiles
 from gramian.landmarks import kmeans, leverage, sampling
 from gramian.landmarks.rules import RULES, landmarks
+from gramian.landmarks.sampling import SampledRule
 
 KERNEL = 0.5 * gm.RBF(0.7) + gm.Linear([0.6, 0.2])  # its diagonal is uneven
-DRAWN = [rule for rule in RULES if rule not in ("kmeans", "pivoted", "rpcholesky")]
-ROWS = [rule for rule in RULES if rule != "kmeans"]
+DRAWN = [name for name, rule in RULES.items() if isinstance(rule, SampledRule)]
+ROWS = [name for name, rule in RULES.items() if rule.takes_rows]
 
 
 @pytest.fixture

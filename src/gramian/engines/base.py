@@ -189,6 +189,7 @@ class RowPrior(ABC):
     X: Array  # (n, d)
     kernel: Kernel
     features: Any = None  # a FeatureMap, where K is that of features
+    rooted: bool = False  # whether what it gives has root() and inverse() of A: what makes classes dependent
 
     @abstractmethod
     def condition(self, lam: Array, h: Array, report: Share | None = None) -> Conditioned:

@@ -123,6 +123,8 @@ class Exact(Engine):
 class DensePrior(RowPrior):
     """N(0, K). With `again` K is made once and copied for each factor, else in the factor's place."""
 
+    rooted = True
+
     def __init__(
         self, kernel: Kernel, X: Array, solver: Cholesky, again: bool, workspace: Workspace | None = None
     ) -> None:

@@ -328,6 +328,18 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
             Y = read_rows(Y, given, self.likelihood_)
         return self.fitted_.log_densities(table, Y)
 
+    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
+        """R^2 of the predicted means, as of any regressor of scikit-learn. Where y has all columns of the
+        likelihood, as in `fit`, the first one's beside the others."""
+        names = ("y",) if self._adds_noise() else self.likelihood_.columns
+        if len(names) == 1 or np.shape(y)[1:] != (len(names),):
+            return float(super().score(X, y, sample_weight))
+        from sklearn.metrics import r2_score
+
+        first, *beside = read_rows(np.asarray(y, dtype=np.float64), {}, self.likelihood_).T
+        predicted = self.predict(X, **dict(zip(names[1:], beside, strict=True)))
+        return float(r2_score(first, predicted, sample_weight=sample_weight))
+
     def components(self, X: Any) -> dict[str, tuple[Array, Array]]:
         """Mean and standard deviation of each summand of the kernel at the rows of X, by its formula. The
         means and m(x) add up to f's."""

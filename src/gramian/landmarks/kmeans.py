@@ -15,6 +15,7 @@ from gramian.kernels.base import Kernel
 from gramian.landmarks import tables
 from gramian.landmarks.base import LandmarkRule, Landmarks
 from gramian.linalg.arrays import Array, Indices, Table
+from gramian.linalg.threads import one_blas_thread
 
 # up to so many rows (or 20 a centre) k-means takes all in each round; of more, that many at random
 # (mini-batches)
@@ -30,7 +31,9 @@ class KMeansRule(LandmarkRule):
     takes_rows = False
 
     def choose(self, kernel: Kernel, X: Table, m: int, rng: np.random.Generator) -> Landmarks:
-        return Landmarks(_centres(kernel, X, m, rng), None, rule=self.name)
+        # scikit-learn limits BLAS itself, and would give its threads back while a fit beside this one works
+        with one_blas_thread():
+            return Landmarks(_centres(kernel, X, m, rng), None, rule=self.name)
 
     def bytes_needed(self, n: int, m: int) -> int:
         return super().bytes_needed(min(n, max(LLOYD_ROWS, 20 * m)), m)

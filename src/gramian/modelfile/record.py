@@ -274,13 +274,13 @@ def _check_model(model: Model, d: int, q: int, noise: bool) -> None:
         raise ModelFileError(f"its likelihood has {likelihood.latents} functions, but there are {q} scales.")
     if len(model.others) not in (0, q - 1) or (noise and model.others):
         raise ModelFileError(f"it has {1 + len(model.others)} kernels for {q} functions.")
-    rows, y = np.zeros((2, d)), np.zeros(2)
-    f = y if q == 1 or noise else np.zeros((2, q))
+    rows, f = np.zeros((2, d)), np.zeros(2) if q == 1 or noise else np.zeros((2, q))
     with jax.enable_x64(True):
         kernels = (model.kernel, *model.others)
         grams = [jax.eval_shape(kernel.bare().cross, rows, rows) for kernel in kernels]
         mean = jax.eval_shape(model.mean.bare().block, rows)
-        log_prob = y if noise else jax.eval_shape(likelihood.bare().log_prob, y, f)
+        y = likelihood.y_of(np.zeros((2, len(likelihood.columns))))
+        log_prob = f if noise else jax.eval_shape(likelihood.bare().log_prob, y, f)
     for what, shape, of, wanted in (
         *(("kernel", gram.shape, "rows", ((2, 2),)) for gram in grams),
         ("mean", mean.shape, "rows", ((2,), (2, q), (2, 1))),

@@ -69,15 +69,13 @@ class SoftmaxLaplace(AtMode):
                 " laplace_for(likelihood)."
             )
         if not engine.variances:
-            raise ParameterError(
-                "Laplace's approximation of a softmax needs the inverses of K with each class's sites,"
-                f' which {engine.name!r} does not give. Use method="exact", "nystrom" or "fourier", or'
-                " classes one against the rest."
-            )
+            raise _without_inverses(engine)
 
     def run(
         self, problem: Problem, start: Array | None, report: Share | None = None
     ) -> tuple[CoupledState, SolveOutcome]:
+        if not all(prior.rooted or prior.features is not None for prior, _ in problem.priors):
+            raise _without_inverses(problem.engine)
         prior = coupling(problem.priors, problem.scale)
 
         def step(pi: Array, g: Array) -> tuple[Array, Array]:
@@ -118,6 +116,14 @@ class SoftmaxLaplace(AtMode):
         rest = np.linalg.solve(np.eye(problem.latents) - S @ curvature(pi, s), S)
         mean = state.mean - np.einsum("icd,id->ic", rest, _slope(problem, pi))
         return Cavities(problem.f(mean), np.maximum(np.einsum("icc->ic", rest), 0.0) * s**2)
+
+
+def _without_inverses(engine: Engine) -> ParameterError:
+    return ParameterError(
+        "Laplace's approximation of a softmax needs the inverses of K with each class's sites, which"
+        f' {engine.name!r} does not give. Use method="exact", "nystrom" or "fourier", or classes one against'
+        " the rest."
+    )
 
 
 def _psi(problem: Problem, g: Array, alpha: Array) -> tuple[float, Array]:
