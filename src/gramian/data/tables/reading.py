@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.data.tables.shared import BLOCK, check_names, import_pyarrow, listing, suffix_of
+from gramian.data.tables.shared import BLOCK, PARQUET, check_names, import_pyarrow, listing, suffix_of
 from gramian.data.tables.table import Table, objects
 from gramian.data.tables.textbytes import CHUNK, CheckedBytes
 from gramian.errors import TableError
@@ -47,9 +47,7 @@ def read_blocks(path: str | os.PathLike[str], rows: int = BLOCK) -> Iterator[Tab
     if os.path.isdir(path):
         raise TableError(f"{shown} is a folder. Give the name of a file in it.")
     suffix = suffix_of(path)
-    return (
-        _parquet_blocks(shown, rows) if suffix in (".parquet", ".pq") else _text_blocks(shown, suffix, rows)
-    )
+    return _parquet_blocks(shown, rows) if suffix in PARQUET else _text_blocks(shown, suffix, rows)
 
 
 # Text
@@ -98,15 +96,11 @@ def _rows(path: str, stream: Iterable[str], separator: str, rows: int) -> Iterat
                 raise TableError(f"{path}, line {blank}: the line is blank, but rows follow. Delete it.")
             else:
                 fields = "1 field" if len(row) == 1 else f"{len(row)} fields"
-                cure = (
-                    "Put cells that contain the separator in double quotes"
-                    if len(row) > width
-                    else "Add the missing cells (they may be empty)"
-                )
-                raise TableError(
-                    f"{path}, line {line}: {fields}, but the header has {width} (separated by {separator!r})."
-                    f" {cure}."
-                )
+                header = f"the header has {width} (separated by {separator!r})"
+                cure = "Add the missing cells (they may be empty)"
+                if len(row) > width:
+                    cure = "Put cells that contain the separator in double quotes"
+                raise TableError(f"{path}, line {line}: {fields}, but {header}. {cure}.")
     except csv.Error as cause:
         if "expected after" in str(cause):
             wrong = "text follows a closing double quote. Write a quote inside a quoted cell twice"
@@ -135,20 +129,14 @@ def _parquet_blocks(path: str, rows: int) -> Iterator[Table]:
     try:
         # or else a whole row group would be read at once
         with pq.ParquetFile(path, buffer_size=CHUNK, pre_buffer=False) as file:
-            names, rows = (
-                check_names(path, file.schema_arrow.names),
-                min(rows, max(1, CELLS // max(1, len(file.schema_arrow)))),
-            )
+            schema = file.schema_arrow
+            names, rows = check_names(path, schema.names), min(rows, max(1, CELLS // max(1, len(schema))))
             if file.metadata.num_rows == 0:
                 raise TableError(f"{path} has columns ({listing(names)}) but no rows. Write it with data.")
-            integers = [
-                field.name
-                for field in file.schema_arrow
-                if pa.types.is_integer(field.type) and field.type != pa.uint64()
-            ]
-            for batch in (
-                file.iter_batches(rows, columns=integers) if integers else ()
-            ):  # a type holds for the whole file, so gaps are looked for first
+            is_integer = pa.types.is_integer
+            integers = [f.name for f in schema if is_integer(f.type) and f.type != pa.uint64()]
+            # a type holds for the whole file, so gaps are looked for first
+            for batch in file.iter_batches(rows, columns=integers) if integers else ():
                 integers = [name for name in integers if not batch.column(name).null_count]
             for batch in file.iter_batches(rows):
                 kinds = [field.name in integers for field in batch.schema]

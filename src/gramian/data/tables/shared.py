@@ -11,6 +11,7 @@ from typing import Any
 from gramian.errors import TableError
 
 SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt", ".txt.gz", ".parquet", ".pq")
+PARQUET = (".parquet", ".pq")
 BLOCK = 65_536  # rows at once, read or written
 
 
@@ -24,9 +25,8 @@ def closest(name: str, names: Sequence[str]) -> str | None:
 
 def suffix_of(path: str | os.PathLike[str]) -> str:
     name = Path(path).name.lower()
-    for suffix in sorted(SUFFIXES, key=len, reverse=True):
-        if name.endswith(suffix):
-            return suffix
+    if suffixes := [suffix for suffix in SUFFIXES if name.endswith(suffix)]:
+        return max(suffixes, key=len)
     raise TableError(
         f"{os.fspath(path)}: the name of a table ends in one of {', '.join(SUFFIXES)}. Rename or convert the"
         " file."
@@ -38,10 +38,9 @@ def check_names(path: str, names: Sequence[str]) -> tuple[str, ...]:
     if not stripped:
         raise TableError(f"{path}: a table needs one column at least.")
     if "" in stripped:
-        position = f"column {stripped.index('') + 1} of {len(names)}"
         raise TableError(
-            f"{path}: {position} has no name in the header. Name it (if it is a pandas index, write with"
-            " index=False)."
+            f"{path}: column {stripped.index('') + 1} of {len(names)} has no name in the header. Name it (if"
+            " it is a pandas index, write with index=False)."
         )
     twice = sorted({name for name in stripped if stripped.count(name) > 1})
     if twice:

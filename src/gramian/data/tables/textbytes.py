@@ -53,19 +53,14 @@ class CheckedBytes(io.RawIOBase):
         try:
             return self._file.read(size)
         except EOFError as cause:
-            raise TableError(
-                f"{self._path} is cut off: its gzip data end early. Copy or download it again."
-            ) from cause
+            wrong = "is cut off: its gzip data end early. Copy or download it again."
+            raise TableError(f"{self._path} {wrong}") from cause
         except (gzip.BadGzipFile, zlib.error) as cause:
+            wrong = f"is damaged: its gzip data do not decompress ({cause}). Copy or download it again."
             if not self._is_gzip:
-                raise TableError(
-                    f"{self._path} is not a gzip file, though its name ends in .gz. Rename it without .gz, or"
-                    " compress it."
-                ) from cause
-            raise TableError(
-                f"{self._path} is damaged: its gzip data do not decompress ({cause}). Copy or download it"
-                " again."
-            ) from cause
+                named = "is not a gzip file, though its name ends in .gz"
+                wrong = f"{named}. Rename it without .gz, or compress it."
+            raise TableError(f"{self._path} {wrong}") from cause
 
     def _check(self, chunk: bytes) -> None:
         pending = len(self._decoder.getstate()[0])  # of a character that began in the chunk before
@@ -89,21 +84,15 @@ class CheckedBytes(io.RawIOBase):
     def _after(self, part: bytes) -> tuple[int, int]:
         """The line, and the bytes of it that have passed, when `part` has passed too. Lines end with \\n, \\r
         or \\r\\n."""
-        ends = (
-            part.count(b"\n")
-            + part.count(b"\r")
-            - part.count(b"\r\n")
-            - (self._returned and part.startswith(b"\n"))
-        )
+        ends = part.count(b"\n") + part.count(b"\r") - part.count(b"\r\n")
+        ends -= self._returned and part.startswith(b"\n")
         last = max(part.rfind(b"\n"), part.rfind(b"\r"))
         return self._line + ends, self._column + len(part) if last < 0 else len(part) - last - 1
 
     def _place(self, chunk: bytes, position: int) -> str:
         line, column = self._after(chunk[: max(position, 0)])
-        return (
-            f"line {line}, position {column + min(position, 0) + 1} (byte {self._before + position} of the"
-            " file, from 0)"
-        )
+        byte = f"byte {self._before + position} of the file, from 0"
+        return f"line {line}, position {column + min(position, 0) + 1} ({byte})"
 
 
 def _check_head(path: str, head: bytes, is_all: bool) -> None:

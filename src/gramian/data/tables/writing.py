@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gramian.data.atomic import atomic_write
-from gramian.data.tables.shared import BLOCK, check_names, import_pyarrow, listing, suffix_of
+from gramian.data.tables.shared import BLOCK, PARQUET, check_names, import_pyarrow, listing, suffix_of
 from gramian.errors import TableError
 
 # all separators, so that a header never misleads the search for the one in use
@@ -36,7 +36,7 @@ def write_blocks(
     checked = _checked_columns(shown, names, blocks)
     try:
         with atomic_write(path, TableError) as file:
-            if suffix in (".parquet", ".pq"):
+            if suffix in PARQUET:
                 _write_parquet(shown, file, checked)
             elif suffix.endswith(".gz"):  # no name and no time inside: equal tables give equal files
                 with gzip.GzipFile("", "wb", 6, file, mtime=0) as packed:
@@ -83,25 +83,17 @@ def _write_parquet(path: str, file: BinaryIO, blocks: Iterable[dict[str, NDArray
     with contextlib.ExitStack() as stack:
         writer = None
         for block in blocks:
-            table = pa.table(
-                {
-                    name: c if c.dtype.kind in "biuf" else pa.array(_cells(c), pa.string())
-                    for name, c in block.items()
-                }
-            )
+            columns = [
+                c if c.dtype.kind in "biuf" else pa.array(_cells(c), pa.string()) for c in block.values()
+            ]
+            table = pa.table(dict(zip(block, columns, strict=True)))
             writer = writer or stack.enter_context(pq.ParquetWriter(file, table.schema))
-            other = next(
-                (name for name in block if table.schema.field(name).type != writer.schema.field(name).type),
-                None,
-            )
-            if other is not None:
-                types = (
-                    f"{table.schema.field(other).type}, in the blocks before"
-                    f" {writer.schema.field(other).type}"
-                )
-                raise TableError(
-                    f"{path}: column {other!r} is of type {types}. Give it one type in all blocks."
-                )
+            for now, before in zip(table.schema, writer.schema, strict=True):
+                if now.type != before.type:
+                    types = f"{now.type}, in the blocks before {before.type}"
+                    raise TableError(
+                        f"{path}: column {now.name!r} is of type {types}. Give it one type in all blocks."
+                    )
             writer.write_table(table)
 
 
@@ -112,9 +104,8 @@ def _write_text(
     alone = len(names) == 1  # then an empty cell needs quotes: a blank line is no row
 
     def quote(cell: str) -> str:
-        return (
-            '"' + cell.replace('"', '""') + '"' if MUST_QUOTE.search(cell) or (alone and not cell) else cell
-        )
+        needed = MUST_QUOTE.search(cell) or (alone and not cell)
+        return '"' + cell.replace('"', '""') + '"' if needed else cell
 
     def write(rows: Iterable[Iterable[str]]) -> None:
         text = "".join(separator.join(row) + "\n" for row in rows)
@@ -126,12 +117,8 @@ def _write_text(
     for columns in blocks:
         for start in range(0, len(next(iter(columns.values()))), BLOCK):
             part = [column[start : start + BLOCK] for column in columns.values()]
-            write(
-                zip(
-                    *(_cells(c) if c.dtype.kind in "biuf" else map(quote, _cells(c)) for c in part),
-                    strict=True,
-                )
-            )
+            cells = [_cells(c) if c.dtype.kind in "biuf" else map(quote, _cells(c)) for c in part]
+            write(zip(*cells, strict=True))
 
 
 def _cells(column: NDArray[Any]) -> list[str]:
