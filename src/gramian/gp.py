@@ -313,8 +313,7 @@ class ConditionedGP(Functions):
         return answers[:, 0], answers[:, 1]
 
     def log_evidence(self, values: Mapping[str, ArrayLike] | None = None) -> float:
-        """log p(y) at these values of the parameters, at the posterior's own where there are none; landmarks
-        and the like stay."""
+        """log p(y) at these values of the parameters, or at the posterior's own; landmarks stay."""
         if not values:
             return self.evidence.value
         return self.scheme.evidence(_moved(self.model, values), self.data, Workspace()).value

@@ -102,8 +102,7 @@ def as_method(given: object, memory_limit: int | float | str | None = None) -> M
 def rule_for(likelihood: Likelihood, engine: Engine) -> str:
     """The rule where nobody names one: Laplace where it is good, for one latent and concave terms; else the
     variational bound. For several classes Laplace's evidence grows with the kernel's scale far beyond what
-    the data support, and its variances with it: probabilities are then all alike, however right the mode
-    is."""
+    the data support, and its variances with it: probabilities are then all alike."""
     if not engine.variances:
         return "laplace"
     good = likelihood.latents == 1 and likelihood.smooth and likelihood.log_concave

@@ -2,8 +2,7 @@
 
 The bytes go to a temporary file in the target's own folder (a rename is atomic only within one file system),
 are forced to disk, and then take the target's name in one step. Whoever reads the target sees the old file or
-the new one, never a part; an exception, Ctrl-C included, leaves the old file as it was and removes the
-temporary one.
+the new one, never a part; an exception, Ctrl-C included, leaves only the old file as it was.
 """
 
 from __future__ import annotations
@@ -24,8 +23,7 @@ from gramian.errors import GramianError
 def atomic_write(
     path: str | os.PathLike[str], error: type[GramianError] = GramianError
 ) -> Iterator[BinaryIO]:
-    """Yield a binary file that becomes `path` when the block ends well; trouble with the folder or the disk
-    is raised as `error`."""
+    """Yield a binary file that becomes `path` when the block ends well; trouble is raised as `error`."""
     # so that a symbolic link stays a link, and the file it points to is replaced
     target = Path(os.path.realpath(path))
     folder = target.parent

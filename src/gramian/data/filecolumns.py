@@ -1,5 +1,4 @@
-"""From the columns of a file to features: which they are, what the categories of those of text are, and the
-codes of these."""
+"""From the columns of a file to features: which they are, and the categories of those of text."""
 
 from __future__ import annotations
 
@@ -126,8 +125,7 @@ def check_needed(table: Table, known: Columns) -> None:
 
 
 def codes(table: Table, name: str, categories: Sequence[str]) -> Array:
-    """The codes of the cells of a column, or an error with the place of the first that is missing or no
-    category."""
+    """The codes of a column, or an error with the place of the first cell that has none."""
     cells, code = table.text(name), {category: float(k) for k, category in enumerate(categories)}
     try:
         return np.array([code[cell] for cell in cells])

@@ -1,8 +1,6 @@
-"""From what a person has (arrays, DataFrames, lists) to float64 tables, with errors that name the row, the
-column and the cure.
+"""From arrays, DataFrames and lists to float64 tables, with errors that name row, column and cure.
 
-Text and categorical columns of a DataFrame become integer codes; the coding is kept, so new data are coded
-alike.
+Text and categorical columns of a DataFrame become integer codes; new data are coded alike.
 """
 
 from __future__ import annotations
@@ -26,8 +24,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Columns:
-    """What is known of the columns of X: their names, and for categorical ones their categories in the order
-    of their codes."""
+    """The columns of X: their names, and the categories of categorical ones in the order of their codes."""
 
     names: tuple[str, ...]
     named: bool = False  # whether the names came with the data
@@ -145,8 +142,7 @@ def read_noise_var(noise_var: Any, n: int) -> Array | None:
 
 
 def read_rows(Y: Array, given: Mapping[str, Any], likelihood: Likelihood) -> Array:
-    """Observations as a likelihood reads them, (n, columns): from all of its columns, or from the first with
-    others by name."""
+    """Observations as a likelihood reads them, (n, columns): all from Y, or the others by name."""
     columns = likelihood.columns
     if Y.shape[1] not in (1, len(columns)):
         takes = f"the columns {', '.join(columns)}: y of shape (n, {len(columns)})"
@@ -215,8 +211,7 @@ def _column(values: Any, name: str, n: int, what: str) -> Array:
 
 
 def _array(values: Any, name: str) -> NDArray[Any]:
-    """`values` as a NumPy array of any type, without those of unequal rows and those with cells masked
-    out."""
+    """`values` as a NumPy array of any type; unequal rows and masked cells are refused."""
     if isinstance(values, np.ma.MaskedArray) and np.any(values.mask):
         first = np.argwhere(np.ma.getmaskarray(values))[0]
         place = ", ".join(f"{word} {k}" for word, k in zip(("row", "column"), first, strict=False))
@@ -293,8 +288,7 @@ def _frame(X: Any, known: Columns | None) -> tuple[Array, Columns]:
 
 
 def _is_text(values: NDArray[Any], name: str) -> bool:
-    """Whether a column holds words. Numbers with a few words among them are more likely a mistake than
-    categories."""
+    """Whether a column holds words. A few words among numbers are more likely a mistake than categories."""
     if values.dtype.kind not in "OUS":
         return False
     words = [i for i, v in enumerate(values) if isinstance(v, (str, bytes)) and not _is_number(v)]

@@ -1,5 +1,4 @@
-"""Data that need not fit into memory: a memory map, a file, or a function that gives blocks, each as a pair
-of float64 memory maps.
+"""Data that need not fit into memory (memory maps, files, functions that give blocks), as float64 maps.
 
 Engines read rows in blocks, `X[start:stop]`, and single rows, `X[indices]`, and never change them. A map
 offers both with constant memory, so a source is brought into that form once: an `np.memmap` of float64 is
@@ -8,8 +7,7 @@ temporary file that the system removes when the last array on it is gone. It lie
 files (the environment variable TMPDIR), takes 8 bytes a number, and is read as often as the engine asks, at
 the speed of the page cache.
 
-Cost: one pass over the data, two where text columns become categories (the first gathers them); the memory of
-one block of rows.
+Cost: one pass over the data, two where text becomes categories (the first gathers them); memory of one block.
 """
 
 from __future__ import annotations
@@ -143,8 +141,7 @@ def _mapped_targets(y: Any, n: int, room: Room) -> tuple[Array, bool]:
 
 
 def _mapped(values: NDArray[Any], what: str, names: tuple[str, ...] | None, room: Room) -> Array:
-    """`values` (n, d) as float64, themselves or a copy on disk; each block is checked for numbers that are
-    not finite."""
+    """`values` (n, d) as float64, themselves or a copy on disk; what is not finite is refused."""
     rows = max(1, BLOCK_BYTES // (8 * values.shape[1]))
     copied = values.dtype != np.float64
     with Spool(room) if copied else contextlib.nullcontext() as spool:

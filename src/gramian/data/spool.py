@@ -1,5 +1,4 @@
-"""Rows on their way to a temporary file, and back as a memory map. Both memory and disk are watched while
-they are written."""
+"""Rows on their way to a temporary file, and back as a memory map, within limits of memory and disk."""
 
 from __future__ import annotations
 
@@ -24,11 +23,9 @@ LEFT_FREE = 16 * 2**20  # bytes of the folder that are left to others
 
 
 class Room:
-    """What a source may take while it is spooled: memory up to the limit, and the free space of the folder
-    for temporary files.
+    """What a source may take while it is spooled: memory up to the limit, and the folder's free space.
 
-    A block of rows is in memory at a time. So is all that was spooled, where the folder is a file system in
-    memory (tmpfs).
+    A block of rows is in memory at a time, and all that was spooled where the folder is in memory (tmpfs).
     """
 
     def __init__(self, memory_limit: int | float | str | None = None) -> None:
@@ -65,8 +62,7 @@ class Room:
 
 
 class Spool:
-    """Rows written to a temporary file block by block, then read as one memory map, which outlives the
-    spool."""
+    """Rows written to a temporary file by blocks, then read as one memory map, which outlives the spool."""
 
     def __init__(self, room: Room | None = None) -> None:
         self._file = tempfile.TemporaryFile(prefix="gramian-")  # noqa: SIM115 (closed below)

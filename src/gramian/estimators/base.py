@@ -170,8 +170,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         return (1 if n <= FEW_ROWS else 0) if self.n_restarts is None else self.n_restarts
 
     def _infer(self, searched: Searched, rows: Data, report: Report) -> tuple[Inferred, Data, list[str]]:
-        """The posterior of all rows; when somebody stops a long one, that of the rows which the parameters
-        were fitted on."""
+        """The posterior of all rows; when somebody stops a long one, that of the rows of the search."""
         try:
             return searched.inference.infer(searched.model, rows, report.share), rows, []
         except KeyboardInterrupt:
@@ -186,8 +185,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
             return prepared.infer(searched.model, part), part, [note]
 
     def plan(self, X: Any, y: Any = None) -> Plan:
-        """What each method would take on these data, and which one `method="auto"` takes: memory and time
-        before the fit."""
+        """What each method would take on these data, memory and time, and which one `method="auto"` takes."""
         self.check_settings()
         if self.hyper == "mcmc":
             raise ParameterError(
@@ -259,8 +257,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         return self.fitted_.summary(type(self).__name__)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the fitted model to one file without code in it; `gramian.load` reads it. The file appears
-        whole or not at all."""
+        """Writes the fitted model to one file without code, whole or not at all; `gramian.load` reads it."""
         from gramian.modelfile import save
 
         save(self, path)
@@ -293,8 +290,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
     def _drawn(
         self, process: Process, L: int, X: Array, count: int, random_state: Any, noise: Array | None = None
     ) -> tuple[np.random.Generator, Array]:
-        """Joint draws of L functions, (n, L, count), plus noise where its variances (L,) are given, and the
-        generator to go on with."""
+        """Joint draws of L functions, (n, L, count), plus noise of variances (L,), and the generator."""
         n = len(X)
         needed, what = 8 * n * (n * (3 + 2 * L) + L * count), f"Joint draws at {n:,} points"
         memory.check_memory(needed, self.memory_limit, what, "Draw at fewer points.")

@@ -1,9 +1,7 @@
-"""From an estimator's settings and data to a model: the kernel, the mean, the noise, each as given or made
-from the data.
+"""From an estimator's settings and data to a model: kernel, mean and noise, as given or made from the data.
 
 What people do not give has starting values from the data, and weak priors that keep it in a sensible range.
-With sd_j the standard deviation of column j, d the number of numeric columns and v the variance of y (1 when
-y is normalised):
+With sd_j the standard deviation of column j of d numeric ones, and v the variance of y (1 when normalised):
 
     kernel   v * Matern52(lengthscale_j), times Categorical() on categorical columns
     lengthscale_j ~ LogNormal(log(sd_j sqrt(d)), 1.5)      distances grow as sqrt(d), so lengthscales must too
@@ -217,8 +215,7 @@ def _mean(gp: Estimator, X: Array, columns: Columns, loc: Array, scale: Array, s
 
 
 def times_categories(X: Array, columns: Columns, made: Callable[[Array], Kernel]) -> Kernel:
-    """A kernel that is `made` from a lengthscale for each numeric column, times a Categorical for the
-    others."""
+    """A kernel `made` from lengthscales of the numeric columns, times a Categorical for the others."""
     numeric = [j for j in range(X.shape[1]) if j not in columns.categories]
     lengthscales = spread(X[:, numeric]) * np.sqrt(len(numeric))
     if not columns.categories:
@@ -240,8 +237,7 @@ def default_kernel(X: Array, columns: Columns, variance: float) -> Kernel:
 
 
 def noise_parameter(given: object, variance: float, with_prior: bool, absolute_floor: float) -> Parameter:
-    """The noise variance: as given, or a start from the data. `variance` is that of y in the units the noise
-    is in."""
+    """The noise variance: as given, or a start from `variance`, that of y in the noise's units."""
     if given is None:
         start = NOISE_SHARE * variance
         prior = LogNormal(float(np.log(start)), 2.0) if with_prior else None
@@ -271,8 +267,7 @@ def _noise_number(given: Any) -> Parameter:
 
 
 def mean_function(given: object, loc: Array, columns: Columns) -> Mean:
-    """The mean by name, starting at `loc` (the average of y when it is normalised, else 0), or the object
-    that was given."""
+    """The mean by name, starting at `loc` (the average of y, or 0), or the object that was given."""
     if isinstance(given, Mean):
         return given
     if given == "zero":

@@ -215,8 +215,7 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
         return self.predict_log_proba(X)[np.arange(len(codes)), codes]
 
     def sample(self, X: Any, n_samples: int = 1, target: str = "f", random_state: Any = None) -> NDArray[Any]:
-        """Joint draws of the latent functions ("f"), (n, n_samples) or (n, classes, n_samples), or of labels
-        ("y"), (n, n_samples)."""
+        """Joint draws of f, (n, n_samples) or (n, classes, n_samples), or of labels ("y"), (n, n_samples)."""
         count = check_draws(n_samples)
         check_target(target, "labels", "the latent function")
         check_is_fitted(self, "fitted_")
@@ -239,8 +238,7 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
         return self.fitted_.left_out_classes()
 
     def plot(self, X: Any = None, **settings: Any) -> Any:
-        """A picture of the probabilities: along one column, or over two with the boundaries between classes
-        (see gramian.plots)."""
+        """A picture of the probabilities along one column, or over two (see gramian.plots)."""
         from gramian.plots.classes import plot_classes
 
         return plot_classes(self, X, **settings)

@@ -1,5 +1,4 @@
-"""What a fit leaves behind: one frozen value, which estimators, model files, pictures, reports and
-comparisons read.
+"""What a fit leaves behind: one frozen value, which all others read.
 
     Learned    what can be asked of any fit
     Fitted     one model: f with its process, conditioned on the rows
@@ -275,8 +274,7 @@ class Fitted(Learned):
 
     def observed(self, table: Array, beside: Array | None = None) -> tuple[Array, Array]:
         """Mean and variance of an observation under a likelihood that is not conditioned on in closed form:
-        (n,) each. `beside`: the likelihood's columns after the first, (n, columns - 1); None: their
-        defaults."""
+        (n,) each. `beside`: the likelihood's further columns, (n, columns - 1); None: their defaults."""
         return predictions.observed(self.likelihood, self.process, table, self._beside(table, beside))
 
     def quantiles(self, table: Array, levels: ArrayLike, beside: Array | None = None) -> Array:
@@ -289,8 +287,7 @@ class Fitted(Learned):
         return predictions.quantiles(self.likelihood, self.process, table, levels, beside)
 
     def log_densities(self, table: Array, Y: Array) -> Array:
-        """log p(y_i) of new rows, (n,), for Y (n, outputs), whose outputs are added up; or (n, columns) as
-        the likelihood reads it."""
+        """log p(y_i) of new rows, (n,): Y is (n, outputs), to be added up, or as the likelihood reads it."""
         return predictions.log_densities(self.likelihood, self.process, table, Y, self.closed_form)
 
     def _beside(self, table: Array, beside: Array | None) -> Array:

@@ -119,8 +119,7 @@ def _around(engine: Method, choice: InferenceChoice, likelihood: Likelihood) -> 
 
 
 def restrained(model: Model, method: Scheme) -> Model:
-    """Softmax by Laplace: scales of kernels that nobody bounded, or gave a prior, stay below `LAPLACE_SCALE`
-    (see `rule_for`)."""
+    """Softmax by Laplace: scales of kernels without bound or prior stay below `LAPLACE_SCALE`."""
     if not method.coupled:
         return model
     scales = [own for kernel, _ in model.kernels for part in kernel.walk() for own in part.levels() or ()]

@@ -1,14 +1,12 @@
 """Several classes from binary models.
 
-    one-vs-rest   a model a class, that class against all others; probabilities are those of the models, made
-                  to add up to 1
+    one-vs-rest   a model a class against all others; its probabilities, made to add up to 1
     one-vs-one    a model a pair of classes, on the rows of these two; probabilities from the pairs' by
                   coupling: p minimises sum_{i, j} (r_ji p_i - r_ij p_j)^2 with r_ij the probability of i in
                   the pair (Wu, Lin and Weng 2004, their second method)
 
 With shared parameters the sum of the binary evidences is maximised over one vector; else each model has its
-own. Models are fitted side by side on threads, since most of the time is spent in compiled code that lets
-others run.
+own. Models are fitted side by side on threads: most of the time is spent in compiled code.
 """
 
 from __future__ import annotations

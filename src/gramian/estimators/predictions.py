@@ -74,8 +74,7 @@ def probabilities(likelihood: Likelihood, process: Process, table: Array, scaled
 
 
 def observed(likelihood: Likelihood, process: Process, table: Array, beside: Array) -> tuple[Array, Array]:
-    """Mean and variance of an observation at each row, (n,) each, with the likelihood's columns beside it,
-    (n, columns - 1)."""
+    """Mean and variance of an observation at each row, (n,) each; `beside` is (n, columns - 1)."""
     return _observed(gaussians(likelihood, process, table), beside)
 
 
@@ -177,8 +176,7 @@ def _draws(parts: list[Latents], beside: Array) -> Array:
 
 
 def observations(rng: np.random.Generator, likelihood: Likelihood, draws: Array, beside: Array) -> Array:
-    """What is observed of draws of f, (n, L, draws), with the columns beside it, (n, columns - 1): (n,
-    draws)."""
+    """What is observed, (n, draws), of draws of f, (n, L, draws), with columns beside it."""
     f = np.moveaxis(draws, 1, 2)
     known = np.broadcast_to(beside.T[:, :, None], (beside.shape[1], *f.shape[:2]))
     return likelihood.bare().draw(rng, f[..., 0] if f.shape[2] == 1 else f, *known)

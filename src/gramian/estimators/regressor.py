@@ -36,8 +36,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
     """Gaussian process regression, with Gaussian noise or another likelihood.
 
     The model: f(x) = m(x) + s g(x) with g ~ GP(0, kernel), y = f(x) + noise; s is the standard deviation of y
-    (1 with `normalize_y=False`). With a `likelihood`, y ~ p(y | f(x)); s is then 1 unless f is in the units
-    of y.
+    (1 with `normalize_y=False`). With a `likelihood`, y ~ p(y | f(x)); s is 1 unless f has the units of y.
 
     Parameters
     ----------
@@ -294,8 +293,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         **columns: Any,
     ) -> Array:
         """Quantiles of an observation at the rows of X: (n, levels), or (n, levels, q) for 2-D y. Exact under
-        Gaussian noise and for whole numbers of few values, else from draws. `exposure` and `columns` are as
-        in `predict`."""
+        Gaussian noise and for few whole numbers, else from draws. Other arguments are those of `predict`."""
         table = self.read(X)
         given = {"exposure": exposure, **columns}
         return self.fitted_.quantiles(table, levels, read_beside(given, len(table), self.likelihood_))
@@ -396,8 +394,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
 
     def __dir__(self) -> list[str]:
         """All names that have a value, without a certificate that nobody has asked for: scikit-learn reads
-        every attribute to list it, here and in the picture that notebooks draw, and this one may take as long
-        as the fit."""
+        every attribute to list it, here and in notebooks, and this one may take as long as the fit."""
         known = self.__sklearn_is_fitted__() and self.fitted_.certificate is not None
         names = (name for name in object.__dir__(self) if known or name != "certificate_")
         return [name for name in names if hasattr(self, name)]
@@ -405,8 +402,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
     # Helpers. -----------------------------------------------------------------------------------------------
 
     def _process(self, X: Any, target: str) -> tuple[Array, Process, Array]:
-        """The rows of X, the posterior (or prior), and the noise variance that `target` asks for, one an
-        output."""
+        """The rows of X, the posterior (or prior), and the noise variances that `target` asks for, (q,)."""
         check_target(target, "observations, noise included", "the function")
         if not self.__sklearn_is_fitted__():
             return self._prior(X, target)

@@ -31,11 +31,9 @@ def read_table(path: str | os.PathLike[str]) -> Table:
 
 
 def read_blocks(path: str | os.PathLike[str], rows: int = BLOCK) -> Iterator[Table]:
-    """The rows of a file in their order, as tables of at most so many rows, with one block in memory at a
-    time.
+    """The rows of a file as tables of at most so many rows, with one block in memory at a time.
 
-    Errors are those of `read_table`, each met when its block is. Columns of Parquet have one type in all
-    blocks.
+    Errors are told when their block is met. Columns of Parquet have one type in all blocks.
     """
     shown = os.fspath(path)
     if rows < 1:
@@ -113,8 +111,7 @@ def _rows(path: str, stream: Iterable[str], separator: str, rows: int) -> Iterat
 
 
 def _separator(raw: bytes) -> str:
-    """Comma, semicolon or tab: the one found most often in the header outside quotes; the comma when in
-    doubt."""
+    """Comma, semicolon or tab: the most frequent in the header outside quotes; the comma when in doubt."""
     header = re.match(rb'(?:\xef\xbb\xbf)?[\r\n]*((?:"[^"]*"|[^"\r\n]+)*)', raw)
     outside = re.sub(rb'"[^"]*"', b"", header[1] if header else b"")
     return max(",;\t", key=lambda separator: outside.count(separator.encode()))

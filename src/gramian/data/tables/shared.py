@@ -16,8 +16,7 @@ BLOCK = 65_536  # rows at once, read or written
 
 
 def closest(name: str, names: Sequence[str]) -> str | None:
-    """The name that was probably meant: the same in other case or with spaces around, or a similar one; None
-    when there is none."""
+    """The name that was probably meant: the same in other case or spacing, or a similar one; else None."""
     folded = name.strip().casefold()
     same = next((other for other in names if other.casefold() == folded), None)
     return same or next(iter(difflib.get_close_matches(name, names, 1)), None)

@@ -1,5 +1,4 @@
-"""Named columns of a file, whole or a block of rows; text becomes numbers here, and what is not a number is
-told with its place."""
+"""Named columns of a file, whole or a block of rows; what is not a number is told with its place."""
 
 from __future__ import annotations
 
@@ -42,8 +41,7 @@ class Table:
         return len(self.columns[self.names[0]])
 
     def line(self, row: int | np.intp) -> int:
-        """The line of the file where row 0, 1, ... begins, counted from 1 (for Parquet the row counted from
-        1)."""
+        """The line of the file where row 0, 1, ... begins, counted from 1 (for Parquet the row itself)."""
         return self.first + int(row) + 1 if self.lines is None else int(self.lines[row])
 
     def place(self, row: int | np.intp) -> str:
@@ -57,8 +55,7 @@ class Table:
         return f"the {self.n_rows} rows" if self.whole else part
 
     def text(self, name: str) -> NDArray[np.object_]:
-        """The cells as text, exactly as they stand in a text file; a missing number of a Parquet file is
-        empty."""
+        """The cells as text, exactly as they stand in a text file; a missing number of Parquet is empty."""
         column = self._column(name)
         if column.dtype == object:
             return column.copy()

@@ -1,5 +1,4 @@
-"""The bytes of a text file on their way to the parser: unpacked, and refused with their place where they are
-no UTF-8 text."""
+"""The bytes of a text file on their way to the parser: unpacked, and refused where they are no UTF-8 text."""
 
 from __future__ import annotations
 
@@ -23,8 +22,7 @@ FOREIGN = {  # how files of other formats begin, when their name says CSV
 
 
 class CheckedBytes(io.RawIOBase):
-    """The bytes of a text file, unpacked, and checked as they pass: what is not UTF-8 text is told with its
-    line and byte."""
+    """The bytes of a text file, unpacked; what is not UTF-8 text is told with its line and byte."""
 
     def __init__(self, path: str, file: io.BufferedReader, packed: bool) -> None:
         self._path = path
@@ -82,8 +80,7 @@ class CheckedBytes(io.RawIOBase):
         self._before, self._returned = self._before + len(chunk), chunk.endswith(b"\r")
 
     def _after(self, part: bytes) -> tuple[int, int]:
-        """The line, and the bytes of it that have passed, when `part` has passed too. Lines end with \\n, \\r
-        or \\r\\n."""
+        """The line, and the bytes of it that have passed, after `part`. Lines end with \\n, \\r or \\r\\n."""
         ends = part.count(b"\n") + part.count(b"\r") - part.count(b"\r\n")
         ends -= self._returned and part.startswith(b"\n")
         last = max(part.rfind(b"\n"), part.rfind(b"\r"))

@@ -21,8 +21,7 @@ MUST_QUOTE = re.compile('[",;\t\r\n\ufeff]')
 
 
 def write_table(path: str | os.PathLike[str], names: Sequence[str], columns: Mapping[str, ArrayLike]) -> None:
-    """Write the named columns, in this order, whole or not at all. Floats are written so that they read back
-    exactly; None as empty."""
+    """Write the named columns, whole or not at all. Floats read back exactly; None is written as empty."""
     write_blocks(path, names, [columns])
 
 
