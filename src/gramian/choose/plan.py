@@ -340,10 +340,8 @@ def seconds_of_final(method: Scheme, n: int, d: int, q: int) -> float:
 def _kernel(given: Any) -> Kernel | None:
     kernel = given.kernel if isinstance(given, Converted) else given
     if kernel is not None and not isinstance(kernel, Kernel):
-        raise ParameterError(
-            f"kernel must be a gramian kernel or None, not {given!r}. For a scikit-learn kernel:"
-            " gramian.from_sklearn(kernel)."
-        )
+        cure = "For a scikit-learn kernel: gramian.from_sklearn(kernel)."
+        raise ParameterError(f"kernel must be a gramian kernel or None, not {given!r}. {cure}")
     return kernel
 
 

@@ -30,10 +30,8 @@ def atomic_write(
     if target.is_dir():
         raise error(f"{path} is a folder. Give the name of a file in it.")
     if target.exists() and not target.is_file():
-        raise error(
-            f"{path} is a device or a pipe, which cannot be replaced by a finished file. Give the name of an"
-            " ordinary file."
-        )
+        cure = "Give the name of an ordinary file."
+        raise error(f"{path} is a device or a pipe, which cannot be replaced by a finished file. {cure}")
     if target.exists() and not os.access(target, os.W_OK):
         raise error(f"{path} is read-only. Make it writable or choose another name.")
     if not folder.is_dir():
@@ -44,12 +42,11 @@ def atomic_write(
     temporary = folder / f".gramian-{secrets.token_hex(8)}.tmp"
     try:
         try:
-            file = open(temporary, "xb")  # noqa: SIM115 (closed below); unlike mkstemp, which gives 0600, open leaves permissions to the umask
+            # unlike mkstemp, which gives 0600, open leaves permissions to the umask
+            file = open(temporary, "xb")  # noqa: SIM115 (closed below)
         except OSError as cause:
-            raise error(
-                f"{path} cannot be written: {cause.strerror} (folder {folder}). Make it writable or choose"
-                " another folder."
-            ) from cause
+            cure = "Make it writable or choose another folder."
+            raise error(f"{path} cannot be written: {cause.strerror} (folder {folder}). {cure}") from cause
         with file:
             yield file
             file.flush()
@@ -61,8 +58,6 @@ def atomic_write(
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
         if isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise error(
-                f"{path} cannot be written: the disk is full. Free some space or choose another folder; an"
-                " old file is untouched."
-            ) from cause
+            cure = "Free some space or choose another folder; an old file is untouched."
+            raise error(f"{path} cannot be written: the disk is full. {cure}") from cause
         raise

@@ -145,7 +145,5 @@ def refuse_missing(table: Table, name: str, cells: NDArray[Any]) -> None:
     if absent:
         cell = f" ({cells[absent[0]]!r} stands for none)" if cells[absent[0]].strip() else ""
         count = f"{len(absent)} of {table.span} have no value here"
-        raise TableError(
-            f"{table.place(absent[0])}, column {name!r}: the value is missing{cell}. {count}. Drop these"
-            " rows, or write a word such as none."
-        )
+        cure = f"{count}. Drop these rows, or write a word such as none."
+        raise TableError(f"{table.place(absent[0])}, column {name!r}: the value is missing{cell}. {cure}")

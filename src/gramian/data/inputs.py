@@ -175,10 +175,8 @@ def read_beside(given: Mapping[str, Any], n: int, likelihood: Likelihood | None)
     for name in columns:
         values = given.get(name)
         if isinstance(values, str):
-            raise InputError(
-                f"{name}={values!r} is text. Give one number a row, such as the column itself:"
-                f" {name}=table[{values!r}]."
-            )
+            cure = f"Give one number a row, such as the column itself: {name}=table[{values!r}]."
+            raise InputError(f"{name}={values!r} is text. {cure}")
         beside.append(_column(likelihood.default(name) if values is None else values, name, n, "number"))
     likelihood.checked_beside(*beside)
     return np.stack(beside, axis=1)
@@ -307,10 +305,8 @@ def _codes(values: NDArray[Any], name: str, categories: tuple[str, ...]) -> Arra
     out = np.empty(len(values))
     for i, v in enumerate(values):
         if is_missing(v):
-            raise InputError(
-                f"Column {name!r} has no value in row {i}. Drop the row, or give the missing ones a category"
-                " of their own."
-            )
+            cure = "Drop the row, or give the missing ones a category of their own."
+            raise InputError(f"Column {name!r} has no value in row {i}. {cure}")
         if str(v) not in code:
             raise InputError(
                 f"Column {name!r} has the category {str(v)!r} in row {i}, which was not there in fit"
@@ -392,6 +388,7 @@ def _is_number(v: Any) -> bool:
 
 
 def is_missing(v: Any) -> bool:
+    """None, NaN, what pandas has for them (NA, NaT), and blank text."""
     if isinstance(v, (float, np.floating)):
         return bool(np.isnan(v))
     return v is None or type(v).__name__ in ("NAType", "NaTType") or (isinstance(v, str) and not v.strip())

@@ -12,6 +12,7 @@ from scipy import sparse
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import type_of_target
 
+from gramian.data.inputs import is_missing
 from gramian.errors import InputError
 
 Array = NDArray[np.float64]
@@ -77,13 +78,8 @@ class Labels:
 
 def _is_absent(label: Any) -> bool:
     """None, NaN, and what pandas has for them (NA, NaT), which neither compare nor convert to a number."""
-    if isinstance(label, (float, np.floating)):
-        return bool(np.isnan(label))
-    return (
-        label is None
-        or type(label).__name__ in ("NAType", "NaTType")
-        or (isinstance(label, np.datetime64) and bool(np.isnat(label)))
-    )
+    missing = is_missing(label) and not isinstance(label, str)  # blank text is a label like any other
+    return missing or (isinstance(label, np.datetime64) and bool(np.isnat(label)))
 
 
 def _is_infinite(label: Any) -> bool:

@@ -72,16 +72,12 @@ def open_source(
     is read: a block of its rows (see spool.py).
     """
     if columns is not None and not isinstance(X, (str, os.PathLike)):
-        raise InputError(
-            "columns= selects columns of a file by their names. Give blocks or a memory map with the columns"
-            " that are to be used."
-        )
+        cure = "Give blocks or a memory map with the columns that are to be used."
+        raise InputError(f"columns= selects columns of a file by their names. {cure}")
     if isinstance(X, (Source, Iterator)) or (callable(X) and not isinstance(X, np.memmap)):
         if y is not None:
-            raise InputError(
-                "y is given beside a source that has its own. Leave y out: a Source holds it, and a function"
-                " gives (X, y) pairs."
-            )
+            cure = "Leave y out: a Source holds it, and a function gives (X, y) pairs."
+            raise InputError(f"y is given beside a source that has its own. {cure}")
         if isinstance(X, Iterator):
             what = f"X is an iterator ({type(X).__name__}), which can be read only once"
             raise InputTypeError(
@@ -93,10 +89,8 @@ def open_source(
         return _from_memmap(X, y, known, Room(memory_limit))
     if isinstance(X, (str, os.PathLike)):
         return _from_file(X, y, columns, known, Room(memory_limit))
-    raise InputTypeError(
-        f"X is a {type(X).__name__}, which is no source. Give a path, an np.memmap, or a function that"
-        " returns an iterator of blocks."
-    )
+    cure = "Give a path, an np.memmap, or a function that returns an iterator of blocks."
+    raise InputTypeError(f"X is a {type(X).__name__}, which is no source. {cure}")
 
 
 def open_table(
@@ -121,10 +115,8 @@ def _from_memmap(X: NDArray[Any], y: Any, known: Columns | None, room: Room) -> 
             " it to rows and columns."
         )
     if X.dtype.kind not in "biuf":
-        raise InputError(
-            f"The memory map X has type {X.dtype}. Give one of real numbers, float64 at best: other types are"
-            " copied to a file first."
-        )
+        cure = "Give one of real numbers, float64 at best: other types are copied to a file first."
+        raise InputError(f"The memory map X has type {X.dtype}. {cure}")
     columns = known or Columns(tuple(f"x{j}" for j in range(X.shape[1])))
     if 0 in X.shape:
         inputs.check_table(np.zeros(X.shape), columns)
@@ -193,10 +185,8 @@ def _from_file(
     several = isinstance(y, (list, tuple))
     targets = list(y) if several else [y] * (y is not None)
     if not all(isinstance(name, str) for name in targets):
-        raise InputTypeError(
-            f"y is a {type(y).__name__}, but X is a file. Name the column of the file that is the target, or"
-            " several: y='price'."
-        )
+        cure = "Name the column of the file that is the target, or several: y='price'."
+        raise InputTypeError(f"y is a {type(y).__name__}, but X is a file. {cure}")
     head = next(read_blocks(path))
     if known is not None:
         check_needed(head, known)
@@ -272,20 +262,16 @@ def _from_factory(make: Callable[[], Any], known: Columns | None, room: Room) ->
             )
         if expected is not None and expected != X.rows:
             rows = f"{expected} rows when its categories were gathered and {X.rows} when it was read"
-            raise InputError(
-                f"The function given as X gave {rows}. It must return a new iterator over the same blocks at"
-                " each call."
-            )
+            cure = "It must return a new iterator over the same blocks at each call."
+            raise InputError(f"The function given as X gave {rows}. {cure}")
         return Source(X.mapped(), Y.mapped() if with_targets else None, columns, single)
 
 
 def _each_block(make: Callable[[], Any]) -> Iterator[Block]:
     blocks = make()
     if isinstance(blocks, (np.ndarray, str, bytes)) or is_frame(blocks) or not hasattr(blocks, "__iter__"):
-        raise InputTypeError(
-            f"The function given as X returned a {type(blocks).__name__}. It must return an iterator of"
-            " blocks: (X, y), or X alone."
-        )
+        cure = "It must return an iterator of blocks: (X, y), or X alone."
+        raise InputTypeError(f"The function given as X returned a {type(blocks).__name__}. {cure}")
     for number, block in enumerate(blocks):
         X, y = block if isinstance(block, tuple) and len(block) == 2 else (block, None)
         # nothing is left of a block after a filter, say

@@ -8,7 +8,6 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from types import TracebackType
 from typing import Self
 
 import numpy as np
@@ -84,9 +83,7 @@ class Spool:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         with contextlib.suppress(OSError):  # a full disk has been told already
             self._file.close()
 
@@ -99,10 +96,8 @@ def _full_disk() -> Iterator[None]:
         if cause.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         where = f"The folder for temporary files, {tempfile.gettempdir()}, is full"
-        raise InputError(
-            f"{where}, and data are spooled there, 8 bytes a number. Free space, or set the variable TMPDIR"
-            " to another folder."
-        ) from cause
+        cure = "Free space, or set the variable TMPDIR to another folder."
+        raise InputError(f"{where}, and data are spooled there, 8 bytes a number. {cure}") from cause
 
 
 def is_in_memory(folder: str) -> bool:

@@ -187,10 +187,12 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
     def plan(self, X: Any, y: Any = None) -> Plan:
         """What each method would take on these data, memory and time, and which one `method="auto"` takes."""
         self.check_settings()
-        if self.hyper == "mcmc":
+        sampled = self.hyper == "mcmc"
+        if sampled or latent.read_inference(self.inference).word == "mcmc":
+            cure = 'hyper="map"' if sampled else 'inference="vi"'
             raise ParameterError(
-                'A plan predicts searches; how long chains take, only they can tell. Ask with hyper="map" for'
-                " the engines alone."
+                f"A plan predicts searches; how long chains take, only they can tell. Ask with {cure} for the"
+                " engines alone."
             )
         shape = open_source(X, y, memory_limit=self.memory_limit).X.shape if is_source(X) else np.shape(X)
         return self._plan(tuple(shape), y)
@@ -316,10 +318,8 @@ def check_arguments(unsupported: dict[str, Any], takes: str, cure: str = "") -> 
     among the arguments, does not think that weights are supported."""
     others = [name for name in unsupported if name != "sample_weight"]
     if unsupported.get("sample_weight") is not None:
-        raise ParameterError(
-            "sample_weight is not supported: a posterior counts each row once. Repeat a row that was seen"
-            f" several times.{cure}"
-        )
+        way = f"Repeat a row that was seen several times.{cure}"
+        raise ParameterError(f"sample_weight is not supported: a posterior counts each row once. {way}")
     if others:
         raise ParameterError(f"fit does not know {', '.join(map(repr, others))}; it takes {takes}.")
 

@@ -98,10 +98,8 @@ def read_kernel(value: object) -> Written:
     several = isinstance(value, (list, tuple)) and len(value) > 0
     kernels = tuple(value) if isinstance(value, (list, tuple)) and several else (value,)
     if not all(isinstance(kernel, Kernel) for kernel in kernels):
-        raise ParameterError(
-            f"kernel must be a gramian kernel or None, not {value!r}. For a scikit-learn kernel:"
-            " gramian.from_sklearn(kernel)."
-        )
+        cure = "For a scikit-learn kernel: gramian.from_sklearn(kernel)."
+        raise ParameterError(f"kernel must be a gramian kernel or None, not {value!r}. {cure}")
     return Written(kernels)
 
 
@@ -118,10 +116,8 @@ def check_settings(gp: Estimator) -> None:
         if not isinstance(getattr(gp, name, True), (bool, np.bool_)):
             raise ParameterError(f"{name}={getattr(gp, name)!r} must be True or False.")
     if gp.hyper not in ("map", "ml", "mcmc"):
-        raise ParameterError(
-            f'hyper={gp.hyper!r} is not known. Use "map" (priors count), "ml" (they do not) or "mcmc" (full'
-            " Bayes)."
-        )
+        cure = 'Use "map" (priors count), "ml" (they do not) or "mcmc" (full Bayes).'
+        raise ParameterError(f"hyper={gp.hyper!r} is not known. {cure}")
 
 
 def prospect(gp: Estimator, shape: tuple[int, ...], outputs: int) -> Prospect:
@@ -244,10 +240,8 @@ def noise_parameter(given: object, variance: float, with_prior: bool, absolute_f
         return param(start, prior=prior, bounds=(NOISE_FLOOR * variance, 1e4 * variance))
     parameter = given if isinstance(given, Parameter) else _noise_number(given)
     if parameter.value.ndim:
-        raise ParameterError(
-            f"noise must be one variance, but has shape {parameter.value.shape}. For one a row, use fit(X, y,"
-            " noise_var=...)."
-        )
+        cure = "For one a row, use fit(X, y, noise_var=...)."
+        raise ParameterError(f"noise must be one variance, but has shape {parameter.value.shape}. {cure}")
     if parameter.trainable and parameter.bounds is None and float(parameter.value) > 0:
         value = float(parameter.value)
         bounds = (min(absolute_floor, value), 1e4 * max(variance, value))

@@ -56,10 +56,8 @@ def read_inference(value: Any) -> InferenceChoice:
     if isinstance(value, (Inference, MCMC)):
         return InferenceChoice(value.name, value)
     names = ", ".join(f'"{word}"' for word in WORDS)
-    raise ParameterError(
-        f"inference={value!r} is not known. Use {names}, or an object such as EP(power=0.5) or"
-        " MCMC(draws=1000)."
-    )
+    cure = f"Use {names}, or an object such as EP(power=0.5) or MCMC(draws=1000)."
+    raise ParameterError(f"inference={value!r} is not known. {cure}")
 
 
 def method_for(gp: Estimator, likelihood: Likelihood, shape: tuple[int, ...]) -> tuple[Scheme, str]:
@@ -77,11 +75,6 @@ def method_for(gp: Estimator, likelihood: Likelihood, shape: tuple[int, ...]) ->
 def plan_for(gp: Estimator, likelihood: Likelihood, shape: tuple[int, ...]) -> Plan:
     """Memory and time of each engine with this likelihood, and what `method="auto"` takes."""
     choice = read_inference(gp.inference)
-    if choice.word == "mcmc":
-        raise ParameterError(
-            'A plan predicts searches; how long chains take, only they can tell. Ask with inference="vi" for'
-            " the engines alone."
-        )
     taken, reason = _automatic(gp, choice, likelihood, shape)
     wrapped = partial(_around, choice=choice, likelihood=likelihood)
     return build.prospect(gp, shape, likelihood.latents).plan_around(wrapped, wrapped(taken), reason)

@@ -148,10 +148,8 @@ class BinaryModels(Learned):
         return LabelledRows(np.vstack(parts), np.repeat(np.arange(count), list(map(len, parts))))
 
     def left_out_classes(self) -> LeftOutClasses:
-        raise ParameterError(
-            "Leave-one-out needs the sites of Laplace, EP or VI in one model. Use cross-validation:"
-            " sklearn.model_selection."
-        )
+        cure = "Use cross-validation: sklearn.model_selection."
+        raise ParameterError(f"Leave-one-out needs the sites of Laplace, EP or VI in one model. {cure}")
 
     def summary(self, title: str) -> str:
         """The models side by side."""
@@ -282,11 +280,9 @@ def _splits(scheme: str, labels: Labels) -> list[tuple[NDArray[np.intp], NDArray
     codes, count = labels.codes, len(labels.classes)
     if scheme == "ovr":
         return [(np.arange(len(codes)), (codes == c).astype(int)) for c in range(count)]
-    pairs = []
-    for i, j in itertools.combinations(range(count), 2):
-        rows = np.flatnonzero((codes == i) | (codes == j))
-        pairs.append((rows, (codes[rows] == j).astype(int)))
-    return pairs
+    pairs = list(itertools.combinations(range(count), 2))
+    both = [np.flatnonzero((codes == i) | (codes == j)) for i, j in pairs]
+    return [(rows, (codes[rows] == j).astype(int)) for rows, (_, j) in zip(both, pairs, strict=True)]
 
 
 def _together(

@@ -346,10 +346,8 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         check_is_fitted(self, "fitted_")
         if not self.kernel_.differentiable:
             rough = ", ".join(sorted({type(k).__name__ for k in self.kernel_.rough_parts}))
-            raise ParameterError(
-                f"Functions of {self.kernel_} have no gradient, because of {rough}. Smooth kernels have one:"
-                " RBF, Matern52, Matern32."
-            )
+            cure = "Smooth kernels have one: RBF, Matern52, Matern32."
+            raise ParameterError(f"Functions of {self.kernel_} have no gradient, because of {rough}. {cure}")
         mean, var = self.posterior_.gradient(self.read(X))
         return (mean[:, :, 0], var[:, :, 0]) if self.fitted_.single else (mean, var)
 

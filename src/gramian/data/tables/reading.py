@@ -144,10 +144,8 @@ def _parquet_blocks(path: str, rows: int) -> Iterator[Table]:
                 yield Table(path, names, columns, None, first, whole=False)
                 first += batch.num_rows
     except (pa.ArrowException, OSError) as cause:
-        raise TableError(
-            f"{path} cannot be read as Parquet: {cause}. The file is damaged or of another format; copy or"
-            " export it again."
-        ) from cause
+        cure = "The file is damaged or of another format; copy or export it again."
+        raise TableError(f"{path} cannot be read as Parquet: {cause}. {cure}") from cause
 
 
 def _arrow_column(path: str, pa: Any, name: str, column: Any, as_integers: bool) -> NDArray[Any]:

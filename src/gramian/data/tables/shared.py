@@ -26,10 +26,8 @@ def suffix_of(path: str | os.PathLike[str]) -> str:
     name = Path(path).name.lower()
     if suffixes := [suffix for suffix in SUFFIXES if name.endswith(suffix)]:
         return max(suffixes, key=len)
-    raise TableError(
-        f"{os.fspath(path)}: the name of a table ends in one of {', '.join(SUFFIXES)}. Rename or convert the"
-        " file."
-    )
+    cure = "Rename or convert the file."
+    raise TableError(f"{os.fspath(path)}: the name of a table ends in one of {', '.join(SUFFIXES)}. {cure}")
 
 
 def check_names(path: str, names: Sequence[str]) -> tuple[str, ...]:
@@ -43,10 +41,8 @@ def check_names(path: str, names: Sequence[str]) -> tuple[str, ...]:
         )
     twice = sorted({name for name in stripped if stripped.count(name) > 1})
     if twice:
-        raise TableError(
-            f"{path}: {listing(twice)} is the name of more than one column. Give each column a name of its"
-            " own."
-        )
+        cure = "Give each column a name of its own."
+        raise TableError(f"{path}: {listing(twice)} is the name of more than one column. {cure}")
     return stripped
 
 

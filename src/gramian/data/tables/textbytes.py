@@ -72,10 +72,8 @@ class CheckedBytes(io.RawIOBase):
             ) from cause
         if b"\0" in chunk:
             where = self._place(chunk, chunk.index(b"\0"))
-            raise TableError(
-                f"{self._path}, {where}: a NUL byte, which no text has. The file is damaged or is not text;"
-                " export it anew as UTF-8 CSV."
-            )
+            cure = "The file is damaged or is not text; export it anew as UTF-8 CSV."
+            raise TableError(f"{self._path}, {where}: a NUL byte, which no text has. {cure}")
         self._line, self._column = self._after(chunk)
         self._before, self._returned = self._before + len(chunk), chunk.endswith(b"\r")
 
