@@ -365,9 +365,8 @@ def _mean(given: object) -> Mean:
         return MEANS[given]()
     if isinstance(given, (int, float, np.number, np.ndarray, Parameter)) and not isinstance(given, bool):
         return ConstantMean(given)
-    raise ParameterError(
-        f'GP: mean={given!r} is not known. Use a number, "zero", "constant", "linear", or a gramian.Mean.'
-    )
+    cure = 'Use a number, "zero", "constant", "linear", or a gramian.Mean.'
+    raise ParameterError(f"GP: mean={given!r} is not known. {cure}")
 
 
 def _points(X: ArrayLike) -> tuple[Array, list[str]]:
@@ -376,9 +375,8 @@ def _points(X: ArrayLike) -> tuple[Array, list[str]]:
     try:
         points = np.array(X, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputError(
-            "X has values that are no numbers. A GP takes numbers; GPRegressor takes text."
-        ) from None
+        cure = "A GP takes numbers; GPRegressor takes text."
+        raise InputError(f"X has values that are no numbers. {cure}") from None
     if points.ndim != 2:
         cure = "X[:, None] for one column" if points.ndim == 1 else "one point a row"
         raise InputError(f"X has shape {points.shape}, but a table (n, d) is expected: {cure}.")
@@ -401,9 +399,8 @@ def _resolved(model: Model, names: list[str]) -> Model:
 def _moved(model: Model, values: Mapping[str, ArrayLike]) -> Model:
     unknown = sorted(set(values) - set(model.parameters()))
     if unknown:
-        raise ParameterError(
-            f"There is no parameter {unknown[0]!r}. There are {', '.join(model.parameters())}."
-        )
+        known = ", ".join(model.parameters())
+        raise ParameterError(f"There is no parameter {unknown[0]!r}. There are {known}.")
     return model.with_values(values)
 
 

@@ -35,9 +35,8 @@ def atomic_write(
     if target.exists() and not os.access(target, os.W_OK):
         raise error(f"{path} is read-only. Make it writable or choose another name.")
     if not folder.is_dir():
-        raise error(
-            f"{path} cannot be written: there is no folder {folder}. Create it first, or correct the path."
-        )
+        cure = "Create it first, or correct the path."
+        raise error(f"{path} cannot be written: there is no folder {folder}. {cure}")
     # a short name of its own: the target's may already be as long as names can be
     temporary = folder / f".gramian-{secrets.token_hex(8)}.tmp"
     try:

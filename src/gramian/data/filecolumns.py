@@ -30,9 +30,8 @@ def features_of(table: Table, targets: Sequence[str], columns: Sequence[str] | N
     for name in columns or ():
         table.text(name)
         if name in targets:
-            raise InputError(
-                f"{name!r} is among columns and is the target as well. It can be only one of them."
-            )
+            cure = "It can be only one of them."
+            raise InputError(f"{name!r} is among columns and is the target as well. {cure}")
     names = tuple(columns or (name for name in table.names if name not in targets))
     if not names:
         raise InputError(

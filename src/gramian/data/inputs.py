@@ -53,16 +53,14 @@ def read_features(X: Any, known: Columns | None = None) -> tuple[Array, Columns]
     if X is None:
         raise InputError("X is None; give a table with one row an observation.")
     if sparse.issparse(X):
-        raise InputError(
-            "X is a sparse matrix, which a Gram matrix would fill anyway. Give a dense array: X.toarray()."
-        )
+        cure = "Give a dense array: X.toarray()."
+        raise InputError(f"X is a sparse matrix, which a Gram matrix would fill anyway. {cure}")
     if is_frame(X):
         return _frame(X, known)
     array = _array(X, "X")
     if np.iscomplexobj(array):
-        raise InputError(
-            "Complex data not supported: X has complex numbers. Give real and imaginary parts as columns."
-        )
+        cure = "Give real and imaginary parts as columns."
+        raise InputError(f"Complex data not supported: X has complex numbers. {cure}")
     if array.ndim == 1:
         raise InputError(
             f"Expected 2D array, got 1D array instead: X has shape {array.shape}. Reshape your data with"

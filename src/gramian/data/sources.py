@@ -153,9 +153,8 @@ def _mapped(values: NDArray[Any], what: str, names: tuple[str, ...] | None, room
 def _check_width(width: int, columns: Columns) -> None:
     if width != len(columns.names):
         expected = f"{len(columns.names)} ({inputs.some_of(columns.names)})"
-        raise InputError(
-            f"X has {width} features, but is expected to have {expected}. Give the same columns everywhere."
-        )
+        cure = "Give the same columns everywhere."
+        raise InputError(f"X has {width} features, but is expected to have {expected}. {cure}")
 
 
 def _as_known(source: Source, known: Columns | None) -> Source:
@@ -256,10 +255,8 @@ def _from_factory(make: Callable[[], Any], known: Columns | None, room: Room) ->
                     Y.add(targets)
                 X.add(table)
         if columns is None or X.rows == 0:
-            raise InputError(
-                "The function given as X gave no blocks with rows, so there are no data. Does it return a new"
-                " iterator at each call?"
-            )
+            what = "gave no blocks with rows, so there are no data"
+            raise InputError(f"The function given as X {what}. Does it return a new iterator at each call?")
         if expected is not None and expected != X.rows:
             rows = f"{expected} rows when its categories were gathered and {X.rows} when it was read"
             cure = "It must return a new iterator over the same blocks at each call."

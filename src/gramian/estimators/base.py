@@ -80,9 +80,8 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
             del self.feature_names_in_
         source = open_source(X, y, memory_limit=self.memory_limit)
         if source.Y is None:
-            raise InputError(
-                "The target y is missing. Give fit(X, y); for a file, y is the name of its target column."
-            )
+            cure = "Give fit(X, y); for a file, y is the name of its target column."
+            raise InputError(f"The target y is missing. {cure}")
         self.n_features_in_ = source.X.shape[1]
         if source.columns.named:
             self.feature_names_in_: NDArray[np.object_] = np.array(source.columns.names, dtype=object)
@@ -189,11 +188,9 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         self.check_settings()
         sampled = self.hyper == "mcmc"
         if sampled or latent.read_inference(self.inference).word == "mcmc":
-            cure = 'hyper="map"' if sampled else 'inference="vi"'
-            raise ParameterError(
-                f"A plan predicts searches; how long chains take, only they can tell. Ask with {cure} for the"
-                " engines alone."
-            )
+            setting = 'hyper="map"' if sampled else 'inference="vi"'
+            why = "A plan predicts searches; how long chains take, only they can tell"
+            raise ParameterError(f"{why}. Ask with {setting} for the engines alone.")
         shape = open_source(X, y, memory_limit=self.memory_limit).X.shape if is_source(X) else np.shape(X)
         return self._plan(tuple(shape), y)
 
@@ -218,7 +215,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
     @property
     def mean_(self) -> Mean:
         """The mean function at the fitted parameters."""
-        return self.fitted_.first.mean
+        return self.fitted_.first.model.mean
 
     @property
     def likelihood_(self) -> Likelihood:
@@ -308,9 +305,8 @@ def generator(random_state: Any) -> np.random.Generator:
     try:
         return np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
     except ValueError as error:
-        raise ParameterError(
-            f"random_state={random_state!r}: {error}. Give a whole number from 0 on, a RandomState, or None."
-        ) from None
+        cure = "Give a whole number from 0 on, a RandomState, or None."
+        raise ParameterError(f"random_state={random_state!r}: {error}. {cure}") from None
 
 
 def check_arguments(unsupported: dict[str, Any], takes: str, cure: str = "") -> None:
@@ -334,6 +330,5 @@ def check_draws(n_samples: Any) -> int:
 def check_target(target: Any, observations: str, function: str) -> None:
     """Refuses what is neither "y" nor "f"."""
     if target not in ("y", "f"):
-        raise ParameterError(
-            f'target={target!r} is not known. Use "y" for {observations}, or "f" for {function}.'
-        )
+        cure = f'Use "y" for {observations}, or "f" for {function}.'
+        raise ParameterError(f"target={target!r} is not known. {cure}")

@@ -138,9 +138,8 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
             choices["multiclass"] = ("softmax", "robustmax", "ovr", "ovo")
         for name, known in choices.items():
             if getattr(self, name) not in known:
-                raise ParameterError(
-                    f"{name}={getattr(self, name)!r} is not known. Use {', '.join(map(repr, known))}."
-                )
+                cure = f"Use {', '.join(map(repr, known))}."
+                raise ParameterError(f"{name}={getattr(self, name)!r} is not known. {cure}")
         if self.averaging == "scaled" and self.link == "probit":
             raise ParameterError(
                 'averaging="scaled" approximates the logit link; with link="probit" the exact average is'

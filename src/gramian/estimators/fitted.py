@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self, cast
 
@@ -28,7 +29,6 @@ from gramian.inference import Data, Evidence, Model, Scheme
 from gramian.inference.asked import ask
 from gramian.kernels import Kernel
 from gramian.likelihoods import Likelihood
-from gramian.means import Mean
 from gramian.params import Parameter, ParameterTable
 from gramian.processes.base import Process
 from gramian.report.facts import Facts, NoData, class_counts
@@ -165,11 +165,6 @@ class Fitted(Learned):
         return self
 
     @property
-    def mean(self) -> Mean:
-        """The mean function at the fitted parameters."""
-        return self.model.mean
-
-    @property
     def likelihood(self) -> Likelihood:
         """The likelihood at the fitted parameters."""
         return self.model.likelihood
@@ -275,7 +270,7 @@ class Fitted(Learned):
     def observed(self, table: Array, beside: Array | None = None) -> tuple[Array, Array]:
         """Mean and variance of an observation under a likelihood that is not conditioned on in closed form:
         (n,) each. `beside`: the likelihood's further columns, (n, columns - 1); None: their defaults."""
-        return predictions.observed(self.likelihood, self.process, table, self._beside(table, beside))
+        return predictions.observed(self._gaussians(table), self._beside(table, beside))
 
     def quantiles(self, table: Array, levels: ArrayLike, beside: Array | None = None) -> Array:
         """Quantiles of an observation, (n, levels); (n, levels, q) where y has several outputs."""
@@ -284,11 +279,14 @@ class Fitted(Learned):
             values = predictions.normal_quantiles(mean, var + self.noise_of_outputs, levels)
             return values[:, :, 0] if self.single else values
         beside = self._beside(table, beside)
-        return predictions.quantiles(self.likelihood, self.process, table, levels, beside)
+        return predictions.quantiles(self.likelihood, self._gaussians(table), levels, beside)
 
     def log_densities(self, table: Array, Y: Array) -> Array:
         """log p(y_i) of new rows, (n,): Y is (n, outputs), to be added up, or as the likelihood reads it."""
-        return predictions.log_densities(self.likelihood, self.process, table, Y, self.closed_form)
+        return predictions.log_densities(self._gaussians(table), Y, self.closed_form)
+
+    def _gaussians(self, table: Array) -> Iterator[predictions.Latents]:
+        return predictions.gaussians(self.likelihood, self.process, table)
 
     def _beside(self, table: Array, beside: Array | None) -> Array:
         return read_beside({}, len(table), self.likelihood) if beside is None else beside

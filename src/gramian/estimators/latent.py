@@ -88,9 +88,8 @@ def sampled_parameters(gp: Estimator) -> tuple[Scheme, str]:
         return chains, "parameters are sampled"
     engine = as_method(gp.method, gp.memory_limit)
     if not isinstance(engine, Engine) or not (engine.dense or engine.features_for(1) is not None):
-        raise ParameterError(
-            f'Chains cannot move through method={gp.method!r}. Use "exact", "nystrom" or "fourier" with MCMC.'
-        )
+        cure = 'Use "exact", "nystrom" or "fourier" with MCMC.'
+        raise ParameterError(f"Chains cannot move through method={gp.method!r}. {cure}")
     return dataclasses.replace(chains, engine=engine), "parameters are sampled"
 
 

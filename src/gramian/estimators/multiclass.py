@@ -292,9 +292,8 @@ def _together(
     likelihood = Bernoulli(gp.link)
     method, _ = latents.method_for(gp, likelihood, table.shape)
     if method.search == "none":
-        raise ParameterError(
-            "shared=True fits one set of parameters; chains sample them. Use shared=False with MCMC."
-        )
+        cure = "Use shared=False with MCMC."
+        raise ParameterError(f"shared=True fits one set of parameters; chains sample them. {cure}")
     # too few rows for random features: dense
     method, _ = parts(method.searched, len(table), table.shape[1], 1, False)[-1]
     rng = generator(gp.random_state)

@@ -39,9 +39,8 @@ def read_blocks(path: str | os.PathLike[str], rows: int = BLOCK) -> Iterator[Tab
     if rows < 1:
         raise TableError(f"{shown}: blocks of {rows} rows cannot be read. Give a number from 1 on.")
     if not os.path.exists(path):
-        raise TableError(
-            f"{shown}: there is no such file (looked for {os.path.abspath(path)}). Correct the path."
-        )
+        cure = "Correct the path."
+        raise TableError(f"{shown}: there is no such file (looked for {os.path.abspath(path)}). {cure}")
     if os.path.isdir(path):
         raise TableError(f"{shown} is a folder. Give the name of a file in it.")
     suffix = suffix_of(path)
@@ -59,9 +58,8 @@ def _text_blocks(path: str, suffix: str, rows: int) -> Iterator[Table]:
             stream = io.TextIOWrapper(io.BufferedReader(checked, CHUNK), "utf-8-sig", newline="")
             yield from _rows(path, stream, separator, rows)
     except OSError as cause:
-        raise TableError(
-            f"{path} cannot be read: {cause.strerror or cause}. Check the file and its permissions."
-        ) from cause
+        cure = "Check the file and its permissions."
+        raise TableError(f"{path} cannot be read: {cause.strerror or cause}. {cure}") from cause
 
 
 def _rows(path: str, stream: Iterable[str], separator: str, rows: int) -> Iterator[Table]:

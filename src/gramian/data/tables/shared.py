@@ -55,7 +55,6 @@ def import_pyarrow(path: str) -> tuple[Any, Any]:
         import pyarrow
         import pyarrow.parquet
     except ImportError as cause:
-        raise TableError(
-            f'{path}: Parquet files need pyarrow. Install it: pip install "gramian[parquet]"; or use CSV.'
-        ) from cause
+        cure = 'Install it: pip install "gramian[parquet]"; or use CSV.'
+        raise TableError(f"{path}: Parquet files need pyarrow. {cure}") from cause
     return pyarrow, pyarrow.parquet

@@ -57,9 +57,8 @@ def _checked_columns(
         none = False
         unknown = [name for name in names if name not in columns]
         if unknown:
-            raise TableError(
-                f"{path}: no column is given for {listing(unknown)}. Given: {listing(list(columns))}."
-            )
+            known = listing(list(columns))
+            raise TableError(f"{path}: no column is given for {listing(unknown)}. Given: {known}.")
         arrays = {name: np.asarray(columns[name]) for name in names}
         shapes = {name: column.shape for name, column in arrays.items()}
         if len(set(shapes.values())) > 1 or any(len(shape) != 1 for shape in shapes.values()):
@@ -90,9 +89,8 @@ def _write_parquet(path: str, file: BinaryIO, blocks: Iterable[dict[str, NDArray
             for now, before in zip(table.schema, writer.schema, strict=True):
                 if now.type != before.type:
                     types = f"{now.type}, in the blocks before {before.type}"
-                    raise TableError(
-                        f"{path}: column {now.name!r} is of type {types}. Give it one type in all blocks."
-                    )
+                    cure = "Give it one type in all blocks."
+                    raise TableError(f"{path}: column {now.name!r} is of type {types}. {cure}")
             writer.write_table(table)
 
 
