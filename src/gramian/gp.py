@@ -126,10 +126,8 @@ class GP(Functions):
                 " of one for each latent function of the likelihood."
             )
         if likelihood is not None and noise is not None:
-            raise ParameterError(
-                f"GP: noise={noise!r} and likelihood={likelihood!r} were both given, and both say how y"
-                " arises from f. Give one of them."
-            )
+            both = "were both given, and both say how y arises from f. Give one of them."
+            raise ParameterError(f"GP: noise={noise!r} and likelihood={likelihood!r} {both}")
         if likelihood is not None and not isinstance(likelihood, Likelihood):
             raise ParameterError(f"GP: likelihood={likelihood!r} is none. Give one such as gm.Poisson().")
         observed = Gaussian(fixed(0.0) if noise is None else noise) if likelihood is None else likelihood
@@ -238,16 +236,12 @@ class GP(Functions):
         model = _resolved(self.model, names)
         Y = np.array(y, dtype=np.float64)  # a copy: a posterior must not change with its data
         if Y.ndim not in (1, 2) or len(Y) != len(points):
-            raise InputError(
-                f"y has shape {Y.shape}, but X has {len(points)} rows: give one value a row, (n,), or a table"
-                " (n, q)."
-            )
+            takes = "give one value a row, (n,), or a table (n, q)"
+            raise InputError(f"y has shape {Y.shape}, but X has {len(points)} rows: {takes}.")
         known = None if noise_var is None else np.array(noise_var, dtype=np.float64)
         if known is not None and (known.shape != (len(points),) or not np.all(known >= 0)):
-            raise InputError(
-                f"noise_var has shape {known.shape}; give one variance from 0 on for each of the"
-                f" {len(points)} rows."
-            )
+            takes = f"one variance from 0 on for each of the {len(points)} rows"
+            raise InputError(f"noise_var has shape {known.shape}; give {takes}.")
         if np.any(np.isinf(Y)):
             raise InputError("y has infinite values. Leave them out; NaN says that nothing was observed.")
         several = Y.ndim == 2

@@ -101,10 +101,7 @@ def read_targets(y: Any, n: int, gaps: bool = False) -> tuple[Array, bool]:
     if array.ndim == 2 and array.shape[1] == 0:
         raise InputError("y has no columns; give one number a row.")
     if len(array) != n:
-        raise InputError(
-            f"Found input variables with inconsistent numbers of samples: [{n}, {len(array)}]. X and y must"
-            " have as many rows as each other."
-        )
+        raise unequal(n, len(array))
     Y = array.reshape(n, -1)
     if Y.dtype.kind in "OUSMm":
         Y = np.column_stack([_numbers(Y[:, k], "y", "Give one number a row.") for k in range(Y.shape[1])])
@@ -113,10 +110,8 @@ def read_targets(y: Any, n: int, gaps: bool = False) -> tuple[Array, bool]:
     bad = np.isinf(Y) if gaps and array.ndim == 2 else ~np.isfinite(Y)
     empty = np.flatnonzero(np.all(np.isnan(Y), axis=0))
     if gaps and array.ndim == 2 and len(empty):
-        raise InputError(
-            f"Input y contains NaN in all rows of output {empty[0]}: nothing was observed of it. Leave the"
-            " column out, or give at least one number."
-        )
+        what = f"Input y contains NaN in all rows of output {empty[0]}: nothing was observed of it"
+        raise InputError(f"{what}. Leave the column out, or give at least one number.")
     if np.any(bad):
         row, column = np.argwhere(bad)[0]
         kind, count = kind_of(Y[row, column]), int(np.sum(~np.isfinite(Y)))
@@ -325,10 +320,8 @@ def _numbers(values: NDArray[Any], name: str, cure: str = _CATEGORIES) -> Array:
     if values.dtype.kind in "Mm" or (
         values.dtype.kind == "O" and any(isinstance(v, (datetime.date, datetime.timedelta)) for v in values)
     ):
-        raise InputError(
-            f"Column {name!r} holds dates or times. Give a number instead, such as days since the first: (t -"
-            " t.min()) / numpy.timedelta64(1, 'D')."
-        )
+        days = "days since the first: (t - t.min()) / numpy.timedelta64(1, 'D')"
+        raise InputError(f"Column {name!r} holds dates or times. Give a number instead, such as {days}.")
     try:
         return values.astype(np.float64)
     except (TypeError, ValueError):
@@ -362,6 +355,12 @@ def check_table(table: Array, columns: Columns) -> None:
         cure = "Drop these rows, or fill them (sklearn.impute.SimpleImputer)."
         where = f"row {row}, column {name!r} ({len(bad)} such cells in all)"
         raise InputError(f"Input X contains {kind}: {where}. {cure}")
+
+
+def unequal(n: int, of_y: int) -> InputError:
+    """What to say of X and y that are not equally long."""
+    what = f"Found input variables with inconsistent numbers of samples: [{n}, {of_y}]"
+    return InputError(f"{what}. X and y must have as many rows as each other.")
 
 
 def kind_of(value: float) -> str:

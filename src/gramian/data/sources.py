@@ -110,10 +110,8 @@ def open_table(
 
 def _from_memmap(X: NDArray[Any], y: Any, known: Columns | None, room: Room) -> Source:
     if X.ndim != 2:
-        raise InputError(
-            f"Expected 2D array, got {X.ndim}D array instead: the memory map X has shape {X.shape}. Reshape"
-            " it to rows and columns."
-        )
+        what = f"Expected 2D array, got {X.ndim}D array instead: the memory map X has shape {X.shape}"
+        raise InputError(f"{what}. Reshape it to rows and columns.")
     if X.dtype.kind not in "biuf":
         cure = "Give one of real numbers, float64 at best: other types are copied to a file first."
         raise InputError(f"The memory map X has type {X.dtype}. {cure}")
@@ -239,18 +237,14 @@ def _from_factory(make: Callable[[], Any], known: Columns | None, room: Room) ->
                 if X.rows == 0:
                     with_targets = y_block is not None
                 elif with_targets != (y_block is not None):
-                    raise InputError(
-                        f"it has {'no y' if with_targets else 'a y'}, unlike the blocks before. Give (X, y)"
-                        " pairs, or X alone, in all blocks."
-                    )
+                    what = f"it has {'no y' if with_targets else 'a y'}, unlike the blocks before"
+                    raise InputError(f"{what}. Give (X, y) pairs, or X alone, in all blocks.")
                 if with_targets:
                     targets, one = read_targets(y_block, len(table))
                     if X.rows and (one, targets.shape[1]) != (single, Y.width):
                         before = "(n,)" if single else f"(n, {Y.width})"
-                        raise InputError(
-                            f"y has shape {np.shape(y_block)}, but {before} in the blocks before. Give one"
-                            " shape in all blocks."
-                        )
+                        what = f"y has shape {np.shape(y_block)}, but {before} in the blocks before"
+                        raise InputError(f"{what}. Give one shape in all blocks.")
                     single = one
                     Y.add(targets)
                 X.add(table)

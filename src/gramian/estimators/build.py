@@ -252,10 +252,8 @@ def noise_parameter(given: object, variance: float, with_prior: bool, absolute_f
 def _noise_number(given: Any) -> Parameter:
     numeric = isinstance(given, (int, float, np.integer, np.floating)) and not isinstance(given, bool)
     if not numeric or not np.isfinite(given) or given < 0:
-        raise ParameterError(
-            "noise must be a variance (a number from 0 on) or a parameter such as gramian.fixed(0.01), not"
-            f" {given!r}."
-        )
+        kinds = "a variance (a number from 0 on) or a parameter such as gramian.fixed(0.01)"
+        raise ParameterError(f"noise must be {kinds}, not {given!r}.")
     # A start of exactly 0 could never move: it means noise-free.
     return fixed(0.0) if given == 0 else param(float(given))
 

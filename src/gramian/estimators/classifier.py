@@ -141,20 +141,16 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
                 cure = f"Use {', '.join(map(repr, known))}."
                 raise ParameterError(f"{name}={getattr(self, name)!r} is not known. {cure}")
         if self.averaging == "scaled" and self.link == "probit":
-            raise ParameterError(
-                'averaging="scaled" approximates the logit link; with link="probit" the exact average is'
-                " closed anyway."
-            )
+            closed = 'with link="probit" the exact average is closed anyway'
+            raise ParameterError(f'averaging="scaled" approximates the logit link; {closed}.')
 
     def _likelihood(self, classes: int) -> Likelihood:
         if classes == 2 or self.multiclass in ("ovr", "ovo"):
             return Bernoulli(self.link)
         if isinstance(self.multiclass, RobustMax):
             if self.multiclass.classes != classes:
-                raise ParameterError(
-                    f"multiclass=RobustMax({self.multiclass.classes}, ...) was given, but y has {classes}"
-                    " classes."
-                )
+                given = f"multiclass=RobustMax({self.multiclass.classes}, ...) was given"
+                raise ParameterError(f"{given}, but y has {classes} classes.")
             return self.multiclass
         return Softmax(classes) if self.multiclass == "softmax" else RobustMax(classes)
 
@@ -219,10 +215,8 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
         check_target(target, "labels", "the latent function")
         check_is_fitted(self, "fitted_")
         if self.fitted_.models:
-            raise ParameterError(
-                'The binary models of "ovr" and "ovo" are no joint model to draw from. Use'
-                ' multiclass="softmax", or ask estimators_.'
-            )
+            what = 'The binary models of "ovr" and "ovo" are no joint model to draw from'
+            raise ParameterError(f'{what}. Use multiclass="softmax", or ask estimators_.')
         table, L = self.read(X), self.likelihood_.latents
         rng, draws = self._drawn(self.posterior_, L, table, count, random_state)
         if target == "f":

@@ -248,10 +248,8 @@ class Fitted(Learned):
     def certified(self, rng: np.random.Generator, memory: float) -> Fitted:
         """The same with a certificate, made within so many bytes."""
         if not self.closed_form or self.inference.search == "none":
-            raise ParameterError(
-                "Certificates compare with exact inference under Gaussian noise; evidence_.kind says what"
-                " this model's evidence is."
-            )
+            what = "evidence_.kind says what this model's evidence is"
+            raise ParameterError(f"Certificates compare with exact inference under Gaussian noise; {what}.")
         made = certify(self.model, self.rows, self.inference, self.process, self.evidence, rng, memory)
         return dataclasses.replace(self, certificate=made)
 

@@ -98,10 +98,8 @@ def _around(engine: Method, choice: InferenceChoice, likelihood: Likelihood) -> 
     if not isinstance(engine, Engine):
         if not choice.is_variational:
             shown = repr(choice.written or choice.word)
-            raise ParameterError(
-                f'method="svgp" is variational inference, but inference={shown} was asked for. Use'
-                ' inference="vi", or another method.'
-            )
+            what = f'method="svgp" is variational inference, but inference={shown} was asked for'
+            raise ParameterError(f'{what}. Use inference="vi", or another method.')
         return engine
     rule = choice.written
     if not isinstance(rule, Inference):

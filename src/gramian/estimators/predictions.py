@@ -186,9 +186,6 @@ def finite(mean: Array, table: Array, var: Array | None = None) -> Array:
     good = np.all(np.isfinite(mean), axis=1) & (True if var is None else np.all(np.isfinite(var), axis=1))
     if not np.all(good):
         row = int(np.argmin(good))
-        largest = float(np.max(np.abs(table[row])))
-        raise InputError(
-            f"Predictions at row {row} of X leave the range of numbers: it has a value of size {largest:.3g}."
-            " Check its units."
-        )
+        what = f"it has a value of size {float(np.max(np.abs(table[row]))):.3g}. Check its units."
+        raise InputError(f"Predictions at row {row} of X leave the range of numbers: {what}")
     return mean

@@ -154,10 +154,8 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         """Refuses impossible settings, before any work."""
         super().check_settings()
         if self.likelihood is not None and not isinstance(self.likelihood, Likelihood):
-            raise ParameterError(
-                "likelihood must be a gramian likelihood such as gramian.StudentT(), or None for Gaussian"
-                f" noise, not {self.likelihood!r}."
-            )
+            kinds = "a gramian likelihood such as gramian.StudentT(), or None for Gaussian noise"
+            raise ParameterError(f"likelihood must be {kinds}, not {self.likelihood!r}.")
         build.noise_parameter(build.noise_of(self), 1.0, False, build.NOISE_FLOOR)
 
     def _is_gaussian(self) -> bool:
@@ -208,22 +206,16 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         `trials=20` for the successes of 20 trials.
         """
         if return_std and return_cov:
-            raise ParameterError(
-                "Ask for return_std or return_cov, not both: the standard deviation is the root of the"
-                " covariance's diagonal."
-            )
+            why = "the standard deviation is the root of the covariance's diagonal"
+            raise ParameterError(f"Ask for return_std or return_cov, not both: {why}.")
         if target == "y" and not self._adds_noise():
             return self._observed(X, return_std, return_cov, {"exposure": exposure, **columns})
         if exposure is not None:
-            raise ParameterError(
-                'An exposure is for observations of counts: target="y", with likelihood=Poisson() or'
-                " NegativeBinomial()."
-            )
+            which = 'target="y", with likelihood=Poisson() or NegativeBinomial()'
+            raise ParameterError(f"An exposure is for observations of counts: {which}.")
         if columns:
-            raise ParameterError(
-                f'{", ".join(columns)}: columns beside y are for observations: target="y", with a'
-                " likelihood that has them."
-            )
+            which = 'columns beside y are for observations: target="y", with a likelihood that has them'
+            raise ParameterError(f"{', '.join(columns)}: {which}.")
         table, process, noise = self._process(X, target)
         with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused with its row
             return self._predicted(table, process, noise, return_std, return_cov)
@@ -234,10 +226,8 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
 
     def _observed(self, X: Any, return_std: bool, return_cov: bool, given: Mapping[str, Any]) -> Any:
         if return_cov:
-            raise ParameterError(
-                f"The covariance of observations under {type(self.likelihood_).__name__} is not given. Ask"
-                ' for target="f", or for sample.'
-            )
+            what = f"The covariance of observations under {type(self.likelihood_).__name__}"
+            raise ParameterError(f'{what} is not given. Ask for target="f", or for sample.')
         table = self.read(X)
         mean, var = self.fitted_.observed(table, read_beside(given, len(table), self.likelihood_))
         finite(mean[:, None], table)

@@ -155,7 +155,5 @@ def _arrow_column(path: str, pa: Any, name: str, column: Any, as_integers: bool)
         # as text, so that large ids, dates and decimals keep all their digits
         return objects(column.cast(pa.string()).fill_null("").to_pylist())
     except pa.ArrowException as cause:
-        raise TableError(
-            f"{path}, column {name!r}: its type, {column.type}, is neither number nor text. Convert it or"
-            " leave it out."
-        ) from cause
+        what = f"its type, {column.type}, is neither number nor text"
+        raise TableError(f"{path}, column {name!r}: {what}. Convert it or leave it out.") from cause

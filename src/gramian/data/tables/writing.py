@@ -43,10 +43,8 @@ def write_blocks(
             else:
                 _write_text(shown, file, names, checked)
     except UnicodeEncodeError as cause:
-        raise TableError(
-            f"{shown}: the character {cause.object[cause.start]!r} cannot be written as UTF-8. Remove it from"
-            " the text."
-        ) from cause
+        what = f"the character {cause.object[cause.start]!r} cannot be written as UTF-8"
+        raise TableError(f"{shown}: {what}. Remove it from the text.") from cause
 
 
 def _checked_columns(
@@ -67,10 +65,8 @@ def _checked_columns(
             )
         for name, column in arrays.items():
             if column.dtype.kind not in "biufMUTO":
-                raise TableError(
-                    f"{path}: column {name!r} has type {column.dtype}, which a table cannot hold. Convert it"
-                    " to numbers or text."
-                )
+                what = f"column {name!r} has type {column.dtype}, which a table cannot hold"
+                raise TableError(f"{path}: {what}. Convert it to numbers or text.")
         yield arrays
     if none:
         raise TableError(f"{path}: there are no blocks to write. Give one at least, with no rows if need be.")
