@@ -126,10 +126,8 @@ class GP(Functions):
                 " of one for each latent function of the likelihood."
             )
         if likelihood is not None and noise is not None:
-            raise ParameterError(
-                f"GP: noise={noise!r} and likelihood={likelihood!r} were both given, and both say how y"
-                " arises from f. Give one of them."
-            )
+            both = "were both given, and both say how y arises from f. Give one of them."
+            raise ParameterError(f"GP: noise={noise!r} and likelihood={likelihood!r} {both}")
         if likelihood is not None and not isinstance(likelihood, Likelihood):
             raise ParameterError(f"GP: likelihood={likelihood!r} is none. Give one such as gm.Poisson().")
         observed = Gaussian(fixed(0.0) if noise is None else noise) if likelihood is None else likelihood
@@ -238,16 +236,12 @@ class GP(Functions):
         model = _resolved(self.model, names)
         Y = np.array(y, dtype=np.float64)  # a copy: a posterior must not change with its data
         if Y.ndim not in (1, 2) or len(Y) != len(points):
-            raise InputError(
-                f"y has shape {Y.shape}, but X has {len(points)} rows: give one value a row, (n,), or a table"
-                " (n, q)."
-            )
+            takes = "give one value a row, (n,), or a table (n, q)"
+            raise InputError(f"y has shape {Y.shape}, but X has {len(points)} rows: {takes}.")
         known = None if noise_var is None else np.array(noise_var, dtype=np.float64)
         if known is not None and (known.shape != (len(points),) or not np.all(known >= 0)):
-            raise InputError(
-                f"noise_var has shape {known.shape}; give one variance from 0 on for each of the"
-                f" {len(points)} rows."
-            )
+            takes = f"one variance from 0 on for each of the {len(points)} rows"
+            raise InputError(f"noise_var has shape {known.shape}; give {takes}.")
         if np.any(np.isinf(Y)):
             raise InputError("y has infinite values. Leave them out; NaN says that nothing was observed.")
         several = Y.ndim == 2
@@ -313,8 +307,7 @@ class ConditionedGP(Functions):
         return answers[:, 0], answers[:, 1]
 
     def log_evidence(self, values: Mapping[str, ArrayLike] | None = None) -> float:
-        """log p(y) at these values of the parameters, at the posterior's own where there are none; landmarks
-        and the like stay."""
+        """log p(y) at these values of the parameters, or at the posterior's own; landmarks stay."""
         if not values:
             return self.evidence.value
         return self.scheme.evidence(_moved(self.model, values), self.data, Workspace()).value
@@ -366,9 +359,8 @@ def _mean(given: object) -> Mean:
         return MEANS[given]()
     if isinstance(given, (int, float, np.number, np.ndarray, Parameter)) and not isinstance(given, bool):
         return ConstantMean(given)
-    raise ParameterError(
-        f'GP: mean={given!r} is not known. Use a number, "zero", "constant", "linear", or a gramian.Mean.'
-    )
+    cure = 'Use a number, "zero", "constant", "linear", or a gramian.Mean.'
+    raise ParameterError(f"GP: mean={given!r} is not known. {cure}")
 
 
 def _points(X: ArrayLike) -> tuple[Array, list[str]]:
@@ -377,9 +369,8 @@ def _points(X: ArrayLike) -> tuple[Array, list[str]]:
     try:
         points = np.array(X, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputError(
-            "X has values that are no numbers. A GP takes numbers; GPRegressor takes text."
-        ) from None
+        cure = "A GP takes numbers; GPRegressor takes text."
+        raise InputError(f"X has values that are no numbers. {cure}") from None
     if points.ndim != 2:
         cure = "X[:, None] for one column" if points.ndim == 1 else "one point a row"
         raise InputError(f"X has shape {points.shape}, but a table (n, d) is expected: {cure}.")
@@ -402,9 +393,8 @@ def _resolved(model: Model, names: list[str]) -> Model:
 def _moved(model: Model, values: Mapping[str, ArrayLike]) -> Model:
     unknown = sorted(set(values) - set(model.parameters()))
     if unknown:
-        raise ParameterError(
-            f"There is no parameter {unknown[0]!r}. There are {', '.join(model.parameters())}."
-        )
+        known = ", ".join(model.parameters())
+        raise ParameterError(f"There is no parameter {unknown[0]!r}. There are {known}.")
     return model.with_values(values)
 
 

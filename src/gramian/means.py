@@ -25,8 +25,7 @@ Array = NDArray[np.float64]
 
 
 class HostBlock(NamedTuple):
-    """m for each row, (n,) or (n, outputs), and sum_i w_i dm(x_i)/dtheta for weights of that shape, one array
-    a parameter."""
+    """m for each row, (n,) or (n, outputs), and sum_i w_i dm(x_i)/dtheta, one array a parameter."""
 
     values: Array
     pull: Callable[[Array], list[Array]]

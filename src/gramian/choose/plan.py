@@ -107,8 +107,7 @@ class Plan:
         return "\n".join([head, "", *body, "", *self._verdict(), *self._exact_ways()])
 
     def _verdict(self) -> list[str]:
-        """What `fit` with method="auto" does: where that is not within the limits, what would be, and the
-        cure."""
+        """What `fit` with method="auto" does, and where that is not within the limits, what would be."""
         choice = self.choice
         if choice.fits:
             return [f'method="auto" takes {choice.label}: {self.reason}.']
@@ -139,8 +138,7 @@ class Plan:
         return f"the smallest need is that of {smallest.label} ({sizes})"
 
     def _exact_ways(self) -> list[str]:
-        """Which of the two ways to the exact answer is faster on these data: they cross at a number of rows
-        that is the machine's own."""
+        """Which way to the exact answer is faster on these data: where they cross is the machine's own."""
         seconds = {option.method.name: option.evaluation_seconds for option in reversed(self.options)}
         if not {"exact", "cg"} <= set(seconds):
             return []
@@ -311,8 +309,7 @@ def check(method: Scheme, shape: tuple[int, ...], q: int, memory_limit: int | fl
 
 
 def calibrate(d: int) -> Rates:
-    """How fast this machine is now: a few matrix products, a few tiles of a kernel in d columns. Measured
-    once a process."""
+    """How fast this machine is now, by matrix products and tiles in d columns; measured once a process."""
     return _calibrated(min(d, 64))
 
 
@@ -348,10 +345,8 @@ def seconds_of_final(method: Scheme, n: int, d: int, q: int) -> float:
 def _kernel(given: Any) -> Kernel | None:
     kernel = given.kernel if isinstance(given, Converted) else given
     if kernel is not None and not isinstance(kernel, Kernel):
-        raise ParameterError(
-            f"kernel must be a gramian kernel or None, not {given!r}. For a scikit-learn kernel:"
-            " gramian.from_sklearn(kernel)."
-        )
+        cure = "For a scikit-learn kernel: gramian.from_sklearn(kernel)."
+        raise ParameterError(f"kernel must be a gramian kernel or None, not {given!r}. {cure}")
     return kernel
 
 

@@ -70,10 +70,8 @@ def method_with(
             takers = ", ".join(other for other, fields in FIELDS.items() if setting in fields)
             own = f"has no {setting}" if name in NAMED else "is not known"
             why = "chooses its settings itself" if name == "auto" else own
-            raise ParameterError(
-                f"{setting}={value!r} was given, but the method {name!r} {why}. Methods with a {setting}:"
-                f" {takers}."
-            )
+            cure = f"Methods with a {setting}: {takers}."
+            raise ParameterError(f"{setting}={value!r} was given, but the method {name!r} {why}. {cure}")
     chosen: dict[str, Any] = {
         FIELDS[name][setting]: value for setting, value in given.items() if value is not None
     }
@@ -87,23 +85,19 @@ def as_method(given: object, memory_limit: int | float | str | None = None) -> M
     if isinstance(given, Solver):
         return Krylov(given, rows_within(memory_limit))
     if not isinstance(given, str):
-        raise ParameterError(
-            f"method={given!r} is not a method. Give a name, an object such as Nystrom(rank=800), or a"
-            " solver: CG(...), MINRES(...)."
-        )
+        cure = "Give a name, an object such as Nystrom(rank=800), or a solver: CG(...), MINRES(...)."
+        raise ParameterError(f"method={given!r} is not a method. {cure}")
     if given not in NAMED:
         names = ", ".join(f'"{known}"' for known in ("auto", *NAMED))
-        raise ParameterError(
-            f"method={given!r} is not known. Use {names}, or an object such as Nystrom(rank=800)."
-        )
+        cure = f"Use {names}, or an object such as Nystrom(rank=800)."
+        raise ParameterError(f"method={given!r} is not known. {cure}")
     return as_method(NAMED[given](), memory_limit)
 
 
 def rule_for(likelihood: Likelihood, engine: Engine) -> str:
     """The rule where nobody names one: Laplace where it is good, for one latent and concave terms; else the
     variational bound. For several classes Laplace's evidence grows with the kernel's scale far beyond what
-    the data support, and its variances with it: probabilities are then all alike, however right the mode
-    is."""
+    the data support, and its variances with it: probabilities are then all alike."""
     if not engine.variances:
         return "laplace"
     good = likelihood.latents == 1 and likelihood.smooth and likelihood.log_concave

@@ -2,8 +2,7 @@
 
 The bytes go to a temporary file in the target's own folder (a rename is atomic only within one file system),
 are forced to disk, and then take the target's name in one step. Whoever reads the target sees the old file or
-the new one, never a part; an exception, Ctrl-C included, leaves the old file as it was and removes the
-temporary one.
+the new one, never a part; an exception, Ctrl-C included, leaves only the old file as it was.
 """
 
 from __future__ import annotations
@@ -24,34 +23,29 @@ from gramian.errors import GramianError
 def atomic_write(
     path: str | os.PathLike[str], error: type[GramianError] = GramianError
 ) -> Iterator[BinaryIO]:
-    """Yield a binary file that becomes `path` when the block ends well; trouble with the folder or the disk
-    is raised as `error`."""
+    """Yield a binary file that becomes `path` when the block ends well; trouble is raised as `error`."""
     # so that a symbolic link stays a link, and the file it points to is replaced
     target = Path(os.path.realpath(path))
     folder = target.parent
     if target.is_dir():
         raise error(f"{path} is a folder. Give the name of a file in it.")
     if target.exists() and not target.is_file():
-        raise error(
-            f"{path} is a device or a pipe, which cannot be replaced by a finished file. Give the name of an"
-            " ordinary file."
-        )
+        cure = "Give the name of an ordinary file."
+        raise error(f"{path} is a device or a pipe, which cannot be replaced by a finished file. {cure}")
     if target.exists() and not os.access(target, os.W_OK):
         raise error(f"{path} is read-only. Make it writable or choose another name.")
     if not folder.is_dir():
-        raise error(
-            f"{path} cannot be written: there is no folder {folder}. Create it first, or correct the path."
-        )
+        cure = "Create it first, or correct the path."
+        raise error(f"{path} cannot be written: there is no folder {folder}. {cure}")
     # a short name of its own: the target's may already be as long as names can be
     temporary = folder / f".gramian-{secrets.token_hex(8)}.tmp"
     try:
         try:
-            file = open(temporary, "xb")  # noqa: SIM115 (closed below); unlike mkstemp, which gives 0600, open leaves permissions to the umask
+            # unlike mkstemp, which gives 0600, open leaves permissions to the umask
+            file = open(temporary, "xb")  # noqa: SIM115 (closed below)
         except OSError as cause:
-            raise error(
-                f"{path} cannot be written: {cause.strerror} (folder {folder}). Make it writable or choose"
-                " another folder."
-            ) from cause
+            cure = "Make it writable or choose another folder."
+            raise error(f"{path} cannot be written: {cause.strerror} (folder {folder}). {cure}") from cause
         with file:
             yield file
             file.flush()
@@ -63,8 +57,6 @@ def atomic_write(
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
         if isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise error(
-                f"{path} cannot be written: the disk is full. Free some space or choose another folder; an"
-                " old file is untouched."
-            ) from cause
+            cure = "Free some space or choose another folder; an old file is untouched."
+            raise error(f"{path} cannot be written: the disk is full. {cure}") from cause
         raise

@@ -1,5 +1,4 @@
-"""From the columns of a file to features: which they are, what the categories of those of text are, and the
-codes of these."""
+"""From the columns of a file to features: which they are, and the categories of those of text."""
 
 from __future__ import annotations
 
@@ -31,9 +30,8 @@ def features_of(table: Table, targets: Sequence[str], columns: Sequence[str] | N
     for name in columns or ():
         table.text(name)
         if name in targets:
-            raise InputError(
-                f"{name!r} is among columns and is the target as well. It can be only one of them."
-            )
+            cure = "It can be only one of them."
+            raise InputError(f"{name!r} is among columns and is the target as well. {cure}")
     names = tuple(columns or (name for name in table.names if name not in targets))
     if not names:
         raise InputError(
@@ -126,8 +124,7 @@ def check_needed(table: Table, known: Columns) -> None:
 
 
 def codes(table: Table, name: str, categories: Sequence[str]) -> Array:
-    """The codes of the cells of a column, or an error with the place of the first that is missing or no
-    category."""
+    """The codes of a column, or an error with the place of the first cell that has none."""
     cells, code = table.text(name), {category: float(k) for k, category in enumerate(categories)}
     try:
         return np.array([code[cell] for cell in cells])
@@ -147,7 +144,5 @@ def refuse_missing(table: Table, name: str, cells: NDArray[Any]) -> None:
     if absent:
         cell = f" ({cells[absent[0]]!r} stands for none)" if cells[absent[0]].strip() else ""
         count = f"{len(absent)} of {table.span} have no value here"
-        raise TableError(
-            f"{table.place(absent[0])}, column {name!r}: the value is missing{cell}. {count}. Drop these"
-            " rows, or write a word such as none."
-        )
+        cure = f"{count}. Drop these rows, or write a word such as none."
+        raise TableError(f"{table.place(absent[0])}, column {name!r}: the value is missing{cell}. {cure}")

@@ -1,8 +1,6 @@
-"""From what a person has (arrays, DataFrames, lists) to float64 tables, with errors that name the row, the
-column and the cure.
+"""From arrays, DataFrames and lists to float64 tables, with errors that name row, column and cure.
 
-Text and categorical columns of a DataFrame become integer codes; the coding is kept, so new data are coded
-alike.
+Text and categorical columns of a DataFrame become integer codes; new data are coded alike.
 """
 
 from __future__ import annotations
@@ -26,8 +24,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Columns:
-    """What is known of the columns of X: their names, and for categorical ones their categories in the order
-    of their codes."""
+    """The columns of X: their names, and the categories of categorical ones in the order of their codes."""
 
     names: tuple[str, ...]
     named: bool = False  # whether the names came with the data
@@ -56,16 +53,14 @@ def read_features(X: Any, known: Columns | None = None) -> tuple[Array, Columns]
     if X is None:
         raise InputError("X is None; give a table with one row an observation.")
     if sparse.issparse(X):
-        raise InputError(
-            "X is a sparse matrix, which a Gram matrix would fill anyway. Give a dense array: X.toarray()."
-        )
+        cure = "Give a dense array: X.toarray()."
+        raise InputError(f"X is a sparse matrix, which a Gram matrix would fill anyway. {cure}")
     if is_frame(X):
         return _frame(X, known)
     array = _array(X, "X")
     if np.iscomplexobj(array):
-        raise InputError(
-            "Complex data not supported: X has complex numbers. Give real and imaginary parts as columns."
-        )
+        cure = "Give real and imaginary parts as columns."
+        raise InputError(f"Complex data not supported: X has complex numbers. {cure}")
     if array.ndim == 1:
         raise InputError(
             f"Expected 2D array, got 1D array instead: X has shape {array.shape}. Reshape your data with"
@@ -106,10 +101,7 @@ def read_targets(y: Any, n: int, gaps: bool = False) -> tuple[Array, bool]:
     if array.ndim == 2 and array.shape[1] == 0:
         raise InputError("y has no columns; give one number a row.")
     if len(array) != n:
-        raise InputError(
-            f"Found input variables with inconsistent numbers of samples: [{n}, {len(array)}]. X and y must"
-            " have as many rows as each other."
-        )
+        raise unequal(n, len(array))
     Y = array.reshape(n, -1)
     if Y.dtype.kind in "OUSMm":
         Y = np.column_stack([_numbers(Y[:, k], "y", "Give one number a row.") for k in range(Y.shape[1])])
@@ -118,10 +110,8 @@ def read_targets(y: Any, n: int, gaps: bool = False) -> tuple[Array, bool]:
     bad = np.isinf(Y) if gaps and array.ndim == 2 else ~np.isfinite(Y)
     empty = np.flatnonzero(np.all(np.isnan(Y), axis=0))
     if gaps and array.ndim == 2 and len(empty):
-        raise InputError(
-            f"Input y contains NaN in all rows of output {empty[0]}: nothing was observed of it. Leave the"
-            " column out, or give at least one number."
-        )
+        what = f"Input y contains NaN in all rows of output {empty[0]}: nothing was observed of it"
+        raise InputError(f"{what}. Leave the column out, or give at least one number.")
     if np.any(bad):
         row, column = np.argwhere(bad)[0]
         kind, count = kind_of(Y[row, column]), int(np.sum(~np.isfinite(Y)))
@@ -145,8 +135,7 @@ def read_noise_var(noise_var: Any, n: int) -> Array | None:
 
 
 def read_rows(Y: Array, given: Mapping[str, Any], likelihood: Likelihood) -> Array:
-    """Observations as a likelihood reads them, (n, columns): from all of its columns, or from the first with
-    others by name."""
+    """Observations as a likelihood reads them, (n, columns): all from Y, or the others by name."""
     columns = likelihood.columns
     if Y.shape[1] not in (1, len(columns)):
         takes = f"the columns {', '.join(columns)}: y of shape (n, {len(columns)})"
@@ -179,10 +168,8 @@ def read_beside(given: Mapping[str, Any], n: int, likelihood: Likelihood | None)
     for name in columns:
         values = given.get(name)
         if isinstance(values, str):
-            raise InputError(
-                f"{name}={values!r} is text. Give one number a row, such as the column itself:"
-                f" {name}=table[{values!r}]."
-            )
+            cure = f"Give one number a row, such as the column itself: {name}=table[{values!r}]."
+            raise InputError(f"{name}={values!r} is text. {cure}")
         beside.append(_column(likelihood.default(name) if values is None else values, name, n, "number"))
     likelihood.checked_beside(*beside)
     return np.stack(beside, axis=1)
@@ -215,8 +202,7 @@ def _column(values: Any, name: str, n: int, what: str) -> Array:
 
 
 def _array(values: Any, name: str) -> NDArray[Any]:
-    """`values` as a NumPy array of any type, without those of unequal rows and those with cells masked
-    out."""
+    """`values` as a NumPy array of any type; unequal rows and masked cells are refused."""
     if isinstance(values, np.ma.MaskedArray) and np.any(values.mask):
         first = np.argwhere(np.ma.getmaskarray(values))[0]
         place = ", ".join(f"{word} {k}" for word, k in zip(("row", "column"), first, strict=False))
@@ -293,8 +279,7 @@ def _frame(X: Any, known: Columns | None) -> tuple[Array, Columns]:
 
 
 def _is_text(values: NDArray[Any], name: str) -> bool:
-    """Whether a column holds words. Numbers with a few words among them are more likely a mistake than
-    categories."""
+    """Whether a column holds words. A few words among numbers are more likely a mistake than categories."""
     if values.dtype.kind not in "OUS":
         return False
     words = [i for i, v in enumerate(values) if isinstance(v, (str, bytes)) and not _is_number(v)]
@@ -313,10 +298,8 @@ def _codes(values: NDArray[Any], name: str, categories: tuple[str, ...]) -> Arra
     out = np.empty(len(values))
     for i, v in enumerate(values):
         if is_missing(v):
-            raise InputError(
-                f"Column {name!r} has no value in row {i}. Drop the row, or give the missing ones a category"
-                " of their own."
-            )
+            cure = "Drop the row, or give the missing ones a category of their own."
+            raise InputError(f"Column {name!r} has no value in row {i}. {cure}")
         if str(v) not in code:
             raise InputError(
                 f"Column {name!r} has the category {str(v)!r} in row {i}, which was not there in fit"
@@ -337,10 +320,8 @@ def _numbers(values: NDArray[Any], name: str, cure: str = _CATEGORIES) -> Array:
     if values.dtype.kind in "Mm" or (
         values.dtype.kind == "O" and any(isinstance(v, (datetime.date, datetime.timedelta)) for v in values)
     ):
-        raise InputError(
-            f"Column {name!r} holds dates or times. Give a number instead, such as days since the first: (t -"
-            " t.min()) / numpy.timedelta64(1, 'D')."
-        )
+        days = "days since the first: (t - t.min()) / numpy.timedelta64(1, 'D')"
+        raise InputError(f"Column {name!r} holds dates or times. Give a number instead, such as {days}.")
     try:
         return values.astype(np.float64)
     except (TypeError, ValueError):
@@ -376,6 +357,12 @@ def check_table(table: Array, columns: Columns) -> None:
         raise InputError(f"Input X contains {kind}: {where}. {cure}")
 
 
+def unequal(n: int, of_y: int) -> InputError:
+    """What to say of X and y that are not equally long."""
+    what = f"Found input variables with inconsistent numbers of samples: [{n}, {of_y}]"
+    return InputError(f"{what}. X and y must have as many rows as each other.")
+
+
 def kind_of(value: float) -> str:
     """What a value is that is not finite."""
     return "NaN" if np.isnan(value) else "infinity"
@@ -398,6 +385,7 @@ def _is_number(v: Any) -> bool:
 
 
 def is_missing(v: Any) -> bool:
+    """None, NaN, what pandas has for them (NA, NaT), and blank text."""
     if isinstance(v, (float, np.floating)):
         return bool(np.isnan(v))
     return v is None or type(v).__name__ in ("NAType", "NaTType") or (isinstance(v, str) and not v.strip())

@@ -12,6 +12,7 @@ from scipy import sparse
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import type_of_target
 
+from gramian.data.inputs import is_missing, unequal
 from gramian.errors import InputError
 
 Array = NDArray[np.float64]
@@ -42,48 +43,32 @@ class Labels:
         if array.ndim != 1:
             raise InputError(f"y has shape {array.shape}; give one label a row, of shape (n,).")
         if len(array) != n:
-            raise InputError(
-                f"Found input variables with inconsistent numbers of samples: [{n}, {len(array)}]. X and y"
-                " must have as many rows as each other."
-            )
+            raise unequal(n, len(array))
         missing = [i for i, label in enumerate(array) if _is_absent(label) or _is_infinite(label)]
         if missing:
             kind = "infinity" if _is_infinite(array[missing[0]]) else "NaN"
-            raise InputError(
-                f"Input y contains {kind}: row {missing[0]} has no label ({len(missing)} such in all). Drop"
-                " these rows."
-            )
+            what = f"row {missing[0]} has no label ({len(missing)} such in all)"
+            raise InputError(f"Input y contains {kind}: {what}. Drop these rows.")
         if array.dtype.kind == "f" and type_of_target(array).startswith("continuous"):
             row = int(np.flatnonzero(array != np.floor(array))[0])
-            raise InputError(
-                f"Unknown label type: y has {array[row]!r} in row {row}, which is no class. For numbers to be"
-                " predicted use GPRegressor."
-            )
+            what = f"Unknown label type: y has {array[row]!r} in row {row}, which is no class"
+            raise InputError(f"{what}. For numbers to be predicted use GPRegressor.")
         try:
             classes, codes = np.unique(array, return_inverse=True)
         except TypeError:
             kinds = " and ".join(sorted({type(label).__name__ for label in array}))
-            raise InputError(
-                f"y mixes labels of several kinds ({kinds}), which have no order. Make them all text:"
-                " y.astype(str)."
-            ) from None
+            what = f"y mixes labels of several kinds ({kinds}), which have no order"
+            raise InputError(f"{what}. Make them all text: y.astype(str).") from None
         if len(classes) < 2:
-            raise InputError(
-                f"y has only one class, {classes[0]!r}, so there is nothing to tell apart. Give rows of two"
-                " classes or more."
-            )
+            what = f"y has only one class, {classes[0]!r}, so there is nothing to tell apart"
+            raise InputError(f"{what}. Give rows of two classes or more.")
         return cls(classes, codes.astype(np.float64))
 
 
 def _is_absent(label: Any) -> bool:
     """None, NaN, and what pandas has for them (NA, NaT), which neither compare nor convert to a number."""
-    if isinstance(label, (float, np.floating)):
-        return bool(np.isnan(label))
-    return (
-        label is None
-        or type(label).__name__ in ("NAType", "NaTType")
-        or (isinstance(label, np.datetime64) and bool(np.isnat(label)))
-    )
+    missing = is_missing(label) and not isinstance(label, str)  # blank text is a label like any other
+    return missing or (isinstance(label, np.datetime64) and bool(np.isnat(label)))
 
 
 def _is_infinite(label: Any) -> bool:

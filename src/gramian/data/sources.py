@@ -1,5 +1,4 @@
-"""Data that need not fit into memory: a memory map, a file, or a function that gives blocks, each as a pair
-of float64 memory maps.
+"""Data that need not fit into memory (memory maps, files, functions that give blocks), as float64 maps.
 
 Engines read rows in blocks, `X[start:stop]`, and single rows, `X[indices]`, and never change them. A map
 offers both with constant memory, so a source is brought into that form once: an `np.memmap` of float64 is
@@ -8,8 +7,7 @@ temporary file that the system removes when the last array on it is gone. It lie
 files (the environment variable TMPDIR), takes 8 bytes a number, and is read as often as the engine asks, at
 the speed of the page cache.
 
-Cost: one pass over the data, two where text columns become categories (the first gathers them); the memory of
-one block of rows.
+Cost: one pass over the data, two where text becomes categories (the first gathers them); memory of one block.
 """
 
 from __future__ import annotations
@@ -74,16 +72,12 @@ def open_source(
     is read: a block of its rows (see spool.py).
     """
     if columns is not None and not isinstance(X, (str, os.PathLike)):
-        raise InputError(
-            "columns= selects columns of a file by their names. Give blocks or a memory map with the columns"
-            " that are to be used."
-        )
+        cure = "Give blocks or a memory map with the columns that are to be used."
+        raise InputError(f"columns= selects columns of a file by their names. {cure}")
     if isinstance(X, (Source, Iterator)) or (callable(X) and not isinstance(X, np.memmap)):
         if y is not None:
-            raise InputError(
-                "y is given beside a source that has its own. Leave y out: a Source holds it, and a function"
-                " gives (X, y) pairs."
-            )
+            cure = "Leave y out: a Source holds it, and a function gives (X, y) pairs."
+            raise InputError(f"y is given beside a source that has its own. {cure}")
         if isinstance(X, Iterator):
             what = f"X is an iterator ({type(X).__name__}), which can be read only once"
             raise InputTypeError(
@@ -95,10 +89,8 @@ def open_source(
         return _from_memmap(X, y, known, Room(memory_limit))
     if isinstance(X, (str, os.PathLike)):
         return _from_file(X, y, columns, known, Room(memory_limit))
-    raise InputTypeError(
-        f"X is a {type(X).__name__}, which is no source. Give a path, an np.memmap, or a function that"
-        " returns an iterator of blocks."
-    )
+    cure = "Give a path, an np.memmap, or a function that returns an iterator of blocks."
+    raise InputTypeError(f"X is a {type(X).__name__}, which is no source. {cure}")
 
 
 def open_table(
@@ -118,15 +110,11 @@ def open_table(
 
 def _from_memmap(X: NDArray[Any], y: Any, known: Columns | None, room: Room) -> Source:
     if X.ndim != 2:
-        raise InputError(
-            f"Expected 2D array, got {X.ndim}D array instead: the memory map X has shape {X.shape}. Reshape"
-            " it to rows and columns."
-        )
+        what = f"Expected 2D array, got {X.ndim}D array instead: the memory map X has shape {X.shape}"
+        raise InputError(f"{what}. Reshape it to rows and columns.")
     if X.dtype.kind not in "biuf":
-        raise InputError(
-            f"The memory map X has type {X.dtype}. Give one of real numbers, float64 at best: other types are"
-            " copied to a file first."
-        )
+        cure = "Give one of real numbers, float64 at best: other types are copied to a file first."
+        raise InputError(f"The memory map X has type {X.dtype}. {cure}")
     columns = known or Columns(tuple(f"x{j}" for j in range(X.shape[1])))
     if 0 in X.shape:
         inputs.check_table(np.zeros(X.shape), columns)
@@ -143,8 +131,7 @@ def _mapped_targets(y: Any, n: int, room: Room) -> tuple[Array, bool]:
 
 
 def _mapped(values: NDArray[Any], what: str, names: tuple[str, ...] | None, room: Room) -> Array:
-    """`values` (n, d) as float64, themselves or a copy on disk; each block is checked for numbers that are
-    not finite."""
+    """`values` (n, d) as float64, themselves or a copy on disk; what is not finite is refused."""
     rows = max(1, BLOCK_BYTES // (8 * values.shape[1]))
     copied = values.dtype != np.float64
     with Spool(room) if copied else contextlib.nullcontext() as spool:
@@ -164,9 +151,8 @@ def _mapped(values: NDArray[Any], what: str, names: tuple[str, ...] | None, room
 def _check_width(width: int, columns: Columns) -> None:
     if width != len(columns.names):
         expected = f"{len(columns.names)} ({inputs.some_of(columns.names)})"
-        raise InputError(
-            f"X has {width} features, but is expected to have {expected}. Give the same columns everywhere."
-        )
+        cure = "Give the same columns everywhere."
+        raise InputError(f"X has {width} features, but is expected to have {expected}. {cure}")
 
 
 def _as_known(source: Source, known: Columns | None) -> Source:
@@ -196,10 +182,8 @@ def _from_file(
     several = isinstance(y, (list, tuple))
     targets = list(y) if several else [y] * (y is not None)
     if not all(isinstance(name, str) for name in targets):
-        raise InputTypeError(
-            f"y is a {type(y).__name__}, but X is a file. Name the column of the file that is the target, or"
-            " several: y='price'."
-        )
+        cure = "Name the column of the file that is the target, or several: y='price'."
+        raise InputTypeError(f"y is a {type(y).__name__}, but X is a file. {cure}")
     head = next(read_blocks(path))
     if known is not None:
         check_needed(head, known)
@@ -253,42 +237,32 @@ def _from_factory(make: Callable[[], Any], known: Columns | None, room: Room) ->
                 if X.rows == 0:
                     with_targets = y_block is not None
                 elif with_targets != (y_block is not None):
-                    raise InputError(
-                        f"it has {'no y' if with_targets else 'a y'}, unlike the blocks before. Give (X, y)"
-                        " pairs, or X alone, in all blocks."
-                    )
+                    what = f"it has {'no y' if with_targets else 'a y'}, unlike the blocks before"
+                    raise InputError(f"{what}. Give (X, y) pairs, or X alone, in all blocks.")
                 if with_targets:
                     targets, one = read_targets(y_block, len(table))
                     if X.rows and (one, targets.shape[1]) != (single, Y.width):
                         before = "(n,)" if single else f"(n, {Y.width})"
-                        raise InputError(
-                            f"y has shape {np.shape(y_block)}, but {before} in the blocks before. Give one"
-                            " shape in all blocks."
-                        )
+                        what = f"y has shape {np.shape(y_block)}, but {before} in the blocks before"
+                        raise InputError(f"{what}. Give one shape in all blocks.")
                     single = one
                     Y.add(targets)
                 X.add(table)
         if columns is None or X.rows == 0:
-            raise InputError(
-                "The function given as X gave no blocks with rows, so there are no data. Does it return a new"
-                " iterator at each call?"
-            )
+            what = "gave no blocks with rows, so there are no data"
+            raise InputError(f"The function given as X {what}. Does it return a new iterator at each call?")
         if expected is not None and expected != X.rows:
             rows = f"{expected} rows when its categories were gathered and {X.rows} when it was read"
-            raise InputError(
-                f"The function given as X gave {rows}. It must return a new iterator over the same blocks at"
-                " each call."
-            )
+            cure = "It must return a new iterator over the same blocks at each call."
+            raise InputError(f"The function given as X gave {rows}. {cure}")
         return Source(X.mapped(), Y.mapped() if with_targets else None, columns, single)
 
 
 def _each_block(make: Callable[[], Any]) -> Iterator[Block]:
     blocks = make()
     if isinstance(blocks, (np.ndarray, str, bytes)) or is_frame(blocks) or not hasattr(blocks, "__iter__"):
-        raise InputTypeError(
-            f"The function given as X returned a {type(blocks).__name__}. It must return an iterator of"
-            " blocks: (X, y), or X alone."
-        )
+        cure = "It must return an iterator of blocks: (X, y), or X alone."
+        raise InputTypeError(f"The function given as X returned a {type(blocks).__name__}. {cure}")
     for number, block in enumerate(blocks):
         X, y = block if isinstance(block, tuple) and len(block) == 2 else (block, None)
         # nothing is left of a block after a filter, say

@@ -1,5 +1,4 @@
-"""Rows on their way to a temporary file, and back as a memory map. Both memory and disk are watched while
-they are written."""
+"""Rows on their way to a temporary file, and back as a memory map, within limits of memory and disk."""
 
 from __future__ import annotations
 
@@ -9,7 +8,6 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from types import TracebackType
 from typing import Self
 
 import numpy as np
@@ -24,11 +22,9 @@ LEFT_FREE = 16 * 2**20  # bytes of the folder that are left to others
 
 
 class Room:
-    """What a source may take while it is spooled: memory up to the limit, and the free space of the folder
-    for temporary files.
+    """What a source may take while it is spooled: memory up to the limit, and the folder's free space.
 
-    A block of rows is in memory at a time. So is all that was spooled, where the folder is a file system in
-    memory (tmpfs).
+    A block of rows is in memory at a time, and all that was spooled where the folder is in memory (tmpfs).
     """
 
     def __init__(self, memory_limit: int | float | str | None = None) -> None:
@@ -65,8 +61,7 @@ class Room:
 
 
 class Spool:
-    """Rows written to a temporary file block by block, then read as one memory map, which outlives the
-    spool."""
+    """Rows written to a temporary file by blocks, then read as one memory map, which outlives the spool."""
 
     def __init__(self, room: Room | None = None) -> None:
         self._file = tempfile.TemporaryFile(prefix="gramian-")  # noqa: SIM115 (closed below)
@@ -88,9 +83,7 @@ class Spool:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         with contextlib.suppress(OSError):  # a full disk has been told already
             self._file.close()
 
@@ -103,10 +96,8 @@ def _full_disk() -> Iterator[None]:
         if cause.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         where = f"The folder for temporary files, {tempfile.gettempdir()}, is full"
-        raise InputError(
-            f"{where}, and data are spooled there, 8 bytes a number. Free space, or set the variable TMPDIR"
-            " to another folder."
-        ) from cause
+        cure = "Free space, or set the variable TMPDIR to another folder."
+        raise InputError(f"{where}, and data are spooled there, 8 bytes a number. {cure}") from cause
 
 
 def is_in_memory(folder: str) -> bool:

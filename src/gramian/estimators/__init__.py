@@ -10,8 +10,7 @@
     predictions   from the posterior of f to observations: probabilities, moments, quantiles, densities
     transformers  kernel features for any linear model
 
-Readers of a fitted model (modelfile, report, plots, experiments, cli) ask `gp.fitted_`, at tables that
-`gp.read(X)` makes.
+Readers of a fitted model (modelfile, report, plots, experiments, cli) ask `gp.fitted_`, at `gp.read(X)`.
 """
 
 from gramian.estimators.classifier import GPClassifier

@@ -80,9 +80,8 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
             del self.feature_names_in_
         source = open_source(X, y, memory_limit=self.memory_limit)
         if source.Y is None:
-            raise InputError(
-                "The target y is missing. Give fit(X, y); for a file, y is the name of its target column."
-            )
+            cure = "Give fit(X, y); for a file, y is the name of its target column."
+            raise InputError(f"The target y is missing. {cure}")
         self.n_features_in_ = source.X.shape[1]
         if source.columns.named:
             self.feature_names_in_: NDArray[np.object_] = np.array(source.columns.names, dtype=object)
@@ -170,8 +169,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         return (1 if n <= FEW_ROWS else 0) if self.n_restarts is None else self.n_restarts
 
     def _infer(self, searched: Searched, rows: Data, report: Report) -> tuple[Inferred, Data, list[str]]:
-        """The posterior of all rows; when somebody stops a long one, that of the rows which the parameters
-        were fitted on."""
+        """The posterior of all rows; when somebody stops a long one, that of the rows of the search."""
         try:
             return searched.inference.infer(searched.model, rows, report.share), rows, []
         except KeyboardInterrupt:
@@ -186,14 +184,13 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
             return prepared.infer(searched.model, part), part, [note]
 
     def plan(self, X: Any, y: Any = None) -> Plan:
-        """What each method would take on these data, and which one `method="auto"` takes: memory and time
-        before the fit."""
+        """What each method would take on these data, memory and time, and which one `method="auto"` takes."""
         self.check_settings()
-        if self.hyper == "mcmc":
-            raise ParameterError(
-                'A plan predicts searches; how long chains take, only they can tell. Ask with hyper="map" for'
-                " the engines alone."
-            )
+        sampled = self.hyper == "mcmc"
+        if sampled or latent.read_inference(self.inference).word == "mcmc":
+            setting = 'hyper="map"' if sampled else 'inference="vi"'
+            why = "A plan predicts searches; how long chains take, only they can tell"
+            raise ParameterError(f"{why}. Ask with {setting} for the engines alone.")
         shape = open_source(X, y, memory_limit=self.memory_limit).X.shape if is_source(X) else np.shape(X)
         return self._plan(tuple(shape), y)
 
@@ -218,7 +215,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
     @property
     def mean_(self) -> Mean:
         """The mean function at the fitted parameters."""
-        return self.fitted_.first.mean
+        return self.fitted_.first.model.mean
 
     @property
     def likelihood_(self) -> Likelihood:
@@ -259,8 +256,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         return self.fitted_.summary(type(self).__name__)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the fitted model to one file without code in it; `gramian.load` reads it. The file appears
-        whole or not at all."""
+        """Writes the fitted model to one file without code, whole or not at all; `gramian.load` reads it."""
         from gramian.modelfile import save
 
         save(self, path)
@@ -293,8 +289,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
     def _drawn(
         self, process: Process, L: int, X: Array, count: int, random_state: Any, noise: Array | None = None
     ) -> tuple[np.random.Generator, Array]:
-        """Joint draws of L functions, (n, L, count), plus noise where its variances (L,) are given, and the
-        generator to go on with."""
+        """Joint draws of L functions, (n, L, count), plus noise of variances (L,), and the generator."""
         n = len(X)
         needed, what = 8 * n * (n * (3 + 2 * L) + L * count), f"Joint draws at {n:,} points"
         memory.check_memory(needed, self.memory_limit, what, "Draw at fewer points.")
@@ -310,9 +305,8 @@ def generator(random_state: Any) -> np.random.Generator:
     try:
         return np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
     except ValueError as error:
-        raise ParameterError(
-            f"random_state={random_state!r}: {error}. Give a whole number from 0 on, a RandomState, or None."
-        ) from None
+        cure = "Give a whole number from 0 on, a RandomState, or None."
+        raise ParameterError(f"random_state={random_state!r}: {error}. {cure}") from None
 
 
 def check_arguments(unsupported: dict[str, Any], takes: str, cure: str = "") -> None:
@@ -320,10 +314,8 @@ def check_arguments(unsupported: dict[str, Any], takes: str, cure: str = "") -> 
     among the arguments, does not think that weights are supported."""
     others = [name for name in unsupported if name != "sample_weight"]
     if unsupported.get("sample_weight") is not None:
-        raise ParameterError(
-            "sample_weight is not supported: a posterior counts each row once. Repeat a row that was seen"
-            f" several times.{cure}"
-        )
+        way = f"Repeat a row that was seen several times.{cure}"
+        raise ParameterError(f"sample_weight is not supported: a posterior counts each row once. {way}")
     if others:
         raise ParameterError(f"fit does not know {', '.join(map(repr, others))}; it takes {takes}.")
 
@@ -338,6 +330,5 @@ def check_draws(n_samples: Any) -> int:
 def check_target(target: Any, observations: str, function: str) -> None:
     """Refuses what is neither "y" nor "f"."""
     if target not in ("y", "f"):
-        raise ParameterError(
-            f'target={target!r} is not known. Use "y" for {observations}, or "f" for {function}.'
-        )
+        cure = f'Use "y" for {observations}, or "f" for {function}.'
+        raise ParameterError(f"target={target!r} is not known. {cure}")

@@ -1,9 +1,7 @@
-"""From an estimator's settings and data to a model: the kernel, the mean, the noise, each as given or made
-from the data.
+"""From an estimator's settings and data to a model: kernel, mean and noise, as given or made from the data.
 
 What people do not give has starting values from the data, and weak priors that keep it in a sensible range.
-With sd_j the standard deviation of column j, d the number of numeric columns and v the variance of y (1 when
-y is normalised):
+With sd_j the standard deviation of column j of d numeric ones, and v the variance of y (1 when normalised):
 
     kernel   v * Matern52(lengthscale_j), times Categorical() on categorical columns
     lengthscale_j ~ LogNormal(log(sd_j sqrt(d)), 1.5)      distances grow as sqrt(d), so lengthscales must too
@@ -100,10 +98,8 @@ def read_kernel(value: object) -> Written:
     several = isinstance(value, (list, tuple)) and len(value) > 0
     kernels = tuple(value) if isinstance(value, (list, tuple)) and several else (value,)
     if not all(isinstance(kernel, Kernel) for kernel in kernels):
-        raise ParameterError(
-            f"kernel must be a gramian kernel or None, not {value!r}. For a scikit-learn kernel:"
-            " gramian.from_sklearn(kernel)."
-        )
+        cure = "For a scikit-learn kernel: gramian.from_sklearn(kernel)."
+        raise ParameterError(f"kernel must be a gramian kernel or None, not {value!r}. {cure}")
     return Written(kernels)
 
 
@@ -120,10 +116,8 @@ def check_settings(gp: Estimator) -> None:
         if not isinstance(getattr(gp, name, True), (bool, np.bool_)):
             raise ParameterError(f"{name}={getattr(gp, name)!r} must be True or False.")
     if gp.hyper not in ("map", "ml", "mcmc"):
-        raise ParameterError(
-            f'hyper={gp.hyper!r} is not known. Use "map" (priors count), "ml" (they do not) or "mcmc" (full'
-            " Bayes)."
-        )
+        cure = 'Use "map" (priors count), "ml" (they do not) or "mcmc" (full Bayes).'
+        raise ParameterError(f"hyper={gp.hyper!r} is not known. {cure}")
 
 
 def prospect(gp: Estimator, shape: tuple[int, ...], outputs: int) -> Prospect:
@@ -217,8 +211,7 @@ def _mean(gp: Estimator, X: Array, columns: Columns, loc: Array, scale: Array, s
 
 
 def times_categories(X: Array, columns: Columns, made: Callable[[Array], Kernel]) -> Kernel:
-    """A kernel that is `made` from a lengthscale for each numeric column, times a Categorical for the
-    others."""
+    """A kernel `made` from lengthscales of the numeric columns, times a Categorical for the others."""
     numeric = [j for j in range(X.shape[1]) if j not in columns.categories]
     lengthscales = spread(X[:, numeric]) * np.sqrt(len(numeric))
     if not columns.categories:
@@ -240,18 +233,15 @@ def default_kernel(X: Array, columns: Columns, variance: float) -> Kernel:
 
 
 def noise_parameter(given: object, variance: float, with_prior: bool, absolute_floor: float) -> Parameter:
-    """The noise variance: as given, or a start from the data. `variance` is that of y in the units the noise
-    is in."""
+    """The noise variance: as given, or a start from `variance`, that of y in the noise's units."""
     if given is None:
         start = NOISE_SHARE * variance
         prior = LogNormal(float(np.log(start)), 2.0) if with_prior else None
         return param(start, prior=prior, bounds=(NOISE_FLOOR * variance, 1e4 * variance))
     parameter = given if isinstance(given, Parameter) else _noise_number(given)
     if parameter.value.ndim:
-        raise ParameterError(
-            f"noise must be one variance, but has shape {parameter.value.shape}. For one a row, use fit(X, y,"
-            " noise_var=...)."
-        )
+        cure = "For one a row, use fit(X, y, noise_var=...)."
+        raise ParameterError(f"noise must be one variance, but has shape {parameter.value.shape}. {cure}")
     if parameter.trainable and parameter.bounds is None and float(parameter.value) > 0:
         value = float(parameter.value)
         bounds = (min(absolute_floor, value), 1e4 * max(variance, value))
@@ -262,17 +252,14 @@ def noise_parameter(given: object, variance: float, with_prior: bool, absolute_f
 def _noise_number(given: Any) -> Parameter:
     numeric = isinstance(given, (int, float, np.integer, np.floating)) and not isinstance(given, bool)
     if not numeric or not np.isfinite(given) or given < 0:
-        raise ParameterError(
-            "noise must be a variance (a number from 0 on) or a parameter such as gramian.fixed(0.01), not"
-            f" {given!r}."
-        )
+        kinds = "a variance (a number from 0 on) or a parameter such as gramian.fixed(0.01)"
+        raise ParameterError(f"noise must be {kinds}, not {given!r}.")
     # A start of exactly 0 could never move: it means noise-free.
     return fixed(0.0) if given == 0 else param(float(given))
 
 
 def mean_function(given: object, loc: Array, columns: Columns) -> Mean:
-    """The mean by name, starting at `loc` (the average of y when it is normalised, else 0), or the object
-    that was given."""
+    """The mean by name, starting at `loc` (the average of y, or 0), or the object that was given."""
     if isinstance(given, Mean):
         return given
     if given == "zero":

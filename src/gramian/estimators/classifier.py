@@ -138,24 +138,19 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
             choices["multiclass"] = ("softmax", "robustmax", "ovr", "ovo")
         for name, known in choices.items():
             if getattr(self, name) not in known:
-                raise ParameterError(
-                    f"{name}={getattr(self, name)!r} is not known. Use {', '.join(map(repr, known))}."
-                )
+                cure = f"Use {', '.join(map(repr, known))}."
+                raise ParameterError(f"{name}={getattr(self, name)!r} is not known. {cure}")
         if self.averaging == "scaled" and self.link == "probit":
-            raise ParameterError(
-                'averaging="scaled" approximates the logit link; with link="probit" the exact average is'
-                " closed anyway."
-            )
+            closed = 'with link="probit" the exact average is closed anyway'
+            raise ParameterError(f'averaging="scaled" approximates the logit link; {closed}.')
 
     def _likelihood(self, classes: int) -> Likelihood:
         if classes == 2 or self.multiclass in ("ovr", "ovo"):
             return Bernoulli(self.link)
         if isinstance(self.multiclass, RobustMax):
             if self.multiclass.classes != classes:
-                raise ParameterError(
-                    f"multiclass=RobustMax({self.multiclass.classes}, ...) was given, but y has {classes}"
-                    " classes."
-                )
+                given = f"multiclass=RobustMax({self.multiclass.classes}, ...) was given"
+                raise ParameterError(f"{given}, but y has {classes} classes.")
             return self.multiclass
         return Softmax(classes) if self.multiclass == "softmax" else RobustMax(classes)
 
@@ -215,16 +210,13 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
         return self.predict_log_proba(X)[np.arange(len(codes)), codes]
 
     def sample(self, X: Any, n_samples: int = 1, target: str = "f", random_state: Any = None) -> NDArray[Any]:
-        """Joint draws of the latent functions ("f"), (n, n_samples) or (n, classes, n_samples), or of labels
-        ("y"), (n, n_samples)."""
+        """Joint draws of f, (n, n_samples) or (n, classes, n_samples), or of labels ("y"), (n, n_samples)."""
         count = check_draws(n_samples)
         check_target(target, "labels", "the latent function")
         check_is_fitted(self, "fitted_")
         if self.fitted_.models:
-            raise ParameterError(
-                'The binary models of "ovr" and "ovo" are no joint model to draw from. Use'
-                ' multiclass="softmax", or ask estimators_.'
-            )
+            what = 'The binary models of "ovr" and "ovo" are no joint model to draw from'
+            raise ParameterError(f'{what}. Use multiclass="softmax", or ask estimators_.')
         table, L = self.read(X), self.likelihood_.latents
         rng, draws = self._drawn(self.posterior_, L, table, count, random_state)
         if target == "f":
@@ -239,8 +231,7 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
         return self.fitted_.left_out_classes()
 
     def plot(self, X: Any = None, **settings: Any) -> Any:
-        """A picture of the probabilities: along one column, or over two with the boundaries between classes
-        (see gramian.plots)."""
+        """A picture of the probabilities along one column, or over two (see gramian.plots)."""
         from gramian.plots.classes import plot_classes
 
         return plot_classes(self, X, **settings)

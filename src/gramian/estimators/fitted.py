@@ -1,5 +1,4 @@
-"""What a fit leaves behind: one frozen value, which estimators, model files, pictures, reports and
-comparisons read.
+"""What a fit leaves behind: one frozen value, which all others read.
 
     Learned    what can be asked of any fit
     Fitted     one model: f with its process, conditioned on the rows
@@ -12,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self, cast
 
@@ -29,7 +29,6 @@ from gramian.inference import Data, Evidence, Model, Scheme
 from gramian.inference.asked import ask
 from gramian.kernels import Kernel
 from gramian.likelihoods import Likelihood
-from gramian.means import Mean
 from gramian.params import Parameter, ParameterTable
 from gramian.processes.base import Process
 from gramian.report.facts import Facts, NoData, class_counts
@@ -166,11 +165,6 @@ class Fitted(Learned):
         return self
 
     @property
-    def mean(self) -> Mean:
-        """The mean function at the fitted parameters."""
-        return self.model.mean
-
-    @property
     def likelihood(self) -> Likelihood:
         """The likelihood at the fitted parameters."""
         return self.model.likelihood
@@ -254,10 +248,8 @@ class Fitted(Learned):
     def certified(self, rng: np.random.Generator, memory: float) -> Fitted:
         """The same with a certificate, made within so many bytes."""
         if not self.closed_form or self.inference.search == "none":
-            raise ParameterError(
-                "Certificates compare with exact inference under Gaussian noise; evidence_.kind says what"
-                " this model's evidence is."
-            )
+            what = "evidence_.kind says what this model's evidence is"
+            raise ParameterError(f"Certificates compare with exact inference under Gaussian noise; {what}.")
         made = certify(self.model, self.rows, self.inference, self.process, self.evidence, rng, memory)
         return dataclasses.replace(self, certificate=made)
 
@@ -275,9 +267,8 @@ class Fitted(Learned):
 
     def observed(self, table: Array, beside: Array | None = None) -> tuple[Array, Array]:
         """Mean and variance of an observation under a likelihood that is not conditioned on in closed form:
-        (n,) each. `beside`: the likelihood's columns after the first, (n, columns - 1); None: their
-        defaults."""
-        return predictions.observed(self.likelihood, self.process, table, self._beside(table, beside))
+        (n,) each. `beside`: the likelihood's further columns, (n, columns - 1); None: their defaults."""
+        return predictions.observed(self._gaussians(table), self._beside(table, beside))
 
     def quantiles(self, table: Array, levels: ArrayLike, beside: Array | None = None) -> Array:
         """Quantiles of an observation, (n, levels); (n, levels, q) where y has several outputs."""
@@ -286,12 +277,14 @@ class Fitted(Learned):
             values = predictions.normal_quantiles(mean, var + self.noise_of_outputs, levels)
             return values[:, :, 0] if self.single else values
         beside = self._beside(table, beside)
-        return predictions.quantiles(self.likelihood, self.process, table, levels, beside)
+        return predictions.quantiles(self.likelihood, self._gaussians(table), levels, beside)
 
     def log_densities(self, table: Array, Y: Array) -> Array:
-        """log p(y_i) of new rows, (n,), for Y (n, outputs), whose outputs are added up; or (n, columns) as
-        the likelihood reads it."""
-        return predictions.log_densities(self.likelihood, self.process, table, Y, self.closed_form)
+        """log p(y_i) of new rows, (n,): Y is (n, outputs), to be added up, or as the likelihood reads it."""
+        return predictions.log_densities(self._gaussians(table), Y, self.closed_form)
+
+    def _gaussians(self, table: Array) -> Iterator[predictions.Latents]:
+        return predictions.gaussians(self.likelihood, self.process, table)
 
     def _beside(self, table: Array, beside: Array | None) -> Array:
         return read_beside({}, len(table), self.likelihood) if beside is None else beside

@@ -56,10 +56,8 @@ def read_inference(value: Any) -> InferenceChoice:
     if isinstance(value, (Inference, MCMC)):
         return InferenceChoice(value.name, value)
     names = ", ".join(f'"{word}"' for word in WORDS)
-    raise ParameterError(
-        f"inference={value!r} is not known. Use {names}, or an object such as EP(power=0.5) or"
-        " MCMC(draws=1000)."
-    )
+    cure = f"Use {names}, or an object such as EP(power=0.5) or MCMC(draws=1000)."
+    raise ParameterError(f"inference={value!r} is not known. {cure}")
 
 
 def method_for(gp: Estimator, likelihood: Likelihood, shape: tuple[int, ...]) -> tuple[Scheme, str]:
@@ -77,11 +75,6 @@ def method_for(gp: Estimator, likelihood: Likelihood, shape: tuple[int, ...]) ->
 def plan_for(gp: Estimator, likelihood: Likelihood, shape: tuple[int, ...]) -> Plan:
     """Memory and time of each engine with this likelihood, and what `method="auto"` takes."""
     choice = read_inference(gp.inference)
-    if choice.word == "mcmc":
-        raise ParameterError(
-            'A plan predicts searches; how long chains take, only they can tell. Ask with inference="vi" for'
-            " the engines alone."
-        )
     taken, reason = _automatic(gp, choice, likelihood, shape)
     wrapped = partial(_around, choice=choice, likelihood=likelihood)
     return build.prospect(gp, shape, likelihood.latents).plan_around(wrapped, wrapped(taken), reason)
@@ -95,9 +88,8 @@ def sampled_parameters(gp: Estimator) -> tuple[Scheme, str]:
         return chains, "parameters are sampled"
     engine = as_method(gp.method, gp.memory_limit)
     if not isinstance(engine, Engine) or not (engine.dense or engine.features_for(1) is not None):
-        raise ParameterError(
-            f'Chains cannot move through method={gp.method!r}. Use "exact", "nystrom" or "fourier" with MCMC.'
-        )
+        cure = 'Use "exact", "nystrom" or "fourier" with MCMC.'
+        raise ParameterError(f"Chains cannot move through method={gp.method!r}. {cure}")
     return dataclasses.replace(chains, engine=engine), "parameters are sampled"
 
 
@@ -106,10 +98,8 @@ def _around(engine: Method, choice: InferenceChoice, likelihood: Likelihood) -> 
     if not isinstance(engine, Engine):
         if not choice.is_variational:
             shown = repr(choice.written or choice.word)
-            raise ParameterError(
-                f'method="svgp" is variational inference, but inference={shown} was asked for. Use'
-                ' inference="vi", or another method.'
-            )
+            what = f'method="svgp" is variational inference, but inference={shown} was asked for'
+            raise ParameterError(f'{what}. Use inference="vi", or another method.')
         return engine
     rule = choice.written
     if not isinstance(rule, Inference):
@@ -119,8 +109,7 @@ def _around(engine: Method, choice: InferenceChoice, likelihood: Likelihood) -> 
 
 
 def restrained(model: Model, method: Scheme) -> Model:
-    """Softmax by Laplace: scales of kernels that nobody bounded, or gave a prior, stay below `LAPLACE_SCALE`
-    (see `rule_for`)."""
+    """Softmax by Laplace: scales of kernels without bound or prior stay below `LAPLACE_SCALE`."""
     if not method.coupled:
         return model
     scales = [own for kernel, _ in model.kernels for part in kernel.walk() for own in part.levels() or ()]

@@ -1,14 +1,12 @@
 """Several classes from binary models.
 
-    one-vs-rest   a model a class, that class against all others; probabilities are those of the models, made
-                  to add up to 1
+    one-vs-rest   a model a class against all others; its probabilities, made to add up to 1
     one-vs-one    a model a pair of classes, on the rows of these two; probabilities from the pairs' by
                   coupling: p minimises sum_{i, j} (r_ji p_i - r_ij p_j)^2 with r_ij the probability of i in
                   the pair (Wu, Lin and Weng 2004, their second method)
 
 With shared parameters the sum of the binary evidences is maximised over one vector; else each model has its
-own. Models are fitted side by side on threads, since most of the time is spent in compiled code that lets
-others run.
+own. Models are fitted side by side on threads: most of the time is spent in compiled code.
 """
 
 from __future__ import annotations
@@ -150,10 +148,8 @@ class BinaryModels(Learned):
         return LabelledRows(np.vstack(parts), np.repeat(np.arange(count), list(map(len, parts))))
 
     def left_out_classes(self) -> LeftOutClasses:
-        raise ParameterError(
-            "Leave-one-out needs the sites of Laplace, EP or VI in one model. Use cross-validation:"
-            " sklearn.model_selection."
-        )
+        cure = "Use cross-validation: sklearn.model_selection."
+        raise ParameterError(f"Leave-one-out needs the sites of Laplace, EP or VI in one model. {cure}")
 
     def summary(self, title: str) -> str:
         """The models side by side."""
@@ -284,11 +280,9 @@ def _splits(scheme: str, labels: Labels) -> list[tuple[NDArray[np.intp], NDArray
     codes, count = labels.codes, len(labels.classes)
     if scheme == "ovr":
         return [(np.arange(len(codes)), (codes == c).astype(int)) for c in range(count)]
-    pairs = []
-    for i, j in itertools.combinations(range(count), 2):
-        rows = np.flatnonzero((codes == i) | (codes == j))
-        pairs.append((rows, (codes[rows] == j).astype(int)))
-    return pairs
+    pairs = list(itertools.combinations(range(count), 2))
+    both = [np.flatnonzero((codes == i) | (codes == j)) for i, j in pairs]
+    return [(rows, (codes[rows] == j).astype(int)) for rows, (_, j) in zip(both, pairs, strict=True)]
 
 
 def _together(
@@ -298,9 +292,8 @@ def _together(
     likelihood = Bernoulli(gp.link)
     method, _ = latents.method_for(gp, likelihood, table.shape)
     if method.search == "none":
-        raise ParameterError(
-            "shared=True fits one set of parameters; chains sample them. Use shared=False with MCMC."
-        )
+        cure = "Use shared=False with MCMC."
+        raise ParameterError(f"shared=True fits one set of parameters; chains sample them. {cure}")
     # too few rows for random features: dense
     method, _ = parts(method.searched, len(table), table.shape[1], 1, False)[-1]
     rng = generator(gp.random_state)

@@ -73,13 +73,8 @@ def probabilities(likelihood: Likelihood, process: Process, table: Array, scaled
     return drawn[0] if len(drawn) == 1 else np.mean(drawn, axis=0)
 
 
-def observed(likelihood: Likelihood, process: Process, table: Array, beside: Array) -> tuple[Array, Array]:
-    """Mean and variance of an observation at each row, (n,) each, with the likelihood's columns beside it,
-    (n, columns - 1)."""
-    return _observed(gaussians(likelihood, process, table), beside)
-
-
-def _observed(parts: Iterable[Latents], beside: Array) -> tuple[Array, Array]:
+def observed(parts: Iterable[Latents], beside: Array) -> tuple[Array, Array]:
+    """Mean and variance of an observation at each row, (n,) each; `beside` is (n, columns - 1)."""
     answers = np.array([ask(part.likelihood, "predictive", beside, part.mean, part.var) for part in parts])
     means, variances = answers[:, :, 0], answers[:, :, 1]  # (parts, n)
     if len(answers) == 1:
@@ -87,15 +82,10 @@ def _observed(parts: Iterable[Latents], beside: Array) -> tuple[Array, Array]:
     return np.mean(means, axis=0), np.mean(variances, axis=0) + np.var(means, axis=0)
 
 
-def log_densities(
-    likelihood: Likelihood, process: Process, table: Array, Y: Array, closed_form: bool = False
-) -> Array:
+def log_densities(parts: Iterable[Latents], Y: Array, closed_form: bool = False) -> Array:
     """log p(y_i), (n,), for Y (n, columns) as the likelihood reads it. `closed_form`: Y is (n, outputs) of f
     plus noise, and the outputs of a row are added up."""
-    scores = [
-        _normal_densities(part, Y) if closed_form else row_densities(part, Y)
-        for part in gaussians(likelihood, process, table)
-    ]
+    scores = [_normal_densities(part, Y) if closed_form else row_densities(part, Y) for part in parts]
     return scores[0] if len(scores) == 1 else logsumexp(scores, axis=0) - np.log(len(scores))
 
 
@@ -123,19 +113,16 @@ def normal_quantiles(mean: Array, var: Array, levels: ArrayLike) -> Array:
     return mean[:, None, :] + ndtri(np.asarray(levels))[:, None] * np.sqrt(var)[:, None, :]
 
 
-def quantiles(
-    likelihood: Likelihood, process: Process, table: Array, levels: ArrayLike, beside: Array
-) -> Array:
-    """Quantiles of an observation at the rows of a table, (n, levels), with the columns beside it."""
+def quantiles(likelihood: Likelihood, seen: Iterable[Latents], levels: ArrayLike, beside: Array) -> Array:
+    """Quantiles of an observation at each row, (n, levels), with the columns beside it, (n, columns - 1)."""
     if likelihood.variances() is not None:
-        mean, var = observed(likelihood, process, table, beside)
+        mean, var = observed(seen, beside)
         return normal_quantiles(mean[:, None], var[:, None], levels)[:, :, 0]
-    levels = np.asarray(levels, dtype=np.float64)
-    parts = list(gaussians(likelihood, process, table))
-    highest = likelihood.highest(*_observed(parts, beside), *beside.T) if likelihood.discrete else np.inf
-    values = np.empty((len(table), len(levels)))
+    levels, parts, n = np.asarray(levels, dtype=np.float64), list(seen), len(beside)
+    highest = likelihood.highest(*observed(parts, beside), *beside.T) if likelihood.discrete else np.inf
+    values = np.empty((n, len(levels)))
     each = DRAWS if highest > MOST_VALUES else int(highest) + 1
-    for at in blocks_of(len(table), 8 * each * len(parts)):
+    for at in blocks_of(n, 8 * each * len(parts)):
         some = [Latents(part.likelihood, part.mean[at], part.var[at]) for part in parts]
         if highest > MOST_VALUES:
             values[at] = np.quantile(_draws(some, beside[at]), levels, axis=1).T
@@ -177,8 +164,7 @@ def _draws(parts: list[Latents], beside: Array) -> Array:
 
 
 def observations(rng: np.random.Generator, likelihood: Likelihood, draws: Array, beside: Array) -> Array:
-    """What is observed of draws of f, (n, L, draws), with the columns beside it, (n, columns - 1): (n,
-    draws)."""
+    """What is observed, (n, draws), of draws of f, (n, L, draws), with columns beside it."""
     f = np.moveaxis(draws, 1, 2)
     known = np.broadcast_to(beside.T[:, :, None], (beside.shape[1], *f.shape[:2]))
     return likelihood.bare().draw(rng, f[..., 0] if f.shape[2] == 1 else f, *known)
@@ -200,9 +186,6 @@ def finite(mean: Array, table: Array, var: Array | None = None) -> Array:
     good = np.all(np.isfinite(mean), axis=1) & (True if var is None else np.all(np.isfinite(var), axis=1))
     if not np.all(good):
         row = int(np.argmin(good))
-        largest = float(np.max(np.abs(table[row])))
-        raise InputError(
-            f"Predictions at row {row} of X leave the range of numbers: it has a value of size {largest:.3g}."
-            " Check its units."
-        )
+        what = f"it has a value of size {float(np.max(np.abs(table[row]))):.3g}. Check its units."
+        raise InputError(f"Predictions at row {row} of X leave the range of numbers: {what}")
     return mean

@@ -36,8 +36,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
     """Gaussian process regression, with Gaussian noise or another likelihood.
 
     The model: f(x) = m(x) + s g(x) with g ~ GP(0, kernel), y = f(x) + noise; s is the standard deviation of y
-    (1 with `normalize_y=False`). With a `likelihood`, y ~ p(y | f(x)); s is then 1 unless f is in the units
-    of y.
+    (1 with `normalize_y=False`). With a `likelihood`, y ~ p(y | f(x)); s is 1 unless f has the units of y.
 
     Parameters
     ----------
@@ -155,10 +154,8 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         """Refuses impossible settings, before any work."""
         super().check_settings()
         if self.likelihood is not None and not isinstance(self.likelihood, Likelihood):
-            raise ParameterError(
-                "likelihood must be a gramian likelihood such as gramian.StudentT(), or None for Gaussian"
-                f" noise, not {self.likelihood!r}."
-            )
+            kinds = "a gramian likelihood such as gramian.StudentT(), or None for Gaussian noise"
+            raise ParameterError(f"likelihood must be {kinds}, not {self.likelihood!r}.")
         build.noise_parameter(build.noise_of(self), 1.0, False, build.NOISE_FLOOR)
 
     def _is_gaussian(self) -> bool:
@@ -209,22 +206,16 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         `trials=20` for the successes of 20 trials.
         """
         if return_std and return_cov:
-            raise ParameterError(
-                "Ask for return_std or return_cov, not both: the standard deviation is the root of the"
-                " covariance's diagonal."
-            )
+            why = "the standard deviation is the root of the covariance's diagonal"
+            raise ParameterError(f"Ask for return_std or return_cov, not both: {why}.")
         if target == "y" and not self._adds_noise():
             return self._observed(X, return_std, return_cov, {"exposure": exposure, **columns})
         if exposure is not None:
-            raise ParameterError(
-                'An exposure is for observations of counts: target="y", with likelihood=Poisson() or'
-                " NegativeBinomial()."
-            )
+            which = 'target="y", with likelihood=Poisson() or NegativeBinomial()'
+            raise ParameterError(f"An exposure is for observations of counts: {which}.")
         if columns:
-            raise ParameterError(
-                f'{", ".join(columns)}: columns beside y are for observations: target="y", with a'
-                " likelihood that has them."
-            )
+            which = 'columns beside y are for observations: target="y", with a likelihood that has them'
+            raise ParameterError(f"{', '.join(columns)}: {which}.")
         table, process, noise = self._process(X, target)
         with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused with its row
             return self._predicted(table, process, noise, return_std, return_cov)
@@ -235,10 +226,8 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
 
     def _observed(self, X: Any, return_std: bool, return_cov: bool, given: Mapping[str, Any]) -> Any:
         if return_cov:
-            raise ParameterError(
-                f"The covariance of observations under {type(self.likelihood_).__name__} is not given. Ask"
-                ' for target="f", or for sample.'
-            )
+            what = f"The covariance of observations under {type(self.likelihood_).__name__}"
+            raise ParameterError(f'{what} is not given. Ask for target="f", or for sample.')
         table = self.read(X)
         mean, var = self.fitted_.observed(table, read_beside(given, len(table), self.likelihood_))
         finite(mean[:, None], table)
@@ -294,8 +283,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         **columns: Any,
     ) -> Array:
         """Quantiles of an observation at the rows of X: (n, levels), or (n, levels, q) for 2-D y. Exact under
-        Gaussian noise and for whole numbers of few values, else from draws. `exposure` and `columns` are as
-        in `predict`."""
+        Gaussian noise and for few whole numbers, else from draws. Other arguments are those of `predict`."""
         table = self.read(X)
         given = {"exposure": exposure, **columns}
         return self.fitted_.quantiles(table, levels, read_beside(given, len(table), self.likelihood_))
@@ -360,10 +348,8 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         check_is_fitted(self, "fitted_")
         if not self.kernel_.differentiable:
             rough = ", ".join(sorted({type(k).__name__ for k in self.kernel_.rough_parts}))
-            raise ParameterError(
-                f"Functions of {self.kernel_} have no gradient, because of {rough}. Smooth kernels have one:"
-                " RBF, Matern52, Matern32."
-            )
+            cure = "Smooth kernels have one: RBF, Matern52, Matern32."
+            raise ParameterError(f"Functions of {self.kernel_} have no gradient, because of {rough}. {cure}")
         mean, var = self.posterior_.gradient(self.read(X))
         return (mean[:, :, 0], var[:, :, 0]) if self.fitted_.single else (mean, var)
 
@@ -408,8 +394,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
 
     def __dir__(self) -> list[str]:
         """All names that have a value, without a certificate that nobody has asked for: scikit-learn reads
-        every attribute to list it, here and in the picture that notebooks draw, and this one may take as long
-        as the fit."""
+        every attribute to list it, here and in notebooks, and this one may take as long as the fit."""
         known = self.__sklearn_is_fitted__() and self.fitted_.certificate is not None
         names = (name for name in object.__dir__(self) if known or name != "certificate_")
         return [name for name in names if hasattr(self, name)]
@@ -417,8 +402,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
     # Helpers. -----------------------------------------------------------------------------------------------
 
     def _process(self, X: Any, target: str) -> tuple[Array, Process, Array]:
-        """The rows of X, the posterior (or prior), and the noise variance that `target` asks for, one an
-        output."""
+        """The rows of X, the posterior (or prior), and the noise variances that `target` asks for, (q,)."""
         check_target(target, "observations, noise included", "the function")
         if not self.__sklearn_is_fitted__():
             return self._prior(X, target)

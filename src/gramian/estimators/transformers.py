@@ -1,5 +1,4 @@
-"""Kernel features as scikit-learn transformers: `transform(X)` gives Phi with K(X, Z) ~ Phi(X) Phi(Z)', for
-any linear model to follow.
+"""Kernel features as scikit-learn transformers: Phi with K(X, Z) ~ Phi(X) Phi(Z)', for any linear model.
 
     make_pipeline(gm.FourierFeatures(gm.Matern52(0.5), 500), Ridge(1e-2)).fit(X, y)
 
@@ -68,8 +67,7 @@ class _KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 
 @dataclass(eq=False, repr=False)
 class NystromFeatures(_KernelFeatures):
-    """Nystrom features of a kernel: Phi Phi' = K_xz K_zz^-1 K_zx for landmarks Z chosen among the rows of
-    `fit`.
+    """Nystrom features of a kernel: Phi Phi' = K_xz K_zz^-1 K_zx, with landmarks Z among the rows of `fit`.
 
     Parameters
     ----------

@@ -69,7 +69,7 @@ def _one(fitted: Fitted) -> tuple[dict[str, Any], Arrays]:
     return {
         "kernel": encode(fitted.kernel, "kernel_"),
         "others": encode(fitted.model.others, "others"),
-        "mean": encode(fitted.mean, "mean_"),
+        "mean": encode(fitted.model.mean, "mean_"),
         "likelihood": encode(fitted.likelihood, "likelihood"),
         "single": fitted.single if fitted.classes is None else None,
         "noise": fitted.closed_form,

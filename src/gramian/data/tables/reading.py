@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.data.tables.shared import BLOCK, check_names, import_pyarrow, listing, suffix_of
+from gramian.data.tables.shared import BLOCK, PARQUET, check_names, import_pyarrow, listing, suffix_of
 from gramian.data.tables.table import Table, objects
 from gramian.data.tables.textbytes import CHUNK, CheckedBytes
 from gramian.errors import TableError
@@ -31,25 +31,20 @@ def read_table(path: str | os.PathLike[str]) -> Table:
 
 
 def read_blocks(path: str | os.PathLike[str], rows: int = BLOCK) -> Iterator[Table]:
-    """The rows of a file in their order, as tables of at most so many rows, with one block in memory at a
-    time.
+    """The rows of a file as tables of at most so many rows, with one block in memory at a time.
 
-    Errors are those of `read_table`, each met when its block is. Columns of Parquet have one type in all
-    blocks.
+    Errors are told when their block is met. Columns of Parquet have one type in all blocks.
     """
     shown = os.fspath(path)
     if rows < 1:
         raise TableError(f"{shown}: blocks of {rows} rows cannot be read. Give a number from 1 on.")
     if not os.path.exists(path):
-        raise TableError(
-            f"{shown}: there is no such file (looked for {os.path.abspath(path)}). Correct the path."
-        )
+        cure = "Correct the path."
+        raise TableError(f"{shown}: there is no such file (looked for {os.path.abspath(path)}). {cure}")
     if os.path.isdir(path):
         raise TableError(f"{shown} is a folder. Give the name of a file in it.")
     suffix = suffix_of(path)
-    return (
-        _parquet_blocks(shown, rows) if suffix in (".parquet", ".pq") else _text_blocks(shown, suffix, rows)
-    )
+    return _parquet_blocks(shown, rows) if suffix in PARQUET else _text_blocks(shown, suffix, rows)
 
 
 # Text
@@ -63,9 +58,8 @@ def _text_blocks(path: str, suffix: str, rows: int) -> Iterator[Table]:
             stream = io.TextIOWrapper(io.BufferedReader(checked, CHUNK), "utf-8-sig", newline="")
             yield from _rows(path, stream, separator, rows)
     except OSError as cause:
-        raise TableError(
-            f"{path} cannot be read: {cause.strerror or cause}. Check the file and its permissions."
-        ) from cause
+        cure = "Check the file and its permissions."
+        raise TableError(f"{path} cannot be read: {cause.strerror or cause}. {cure}") from cause
 
 
 def _rows(path: str, stream: Iterable[str], separator: str, rows: int) -> Iterator[Table]:
@@ -98,15 +92,11 @@ def _rows(path: str, stream: Iterable[str], separator: str, rows: int) -> Iterat
                 raise TableError(f"{path}, line {blank}: the line is blank, but rows follow. Delete it.")
             else:
                 fields = "1 field" if len(row) == 1 else f"{len(row)} fields"
-                cure = (
-                    "Put cells that contain the separator in double quotes"
-                    if len(row) > width
-                    else "Add the missing cells (they may be empty)"
-                )
-                raise TableError(
-                    f"{path}, line {line}: {fields}, but the header has {width} (separated by {separator!r})."
-                    f" {cure}."
-                )
+                header = f"the header has {width} (separated by {separator!r})"
+                cure = "Add the missing cells (they may be empty)"
+                if len(row) > width:
+                    cure = "Put cells that contain the separator in double quotes"
+                raise TableError(f"{path}, line {line}: {fields}, but {header}. {cure}.")
     except csv.Error as cause:
         if "expected after" in str(cause):
             wrong = "text follows a closing double quote. Write a quote inside a quoted cell twice"
@@ -119,8 +109,7 @@ def _rows(path: str, stream: Iterable[str], separator: str, rows: int) -> Iterat
 
 
 def _separator(raw: bytes) -> str:
-    """Comma, semicolon or tab: the one found most often in the header outside quotes; the comma when in
-    doubt."""
+    """Comma, semicolon or tab: the most frequent in the header outside quotes; the comma when in doubt."""
     header = re.match(rb'(?:\xef\xbb\xbf)?[\r\n]*((?:"[^"]*"|[^"\r\n]+)*)', raw)
     outside = re.sub(rb'"[^"]*"', b"", header[1] if header else b"")
     return max(",;\t", key=lambda separator: outside.count(separator.encode()))
@@ -135,20 +124,14 @@ def _parquet_blocks(path: str, rows: int) -> Iterator[Table]:
     try:
         # or else a whole row group would be read at once
         with pq.ParquetFile(path, buffer_size=CHUNK, pre_buffer=False) as file:
-            names, rows = (
-                check_names(path, file.schema_arrow.names),
-                min(rows, max(1, CELLS // max(1, len(file.schema_arrow)))),
-            )
+            schema = file.schema_arrow
+            names, rows = check_names(path, schema.names), min(rows, max(1, CELLS // max(1, len(schema))))
             if file.metadata.num_rows == 0:
                 raise TableError(f"{path} has columns ({listing(names)}) but no rows. Write it with data.")
-            integers = [
-                field.name
-                for field in file.schema_arrow
-                if pa.types.is_integer(field.type) and field.type != pa.uint64()
-            ]
-            for batch in (
-                file.iter_batches(rows, columns=integers) if integers else ()
-            ):  # a type holds for the whole file, so gaps are looked for first
+            is_integer = pa.types.is_integer
+            integers = [f.name for f in schema if is_integer(f.type) and f.type != pa.uint64()]
+            # a type holds for the whole file, so gaps are looked for first
+            for batch in file.iter_batches(rows, columns=integers) if integers else ():
                 integers = [name for name in integers if not batch.column(name).null_count]
             for batch in file.iter_batches(rows):
                 kinds = [field.name in integers for field in batch.schema]
@@ -159,10 +142,8 @@ def _parquet_blocks(path: str, rows: int) -> Iterator[Table]:
                 yield Table(path, names, columns, None, first, whole=False)
                 first += batch.num_rows
     except (pa.ArrowException, OSError) as cause:
-        raise TableError(
-            f"{path} cannot be read as Parquet: {cause}. The file is damaged or of another format; copy or"
-            " export it again."
-        ) from cause
+        cure = "The file is damaged or of another format; copy or export it again."
+        raise TableError(f"{path} cannot be read as Parquet: {cause}. {cure}") from cause
 
 
 def _arrow_column(path: str, pa: Any, name: str, column: Any, as_integers: bool) -> NDArray[Any]:
@@ -174,7 +155,5 @@ def _arrow_column(path: str, pa: Any, name: str, column: Any, as_integers: bool)
         # as text, so that large ids, dates and decimals keep all their digits
         return objects(column.cast(pa.string()).fill_null("").to_pylist())
     except pa.ArrowException as cause:
-        raise TableError(
-            f"{path}, column {name!r}: its type, {column.type}, is neither number nor text. Convert it or"
-            " leave it out."
-        ) from cause
+        what = f"its type, {column.type}, is neither number nor text"
+        raise TableError(f"{path}, column {name!r}: {what}. Convert it or leave it out.") from cause

@@ -11,12 +11,12 @@ from typing import Any
 from gramian.errors import TableError
 
 SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt", ".txt.gz", ".parquet", ".pq")
+PARQUET = (".parquet", ".pq")
 BLOCK = 65_536  # rows at once, read or written
 
 
 def closest(name: str, names: Sequence[str]) -> str | None:
-    """The name that was probably meant: the same in other case or with spaces around, or a similar one; None
-    when there is none."""
+    """The name that was probably meant: the same in other case or spacing, or a similar one; else None."""
     folded = name.strip().casefold()
     same = next((other for other in names if other.casefold() == folded), None)
     return same or next(iter(difflib.get_close_matches(name, names, 1)), None)
@@ -24,13 +24,10 @@ def closest(name: str, names: Sequence[str]) -> str | None:
 
 def suffix_of(path: str | os.PathLike[str]) -> str:
     name = Path(path).name.lower()
-    for suffix in sorted(SUFFIXES, key=len, reverse=True):
-        if name.endswith(suffix):
-            return suffix
-    raise TableError(
-        f"{os.fspath(path)}: the name of a table ends in one of {', '.join(SUFFIXES)}. Rename or convert the"
-        " file."
-    )
+    if suffixes := [suffix for suffix in SUFFIXES if name.endswith(suffix)]:
+        return max(suffixes, key=len)
+    cure = "Rename or convert the file."
+    raise TableError(f"{os.fspath(path)}: the name of a table ends in one of {', '.join(SUFFIXES)}. {cure}")
 
 
 def check_names(path: str, names: Sequence[str]) -> tuple[str, ...]:
@@ -38,17 +35,14 @@ def check_names(path: str, names: Sequence[str]) -> tuple[str, ...]:
     if not stripped:
         raise TableError(f"{path}: a table needs one column at least.")
     if "" in stripped:
-        position = f"column {stripped.index('') + 1} of {len(names)}"
         raise TableError(
-            f"{path}: {position} has no name in the header. Name it (if it is a pandas index, write with"
-            " index=False)."
+            f"{path}: column {stripped.index('') + 1} of {len(names)} has no name in the header. Name it (if"
+            " it is a pandas index, write with index=False)."
         )
     twice = sorted({name for name in stripped if stripped.count(name) > 1})
     if twice:
-        raise TableError(
-            f"{path}: {listing(twice)} is the name of more than one column. Give each column a name of its"
-            " own."
-        )
+        cure = "Give each column a name of its own."
+        raise TableError(f"{path}: {listing(twice)} is the name of more than one column. {cure}")
     return stripped
 
 
@@ -61,7 +55,6 @@ def import_pyarrow(path: str) -> tuple[Any, Any]:
         import pyarrow
         import pyarrow.parquet
     except ImportError as cause:
-        raise TableError(
-            f'{path}: Parquet files need pyarrow. Install it: pip install "gramian[parquet]"; or use CSV.'
-        ) from cause
+        cure = 'Install it: pip install "gramian[parquet]"; or use CSV.'
+        raise TableError(f"{path}: Parquet files need pyarrow. {cure}") from cause
     return pyarrow, pyarrow.parquet

@@ -1,5 +1,4 @@
-"""Named columns of a file, whole or a block of rows; text becomes numbers here, and what is not a number is
-told with its place."""
+"""Named columns of a file, whole or a block of rows; what is not a number is told with its place."""
 
 from __future__ import annotations
 
@@ -42,8 +41,7 @@ class Table:
         return len(self.columns[self.names[0]])
 
     def line(self, row: int | np.intp) -> int:
-        """The line of the file where row 0, 1, ... begins, counted from 1 (for Parquet the row counted from
-        1)."""
+        """The line of the file where row 0, 1, ... begins, counted from 1 (for Parquet the row itself)."""
         return self.first + int(row) + 1 if self.lines is None else int(self.lines[row])
 
     def place(self, row: int | np.intp) -> str:
@@ -53,15 +51,11 @@ class Table:
     @property
     def span(self) -> str:
         """Of what rows a count is, for a message: `the 40 rows`, or for a block `the rows 81 to 120`."""
-        return (
-            f"the {self.n_rows} rows"
-            if self.whole
-            else f"the rows {self.first + 1} to {self.first + self.n_rows}"
-        )
+        part = f"the rows {self.first + 1} to {self.first + self.n_rows}"
+        return f"the {self.n_rows} rows" if self.whole else part
 
     def text(self, name: str) -> NDArray[np.object_]:
-        """The cells as text, exactly as they stand in a text file; a missing number of a Parquet file is
-        empty."""
+        """The cells as text, exactly as they stand in a text file; a missing number of Parquet is empty."""
         column = self._column(name)
         if column.dtype == object:
             return column.copy()
@@ -81,25 +75,18 @@ class Table:
             bad = [row for row, cell in enumerate(column) if not is_number(cell) and not is_missing(cell)]
             cells = f"its {self.n_rows} cells" if self.whole else f"its cells in {self.span}"
             count = f"{len(bad)} of {cells} are not numbers. " if len(bad) > 1 else ""
-            why = (
-                f"{self.place(bad[0])}, column {name!r}: {_why(column[bad[0]])}. {count}Correct the file or"
-                " leave the column out."
-            )
-            raise NotNumbersError(why, name)
+            why = f"{_why(column[bad[0]])}. {count}Correct the file or leave the column out."
+            raise NotNumbersError(f"{self.place(bad[0])}, column {name!r}: {why}", name)
         infinite = np.flatnonzero(np.isinf(values))
         if infinite.size:
-            cell = reprlib.repr(str(column[infinite[0]]))
-            raise TableError(
-                f"{self.place(infinite[0])}, column {name!r}: {cell} is not a finite number. Correct it or"
-                " drop the row."
-            )
+            wrong = f"{reprlib.repr(str(column[infinite[0]]))} is not a finite number"
+            where = f"{self.place(infinite[0])}, column {name!r}"
+            raise TableError(f"{where}: {wrong}. Correct it or drop the row.")
         absent = np.flatnonzero(np.isnan(values))
         if absent.size and missing == "error":
+            where = f"{self.place(absent[0])}, column {name!r}"
             count = f"{absent.size} of {self.span} have no value here"
-            raise TableError(
-                f"{self.place(absent[0])}, column {name!r}: the value is missing. {count}. Fill or drop these"
-                " rows."
-            )
+            raise TableError(f"{where}: the value is missing. {count}. Fill or drop these rows.")
         return values
 
     def _column(self, name: str) -> NDArray[Any]:

@@ -1,5 +1,4 @@
-"""The bytes of a text file on their way to the parser: unpacked, and refused with their place where they are
-no UTF-8 text."""
+"""The bytes of a text file on their way to the parser: unpacked, and refused where they are no UTF-8 text."""
 
 from __future__ import annotations
 
@@ -23,8 +22,7 @@ FOREIGN = {  # how files of other formats begin, when their name says CSV
 
 
 class CheckedBytes(io.RawIOBase):
-    """The bytes of a text file, unpacked, and checked as they pass: what is not UTF-8 text is told with its
-    line and byte."""
+    """The bytes of a text file, unpacked; what is not UTF-8 text is told with its line and byte."""
 
     def __init__(self, path: str, file: io.BufferedReader, packed: bool) -> None:
         self._path = path
@@ -53,19 +51,14 @@ class CheckedBytes(io.RawIOBase):
         try:
             return self._file.read(size)
         except EOFError as cause:
-            raise TableError(
-                f"{self._path} is cut off: its gzip data end early. Copy or download it again."
-            ) from cause
+            wrong = "is cut off: its gzip data end early. Copy or download it again."
+            raise TableError(f"{self._path} {wrong}") from cause
         except (gzip.BadGzipFile, zlib.error) as cause:
+            wrong = f"is damaged: its gzip data do not decompress ({cause}). Copy or download it again."
             if not self._is_gzip:
-                raise TableError(
-                    f"{self._path} is not a gzip file, though its name ends in .gz. Rename it without .gz, or"
-                    " compress it."
-                ) from cause
-            raise TableError(
-                f"{self._path} is damaged: its gzip data do not decompress ({cause}). Copy or download it"
-                " again."
-            ) from cause
+                named = "is not a gzip file, though its name ends in .gz"
+                wrong = f"{named}. Rename it without .gz, or compress it."
+            raise TableError(f"{self._path} {wrong}") from cause
 
     def _check(self, chunk: bytes) -> None:
         pending = len(self._decoder.getstate()[0])  # of a character that began in the chunk before
@@ -79,31 +72,22 @@ class CheckedBytes(io.RawIOBase):
             ) from cause
         if b"\0" in chunk:
             where = self._place(chunk, chunk.index(b"\0"))
-            raise TableError(
-                f"{self._path}, {where}: a NUL byte, which no text has. The file is damaged or is not text;"
-                " export it anew as UTF-8 CSV."
-            )
+            cure = "The file is damaged or is not text; export it anew as UTF-8 CSV."
+            raise TableError(f"{self._path}, {where}: a NUL byte, which no text has. {cure}")
         self._line, self._column = self._after(chunk)
         self._before, self._returned = self._before + len(chunk), chunk.endswith(b"\r")
 
     def _after(self, part: bytes) -> tuple[int, int]:
-        """The line, and the bytes of it that have passed, when `part` has passed too. Lines end with \\n, \\r
-        or \\r\\n."""
-        ends = (
-            part.count(b"\n")
-            + part.count(b"\r")
-            - part.count(b"\r\n")
-            - (self._returned and part.startswith(b"\n"))
-        )
+        """The line, and the bytes of it that have passed, after `part`. Lines end with \\n, \\r or \\r\\n."""
+        ends = part.count(b"\n") + part.count(b"\r") - part.count(b"\r\n")
+        ends -= self._returned and part.startswith(b"\n")
         last = max(part.rfind(b"\n"), part.rfind(b"\r"))
         return self._line + ends, self._column + len(part) if last < 0 else len(part) - last - 1
 
     def _place(self, chunk: bytes, position: int) -> str:
         line, column = self._after(chunk[: max(position, 0)])
-        return (
-            f"line {line}, position {column + min(position, 0) + 1} (byte {self._before + position} of the"
-            " file, from 0)"
-        )
+        byte = f"byte {self._before + position} of the file, from 0"
+        return f"line {line}, position {column + min(position, 0) + 1} ({byte})"
 
 
 def _check_head(path: str, head: bytes, is_all: bool) -> None:

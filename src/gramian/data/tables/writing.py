@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gramian.data.atomic import atomic_write
-from gramian.data.tables.shared import BLOCK, check_names, import_pyarrow, listing, suffix_of
+from gramian.data.tables.shared import BLOCK, PARQUET, check_names, import_pyarrow, listing, suffix_of
 from gramian.errors import TableError
 
 # all separators, so that a header never misleads the search for the one in use
@@ -21,8 +21,7 @@ MUST_QUOTE = re.compile('[",;\t\r\n\ufeff]')
 
 
 def write_table(path: str | os.PathLike[str], names: Sequence[str], columns: Mapping[str, ArrayLike]) -> None:
-    """Write the named columns, in this order, whole or not at all. Floats are written so that they read back
-    exactly; None as empty."""
+    """Write the named columns, whole or not at all. Floats read back exactly; None is written as empty."""
     write_blocks(path, names, [columns])
 
 
@@ -36,7 +35,7 @@ def write_blocks(
     checked = _checked_columns(shown, names, blocks)
     try:
         with atomic_write(path, TableError) as file:
-            if suffix in (".parquet", ".pq"):
+            if suffix in PARQUET:
                 _write_parquet(shown, file, checked)
             elif suffix.endswith(".gz"):  # no name and no time inside: equal tables give equal files
                 with gzip.GzipFile("", "wb", 6, file, mtime=0) as packed:
@@ -44,10 +43,8 @@ def write_blocks(
             else:
                 _write_text(shown, file, names, checked)
     except UnicodeEncodeError as cause:
-        raise TableError(
-            f"{shown}: the character {cause.object[cause.start]!r} cannot be written as UTF-8. Remove it from"
-            " the text."
-        ) from cause
+        what = f"the character {cause.object[cause.start]!r} cannot be written as UTF-8"
+        raise TableError(f"{shown}: {what}. Remove it from the text.") from cause
 
 
 def _checked_columns(
@@ -58,9 +55,8 @@ def _checked_columns(
         none = False
         unknown = [name for name in names if name not in columns]
         if unknown:
-            raise TableError(
-                f"{path}: no column is given for {listing(unknown)}. Given: {listing(list(columns))}."
-            )
+            known = listing(list(columns))
+            raise TableError(f"{path}: no column is given for {listing(unknown)}. Given: {known}.")
         arrays = {name: np.asarray(columns[name]) for name in names}
         shapes = {name: column.shape for name, column in arrays.items()}
         if len(set(shapes.values())) > 1 or any(len(shape) != 1 for shape in shapes.values()):
@@ -69,10 +65,8 @@ def _checked_columns(
             )
         for name, column in arrays.items():
             if column.dtype.kind not in "biufMUTO":
-                raise TableError(
-                    f"{path}: column {name!r} has type {column.dtype}, which a table cannot hold. Convert it"
-                    " to numbers or text."
-                )
+                what = f"column {name!r} has type {column.dtype}, which a table cannot hold"
+                raise TableError(f"{path}: {what}. Convert it to numbers or text.")
         yield arrays
     if none:
         raise TableError(f"{path}: there are no blocks to write. Give one at least, with no rows if need be.")
@@ -83,25 +77,16 @@ def _write_parquet(path: str, file: BinaryIO, blocks: Iterable[dict[str, NDArray
     with contextlib.ExitStack() as stack:
         writer = None
         for block in blocks:
-            table = pa.table(
-                {
-                    name: c if c.dtype.kind in "biuf" else pa.array(_cells(c), pa.string())
-                    for name, c in block.items()
-                }
-            )
+            columns = [
+                c if c.dtype.kind in "biuf" else pa.array(_cells(c), pa.string()) for c in block.values()
+            ]
+            table = pa.table(dict(zip(block, columns, strict=True)))
             writer = writer or stack.enter_context(pq.ParquetWriter(file, table.schema))
-            other = next(
-                (name for name in block if table.schema.field(name).type != writer.schema.field(name).type),
-                None,
-            )
-            if other is not None:
-                types = (
-                    f"{table.schema.field(other).type}, in the blocks before"
-                    f" {writer.schema.field(other).type}"
-                )
-                raise TableError(
-                    f"{path}: column {other!r} is of type {types}. Give it one type in all blocks."
-                )
+            for now, before in zip(table.schema, writer.schema, strict=True):
+                if now.type != before.type:
+                    types = f"{now.type}, in the blocks before {before.type}"
+                    cure = "Give it one type in all blocks."
+                    raise TableError(f"{path}: column {now.name!r} is of type {types}. {cure}")
             writer.write_table(table)
 
 
@@ -112,9 +97,8 @@ def _write_text(
     alone = len(names) == 1  # then an empty cell needs quotes: a blank line is no row
 
     def quote(cell: str) -> str:
-        return (
-            '"' + cell.replace('"', '""') + '"' if MUST_QUOTE.search(cell) or (alone and not cell) else cell
-        )
+        needed = MUST_QUOTE.search(cell) or (alone and not cell)
+        return '"' + cell.replace('"', '""') + '"' if needed else cell
 
     def write(rows: Iterable[Iterable[str]]) -> None:
         text = "".join(separator.join(row) + "\n" for row in rows)
@@ -126,12 +110,8 @@ def _write_text(
     for columns in blocks:
         for start in range(0, len(next(iter(columns.values()))), BLOCK):
             part = [column[start : start + BLOCK] for column in columns.values()]
-            write(
-                zip(
-                    *(_cells(c) if c.dtype.kind in "biuf" else map(quote, _cells(c)) for c in part),
-                    strict=True,
-                )
-            )
+            cells = [_cells(c) if c.dtype.kind in "biuf" else map(quote, _cells(c)) for c in part]
+            write(zip(*cells, strict=True))
 
 
 def _cells(column: NDArray[Any]) -> list[str]:
