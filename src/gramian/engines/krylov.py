@@ -59,8 +59,7 @@ PROBES, SEED = 32, 0  # of traces, for solvers that have none of their own
 
 @dataclass(frozen=True, eq=False)
 class Krylov(Engine):
-    """A solver on K + D, with no n x n array anywhere: CG(), MINRES(), or one of your own that passes
-    `gramian.testing.check_factor`."""
+    """A solver on K + D, with no n x n array: CG(), MINRES(), or one that passes `testing.check_factor`."""
 
     accuracy = "exact to the solver's tolerance"
     exact = True

@@ -237,8 +237,7 @@ class FeaturePrior(RowPrior):
         return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
     def over(self, work: Callable[[slice, Array], R_]) -> Iterator[tuple[slice, R_]]:
-        """work(rows, their Phi) for each chunk, in order. Features are kept for the next pass where they
-        fit."""
+        """work(rows, their Phi) for each chunk, in order. Features that fit are kept for the next pass."""
         m, keep = self.features.n_features, self.keep and not self.kept
         keep = keep and 8 * len(self.X) * m <= KEEP_BYTES
 
@@ -479,8 +478,7 @@ class FeatureConditioned(Conditioned):
         return out
 
     def evenly(self, lam: float, outside: float) -> Gradients:
-        """The gradient where lam is one number for all rows, and so is the weight of what features leave
-        out."""
+        """The gradient where all rows have one lam, and one weight of what features leave out."""
         prior, w, q, inverse = self.prior, self.weights.w, self.weights.w.shape[1], self.inverse
         inside = np.eye(len(inverse)) - inverse  # Phi' Lam Phi B^-1
         C = -2 * outside * np.eye(len(inverse)) - q * lam * inverse

@@ -52,8 +52,7 @@ STRIPS = (1, 4, 16, 64)
 # of the right-hand sides of a product, which are padded to one of these: few programs to compile
 WIDTHS = (1, 4, 16, 64, 256)
 PULLBACK_ERROR = 1e-12  # of kernel values in a gradient, beside k(x, x)
-# tiles of 512 that one call of a product goes through: long enough to hide its overhead, short enough to be
-# padded for few rows
+# tiles of 512 in one call of a product: enough to hide its overhead, few enough to be padded
 STACK = 16
 
 
@@ -63,8 +62,7 @@ def tile_size(n: int) -> int:
 
 
 def fill(kernel: Kernel, X: Array, out: Array, *, error: float = 0.0) -> Array:
-    """Writes K(X, X) into the lower triangle of `out` (n, n), Fortran-ordered. What lies above is left
-    undefined. `error`: see `cross`."""
+    """K(X, X) in the lower triangle of `out` (n, n), Fortran-ordered; `error` as in `cross`."""
     assert out.flags.f_contiguous
     values = few.block(kernel, X, X)
     if values is not None:
@@ -74,8 +72,7 @@ def fill(kernel: Kernel, X: Array, out: Array, *, error: float = 0.0) -> Array:
     if fast is not None:
         fast.cross(out.T)
         return out
-    # row-major: tile (j, i) of it is tile (i, j) of `out` by symmetry, and its memory order is that of XLA's
-    # result
+    # row-major: tile (j, i) of it is tile (i, j) of `out` by symmetry, in the order of XLA's result
     _fill(out.T, programs.tile, kernel.bare(), _pairs(_blocks(X, tile_size(len(X)))))
     return out
 
@@ -83,8 +80,7 @@ def fill(kernel: Kernel, X: Array, out: Array, *, error: float = 0.0) -> Array:
 def cross(
     kernel: Kernel, X: Array, Z: Array, out: Array | None = None, *, low: bool = False, error: float = 0.0
 ) -> Array:
-    """K(X, Z) as a row-major array (n, m); in float32 with `low`. `error`: what values may be wrong by beside
-    k(x, x), where that saves time."""
+    """K(X, Z), row-major (n, m), in float32 with `low`; `error` of k(x, x) is allowed, to save time."""
     if out is None:
         out = np.empty((len(X), len(Z)), np.float32 if low else np.float64)
     values = few.block(kernel, X, Z)
@@ -191,8 +187,7 @@ def pullback(
 
 
 def low_rank_pullback(kernel: Kernel, X: Array, left: Array, right: Array) -> list[Array]:
-    """sum_ij W_ij dk(x_i, x_j)/dtheta for symmetric weights W = left right' of low rank, each (n, r): no n x
-    n array is made."""
+    """`pullback` for symmetric weights W = left right' of low rank, each (n, r): no n x n array is made."""
     values = few.block(kernel, X, X)
     if values is not None:
         return few.pulled(values, left @ right.T)
@@ -305,8 +300,7 @@ def gradients(kernel: Kernel, X: Array, Z: Array) -> Array:
 
 
 def gradient_variances(kernel: Kernel, X: Array) -> Array:
-    """d^2 k(x, z) / dx_j dz_j at z = x, for each row and column: the prior variance of the gradient, (n,
-    d)."""
+    """d^2 k(x, z) / dx_j dz_j at z = x: the prior variance of the gradient, (n, d)."""
     bare = kernel.bare()
     parts = _by_rows(lambda rows: programs.row_curvatures(bare, rows), X)
     return np.concatenate(parts) if parts else np.zeros((0, X.shape[1]))
@@ -316,8 +310,7 @@ def gradient_variances(kernel: Kernel, X: Array) -> Array:
 
 
 def _host(result: jax.Array) -> Array:
-    """A result as a NumPy array, without a copy. Waiting for it first releases the GIL, which NumPy's
-    conversion would hold all the while."""
+    """As a NumPy array, without a copy. Waiting for it first releases the GIL, which a conversion holds."""
     return np.asarray(result.block_until_ready())
 
 
@@ -350,8 +343,7 @@ def _pairs(blocks: list[Block]) -> Iterable[Pair]:
 
 
 def _blocks(X: Array, T: int) -> list[Block]:
-    """Where each block of rows lies, and its rows padded to T by repeating them in turn (a copy of real data
-    is harmless in any kernel)."""
+    """Where blocks lie, and their rows, padded to T by repeats: real data are harmless in any kernel."""
     blocks = []
     for start in range(0, len(X), T):
         block = X[start : start + T]
@@ -379,8 +371,7 @@ def _padded_tile(S: Array, rows: int, columns: int) -> Array:
 def _stacks(
     Z: Array, V: Array, T: int, width: int, dtype: type[np.float64] | type[np.float32]
 ) -> list[tuple[jax.Array, jax.Array, int]]:
-    """Tiles of Z and V in stacks of one length, (t, T, d) and (t, T, width), each with how many of its tiles
-    are filled. Of V, the rest is zeros."""
+    """Z and V in stacks of tiles, (t, T, d) and (t, T, width), zeros in V's rest; and how many are filled."""
     tall = STACK if T == LARGEST_TILE else 2  # smaller tiles are for fewer rows than three of them
     stacks = []
     with jax.enable_x64(dtype == np.float64):
@@ -405,8 +396,7 @@ def _prepared(kernel: Kernel, X: Array, Z: Array, low: bool) -> tuple[Any, Array
 
 
 def _around_zero(kernel: Kernel, X: Array, Z: Array) -> tuple[Array, Array]:
-    """Both moved by the same amount, where that does not change the kernel: float32 has no digits for small
-    steps far from zero."""
+    """Both moved alike, where the kernel allows: float32 has no digits for small steps far from zero."""
     if not kernel.stationary or not len(Z):
         return X, Z
     with np.errstate(over="ignore", invalid="ignore"):
@@ -415,8 +405,7 @@ def _around_zero(kernel: Kernel, X: Array, Z: Array) -> tuple[Array, Array]:
 
 
 def _each(work: Callable[[T_], R_], items: Iterable[T_], bits: int = 64) -> list[R_]:
-    """[work(item) for item in items] in 64-bit mode (which is a property of a thread) or 32-bit, on several
-    threads when there are enough items."""
+    """[work(item) for item in items] in 64-bit mode (of each thread) or 32-bit, on several threads."""
 
     def in_mode(item: T_) -> R_:
         with jax.enable_x64(bits == 64):

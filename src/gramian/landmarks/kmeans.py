@@ -16,8 +16,7 @@ from gramian.landmarks import tables
 from gramian.landmarks.base import LandmarkRule, Landmarks
 from gramian.linalg.arrays import Array, Indices, Table
 
-# up to so many rows (or 20 a centre) k-means takes all in each round; of more, that many at random
-# (mini-batches)
+# rows (or 20 a centre) of a round: all of them up to so many, of more that many at random (mini-batches)
 LLOYD_ROWS = 20_000
 ROUNDS = 20
 
@@ -37,8 +36,7 @@ class KMeansRule(LandmarkRule):
 
 
 def _centres(kernel: Kernel, X: Table, m: int, rng: np.random.Generator) -> Array:
-    """k-means centres, with distances as the kernel sees them: columns in units of their lengthscales, or of
-    their spread."""
+    """k-means centres; distances in units of the columns' lengthscales, or of their spread."""
     from sklearn.cluster import KMeans, MiniBatchKMeans
 
     seed, some = int(rng.integers(2**31 - 1)), max(LLOYD_ROWS, 20 * m)
@@ -63,8 +61,7 @@ def _some_rows(n: int, size: int, rng: np.random.Generator) -> Indices:
 
 
 def _column_scales(kernel: Kernel, X: Array) -> Array:
-    """(d,): lengthscales where the kernel has one set of them, of all columns; the standard deviation of each
-    column otherwise."""
+    """(d,): the lengthscales where the kernel has one set, for all columns; else the standard deviations."""
     sets = kernel.lengthscales(range(X.shape[1]))
     if len(sets) == 1 and len(sets[0][1]) == X.shape[1]:
         scale = np.empty(X.shape[1])

@@ -94,8 +94,7 @@ class RecursiveRule(SampledRule):
 
 
 def leverage_scores(kernel: Kernel, X: Table, m: int) -> Array:
-    """The squared row norms of the leading eigenvectors of K: half as many as landmarks, m, or as many as
-    there are above rounding."""
+    """Squared row norms of the m / 2 leading eigenvectors of K, or as many as are above rounding."""
     K, n = _gram(kernel, X, "leverage"), len(X)
     first = n - min(-(-m // 2), n)
     how = {"lower": True, "overwrite_a": True, "check_finite": False}
@@ -108,8 +107,7 @@ def leverage_scores(kernel: Kernel, X: Table, m: int) -> Array:
 
 
 def ridge_scores(kernel: Kernel, X: Table, m: int, ridge: float | None = None) -> tuple[Array, float]:
-    """(K (K + ridge I)^-1)_ii, and the ridge: (1/k) times the sum of all eigenvalues of K but the k = m / log
-    m largest, unless it is given."""
+    """(K (K + ridge I)^-1)_ii, and the ridge: as given, or that of k = m / log m, see above."""
     K, n = _gram(kernel, X, "rls"), len(X)
     trace = float(np.trace(K))
     if ridge is None:
@@ -128,8 +126,7 @@ def ridge_scores(kernel: Kernel, X: Table, m: int, ridge: float | None = None) -
 
 
 def recursive_scores(kernel: Kernel, X: Table, m: int, rng: np.random.Generator) -> tuple[Array, float]:
-    """Estimates of the ridge scores of all rows from a budget of m landmarks a level, and the ridge they are
-    for."""
+    """Estimated ridge scores of all rows, from a budget of m landmarks a level, and their ridge."""
     n, q = len(X), _log(m)
     k = int(np.ceil(m / (4 * q)))
     sizes = [n, -(-n // 2)]  # each level has half the rows of the one above, until the budget holds them all
@@ -147,16 +144,14 @@ def recursive_scores(kernel: Kernel, X: Table, m: int, rng: np.random.Generator)
             taken, p = np.arange(size) < m, np.full(size, min(1.0, m / size))
         S, w = level[taken], 1.0 / np.sqrt(p[taken])
     scores, ridge = _scores_from(kernel, X, None, d, S, w, k)
-    # All may round to 0, where S explains every row and the ridge is of the size of rounding: again any rows
-    # will do, but those of k(x, x) = 0.
+    # All may round to 0, where S explains every row: again any rows will do, but those of k(x, x) = 0.
     return (scores if np.any(scores) else (d > 0).astype(np.float64)), ridge
 
 
 def _scores_from(
     kernel: Kernel, X: Table, level: Indices | None, d: Array, S: Indices, w: Array, k: int
 ) -> tuple[Array, float]:
-    """The estimated ridge scores of the rows `level` (None: of all) from landmarks S with weights w, at most
-    1; and the ridge."""
+    """Estimated ridge scores of the rows `level` (None: all) from landmarks S, weights w; the ridge."""
     Z = tables.take(X, S)
     # W K_SS W: the small weights of sure rows and the large of rare ones, in one scale
     K = w[:, None] * tiles.cross(kernel, Z, Z) * w
@@ -174,8 +169,7 @@ def _scores_from(
     R *= w  # L^-1 W
 
     def explained(block: Array) -> Array:
-        # R K_Si in place: the squares of a column sum to what S explains of K_ii. (A product is 3 times as
-        # fast as a triangular solve.)
+        # R K_Si in place (3 times as fast as a solve): the squares of a column sum to what S explains of K_ii
         K = tiles.strip(kernel, Z, block).T
         solved = blas.dtrmm(1.0, R, K, side=1, lower=1, trans_a=1, overwrite_b=1)
         return np.einsum("ij,ij->i", solved, solved)
@@ -190,8 +184,7 @@ def _log(m: int) -> float:
 
 
 def _largest(K: Array, r: int) -> Array:
-    """The r largest eigenvalues. LAPACK's method for a part of them (MRRR) may give up where many are equal
-    to rounding, as in K ~ I: then by all."""
+    """The r largest eigenvalues; by all, where many are equal to rounding (K ~ I) and MRRR gives up."""
     n = len(K)
     how = {"lower": True, "eigvals_only": True, "check_finite": False}
     try:

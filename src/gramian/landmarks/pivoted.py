@@ -128,8 +128,7 @@ def pivoted_cholesky(
 
 
 class _Work:
-    """The factor as it grows. G = F' row by row, so that a new pivot is one contiguous row and a block of
-    pivots one matrix product."""
+    """The factor as it grows. G = F' row by row: a pivot is a contiguous row, a block of them one product."""
 
     def __init__(self, kernel: Kernel, X: Table, m: int) -> None:
         self.kernel, self.X, self.m, self.size = kernel, X, m, 0
@@ -178,8 +177,7 @@ def _greedy(work: _Work) -> None:
 
 
 def _candidates(d: Array) -> tuple[Indices, float]:
-    """The rows with the largest d, the first of equal ones among them, in order; and the largest d of all
-    others."""
+    """The rows with the largest d, in order, the first of equal ones; and the largest d of all others."""
     if len(d) <= CANDIDATES:
         return np.arange(len(d)), -np.inf
     largest = np.argpartition(d, len(d) - CANDIDATES)[-CANDIDATES:]
@@ -190,8 +188,7 @@ def _candidates(d: Array) -> tuple[Indices, float]:
 
 
 def _greedy_among(work: _Work, C: Indices, bound: float) -> tuple[Indices, Array]:
-    """Greedy pivots among the rows C while the largest d there exceeds the bound, at least one; with their
-    triangle L."""
+    """Greedy pivots among the rows C while d there exceeds the bound, at least one; with their triangle L."""
     most = min(MOST_AT_ONCE, work.m - work.size)
     d, floor, X_C = work.d[C], work.floor[C], tables.take(work.X, C)
     # factor rows of the pivots up to here, and of those chosen here
@@ -224,8 +221,7 @@ def _random(work: _Work, block: int, rng: np.random.Generator) -> None:
 
 
 def _without_redundant(R: Array, block: int) -> tuple[Indices, Array]:
-    """A greedy order of the rows of R, cut where the rest holds less than 1/block of the trace; with the
-    triangle L of those kept."""
+    """Rows of R in greedy order, until the rest has less than 1/block of the trace; with their triangle L."""
     factored, order, rank, _ = lapack.dpstrf(R, lower=1)
     order, L = order.astype(np.intp) - 1, np.tril(factored)
     # (b, rank): of row i after j + 1 pivots

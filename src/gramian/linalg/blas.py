@@ -52,8 +52,7 @@ _dlauum: Final = _routine(cython_lapack, "dlauum")
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Rows and columns of a Fortran-ordered array, as BLAS sees them. Whoever makes one keeps the array
-    alive."""
+    """Rows and columns of a Fortran-ordered array, as BLAS sees them, which somebody else keeps alive."""
 
     address: int
     rows: int
@@ -113,8 +112,7 @@ def multiply_triangle(L: Block, B: Block, *, right: bool = False, transpose: boo
 def solve_triangle(
     L: Block, B: Block, *, right: bool = False, transpose: bool = False, alpha: float = 1.0
 ) -> None:
-    """B <- alpha L^-1 B, or alpha B L^-1 from the right, with L' for L where said: the lower triangle of
-    L."""
+    """B <- alpha L^-1 B, or alpha B L^-1 from the right, with L' for L where said: its lower triangle."""
     assert _size(L, B) == 8
     _with_triangle(_dtrsm, alpha, L, B, right, transpose)
 

@@ -44,8 +44,7 @@ from gramian.linalg.threads import for_each, one_blas_thread
 
 Report = Callable[[float], None]
 
-# columns that dtrsm solves at once: it runs at a third of the speed of a product, so larger systems are
-# halved first
+# columns that dtrsm solves at once, at a third of the speed of a product: larger systems are halved first
 LEAF = 64
 # right-hand sides that a thread divides at a time: each strip goes through all of L
 STRIP = 128
@@ -114,8 +113,7 @@ class _NotPositive(Exception):
 
 
 def factor(A: Array, report: Report | None = None, *, sizes: Sizes | None = None) -> int:
-    """L with L L' = A. Returns 0, or one more than the row whose pivot is not a positive number (L is of no
-    use then)."""
+    """L with L L' = A. Returns 0, or one more than the row whose pivot is not a positive number."""
     try:
         run(_factor(_grid(A, sizes), np.diagonal(A)), len(A) ** 3 / 3, report)
     except _NotPositive as failed:
@@ -208,8 +206,7 @@ def solve(L: Array, B: Array, *, sizes: Sizes | None = None) -> None:
 
 
 def _by_strips(steps: list[Callable[[_Grid, Block], None]], at: _Grid, B: Array) -> None:
-    """Strips of columns do not depend on each other. One alone is done here: it takes a thousandth of the
-    time of the factor."""
+    """Strips of columns are independent. One alone is done here: it takes a thousandth of a factor's time."""
     right = block_of(B)
 
     def work(start: int) -> None:
@@ -224,8 +221,7 @@ def _by_strips(steps: list[Callable[[_Grid, Block], None]], at: _Grid, B: Array)
 
 
 def inverse_diagonal(L: Array, *, sizes: Sizes | None = None) -> Array:
-    """The diagonal of (L L')^-1: sums of squares of the columns of L^-1, made a strip at a time and let go
-    of. n^3 / 3 flops."""
+    """The diagonal of (L L')^-1: squares of the columns of L^-1, made a strip at a time. n^3 / 3 flops."""
     at, n = _grid(L, sizes), len(L)
     out, b = np.empty(n), at.tile
     width = min(STRIP, b)
@@ -291,8 +287,7 @@ def _divide_left(L: Block, B: Block, leaf: int, *, transpose: bool = False) -> N
 
 
 def _invert(L: Block, leaf: int) -> None:
-    """L <- L^-1 for a tile, last to first as for the whole: LAPACK inverts a triangle at a fifth of the speed
-    of a product."""
+    """L <- L^-1 for a tile, last to first as for the whole: LAPACK has a fifth of the speed of a product."""
     for k in reversed(range(0, L.rows, leaf)):
         r = min(k + leaf, L.rows)
         D, row = L[k:r, k:r], L[k:r, :k]

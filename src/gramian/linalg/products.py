@@ -100,8 +100,7 @@ def _mirrored(lower: Array) -> Array:
 
 
 def _as_columns(A: Array) -> tuple[Array, Block, bool]:
-    """A' as BLAS reads it, or A itself (True); with the array that has to live as long, a copy only where A
-    is neither row- nor column-major."""
+    """A' as BLAS reads it, or A itself (True), with the array to keep: a copy where A has neither order."""
     A = np.asarray(A, dtype=np.float64)
     if A.flags.f_contiguous and not A.flags.c_contiguous:
         return A, block_of(A, only_read=True), True

@@ -68,8 +68,7 @@ def allowed(root: Path = Path("/sys/fs/cgroup"), environment: dict[str, str] | N
 
 
 def quota(root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")) -> float:
-    """Cores that the container may use on average (cgroups of either version); infinity where it has no
-    limit."""
+    """Cores that the container may use on average (cgroups of either version), or infinity."""
     places = [root, root / "cpu"]
     try:
         for line in own.read_text(encoding="ascii").splitlines():
@@ -102,8 +101,7 @@ _before: list[tuple[Any, int]] = []
 
 
 class one_blas_thread:
-    """Within it, BLAS works on the thread that calls it, and on no other. Entering costs a microsecond inside
-    another, and 5 at the outermost."""
+    """Within it BLAS works on the calling thread alone. Costs 5 microseconds, inside another 1."""
 
     __slots__ = ()
 
@@ -150,8 +148,7 @@ def at_work() -> bool:
 
 
 def each(work: Callable[[T_], R_], items: Iterable[T_]) -> Generator[R_, None, None]:
-    """work(item) for each item, in their order, on several threads. Little more than is being worked on is
-    held at a time."""
+    """work(item) for each item, in order, on several threads; few results are held at a time."""
     threads = count()
     if threads == 1 or at_work():
         yield from map(work, items)

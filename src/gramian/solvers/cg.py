@@ -108,8 +108,7 @@ class _Probed(NamedTuple):
 
 
 def pcg(product: Product, precondition: Product, B: Array, tol: Array | float, max_iter: int) -> Round:
-    """CG from zero on each column of B (n, k), until |r| <= tol |b| by the recurrence; `tol` may be one a
-    column."""
+    """CG from zero on each column of B (n, k), until |r| <= tol |b|, tol one or one a column."""
     n, k = B.shape
     X = np.zeros((n, k))
     alphas: list[list[float]] = [[] for _ in range(k)]

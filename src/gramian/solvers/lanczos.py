@@ -32,8 +32,7 @@ from gramian.linalg.arrays import Array
 
 
 def tridiagonal(alpha: Sequence[float], beta: Sequence[float]) -> tuple[Array, Array]:
-    """The diagonal (m,) and off-diagonal (m - 1,) of T from m step lengths alpha and at least m - 1 beta of
-    conjugate gradients."""
+    """T's diagonal (m,) and off-diagonal (m - 1,) from m step lengths alpha, m - 1 beta or more, of CG."""
     a, b = np.asarray(alpha, dtype=np.float64), np.asarray(beta, dtype=np.float64)[: len(alpha) - 1]
     diagonal = 1 / a
     diagonal[1:] += b / a[:-1]
@@ -41,8 +40,7 @@ def tridiagonal(alpha: Sequence[float], beta: Sequence[float]) -> tuple[Array, A
 
 
 def gauss_rule(alpha: Sequence[float], beta: Sequence[float]) -> tuple[Array, Array]:
-    """Nodes and weights (that add up to 1) of the Gauss rule for the spectral measure that CG with these step
-    lengths have seen."""
+    """Nodes and weights (adding up to 1) of the Gauss rule for the spectral measure that such CG has seen."""
     nodes, vectors = scipy.linalg.eigh_tridiagonal(*tridiagonal(alpha, beta))
     return nodes, vectors[0] ** 2
 

@@ -62,8 +62,7 @@ class MINRES(KrylovSolver):
 
 @dataclass(frozen=True, eq=False)
 class MINRESFactor(CGFactor):
-    """A = K + D with its preconditioner. Log determinant and probes are those of CG: for positive definite A
-    alone."""
+    """A = K + D with its preconditioner. Log determinant and probes are CG's: for definite A alone."""
 
     def solve(self, B: Array) -> Solution:
         plain = self.solver.preconditioner == "none"
@@ -189,8 +188,7 @@ def _column(b: Array, tol: float, max_iter: int) -> Generator[Array, Array, _End
             cr1, sr1, gamal = _reflection(gamal, dlta)
             vepln, gama = sr1 * gama, -cr1 * gama
 
-        # The components of the solution that this step changes, and the last, which is 0 where L has no rank
-        # for it.
+        # The components of the solution that this step changes; the last is 0 where L has no rank for it.
         ul4, ul3 = ul3, ul2
         if step > 2:
             ul2 = (taul2 - etal2 * ul4 - veplnl2 * ul3) / gamal2

@@ -77,8 +77,7 @@ class Preconditioner:
         return float(np.sum(np.log(self.D)) + np.sum(np.log1p(self.S**2)))
 
     def root(self, W: Array) -> Array:
-        """H W with H H' = P, for W (n, k). H depends on P alone, smoothly: the same W gives neighbouring
-        results for neighbouring P."""
+        """H W with H H' = P, for W (n, k); smooth in P for the same W."""
         return np.sqrt(self.D)[:, None] * self._corrected(W, 0.5)
 
     def _corrected(self, B: Array, power: float) -> Array:
@@ -92,8 +91,7 @@ class Preconditioner:
 def build(
     name: str, operator: GramOperator, rank: int, rng: np.random.Generator, pivots: Indices | None = None
 ) -> Preconditioner:
-    """The preconditioner of that name for K + D. `pivots` fixes the rows it is made from, so that it is
-    smooth in the kernel's parameters."""
+    """That preconditioner of K + D; smooth in the parameters where `pivots`, its rows, are given."""
     check(name, rank)
     n = operator.n
     diagonal = operator.diagonal()
