@@ -10,10 +10,9 @@ Solutions. Let w be any approximate solution of A w = v, and e = v - A w what it
     u'A^-1 v = x'v + w'd + d'A^-1 e,  d = u - A x          within sqrt(d'P^-1 d  e'P^-1 e) of x'v + w'd
 
     Both errors are of second order. v = k(X, x) gives variances, v = r the evidence's quadratic term, both
-    together means. Up to FACTORED_UP_TO rows w and x come from a Cholesky factor, which for so many
-    right-hand sides is the cheaper way, and has the log determinant, too. Up to SOLVED_UP_TO rows they come
-    from CG with P as its preconditioner, with products in float32: the bounds rest on the residuals alone,
-    which are computed in float64.
+    together means. Up to FACTORED_UP_TO rows w and x come from a Cholesky factor, the cheaper way for so many
+    right-hand sides, which has the log determinant, too; up to SOLVED_UP_TO rows from CG with P as its
+    preconditioner, in float32: the bounds rest on the residuals alone, which are computed in float64.
 
 Beyond, with t = tr(K - Q) >= the largest eigenvalue of K - Q (Titsias 2014):
 
@@ -29,17 +28,15 @@ diag(c), c >= 0, and s = diag(K - Q)
     smaller of the two counts.
 
 Means beyond SOLVED_UP_TO rows. The exact mean f* minimises J(f) = |f|_H^2 + sum_i (r_i - f(x_i))^2 / D_i over
-the kernel's function space, and
-    J(f) - J(f*) is the squared norm of f - f* in the norm whose reproducing kernel is the posterior
-    covariance, so that |f(x) - f*(x)| <= sd*(x) sqrt(J(f) - J(f*)). For landmarks J(f) = |w|^2 + sum_i (r_i -
-    phi_i'w)^2 / D_i and J(f*) = r'A^-1 r. For dual weights with residual e = r - A alpha, J(f) - J(f*) =
-    e'D^-1 e - e'A^-1 e <= e'D^-1 e.
+the kernel's function space, and J(f) - J(f*) is the squared norm of f - f* in the norm whose reproducing
+kernel is the posterior covariance: |f(x) - f*(x)| <= sd*(x) sqrt(J(f) - J(f*)). For landmarks J(f) = |w|^2 +
+sum_i (r_i - phi_i'w)^2 / D_i and J(f*) = r'A^-1 r. For dual weights with residual e = r - A alpha, J(f) -
+J(f*) = e'D^-1 e - e'A^-1 e <= e'D^-1 e.
 
-Rounding. All this is said of A; what is computed is of A + R, with |R_ij| below a few eps sqrt(A_ii A_jj), so
-that |R| <= rho = 4 eps tr(A). To first order w'A w is off by rho |w|^2, and a residual by rho |w|, which
-counts once more through A^-1 <= D^-1. The forms are widened by that: nothing at noise that people meet, and
-at noise near rounding what keeps a bound a bound. Differences that Woodbury's identity takes are widened
-alike.
+Rounding. What is computed is of A + R, with |R_ij| below a few eps sqrt(A_ii A_jj), so that |R| <= rho = 4
+eps tr(A). To first order w'A w is off by rho |w|^2, and a residual by rho |w|, which counts once more through
+A^-1 <= D^-1. The forms, and differences by Woodbury's identity, are widened by that: nothing at noise that
+people meet, and at noise near rounding what keeps a bound a bound.
 
 Cost: n^3 / 3 and n^2 numbers for a factor; `steps(n)` products of n^2 kernel values with all points at once
 for CG; passes of n m^2 beside both.

@@ -99,9 +99,6 @@ def certify(
     return Certificate(lower, upper, mean_error, std_error, *rms, typical, len(points))
 
 
-# An exact solve on a part. ----------------------------------------------------------------------------------
-
-
 def _on_a_part(
     model: Model, data: Data, method: Scheme, posterior: Process, points: Array, rng: np.random.Generator
 ) -> tuple[Quantity, Quantity]:

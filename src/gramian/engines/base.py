@@ -153,16 +153,9 @@ class Conditioned(ABC):
         """S, all of it (n, n), Fortran-ordered."""
         return np.asfortranarray(self.spread(np.eye(len(self.lam))))
 
-    def pullback(
-        self,
-        alpha: Array | None = None,
-        u: Array | None = None,
-        *,
-        logdet: bool = True,
-        by_outside: Array | None = None,
-    ) -> Gradients:
-        """The gradient of what a `Term` says. Uses the factor up."""
-        return self.prior.pullback([Term(self, alpha, u, logdet, by_outside)])
+    def pullback(self, alpha: Array | None = None, u: Array | None = None, **others: Any) -> Gradients:
+        """The gradient of a `Term` with these arrays, and its other fields by name. Uses the factor up."""
+        return self.prior.pullback([Term(self, alpha, u, **others)])
 
     def alone(self, prior: GaussianProcess, side: int) -> Process:
         """The posterior of one of its right-hand sides. Uses the factor up."""
@@ -266,9 +259,9 @@ class PartConditioned(Conditioned):
         Kb = self.whole.times(b)
         return Kb - self.whole.times(self._spread_out(self._explained(Kb[self.at])))
 
-    def pullback(self, alpha: Array | None = None, u: Array | None = None, **options: Any) -> Gradients:
+    def pullback(self, alpha: Array | None = None, u: Array | None = None, **others: Any) -> Gradients:
         own = (None if array is None else array[self.at] for array in (alpha, u))
-        return self.sited.pullback(*own, **options)
+        return self.sited.pullback(*own, **others)
 
     def alone(self, prior: GaussianProcess, side: int) -> Process:
         return self.sited.alone(prior, side)

@@ -121,7 +121,7 @@ class FourierBasis(Basis):
             tuple(part.host(draw) for part, draw in zip(wave.parts, draws, strict=True))
             for wave, draws in zip(waves, self.draws, strict=True)
         )
-        W, A = _spectrum(bare, self.draws, host, self.take, self.gain, self.counts, self.d)
+        W, A = _spectrum(bare, (self.draws, host, self.take, self.gain), self.counts, self.d)
         return FourierMap(self, bare, host, np.ascontiguousarray(W), A)
 
     def from_state(self, state: ObjectState, kernel: Kernel, d: int) -> FourierMap:
@@ -265,10 +265,9 @@ class FourierMap(FeatureMap):
             for by_W, by_A in _each(one, blocks[start : start + _SUM_AT_ONCE]):
                 to_W += by_W
                 to_A += by_A
+        drawn = basis.draws, self.host, basis.take, basis.gain
         with jax.enable_x64(True):
-            pulled = _spectrum_pullback(
-                self.kernel, basis.draws, self.host, basis.take, basis.gain, to_W, to_A, basis.counts, basis.d
-            )
+            pulled = _spectrum_pullback(self.kernel, drawn, (to_W, to_A), basis.counts, basis.d)
             return [np.asarray(v) for v in leaves(pulled)]
 
     def shared_pullback(self, T: Array) -> list[Array]:
@@ -278,21 +277,13 @@ class FourierMap(FeatureMap):
 # The compiled programs. -------------------------------------------------------------------------------------
 
 
-def _spectrum(
-    kernel: Kernel,
-    draws: Any,
-    host: Any,
-    take: Any,
-    gain: Any,
-    counts: tuple[int, ...],
-    d: int,
-    numpy: Any = np,
-) -> tuple[Any, Any]:
+def _spectrum(kernel: Kernel, drawn: Any, counts: Sequence[int], d: int, numpy: Any = np) -> tuple[Any, Any]:
     """W (d, N) and A (N,) from the parameters: in NumPy, not compiled, or in JAX for the gradient."""
+    draws, host, take, gain = drawn
     frequencies, amplitudes = [], []
-    for wave, n, drawn, computed in zip(kernel.waves(tuple(range(d))), counts, draws, host, strict=True):
+    for wave, n, own, computed in zip(kernel.waves(tuple(range(d))), counts, draws, host, strict=True):
         F, A = np.zeros((n, d)), (wave.weight / n) ** 0.5 * np.ones(n)
-        for part, draw, values in zip(wave.parts, drawn, computed, strict=True):
+        for part, draw, values in zip(wave.parts, own, computed, strict=True):
             F = F + part.frequencies(draw, values) @ np.eye(d)[list(part.columns)]
             A = A * part.amplitudes(draw, values)
         frequencies.append(F)
@@ -300,20 +291,9 @@ def _spectrum(
     return 2 * numpy.concatenate(frequencies)[take].T, numpy.concatenate(amplitudes)[take] * gain
 
 
-@partial(jax.jit, static_argnums=(7, 8))
-def _spectrum_pullback(
-    kernel: Kernel,
-    draws: Any,
-    host: Any,
-    take: jax.Array,
-    gain: jax.Array,
-    to_W: jax.Array,
-    to_A: jax.Array,
-    counts: tuple[int, ...],
-    d: int,
-) -> Any:
-    back = jax.vjp(lambda k: _spectrum(k, draws, host, take, gain, counts, d, jnp), kernel)[1]
-    return back((to_W, to_A))[0]
+@partial(jax.jit, static_argnums=(3, 4))
+def _spectrum_pullback(kernel: Kernel, drawn: Any, to: Any, counts: tuple[int, ...], d: int) -> Any:
+    return jax.vjp(lambda k: _spectrum(k, drawn, counts, d, jnp), kernel)[1](to)[0]
 
 
 @jax.jit

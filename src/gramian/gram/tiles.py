@@ -6,19 +6,15 @@ kernel's structure and a tile size, whatever the number of rows. T is 64 up to 1
 
     fill        K(X, X) into the lower triangle of a Fortran-ordered host array
     cross       K(X, Z) into a host array
-    strip       K(Z, X) for few rows Z, in long flat tiles: a column of K costs a column, not a tile's width
-                of them
+    strip       K(Z, X) for few rows Z, in long flat tiles: a column of K costs a column
     matmul      K(X, Z) V without ever storing K
     diagonal    k(x, x)
     pullback    sum_ij W_ij dk(x_i, x_j)/dtheta for weights W: how every gradient is made, with no (n, n, p)
-                array anywhere; cross_pullback is the same for k(x_i, z_j), with the gradients of Z and of X
-                on request
+                array anywhere; cross_pullback: for k(x_i, z_j), by Z and by X on request
     rowwise     any function of single rows (a mean function), and its pullback
 
-Few rows of a kernel with a NumPy form take no tiles at all (gram/few.py).
-
-Tiles run on a few threads (XLA and NumPy release the GIL); sums over tiles are made in one fixed order, so
-results do not depend on the threads.
+Few rows of a kernel with a NumPy form take no tiles at all (gram/few.py). Tiles run on a few threads (XLA and
+NumPy release the GIL); sums over tiles are made in one order, so results do not depend on the threads.
 """
 
 from __future__ import annotations
@@ -41,6 +37,7 @@ from gramian.params.tree import leaves
 
 Block = tuple[slice, Array]  # where some rows lie, and the rows, padded to a tile
 Pair = tuple[Block, Block]
+Outer = tuple[Array, Array]  # left and right of weights left right'
 T_ = TypeVar("T_")
 R_ = TypeVar("R_")
 
@@ -141,12 +138,7 @@ def matmul(
 
 
 def pullback(
-    kernel: Kernel,
-    X: Array,
-    dense: Array,
-    *,
-    factor: float = 1.0,
-    low_rank: tuple[Array, Array] | None = None,
+    kernel: Kernel, X: Array, dense: Array, *, factor: float = 1.0, low_rank: Outer | None = None
 ) -> list[Array]:
     """sum_ij W_ij dk(x_i, x_j)/dtheta for the symmetric weights W = factor dense + left right', one array a
     parameter.
@@ -210,7 +202,7 @@ def cross_pullback(
     Z: Array,
     W: Array,
     *,
-    low_rank: tuple[Array, Array] | None = None,
+    low_rank: Outer | None = None,
     points: bool = False,
     inputs: bool = False,
 ) -> list[Array]:
@@ -238,11 +230,8 @@ def cross_pullback(
         weights = _padded_tile(W[at_i, at_j], len(X_i), len(Z_j))
         L, R = _padded(left[at_i], len(X_i)), _padded(right[at_j], len(Z_j))
         by_kernel, by_Z, by_X = programs.cross_pullback(points, inputs, bare, X_i, Z_j, weights, L, R)
-        return (
-            [_host(v) for v in leaves(by_kernel)],
-            _host(by_Z)[: at_j.stop - at_j.start],
-            _host(by_X)[: at_i.stop - at_i.start],
-        )
+        rows, columns = at_i.stop - at_i.start, at_j.stop - at_j.start
+        return [_host(v) for v in leaves(by_kernel)], _host(by_Z)[:columns], _host(by_X)[:rows]
 
     pairs = list(_grid(X, Z))
     parts = _each(one, pairs, bits=32 if low else 64)
@@ -319,8 +308,8 @@ def _fill(out: Array, program: Callable[..., Any], bare: Any, pairs: Iterable[Pa
 
     def one(pair: Pair) -> None:
         (at_i, X_i), (at_j, Z_j) = pair
-        tile = _host(program(bare, X_i, Z_j))
-        out[at_i, at_j] = tile[: at_i.stop - at_i.start, : at_j.stop - at_j.start]
+        rows, columns = at_i.stop - at_i.start, at_j.stop - at_j.start
+        out[at_i, at_j] = _host(program(bare, X_i, Z_j))[:rows, :columns]
 
     _each(one, pairs, bits)
     return out
@@ -361,11 +350,8 @@ def _padded(V: Array, rows: int) -> Array:
 
 
 def _padded_tile(S: Array, rows: int, columns: int) -> Array:
-    if S.shape == (rows, columns):
-        return S
-    padded = np.zeros((rows, columns), S.dtype)
-    padded[: S.shape[0], : S.shape[1]] = S
-    return padded
+    more = rows - S.shape[0], columns - S.shape[1]
+    return np.pad(S, [(0, more[0]), (0, more[1])]) if any(more) else S
 
 
 def _stacks(
@@ -387,21 +373,16 @@ def _stacks(
 
 
 def _prepared(kernel: Kernel, X: Array, Z: Array, low: bool) -> tuple[Any, Array, Array]:
-    """The kernel's bare tree and the points, in float32 where said."""
+    """The kernel's bare tree and the points; in float32 where said, which has no digits for small steps far
+    from zero: both are moved alike, where that does not change the kernel."""
     if not low:
         return kernel.bare(), X, Z
-    X, Z = _around_zero(kernel, X, Z)
+    if kernel.stationary and len(Z):
+        with np.errstate(over="ignore", invalid="ignore"):
+            centre = np.median(Z[:: max(1, len(Z) // 101)], axis=0)
+            X, Z = X - centre, Z - centre
     bare = jax.tree_util.tree_map(lambda v: np.asarray(v, np.float32), kernel.bare())
     return bare, X.astype(np.float32), Z.astype(np.float32)
-
-
-def _around_zero(kernel: Kernel, X: Array, Z: Array) -> tuple[Array, Array]:
-    """Both moved alike, where the kernel allows: float32 has no digits for small steps far from zero."""
-    if not kernel.stationary or not len(Z):
-        return X, Z
-    with np.errstate(over="ignore", invalid="ignore"):
-        centre = np.median(Z[:: max(1, len(Z) // 101)], axis=0)
-        return X - centre, Z - centre
 
 
 def _each(work: Callable[[T_], R_], items: Iterable[T_], bits: int = 64) -> list[R_]:

@@ -29,31 +29,26 @@ class KMeansRule(LandmarkRule):
     takes_rows = False
 
     def choose(self, kernel: Kernel, X: Table, m: int, rng: np.random.Generator) -> Landmarks:
-        return Landmarks(_centres(kernel, X, m, rng), None, rule=self.name)
+        from sklearn.cluster import KMeans, MiniBatchKMeans
+
+        seed, some = int(rng.integers(2**31 - 1)), max(LLOYD_ROWS, 20 * m)
+        few = len(X) <= some
+        table = tables.take(X, np.arange(len(X)) if few else _some_rows(len(X), some, rng))
+        scale = _column_scales(kernel, table)
+        unique = np.unique(table, axis=0)
+        if len(unique) <= m:
+            return Landmarks(unique, None, rule=self.name)
+        if few:
+            fitted = KMeans(m, n_init=1, random_state=seed).fit(table / scale)
+        else:
+            fitted = MiniBatchKMeans(m, n_init=1, init_size=some, batch_size=some, random_state=seed)
+            fitted.partial_fit(table / scale)
+            for _ in range(ROUNDS - 1):
+                fitted.partial_fit(tables.take(X, _some_rows(len(X), some, rng)) / scale)
+        return Landmarks(fitted.cluster_centers_ * scale, None, rule=self.name)
 
     def bytes_needed(self, n: int, m: int) -> int:
         return super().bytes_needed(min(n, max(LLOYD_ROWS, 20 * m)), m)
-
-
-def _centres(kernel: Kernel, X: Table, m: int, rng: np.random.Generator) -> Array:
-    """k-means centres; distances in units of the columns' lengthscales, or of their spread."""
-    from sklearn.cluster import KMeans, MiniBatchKMeans
-
-    seed, some = int(rng.integers(2**31 - 1)), max(LLOYD_ROWS, 20 * m)
-    few = len(X) <= some
-    table = tables.take(X, np.arange(len(X)) if few else _some_rows(len(X), some, rng))
-    scale = _column_scales(kernel, table)
-    unique = np.unique(table, axis=0)
-    if len(unique) <= m:
-        return unique
-    if few:
-        fitted = KMeans(m, n_init=1, random_state=seed).fit(table / scale)
-    else:
-        fitted = MiniBatchKMeans(m, n_init=1, init_size=some, batch_size=some, random_state=seed)
-        fitted.partial_fit(table / scale)
-        for _ in range(ROUNDS - 1):
-            fitted.partial_fit(tables.take(X, _some_rows(len(X), some, rng)) / scale)
-    return fitted.cluster_centers_ * scale
 
 
 def _some_rows(n: int, size: int, rng: np.random.Generator) -> Indices:

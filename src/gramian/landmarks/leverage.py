@@ -6,12 +6,10 @@
                      ...: O(n m) kernel values, O(n m^2) flops
 
 Ridge scores sum to the effective dimension of K at that ridge. The default, ridge = (1/k) sum_{j > k} s_j,
-keeps it at or below 2 k: k for the eigenvalues up to s_k, each of which counts at most 1, and k for all
-others together. Drawing so that all directions of an effective dimension k are met takes about k log k rows,
-so for m landmarks k = m / log m. (With k = m, scores of directions that m rows cannot all meet draw them away
-from those that they could: on real data the error of K was larger in nearly all of 31 cases, up to 70 times,
-and often above that of uniform rows.) Leverage scores drop all directions beyond their rank at once, so they
-have more of them: r = m / 2.
+keeps it at or below 2 k. Drawing so that all directions of an effective dimension k are met takes about k log
+k rows, so for m landmarks k = m / log m. (With k = m the error of K was larger on real data in nearly all of
+31 cases, up to 70 times, and often above that of uniform rows.) Leverage scores drop all directions beyond
+their rank at once, so they have more of them: r = m / 2.
 
 The recursion, from the smallest set of rows up: with landmarks S of the half, and weights w = 1/sqrt(p) for
 the chance p with which each was taken,
@@ -20,8 +18,8 @@ the chance p with which each was taken,
         ridge = (1/k) sum_{j > k} s_j(W K_SS W),      p_i = min(1, q l_i)
 
 takes each row of the whole with chance p_i. For a budget of m: q = log m and k = m / (4 q), so about 2 k q =
-m/2 rows are taken. Should estimates be so far off that more than m are expected, all chances are lowered
-alike. At the top no q is needed: exactly m rows are drawn in proportion to l.
+m/2 rows are taken; where more than m are expected, all chances are lowered alike. At the top exactly m rows
+are drawn in proportion to l.
 
 Sources: Gittens and Mahoney 2016 (leverage); Alaoui and Mahoney 2015 (ridge leverage); Musco and Musco 2017,
 algorithm 3, with a fixed sample size as in their own program (recursion, ridge, q and k).

@@ -10,17 +10,14 @@ F F' is the Nystrom approximation from the columns of the pivots. Rules for the 
                   of the best rank-r approximation once m is about r / eps + r log(1 / (eps eta)), eta the
                   relative error of that one.
 
-Both work in blocks, since one column at a time means one pass over F a column, and memory then sets the
-speed.
+Both work in blocks: one column at a time means one pass over F a column, and memory then sets the speed.
 
-pivoted: d only falls, so an old value is an upper bound. Among the rows with the largest d, values are kept
-up to date; as long as the largest of them exceeds every old value outside, it is the largest of all. Then all
-rows are brought up to date with one matrix product. The pivots are those of the column by column algorithm
-(equal values: the first row).
+pivoted: d only falls, so an old value is an upper bound. Values are kept up to date among the rows with the
+largest d, while the largest of them exceeds every old value outside; then all rows are brought up to date
+with one matrix product. The pivots are those of the column by column algorithm (equal values: the first row).
 
-rpcholesky: b rows at random from one d, without repeats; with b = 1 this is the simple algorithm. Rows drawn
-together may say the same, so the block's own residual matrix is factored greedily and the rest of the block
-is left out once it holds less than 1/b of the block's trace.
+rpcholesky: b rows at random from one d, without repeats; with b = 1 this is the simple algorithm. The block's
+own residual matrix is factored greedily, and the rest is left out once it holds less than 1/b of its trace.
 
 Cost: n m kernel values and n m^2 flops (pivoted: min(n, 2048) m values more), n m doubles for F. What falls
 below rounding counts as 0, and when no row has anything left the factor ends with fewer than m columns.
@@ -116,7 +113,8 @@ def pivoted_cholesky(
                 f"block={block} is for rpcholesky: greedy pivots are the same in blocks of any size. Leave it"
                 " out."
             )
-        _greedy(work)
+        while work.size < m and np.any(work.d > 0):
+            work.append(*_greedy_among(work, *_candidates(work.d)))
     elif rule == "rpcholesky":
         b = -(-m // 10) if block is None else block
         if b < 1:
@@ -167,13 +165,6 @@ class _Work:
         self.d[S] = 0.0
         self.pivots[new] = S
         self.size += len(S)
-
-
-def _greedy(work: _Work) -> None:
-    while work.size < work.m and np.any(work.d > 0):
-        C, bound = _candidates(work.d)
-        S, L = _greedy_among(work, C, bound)
-        work.append(S, L)
 
 
 def _candidates(d: Array) -> tuple[Indices, float]:

@@ -3,15 +3,13 @@
 Threads of BLAS that share a product wait for each other actively at every block. Beside two busy neighbours
 on two cores an evidence with gradient at n = 1,500 took 6.3 s that way and 0.21 s with one thread; under the
 quota of a container it is as bad. So inside the library's calls BLAS has one thread (`one_blas_thread`), and
-what is large is cut into tiles or chunks of rows that threads of the library take one after another, waiting
-asleep: `each` for pieces that do not depend on each other, linalg/tasks.py for those that do. Each piece is
-the same whoever works on it, and sums are made in one order: results do not depend on the threads.
+what is large is cut into tiles or chunks of rows that threads of the library take in turn, waiting asleep:
+`each` for pieces that do not depend on each other, linalg/tasks.py for those that do. Pieces are the same
+whoever works on them, and sums are made in one order: results do not depend on the threads.
 
-How many: as many as the process may use (cores, affinity, the CPU quota of its container), at most 8;
-GRAMIAN_NUM_THREADS in the environment or `set_threads` say otherwise.
-
-The number of BLAS threads belongs to the process, so fits that overlap in several Python threads share one
-limit: the first sets it, the last takes it back.
+How many: as many as the process may use (cores, affinity, the CPU quota of its container), at most 8, or as
+GRAMIAN_NUM_THREADS and `set_threads` say. The number of BLAS threads belongs to the process: of fits that
+overlap in several Python threads, the first sets the limit and the last takes it back.
 """
 
 from __future__ import annotations

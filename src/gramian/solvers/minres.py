@@ -9,15 +9,12 @@ to it is set to 0, and x, a combination of the columns w of W = V P, has minimum
 
     x_k = ... + w_(k-2) ul2 + w_(k-1) ul + w_k u,         L_k (..., ul2, ul, u)' = (..., taul2, taul, tau)'
 
-All steps are QLP steps (the published code may begin with cheaper MINRES steps for well-conditioned systems;
-the products dominate here).
+All steps are QLP steps (the published code may begin with cheaper MINRES steps; the products dominate here).
+Each column has its own coefficients; columns share the products and leave when they have converged.
 
 With a preconditioner P = H H' this is the algorithm for H^-1 A H^-T: residuals are minimal in the norm of
-P^-1, and lengths in that of P. So for the shortest solution of a singular system take none. Each column has
-its own coefficients; columns share the products and leave when they have converged.
-
-For a singular system with b outside the range, rounding limits the relative error to about cond sqrt(eps),
-cond of the part that is not singular.
+P^-1, and lengths in that of P. So for the shortest solution of a singular system take none. With b outside
+its range, rounding limits the relative error to about cond sqrt(eps), cond of the part that is not singular.
 
 Cost: one product with A a step, n^2 kernel values; ten vectors a column. Steps: about as many as CG on
 definite systems; residuals never grow. Sources: Choi, Paige, Saunders 2011, "MINRES-QLP: a Krylov subspace
