@@ -10,10 +10,9 @@ Solutions. Let w be any approximate solution of A w = v, and e = v - A w what it
     u'A^-1 v = x'v + w'd + d'A^-1 e,  d = u - A x          within sqrt(d'P^-1 d  e'P^-1 e) of x'v + w'd
 
     Both errors are of second order. v = k(X, x) gives variances, v = r the evidence's quadratic term, both
-    together means. Up to FACTORED_UP_TO rows w and x come from a Cholesky factor, which for so many
-    right-hand sides is the cheaper way, and has the log determinant, too. Up to SOLVED_UP_TO rows they come
-    from CG with P as its preconditioner, with products in float32: the bounds rest on the residuals alone,
-    which are computed in float64.
+    together means. Up to FACTORED_UP_TO rows w and x come from a Cholesky factor, the cheaper way for so many
+    right-hand sides, which has the log determinant, too; up to SOLVED_UP_TO rows from CG with P as its
+    preconditioner, in float32: the bounds rest on the residuals alone, which are computed in float64.
 
 Beyond, with t = tr(K - Q) >= the largest eigenvalue of K - Q (Titsias 2014):
 
@@ -29,17 +28,15 @@ diag(c), c >= 0, and s = diag(K - Q)
     smaller of the two counts.
 
 Means beyond SOLVED_UP_TO rows. The exact mean f* minimises J(f) = |f|_H^2 + sum_i (r_i - f(x_i))^2 / D_i over
-the kernel's function space, and
-    J(f) - J(f*) is the squared norm of f - f* in the norm whose reproducing kernel is the posterior
-    covariance, so that |f(x) - f*(x)| <= sd*(x) sqrt(J(f) - J(f*)). For landmarks J(f) = |w|^2 + sum_i (r_i -
-    phi_i'w)^2 / D_i and J(f*) = r'A^-1 r. For dual weights with residual e = r - A alpha, J(f) - J(f*) =
-    e'D^-1 e - e'A^-1 e <= e'D^-1 e.
+the kernel's function space, and J(f) - J(f*) is the squared norm of f - f* in the norm whose reproducing
+kernel is the posterior covariance: |f(x) - f*(x)| <= sd*(x) sqrt(J(f) - J(f*)). For landmarks J(f) = |w|^2 +
+sum_i (r_i - phi_i'w)^2 / D_i and J(f*) = r'A^-1 r. For dual weights with residual e = r - A alpha, J(f) -
+J(f*) = e'D^-1 e - e'A^-1 e <= e'D^-1 e.
 
-Rounding. All this is said of A; what is computed is of A + R, with |R_ij| below a few eps sqrt(A_ii A_jj), so
-that |R| <= rho = 4 eps tr(A). To first order w'A w is off by rho |w|^2, and a residual by rho |w|, which
-counts once more through A^-1 <= D^-1. The forms are widened by that: nothing at noise that people meet, and
-at noise near rounding what keeps a bound a bound. Differences that Woodbury's identity takes are widened
-alike.
+Rounding. What is computed is of A + R, with |R_ij| below a few eps sqrt(A_ii A_jj), so that |R| <= rho = 4
+eps tr(A). To first order w'A w is off by rho |w|^2, and a residual by rho |w|, which counts once more through
+A^-1 <= D^-1. The forms, and differences by Woodbury's identity, are widened by that: nothing at noise that
+people meet, and at noise near rounding what keeps a bound a bound.
 
 Cost: n^3 / 3 and n^2 numbers for a factor; `steps(n)` products of n^2 kernel values with all points at once
 for CG; passes of n m^2 beside both.
@@ -68,6 +65,7 @@ from gramian.solvers.cg import CG, CGFactor
 from gramian.solvers.cholesky import Cholesky
 from gramian.solvers.preconditioners import Preconditioner
 
+ALL = slice(None)
 LANDMARKS = 1000  # for bounds of methods that have fewer of their own
 FACTORED_UP_TO = 45_000  # rows: 16 GB and some minutes, about what CG takes; fewer where memory ends before
 SOLVED_UP_TO = 50_000  # rows: n^2 kernel values a step
@@ -78,8 +76,7 @@ WOODBURY = 32 * ULPS  # of v'D^-1 v, from which most is taken away again
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """What the exact answer lies between. Variances and errors are of f at the points, in the units of y,
-    (points, q)."""
+    """What the exact answer lies between; of f at the points in the units of y: (points, q)."""
 
     evidence_low: float
     evidence_high: float
@@ -90,8 +87,7 @@ class Bounds:
 
 @dataclass(frozen=True, eq=False)
 class _Forms:
-    """v'A^-1 v for v = r of each output of a group, then for v = k(X, x) of each point; and k(x, X) A^-1 r,
-    what exact means add to m."""
+    """v'A^-1 v for v = r of each output, then v = k(X, x) of each point; and k(x, X) A^-1 r."""
 
     low: Array
     high: Array
@@ -119,13 +115,9 @@ def bounds_of(
     low, high = 0.0, 0.0
     var_low, var_high, error = (np.empty((len(points), q)) for _ in range(3))
     for group in groups:
-        k = len(group.outputs)
-        forms = (
-            _solved(model, data, features, group, points, memory)
-            if in_memory
-            else _streamed(model, data, features, group, points)
-        )
-        det_low, det_high = forms.logdet or _log_determinants(model, data, features, group)
+        k, part = len(group.outputs), _Group(model, data, features, group)
+        forms = part.solved(points, memory) if in_memory else part.streamed(points)
+        det_low, det_high = forms.logdet or part.log_determinants()
         constant = -0.5 * k * n * float(np.log(2 * np.pi))
         low += constant - 0.5 * (k * det_high + float(np.sum(forms.high[:k])))
         high += constant - 0.5 * (k * det_low + float(np.sum(forms.low[:k])))
@@ -133,15 +125,13 @@ def bounds_of(
             scale = float(data.scale[j])
             var_low[:, j] = np.maximum(prior_var - forms.high[k:], 0.0) * scale**2
             var_high[:, j] = np.maximum(prior_var - forms.low[k:], 0.0) * scale**2
-            error[:, j] = np.sqrt(var_high[:, j]) * np.sqrt(
-                _above_least(model, data, posterior, group, j, float(forms.low[i]))
-            )
-            error[:, j] += np.abs(given[:, j] - _judged(model, data, posterior, group, j, points))
+            above = part.above_least(posterior, j, float(forms.low[i]))
+            error[:, j] = np.sqrt(var_high[:, j]) * np.sqrt(above)
+            error[:, j] += np.abs(given[:, j] - part.judged(posterior, j, points))
             if forms.mean is not None and forms.mean_slack is not None:
                 exact = prior_mean[:, j] + scale * forms.mean[:, i]
-                error[:, j] = np.minimum(
-                    error[:, j], np.abs(given[:, j] - exact) + scale * forms.mean_slack[:, i]
-                )
+                known = np.abs(given[:, j] - exact) + scale * forms.mean_slack[:, i]
+                error[:, j] = np.minimum(error[:, j], known)
     return Bounds(low, high, var_low, var_high, error)
 
 
@@ -158,36 +148,138 @@ def _landmarks(model: Model, data: Data, posterior: Process, rng: np.random.Gene
     return chosen(model.kernel, data.X, LANDMARKS, "rpcholesky", rng)
 
 
-# Quadratic forms. -------------------------------------------------------------------------------------------
+@dataclass(frozen=True, eq=False)
+class _Group:
+    """The outputs that share their noise."""
 
+    model: Model
+    data: Data
+    features: FeatureMap
+    group: NoiseGroup
 
-def _solved(
-    model: Model, data: Data, features: FeatureMap, group: NoiseGroup, points: Array, memory: float
-) -> _Forms:
-    n, k = len(data.X), len(group.outputs)
-    X, D = np.asarray(data.X, dtype=np.float64), group.noise(slice(None), n)
-    operator = GramOperator(model.kernel, X, D)
-    P = Preconditioner.from_factor(features.block(X), D)
-    V = np.hstack([_residuals(model, data, group, slice(None)), tiles.cross(model.kernel, X, points)])
-    logdet = None
-    # the factor, and Phi with what P makes of it
-    if n <= FACTORED_UP_TO and 9 * n * n + 16 * n * features.n_features <= memory:
-        factor = Cholesky().factor(operator)
-        W, logdet = factor.solve(V).value, factor.logdet() if factor.jitter == 0 else None
-        del factor
-    else:
-        W = CGFactor(CG(tol=TOLERANCE, max_iter=steps(n)), operator, P).solve(V).value
-    rho, sizes = ULPS * float(np.sum(operator.diagonal())), np.sqrt(_sums(W, W))  # see Rounding
-    E = V - operator.matmul(W)
-    low, left = _sums(W, V + E), np.maximum(_sums(E, P.solve(E)), 0.0) + WOODBURY * _sums(E / D[:, None], E)
-    left = (np.sqrt(left) + rho * sizes / np.sqrt(np.min(D))) ** 2
-    mean = V[:, k:].T @ W[:, :k] + W[:, k:].T @ E[:, :k]
-    slack = np.sqrt(np.outer(left[k:], left[:k])) + rho * np.outer(sizes[k:], sizes[:k])
-    plain = _sums(V, P.solve(V)) + WOODBURY * _sums(V / D[:, None], V)
-    high = low + left + rho * sizes**2
-    high = np.where(plain > low, np.minimum(high, plain), high)  # below only by rounding
-    low = np.maximum(low - rho * sizes**2, 0.0)
-    return _Forms(low, high, mean, slack, None if logdet is None else _widened(logdet, rho, D))
+    # Quadratic forms. ---------------------------------------------------------------------------------------
+
+    def solved(self, points: Array, memory: float) -> _Forms:
+        X, D, k = self._rows(), self._noise(), len(self.group.outputs)
+        n, operator = len(X), GramOperator(self.model.kernel, X, D)
+        P = Preconditioner.from_factor(self.features.block(X), D)
+        V = np.hstack([self._residuals(), tiles.cross(self.model.kernel, X, points)])
+        logdet = None
+        # the factor, and Phi with what P makes of it
+        if n <= FACTORED_UP_TO and 9 * n * n + 16 * n * self.features.n_features <= memory:
+            factor = Cholesky().factor(operator)
+            W, logdet = factor.solve(V).value, factor.logdet() if factor.jitter == 0 else None
+            del factor
+        else:
+            W = CGFactor(CG(tol=TOLERANCE, max_iter=steps(n)), operator, P).solve(V).value
+        rho, sizes = ULPS * float(np.sum(operator.diagonal())), np.sqrt(_sums(W, W))  # see Rounding
+        E = V - operator.matmul(W)
+        low = _sums(W, V + E)
+        left = np.maximum(_sums(E, P.solve(E)), 0.0) + WOODBURY * _sums(E / D[:, None], E)
+        left = (np.sqrt(left) + rho * sizes / np.sqrt(np.min(D))) ** 2
+        mean = V[:, k:].T @ W[:, :k] + W[:, k:].T @ E[:, :k]
+        slack = np.sqrt(np.outer(left[k:], left[:k])) + rho * np.outer(sizes[k:], sizes[:k])
+        plain = _sums(V, P.solve(V)) + WOODBURY * _sums(V / D[:, None], V)
+        high = low + left + rho * sizes**2
+        high = np.where(plain > low, np.minimum(high, plain), high)  # below only by rounding
+        low = np.maximum(low - rho * sizes**2, 0.0)
+        return _Forms(low, high, mean, slack, None if logdet is None else _widened(logdet, rho, D))
+
+    def streamed(self, points: Array) -> _Forms:
+        trace = sum(float(np.sum(outside)) for _, _, outside in self._blocks())
+        (low, under), (high, over) = (self._shifted(points, shift) for shift in (trace, 0.0))
+        return _Forms(np.maximum(low - under, 0.0), high + over)
+
+    def _shifted(self, points: Array, shift: float) -> tuple[Array, Array]:
+        """v'(Q + D + shift)^-1 v, and its rounding error at most."""
+        m, columns = self.features.n_features, len(self.group.outputs) + len(points)
+        S, b, c = np.zeros((m, m)), np.zeros((m, columns)), np.zeros(columns)
+        for at, Phi, _ in self._blocks():
+            root = np.sqrt(self._noise(at) + shift)[:, None]
+            kernel = tiles.cross(self.model.kernel, self._rows(at), points)
+            V, Phi = np.hstack([self._residuals(at), kernel]) / root, Phi / root
+            S += Phi.T @ Phi
+            b += Phi.T @ V
+            c += _sums(V, V)
+        weights = weights_of(S, b)
+        rounding = c + (m + float(np.trace(S))) * _sums(weights.w, weights.w)
+        return np.maximum(c - weights.explained, 0.0), ULPS * rounding
+
+    # Log determinants. --------------------------------------------------------------------------------------
+
+    def log_determinants(self) -> tuple[float, float]:
+        """What log det A lies between."""
+        m = self.features.n_features
+        plain, fitc, logs, slack = np.zeros((m, m)), np.zeros((m, m)), np.zeros(2), 0.0
+        for at, Phi, outside in self._blocks():
+            D = self._noise(at)
+            logs += np.sum(np.log(D)), np.sum(np.log(D + outside))
+            slack += float(np.sum(outside / D))
+            for total, diagonal in ((plain, D), (fitc, D + outside)):
+                scaled = Phi / np.sqrt(diagonal)[:, None]
+                total += scaled.T @ scaled
+        (_, lowest), (root, highest) = (inverse_root_of(total) for total in (plain, fitc))
+        lowest, highest = lowest + float(logs[0]), highest + float(logs[1])
+        for at, Phi, outside in self._blocks():
+            whole = self._noise(at) + outside
+            inside = blas.dtrmm(1.0, root, Phi.T, lower=1)
+            # 1 / (D + c) - (M^-1)_ii by Woodbury
+            highest += float(np.sum(outside * _sums(inside, inside) / whole**2))
+        rounding = m * float(np.log1p(ULPS * (m + np.trace(plain))))  # I + either is I at least
+        return lowest - rounding, min(lowest + slack, highest) + rounding
+
+    # Means. -------------------------------------------------------------------------------------------------
+
+    def above_least(self, posterior: Process, j: int, least: float) -> float:
+        """J(f) - J(f*) at most, for the mean of output j or what it is judged by; J(f*) >= least."""
+        data, norms = self.data, posterior.squared_norms
+        if norms is not None:
+            # J as it is: fitc's noise is not the model's, so its mean is not the minimiser for its landmarks
+            J, s = float(norms[j]), float(data.scale[j])
+            for at in blocks_of(len(data.X), 8 * data.X.shape[1]):
+                gap = (np.asarray(data.Y[at])[:, j] - posterior.mean(self._rows(at))[:, j]) / s
+                J += float(np.sum(gap**2 / self._noise(at)))
+            return max(J - least, 0.0)
+        D, r = self._noise(), self._residuals()[:, [self.group.outputs.index(j)]]
+        e = r - GramOperator(self.model.kernel, self._rows(), D).matmul(self._dual(posterior, j))
+        return float(np.sum(e[:, 0] ** 2 / D))
+
+    def judged(self, posterior: Process, j: int, points: Array) -> Array:
+        """What `above_least` is about: the mean, or, of features that span their prior, the dual weights'."""
+        if posterior.dual is not None or posterior.squared_norms is not None:
+            return np.asarray(posterior.mean(points)[:, j])
+        product = tiles.matmul(self.model.kernel, points, self._rows(), self._dual(posterior, j))[:, 0]
+        mean = mean_block(self.model.mean, points, self.data.Y.shape[1])[:, j]
+        return mean + product * float(self.data.scale[j])
+
+    def _dual(self, posterior: Process, j: int) -> Array:
+        """alpha (n, 1): a solver's, or D^-1 (y - f(X)), which it is for any posterior of a linear model."""
+        if posterior.dual is not None:
+            return posterior.dual[:, [j]]
+        data = self.data
+        residual = (np.asarray(data.Y)[:, [j]] - posterior.mean(np.asarray(data.X))[:, [j]]) / data.scale[j]
+        return np.asarray(residual / self._noise()[:, None])
+
+    # Shared. ------------------------------------------------------------------------------------------------
+
+    def _rows(self, at: slice = ALL) -> Array:
+        return np.asarray(self.data.X[at], dtype=np.float64)
+
+    def _noise(self, at: slice = ALL) -> Array:
+        return self.group.noise(at, len(self.data.X))
+
+    def _residuals(self, at: slice = ALL) -> Array:
+        """r = (y - m) / s of the group's outputs: (rows, outputs)."""
+        mean = mean_block(self.model.mean, self._rows(at), self.data.Y.shape[1])
+        return ((np.asarray(self.data.Y[at]) - mean) / self.data.scale)[:, self.group.outputs]
+
+    def _blocks(self) -> Iterator[tuple[slice, Array, Array]]:
+        """Rows, their Phi, and k(x, x) - |phi|^2."""
+        for at in blocks_of(len(self.data.X), 8 * self.features.n_features):
+            X = self._rows(at)
+            Phi = self.features.block(X)
+            outside = tiles.diagonal(self.model.kernel, X) - np.einsum("ij,ij->i", Phi, Phi)
+            yield at, Phi, np.maximum(outside, 0.0)
 
 
 def _widened(logdet: float, rho: float, D: Array) -> tuple[float, float]:
@@ -196,122 +288,6 @@ def _widened(logdet: float, rho: float, D: Array) -> tuple[float, float]:
     share, n = rho / float(np.min(D)), len(D)
     above = float(np.sqrt(n)) * share / (1 - share) if share < 0.5 else n * float(np.log1p(share))
     return max(logdet - float(np.sqrt(n)) * share, float(np.sum(np.log(D)))), logdet + above
-
-
-def _streamed(model: Model, data: Data, features: FeatureMap, group: NoiseGroup, points: Array) -> _Forms:
-    trace = sum(float(np.sum(outside)) for _, _, outside in _blocks(model, data, features))
-    (low, under), (high, over) = (
-        _shifted(model, data, features, group, points, shift) for shift in (trace, 0.0)
-    )
-    return _Forms(np.maximum(low - under, 0.0), high + over)
-
-
-def _shifted(
-    model: Model, data: Data, features: FeatureMap, group: NoiseGroup, points: Array, shift: float
-) -> tuple[Array, Array]:
-    """v'(Q + D + shift)^-1 v, and its rounding error at most."""
-    m, columns = features.n_features, len(group.outputs) + len(points)
-    S, b, c = np.zeros((m, m)), np.zeros((m, columns)), np.zeros(columns)
-    for at, Phi, _ in _blocks(model, data, features):
-        root = np.sqrt(group.noise(at, len(data.X)) + shift)[:, None]
-        kernel = tiles.cross(model.kernel, np.asarray(data.X[at], dtype=np.float64), points)
-        V, Phi = np.hstack([_residuals(model, data, group, at), kernel]) / root, Phi / root
-        S += Phi.T @ Phi
-        b += Phi.T @ V
-        c += _sums(V, V)
-    weights = weights_of(S, b)
-    rounding = c + (m + float(np.trace(S))) * _sums(weights.w, weights.w)
-    return np.maximum(c - weights.explained, 0.0), ULPS * rounding
-
-
-# Log determinants. ------------------------------------------------------------------------------------------
-
-
-def _log_determinants(
-    model: Model, data: Data, features: FeatureMap, group: NoiseGroup
-) -> tuple[float, float]:
-    """What log det A lies between."""
-    n, m = len(data.X), features.n_features
-    plain, fitc, logs, slack = np.zeros((m, m)), np.zeros((m, m)), np.zeros(2), 0.0
-    for at, Phi, outside in _blocks(model, data, features):
-        D = group.noise(at, n)
-        logs += np.sum(np.log(D)), np.sum(np.log(D + outside))
-        slack += float(np.sum(outside / D))
-        for total, diagonal in ((plain, D), (fitc, D + outside)):
-            scaled = Phi / np.sqrt(diagonal)[:, None]
-            total += scaled.T @ scaled
-    (_, lowest), (root, highest) = (inverse_root_of(total) for total in (plain, fitc))
-    lowest, highest = lowest + float(logs[0]), highest + float(logs[1])
-    for at, Phi, outside in _blocks(model, data, features):
-        whole = group.noise(at, n) + outside
-        inside = blas.dtrmm(1.0, root, Phi.T, lower=1)
-        # 1 / (D + c) - (M^-1)_ii by Woodbury
-        highest += float(np.sum(outside * _sums(inside, inside) / whole**2))
-    rounding = m * float(np.log1p(ULPS * (m + np.trace(plain))))  # I + either is I at least
-    return lowest - rounding, min(lowest + slack, highest) + rounding
-
-
-# Means. -----------------------------------------------------------------------------------------------------
-
-
-def _above_least(
-    model: Model, data: Data, posterior: Process, group: NoiseGroup, j: int, least: float
-) -> float:
-    """J(f) - J(f*) at most, for the mean of output j, or for the dual weights that it is judged by; `least`
-    is what J(f*) is at least."""
-    norms = posterior.squared_norms
-    if norms is not None:
-        # J as it is: fitc's noise is not the model's, so its mean is not the minimiser for these landmarks.
-        J, n, s = float(norms[j]), len(data.X), float(data.scale[j])
-        for at in blocks_of(n, 8 * data.X.shape[1]):
-            X = np.asarray(data.X[at], dtype=np.float64)
-            gap = (np.asarray(data.Y[at])[:, j] - posterior.mean(X)[:, j]) / s
-            J += float(np.sum(gap**2 / group.noise(at, n)))
-        return max(J - least, 0.0)
-    X, D = np.asarray(data.X, dtype=np.float64), group.noise(slice(None), len(data.X))
-    alpha = _dual(data, posterior, group, j)
-    e = _residuals(model, data, group, slice(None))[:, [group.outputs.index(j)]] - GramOperator(
-        model.kernel, X, D
-    ).matmul(alpha)
-    return float(np.sum(e[:, 0] ** 2 / D))
-
-
-def _judged(model: Model, data: Data, posterior: Process, group: NoiseGroup, j: int, points: Array) -> Array:
-    """The function that `_above_least` is about: the mean itself, but for features with a prior of their own
-    that of their dual weights."""
-    if posterior.dual is not None or posterior.squared_norms is not None:
-        return np.asarray(posterior.mean(points)[:, j])
-    product = tiles.matmul(
-        model.kernel, points, np.asarray(data.X, dtype=np.float64), _dual(data, posterior, group, j)
-    )[:, 0]
-    return mean_block(model.mean, points, data.Y.shape[1])[:, j] + product * float(data.scale[j])
-
-
-def _dual(data: Data, posterior: Process, group: NoiseGroup, j: int) -> Array:
-    """alpha (n, 1): a solver's, or D^-1 (y - f(X)), which it is for any posterior of a linear model."""
-    if posterior.dual is not None:
-        return posterior.dual[:, [j]]
-    residual = (np.asarray(data.Y)[:, [j]] - posterior.mean(np.asarray(data.X))[:, [j]]) / data.scale[j]
-    return np.asarray(residual / group.noise(slice(None), len(data.X))[:, None])
-
-
-# Shared. ----------------------------------------------------------------------------------------------------
-
-
-def _residuals(model: Model, data: Data, group: NoiseGroup, at: slice) -> Array:
-    """r = (y - m) / s of the group's outputs: (rows, outputs)."""
-    X = np.asarray(data.X[at], dtype=np.float64)
-    return ((np.asarray(data.Y[at]) - mean_block(model.mean, X, data.Y.shape[1])) / data.scale)[
-        :, group.outputs
-    ]
-
-
-def _blocks(model: Model, data: Data, features: FeatureMap) -> Iterator[tuple[slice, Array, Array]]:
-    """Rows, their Phi, and k(x, x) - |phi|^2."""
-    for at in blocks_of(len(data.X), 8 * features.n_features):
-        X = np.asarray(data.X[at], dtype=np.float64)
-        Phi = features.block(X)
-        yield at, Phi, np.maximum(tiles.diagonal(model.kernel, X) - np.einsum("ij,ij->i", Phi, Phi), 0.0)
 
 
 def _sums(A: Array, B: Array) -> Array:

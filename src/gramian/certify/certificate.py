@@ -62,10 +62,8 @@ class Certificate:
             ("error of a mean, rms", self.mean_error_rms),
             ("error of a std, rms", self.std_error_rms),
         ]
-        lines = [f"  {name:<26}{quantity}" for name, quantity in rows]
-        return "\n".join(
-            [f"Certificate, at {self.points} rows with a typical std of {self.typical_std:.4g}", *lines]
-        )
+        head = f"Certificate, at {self.points} rows with a typical std of {self.typical_std:.4g}"
+        return "\n".join([head, *(f"  {name:<26}{quantity}" for name, quantity in rows)])
 
 
 def certify(
@@ -92,29 +90,19 @@ def certify(
             " outputs one by one, or use exact inference."
         )
     bounds = bounds_of(model, data, posterior, points, rng, memory)
-    std_error = float(
-        np.max(np.maximum(np.sqrt(bounds.var_high) - np.sqrt(var), np.sqrt(var) - np.sqrt(bounds.var_low)))
-    )
+    std, low, high = np.sqrt(var), np.sqrt(bounds.var_low), np.sqrt(bounds.var_high)
+    errors = float(np.max(bounds.mean_error)), float(np.max(np.maximum(high - std, std - low)))
     rms = _on_a_part(model, data, method, posterior, points, rng)
-    return Certificate(
-        Quantity(bounds.evidence_low, "bound"),
-        Quantity(bounds.evidence_high, "bound"),
-        Quantity(float(np.max(bounds.mean_error)), "bound"),
-        Quantity(std_error, "bound"),
-        *rms,
-        typical,
-        len(points),
+    lower, upper, mean_error, std_error = (
+        Quantity(value, "bound") for value in (bounds.evidence_low, bounds.evidence_high, *errors)
     )
-
-
-# An exact solve on a part. ----------------------------------------------------------------------------------
+    return Certificate(lower, upper, mean_error, std_error, *rms, typical, len(points))
 
 
 def _on_a_part(
     model: Model, data: Data, method: Scheme, posterior: Process, points: Array, rng: np.random.Generator
 ) -> tuple[Quantity, Quantity]:
-    """The root of the mean squared error of means and standard deviations, when method and exact inference
-    both see the same random rows."""
+    """The rms errors of means and standard deviations, when method and exact inference see the same rows."""
     at = np.sort(rng.choice(len(data.X), min(PART, len(data.X)), replace=False))
     part = data.take(at)
     if len(at) < len(data.X):

@@ -73,8 +73,7 @@ def added(total: list[Array], part: list[Array]) -> list[Array]:
 def by_output(
     values: Sequence[Array], columns: Columns, sides: Sides, q: int
 ) -> tuple[Array, tuple[int, ...]]:
-    """The columns of several arrays (n, .), those of `sides` or all, in the order of q outputs; and which
-    array each is from."""
+    """The columns of arrays (n, .), those of `sides` or all, by output; and which array each is from."""
     out, source = np.empty((len(values[0]), q)), [0] * q
     for k, (value, outputs) in enumerate(zip(values, columns, strict=True)):
         out[:, list(outputs)] = value if sides is None else value[:, list(sides)]
@@ -162,24 +161,16 @@ class Conditioned(ABC):
         """S, all of it (n, n), Fortran-ordered."""
         return np.asfortranarray(self.spread(np.eye(len(self.lam))))
 
-    def pullback(
-        self,
-        alpha: Array | None = None,
-        u: Array | None = None,
-        *,
-        logdet: bool = True,
-        by_outside: Array | None = None,
-    ) -> Gradients:
-        """The gradient of what a `Term` says. Uses the factor up."""
-        return self.prior.pullback([Term(self, alpha, u, logdet, by_outside)])
+    def pullback(self, alpha: Array | None = None, u: Array | None = None, **others: Any) -> Gradients:
+        """The gradient of a `Term` with these arrays, and its other fields by name. Uses the factor up."""
+        return self.prior.pullback([Term(self, alpha, u, **others)])
 
     def alone(self, prior: GaussianProcess, side: int) -> Process:
         """The posterior of one of its right-hand sides. Uses the factor up."""
         return self.prior.together(prior, [self], [[0]], [side])
 
     def release(self) -> None:
-        """Gives its memory back for the next one, where that helps; nothing but mean and alpha can be asked
-        afterwards."""
+        """Gives its memory back, where that helps; afterwards only mean and alpha can be asked for."""
         return
 
 
@@ -221,8 +212,7 @@ class RowPrior(ABC):
 
     @abstractmethod
     def pullback(self, terms: Sequence[Term]) -> Gradients:
-        """The gradient of the sum of these terms, a a'/2 - q/2 A^-1 + (u a' + a u')/2 on K. Uses their
-        factors up."""
+        """The gradient of their sum, a a'/2 - q/2 A^-1 + (u a' + a u')/2 on K. Uses their factors up."""
 
     @property
     def outside(self) -> Array | float:
@@ -278,9 +268,9 @@ class PartConditioned(Conditioned):
         Kb = self.whole.times(b)
         return Kb - self.whole.times(self._spread_out(self._explained(Kb[self.at])))
 
-    def pullback(self, alpha: Array | None = None, u: Array | None = None, **options: Any) -> Gradients:
+    def pullback(self, alpha: Array | None = None, u: Array | None = None, **others: Any) -> Gradients:
         own = (None if array is None else array[self.at] for array in (alpha, u))
-        return self.sited.pullback(*own, **options)
+        return self.sited.pullback(*own, **others)
 
     def alone(self, prior: GaussianProcess, side: int) -> Process:
         return self.sited.alone(prior, side)
@@ -311,8 +301,7 @@ class Engine(ABC):
     solver: Solver | None = None  # of systems with K + D, where it has one
     exact: bool = False  # whether it is K itself, to rounding or to the tolerance of a solver
     dense: bool = False  # whether it holds K as a matrix: what searches on few rows begin with
-    # whether value and gradient belong together to rounding, so that a search can be finished to the last
-    # digits; estimates do not
+    # whether value and gradient agree to rounding, as estimates do not: a search then has all digits
     smooth: bool = True
     # whether the variances of all rows, and inverses, come with a factor; by solves they cost too much
     variances: bool = True
@@ -368,8 +357,7 @@ class Engine(ABC):
     # Its work. ----------------------------------------------------------------------------------------------
 
     def check_fits(self, kernel: Kernel, d: int) -> None:  # noqa: B027 most have nothing to refuse
-        """Refuses, before anything is fitted, what it cannot do for such a kernel and d columns, whatever the
-        parameters."""
+        """Refuses, before a fit, what it cannot do for such a kernel and d columns at any parameters."""
 
     def prepared(self, kernel: Kernel, X: Array, rng: np.random.Generator) -> Engine:
         """The same engine with its choices made for these rows and, where it matters, these parameters."""
@@ -381,8 +369,7 @@ class Engine(ABC):
 
     @property
     def free(self) -> Array:
-        """What a search may move besides the model's parameters (learned points, in units of their columns'
-        spread), as one vector."""
+        """What a search moves besides parameters, a vector: points in units of their columns' spread."""
         return np.zeros(0)
 
     def with_free(self, values: Array) -> Engine:

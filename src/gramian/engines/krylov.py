@@ -1,15 +1,12 @@
-"""K by its products alone: systems with A = K + D by a solver, the log determinant by what the solver has for
-it.
+"""K by its products alone: systems with A = K + D by a solver, with its log determinant.
 
     alpha = A^-1 r by CG or MINRES (or any `Solver`),   log det A with a standard error
     tr(A^-1 dA) ~ mean over probes of u' dA v
 
-The probes are the same in every evaluation, and so are the pivots of the preconditioner: a search sees one
-smooth function of the parameters.
+Probes and pivots of the preconditioner are the same in every evaluation: a search sees one smooth function.
 
 A solve that misses its tolerance is tried again with more effort (`Solver.stronger`), then by Cholesky where
-n^2 doubles fit into the memory limit; what was done is in the outcome. Where nothing helps, the outcome says
-that it did not converge.
+n^2 doubles fit into the memory limit; the outcome says what was done, and whether it converged.
 
 Cost: n^2 kernel values a step; O(n (rank + probes)) memory. Variances of all rows take n solves.
 """
@@ -59,8 +56,7 @@ PROBES, SEED = 32, 0  # of traces, for solvers that have none of their own
 
 @dataclass(frozen=True, eq=False)
 class Krylov(Engine):
-    """A solver on K + D, with no n x n array anywhere: CG(), MINRES(), or one of your own that passes
-    `gramian.testing.check_factor`."""
+    """A solver on K + D, with no n x n array: CG(), MINRES(), or one that passes `testing.check_factor`."""
 
     accuracy = "exact to the solver's tolerance"
     exact = True

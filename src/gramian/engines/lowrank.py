@@ -1,5 +1,4 @@
-"""K ~ Q = Phi Phi' in the space of the weights: one Bayesian linear regression, fed by sums over chunks of
-rows.
+"""K ~ Q = Phi Phi' in the space of the weights: Bayesian linear regression, fed by sums over chunks of rows.
 
 With sites lam, h on g = Phi v, v ~ N(0, I):
 
@@ -18,19 +17,17 @@ Gradient, in a second pass, with a = alpha (n, q):
 
     df/dPhi = a w' + u w' + a (Phi'u)' - q lam Phi B^-1 - 2 diag(df/de) Phi          (w = Phi'alpha)
 
-Where lam is one number for all rows, which is the rule under Gaussian noise, Phi' times that is known in
-closed form, and the way back to the kernel takes one product less (`FeatureMap.factored_pullback`).
+Where lam is one number for all rows, as a rule under Gaussian noise, Phi' times that is known in closed form,
+and the way back to the kernel takes one product less (`FeatureMap.factored_pullback`).
 
 Cost: n m^2 flops and n m kernel values a pass; memory of a few chunks and a few m x m arrays, whatever n is.
 Source: Quinonero-Candela and Rasmussen 2005.
 
 A chunk has twice as many rows as features (in whole tiles), so that adding its sums up costs little beside
-making them. A thread makes the features of a chunk and all products with them, with BLAS on that one thread:
-threads that share a product wait for each other. Beyond SHARED_UP_TO features BLAS shares each chunk out,
-because the sums of several would take too much memory. Sums are added in the order of the rows.
-
-Sums in float64 know B to eps n k / D; noise below n 1e-14 of the mean k(x, x) would drown in it, so it
-is raised to that, and the outcome says so.
+making them. A thread makes the features of a chunk and all products with them, with BLAS on that one thread;
+beyond SHARED_UP_TO features one chunk at a time, because the sums of several would take too much memory. Sums
+are added in the order of the rows. In float64 they know B to eps n k / D; noise below n 1e-14 of the mean
+k(x, x) would drown in it, so it is raised to that, and the outcome says so.
 """
 
 from __future__ import annotations
@@ -207,7 +204,6 @@ class FeaturePrior(RowPrior):
         self.again, self.tolerance = use.again, 0.0
         self.kept: list[Array] = []
         self.keep = use.again or use.back
-        self.outside_known: Array | None = None
         features.ready()
 
     @property
@@ -222,12 +218,10 @@ class FeaturePrior(RowPrior):
     @cached_property
     def left_out(self) -> Array:
         """e, (n,)."""
-        if self.outside_known is None:
-            rest = self.prior_var.copy()
-            for at, squares in self.over(lambda at, Phi: np.einsum("ij,ij->i", Phi, Phi)):
-                rest[at] -= squares
-            self.outside_known = np.maximum(rest, 0.0)
-        return self.outside_known
+        rest = self.prior_var.copy()
+        for at, squares in self.over(lambda at, Phi: np.einsum("ij,ij->i", Phi, Phi)):
+            rest[at] -= squares
+        return np.maximum(rest, 0.0)
 
     # Passes over the rows. ----------------------------------------------------------------------------------
 
@@ -237,8 +231,7 @@ class FeaturePrior(RowPrior):
         return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
     def over(self, work: Callable[[slice, Array], R_]) -> Iterator[tuple[slice, R_]]:
-        """work(rows, their Phi) for each chunk, in order. Features are kept for the next pass where they
-        fit."""
+        """work(rows, their Phi) for each chunk, in order. Features that fit are kept for the next pass."""
         m, keep = self.features.n_features, self.keep and not self.kept
         keep = keep and 8 * len(self.X) * m <= KEEP_BYTES
 
@@ -299,14 +292,14 @@ class FeaturePrior(RowPrior):
         return found
 
     def condition(self, lam: Array, h: Array, report: Share | None = None) -> FeatureConditioned:
-        rest = self.prior_var if self.kind != "nothing" and self.outside_known is None else None
-        e = np.empty(len(lam)) if rest is not None else self.outside_known
+        fresh = self.kind != "nothing" and "left_out" not in vars(self)  # it comes with the sums
+        e: Any = self.prior_var.copy() if fresh else vars(self).get("left_out")
 
         def sums(at: slice, Phi: Array) -> tuple[Array, Array]:
-            if rest is not None and e is not None:
-                e[at] = np.maximum(rest[at] - np.einsum("ij,ij->i", Phi, Phi), 0.0)
+            if fresh:
+                e[at] = np.maximum(e[at] - np.einsum("ij,ij->i", Phi, Phi), 0.0)
             own_lam, own_h = lam[at], h[at]
-            if self.kind == "noise" and e is not None:
+            if self.kind == "noise":
                 c = 1 / (1 + own_lam * e[at])
                 own_lam, own_h = c * own_lam, c[:, None] * own_h
             return weighted_squares(Phi, own_lam), transposed_times(Phi, own_h)
@@ -318,7 +311,8 @@ class FeaturePrior(RowPrior):
             b += part[1]
             if report is not None:
                 report(at.stop / len(self.X))
-        self.outside_known = e if self.kind != "nothing" else None
+        if fresh:
+            self.left_out = e
         with one_blas_thread():
             weights = weights_of(squares, b)
         return FeatureConditioned(self, lam, h, squares, weights)
@@ -401,13 +395,12 @@ class FeatureConditioned(Conditioned):
         self.lam, self.h, self.squares, self.weights = lam, h, squares, weights
         self.outcome = SolveOutcome()
         noisy = prior.kind == "noise"
-        # the share of a site that is seen through what features leave out
-        self.c: Array | None = 1 / (1 + lam * prior.left_out) if noisy else None
+        self.e = prior.left_out if noisy else np.zeros(len(lam))  # what counts as noise of its own
+        self.c = 1 / (1 + lam * self.e) if noisy else np.ones(len(lam))  # what is seen of a site through it
 
     @property
     def logdet(self) -> float:
-        own = 0.0 if self.c is None else -float(np.sum(np.log(self.c)))
-        return self.weights.logdet + own
+        return self.weights.logdet - float(np.sum(np.log(self.c)))
 
     @property
     def logdet_noisy(self) -> float:
@@ -416,12 +409,8 @@ class FeatureConditioned(Conditioned):
 
     @property
     def quad(self) -> Array:
-        seen = self.lam != 0
-        weight = np.zeros(len(self.lam))
-        weight[seen] = 1 / self.lam[seen]
-        if self.c is not None:
-            weight *= self.c
-        return np.asarray(weight @ self.h**2) - self.weights.explained
+        weight = np.divide(1, self.lam, out=np.zeros(len(self.lam)), where=self.lam != 0)
+        return np.asarray((weight * self.c) @ self.h**2) - self.weights.explained
 
     @cached_property
     def _inside(self) -> Array:
@@ -434,35 +423,27 @@ class FeatureConditioned(Conditioned):
 
     @cached_property
     def mean(self) -> Array:
-        if self.c is None:
-            return self._inside
-        return self._inside + self.prior.left_out[:, None] * self.alpha
+        return self._inside + self.e[:, None] * self.alpha
 
     def var(self) -> Array:
-        v = np.maximum(self._explained, 1e-300)
-        return v if self.c is None else self.c * self.prior.left_out + self.c**2 * v
+        return self.c * self.e + self.c**2 * np.maximum(self._explained, 1e-300)
 
     def precision(self) -> Array:
         lam = self.lam_inside
         return lam - lam**2 * self._explained
 
     def spread(self, b: Array) -> Array:
-        B = b.reshape(len(b), -1)
-        C = B if self.c is None else self.c[:, None] * B
-        out = self.prior.mapped(self.weights.covariance_times(self.prior.gathered(C)))
-        if self.c is not None:
-            out = self.c[:, None] * (out + self.prior.left_out[:, None] * B)
-        return out.reshape(b.shape)
+        B, c = b.reshape(len(b), -1), self.c[:, None]
+        inside = self.prior.mapped(self.weights.covariance_times(self.prior.gathered(c * B)))
+        return (c * (inside + self.e[:, None] * B)).reshape(b.shape)
 
     @property
     def lam_inside(self) -> Array:
         """The precisions on Phi v."""
-        return self.lam if self.c is None else self.c * self.lam
+        return self.c * self.lam
 
     def alpha_of(self, at: slice, inside: Array) -> Array:
         """alpha of some rows, for which Phi w = inside."""
-        if self.c is None:
-            return self.h[at] - self.lam[at][:, None] * inside
         return self.c[at][:, None] * (self.h[at] - self.lam[at][:, None] * inside)
 
     @cached_property
@@ -479,8 +460,7 @@ class FeatureConditioned(Conditioned):
         return out
 
     def evenly(self, lam: float, outside: float) -> Gradients:
-        """The gradient where lam is one number for all rows, and so is the weight of what features leave
-        out."""
+        """The gradient where all rows have one lam, and one weight of what features leave out."""
         prior, w, q, inverse = self.prior, self.weights.w, self.weights.w.shape[1], self.inverse
         inside = np.eye(len(inverse)) - inverse  # Phi' Lam Phi B^-1
         C = -2 * outside * np.eye(len(inverse)) - q * lam * inverse
@@ -540,9 +520,6 @@ def weighted_squares(Phi: Array, lam: Array) -> Array:
 
 def _one_number(values: Array) -> float | None:
     return float(values[0]) if len(values) and bool(np.all(values == values[0])) else None
-
-
-# Sizes and costs. -------------------------------------------------------------------------------------------
 
 
 def chunk_rows(m: int) -> int:

@@ -33,8 +33,7 @@ TREATED: dict[str, Outside] = {"vfe": "bound", "fitc": "noise", "dtc": "nothing"
 
 @dataclass(frozen=True)
 class Recipe(FeatureEngine):
-    """An engine with features, whose basis is still to be chosen. Used as it is, it chooses with a fixed
-    seed."""
+    """An engine with features whose basis is still to be chosen: used as it is, with a fixed seed."""
 
     @abstractmethod
     def prepared(self, kernel: Kernel, X: Array, rng: np.random.Generator) -> LowRank:
@@ -121,8 +120,7 @@ class Fourier(Recipe):
         return self.n_features
 
     def learns_from(self, n: int) -> bool:
-        # With few rows a feature, a search can tune the random frequencies to the rows: an evidence far above
-        # that of the kernel they stand for.
+        # with fewer rows a feature, a search can tune the random frequencies to them: too high an evidence
         return n >= 10 * self.n_features
 
     def check_fits(self, kernel: Kernel, d: int) -> None:
@@ -229,8 +227,7 @@ def _some(X: Array) -> Array:
 
 
 def chosen(kernel: Kernel, X: Array, m: int, rule: str | LandmarkRule, rng: np.random.Generator) -> Array:
-    """Landmarks for a fit: at most one a row, each once, among as many random rows as the rule wants to
-    see."""
+    """Landmarks for a fit: at most one a row, each once, among as many random rows as the rule wants."""
     n = len(X)
     rows = as_rule(rule).candidates(n, min(m, n))
     if rows < n:

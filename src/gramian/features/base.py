@@ -38,8 +38,7 @@ Pull = Callable[[Array, Array, Array], list[Array]]
 class FeatureMap(ABC):
     """phi(x) at fixed parameters."""
 
-    # whether the features are the prior, with nothing of it outside them (random features), or only
-    # approximate it (landmarks)
+    # whether the features are the prior (random ones), or only approximate it (landmarks)
     spans_prior: bool = False
 
     @property
@@ -55,8 +54,7 @@ class FeatureMap(ABC):
 
     @property
     def landmarks(self) -> Array | None:
-        """The points (m, d) whose kernel functions the features are made of, where they are: Phi Phi' is
-        then at most K, and equal to it there."""
+        """The points (m, d) of whose kernel functions it is made, if so: Phi Phi' <= K, equal there."""
         return None
 
     @property
@@ -79,14 +77,12 @@ class FeatureMap(ABC):
         overwritten."""
 
     def factored_pullback(self, C: Array, w: Array) -> Pull:
-        """`pullback` for G = Phi C + a w', with C (m, m) and w (m, q), of any block: a map may do with less
-        than all of G."""
+        """`pullback` for G = Phi C + a w', C (m, m), w (m, q), of any block: G need not be made."""
         return lambda X, Phi, a: self.pullback(X, times(Phi, C) + a @ w.T)
 
     @abstractmethod
     def shared_pullback(self, T: Array) -> list[Array]:
-        """The rest of the gradient, through what all rows share: T = G' Phi (m, m), summed over all blocks,
-        of which the lower triangle is read."""
+        """The rest, through what all rows share: T = G' Phi (m, m), lower triangle, of all blocks."""
 
     def input_pullback(self, X: Array, G: Array) -> Array:
         """sum_j G_ij dphi_j(x_i) / dx_i: (b, d), (b, m) -> (b, d). G may be overwritten."""
@@ -108,8 +104,7 @@ class FeatureMap(ABC):
         )
 
     def state(self) -> ObjectState:
-        """What it has computed at its parameters and another machine, or a later version, may compute
-        otherwise."""
+        """What it has computed at its parameters that another machine, or version, may compute otherwise."""
         raise StateError(f"it has features of the type {type(self).__name__}, which do not say their state.")
 
 
@@ -142,8 +137,7 @@ class Basis(ABC):
         """The feature map for a kernel with its parameters."""
 
     def check(self, kernel: Kernel, d: int) -> None:
-        """Refuses, with a StateError, a basis that was made for another number of columns or another
-        kernel."""
+        """Refuses, with a StateError, a basis that was made for other columns or another kernel."""
         raise StateError(f"{type(self).__name__} cannot be built from a state.")
 
     def from_state(self, state: ObjectState, kernel: Kernel, d: int) -> FeatureMap:
@@ -151,6 +145,5 @@ class Basis(ABC):
         raise StateError(f"{type(self).__name__} cannot be built from a state.")
 
     def for_chains(self, kernel: Kernel, jitter: float) -> FeatureMap:
-        """The same as chains have it: with that much of its mean diagonal added to a matrix that is
-        factored."""
+        """The same for chains: that much of its mean diagonal is added to a matrix that is factored."""
         return self.at(kernel)

@@ -54,8 +54,7 @@ from gramian.linalg.threads import one_blas_thread
 from gramian.params.tree import leaves
 
 USABLE = "RBF, Matern12, Matern32, Matern52, RationalQuadratic, SpectralMixture, Periodic, Cosine, Constant"
-# columns from which three Hadamard transforms of a row are faster than a product with W (784: 1.2 times,
-# 2,048: 2.4 times)
+# columns from which Hadamard transforms beat a product with W (784: 1.2 times, 2,048: 2.4 times)
 ROW_WISE = 600
 _SUM_AT_ONCE = 64  # tiles whose gradients are held together before they are added
 
@@ -72,8 +71,7 @@ class FourierBasis(Basis):
     gain: Array  # (N,): its amplitude in units of A
     shift: Array  # (2, N) or (1, N): phases, in half turns
     centre: Array  # (d,): where phases are zero; features of rows far from it lose digits
-    # (blocks, 3, D) of "sorf", where phases are made by Hadamard transforms of the rows instead of a product
-    # with W
+    # (blocks, 3, D) of "sorf", where phases are Hadamard transforms of the rows, not a product with W
     signs: Array | None = None
 
     @classmethod
@@ -123,7 +121,7 @@ class FourierBasis(Basis):
             tuple(part.host(draw) for part, draw in zip(wave.parts, draws, strict=True))
             for wave, draws in zip(waves, self.draws, strict=True)
         )
-        W, A = _spectrum(bare, self.draws, host, self.take, self.gain, self.counts, self.d)
+        W, A = _spectrum(bare, (self.draws, host, self.take, self.gain), self.counts, self.d)
         return FourierMap(self, bare, host, np.ascontiguousarray(W), A)
 
     def from_state(self, state: ObjectState, kernel: Kernel, d: int) -> FourierMap:
@@ -133,8 +131,7 @@ class FourierBasis(Basis):
         return dataclasses.replace(self.at(kernel), W=W, A=A)
 
     def check(self, kernel: Kernel, d: int) -> None:
-        """That draws, counts and columns belong to each other and to the kernel; sums first, so that nothing
-        is as large as a count only says."""
+        """That all belongs together; sums first, so that nothing is as large as a count only says."""
         N, columns, rows = sum(self.counts), self.take.size, 1 if self.kind == "rff-phase" else 2
         of_columns = self.kind in KINDS and self.d == d and self.centre.shape == (d,)
         of_features = self.shift.shape == (rows, columns) and self.take.shape == self.gain.shape == (columns,)
@@ -232,8 +229,7 @@ class FourierMap(FeatureMap):
 
     @cached_property
     def _structure(self) -> tuple[Array, Array, Array] | None:
-        """scale (d,), lengths (N,) and signs with W = scale S' lengths, S the rows of the signs; None where W
-        is multiplied with as it is."""
+        """scale (d,), lengths (N,), signs with W = scale S' lengths, S the signs' rows; None: W as it is."""
         if self.basis.signs is None:
             return None
         (part,) = self._waves[0].parts
@@ -269,10 +265,9 @@ class FourierMap(FeatureMap):
             for by_W, by_A in _each(one, blocks[start : start + _SUM_AT_ONCE]):
                 to_W += by_W
                 to_A += by_A
+        drawn = basis.draws, self.host, basis.take, basis.gain
         with jax.enable_x64(True):
-            pulled = _spectrum_pullback(
-                self.kernel, basis.draws, self.host, basis.take, basis.gain, to_W, to_A, basis.counts, basis.d
-            )
+            pulled = _spectrum_pullback(self.kernel, drawn, (to_W, to_A), basis.counts, basis.d)
             return [np.asarray(v) for v in leaves(pulled)]
 
     def shared_pullback(self, T: Array) -> list[Array]:
@@ -282,22 +277,13 @@ class FourierMap(FeatureMap):
 # The compiled programs. -------------------------------------------------------------------------------------
 
 
-def _spectrum(
-    kernel: Kernel,
-    draws: Any,
-    host: Any,
-    take: Any,
-    gain: Any,
-    counts: tuple[int, ...],
-    d: int,
-    numpy: Any = np,
-) -> tuple[Any, Any]:
-    """W (d, N) and A (N,) as functions of the parameters: in NumPy, so that nothing is compiled for it, or in
-    JAX for the gradient."""
+def _spectrum(kernel: Kernel, drawn: Any, counts: Sequence[int], d: int, numpy: Any = np) -> tuple[Any, Any]:
+    """W (d, N) and A (N,) from the parameters: in NumPy, not compiled, or in JAX for the gradient."""
+    draws, host, take, gain = drawn
     frequencies, amplitudes = [], []
-    for wave, n, drawn, computed in zip(kernel.waves(tuple(range(d))), counts, draws, host, strict=True):
+    for wave, n, own, computed in zip(kernel.waves(tuple(range(d))), counts, draws, host, strict=True):
         F, A = np.zeros((n, d)), (wave.weight / n) ** 0.5 * np.ones(n)
-        for part, draw, values in zip(wave.parts, drawn, computed, strict=True):
+        for part, draw, values in zip(wave.parts, own, computed, strict=True):
             F = F + part.frequencies(draw, values) @ np.eye(d)[list(part.columns)]
             A = A * part.amplitudes(draw, values)
         frequencies.append(F)
@@ -305,20 +291,9 @@ def _spectrum(
     return 2 * numpy.concatenate(frequencies)[take].T, numpy.concatenate(amplitudes)[take] * gain
 
 
-@partial(jax.jit, static_argnums=(7, 8))
-def _spectrum_pullback(
-    kernel: Kernel,
-    draws: Any,
-    host: Any,
-    take: jax.Array,
-    gain: jax.Array,
-    to_W: jax.Array,
-    to_A: jax.Array,
-    counts: tuple[int, ...],
-    d: int,
-) -> Any:
-    back = jax.vjp(lambda k: _spectrum(k, draws, host, take, gain, counts, d, jnp), kernel)[1]
-    return back((to_W, to_A))[0]
+@partial(jax.jit, static_argnums=(3, 4))
+def _spectrum_pullback(kernel: Kernel, drawn: Any, to: Any, counts: tuple[int, ...], d: int) -> Any:
+    return jax.vjp(lambda k: _spectrum(k, drawn, counts, d, jnp), kernel)[1](to)[0]
 
 
 @jax.jit
@@ -348,8 +323,7 @@ def _features_pullback(
 
 
 def _apart(values: Any) -> Any:
-    """The same values, computed before what follows: XLA would fuse the two, and not vectorise cosines inside
-    the loop of a product or a sum."""
+    """The same, computed before what follows: fused into a product or a sum, cosines are not vectorised."""
     return jax.lax.optimization_barrier(values)  # type: ignore[no-untyped-call]
 
 
@@ -358,8 +332,7 @@ _SINE = [(-1) ** k * math.pi ** (2 * k + 1) / math.factorial(2 * k + 1) for k in
 
 
 def _cos(t: jax.Array) -> jax.Array:
-    """cos(pi t), to rounding. Whole turns are taken off exactly; cos(pi r) = sin(pi (1/2 - |r|)), whose
-    Taylor series needs no case for any r."""
+    """cos(pi t) to rounding: whole turns off exactly, then sin(pi (1/2 - |r|)) by its series, for any r."""
     s = 0.5 - jnp.abs(t - 2 * jnp.round(0.5 * t))
     s2, total = s * s, jnp.full_like(s, _SINE[-1])
     for coefficient in reversed(_SINE[:-1]):
@@ -394,8 +367,7 @@ def _check(kernel: Kernel, d: int, n_features: int, kind: str) -> None:
 
 
 def row_wise(waves: list[Wave], d: int) -> bool:
-    """Whether phases of "sorf" are made by transforms of the rows: for many columns, all in one cloud of
-    frequencies."""
+    """Whether "sorf" transforms rows: for many columns, all in one cloud of frequencies."""
     if d < ROW_WISE or len(waves) != 1 or len(waves[0].parts) != 1:
         return False
     (part,) = waves[0].parts
@@ -416,8 +388,7 @@ def _shapes(draws: Sequence[Sequence[Draw]]) -> list[list[list[tuple[int, ...]]]
 
 
 def _shares(waves: list[Wave], n_features: int, paired: bool) -> list[int]:
-    """How many frequencies each wave gets: the exact ones with a single frequency one, the others half
-    evenly, half by weight."""
+    """How many frequencies each wave gets: one if it has but one, else half evenly, half by weight."""
     columns = np.array([2 if paired or wave.single or wave.series else 1 for wave in waves])  # a frequency
     least = int(np.sum(columns))
     if n_features < least:

@@ -121,8 +121,7 @@ class NystromMap(FeatureMap):
 
     @cached_property
     def inverse_root(self) -> Array:
-        """L^-1 (m, m), Fortran-ordered, zeros above the diagonal: products with it are twice as fast as
-        divisions by L."""
+        """L^-1 (m, m), Fortran-ordered, zeros above: products take half the time of divisions by L."""
         root = self.L.copy(order="F")
         panels.inverse_root(root)
         return root
@@ -211,8 +210,7 @@ class NystromMap(FeatureMap):
 
 @lru_cache(maxsize=4)
 def _half_triangle(m: int) -> Low:
-    """-1/2 of the lower triangle, and of its diagonal half as much: what is multiplied by it, plus its
-    transpose, is -1/2 sym(...)."""
+    """M with M * T + (M * T)' = -1/2 sym(T): -1/2 below the diagonal, -1/4 on it."""
     mask = np.asfortranarray(np.tri(m, dtype=np.float32))
     mask *= -0.5
     np.fill_diagonal(mask, -0.25)

@@ -24,15 +24,13 @@ from gramian.kernels.spectrum import inside
 from gramian.linalg.arrays import Array
 from gramian.linalg.hadamard import chunks, padded_size, transform
 
-# an RBF in 8 columns, 256 frequencies: root mean square bias 0.047 at D = 8, 0.023 at 16, 0.006 at 64, 0.002
-# at 256
+# of an RBF in 8 columns, 256 frequencies: rms bias 0.047 at D = 8, 0.023 at 16, 0.006 at 64, 0.002 at 256
 SMALLEST_SORF = 256
 KINDS = ("rff", "rff-phase", "orf", "sorf", "qmc", "qmc-halton", "qmc-sobol")
 
 
 def source(kind: str, n: int, dimension: int, rng: np.random.Generator) -> Plain | QuasiMonteCarlo:
-    """Standard draws for n frequencies; `dimension` is how many uniform numbers one takes in all, which
-    quasi-Monte Carlo must know before."""
+    """Standard draws for n frequencies, each of `dimension` uniform numbers in all."""
     if kind in ("qmc", "qmc-halton", "qmc-sobol"):
         return QuasiMonteCarlo(n, dimension, kind == "qmc-sobol", rng)
     return {"rff": Plain, "rff-phase": Plain, "orf": Orthogonal, "sorf": Structured}[kind](n, rng)
@@ -53,8 +51,7 @@ class Plain:
         return self.rng.uniform(size=self.n)
 
     def strata(self) -> Array:
-        """One number in each of n equal intervals, at the same place in each, in random order (systematic
-        sampling)."""
+        """One number in each of n equal intervals, at one place, in random order (systematic sampling)."""
         return self.rng.permutation((np.arange(self.n) + self.rng.uniform()) / self.n)
 
 
@@ -103,8 +100,7 @@ class QuasiMonteCarlo:
 
 
 def orthogonal(blocks: int, d: int, rng: np.random.Generator) -> Array:
-    """Rotations (blocks, d, d), uniform over all: Q of a Gaussian matrix, with the signs that make R's
-    diagonal positive."""
+    """Rotations (blocks, d, d), uniform over all: Q of a Gaussian matrix, signed so that diag R > 0."""
     Q, R = np.linalg.qr(rng.normal(size=(blocks, d, d)))
     return Q * np.where(np.diagonal(R, axis1=1, axis2=2) < 0, -1.0, 1.0)[:, None, :]
 

@@ -1,7 +1,7 @@
 """Few rows: kernel values in NumPy (kernels/host.py), in the thread that asks.
 
 Where the kernel has no such form, the answer is None. Nothing is compiled, so a call of any size costs what
-it computes.
+it computes. As in compiled programs, what overflows is refused where it arrives.
 """
 
 from __future__ import annotations
@@ -20,22 +20,18 @@ ROWS = 448  # up to which a Gram matrix is made so: as many as take tiles smalle
 VALUES = ROWS**2
 
 
+@np.errstate(all="ignore")  # as in compiled programs: what overflows is refused where it arrives
 def block(kernel: Kernel, X: Array, Z: Array, points: Pairs | None = None) -> KernelValues | None:
     """K(X, Z) with its pullback; None where there are many rows, or the kernel goes through JAX. `points`: X
     and Z, where somebody keeps what is known of them."""
-    if not 0 < len(X) * len(Z) <= VALUES:
-        return None
-    host = kernel.bare().on_host()
-    if host is None:
-        return None
-    with np.errstate(all="ignore"):  # as in compiled programs: what overflows is refused where it arrives
-        return host.cross(points or Pairs(X, Z))
+    host = kernel.bare().on_host() if 0 < len(X) * len(Z) <= VALUES else None
+    return None if host is None else host.cross(points or Pairs(X, Z))
 
 
+@np.errstate(all="ignore")
 def pulled(values: KernelValues, W: Array) -> list[Array]:
     """sum_ij W_ij dk(x_i, z_j)/dtheta, one array a parameter."""
-    with np.errstate(all="ignore"):
-        return values.pull(W, 1.0)
+    return values.pull(W, 1.0)
 
 
 def weights(dense: Array, factor: float, low_rank: tuple[Array, Array] | None) -> Array:
@@ -56,31 +52,26 @@ def _triangle(n: int) -> tuple[NDArray[np.bool_], Array]:
     return upper, 2.0 * upper - np.eye(n)
 
 
+@np.errstate(all="ignore")
 def diagonal(kernel: Kernel, X: Array) -> Array | None:
     """k(x, x) of each row."""
     host = kernel.bare().on_host()
-    if host is None:
-        return None
-    with np.errstate(all="ignore"):
-        return host.diagonal(X).K
+    return None if host is None else host.diagonal(X).K
 
 
+@np.errstate(all="ignore")
 def diagonal_pullback(kernel: Kernel, X: Array, w: Array) -> list[Array] | None:
     """sum_i w_i dk(x_i, x_i)/dtheta, one array a parameter."""
     host = kernel.bare().on_host()
-    if host is None:
-        return None
-    with np.errstate(all="ignore"):
-        return host.diagonal(X).pull(w, 1.0)
+    return None if host is None else host.diagonal(X).pull(w, 1.0)
 
 
+@np.errstate(all="ignore")
 def rows(tree: Tree, method: str, X: Array, w: Array | None = None) -> list[Array] | None:
     """tree.method(X), or with weights its pullback, where that is the block of a mean with a NumPy form."""
-    form = getattr(tree, "on_host", None) if method == "block" else None
-    if form is None:
+    if method != "block" or not hasattr(tree, "on_host"):
         return None
-    with np.errstate(all="ignore"):
-        found = tree.bare().on_host(X)  # type: ignore[attr-defined]
-        if found is None:
-            return None
-        return [found.values] if w is None else list(found.pull(w))
+    found = tree.bare().on_host(X)
+    if found is None:
+        return None
+    return [found.values] if w is None else list(found.pull(w))

@@ -30,8 +30,7 @@ class GramOperator:
         return out
 
     def matmul(self, V: Array, dtype: type[np.float64] | type[np.float32] = np.float64) -> Array:
-        """(K + D) V for V (n, k), without storing K; with kernel values in float32 where that is asked
-        for."""
+        """(K + D) V for V (n, k), without storing K; kernel values in float32 where asked for."""
         return tiles.matmul(self.kernel, self.X, self.X, V, dtype) + self.noise[:, None] * V
 
     def diagonal(self) -> Array:

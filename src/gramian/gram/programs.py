@@ -20,8 +20,7 @@ def tile(kernel: Kernel, X: jax.Array, Z: jax.Array) -> jax.Array:
 
 @jax.jit
 def product(kernel: Kernel, X: jax.Array, Z: jax.Array, V: jax.Array, filled: int) -> jax.Array:
-    """sum_t K(X, Z_t) V_t over the first tiles of a stack Z (t, T, d), V (t, T, k): each tile of K stays in
-    cache, and only the sum returns."""
+    """sum_t K(X, Z_t) V_t over the filled tiles of Z (t, T, d), V (t, T, k): tiles of K stay in cache."""
 
     def add(t: jax.Array, total: jax.Array) -> jax.Array:
         return total + kernel.cross(X, Z[t]) @ V[t]
@@ -37,8 +36,7 @@ def tile_pullback(
 
 
 def _with_outer_products(W: jax.Array, L: jax.Array, R: jax.Array) -> jax.Array:
-    """W + L R', column by column: outer products fuse with what follows, where a product would be a pass
-    through memory."""
+    """W + L R', column by column: outer products fuse with what follows, without a pass through memory."""
     for c in range(L.shape[1]):
         W = W + L[:, c][:, None] * R[:, c][None, :]
     return W
@@ -55,8 +53,7 @@ def cross_pullback(
     L: jax.Array,
     R: jax.Array,
 ) -> tuple[Any, jax.Array, jax.Array]:
-    """By the kernel, by Z and by X, the last two without columns where they are not asked for: XLA then
-    leaves them out."""
+    """By the kernel, by Z and by X; the last two without columns, and left out by XLA, unless asked for."""
     back = jax.vjp(lambda k, X, Z: k.cross(X, Z), kernel, X, Z)[1]
     by_kernel, by_X, by_Z = back(_with_outer_products(W, L, R))
     return by_kernel, by_Z if points else Z[:, :0], by_X if inputs else X[:, :0]

@@ -52,8 +52,7 @@ class RadialGram:
         return out
 
     def pullback(self, W: Array, *, points: bool, inputs: bool = False) -> list[Array]:
-        """sum_ij W_ij dk(x_i, z_j)/dtheta, by Z with `points`, by X with `inputs`: see
-        `tiles.cross_pullback`. W is used up."""
+        """Of `tiles.cross_pullback`: by Z with `points`, by X with `inputs`. W is used up."""
         m, d = self.Z.shape
         scale = _product(self.factors)
         dtype = W.dtype
@@ -122,8 +121,7 @@ def _product(factors: tuple[Any, ...]) -> float:
 
 
 def taken(kernel: Kernel, X: Array, Z: Array, error: float) -> RadialGram | None:
-    """The kernel between these points, if it is such a kernel and its values are then right to `error` of
-    k(x, x)."""
+    """The kernel between these points, if it is such a kernel and right to `error` of k(x, x)."""
     form = _form(kernel) if error and len(X) and len(Z) else None
     if form is None:
         return None

@@ -6,19 +6,15 @@ kernel's structure and a tile size, whatever the number of rows. T is 64 up to 1
 
     fill        K(X, X) into the lower triangle of a Fortran-ordered host array
     cross       K(X, Z) into a host array
-    strip       K(Z, X) for few rows Z, in long flat tiles: a column of K costs a column, not a tile's width
-                of them
+    strip       K(Z, X) for few rows Z, in long flat tiles: a column of K costs a column
     matmul      K(X, Z) V without ever storing K
     diagonal    k(x, x)
     pullback    sum_ij W_ij dk(x_i, x_j)/dtheta for weights W: how every gradient is made, with no (n, n, p)
-                array anywhere; cross_pullback is the same for k(x_i, z_j), with the gradients of Z and of X
-                on request
+                array anywhere; cross_pullback: for k(x_i, z_j), by Z and by X on request
     rowwise     any function of single rows (a mean function), and its pullback
 
-Few rows of a kernel with a NumPy form take no tiles at all (gram/few.py).
-
-Tiles run on a few threads (XLA and NumPy release the GIL); sums over tiles are made in one fixed order, so
-results do not depend on the threads.
+Few rows of a kernel with a NumPy form take no tiles at all (gram/few.py). Tiles run on a few threads (XLA and
+NumPy release the GIL); sums over tiles are made in one order, so results do not depend on the threads.
 """
 
 from __future__ import annotations
@@ -41,6 +37,7 @@ from gramian.params.tree import leaves
 
 Block = tuple[slice, Array]  # where some rows lie, and the rows, padded to a tile
 Pair = tuple[Block, Block]
+Outer = tuple[Array, Array]  # left and right of weights left right'
 T_ = TypeVar("T_")
 R_ = TypeVar("R_")
 
@@ -52,8 +49,7 @@ STRIPS = (1, 4, 16, 64)
 # of the right-hand sides of a product, which are padded to one of these: few programs to compile
 WIDTHS = (1, 4, 16, 64, 256)
 PULLBACK_ERROR = 1e-12  # of kernel values in a gradient, beside k(x, x)
-# tiles of 512 that one call of a product goes through: long enough to hide its overhead, short enough to be
-# padded for few rows
+# tiles of 512 in one call of a product: enough to hide its overhead, few enough to be padded
 STACK = 16
 
 
@@ -63,8 +59,7 @@ def tile_size(n: int) -> int:
 
 
 def fill(kernel: Kernel, X: Array, out: Array, *, error: float = 0.0) -> Array:
-    """Writes K(X, X) into the lower triangle of `out` (n, n), Fortran-ordered. What lies above is left
-    undefined. `error`: see `cross`."""
+    """K(X, X) in the lower triangle of `out` (n, n), Fortran-ordered; `error` as in `cross`."""
     assert out.flags.f_contiguous
     values = few.block(kernel, X, X)
     if values is not None:
@@ -74,8 +69,7 @@ def fill(kernel: Kernel, X: Array, out: Array, *, error: float = 0.0) -> Array:
     if fast is not None:
         fast.cross(out.T)
         return out
-    # row-major: tile (j, i) of it is tile (i, j) of `out` by symmetry, and its memory order is that of XLA's
-    # result
+    # row-major: tile (j, i) of it is tile (i, j) of `out` by symmetry, in the order of XLA's result
     _fill(out.T, programs.tile, kernel.bare(), _pairs(_blocks(X, tile_size(len(X)))))
     return out
 
@@ -83,8 +77,7 @@ def fill(kernel: Kernel, X: Array, out: Array, *, error: float = 0.0) -> Array:
 def cross(
     kernel: Kernel, X: Array, Z: Array, out: Array | None = None, *, low: bool = False, error: float = 0.0
 ) -> Array:
-    """K(X, Z) as a row-major array (n, m); in float32 with `low`. `error`: what values may be wrong by beside
-    k(x, x), where that saves time."""
+    """K(X, Z), row-major (n, m), in float32 with `low`; `error` of k(x, x) is allowed, to save time."""
     if out is None:
         out = np.empty((len(X), len(Z)), np.float32 if low else np.float64)
     values = few.block(kernel, X, Z)
@@ -145,12 +138,7 @@ def matmul(
 
 
 def pullback(
-    kernel: Kernel,
-    X: Array,
-    dense: Array,
-    *,
-    factor: float = 1.0,
-    low_rank: tuple[Array, Array] | None = None,
+    kernel: Kernel, X: Array, dense: Array, *, factor: float = 1.0, low_rank: Outer | None = None
 ) -> list[Array]:
     """sum_ij W_ij dk(x_i, x_j)/dtheta for the symmetric weights W = factor dense + left right', one array a
     parameter.
@@ -191,8 +179,7 @@ def pullback(
 
 
 def low_rank_pullback(kernel: Kernel, X: Array, left: Array, right: Array) -> list[Array]:
-    """sum_ij W_ij dk(x_i, x_j)/dtheta for symmetric weights W = left right' of low rank, each (n, r): no n x
-    n array is made."""
+    """`pullback` for symmetric weights W = left right' of low rank, each (n, r): no n x n array is made."""
     values = few.block(kernel, X, X)
     if values is not None:
         return few.pulled(values, left @ right.T)
@@ -215,7 +202,7 @@ def cross_pullback(
     Z: Array,
     W: Array,
     *,
-    low_rank: tuple[Array, Array] | None = None,
+    low_rank: Outer | None = None,
     points: bool = False,
     inputs: bool = False,
 ) -> list[Array]:
@@ -243,11 +230,8 @@ def cross_pullback(
         weights = _padded_tile(W[at_i, at_j], len(X_i), len(Z_j))
         L, R = _padded(left[at_i], len(X_i)), _padded(right[at_j], len(Z_j))
         by_kernel, by_Z, by_X = programs.cross_pullback(points, inputs, bare, X_i, Z_j, weights, L, R)
-        return (
-            [_host(v) for v in leaves(by_kernel)],
-            _host(by_Z)[: at_j.stop - at_j.start],
-            _host(by_X)[: at_i.stop - at_i.start],
-        )
+        rows, columns = at_i.stop - at_i.start, at_j.stop - at_j.start
+        return [_host(v) for v in leaves(by_kernel)], _host(by_Z)[:columns], _host(by_X)[:rows]
 
     pairs = list(_grid(X, Z))
     parts = _each(one, pairs, bits=32 if low else 64)
@@ -305,8 +289,7 @@ def gradients(kernel: Kernel, X: Array, Z: Array) -> Array:
 
 
 def gradient_variances(kernel: Kernel, X: Array) -> Array:
-    """d^2 k(x, z) / dx_j dz_j at z = x, for each row and column: the prior variance of the gradient, (n,
-    d)."""
+    """d^2 k(x, z) / dx_j dz_j at z = x: the prior variance of the gradient, (n, d)."""
     bare = kernel.bare()
     parts = _by_rows(lambda rows: programs.row_curvatures(bare, rows), X)
     return np.concatenate(parts) if parts else np.zeros((0, X.shape[1]))
@@ -316,8 +299,7 @@ def gradient_variances(kernel: Kernel, X: Array) -> Array:
 
 
 def _host(result: jax.Array) -> Array:
-    """A result as a NumPy array, without a copy. Waiting for it first releases the GIL, which NumPy's
-    conversion would hold all the while."""
+    """As a NumPy array, without a copy. Waiting for it first releases the GIL, which a conversion holds."""
     return np.asarray(result.block_until_ready())
 
 
@@ -326,8 +308,8 @@ def _fill(out: Array, program: Callable[..., Any], bare: Any, pairs: Iterable[Pa
 
     def one(pair: Pair) -> None:
         (at_i, X_i), (at_j, Z_j) = pair
-        tile = _host(program(bare, X_i, Z_j))
-        out[at_i, at_j] = tile[: at_i.stop - at_i.start, : at_j.stop - at_j.start]
+        rows, columns = at_i.stop - at_i.start, at_j.stop - at_j.start
+        out[at_i, at_j] = _host(program(bare, X_i, Z_j))[:rows, :columns]
 
     _each(one, pairs, bits)
     return out
@@ -350,8 +332,7 @@ def _pairs(blocks: list[Block]) -> Iterable[Pair]:
 
 
 def _blocks(X: Array, T: int) -> list[Block]:
-    """Where each block of rows lies, and its rows padded to T by repeating them in turn (a copy of real data
-    is harmless in any kernel)."""
+    """Where blocks lie, and their rows, padded to T by repeats: real data are harmless in any kernel."""
     blocks = []
     for start in range(0, len(X), T):
         block = X[start : start + T]
@@ -369,18 +350,14 @@ def _padded(V: Array, rows: int) -> Array:
 
 
 def _padded_tile(S: Array, rows: int, columns: int) -> Array:
-    if S.shape == (rows, columns):
-        return S
-    padded = np.zeros((rows, columns), S.dtype)
-    padded[: S.shape[0], : S.shape[1]] = S
-    return padded
+    more = rows - S.shape[0], columns - S.shape[1]
+    return np.pad(S, [(0, more[0]), (0, more[1])]) if any(more) else S
 
 
 def _stacks(
     Z: Array, V: Array, T: int, width: int, dtype: type[np.float64] | type[np.float32]
 ) -> list[tuple[jax.Array, jax.Array, int]]:
-    """Tiles of Z and V in stacks of one length, (t, T, d) and (t, T, width), each with how many of its tiles
-    are filled. Of V, the rest is zeros."""
+    """Z and V in stacks of tiles, (t, T, d) and (t, T, width), zeros in V's rest; and how many are filled."""
     tall = STACK if T == LARGEST_TILE else 2  # smaller tiles are for fewer rows than three of them
     stacks = []
     with jax.enable_x64(dtype == np.float64):
@@ -396,27 +373,20 @@ def _stacks(
 
 
 def _prepared(kernel: Kernel, X: Array, Z: Array, low: bool) -> tuple[Any, Array, Array]:
-    """The kernel's bare tree and the points, in float32 where said."""
+    """The kernel's bare tree and the points; in float32 where said, which has no digits for small steps far
+    from zero: both are moved alike, where that does not change the kernel."""
     if not low:
         return kernel.bare(), X, Z
-    X, Z = _around_zero(kernel, X, Z)
+    if kernel.stationary and len(Z):
+        with np.errstate(over="ignore", invalid="ignore"):
+            centre = np.median(Z[:: max(1, len(Z) // 101)], axis=0)
+            X, Z = X - centre, Z - centre
     bare = jax.tree_util.tree_map(lambda v: np.asarray(v, np.float32), kernel.bare())
     return bare, X.astype(np.float32), Z.astype(np.float32)
 
 
-def _around_zero(kernel: Kernel, X: Array, Z: Array) -> tuple[Array, Array]:
-    """Both moved by the same amount, where that does not change the kernel: float32 has no digits for small
-    steps far from zero."""
-    if not kernel.stationary or not len(Z):
-        return X, Z
-    with np.errstate(over="ignore", invalid="ignore"):
-        centre = np.median(Z[:: max(1, len(Z) // 101)], axis=0)
-        return X - centre, Z - centre
-
-
 def _each(work: Callable[[T_], R_], items: Iterable[T_], bits: int = 64) -> list[R_]:
-    """[work(item) for item in items] in 64-bit mode (which is a property of a thread) or 32-bit, on several
-    threads when there are enough items."""
+    """[work(item) for item in items] in 64-bit mode (of each thread) or 32-bit, on several threads."""
 
     def in_mode(item: T_) -> R_:
         with jax.enable_x64(bits == 64):

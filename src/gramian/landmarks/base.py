@@ -38,8 +38,7 @@ class Landmarks:
     rule: str = ""
 
     def distinct(self) -> Landmarks:
-        """The same with each row once, weights of its c copies joined to sqrt(c) w: K_xz S (S K_zz S)^+ S
-        K_zx stays as it is, truncated or not."""
+        """Each row once, with weight sqrt(c) w for c copies: K_xz S (S K_zz S)^+ S K_zx stays as it is."""
         if self.indices is None:
             return self
         _, first, inverse, copies = np.unique(

@@ -17,8 +17,7 @@ from gramian.landmarks.base import LandmarkRule, Landmarks
 from gramian.linalg.arrays import Array, Indices, Table
 from gramian.linalg.threads import one_blas_thread
 
-# up to so many rows (or 20 a centre) k-means takes all in each round; of more, that many at random
-# (mini-batches)
+# rows (or 20 a centre) of a round: all of them up to so many, of more that many at random (mini-batches)
 LLOYD_ROWS = 20_000
 ROUNDS = 20
 
@@ -31,34 +30,28 @@ class KMeansRule(LandmarkRule):
     takes_rows = False
 
     def choose(self, kernel: Kernel, X: Table, m: int, rng: np.random.Generator) -> Landmarks:
+        from sklearn.cluster import KMeans, MiniBatchKMeans
+
+        seed, some = int(rng.integers(2**31 - 1)), max(LLOYD_ROWS, 20 * m)
+        few = len(X) <= some
+        table = tables.take(X, np.arange(len(X)) if few else _some_rows(len(X), some, rng))
+        scale = _column_scales(kernel, table)
+        unique = np.unique(table, axis=0)
+        if len(unique) <= m:
+            return Landmarks(unique, None, rule=self.name)
         # scikit-learn limits BLAS itself, and would give its threads back while a fit beside this one works
         with one_blas_thread():
-            return Landmarks(_centres(kernel, X, m, rng), None, rule=self.name)
+            if few:
+                fitted = KMeans(m, n_init=1, random_state=seed).fit(table / scale)
+            else:
+                fitted = MiniBatchKMeans(m, n_init=1, init_size=some, batch_size=some, random_state=seed)
+                fitted.partial_fit(table / scale)
+                for _ in range(ROUNDS - 1):
+                    fitted.partial_fit(tables.take(X, _some_rows(len(X), some, rng)) / scale)
+        return Landmarks(fitted.cluster_centers_ * scale, None, rule=self.name)
 
     def bytes_needed(self, n: int, m: int) -> int:
         return super().bytes_needed(min(n, max(LLOYD_ROWS, 20 * m)), m)
-
-
-def _centres(kernel: Kernel, X: Table, m: int, rng: np.random.Generator) -> Array:
-    """k-means centres, with distances as the kernel sees them: columns in units of their lengthscales, or of
-    their spread."""
-    from sklearn.cluster import KMeans, MiniBatchKMeans
-
-    seed, some = int(rng.integers(2**31 - 1)), max(LLOYD_ROWS, 20 * m)
-    few = len(X) <= some
-    table = tables.take(X, np.arange(len(X)) if few else _some_rows(len(X), some, rng))
-    scale = _column_scales(kernel, table)
-    unique = np.unique(table, axis=0)
-    if len(unique) <= m:
-        return unique
-    if few:
-        fitted = KMeans(m, n_init=1, random_state=seed).fit(table / scale)
-    else:
-        fitted = MiniBatchKMeans(m, n_init=1, init_size=some, batch_size=some, random_state=seed)
-        fitted.partial_fit(table / scale)
-        for _ in range(ROUNDS - 1):
-            fitted.partial_fit(tables.take(X, _some_rows(len(X), some, rng)) / scale)
-    return fitted.cluster_centers_ * scale
 
 
 def _some_rows(n: int, size: int, rng: np.random.Generator) -> Indices:
@@ -66,8 +59,7 @@ def _some_rows(n: int, size: int, rng: np.random.Generator) -> Indices:
 
 
 def _column_scales(kernel: Kernel, X: Array) -> Array:
-    """(d,): lengthscales where the kernel has one set of them, of all columns; the standard deviation of each
-    column otherwise."""
+    """(d,): the lengthscales where the kernel has one set, for all columns; else the standard deviations."""
     sets = kernel.lengthscales(range(X.shape[1]))
     if len(sets) == 1 and len(sets[0][1]) == X.shape[1]:
         scale = np.empty(X.shape[1])

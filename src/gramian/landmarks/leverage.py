@@ -6,12 +6,10 @@
                      ...: O(n m) kernel values, O(n m^2) flops
 
 Ridge scores sum to the effective dimension of K at that ridge. The default, ridge = (1/k) sum_{j > k} s_j,
-keeps it at or below 2 k: k for the eigenvalues up to s_k, each of which counts at most 1, and k for all
-others together. Drawing so that all directions of an effective dimension k are met takes about k log k rows,
-so for m landmarks k = m / log m. (With k = m, scores of directions that m rows cannot all meet draw them away
-from those that they could: on real data the error of K was larger in nearly all of 31 cases, up to 70 times,
-and often above that of uniform rows.) Leverage scores drop all directions beyond their rank at once, so they
-have more of them: r = m / 2.
+keeps it at or below 2 k. Drawing so that all directions of an effective dimension k are met takes about k log
+k rows, so for m landmarks k = m / log m. (With k = m the error of K was larger on real data in nearly all of
+31 cases, up to 70 times, and often above that of uniform rows.) Leverage scores drop all directions beyond
+their rank at once, so they have more of them: r = m / 2.
 
 The recursion, from the smallest set of rows up: with landmarks S of the half, and weights w = 1/sqrt(p) for
 the chance p with which each was taken,
@@ -20,8 +18,8 @@ the chance p with which each was taken,
         ridge = (1/k) sum_{j > k} s_j(W K_SS W),      p_i = min(1, q l_i)
 
 takes each row of the whole with chance p_i. For a budget of m: q = log m and k = m / (4 q), so about 2 k q =
-m/2 rows are taken. Should estimates be so far off that more than m are expected, all chances are lowered
-alike. At the top no q is needed: exactly m rows are drawn in proportion to l.
+m/2 rows are taken; where more than m are expected, all chances are lowered alike. At the top exactly m rows
+are drawn in proportion to l.
 
 Sources: Gittens and Mahoney 2016 (leverage); Alaoui and Mahoney 2015 (ridge leverage); Musco and Musco 2017,
 algorithm 3, with a fixed sample size as in their own program (recursion, ridge, q and k).
@@ -94,8 +92,7 @@ class RecursiveRule(SampledRule):
 
 
 def leverage_scores(kernel: Kernel, X: Table, m: int) -> Array:
-    """The squared row norms of the leading eigenvectors of K: half as many as landmarks, m, or as many as
-    there are above rounding."""
+    """Squared row norms of the m / 2 leading eigenvectors of K, or as many as are above rounding."""
     K, n = _gram(kernel, X, "leverage"), len(X)
     first = n - min(-(-m // 2), n)
     how = {"lower": True, "overwrite_a": True, "check_finite": False}
@@ -108,8 +105,7 @@ def leverage_scores(kernel: Kernel, X: Table, m: int) -> Array:
 
 
 def ridge_scores(kernel: Kernel, X: Table, m: int, ridge: float | None = None) -> tuple[Array, float]:
-    """(K (K + ridge I)^-1)_ii, and the ridge: (1/k) times the sum of all eigenvalues of K but the k = m / log
-    m largest, unless it is given."""
+    """(K (K + ridge I)^-1)_ii, and the ridge: as given, or that of k = m / log m, see above."""
     K, n = _gram(kernel, X, "rls"), len(X)
     trace = float(np.trace(K))
     if ridge is None:
@@ -128,8 +124,7 @@ def ridge_scores(kernel: Kernel, X: Table, m: int, ridge: float | None = None) -
 
 
 def recursive_scores(kernel: Kernel, X: Table, m: int, rng: np.random.Generator) -> tuple[Array, float]:
-    """Estimates of the ridge scores of all rows from a budget of m landmarks a level, and the ridge they are
-    for."""
+    """Estimated ridge scores of all rows, from a budget of m landmarks a level, and their ridge."""
     n, q = len(X), _log(m)
     k = int(np.ceil(m / (4 * q)))
     sizes = [n, -(-n // 2)]  # each level has half the rows of the one above, until the budget holds them all
@@ -147,16 +142,14 @@ def recursive_scores(kernel: Kernel, X: Table, m: int, rng: np.random.Generator)
             taken, p = np.arange(size) < m, np.full(size, min(1.0, m / size))
         S, w = level[taken], 1.0 / np.sqrt(p[taken])
     scores, ridge = _scores_from(kernel, X, None, d, S, w, k)
-    # All may round to 0, where S explains every row and the ridge is of the size of rounding: again any rows
-    # will do, but those of k(x, x) = 0.
+    # All may round to 0, where S explains every row: again any rows will do, but those of k(x, x) = 0.
     return (scores if np.any(scores) else (d > 0).astype(np.float64)), ridge
 
 
 def _scores_from(
     kernel: Kernel, X: Table, level: Indices | None, d: Array, S: Indices, w: Array, k: int
 ) -> tuple[Array, float]:
-    """The estimated ridge scores of the rows `level` (None: of all) from landmarks S with weights w, at most
-    1; and the ridge."""
+    """Estimated ridge scores of the rows `level` (None: all) from landmarks S, weights w; the ridge."""
     Z = tables.take(X, S)
     # W K_SS W: the small weights of sure rows and the large of rare ones, in one scale
     K = w[:, None] * tiles.cross(kernel, Z, Z) * w
@@ -174,8 +167,7 @@ def _scores_from(
     R *= w  # L^-1 W
 
     def explained(block: Array) -> Array:
-        # R K_Si in place: the squares of a column sum to what S explains of K_ii. (A product is 3 times as
-        # fast as a triangular solve.)
+        # R K_Si in place (3 times as fast as a solve): the squares of a column sum to what S explains of K_ii
         K = tiles.strip(kernel, Z, block).T
         solved = blas.dtrmm(1.0, R, K, side=1, lower=1, trans_a=1, overwrite_b=1)
         return np.einsum("ij,ij->i", solved, solved)
@@ -190,8 +182,7 @@ def _log(m: int) -> float:
 
 
 def _largest(K: Array, r: int) -> Array:
-    """The r largest eigenvalues. LAPACK's method for a part of them (MRRR) may give up where many are equal
-    to rounding, as in K ~ I: then by all."""
+    """The r largest eigenvalues; by all, where many are equal to rounding (K ~ I) and MRRR gives up."""
     n = len(K)
     how = {"lower": True, "eigvals_only": True, "check_finite": False}
     try:

@@ -10,17 +10,14 @@ F F' is the Nystrom approximation from the columns of the pivots. Rules for the 
                   of the best rank-r approximation once m is about r / eps + r log(1 / (eps eta)), eta the
                   relative error of that one.
 
-Both work in blocks, since one column at a time means one pass over F a column, and memory then sets the
-speed.
+Both work in blocks: one column at a time means one pass over F a column, and memory then sets the speed.
 
-pivoted: d only falls, so an old value is an upper bound. Among the rows with the largest d, values are kept
-up to date; as long as the largest of them exceeds every old value outside, it is the largest of all. Then all
-rows are brought up to date with one matrix product. The pivots are those of the column by column algorithm
-(equal values: the first row).
+pivoted: d only falls, so an old value is an upper bound. Values are kept up to date among the rows with the
+largest d, while the largest of them exceeds every old value outside; then all rows are brought up to date
+with one matrix product. The pivots are those of the column by column algorithm (equal values: the first row).
 
-rpcholesky: b rows at random from one d, without repeats; with b = 1 this is the simple algorithm. Rows drawn
-together may say the same, so the block's own residual matrix is factored greedily and the rest of the block
-is left out once it holds less than 1/b of the block's trace.
+rpcholesky: b rows at random from one d, without repeats; with b = 1 this is the simple algorithm. The block's
+own residual matrix is factored greedily, and the rest is left out once it holds less than 1/b of its trace.
 
 Cost: n m kernel values and n m^2 flops (pivoted: min(n, 2048) m values more), n m doubles for F. What falls
 below rounding counts as 0, and when no row has anything left the factor ends with fewer than m columns.
@@ -116,7 +113,8 @@ def pivoted_cholesky(
                 f"block={block} is for rpcholesky: greedy pivots are the same in blocks of any size. Leave it"
                 " out."
             )
-        _greedy(work)
+        while work.size < m and np.any(work.d > 0):
+            work.append(*_greedy_among(work, *_candidates(work.d)))
     elif rule == "rpcholesky":
         b = -(-m // 10) if block is None else block
         if b < 1:
@@ -128,8 +126,7 @@ def pivoted_cholesky(
 
 
 class _Work:
-    """The factor as it grows. G = F' row by row, so that a new pivot is one contiguous row and a block of
-    pivots one matrix product."""
+    """The factor as it grows. G = F' row by row: a pivot is a contiguous row, a block of them one product."""
 
     def __init__(self, kernel: Kernel, X: Table, m: int) -> None:
         self.kernel, self.X, self.m, self.size = kernel, X, m, 0
@@ -170,16 +167,8 @@ class _Work:
         self.size += len(S)
 
 
-def _greedy(work: _Work) -> None:
-    while work.size < work.m and np.any(work.d > 0):
-        C, bound = _candidates(work.d)
-        S, L = _greedy_among(work, C, bound)
-        work.append(S, L)
-
-
 def _candidates(d: Array) -> tuple[Indices, float]:
-    """The rows with the largest d, the first of equal ones among them, in order; and the largest d of all
-    others."""
+    """The rows with the largest d, in order, the first of equal ones; and the largest d of all others."""
     if len(d) <= CANDIDATES:
         return np.arange(len(d)), -np.inf
     largest = np.argpartition(d, len(d) - CANDIDATES)[-CANDIDATES:]
@@ -190,8 +179,7 @@ def _candidates(d: Array) -> tuple[Indices, float]:
 
 
 def _greedy_among(work: _Work, C: Indices, bound: float) -> tuple[Indices, Array]:
-    """Greedy pivots among the rows C while the largest d there exceeds the bound, at least one; with their
-    triangle L."""
+    """Greedy pivots among the rows C while d there exceeds the bound, at least one; with their triangle L."""
     most = min(MOST_AT_ONCE, work.m - work.size)
     d, floor, X_C = work.d[C], work.floor[C], tables.take(work.X, C)
     # factor rows of the pivots up to here, and of those chosen here
@@ -224,8 +212,7 @@ def _random(work: _Work, block: int, rng: np.random.Generator) -> None:
 
 
 def _without_redundant(R: Array, block: int) -> tuple[Indices, Array]:
-    """A greedy order of the rows of R, cut where the rest holds less than 1/block of the trace; with the
-    triangle L of those kept."""
+    """Rows of R in greedy order, until the rest has less than 1/block of the trace; with their triangle L."""
     factored, order, rank, _ = lapack.dpstrf(R, lower=1)
     order, L = order.astype(np.intp) - 1, np.tril(factored)
     # (b, rank): of row i after j + 1 pivots

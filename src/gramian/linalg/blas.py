@@ -1,14 +1,12 @@
 """BLAS and LAPACK on blocks of one array, in place: the routines inside SciPy, called with an address and a
-leading dimension.
+leading dimension, where its wrappers would copy the block first.
 
-SciPy's Python wrappers copy a block of a larger array before they work on it; what they wrap does not need
-that. The addresses come from the capsules that `scipy.linalg.cython_blas` and `cython_lapack` export for
-compiled code. A call lets go of the GIL, and one library does all the work, so that no two pools of threads
-wait for each other (NumPy brings a second OpenBLAS).
+The addresses come from the capsules that `scipy.linalg.cython_blas` and `cython_lapack` export for compiled
+code. A call lets go of the GIL, and one library does all the work, so that no two pools of threads wait for
+each other (NumPy brings a second OpenBLAS).
 
-An integer is passed as the address of 64 bits: a library that reads 32 of them finds the same value in the
-half that is stored first, and one built for 64 finds what it expects. (Where the upper half comes first,
-libraries with 32 bits are taken for granted.)
+An integer is passed as the address of 64 bits: a library that reads 32 finds the same value in the half that
+is stored first. (Where the upper half comes first, libraries with 32 bits are taken for granted.)
 """
 
 from __future__ import annotations
@@ -52,8 +50,7 @@ _dlauum: Final = _routine(cython_lapack, "dlauum")
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Rows and columns of a Fortran-ordered array, as BLAS sees them. Whoever makes one keeps the array
-    alive."""
+    """Rows and columns of a Fortran-ordered array, as BLAS sees them, which somebody else keeps alive."""
 
     address: int
     rows: int
@@ -113,8 +110,7 @@ def multiply_triangle(L: Block, B: Block, *, right: bool = False, transpose: boo
 def solve_triangle(
     L: Block, B: Block, *, right: bool = False, transpose: bool = False, alpha: float = 1.0
 ) -> None:
-    """B <- alpha L^-1 B, or alpha B L^-1 from the right, with L' for L where said: the lower triangle of
-    L."""
+    """B <- alpha L^-1 B, or alpha B L^-1 from the right, with L' for L where said: its lower triangle."""
     assert _size(L, B) == 8
     _with_triangle(_dtrsm, alpha, L, B, right, transpose)
 

@@ -9,8 +9,6 @@ that starts at nothing; `factored` says how much. Who knows better starts higher
 to each other, at 1e-12; chains, whose whitened variables belong to one factor, at 1e-8 and nowhere else
 (`ladder=(1e-8,)`); searches in float32, which knows kernel values to 1e-7, at 1e-6.
 
-    L, jitter = factored(lambda A, jitter: tiles.fill(kernel, Z, A), len(Z), least=1e-12, what="K_zz")
-
 Source: Golub and Van Loan, Matrix Computations, section 4.2; LAPACK dpotrf, dpotrs, dpotri, dtrtri.
 """
 

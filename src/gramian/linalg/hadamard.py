@@ -29,8 +29,7 @@ def padded_size(d: int) -> int:
 
 
 def hadamard_transform(X: Array) -> Array:
-    """X H for rows X (n, d), d padded with zeros to the next power of two D: (n, D). Entries of H are 1 and
-    -1: H / sqrt(D) is a rotation."""
+    """X H for rows X (n, d) padded with zeros to D, the next power of two: (n, D); H of 1 and -1."""
     n, d = X.shape
     D = padded_size(d)
     X = np.ascontiguousarray(X) if d == D else np.pad(X, [(0, 0), (0, D - d)])

@@ -38,8 +38,7 @@ def show_bytes(size: float) -> str:
 
 
 def free_bytes() -> int:
-    """Memory that can be had now without swapping: what the kernel calls available, less where a container
-    allows less."""
+    """What the kernel calls available, without swapping; less where a container allows less."""
     limits = []
     try:
         with open("/proc/meminfo", encoding="ascii") as file:

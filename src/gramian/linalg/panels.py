@@ -7,17 +7,15 @@ With A split at a panel of columns, rows and columns 0 before it, 1 in it, 2 aft
                      W11 = L11^-1,  W10 <- W11 L10
     inverse          A00 <- A00 + W10' W10,  A10 = W11' W10,  A11 = W11' W11      first panel to last, n^3 / 3
 
-Each line is cut into square tiles, a task each, which threads take as soon as what they need is done
-(linalg/tasks.py): the next panel is factored while the last one's updates go on. BLAS works on one thread.
-Nearly all flops are products of tiles of 256, at the speed of larger ones (50 GFlop/s on the core where it
-was measured); LAPACK sees diagonal tiles alone. SciPy's threaded dpotrf has been seen to end the process at
-n = 23,100; no call here spans more than a tile. Extra memory: none, but for `inverse_diagonal` (`STRIP`
-columns a thread).
+Each line is cut into square tiles, a task each (linalg/tasks.py): the next panel is factored while the last
+one's updates go on. Nearly all flops are products of tiles of 256, at the speed of larger ones (50 GFlop/s on
+the core where it was measured); LAPACK sees diagonal tiles alone. (SciPy's threaded dpotrf has been seen to
+end the process at n = 23,100.) Extra memory: none, but for `inverse_diagonal` (`STRIP` columns a thread).
 
-The order of the steps matters for rounding. The inverse root taken from the first panel to the last does the
-same products, but its residual grew to 1e7 times that of LAPACK on a kernel matrix of condition 1e12; from
-the last to the first it is W22 L21 that is formed and then divided by L11, as in dtrtri, and W L - I stays
-small. For the same reason L21 comes from a triangular solve and not from a product with L11^-1.
+The order of the steps matters for rounding. An inverse root from the first panel to the last has a residual
+that grew to 1e7 times LAPACK's on a kernel matrix of condition 1e12; from the last to the first W22 L21 is
+formed and then divided by L11, as in dtrtri, and W L - I stays small. For the same reason L21 comes from a
+triangular solve and not from a product with L11^-1.
 
 Now and then a factor's `report` is told the share of the work done; an exception it raises, or Ctrl-C, ends
 the work after the tiles that are being worked on.
@@ -44,8 +42,7 @@ from gramian.linalg.threads import for_each, one_blas_thread
 
 Report = Callable[[float], None]
 
-# columns that dtrsm solves at once: it runs at a third of the speed of a product, so larger systems are
-# halved first
+# columns that dtrsm solves at once, at a third of the speed of a product: larger systems are halved first
 LEAF = 64
 # right-hand sides that a thread divides at a time: each strip goes through all of L
 STRIP = 128
@@ -114,8 +111,7 @@ class _NotPositive(Exception):
 
 
 def factor(A: Array, report: Report | None = None, *, sizes: Sizes | None = None) -> int:
-    """L with L L' = A. Returns 0, or one more than the row whose pivot is not a positive number (L is of no
-    use then)."""
+    """L with L L' = A. Returns 0, or one more than the row whose pivot is not a positive number."""
     try:
         run(_factor(_grid(A, sizes), np.diagonal(A)), len(A) ** 3 / 3, report)
     except _NotPositive as failed:
@@ -208,8 +204,7 @@ def solve(L: Array, B: Array, *, sizes: Sizes | None = None) -> None:
 
 
 def _by_strips(steps: list[Callable[[_Grid, Block], None]], at: _Grid, B: Array) -> None:
-    """Strips of columns do not depend on each other. One alone is done here: it takes a thousandth of the
-    time of the factor."""
+    """Strips of columns are independent. One alone is done here: it takes a thousandth of a factor's time."""
     right = block_of(B)
 
     def work(start: int) -> None:
@@ -224,8 +219,7 @@ def _by_strips(steps: list[Callable[[_Grid, Block], None]], at: _Grid, B: Array)
 
 
 def inverse_diagonal(L: Array, *, sizes: Sizes | None = None) -> Array:
-    """The diagonal of (L L')^-1: sums of squares of the columns of L^-1, made a strip at a time and let go
-    of. n^3 / 3 flops."""
+    """The diagonal of (L L')^-1: squares of the columns of L^-1, made a strip at a time. n^3 / 3 flops."""
     at, n = _grid(L, sizes), len(L)
     out, b = np.empty(n), at.tile
     width = min(STRIP, b)
@@ -264,14 +258,11 @@ def _divide_right(L: Block, B: Block, leaf: int, *, transpose: bool = False, alp
         blas.solve_triangle(L, B, right=True, transpose=transpose, alpha=alpha)
         return
     h = _half(L.rows, leaf)
-    if transpose:
-        _divide_right(L[:h, :h], B[:, :h], leaf, transpose=True, alpha=alpha)
-        blas.gemm(-alpha, B[:, :h], L[h:, :h], B[:, h:], transpose_b=True)
-        _divide_right(L[h:, h:], B[:, h:], leaf, transpose=True, alpha=alpha)
-    else:
-        _divide_right(L[h:, h:], B[:, h:], leaf, alpha=alpha)
-        blas.gemm(-alpha, B[:, h:], L[h:, :h], B[:, :h])
-        _divide_right(L[:h, :h], B[:, :h], leaf, alpha=alpha)
+    halves = slice(None, h), slice(h, None)
+    first, last = halves if transpose else halves[::-1]
+    _divide_right(L[first, first], B[:, first], leaf, transpose=transpose, alpha=alpha)
+    blas.gemm(-alpha, B[:, first], L[h:, :h], B[:, last], transpose_b=transpose)
+    _divide_right(L[last, last], B[:, last], leaf, transpose=transpose, alpha=alpha)
 
 
 def _divide_left(L: Block, B: Block, leaf: int, *, transpose: bool = False) -> None:
@@ -280,19 +271,15 @@ def _divide_left(L: Block, B: Block, leaf: int, *, transpose: bool = False) -> N
         blas.solve_triangle(L, B, transpose=transpose)
         return
     h = _half(L.rows, leaf)
-    if transpose:
-        _divide_left(L[h:, h:], B[h:, :], leaf, transpose=True)
-        blas.gemm(-1.0, L[h:, :h], B[h:, :], B[:h, :], transpose_a=True)
-        _divide_left(L[:h, :h], B[:h, :], leaf, transpose=True)
-    else:
-        _divide_left(L[:h, :h], B[:h, :], leaf)
-        blas.gemm(-1.0, L[h:, :h], B[:h, :], B[h:, :])
-        _divide_left(L[h:, h:], B[h:, :], leaf)
+    halves = slice(None, h), slice(h, None)
+    first, last = halves[::-1] if transpose else halves
+    _divide_left(L[first, first], B[first, :], leaf, transpose=transpose)
+    blas.gemm(-1.0, L[h:, :h], B[first, :], B[last, :], transpose_a=transpose)
+    _divide_left(L[last, last], B[last, :], leaf, transpose=transpose)
 
 
 def _invert(L: Block, leaf: int) -> None:
-    """L <- L^-1 for a tile, last to first as for the whole: LAPACK inverts a triangle at a fifth of the speed
-    of a product."""
+    """L <- L^-1 for a tile, last to first as for the whole: LAPACK has a fifth of the speed of a product."""
     for k in reversed(range(0, L.rows, leaf)):
         r = min(k + leaf, L.rows)
         D, row = L[k:r, k:r], L[k:r, :k]

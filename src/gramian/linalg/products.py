@@ -1,10 +1,9 @@
 """Products of row-major arrays, by the BLAS that SciPy brings, on one thread of BLAS and several of ours.
 
-NumPy and SciPy each bring a BLAS of their own, with threads of its own that go on waiting actively for a
-while after a call. Where products of one take turns with factorisations of the other, they take each other's
-cores: 40 ms become 80. So large products that stand beside LAPACK are made here. They let go of the GIL,
-which SciPy's own wrappers do not: two threads with a product each would take turns. What is large is cut into
-tiles, a piece of work each (linalg/threads.py); the cut does not depend on the threads.
+NumPy and SciPy each bring a BLAS whose threads go on waiting actively after a call. Where products of one
+take turns with factorisations of the other, they take each other's cores: 40 ms become 80. So large products
+beside LAPACK are made here, without the GIL, which SciPy's wrappers hold. What is large is cut into tiles, a
+piece of work each (linalg/threads.py); the cut does not depend on the threads.
 """
 
 from __future__ import annotations
@@ -100,8 +99,7 @@ def _mirrored(lower: Array) -> Array:
 
 
 def _as_columns(A: Array) -> tuple[Array, Block, bool]:
-    """A' as BLAS reads it, or A itself (True); with the array that has to live as long, a copy only where A
-    is neither row- nor column-major."""
+    """A' as BLAS reads it, or A itself (True), with the array to keep: a copy where A has neither order."""
     A = np.asarray(A, dtype=np.float64)
     if A.flags.f_contiguous and not A.flags.c_contiguous:
         return A, block_of(A, only_read=True), True

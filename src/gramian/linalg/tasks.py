@@ -2,12 +2,11 @@
 
 A program is a list of tasks in the order in which one thread would do them. A task may begin when the last
 one before it that wrote a tile it reads is done, and so are those that read or wrote a tile it writes: every
-tile then sees the same operations in the same order on any number of threads, and so the same rounding.
+tile sees the same operations in the same order on any number of threads, and so the same rounding.
 
-A thread takes the most urgent task that may begin, and does the next when it is done. There are no barriers:
-where the operating system takes the core from a thread, the others wait for its one task at most, asleep, and
-only if they need it. Tasks are told of some time before their turn, `AHEAD` at a time; one costs about 20
-microseconds, a thirtieth of a product of tiles of 256.
+A thread takes the most urgent task that may begin. There are no barriers: where the operating system takes
+the core from a thread, the others wait for its one task at most, asleep, and only if they need it. `AHEAD`
+tasks are known at a time; one costs about 20 microseconds, a thirtieth of a product of tiles of 256.
 
 Source: Buttari, Langou, Kurzak and Dongarra 2009, A class of parallel tiled linear algebra algorithms for
 multicore architectures.
@@ -18,6 +17,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import wait
+from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import NamedTuple
 
@@ -64,14 +64,12 @@ def _told(report: Report | None, told: float, done: float) -> float:
     return done
 
 
+@dataclass(slots=True, eq=False)
 class _Node:
-    __slots__ = ("after", "done", "missing", "task")
-
-    def __init__(self, task: Task) -> None:
-        self.task = task
-        self.after: list[_Node] = []  # who waits for it
-        self.missing = 0  # how many it waits for
-        self.done = False
+    task: Task
+    after: list[_Node] = field(default_factory=list)  # who waits for it
+    missing: int = 0  # how many it waits for
+    done: bool = False
 
 
 class _Program:

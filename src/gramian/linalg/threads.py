@@ -3,15 +3,13 @@
 Threads of BLAS that share a product wait for each other actively at every block. Beside two busy neighbours
 on two cores an evidence with gradient at n = 1,500 took 6.3 s that way and 0.21 s with one thread; under the
 quota of a container it is as bad. So inside the library's calls BLAS has one thread (`one_blas_thread`), and
-what is large is cut into tiles or chunks of rows that threads of the library take one after another, waiting
-asleep: `each` for pieces that do not depend on each other, linalg/tasks.py for those that do. Each piece is
-the same whoever works on it, and sums are made in one order: results do not depend on the threads.
+what is large is cut into tiles or chunks of rows that threads of the library take in turn, waiting asleep:
+`each` for pieces that do not depend on each other, linalg/tasks.py for those that do. Pieces are the same
+whoever works on them, and sums are made in one order: results do not depend on the threads.
 
-How many: as many as the process may use (cores, affinity, the CPU quota of its container), at most 8;
-GRAMIAN_NUM_THREADS in the environment or `set_threads` say otherwise.
-
-The number of BLAS threads belongs to the process, so fits that overlap in several Python threads share one
-limit: the first sets it, the last takes it back.
+How many: as many as the process may use (cores, affinity, the CPU quota of its container), at most 8, or as
+GRAMIAN_NUM_THREADS and `set_threads` say. The number of BLAS threads belongs to the process: of fits that
+overlap in several Python threads, the first sets the limit and the last takes it back.
 """
 
 from __future__ import annotations
@@ -68,8 +66,7 @@ def allowed(root: Path = Path("/sys/fs/cgroup"), environment: dict[str, str] | N
 
 
 def quota(root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")) -> float:
-    """Cores that the container may use on average (cgroups of either version); infinity where it has no
-    limit."""
+    """Cores that the container may use on average (cgroups of either version), or infinity."""
     places = [root, root / "cpu"]
     try:
         for line in own.read_text(encoding="ascii").splitlines():
@@ -103,8 +100,8 @@ _before: list[tuple[Any, int]] = []
 
 
 class one_blas_thread:
-    """Within it, BLAS works on the thread that calls it, and on no other. Entering costs half a microsecond
-    inside another of the same thread, and 5 at the outermost."""
+    """Within it BLAS works on the calling thread alone. Costs 5 microseconds; inside another of the same
+    thread, half of one."""
 
     __slots__ = ()
 
@@ -155,8 +152,7 @@ def at_work() -> bool:
 
 
 def each(work: Callable[[T_], R_], items: Iterable[T_]) -> Generator[R_, None, None]:
-    """work(item) for each item, in their order, on several threads. Little more than is being worked on is
-    held at a time."""
+    """work(item) for each item, in order, on several threads; few results are held at a time."""
     threads = count()
     if threads == 1 or at_work():
         yield from map(work, items)

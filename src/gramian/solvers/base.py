@@ -40,8 +40,7 @@ class Solution(NamedTuple):
 
 
 class Factor(ABC):
-    """A matrix A = K + D, prepared for solving. `solve` and `logdet` suffice; a solver that estimates says
-    more."""
+    """A = K + D, prepared for solving. `solve` and `logdet` suffice; a solver that estimates says more."""
 
     @abstractmethod
     def solve(self, B: Array) -> Solution:

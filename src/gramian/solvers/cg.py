@@ -1,8 +1,5 @@
 """Conjugate gradients for (K + D) X = B, several right-hand sides at once, with a preconditioner P.
 
-Each column takes the direction that is conjugate to all before it, and the step that minimises the error in
-the energy norm:
-
     Q = A p,   alpha = r'z / p'Q,   x <- x + alpha p,   r <- r - alpha Q,
     z = P^-1 r,   beta = r'z (new) / r'z (old),   p <- z + beta p
 
@@ -10,12 +7,9 @@ Columns share each product with A and have their own alpha and beta; one that ha
 rounds of this (see krylov.py).
 
 The log determinant is estimated by stochastic Lanczos quadrature on probes z = H w, P = H H', w uniform on a
-sphere (see lanczos.py):
+sphere (see lanczos.py), from one run of CG for all probes, with a fixed seed:
 
     log det A = log det P + E w' log(H^-1 A H^-T) w,      tr(A^-1 M) = E (A^-1 z)' M (P^-1 z)
-
-from one run of CG for all probes. The seed is fixed, so both are functions of the parameters without noise
-from one call to the next.
 
 Cost: one product with A a step, n^2 kernel values; O(n (k + r)) memory. Steps: about sqrt(cond(P^-1 A)) log(1
 / tol) / 2. Sources: Golub and Van Loan, Matrix Computations, section 11.5 (the algorithm) and 11.3; Gardner
@@ -108,8 +102,7 @@ class _Probed(NamedTuple):
 
 
 def pcg(product: Product, precondition: Product, B: Array, tol: Array | float, max_iter: int) -> Round:
-    """CG from zero on each column of B (n, k), until |r| <= tol |b| by the recurrence; `tol` may be one a
-    column."""
+    """CG from zero on each column of B (n, k), until |r| <= tol |b|, tol one or one a column."""
     n, k = B.shape
     X = np.zeros((n, k))
     alphas: list[list[float]] = [[] for _ in range(k)]

@@ -15,8 +15,7 @@ from gramian.linalg import panels
 from gramian.linalg.arrays import Array
 from gramian.solvers.base import Factor, Solution, SolveOutcome, Solver
 
-# rows: as long as L^-1 takes seconds, a posterior keeps it, and its variances are products; beyond, it keeps
-# L and divides
+# rows: up to here a posterior keeps L^-1, whose products make variances; beyond, it keeps L and divides
 ROOT_UP_TO = 16_000
 
 
@@ -45,8 +44,7 @@ class CholeskyFactor(Factor):
         return dense.logdet(self.L)
 
     def divide_in_place(self, B: Array) -> Array:
-        """L^-1 B in B's own memory, for B (n, k), Fortran-ordered: the part of k(X, x) that the data explain,
-        without L^-1 ever made."""
+        """L^-1 B in B's own memory, for B (n, k), Fortran-ordered, without L^-1 ever made."""
         panels.divide(self.L, B)
         return B
 

@@ -144,8 +144,7 @@ Steps = Callable[[Product, Array, Array, int], Round]  # a product, right-hand s
 def refined(
     A: GramOperator, solver: KrylovSolver, steps: Steps, B: Array, at_once: bool = False
 ) -> tuple[Array, SolveOutcome, Round | None]:
-    """Rounds of an iteration, each on the true residual that the last has left; also the first round, which
-    `at_once` runs down to the tolerance."""
+    """Rounds of steps on the true residual; and the first, which `at_once` runs down to the tolerance."""
     tol, max_iter = solver.tol, solver.max_iter
     low = solver.float32 if solver.float32 is not None else A.n >= FLOAT32_FROM
     size = np.linalg.norm(B, axis=0)

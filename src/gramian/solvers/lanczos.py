@@ -1,24 +1,22 @@
 """Quadratic forms z' f(M) z by Gauss quadrature in the Krylov space of z (Lanczos quadrature).
 
-m steps of the Lanczos process, M Q = Q T + ..., started at z, give the Gauss rule for the spectral measure of
-z: its nodes are the eigenvalues theta_j of the tridiagonal T (m, m), its weights the squares of the first
-entries tau_j of T's eigenvectors,
+m steps of the Lanczos process from z give the Gauss rule for the spectral measure of z: its nodes are the
+eigenvalues theta_j of the tridiagonal T (m, m), its weights the squares of the first entries tau_j of T's
+eigenvectors,
 
-    z' f(M) z ~ |z|^2 sum_j tau_j^2 f(theta_j)
+    z' f(M) z ~ |z|^2 sum_j tau_j^2 f(theta_j)        exact for polynomials of degree 2 m - 1
 
-exact for polynomials of degree 2 m - 1. Conjugate gradients on M x = z run the same process, and T follows
-from their step lengths alpha and beta:
+Conjugate gradients on M x = z run the same process, so the solve that a gradient needs gives T for nothing:
 
     T_jj = 1 / alpha_j + beta_(j-1) / alpha_(j-1),    T_j,j+1 = sqrt(beta_j) / alpha_j
 
-so the solve that a gradient needs gives the log determinant for nothing, with no vector kept. With a
-preconditioner P = H H', CG on A x = H w have the coefficients of M = H^-1 A H^-T started at w. Vectors that
-lose their orthogonality only repeat nodes, whose weights then add up to the right one.
+With a preconditioner P = H H', CG on A x = H w have the coefficients of M = H^-1 A H^-T started at w. Vectors
+that lose their orthogonality only repeat nodes, whose weights then add up to the right one.
 
-Averaged over random w with E w w' = I this estimates tr f(M); here w is uniform on the sphere |w|^2 = n,
-which leaves out the variance of |w|^2. Sources: Golub and Van Loan, Matrix Computations, sections 10.2 and
-11.3; Ubaru, Chen, Saad 2017, "Fast estimation of tr(f(A)) via stochastic Lanczos quadrature"; Greenbaum 1989
-(finite precision); Wenger et al. 2022 (log determinants with preconditioners).
+Averaged over w uniform on the sphere |w|^2 = n, which leaves out the variance of |w|^2, this estimates tr
+f(M). Sources: Golub and Van Loan, Matrix Computations, sections 10.2 and 11.3; Ubaru, Chen, Saad 2017, "Fast
+estimation of tr(f(A)) via stochastic Lanczos quadrature"; Greenbaum 1989 (finite precision); Wenger et al.
+2022 (log determinants with preconditioners).
 """
 
 from __future__ import annotations
@@ -32,8 +30,7 @@ from gramian.linalg.arrays import Array
 
 
 def tridiagonal(alpha: Sequence[float], beta: Sequence[float]) -> tuple[Array, Array]:
-    """The diagonal (m,) and off-diagonal (m - 1,) of T from m step lengths alpha and at least m - 1 beta of
-    conjugate gradients."""
+    """T's diagonal (m,) and off-diagonal (m - 1,) from m step lengths alpha, m - 1 beta or more, of CG."""
     a, b = np.asarray(alpha, dtype=np.float64), np.asarray(beta, dtype=np.float64)[: len(alpha) - 1]
     diagonal = 1 / a
     diagonal[1:] += b / a[:-1]
@@ -41,8 +38,7 @@ def tridiagonal(alpha: Sequence[float], beta: Sequence[float]) -> tuple[Array, A
 
 
 def gauss_rule(alpha: Sequence[float], beta: Sequence[float]) -> tuple[Array, Array]:
-    """Nodes and weights (that add up to 1) of the Gauss rule for the spectral measure that CG with these step
-    lengths have seen."""
+    """Nodes and weights (adding up to 1) of the Gauss rule for the spectral measure that such CG has seen."""
     nodes, vectors = scipy.linalg.eigh_tridiagonal(*tridiagonal(alpha, beta))
     return nodes, vectors[0] ** 2
 

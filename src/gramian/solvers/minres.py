@@ -9,15 +9,12 @@ to it is set to 0, and x, a combination of the columns w of W = V P, has minimum
 
     x_k = ... + w_(k-2) ul2 + w_(k-1) ul + w_k u,         L_k (..., ul2, ul, u)' = (..., taul2, taul, tau)'
 
-All steps are QLP steps (the published code may begin with cheaper MINRES steps for well-conditioned systems;
-the products dominate here).
+All steps are QLP steps (the published code may begin with cheaper MINRES steps; the products dominate here).
+Each column has its own coefficients; columns share the products and leave when they have converged.
 
 With a preconditioner P = H H' this is the algorithm for H^-1 A H^-T: residuals are minimal in the norm of
-P^-1, and lengths in that of P. So for the shortest solution of a singular system take none. Each column has
-its own coefficients; columns share the products and leave when they have converged.
-
-For a singular system with b outside the range, rounding limits the relative error to about cond sqrt(eps),
-cond of the part that is not singular.
+P^-1, and lengths in that of P. So for the shortest solution of a singular system take none. With b outside
+its range, rounding limits the relative error to about cond sqrt(eps), cond of the part that is not singular.
 
 Cost: one product with A a step, n^2 kernel values; ten vectors a column. Steps: about as many as CG on
 definite systems; residuals never grow. Sources: Choi, Paige, Saunders 2011, "MINRES-QLP: a Krylov subspace
@@ -62,8 +59,7 @@ class MINRES(KrylovSolver):
 
 @dataclass(frozen=True, eq=False)
 class MINRESFactor(CGFactor):
-    """A = K + D with its preconditioner. Log determinant and probes are those of CG: for positive definite A
-    alone."""
+    """A = K + D with its preconditioner. Log determinant and probes are CG's: for definite A alone."""
 
     def solve(self, B: Array) -> Solution:
         plain = self.solver.preconditioner == "none"
@@ -189,8 +185,7 @@ def _column(b: Array, tol: float, max_iter: int) -> Generator[Array, Array, _End
             cr1, sr1, gamal = _reflection(gamal, dlta)
             vepln, gama = sr1 * gama, -cr1 * gama
 
-        # The components of the solution that this step changes, and the last, which is 0 where L has no rank
-        # for it.
+        # The components of the solution that this step changes; the last is 0 where L has no rank for it.
         ul4, ul3 = ul3, ul2
         if step > 2:
             ul2 = (taul2 - etal2 * ul4 - veplnl2 * ul3) / gamal2

@@ -3,8 +3,7 @@
     none          P = I
     jacobi        P = diag(A)
     pivoted       P = F F' + D, F (n, r) the partial Cholesky factor of K with greedy pivots
-    rpcholesky    P = F F' + D, with random pivots: a Nystrom approximation that is close to the best of its
-                  rank in expectation
+    rpcholesky    P = F F' + D, with random pivots: close to the best of its rank in expectation
 
 With G = D^-1/2 F = U S V' (a QR of G, then a small singular value decomposition) every power of P is a
 correction of rank r:
@@ -12,9 +11,9 @@ correction of rank r:
     P^q = D^1/2 (I + U ((1 + S^2)^q - 1) U') D^1/2    for q = 1, -1 (with D^-1/2), and
     P = H H' with H = D^1/2 (I + U ((1 + S^2)^1/2 - 1) U')
 
-This is Woodbury's identity in orthogonal coordinates. The usual form, with a Cholesky factor of I + F'D^-1 F,
-loses a factor 1 + S^2 in accuracy, and P^-1 stops being positive definite to rounding where cond(P) passes
-1e8; here only where it passes 1e16.
+This is Woodbury's identity in orthogonal coordinates. With a Cholesky factor of I + F'D^-1 F it loses a
+factor 1 + S^2 in accuracy, and P^-1 stops being positive definite to rounding where cond(P) passes 1e8; here
+only where it passes 1e16.
 
 Cost: 6 n r^2 once beside the n r kernel values, 4 n r a column to solve; two arrays (n, r) while it is made,
 one kept. Sources: Gardner, Pleiss, Bindel, Weinberger, Wilson 2018 (pivoted Cholesky as a preconditioner);
@@ -77,8 +76,7 @@ class Preconditioner:
         return float(np.sum(np.log(self.D)) + np.sum(np.log1p(self.S**2)))
 
     def root(self, W: Array) -> Array:
-        """H W with H H' = P, for W (n, k). H depends on P alone, smoothly: the same W gives neighbouring
-        results for neighbouring P."""
+        """H W with H H' = P, for W (n, k); smooth in P for the same W."""
         return np.sqrt(self.D)[:, None] * self._corrected(W, 0.5)
 
     def _corrected(self, B: Array, power: float) -> Array:
@@ -92,8 +90,7 @@ class Preconditioner:
 def build(
     name: str, operator: GramOperator, rank: int, rng: np.random.Generator, pivots: Indices | None = None
 ) -> Preconditioner:
-    """The preconditioner of that name for K + D. `pivots` fixes the rows it is made from, so that it is
-    smooth in the kernel's parameters."""
+    """That preconditioner of K + D; smooth in the parameters where `pivots`, its rows, are given."""
     check(name, rank)
     n = operator.n
     diagonal = operator.diagonal()

@@ -264,7 +264,7 @@ class TracedProblem:
     def _fourier(self, kernel: Kernel) -> jax.Array:
         draws, take, gain, shift, centre = self.basis
         host = tuple(tuple(() for _ in wave) for wave in draws)
-        W, A = _spectrum(kernel, draws, host, take, gain, self.counts, self.X.shape[1], jnp)
+        W, A = _spectrum(kernel, (draws, host, take, gain), self.counts, self.X.shape[1], jnp)
         return _features(self.X, centre, W, A, shift)
 
 
