@@ -312,7 +312,7 @@ def test_steps_that_overshoot_are_halved(monkeypatch):
     slope = (np.arange(C) == data.Y) - reference.probabilities(found.posterior.mean(data.X))
     assert isinstance(found.posterior, CoupledPosterior)
     assert_allclose(found.posterior.alpha, slope, atol=1e-7)  # the gradient vanishes
-    monkeypatch.setattr("gramian.inference.mode.HALVINGS", 1)
+    monkeypatch.setattr("gramian.inference.laplace.HALVINGS", 1)
     without = RuleOnEngine(SoftmaxLaplace()).infer(model, data)
     assert not without.outcome.converged
     assert "uphill" in without.outcome.note

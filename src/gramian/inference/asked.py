@@ -11,13 +11,11 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.gram import tiles
+from gramian.inference.model import Array
 from gramian.likelihoods import Likelihood, quadrature
 from gramian.params import Tree
-
-Array = NDArray[np.float64]
 
 
 class Asked(Tree):

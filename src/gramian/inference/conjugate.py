@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,17 +58,9 @@ class Observed(NamedTuple):
 class Conjugate(Inference):
     """Inference in closed form."""
 
-    @property
-    def name(self) -> str:
-        return "conjugate"
-
-    @property
-    def kind(self) -> EvidenceKind:
-        return "exact"
-
-    @property
-    def closed(self) -> bool:
-        return True
+    name = "conjugate"
+    kind: ClassVar[EvidenceKind] = "exact"
+    closed = True
 
     def check(self, likelihood: Likelihood, engine: Engine) -> None:
         if not isinstance(likelihood, Gaussian):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from gramian.kernels.base import Kernel
 from gramian.likelihoods import Gaussian, Likelihood
-from gramian.means import Mean
+from gramian.means import Mean, OneOutput
 from gramian.params import Tree
 from gramian.processes.base import Process
 from gramian.processes.prior import GaussianProcess, mean_block
@@ -45,6 +45,15 @@ class Model(Tree):
         if not self.others:
             return [(self.kernel, list(range(self.likelihood.latents)))]
         return [(kernel, [k]) for k, kernel in enumerate((self.kernel, *self.others))]
+
+    def priors(self, scale: Array) -> list[tuple[GaussianProcess, list[int]]]:
+        """f before the data: for each kernel the latents it is for, with these scales, (L,)."""
+        if not self.others:
+            return [(GaussianProcess(self.kernel, self.mean, scale), list(range(len(scale))))]
+        return [
+            (GaussianProcess(kernel, OneOutput(self.mean, k), scale[[k]]), [k])
+            for k, kernel in enumerate((self.kernel, *self.others))
+        ]
 
     @property
     def gaussian(self) -> Gaussian:

@@ -19,23 +19,20 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.engines.base import Conditioned, Engine, RowPrior, Share, Term, Use, Workspace
 from gramian.errors import NumericalError, ParameterError
-from gramian.inference.base import Cavities, Inference
-from gramian.inference.model import Data, Evidence, Inferred, Model
+from gramian.inference.asked import ask, ask_back
+from gramian.inference.base import Cavities, Graded, Inference
+from gramian.inference.model import Array, Data, Evidence, Inferred, Model
 from gramian.likelihoods import Likelihood
-from gramian.means import OneOutput
 from gramian.processes.base import Process
-from gramian.processes.prior import GaussianProcess, mean_block, mean_gradient
+from gramian.processes.prior import mean_block, mean_gradient
 from gramian.processes.stacked import side_by_side
 from gramian.solvers.base import SolveOutcome
-
-Array = NDArray[np.float64]
 
 
 class Problem:
@@ -51,10 +48,11 @@ class Problem:
         self.priors: list[tuple[RowPrior, list[int]]] = [
             (engine.at(kernel, data.X, use), columns) for kernel, columns in model.kernels
         ]
+        of_latent = {k: prior for prior, columns in self.priors for k in columns}
+        self.prior_of = [of_latent[k] for k in range(self.latents)]
         self.outside = np.zeros((len(self.y), self.latents))
-        for prior, columns in self.priors:
-            for k in columns:
-                self.outside[:, k] = prior.outside
+        for k, prior in enumerate(self.prior_of):
+            self.outside[:, k] = prior.outside
 
     @property
     def n(self) -> int:
@@ -64,14 +62,24 @@ class Problem:
         """What the likelihood sees, (n, L)."""
         return self.m + self.scale * g
 
+    def ask(self, question: str, *columns: Array, power: float = 1.0) -> Array:
+        """The likelihood's answers, (n, k), to a question about y and these columns, each (n,) or (n, L)."""
+        return ask(self.model.likelihood, question, self.y, *columns, power=power)
+
+    def ask_back(self, question: str, weights: Array, *columns: Array, power: float = 1.0) -> list[Array]:
+        """The gradient by the likelihood's parameters of the answers, weighted and summed."""
+        return ask_back(self.model.likelihood, question, weights, self.y, *columns, power=power)
+
+    def concave(self, lam: Array) -> Array:
+        """Curvatures without what rounding makes of them: none is negative where log p is concave."""
+        return np.maximum(lam, 0.0) if self.model.likelihood.log_concave else lam
+
     def condition(self, lam: Array, h: Array) -> list[Conditioned]:
         """The latents with sites lam, h, each (n, L)."""
-        sited: dict[int, Conditioned] = {}
-        for prior, columns in self.priors:
-            for k in columns:
-                own = np.ascontiguousarray(lam[:, k]), np.ascontiguousarray(h[:, [k]])
-                sited[k] = prior.condition(*own)
-        return [sited[k] for k in range(self.latents)]
+        return [
+            prior.condition(np.ascontiguousarray(lam[:, k]), np.ascontiguousarray(h[:, [k]]))
+            for k, prior in enumerate(self.prior_of)
+        ]
 
     def gradient(self, terms: list[Term], by_m: Array, by_likelihood: list[Array]) -> list[Array]:
         """In the order of the model's parameters, and a last one for learned landmarks. `by_m` is in the
@@ -92,14 +100,14 @@ class Problem:
         return [*own[0], *by_mean, *by_likelihood, *rest, *free]
 
     def posterior(self, sited: list[Conditioned]) -> Process:
-        processes: list[tuple[Process, list[int]]] = []
-        for (kernel, columns), (prior, _) in zip(self.model.kernels, self.priors, strict=True):
-            whole = len(columns) == self.latents
-            mean = self.model.mean if whole else OneOutput(self.model.mean, columns[0])
-            functions = GaussianProcess(kernel, mean, self.scale[columns])
-            own, places = [sited[k] for k in columns], [[j] for j in range(len(columns))]
-            processes.append((prior.process(functions, own, places), columns))
-        return side_by_side(processes)
+        return side_by_side(
+            [
+                (prior.process(functions, [sited[k] for k in own], [[j] for j in range(len(own))]), own)
+                for (functions, own), (prior, _) in zip(
+                    self.model.priors(self.scale), self.priors, strict=True
+                )
+            ]
+        )
 
 
 @dataclass
@@ -132,15 +140,7 @@ class SiteRule(Inference):
     tol: float = 1e-8
     max_iter: int = 200
 
-    @property
-    def whole(self) -> bool:
-        """Whether the variances at the data count what landmarks leave out."""
-        return False
-
-    @property
-    def signed(self) -> bool:
-        """Whether its sites may curve the wrong way where log p is not concave."""
-        return True
+    whole: ClassVar[bool] = False  # whether the variances at the data count what landmarks leave out
 
     def check(self, likelihood: Likelihood, engine: Engine) -> None:
         if not likelihood.smooth:
@@ -187,15 +187,11 @@ class SiteRule(Inference):
         return Inferred(self.posterior(problem, state), evidence, outcome)
 
     def evidence(self, model: Model, data: Data, engine: Engine, workspace: Workspace) -> Evidence:
-        problem, state, outcome = self._ran(model, data, engine, workspace)
-        self._insist(outcome)
+        problem, state = self._insisted(model, data, engine, workspace)
         return self._evidence(problem, state)
 
-    def evidence_and_gradient(
-        self, model: Model, data: Data, engine: Engine, workspace: Workspace
-    ) -> tuple[Evidence, list[Array]]:
-        problem, state, outcome = self._ran(model, data, engine, workspace)
-        self._insist(outcome)
+    def evidence_and_gradient(self, model: Model, data: Data, engine: Engine, workspace: Workspace) -> Graded:
+        problem, state = self._insisted(model, data, engine, workspace)
         return self._evidence(problem, state), self.gradient(problem, state)
 
     def cavities(self, model: Model, data: Data, engine: Engine, posterior: Process) -> Cavities:
@@ -211,18 +207,22 @@ class SiteRule(Inference):
         report: Share | None = None,
     ) -> tuple[Problem, Any, SolveOutcome]:
         self.check(model.likelihood, engine)
-        signed = self.signed and not model.likelihood.log_concave
-        problem = Problem(model, data, engine, Use(again=True, signed=signed, whole=self.whole))
+        use = Use(again=True, signed=not model.likelihood.log_concave, whole=self.whole)
+        problem = Problem(model, data, engine, use)
         start = workspace.start if workspace is not None else None
         state, outcome = self.run(problem, start, report)
         if workspace is not None and (outcome.converged or self.kind == "lower bound"):
             workspace.start = self.kept(state)
         return problem, state, outcome
 
-    def _insist(self, outcome: SolveOutcome) -> None:
+    def _insisted(
+        self, model: Model, data: Data, engine: Engine, workspace: Workspace
+    ) -> tuple[Problem, Any]:
         """A bound is one wherever the loop ends; anything else must have converged to mean something."""
+        problem, state, outcome = self._ran(model, data, engine, workspace)
         if not outcome.converged and self.kind != "lower bound":
             raise NumericalError(outcome.note)
+        return problem, state
 
     def _evidence(self, problem: Problem, state: State) -> Evidence:
         error = 0.5 * float(np.sqrt(sum(one.logdet_error**2 for one in state.sited)))
@@ -234,3 +234,8 @@ class SiteRule(Inference):
         # a bound of another model's evidence is none of this one's
         lost = self.kind == "lower bound" and not (problem.engine.exact or problem.engine.bound)
         return Evidence(value, "approximation" if lost else self.kind)
+
+
+def finite(value: float) -> float:
+    """An objective; minus infinity where it is no number."""
+    return value if np.isfinite(value) else -np.inf

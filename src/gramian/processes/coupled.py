@@ -22,18 +22,15 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import blas
 
 from gramian.features.base import FeatureMap
 from gramian.gram import tiles
 from gramian.kernels.base import Kernel
 from gramian.linalg.state import ObjectState, entries, joined, numbered, of_part, root, taken
-from gramian.processes.base import Process, blocks_of, semidefinite_root, with_noise
+from gramian.processes.base import Array, Process, blocks_of, semidefinite_root, with_noise
 from gramian.processes.prior import GaussianProcess
 from gramian.processes.state import Context
-
-Array = NDArray[np.float64]
 
 SHARED = "root.shared"  # of all classes, in a state
 

@@ -15,19 +15,16 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.errors import NumericalError, StateError
 from gramian.gram import tiles
 from gramian.gram.operator import GramOperator
 from gramian.kernels.base import Kernel
 from gramian.linalg.state import ObjectState, entries, joined, numbered, of_part, taken, typed_list
-from gramian.processes.base import Process, blocks_of
+from gramian.processes.base import Array, Process, blocks_of
 from gramian.processes.prior import GaussianProcess
 from gramian.processes.state import Context
 from gramian.solvers.base import Factor, Solver
-
-Array = NDArray[np.float64]
 
 BLOCK_COLUMNS = 256  # right-hand sides at a time
 

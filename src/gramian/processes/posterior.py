@@ -17,18 +17,15 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import blas
 
 from gramian.gram import tiles
 from gramian.kernels.base import Kernel
 from gramian.linalg.state import ObjectState, entries, numbered, roots, taken, typed
-from gramian.processes.base import Process, blocks_of
+from gramian.processes.base import Array, Process, blocks_of
 from gramian.processes.prior import GaussianProcess
 from gramian.processes.state import Context
 from gramian.solvers.cholesky import CholeskyFactor
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,14 +6,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.errors import StateError
 from gramian.linalg.state import ObjectState, entries, joined, of_part, typed, typed_list
-from gramian.processes.base import Process
+from gramian.processes.base import Array, Process
 from gramian.processes.state import Context
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,18 +11,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.errors import StateError
 from gramian.features.base import Basis, FeatureMap
 from gramian.kernels.base import Kernel
 from gramian.linalg.state import Arrays, ObjectState, taken, typed
 from gramian.means import OneOutput
-from gramian.processes.base import Process
+from gramian.processes.base import Array, Process
 from gramian.processes.prior import GaussianProcess
 from gramian.solvers.base import Solver
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,6 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import blas
 from scipy.linalg import qr as scipy_qr
 
@@ -28,12 +27,10 @@ from gramian.features.base import FeatureMap
 from gramian.gram import tiles
 from gramian.kernels.base import Kernel
 from gramian.linalg.state import ObjectState, entries, numbered, roots, taken
-from gramian.processes.base import Process, blocks_of, with_noise
+from gramian.processes.base import Array, Process, blocks_of, with_noise
 from gramian.processes.posterior import Posterior
 from gramian.processes.prior import GaussianProcess
 from gramian.processes.state import Context
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

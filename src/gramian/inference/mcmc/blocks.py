@@ -39,8 +39,7 @@ from gramian.inference.mcmc.slices import Point, slice_along
 from gramian.inference.mcmc.traced import CurveSites, TracedProblem, jittered
 from gramian.inference.mcmc.transitions import DOUBLINGS, KEEP, adaptation
 from gramian.inference.mcmc.unconstrained import number
-
-Array = NDArray[np.float64]
+from gramian.inference.model import Array
 
 FIRST_STEP = 0.3
 TRANSITIONS = 2  # of z a draw: cheap beside the factors that a slice of t needs

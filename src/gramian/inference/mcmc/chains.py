@@ -21,9 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.errors import ParameterError, StateError
+from gramian.inference.model import Array
 from gramian.linalg.state import Arrays, ObjectState, entries, taken, typed, typed_list
-
-Array = NDArray[np.float64]
 
 SAMPLERS = ("blocks", "nuts", "ess")
 RHAT_LIMIT = 1.01

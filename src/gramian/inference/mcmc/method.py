@@ -23,10 +23,9 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.engines.base import Engine, Share, Workspace
 from gramian.errors import ParameterError
@@ -36,15 +35,13 @@ from gramian.inference.mcmc.chains import SAMPLERS, Chains
 from gramian.inference.mcmc.mixture import Mixture
 from gramian.inference.mcmc.sampling import ChainRun, made_and_kept, run
 from gramian.inference.mcmc.traced import TracedProblem, problem
-from gramian.inference.model import Data, Evidence, Inferred, Model
+from gramian.inference.model import Array, Data, Evidence, Inferred, Model
 from gramian.likelihoods import Gaussian, Likelihood
 from gramian.linalg.cost import Cost
 from gramian.linalg.threads import count
 from gramian.processes.base import Process
 from gramian.processes.state import Context
 from gramian.solvers.base import SolveOutcome
-
-Array = NDArray[np.float64]
 
 CHAINS, WARMUP, DRAWS = 4, 250, 400
 ROUNDS = 8  # 16 times the draws (`sampling.made_and_kept`)
@@ -198,6 +195,11 @@ class MCMC(Scheme):
     its `random_state` and `time_limit`.
     """
 
+    name = "mcmc"
+    accuracy = "draws from the posterior"
+    search = "none"
+    smooth = False
+
     chains: int = CHAINS
     warmup: int = WARMUP
     draws: int = DRAWS
@@ -220,10 +222,6 @@ class MCMC(Scheme):
             )
 
     @property
-    def name(self) -> str:
-        return "mcmc"
-
-    @property
     def described(self) -> str:
         features = "" if self.engine is None or self.engine.dense else f", {self.engine.described}"
         return f"{self.chains} chains of {self.draws} draws{features}"
@@ -235,18 +233,6 @@ class MCMC(Scheme):
     def prepared(self, model: Model, data: Data, rng: np.random.Generator) -> MCMC:
         engine = None if self.engine is None else self.engine.prepared(model.kernel, data.X, rng)
         return dataclasses.replace(self, engine=engine, seed=int(rng.integers(2**31)))
-
-    @property
-    def smooth(self) -> bool:
-        return False
-
-    @property
-    def accuracy(self) -> str:
-        return "draws from the posterior"
-
-    @property
-    def search(self) -> Literal["steps", "batches", "none"]:
-        return "none"
 
     def stored(self) -> MCMC:
         return dataclasses.replace(self, deadline=None)

@@ -26,7 +26,6 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from gramian.engines.dense import Exact
@@ -38,7 +37,7 @@ from gramian.inference.base import RuleOnEngine
 from gramian.inference.conjugate import Conjugate
 from gramian.inference.mcmc.chains import Chains
 from gramian.inference.mcmc.traced import JITTER
-from gramian.inference.model import Data, Model
+from gramian.inference.model import Array, Data, Model
 from gramian.kernels.base import Kernel
 from gramian.likelihoods import Gaussian, Likelihood
 from gramian.linalg.factor import factored, zeros_above
@@ -52,8 +51,6 @@ from gramian.processes.prior import GaussianProcess
 from gramian.processes.stacked import side_by_side
 from gramian.processes.state import Context
 from gramian.processes.weights import FeaturePosterior
-
-Array = NDArray[np.float64]
 
 COMPONENTS, WITH_ONE_FACTOR = 100, 2000
 KEEP_BYTES = 256 * 2**20

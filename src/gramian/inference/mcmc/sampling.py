@@ -38,9 +38,8 @@ from gramian.inference.mcmc.chains import package
 from gramian.inference.mcmc.traced import CurveSites, TracedProblem, from_latent, to_latent
 from gramian.inference.mcmc.transitions import KEEP, LONGEST, adaptation, nuts
 from gramian.inference.mcmc.unconstrained import number
+from gramian.inference.model import Array
 from gramian.linalg.threads import count, one_blas_thread
-
-Array = NDArray[np.float64]
 
 FIRST_STEP = 0.3
 PIECE_SECONDS = 1.0

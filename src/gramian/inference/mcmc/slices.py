@@ -7,9 +7,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from gramian.inference.model import Array
 
 WIDTH = 2.5  # of a slice's first bracket, in standard deviations of t along it
 EXPANSIONS = 10

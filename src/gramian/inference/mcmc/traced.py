@@ -38,7 +38,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.linalg import solve_triangular
-from numpy.typing import NDArray
 
 from gramian.errors import ParameterError
 from gramian.features.base import Basis
@@ -54,12 +53,10 @@ from gramian.inference.mcmc.unconstrained import (
     wall_jacobian,
     walled,
 )
-from gramian.inference.model import Data, Model, noise_groups
+from gramian.inference.model import Array, Data, Model, noise_groups
 from gramian.kernels.base import Kernel
 from gramian.likelihoods import Gaussian
 from gramian.params.tree import leaves
-
-Array = NDArray[np.float64]
 
 # of the mean diagonal, added to K: its factor exists at all parameters a chain may try, and draws of f change
 # by 1e-4 of their spread

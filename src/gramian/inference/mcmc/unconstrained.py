@@ -15,13 +15,11 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.errors import ParameterError
+from gramian.inference.model import Array
 from gramian.params import Parameter, Prior, Support
 from gramian.params.priors import NOT_TRACED
-
-Array = NDArray[np.float64]
 
 EDGE = 1e-3  # how close to the end of its range a parameter may start
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.engines.base import RowPrior
-from gramian.inference.model import Model
+from gramian.inference.model import Array, Model
 from gramian.processes.base import Process
 
-Array = NDArray[np.float64]
 Groups = list[tuple[RowPrior, list[int]]]
 
 

@@ -23,14 +23,10 @@ W_cc' Phi_c': (C m)^2 sums over blocks of rows, C^2 n m^2 + C^3 m^3 / 3 flops.
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
+from gramian.inference.model import Array
 from gramian.inference.softmax.base import Coupled, Coupling, Groups, curvature, curved
 from gramian.inference.softmax.dense import DenseCoupling
 from gramian.inference.softmax.features import FeatureCoupling
-
-Array = NDArray[np.float64]
 
 
 def coupling(groups: Groups, scale: Array) -> Coupling:

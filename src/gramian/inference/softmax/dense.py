@@ -7,21 +7,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
 from gramian.engines.dense import DenseConditioned
 from gramian.errors import NumericalError
 from gramian.gram import tiles
-from gramian.inference.model import Model
+from gramian.inference.model import Array, Model
 from gramian.inference.softmax.base import Coupled, Coupling, Groups, mirror
 from gramian.linalg.blas import block_of, gemm, syrk
 from gramian.linalg.factor import factor_in_place, inverse_root_in_place, squared_times
 from gramian.processes.coupled import CoupledPosterior
 from gramian.processes.prior import GaussianProcess
 from gramian.solvers.cholesky import CholeskyFactor
-
-Array = NDArray[np.float64]
 
 BLOCK = 256  # rows of F at a time: enough for products at full speed
 

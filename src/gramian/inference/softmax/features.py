@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from gramian.inference.model import Model
+from gramian.inference.model import Array, Model
 from gramian.inference.softmax.base import Coupled, Coupling, Groups, curvature, curved, mirror
 from gramian.linalg.factor import squared_times
 from gramian.linalg.products import squares, times, transposed_times
@@ -18,8 +17,6 @@ from gramian.linalg.weights import inverse_root_of
 from gramian.processes.base import blocks_of
 from gramian.processes.coupled import CoupledFeatures, weight_covariances
 from gramian.processes.prior import GaussianProcess
-
-Array = NDArray[np.float64]
 
 
 class FeatureCoupling(Coupling):

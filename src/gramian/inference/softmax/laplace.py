@@ -1,7 +1,7 @@
 """Laplace's approximation for one of C classes, p(y | f) = softmax(f)_y: a Gaussian at the mode of all C
 latent functions together.
 
-Newton's method on Psi (mode.py). The curvature W couples the classes of a row, and a step takes C n^3 flops
+Newton's method on Psi (`AtMode`). The curvature W couples the classes of a row, and a step takes C n^3 flops
 instead of C^3 n^3 (coupling). With S = (K^-1 + W)^-1 at the mode, S_i the covariance of row i's classes, and
 
     s2_ic = -1/2 d tr(S_i W_i) / dg_c = -1/2 s_c pi_c [T_cc - 2 (T pi)_c - sum_a pi_a (T_aa - 2 (T pi)_a)],
@@ -24,21 +24,18 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.engines.base import Engine, Share
 from gramian.errors import ParameterError
 from gramian.inference.base import Cavities
-from gramian.inference.laplace import Laplace
-from gramian.inference.mode import AtMode
+from gramian.inference.laplace import AtMode, Laplace
+from gramian.inference.model import Array
 from gramian.inference.problem import Problem, SiteRule, State
 from gramian.inference.softmax.coupling import Coupled, coupling, curvature, curved
 from gramian.likelihoods import Likelihood
 from gramian.likelihoods.categorical import Softmax
 from gramian.processes.base import Process
 from gramian.solvers.base import SolveOutcome
-
-Array = NDArray[np.float64]
 
 
 def laplace_for(likelihood: Likelihood) -> SiteRule:
@@ -57,9 +54,7 @@ class CoupledState(State):
 class SoftmaxLaplace(AtMode):
     """A Gaussian at the mode of all classes."""
 
-    @property
-    def coupled(self) -> bool:
-        return True
+    coupled = True
 
     def check(self, likelihood: Likelihood, engine: Engine) -> None:
         super().check(likelihood, engine)
@@ -85,7 +80,7 @@ class SoftmaxLaplace(AtMode):
 
         shape = (problem.n, problem.latents)
         mode = self.climb(partial(_psi, problem), prior.times, step, shape, start, report)
-        note = "" if mode.ended else self.missed()
+        note = self.missed(mode)
         if not mode.uphill:
             note = (
                 "Newton's method found no step that leads uphill: rounding hides it. Bound the kernel's"

@@ -38,20 +38,17 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.engines.lowrank import NOISE_FLOOR, typical_variance
 from gramian.features.nystrom import LEAST_JITTER, NystromMap
 from gramian.gram import tiles
-from gramian.inference.model import Data, Model, noise_gradient, noise_groups
+from gramian.inference.model import Array, Data, Model, noise_gradient, noise_groups
 from gramian.likelihoods import Bernoulli, Gaussian, Likelihood, Softmax
 from gramian.linalg.blas import block_of, gemm, multiply_triangle, syrk
 from gramian.linalg.threads import each
 from gramian.linalg.weights import inverse_root_of
 from gramian.params.tree import leaves
 from gramian.processes.prior import mean_block, mean_gradient
-
-Array = NDArray[np.float64]
 
 # rows that a thread works on at a time; fixed, so that sums do not depend on the number of threads
 CHUNK = tiles.LARGEST_TILE

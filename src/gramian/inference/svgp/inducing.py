@@ -21,33 +21,26 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.engines.base import Share, Workspace
 from gramian.engines.lowrank import check_units
-from gramian.engines.recipes import bytes_of_rule, check_size, chosen, inducing_label, units_of
+from gramian.engines.recipes import Inducing, bytes_of_rule, check_size, units_of
 from gramian.errors import NumericalError, ParameterError, StateError
 from gramian.features.nystrom import NystromBasis
-from gramian.inference.base import Cavities, Scheme
-from gramian.inference.model import Data, Evidence, Inferred, Model
+from gramian.inference.anderson import Anderson
+from gramian.inference.base import Cavities, Graded, Scheme
+from gramian.inference.model import Array, Data, Evidence, Inferred, Model
 from gramian.inference.svgp.bound import CHUNK, IN_FLIGHT, Bound, BoundSums, VariationalWeights, all_rows
-from gramian.kernels.base import Kernel
 from gramian.landmarks.base import LandmarkRule
-from gramian.landmarks.rules import as_rule, named
 from gramian.linalg.cost import Cost
 from gramian.linalg.threads import count, each, one_blas_thread
-from gramian.means import OneOutput
 from gramian.processes.base import Process
-from gramian.processes.prior import GaussianProcess
 from gramian.processes.stacked import side_by_side
 from gramian.processes.state import Context
 from gramian.processes.weights import FeaturePosterior
 from gramian.solvers.base import SolveOutcome
-
-Array = NDArray[np.float64]
 
 TOLERANCE = 1e-8  # of the natural parameters: how far a full step would still go where q is called converged
 MAX_PASSES = 200
@@ -79,21 +72,13 @@ class SparseVariational(Scheme):
     passes: int = MAX_PASSES  # over all rows, at most
     tolerance: float = TOLERANCE
 
-    @property
-    def name(self) -> str:
-        return "svgp"
+    name = "svgp"
+    accuracy = ACCURACY
+    holds_rows = False
 
     @property
     def described(self) -> str:
         return self.described_as
-
-    @property
-    def accuracy(self) -> str:
-        return ACCURACY
-
-    @property
-    def holds_rows(self) -> bool:
-        return False
 
     def stored(self) -> SparseVariational:
         return dataclasses.replace(self, q=())
@@ -113,11 +98,8 @@ class SparseVariational(Scheme):
 
     @property
     def free(self) -> Array:
-        return (
-            np.concatenate([((Z - self.centre) / self.spread).ravel() for Z in self.Z])
-            if self.learned
-            else np.zeros(0)
-        )
+        moved = self.Z if self.learned else ()
+        return np.concatenate([np.zeros(0), *(((Z - self.centre) / self.spread).ravel() for Z in moved)])
 
     def with_free(self, values: Array) -> SparseVariational:
         table = self.centre + self.spread * values.reshape(-1, len(self.spread))
@@ -135,9 +117,7 @@ class SparseVariational(Scheme):
         with self.bound(model, data) as bound:
             return Evidence(self._optimum(bound)[1], "lower bound")
 
-    def evidence_and_gradient(
-        self, model: Model, data: Data, workspace: Workspace
-    ) -> tuple[Evidence, list[Array]]:
+    def evidence_and_gradient(self, model: Model, data: Data, workspace: Workspace) -> Graded:
         with self.bound(model, data) as bound:
             q, value, _ = self._optimum(bound)
             gradients = bound.gradient(bound.sums(q, all_rows(data), gradient=True, signed=True))
@@ -162,17 +142,20 @@ class SparseVariational(Scheme):
     ) -> tuple[tuple[VariationalWeights, ...], float, SolveOutcome]:
         """q and the bound where natural gradients on all rows end. Monotone: a step that does not raise the
         bound is halved."""
-        q = self.start(bound)
+        # Where softmax couples the latents, plain steps in h = B mu leave what they have in common almost
+        # where it is. With B settled the iteration is nearly linear, and mixing is then GMRES on it (Walker
+        # and Ni 2011, equation 2.2).
+        q, mixed = self.start(bound), Anderson(WINDOW, 1e-10)
         sums, value = self._pass(bound, q)
-        rho, done, rest, mixed = 1.0, 1, _distance(q, sums), _Mixed()
-        idle = 0
+        rho, done, rest, idle = 1.0, 1, _distance(q, sums), 0
         while rest > self.tolerance and done < self.passes and rho >= SMALLEST_STEP and idle < IDLE:
             done += 1
             if report is not None:
                 report(done / self.passes)
             try:
-                h = mixed.step(np.concatenate([w.h for w in q]), np.concatenate(sums.b), rho)
-                parts = np.split(h, np.cumsum([len(w.h) for w in q])[:-1])
+                target = np.concatenate(sums.b)
+                h = mixed.propose(np.concatenate([w.h for w in q]), target, rho=rho)
+                parts = np.split(target if h is None else h, np.cumsum([len(w.h) for w in q])[:-1])
                 moves = [partial(w.moved, S, b, rho) for w, S, b in zip(q, sums.S, parts, strict=True)]
                 step = tuple(each(lambda move: move(), moves))
                 new_sums, new_value = self._pass(bound, step)
@@ -180,7 +163,7 @@ class SparseVariational(Scheme):
                     raise NumericalError("The step was too long.")
             except NumericalError:  # that, or curvature of the wrong sign
                 rho = 0.5 * rho if mixed.plain else rho
-                mixed = _Mixed()
+                mixed.reset()
                 continue
             idle = idle + 1 if new_value - value <= 1e-10 * abs(value) else 0
             q, sums, value, rho = step, new_sums, new_value, min(1.0, 1.5 * rho)
@@ -188,15 +171,14 @@ class SparseVariational(Scheme):
         if report is not None:
             report(1.0)
         converged = rest <= max(self.tolerance, SETTLED) or bool(self.q)
-        note = (
-            ""
-            if converged
-            else (
-                f"The variational posterior had not settled after {done} passes over the rows (relative"
-                f" change {rest:.1g})."
-            )
+        unsettled = (
+            f"The variational posterior had not settled after {done} passes over the rows (relative change"
+            f" {rest:.1g})."
         )
-        return q, value, SolveOutcome(iterations=done, residual=rest, converged=converged, note=note)
+        outcome = SolveOutcome(
+            iterations=done, residual=rest, converged=converged, note="" if converged else unsettled
+        )
+        return q, value, outcome
 
     @staticmethod
     def _pass(bound: Bound, q: Sequence[VariationalWeights]) -> tuple[BoundSums, float]:
@@ -206,13 +188,11 @@ class SparseVariational(Scheme):
     @staticmethod
     def _posterior(bound: Bound, q: Sequence[VariationalWeights]) -> Process:
         parts: list[tuple[Process, list[int]]] = []
-        model = bound.model
-        for features, latents in bound.groups:
-            mean = model.mean if len(bound.groups) == 1 else OneOutput(model.mean, latents[0])
-            prior = GaussianProcess(features.kernel, mean, bound.scale[latents])
-            weights = np.stack([q[k].mu for k in latents], axis=1)
-            roots, root_of = tuple(q[k].root for k in latents), tuple(range(len(latents)))
-            parts.append((FeaturePosterior(prior, features, weights, roots, root_of), latents))
+        priors = bound.model.priors(bound.scale)
+        for (prior, latents), (features, _) in zip(priors, bound.groups, strict=True):
+            weights, roots = np.stack([q[k].mu for k in latents], axis=1), tuple(q[k].root for k in latents)
+            own = FeaturePosterior(prior, features, weights, roots, tuple(range(len(latents))))
+            parts.append((own, latents))
         return side_by_side(parts)
 
     def cavities(self, model: Model, data: Data, posterior: Process) -> Cavities:
@@ -226,7 +206,7 @@ class SparseVariational(Scheme):
 
 
 @dataclass(frozen=True)
-class SVGP(Scheme):
+class SVGP(Inducing, Scheme):
     """Sparse variational inference, fitted with few rows at a time: any likelihood, any number of rows.
 
     `inducing` is a landmark rule, or the points themselves; `optimize_inducing` moves them with the
@@ -234,6 +214,11 @@ class SVGP(Scheme):
     5000), with natural-gradient steps of size `natural_step` for the variational posterior and Adam with
     `learning_rate` for the rest.
     """
+
+    name = "svgp"
+    accuracy = ACCURACY
+    search = "batches"
+    smooth = False  # a fit is stochastic; its last digits are noise
 
     n_inducing: int = 500
     inducing: str | LandmarkRule | tuple[tuple[float, ...], ...] = "kmeans"
@@ -244,19 +229,7 @@ class SVGP(Scheme):
     learning_rate: float = 0.01
 
     def __post_init__(self) -> None:
-        if not isinstance(self.inducing, (str, LandmarkRule)):
-            Z = np.asarray(self.inducing, dtype=np.float64)
-            if Z.ndim != 2 or not len(Z) or not np.all(np.isfinite(Z)):
-                raise ParameterError(
-                    "SVGP: inducing must be a landmark rule, or a table of finite points, one a row; its"
-                    f" shape is {Z.shape}."
-                )
-            # hashable, and nobody else's array
-            object.__setattr__(self, "inducing", tuple(map(tuple, Z.tolist())))
-            object.__setattr__(self, "n_inducing", len(Z))
-        else:
-            object.__setattr__(self, "inducing", named(as_rule(self.inducing, "SVGP: inducing")))
-        check_size(self.n_inducing, "SVGP: n_inducing")
+        self.check_inducing()
         check_size(self.batch_size, "SVGP: batch_size")
         if self.steps is not None:
             check_size(self.steps, "SVGP: steps")
@@ -264,60 +237,17 @@ class SVGP(Scheme):
         _check_rate(self.learning_rate, "SVGP: learning_rate")
 
     @property
-    def name(self) -> str:
-        return "svgp"
-
-    @property
-    def rule(self) -> LandmarkRule | None:
-        """What chooses the points, unless they are given."""
-        return None if isinstance(self.inducing, tuple) else as_rule(self.inducing)
-
-    @property
-    def described(self) -> str:
-        return self._described(self.n_inducing)
-
-    @property
     def label(self) -> str:
-        return f"svgp, {inducing_label(self.n_inducing, self.rule, SVGP.inducing)}"
-
-    @property
-    def accuracy(self) -> str:
-        return ACCURACY
-
-    @property
-    def search(self) -> Literal["steps", "batches", "none"]:
-        return "batches"
-
-    @property
-    def smooth(self) -> bool:
-        return False  # a fit is stochastic; its last digits are noise
-
-    def _described(self, m: int) -> str:
-        how = "learned" if self.optimize_inducing else "as given" if self.rule is None else f"by {self.rule}"
-        return f"{m} inducing points, {how}"
-
-    def size(self, n: int) -> int:
-        """How many inducing points n rows get."""
-        return self.n_inducing if self.rule is None else min(self.n_inducing, n)
+        return f"svgp, {self.points_label(SVGP.inducing)}"
 
     def steps_for(self, n: int) -> int:
         """How many batches a fit to n rows takes."""
         return self.steps or int(np.clip(EPOCHS * n // self.batch_size, FEWEST_STEPS, MOST_STEPS))
 
     def prepared(self, model: Model, data: Data, rng: np.random.Generator) -> SparseVariational:
-        Z = tuple(self._points(kernel, data.X, rng) for kernel, _ in model.kernels)
-        described = self._described(max(map(len, Z)))
+        Z = tuple(self.points(kernel, data.X, rng) for kernel, _ in model.kernels)
+        described = self.points_described(max(map(len, Z)))
         return SparseVariational(Z, self.optimize_inducing, *units_of(data.X), described)
-
-    def _points(self, kernel: Kernel, X: Array, rng: np.random.Generator) -> Array:
-        if self.rule is not None:
-            return chosen(kernel, X, self.n_inducing, self.rule, rng)
-        Z = np.array(self.inducing)
-        if Z.shape[1] != X.shape[1]:
-            raise ParameterError(
-                f"SVGP: the inducing points have {Z.shape[1]} columns, but the data have {X.shape[1]}."
-            )
-        return Z
 
     def cavities(self, model: Model, data: Data, posterior: Process) -> Cavities:
         raise ParameterError(NO_CAVITIES)
@@ -330,9 +260,7 @@ class SVGP(Scheme):
     def evidence(self, model: Model, data: Data, workspace: Workspace) -> Evidence:
         return self._ready(model, data).evidence(model, data, workspace)
 
-    def evidence_and_gradient(
-        self, model: Model, data: Data, workspace: Workspace
-    ) -> tuple[Evidence, list[Array]]:
+    def evidence_and_gradient(self, model: Model, data: Data, workspace: Workspace) -> Graded:
         evidence, gradients = self._ready(model, data).evidence_and_gradient(model, data, workspace)
         return evidence, gradients[: len(model.parameters())]
 
@@ -341,42 +269,14 @@ class SVGP(Scheme):
 
     def work(self, n: int, d: int, q: int, gradient: bool = True) -> Cost:
         """Of one step of a fit, or of the final inference."""
-        return (
-            work_of(min(self.batch_size, n), self.size(n), q, True, 1)
-            if gradient
-            else work_of(n, self.size(n), q, False, POLISH)
-        )
+        if gradient:
+            return work_of(min(self.batch_size, n), self.size(n), q, True, 1)
+        return work_of(n, self.size(n), q, False, POLISH)
 
     def bytes_needed(self, n: int, d: int, q: int) -> int:
-        return max(
-            bytes_of(n, d, q, self.size(n), max(self.batch_size, CHUNK * IN_FLIGHT)),
-            bytes_of_rule(self.rule, n, self.size(n)),
-        )
-
-
-class _Mixed:
-    """Anderson's mixing of the linear parameters h = B mu of all latents: where softmax couples them, plain
-    steps leave what they have in common almost where it is. With B settled the iteration is nearly linear,
-    and mixing is then GMRES on it (Walker and Ni 2011, equation 2.2)."""
-
-    def __init__(self) -> None:
-        self.at: list[Array] = []
-        self.gaps: list[Array] = []
-
-    @property
-    def plain(self) -> bool:
-        """Whether the last step was a plain one."""
-        return len(self.at) <= 1
-
-    def step(self, h: Array, target: Array, rho: float) -> Array:
-        """The h to go the share rho of the way to, where a plain step would go that share of the way to
-        `target`."""
-        self.at, self.gaps = [*self.at[-WINDOW:], h], [*self.gaps[-WINDOW:], target - h]
-        if self.plain:
-            return target
-        moves, changes = np.diff(self.at, axis=0).T, np.diff(self.gaps, axis=0).T
-        share = np.linalg.lstsq(changes, self.gaps[-1], rcond=1e-10)[0]
-        return target - (moves / rho + changes) @ share
+        m = self.size(n)
+        fit = bytes_of(n, d, q, m, max(self.batch_size, CHUNK * IN_FLIGHT))
+        return max(fit, bytes_of_rule(self.rule, n, m))
 
 
 def work_of(n: int, m: int, q: int, gradient: bool, passes: int = 15) -> Cost:
