@@ -24,12 +24,11 @@ from gramian.features.nystrom import NystromBasis
 from gramian.fitting import Objective
 from gramian.inference import Data, Model, closed
 from gramian.inference.mcmc import sampling
-from gramian.inference.mcmc.blocks import Surface, _value, given
+from gramian.inference.mcmc.blocks import Point, Surface, _value, given, slice_along
 from gramian.inference.mcmc.chains import Chains
 from gramian.inference.mcmc.method import MCMC, sample_hyper, sample_latent
 from gramian.inference.mcmc.mixture import Mixture
 from gramian.inference.mcmc.sampling import Draws, _last_of, made_and_kept
-from gramian.inference.mcmc.slices import Point, slice_along
 from gramian.inference.mcmc.traced import CurveSites, problem, to_latent
 from gramian.kernels import Kernel
 from gramian.likelihoods import Gaussian, Likelihood

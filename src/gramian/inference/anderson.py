@@ -18,8 +18,7 @@ from gramian.inference.model import Array
 
 
 class Anderson:
-    """The last `memory` points of an iteration. `condition` is that of the least squares problem: directions
-    that are shorter tell nothing."""
+    """The last `memory` points of an iteration; directions shorter than `condition` tell nothing."""
 
     def __init__(self, memory: int = 8, condition: float = 1e-8) -> None:
         self.memory, self.condition = memory, condition

@@ -31,13 +31,8 @@ class Asked(Tree):
         y, f = self._split(T)
         first, second = self.likelihood.derivatives(y, f)
         third = jax.jvp(lambda at: self.likelihood.derivatives(y, at)[1], (f,), (jnp.ones_like(f),))[1]
-        return jnp.concatenate(
-            [
-                self.likelihood.log_prob(y, f)[:, None],
-                *(v.reshape(len(T), -1) for v in (first, second, third)),
-            ],
-            axis=1,
-        )
+        answers = (self.likelihood.log_prob(y, f), first, second, third)
+        return jnp.concatenate([v.reshape(len(T), -1) for v in answers], axis=1)
 
     def density(self, T: jax.Array) -> jax.Array:
         """log p alone."""
@@ -51,9 +46,7 @@ class Asked(Tree):
 
     def _expected_of_row(self, row: jax.Array) -> jax.Array:
         y, rest = self._apart(row)
-        L = self.likelihood.latents
-        mean, var = (rest[0], rest[1]) if L == 1 else (rest[:L], rest[L:])
-        return self.likelihood.expected_log_prob(y, mean, var)
+        return self.likelihood.expected_log_prob(y, *self._moments(rest))
 
     # From (y, mean, variance) of one latent to log Z, mean and variance of the tilted distribution.
 
@@ -85,24 +78,18 @@ class Asked(Tree):
         return jnp.stack([1 - one, one], axis=1)
 
     def joint_probabilities(self, T: jax.Array) -> jax.Array:
-        """The same for latents that are correlated at a row: from means and a root of their covariance,
-        row-major."""
+        """The same for latents that are correlated at a row: from means and a root of their covariance."""
         L = self.likelihood.latents
         points = quadrature.normal_points(L)
         f = T[:, None, :L] + jnp.einsum("nij,pj->npi", T[:, L:].reshape(-1, L, L), points)
         # One latent a class. What f is at a point is known there: asking for averages over it again would
         # square the number of points.
-        return jnp.stack(
-            [
-                jnp.mean(jnp.exp(self.likelihood.log_prob(jnp.full(f.shape[:-1], float(c)), f)), axis=1)
-                for c in range(L)
-            ],
-            axis=1,
-        )
+        logs = [self.likelihood.log_prob(jnp.full(f.shape[:-1], float(c)), f) for c in range(L)]
+        return jnp.stack([jnp.mean(jnp.exp(log), axis=1) for log in logs], axis=1)
 
     def _moments(self, T: jax.Array) -> tuple[jax.Array, jax.Array]:
         L = self.likelihood.latents
-        return (T[:, 0], T[:, 1]) if L == 1 else (T[:, :L], T[:, L:])
+        return (T[..., 0], T[..., 1]) if L == 1 else (T[..., :L], T[..., L:])
 
     @property
     def _width(self) -> int:
@@ -120,7 +107,7 @@ class Asked(Tree):
 
 def ask(likelihood: Likelihood, question: str, *columns: Array, power: float = 1.0) -> Array:
     """The answers (n, k) to a question about rows made of these columns, each (n,) or (n, L)."""
-    return tiles.rowwise(Asked(likelihood, power), question, _table(columns))
+    return tiles.rowwise(Asked(likelihood, power), question, np.column_stack(columns))
 
 
 def ask_back(
@@ -129,8 +116,4 @@ def ask_back(
     """sum_ij weights_ij d answer_ij / dparameter, one array a parameter of the likelihood."""
     if not likelihood.parameters():
         return []
-    return tiles.rowwise_pullback(Asked(likelihood, power), question, _table(columns), weights)
-
-
-def _table(columns: tuple[Array, ...]) -> Array:
-    return np.column_stack(columns)
+    return tiles.rowwise_pullback(Asked(likelihood, power), question, np.column_stack(columns), weights)

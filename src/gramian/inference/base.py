@@ -59,8 +59,7 @@ class Inference(ABC):
 
     @abstractmethod
     def infer(self, model: Model, data: Data, engine: Engine, report: Share | None = None) -> Inferred:
-        """The posterior, the evidence and how it went. `report` is told the share of the work done, where it
-        takes long."""
+        """The posterior, the evidence and how it went. `report` is told the share of the work done."""
 
     @abstractmethod
     def evidence_and_gradient(self, model: Model, data: Data, engine: Engine, workspace: Workspace) -> Graded:
@@ -77,12 +76,8 @@ class Inference(ABC):
 
 
 class Scheme(ABC):
-    """How to condition a model on data.
-
-    Some choose something once, before parameters are searched for: landmarks, random frequencies, probes.
-    `prepared` makes that choice, and what it returns does the work, so that a search sees one smooth
-    function.
-    """
+    """How to condition a model on data. What is chosen once (landmarks, random frequencies, probes) is chosen
+    by `prepared`, before parameters are searched for, so that a search sees one smooth function."""
 
     name: str  # as in `method=`
     accuracy: str  # what its answer is beside that of exact inference, for people
@@ -131,8 +126,7 @@ class Scheme(ABC):
     # Its work. ----------------------------------------------------------------------------------------------
 
     def check_fits(self, model: Model, d: int) -> None:  # noqa: B027 most have nothing to refuse
-        """Refuses, before anything is fitted, what it cannot do for such a model and d columns, whatever the
-        parameters."""
+        """Refuses, before a fit, what it cannot do for such a model and d columns at any parameters."""
 
     def prepared(self, model: Model, data: Data, rng: np.random.Generator) -> Scheme:
         """The same with its choices made for these data and, where it matters, these parameters."""
@@ -140,8 +134,7 @@ class Scheme(ABC):
 
     @property
     def free(self) -> Array:
-        """What a search may move besides the model's parameters (learned landmarks, in units of their
-        columns' spread), as one vector."""
+        """What a search may move beside parameters: learned landmarks, in units of their columns' spread."""
         return np.zeros(0)
 
     def with_free(self, values: Array) -> Scheme:
@@ -162,13 +155,11 @@ class Scheme(ABC):
 
     @abstractmethod
     def infer(self, model: Model, data: Data, report: Share | None = None) -> Inferred:
-        """The posterior, the evidence and how it went. `report` is told the share of the work done, where it
-        takes long."""
+        """The posterior, the evidence and how it went. `report` is told the share of the work done."""
 
     @abstractmethod
     def evidence_and_gradient(self, model: Model, data: Data, workspace: Workspace) -> Graded:
-        """The evidence and its gradient, one array a parameter in the order of `model.parameters()`, and a
-        last one for `free` where there is any."""
+        """The evidence and its gradient, by `model.parameters()` in their order and, last, by `free`."""
 
     @abstractmethod
     def evidence(self, model: Model, data: Data, workspace: Workspace) -> Evidence:

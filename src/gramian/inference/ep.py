@@ -30,12 +30,9 @@ from gramian.errors import NumericalError, ParameterError
 from gramian.inference.anderson import Anderson
 from gramian.inference.asked import ask
 from gramian.inference.model import Array, EvidenceKind
-from gramian.inference.problem import Problem, SiteRule, State
+from gramian.inference.problem import Problem, Ran, SiteRule, State, cavity
 from gramian.likelihoods import Likelihood, Softmax
 from gramian.solvers.base import SolveOutcome
-
-# of 1 / v: a cavity's precision is at least this, where a site of another sweep says more than all
-LEAST_CAVITY = 1e-10
 
 
 @dataclass(frozen=True)
@@ -73,9 +70,7 @@ class EP(SiteRule):
                 ' inference="laplace" with it.'
             )
 
-    def run(
-        self, problem: Problem, start: Array | None, report: Share | None = None
-    ) -> tuple[State, SolveOutcome]:
+    def run(self, problem: Problem, start: Array | None, report: Share | None = None) -> Ran:
         state = self._start(problem, start)
         sequential = self.schedule == "sequential"
         damping, last, least, history = (1.0 if sequential else self.damping), np.inf, np.inf, Anderson()
@@ -110,17 +105,14 @@ class EP(SiteRule):
         m, v = state.mean[:, 0], state.sited[0].var()
         m_c, v_c = self._cavity(state)
         terms = state.answers[:, 0] + 0.5 * np.log(v_c / v) + 0.5 * (m_c**2 / v_c - m**2 / v)
-        return (
-            float(np.sum(terms) / self.power) - 0.5 * state.sited[0].logdet + 0.5 * float(state.h[:, 0] @ m)
-        )
+        total = float(np.sum(terms) / self.power)
+        return total - 0.5 * state.sited[0].logdet + 0.5 * float(state.h[:, 0] @ m)
 
     def gradient(self, problem: Problem, state: State) -> list[Array]:
         weights = np.zeros((problem.n, 3))
         weights[:, 0] = 1 / self.power
         by_likelihood = problem.ask_back("tilted", weights, *self._seen(problem, state), power=self.power)
         return problem.gradient([Term(state.sited[0])], state.alpha, by_likelihood)
-
-    # Sweeps. ------------------------------------------------------------------------------------------------
 
     def _start(self, problem: Problem, sites: Array | None) -> State:
         """With the sites of other parameters, where they make a posterior with these; else with none."""
@@ -149,9 +141,7 @@ class EP(SiteRule):
         return state
 
     def _cavity(self, state: State) -> tuple[Array, Array]:
-        v = state.sited[0].var()
-        precision = np.maximum(1 / v - self.power * state.lam[:, 0], LEAST_CAVITY / v)
-        return (state.mean[:, 0] / v - self.power * state.h[:, 0]) / precision, 1 / precision
+        return cavity(state.mean[:, 0], state.sited[0].var(), state.lam[:, 0], state.h[:, 0], self.power)
 
     def _seen(self, problem: Problem, state: State) -> tuple[Array, Array]:
         """The cavity as the likelihood sees it."""
@@ -177,9 +167,8 @@ class EP(SiteRule):
         lam, h = state.lam[:, 0].copy(), state.h[:, 0].copy()
         mean = S @ h
         for i in range(problem.n):
-            v, m = S[i, i], mean[i]
-            precision = max(1 / v - a * lam[i], LEAST_CAVITY / v)
-            v_c, m_c = 1 / precision, (m / v - a * h[i]) / precision
+            v = S[i, i]
+            m_c, v_c = cavity(mean[i], v, lam[i], h[i], a)
             seen = np.array([problem.m[i, 0] + s * m_c]), np.array([v_c * s**2])
             _, m_t, v_t = ask(problem.model.likelihood, "tilted", problem.y[i : i + 1], *seen, power=a)[0]
             moments = np.array([[m_c], [v_c], [(m_t - problem.m[i, 0]) / s], [v_t / s**2]])

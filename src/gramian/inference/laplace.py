@@ -30,7 +30,7 @@ import numpy as np
 from gramian.engines.base import Engine, Share, Term
 from gramian.errors import NumericalError, ParameterError
 from gramian.inference.model import Array, EvidenceKind
-from gramian.inference.problem import Problem, SiteRule, State, finite
+from gramian.inference.problem import Problem, Ran, SiteRule, State, finite
 from gramian.likelihoods import Likelihood, Softmax
 from gramian.solvers.base import SolveOutcome
 
@@ -72,8 +72,7 @@ class AtMode(SiteRule):
         report: Share | None,
     ) -> Climb:
         """From alpha = `start` where that is higher than 0. `psi(g, alpha)` gives Psi and the likelihood's
-        answers, `times(alpha)` is K alpha, and `step(answers, g)` is where a whole step leads: g and alpha.
-        """
+        answers, `times(alpha)` is K alpha, `step(answers, g)` is where a whole step leads: g and alpha."""
         alpha = g = np.zeros(shape)
         value, answers = psi(g, alpha)
         if start is not None and start.shape == shape:
@@ -122,9 +121,7 @@ class Laplace(AtMode):
                 f" inference={words}."
             )
 
-    def run(
-        self, problem: Problem, start: Array | None, report: Share | None = None
-    ) -> tuple[State, SolveOutcome]:
+    def run(self, problem: Problem, start: Array | None, report: Share | None = None) -> Ran:
         s, prior, solves = problem.scale, problem.priors[0][0], 0
         zero = np.zeros((problem.n, 1))
         if start is None and not np.any(self._psi(problem, zero, zero)[1][:, 2]):

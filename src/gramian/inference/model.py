@@ -25,11 +25,8 @@ Array = NDArray[np.float64]
 
 class Model(Tree):
     """Everything that has parameters: the kernel, the mean, the likelihood. Paths: kernel.*, mean.*, and the
-    likelihood's own names (noise).
-
-    With several latent functions they share the kernel, unless `others` has one for each latent after the
-    first.
-    """
+    likelihood's own names (noise). Several latent functions share the kernel, unless `others` has one for
+    each latent after the first."""
 
     kernel: Kernel
     mean: Mean
@@ -42,8 +39,12 @@ class Model(Tree):
     @property
     def kernels(self) -> list[tuple[Kernel, list[int]]]:
         """Each kernel with the latents that it is for."""
+        return self.kernels_for(self.likelihood.latents)
+
+    def kernels_for(self, latents: int) -> list[tuple[Kernel, list[int]]]:
+        """The same for so many latents: one an output, where noise is Gaussian."""
         if not self.others:
-            return [(self.kernel, list(range(self.likelihood.latents)))]
+            return [(self.kernel, list(range(latents)))]
         return [(kernel, [k]) for k, kernel in enumerate((self.kernel, *self.others))]
 
     def priors(self, scale: Array) -> list[tuple[GaussianProcess, list[int]]]:
@@ -52,7 +53,7 @@ class Model(Tree):
             return [(GaussianProcess(self.kernel, self.mean, scale), list(range(len(scale))))]
         return [
             (GaussianProcess(kernel, OneOutput(self.mean, k), scale[[k]]), [k])
-            for k, kernel in enumerate((self.kernel, *self.others))
+            for kernel, (k,) in self.kernels_for(len(scale))
         ]
 
     @property
@@ -96,8 +97,7 @@ EvidenceKind = Literal[
 
 @dataclass(frozen=True)
 class Evidence:
-    """log p(y) in nats, of y divided by its scale, and what kind of number that is; "none" with a value of
-    nan where it is not computed."""
+    """log p(y) in nats, of y divided by its scale, and its kind; "none" with a nan where not computed."""
 
     value: float
     kind: EvidenceKind = "exact"

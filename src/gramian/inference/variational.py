@@ -28,7 +28,7 @@ from gramian.engines.base import Engine, Share, Term
 from gramian.errors import NumericalError, ParameterError
 from gramian.inference.anderson import Anderson
 from gramian.inference.model import Array, EvidenceKind
-from gramian.inference.problem import Problem, SiteRule, State, finite
+from gramian.inference.problem import Problem, Ran, SiteRule, State, finite
 from gramian.likelihoods import Likelihood
 from gramian.solvers.base import SolveOutcome
 
@@ -53,9 +53,7 @@ class VI(SiteRule):
                 f" {cure}."
             )
 
-    def run(
-        self, problem: Problem, start: Array | None, report: Share | None = None
-    ) -> tuple[State, SolveOutcome]:
+    def run(self, problem: Problem, start: Array | None, report: Share | None = None) -> Ran:
         shape = (problem.n, problem.latents)
         state = self._from(problem, start) if start is not None and start.shape == (2, *shape) else None
         if state is None and problem.model.likelihood.relaxed is not None:

@@ -45,6 +45,7 @@ class Likelihood(Tree):
 
     columns: ClassVar[tuple[str, ...]] = ("y",)  # of an observation; the first is what is predicted
     column_defaults: ClassVar[Mapping[str, float]] = {}  # of columns after the first that need not be given
+    conjugate: ClassVar[bool] = False  # whether it is Gaussian noise, under which f can be integrated out
 
     @abstractmethod
     def log_prob(self, y: jax.Array, f: jax.Array) -> jax.Array:

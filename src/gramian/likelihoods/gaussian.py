@@ -20,6 +20,8 @@ class Gaussian(Likelihood):
     to it.
     """
 
+    conjugate = True
+
     noise: Value = nonnegative(1.0)
     unit: tuple[float, ...] = (1.0,)
 

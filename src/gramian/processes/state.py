@@ -81,8 +81,7 @@ class Context:
         return basis.from_state(ObjectState({}, arrays), self.kernels[k], self.d)
 
     def own_rows(self, Z: Array) -> Arrays:
-        """The rows Z that a process stands on, where they are not all rows: outputs are observed at rows of
-        their own."""
+        """The rows Z that a process stands on, where outputs are observed at rows of their own."""
         return {} if self.X is not None and np.array_equal(Z, self.X) else {"Z": Z}
 
     def rows(self, arrays: Arrays) -> Array:

@@ -110,11 +110,8 @@ class DenseCoupled(Coupled):
         for c, one in enumerate(self.sited):
             S[:, c, c] = one.var()
         self._invert()
-        totals = {
-            c: total
-            for total, (_, columns) in zip(self.weights, self.prior.groups, strict=True)
-            for c in columns
-        }
+        groups = zip(self.weights, self.prior.groups, strict=True)
+        totals = {c: total for total, (_, columns) in groups for c in columns}
         root, F = block_of(self.root), [np.empty((BLOCK, n), order="F") for _ in range(C)]
         for start in range(0, n, BLOCK):
             stop = min(start + BLOCK, n)
@@ -144,15 +141,9 @@ class DenseCoupled(Coupled):
         return parts
 
     def posterior(self, model: Model, scale: Array) -> CoupledPosterior:
-        prior = GaussianProcess(model.kernel, model.mean, scale)
-        return CoupledPosterior(
-            prior,
-            model.others,
-            self.prior.priors[0].X,
-            self.alpha,
-            tuple(one.root() for one in self.sited),
-            self.root,
-        )
+        prior, roots = GaussianProcess(model.kernel, model.mean, scale), tuple(s.root() for s in self.sited)
+        X = self.prior.priors[0].X
+        return CoupledPosterior(prior, model.others, X, self.alpha, roots, self.root)
 
     def _invert(self) -> None:
         """E_c in the place of each root, and their sums as the start of `weights`."""
@@ -183,6 +174,5 @@ def _factored(M: Array) -> CholeskyFactor:
 
 
 def _add(A: Array, total: Array, factor: float) -> None:
-    """total += factor A, Fortran-ordered. By BLAS, which does not care about what stands in an unused
-    triangle."""
+    """total += factor A, Fortran-ordered, by BLAS: whatever stands in an unused triangle."""
     blas.daxpy(A.T.reshape(-1), total.T.reshape(-1), a=factor)

@@ -3,21 +3,16 @@
 q(f) is the prior, conditioned on a Gaussian q(u) of f at m inducing points; the bound is a sum over rows
 (bound.py), so that it can be climbed with a few rows at a time: natural gradients for q, Adam for the rest
 (fitting/stochastic.py). Here is what is asked at given parameters: q is then found by natural-gradient steps
-on all rows, streamed in blocks. A full step is tried first and halved until the bound rises; near the optimum
-it is Newton's method without the part of the curvature that latents and variances share. Each pass takes n
-m^2 (2 + 2 L) flops for L latents.
-
-The gradient of the bound at its optimum in q is that with q held still, because the rest vanishes there.
-
-Source: Hensman, Fusi and Lawrence 2013; Hensman, Matthews and Ghahramani 2015; Salimbeni, Eleftheriadis and
-Hensman 2018.
+on all rows, each n m^2 (2 + 2 L) flops for L latents. A full step is tried first and halved until the bound
+rises; near the optimum it is Newton's method without the part of the curvature that latents and variances
+share. The gradient of the bound at its optimum in q is that with q held still: the rest vanishes there.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import numbers
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -32,7 +27,15 @@ from gramian.features.nystrom import NystromBasis
 from gramian.inference.anderson import Anderson
 from gramian.inference.base import Cavities, Graded, Scheme
 from gramian.inference.model import Array, Data, Evidence, Inferred, Model
-from gramian.inference.svgp.bound import CHUNK, IN_FLIGHT, Bound, BoundSums, VariationalWeights, all_rows
+from gramian.inference.svgp.bound import (
+    CHUNK,
+    IN_FLIGHT,
+    Bound,
+    BoundSums,
+    Latents,
+    VariationalWeights,
+    all_rows,
+)
 from gramian.landmarks.base import LandmarkRule
 from gramian.linalg.cost import Cost
 from gramian.linalg.threads import count, each, one_blas_thread
@@ -49,18 +52,23 @@ SMALLEST_STEP = 1e-4
 WINDOW = 6  # steps that are mixed
 IDLE = 5  # passes in a row after which a bound that no longer rises is left alone
 SETTLED = 1e-4  # of the natural parameters: where they are called so without being at the tolerance
-ACCURACY = "lower bound of the evidence"
-NO_CAVITIES = (
-    'Leave-one-out predictions are not available for "svgp": the variational posterior has no cavities. Use'
-    " cross-validation."
-)
 EPOCHS, FEWEST_STEPS, MOST_STEPS = 20, 500, 5000
 
 
+class _SparseScheme(Scheme):
+    name = "svgp"
+    accuracy = "lower bound of the evidence"
+
+    def cavities(self, model: Model, data: Data, posterior: Process) -> Cavities:
+        raise ParameterError(
+            'Leave-one-out predictions are not available for "svgp": the variational posterior has no'
+            " cavities. Use cross-validation."
+        )
+
+
 @dataclass(frozen=True, eq=False)
-class SparseVariational(Scheme):
-    """Sparse variational inference with inducing points that have been chosen; after a stochastic search with
-    its q, too."""
+class SparseVariational(_SparseScheme):
+    """With inducing points that have been chosen; after a stochastic search with its q, too."""
 
     Z: tuple[Array, ...]  # (m, d) a kernel
     learned: bool = False
@@ -72,8 +80,6 @@ class SparseVariational(Scheme):
     passes: int = MAX_PASSES  # over all rows, at most
     tolerance: float = TOLERANCE
 
-    name = "svgp"
-    accuracy = ACCURACY
     holds_rows = False
 
     @property
@@ -105,8 +111,6 @@ class SparseVariational(Scheme):
         table = self.centre + self.spread * values.reshape(-1, len(self.spread))
         cuts = np.cumsum([len(Z) for Z in self.Z])[:-1]
         return dataclasses.replace(self, Z=tuple(np.split(table, cuts)))
-
-    # Inference. ---------------------------------------------------------------------------------------------
 
     def infer(self, model: Model, data: Data, report: Share | None = None) -> Inferred:
         with self.bound(model, data) as bound:
@@ -140,8 +144,7 @@ class SparseVariational(Scheme):
     def _optimum(
         self, bound: Bound, report: Share | None = None
     ) -> tuple[tuple[VariationalWeights, ...], float, SolveOutcome]:
-        """q and the bound where natural gradients on all rows end. Monotone: a step that does not raise the
-        bound is halved."""
+        """q and the bound where natural gradients on all rows end; steps are halved until they raise it."""
         # Where softmax couples the latents, plain steps in h = B mu leave what they have in common almost
         # where it is. With B settled the iteration is nearly linear, and mixing is then GMRES on it (Walker
         # and Ni 2011, equation 2.2).
@@ -171,22 +174,17 @@ class SparseVariational(Scheme):
         if report is not None:
             report(1.0)
         converged = rest <= max(self.tolerance, SETTLED) or bool(self.q)
-        unsettled = (
-            f"The variational posterior had not settled after {done} passes over the rows (relative change"
-            f" {rest:.1g})."
-        )
-        outcome = SolveOutcome(
-            iterations=done, residual=rest, converged=converged, note="" if converged else unsettled
-        )
-        return q, value, outcome
+        unsettled = f"The variational posterior had not settled after {done} passes over the rows"
+        note = "" if converged else f"{unsettled} (relative change {rest:.1g})."
+        return q, value, SolveOutcome(iterations=done, residual=rest, converged=converged, note=note)
 
     @staticmethod
-    def _pass(bound: Bound, q: Sequence[VariationalWeights]) -> tuple[BoundSums, float]:
+    def _pass(bound: Bound, q: Latents) -> tuple[BoundSums, float]:
         sums = bound.sums(q, all_rows(bound.data), gradient=False, signed=True)
         return sums, sums.value - sum(w.divergence for w in q)
 
     @staticmethod
-    def _posterior(bound: Bound, q: Sequence[VariationalWeights]) -> Process:
+    def _posterior(bound: Bound, q: Latents) -> Process:
         parts: list[tuple[Process, list[int]]] = []
         priors = bound.model.priors(bound.scale)
         for (prior, latents), (features, _) in zip(priors, bound.groups, strict=True):
@@ -194,9 +192,6 @@ class SparseVariational(Scheme):
             own = FeaturePosterior(prior, features, weights, roots, tuple(range(len(latents))))
             parts.append((own, latents))
         return side_by_side(parts)
-
-    def cavities(self, model: Model, data: Data, posterior: Process) -> Cavities:
-        raise ParameterError(NO_CAVITIES)
 
     def work(self, n: int, d: int, q: int, gradient: bool = True) -> Cost:
         return work_of(n, max(map(len, self.Z)), q, gradient)
@@ -206,7 +201,7 @@ class SparseVariational(Scheme):
 
 
 @dataclass(frozen=True)
-class SVGP(Inducing, Scheme):
+class SVGP(Inducing, _SparseScheme):
     """Sparse variational inference, fitted with few rows at a time: any likelihood, any number of rows.
 
     `inducing` is a landmark rule, or the points themselves; `optimize_inducing` moves them with the
@@ -215,8 +210,6 @@ class SVGP(Inducing, Scheme):
     `learning_rate` for the rest.
     """
 
-    name = "svgp"
-    accuracy = ACCURACY
     search = "batches"
     smooth = False  # a fit is stochastic; its last digits are noise
 
@@ -249,9 +242,6 @@ class SVGP(Inducing, Scheme):
         described = self.points_described(max(map(len, Z)))
         return SparseVariational(Z, self.optimize_inducing, *units_of(data.X), described)
 
-    def cavities(self, model: Model, data: Data, posterior: Process) -> Cavities:
-        raise ParameterError(NO_CAVITIES)
-
     # Used as it is, it chooses its points with a fixed seed, and is not fitted in batches.
 
     def infer(self, model: Model, data: Data, report: Share | None = None) -> Inferred:
@@ -280,8 +270,7 @@ class SVGP(Inducing, Scheme):
 
 
 def work_of(n: int, m: int, q: int, gradient: bool, passes: int = 15) -> Cost:
-    """Features, variances and sums of each latent in every pass, with what is known of q; with gradient once
-    more the way back."""
+    """Features, variances and sums of each latent in every pass; with gradient once more the way back."""
     nm, squares, cubes = float(n) * m, float(n) * m * m, float(m) ** 3
     one = (1 + 2 * q) * squares + q * cubes
     back = ((2 + q) * squares + 3 * cubes) if gradient else 0.0
@@ -289,15 +278,14 @@ def work_of(n: int, m: int, q: int, gradient: bool, passes: int = 15) -> Cost:
 
 
 def bytes_of(n: int, d: int, q: int, m: int, batch: int) -> int:
-    """Peak memory beyond the data: q before and after a step, the sums of the chunks in flight, and features
-    of those at work."""
+    """Beyond the data: q before and after a step, sums of the chunks in flight, features of those at work."""
     chunks = min(-(-n // CHUNK), IN_FLIGHT)
     # 2000: the nodes of the likelihood's expectations
     working = min(count(), chunks) * min(n, CHUNK) * ((q + 5) * m + 2000 * q)
     return 8 * (m * m * (6 + 6 * q + chunks * (q + 1)) + working + min(n, batch) * (d + 2 * q))
 
 
-def _distance(q: Sequence[VariationalWeights], sums: BoundSums) -> float:
+def _distance(q: Latents, sums: BoundSums) -> float:
     return max(w.distance(S, b) for w, S, b in zip(q, sums.S, sums.b, strict=True))
 
 
