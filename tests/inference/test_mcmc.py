@@ -332,13 +332,13 @@ def test_coordinates_with_sites_have_the_same_density(basis, rng):
     def facts(t, z):
         """v and f of z; the density of (t, z), that of (t, v) from its definition, that of (t, v) as a
         position without sites, and the Jacobian."""
-        bare = made.at(t)
-        roots = made.roots(bare)
-        parts = made.conditioned(bare, roots, sites)
+        here = made.at(t)
+        roots = here.roots()
+        parts = here.conditioned(roots, sites)
         v, _ = to_latent(parts, z)
-        F = made.latent(bare, roots, v)
+        F = here.latent(roots, v)
         plain = (
-            made.log_likelihoods(bare, F).sum()
+            here.log_likelihoods(F).sum()
             - 0.5 * (v**2).sum()
             - 0.5 * v.size * np.log(2 * np.pi)
             + made.log_prior(t)
@@ -368,7 +368,7 @@ def test_each_latent_may_have_a_kernel_of_its_own(rng):
     with jax.enable_x64(True):
         made, t = problem(model, data)
         v = rng.standard_normal((15, 2))
-        F = np.asarray(jax.jit(lambda t, v: made.latent(made.at(t), made.roots(made.at(t)), v))(t, v))
+        F = np.asarray(jax.jit(lambda t, v: made.at(t).latent(made.at(t).roots(), v))(t, v))
     for k, kernel in enumerate((model.kernel, *model.others)):
         K = kernel(X)
         assert_allclose(

@@ -5,9 +5,8 @@ minimises |r - dR gamma| over the differences dR of residuals, and
 
     x_new = x + r - (dX + dR) gamma
 
-which is a quasi-Newton method for r = 0 (a secant approximation of the inverse Jacobian from the last
-differences). Cost: a few vectors, and a least squares problem of as many columns. Whoever uses it decides
-whether a point is taken. Source: Walker and Ni 2011.
+which is a quasi-Newton method for r = 0. Cost: a few vectors, and a least squares problem of as many columns.
+Whoever uses it decides whether a point is taken. Source: Walker and Ni 2011.
 """
 
 from __future__ import annotations

@@ -20,7 +20,6 @@ import numpy as np
 from gramian.engines.base import Engine, Share, Workspace
 from gramian.engines.dense import Exact
 from gramian.errors import ParameterError, StateError
-from gramian.features.base import Basis
 from gramian.inference.model import Array, Data, Evidence, EvidenceKind, Inferred, Model
 from gramian.likelihoods import Likelihood
 from gramian.linalg.cost import Cost
@@ -251,18 +250,15 @@ class RuleOnEngine(Scheme):
         engine.check_choices(X, d)
         kinds = tuple(k for k in (*engine.kinds, "stacked") if Process.kinds[k].dependent == self.coupled)
         names, prior = f"{type(self.inference).__name__} on {type(engine).__name__}", data.prior(model)
-
-        def basis(k: int) -> Basis | None:
-            return engine.basis_at(X)
-
-        return Context(names, kinds, prior, model.others, X, d, basis, engine.solver, model, data)
+        basis = engine.basis_at(X)
+        return Context(names, kinds, prior, model.others, X, d, lambda k: basis, engine.solver, model, data)
 
     def infer(self, model: Model, data: Data, report: Share | None = None) -> Inferred:
         with one_blas_thread():
-            return self.inference.infer(model, data, self._ready(model, data), report)
+            return self.inference.infer(model, data, self.engine.ready(model.kernel, data.X), report)
 
     def evidence_and_gradient(self, model: Model, data: Data, workspace: Workspace) -> Graded:
-        engine = self._ready(model, data)
+        engine = self.engine.ready(model.kernel, data.X)
         with one_blas_thread():
             evidence, gradients = self.inference.evidence_and_gradient(model, data, engine, workspace)
         # points that were chosen just now are nobody's to move
@@ -270,11 +266,11 @@ class RuleOnEngine(Scheme):
 
     def evidence(self, model: Model, data: Data, workspace: Workspace) -> Evidence:
         with one_blas_thread():
-            return self.inference.evidence(model, data, self._ready(model, data), workspace)
+            return self.inference.evidence(model, data, self.engine.ready(model.kernel, data.X), workspace)
 
     def cavities(self, model: Model, data: Data, posterior: Process) -> Cavities:
         with one_blas_thread():
-            return self.inference.cavities(model, data, self._ready(model, data), posterior)
+            return self.inference.cavities(model, data, self.engine.ready(model.kernel, data.X), posterior)
 
     def work(self, n: int, d: int, q: int, gradient: bool = True) -> Cost:
         last = self.engine.work(n, d, q, gradient)
@@ -288,10 +284,6 @@ class RuleOnEngine(Scheme):
         if self.inference.closed:
             return self.engine.bytes_needed(n, d, q)
         return self.engine.bytes_of_sites(n, d, max(q, 1))
-
-    def _ready(self, model: Model, data: Data) -> Engine:
-        """The engine with its choices made: with a fixed seed, where nobody has made them."""
-        return self.engine.ready(model.kernel, data.X)
 
 
 def on_engine(method: Engine | Scheme, rule: Inference) -> Scheme:

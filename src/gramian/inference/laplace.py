@@ -10,12 +10,11 @@ present g. With lam at the mode, u = (I - Lam S) s2 and s2 = 1/2 diag(S) d^3 log
 the terms with u through the mode, which moves with the parameters. Source: Rasmussen and Williams 2006,
 algorithms 3.1, 3.2 and 5.1.
 
-`Mode` is the MAP estimate: its value is Psi, the joint density of y and the most probable f. Parameters are
-not searched by it, because it has no maximum: a larger kernel always allows a higher mode. They are
-Laplace's, and so is the Gaussian at the mode.
-
 Where log p is not concave (Student's t), curvatures of the wrong sign are left out of the steps, which then
 still climb; at the mode they count.
+
+`Mode` is the MAP estimate: its value is Psi, which has no maximum in the parameters: a larger kernel always
+allows a higher mode. They are Laplace's, and so is the Gaussian at the mode.
 """
 
 from __future__ import annotations
@@ -80,7 +79,7 @@ class AtMode(SiteRule):
             started, other = psi(at, start)
             if started >= value:
                 alpha, g, value, answers = start, at, started, other
-        steps, uphill = 0, True
+        steps, uphill, ended = 0, True, False
         for steps in range(1, self.max_iter + 1):
             to_g, to_alpha = step(answers, g)
             step_g, step_alpha = to_g - g, to_alpha - alpha
@@ -99,9 +98,10 @@ class AtMode(SiteRule):
                 report(1 - 1 / (1 + steps))
             # Newton squares its error: after a full step that gained delta, what is left to gain is of the
             # order of delta squared.
-            if gain < self.tol * (1 + abs(value)):
-                return Climb(g, alpha, value, answers, steps, True, uphill)
-        return Climb(g, alpha, value, answers, steps, False, uphill)
+            ended = bool(gain < self.tol * (1 + abs(value)))
+            if ended:
+                break
+        return Climb(g, alpha, value, answers, steps, ended, uphill)
 
     def missed(self, mode: Climb) -> str:
         """What to say of steps that were used up; nothing where they were not."""

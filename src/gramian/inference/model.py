@@ -49,12 +49,10 @@ class Model(Tree):
 
     def priors(self, scale: Array) -> list[tuple[GaussianProcess, list[int]]]:
         """f before the data: for each kernel the latents it is for, with these scales, (L,)."""
-        if not self.others:
-            return [(GaussianProcess(self.kernel, self.mean, scale), list(range(len(scale))))]
-        return [
-            (GaussianProcess(kernel, OneOutput(self.mean, k), scale[[k]]), [k])
-            for kernel, (k,) in self.kernels_for(len(scale))
-        ]
+        groups = self.kernels_for(len(scale))
+        means = [OneOutput(self.mean, k) for _, (k,) in groups] if self.others else [self.mean]
+        pairs = zip(groups, means, strict=True)
+        return [(GaussianProcess(kernel, mean, scale[own]), own) for (kernel, own), mean in pairs]
 
     @property
     def gaussian(self) -> Gaussian:

@@ -32,6 +32,7 @@ from gramian.inference.problem import Problem, Ran, SiteRule, State, finite
 from gramian.likelihoods import Likelihood
 from gramian.solvers.base import SolveOutcome
 
+LOWEST = -np.finfo(np.float64).max  # of finite numbers
 PAUSE = 6  # steps without acceleration, after one that lowered the bound
 
 
@@ -98,24 +99,21 @@ class VI(SiteRule):
         found.release()
         return np.stack([found.lam, found.h])
 
-    def _from(self, problem: Problem, sites: Array) -> State | None:
-        """The state with sites of other parameters, where they make a posterior with these."""
+    def _from(self, problem: Problem, sites: Array, least: float = LOWEST) -> State | None:
+        """The state with these sites, where they make a posterior whose bound is no lower than `least`."""
         try:
             state = self._state(problem, sites[0], sites[1])
         except NumericalError:
             return None
-        return state if np.isfinite(state.value) else None
+        if state.value >= least:
+            return state
+        state.release()
+        return None
 
     def _risen(self, problem: Problem, state: State, sites: Array) -> State | None:
         """The state with these sites, where its bound is no lower."""
-        try:
-            new = self._state(problem, problem.concave(sites[0]), sites[1])
-        except NumericalError:
-            return None
-        if new.value >= state.value - 1e-13 * (1 + abs(state.value)):
-            return new
-        new.release()
-        return None
+        sites = np.stack([problem.concave(sites[0]), sites[1]])
+        return self._from(problem, sites, state.value - 1e-13 * (1 + abs(state.value)))
 
     def value(self, problem: Problem, state: State) -> float:
         return state.value

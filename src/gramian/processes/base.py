@@ -1,8 +1,7 @@
 """The contract of a process: what can be asked of f, before or after data.
 
 Arrays have one column an output. Work is done in blocks of rows, so that memory does not grow with the number
-of points (but for `cov`). What a process cannot do it refuses here, once, with the alternatives: one that can
-overrides a method, and nothing else in the house changes.
+of points (but for `cov`). What a process cannot do is refused here, once: one that can overrides a method.
 """
 
 from __future__ import annotations

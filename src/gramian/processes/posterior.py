@@ -2,12 +2,11 @@
 
     mean = m(x) + s k(x, Z) alpha,      var = s^2 (k(x, x) - |R k(Z, x)|^2)
 
-with R' R the matrix M of the method (for exact inference Z = X, R = L^-1, L L' = K + D). std, cov and samples
-come from this one form. Of many rows L is kept instead of R, and R k(Z, x) is a triangular solve: L^-1 would
-take as long as L.
+with Z = X, R = L^-1, L L' = K + D for exact inference. Of many rows L is kept instead of R, and R k(Z, x) is
+a triangular solve: L^-1 would take as long as L.
 
 Cost of m points from n rows: m n kernel values; m n^2 flops for variances (a triangular matrix product: 1.3
-times faster than a triangular solve here), none of it for means alone. Memory: R, and one block of rows.
+times faster than a triangular solve here). Memory: R, and one block of rows.
 """
 
 from __future__ import annotations

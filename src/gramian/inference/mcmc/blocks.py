@@ -30,11 +30,10 @@ import numpy as np
 from scipy.linalg import blas, lapack
 
 from gramian.inference.mcmc.traced import CurveSites, TracedProblem, from_latent, jittered, to_latent
-from gramian.inference.mcmc.transitions import DOUBLINGS, KEEP, adaptation
+from gramian.inference.mcmc.transitions import DOUBLINGS, FIRST_STEP, KEEP, adaptation
 from gramian.inference.mcmc.unconstrained import number
 from gramian.inference.model import Array
 
-FIRST_STEP = 0.3
 WIDTH = 2.5  # of a slice's first bracket, in standard deviations of t along it
 EXPANSIONS, SHRINKAGES = 10, 60
 TRANSITIONS = 2  # of z a draw: cheap beside the factors that a slice of t needs
@@ -120,7 +119,7 @@ def given(problem: TracedProblem, t: Array, surface: Surface) -> Given | None:
         return None
     roots: dict[int, Array] = {}
     scale = np.asarray(problem.scale)
-    for group, (_, latents) in zip(matrices, problem.kernels(problem.model), strict=True):
+    for group, (_, latents) in zip(matrices, problem.kernels(), strict=True):
         root = np.asarray(group)
         if dense:
             # K is symmetric, and its transpose in LAPACK's order
@@ -151,22 +150,22 @@ def _curvature(R: Array, root_W: Array, triangular: bool) -> Array:
 @jax.jit
 def _matrices(problem: TracedProblem, t: jax.Array) -> tuple[list[jax.Array], jax.Array, jax.Array]:
     """K, or R of a feature basis, of each kernel; the mean; the log density of t alone."""
-    bare = problem.at(t)
+    here = problem.at(t)
     of = partial(jittered, X=problem.X) if problem.kind == "dense" else problem.root
-    return ([of(kernel) for kernel, _ in problem.kernels(bare)], problem.mean(bare), problem.log_prior(t))
+    return ([of(kernel) for kernel, _ in here.kernels()], here.mean(), problem.log_prior(t))
 
 
 @jax.jit
 def _fit(problem: TracedProblem, t: jax.Array, F: jax.Array) -> jax.Array:
-    return jnp.sum(problem.log_likelihoods(problem.at(t), F))
+    return jnp.sum(problem.at(t).log_likelihoods(F))
 
 
 @jax.jit
 def _facts(problem: TracedProblem, t: jax.Array, F: jax.Array) -> tuple[jax.Array, ...]:
     """The parameters' values, log p(y_i | f_i), and the curvature and slope of the latter."""
-    bare = problem.at(t)
-    sites = problem.sites(bare, F)
-    return problem.flat_values(t), problem.log_likelihoods(bare, F), sites.W, sites.b - sites.W * F
+    here = problem.at(t)
+    sites = here.sites(F)
+    return problem.flat_values(t), here.log_likelihoods(F), sites.W, sites.b - sites.W * F
 
 
 def slice_along(
@@ -216,15 +215,15 @@ def _moved(
 ) -> Any:
     """z after some transitions, acceptance, divergence and steps, and the adaptation of the step size. `at`
     has mu and G' of f = mu + G z, the sites, and, where there are no gradients, R and the parts of v."""
-    bare, shape, (mu, H, sites, roots, parts) = problem.at(t), z.shape, at
+    here, shape, (mu, H, sites, roots, parts) = problem.at(t), z.shape, at
 
     def beyond_sites(flat: jax.Array) -> jax.Array:
         F = mu + jnp.stack([flat.reshape(shape)[:, k] @ G for k, G in enumerate(H)], axis=1)
-        return number(jnp.sum(problem.log_likelihoods(bare, F)) - jnp.sum(sites.b * F - 0.5 * sites.W * F**2))
+        return number(jnp.sum(here.log_likelihoods(F)) - jnp.sum(sites.b * F - 0.5 * sites.W * F**2))
 
     def fit(flat: jax.Array) -> jax.Array:
-        F = problem.latent(bare, roots, flat.reshape(shape))
-        return number(jnp.sum(problem.log_likelihoods(bare, F)))
+        F = here.latent(roots, flat.reshape(shape))
+        return number(jnp.sum(here.log_likelihoods(F)))
 
     if gradients:
         return _by_nuts(beyond_sites, z, key, tuned, adapt)

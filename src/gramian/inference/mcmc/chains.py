@@ -2,9 +2,7 @@
 
 R-hat compares the spread between chains (each cut in two) with that within them, on ranks and on folded
 ranks: 1 where all tell the same, above 1.01 where they do not yet. The effective sample size (ess) is how
-many independent draws would know the mean as well. Both are ArviZ's.
-
-Source: Vehtari, Gelman, Simpson, Carpenter and Burkner 2021.
+many independent draws would know the mean as well. Both are ArviZ's (Vehtari et al. 2021).
 """
 
 from __future__ import annotations
@@ -190,14 +188,12 @@ class Chains:
     def numbers(self) -> list[tuple[str, Array]]:
         """Each number's draws, (chains, draws), by name."""
         latent = self.latent if self.latent.shape[3:] != (1,) else self.latent[..., 0]
-        return [
-            (
-                f"{name}[{','.join(map(str, index))}]" if index else name,
-                draws[(slice(None), slice(None), *index)],
-            )
-            for name, draws in (*self.values.items(), ("v", latent))
-            for index in np.ndindex(draws.shape[2:])
-        ]
+        numbers = []
+        for name, draws in (*self.values.items(), ("v", latent)):
+            for index in np.ndindex(draws.shape[2:]):
+                label = f"{name}[{','.join(map(str, index))}]" if index else name
+                numbers.append((label, draws[(slice(None), slice(None), *index)]))
+        return numbers
 
     def __str__(self) -> str:
         rows: list[tuple[str, ...]] = [("", "mean", "sd", "5 %", "95 %", "R-hat", "ess")]

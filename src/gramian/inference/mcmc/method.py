@@ -31,7 +31,7 @@ from gramian.features.base import Basis
 from gramian.inference.base import Cavities, Graded, Scheme
 from gramian.inference.mcmc.chains import SAMPLERS, Chains
 from gramian.inference.mcmc.mixture import Mixture
-from gramian.inference.mcmc.sampling import CHAINS, DRAWS, WARMUP, ChainRun, Lengths, made_and_kept, run
+from gramian.inference.mcmc.sampling import CHAINS, DRAWS, WARMUP, ChainRun, Lengths, Rng, made_and_kept, run
 from gramian.inference.mcmc.traced import TracedProblem, problem
 from gramian.inference.model import Array, Data, Evidence, Inferred, Model
 from gramian.linalg.cost import Cost
@@ -46,13 +46,7 @@ FLOPS = 15.0
 
 
 def sample_latent(
-    model: Model,
-    data: Data,
-    rng: np.random.Generator,
-    *,
-    sampler: str = "blocks",
-    basis: Basis | None = None,
-    **lengths: Any,
+    model: Model, data: Data, rng: Rng, *, sampler: str = "blocks", basis: Basis | None = None, **lengths: Any
 ) -> Chains:
     """Joint draws of the latent variables and the parameters, of any likelihood.
 
@@ -71,9 +65,7 @@ def sample_latent(
     return _sampled(model, *problem(model, data, basis), rng, sampler, Lengths(**lengths))
 
 
-def sample_hyper(
-    model: Model, data: Data, rng: np.random.Generator, *, basis: Basis | None = None, **lengths: Any
-) -> Chains:
+def sample_hyper(model: Model, data: Data, rng: Rng, *, basis: Basis | None = None, **lengths: Any) -> Chains:
     """Draws of the parameters under Gaussian noise, by NUTS on the exact marginal likelihood."""
     if not model.likelihood.conjugate:
         raise ParameterError(
@@ -89,7 +81,7 @@ def sample_hyper(
 
 
 def _sampled(
-    model: Model, made: TracedProblem, start: Array, rng: np.random.Generator, sampler: str, lengths: Lengths
+    model: Model, made: TracedProblem, start: Array, rng: Rng, sampler: str, lengths: Lengths
 ) -> Chains:
     lengths.check()
 

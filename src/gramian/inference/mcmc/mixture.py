@@ -6,8 +6,7 @@ is Gaussian:
     mean = m(x) + s k(x, X) R^-T v,    var = s^2 (k(x, x) - |R^-1 k(X, x)|^2),    R R' = K + jitter
 
 (with features: m(x) + s phi(x)'v, and what the features leave out of the prior). Where f was integrated out,
-a draw of the parameters gives the posterior of exact inference. Over draws, E f is the average of the means,
-and var f the average of the variances plus the variance of the means.
+a draw of the parameters gives the posterior of exact inference.
 
 Draws are thinned evenly to at most COMPONENTS of all chains: neighbours in a chain tell much the same, and
 100 independent draws leave a tenth of a posterior standard deviation as the error of a mean. Cost a
@@ -42,7 +41,6 @@ from gramian.likelihoods import Likelihood
 from gramian.linalg.factor import factored, zeros_above
 from gramian.linalg.state import Arrays, ObjectState, taken, typed_list
 from gramian.linalg.threads import one_blas_thread
-from gramian.params import Parameter
 from gramian.processes.base import Process
 from gramian.processes.posterior import Posterior
 from gramian.processes.prior import GaussianProcess
@@ -197,10 +195,11 @@ class Mixture(Process):
             raise StateError(
                 f"latent has {shape[0]} draws, but there are {chains.n_chains} chains of {chains.n_draws}."
             )
-        values = {
-            path: _valid(taken(arrays, f"values.{path}", (shape[0], *shapes[path])), p, path)
-            for path, p in trainable.items()
-        }
+        values = {path: taken(arrays, f"values.{path}", (shape[0], *shapes[path])) for path in trainable}
+        for path, p in trainable.items():
+            problems = (p.support.problem(value) for value in values[path] if p.support is not None)
+            if problem := next(filter(None, problems), None):
+                raise StateError(f"a draw of {path} {problem}.")
         latent = taken(arrays, "latent", tuple(shape)) if shape[1] else np.zeros(shape)
         return cls(model, context.data, values, latent, basis, chains)
 
@@ -237,14 +236,6 @@ class Mixture(Process):
     def _root(self) -> Array:
         """Of all draws at the same parameters."""
         return _root(self.model.kernel, self.data.X)
-
-
-def _valid(draws: Array, parameter: Parameter, path: str) -> Array:
-    for value in draws:
-        problem = None if parameter.support is None else parameter.support.problem(value)
-        if problem:
-            raise StateError(f"a draw of {path} {problem}.")
-    return draws
 
 
 def _root(kernel: Kernel, X: Array) -> Array:

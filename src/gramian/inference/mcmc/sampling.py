@@ -34,13 +34,12 @@ from gramian.errors import NumericalError, ParameterError
 from gramian.inference.mcmc import blocks
 from gramian.inference.mcmc.chains import package
 from gramian.inference.mcmc.traced import CurveSites, TracedProblem, from_latent, to_latent
-from gramian.inference.mcmc.transitions import KEEP, LONGEST, adaptation, nuts
+from gramian.inference.mcmc.transitions import FIRST_STEP, KEEP, LONGEST, adaptation, nuts
 from gramian.inference.mcmc.unconstrained import number
 from gramian.inference.model import Array
 from gramian.linalg.threads import count, one_blas_thread
 
 CHAINS, WARMUP, DRAWS = 4, 250, 400
-FIRST_STEP = 0.3
 PIECE_SECONDS = 1.0
 NEWTON_STEPS = 15
 KEPT = 4  # rounds of draws that are held at once, and KEPT_DRAWS at least: enough to be judged by
@@ -74,6 +73,10 @@ class ChainRun(NamedTuple):
     seconds: float
 
 
+Enough = Callable[[ChainRun], bool]
+Rng = np.random.Generator
+
+
 class Sampler(NamedTuple):
     """How chains begin, go on, and adapt."""
 
@@ -103,12 +106,7 @@ class Lengths(NamedTuple):
 
 
 def run(
-    problem: TracedProblem,
-    start: Array,
-    rng: np.random.Generator,
-    sampler: str,
-    lengths: Lengths,
-    enough: Callable[[ChainRun], bool],
+    problem: TracedProblem, start: Array, rng: Rng, sampler: str, lengths: Lengths, enough: Enough
 ) -> ChainRun:
     """Warm-up and draws of all chains, from starts around `start`, in rounds until there are `enough`."""
     chains = lengths.chains
@@ -174,7 +172,7 @@ class _Crew:
         return [out for _, out in results]
 
 
-def _rounds(crew: _Crew, lengths: Lengths, enough: Callable[[ChainRun], bool], began: float) -> ChainRun:
+def _rounds(crew: _Crew, lengths: Lengths, enough: Enough, began: float) -> ChainRun:
     from blackjax.adaptation.window_adaptation import build_schedule
 
     _, warmup, draws, rounds, report, deadline = lengths
@@ -264,7 +262,7 @@ def _padded(stages: list[tuple[int, int]]) -> NDArray[np.int64]:
     return np.array([*stages, *[(0, 0)] * (LONGEST - len(stages))], dtype=np.int64)
 
 
-def _start(problem: TracedProblem, method: Sampler, centre: Array, rng: np.random.Generator) -> Any:
+def _start(problem: TracedProblem, method: Sampler, centre: Array, rng: Rng) -> Any:
     """The state of a chain at its start: t half a unit around the model's own parameters, closer where a
     density is no finite number, and v from the normal approximation at its mode there."""
     t, z = rng.standard_normal(problem.size), rng.standard_normal(problem.dimension - problem.size)
@@ -282,18 +280,18 @@ def _start(problem: TracedProblem, method: Sampler, centre: Array, rng: np.rando
 @jax.jit
 def _mode(problem: TracedProblem, t: jax.Array) -> CurveSites:
     """The sites at the mode of v given t, by Newton's steps, each as long as does most good."""
-    bare = problem.at(t)
-    roots, still = problem.roots(bare), jnp.zeros(problem.latent_shape)
+    here = problem.at(t)
+    roots, still = here.roots(), jnp.zeros(problem.latent_shape)
 
     def sites(v: jax.Array) -> CurveSites:
-        return problem.sites(bare, problem.latent(bare, roots, v))
+        return here.sites(here.latent(roots, v))
 
     def density(v: jax.Array) -> jax.Array:
-        fit = jnp.sum(problem.log_likelihoods(bare, problem.latent(bare, roots, v)))
+        fit = jnp.sum(here.log_likelihoods(here.latent(roots, v)))
         return number(fit - 0.5 * jnp.sum(v**2))
 
     def newton(_: Any, v: jax.Array) -> jax.Array:
-        step = to_latent(problem.conditioned(bare, roots, sites(v)), still)[0] - v
+        step = to_latent(here.conditioned(roots, sites(v)), still)[0] - v
         lengths = jnp.array([0.0, 0.01, 0.1, 0.3, 0.6, 1.0])
         return v + lengths[jnp.argmax(jax.vmap(lambda a: density(v + a * step))(lengths))] * step
 
@@ -339,10 +337,10 @@ def _renewed(problem: TracedProblem, state: Any) -> Any:
 def _moved(problem: TracedProblem, position: jax.Array, old: CurveSites, new: CurveSites) -> jax.Array:
     """The same (t, v), with z of other sites."""
     t, z = problem.split(position)
-    bare = problem.at(t)
-    roots = problem.roots(bare)
-    v, _ = to_latent(problem.conditioned(bare, roots, old), z)
-    return jnp.concatenate([t, from_latent(problem.conditioned(bare, roots, new), v).ravel()])
+    here = problem.at(t)
+    roots = here.roots()
+    v, _ = to_latent(here.conditioned(roots, old), z)
+    return jnp.concatenate([t, from_latent(here.conditioned(roots, new), v).ravel()])
 
 
 def _settled(state: Any) -> Any:

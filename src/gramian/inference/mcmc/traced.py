@@ -19,14 +19,13 @@ position is t alone:
 
     log p(t) = sum_k log N(r_k; 0, K + D_k) + log p(theta(t)) + log |d theta / d t|,    r = (y - m) / s.
 
-Cost of a gradient: about 15 n^3 flops (two Cholesky factors, one product, and what their gradients take),
-with m features 4 n m^2 and 15 m^3.
+Cost of a gradient: about 15 n^3 flops, with m features 4 n m^2 and 15 m^3.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -114,12 +113,12 @@ class TracedProblem:
     def flat_values(self, t: jax.Array) -> jax.Array:
         return jnp.concatenate([jnp.ravel(value) for value in self.values(t)]) if self.size else t
 
-    def at(self, t: jax.Array) -> Any:
-        """The bare model with the parameters of t."""
+    def at(self, t: jax.Array) -> TracedProblem:
+        """The same with the parameters of t in the model."""
         arrays = list(leaves(self.model))
         for slot, value in zip(self.slots, self.values(t), strict=True):
             arrays[slot.place] = value
-        return self.model.with_parameters(arrays)
+        return replace(self, model=self.model.with_parameters(arrays))
 
     def log_prior(self, t: jax.Array) -> jax.Array:
         """The log density of t: priors, or the defaults, and the Jacobians of the transforms."""
@@ -144,54 +143,52 @@ class TracedProblem:
     def log_density(self, position: jax.Array, sites: CurveSites) -> jax.Array:
         """The log density of (t, z) and the data, up to a constant; minus infinity where it is no number."""
         t, z = self.split(position)
-        bare = self.at(t)
+        here = self.at(t)
         if self.marginal:
-            return number(self._log_marginal(bare) + self.log_prior(t))
-        roots = self.roots(bare)
-        v, logdet = to_latent(self.conditioned(bare, roots, sites), z)
-        fit = jnp.sum(self.log_likelihoods(bare, self.latent(bare, roots, v)))
+            return number(here._log_marginal() + self.log_prior(t))
+        roots = here.roots()
+        v, logdet = to_latent(here.conditioned(roots, sites), z)
+        fit = jnp.sum(here.log_likelihoods(here.latent(roots, v)))
         return number(fit + jnp.sum(log_normal(v)) - logdet + self.log_prior(t))
 
-    def log_likelihoods(self, bare: Any, F: jax.Array) -> jax.Array:
+    def log_likelihoods(self, F: jax.Array) -> jax.Array:
         """log p(y_i | f_i), (n,), for f (n, L)."""
-        if bare.likelihood.conjugate:
-            var = self._noise(bare)
+        if self.model.likelihood.conjugate:
+            var = self._noise()
             return jnp.sum(log_normal((self.Y - F) / jnp.sqrt(var)) - 0.5 * jnp.log(var), axis=1)
-        y = bare.likelihood.y_of(self.Y)
-        return bare.likelihood.log_prob(y, F if bare.likelihood.latents > 1 else F[:, 0])
+        y = self.model.likelihood.y_of(self.Y)
+        return self.model.likelihood.log_prob(y, F if self.model.likelihood.latents > 1 else F[:, 0])
 
-    def _noise(self, bare: Any) -> jax.Array:
+    def _noise(self) -> jax.Array:
         """The variances of Gaussian noise, for each row and output."""
-        return bare.likelihood.noise * jnp.asarray(bare.likelihood.unit) + self.noise_var[:, None]
+        return self.model.likelihood.noise * jnp.asarray(self.model.likelihood.unit) + self.noise_var[:, None]
 
-    def roots(self, bare: Any) -> list[jax.Array]:
+    def roots(self) -> list[jax.Array]:
         """s_k R of each latent k, (n, m); latents with one kernel share R."""
         found: dict[int, jax.Array] = {}
-        for kernel, latents in self.kernels(bare):
+        for kernel, latents in self.kernels():
             R = self.root(kernel)
             found |= {k: self.scale[k] * R for k in latents}
         return [found[k] for k in range(self.scale.shape[0])]
 
-    def latent(self, bare: Any, roots: list[jax.Array], v: jax.Array) -> jax.Array:
+    def latent(self, roots: list[jax.Array], v: jax.Array) -> jax.Array:
         """f at the rows, (n, L)."""
-        return self.mean(bare) + jnp.stack([R @ v[:, k] for k, R in enumerate(roots)], axis=1)
+        return self.mean() + jnp.stack([R @ v[:, k] for k, R in enumerate(roots)], axis=1)
 
-    def sites(self, bare: Any, F: jax.Array) -> CurveSites:
+    def sites(self, F: jax.Array) -> CurveSites:
         """Slope and curvature of log p(y_i | f) at f (n, L); a curvature of the wrong sign counts as none."""
-        if bare.likelihood.conjugate:
-            var = jnp.broadcast_to(self._noise(bare), F.shape)
+        if self.model.likelihood.conjugate:
+            var = jnp.broadcast_to(self._noise(), F.shape)
             return CurveSites(1 / var, self.Y / var)
-        y = bare.likelihood.y_of(self.Y)
-        if bare.likelihood.latents > 1:
-            slope, bend = bare.likelihood.derivatives(y, F)
-        else:
-            slope, bend = (part[:, None] for part in bare.likelihood.derivatives(y, F[:, 0]))
+        likelihood = self.model.likelihood
+        f = F if likelihood.latents > 1 else F[:, 0]
+        slope, bend = (part.reshape(F.shape) for part in likelihood.derivatives(likelihood.y_of(self.Y), f))
         W = jnp.maximum(-bend, 0.0)
         return CurveSites(W, slope + W * F)
 
-    def conditioned(self, bare: Any, roots: list[jax.Array], sites: CurveSites) -> Conditioned:
+    def conditioned(self, roots: list[jax.Array], sites: CurveSites) -> Conditioned:
         """U and U^-1 c of each latent: given the sites v ~ N(A^-1 c, A^-1), A = U U'."""
-        prior = self.mean(bare)
+        prior = self.mean()
         parts = []
         for k, R in enumerate(roots):
             M = jnp.sqrt(sites.W[:, k])[:, None] * R
@@ -209,22 +206,22 @@ class TracedProblem:
         Z = self.basis[0]
         return solve_triangular(_cholesky(jittered(kernel, Z)), kernel.cross(Z, self.X), lower=True).T
 
-    def _log_marginal(self, bare: Any) -> jax.Array:
-        R = (self.Y - self.mean(bare)) / self.scale
-        D = jnp.broadcast_to(self._noise(bare) / self.scale**2, R.shape)
+    def _log_marginal(self) -> jax.Array:
+        R = (self.Y - self.mean()) / self.scale
+        D = jnp.broadcast_to(self._noise() / self.scale**2, R.shape)
         total, dense = jnp.zeros(()), self.kind == "dense"
-        M = bare.kernel.cross(self.X, self.X) if dense else self.root(bare.kernel)
+        M = self.model.kernel.cross(self.X, self.X) if dense else self.root(self.model.kernel)
         for outputs in self.groups:
             r, noise = R[:, jnp.array(outputs)], D[:, outputs[0]]
             total += log_gaussian(M + jnp.diag(noise), r) if dense else _log_low_rank(M, noise, r)
         return total
 
-    def mean(self, bare: Any) -> jax.Array:
+    def mean(self) -> jax.Array:
         n, latents = self.X.shape[0], self.scale.shape[0]
-        return jnp.broadcast_to(bare.mean.block(self.X).reshape(n, -1), (n, latents))
+        return jnp.broadcast_to(self.model.mean.block(self.X).reshape(n, -1), (n, latents))
 
-    def kernels(self, bare: Any) -> list[tuple[Kernel, list[int]]]:
-        return bare.kernels_for(self.scale.shape[0])
+    def kernels(self) -> list[tuple[Kernel, list[int]]]:
+        return self.model.kernels_for(self.scale.shape[0])
 
     def _fourier(self, kernel: Kernel) -> jax.Array:
         draws, take, gain, shift, centre = self.basis

@@ -13,11 +13,11 @@ import jax.numpy as jnp
 
 from gramian.inference.mcmc.traced import CurveSites, TracedProblem, to_latent
 
+FIRST_STEP = 0.3
 TARGET = 0.8  # acceptance rate that the step size is adapted to
 DOUBLINGS = 8  # of a trajectory: at most 255 steps
 LONGEST = 50  # draws of a piece at most
-# the stage after the warm-up; 0 is "fast" (the step size alone is adapted), 1 "slow" (the mass matrix, too)
-KEEP = 2
+SLOW, KEEP = 1, 2  # stages: the mass matrix is adapted, too; after the warm-up. 0: the step size alone is
 
 
 def adaptation() -> tuple[Any, Any]:
@@ -37,14 +37,8 @@ def nuts(
     kernel = build_kernel()
     (_, mass_update, mass_final), (step_init, step_update, step_final) = adaptation()
 
-    def fast(mass: Any, size: Any, position: jax.Array, rate: jax.Array) -> tuple[Any, Any]:
-        return mass, step_update(size, rate)
-
-    def slow(mass: Any, size: Any, position: jax.Array, rate: jax.Array) -> tuple[Any, Any]:
-        return mass_update(mass, position), step_update(size, rate)
-
-    def keep(mass: Any, size: Any, *_: jax.Array) -> tuple[Any, Any]:
-        return mass, size
+    def kept(old: Any, *_: Any) -> Any:
+        return old
 
     def close_window(mass: Any, size: Any) -> tuple[Any, Any]:
         return mass_final(mass), step_init(step_final(size))
@@ -58,8 +52,9 @@ def nuts(
         own = jax.random.fold_in(jax.random.wrap_key_data(key), first + i)
         place, info = kernel(own, place, density, step, mass.inverse_mass_matrix, DOUBLINGS)
         (stage, end), rate = stages[i], info.acceptance_rate
-        mass, size = jax.lax.switch(stage, (fast, slow, keep), mass, size, place.position, rate)
-        mass, size = jax.lax.cond(end == 1, close_window, keep, mass, size)
+        mass = jax.lax.cond(stage == SLOW, mass_update, kept, mass, place.position)
+        size = jax.lax.cond(stage == KEEP, kept, step_update, size, rate)
+        mass, size = jax.lax.cond(end == 1, close_window, lambda *both: both, mass, size)
         step = jnp.where(stage == KEEP, step, jnp.exp(size.log_step_size))
         row = (place.logdensity, info.is_divergent, rate, info.num_integration_steps)
         out, sums = _written(problem, out, i, place.position, sites, row, sums)
@@ -85,11 +80,11 @@ def _written(
     if problem.marginal:
         new = [values, z.ravel(), *row, jnp.zeros(0)]
     else:
-        bare = problem.at(t)
-        roots = problem.roots(bare)
-        v, _ = to_latent(problem.conditioned(bare, roots, sites), z)
-        F = problem.latent(bare, roots, v)
-        new = [values, v.ravel(), *row, problem.log_likelihoods(bare, F)]
-        met = problem.sites(bare, F)
+        here = problem.at(t)
+        roots = here.roots()
+        v, _ = to_latent(here.conditioned(roots, sites), z)
+        F = here.latent(roots, v)
+        new = [values, v.ravel(), *row, here.log_likelihoods(F)]
+        met = here.sites(F)
         sums = (CurveSites(sums[0].W + met.W, sums[0].b + met.b), sums[1] + 1)
     return tuple(array.at[i].set(value) for array, value in zip(out, new, strict=True)), sums

@@ -24,6 +24,7 @@ W_cc' Phi_c': (C m)^2 sums over blocks of rows, C^2 n m^2 + C^3 m^3 / 3 flops.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Any
 
 import numpy as np
 
@@ -60,11 +61,18 @@ class Coupled(ABC):
 
 
 class Coupling(ABC):
-    """The priors of all classes."""
+    """The priors of all classes; classes that share a kernel share theirs."""
 
-    @abstractmethod
+    def __init__(self, groups: Groups, scale: Array) -> None:
+        self.groups: list[tuple[Any, list[int]]] = list(groups)
+        self.scale = scale
+        group_of = {c: k for k, (_, columns) in enumerate(groups) for c in columns}
+        self.group_of = [group_of[c] for c in range(len(group_of))]
+        self.priors: list[Any] = [groups[k][0] for k in self.group_of]  # of each class
+
     def times(self, b: Array) -> Array:
         """K b for b (n, C)."""
+        return np.stack([prior.times(b[:, c]) for c, prior in enumerate(self.priors)], axis=1)
 
     @abstractmethod
     def condition(self, pi: Array, h: Array) -> Coupled:

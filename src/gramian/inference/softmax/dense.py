@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from scipy.linalg import blas, lapack
@@ -13,7 +12,7 @@ from gramian.engines.dense import DenseConditioned
 from gramian.errors import NumericalError
 from gramian.gram import tiles
 from gramian.inference.model import Array, Model
-from gramian.inference.softmax.base import Coupled, Coupling, Groups, mirror
+from gramian.inference.softmax.base import Coupled, Coupling, mirror
 from gramian.linalg.blas import block_of, gemm, syrk
 from gramian.linalg.factor import factor_in_place, inverse_root_in_place, squared_times
 from gramian.processes.coupled import CoupledPosterior
@@ -24,16 +23,9 @@ BLOCK = 256  # rows of F at a time: enough for products at full speed
 
 
 class DenseCoupling(Coupling):
-    """Each K_c as a matrix, made once for all the classes that share it."""
+    """Each K_c as a matrix: a DensePrior."""
 
-    def __init__(self, groups: Groups, scale: Array) -> None:
-        self.groups, self.scale = groups, scale
-        of_class = {c: prior for prior, columns in groups for c in columns}
-        self.priors: list[Any] = [of_class[c] for c in range(len(of_class))]  # each a DensePrior
-        self._room: Array | None = None
-
-    def times(self, b: Array) -> Array:
-        return np.stack([prior.times(b[:, c]) for c, prior in enumerate(self.priors)], axis=1)
+    _room: Array | None = None
 
     def step(self, pi: Array, h: Array) -> tuple[Array, Array]:
         alpha, E = np.empty_like(h), []

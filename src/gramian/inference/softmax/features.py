@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.linalg import lapack
 
 from gramian.engines.base import added
 from gramian.inference.model import Array, Model
-from gramian.inference.softmax.base import Coupled, Coupling, Groups, curvature, curved, mirror
+from gramian.inference.softmax.base import Coupled, Coupling, curvature, curved, mirror
 from gramian.linalg.factor import squared_times
 from gramian.linalg.products import squares, times, transposed_times
 from gramian.linalg.weights import inverse_root_of
@@ -21,20 +20,10 @@ from gramian.processes.prior import GaussianProcess
 
 
 class FeatureCoupling(Coupling):
-    """K_c ~ Phi_c Phi_c', in the space of the weights of all classes."""
-
-    def __init__(self, groups: Groups, scale: Array) -> None:
-        self.groups, self.scale = groups, scale
-        self.priors: list[Any] = [prior for prior, _ in groups]  # each a FeaturePrior
-        prior_of = {c: k for k, (_, columns) in enumerate(groups) for c in columns}
-        self.prior_of = [prior_of[c] for c in range(len(prior_of))]
-        self.m = self.priors[0].features.n_features
-
-    def times(self, b: Array) -> Array:
-        return np.stack([self.priors[k].times(b[:, c]) for c, k in enumerate(self.prior_of)], axis=1)
+    """K_c ~ Phi_c Phi_c', in the space of the weights of all classes: each a FeaturePrior."""
 
     def condition(self, pi: Array, h: Array) -> FeatureCoupled:
-        C, m = h.shape[1], self.m
+        C, m = h.shape[1], self.priors[0].features.n_features
         S, b = np.zeros((C * m, C * m), order="F"), np.zeros((C, m))
         of = [slice(c * m, (c + 1) * m) for c in range(C)]
         for at, Phi in self.blocks():
@@ -58,8 +47,8 @@ class FeatureCoupling(Coupling):
 
     def blocks(self) -> Iterator[tuple[slice, list[Array]]]:
         """The features of each class, some rows at a time; classes that share a kernel share the array."""
-        for parts in zip(*(prior.blocks() for prior in self.priors), strict=True):
-            yield parts[0][0], [parts[k][1] for k in self.prior_of]
+        for parts in zip(*(prior.blocks() for prior, _ in self.groups), strict=True):
+            yield parts[0][0], [parts[k][1] for k in self.group_of]
 
 
 @dataclass(eq=False)
@@ -82,7 +71,7 @@ class FeatureCoupled(Coupled):
         n, C = self.mean.shape
         S = np.empty((n, C, C))
         for at, Phi in self.prior.blocks():
-            for part in blocks_of(at.stop - at.start, 8 * C * C * self.prior.m):
+            for part in blocks_of(at.stop - at.start, 8 * C * self.w.size):
                 S[at][part] = weight_covariances(self.root, [P[part] for P in Phi])
         return S
 
@@ -94,12 +83,12 @@ class FeatureCoupled(Coupled):
         mirror(P)
         P_of = P.T.reshape(C, m, C, m)  # symmetric; the block of two classes: P_of[c, :, other]
         w, Phi_u = self._gathered(alpha), self._gathered(u)
-        T = [np.zeros((m, m)) for _ in self.prior.priors]
-        totals: list[list[Array]] = [[] for _ in self.prior.priors]
+        T = [np.zeros((m, m)) for _ in self.prior.groups]
+        totals: list[list[Array]] = [[] for _ in self.prior.groups]
         for at, Phi in self.prior.blocks():
             W = curvature(self.pi[at], self.prior.scale)
-            for k, (_, columns) in enumerate(self.prior.groups):
-                prior, a = self.prior.priors[k], alpha[at][:, columns]
+            for k, (prior, columns) in enumerate(self.prior.groups):
+                a = alpha[at][:, columns]
                 G = times(a + u[at][:, columns], w[columns]) + times(a, Phi_u[columns])
                 for c in columns:
                     for other in range(C):
@@ -109,12 +98,12 @@ class FeatureCoupled(Coupled):
                 totals[k] = added(totals[k], own)
         return [
             added(total, prior.features.shared_pullback(0.5 * (square + square.T)))
-            for prior, total, square in zip(self.prior.priors, totals, T, strict=True)
+            for (prior, _), total, square in zip(self.prior.groups, totals, T, strict=True)
         ]
 
     def posterior(self, model: Model, scale: Array) -> CoupledFeatures:
         prior = GaussianProcess(model.kernel, model.mean, scale)
-        maps = tuple(prior.features for prior in self.prior.priors)
+        maps = tuple(own.features for own, _ in self.prior.groups)
         return CoupledFeatures(prior, model.others, maps, self.w.T.copy(), self.root)
 
     def _gathered(self, b: Array) -> Array:

@@ -177,12 +177,6 @@ class Bound:
         self.error = 0.0 if exact else LOW_ERROR if self.low else LEAST_ERROR
         self.floor = NOISE_FLOOR * len(data.X) * typical_variance(model.kernel, data.X) if exact else 0.0
 
-    @property
-    def units(self) -> float:
-        """What is added for each row, because evidence is that of y divided by its scale."""
-        own = self.model.likelihood
-        return float(np.log(self.scale[0])) if own.location and not own.conjugate else 0.0
-
     def sizes(self) -> list[int]:
         """The number of weights of each latent."""
         size = {k: len(features.Z) for features, latents in self.groups for k in latents}
@@ -302,22 +296,21 @@ class Bound:
         mean, spread = m + s * location, s**2 * np.maximum(var, LEAST_VAR)
         low = self.low and type(likelihood) in (Bernoulli, Softmax)
         value, slope, by_var, back = expected(likelihood, likelihood.y_of(rows.Y), mean, spread, low=low)
-        return ExpectedTerms(value + len(m) * self.units, slope * s, -2 * by_var * s**2, back)
+        value += len(m) * float(np.log(s[0])) * likelihood.location  # evidence is that of y / s
+        return ExpectedTerms(value, slope * s, -2 * by_var * s**2, back)
 
     def _gaussian_terms(self, rows: Data, m: Array, location: Array, var: Array) -> ExpectedTerms:
         """In closed form, with a noise of its own for each output."""
         gap = (rows.Y - m) / self.scale - location
-        slope, curve, value, by_noise = np.empty_like(gap), np.empty_like(gap), 0.0, 0.0
+        D = np.empty_like(gap)
         for group in noise_groups(self.model, self.data):
-            known = 0.0 if rows.noise_var is None else group.share * rows.noise_var
-            D = np.maximum(group.level + known, self.floor) * np.ones(len(gap))
-            for k in group.outputs:
-                slope[:, k], curve[:, k] = gap[:, k] / D, 1 / D
-                square = gap[:, k] ** 2 + var[:, k]
-                value -= 0.5 * float(np.sum(square / D + np.log(2 * np.pi * D)))
-                by_level = np.array([0.5 * float(np.sum(square / D**2 - 1 / D))])
-                by_noise += noise_gradient(self.model, self.data, [k], by_level)
-        return ExpectedTerms(value, slope, curve, [np.asarray(by_noise)])
+            known = 0.0 if rows.noise_var is None else group.share * rows.noise_var[:, None]
+            D[:, group.outputs] = np.maximum(group.level + known, self.floor)
+        square = gap**2 + var
+        value = -0.5 * float(np.sum(square / D + np.log(2 * np.pi * D)))
+        by_level = 0.5 * np.sum(square / D**2 - 1 / D, axis=0)
+        by_noise = noise_gradient(self.model, self.data, list(range(len(by_level))), by_level)
+        return ExpectedTerms(value, gap / D, 1 / D, [np.asarray(by_noise)])
 
 
 def expected(

@@ -95,12 +95,9 @@ class SparseVariational(_SparseScheme):
             raise StateError(
                 f"its method has {len(self.Z)} sets of inducing points, but {len(model.kernels)} kernels."
             )
-
-        def basis(k: int) -> NystromBasis:
-            return NystromBasis(self.Z[k], self.learned)
-
-        kinds = ("features", "stacked")
-        return Context("SparseVariational", kinds, data.prior(model), model.others, None, d, basis)
+        bases = [NystromBasis(Z, self.learned) for Z in self.Z]
+        kinds, prior = ("features", "stacked"), data.prior(model)
+        return Context("SparseVariational", kinds, prior, model.others, None, d, lambda k: bases[k])
 
     @property
     def free(self) -> Array:
