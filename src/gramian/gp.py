@@ -249,7 +249,7 @@ class GP(Functions):
         if np.any(np.all(np.isnan(table), axis=0)):
             raise InputError("y has a column without a single observed value.")
         likelihood = model.likelihood
-        if likelihood.variances() is not None:
+        if likelihood.conjugate:
             return model, Data(points, table, np.ones(table.shape[1]), known), several
         columns, name = len(likelihood.columns), type(likelihood).__name__
         if known is not None:
@@ -301,8 +301,9 @@ class ConditionedGP(Functions):
         columns, with their defaults."""
         mean, var = self.process.moments(self._process(X)[1])
         likelihood = self.model.likelihood
-        if (noise := likelihood.variances()) is not None:
-            return _shaped(mean, self.several), _shaped(var + noise, self.several)
+        if likelihood.conjugate:
+            var = var + self.model.gaussian.variances()
+            return _shaped(mean, self.several), _shaped(var, self.several)
         answers = ask(likelihood, "predictive", _beside(likelihood, len(mean)), mean, var)
         return answers[:, 0], answers[:, 1]
 
@@ -342,7 +343,7 @@ def _beside(likelihood: Likelihood, n: int) -> Array:
 
 def _rule(given: str | None, model: Model, engine: Engine) -> Inference:
     likelihood = model.likelihood
-    if given is None and likelihood.variances() is not None:
+    if given is None and likelihood.conjugate:
         return Conjugate()
     if given in (None, "laplace", "ep", "vi"):
         return RULES[given or rule_for(likelihood, engine)](likelihood)

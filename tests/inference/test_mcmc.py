@@ -24,12 +24,11 @@ from gramian.features.nystrom import NystromBasis
 from gramian.fitting import Objective
 from gramian.inference import Data, Model, closed
 from gramian.inference.mcmc import sampling
-from gramian.inference.mcmc.blocks import Surface, _value, given
+from gramian.inference.mcmc.blocks import Point, Surface, _value, given, slice_along
 from gramian.inference.mcmc.chains import Chains
 from gramian.inference.mcmc.method import MCMC, sample_hyper, sample_latent
 from gramian.inference.mcmc.mixture import Mixture
 from gramian.inference.mcmc.sampling import Draws, _last_of, made_and_kept
-from gramian.inference.mcmc.slices import Point, slice_along
 from gramian.inference.mcmc.traced import CurveSites, problem, to_latent
 from gramian.kernels import Kernel
 from gramian.likelihoods import Gaussian, Likelihood
@@ -333,13 +332,13 @@ def test_coordinates_with_sites_have_the_same_density(basis, rng):
     def facts(t, z):
         """v and f of z; the density of (t, z), that of (t, v) from its definition, that of (t, v) as a
         position without sites, and the Jacobian."""
-        bare = made.at(t)
-        roots = made.roots(bare)
-        parts = made.conditioned(bare, roots, sites)
+        here = made.at(t)
+        roots = here.roots()
+        parts = here.conditioned(roots, sites)
         v, _ = to_latent(parts, z)
-        F = made.latent(bare, roots, v)
+        F = here.latent(roots, v)
         plain = (
-            made.log_likelihoods(bare, F).sum()
+            here.log_likelihoods(F).sum()
             - 0.5 * (v**2).sum()
             - 0.5 * v.size * np.log(2 * np.pi)
             + made.log_prior(t)
@@ -369,7 +368,7 @@ def test_each_latent_may_have_a_kernel_of_its_own(rng):
     with jax.enable_x64(True):
         made, t = problem(model, data)
         v = rng.standard_normal((15, 2))
-        F = np.asarray(jax.jit(lambda t, v: made.latent(made.at(t), made.roots(made.at(t)), v))(t, v))
+        F = np.asarray(jax.jit(lambda t, v: made.at(t).latent(made.at(t).roots(), v))(t, v))
     for k, kernel in enumerate((model.kernel, *model.others)):
         K = kernel(X)
         assert_allclose(

@@ -16,8 +16,8 @@ from gramian.features.nystrom import NystromBasis
 from gramian.inference import Data, Model, RuleOnEngine
 from gramian.inference.laplace import Laplace
 from gramian.inference.softmax import dense
-from gramian.inference.softmax.coupling import coupling, curvature, curved
-from gramian.inference.softmax.laplace import SoftmaxLaplace, laplace_for
+from gramian.inference.softmax.base import curvature, curved
+from gramian.inference.softmax.laplace import SoftmaxLaplace, coupling, laplace_for
 from gramian.kernels import RBF, Matern52
 from gramian.likelihoods import Bernoulli, RobustMax, Softmax
 from gramian.likelihoods.quadrature import NODES, WEIGHTS
@@ -266,7 +266,9 @@ def test_a_start_from_neighbouring_parameters_saves_steps(engine):
     inference.evidence(model, data, workspace)
     for start in (None, workspace.start):
         engine = inference.engine
-        _, _, outcome = inference.inference._ran(near, data, engine, None if start is None else workspace)
+        _, _, outcome = inference.inference._ran(
+            near, data, engine, None if start is None else workspace, None
+        )
         steps.append(outcome.iterations)
     assert steps[1] < steps[0]
     assert inference.evidence(near, data, workspace).value == pytest.approx(
@@ -321,7 +323,7 @@ def test_steps_that_overshoot_are_halved(monkeypatch):
     slope = (np.arange(C) == data.Y) - reference.probabilities(found.posterior.mean(data.X))
     assert isinstance(found.posterior, CoupledPosterior)
     assert_allclose(found.posterior.alpha, slope, atol=1e-7)  # the gradient vanishes
-    monkeypatch.setattr("gramian.inference.mode.HALVINGS", 1)
+    monkeypatch.setattr("gramian.inference.laplace.HALVINGS", 1)
     without = RuleOnEngine(SoftmaxLaplace()).infer(model, data)
     assert not without.outcome.converged
     assert "uphill" in without.outcome.note

@@ -13,7 +13,7 @@ from gramian.engines import Sparse
 from gramian.engines.base import Workspace
 from gramian.errors import ParameterError
 from gramian.inference import Data, Model, closed
-from gramian.inference.svgp.bound import CHUNK, Bound, VariationalWeights, all_rows, expected, rows_of
+from gramian.inference.svgp.bound import CHUNK, Bound, VariationalWeights, all_rows, expected
 from gramian.inference.svgp.inducing import SVGP, SparseVariational
 from gramian.kernels import RBF, Matern52
 from gramian.likelihoods import Gaussian, Likelihood, NegativeBinomial
@@ -264,7 +264,7 @@ def test_sums_do_not_depend_on_threads_or_chunks(rng):
         np.array_equal(one, other)
         for one, other in zip(found[0].S + found[0].T, found[1].S + found[1].T, strict=True)
     )
-    pieces = [rows_of(data, np.arange(start, min(start + 77, len(X)))) for start in range(0, len(X), 77)]
+    pieces = [data.take(np.arange(start, min(start + 77, len(X)))) for start in range(0, len(X), 77)]
     bound = Bound(model, data, engine.Z, True)
     other = bound.sums(q, pieces, gradient=True, signed=False)
     assert other.value == pytest.approx(found[0].value, rel=1e-12)

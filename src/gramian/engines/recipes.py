@@ -133,8 +133,67 @@ class Fourier(Recipe):
         return LowRank(basis, "nothing", self.name, self.described)
 
 
+class Inducing:
+    """What methods with inducing points share: `n_inducing` of them, given as a table or chosen by a rule."""
+
+    n_inducing: int
+    inducing: str | LandmarkRule | tuple[tuple[float, ...], ...]
+    optimize_inducing: bool
+
+    def check_inducing(self) -> None:
+        """Makes of a rule its name, and of a table what is hashable and nobody else's array."""
+        who = type(self).__name__
+        if not isinstance(self.inducing, (str, LandmarkRule)):
+            Z = np.asarray(self.inducing, dtype=np.float64)
+            if Z.ndim != 2 or not len(Z) or not np.all(np.isfinite(Z)):
+                raise ParameterError(
+                    f"{who}: inducing must be a landmark rule, or a table of finite points, one a row; its"
+                    f" shape is {Z.shape}."
+                )
+            object.__setattr__(self, "inducing", tuple(map(tuple, Z.tolist())))
+            object.__setattr__(self, "n_inducing", len(Z))
+        else:
+            object.__setattr__(self, "inducing", named(as_rule(self.inducing, f"{who}: inducing")))
+        check_size(self.n_inducing, f"{who}: n_inducing")
+
+    @property
+    def rule(self) -> LandmarkRule | None:
+        """What chooses the points, unless they are given."""
+        return None if isinstance(self.inducing, tuple) else as_rule(self.inducing)
+
+    @property
+    def described(self) -> str:
+        return self.points_described(self.n_inducing)
+
+    def points_described(self, m: int) -> str:
+        how = "learned" if self.optimize_inducing else "as given" if self.rule is None else f"by {self.rule}"
+        return f"{m} inducing points, {how}"
+
+    def points_label(self, usual: object) -> str:
+        """How many points, and how they are chosen where that is not the usual way."""
+        how = "given ones" if self.rule is None else str(self.rule)
+        return f"{self.n_inducing} points" + _unusual(how, usual, " by {}")
+
+    def size(self, n: int) -> int:
+        """How many points n rows get."""
+        return self.n_inducing if self.rule is None else min(self.n_inducing, n)
+
+    def check_columns(self, d: int) -> None:
+        """Refuses points that are given and do not have d columns."""
+        if isinstance(self.inducing, tuple) and len(self.inducing[0]) != d:
+            raise ParameterError(
+                f"{type(self).__name__}: the inducing points have {len(self.inducing[0])} columns, but the"
+                f" data have {d}."
+            )
+
+    def points(self, kernel: Kernel, X: Array, rng: np.random.Generator) -> Array:
+        self.check_columns(X.shape[1])
+        rule = self.rule
+        return np.array(self.inducing) if rule is None else chosen(kernel, X, self.n_inducing, rule, rng)
+
+
 @dataclass(frozen=True)
-class Sparse(Recipe):
+class Sparse(Inducing, Recipe):
     """Inducing points: the variational bound ("vfe", the default), "fitc" or "dtc".
 
     `inducing` is a landmark rule, or the points themselves; `optimize_inducing` moves them with the
@@ -147,19 +206,7 @@ class Sparse(Recipe):
     optimize_inducing: bool = False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.inducing, (str, LandmarkRule)):
-            Z = np.asarray(self.inducing, dtype=np.float64)
-            if Z.ndim != 2 or not len(Z) or not np.all(np.isfinite(Z)):
-                raise ParameterError(
-                    "Sparse: inducing must be a landmark rule, or a table of finite points, one a row; its"
-                    f" shape is {Z.shape}."
-                )
-            # hashable, and nobody else's array
-            object.__setattr__(self, "inducing", tuple(map(tuple, Z.tolist())))
-            object.__setattr__(self, "n_inducing", len(Z))
-        else:
-            object.__setattr__(self, "inducing", named(as_rule(self.inducing, "Sparse: inducing")))
-        check_size(self.n_inducing, "Sparse: n_inducing")
+        self.check_inducing()
         if self.objective not in ("vfe", "fitc", "dtc"):
             raise ParameterError(
                 f'Sparse: objective={self.objective!r} is not known. Use "vfe", "fitc" or "dtc".'
@@ -170,17 +217,8 @@ class Sparse(Recipe):
         return self.objective
 
     @property
-    def rule(self) -> LandmarkRule | None:
-        """What chooses the points, unless they are given."""
-        return None if isinstance(self.inducing, tuple) else as_rule(self.inducing)
-
-    @property
-    def described(self) -> str:
-        return self._described(self.n_inducing)
-
-    @property
     def label(self) -> str:
-        return f"{self.name}, {inducing_label(self.n_inducing, self.rule, Sparse.inducing)}"
+        return f"{self.name}, {self.points_label(Sparse.inducing)}"
 
     @property
     def accuracy(self) -> str:
@@ -190,28 +228,16 @@ class Sparse(Recipe):
     def bound(self) -> bool:
         return self.objective == "vfe"
 
-    def _described(self, m: int) -> str:
-        how = "learned" if self.optimize_inducing else "as given" if self.rule is None else f"by {self.rule}"
-        return f"{m} inducing points, {how}"
-
-    def size(self, n: int) -> int:
-        return self.n_inducing if self.rule is None else min(self.n_inducing, n)
-
     def bytes_needed(self, n: int, d: int, q: int) -> int:
         return max(super().bytes_needed(n, d, q), bytes_of_rule(self.rule, n, self.size(n)))
 
     def check_fits(self, kernel: Kernel, d: int) -> None:
-        if isinstance(self.inducing, tuple) and len(self.inducing[0]) != d:
-            raise ParameterError(
-                f"Sparse: the inducing points have {len(self.inducing[0])} columns, but the data have {d}."
-            )
+        self.check_columns(d)
 
     def prepared(self, kernel: Kernel, X: Array, rng: np.random.Generator) -> LowRank:
-        self.check_fits(kernel, X.shape[1])
-        rule = self.rule
-        Z = np.array(self.inducing) if rule is None else chosen(kernel, X, self.n_inducing, rule, rng)
+        Z = self.points(kernel, X, rng)
         basis, units = NystromBasis(Z, learned=self.optimize_inducing), units_of(X)
-        return LowRank(basis, TREATED[self.objective], self.name, self._described(len(Z)), *units)
+        return LowRank(basis, TREATED[self.objective], self.name, self.points_described(len(Z)), *units)
 
 
 def units_of(X: Array) -> tuple[Array, Array]:
@@ -239,11 +265,6 @@ def chosen(kernel: Kernel, X: Array, m: int, rule: str | LandmarkRule, rng: np.r
 def bytes_of_rule(rule: str | LandmarkRule | None, n: int, m: int) -> int:
     """Of a choice of landmarks for a fit; None: points that are given."""
     return 0 if rule is None else as_rule(rule).bytes_needed(as_rule(rule).candidates(n, m), m)
-
-
-def inducing_label(m: int, rule: LandmarkRule | None, usual: object) -> str:
-    """How many points, and how they are chosen where that is not the usual way."""
-    return f"{m} points" + _unusual("given ones" if rule is None else str(rule), usual, " by {}")
 
 
 def _unusual(how: object, usual: object, text: str) -> str:

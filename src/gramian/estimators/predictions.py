@@ -95,9 +95,8 @@ def row_densities(latents: Latents, Y: Array) -> Array:
 
 
 def _normal_densities(latents: Latents, Y: Array) -> Array:
-    noise = latents.likelihood.variances()
-    assert noise is not None
-    return np.sum(log_normal(Y, latents.mean, latents.var + noise), axis=1)
+    noisy = latents.var + latents.likelihood.variances()
+    return np.sum(log_normal(Y, latents.mean, noisy), axis=1)
 
 
 def log_normal(y: Array, mean: Array, var: Array) -> Array:
@@ -115,7 +114,7 @@ def normal_quantiles(mean: Array, var: Array, levels: ArrayLike) -> Array:
 
 def quantiles(likelihood: Likelihood, seen: Iterable[Latents], levels: ArrayLike, beside: Array) -> Array:
     """Quantiles of an observation at each row, (n, levels), with the columns beside it, (n, columns - 1)."""
-    if likelihood.variances() is not None:
+    if likelihood.conjugate:
         mean, var = observed(seen, beside)
         return normal_quantiles(mean[:, None], var[:, None], levels)[:, :, 0]
     levels, parts, n = np.asarray(levels, dtype=np.float64), list(seen), len(beside)

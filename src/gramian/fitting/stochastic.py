@@ -29,7 +29,7 @@ from gramian.fitting.objective import Objective
 from gramian.fitting.progress import Report
 from gramian.fitting.stages import Searched, Stage
 from gramian.inference.model import Data, Model
-from gramian.inference.svgp.bound import Bound, BoundSums, VariationalWeights, rows_of
+from gramian.inference.svgp.bound import Bound, BoundSums, VariationalWeights
 from gramian.inference.svgp.inducing import POLISH, POLISH_TOLERANCE, SVGP, SparseVariational
 from gramian.linalg.threads import each
 
@@ -155,7 +155,7 @@ class _Run:
         """One batch. While q moves on one thread, another goes from the gradient to the next place, and
         prepares the bound there."""
         bound = self.bound or self._bound_at(self.vector)
-        sums = bound.sums(self.q, [rows_of(self.data, at)], gradient=True, signed=False).scaled(
+        sums = bound.sums(self.q, [self.data.take(at)], gradient=True, signed=False).scaled(
             len(self.data.X) / len(at)
         )
         moves = (partial(w.moved, S, b, rho) for w, S, b in zip(self.q, sums.S, sums.b, strict=True))

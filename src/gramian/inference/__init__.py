@@ -4,7 +4,7 @@ model           Model, Data, Evidence
 base            the contracts: Inference (a rule), Scheme, a rule on an engine
 conjugate       Gaussian noise: one step
 problem         sites for any likelihood: the loop of Laplace, EP and VI
-laplace, mode   the mode and its curvature
+laplace         the mode and its curvature
 ep              expectation propagation
 variational     the evidence lower bound
 softmax         Laplace for classes that depend on each other

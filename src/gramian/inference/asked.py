@@ -1,9 +1,7 @@
-"""What inference asks of a likelihood, for all rows at once: compiled functions from rows to rows, so that
-their number of shapes stays small.
+"""What inference asks of a likelihood, for all rows at once: compiled functions from rows to rows.
 
 A row is an observation, all columns of it, and its latents' values or moments, side by side; so is an answer.
-What is predicted has no observation, but the columns beside one. Gradients by the likelihood's parameters are
-pullbacks of the same functions.
+What is predicted has no observation, but the columns beside one.
 """
 
 from __future__ import annotations
@@ -11,13 +9,11 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.gram import tiles
+from gramian.inference.model import Array
 from gramian.likelihoods import Likelihood, quadrature
 from gramian.params import Tree
-
-Array = NDArray[np.float64]
 
 
 class Asked(Tree):
@@ -26,44 +22,30 @@ class Asked(Tree):
     likelihood: Likelihood
     power: float = 1.0  # of the likelihood in tilted distributions
 
-    # From (y, f_1 .. f_L) to log p and, a latent each, its first three derivatives (with several latents of
-    # the diagonal of the Hessian).
-
     def expansion(self, T: jax.Array) -> jax.Array:
-        y, f = self._split(T)
+        """log p and, a latent each, its first three derivatives (with several latents of the diagonal of the
+        Hessian), from (y, f_1 .. f_L)."""
+        y, f = self._apart(T)
+        f = f[:, 0] if self.likelihood.latents == 1 else f
         first, second = self.likelihood.derivatives(y, f)
         third = jax.jvp(lambda at: self.likelihood.derivatives(y, at)[1], (f,), (jnp.ones_like(f),))[1]
-        return jnp.concatenate(
-            [
-                self.likelihood.log_prob(y, f)[:, None],
-                *(v.reshape(len(T), -1) for v in (first, second, third)),
-            ],
-            axis=1,
-        )
-
-    def density(self, T: jax.Array) -> jax.Array:
-        """log p alone."""
-        return self.likelihood.log_prob(*self._split(T))[:, None]
-
-    # From (y, means, variances) to E log p and its derivatives by them.
+        answers = (self.likelihood.log_prob(y, f), first, second, third)
+        return jnp.concatenate([v.reshape(len(T), -1) for v in answers], axis=1)
 
     def expected(self, T: jax.Array) -> jax.Array:
-        values, slopes = jax.vmap(jax.value_and_grad(self._expected_of_row))(T)
+        """E log p and its derivatives by means and variances, from (y, means, variances)."""
+
+        def of_row(row: jax.Array) -> jax.Array:
+            y, rest = self._apart(row)
+            return self.likelihood.expected_log_prob(y, *self._moments(rest))
+
+        values, slopes = jax.vmap(jax.value_and_grad(of_row))(T)
         return jnp.concatenate([values[:, None], slopes[:, self._width :]], axis=1)
 
-    def _expected_of_row(self, row: jax.Array) -> jax.Array:
-        y, rest = self._apart(row)
-        L = self.likelihood.latents
-        mean, var = (rest[0], rest[1]) if L == 1 else (rest[:L], rest[L:])
-        return self.likelihood.expected_log_prob(y, mean, var)
-
-    # From (y, mean, variance) of one latent to log Z, mean and variance of the tilted distribution.
-
     def tilted(self, T: jax.Array) -> jax.Array:
+        """log Z, mean and variance of the tilted distribution, from (y, mean, variance) of one latent."""
         y, rest = self._apart(T)
         return jnp.stack(self.likelihood.tilted(y, rest[:, 0], rest[:, 1], self.power), axis=1)
-
-    # From means and variances of the latents to what is predicted.
 
     def predictive(self, T: jax.Array) -> jax.Array:
         """E y and var y, from (the columns beside y, means, variances)."""
@@ -87,24 +69,18 @@ class Asked(Tree):
         return jnp.stack([1 - one, one], axis=1)
 
     def joint_probabilities(self, T: jax.Array) -> jax.Array:
-        """The same for latents that are correlated at a row: from means and a root of their covariance,
-        row-major."""
+        """The same for latents that are correlated at a row: from means and a root of their covariance."""
         L = self.likelihood.latents
         points = quadrature.normal_points(L)
         f = T[:, None, :L] + jnp.einsum("nij,pj->npi", T[:, L:].reshape(-1, L, L), points)
         # One latent a class. What f is at a point is known there: asking for averages over it again would
         # square the number of points.
-        return jnp.stack(
-            [
-                jnp.mean(jnp.exp(self.likelihood.log_prob(jnp.full(f.shape[:-1], float(c)), f)), axis=1)
-                for c in range(L)
-            ],
-            axis=1,
-        )
+        logs = [self.likelihood.log_prob(jnp.full(f.shape[:-1], float(c)), f) for c in range(L)]
+        return jnp.stack([jnp.mean(jnp.exp(log), axis=1) for log in logs], axis=1)
 
     def _moments(self, T: jax.Array) -> tuple[jax.Array, jax.Array]:
         L = self.likelihood.latents
-        return (T[:, 0], T[:, 1]) if L == 1 else (T[:, :L], T[:, L:])
+        return (T[..., 0], T[..., 1]) if L == 1 else (T[..., :L], T[..., L:])
 
     @property
     def _width(self) -> int:
@@ -115,14 +91,10 @@ class Asked(Tree):
         """y as the likelihood takes it, and what follows it."""
         return T[..., 0] if self._width == 1 else T[..., : self._width], T[..., self._width :]
 
-    def _split(self, T: jax.Array) -> tuple[jax.Array, jax.Array]:
-        y, f = self._apart(T)
-        return y, f[:, 0] if self.likelihood.latents == 1 else f
-
 
 def ask(likelihood: Likelihood, question: str, *columns: Array, power: float = 1.0) -> Array:
     """The answers (n, k) to a question about rows made of these columns, each (n,) or (n, L)."""
-    return tiles.rowwise(Asked(likelihood, power), question, _table(columns))
+    return tiles.rowwise(Asked(likelihood, power), question, np.column_stack(columns))
 
 
 def ask_back(
@@ -131,8 +103,4 @@ def ask_back(
     """sum_ij weights_ij d answer_ij / dparameter, one array a parameter of the likelihood."""
     if not likelihood.parameters():
         return []
-    return tiles.rowwise_pullback(Asked(likelihood, power), question, _table(columns), weights)
-
-
-def _table(columns: tuple[Array, ...]) -> Array:
-    return np.column_stack(columns)
+    return tiles.rowwise_pullback(Asked(likelihood, power), question, np.column_stack(columns), weights)

@@ -11,23 +11,23 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.engines.base import Engine, Share, Workspace
 from gramian.engines.dense import Exact
 from gramian.errors import ParameterError, StateError
-from gramian.inference.model import Data, Evidence, EvidenceKind, Inferred, Model
+from gramian.inference.model import Array, Data, Evidence, EvidenceKind, Inferred, Model
 from gramian.likelihoods import Likelihood
 from gramian.linalg.cost import Cost
 from gramian.linalg.threads import one_blas_thread
 from gramian.processes.base import Process
 from gramian.processes.state import Context
 
-Array = NDArray[np.float64]
+Graded = tuple[Evidence, list[Array]]  # an evidence and its gradient
 
 STEPS = 10  # factorisations of one inference that takes several steps, for predictions of time
 
@@ -43,43 +43,25 @@ class Cavities(NamedTuple):
 class Inference(ABC):
     """A rule: which Gaussian sites stand for a likelihood, and what they say about the parameters."""
 
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """As in `inference=`."""
-
-    @property
-    @abstractmethod
-    def kind(self) -> EvidenceKind:
-        """Of its evidence, on an exact engine."""
-
-    @property
-    def closed(self) -> bool:
-        """Whether it ends after one step: Gaussian noise."""
-        return False
+    name: ClassVar[str]  # as in `inference=`
+    kind: ClassVar[EvidenceKind]  # of its evidence, on an exact engine
+    closed: ClassVar[bool] = False  # whether it ends after one step: Gaussian noise
+    coupled: ClassVar[bool] = False  # whether its posterior makes the functions of a row depend on each other
 
     @property
     def searched(self) -> Inference:
         """The rule whose evidence its parameters are searched by."""
         return self
 
-    @property
-    def coupled(self) -> bool:
-        """Whether its posterior makes the functions of a row depend on each other."""
-        return False
-
     def check(self, likelihood: Likelihood, engine: Engine) -> None:  # noqa: B027 some take everything
         """Raises where the rule makes no sense for the likelihood or the engine."""
 
     @abstractmethod
     def infer(self, model: Model, data: Data, engine: Engine, report: Share | None = None) -> Inferred:
-        """The posterior, the evidence and how it went. `report` is told the share of the work done, where it
-        takes long."""
+        """The posterior, the evidence and how it went. `report` is told the share of the work done."""
 
     @abstractmethod
-    def evidence_and_gradient(
-        self, model: Model, data: Data, engine: Engine, workspace: Workspace
-    ) -> tuple[Evidence, list[Array]]:
+    def evidence_and_gradient(self, model: Model, data: Data, engine: Engine, workspace: Workspace) -> Graded:
         """The evidence and its gradient, one array a parameter in the order of `model.parameters()`, and a
         last one for the engine's `free` where there is any."""
 
@@ -93,17 +75,25 @@ class Inference(ABC):
 
 
 class Scheme(ABC):
-    """How to condition a model on data.
+    """How to condition a model on data. What is chosen once (landmarks, random frequencies, probes) is chosen
+    by `prepared`, before parameters are searched for, so that a search sees one smooth function."""
 
-    Some choose something once, before parameters are searched for: landmarks, random frequencies, probes.
-    `prepared` makes that choice, and what it returns does the work, so that a search sees one smooth
-    function.
-    """
-
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """As in `method=`."""
+    name: str  # as in `method=`
+    accuracy: str  # what its answer is beside that of exact inference, for people
+    # how its parameters are found: by steps of an optimiser, by batches of rows, or not at all, being drawn
+    search: Literal["steps", "batches", "none"] = "steps"
+    exact: bool = False  # whether its evidence is that of the model itself, to rounding or to a tolerance
+    closed: bool = False  # whether it is inference in closed form, under Gaussian noise
+    coupled: bool = False  # whether its posterior makes the functions of a row depend on each other
+    needs_noise: bool | None = None  # for Gaussian noise alone (True), any other likelihood (False), or both
+    rule_name: str = ""  # the rule that approximates a likelihood, where there is one
+    leaves_out_cheaply: bool = True  # whether leaving rows out costs no more than the fit
+    # whether value and gradient belong together to rounding, so that a search can be finished to the last
+    # digits; estimates do not
+    smooth: bool = True
+    holds_rows: bool = True  # whether predictions need the rows of the data
+    fit_rows: int | None = None  # how many rows parameters are searched on, where somebody said so
+    fit_rule: str = "uniform"  # how rows to search on are chosen among many
 
     @property
     @abstractmethod
@@ -114,19 +104,6 @@ class Scheme(ABC):
     def label(self) -> str:
         """The name with its size, and how it chooses where that is not the usual way."""
         return self.name
-
-    @property
-    @abstractmethod
-    def accuracy(self) -> str:
-        """What its answer is beside that of exact inference, for people."""
-
-    # What it is like. ---------------------------------------------------------------------------------------
-
-    @property
-    def search(self) -> Literal["steps", "batches", "none"]:
-        """How its parameters are found: by steps of an optimiser, by batches of rows, or not at all, because
-        they are drawn."""
-        return "steps"
 
     @property
     def searched(self) -> Scheme:
@@ -141,58 +118,6 @@ class Scheme(ABC):
         """The same inference with the whole of K, for a search on few rows."""
         return self
 
-    @property
-    def exact(self) -> bool:
-        """Whether its evidence is that of the model itself and its inference, to rounding or to a
-        tolerance."""
-        return False
-
-    @property
-    def closed(self) -> bool:
-        """Whether it is inference in closed form, under Gaussian noise."""
-        return False
-
-    @property
-    def leaves_out_cheaply(self) -> bool:
-        """Whether leaving rows out costs no more than the fit."""
-        return True
-
-    @property
-    def rule_name(self) -> str:
-        """The rule that approximates a likelihood, where there is one."""
-        return ""
-
-    @property
-    def needs_noise(self) -> bool | None:
-        """Whether it is for Gaussian noise alone (True), for any other likelihood (False), or for both."""
-        return None
-
-    @property
-    def coupled(self) -> bool:
-        """Whether its posterior makes the functions of a row depend on each other."""
-        return False
-
-    @property
-    def smooth(self) -> bool:
-        """Whether value and gradient belong together to rounding, so that a search can be finished to the
-        last digits; estimates do not."""
-        return True
-
-    @property
-    def holds_rows(self) -> bool:
-        """Whether predictions need the rows of the data."""
-        return True
-
-    @property
-    def fit_rows(self) -> int | None:
-        """How many rows parameters are searched on, where somebody said so."""
-        return None
-
-    @property
-    def fit_rule(self) -> str:
-        """How rows to search on are chosen among many."""
-        return "uniform"
-
     def learns_from(self, n: int) -> bool:
         """Whether its evidence on n rows is a guide to parameters."""
         return True
@@ -200,8 +125,7 @@ class Scheme(ABC):
     # Its work. ----------------------------------------------------------------------------------------------
 
     def check_fits(self, model: Model, d: int) -> None:  # noqa: B027 most have nothing to refuse
-        """Refuses, before anything is fitted, what it cannot do for such a model and d columns, whatever the
-        parameters."""
+        """Refuses, before a fit, what it cannot do for such a model and d columns at any parameters."""
 
     def prepared(self, model: Model, data: Data, rng: np.random.Generator) -> Scheme:
         """The same with its choices made for these data and, where it matters, these parameters."""
@@ -209,8 +133,7 @@ class Scheme(ABC):
 
     @property
     def free(self) -> Array:
-        """What a search may move besides the model's parameters (learned landmarks, in units of their
-        columns' spread), as one vector."""
+        """What a search may move beside parameters: learned landmarks, in units of their columns' spread."""
         return np.zeros(0)
 
     def with_free(self, values: Array) -> Scheme:
@@ -231,15 +154,11 @@ class Scheme(ABC):
 
     @abstractmethod
     def infer(self, model: Model, data: Data, report: Share | None = None) -> Inferred:
-        """The posterior, the evidence and how it went. `report` is told the share of the work done, where it
-        takes long."""
+        """The posterior, the evidence and how it went. `report` is told the share of the work done."""
 
     @abstractmethod
-    def evidence_and_gradient(
-        self, model: Model, data: Data, workspace: Workspace
-    ) -> tuple[Evidence, list[Array]]:
-        """The evidence and its gradient, one array a parameter in the order of `model.parameters()`, and a
-        last one for `free` where there is any."""
+    def evidence_and_gradient(self, model: Model, data: Data, workspace: Workspace) -> Graded:
+        """The evidence and its gradient, by `model.parameters()` in their order and, last, by `free`."""
 
     @abstractmethod
     def evidence(self, model: Model, data: Data, workspace: Workspace) -> Evidence:
@@ -267,6 +186,11 @@ class Scheme(ABC):
         return 0
 
 
+def _said(what: Callable[[RuleOnEngine], Any]) -> Any:
+    """A property that the rule or the engine has already."""
+    return property(what)
+
+
 @dataclass(frozen=True, eq=False)
 class RuleOnEngine(Scheme):
     """A rule of inference on K as an engine treats it."""
@@ -274,25 +198,24 @@ class RuleOnEngine(Scheme):
     inference: Inference
     engine: Engine = field(default_factory=Exact)
 
-    @property
-    def name(self) -> str:
-        return self.engine.name
+    name = _said(lambda own: own.engine.name)
+    accuracy = _said(lambda own: own.engine.accuracy)
+    exact = _said(lambda own: own.engine.exact)
+    closed = _said(lambda own: own.inference.closed)
+    coupled = _said(lambda own: own.inference.coupled)
+    needs_noise = _said(lambda own: own.inference.closed)
+    rule_name = _said(lambda own: "" if own.inference.closed else own.inference.name)
+    leaves_out_cheaply = _said(lambda own: own.engine.variances)
+    smooth = _said(lambda own: own.engine.smooth)
+    holds_rows = _said(lambda own: not own.engine.streams)
+    fit_rows = _said(lambda own: own.engine.fit_rows)
+    fit_rule = _said(lambda own: own.engine.fit_rule)
+    label = _said(lambda own: own.engine.label)
+    free = _said(lambda own: own.engine.free)
 
     @property
     def described(self) -> str:
-        return (
-            self.engine.described
-            if self.inference.closed
-            else f"{self.inference.name}; {self.engine.described}"
-        )
-
-    @property
-    def label(self) -> str:
-        return self.engine.label
-
-    @property
-    def accuracy(self) -> str:
-        return self.engine.accuracy
+        return f"{self.rule_name}; {self.engine.described}" if self.rule_name else self.engine.described
 
     @property
     def searched(self) -> RuleOnEngine:
@@ -305,46 +228,6 @@ class RuleOnEngine(Scheme):
 
     def on_few_rows(self) -> RuleOnEngine:
         return self if self.engine.dense else dataclasses.replace(self, engine=Exact())
-
-    @property
-    def exact(self) -> bool:
-        return self.engine.exact
-
-    @property
-    def closed(self) -> bool:
-        return self.inference.closed
-
-    @property
-    def leaves_out_cheaply(self) -> bool:
-        return self.engine.variances
-
-    @property
-    def rule_name(self) -> str:
-        return "" if self.inference.closed else self.inference.name
-
-    @property
-    def needs_noise(self) -> bool:
-        return self.inference.closed
-
-    @property
-    def coupled(self) -> bool:
-        return self.inference.coupled
-
-    @property
-    def smooth(self) -> bool:
-        return self.engine.smooth
-
-    @property
-    def holds_rows(self) -> bool:
-        return not self.engine.streams
-
-    @property
-    def fit_rows(self) -> int | None:
-        return self.engine.fit_rows
-
-    @property
-    def fit_rule(self) -> str:
-        return self.engine.fit_rule
 
     def learns_from(self, n: int) -> bool:
         # An estimate of an approximation is no guide.
@@ -359,54 +242,35 @@ class RuleOnEngine(Scheme):
         self.inference.check(model.likelihood, self.engine)
         return dataclasses.replace(self, engine=self.engine.prepared(model.kernel, data.X, rng))
 
-    @property
-    def free(self) -> Array:
-        return self.engine.free
-
     def with_free(self, values: Array) -> RuleOnEngine:
         return dataclasses.replace(self, engine=self.engine.with_free(values))
 
     def context(self, model: Model, data: Data, d: int) -> Context:
         engine, X = self.engine, data.X if self.holds_rows else None
         engine.check_choices(X, d)
-        kinds = tuple(
-            kind for kind in (*engine.kinds, "stacked") if Process.kinds[kind].dependent == self.coupled
-        )
-        names = f"{type(self.inference).__name__} on {type(engine).__name__}"
-        return Context(
-            names,
-            kinds,
-            data.prior(model),
-            model.others,
-            X,
-            d,
-            lambda k: engine.basis_at(X),
-            engine.solver,
-            model,
-            data,
-        )
+        kinds = tuple(k for k in (*engine.kinds, "stacked") if Process.kinds[k].dependent == self.coupled)
+        names, prior = f"{type(self.inference).__name__} on {type(engine).__name__}", data.prior(model)
+        basis = engine.basis_at(X)
+        return Context(names, kinds, prior, model.others, X, d, lambda k: basis, engine.solver, model, data)
 
     def infer(self, model: Model, data: Data, report: Share | None = None) -> Inferred:
         with one_blas_thread():
-            return self.inference.infer(model, data, self._ready(model, data), report)
+            return self.inference.infer(model, data, self.engine.ready(model.kernel, data.X), report)
 
-    def evidence_and_gradient(
-        self, model: Model, data: Data, workspace: Workspace
-    ) -> tuple[Evidence, list[Array]]:
-        engine = self._ready(model, data)
+    def evidence_and_gradient(self, model: Model, data: Data, workspace: Workspace) -> Graded:
+        engine = self.engine.ready(model.kernel, data.X)
         with one_blas_thread():
             evidence, gradients = self.inference.evidence_and_gradient(model, data, engine, workspace)
-        if engine is not self.engine:  # points that were chosen just now are nobody's to move
-            gradients = gradients[: len(model.parameters())]
-        return evidence, gradients
+        # points that were chosen just now are nobody's to move
+        return evidence, gradients if engine is self.engine else gradients[: len(model.parameters())]
 
     def evidence(self, model: Model, data: Data, workspace: Workspace) -> Evidence:
         with one_blas_thread():
-            return self.inference.evidence(model, data, self._ready(model, data), workspace)
+            return self.inference.evidence(model, data, self.engine.ready(model.kernel, data.X), workspace)
 
     def cavities(self, model: Model, data: Data, posterior: Process) -> Cavities:
         with one_blas_thread():
-            return self.inference.cavities(model, data, self._ready(model, data), posterior)
+            return self.inference.cavities(model, data, self.engine.ready(model.kernel, data.X), posterior)
 
     def work(self, n: int, d: int, q: int, gradient: bool = True) -> Cost:
         last = self.engine.work(n, d, q, gradient)
@@ -420,10 +284,6 @@ class RuleOnEngine(Scheme):
         if self.inference.closed:
             return self.engine.bytes_needed(n, d, q)
         return self.engine.bytes_of_sites(n, d, max(q, 1))
-
-    def _ready(self, model: Model, data: Data) -> Engine:
-        """The engine with its choices made: with a fixed seed, where nobody has made them."""
-        return self.engine.ready(model.kernel, data.X)
 
 
 def on_engine(method: Engine | Scheme, rule: Inference) -> Scheme:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +35,7 @@ from gramian.inference.model import (
     noise_gradient,
     noise_groups,
 )
-from gramian.likelihoods import Gaussian, Likelihood
+from gramian.likelihoods import Likelihood
 from gramian.processes.base import Process
 from gramian.processes.prior import mean_rows
 from gramian.solvers.base import SolveOutcome
@@ -59,20 +59,12 @@ class Observed(NamedTuple):
 class Conjugate(Inference):
     """Inference in closed form."""
 
-    @property
-    def name(self) -> str:
-        return "conjugate"
-
-    @property
-    def kind(self) -> EvidenceKind:
-        return "exact"
-
-    @property
-    def closed(self) -> bool:
-        return True
+    name = "conjugate"
+    kind: ClassVar[EvidenceKind] = "exact"
+    closed = True
 
     def check(self, likelihood: Likelihood, engine: Engine) -> None:
-        if not isinstance(likelihood, Gaussian):
+        if not likelihood.conjugate:
             raise ParameterError(
                 f'{type(likelihood).__name__} has no posterior in closed form. Use inference="laplace", "ep",'
                 ' "vi" or "mcmc".'

@@ -19,31 +19,28 @@ alpha' - 1/2 A^-1. Sources: Minka 2001; Rasmussen and Williams 2006, algorithms 
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import blas
 
 from gramian.engines.base import Engine, Share, Term
 from gramian.errors import NumericalError, ParameterError
 from gramian.inference.anderson import Anderson
-from gramian.inference.asked import ask, ask_back
-from gramian.inference.model import EvidenceKind
-from gramian.inference.problem import Problem, SiteRule, State
+from gramian.inference.asked import ask
+from gramian.inference.model import Array, EvidenceKind
+from gramian.inference.problem import Problem, Ran, SiteRule, State, cavity
 from gramian.likelihoods import Likelihood, Softmax
 from gramian.solvers.base import SolveOutcome
-
-Array = NDArray[np.float64]
-
-# of 1 / v: a cavity's precision is at least this, where a site of another sweep says more than all
-LEAST_CAVITY = 1e-10
 
 
 @dataclass(frozen=True)
 class EP(SiteRule):
     """Expectation propagation, or power EP."""
+
+    name = "ep"
+    kind: ClassVar[EvidenceKind] = "approximation"
 
     schedule: Literal["parallel", "sequential"] = "parallel"
     damping: float = 0.9  # the share of a new site that a parallel sweep takes
@@ -60,14 +57,6 @@ class EP(SiteRule):
                 f"EP: damping={self.damping!r} and power={self.power!r} must be above 0 and at most 1."
             )
 
-    @property
-    def name(self) -> str:
-        return "ep"
-
-    @property
-    def kind(self) -> EvidenceKind:
-        return "approximation"
-
     def check(self, likelihood: Likelihood, engine: Engine) -> None:
         if likelihood.latents > 1:
             # Laplace's has a form for softmax alone
@@ -81,13 +70,10 @@ class EP(SiteRule):
                 ' inference="laplace" with it.'
             )
 
-    def run(
-        self, problem: Problem, start: Array | None, report: Share | None = None
-    ) -> tuple[State, SolveOutcome]:
+    def run(self, problem: Problem, start: Array | None, report: Share | None = None) -> Ran:
         state = self._start(problem, start)
         sequential = self.schedule == "sequential"
-        damping, last, sweeps, history = (1.0 if sequential else self.damping), np.inf, 0, Anderson()
-        least = np.inf
+        damping, last, least, history = (1.0 if sequential else self.damping), np.inf, np.inf, Anderson()
         for sweeps in range(1, self.max_iter + 1):
             at = np.stack([state.lam, state.h])
             mapped = np.stack(self._swept(problem, state) if sequential else self._renewed(problem, state))
@@ -113,30 +99,20 @@ class EP(SiteRule):
             f"EP did not converge in {self.max_iter} sweeps: moments still change by {last:.2g} of a standard"
             " deviation. Use a smaller damping."
         )
-        return state, SolveOutcome(iterations=sweeps, residual=last, converged=False, note=note)
+        return state, SolveOutcome(iterations=self.max_iter, residual=last, converged=False, note=note)
 
     def value(self, problem: Problem, state: State) -> float:
         m, v = state.mean[:, 0], state.sited[0].var()
         m_c, v_c = self._cavity(state)
-        total = (
-            np.sum(state.answers[:, 0] + 0.5 * np.log(v_c / v) + 0.5 * (m_c**2 / v_c - m**2 / v)) / self.power
-        )
-        return float(total) - 0.5 * state.sited[0].logdet + 0.5 * float(state.h[:, 0] @ m)
+        terms = state.answers[:, 0] + 0.5 * np.log(v_c / v) + 0.5 * (m_c**2 / v_c - m**2 / v)
+        total = float(np.sum(terms) / self.power)
+        return total - 0.5 * state.sited[0].logdet + 0.5 * float(state.h[:, 0] @ m)
 
     def gradient(self, problem: Problem, state: State) -> list[Array]:
         weights = np.zeros((problem.n, 3))
         weights[:, 0] = 1 / self.power
-        by_likelihood = ask_back(
-            problem.model.likelihood,
-            "tilted",
-            weights,
-            problem.y,
-            *self._seen(problem, state),
-            power=self.power,
-        )
+        by_likelihood = problem.ask_back("tilted", weights, *self._seen(problem, state), power=self.power)
         return problem.gradient([Term(state.sited[0])], state.alpha, by_likelihood)
-
-    # Sweeps. ------------------------------------------------------------------------------------------------
 
     def _start(self, problem: Problem, sites: Array | None) -> State:
         """With the sites of other parameters, where they make a posterior with these; else with none."""
@@ -149,11 +125,7 @@ class EP(SiteRule):
         """The leap, where it leads to a posterior; else a damped step, as short as it must be."""
         if leap is not None:
             with contextlib.suppress(NumericalError):
-                return self._state(
-                    problem,
-                    np.maximum(leap[0], 0.0) if problem.model.likelihood.log_concave else leap[0],
-                    leap[1],
-                )
+                return self._state(problem, problem.concave(leap[0]), leap[1])
         while True:
             try:
                 return self._state(problem, *(at + damping * (mapped - at)))
@@ -165,17 +137,11 @@ class EP(SiteRule):
     def _state(self, problem: Problem, lam: Array, h: Array) -> State:
         (sited,) = problem.condition(lam, h)
         state = State(lam, h, sited.mean, sited.alpha, [sited], 0.0, np.zeros((0, 3)))
-        return replace(
-            state,
-            answers=ask(
-                problem.model.likelihood, "tilted", problem.y, *self._seen(problem, state), power=self.power
-            ),
-        )
+        state.answers = problem.ask("tilted", *self._seen(problem, state), power=self.power)
+        return state
 
     def _cavity(self, state: State) -> tuple[Array, Array]:
-        v = state.sited[0].var()
-        precision = np.maximum(1 / v - self.power * state.lam[:, 0], LEAST_CAVITY / v)
-        return (state.mean[:, 0] / v - self.power * state.h[:, 0]) / precision, 1 / precision
+        return cavity(state.mean[:, 0], state.sited[0].var(), state.lam[:, 0], state.h[:, 0], self.power)
 
     def _seen(self, problem: Problem, state: State) -> tuple[Array, Array]:
         """The cavity as the likelihood sees it."""
@@ -191,9 +157,7 @@ class EP(SiteRule):
 
     def _site(self, problem: Problem, m_c: Array, v_c: Array, mean: Array, var: Array) -> tuple[Array, Array]:
         var = np.maximum(var, 1e-12 * v_c)
-        lam = (1 / var - 1 / v_c) / self.power
-        if problem.model.likelihood.log_concave:
-            lam = np.maximum(lam, 0.0)  # which it is, but for rounding
+        lam = problem.concave((1 / var - 1 / v_c) / self.power)
         return lam[:, None], ((mean / var - m_c / v_c) / self.power)[:, None]
 
     def _swept(self, problem: Problem, state: State) -> tuple[Array, Array]:
@@ -203,18 +167,12 @@ class EP(SiteRule):
         lam, h = state.lam[:, 0].copy(), state.h[:, 0].copy()
         mean = S @ h
         for i in range(problem.n):
-            v, m = S[i, i], mean[i]
-            precision = max(1 / v - a * lam[i], LEAST_CAVITY / v)
-            v_c, m_c = 1 / precision, (m / v - a * h[i]) / precision
+            v = S[i, i]
+            m_c, v_c = cavity(mean[i], v, lam[i], h[i], a)
             seen = np.array([problem.m[i, 0] + s * m_c]), np.array([v_c * s**2])
             _, m_t, v_t = ask(problem.model.likelihood, "tilted", problem.y[i : i + 1], *seen, power=a)[0]
-            new_lam, new_h = self._site(
-                problem,
-                np.array([m_c]),
-                np.array([v_c]),
-                np.array([(m_t - problem.m[i, 0]) / s]),
-                np.array([v_t / s**2]),
-            )
+            moments = np.array([[m_c], [v_c], [(m_t - problem.m[i, 0]) / s], [v_t / s**2]])
+            new_lam, new_h = self._site(problem, *moments)
             d_lam, d_h = float(new_lam[0, 0]) - lam[i], float(new_h[0, 0]) - h[i]
             lam[i], h[i] = lam[i] + d_lam, h[i] + d_h
             column = S[:, i].copy()

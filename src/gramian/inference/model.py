@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from gramian.kernels.base import Kernel
 from gramian.likelihoods import Gaussian, Likelihood
-from gramian.means import Mean
+from gramian.means import Mean, OneOutput
 from gramian.params import Tree
 from gramian.processes.base import Process
 from gramian.processes.prior import GaussianProcess, mean_block
@@ -26,11 +26,8 @@ Array = NDArray[np.float64]
 
 class Model(Tree):
     """Everything that has parameters: the kernel, the mean, the likelihood. Paths: kernel.*, mean.*, and the
-    likelihood's own names (noise).
-
-    With several latent functions they share the kernel, unless `others` has one for each latent after the
-    first.
-    """
+    likelihood's own names (noise). Several latent functions share the kernel, unless `others` has one for
+    each latent after the first."""
 
     kernel: Kernel
     mean: Mean
@@ -43,9 +40,20 @@ class Model(Tree):
     @property
     def kernels(self) -> list[tuple[Kernel, list[int]]]:
         """Each kernel with the latents that it is for."""
+        return self.kernels_for(self.likelihood.latents)
+
+    def kernels_for(self, latents: int) -> list[tuple[Kernel, list[int]]]:
+        """The same for so many latents: one an output, where noise is Gaussian."""
         if not self.others:
-            return [(self.kernel, list(range(self.likelihood.latents)))]
+            return [(self.kernel, list(range(latents)))]
         return [(kernel, [k]) for k, kernel in enumerate((self.kernel, *self.others))]
+
+    def priors(self, scale: Array) -> list[tuple[GaussianProcess, list[int]]]:
+        """f before the data: for each kernel the latents it is for, with these scales, (L,)."""
+        groups = self.kernels_for(len(scale))
+        means = [OneOutput(self.mean, k) for _, (k,) in groups] if self.others else [self.mean]
+        pairs = zip(groups, means, strict=True)
+        return [(GaussianProcess(kernel, mean, scale[own]), own) for (kernel, own), mean in pairs]
 
     @property
     def gaussian(self) -> Gaussian:
@@ -94,8 +102,7 @@ EvidenceKind = Literal[
 
 @dataclass(frozen=True)
 class Evidence:
-    """log p(y) in nats, of y divided by its scale, and what kind of number that is; "none" with a value of
-    nan where it is not computed."""
+    """log p(y) in nats, of y divided by its scale, and its kind; "none" with a nan where not computed."""
 
     value: float
     kind: EvidenceKind = "exact"

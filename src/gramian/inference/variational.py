@@ -20,21 +20,19 @@ from __future__ import annotations
 import copy
 import dataclasses
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.engines.base import Engine, Share, Term
 from gramian.errors import NumericalError, ParameterError
 from gramian.inference.anderson import Anderson
-from gramian.inference.asked import ask, ask_back
-from gramian.inference.model import EvidenceKind
-from gramian.inference.problem import Problem, SiteRule, State
+from gramian.inference.model import Array, EvidenceKind
+from gramian.inference.problem import Problem, Ran, SiteRule, State, finite
 from gramian.likelihoods import Likelihood
 from gramian.solvers.base import SolveOutcome
 
-Array = NDArray[np.float64]
-
+LOWEST = -np.finfo(np.float64).max  # of finite numbers
 PAUSE = 6  # steps without acceleration, after one that lowered the bound
 
 
@@ -42,19 +40,11 @@ PAUSE = 6  # steps without acceleration, after one that lowered the bound
 class VI(SiteRule):
     """The evidence lower bound, and the Gaussian that reaches it."""
 
+    name = "vi"
+    kind: ClassVar[EvidenceKind] = "lower bound"
+    whole = True
+
     tol: float = 1e-9  # of the bound: what a step must gain to go on
-
-    @property
-    def name(self) -> str:
-        return "vi"
-
-    @property
-    def kind(self) -> EvidenceKind:
-        return "lower bound"
-
-    @property
-    def whole(self) -> bool:
-        return True
 
     def check(self, likelihood: Likelihood, engine: Engine) -> None:
         if not engine.variances:
@@ -64,9 +54,7 @@ class VI(SiteRule):
                 f" {cure}."
             )
 
-    def run(
-        self, problem: Problem, start: Array | None, report: Share | None = None
-    ) -> tuple[State, SolveOutcome]:
+    def run(self, problem: Problem, start: Array | None, report: Share | None = None) -> Ran:
         shape = (problem.n, problem.latents)
         state = self._from(problem, start) if start is not None and start.shape == (2, *shape) else None
         if state is None and problem.model.likelihood.relaxed is not None:
@@ -74,7 +62,7 @@ class VI(SiteRule):
         state = state or self._state(problem, np.zeros(shape), np.zeros(shape))
         # Where log p is not concave the climb has a long tail of no consequence.
         tol = self.tol if problem.model.likelihood.log_concave else max(self.tol, 1e-6)
-        size, steps, small, rest, history = 1.0, 0, 0, 0, Anderson()
+        size, small, rest, history = 1.0, 0, 0, Anderson()
         for steps in range(1, self.max_iter + 1):
             at, mapped = np.stack([state.lam, state.h]), np.stack(self._proposed(problem, state))
             var = state.var
@@ -99,7 +87,7 @@ class VI(SiteRule):
             if small >= 2:
                 return state, SolveOutcome(iterations=steps)
         note = f"The variational bound still rose after {self.max_iter} steps; it is a bound all the same."
-        return state, SolveOutcome(iterations=steps, converged=False, note=note)
+        return state, SolveOutcome(iterations=self.max_iter, converged=False, note=note)
 
     def _relaxed(self, problem: Problem) -> Array:
         """The sites of a smoother likelihood: a start from which a class with few rows is not lost."""
@@ -111,25 +99,21 @@ class VI(SiteRule):
         found.release()
         return np.stack([found.lam, found.h])
 
-    def _from(self, problem: Problem, sites: Array) -> State | None:
-        """The state with sites of other parameters, where they make a posterior with these."""
+    def _from(self, problem: Problem, sites: Array, least: float = LOWEST) -> State | None:
+        """The state with these sites, where they make a posterior whose bound is no lower than `least`."""
         try:
             state = self._state(problem, sites[0], sites[1])
         except NumericalError:
             return None
-        return state if np.isfinite(state.value) else None
+        if state.value >= least:
+            return state
+        state.release()
+        return None
 
     def _risen(self, problem: Problem, state: State, sites: Array) -> State | None:
         """The state with these sites, where its bound is no lower."""
-        lam = np.maximum(sites[0], 0.0) if problem.model.likelihood.log_concave else sites[0]
-        try:
-            new = self._state(problem, lam, sites[1])
-        except NumericalError:
-            return None
-        if new.value >= state.value - 1e-13 * (1 + abs(state.value)):
-            return new
-        new.release()
-        return None
+        sites = np.stack([problem.concave(sites[0]), sites[1]])
+        return self._from(problem, sites, state.value - 1e-13 * (1 + abs(state.value)))
 
     def value(self, problem: Problem, state: State) -> float:
         return state.value
@@ -137,14 +121,11 @@ class VI(SiteRule):
     def gradient(self, problem: Problem, state: State) -> list[Array]:
         weights = np.zeros(state.answers.shape)
         weights[:, 0] = 1.0
-        by_likelihood = ask_back(
-            problem.model.likelihood, "expected", weights, problem.y, *self._seen(problem, state)
-        )
-        by_outside = state.answers[:, 1 + problem.latents :] * problem.scale**2
-        whole = [bool(np.any(problem.outside[:, k])) for k in range(problem.latents)]
+        by_likelihood = problem.ask_back("expected", weights, *self._seen(problem, state))
+        by_outside = (state.answers[:, 1 + problem.latents :] * problem.scale**2).T
         terms = [
-            Term(state.sited[k], by_outside=by_outside[:, k] if whole[k] else None)
-            for k in range(problem.latents)
+            Term(one, by_outside=weight if np.any(outside) else None)
+            for one, weight, outside in zip(state.sited, by_outside, problem.outside.T, strict=True)
         ]
         return problem.gradient(terms, state.alpha, by_likelihood)
 
@@ -152,27 +133,17 @@ class VI(SiteRule):
         sited = problem.condition(lam, h)
         mean, alpha = np.hstack([one.mean for one in sited]), np.hstack([one.alpha for one in sited])
         state = State(lam, h, mean, alpha, sited, 0.0, np.zeros((0, 1)))
-        state.answers = ask(problem.model.likelihood, "expected", problem.y, *self._seen(problem, state))
-        var = state.var
-        used = np.stack([one.lam for one in sited], axis=1)
-        divergence = 0.5 * (
-            sum(one.logdet for one in sited) - float(np.sum(used * var)) + float(np.sum(mean * alpha))
-        )
-        value = float(np.sum(state.answers[:, 0])) - divergence
-        state.value = value if np.isfinite(value) else -np.inf
+        state.answers = problem.ask("expected", *self._seen(problem, state))
+        logdets, used = sum(one.logdet for one in sited), np.stack([one.lam for one in sited], axis=1)
+        divergence = 0.5 * (logdets - float(np.sum(used * state.var)) + float(np.sum(mean * alpha)))
+        state.value = finite(float(np.sum(state.answers[:, 0])) - divergence)
         return state
 
     def _seen(self, problem: Problem, state: State) -> tuple[Array, Array]:
         """The marginals as the likelihood sees them."""
-        var = state.var + problem.outside
-        return problem.f(state.mean), var * problem.scale**2
+        return problem.f(state.mean), (state.var + problem.outside) * problem.scale**2
 
     def _proposed(self, problem: Problem, state: State) -> tuple[Array, Array]:
         L, s = problem.latents, problem.scale
-        lam = -2 * state.answers[:, 1 + L :] * s**2
-        if problem.model.likelihood.log_concave:
-            lam = np.maximum(lam, 0.0)  # which it is, but for rounding
+        lam = problem.concave(-2 * state.answers[:, 1 + L :] * s**2)
         return lam, state.answers[:, 1 : 1 + L] * s + lam * state.mean
-
-
-__all__ = ["VI"]

@@ -52,6 +52,7 @@ class Likelihood(Tree):
     # and suits only methods that average over f: variational inference and expectation propagation
     smooth: ClassVar[bool] = True
     discrete: ClassVar[bool] = False  # whether y is a whole number from 0 on, with a probability
+    conjugate: ClassVar[bool] = False  # whether it is Gaussian noise, under which f can be integrated out
 
     @abstractmethod
     def log_prob(self, y: jax.Array, f: jax.Array) -> jax.Array:
@@ -69,10 +70,9 @@ class Likelihood(Tree):
         """How many latent functions an observation depends on."""
         return 1
 
-    def variances(self) -> Array | None:
-        """The noise variance of each output, (outputs,), where y is f plus Gaussian noise, so that the
-        posterior of f has a closed form; None where it has none."""
-        return None
+    def variances(self) -> Array:
+        """The noise variance of each output, (outputs,), of one that is `conjugate`."""
+        raise TypeError(f"{type(self).__name__} is no Gaussian noise, and has no variance of it.")
 
     def scales(self, s: float) -> Array:
         """The prior scale of each latent, (latents,): s, that of y, for one in the units of y, else 1."""

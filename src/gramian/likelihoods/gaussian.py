@@ -25,7 +25,7 @@ class Gaussian(Likelihood):
     """y ~ N(f, noise * unit). `noise` is a variance, in the units of y squared while `unit` is 1. For
     several outputs of different spread `unit` holds one number each, and `noise` is then relative to it."""
 
-    log_concave = location = True
+    log_concave = location = conjugate = True
     noise: Value = nonnegative(1.0)
     unit: tuple[float, ...] = (1.0,)
 

@@ -1,8 +1,7 @@
 """The contract of a process: what can be asked of f, before or after data.
 
 Arrays have one column an output. Work is done in blocks of rows, so that memory does not grow with the number
-of points (but for `cov`). What a process cannot do it refuses here, once, with the alternatives: one that can
-overrides a method, and nothing else in the house changes.
+of points (but for `cov`). What a process cannot do is refused here, once: one that can overrides a method.
 """
 
 from __future__ import annotations
@@ -69,8 +68,7 @@ class Process(ABC):
 
     @property
     def dual(self) -> Array | None:
-        """alpha (n, q) with mean = m(x) + s k(x, X) alpha for the rows X of the data, where that is its
-        form."""
+        """alpha (n, q) with mean = m(x) + s k(x, X) alpha for the rows X, where that is its form."""
         return None
 
     @property
@@ -87,8 +85,7 @@ class Process(ABC):
         raise self._cannot("the level of kernel and noise")
 
     def sample(self, rng: np.random.Generator, X: Array, n_samples: int, noise: Array | None = None) -> Array:
-        """Joint draws at the rows of X, (n, q, n_samples); `noise` (n, q) adds independent noise of these
-        variances."""
+        """Joint draws at the rows of X, (n, q, n_samples); `noise` (n, q) are variances of noise to add."""
         mean, cov = self.mean(X), self.cov(X)
         draws = np.empty((*mean.shape, n_samples))
         for k in range(mean.shape[1]):
@@ -100,11 +97,6 @@ class Process(ABC):
         """What a likelihood sees at the rows of X: itself, with mean and variance of f. Of a mixture one a
         draw, each with the likelihood of that draw."""
         yield likelihood, *self.moments(X)
-
-    @property
-    def told(self) -> str:
-        """What else a summary should tell."""
-        return ""
 
     def gradient(self, X: Array) -> tuple[Array, Array]:
         """Mean and variance of the gradient of f at the rows of X: (n, d, q) each."""
@@ -137,6 +129,11 @@ def with_noise(draws: Array, noise: Array | None, rng: np.random.Generator) -> A
     return draws
 
 
+def users(of: Sequence[int], which: int) -> list[int]:
+    """The outputs that use a root, a system, a kernel: `of` says for each which one it does."""
+    return [k for k, mine in enumerate(of) if mine == which]
+
+
 def blocks_of(n: int, row_bytes: int, size: int | None = None) -> list[slice]:
     """Consecutive rows that fit into the memory of a block."""
     rows = memory.block_rows(row_bytes, tiles.LARGEST_TILE, memory.BLOCK_BYTES if size is None else size)
@@ -144,8 +141,7 @@ def blocks_of(n: int, row_bytes: int, size: int | None = None) -> list[slice]:
 
 
 def semidefinite_root(A: Array) -> Array:
-    """R with R R' = A for a positive semi-definite A, by Cholesky with pivoting (LAPACK dpstrf): exact where
-    A is singular, with nothing added."""
+    """R with R R' = A, by Cholesky with pivoting (dpstrf): exact where A is singular, with nothing added."""
     L, pivots, rank, _ = lapack.dpstrf(np.asfortranarray(A), lower=1)
     root: Array = np.zeros_like(L)
     root[pivots - 1, :rank] = np.tril(L)[:, :rank]

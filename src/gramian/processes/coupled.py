@@ -6,12 +6,10 @@ have independent priors but common data.
     features    (S(x, z))_cc' = delta_cc' e_c(x, z) + phi_c(x)' (B^-1)_cc' phi_c'(z),
                 e_c: what features leave out of the prior
 
-with E_c = R_c'R_c and L_M from coupling. The first term of each is a Gaussian process for each class alone,
-the second is of low rank and common to all: draws of all classes at all rows need no covariance of C n rows.
-Source: Rasmussen and Williams 2006, algorithm 3.4.
-
-Cost of b points, dense: b n kernel values, 3 C b n^2 flops; features: C^2 b m^2. Memory: what is kept, and a
-block of rows.
+with E_c = R_c'R_c and L_M as in inference/softmax. The first term of each is a Gaussian process for a class
+alone, the second is of low rank and common to all: draws need no covariance of C n rows. Cost of b points,
+dense: b n kernel values, 3 C b n^2 flops; features: C^2 b m^2. Source: Rasmussen and Williams 2006, algorithm
+3.4.
 """
 
 from __future__ import annotations
@@ -19,38 +17,25 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import blas
 
 from gramian.features.base import FeatureMap
 from gramian.gram import tiles
 from gramian.kernels.base import Kernel
 from gramian.linalg.state import ObjectState, entries, joined, numbered, of_part, root, taken
-from gramian.processes.base import Process, blocks_of, semidefinite_root, with_noise
+from gramian.processes.base import Array, Process, blocks_of, semidefinite_root, users, with_noise
 from gramian.processes.prior import GaussianProcess
 from gramian.processes.state import Context
-
-Array = NDArray[np.float64]
 
 SHARED = "root.shared"  # of all classes, in a state
 
 
-class ClassPart(NamedTuple):
-    """Some rows: the mean of s g, the variance that a class has alone, and the covariance that it has with
-    others, itself included."""
-
-    mean: Array  # (b, C)
-    alone: Array  # (b, C)
-    common: Array  # (b, C, C)
-
-
 @dataclass(frozen=True, eq=False)
 class CoupledProcess(Process):
-    """One output a class. With several kernels `others` has those of the classes after the first, as in the
-    model."""
+    """One output a class. With several kernels `others` has those of the classes after the first."""
 
     dependent: ClassVar[bool] = True
     many_kernels: ClassVar[bool] = True
@@ -73,13 +58,13 @@ class CoupledProcess(Process):
         return list(range(self.C)) if self.others else [0] * self.C
 
     @abstractmethod
-    def _parts(self, X: Array) -> Iterator[tuple[slice, ClassPart]]:
-        """A block of rows at a time."""
+    def _parts(self, X: Array) -> Iterator[tuple[slice, Array, Array, Array]]:
+        """A block of rows at a time: the mean of s g (b, C), the variance that a class has alone (b, C), and
+        the covariance that it has with others, itself included (b, C, C)."""
 
     @abstractmethod
     def _covariances(self, X: Array) -> Iterator[tuple[Array, Array]]:
-        """Of each class at all pairs of rows: A and V, the covariance being A + V'V, with the same rows of V
-        for all classes."""
+        """Of each class at all pairs of rows: A + V'V, with the same rows of V for all classes."""
 
     def moments(self, X: Array) -> tuple[Array, Array]:
         mean, joint = self._joint(X)
@@ -109,11 +94,11 @@ class CoupledProcess(Process):
 
     def _joint(self, X: Array) -> tuple[Array, Array]:
         mean, joint = self.prior.mean(X), np.empty((len(X), self.C, self.C))
-        for at, part in self._parts(X):
-            mean[at] += part.mean
-            joint[at] = part.common
+        for at, part, alone, common in self._parts(X):
+            mean[at] += part
+            joint[at] = common
             # rounding may leave -1e-17 where the data leave nothing open
-            np.einsum("icc->ic", joint[at])[...] += np.maximum(part.alone, 0.0)
+            np.einsum("icc->ic", joint[at])[...] += np.maximum(alone, 0.0)
         return mean, joint
 
 
@@ -131,29 +116,25 @@ class CoupledPosterior(CoupledProcess):
     def mean(self, X: Array) -> Array:
         out = self.prior.mean(X)
         for at in blocks_of(len(X), 8 * X.shape[1]):
-            if not self.others:
-                out[at] += tiles.matmul(self.prior.kernel, X[at], self.Z, self.alpha) * self.prior.scale
-                continue
-            for c, kernel in enumerate(self.kernels):
-                out[at, c] += (
-                    tiles.matmul(kernel, X[at], self.Z, self.alpha[:, [c]])[:, 0] * self.prior.scale[c]
-                )
+            for k, kernel in enumerate(self.kernels):
+                own = users(self.kernel_of, k)
+                product = tiles.matmul(kernel, X[at], self.Z, self.alpha[:, own])
+                out[at, own] += product * self.prior.scale[own]
         return out
 
-    def _parts(self, X: Array) -> Iterator[tuple[slice, ClassPart]]:
+    def _parts(self, X: Array) -> Iterator[tuple[slice, Array, Array, Array]]:
         scale = self.prior.scale
         for at in blocks_of(len(X), 8 * len(self.Z) * (self.C + 2 + len(self.others))):
             K = [tiles.cross(kernel, X[at], self.Z) for kernel in self.kernels]
-            alone = np.stack([tiles.diagonal(kernel, X[at]) for kernel in self.kernels], axis=1)[
-                :, self.kernel_of
-            ]
+            variances = [tiles.diagonal(kernel, X[at]) for kernel in self.kernels]
+            alone = np.stack([variances[k] for k in self.kernel_of], axis=1)
             mean, V = np.empty(alone.shape), []
             for c, k in enumerate(self.kernel_of):
                 A, common = self._whitened(c, K[k])
                 mean[:, c] = (K[k] @ self.alpha[:, c]) * scale[c]
                 alone[:, c] -= np.einsum("ij,ij->j", A, A)
                 V.append(common)
-            yield at, ClassPart(mean, alone * scale**2, _products(V, [0] * self.C))
+            yield at, mean, alone * scale**2, _products(V, [0] * self.C)
 
     def _covariances(self, X: Array) -> Iterator[tuple[Array, Array]]:
         for c, k in enumerate(self.kernel_of):
@@ -198,8 +179,7 @@ class CoupledFeatures(CoupledProcess):
         return out
 
     def sample(self, rng: np.random.Generator, X: Array, n_samples: int, noise: Array | None = None) -> Array:
-        """Draws (n, C, n_samples) from the joint distribution over all rows and all classes; of random
-        features any number of rows costs n m."""
+        """Over all rows and all classes jointly; of random features any number of rows costs n m."""
         if not all(features.spans_prior for features in self.features):
             return super().sample(rng, X, n_samples, noise)
         draws = np.repeat(self.prior.mean(X)[:, :, None], n_samples, axis=2)
@@ -210,16 +190,16 @@ class CoupledFeatures(CoupledProcess):
                 draws[at, c] += (Phi[k] @ weights[c]) * self.prior.scale[c]
         return with_noise(draws, noise, rng)
 
-    def _parts(self, X: Array) -> Iterator[tuple[slice, ClassPart]]:
+    def _parts(self, X: Array) -> Iterator[tuple[slice, Array, Array, Array]]:
         scale = self.prior.scale
         for at, Phi in self._blocks(X):
             alone = np.zeros((len(Phi[0]), self.C))
             for k, features in enumerate(self.features):
                 if not features.spans_prior:
                     rest = tiles.diagonal(self.kernels[k], X[at]) - np.einsum("ij,ij->i", Phi[k], Phi[k])
-                    alone[:, [c for c, mine in enumerate(self.kernel_of) if mine == k]] = rest[:, None]
+                    alone[:, users(self.kernel_of, k)] = rest[:, None]
             common = weight_covariances(self.root, [Phi[k] for k in self.kernel_of])
-            yield at, ClassPart(self._mapped(Phi), alone * scale**2, common * np.multiply.outer(scale, scale))
+            yield at, self._mapped(Phi), alone * scale**2, common * np.multiply.outer(scale, scale)
 
     def _covariances(self, X: Array) -> Iterator[tuple[Array, Array]]:
         Phi = [features.block(X) for features in self.features]
@@ -248,10 +228,8 @@ class CoupledFeatures(CoupledProcess):
             yield at, [features.block(np.asarray(X[at])) for features in self.features]
 
     def _mapped(self, Phi: list[Array]) -> Array:
-        return (
-            np.stack([Phi[k] @ self.weights[:, c] for c, k in enumerate(self.kernel_of)], axis=1)
-            * self.prior.scale
-        )
+        columns = [Phi[k] @ self.weights[:, c] for c, k in enumerate(self.kernel_of)]
+        return np.stack(columns, axis=1) * self.prior.scale
 
 
 def weight_covariances(root: Array, Phi: Sequence[Array]) -> Array:
@@ -269,7 +247,6 @@ def _products(V: list[Array], first: list[int]) -> Array:
     out = np.empty((b, C, C))
     for c in range(C):
         for other in range(c + 1):
-            out[:, c, other] = out[:, other, c] = np.einsum(
-                "ri,ri->i", V[c], V[other][first[c] - first[other] :]
-            )
+            rows = V[other][first[c] - first[other] :]
+            out[:, c, other] = out[:, other, c] = np.einsum("ri,ri->i", V[c], rows)
     return out

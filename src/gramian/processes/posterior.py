@@ -2,48 +2,52 @@
 
     mean = m(x) + s k(x, Z) alpha,      var = s^2 (k(x, x) - |R k(Z, x)|^2)
 
-with R' R the matrix M of the method (for exact inference Z = X, R = L^-1, L L' = K + D). std, cov and samples
-come from this one form. Of many rows L is kept instead of R, and R k(Z, x) is a triangular solve: L^-1 would
-take as long as L.
+with Z = X, R = L^-1, L L' = K + D for exact inference. Of many rows L is kept instead of R, and R k(Z, x) is
+a triangular solve: L^-1 would take as long as L.
 
 Cost of m points from n rows: m n kernel values; m n^2 flops for variances (a triangular matrix product: 1.3
-times faster than a triangular solve here), none of it for means alone. Memory: R, and one block of rows.
+times faster than a triangular solve here). Memory: R, and one block of rows.
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import blas
 
 from gramian.gram import tiles
 from gramian.kernels.base import Kernel
 from gramian.linalg.state import ObjectState, entries, numbered, roots, taken, typed
-from gramian.processes.base import Process, blocks_of
+from gramian.processes.base import Array, Process, blocks_of, users
 from gramian.processes.prior import GaussianProcess
 from gramian.processes.state import Context
 from gramian.solvers.cholesky import CholeskyFactor
 
-Array = NDArray[np.float64]
-
 
 @dataclass(frozen=True, eq=False)
-class Posterior(Process):
-    """A conditioned Gaussian process. Outputs that share their noise share a root."""
-
-    kind: ClassVar[str] = "exact"
+class DualPosterior(Process):
+    """A posterior as a function of k(x, Z)."""
 
     prior: GaussianProcess
     Z: Array  # (n, d)
     alpha: Array  # (n, q)
-    # each (n, n), in the lower triangle of a Fortran-ordered array: R, or L where `inverted` is False
-    roots: tuple[Array, ...]
-    root_of: tuple[int, ...]  # for each output, which root
-    inverted: bool = True
+
+    @abstractmethod
+    def _explained(self, K: Array) -> Iterator[tuple[list[int], Array, Array]]:
+        """Outputs that share their noise, with V and B, V'B being what the data explain; from K = k(x, Z)
+        (b, n), which may be overwritten."""
+
+    @abstractmethod
+    def _slices(self, n: int, columns: int) -> Sequence[slice]:
+        """Blocks of n points, each with as many columns of `_explained`."""
+
+    @property
+    def dual(self) -> Array:
+        return self.alpha
 
     def mean(self, X: Array) -> Array:
         out = self.prior.mean(X)
@@ -53,32 +57,25 @@ class Posterior(Process):
 
     def moments(self, X: Array) -> tuple[Array, Array]:
         mean, var = self.prior.moments(X)
-        for at, K in self._blocks(X):
+        blocks = self._slices(len(X), 1)
+        # one array that is used again
+        room = np.empty((max((at.stop - at.start for at in blocks), default=0), len(self.Z)))
+        for at in blocks:
+            K = tiles.cross(self.prior.kernel, X[at], self.Z, room[: at.stop - at.start])
             mean[at] += (K @ self.alpha) * self.prior.scale
-            explained = [np.einsum("ij,ij->j", V, V) for V in self._explained(K)]
-            for k, r in enumerate(self.root_of):
-                var[at, k] -= explained[r] * self.prior.scale[k] ** 2
+            for outputs, V, B in self._explained(K):
+                var[at, outputs] -= np.einsum("ij,ij->j", V, B)[:, None] * self.prior.scale[outputs] ** 2
         return mean, np.maximum(var, 0.0)  # rounding may leave -1e-17 where the data leave nothing open
 
     def cov(self, X: Array) -> Array:
         out = self.prior.cov(X)
         K = tiles.cross(self.prior.kernel, X, self.Z)
-        for r, V in enumerate(self._explained(K)):
-            shared = V.T @ V
-            for k in (k for k, mine in enumerate(self.root_of) if mine == r):
-                out[:, :, k] -= shared * self.prior.scale[k] ** 2
+        for outputs, V, B in self._explained(K):
+            shared = V.T @ B
+            for k in outputs:
+                out[:, :, k] -= 0.5 * (shared + shared.T) * self.prior.scale[k] ** 2
         np.einsum("iik->ik", out)[...] = self.moments(X)[1]
         return out
-
-    @property
-    def dual(self) -> Array:
-        return self.alpha
-
-    def rescaled(self, c: float, prior: Process) -> Posterior:
-        for root in self.roots:
-            root *= c ** (-0.5 if self.inverted else 0.5)
-        assert isinstance(prior, GaussianProcess)
-        return replace(self, prior=prior, alpha=self.alpha / c)
 
     def components(self, X: Array, terms: Sequence[Kernel]) -> list[tuple[Array, Array]]:
         return [replace(self, prior=self.prior.part(term)).moments(X) for term in terms]
@@ -86,14 +83,32 @@ class Posterior(Process):
     def gradient(self, X: Array) -> tuple[Array, Array]:
         n, d = X.shape
         mean, var = self.prior.gradient(X)
-        for at in blocks_of(n, 8 * d * len(self.Z)):
+        for at in self._slices(n, d):
             G = tiles.gradients(self.prior.kernel, X[at], self.Z)  # (b, n, d)
             mean[at] += np.einsum("bnd,nq->bdq", G, self.alpha) * self.prior.scale
             flat = np.ascontiguousarray(np.swapaxes(G, 1, 2)).reshape(-1, len(self.Z))  # (b d, n)
-            explained = [np.einsum("ij,ij->j", V, V).reshape(-1, d) for V in self._explained(flat)]
-            for k, r in enumerate(self.root_of):
-                var[at, :, k] -= explained[r] * self.prior.scale[k] ** 2
+            for outputs, V, B in self._explained(flat):
+                explained = np.einsum("ij,ij->j", V, B).reshape(-1, d, 1)
+                var[at, :, outputs] -= explained * self.prior.scale[outputs] ** 2
         return mean, np.maximum(var, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior(DualPosterior):
+    """A conditioned Gaussian process."""
+
+    kind: ClassVar[str] = "exact"
+
+    # each (n, n), in the lower triangle of a Fortran-ordered array: R, or L where `inverted` is False
+    roots: tuple[Array, ...]
+    root_of: tuple[int, ...]  # for each output, which root
+    inverted: bool = True
+
+    def rescaled(self, c: float, prior: Process) -> Posterior:
+        for root in self.roots:
+            root *= c ** (-0.5 if self.inverted else 0.5)
+        assert isinstance(prior, GaussianProcess)
+        return replace(self, prior=prior, alpha=self.alpha / c)
 
     def precision(self) -> Array:
         if self.inverted:
@@ -113,19 +128,15 @@ class Posterior(Process):
         alpha, inverted = taken(arrays, "alpha", (len(Z), q)), typed(inverted, bool, "inverted")
         return cls(context.prior, Z, alpha, *roots(arrays, len(Z), root_of, q), inverted)
 
-    def _blocks(self, X: Array) -> Iterator[tuple[slice, Array]]:
-        """K(X, Z) a block of rows at a time, in one array that is used again."""
-        blocks = blocks_of(len(X), 8 * len(self.Z))
-        room = np.empty((max((at.stop - at.start for at in blocks), default=0), len(self.Z)))
-        for at in blocks:
-            yield at, tiles.cross(self.prior.kernel, X[at], self.Z, room[: at.stop - at.start])
+    def _slices(self, n: int, columns: int) -> Sequence[slice]:
+        return blocks_of(n, 8 * columns * len(self.Z))
 
-    def _explained(self, K: Array) -> Iterator[Array]:
-        """R K' for each root; K (b, n) is row-major, so K' is Fortran-ordered as BLAS likes it. The last
-        product overwrites K."""
+    def _explained(self, K: Array) -> Iterator[tuple[list[int], Array, Array]]:
+        """R K', twice, for each root; K' is Fortran-ordered as BLAS likes it. The last overwrites K."""
         for r, root in enumerate(self.roots):
             last = r == len(self.roots) - 1
             if self.inverted:
-                yield blas.dtrmm(1.0, root, K.T, lower=1, overwrite_b=last)
+                V = blas.dtrmm(1.0, root, K.T, lower=1, overwrite_b=last)
             else:
-                yield CholeskyFactor(root).divide_in_place(K.T if last else K.T.copy(order="F"))
+                V = CholeskyFactor(root).divide_in_place(K.T if last else K.T.copy(order="F"))
+            yield users(self.root_of, r), V, V

@@ -8,14 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.gram import tiles
 from gramian.kernels.base import Kernel
 from gramian.means import HostBlock, Mean, OneOutput, ZeroMean
-from gramian.processes.base import Process
-
-Array = NDArray[np.float64]
+from gramian.processes.base import Array, Process
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,14 +6,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.errors import StateError
 from gramian.linalg.state import ObjectState, entries, joined, of_part, typed, typed_list
-from gramian.processes.base import Process
+from gramian.processes.base import Array, Process
 from gramian.processes.state import Context
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,15 +27,13 @@ class Stacked(Process):
         return self._together([part.mean(X) for part in self.parts])
 
     def moments(self, X: Array) -> tuple[Array, Array]:
-        pairs = [part.moments(X) for part in self.parts]
-        return self._together([mean for mean, _ in pairs]), self._together([var for _, var in pairs])
+        return self._both([part.moments(X) for part in self.parts])
 
     def cov(self, X: Array) -> Array:
         return self._together([part.cov(X) for part in self.parts])
 
     def gradient(self, X: Array) -> tuple[Array, Array]:
-        pairs = [part.gradient(X) for part in self.parts]
-        return self._together([mean for mean, _ in pairs]), self._together([var for _, var in pairs])
+        return self._both([part.gradient(X) for part in self.parts])
 
     def state(self, context: Context) -> ObjectState:
         """Each part is for one output, as inference leaves it."""
@@ -59,6 +54,9 @@ class Stacked(Process):
             for j, (k, part) in enumerate(zip(outputs, parts, strict=True))
         ]
         return cls(tuple(found), tuple((k,) for k in outputs))
+
+    def _both(self, pairs: list[tuple[Array, Array]]) -> tuple[Array, Array]:
+        return self._together([mean for mean, _ in pairs]), self._together([var for _, var in pairs])
 
     def _together(self, arrays: list[Array]) -> Array:
         """Joined in the last axis, in the order of the outputs."""

@@ -11,18 +11,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.errors import StateError
 from gramian.features.base import Basis, FeatureMap
 from gramian.kernels.base import Kernel
 from gramian.linalg.state import Arrays, ObjectState, taken, typed
 from gramian.means import OneOutput
-from gramian.processes.base import Process
+from gramian.processes.base import Array, Process
 from gramian.processes.prior import GaussianProcess
 from gramian.solvers.base import Solver
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,8 +81,7 @@ class Context:
         return basis.from_state(ObjectState({}, arrays), self.kernels[k], self.d)
 
     def own_rows(self, Z: Array) -> Arrays:
-        """The rows Z that a process stands on, where they are not all rows: outputs are observed at rows of
-        their own."""
+        """The rows Z that a process stands on, where outputs are observed at rows of their own."""
         return {} if self.X is not None and np.array_equal(Z, self.X) else {"Z": Z}
 
     def rows(self, arrays: Arrays) -> Array:

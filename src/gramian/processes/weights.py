@@ -5,11 +5,8 @@ With B = I + Phi' D^-1 Phi = L_B L_B', after the data
     mean = m(x) + s phi(x)' w,     var = s^2 ([k(x, x) - |phi(x)|^2]_+ + |L_B^-1 phi(x)|^2)
 
 The first term is what the features leave out of the prior: nothing for random features, which are a prior of
-their own; for landmarks it keeps the variance honest far from them. Both terms are sums of squares or
-clamped, so a variance is never the difference of two large numbers: it stays right however small the noise
-is.
-
-Cost of b points: their features, and b m^2 flops for variances.
+their own; for landmarks it keeps the variance honest far from them. A variance is never the difference of two
+large numbers: it stays right however small the noise is. Cost of b points: their features, and b m^2 flops.
 """
 
 from __future__ import annotations
@@ -20,7 +17,6 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import blas
 from scipy.linalg import qr as scipy_qr
 
@@ -28,12 +24,10 @@ from gramian.features.base import FeatureMap
 from gramian.gram import tiles
 from gramian.kernels.base import Kernel
 from gramian.linalg.state import ObjectState, entries, numbered, roots, taken
-from gramian.processes.base import Process, blocks_of, with_noise
+from gramian.processes.base import Array, Process, blocks_of, users, with_noise
 from gramian.processes.posterior import Posterior
 from gramian.processes.prior import GaussianProcess
 from gramian.processes.state import Context
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,14 +49,14 @@ class FeaturePosterior(Process):
         return out
 
     def moments(self, X: Array) -> tuple[Array, Array]:
-        mean, prior_var = self.prior.mean(X), tiles.diagonal(self.prior.kernel, X)
-        var = np.empty_like(mean)
+        mean = self.prior.mean(X)
+        var, outside = np.empty_like(mean), np.zeros((len(X), 1))
         for at, Phi in self._blocks(X):
-            mean[at] += (Phi @ self.weights) * self.prior.scale
-            outside = self._outside(prior_var[at], Phi)
-            inside = [np.einsum("ij,ij->j", V, V) for V in self._whitened(Phi)]
-            for k, r in enumerate(self.root_of):
-                var[at, k] = (outside + inside[r]) * self.prior.scale[k] ** 2
+            if not self.features.spans_prior:
+                rest = tiles.diagonal(self.prior.kernel, X[at]) - np.einsum("ij,ij->i", Phi, Phi)
+                outside[at, 0] = np.maximum(rest, 0.0)
+            part, var[at] = self._of_weights(Phi, outside[at])
+            mean[at] += part
         return mean, var
 
     def cov(self, X: Array) -> Array:
@@ -75,21 +69,19 @@ class FeaturePosterior(Process):
         out = np.empty((len(X), len(X), len(self.prior.scale)))
         for r, V in enumerate(self._whitened(Phi)):
             shared = rest + V.T @ V
-            for k in (k for k, mine in enumerate(self.root_of) if mine == r):
+            for k in users(self.root_of, r):
                 out[:, :, k] = shared * self.prior.scale[k] ** 2
         np.einsum("iik->ik", out)[...] = self.moments(X)[1]
         return out
 
     def sample(self, rng: np.random.Generator, X: Array, n_samples: int, noise: Array | None = None) -> Array:
-        """Draws of the weights where they are all there is, so that any number of points costs n m; else as
-        every process."""
+        """Draws of the weights where they are all there is, so that any number of points costs n m."""
         if not self.features.spans_prior:
             return super().sample(rng, X, n_samples, noise)
         weights = np.empty((*self.weights.shape, n_samples))
         for k, r in enumerate(self.root_of):
-            weights[:, k, :] = self.weights[:, [k]] + self.roots[r].T @ rng.standard_normal(
-                (len(self.weights), n_samples)
-            )
+            z = rng.standard_normal((len(self.weights), n_samples))
+            weights[:, k, :] = self.weights[:, [k]] + self.roots[r].T @ z
         draws = np.repeat(self.prior.mean(X)[:, :, None], n_samples, axis=2)
         for at, Phi in self._blocks(X):
             draws[at] += np.einsum("bm,mqs->bqs", Phi, weights) * self.prior.scale[:, None]
@@ -112,9 +104,8 @@ class FeaturePosterior(Process):
         for at in blocks_of(len(X), 8 * self.features.n_features):
             S, T = self.features.slopes(np.asarray(X[at]))
             for j, factor in enumerate(T):
-                part_mean, part_var = self._of_weights(S * factor)  # of dphi / dx_j
-                mean[at, j] += part_mean
-                var[at, j] = part_var
+                part, var[at, j] = self._of_weights(S * factor)  # of dphi / dx_j
+                mean[at, j] += part
         return mean, var
 
     def components(self, X: Array, terms: Sequence[Kernel]) -> list[tuple[Array, Array]]:
@@ -129,10 +120,10 @@ class FeaturePosterior(Process):
             out.append((mean, var))
         return out
 
-    def _of_weights(self, Phi: Array) -> tuple[Array, Array]:
-        """Mean and variance of s phi'w: (b, q) each."""
-        variances = [np.einsum("ij,ij->j", V, V) for V in self._whitened(Phi)]
-        var = np.stack([variances[r] for r in self.root_of], axis=1) * self.prior.scale**2
+    def _of_weights(self, Phi: Array, outside: Array | float = 0.0) -> tuple[Array, Array]:
+        """Mean and variance of s phi'w, with what has a variance `outside` of it: (b, q) each."""
+        inside = [np.einsum("ij,ij->j", V, V) for V in self._whitened(Phi)]
+        var = (outside + np.stack([inside[r] for r in self.root_of], axis=1)) * self.prior.scale**2
         return (Phi @ self.weights) * self.prior.scale, var
 
     @cached_property
@@ -164,11 +155,6 @@ class FeaturePosterior(Process):
         m = features.n_features
         matrices, of = roots(state.arrays, m, root_of, q)
         return cls(context.prior, features, taken(state.arrays, "weights", (m, q)), matrices, of)
-
-    def _outside(self, prior_var: Array, Phi: Array) -> Array | float:
-        return (
-            0.0 if self.features.spans_prior else np.maximum(prior_var - np.einsum("ij,ij->i", Phi, Phi), 0.0)
-        )
 
     def _blocks(self, X: Array) -> Iterator[tuple[slice, Array]]:
         for at in blocks_of(len(X), 8 * self.features.n_features):

@@ -2,9 +2,7 @@
 
 R-hat compares the spread between chains (each cut in two) with that within them, on ranks and on folded
 ranks: 1 where all tell the same, above 1.01 where they do not yet. The effective sample size (ess) is how
-many independent draws would know the mean as well. Both are ArviZ's.
-
-Source: Vehtari, Gelman, Simpson, Carpenter and Burkner 2021.
+many independent draws would know the mean as well. Both are ArviZ's (Vehtari et al. 2021).
 """
 
 from __future__ import annotations
@@ -21,21 +19,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.errors import ParameterError, StateError
+from gramian.inference.model import Array
 from gramian.linalg.state import Arrays, ObjectState, entries, taken, typed, typed_list
-
-Array = NDArray[np.float64]
 
 SAMPLERS = ("blocks", "nuts", "ess")
 RHAT_LIMIT = 1.01
 TOLD: dict[str, type] = {"sampler": str, "warmup": int, "stopped": str, "seconds": float}
+SAVED = {"log_density": np.float64, "divergent": np.int64, "acceptance": np.float64, "steps": np.int64}
 DIAGNOSTICS = ("rhat", "ess")
 ESS_PER_CHAIN = 100  # below it neither ess nor R-hat are reliable themselves
 
 
 @dataclass(frozen=True, eq=False)
 class Chains:
-    """Draws of the parameters and the whitened latent variables, with an axis for chains and one for draws in
-    front. Print it to read it."""
+    """Draws of the parameters and the whitened latent variables. Print it to read it."""
 
     values: Mapping[str, Array]  # of each trainable parameter, by path: (chains, draws, ...)
     latent: Array  # v: (chains, draws, m, latents); m = 0 where f was integrated out
@@ -61,14 +58,12 @@ class Chains:
 
     @property
     def divergences(self) -> int:
-        """Draws whose trajectory left the sampler's accuracy: the posterior is too sharp there for its
-        step."""
+        """Draws whose trajectory left the sampler's accuracy: the posterior is too sharp for its step."""
         return int(np.sum(self.divergent))
 
     @cached_property
     def rhat(self) -> dict[str, float]:
-        """The rank-normalised R-hat of each number: parameters by name, latent variables as v[i] or
-        v[i,k]."""
+        """The rank-normalised R-hat of each number: parameters by name, latent variables as v[i], v[i,k]."""
         return self._each("rhat")
 
     @cached_property
@@ -138,21 +133,13 @@ class Chains:
         }
         if self.log_likelihood.size:
             groups["log_likelihood"] = {"y": self.log_likelihood}
-        return (
-            arviz.from_dict(groups)
-            if int(arviz.__version__.split(".")[0]) >= 1
-            else arviz.from_dict(**groups)
-        )
+        new = int(arviz.__version__.split(".")[0]) >= 1
+        return arviz.from_dict(groups) if new else arviz.from_dict(**groups)
 
     def state(self) -> ObjectState:
         """The draws of the parameters and what is told of all draws; not the latent variables themselves."""
         arrays: Arrays = {f"chains.{path}": draws for path, draws in self.values.items()}
-        arrays |= {
-            "chain_log_density": self.log_density,
-            "chain_divergent": self.divergent.astype(np.int64),
-            "chain_acceptance": self.acceptance,
-            "chain_steps": np.asarray(self.steps, dtype=np.int64),
-        }
+        arrays |= {f"chain_{name}": np.asarray(getattr(self, name), kind) for name, kind in SAVED.items()}
         found = {name: [float(value) for value in getattr(self, name).values()] for name in DIAGNOSTICS}
         told = {name: kind(getattr(self, name)) for name, kind in TOLD.items()}
         return ObjectState({**told, **found}, arrays)
@@ -163,21 +150,17 @@ class Chains:
     ) -> Chains:
         """For parameters of these shapes, and as many latent variables and functions."""
         arrays, told = state.arrays, entries(state.described, "posterior", *TOLD, *DIAGNOSTICS)
-        log_density = taken(arrays, "chain_log_density", (None, None))
-        c, s = log_density.shape
-        divergent = taken(arrays, "chain_divergent", (c, s), np.int64)
-        if not np.all((divergent == 0) | (divergent == 1)):
+        c, s = taken(arrays, "chain_log_density", (None, None)).shape
+        known: dict[str, Any] = {
+            name: taken(arrays, f"chain_{name}", (c, s), kind) for name, kind in SAVED.items()
+        }
+        if not np.all((known["divergent"] == 0) | (known["divergent"] == 1)):
             raise StateError("chain_divergent must be zeros and ones.")
-        chains = cls(
-            {path: taken(arrays, f"chains.{path}", (c, s, *shape)) for path, shape in shapes.items()},
-            np.broadcast_to(np.zeros(()), (c, s, *latent)),
-            log_density,
-            divergent.astype(bool),
-            taken(arrays, "chain_acceptance", (c, s)),
-            taken(arrays, "chain_steps", (c, s), np.int64),
-            np.zeros((c, s, 0)),
-            *(typed(value, kind, name) for value, (name, kind) in zip(told, TOLD.items(), strict=False)),
-        )
+        known["divergent"] = known["divergent"].astype(bool)
+        values = {path: taken(arrays, f"chains.{path}", (c, s, *shape)) for path, shape in shapes.items()}
+        known |= {name: typed(value, TOLD[name], name) for name, value in zip(TOLD, told, strict=False)}
+        variables = np.broadcast_to(np.zeros(()), (c, s, *latent))
+        chains = cls(values, variables, log_likelihood=np.zeros((c, s, 0)), **known)
         if chains.sampler not in SAMPLERS or chains.warmup < 0 or not 0 <= chains.seconds < np.inf:
             raise StateError(
                 f"its chains are by {chains.sampler[:40]!r}, after a warm-up of {chains.warmup} in"
@@ -194,67 +177,38 @@ class Chains:
 
     def _each(self, statistic: str) -> dict[str, float]:
         """A diagnostic of ArviZ's for each number. One that never moved has none: nan."""
-        function = getattr(package("arviz"), statistic)
-        found = {}
-        for name, draws in self.numbers():
-            with warnings.catch_warnings(), np.errstate(all="ignore"):
-                warnings.simplefilter("ignore")
-                found[name] = (
-                    float(function(np.ascontiguousarray(draws)))
-                    if np.ptp(draws) > 0 and self.n_draws >= 4
-                    else float("nan")
-                )
+        function, found = getattr(package("arviz"), statistic), {}
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            for name, draws in self.numbers():
+                moved = np.ptp(draws) > 0 and self.n_draws >= 4
+                found[name] = float(function(np.ascontiguousarray(draws))) if moved else float("nan")
         return found
 
     def numbers(self) -> list[tuple[str, Array]]:
         """Each number's draws, (chains, draws), by name."""
+        latent = self.latent if self.latent.shape[3:] != (1,) else self.latent[..., 0]
         numbers = []
-        for path, draws in self.values.items():
+        for name, draws in (*self.values.items(), ("v", latent)):
             for index in np.ndindex(draws.shape[2:]):
-                numbers.append(
-                    (
-                        path if not index else f"{path}[{','.join(map(str, index))}]",
-                        draws[(slice(None), slice(None), *index)],
-                    )
-                )
-        for i, k in np.ndindex(self.latent.shape[2:]):
-            numbers.append(
-                (f"v[{i}]" if self.latent.shape[3] == 1 else f"v[{i},{k}]", self.latent[:, :, i, k])
-            )
+                label = f"{name}[{','.join(map(str, index))}]" if index else name
+                numbers.append((label, draws[(slice(None), slice(None), *index)]))
         return numbers
 
     def __str__(self) -> str:
         rows: list[tuple[str, ...]] = [("", "mean", "sd", "5 %", "95 %", "R-hat", "ess")]
         for name, draws in self.numbers()[: sum(int(np.prod(v.shape[2:])) for v in self.values.values())]:
             numbers = (np.mean(draws), np.std(draws), *np.quantile(draws, [0.05, 0.95]))
-            rows.append(
-                (
-                    name,
-                    *(f"{value:.4g}" for value in numbers),
-                    f"{self.rhat[name]:.3f}",
-                    f"{self.ess[name]:.0f}",
-                )
-            )
+            told = (f"{self.rhat[name]:.3f}", f"{self.ess[name]:.0f}")
+            rows.append((name, *(f"{value:.4g}" for value in numbers), *told))
         latent = [name for name in self.rhat if name.startswith("v[") and name not in self.values]
         if latent:
             worst, fewest = max(self.rhat[name] for name in latent), min(self.ess[name] for name in latent)
-            rows.append(
-                (
-                    f"v ({len(latent)} latent variables, the worst)",
-                    "",
-                    "",
-                    "",
-                    "",
-                    f"{worst:.3f}",
-                    f"{fewest:.0f}",
-                )
-            )
-        widths = [max(len(row[k]) for row in rows) for k in range(7)]
+            name, told = f"v ({len(latent)} latent variables, the worst)", (f"{worst:.3f}", f"{fewest:.0f}")
+            rows.append((name, "", "", "", "", *told))
+        first, *widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = [
-            "  ".join(
-                cell.ljust(w) if k == 0 else cell.rjust(w)
-                for k, (cell, w) in enumerate(zip(row, widths, strict=True))
-            )
+            "  ".join([row[0].ljust(first), *(c.rjust(w) for c, w in zip(row[1:], widths, strict=True))])
             for row in rows
         ]
         head = (

@@ -1,11 +1,8 @@
-"""Full Bayes: Markov chain Monte Carlo for the latent function and the parameters, instead of an
-approximation and a point estimate.
+"""Full Bayes: Markov chain Monte Carlo for the latent function and the parameters.
 
     sample_latent   any likelihood: joint draws of the whitened latent variables v and the parameters theta
-                    (`inference/mcmc/traced.py`)
     sample_hyper    Gaussian noise: draws of theta alone, with f integrated out exactly
     MCMC            both as an inference method, whose posterior is the mixture over draws
-                    (`inference/mcmc/mixture.py`)
 
 Every trainable parameter needs a proper prior. One that has none gets a weak one around its starting value v:
 positive parameters a LogNormal with median v and a log standard deviation of 2 (a factor of 7 either way is
@@ -23,58 +20,39 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.engines.base import Engine, Share, Workspace
+from gramian.engines.dense import Exact
 from gramian.errors import ParameterError
 from gramian.features.base import Basis
-from gramian.inference.base import Cavities, Scheme
+from gramian.inference.base import Cavities, Graded, Scheme
 from gramian.inference.mcmc.chains import SAMPLERS, Chains
 from gramian.inference.mcmc.mixture import Mixture
-from gramian.inference.mcmc.sampling import ChainRun, made_and_kept, run
+from gramian.inference.mcmc.sampling import CHAINS, DRAWS, WARMUP, ChainRun, Lengths, Rng, made_and_kept, run
 from gramian.inference.mcmc.traced import TracedProblem, problem
-from gramian.inference.model import Data, Evidence, Inferred, Model
-from gramian.likelihoods import Gaussian, Likelihood
+from gramian.inference.model import Array, Data, Evidence, Inferred, Model
 from gramian.linalg.cost import Cost
 from gramian.linalg.threads import count
 from gramian.processes.base import Process
 from gramian.processes.state import Context
 from gramian.solvers.base import SolveOutcome
 
-Array = NDArray[np.float64]
-
-CHAINS, WARMUP, DRAWS = 4, 250, 400
 ROUNDS = 8  # 16 times the draws (`sampling.made_and_kept`)
 # of a draw, in n^3, for plans: ten densities of two parameters, and what the latent function takes
 FLOPS = 15.0
 
 
 def sample_latent(
-    model: Model,
-    data: Data,
-    rng: np.random.Generator,
-    *,
-    chains: int = CHAINS,
-    warmup: int = WARMUP,
-    draws: int = DRAWS,
-    sampler: str = "blocks",
-    rounds: int = 1,
-    basis: Basis | None = None,
-    report: Share | None = None,
-    deadline: float | None = None,
+    model: Model, data: Data, rng: Rng, *, sampler: str = "blocks", basis: Basis | None = None, **lengths: Any
 ) -> Chains:
     """Joint draws of the latent variables and the parameters, of any likelihood.
 
-    `rounds`: the chains go on in rounds of `draws` until R-hat is below 1.01 everywhere with 100 effective
-    draws a chain, at most so many. When four rounds (and 400 draws) are held and another one begins, every
-    second draw is let go, and a kept draw is the last of two from then on, later of four, and so on up to 32.
-    `basis`: landmarks or random frequencies instead of the whole of K. `deadline` (of `time.monotonic`) and
-    Ctrl-C end the chains with the draws they have; warm-up takes half of the time at most.
-    """
-    _check_counts(chains, warmup, draws, rounds)
+    `lengths` are those of `Lengths`, and mean what they mean in `MCMC`. `basis`: landmarks or random
+    frequencies instead of the whole of K. Ctrl-C ends the chains with the draws they have, as `deadline`
+    does, of which warm-up takes half at most."""
     if sampler not in SAMPLERS:
         raise ParameterError(
             f"sampler={sampler!r} is not known. Use one of {', '.join(map(repr, SAMPLERS))}."
@@ -84,39 +62,12 @@ def sample_latent(
             f"{type(model.likelihood).__name__} is no smooth function of f, which NUTS needs. Use"
             ' sampler="ess".'
         )
-    made, start = problem(model, data, basis)
-    return _sampled(
-        model,
-        made,
-        start,
-        rng,
-        sampler,
-        rounds,
-        chains=chains,
-        warmup=warmup,
-        draws=draws,
-        report=report,
-        deadline=deadline,
-    )
+    return _sampled(model, *problem(model, data, basis), rng, sampler, Lengths(**lengths))
 
 
-def sample_hyper(
-    model: Model,
-    data: Data,
-    rng: np.random.Generator,
-    *,
-    chains: int = CHAINS,
-    warmup: int = WARMUP,
-    draws: int = DRAWS,
-    rounds: int = 1,
-    basis: Basis | None = None,
-    report: Share | None = None,
-    deadline: float | None = None,
-) -> Chains:
-    """Draws of the parameters of a regression with Gaussian noise, by NUTS on the exact marginal likelihood
-    (of the features, with a basis)."""
-    _check_counts(chains, warmup, draws, rounds)
-    if not isinstance(model.likelihood, Gaussian):
+def sample_hyper(model: Model, data: Data, rng: Rng, *, basis: Basis | None = None, **lengths: Any) -> Chains:
+    """Draws of the parameters under Gaussian noise, by NUTS on the exact marginal likelihood."""
+    if not model.likelihood.conjugate:
         raise ParameterError(
             f"f can be integrated out under Gaussian noise, not under {type(model.likelihood).__name__}. Use"
             " sample_latent."
@@ -126,59 +77,25 @@ def sample_hyper(
         raise ParameterError(
             "All parameters are fixed, so there is nothing to draw: the posterior is that of exact inference."
         )
-    return _sampled(
-        model,
-        made,
-        start,
-        rng,
-        "nuts",
-        rounds,
-        chains=chains,
-        warmup=warmup,
-        draws=draws,
-        report=report,
-        deadline=deadline,
-    )
+    return _sampled(model, made, start, rng, "nuts", Lengths(**lengths))
 
 
 def _sampled(
-    model: Model,
-    made: TracedProblem,
-    start: Array,
-    rng: np.random.Generator,
-    sampler: str,
-    rounds: int,
-    **counts: Any,
+    model: Model, made: TracedProblem, start: Array, rng: Rng, sampler: str, lengths: Lengths
 ) -> Chains:
-    def enough(found: ChainRun) -> bool:
-        return _chains(model, made, found, sampler).settled
+    lengths.check()
 
-    return _chains(
-        model, made, run(made, start, rng, sampler=sampler, rounds=rounds, enough=enough, **counts), sampler
-    )
+    def chains(found: ChainRun) -> Chains:
+        d, (c, s) = found.draws, found.draws.log_density.shape
+        values, begin = {}, 0
+        for path, p in model.parameters().items():
+            if p.trainable:
+                values[path] = d.values[:, :, begin : begin + p.value.size].reshape(c, s, *p.value.shape)
+                begin += p.value.size
+        latent = d.latent.reshape(c, s, *made.latent_shape)
+        return Chains(values, latent, *d[2:], sampler, *found[1:])
 
-
-def _chains(model: Model, made: TracedProblem, found: ChainRun, sampler: str) -> Chains:
-    d, (c, s) = found.draws, found.draws.log_density.shape
-    values, begin = {}, 0
-    for path, p in model.parameters().items():
-        if p.trainable:
-            values[path] = d.values[:, :, begin : begin + p.value.size].reshape(c, s, *p.value.shape)
-            begin += p.value.size
-    latent = d.latent.reshape(c, s, *made.latent_shape)
-    return Chains(
-        values,
-        latent,
-        d.log_density,
-        d.divergent,
-        d.acceptance,
-        d.steps,
-        d.log_likelihood,
-        sampler,
-        found.warmup,
-        found.stopped,
-        found.seconds,
-    )
+    return chains(run(made, start, rng, sampler, lengths, lambda found: chains(found).settled))
 
 
 @dataclass(frozen=True)
@@ -189,14 +106,19 @@ class MCMC(Scheme):
     `chains` of them run side by side, each with `warmup` draws that only tune it, and `draws` that are kept.
     `draws` are the least: the same chains go on for up to `rounds` rounds of as many, until R-hat is below
     1.01 everywhere with 100 effective draws a chain. When four rounds (and 400 draws) are held and another
-    one begins, every second draw is let go, and later ones are each the last of two, then of four: eight
-    rounds make 16 times `draws`, and leave four times as many. `sampler`: "blocks" (parameters by slices, the
-    latent function by NUTS), "ess" (both by slices), "nuts" (all at once by NUTS), or "auto": blocks where
-    the likelihood is smooth, otherwise slices; under Gaussian noise, with f integrated out, it is NUTS
-    whatever is asked for. `engine`: Nystrom or Fourier features instead of the whole of K. `seed` and
+    one begins, every second draw is let go, and later ones are each the last of two, then of four, up to 32:
+    eight rounds make 16 times `draws`, and leave four times as many. `sampler`: "blocks" (parameters by
+    slices, the latent function by NUTS), "ess" (both by slices), "nuts" (all at once by NUTS), or "auto":
+    blocks where the likelihood is smooth, otherwise slices; under Gaussian noise, with f integrated out, it
+    is NUTS whatever is asked for. `engine`: Nystrom or Fourier features instead of the whole of K. `seed` and
     `deadline` (of `time.monotonic`, when the chains end with what they have) are set by an estimator, from
     its `random_state` and `time_limit`.
     """
+
+    name = "mcmc"
+    accuracy = "draws from the posterior"
+    search = "none"
+    smooth = False
 
     chains: int = CHAINS
     warmup: int = WARMUP
@@ -208,54 +130,39 @@ class MCMC(Scheme):
     deadline: float | None = None
 
     def __post_init__(self) -> None:
-        _check_counts(self.chains, self.warmup, self.draws, self.rounds)
+        Lengths(self.chains, self.warmup, self.draws, self.rounds).check()
         if self.sampler not in (*SAMPLERS, "auto"):
             raise ParameterError(
                 f'MCMC: sampler={self.sampler!r} is not known. Use "auto", "blocks", "nuts" or "ess".'
             )
-        if self.engine is not None and not self.engine.dense and self.engine.features_for(1) is None:
+        if not self._on.dense and self._on.features_for(1) is None:
             raise ParameterError(
                 f"MCMC: engine={self.engine!r} has no features that chains could move. Use Nystrom(...),"
                 " Fourier(...), or None for the whole of K."
             )
 
     @property
-    def name(self) -> str:
-        return "mcmc"
+    def _on(self) -> Engine:
+        return self.engine or Exact()
 
     @property
     def described(self) -> str:
-        features = "" if self.engine is None or self.engine.dense else f", {self.engine.described}"
+        features = "" if self._on.dense else f", {self._on.described}"
         return f"{self.chains} chains of {self.draws} draws{features}"
 
     def check_fits(self, model: Model, d: int) -> None:
-        if self.engine is not None:
-            self.engine.check_fits(model.kernel, d)
+        self._on.check_fits(model.kernel, d)
 
     def prepared(self, model: Model, data: Data, rng: np.random.Generator) -> MCMC:
         engine = None if self.engine is None else self.engine.prepared(model.kernel, data.X, rng)
         return dataclasses.replace(self, engine=engine, seed=int(rng.integers(2**31)))
 
-    @property
-    def smooth(self) -> bool:
-        return False
-
-    @property
-    def accuracy(self) -> str:
-        return "draws from the posterior"
-
-    @property
-    def search(self) -> Literal["steps", "batches", "none"]:
-        return "none"
-
     def stored(self) -> MCMC:
         return dataclasses.replace(self, deadline=None)
 
     def context(self, model: Model, data: Data, d: int) -> Context:
-        basis = None
-        if self.engine is not None:
-            self.engine.check_choices(data.X, d)
-            basis = self.engine.chosen_basis
+        self._on.check_choices(data.X, d)
+        basis = self._on.chosen_basis
         prior, kinds = data.prior(model), ("mixture",)
         return Context("MCMC", kinds, prior, model.others, data.X, d, lambda k: basis, model=model, data=data)
 
@@ -266,27 +173,19 @@ class MCMC(Scheme):
         return False
 
     def infer(self, model: Model, data: Data, report: Share | None = None) -> Inferred:
-        rng, basis = np.random.default_rng(self.seed), self._basis(model, data)
-        counts = {"chains": self.chains, "warmup": self.warmup, "draws": self.draws, "rounds": self.rounds}
-        if isinstance(model.likelihood, Gaussian):
-            chains = sample_hyper(
-                model, data, rng, **counts, basis=basis, report=report, deadline=self.deadline
-            )
+        rng, engine = np.random.default_rng(self.seed), self._on
+        if engine.chosen_basis is None:
+            engine = engine.prepared(model.kernel, data.X, np.random.default_rng(self.seed))
+        basis = engine.chosen_basis
+        lengths = Lengths(self.chains, self.warmup, self.draws, self.rounds, report, self.deadline)._asdict()
+        if model.likelihood.conjugate:
+            chains = sample_hyper(model, data, rng, basis=basis, **lengths)
         else:
-            sampler = self._sampler(model.likelihood)
-            chains = sample_latent(
-                model,
-                data,
-                rng,
-                **counts,
-                sampler=sampler,
-                basis=basis,
-                report=report,
-                deadline=self.deadline,
-            )
-        outcome = SolveOutcome(
-            iterations=int(np.sum(chains.steps)), converged=chains.converged, note=" ".join(chains.notes)
-        )
+            automatic = "blocks" if model.likelihood.smooth else "ess"
+            sampler = automatic if self.sampler == "auto" else self.sampler
+            chains = sample_latent(model, data, rng, sampler=sampler, basis=basis, **lengths)
+        steps, note = int(np.sum(chains.steps)), " ".join(chains.notes)
+        outcome = SolveOutcome(iterations=steps, converged=chains.converged, note=note)
         mixture = Mixture.of(model, data, chains, basis)
         return Inferred(mixture, Evidence(float("nan"), "none"), outcome, mixture.average)
 
@@ -294,9 +193,7 @@ class MCMC(Scheme):
         """None: chains draw from the posterior without its normalising constant."""
         return Evidence(float("nan"), "none")
 
-    def evidence_and_gradient(
-        self, model: Model, data: Data, workspace: Workspace
-    ) -> tuple[Evidence, list[Array]]:
+    def evidence_and_gradient(self, model: Model, data: Data, workspace: Workspace) -> Graded:
         raise ParameterError(
             "MCMC has no evidence to maximise: it draws the parameters instead of choosing them. To choose"
             ' them by evidence use inference="laplace", "ep" or "vi", or hyper="map" or "ml" for a'
@@ -305,7 +202,7 @@ class MCMC(Scheme):
 
     def cavities(self, model: Model, data: Data, posterior: Process) -> Cavities:
         # f is integrated out, so a draw has no log p(y_i | f_i) that ArviZ could use
-        if isinstance(model.likelihood, Gaussian):
+        if model.likelihood.conjugate:
             raise ParameterError(
                 "Chains have no closed form for leaving rows out. gramian.compare_models([estimator], X, y,"
                 ' by="loo") estimates it from draws; hyper="map" and "ml" have one.'
@@ -317,38 +214,13 @@ class MCMC(Scheme):
 
     def work(self, n: int, d: int, q: int, gradient: bool = True) -> Cost:
         count = 1 if gradient else self.chains * (self.warmup + self.draws)
-        m = self._columns(n)
+        m = self._on.features_for(n)
         flops = FLOPS * (n**3 if m is None else m**3 + n * m * m)
         return Cost(count * flops / 0.75, 0.0, 10.0 * count * n * (n if m is None else m))
 
     def bytes_needed(self, n: int, d: int, q: int) -> int:
-        m = self._columns(n)
+        m = self._on.features_for(n)
         # K, its factor, what the gradient makes of them, and XLA's copies
         matrices = 14 * n * n if m is None else 6 * n * m + 10 * m * m
         kept = 3 * self.chains * made_and_kept(self.draws, self.rounds)[1] * (q * (n if m is None else m) + n)
         return 8 * (min(self.chains, count()) * matrices + kept + n * (d + q))
-
-    def _columns(self, n: int) -> int | None:
-        return None if self.engine is None else self.engine.features_for(n)
-
-    def _sampler(self, likelihood: Likelihood) -> str:
-        return self.sampler if self.sampler != "auto" else "blocks" if likelihood.smooth else "ess"
-
-    def _basis(self, model: Model, data: Data) -> Basis | None:
-        engine = self.engine
-        if engine is None or engine.dense:
-            return None
-        if engine.chosen_basis is None:
-            engine = engine.prepared(model.kernel, data.X, np.random.default_rng(self.seed))
-        return engine.chosen_basis
-
-
-def _check_counts(chains: int, warmup: int, draws: int, rounds: int) -> None:
-    for name, value, least in (
-        ("chains", chains, 1),
-        ("warmup", warmup, 0),
-        ("draws", draws, 4),
-        ("rounds", rounds, 1),
-    ):
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-            raise ParameterError(f"MCMC: {name}={value!r} must be a whole number from {least} on.")

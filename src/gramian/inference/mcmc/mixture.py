@@ -6,15 +6,13 @@ is Gaussian:
     mean = m(x) + s k(x, X) R^-T v,    var = s^2 (k(x, x) - |R^-1 k(X, x)|^2),    R R' = K + jitter
 
 (with features: m(x) + s phi(x)'v, and what the features leave out of the prior). Where f was integrated out,
-a draw of the parameters gives the posterior of exact inference. Over draws, E f is the average of the means,
-and var f the average of the variances plus the variance of the means.
+a draw of the parameters gives the posterior of exact inference.
 
 Draws are thinned evenly to at most COMPONENTS of all chains: neighbours in a chain tell much the same, and
 100 independent draws leave a tenth of a posterior standard deviation as the error of a mean. Cost a
-component: one factor of K, n^3 / 3, kept while all of them fit into KEEP_BYTES, and then as any posterior.
-Held otherwise: the parameters and v of each draw, no matrix. Draws at one and the same parameters (none was
-sampled) share the factor and the variance, so that there may be WITH_ONE_FACTOR of them: 100 say little about
-the tails of f.
+component: one factor of K, n^3 / 3, kept while all of them fit into KEEP_BYTES. Draws at one and the same
+parameters (none was sampled) share the factor and the variance, so that there may be WITH_ONE_FACTOR of them:
+100 say little about the tails of f.
 """
 
 from __future__ import annotations
@@ -26,34 +24,29 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from gramian.engines.dense import Exact
 from gramian.engines.lowrank import LowRank
 from gramian.errors import StateError
-from gramian.features.base import Basis, FeatureMap
+from gramian.features.base import Basis
 from gramian.gram import tiles
 from gramian.inference.base import RuleOnEngine
 from gramian.inference.conjugate import Conjugate
 from gramian.inference.mcmc.chains import Chains
 from gramian.inference.mcmc.traced import JITTER
-from gramian.inference.model import Data, Model
+from gramian.inference.model import Array, Data, Model
 from gramian.kernels.base import Kernel
-from gramian.likelihoods import Gaussian, Likelihood
+from gramian.likelihoods import Likelihood
 from gramian.linalg.factor import factored, zeros_above
 from gramian.linalg.state import Arrays, ObjectState, taken, typed_list
 from gramian.linalg.threads import one_blas_thread
-from gramian.means import Mean, OneOutput
-from gramian.params import Parameter
 from gramian.processes.base import Process
 from gramian.processes.posterior import Posterior
 from gramian.processes.prior import GaussianProcess
 from gramian.processes.stacked import side_by_side
 from gramian.processes.state import Context
 from gramian.processes.weights import FeaturePosterior
-
-Array = NDArray[np.float64]
 
 COMPONENTS, WITH_ONE_FACTOR = 100, 2000
 KEEP_BYTES = 256 * 2**20
@@ -79,15 +72,15 @@ class Mixture(Process):
         cls, model: Model, data: Data, chains: Chains, basis: Basis | None = None, most: int | None = None
     ) -> Mixture:
         """At most `most` draws of all chains, evenly thinned."""
-        total, most = (
-            chains.n_chains * chains.n_draws,
-            most or (COMPONENTS if chains.values else WITH_ONE_FACTOR),
-        )
-        at = np.unique(np.round(np.linspace(0, total - 1, min(most, total))).astype(int))
-        values = {path: draws.reshape(total, *draws.shape[2:])[at] for path, draws in chains.values.items()}
-        return cls(
-            model, data, values, chains.latent.reshape(total, *chains.latent.shape[2:])[at], basis, chains
-        )
+        total = chains.n_chains * chains.n_draws
+        most = min(most or (COMPONENTS if chains.values else WITH_ONE_FACTOR), total)
+        at = np.unique(np.round(np.linspace(0, total - 1, most)).astype(int))
+
+        def thinned(draws: Array) -> Array:
+            return draws.reshape(total, *draws.shape[2:])[at]
+
+        values = {path: thinned(draws) for path, draws in chains.values.items()}
+        return cls(model, data, values, thinned(chains.latent), basis, chains)
 
     @property
     def n_components(self) -> int:
@@ -95,24 +88,13 @@ class Mixture(Process):
 
     def model_at(self, k: int) -> Model:
         """The model with the parameters of a draw."""
-        return (
-            self.model.with_values({path: draws[k] for path, draws in self.values.items()})
-            if self.values
-            else self.model
-        )
-
-    def likelihoods(self) -> Iterator[Likelihood]:
-        """The likelihood of each draw, in the order of `moments_of_draws`."""
-        return (self.model_at(k).likelihood for k in range(self.n_components))
+        if not self.values:
+            return self.model
+        return self.model.with_values({path: draws[k] for path, draws in self.values.items()})
 
     def under(self, likelihood: Likelihood, X: Array) -> Iterator[tuple[Likelihood, Array, Array]]:
-        return (
-            (own, *moments) for own, moments in zip(self.likelihoods(), self.moments_of_draws(X), strict=True)
-        )
-
-    @property
-    def told(self) -> str:
-        return "" if self.chains is None else str(self.chains)
+        for k, moments in enumerate(self.moments_of_draws(X)):
+            yield self.model_at(k).likelihood, *moments
 
     def component(self, k: int) -> Process:
         """The process of a draw."""
@@ -130,11 +112,10 @@ class Mixture(Process):
         at_zero = dataclasses.replace(self, latent=np.zeros_like(self.latent[:1]), _kept={}).component(0)
         (start, var), kernel = at_zero.moments(X), self.model.kernel
         if self.basis is None:
-            P = solve_triangular(
-                self._root, tiles.cross(kernel, self.data.X, X), lower=True, check_finite=False
-            ).T
+            K = tiles.cross(kernel, self.data.X, X)
+            P = solve_triangular(self._root, K, lower=True, check_finite=False).T
         else:
-            P = self._features(kernel).block(X)
+            P = self.basis.for_chains(kernel, JITTER).block(X)
         return ((start + self.data.scale * (P @ v), var) for v in self.latent)
 
     @property
@@ -147,11 +128,9 @@ class Mixture(Process):
 
     def moments(self, X: Array) -> tuple[Array, Array]:
         mean: Array = np.zeros(())
-        within: Array = np.zeros(())
-        between: Array = np.zeros(())
-        for k, (m, v) in enumerate(
-            self.moments_of_draws(X)
-        ):  # Welford's sums: no difference of large numbers
+        within, between = mean, mean
+        # Welford's sums: no difference of large numbers
+        for k, (m, v) in enumerate(self.moments_of_draws(X)):
             step = m - mean
             mean = mean + step / (k + 1)
             between = between + step * (m - mean)
@@ -188,9 +167,8 @@ class Mixture(Process):
         for path, values in self.values.items():
             arrays[f"values.{path}"] = values
         told, chains = self.chains.state()
-        return ObjectState(
-            {"kind": self.kind, "latent": list(map(int, self.latent.shape)), **told}, arrays | chains
-        )
+        shape = list(map(int, self.latent.shape))
+        return ObjectState({"kind": self.kind, "latent": shape, **told}, arrays | chains)
 
     @classmethod
     def from_state(cls, state: ObjectState, context: Context) -> Mixture:
@@ -206,7 +184,7 @@ class Mixture(Process):
             raise StateError(
                 f"latent is {shape[:8]}, but must be draws of {rows} variables for {context.q} functions."
             )
-        if (not shape[1]) != isinstance(model.likelihood, Gaussian):
+        if (not shape[1]) != model.likelihood.conjugate:
             raise StateError(
                 "latent must be without variables where the function is integrated out, and only there."
             )
@@ -217,14 +195,13 @@ class Mixture(Process):
             raise StateError(
                 f"latent has {shape[0]} draws, but there are {chains.n_chains} chains of {chains.n_draws}."
             )
-        values = {
-            path: _valid(taken(arrays, f"values.{path}", (shape[0], *shapes[path])), p, path)
-            for path, p in trainable.items()
-        }
+        values = {path: taken(arrays, f"values.{path}", (shape[0], *shapes[path])) for path in trainable}
+        for path, p in trainable.items():
+            problems = (p.support.problem(value) for value in values[path] if p.support is not None)
+            if problem := next(filter(None, problems), None):
+                raise StateError(f"a draw of {path} {problem}.")
         latent = taken(arrays, "latent", tuple(shape)) if shape[1] else np.zeros(shape)
         return cls(model, context.data, values, latent, basis, chains)
-
-    # One component. -----------------------------------------------------------------------------------------
 
     @property
     def _bytes(self) -> int:
@@ -242,43 +219,23 @@ class Mixture(Process):
         model = self.model_at(k)
         if not self.latent.shape[1]:
             return self.scheme.infer(model, self.data).posterior
-        v, scale = self.latent[k], self.data.scale
-        if not model.others:
-            return self._conditioned(model.kernel, model.mean, scale, v)
-        parts: list[tuple[Process, list[int]]] = []
-        for kernel, latents in model.kernels:
-            mean = OneOutput(model.mean, latents[0])
-            parts.append((self._conditioned(kernel, mean, scale[latents], v[:, latents]), latents))
-        return side_by_side(parts)
+        v, parts = self.latent[k], model.priors(self.data.scale)
+        return side_by_side([(self._conditioned(prior, v[:, latents]), latents) for prior, latents in parts])
 
-    def _conditioned(self, kernel: Kernel, mean: Mean, scale: Array, v: Array) -> Process:
-        prior = GaussianProcess(kernel, mean, scale)
+    def _conditioned(self, prior: GaussianProcess, v: Array) -> Process:
+        kernel, root_of = prior.kernel, (0,) * v.shape[1]
         if self.basis is not None:
-            features = self._features(kernel)
-            m = features.n_features
-            return FeaturePosterior(
-                prior, features, np.asfortranarray(v), (np.zeros((m, m), order="F"),), (0,) * len(scale)
-            )
+            features = self.basis.for_chains(kernel, JITTER)
+            nothing = np.zeros((features.n_features, features.n_features), order="F")
+            return FeaturePosterior(prior, features, np.asfortranarray(v), (nothing,), root_of)
         R = self._root if kernel is self.model.kernel else _root(kernel, self.data.X)
         alpha = solve_triangular(R, v, lower=True, trans="T", check_finite=False)
-        return Posterior(prior, self.data.X, alpha, (R,), (0,) * len(scale), inverted=False)
+        return Posterior(prior, self.data.X, alpha, (R,), root_of, inverted=False)
 
     @cached_property
     def _root(self) -> Array:
         """Of all draws at the same parameters."""
         return _root(self.model.kernel, self.data.X)
-
-    def _features(self, kernel: Kernel) -> FeatureMap:
-        assert self.basis is not None
-        return self.basis.for_chains(kernel, JITTER)
-
-
-def _valid(draws: Array, parameter: Parameter, path: str) -> Array:
-    for value in draws:
-        problem = None if parameter.support is None else parameter.support.problem(value)
-        if problem:
-            raise StateError(f"a draw of {path} {problem}.")
-    return draws
 
 
 def _root(kernel: Kernel, X: Array) -> Array:

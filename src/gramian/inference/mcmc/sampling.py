@@ -6,16 +6,13 @@
             acceptance of TARGET, a diagonal mass matrix from windows of doubling length
 
 A chain is run in pieces of about a second, so that progress is seen and an end by time or Ctrl-C leaves whole
-draws. The random numbers of a draw depend on the seed, the chain and the draw's number alone: neither pieces
-nor threads change a draw. After the draws that were asked for the same chains go on, in rounds of as many,
-until `enough` says so. When KEPT rounds are held and another one begins, every second draw is let go, and
-from then on a kept draw is the last of two, then of four, ...: long chains take neither more memory nor more
-time to predict from.
+draws. The random numbers of a draw depend on the seed, the chain and the draw's number alone. The chains go
+on, in rounds, until there are `enough` draws. When KEPT rounds are held and another one begins, every second
+draw is let go, and from then on a kept draw is the last of two, then of four, ...: long chains take neither
+more memory nor more time to predict from.
 
 Chains run on threads rather than side by side in one program: there all of them would wait for the longest
-trajectory at each draw.
-
-Sources: Hoffman and Gelman 2014, Betancourt 2017 (NUTS), and those of `inference/mcmc/blocks.py`.
+trajectory at each draw. Sources: Hoffman and Gelman 2014, Betancourt 2017 (NUTS), and those of blocks.py.
 """
 
 from __future__ import annotations
@@ -23,6 +20,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -32,17 +30,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.engines.base import Share
-from gramian.errors import NumericalError
+from gramian.errors import NumericalError, ParameterError
 from gramian.inference.mcmc import blocks
 from gramian.inference.mcmc.chains import package
 from gramian.inference.mcmc.traced import CurveSites, TracedProblem, from_latent, to_latent
-from gramian.inference.mcmc.transitions import KEEP, LONGEST, adaptation, nuts
+from gramian.inference.mcmc.transitions import FIRST_STEP, KEEP, LONGEST, adaptation, nuts
 from gramian.inference.mcmc.unconstrained import number
+from gramian.inference.model import Array
 from gramian.linalg.threads import count, one_blas_thread
 
-Array = NDArray[np.float64]
-
-FIRST_STEP = 0.3
+CHAINS, WARMUP, DRAWS = 4, 250, 400
 PIECE_SECONDS = 1.0
 NEWTON_STEPS = 15
 KEPT = 4  # rounds of draws that are held at once, and KEPT_DRAWS at least: enough to be judged by
@@ -76,6 +73,10 @@ class ChainRun(NamedTuple):
     seconds: float
 
 
+Enough = Callable[[ChainRun], bool]
+Rng = np.random.Generator
+
+
 class Sampler(NamedTuple):
     """How chains begin, go on, and adapt."""
 
@@ -87,36 +88,39 @@ class Sampler(NamedTuple):
     kept: int  # windows at the end of the warm-up that renew nothing, for a mass matrix
 
 
+class Lengths(NamedTuple):
+    """How many chains, and how long they are."""
+
+    chains: int = CHAINS
+    warmup: int = WARMUP
+    draws: int = DRAWS
+    rounds: int = 1  # of so many draws, at most
+    report: Share | None = None  # is told the share of the work done
+    deadline: float | None = None  # of `time.monotonic`
+
+    def check(self) -> None:
+        for name, least in {"chains": 1, "warmup": 0, "draws": 4, "rounds": 1}.items():
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+                raise ParameterError(f"MCMC: {name}={value!r} must be a whole number from {least} on.")
+
+
 def run(
-    problem: TracedProblem,
-    start: Array,
-    rng: np.random.Generator,
-    *,
-    chains: int,
-    warmup: int,
-    draws: int,
-    sampler: str,
-    rounds: int = 1,
-    enough: Callable[[ChainRun], bool] = lambda run: True,
-    report: Share | None = None,
-    deadline: float | None = None,
+    problem: TracedProblem, start: Array, rng: Rng, sampler: str, lengths: Lengths, enough: Enough
 ) -> ChainRun:
-    """Warm-up and draws of all chains, from starts around `start`."""
+    """Warm-up and draws of all chains, from starts around `start`, in rounds until there are `enough`."""
+    chains = lengths.chains
     began = time.monotonic()
     package("blackjax")
     with one_blas_thread(), jax.enable_x64(True):
         problem = jax.device_put(problem)
         method = _joint(problem) if sampler == "nuts" else _blocked(problem, sampler == "blocks")
-        keys = [
-            np.asarray(jax.random.key_data(jax.random.key(int(seed))))
-            for seed in rng.integers(2**31, size=chains)
-        ]
+        seeds = rng.integers(2**31, size=chains)
+        keys = [np.asarray(jax.random.key_data(jax.random.key(int(seed)))) for seed in seeds]
         states = [_start(problem, method, start, rng) for _ in range(chains)]
-        crew = _Crew(method, keys, states)
-        crew.advance(0, 0, np.zeros((LONGEST, 2), dtype=np.int64))  # compiles, before there are threads
+        method.step(states[0], keys[0], 0, 0, _padded([]))  # compiles, before there are threads
     with one_blas_thread(), ThreadPoolExecutor(max(1, min(chains, count()))) as pool:
-        crew.pool = pool
-        return _rounds(crew, warmup, draws, rounds, enough, began, report, deadline)
+        return _rounds(_Crew(method, keys, states, pool), lengths, enough, began)
 
 
 def _blocked(problem: TracedProblem, gradients: bool) -> Sampler:
@@ -141,91 +145,73 @@ def _joint(problem: TracedProblem) -> Sampler:
     return Sampler(start, step, lambda states: [_renewed(problem, state) for state in states], _settled, 1)
 
 
+@dataclass
 class _Crew:
     """The chains in their present state."""
 
-    def __init__(self, method: Sampler, keys: list[Any], states: list[Any]) -> None:
-        self.method, self.keys, self.states = method, keys, states
-        self.pool: ThreadPoolExecutor | None = None
+    method: Sampler
+    keys: list[Any]
+    states: list[Any]
+    pool: ThreadPoolExecutor
+    length: int = 2  # draws that take about a second
 
-    def advance(self, first: int, count: int, stages: NDArray[np.int64]) -> list[Draws]:
-        """`count` draws of each chain."""
+    def advance(self, first: int, stages: list[tuple[int, int]]) -> list[Draws]:
+        """A draw of each chain for each stage."""
+        moment, count, padded = time.monotonic(), len(stages), _padded(stages)
 
         def one(chain: int) -> tuple[Any, Draws]:
             with jax.enable_x64(True):
-                state, out = self.method.step(self.states[chain], self.keys[chain], first, count, stages)
+                state, out = self.method.step(self.states[chain], self.keys[chain], first, count, padded)
                 return state, Draws(*(np.asarray(value)[:count] for value in out))
 
-        members = range(len(self.keys) if self.pool is not None else 1)
-        results = list(self.pool.map(one, members)) if self.pool is not None else [one(k) for k in members]
-        if self.pool is not None:
-            self.states = [state for state, _ in results]
+        results = list(self.pool.map(one, range(len(self.keys))))
+        self.states = [state for state, _ in results]
+        # judged by this piece; at most twice as many as before, since trajectories differ
+        pace = PIECE_SECONDS * count / max(time.monotonic() - moment, 1e-6)
+        self.length = max(1, min(2 * self.length, int(pace)))
         return [out for _, out in results]
 
-    def renew(self) -> None:
-        with jax.enable_x64(True):
-            self.states = self.method.renew(self.states)
 
-    def settle(self) -> None:
-        self.states = [self.method.settle(state) for state in self.states]
+def _rounds(crew: _Crew, lengths: Lengths, enough: Enough, began: float) -> ChainRun:
+    from blackjax.adaptation.window_adaptation import build_schedule
 
-
-def _rounds(
-    crew: _Crew,
-    warmup: int,
-    draws: int,
-    rounds: int,
-    enough: Callable[[ChainRun], bool],
-    began: float,
-    report: Share | None,
-    deadline: float | None,
-) -> ChainRun:
-    schedule = _schedule(warmup)
+    _, warmup, draws, rounds, report, deadline = lengths
+    report = report or (lambda share: None)
+    schedule = [(int(stage), int(end)) for stage, end in build_schedule(warmup)]
     windows = [k + 1 for k, (_, end) in enumerate(schedule) if end]
     renewals = sorted({*(k for k in EARLY if k < warmup // 4), *windows[: len(windows) - crew.method.kept]})
     half = None if deadline is None else 0.5 * (began + deadline)  # what warm-up may take at most
-    # draws of a chain that were made, and how many of them a kept one stands for
-    made, every, warmed, stopped, length = 0, 1, 0, "", 2
+    # draws of a chain that were made, how many of them a kept one stands for, and how many are kept
+    made, every, kept, warmed, stopped = 0, 1, 0, 0, ""
     most, _ = made_and_kept(draws, rounds)
     pieces: list[list[Draws]] = []
     try:
         while warmed < warmup and (half is None or time.monotonic() < half):
-            count = min(length, warmup - warmed, LONGEST)
             # a piece ends where something is renewed
-            count = min([count, *(end - warmed for end in renewals if end > warmed)])
-            moment = time.monotonic()
-            crew.advance(warmed, count, _padded(schedule[warmed : warmed + count]))
+            ends = [warmup, warmed + LONGEST, *(end for end in renewals if end > warmed)]
+            count = min(crew.length, min(ends) - warmed)
+            crew.advance(warmed, schedule[warmed : warmed + count])
             warmed += count
             if warmed in renewals:
-                crew.renew()
-            length = _next_length(count, time.monotonic() - moment, length)
-            if report is not None:
-                report(warmed / (warmup + most))
-        crew.settle()
-        kept = 0
+                with jax.enable_x64(True):
+                    crew.states = crew.method.renew(crew.states)
+            report(warmed / (warmup + most))
+        crew.states = [crew.method.settle(state) for state in crew.states]
         while made < most and (deadline is None or not pieces or time.monotonic() < deadline):
             if kept == held_rounds(draws) * draws and every < LONGEST_STRIDE:  # another round begins
                 every, kept = 2 * every, kept // 2
                 pieces = [[_last_of(2, _joined(chain)) for chain in zip(*pieces, strict=True)]]
-            count = every * max(1, min(length // every, draws - kept % draws, LONGEST // every))
-            moment = time.monotonic()
+            count = every * max(1, min(crew.length // every, draws - kept % draws, LONGEST // every))
             # Numbered from `warmup` on even where warm-up was cut short, so that a draw's random numbers are
             # its own.
-            pieces.append(
-                [
-                    _last_of(every, out)
-                    for out in crew.advance(warmup + made, count, _padded([(KEEP, 0)] * count))
-                ]
-            )
-            made += count
-            kept += count // every
-            length = _next_length(count, time.monotonic() - moment, length)
-            if report is not None and made < most:
+            piece = crew.advance(warmup + made, [(KEEP, 0)] * count)
+            pieces.append([_last_of(every, out) for out in piece])
+            made, kept = made + count, kept + count // every
+            if made < most:
                 report((warmup + made) / (warmup + most))
-            if kept % draws == 0 and made < most and enough(_gathered(pieces, warmed, "", began)):
-                break
-        if report is not None:
-            report(1.0)
+                if kept % draws == 0 and enough(_gathered(pieces, warmed, "", began)):
+                    break
+        report(1.0)
         stopped = "time limit" if made < draws or warmed < warmup else ""
     except KeyboardInterrupt:
         if sum(len(piece[0].log_density) for piece in pieces) < 4:
@@ -240,8 +226,7 @@ def held_rounds(draws: int) -> int:
 
 
 def made_and_kept(draws: int, rounds: int) -> tuple[int, int]:
-    """How many draws a chain makes in so many rounds, those between kept ones included, and how many are held
-    at most."""
+    """How many draws a chain makes in so many rounds, and how many of them are held at most."""
     made, kept, every, most = 0, 0, 1, 0
     for _ in range(rounds):
         if kept == held_rounds(draws) and every < LONGEST_STRIDE:
@@ -254,14 +239,11 @@ def made_and_kept(draws: int, rounds: int) -> tuple[int, int]:
 def _last_of(every: int, draws: Draws) -> Draws:
     """The last of each `every` draws. What tells of trouble or cost counts for all of them."""
     last = np.arange(every - 1, len(draws.log_density), every)  # not a slice, which would hold all of them
-    return Draws(
-        draws.values[last],
-        draws.latent[last],
-        draws.log_density[last],
-        np.logical_or.reduce(draws.divergent.reshape(-1, every), axis=1),
-        draws.acceptance.reshape(-1, every).mean(axis=1),
-        draws.steps.reshape(-1, every).sum(axis=1),
-        draws.log_likelihood[last],
+    kept: list[Any] = [part[last] for part in draws]
+    return Draws(*kept)._replace(
+        divergent=np.logical_or.reduce(draws.divergent.reshape(-1, every), axis=1),
+        acceptance=draws.acceptance.reshape(-1, every).mean(axis=1),
+        steps=draws.steps.reshape(-1, every).sum(axis=1),
     )
 
 
@@ -272,39 +254,17 @@ def _joined(chain: Sequence[Draws]) -> Draws:
 
 def _gathered(pieces: list[list[Draws]], warmup: int, stopped: str, began: float) -> ChainRun:
     chains = [_joined(chain) for chain in zip(*pieces, strict=True)]
-    return ChainRun(
-        Draws(*(np.stack(parts) for parts in zip(*chains, strict=True))),
-        warmup,
-        stopped,
-        time.monotonic() - began,
-    )
-
-
-def _next_length(count: int, seconds: float, length: int) -> int:
-    """How many draws take about a second, judged by the last piece; at most twice as many as before, since
-    trajectories differ."""
-    return max(1, min(2 * length, int(PIECE_SECONDS * count / max(seconds, 1e-6))))
+    draws = Draws(*(np.stack(parts) for parts in zip(*chains, strict=True)))
+    return ChainRun(draws, warmup, stopped, time.monotonic() - began)
 
 
 def _padded(stages: list[tuple[int, int]]) -> NDArray[np.int64]:
-    out = np.zeros((LONGEST, 2), dtype=np.int64)
-    out[: len(stages)] = stages
-    return out
+    return np.array([*stages, *[(0, 0)] * (LONGEST - len(stages))], dtype=np.int64)
 
 
-def _schedule(warmup: int) -> list[tuple[int, int]]:
-    from blackjax.adaptation.window_adaptation import build_schedule
-
-    return [(int(stage), int(end)) for stage, end in build_schedule(warmup)]
-
-
-# Starts. ----------------------------------------------------------------------------------------------------
-
-
-def _start(problem: TracedProblem, method: Sampler, centre: Array, rng: np.random.Generator) -> Any:
-    """The state of a chain at its start: t half a unit around the model's own parameters, and v from the
-    normal approximation at its mode there. Closer to the model's own parameters where a density is no finite
-    number."""
+def _start(problem: TracedProblem, method: Sampler, centre: Array, rng: Rng) -> Any:
+    """The state of a chain at its start: t half a unit around the model's own parameters, closer where a
+    density is no finite number, and v from the normal approximation at its mode there."""
     t, z = rng.standard_normal(problem.size), rng.standard_normal(problem.dimension - problem.size)
     for attempt in range(STARTS):
         shrink = 0.0 if attempt == STARTS - 1 else 0.5**attempt
@@ -319,27 +279,23 @@ def _start(problem: TracedProblem, method: Sampler, centre: Array, rng: np.rando
 
 @jax.jit
 def _mode(problem: TracedProblem, t: jax.Array) -> CurveSites:
-    """The sites at the mode of v given t, by Newton's steps with the diagonal of the curvature, each as long
-    as does most good."""
-    bare = problem.at(t)
-    roots, still = problem.roots(bare), jnp.zeros(problem.latent_shape)
+    """The sites at the mode of v given t, by Newton's steps, each as long as does most good."""
+    here = problem.at(t)
+    roots, still = here.roots(), jnp.zeros(problem.latent_shape)
+
+    def sites(v: jax.Array) -> CurveSites:
+        return here.sites(here.latent(roots, v))
 
     def density(v: jax.Array) -> jax.Array:
-        return number(
-            jnp.sum(problem.log_likelihoods(bare, problem.latent(bare, roots, v))) - 0.5 * jnp.sum(v**2)
-        )
+        fit = jnp.sum(here.log_likelihoods(here.latent(roots, v)))
+        return number(fit - 0.5 * jnp.sum(v**2))
 
     def newton(_: Any, v: jax.Array) -> jax.Array:
-        step = (
-            to_latent(
-                problem.conditioned(bare, roots, problem.sites(bare, problem.latent(bare, roots, v))), still
-            )[0]
-            - v
-        )
+        step = to_latent(here.conditioned(roots, sites(v)), still)[0] - v
         lengths = jnp.array([0.0, 0.01, 0.1, 0.3, 0.6, 1.0])
         return v + lengths[jnp.argmax(jax.vmap(lambda a: density(v + a * step))(lengths))] * step
 
-    return problem.sites(bare, problem.latent(bare, roots, jax.lax.fori_loop(0, NEWTON_STEPS, newton, still)))
+    return sites(jax.lax.fori_loop(0, NEWTON_STEPS, newton, still))
 
 
 @jax.jit
@@ -366,27 +322,25 @@ def _host(state: Any) -> Any:
 
 
 def _renewed(problem: TracedProblem, state: Any) -> Any:
-    """The state with the average of the sites that the chain has met since the last time, and the adaptation
-    of what depends on them anew."""
+    """The state with the average of the sites met since the last time, and what depends on them anew."""
     if problem.marginal:
         return state
-    with jax.enable_x64(True):
-        place, sites, mass, *_, (total, count) = state
-        new = CurveSites(total.W / count, total.b / count)
-        position = _moved(problem, place[0], sites, new)
-        variances = np.where(np.arange(problem.dimension) < problem.size, mass.inverse_mass_matrix, 1.0)
-        changed = _host((*_placed(problem, position, new), *_fresh(problem, variances)))
-        return changed if np.isfinite(changed[0][1]) else state
+    place, sites, mass, *_, (total, count) = state
+    new = CurveSites(total.W / count, total.b / count)
+    position = _moved(problem, place[0], sites, new)
+    variances = np.where(np.arange(problem.dimension) < problem.size, mass.inverse_mass_matrix, 1.0)
+    changed = _host((*_placed(problem, position, new), *_fresh(problem, variances)))
+    return changed if np.isfinite(changed[0][1]) else state
 
 
 @jax.jit
 def _moved(problem: TracedProblem, position: jax.Array, old: CurveSites, new: CurveSites) -> jax.Array:
     """The same (t, v), with z of other sites."""
     t, z = problem.split(position)
-    bare = problem.at(t)
-    roots = problem.roots(bare)
-    v, _ = to_latent(problem.conditioned(bare, roots, old), z)
-    return jnp.concatenate([t, from_latent(problem.conditioned(bare, roots, new), v).ravel()])
+    here = problem.at(t)
+    roots = here.roots()
+    v, _ = to_latent(here.conditioned(roots, old), z)
+    return jnp.concatenate([t, from_latent(here.conditioned(roots, new), v).ravel()])
 
 
 def _settled(state: Any) -> Any:

@@ -1,8 +1,7 @@
 """One piece of a Markov chain as a compiled program: some draws of all of (t, z) by NUTS.
 
 The number of draws is an argument, so that there is one program for pieces of any length; the random numbers
-of a draw come from the chain's key and the draw's number. See `inference/mcmc/sampling.py` for other
-samplers, `inference/mcmc/traced.py` for the coordinates.
+of a draw come from the chain's key and the draw's number.
 """
 
 from __future__ import annotations
@@ -14,14 +13,11 @@ import jax.numpy as jnp
 
 from gramian.inference.mcmc.traced import CurveSites, TracedProblem, to_latent
 
+FIRST_STEP = 0.3
 TARGET = 0.8  # acceptance rate that the step size is adapted to
 DOUBLINGS = 8  # of a trajectory: at most 255 steps
 LONGEST = 50  # draws of a piece at most
-# the stage after the warm-up; 0 is "fast" (the step size alone is adapted), 1 "slow" (the mass matrix, too)
-KEEP = 2
-
-
-# NUTS. ------------------------------------------------------------------------------------------------------
+SLOW, KEEP = 1, 2  # stages: the mass matrix is adapted, too; after the warm-up. 0: the step size alone is
 
 
 def adaptation() -> tuple[Any, Any]:
@@ -38,19 +34,11 @@ def nuts(
 ) -> tuple[Any, tuple[jax.Array, ...]]:
     from blackjax.mcmc.nuts import build_kernel
 
-    kernel, ((_, mass_update, mass_final), (step_init, step_update, step_final)) = (
-        build_kernel(),
-        adaptation(),
-    )
+    kernel = build_kernel()
+    (_, mass_update, mass_final), (step_init, step_update, step_final) = adaptation()
 
-    def fast(mass: Any, size: Any, position: jax.Array, rate: jax.Array) -> tuple[Any, Any]:
-        return mass, step_update(size, rate)
-
-    def slow(mass: Any, size: Any, position: jax.Array, rate: jax.Array) -> tuple[Any, Any]:
-        return mass_update(mass, position), step_update(size, rate)
-
-    def keep(mass: Any, size: Any, position: jax.Array, rate: jax.Array) -> tuple[Any, Any]:
-        return mass, size
+    def kept(old: Any, *_: Any) -> Any:
+        return old
 
     def close_window(mass: Any, size: Any) -> tuple[Any, Any]:
         return mass_final(mass), step_init(step_final(size))
@@ -61,61 +49,42 @@ def nuts(
         def density(position: jax.Array) -> jax.Array:
             return problem.log_density(position, sites)
 
-        place, info = kernel(_key(key, first + i), place, density, step, mass.inverse_mass_matrix, DOUBLINGS)
-        stage, end = stages[i, 0], stages[i, 1]
-        mass, size = jax.lax.switch(
-            stage, (fast, slow, keep), mass, size, place.position, info.acceptance_rate
-        )
-        mass, size = jax.lax.cond(end == 1, close_window, lambda mass, size: (mass, size), mass, size)
+        own = jax.random.fold_in(jax.random.wrap_key_data(key), first + i)
+        place, info = kernel(own, place, density, step, mass.inverse_mass_matrix, DOUBLINGS)
+        (stage, end), rate = stages[i], info.acceptance_rate
+        mass = jax.lax.cond(stage == SLOW, mass_update, kept, mass, place.position)
+        size = jax.lax.cond(stage == KEEP, kept, step_update, size, rate)
+        mass, size = jax.lax.cond(end == 1, close_window, lambda *both: both, mass, size)
         step = jnp.where(stage == KEEP, step, jnp.exp(size.log_step_size))
-        row = (place.logdensity, info.is_divergent, info.acceptance_rate, info.num_integration_steps)
+        row = (place.logdensity, info.is_divergent, rate, info.num_integration_steps)
         out, sums = _written(problem, out, i, place.position, sites, row, sums)
         return (place, sites, mass, size, step, sums), out
 
     return jax.lax.fori_loop(0, count, one, (state, _empty(problem)))
 
 
-# What is written down. --------------------------------------------------------------------------------------
-
-
-def _key(key: jax.Array, number: jax.Array) -> jax.Array:
-    return jax.random.fold_in(jax.random.wrap_key_data(key), number)
-
-
 def _empty(problem: TracedProblem) -> tuple[jax.Array, ...]:
-    rows, columns = problem.latent_shape
+    """Room for `Draws`."""
     n = 0 if problem.marginal else problem.X.shape[0]
-    return (
-        jnp.zeros((LONGEST, problem.size)),
-        jnp.zeros((LONGEST, rows * columns)),
-        jnp.zeros(LONGEST),
-        jnp.zeros(LONGEST, bool),
-        jnp.zeros(LONGEST),
-        jnp.zeros(LONGEST, int),
-        jnp.zeros((LONGEST, n)),
-    )
+    shapes = (problem.size,), (problem.dimension - problem.size,), (), (), (), (), (n,)
+    kinds = (float, float, float, bool, float, int, float)
+    return tuple(jnp.zeros((LONGEST, *shape), kind) for shape, kind in zip(shapes, kinds, strict=True))
 
 
 def _written(
-    problem: TracedProblem,
-    out: Any,
-    i: jax.Array,
-    position: jax.Array,
-    sites: CurveSites,
-    row: tuple[Any, ...],
-    sums: Any,
+    problem: TracedProblem, out: Any, i: Any, position: jax.Array, sites: CurveSites, row: Any, sums: Any
 ) -> tuple[Any, Any]:
     """The draw put down in row i, and its sites added to the sums."""
     t, z = problem.split(position)
-    values = jnp.concatenate([jnp.ravel(value) for value in problem.values(t)]) if problem.size else t
+    values = problem.flat_values(t)
     if problem.marginal:
         new = [values, z.ravel(), *row, jnp.zeros(0)]
     else:
-        bare = problem.at(t)
-        roots = problem.roots(bare)
-        v, _ = to_latent(problem.conditioned(bare, roots, sites), z)
-        F = problem.latent(bare, roots, v)
-        new = [values, v.ravel(), *row, problem.log_likelihoods(bare, F)]
-        met = problem.sites(bare, F)
+        here = problem.at(t)
+        roots = here.roots()
+        v, _ = to_latent(here.conditioned(roots, sites), z)
+        F = here.latent(roots, v)
+        new = [values, v.ravel(), *row, here.log_likelihoods(F)]
+        met = here.sites(F)
         sums = (CurveSites(sums[0].W + met.W, sums[0].b + met.b), sums[1] + 1)
     return tuple(array.at[i].set(value) for array, value in zip(out, new, strict=True)), sums

@@ -1,8 +1,8 @@
-"""Parameters as a sampler sees them: the transforms and priors of `params/support.py` and `params/priors.py`,
-one's own among them, inside a JAX program, and walls that become smooth.
+"""Parameters as a sampler sees them: the transforms and priors of `params/`, inside a JAX program, without
+walls.
 
-    t -> u -> value:    u = t, or a smooth map onto the range that bounds or a uniform prior leave;
-                        value = forward(u), the support's transform
+    t -> u -> value:    value = forward(u), as in a search; u = t, or u = low + (high - low) / (1 + exp(-t))
+                        where bounds or a uniform prior end its range (u = low + exp(t) with one end)
 
 A density of the value gains |d value / du| |du / dt|.
 """
@@ -15,13 +15,11 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.errors import ParameterError
+from gramian.inference.model import Array
 from gramian.params import Parameter, Prior, Support
 from gramian.params.priors import NOT_TRACED
-
-Array = NDArray[np.float64]
 
 EDGE = 1e-3  # how close to the end of its range a parameter may start
 
@@ -40,6 +38,41 @@ class Slot(NamedTuple):
     def size(self) -> int:
         return math.prod(self.shape)
 
+    @property
+    def ends(self) -> tuple[bool, bool]:
+        """Whether its range ends below, and above."""
+        return math.isfinite(self.low), math.isfinite(self.high)
+
+    def log_prior(self, u: jax.Array) -> jax.Array:
+        """log p(u) of a parameter, summed over its entries, under its prior; without one, 0."""
+        v = self.support.forward(u)
+        if self.prior is None:
+            return 0.0 * jnp.sum(v)
+        return jnp.sum(self.prior.log_density(v)) + self.support.log_jacobian(u)[0]
+
+    def unwalled(self, t: jax.Array) -> jax.Array:
+        """u from t."""
+        if all(self.ends):
+            return self.low + (self.high - self.low) * jax.nn.sigmoid(t)
+        if self.ends[0]:
+            return self.low + jnp.exp(t)
+        return self.high - jnp.exp(t) if self.ends[1] else t
+
+    def wall_jacobian(self, t: jax.Array) -> jax.Array:
+        """log |du / dt|, summed."""
+        if all(self.ends):
+            return jnp.sum(math.log(self.high - self.low) - jax.nn.softplus(-t) - jax.nn.softplus(t))
+        return jnp.sum(t) if any(self.ends) else jnp.zeros(())
+
+    def walled(self, u: Array) -> Array:
+        """t from u, a little inside the walls."""
+        if all(self.ends):
+            share = np.clip((u - self.low) / (self.high - self.low), EDGE, 1 - EDGE)
+            return np.log(share) - np.log1p(-share)
+        if self.ends[0]:
+            return np.log(np.maximum(u - self.low, EDGE))
+        return np.log(np.maximum(self.high - u, EDGE)) if self.ends[1] else u
+
 
 def slot_of(index: int, path: str, p: Parameter) -> Slot:
     """The slot of a trainable parameter, after a look whether JAX can follow its support and its prior."""
@@ -54,50 +87,12 @@ def slot_of(index: int, path: str, p: Parameter) -> Slot:
                 " Make its class a dataclass(frozen=True)."
             ) from None
     try:
-        jax.eval_shape(lambda u: log_prior(slot, u), np.zeros(p.value.shape))
+        jax.eval_shape(slot.log_prior, np.zeros(p.value.shape))
     except TypeError as error:  # NumPy's functions do not take JAX's arrays
-        cure = (
-            NOT_TRACED
-            if p.prior is not None
-            else "its transform cannot be traced by JAX. Write forward with xp = gramian.params.namespace(u)."
-        )
-        raise ParameterError(
-            f"{path} has the support {p.support}{f' and the prior {p.prior}' if p.prior else ''}: {cure}"
-        ) from error
+        cure = "its transform cannot be traced by JAX. Write forward with xp = gramian.params.namespace(u)."
+        cure, prior = (cure, "") if p.prior is None else (NOT_TRACED, f" and the prior {p.prior}")
+        raise ParameterError(f"{path} has the support {p.support}{prior}: {cure}") from error
     return slot
-
-
-def log_prior(slot: Slot, u: jax.Array) -> jax.Array:
-    """log p(u) of a parameter, summed over its entries, under its prior; without one, 0."""
-    v = slot.support.forward(u)
-    if slot.prior is None:
-        return 0.0 * jnp.sum(v)
-    return jnp.sum(slot.prior.log_density(v)) + slot.support.log_jacobian(u)[0]
-
-
-def unwalled(slot: Slot, t: jax.Array) -> jax.Array:
-    """u from t."""
-    if math.isfinite(slot.low) and math.isfinite(slot.high):
-        return slot.low + (slot.high - slot.low) * jax.nn.sigmoid(t)
-    if math.isfinite(slot.low):
-        return slot.low + jnp.exp(t)
-    return slot.high - jnp.exp(t) if math.isfinite(slot.high) else t
-
-
-def wall_jacobian(slot: Slot, t: jax.Array) -> jax.Array:
-    if math.isfinite(slot.low) and math.isfinite(slot.high):
-        return jnp.sum(math.log(slot.high - slot.low) - jax.nn.softplus(-t) - jax.nn.softplus(t))
-    return jnp.sum(t) if math.isfinite(slot.low) or math.isfinite(slot.high) else jnp.zeros(())
-
-
-def walled(slot: Slot, u: Array) -> Array:
-    """t from u, a little inside the walls."""
-    if math.isfinite(slot.low) and math.isfinite(slot.high):
-        share = np.clip((u - slot.low) / (slot.high - slot.low), EDGE, 1 - EDGE)
-        return np.log(share) - np.log1p(-share)
-    if math.isfinite(slot.low):
-        return np.log(np.maximum(u - slot.low, EDGE))
-    return np.log(np.maximum(slot.high - u, EDGE)) if math.isfinite(slot.high) else u
 
 
 def log_normal(z: jax.Array) -> jax.Array:

@@ -1,5 +1,1 @@
-"""Several classes whose sites couple them: Laplace's approximation of a softmax.
-
-laplace     the rule
-coupling    the priors of all classes with such sites: base (the contract), dense, features
-"""
+"""Laplace's approximation for classes that depend on each other: see base.py for the algebra."""

@@ -1,17 +1,37 @@
-"""The contract: the priors of all classes, what they become with sites, and the curvature W of the sites."""
+"""Latent functions with independent priors N(0, K_c) whose sites couple them: at each row the site is exp(h'g
+- 1/2 g'W g) with W of the softmax,
+
+    W = diag(s^2 pi) - (s pi)(s pi)',   S = (K^-1 + W)^-1,   mean = S h,   alpha = K^-1 mean,
+    log det(I + K W)
+
+for C classes with probabilities pi and scales s. Dense, with D_c = diag(s_c^2 pi_c) and E_c = (K_c +
+D_c^-1)^-1: since the probabilities of a row add up to one, W is D minus a term of rank n whose capacitance
+matrix is M = sum_c E_c / s_c^2, and with V_c = E_c / s_c
+
+    S = K - K R K,   R = E - V M^-1 V',   log det(I + K W) = sum_c log det(I + K_c D_c) + log det M
+
+which takes C n^3 flops where a factor of all C n rows would take C^3 n^3 / 3, and C + 3 arrays of n^2.
+Source: Rasmussen and Williams 2006, section 3.5 and algorithm 3.3. They leave the gradient and the
+covariances S_i of a row's classes out; these need F_c = L_M^-1 E_c, a block of rows at a time:
+
+    R_cc = E_c - F_c'F_c / s_c^2,     E_c K_c = I - E_c D_c^-1
+    (S_i)_cc' = delta_cc' (K_c - K_c E_c K_c)_ii + (L_M^-1 E_c K_c)_i' (L_M^-1 E_c' K_c')_i / (s_c s_c')
+
+With features K_c ~ Phi_c Phi_c' the weights of all classes have the precision B_cc' = delta_cc' I + Phi_c'
+W_cc' Phi_c': (C m)^2 sums over blocks of rows, C^2 n m^2 + C^3 m^3 / 3 flops.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.engines.base import RowPrior
-from gramian.inference.model import Model
+from gramian.inference.model import Array, Model
 from gramian.processes.base import Process
 
-Array = NDArray[np.float64]
 Groups = list[tuple[RowPrior, list[int]]]
 
 
@@ -41,24 +61,31 @@ class Coupled(ABC):
 
 
 class Coupling(ABC):
-    """The priors of all classes."""
+    """The priors of all classes; classes that share a kernel share theirs."""
 
-    @abstractmethod
+    def __init__(self, groups: Groups, scale: Array) -> None:
+        self.groups: list[tuple[Any, list[int]]] = list(groups)
+        self.scale = scale
+        group_of = {c: k for k, (_, columns) in enumerate(groups) for c in columns}
+        self.group_of = [group_of[c] for c in range(len(group_of))]
+        self.priors: list[Any] = [groups[k][0] for k in self.group_of]  # of each class
+
     def times(self, b: Array) -> Array:
         """K b for b (n, C)."""
-
-    @abstractmethod
-    def step(self, pi: Array, h: Array) -> tuple[Array, Array]:
-        """mean and alpha, each (n, C), with sites of probabilities pi and h."""
+        return np.stack([prior.times(b[:, c]) for c, prior in enumerate(self.priors)], axis=1)
 
     @abstractmethod
     def condition(self, pi: Array, h: Array) -> Coupled:
-        """The same, with all that can be asked of it."""
+        """With sites of probabilities pi and h."""
+
+    def step(self, pi: Array, h: Array) -> tuple[Array, Array]:
+        """Its mean and alpha alone, each (n, C)."""
+        found = self.condition(pi, h)
+        return found.mean, found.alpha
 
 
 def curvature(pi: Array, scale: Array) -> Array:
-    """W for each row: (b, C, C). Its rows add up to zero to the last bit that counts: 1 - pi would leave
-    nothing of a sure class."""
+    """W for each row: (b, C, C). Its rows add up to zero: 1 - pi would leave nothing of a sure class."""
     W = -pi[:, :, None] * pi[:, None, :]
     diagonal = np.einsum("icc->ic", W)
     diagonal[...] = 0.0

@@ -4,39 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
 from gramian.engines.dense import DenseConditioned
 from gramian.errors import NumericalError
 from gramian.gram import tiles
-from gramian.inference.model import Model
-from gramian.inference.softmax.base import Coupled, Coupling, Groups, mirror
+from gramian.inference.model import Array, Model
+from gramian.inference.softmax.base import Coupled, Coupling, mirror
 from gramian.linalg.blas import block_of, gemm, syrk
 from gramian.linalg.factor import factor_in_place, inverse_root_in_place, squared_times
 from gramian.processes.coupled import CoupledPosterior
 from gramian.processes.prior import GaussianProcess
 from gramian.solvers.cholesky import CholeskyFactor
 
-Array = NDArray[np.float64]
-
 BLOCK = 256  # rows of F at a time: enough for products at full speed
 
 
 class DenseCoupling(Coupling):
-    """Each K_c as a matrix, made once for all the classes that share it."""
+    """Each K_c as a matrix: a DensePrior."""
 
-    def __init__(self, groups: Groups, scale: Array) -> None:
-        self.groups, self.scale = groups, scale
-        of_class = {c: prior for prior, columns in groups for c in columns}
-        self.priors: list[Any] = [of_class[c] for c in range(len(of_class))]  # each a DensePrior
-        self._room: Array | None = None
-
-    def times(self, b: Array) -> Array:
-        return np.stack([prior.times(b[:, c]) for c, prior in enumerate(self.priors)], axis=1)
+    _room: Array | None = None
 
     def step(self, pi: Array, h: Array) -> tuple[Array, Array]:
         alpha, E = np.empty_like(h), []
@@ -113,11 +102,8 @@ class DenseCoupled(Coupled):
         for c, one in enumerate(self.sited):
             S[:, c, c] = one.var()
         self._invert()
-        totals = {
-            c: total
-            for total, (_, columns) in zip(self.weights, self.prior.groups, strict=True)
-            for c in columns
-        }
+        groups = zip(self.weights, self.prior.groups, strict=True)
+        totals = {c: total for total, (_, columns) in groups for c in columns}
         root, F = block_of(self.root), [np.empty((BLOCK, n), order="F") for _ in range(C)]
         for start in range(0, n, BLOCK):
             stop = min(start + BLOCK, n)
@@ -147,15 +133,9 @@ class DenseCoupled(Coupled):
         return parts
 
     def posterior(self, model: Model, scale: Array) -> CoupledPosterior:
-        prior = GaussianProcess(model.kernel, model.mean, scale)
-        return CoupledPosterior(
-            prior,
-            model.others,
-            self.prior.priors[0].X,
-            self.alpha,
-            tuple(one.root() for one in self.sited),
-            self.root,
-        )
+        prior, roots = GaussianProcess(model.kernel, model.mean, scale), tuple(s.root() for s in self.sited)
+        X = self.prior.priors[0].X
+        return CoupledPosterior(prior, model.others, X, self.alpha, roots, self.root)
 
     def _invert(self) -> None:
         """E_c in the place of each root, and their sums as the start of `weights`."""
@@ -186,6 +166,5 @@ def _factored(M: Array) -> CholeskyFactor:
 
 
 def _add(A: Array, total: Array, factor: float) -> None:
-    """total += factor A, Fortran-ordered. By BLAS, which does not care about what stands in an unused
-    triangle."""
+    """total += factor A, Fortran-ordered, by BLAS: whatever stands in an unused triangle."""
     blas.daxpy(A.T.reshape(-1), total.T.reshape(-1), a=factor)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from gramian.inference.model import Model
-from gramian.inference.softmax.base import Coupled, Coupling, Groups, curvature, curved, mirror
+from gramian.engines.base import added
+from gramian.inference.model import Array, Model
+from gramian.inference.softmax.base import Coupled, Coupling, curvature, curved, mirror
 from gramian.linalg.factor import squared_times
 from gramian.linalg.products import squares, times, transposed_times
 from gramian.linalg.weights import inverse_root_of
@@ -19,50 +18,37 @@ from gramian.processes.base import blocks_of
 from gramian.processes.coupled import CoupledFeatures, weight_covariances
 from gramian.processes.prior import GaussianProcess
 
-Array = NDArray[np.float64]
-
 
 class FeatureCoupling(Coupling):
-    """K_c ~ Phi_c Phi_c', in the space of the weights of all classes."""
-
-    def __init__(self, groups: Groups, scale: Array) -> None:
-        self.groups, self.scale = groups, scale
-        self.priors: list[Any] = [prior for prior, _ in groups]  # each a FeaturePrior
-        self.prior_of = [
-            k for _, k in sorted((c, k) for k, (_, columns) in enumerate(groups) for c in columns)
-        ]
-        self.m = self.priors[0].features.n_features
-
-    def times(self, b: Array) -> Array:
-        return np.stack([self.priors[k].times(b[:, c]) for c, k in enumerate(self.prior_of)], axis=1)
-
-    def step(self, pi: Array, h: Array) -> tuple[Array, Array]:
-        found = self.condition(pi, h)
-        return found.mean, found.alpha
+    """K_c ~ Phi_c Phi_c', in the space of the weights of all classes: each a FeaturePrior."""
 
     def condition(self, pi: Array, h: Array) -> FeatureCoupled:
-        C, m = h.shape[1], self.m
+        C, m = h.shape[1], self.priors[0].features.n_features
         S, b = np.zeros((C * m, C * m), order="F"), np.zeros((C, m))
+        of = [slice(c * m, (c + 1) * m) for c in range(C)]
         for at, Phi in self.blocks():
             W = curvature(pi[at], self.scale)
             for c in range(C):
                 b[c] += transposed_times(Phi[c], h[at, c][:, None])[:, 0]
                 for other in range(c + 1):
-                    S[c * m : (c + 1) * m, other * m : (other + 1) * m] += _weighted(
-                        Phi[c], Phi[other], W[:, c, other]
-                    )
+                    S[of[c], of[other]] += _weighted(Phi[c], Phi[other], W[:, c, other])
         root, logdet = inverse_root_of(S)
         w = squared_times(root, b.ravel()).reshape(C, m)
-        mean = np.empty_like(h)
-        for at, Phi in self.blocks():
-            for c in range(C):
-                mean[at, c] = times(Phi[c], w[c][:, None])[:, 0]
+        mean = self.mapped(w)
         return FeatureCoupled(self, pi, mean, h - curved(pi, self.scale, mean), logdet, w, root)
+
+    def mapped(self, w: Array) -> Array:
+        """Phi_c w_c: (n, C) from (C, m)."""
+        out = np.empty((len(self.priors[0].X), len(w)))
+        for at, Phi in self.blocks():
+            for c in range(len(w)):
+                out[at, c] = times(Phi[c], w[c][:, None])[:, 0]
+        return out
 
     def blocks(self) -> Iterator[tuple[slice, list[Array]]]:
         """The features of each class, some rows at a time; classes that share a kernel share the array."""
-        for parts in zip(*(prior.blocks() for prior in self.priors), strict=True):
-            yield parts[0][0], [parts[k][1] for k in self.prior_of]
+        for parts in zip(*(prior.blocks() for prior, _ in self.groups), strict=True):
+            yield parts[0][0], [parts[k][1] for k in self.group_of]
 
 
 @dataclass(eq=False)
@@ -78,22 +64,15 @@ class FeatureCoupled(Coupled):
     root: Array  # L_B^-1 (C m, C m)
 
     def spread(self, b: Array) -> Array:
-        C, m = self.w.shape
-        v = squared_times(self.root, self._gathered(b).ravel()).reshape(C, m)
-        out = np.empty_like(b)
-        for at, Phi in self.prior.blocks():
-            for c in range(C):
-                out[at, c] = times(Phi[c], v[c][:, None])[:, 0]
-        return out
+        v = squared_times(self.root, self._gathered(b).ravel())
+        return self.prior.mapped(v.reshape(self.w.shape))
 
     def joint(self) -> Array:
         n, C = self.mean.shape
         S = np.empty((n, C, C))
         for at, Phi in self.prior.blocks():
-            for part in blocks_of(at.stop - at.start, 8 * C * C * self.prior.m):
-                S[at.start + part.start : at.start + part.stop] = weight_covariances(
-                    self.root, [P[part] for P in Phi]
-                )
+            for part in blocks_of(at.stop - at.start, 8 * C * self.w.size):
+                S[at][part] = weight_covariances(self.root, [P[part] for P in Phi])
         return S
 
     def pullback(self, alpha: Array, u: Array) -> list[list[Array]]:
@@ -102,37 +81,30 @@ class FeatureCoupled(Coupled):
         _, info = lapack.dlauum(P, lower=1, overwrite_c=1)  # B^-1
         assert info == 0
         mirror(P)
+        P_of = P.T.reshape(C, m, C, m)  # symmetric; the block of two classes: P_of[c, :, other]
         w, Phi_u = self._gathered(alpha), self._gathered(u)
-        T = [np.zeros((m, m)) for _ in self.prior.priors]
-        totals: list[list[Array]] = [[] for _ in self.prior.priors]
+        T = [np.zeros((m, m)) for _ in self.prior.groups]
+        totals: list[list[Array]] = [[] for _ in self.prior.groups]
         for at, Phi in self.prior.blocks():
             W = curvature(self.pi[at], self.prior.scale)
-            for k, (prior, columns) in enumerate(
-                zip(self.prior.priors, (columns for _, columns in self.prior.groups), strict=True)
-            ):
-                G = times(alpha[at][:, columns] + u[at][:, columns], w[columns]) + times(
-                    alpha[at][:, columns], Phi_u[columns]
-                )
+            for k, (prior, columns) in enumerate(self.prior.groups):
+                a = alpha[at][:, columns]
+                G = times(a + u[at][:, columns], w[columns]) + times(a, Phi_u[columns])
                 for c in columns:
                     for other in range(C):
-                        G -= W[:, c, other][:, None] * times(
-                            Phi[other], P[other * m : (other + 1) * m, c * m : (c + 1) * m]
-                        )
+                        G -= W[:, c, other][:, None] * times(Phi[other], P_of[other, :, c])
                 T[k] += transposed_times(Phi[columns[0]], G)
-                parts = prior.features.pullback(np.asarray(prior.X[at], dtype=np.float64), G)
-                totals[k] = (
-                    [one + part for one, part in zip(totals[k], parts, strict=True)] if totals[k] else parts
-                )
-        for k, prior in enumerate(self.prior.priors):
-            rest = prior.features.shared_pullback(0.5 * (T[k] + T[k].T))
-            totals[k] = [one + part for one, part in zip(totals[k], rest, strict=True)]
-        return totals
+                own = prior.features.pullback(np.asarray(prior.X[at], dtype=np.float64), G)
+                totals[k] = added(totals[k], own)
+        return [
+            added(total, prior.features.shared_pullback(0.5 * (square + square.T)))
+            for (prior, _), total, square in zip(self.prior.groups, totals, T, strict=True)
+        ]
 
     def posterior(self, model: Model, scale: Array) -> CoupledFeatures:
-        maps = tuple(prior.features for prior in self.prior.priors)
-        return CoupledFeatures(
-            GaussianProcess(model.kernel, model.mean, scale), model.others, maps, self.w.T.copy(), self.root
-        )
+        prior = GaussianProcess(model.kernel, model.mean, scale)
+        maps = tuple(own.features for own, _ in self.prior.groups)
+        return CoupledFeatures(prior, model.others, maps, self.w.T.copy(), self.root)
 
     def _gathered(self, b: Array) -> Array:
         """Phi_c' b_c: (C, m)."""

@@ -1,7 +1,7 @@
 """Laplace's approximation for one of C classes, p(y | f) = softmax(f)_y: a Gaussian at the mode of all C
 latent functions together.
 
-Newton's method on Psi (mode.py). The curvature W couples the classes of a row, and a step takes C n^3 flops
+Newton's method on Psi (`AtMode`). The curvature W couples the classes of a row, and a step takes C n^3 flops
 instead of C^3 n^3 (coupling). With S = (K^-1 + W)^-1 at the mode, S_i the covariance of row i's classes, and
 
     s2_ic = -1/2 d tr(S_i W_i) / dg_c = -1/2 s_c pi_c [T_cc - 2 (T pi)_c - sum_a pi_a (T_aa - 2 (T pi)_a)],
@@ -14,8 +14,7 @@ the evidence and its gradient are
     d log q / dm = (alpha + u) / s
 
 the terms with u through the mode, which moves with the parameters. Source: Rasmussen and Williams 2006,
-section 3.5 and algorithm 3.3; the gradient as in their section 5.5.1, with a third derivative that has C^3
-entries a row.
+section 3.5 and algorithm 3.3; the gradient as in their section 5.5.1.
 """
 
 from __future__ import annotations
@@ -24,21 +23,20 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.engines.base import Engine, Share
 from gramian.errors import ParameterError
 from gramian.inference.base import Cavities
-from gramian.inference.laplace import Laplace
-from gramian.inference.mode import AtMode
-from gramian.inference.problem import Problem, SiteRule, State
-from gramian.inference.softmax.coupling import Coupled, coupling, curvature, curved
+from gramian.inference.laplace import AtMode, Laplace
+from gramian.inference.model import Array
+from gramian.inference.problem import Problem, Ran, SiteRule, State, finite
+from gramian.inference.softmax.base import Coupling, Groups, curvature, curved
+from gramian.inference.softmax.dense import DenseCoupling
+from gramian.inference.softmax.features import FeatureCoupling
 from gramian.likelihoods import Likelihood
 from gramian.likelihoods.categorical import Softmax
 from gramian.processes.base import Process
 from gramian.solvers.base import SolveOutcome
-
-Array = NDArray[np.float64]
 
 
 def laplace_for(likelihood: Likelihood) -> SiteRule:
@@ -46,20 +44,17 @@ def laplace_for(likelihood: Likelihood) -> SiteRule:
     return SoftmaxLaplace() if isinstance(likelihood, Softmax) else Laplace()
 
 
-@dataclass
-class CoupledState(State):
-    """The mode, where `answers` are the probabilities of the classes, with the Gaussian of all classes."""
-
-    coupled: Coupled
+def coupling(groups: Groups, scale: Array) -> Coupling:
+    """For the priors of a problem, each with the classes it is for."""
+    kind = DenseCoupling if groups[0][0].features is None else FeatureCoupling
+    return kind(groups, scale)
 
 
 @dataclass(frozen=True)
 class SoftmaxLaplace(AtMode):
-    """A Gaussian at the mode of all classes."""
+    """A Gaussian at the mode of all classes. The `answers` of its state are their probabilities."""
 
-    @property
-    def coupled(self) -> bool:
-        return True
+    coupled = True
 
     def check(self, likelihood: Likelihood, engine: Engine) -> None:
         super().check(likelihood, engine)
@@ -71,9 +66,7 @@ class SoftmaxLaplace(AtMode):
         if not engine.variances:
             raise _without_inverses(engine)
 
-    def run(
-        self, problem: Problem, start: Array | None, report: Share | None = None
-    ) -> tuple[CoupledState, SolveOutcome]:
+    def run(self, problem: Problem, start: Array | None, report: Share | None = None) -> Ran:
         if not all(prior.rooted or prior.features is not None for prior, _ in problem.priors):
             raise _without_inverses(problem.engine)
         prior = coupling(problem.priors, problem.scale)
@@ -83,23 +76,20 @@ class SoftmaxLaplace(AtMode):
 
         shape = (problem.n, problem.latents)
         mode = self.climb(partial(_psi, problem), prior.times, step, shape, start, report)
-        note = "" if mode.ended else self.missed()
+        note = self.missed(mode)
         if not mode.uphill:
-            note = (
-                "Newton's method found no step that leads uphill: rounding hides it. Bound the kernel's"
-                " scale."
-            )
+            hidden = "Newton's method found no step that leads uphill: rounding hides it."
+            note = f"{hidden} Bound the kernel's scale."
         pi, h = mode.answers, _linear(problem, mode.answers, mode.g)
-        state = CoupledState(
-            pi * problem.scale**2, h, mode.g, mode.alpha, [], mode.value, pi, prior.condition(pi, h)
-        )
+        lam, coupled = pi * problem.scale**2, prior.condition(pi, h)
+        state = State(lam, h, mode.g, mode.alpha, [], mode.value, pi, coupled)
         return state, SolveOutcome(iterations=mode.steps, converged=not note, note=note)
 
     def value(self, problem: Problem, state: State) -> float:
-        return state.value - 0.5 * _coupled(state).logdet
+        return state.value - 0.5 * state.coupled.logdet
 
     def gradient(self, problem: Problem, state: State) -> list[Array]:
-        s, pi, coupled = problem.scale, state.answers, _coupled(state)
+        s, pi, coupled = problem.scale, state.answers, state.coupled
         T = coupled.joint() * np.multiply.outer(s, s)
         inner = np.einsum("icc->ic", T) - 2 * np.einsum("icd,id->ic", T, pi)
         s2 = -0.5 * s * pi * (inner - np.sum(pi * inner, axis=1, keepdims=True))
@@ -107,12 +97,12 @@ class SoftmaxLaplace(AtMode):
         return problem.assembled(coupled.pullback(state.alpha, u), state.alpha + u, [])
 
     def posterior(self, problem: Problem, state: State) -> Process:
-        return _coupled(state).posterior(problem.model, problem.scale)
+        return state.coupled.posterior(problem.model, problem.scale)
 
     def without_own_site(self, problem: Problem, state: State) -> Cavities:
         # Without its own site a row's classes have the covariance (S_i^-1 - W_i)^-1 = S_i (I - W_i S_i)^-1.
         s, pi = problem.scale, state.answers
-        S = _coupled(state).joint()
+        S = state.coupled.joint()
         rest = np.linalg.solve(np.eye(problem.latents) - S @ curvature(pi, s), S)
         mean = state.mean - np.einsum("icd,id->ic", rest, _slope(problem, pi))
         return Cavities(problem.f(mean), np.maximum(np.einsum("icc->ic", rest), 0.0) * s**2)
@@ -131,8 +121,8 @@ def _psi(problem: Problem, g: Array, alpha: Array) -> tuple[float, Array]:
     f = problem.f(g)
     f = f - np.max(f, axis=1, keepdims=True)
     logs = f - np.log(np.sum(np.exp(f), axis=1, keepdims=True))
-    value = float(np.sum(logs[np.arange(problem.n), problem.y.astype(int)])) - 0.5 * float(np.sum(alpha * g))
-    return (value if np.isfinite(value) else -np.inf), np.exp(logs)
+    fit = float(np.sum(logs[np.arange(problem.n), problem.y.astype(int)]))
+    return finite(fit - 0.5 * float(np.sum(alpha * g))), np.exp(logs)
 
 
 def _slope(problem: Problem, pi: Array) -> Array:
@@ -143,8 +133,3 @@ def _slope(problem: Problem, pi: Array) -> Array:
 def _linear(problem: Problem, pi: Array, g: Array) -> Array:
     """The sites' h = d log p / dg + W g."""
     return _slope(problem, pi) + curved(pi, problem.scale, g)
-
-
-def _coupled(state: State) -> Coupled:
-    assert isinstance(state, CoupledState)
-    return state.coupled

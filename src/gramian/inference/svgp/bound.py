@@ -24,34 +24,32 @@ Several latents with one kernel share Phi and all of the way from G to the param
 values of the kernel with gradient, b m^2 (4 + 3 L) flops and m^3 (3 + L), all but the kernel and the
 likelihood by BLAS on chunks of rows, a thread each.
 
-Source: Hensman, Fusi and Lawrence 2013, Gaussian processes for big data; Hensman, Matthews and Ghahramani
-2015, Scalable variational Gaussian process classification; Salimbeni, Eleftheriadis and Hensman 2018, Natural
-gradients in practice.
+Source: Hensman, Fusi and Lawrence 2013; Hensman, Matthews and Ghahramani 2015; Salimbeni, Eleftheriadis and
+Hensman 2018.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from numpy.typing import NDArray
 
+from gramian.engines.base import added
 from gramian.engines.lowrank import NOISE_FLOOR, typical_variance
 from gramian.features.nystrom import LEAST_JITTER, NystromMap
 from gramian.gram import tiles
-from gramian.inference.model import Data, Model, noise_gradient, noise_groups
-from gramian.likelihoods import Bernoulli, Gaussian, Likelihood, Softmax
+from gramian.inference.model import Array, Data, Model, noise_gradient, noise_groups
+from gramian.likelihoods import Bernoulli, Likelihood, Softmax
 from gramian.linalg.blas import block_of, gemm, multiply_triangle, syrk
 from gramian.linalg.threads import each
 from gramian.linalg.weights import inverse_root_of
 from gramian.params.tree import leaves
 from gramian.processes.prior import mean_block, mean_gradient
-
-Array = NDArray[np.float64]
 
 # rows that a thread works on at a time; fixed, so that sums do not depend on the number of threads
 CHUNK = tiles.LARGEST_TILE
@@ -105,33 +103,15 @@ class VariationalWeights:
         return max(float(np.max(np.abs(gap))) / level, float(np.max(np.abs(b - self.h))) / size)
 
 
-class KernelGroup(NamedTuple):
-    """Latents with one kernel."""
-
-    features: NystromMap
-    latents: list[int]
+Latents = Sequence[VariationalWeights]  # q of all latents
 
 
-class Batch(NamedTuple):
-    """Some of the data."""
-
-    X: Array  # (b, d)
-    Y: Array  # (b, q), or (b, columns)
-    noise_var: Array | None
-
-    def part(self, at: slice) -> Batch:
-        return Batch(self.X[at], self.Y[at], None if self.noise_var is None else self.noise_var[at])
+def all_rows(data: Data, size: int = CHUNK * IN_FLIGHT) -> Iterator[Data]:
+    """All of the data, read from wherever they are, some rows at a time."""
+    return (data.take(slice(start, start + size)) for start in range(0, len(data.X), size))
 
 
-def rows_of(data: Data, at: Any) -> Batch:
-    """The rows at a slice or at sorted indices, read from wherever the data are."""
-    X, Y = np.asarray(data.X[at], dtype=np.float64), np.asarray(data.Y[at], dtype=np.float64)
-    return Batch(X, Y, None if data.noise_var is None else np.asarray(data.noise_var[at], dtype=np.float64))
-
-
-def all_rows(data: Data) -> Iterator[Batch]:
-    size = CHUNK * IN_FLIGHT
-    return (rows_of(data, slice(start, start + size)) for start in range(0, len(data.X), size))
+Made = tuple[Array, Array, dict[int, Array]]  # of a group: Phi, what it leaves out, Phi R_k' of each latent
 
 
 class ExpectedTerms(NamedTuple):
@@ -145,8 +125,7 @@ class ExpectedTerms(NamedTuple):
 
 @dataclass
 class BoundSums:
-    """The expected log density of some rows with what its gradients are made of, one entry a latent or a
-    group of latents."""
+    """The expected log density of some rows, and what its gradients are made of."""
 
     value: float
     S: list[Array]  # Phi' diag(lam) Phi (m, m), the lower triangle
@@ -156,28 +135,23 @@ class BoundSums:
     by_mean: list[Array] = field(default_factory=list)
     by_likelihood: list[Array] = field(default_factory=list)
 
-    def add(self, other: BoundSums) -> None:
+    def _lists(self) -> list[list[Array]]:
+        return [self.S, self.b, self.T, self.by_mean, self.by_likelihood, *self.by_kernel]
+
+    def add(self, other: BoundSums) -> BoundSums:
+        """The sum, in this one's place."""
         self.value += other.value
-        pairs = [
-            (self.S, other.S),
-            (self.b, other.b),
-            (self.T, other.T),
-            (self.by_mean, other.by_mean),
-            (self.by_likelihood, other.by_likelihood),
-        ]
-        for mine, theirs in [*pairs, *zip(self.by_kernel, other.by_kernel, strict=True)]:
+        for mine, theirs in zip(self._lists(), other._lists(), strict=True):
             for k, array in enumerate(theirs):
                 mine[k] = np.add(mine[k], array, out=mine[k] if mine[k].ndim == 2 else None)
+        return self
 
     def scaled(self, ratio: float) -> BoundSums:
-        """All of it times a number; used up."""
-        for array in (*self.S, *self.T):
-            array *= ratio
-        by_kernel = [[ratio * v for v in part] for part in self.by_kernel]
-        b, by_mean, by_likelihood = (
-            [ratio * v for v in part] for part in (self.b, self.by_mean, self.by_likelihood)
-        )
-        return BoundSums(ratio * self.value, self.S, b, self.T, by_kernel, by_mean, by_likelihood)
+        """All of it times a number, in its place."""
+        self.value *= ratio
+        for arrays in self._lists():
+            arrays[:] = [ratio * array for array in arrays]
+        return self
 
 
 class Bound:
@@ -187,95 +161,64 @@ class Bound:
         self, model: Model, data: Data, Z: Sequence[Array], learned: bool, low: bool = False
     ) -> None:
         self.model, self.data = model, data
-        exact = isinstance(model.likelihood, Gaussian)  # whose noise may be smaller than any error
+        exact = model.likelihood.conjugate  # whose noise may be smaller than any error
         self.low = low and not exact and all(kernel.low_precision for kernel, _ in model.kernels)
-        latents = len(data.scale) if isinstance(model.likelihood, Gaussian) else model.likelihood.latents
+        latents = len(data.scale) if exact else model.likelihood.latents
         self.scale = np.broadcast_to(data.scale, (latents,))
-        kernels = model.kernels if model.others else [(model.kernel, list(range(latents)))]
         least = LEAST_JITTER if exact else LEAST
-        self.groups = [
-            KernelGroup(NystromMap(kernel, points, learned, least), columns)
-            for (kernel, columns), points in zip(kernels, Z, strict=True)
+        self.groups = [  # latents with one kernel
+            (NystromMap(kernel, points, learned, least), columns)
+            for (kernel, columns), points in zip(model.kernels_for(latents), Z, strict=True)
         ]
         self.dtype = np.dtype(np.float32 if self.low else np.float64)
         # Here, once, and not in each thread.
-        self.roots: list[Any] = [
-            group.features.low_root if self.low else group.features.inverse_root for group in self.groups
-        ]
+        which = "low_root" if self.low else "inverse_root"
+        self.roots: list[Any] = [getattr(features, which) for features, _ in self.groups]
         self.error = 0.0 if exact else LOW_ERROR if self.low else LEAST_ERROR
-        self.floor = 0.0
-        if isinstance(model.likelihood, Gaussian):
-            self.floor = NOISE_FLOOR * len(data.X) * typical_variance(model.kernel, data.X)
-
-    @property
-    def units(self) -> float:
-        """What is added for each row, because evidence is that of y divided by its scale."""
-        own = self.model.likelihood
-        return float(np.log(self.scale[0])) if own.location and not isinstance(own, Gaussian) else 0.0
+        self.floor = NOISE_FLOOR * len(data.X) * typical_variance(model.kernel, data.X) if exact else 0.0
 
     def sizes(self) -> list[int]:
         """The number of weights of each latent."""
-        size = {k: len(group.features.Z) for group in self.groups for k in group.latents}
+        size = {k: len(features.Z) for features, latents in self.groups for k in latents}
         return [size[k] for k in sorted(size)]
 
-    def sums(
-        self, q: Sequence[VariationalWeights], blocks: Iterable[Batch], *, gradient: bool, signed: bool
-    ) -> BoundSums:
-        """Over blocks of rows. `signed`: whether rows whose curvature has the wrong sign count as they are in
-        S and b, or as flat."""
-        total: BoundSums | None = None
+    def sums(self, q: Latents, blocks: Iterable[Data], *, gradient: bool, signed: bool) -> BoundSums:
+        """Over blocks of rows. `signed`: whether curvatures of the wrong sign count in S and b."""
         roots = [w.root.astype(self.dtype, copy=False) for w in q]
-        for block in blocks:
-            chunks = [block.part(slice(start, start + CHUNK)) for start in range(0, len(block.X), CHUNK)]
-            for part in each(lambda rows: self._chunk(q, roots, rows, gradient, signed), chunks):
-                if total is None:
-                    total = part
-                else:
-                    total.add(part)
-        assert total is not None
-        return total
+
+        def parts() -> Iterator[BoundSums]:
+            for block in blocks:
+                chunks = list(all_rows(block, CHUNK))
+                yield from each(lambda rows: self._chunk(q, roots, rows, gradient, signed), chunks)
+
+        return reduce(BoundSums.add, parts())
 
     def gradient(self, sums: BoundSums) -> list[Array]:
-        """In the order of the model's parameters; a last one for all inducing points, (m, d) a group, where
-        they are learned."""
+        """By the model's parameters and, last, by all inducing points where they are learned."""
         parts: list[list[Array]] = []
         points: list[Array] = []
-        for group, own, T in zip(self.groups, sums.by_kernel, sums.T, strict=True):
-            both = [one + other for one, other in zip(own, group.features.shared_pullback(T), strict=True)]
-            if group.features.learned:
+        for (features, _), own, T in zip(self.groups, sums.by_kernel, sums.T, strict=True):
+            both = added(own, features.shared_pullback(T))
+            if features.learned:
                 points.append(both.pop())
             parts.append(both)
         rest = [array for part in parts[1:] for array in part]
-        return [
-            *parts[0],
-            *sums.by_mean,
-            *sums.by_likelihood,
-            *rest,
-            *([np.concatenate(points)] if points else []),
-        ]
-
-    # One chunk. ---------------------------------------------------------------------------------------------
+        free = [np.concatenate(points)] if points else []
+        return [*parts[0], *sums.by_mean, *sums.by_likelihood, *rest, *free]
 
     def _chunk(
-        self,
-        q: Sequence[VariationalWeights],
-        roots: Sequence[Array],
-        rows: Batch,
-        gradient: bool,
-        signed: bool,
+        self, q: Latents, roots: Sequence[Array], rows: Data, gradient: bool, signed: bool
     ) -> BoundSums:
         b, L = len(rows.X), len(q)
         location, var = np.empty((b, L)), np.empty((b, L))  # of g: in units of the scale
-        made: list[tuple[Array, Array, dict[int, Array]]] = []
+        made: list[Made] = []
         for (features, latents), root in zip(self.groups, self.roots, strict=True):
             Phi = tiles.cross(features.kernel, rows.X, features.Z, low=self.low, error=self.error)
             multiply_triangle(block_of(root), block_of(Phi.T))
-            outside = np.maximum(
-                tiles.diagonal(features.kernel, rows.X) - np.einsum("ij,ij->i", Phi, Phi), 0.0
-            )
-            location[:, latents] = Phi @ np.stack([q[k].mu for k in latents], axis=1).astype(
-                self.dtype, copy=False
-            )
+            inside = np.einsum("ij,ij->i", Phi, Phi)
+            outside = np.maximum(tiles.diagonal(features.kernel, rows.X) - inside, 0.0)
+            mu = np.stack([q[k].mu for k in latents], axis=1)
+            location[:, latents] = Phi @ mu.astype(self.dtype, copy=False)
             whitened = {}
             for k in latents:
                 V = Phi.copy()
@@ -295,8 +238,8 @@ class Bound:
                 S[k], h[k] = self._weighted_squares(Phi, curve[:, k]), shifts[:, j].astype(np.float64)
         found = BoundSums(terms.value, S, h)
         if gradient:
-            for g, (Phi, outside, whitened) in enumerate(made):
-                T, by_kernel = self._back(g, q, roots, rows.X, Phi, outside, whitened, terms)
+            for g, parts in enumerate(made):
+                T, by_kernel = self._back(g, q, roots, rows.X, parts, terms)
                 found.T.append(T)
                 found.by_kernel.append(by_kernel)
             found.by_mean = mean_gradient(self.model.mean, rows.X, terms.slope / self.scale)
@@ -304,18 +247,10 @@ class Bound:
         return found
 
     def _back(
-        self,
-        g: int,
-        q: Sequence[VariationalWeights],
-        roots: Sequence[Array],
-        X: Array,
-        Phi: Array,
-        outside: Array,
-        whitened: dict[int, Array],
-        terms: ExpectedTerms,
+        self, g: int, q: Latents, roots: Sequence[Array], X: Array, made: Made, terms: ExpectedTerms
     ) -> tuple[Array, list[Array]]:
         """G' Phi and the gradient through k(x, Z) and k(x, x). `whitened` is used up."""
-        features, latents = self.groups[g]
+        (features, latents), (Phi, outside, whitened) = self.groups[g], made
         # where the variance outside is at zero, it stays there
         open_curve = np.where(outside > 0, terms.curve[:, latents].sum(axis=1), 0.0)
         G = np.multiply(Phi, open_curve[:, None], dtype=self.dtype)
@@ -353,40 +288,29 @@ class Bound:
             syrk(-1.0, block_of(rows.T), block_of(S))
         return S
 
-    def _terms(self, rows: Batch, location: Array, var: Array) -> ExpectedTerms:
+    def _terms(self, rows: Data, location: Array, var: Array) -> ExpectedTerms:
         m = mean_block(self.model.mean, rows.X, len(self.scale))
-        if isinstance(self.model.likelihood, Gaussian):
+        likelihood, s = self.model.likelihood, self.scale
+        if likelihood.conjugate:
             return self._gaussian_terms(rows, m, location, var)
-        mean, spread = m + self.scale * location, self.scale**2 * np.maximum(var, LEAST_VAR)
-        value, slope, by_var, by_likelihood = expected(
-            self.model.likelihood,
-            self.model.likelihood.y_of(rows.Y),
-            mean,
-            spread,
-            low=self.low and type(self.model.likelihood) in (Bernoulli, Softmax),
-        )
-        return ExpectedTerms(
-            value + len(m) * self.units, slope * self.scale, -2 * by_var * self.scale**2, by_likelihood
-        )
+        mean, spread = m + s * location, s**2 * np.maximum(var, LEAST_VAR)
+        low = self.low and type(likelihood) in (Bernoulli, Softmax)
+        value, slope, by_var, back = expected(likelihood, likelihood.y_of(rows.Y), mean, spread, low=low)
+        value += len(m) * float(np.log(s[0])) * likelihood.location  # evidence is that of y / s
+        return ExpectedTerms(value, slope * s, -2 * by_var * s**2, back)
 
-    def _gaussian_terms(self, rows: Batch, m: Array, location: Array, var: Array) -> ExpectedTerms:
+    def _gaussian_terms(self, rows: Data, m: Array, location: Array, var: Array) -> ExpectedTerms:
         """In closed form, with a noise of its own for each output."""
         gap = (rows.Y - m) / self.scale - location
-        slope, curve, value, by_noise = np.empty_like(gap), np.empty_like(gap), 0.0, 0.0
+        D = np.empty_like(gap)
         for group in noise_groups(self.model, self.data):
-            known = 0.0 if rows.noise_var is None else group.share * rows.noise_var
-            D = np.maximum(group.level + known, self.floor) * np.ones(len(gap))
-            for k in group.outputs:
-                slope[:, k], curve[:, k] = gap[:, k] / D, 1 / D
-                square = gap[:, k] ** 2 + var[:, k]
-                value -= 0.5 * float(np.sum(square / D + np.log(2 * np.pi * D)))
-                by_noise += noise_gradient(
-                    self.model, self.data, [k], np.array([0.5 * float(np.sum(square / D**2 - 1 / D))])
-                )
-        return ExpectedTerms(value, slope, curve, [np.asarray(by_noise)])
-
-
-# The likelihood. --------------------------------------------------------------------------------------------
+            known = 0.0 if rows.noise_var is None else group.share * rows.noise_var[:, None]
+            D[:, group.outputs] = np.maximum(group.level + known, self.floor)
+        square = gap**2 + var
+        value = -0.5 * float(np.sum(square / D + np.log(2 * np.pi * D)))
+        by_level = 0.5 * np.sum(square / D**2 - 1 / D, axis=0)
+        by_noise = noise_gradient(self.model, self.data, list(range(len(by_level))), by_level)
+        return ExpectedTerms(value, gap / D, 1 / D, [np.asarray(by_noise)])
 
 
 def expected(
@@ -400,10 +324,8 @@ def expected(
     counted = np.arange(room) < rows
     flat, dtype = likelihood.latents == 1, np.float32 if low else np.float64
     bare = jax.tree_util.tree_map(lambda v: np.asarray(v, dtype), likelihood.bare())
-    table = (
-        v.astype(dtype, copy=False)
-        for v in (y[order], *(v[order, 0] if flat else v[order] for v in (mean, var)), counted)
-    )
+    moments = (v[order, 0] if flat else v[order] for v in (mean, var))
+    table = (v.astype(dtype, copy=False) for v in (y[order], *moments, counted))
     with jax.enable_x64(not low):
         value, (by_likelihood, slope, by_var) = _expected(bare, *table)
         by_var.block_until_ready()  # lets go of the GIL, which the conversions below would hold
