@@ -12,7 +12,7 @@ import typer
 
 from gramian.choose.plan import plan
 from gramian.choose.words import method_with
-from gramian.cli.columns import TableRequest
+from gramian.cli.columns import Asked
 from gramian.cli.tasks import task_of
 from gramian.data.tables import read_blocks
 from gramian.data.tables.shared import import_pyarrow
@@ -25,7 +25,7 @@ BLANK = b" \t\r\n"
 
 
 def plan_table(
-    asked: TableRequest,
+    asked: Asked,
     memory_limit: str | None,
     time_limit: float | None,
     method: str | None,
