@@ -178,12 +178,9 @@ class _Run:
         X, method = self.setup.X[self.train], self.method
         needed = method.bytes_needed(len(X), X.shape[1], self.trial.size, self.likelihood)
         self.measured["predicted_bytes"] = float(needed)
-        memory.check_memory(
-            needed,
-            self.setup.memory_limit,
-            f"The method {method.name!r} on {len(X):,} rows",
-            "Take a smaller size, or raise memory_limit.",
-        )
+        what = f"The method {method.name!r} on {len(X):,} rows"
+        cure = "Take a smaller size, or raise memory_limit."
+        memory.check_memory(needed, self.setup.memory_limit, what, cure)
         model, data = self._conditioned(X)
         features: FeatureMap | None = None
         posterior: Process | Solved | None

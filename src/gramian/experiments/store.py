@@ -28,8 +28,7 @@ from gramian.experiments.run import RunRecord
 
 RUNS, SETTINGS = "runs.csv", "settings.json"
 NAMES = tuple(field.name for field in dataclasses.fields(RunRecord))
-_WHOLE = {"repeat", "size", "n_train", "n_test"}
-_TEXT = {"method", "note"}
+_WHOLE, _TEXT = ("repeat", "size", "n_train", "n_test"), ("method", "note")  # the others are floats
 
 
 class Store:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.errors import ParameterError
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -29,9 +31,12 @@ def new_axes(down: int, across: int, size: tuple[float, float], count: int, **sh
     return grid[:count]
 
 
-def axes_of(ax: Any) -> list[Axes]:
-    """The axes that a person gave, one or several."""
-    return list(np.ravel(ax)) if isinstance(ax, (Sequence, np.ndarray)) else [ax]
+def given_axes(ax: Any, counts: tuple[int, ...], message: str) -> list[Axes]:
+    """The axes that a person gave, of which there must be as many as one of the counts."""
+    axes = list(np.ravel(ax)) if isinstance(ax, (Sequence, np.ndarray)) else [ax]
+    if len(axes) not in counts:
+        raise ParameterError(message.format(len(axes)))
+    return axes
 
 
 def look(k: int, colours: Sequence[str], markers: str) -> tuple[str, str]:
