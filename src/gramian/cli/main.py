@@ -268,7 +268,8 @@ def plan(
         from gramian.cli.planning import plan_table
 
         asked = Asked(data, target or [], task, kernel, columns or [], ids or [])
-        plan_table(asked, memory_limit, time_limit, method, (size, sampling, kind))
+        limits = {"memory_limit": memory_limit, "time_limit": time_limit}
+        plan_table(asked, limits, method, (size, sampling, kind))
 
 
 @app.command()

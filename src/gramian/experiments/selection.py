@@ -320,11 +320,8 @@ def _are_labels(y: Any) -> bool:
         )
     if array.dtype.kind not in "iuf":
         return True
-    return (
-        array.ndim == 1
-        and not type_of_target(array).startswith("continuous")
-        and len(np.unique(array)) <= FEW_CLASSES
-    )
+    few = array.ndim == 1 and len(np.unique(array)) <= FEW_CLASSES
+    return few and not type_of_target(array).startswith("continuous")
 
 
 def _name(model: Estimator) -> str:

@@ -46,14 +46,10 @@ def look(k: int, colours: Sequence[str], markers: str) -> tuple[str, str]:
 
 def typical(rows: Array, categories: Mapping[int, Sequence[str]]) -> Array:
     """One row: the median of each column, or the most frequent category."""
-    return np.array(
-        [_most_frequent(column) if k in categories else np.median(column) for k, column in enumerate(rows.T)]
-    )
-
-
-def _most_frequent(codes: Array) -> float:
-    values, counts = np.unique(codes, return_counts=True)
-    return float(values[np.argmax(counts)])
+    row = np.array([np.median(column) for column in rows.T])
+    for k in categories:
+        row[k] = np.argmax(np.bincount(rows[:, k].astype(int)))
+    return row
 
 
 def along(rows: Array, categories: Mapping[int, Sequence[str]], j: int, x: Array) -> Array:
