@@ -12,7 +12,7 @@ import typer
 
 from gramian.choose.plan import plan
 from gramian.choose.words import method_with
-from gramian.cli.columns import Asked
+from gramian.cli.columns import TableOptions
 from gramian.cli.tasks import task_of
 from gramian.data.tables import read_blocks
 from gramian.data.tables.shared import import_pyarrow
@@ -24,7 +24,7 @@ CHUNK = 2**20  # bytes at once
 BLANK = b" \t\r\n"
 
 
-def plan_table(asked: Asked, limits: dict[str, Any], method: str | None, settings: tuple[Any, ...]) -> None:
+def plan_table(asked: TableOptions, limits: dict[str, Any], method: str | None, *settings: Any) -> None:
     """Prints the plan for a table, with a method of one's own, of that size, sampling and kind, beside the
     usual ones. Text columns count as one column each, as categories do."""
     usual = settings == (None, None, None)

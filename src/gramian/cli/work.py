@@ -14,7 +14,7 @@ from typing import Any
 import typer
 from numpy.typing import NDArray
 
-from gramian.cli.columns import Asked, Frame, for_model, is_text
+from gramian.cli.columns import Frame, TableOptions, for_model, is_text
 from gramian.cli.tasks import FitOptions, coded, exposure_of, hint, target_of, task_of
 from gramian.data.atomic import atomic_write
 from gramian.data.sources import Source
@@ -30,7 +30,7 @@ PACKED = 5  # text is about so many times as large as when compressed, as gzip a
 CHUNK = 2**20  # bytes at once to standard output
 
 
-def fit_table(asked: Asked, out: Path, settings: dict[str, Any], options: FitOptions) -> None:
+def fit_table(asked: TableOptions, out: Path, settings: dict[str, Any], options: FitOptions) -> None:
     """Fits, writes the model file and prints the summary. Whatever can be refused is refused before the
     fit."""
     data, targets, written = asked.data, asked.targets, asked.written_kernel()

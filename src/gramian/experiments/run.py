@@ -148,7 +148,7 @@ class RunRecord:
 def measure(setup: Setup, trial: Trial) -> RunRecord:
     """Carries a run out. What the method cannot do (a kernel without a spectrum, more memory than allowed)
     ends up in the note."""
-    run = _Run(setup, trial)
+    run = _Measurement(setup, trial)
     try:
         run.carry_out()
     except (GramianError, MemoryError, np.linalg.LinAlgError) as error:
@@ -163,7 +163,7 @@ def warm_up(setup: Setup, trial: Trial) -> None:
     measure(replace(setup, X=setup.X[:WARM_ROWS], y=y, settings=few), trial)
 
 
-class _Run:
+class _Measurement:
     """A run at work. `measured`: the fields of its record so far."""
 
     def __init__(self, setup: Setup, trial: Trial) -> None:
