@@ -39,7 +39,7 @@ class Frame:
 
 
 @dataclass(frozen=True)
-class Asked:
+class TableOptions:
     """The options that fit, plan and compare share: a table, what of it, and a kernel."""
 
     data: Path

@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from gramian.cli.columns import Asked
+from gramian.cli.columns import TableOptions
 from gramian.cli.tasks import target_of, task_of
 from gramian.data.atomic import atomic_write
 from gramian.data.tables import read_table
@@ -19,7 +19,7 @@ TABLE, PICTURE = "table.txt", "comparison.png"
 
 
 def compare_table(
-    asked: Asked, out: Path | None, methods: str | None, sizes: str, settings: dict[str, Any]
+    asked: TableOptions, out: Path | None, methods: str | None, sizes: str, settings: dict[str, Any]
 ) -> None:
     """Compares, prints the table and, with a folder, writes what there is to keep. The same command again
     does what is left to do."""

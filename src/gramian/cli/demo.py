@@ -117,14 +117,9 @@ def airline() -> Table:
 
 def passengers(mean: Array, std: Array) -> dict[str, Array]:
     """From a Gaussian of the logarithm to passengers: the moments of the log-normal, and its quantiles."""
-    logs = interval_table(mean, std)
-    average = np.exp(mean + 0.5 * std**2)
-    return {
-        "mean": average,
-        "std": average * np.sqrt(np.expm1(std**2)),
-        "lower95": np.exp(logs["lower95"]),
-        "upper95": np.exp(logs["upper95"]),
-    }
+    logs, average = interval_table(mean, std), np.exp(mean + 0.5 * std**2)
+    moments = {"mean": average, "std": average * np.sqrt(np.expm1(std**2))}
+    return moments | {edge: np.exp(logs[edge]) for edge in ("lower95", "upper95")}
 
 
 def _step(title: str, *lines: str) -> None:

@@ -176,7 +176,7 @@ def fit(
     """
     with guarded():
         from gramian.choose.words import method_with
-        from gramian.cli.columns import Asked
+        from gramian.cli.columns import TableOptions
         from gramian.cli.tasks import FitOptions
         from gramian.cli.work import fit_table
 
@@ -184,7 +184,7 @@ def fit(
         engine = method_with(method, size, sampling, kind)
         settings = {"mean": mean, "method": engine, "n_restarts": restarts}
         limits = {"random_state": seed, "time_limit": time_limit, "memory_limit": memory_limit}
-        asked = Asked(data, target, task, kernel, columns or [], ids or [])
+        asked = TableOptions(data, target, task, kernel, columns or [], ids or [])
         fit_table(asked, out, {**settings, **limits}, options)
 
 
@@ -264,11 +264,12 @@ def plan(
       gramian plan houses.csv -t price --method nystrom --size 3000
     """
     with guarded():
-        from gramian.cli.columns import Asked
+        from gramian.cli.columns import TableOptions
         from gramian.cli.planning import plan_table
 
-        asked = Asked(data, target or [], task, kernel, columns or [], ids or [])
-        plan_table(asked, memory_limit, time_limit, method, (size, sampling, kind))
+        asked = TableOptions(data, target or [], task, kernel, columns or [], ids or [])
+        limits = {"memory_limit": memory_limit, "time_limit": time_limit}
+        plan_table(asked, limits, method, size, sampling, kind)
 
 
 @app.command()
@@ -343,14 +344,14 @@ def compare(
       exact                     (by Cholesky)
     """
     with guarded():
-        from gramian.cli.columns import Asked
+        from gramian.cli.columns import TableOptions
         from gramian.cli.compare import compare_table
 
         rows = {"test_size": test_size, "max_rows": max_rows, "variance_rows": variance_rows}
         runs = {"repeats": repeats, "random_state": seed, "standardize": standardize, "noise": noise}
         solver = {"tol": tol, "max_iter": max_iter, "memory_limit": memory_limit}
         targets = [] if target is None else [target]
-        asked = Asked(data, targets, task, kernel, columns or [], ids or [])
+        asked = TableOptions(data, targets, task, kernel, columns or [], ids or [])
         compare_table(asked, out, methods, sizes, {**rows, **runs, **solver})
 
 

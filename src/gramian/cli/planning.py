@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import gzip
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 import typer
 
 from gramian.choose.plan import plan
 from gramian.choose.words import method_with
-from gramian.cli.columns import Asked
+from gramian.cli.columns import TableOptions
 from gramian.cli.tasks import task_of
 from gramian.data.tables import read_blocks
 from gramian.data.tables.shared import import_pyarrow
@@ -24,15 +24,9 @@ CHUNK = 2**20  # bytes at once
 BLANK = b" \t\r\n"
 
 
-def plan_table(
-    asked: Asked,
-    memory_limit: str | None,
-    time_limit: float | None,
-    method: str | None,
-    settings: tuple[int | None, str | None, str | None],  # its size, sampling and kind
-) -> None:
-    """Prints the plan for a table, with a method of one's own beside the usual ones. Text columns count as
-    one column each, as categories do."""
+def plan_table(asked: TableOptions, limits: dict[str, Any], method: str | None, *settings: Any) -> None:
+    """Prints the plan for a table, with a method of one's own, of that size, sampling and kind, beside the
+    usual ones. Text columns count as one column each, as categories do."""
     usual = settings == (None, None, None)
     if method is None and not usual:
         raise ParameterError(
@@ -49,11 +43,10 @@ def plan_table(
                 "--method adds a method to the plan of a regression; the plan of a classification has its"
                 " own. Leave it out."
             )
-        gp = GPClassifier(written, memory_limit=memory_limit, time_limit=time_limit)
+        gp = GPClassifier(written, **limits)
         typer.echo(gp.plan(np.broadcast_to(0.0, shape)))  # its shape is all that counts
         return
-    outputs = max(len(asked.targets), 1)
-    typer.echo(plan(shape, written, memory_limit, time_limit, outputs=outputs, also=also))
+    typer.echo(plan(shape, written, **limits, outputs=max(len(asked.targets), 1), also=also))
 
 
 def count_rows(path: Path) -> int:

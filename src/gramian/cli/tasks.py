@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from gramian.cli.columns import is_text, refuse_constant
 from gramian.data.filecolumns import MOST_CATEGORIES, refuse_missing
-from gramian.data.sources import Source
-from gramian.data.tables import Table, read_blocks
+from gramian.data.tables import Table
 from gramian.errors import InputError, ParameterError, TableError
 from gramian.likelihoods import Beta, Gamma, Heteroscedastic, Likelihood, NegativeBinomial, Poisson, StudentT
 
@@ -125,13 +124,6 @@ def target_of(table: Table, targets: Sequence[str], task: str) -> NDArray[Any]:
     for name, column in zip(targets, columns, strict=True):
         refuse_constant(table.path, name, column)
     return columns[0] if len(columns) == 1 else np.column_stack(columns)
-
-
-def streamed_labels(table: Table, target: str, source: Source) -> tuple[Source, NDArray[Any]]:
-    """A file that stays on disk with the codes of its labels as y, and the labels; of the target, 8 bytes a
-    row are in memory."""
-    classes, codes = coded(read_blocks(table.path), target, is_text(table, target))
-    return Source(source.X, codes[:, None], source.columns), classes
 
 
 def coded(blocks: Iterable[Table], name: str, text: bool) -> tuple[NDArray[Any], Array]:

@@ -6,7 +6,7 @@ import contextlib
 import os
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,8 @@ from typing import Any
 import typer
 from numpy.typing import NDArray
 
-from gramian.cli.columns import Frame, Asked, for_model
-from gramian.cli.tasks import FitOptions, exposure_of, hint, streamed_labels, target_of, task_of
+from gramian.cli.columns import Frame, TableOptions, for_model, is_text
+from gramian.cli.tasks import FitOptions, coded, exposure_of, hint, target_of, task_of
 from gramian.data.atomic import atomic_write
 from gramian.data.sources import Source
 from gramian.data.tables import SUFFIXES, Table, read_blocks, read_table, write_blocks
@@ -30,7 +30,7 @@ PACKED = 5  # text is about so many times as large as when compressed, as gzip a
 CHUNK = 2**20  # bytes at once to standard output
 
 
-def fit_table(asked: Asked, out: Path, settings: dict[str, Any], options: FitOptions) -> None:
+def fit_table(asked: TableOptions, out: Path, settings: dict[str, Any], options: FitOptions) -> None:
     """Fits, writes the model file and prints the summary. Whatever can be refused is refused before the
     fit."""
     data, targets, written = asked.data, asked.targets, asked.written_kernel()
@@ -48,12 +48,10 @@ def fit_table(asked: Asked, out: Path, settings: dict[str, Any], options: FitOpt
         X = asked.streamed(table, targets if task == "regression" else [], names)
         y = None if X.Y is None else X.Y[:, 0] if len(targets) == 1 else X.Y
         if task == "classification":
-            X, classes = streamed_labels(table, targets[0], X)
-        kinds = {X.columns.names[j]: len(categories) for j, categories in X.columns.categories.items()}
+            classes, codes = coded(read_blocks(data), targets[0], is_text(table, targets[0]))
+            X = Source(X.X, codes[:, None], X.columns)  # of the labels, 8 bytes a row are in memory
     else:
-        X = asked.training(table, names)
-        y = target_of(table, targets, task)
-        kinds = {name: len(set(X[name])) for name in names if X[name].dtype != float}
+        X, y = asked.training(table, names), target_of(table, targets, task)
     if task == "regression" and y is not None:
         likelihood = gp.get_params()["likelihood"]
         if likelihood is not None:
@@ -66,9 +64,9 @@ def fit_table(asked: Asked, out: Path, settings: dict[str, Any], options: FitOpt
     if classes is not None:  # it was fitted to their codes, which lie on disk
         gp.fitted_ = gp.fitted_.with_classes(classes)
     gp.save(out)
-    described = [f"{name} ({kinds[name]} categories)" if name in kinds else name for name in names]
     exposed = f", with exposure {options.exposure}" if beside else ""
-    typer.echo(f"{', '.join(targets)} from {', '.join(described)}{exposed}; {data}")
+    described = _described(gp, lambda categories: f"{len(categories)} categories")
+    typer.echo(f"{', '.join(targets)} from {described}{exposed}; {data}")
     left_out = [name for name in table.names if name not in (*names, *targets, *beside)]
     if left_out:
         typer.echo(f"left out: {', '.join(left_out)}")
@@ -144,13 +142,15 @@ def write_predictions(gp: Estimator, data: Path, out: Path, target_kind: str, ex
 def show_model(model: Path) -> None:
     """Prints the summary of a model file, and the columns it needs."""
     gp = load(model)
-    columns = gp.fitted_.columns
-    described = [
-        name + (f" ({', '.join(columns.categories[j])})" if j in columns.categories else "")
-        for j, name in enumerate(columns.names)
-    ]
-    typer.echo(f"{model} predicts from: {', '.join(described)}\n")
+    typer.echo(f"{model} predicts from: {_described(gp, ', '.join)}\n")
     print_summary(gp)
+
+
+def _described(gp: Estimator, shown: Callable[[tuple[str, ...]], str]) -> str:
+    """The columns of a model, with what is shown of categories."""
+    columns = gp.fitted_.columns
+    told = {columns.names[j]: f" ({shown(categories)})" for j, categories in columns.categories.items()}
+    return ", ".join(name + told.get(name, "") for name in columns.names)
 
 
 def print_summary(gp: Estimator) -> None:

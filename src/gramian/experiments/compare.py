@@ -83,8 +83,7 @@ class Comparison:
             model += f"; noise {self.noise:.4g}"
         return text_table(self.runs, [what, f"{model}; random_state {self.settings['random_state']}"])
 
-    def __str__(self) -> str:
-        return self.table()
+    __str__ = table
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """The tidy table, one entry a run: `pandas.DataFrame(result.columns())`."""
@@ -191,12 +190,8 @@ def compare(
             store.write_settings(recorded, {"kernel": repr(held), "noise": level})
     resolved = held.resolve(data.columns.names)
     setup = Setup(data.X, data.y, resolved, level, settings, memory_limit, data.likelihood)
-    trials = [
-        Trial(r, method, m)
-        for r in range(repeats)
-        for method in chosen
-        for m in (numbers_of if method.has_size else (0,))
-    ]
+    sized = [(method, m) for method in chosen for m in (numbers_of if method.has_size else (0,))]
+    trials = [Trial(r, method, m) for r in range(repeats) for method, m in sized]
     return Comparison(_carry_out(setup, trials, store, verbose), held, level, recorded)
 
 

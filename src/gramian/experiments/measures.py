@@ -111,15 +111,13 @@ def peak_memory() -> Iterator[Peak]:
     """Watches the resident set of the process inside a `with`, on Linux. Memory that the process holds in
     reserve and uses again does not show."""
     peak, before, done = Peak(), resident_bytes(), threading.Event()
-    if before is None:
-        yield peak
-        return
-    most = before
 
     def watch() -> None:
-        nonlocal most
-        while not done.wait(EVERY):
-            most = max(most, resident_bytes() or 0)
+        ended = False
+        while not ended:
+            ended = done.wait(EVERY)
+            growth = np.maximum(resident_bytes() - before, 0.0)
+            peak.bytes = float(np.fmax(peak.bytes, growth))
 
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
@@ -128,13 +126,12 @@ def peak_memory() -> Iterator[Peak]:
     finally:
         done.set()
         watcher.join()
-        peak.bytes = float(max(most, resident_bytes() or 0) - before)
 
 
-def resident_bytes() -> int | None:
-    """What the process holds in memory now."""
+def resident_bytes() -> float:
+    """What the process holds in memory now; NaN where nobody tells."""
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+            return float(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:
-        return None
+        return float("nan")

@@ -21,7 +21,7 @@ import time
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,14 +58,6 @@ FAMILIES: dict[str, tuple[tuple[str, ...], str]] = {
 }
 KRYLOV = ("cg", "minres")
 NOISY = ("fitc", "dtc")  # approximations of a model with Gaussian noise
-
-
-class Chosen(NamedTuple):
-    """A basis, and how long the choice took."""
-
-    basis: Basis
-    probabilities_seconds: float  # for the probabilities that rows are drawn by
-    seconds: float  # for the rest of the choice
 
 
 class AsItIs(Krylov):
@@ -107,17 +99,20 @@ class Method:
         diagonal ("fitc")."""
         return "vfe" if self.family == "vfe" else "fitc" if self.family == "fitc" else "dtc"
 
-    def choose(self, kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Chosen:
-        """Landmarks or frequencies for the rows of X; at most one landmark a row, each once."""
+    def choose(
+        self, kernel: Kernel, X: Array, size: int, rng: np.random.Generator
+    ) -> tuple[Basis, float, float]:
+        """Landmarks or frequencies for the rows of X, at most one landmark a row, each once; seconds for the
+        probabilities that rows are drawn by, and for the rest of the choice."""
         began = time.perf_counter()
         if self.family == "fourier":
             basis: Basis = FourierBasis.draw(kernel, X.shape[1], size, self.variant, rng)
-            return Chosen(basis, 0.0, time.perf_counter() - began)
+            return basis, 0.0, time.perf_counter() - began
         landmarked = landmarks(kernel, X, min(size, len(X)), self.variant, rng)
         # a row drawn twice adds nothing
         Z = np.unique(landmarked.Z, axis=0) if landmarked.indices is not None else landmarked.Z
         apart = landmarked.probabilities_seconds
-        return Chosen(NystromBasis(Z), apart, time.perf_counter() - began - apart)
+        return NystromBasis(Z), apart, time.perf_counter() - began - apart
 
     def inference(self, basis: Basis, likelihood: Likelihood | None = None) -> Scheme:
         """Inference with features that have been chosen."""
@@ -136,7 +131,7 @@ class Method:
     def solver(self, size: int, n: int, tol: float, max_iter: int, seed: int) -> CG | MINRES:
         """The Krylov solver with a preconditioner of that rank."""
         kind = CG if self.family == "cg" else MINRES
-        name = next(name for name in NAMES if name == self.variant)
+        name: Any = self.variant
         return kind(tol=tol, max_iter=max_iter, preconditioner=name, rank=min(max(size, 1), n), seed=seed)
 
     def bytes_needed(self, n: int, d: int, size: int, likelihood: Likelihood | None = None) -> int:

@@ -148,7 +148,7 @@ class RunRecord:
 def measure(setup: Setup, trial: Trial) -> RunRecord:
     """Carries a run out. What the method cannot do (a kernel without a spectrum, more memory than allowed)
     ends up in the note."""
-    run = _Run(setup, trial)
+    run = _Measurement(setup, trial)
     try:
         run.carry_out()
     except (GramianError, MemoryError, np.linalg.LinAlgError) as error:
@@ -163,7 +163,7 @@ def warm_up(setup: Setup, trial: Trial) -> None:
     measure(replace(setup, X=setup.X[:WARM_ROWS], y=y, settings=few), trial)
 
 
-class _Run:
+class _Measurement:
     """A run at work. `measured`: the fields of its record so far."""
 
     def __init__(self, setup: Setup, trial: Trial) -> None:
@@ -178,12 +178,9 @@ class _Run:
         X, method = self.setup.X[self.train], self.method
         needed = method.bytes_needed(len(X), X.shape[1], self.trial.size, self.likelihood)
         self.measured["predicted_bytes"] = float(needed)
-        memory.check_memory(
-            needed,
-            self.setup.memory_limit,
-            f"The method {method.name!r} on {len(X):,} rows",
-            "Take a smaller size, or raise memory_limit.",
-        )
+        what = f"The method {method.name!r} on {len(X):,} rows"
+        cure = "Take a smaller size, or raise memory_limit."
+        memory.check_memory(needed, self.setup.memory_limit, what, cure)
         model, data = self._conditioned(X)
         features: FeatureMap | None = None
         posterior: Process | Solved | None

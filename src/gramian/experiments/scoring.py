@@ -77,9 +77,6 @@ def _error(values: Array) -> float:
     return float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("nan")
 
 
-# Leave-one-out. ---------------------------------------------------------------------------------------------
-
-
 def left_out(gp: Estimator, always: bool = True) -> Scores:
     """Each training row from all the others. Not `always`: only where it costs no more than the fit."""
     fitted = gp.fitted_.first
@@ -146,9 +143,6 @@ def _pareto_smoothed(log_likelihood: Array, efficiency: float | None) -> Scores:
         return Scores(values, "importance", f"{note} at most {np.max(shape):.2f}, which is good.")
     note += f" above {limit:.2g} in {bad} of {len(shape)} rows (at most {np.nanmax(shape):.2f}), so LOO is"
     return Scores(values, "importance", f'{note} unreliable there. Take more draws, or use by="cv".')
-
-
-# Cross-validation. ------------------------------------------------------------------------------------------
 
 
 def folds_of(cv: Any, X: Any, y: Any, classes: bool, seeds: np.random.RandomState) -> Folds:

@@ -95,8 +95,7 @@ class ModelComparison:
         title = f"{len(self.rows)} models on {self.n:,} rows, ranked by {self.by}"
         return "\n".join([title, "", *_lines(self.rows), "", *self.notes])
 
-    def __str__(self) -> str:
-        return self.table()
+    __str__ = table
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """One entry a model: `pandas.DataFrame(result.columns())`."""
@@ -184,9 +183,6 @@ def _compared(
         key=lambda row: (row.rank is None, kinds.index(row.kind) if by == "evidence" else 0, row.rank or 0)
     )
     return ModelComparison(by, n, tuple(rows), tuple(notes), fitted, winner)
-
-
-# Evidences. -------------------------------------------------------------------------------------------------
 
 
 def _by_evidence(rows: list[ModelRow]) -> tuple[dict[str, int], str | None, list[str]]:
@@ -282,9 +278,6 @@ def _remarks(fitted: dict[str, Any]) -> list[str]:
     return remarks
 
 
-# Models. ----------------------------------------------------------------------------------------------------
-
-
 def _estimators(models: Any, y: Any) -> dict[str, Any]:
     """Clones by name, all regressors or all classifiers."""
     if build.is_kernel(models) or isinstance(models, str) or not isinstance(models, (Mapping, Sequence)):
@@ -327,11 +320,8 @@ def _are_labels(y: Any) -> bool:
         )
     if array.dtype.kind not in "iuf":
         return True
-    return (
-        array.ndim == 1
-        and not type_of_target(array).startswith("continuous")
-        and len(np.unique(array)) <= FEW_CLASSES
-    )
+    few = array.ndim == 1 and len(np.unique(array)) <= FEW_CLASSES
+    return few and not type_of_target(array).startswith("continuous")
 
 
 def _name(model: Estimator) -> str:
@@ -353,9 +343,6 @@ def _text(value: Any) -> str:
 
 def _same(a: Any, b: Any) -> bool:
     return a is b or (isinstance(a, (str, bool, int, float)) and type(a) is type(b) and a == b)
-
-
-# The table. -------------------------------------------------------------------------------------------------
 
 
 def _lines(rows: Sequence[ModelRow]) -> list[str]:

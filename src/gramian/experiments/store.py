@@ -28,8 +28,7 @@ from gramian.experiments.run import RunRecord
 
 RUNS, SETTINGS = "runs.csv", "settings.json"
 NAMES = tuple(field.name for field in dataclasses.fields(RunRecord))
-_WHOLE = {"repeat", "size", "n_train", "n_test"}
-_TEXT = {"method", "note"}
+_WHOLE, _TEXT = ("repeat", "size", "n_train", "n_test"), ("method", "note")  # the others are floats
 
 
 class Store:
@@ -87,12 +86,9 @@ class Store:
     def append(self, run: RunRecord) -> None:
         path = self.folder / RUNS
         text = to_csv([run], header=not path.exists() or path.stat().st_size == 0)
-        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
-        try:
-            os.write(descriptor, text.encode())
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        with path.open("ab", buffering=0) as file:
+            file.write(text.encode())
+            os.fsync(file.fileno())
 
 
 def columns_of(records: Sequence[Any]) -> dict[str, NDArray[Any]]:

@@ -31,12 +31,10 @@ class RunGroup(NamedTuple):
 
 def gathered(runs: Sequence[RunRecord]) -> list[RunGroup]:
     """The runs by method and size, in the order of their first appearance, sizes rising."""
-    order = {name: k for k, name in enumerate(dict.fromkeys(run.method for run in runs))}
-    groups: dict[tuple[str, int], list[RunRecord]] = {}
+    groups: dict[str, dict[int, list[RunRecord]]] = {}
     for run in runs:
-        groups.setdefault((run.method, run.size), []).append(run)
-    keys = sorted(groups, key=lambda key: (order[key[0]], key[1]))
-    return [RunGroup(*key, tuple(groups[key])) for key in keys]
+        groups.setdefault(run.method, {}).setdefault(run.size, []).append(run)
+    return [RunGroup(method, m, tuple(by[m])) for method, by in groups.items() for m in sorted(by)]
 
 
 def _mean(values: Array) -> str:
@@ -82,11 +80,8 @@ def text_table(runs: Sequence[RunRecord], head: Sequence[str] = ()) -> str:
     """The table as text: a line a method and size. Columns in which nothing was measured are left out."""
     groups = gathered(runs)
     classes = any(group.values("error").size for group in groups)
-    used = [
-        column
-        for column in COLUMNS
-        if any(group.values(column[0]).size for group in groups) and (classes or column[0] != "log_evidence")
-    ]
+    shown = [column for column in COLUMNS if classes or column[0] != "log_evidence"]
+    used = [column for column in shown if any(group.values(column[0]).size for group in groups)]
     lines = [["method", "size", "runs", *(title for _, title, _ in used)]]
     for group in groups:
         cells = [show(values) if (values := group.values(field)).size else "-" for field, _, show in used]

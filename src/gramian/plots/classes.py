@@ -17,7 +17,7 @@ from gramian.estimators import GPClassifier
 from gramian.estimators.fitted import LabelledRows
 from gramian.estimators.predictions import Z95
 from gramian.inference.asked import ask
-from gramian.plots.common import ACROSS, BLUE, GREEN, INK, ORANGE, along, axes_of, look, new_axes, typical
+from gramian.plots.common import ACROSS, BLUE, GREEN, INK, ORANGE, along, given_axes, look, new_axes, typical
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,12 +34,8 @@ ON_A_LINE, ON_A_SIDE = 400, 100  # points, where n_points is not given
 DEEPEST = 0.62
 SURE = 0.9
 GREY = "#666666"
-ZERO: dict[str, Any] = {
-    "color": GREY,
-    "linewidth": 0.8,
-    "linestyle": ":",
-    "zorder": 1,
-}  # a line to compare with
+# a line to compare with
+ZERO: dict[str, Any] = {"color": GREY, "linewidth": 0.8, "linestyle": ":", "zorder": 1}
 
 
 def plot_classes(
@@ -120,7 +116,8 @@ class _Picture:
             axes = new_axes(2, 1, (7.6, 6.0), 2, sharex="col")
             axes[0].tick_params(labelbottom=False)
         else:
-            axes = _axes_in(ax, (1, 2), "one column takes two axes, or one for the probabilities alone")
+            message = "ax has {} axes, but one column takes two axes, or one for the probabilities alone."
+            axes = given_axes(ax, (1, 2), message)
         if len(axes) == 2:
             self._latent(axes[0], j)
         self._probability(axes[-1], j)
@@ -135,7 +132,7 @@ class _Picture:
         if ax is None:
             axes = new_axes(down, across, (3.6 * across + 1.6, 3.0 * down + 0.5), d)
         else:
-            axes = _axes_in(ax, (d,), f"the model has {d} columns, one panel each")
+            axes = given_axes(ax, (d,), f"ax has {{}} axes, but the model has {d} columns, one panel each.")
         for place, (axis, j) in enumerate(zip(axes, self.chosen, strict=True)):
             self._probability(axis, j)
             axis.set_xlabel(self.names[j])
@@ -216,7 +213,8 @@ class _Picture:
 
     def map(self, ax: Any) -> Figure:
         """The most probable class, and where it changes."""
-        (axis,) = _axes_in(ax, (1,), "a map takes one") if ax is not None else new_axes(1, 1, (8.8, 5.6), 1)
+        given = () if ax is None else given_axes(ax, (1,), "ax has {} axes, but a map takes one.")
+        (axis,) = given or new_axes(1, 1, (8.8, 5.6), 1)
         i, j = self.chosen
         u, v = self._range(i), self._range(j)
         points = np.tile(typical(self.rows, self.categories), (len(u) * len(v), 1))
@@ -310,12 +308,8 @@ class _Picture:
             handles |= zip(names, drawn, strict=True)
         is_map = len(self.chosen) == 2
         lines = not is_map and not self.binary
-        style: dict[str, Any] = {
-            "linestyle": "-" if lines else "none",
-            "markeredgecolor": INK if is_map else "white",
-            "markeredgewidth": 0.6,
-            "markersize": 7,
-        }
+        style: dict[str, Any] = {"linestyle": "-" if lines else "none", "markersize": 7}
+        style |= {"markeredgecolor": INK if is_map else "white", "markeredgewidth": 0.6}
         looks = self.looks if lines or is_map or self.seen is not None else []
         classes = [Line2D([], [], color=colour, marker=marker, **style) for colour, marker in looks]
         shown = [*classes, *handles.values()], [*self.labels[: len(looks)], *handles]
@@ -349,14 +343,6 @@ def _columns(names: tuple[str, ...], columns: Any) -> list[int]:
             f"columns={columns!r} must be one column, or two different ones; None draws along each column."
         )
     return numbers
-
-
-def _axes_in(ax: Any, counts: tuple[int, ...], what: str) -> list[Axes]:
-    """The axes that a person gave, of which there must be as many as one of the counts."""
-    axes = axes_of(ax)
-    if len(axes) not in counts:
-        raise ParameterError(f"ax has {len(axes)} axes, but {what}.")
-    return axes
 
 
 def _rgb(colour: str) -> tuple[float, ...]:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.errors import ParameterError
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -29,9 +31,12 @@ def new_axes(down: int, across: int, size: tuple[float, float], count: int, **sh
     return grid[:count]
 
 
-def axes_of(ax: Any) -> list[Axes]:
-    """The axes that a person gave, one or several."""
-    return list(np.ravel(ax)) if isinstance(ax, (Sequence, np.ndarray)) else [ax]
+def given_axes(ax: Any, counts: tuple[int, ...], message: str) -> list[Axes]:
+    """The axes that a person gave, of which there must be as many as one of the counts."""
+    axes = list(np.ravel(ax)) if isinstance(ax, (Sequence, np.ndarray)) else [ax]
+    if len(axes) not in counts:
+        raise ParameterError(message.format(len(axes)))
+    return axes
 
 
 def look(k: int, colours: Sequence[str], markers: str) -> tuple[str, str]:
@@ -41,14 +46,10 @@ def look(k: int, colours: Sequence[str], markers: str) -> tuple[str, str]:
 
 def typical(rows: Array, categories: Mapping[int, Sequence[str]]) -> Array:
     """One row: the median of each column, or the most frequent category."""
-    return np.array(
-        [_most_frequent(column) if k in categories else np.median(column) for k, column in enumerate(rows.T)]
-    )
-
-
-def _most_frequent(codes: Array) -> float:
-    values, counts = np.unique(codes, return_counts=True)
-    return float(values[np.argmax(counts)])
+    row = np.array([np.median(column) for column in rows.T])
+    for k in categories:
+        row[k] = np.argmax(np.bincount(rows[:, k].astype(int)))
+    return row
 
 
 def along(rows: Array, categories: Mapping[int, Sequence[str]], j: int, x: Array) -> Array:

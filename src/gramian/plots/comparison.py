@@ -49,17 +49,18 @@ def plot_comparison(comparison: Comparison, measures: Sequence[str] | None = Non
     from matplotlib.figure import Figure
 
     groups = gathered(comparison.runs)
-    usual = ["frobenius", "error", "nlpd", "iterations"] if _any(groups, "error") else ["frobenius", "rmse"]
+    measured = [name for name in MEASURES if any(group.values(name).size for group in groups)]
+    usual = ["frobenius", "error", "nlpd", "iterations"] if "error" in measured else ["frobenius", "rmse"]
     # log losses of different rows do not belong into one panel
     if any(run.variance_rows < run.n_test for run in comparison.runs):
         usual = [name for name in usual if name != "nlpd"]
-    wanted = [name for name in usual if _any(groups, name)] if measures is None else list(measures)
+    wanted = [name for name in usual if name in measured] if measures is None else list(measures)
     for name in wanted:
         if name not in MEASURES:
             raise ParameterError(
                 f"measures has {name!r}, which is not known. There are {', '.join(MEASURES)}."
             )
-        if not _any(groups, name):
+        if name not in measured:
             raise ParameterError(f"measures has {name!r}, but no run has a value for it.")
     if not wanted:
         raise ParameterError("No run has an error to draw. The notes say why: print the comparison.")
@@ -81,10 +82,6 @@ def plot_comparison(comparison: Comparison, measures: Sequence[str] | None = Non
     named = [method for method in methods if method in handles]
     figure.legend([handles[method] for method in named], named, loc="outside right upper", frameon=False)
     return figure
-
-
-def _any(groups: Sequence[RunGroup], measure: str) -> bool:
-    return any(group.values(measure).size for group in groups)
 
 
 def _draw(

@@ -16,7 +16,7 @@ from gramian.estimators import GPRegressor
 from gramian.estimators.fitted import Fitted
 from gramian.estimators.predictions import Z95
 from gramian.inference.asked import ask
-from gramian.plots.common import ACROSS, BLUE, INK, along, axes_of, new_axes
+from gramian.plots.common import ACROSS, BLUE, INK, along, given_axes, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -96,12 +96,8 @@ def _axes(ax: Axes | Sequence[Axes] | None, d: int) -> list[Axes]:
         across = min(d, ACROSS)
         down = -(-d // across)
         return new_axes(down, across, (max(7.0, 4.2 * across), 4.2 if d == 1 else 3.4 * down), d, sharey=True)
-    axes = axes_of(ax)
-    if len(axes) != d:
-        raise ParameterError(
-            f"The model has {d} columns, one panel each, but ax has {len(axes)} axes. Give {d}, or none."
-        )
-    return axes
+    message = f"The model has {d} columns, one panel each, but ax has {{}} axes. Give {d}, or none."
+    return given_axes(ax, (d,), message)
 
 
 @dataclass(frozen=True)

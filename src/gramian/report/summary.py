@@ -15,6 +15,7 @@ def summary(title: str, fitted: Any) -> str:
     facts, outcome = fitted.facts, fitted.outcome
     n, d = facts.rows, facts.columns
     starts = f"{outcome.starts} start{'s' * (outcome.starts != 1)}"
+    searched = f"{outcome.iterations} iterations, {outcome.evaluations} evaluations, {starts}"
     known, units, foot = _classes(fitted) if fitted.classes is not None else _numbers(fitted)
     lines = [
         f"{title} on {n:,} rows, {d} column{'s' * (d != 1)}{known}",
@@ -23,10 +24,7 @@ def summary(title: str, fitted: Any) -> str:
         f"  {_likelihood(fitted)}",
         f"  evidence  {fitted.evidence}, in nats{units}",
         f"  method    {outcome.method} ({outcome.reason}); {outcome.solver}",
-        (
-            f"  fit       {outcome.stopped}; {outcome.iterations} iterations, {outcome.evaluations}"
-            f" evaluations, {starts}, {outcome.seconds:.2f} s"
-        ),
+        f"  fit       {outcome.stopped}; {searched}, {outcome.seconds:.2f} s",
         *(f"            {stage}" for stage in outcome.stages if len(outcome.stages) > 1),
         f"  jitter    {outcome.jitter:g}" if outcome.jitter else "  jitter    none",
         "",
