@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from gramian.choose.words import NAMED, RULES, as_method, rule_for
 from gramian.engines.base import Engine, Workspace
@@ -37,6 +37,7 @@ from gramian.inference.conjugate import Conjugate
 from gramian.inference.model import Data, Evidence, Model
 from gramian.kernels.base import Column, Kernel
 from gramian.likelihoods import Gaussian, Likelihood
+from gramian.linalg.arrays import Array
 from gramian.means import ConstantMean, LinearMean, Mean, ZeroMean
 from gramian.params import Parameter, fixed
 from gramian.processes.base import Process
@@ -44,7 +45,6 @@ from gramian.processes.prior import GaussianProcess
 from gramian.processes.stacked import side_by_side
 from gramian.solvers.base import SolveOutcome
 
-Array = NDArray[np.float64]
 Seed = int | np.random.Generator
 
 MEANS = {"zero": ZeroMean, "constant": ConstantMean, "linear": LinearMean}

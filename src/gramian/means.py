@@ -16,12 +16,10 @@ from typing import Any, NamedTuple, Self
 import jax
 import jax.numpy as jnp
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.errors import ParameterError
+from gramian.linalg.arrays import Array
 from gramian.params import Affine, Parameter, Tree, Value, real
-
-Array = NDArray[np.float64]
 
 
 class HostBlock(NamedTuple):

@@ -8,12 +8,10 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.kernels import Kernel
+from gramian.linalg.arrays import Array
 from gramian.params import ParameterSpace
-
-Array = NDArray[np.float64]
 
 
 class Subject(NamedTuple):

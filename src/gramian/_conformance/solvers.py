@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from gramian._conformance.helpers import Array, Subject
+from gramian._conformance.helpers import Subject
 from gramian.errors import NumericalError
 from gramian.gram.operator import GramOperator
 from gramian.kernels import RBF
+from gramian.linalg.arrays import Array
 from gramian.solvers import Factor, Solver
 
 

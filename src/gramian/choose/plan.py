@@ -16,7 +16,6 @@ from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.choose.words import Method, as_method
 from gramian.engines.dense import Exact
@@ -33,8 +32,6 @@ from gramian.kernels.convert import Converted
 from gramian.linalg import memory
 from gramian.linalg.cost import Cost
 from gramian.solvers.cg import CG
-
-Array = NDArray[np.float64]
 
 # of a search from the start, and of one that goes on from a part of the data
 FIRST_EVALUATIONS, LATER_EVALUATIONS = 45, 25

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import typer
-from numpy.typing import NDArray
 
 from gramian.cli.columns import Frame
 from gramian.cli.work import check_output, print_summary
@@ -28,6 +27,7 @@ from gramian.data.tables import Table, read_table, write_table
 from gramian.estimators import GPRegressor
 from gramian.estimators.predictions import Z95, interval_table
 from gramian.kernels.text import parse_kernel
+from gramian.linalg.arrays import Array
 from gramian.plots.common import BLUE, GREEN, INK, ORANGE
 from gramian.plots.predictions import plot_predictions
 
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Array = NDArray[np.float64]
 
 PARTS = {
     "Linear(0.1)": "a trend of constant growth",

@@ -16,8 +16,7 @@ from gramian.data.filecolumns import MOST_CATEGORIES, refuse_missing
 from gramian.data.tables import Table
 from gramian.errors import InputError, ParameterError, TableError
 from gramian.likelihoods import Beta, Gamma, Heteroscedastic, Likelihood, NegativeBinomial, Poisson, StudentT
-
-Array = NDArray[np.float64]
+from gramian.linalg.arrays import Array
 
 TASKS = ("classification", "regression")
 # the options of a task, and what a target is that asks for it

@@ -18,8 +18,7 @@ from sklearn.utils.validation import _check_feature_names, _check_n_features, _g
 from gramian.errors import InputError, InputTypeError, ParameterError
 from gramian.kernels.base import Column
 from gramian.likelihoods import Likelihood
-
-Array = NDArray[np.float64]
+from gramian.linalg.arrays import Array
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,7 @@ from sklearn.utils.multiclass import type_of_target
 
 from gramian.data.inputs import is_missing, unequal
 from gramian.errors import InputError
-
-Array = NDArray[np.float64]
+from gramian.linalg.arrays import Array
 
 
 @dataclass(frozen=True, eq=False)

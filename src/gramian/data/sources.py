@@ -27,8 +27,7 @@ from gramian.data.inputs import Columns, is_frame, read_features, read_targets
 from gramian.data.spool import Room, Spool
 from gramian.data.tables import NotNumbersError, read_blocks
 from gramian.errors import InputError, InputTypeError
-
-Array = NDArray[np.float64]
+from gramian.linalg.arrays import Array
 
 BLOCK_BYTES = 16 * 2**20  # of a block of a memory map: large enough for the disk, small beside any machine
 

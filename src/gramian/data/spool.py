@@ -11,12 +11,10 @@ from collections.abc import Iterator
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.errors import InputError, MemoryLimitError
 from gramian.linalg import memory
-
-Array = NDArray[np.float64]
+from gramian.linalg.arrays import Array
 
 LEFT_FREE = 16 * 2**20  # bytes of the folder that are left to others
 

@@ -20,7 +20,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import blas
 
 from gramian.engines.base import (
@@ -41,6 +40,7 @@ from gramian.gram import few, tiles
 from gramian.kernels.base import Kernel
 from gramian.kernels.host import KernelValues
 from gramian.landmarks.rules import RULES
+from gramian.linalg.arrays import Array
 from gramian.linalg.blas import block_of, square_triangle
 from gramian.linalg.cost import Cost
 from gramian.linalg.factor import (
@@ -56,8 +56,6 @@ from gramian.processes.posterior import Posterior
 from gramian.processes.prior import GaussianProcess
 from gramian.solvers.base import SolveOutcome
 from gramian.solvers.cholesky import ROOT_UP_TO, Cholesky, CholeskyFactor
-
-Array = NDArray[np.float64]
 
 FIT_RULES = ("neighbours", *(name for name, rule in RULES.items() if rule.takes_rows))
 LEAST = 1e-15  # of 1 / k(x, x): a smaller lam says nothing

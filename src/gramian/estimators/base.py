@@ -34,14 +34,13 @@ from gramian.inference.mcmc.method import MCMC
 from gramian.kernels import Kernel
 from gramian.likelihoods import Likelihood
 from gramian.linalg import memory
+from gramian.linalg.arrays import Array
 from gramian.means import Mean
 from gramian.params import Parameter, ParameterTable
 from gramian.processes.base import Process
 from gramian.report import notes as health
 from gramian.report.facts import Facts
 from gramian.solvers import Solver
-
-Array = NDArray[np.float64]
 
 FEW_ROWS = 1000  # up to here another starting point costs little
 

@@ -22,7 +22,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.choose.plan import Prospect, check_time_limit
 from gramian.data.inputs import Columns, spread
@@ -32,6 +31,7 @@ from gramian.kernels import Categorical, Kernel, Matern52, Scaled
 from gramian.kernels.convert import Converted
 from gramian.likelihoods import Gaussian, Likelihood
 from gramian.linalg import memory
+from gramian.linalg.arrays import Array
 from gramian.means import ConstantMean, LinearMean, Mean, ZeroMean
 from gramian.params import LogNormal, Parameter, fixed, param
 from gramian.report import notes as health
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from gramian.estimators.base import Estimator
     from gramian.estimators.regressor import GPRegressor
 
-Array = NDArray[np.float64]
 
 ONE_KERNEL = (
     "with Gaussian noise there is one function an output, and one kernel for all of them. Add them up"

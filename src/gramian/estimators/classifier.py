@@ -20,9 +20,8 @@ from gramian.estimators.predictions import LeftOutClasses, interval_table, obser
 from gramian.inference import Inference
 from gramian.inference.mcmc.method import MCMC
 from gramian.likelihoods import Bernoulli, Likelihood, RobustMax, Softmax
+from gramian.linalg.arrays import Array
 from gramian.means import Mean
-
-Array = NDArray[np.float64]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -29,12 +29,11 @@ from gramian.inference import Data, Evidence, Model, Scheme
 from gramian.inference.asked import ask
 from gramian.kernels import Kernel
 from gramian.likelihoods import Likelihood
+from gramian.linalg.arrays import Array
 from gramian.params import Parameter, ParameterTable
 from gramian.processes.base import Process
 from gramian.report.facts import Facts, NoData, class_counts
 from gramian.report.summary import summary
-
-Array = NDArray[np.float64]
 
 
 class LabelledRows(NamedTuple):

@@ -36,6 +36,7 @@ from gramian.fitting.progress import progress
 from gramian.fitting.stages import Hold, parts
 from gramian.inference import Data, Evidence, Model
 from gramian.likelihoods import Bernoulli
+from gramian.linalg.arrays import Array
 from gramian.linalg.threads import count as thread_count
 from gramian.params.space import ParameterTable
 from gramian.report import notes as health
@@ -44,7 +45,6 @@ from gramian.report.summary import noted
 if TYPE_CHECKING:
     from gramian.estimators.classifier import GPClassifier
 
-Array = NDArray[np.float64]
 
 VARIANCE = 4.0  # of the default kernel: probabilities from 0.02 to 0.98 within two standard deviations
 

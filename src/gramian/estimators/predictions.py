@@ -16,15 +16,14 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import logsumexp, ndtri
 
 from gramian.errors import InputError
 from gramian.inference.asked import ask
 from gramian.likelihoods import Likelihood
+from gramian.linalg.arrays import Array
 from gramian.processes.base import Process, blocks_of
-
-Array = NDArray[np.float64]
 
 LEVELS95 = (0.025, 0.975)
 Z95 = 1.959963984540054  # 95 % of a Gaussian lie within this many standard deviations

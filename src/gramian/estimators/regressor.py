@@ -24,11 +24,10 @@ from gramian.estimators.predictions import LEVELS95, LeaveOneOut, finite, interv
 from gramian.inference import Scheme, closed
 from gramian.likelihoods import Gaussian, Likelihood
 from gramian.linalg import memory
+from gramian.linalg.arrays import Array
 from gramian.params import Parameter
 from gramian.processes.base import Process
 from gramian.processes.prior import GaussianProcess
-
-Array = NDArray[np.float64]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -29,8 +28,7 @@ from gramian.kernels import RBF, Kernel
 from gramian.kernels.convert import Converted
 from gramian.landmarks.base import LandmarkRule
 from gramian.landmarks.rules import landmarks
-
-Array = NDArray[np.float64]
+from gramian.linalg.arrays import Array
 
 
 # scikit-learn is not typed

@@ -48,6 +48,7 @@ from gramian.kernels.convert import Converted
 from gramian.kernels.text import parse_kernel
 from gramian.likelihoods import Bernoulli, Likelihood, Softmax
 from gramian.linalg import memory
+from gramian.linalg.arrays import Array
 from gramian.params import fixed
 from gramian.solvers import CG
 from gramian.version import __version__
@@ -55,7 +56,6 @@ from gramian.version import __version__
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Array = NDArray[np.float64]
 
 TASKS = ("regression", "classification")
 _NYSTROM = ("nystrom:uniform", "nystrom:recursive-rls", "nystrom:rpcholesky")

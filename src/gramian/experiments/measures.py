@@ -34,9 +34,8 @@ from gramian.features.base import FeatureMap
 from gramian.gram import tiles
 from gramian.kernels.base import Kernel
 from gramian.likelihoods import Likelihood
+from gramian.linalg.arrays import Array
 from gramian.processes.base import Process, blocks_of
-
-Array = NDArray[np.float64]
 
 BINS = 15
 TINY = 1e-300  # a label that was called impossible costs 690 nats, not infinitely many

@@ -24,7 +24,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.choose.words import as_method, method_with
 from gramian.engines import Krylov, LowRank
@@ -42,11 +41,10 @@ from gramian.inference.variational import VI
 from gramian.kernels.base import Kernel
 from gramian.landmarks.rules import RULES, landmarks
 from gramian.likelihoods import Likelihood
+from gramian.linalg.arrays import Array
 from gramian.solvers.cg import CG
 from gramian.solvers.minres import MINRES
 from gramian.solvers.preconditioners import NAMES
-
-Array = NDArray[np.float64]
 
 # what may follow the colon, and what is meant without one
 FAMILIES: dict[str, tuple[tuple[str, ...], str]] = {

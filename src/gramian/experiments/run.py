@@ -39,6 +39,7 @@ from gramian.inference.conjugate import observed
 from gramian.kernels.base import Kernel
 from gramian.likelihoods import Gaussian, Likelihood
 from gramian.linalg import memory
+from gramian.linalg.arrays import Array
 from gramian.linalg.threads import one_blas_thread
 from gramian.means import ConstantMean, ZeroMean
 from gramian.params import fixed
@@ -46,7 +47,6 @@ from gramian.processes.base import Process, blocks_of
 from gramian.processes.prior import GaussianProcess
 from gramian.solvers import CG, MINRES, Factor, SolveOutcome
 
-Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
 NAN = float("nan")

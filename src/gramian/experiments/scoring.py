@@ -29,8 +29,8 @@ from gramian.errors import ParameterError
 from gramian.estimators.base import Estimator
 from gramian.inference.mcmc.chains import package
 from gramian.inference.mcmc.mixture import Mixture
+from gramian.linalg.arrays import Array
 
-Array = NDArray[np.float64]
 # which rows are trained on and which are held out, the same for all models
 Folds = tuple[tuple[NDArray[np.intp], NDArray[np.intp]], ...]
 

@@ -8,12 +8,10 @@ from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.experiments.run import RunRecord
+from gramian.linalg.arrays import Array
 from gramian.linalg.memory import show_bytes
-
-Array = NDArray[np.float64]
 
 
 class RunGroup(NamedTuple):

@@ -32,7 +32,7 @@ from gramian.features.base import Basis, FeatureMap, Pull
 from gramian.gram import tiles
 from gramian.kernels.base import Kernel
 from gramian.linalg import panels
-from gramian.linalg.arrays import Array, Table
+from gramian.linalg.arrays import AnyArray, Array
 from gramian.linalg.blas import block_of, multiply_triangle, square_between
 from gramian.linalg.factor import factored, zeros_above
 from gramian.linalg.products import times
@@ -202,7 +202,7 @@ class NystromMap(FeatureMap):
         W.T.reshape(-1)[:: len(W) + 1] += np.float32(self._factored[1] * float(np.trace(W)) / len(W))
         return self._zz_pullback(W.T)
 
-    def _zz_pullback(self, W: Table) -> list[Array]:
+    def _zz_pullback(self, W: AnyArray) -> list[Array]:
         """Through K_zz, for symmetric weights."""
         found = tiles.cross_pullback(self.kernel, self.Z, self.Z, W, points=self.learned)
         return [*found[:-1], 2 * found[-1]] if self.learned else found  # Z is on both sides

@@ -14,16 +14,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import Bounds, minimize
 
 from gramian.errors import NumericalError
 from gramian.fitting.newton import polish
 from gramian.fitting.progress import Report
+from gramian.linalg.arrays import Array
 from gramian.linalg.factor import finite
 from gramian.linalg.threads import one_blas_thread
-
-Array = NDArray[np.float64]
 
 # A run stops when a step gains less than FTOL of |f|, or the largest slope is below GTOL nats a unit of
 # theta: near enough for Newton's method, which finishes what the best run began. Where it does not apply, a

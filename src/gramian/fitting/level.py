@@ -14,13 +14,10 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.fitting.stages import Searched
 from gramian.inference.model import Data, Evidence, Inferred, Model
 from gramian.params import Parameter, ParameterSpace
-
-Array = NDArray[np.float64]
 
 
 def on_all_rows(

@@ -18,7 +18,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from gramian.linalg.arrays import Array
+
 Evaluate = Callable[[Array], tuple[float, Array]]  # value and gradient
 
 # of theta for differences: their error is STEP times a third derivative, which slows the steps down but moves

@@ -13,16 +13,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.engines.base import Workspace
 from gramian.errors import NumericalError
 from gramian.inference.base import Scheme
 from gramian.inference.model import Data, Model
 from gramian.likelihoods import Gaussian
+from gramian.linalg.arrays import Array
 from gramian.params import ParameterSpace
-
-Array = NDArray[np.float64]
 
 LEVELS = (1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3)  # of the noise, in units of the variance of y
 

@@ -11,12 +11,10 @@ it.)
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.inference.model import Model
+from gramian.linalg.arrays import Array
 from gramian.params import Parameter
-
-Array = NDArray[np.float64]
 
 # of the largest entry of a column: what spreads less is constant but for rounding, and tells nothing of its
 # lengthscale

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from gramian.gram import tiles
 from gramian.inference.model import Data, Model
 from gramian.landmarks.rules import landmarks
-
-Array = NDArray[np.float64]
+from gramian.linalg.arrays import Array
 
 NEIGHBOURS = 30  # of a neighbourhood, its centre included
 LOOKED_THROUGH = 200_000  # rows up to which equal and near ones are looked for

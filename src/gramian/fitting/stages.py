@@ -19,7 +19,6 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.errors import ParameterError
 from gramian.fitting.lbfgs import Search, maximise
@@ -31,9 +30,8 @@ from gramian.fitting.rows import chosen, described, in_random_order
 from gramian.inference.base import Scheme
 from gramian.inference.model import Data, Model
 from gramian.inference.svgp.inducing import SVGP
+from gramian.linalg.arrays import Array
 from gramian.params import ParameterSpace
-
-Array = NDArray[np.float64]
 
 FIRST_ROWS = 2000  # of the first stage: a quarter of a second an evaluation
 DIRECT_ROWS = 5000  # up to here exact inference is searched on all rows at once

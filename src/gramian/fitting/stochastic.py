@@ -31,9 +31,8 @@ from gramian.fitting.stages import Searched, Stage
 from gramian.inference.model import Data, Model
 from gramian.inference.svgp.bound import Bound, BoundSums, VariationalWeights
 from gramian.inference.svgp.inducing import POLISH, POLISH_TOLERANCE, SVGP, SparseVariational
+from gramian.linalg.arrays import Array
 from gramian.linalg.threads import each
-
-Array = NDArray[np.float64]
 
 FIRST_MOMENT, SECOND_MOMENT, TINY = 0.9, 0.999, 1e-8  # of Adam, as its authors recommend
 RAMP = 20  # steps in which both sizes of step grow to their own

@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from gramian.gram import tiles
-from gramian.inference.model import Array
 from gramian.likelihoods import Likelihood, quadrature
+from gramian.linalg.arrays import Array
 from gramian.params import Tree
 
 

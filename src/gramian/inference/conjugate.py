@@ -21,7 +21,6 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.engines.base import Conditioned, Engine, RowPrior, Share, Use, Workspace, added
 from gramian.errors import NumericalError, ParameterError
@@ -36,11 +35,10 @@ from gramian.inference.model import (
     noise_groups,
 )
 from gramian.likelihoods import Likelihood
+from gramian.linalg.arrays import Array
 from gramian.processes.base import Process
 from gramian.processes.prior import mean_rows
 from gramian.solvers.base import SolveOutcome
-
-Array = NDArray[np.float64]
 
 LOG_2PI = math.log(2 * math.pi)
 

@@ -29,9 +29,10 @@ from gramian.engines.base import Engine, Share, Term
 from gramian.errors import NumericalError, ParameterError
 from gramian.inference.anderson import Anderson
 from gramian.inference.asked import ask
-from gramian.inference.model import Array, EvidenceKind
+from gramian.inference.model import EvidenceKind
 from gramian.inference.problem import Problem, Ran, SiteRule, State, cavity
 from gramian.likelihoods import Likelihood, Softmax
+from gramian.linalg.arrays import Array
 from gramian.solvers.base import SolveOutcome
 
 

@@ -28,9 +28,10 @@ import numpy as np
 
 from gramian.engines.base import Engine, Share, Term
 from gramian.errors import NumericalError, ParameterError
-from gramian.inference.model import Array, EvidenceKind
+from gramian.inference.model import EvidenceKind
 from gramian.inference.problem import Problem, Ran, SiteRule, State, finite
 from gramian.likelihoods import Likelihood, Softmax
+from gramian.linalg.arrays import Array
 from gramian.solvers.base import SolveOutcome
 
 HALVINGS = 30

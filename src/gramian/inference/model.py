@@ -15,13 +15,12 @@ from numpy.typing import NDArray
 
 from gramian.kernels.base import Kernel
 from gramian.likelihoods import Gaussian, Likelihood
+from gramian.linalg.arrays import Array
 from gramian.means import Mean, OneOutput
 from gramian.params import Tree
 from gramian.processes.base import Process
 from gramian.processes.prior import GaussianProcess, mean_block
 from gramian.solvers.base import SolveOutcome
-
-Array = NDArray[np.float64]
 
 
 class Model(Tree):

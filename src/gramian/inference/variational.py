@@ -27,9 +27,10 @@ import numpy as np
 from gramian.engines.base import Engine, Share, Term
 from gramian.errors import NumericalError, ParameterError
 from gramian.inference.anderson import Anderson
-from gramian.inference.model import Array, EvidenceKind
+from gramian.inference.model import EvidenceKind
 from gramian.inference.problem import Problem, Ran, SiteRule, State, finite
 from gramian.likelihoods import Likelihood
+from gramian.linalg.arrays import Array
 from gramian.solvers.base import SolveOutcome
 
 LOWEST = -np.finfo(np.float64).max  # of finite numbers

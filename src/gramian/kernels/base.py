@@ -39,10 +39,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from gramian.errors import ParameterError
+from gramian.linalg.arrays import Array
 from gramian.params import Parameter, Tree
 
 if TYPE_CHECKING:
@@ -51,8 +51,6 @@ if TYPE_CHECKING:
     from gramian.kernels.inputs import On
     from gramian.kernels.profiles import Radial
     from gramian.kernels.spectrum import Wave
-
-Array = NDArray[np.float64]
 
 
 class Column(NamedTuple):

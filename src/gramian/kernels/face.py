@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from gramian.errors import InputError
 from gramian.gram import tiles
 from gramian.kernels.base import Column, Kernel
-
-Array = NDArray[np.float64]
+from gramian.linalg.arrays import Array
 
 
 def evaluate(kernel: Kernel, X: ArrayLike, Z: ArrayLike | None) -> Any:

@@ -31,8 +31,8 @@ from gramian.kernels.dot_product import Constant, Linear, Polynomial
 from gramian.kernels.inputs import On
 from gramian.kernels.profiles import MATERN12, MATERN32, MATERN52, SQUARED_EXPONENTIAL, Profile
 from gramian.kernels.stationary import RBF, Cosine, Matern12, Matern32, Matern52, Periodic, RationalQuadratic
+from gramian.linalg.arrays import Array
 
-Array = NDArray[np.float64]
 Pull = Callable[[Array, float], list[Array]]
 
 KEPT = 2**17  # numbers that stay in a core's own cache: 200 rows of 3 columns, 100 of 13

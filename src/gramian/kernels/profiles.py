@@ -13,9 +13,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from gramian.linalg.arrays import Array
 
 
 class Profile(NamedTuple):

@@ -32,10 +32,10 @@ from typing import Any, Protocol
 
 import jax
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammaincinv, ive
 
-Array = NDArray[np.float64]
+from gramian.linalg.arrays import Array
+
 Draw = tuple[Array, ...]
 
 _SMALLEST = 1e-15  # of a uniform number: the quantiles of 0 and 1 are infinite

@@ -20,7 +20,7 @@ from typing import ClassVar
 import numpy as np
 
 from gramian.kernels.base import Kernel
-from gramian.linalg.arrays import Array, Indices, Table
+from gramian.linalg.arrays import AnyArray, Array, Indices
 
 CANDIDATE_BYTES = 256 * 2**20  # of the numbers that a rule holds in a fit, one a row and landmark
 
@@ -66,7 +66,7 @@ class LandmarkRule(ABC):
         return False
 
     @abstractmethod
-    def choose(self, kernel: Kernel, X: Table, m: int, rng: np.random.Generator) -> Landmarks:
+    def choose(self, kernel: Kernel, X: AnyArray, m: int, rng: np.random.Generator) -> Landmarks:
         """At most m landmarks for the rows of X (n, d), an array or a memory map of finite numbers, at the
         parameters that the kernel has; m <= n unless `replace`."""
 

@@ -14,7 +14,7 @@ import numpy as np
 from gramian.kernels.base import Kernel
 from gramian.landmarks import tables
 from gramian.landmarks.base import LandmarkRule, Landmarks
-from gramian.linalg.arrays import Array, Indices, Table
+from gramian.linalg.arrays import AnyArray, Array, Indices
 from gramian.linalg.threads import one_blas_thread
 
 # rows (or 20 a centre) of a round: all of them up to so many, of more that many at random (mini-batches)
@@ -29,7 +29,7 @@ class KMeansRule(LandmarkRule):
     name = "kmeans"
     takes_rows = False
 
-    def choose(self, kernel: Kernel, X: Table, m: int, rng: np.random.Generator) -> Landmarks:
+    def choose(self, kernel: Kernel, X: AnyArray, m: int, rng: np.random.Generator) -> Landmarks:
         from sklearn.cluster import KMeans, MiniBatchKMeans
 
         seed, some = int(rng.integers(2**31 - 1)), max(LLOYD_ROWS, 20 * m)

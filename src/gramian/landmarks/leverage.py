@@ -38,7 +38,7 @@ from gramian.gram import tiles
 from gramian.kernels.base import Kernel
 from gramian.landmarks import tables
 from gramian.landmarks.sampling import SampledRule
-from gramian.linalg.arrays import Array, Indices, Table
+from gramian.linalg.arrays import AnyArray, Array, Indices
 
 MAX_ROWS = 16_000  # of scores that need all of K: 2 GB a matrix, an eigenvalue problem of several minutes
 _EPS = float(np.finfo(float).eps)
@@ -50,7 +50,7 @@ class LeverageRule(SampledRule):
 
     name = "leverage"
 
-    def scores(self, kernel: Kernel, X: Table, m: int, rng: np.random.Generator) -> Array:
+    def scores(self, kernel: Kernel, X: AnyArray, m: int, rng: np.random.Generator) -> Array:
         return leverage_scores(kernel, X, m)
 
     def candidates(self, n: int, m: int) -> int:
@@ -74,7 +74,7 @@ class RidgeRule(LeverageRule):
         if ridge is not None and not (number and 0 < float(ridge) < float("inf")):
             raise ParameterError(f"ridge={ridge!r} is no ridge. Give a positive number, in units of k(x, x).")
 
-    def scores(self, kernel: Kernel, X: Table, m: int, rng: np.random.Generator) -> Array:
+    def scores(self, kernel: Kernel, X: AnyArray, m: int, rng: np.random.Generator) -> Array:
         return ridge_scores(kernel, X, m, self.ridge)[0]
 
 
@@ -84,14 +84,14 @@ class RecursiveRule(SampledRule):
 
     name = "recursive-rls"
 
-    def scores(self, kernel: Kernel, X: Table, m: int, rng: np.random.Generator) -> Array:
+    def scores(self, kernel: Kernel, X: AnyArray, m: int, rng: np.random.Generator) -> Array:
         return recursive_scores(kernel, X, m, rng)[0]
 
     def bytes_needed(self, n: int, m: int) -> int:
         return int(0.25 * 8 * n * m)  # blocks of rows against the landmarks of a level
 
 
-def leverage_scores(kernel: Kernel, X: Table, m: int) -> Array:
+def leverage_scores(kernel: Kernel, X: AnyArray, m: int) -> Array:
     """Squared row norms of the m / 2 leading eigenvectors of K, or as many as are above rounding."""
     K, n = _gram(kernel, X, "leverage"), len(X)
     first = n - min(-(-m // 2), n)
@@ -104,7 +104,7 @@ def leverage_scores(kernel: Kernel, X: Table, m: int) -> Array:
     return np.sum(vectors[:, values > n * _EPS * values[-1]] ** 2, axis=1)
 
 
-def ridge_scores(kernel: Kernel, X: Table, m: int, ridge: float | None = None) -> tuple[Array, float]:
+def ridge_scores(kernel: Kernel, X: AnyArray, m: int, ridge: float | None = None) -> tuple[Array, float]:
     """(K (K + ridge I)^-1)_ii, and the ridge: as given, or that of k = m / log m, see above."""
     K, n = _gram(kernel, X, "rls"), len(X)
     trace = float(np.trace(K))
@@ -123,7 +123,7 @@ def ridge_scores(kernel: Kernel, X: Table, m: int, ridge: float | None = None) -
     return np.clip(1.0 - ridge * np.diagonal(L), 0.0, 1.0), ridge
 
 
-def recursive_scores(kernel: Kernel, X: Table, m: int, rng: np.random.Generator) -> tuple[Array, float]:
+def recursive_scores(kernel: Kernel, X: AnyArray, m: int, rng: np.random.Generator) -> tuple[Array, float]:
     """Estimated ridge scores of all rows, from a budget of m landmarks a level, and their ridge."""
     n, q = len(X), _log(m)
     k = int(np.ceil(m / (4 * q)))
@@ -147,7 +147,7 @@ def recursive_scores(kernel: Kernel, X: Table, m: int, rng: np.random.Generator)
 
 
 def _scores_from(
-    kernel: Kernel, X: Table, level: Indices | None, d: Array, S: Indices, w: Array, k: int
+    kernel: Kernel, X: AnyArray, level: Indices | None, d: Array, S: Indices, w: Array, k: int
 ) -> tuple[Array, float]:
     """Estimated ridge scores of the rows `level` (None: all) from landmarks S, weights w; the ridge."""
     Z = tables.take(X, S)
@@ -196,7 +196,7 @@ def _tail(trace: float, top: Array, m: int, n: int) -> float:
     return max((trace - float(np.sum(top))) / m, n * _EPS * trace, float(np.finfo(float).tiny))
 
 
-def _gram(kernel: Kernel, X: Table, rule: str) -> Array:
+def _gram(kernel: Kernel, X: AnyArray, rule: str) -> Array:
     n = len(X)
     if n > MAX_ROWS:
         raise InputError(

@@ -40,7 +40,7 @@ from gramian.gram import tiles
 from gramian.kernels.base import Kernel
 from gramian.landmarks import tables
 from gramian.landmarks.base import LandmarkRule, Landmarks
-from gramian.linalg.arrays import Array, Indices, Table, is_whole
+from gramian.linalg.arrays import AnyArray, Array, Indices, is_whole
 from gramian.linalg.threads import for_each, one_blas_thread
 
 CANDIDATES = 2048  # rows whose d is kept up to date from pivot to pivot: their part of F stays in cache
@@ -62,7 +62,7 @@ class PivotedRule(LandmarkRule):
 
     name = "pivoted"
 
-    def choose(self, kernel: Kernel, X: Table, m: int, rng: np.random.Generator) -> Landmarks:
+    def choose(self, kernel: Kernel, X: AnyArray, m: int, rng: np.random.Generator) -> Landmarks:
         pivots = pivoted_cholesky(kernel, X, m, rng, rule="pivoted").pivots
         return Landmarks(tables.take(X, pivots), pivots, rule=self.name)
 
@@ -81,14 +81,14 @@ class RPCholeskyRule(LandmarkRule):
                 " algorithm."
             )
 
-    def choose(self, kernel: Kernel, X: Table, m: int, rng: np.random.Generator) -> Landmarks:
+    def choose(self, kernel: Kernel, X: AnyArray, m: int, rng: np.random.Generator) -> Landmarks:
         pivots = pivoted_cholesky(kernel, X, m, rng, rule="rpcholesky", block=self.block).pivots
         return Landmarks(tables.take(X, pivots), pivots, rule=self.name)
 
 
 def pivoted_cholesky(
     kernel: Kernel,
-    X: Table,
+    X: AnyArray,
     m: int,
     rng: np.random.Generator | None = None,
     *,
@@ -128,7 +128,7 @@ def pivoted_cholesky(
 class _Work:
     """The factor as it grows. G = F' row by row: a pivot is a contiguous row, a block of them one product."""
 
-    def __init__(self, kernel: Kernel, X: Table, m: int) -> None:
+    def __init__(self, kernel: Kernel, X: AnyArray, m: int) -> None:
         self.kernel, self.X, self.m, self.size = kernel, X, m, 0
         self.d = tables.diagonal(kernel, X)
         # the rounding error of a sum of m products whose squares sum to k(x, x)

@@ -25,7 +25,7 @@ from gramian.gram import tiles
 from gramian.kernels.base import Kernel
 from gramian.landmarks import tables
 from gramian.landmarks.base import LandmarkRule, Landmarks
-from gramian.linalg.arrays import Array, Table
+from gramian.linalg.arrays import AnyArray, Array
 
 NORM_ROWS = 2048  # a side of the blocks whose squares are summed
 
@@ -43,10 +43,10 @@ class SampledRule(LandmarkRule):
             )
 
     @abstractmethod
-    def scores(self, kernel: Kernel, X: Table, m: int, rng: np.random.Generator) -> Array | None:
+    def scores(self, kernel: Kernel, X: AnyArray, m: int, rng: np.random.Generator) -> Array | None:
         """(n,), not negative; None for all alike."""
 
-    def choose(self, kernel: Kernel, X: Table, m: int, rng: np.random.Generator) -> Landmarks:
+    def choose(self, kernel: Kernel, X: AnyArray, m: int, rng: np.random.Generator) -> Landmarks:
         began = time.perf_counter()
         raw = self.scores(kernel, X, m, rng)
         seconds = 0.0 if raw is None else time.perf_counter() - began
@@ -75,7 +75,7 @@ class UniformRule(SampledRule):
 
     name = "uniform"
 
-    def scores(self, kernel: Kernel, X: Table, m: int, rng: np.random.Generator) -> Array | None:
+    def scores(self, kernel: Kernel, X: AnyArray, m: int, rng: np.random.Generator) -> Array | None:
         return None
 
     def candidates(self, n: int, m: int) -> int:
@@ -92,7 +92,7 @@ class DiagonalRule(UniformRule):
     replace: bool = True
     name = "diagonal"
 
-    def scores(self, kernel: Kernel, X: Table, m: int, rng: np.random.Generator) -> Array:
+    def scores(self, kernel: Kernel, X: AnyArray, m: int, rng: np.random.Generator) -> Array:
         d = tables.diagonal(kernel, X)
         # scaled first: only ratios matter, and squares may overflow
         return (d / max(float(np.max(d)), np.finfo(float).tiny)) ** 2
@@ -105,7 +105,7 @@ class ColumnNormRule(SampledRule):
     replace: bool = True
     name = "column-norm"
 
-    def scores(self, kernel: Kernel, X: Table, m: int, rng: np.random.Generator) -> Array:
+    def scores(self, kernel: Kernel, X: AnyArray, m: int, rng: np.random.Generator) -> Array:
         total = np.zeros(len(X))
         for at_i, X_i in tables.blocks(X, NORM_ROWS):
             for offset, X_j in tables.blocks(X[at_i.start :], NORM_ROWS):

@@ -15,15 +15,15 @@ import numpy as np
 from gramian.errors import InputError, NumericalError, ParameterError
 from gramian.gram import tiles
 from gramian.kernels.base import Column, Kernel
-from gramian.linalg.arrays import Array, Indices, Table
+from gramian.linalg.arrays import AnyArray, Array, Indices
 
 BLOCK_ROWS = 16_384  # long enough for products at full speed, and small beside what a factor of n rows takes
 
 
-def as_table(X: Any) -> Table:
+def as_table(X: Any) -> AnyArray:
     """X as an array (n, d): a memory map stays one, all else becomes float64."""
     if isinstance(X, np.memmap):
-        table: Table = X
+        table: AnyArray = X
     else:
         try:
             table = np.ascontiguousarray(X, dtype=np.float64)
@@ -57,19 +57,19 @@ def as_kernel(kernel: Any, X: Any, d: int) -> Kernel:
     return kernel if given is None else kernel.resolve(names)
 
 
-def blocks(X: Table, size: int = BLOCK_ROWS, at: Indices | None = None) -> Iterator[tuple[slice, Array]]:
+def blocks(X: AnyArray, size: int = BLOCK_ROWS, at: Indices | None = None) -> Iterator[tuple[slice, Array]]:
     """Where each block lies, and its rows; those of X[at] where some are named."""
     n = len(X) if at is None else len(at)
     for part in (slice(start, min(start + size, n)) for start in range(0, n, size)):
         yield part, _plain(X[part] if at is None else X[at[part]])
 
 
-def take(X: Table, indices: Indices) -> Array:
+def take(X: AnyArray, indices: Indices) -> Array:
     """The rows X[indices]."""
     return _plain(X[indices])
 
 
-def diagonal(kernel: Kernel, X: Table) -> Array:
+def diagonal(kernel: Kernel, X: AnyArray) -> Array:
     """k(x, x) for each row, none of them negative."""
     found = np.concatenate([tiles.diagonal(kernel, block) for _, block in blocks(X)])
     bad = ~(np.isfinite(found) & (found >= 0))
@@ -82,5 +82,5 @@ def diagonal(kernel: Kernel, X: Table) -> Array:
     return found
 
 
-def _plain(rows: Table) -> Array:
+def _plain(rows: AnyArray) -> Array:
     return np.ascontiguousarray(np.asarray(rows), dtype=np.float64)

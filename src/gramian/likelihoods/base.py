@@ -27,13 +27,12 @@ from typing import Any, ClassVar, Self
 import jax
 import jax.numpy as jnp
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.errors import InputError, ParameterError
 from gramian.likelihoods import quadrature
+from gramian.linalg.arrays import Array
 from gramian.params import Parameter, Tree
 
-Array = NDArray[np.float64]
 Pair = tuple[jax.Array, jax.Array]
 Triple = tuple[jax.Array, jax.Array, jax.Array]
 

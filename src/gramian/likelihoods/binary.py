@@ -29,7 +29,8 @@ from scipy.special import expit, logit, ndtr, ndtri
 
 from gramian.errors import ParameterError
 from gramian.likelihoods import checks, normal, quadrature
-from gramian.likelihoods.base import Array, Likelihood, Pair, Triple
+from gramian.likelihoods.base import Likelihood, Pair, Triple
+from gramian.linalg.arrays import Array
 
 
 class _Linked(Likelihood):

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.errors import InputError
-
-Array = NDArray[np.float64]
+from gramian.linalg.arrays import Array
 
 
 def refuse(y: Array, possible: NDArray[np.bool_], rule: str, what: str) -> Array:

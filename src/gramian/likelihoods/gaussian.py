@@ -16,8 +16,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from gramian.likelihoods import quadrature
-from gramian.likelihoods.base import Array, Likelihood, Pair, Triple
+from gramian.likelihoods.base import Likelihood, Pair, Triple
 from gramian.likelihoods.special import bounded_exp
+from gramian.linalg.arrays import Array
 from gramian.params import Value, nonnegative
 
 

@@ -20,7 +20,8 @@ from scipy.special import ndtri
 
 from gramian.errors import ParameterError
 from gramian.likelihoods import checks, normal
-from gramian.likelihoods.base import Array, Likelihood, Pair
+from gramian.likelihoods.base import Likelihood, Pair
+from gramian.linalg.arrays import Array
 from gramian.params import Parameter, Value, positive, real
 from gramian.params.tree import whole_number
 

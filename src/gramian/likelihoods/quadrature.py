@@ -24,11 +24,11 @@ from functools import cache
 import jax
 import jax.numpy as jnp
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 from scipy.stats import qmc
 
-Array = NDArray[np.float64]
+from gramian.linalg.arrays import Array
+
 Function = Callable[[jax.Array], jax.Array]
 
 LIMIT, STEP = 8.5, 0.1  # of the trapezoidal rule: the Gaussian's weight at the end is 2e-16

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
-Table = NDArray[Any]  # rows of numbers of any type: an array, or a memory map
+AnyArray = NDArray[Any]  # rows of numbers of any type: an array, or a memory map
 
 
 def is_whole(value: object, least: int = 1) -> bool:

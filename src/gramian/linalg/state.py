@@ -13,9 +13,9 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from gramian.errors import StateError
-from gramian.linalg.arrays import Array, Table
+from gramian.linalg.arrays import AnyArray, Array
 
-Arrays = dict[str, Table]
+Arrays = dict[str, AnyArray]
 T = TypeVar("T")
 
 TRIANGLE = "root."  # how the names of triangular arrays begin
@@ -67,7 +67,7 @@ def typed_list(value: Any, kind: type[T], where: str) -> list[T]:
 
 def taken(
     arrays: Arrays, name: str, shape: tuple[int | None, ...] = (None,), kind: type = np.float64
-) -> Table:
+) -> AnyArray:
     """An array that must be there, in this shape (None: any length)."""
     if name not in arrays:
         raise StateError(f"it has no array {name!r}.")
@@ -102,7 +102,7 @@ def roots(arrays: Arrays, size: int, root_of: Any, q: int) -> tuple[tuple[Array,
     return found, of
 
 
-def numbered(arrays: Sequence[Table], stem: str = TRIANGLE) -> Arrays:
+def numbered(arrays: Sequence[AnyArray], stem: str = TRIANGLE) -> Arrays:
     """Arrays named by their place."""
     return {f"{stem}{k}": array for k, array in enumerate(arrays)}
 

@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gramian.errors import ParameterError
+from gramian.linalg.arrays import Array
 from gramian.params.priors import Prior
 from gramian.params.support import Interval, NonNegative, Positive, Real, Support
-
-Array = NDArray[np.float64]
 
 # The type of a declared field: a number or array when it is given, a Parameter once it is there, a JAX array
 # inside `pair` and its like.

@@ -13,15 +13,13 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import qmc
 
 from gramian.errors import ParameterError
+from gramian.linalg.arrays import Array
 from gramian.params.parameter import Parameter
 from gramian.params.priors import Prior
 from gramian.params.support import Support
-
-Array = NDArray[np.float64]
 
 
 class Piece(NamedTuple):

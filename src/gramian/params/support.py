@@ -14,12 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gramian.linalg.arrays import Array
 from gramian.params.namespace import namespace, sigmoid, slopes
-
-Array = NDArray[np.float64]
-
 
 # one number, or one for each entry of a vector or a matrix
 Units = float | tuple[float, ...] | tuple[tuple[float, ...], ...]

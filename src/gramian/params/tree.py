@@ -21,12 +21,11 @@ from typing import Any, ClassVar, Self, dataclass_transform
 
 import jax
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from gramian.errors import ParameterError
+from gramian.linalg.arrays import Array
 from gramian.params.parameter import Parameter, as_parameter
-
-Array = NDArray[np.float64]
 
 
 @dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(dataclasses.field,))

@@ -8,7 +8,6 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
@@ -17,13 +16,13 @@ from gramian.estimators import GPClassifier
 from gramian.estimators.fitted import LabelledRows
 from gramian.estimators.predictions import Z95
 from gramian.inference.asked import ask
+from gramian.linalg.arrays import Array
 from gramian.plots.common import ACROSS, BLUE, GREEN, INK, ORANGE, along, given_axes, look, new_axes, typical
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Array = NDArray[np.float64]
 
 # Okabe and Ito's, without yellow, which is too light for lines
 COLOURS = (BLUE, ORANGE, GREEN, "#CC79A7", "#E69F00", "#56B4E9", "#8C6D31", "#7F7F7F")

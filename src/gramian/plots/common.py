@@ -6,14 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.errors import ParameterError
+from gramian.linalg.arrays import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Array = NDArray[np.float64]
 
 ACROSS = 3  # panels side by side
 # Okabe and Ito's palette: told apart with any kind of colour vision

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from gramian.data.inputs import read_beside
@@ -16,13 +15,13 @@ from gramian.estimators import GPRegressor
 from gramian.estimators.fitted import Fitted
 from gramian.estimators.predictions import Z95
 from gramian.inference.asked import ask
+from gramian.linalg.arrays import Array
 from gramian.plots.common import ACROSS, BLUE, INK, along, given_axes, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Array = NDArray[np.float64]
 
 LEVELS = (0.025, 0.5, 0.975)
 OBSERVATION = "95 % band of a new observation y"

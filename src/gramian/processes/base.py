@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from gramian.errors import ParameterError, StateError
@@ -19,12 +18,11 @@ from gramian.gram import tiles
 from gramian.kernels.base import Kernel
 from gramian.likelihoods import Likelihood
 from gramian.linalg import memory
+from gramian.linalg.arrays import Array
 from gramian.linalg.state import ObjectState
 
 if TYPE_CHECKING:
     from gramian.processes.state import Context
-
-Array = NDArray[np.float64]
 
 
 class Process(ABC):

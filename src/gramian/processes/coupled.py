@@ -25,8 +25,9 @@ from scipy.linalg import blas
 from gramian.features.base import FeatureMap
 from gramian.gram import tiles
 from gramian.kernels.base import Kernel
+from gramian.linalg.arrays import Array
 from gramian.linalg.state import ObjectState, entries, joined, numbered, of_part, root, taken
-from gramian.processes.base import Array, Process, blocks_of, semidefinite_root, users, with_noise
+from gramian.processes.base import Process, blocks_of, semidefinite_root, users, with_noise
 from gramian.processes.prior import GaussianProcess
 from gramian.processes.state import Context
 

@@ -18,8 +18,9 @@ import numpy as np
 
 from gramian.errors import NumericalError, StateError
 from gramian.gram.operator import GramOperator
+from gramian.linalg.arrays import Array
 from gramian.linalg.state import ObjectState, entries, joined, numbered, of_part, taken, typed_list
-from gramian.processes.base import Array, users
+from gramian.processes.base import users
 from gramian.processes.posterior import DualPosterior
 from gramian.processes.state import Context
 from gramian.solvers.base import Factor, Solver

@@ -21,8 +21,9 @@ from scipy.linalg import blas
 
 from gramian.gram import tiles
 from gramian.kernels.base import Kernel
+from gramian.linalg.arrays import Array
 from gramian.linalg.state import ObjectState, entries, numbered, roots, taken, typed
-from gramian.processes.base import Array, Process, blocks_of, users
+from gramian.processes.base import Process, blocks_of, users
 from gramian.processes.prior import GaussianProcess
 from gramian.processes.state import Context
 from gramian.solvers.cholesky import CholeskyFactor

@@ -11,8 +11,9 @@ import numpy as np
 
 from gramian.gram import tiles
 from gramian.kernels.base import Kernel
+from gramian.linalg.arrays import Array
 from gramian.means import HostBlock, Mean, OneOutput, ZeroMean
-from gramian.processes.base import Array, Process
+from gramian.processes.base import Process
 
 
 @dataclass(frozen=True, eq=False)

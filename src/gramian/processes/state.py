@@ -15,9 +15,10 @@ import numpy as np
 from gramian.errors import StateError
 from gramian.features.base import Basis, FeatureMap
 from gramian.kernels.base import Kernel
+from gramian.linalg.arrays import Array
 from gramian.linalg.state import Arrays, ObjectState, taken, typed
 from gramian.means import OneOutput
-from gramian.processes.base import Array, Process
+from gramian.processes.base import Process
 from gramian.processes.prior import GaussianProcess
 from gramian.solvers.base import Solver
 

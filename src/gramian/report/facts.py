@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from typing import Never
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.errors import InputError
 from gramian.inference import Data
-
-Array = NDArray[np.float64]
+from gramian.linalg.arrays import Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.data.inputs import Columns, spread
 from gramian.errors import InputError
@@ -15,8 +14,6 @@ from gramian.inference import Data, Model
 from gramian.params import ParameterSpace
 from gramian.params.space import entry_names
 from gramian.solvers import SolveOutcome
-
-Array = NDArray[np.float64]
 
 NOT_OPTIMISED = "not optimised"  # how a search ended that was not wanted
 # lengthscales beyond this many standard deviations of a column: along it f is flat, or a straight line, to

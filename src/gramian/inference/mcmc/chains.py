@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.errors import ParameterError, StateError
-from gramian.inference.model import Array
+from gramian.linalg.arrays import Array
 from gramian.linalg.state import Arrays, ObjectState, entries, taken, typed, typed_list
 
 SAMPLERS = ("blocks", "nuts", "ess")

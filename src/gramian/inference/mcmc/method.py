@@ -33,7 +33,8 @@ from gramian.inference.mcmc.chains import SAMPLERS, Chains
 from gramian.inference.mcmc.mixture import Mixture
 from gramian.inference.mcmc.sampling import CHAINS, DRAWS, WARMUP, ChainRun, Lengths, Rng, made_and_kept, run
 from gramian.inference.mcmc.traced import TracedProblem, problem
-from gramian.inference.model import Array, Data, Evidence, Inferred, Model
+from gramian.inference.model import Data, Evidence, Inferred, Model
+from gramian.linalg.arrays import Array
 from gramian.linalg.cost import Cost
 from gramian.linalg.threads import count
 from gramian.processes.base import Process

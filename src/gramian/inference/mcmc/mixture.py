@@ -35,9 +35,10 @@ from gramian.inference.base import RuleOnEngine
 from gramian.inference.conjugate import Conjugate
 from gramian.inference.mcmc.chains import Chains
 from gramian.inference.mcmc.traced import JITTER
-from gramian.inference.model import Array, Data, Model
+from gramian.inference.model import Data, Model
 from gramian.kernels.base import Kernel
 from gramian.likelihoods import Likelihood
+from gramian.linalg.arrays import Array
 from gramian.linalg.factor import factored, zeros_above
 from gramian.linalg.state import Arrays, ObjectState, taken, typed_list
 from gramian.linalg.threads import one_blas_thread

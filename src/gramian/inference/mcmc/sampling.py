@@ -36,7 +36,7 @@ from gramian.inference.mcmc.chains import package
 from gramian.inference.mcmc.traced import CurveSites, TracedProblem, from_latent, to_latent
 from gramian.inference.mcmc.transitions import FIRST_STEP, KEEP, LONGEST, adaptation, nuts
 from gramian.inference.mcmc.unconstrained import number
-from gramian.inference.model import Array
+from gramian.linalg.arrays import Array
 from gramian.linalg.threads import count, one_blas_thread
 
 CHAINS, WARMUP, DRAWS = 4, 250, 400

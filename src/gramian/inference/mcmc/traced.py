@@ -39,8 +39,9 @@ from gramian.features.base import Basis
 from gramian.features.fourier import FourierBasis, _features, _spectrum
 from gramian.features.nystrom import NystromBasis
 from gramian.inference.mcmc.unconstrained import Slot, log_normal, number, slot_of
-from gramian.inference.model import Array, Data, Model, noise_groups
+from gramian.inference.model import Data, Model, noise_groups
 from gramian.kernels.base import Kernel
+from gramian.linalg.arrays import Array
 from gramian.params.tree import leaves
 
 # of the mean diagonal, added to K: its factor exists at all parameters a chain may try, and draws of f change

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from gramian.errors import ParameterError
-from gramian.inference.model import Array
+from gramian.linalg.arrays import Array
 from gramian.params import Parameter, Prior, Support
 from gramian.params.priors import NOT_TRACED
 

@@ -29,7 +29,8 @@ from typing import Any
 import numpy as np
 
 from gramian.engines.base import RowPrior
-from gramian.inference.model import Array, Model
+from gramian.inference.model import Model
+from gramian.linalg.arrays import Array
 from gramian.processes.base import Process
 
 Groups = list[tuple[RowPrior, list[int]]]

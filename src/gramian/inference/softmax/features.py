@@ -9,8 +9,9 @@ import numpy as np
 from scipy.linalg import lapack
 
 from gramian.engines.base import added
-from gramian.inference.model import Array, Model
+from gramian.inference.model import Model
 from gramian.inference.softmax.base import Coupled, Coupling, curvature, curved, mirror
+from gramian.linalg.arrays import Array
 from gramian.linalg.factor import squared_times
 from gramian.linalg.products import squares, times, transposed_times
 from gramian.linalg.weights import inverse_root_of

@@ -28,13 +28,13 @@ from gramian.engines.base import Engine, Share
 from gramian.errors import ParameterError
 from gramian.inference.base import Cavities
 from gramian.inference.laplace import AtMode, Laplace
-from gramian.inference.model import Array
 from gramian.inference.problem import Problem, Ran, SiteRule, State, finite
 from gramian.inference.softmax.base import Coupling, Groups, curvature, curved
 from gramian.inference.softmax.dense import DenseCoupling
 from gramian.inference.softmax.features import FeatureCoupling
 from gramian.likelihoods import Likelihood
 from gramian.likelihoods.categorical import Softmax
+from gramian.linalg.arrays import Array
 from gramian.processes.base import Process
 from gramian.solvers.base import SolveOutcome
 

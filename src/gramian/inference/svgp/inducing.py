@@ -26,7 +26,7 @@ from gramian.errors import NumericalError, ParameterError, StateError
 from gramian.features.nystrom import NystromBasis
 from gramian.inference.anderson import Anderson
 from gramian.inference.base import Cavities, Graded, Scheme
-from gramian.inference.model import Array, Data, Evidence, Inferred, Model
+from gramian.inference.model import Data, Evidence, Inferred, Model
 from gramian.inference.svgp.bound import (
     CHUNK,
     IN_FLIGHT,
@@ -37,6 +37,7 @@ from gramian.inference.svgp.bound import (
     all_rows,
 )
 from gramian.landmarks.base import LandmarkRule
+from gramian.linalg.arrays import Array
 from gramian.linalg.cost import Cost
 from gramian.linalg.threads import count, each, one_blas_thread
 from gramian.processes.base import Process
