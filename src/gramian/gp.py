@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from gramian.arrays import Array
 from gramian.choose.words import NAMED, RULES, as_method, rule_for
 from gramian.engines.base import Engine, Workspace
 from gramian.errors import InputError, ParameterError
@@ -37,7 +38,6 @@ from gramian.inference.conjugate import Conjugate
 from gramian.inference.model import Data, Evidence, Model
 from gramian.kernels.base import Column, Kernel
 from gramian.likelihoods import Gaussian, Likelihood
-from gramian.linalg.arrays import Array
 from gramian.means import ConstantMean, LinearMean, Mean, ZeroMean
 from gramian.params import Parameter, fixed
 from gramian.processes.base import Process

@@ -17,8 +17,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from gramian.arrays import Array
 from gramian.errors import ParameterError
-from gramian.linalg.arrays import Array
 from gramian.params import Affine, Parameter, Tree, Value, real
 
 

@@ -21,7 +21,7 @@ from tests.contracts.layers import (
 
 ROOT = Path(gramian.__file__).parent
 LAYERS = (
-    ("errors", "version"),
+    ("errors", "version", "arrays"),
     ("linalg", "params"),
     ("kernels",),
     ("gram",),

@@ -15,10 +15,10 @@ import numpy as np
 
 from gramian._conformance.helpers import Subject, by_entries, slope
 from gramian._conformance.inference import check_moments_and_draws
+from gramian.arrays import Array
 from gramian.engines.base import Conditioned, Engine, RowPrior, Term, Use, Workspace
 from gramian.errors import GramianError
 from gramian.kernels import Kernel, Matern52
-from gramian.linalg.arrays import Array
 from gramian.means import ConstantMean
 from gramian.processes.prior import GaussianProcess
 

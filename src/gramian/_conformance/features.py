@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from gramian._conformance.helpers import Subject, by_theta, slope
+from gramian.arrays import Array
 from gramian.errors import ParameterError
 from gramian.features.base import Basis, FeatureMap
 from gramian.gram import tiles
 from gramian.kernels.base import Kernel
-from gramian.linalg.arrays import Array
 
 # Of N cosines that are averaged, Hoeffding: P(|error| > 6 / sqrt(N)) < 2 exp(-18) = 3e-8, for 400 entries of
 # K together 1e-5 a draw.

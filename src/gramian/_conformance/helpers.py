@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gramian.arrays import Array
 from gramian.kernels import Kernel
-from gramian.linalg.arrays import Array
 from gramian.params import ParameterSpace
 
 

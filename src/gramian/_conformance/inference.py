@@ -12,6 +12,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from gramian._conformance.helpers import Subject, by_entries, slope
+from gramian.arrays import Array
 from gramian.engines.base import Engine, Workspace
 from gramian.errors import ParameterError
 from gramian.inference import Conjugate, Data, Evidence, Model, Scheme, on_engine
@@ -19,7 +20,6 @@ from gramian.inference.laplace import Laplace
 from gramian.inference.variational import VI
 from gramian.kernels import RBF, Kernel
 from gramian.likelihoods import Gaussian, Likelihood
-from gramian.linalg.arrays import Array
 from gramian.means import ConstantMean, LinearMean, ZeroMean
 from gramian.processes.base import Process
 from gramian.processes.prior import GaussianProcess

@@ -11,9 +11,9 @@ import jax
 import numpy as np
 
 from gramian._conformance.helpers import Subject, by_theta
+from gramian.arrays import Array
 from gramian.gram import few, programs, radial, tiles
 from gramian.kernels import Kernel
-from gramian.linalg.arrays import Array
 from gramian.params.tree import leaves
 
 # Two ways to the same kernel value may differ by this much, relative to sqrt(k(x, x) k(z, z)). The inputs

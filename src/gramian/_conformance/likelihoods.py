@@ -12,9 +12,9 @@ from scipy.special import ndtri
 from scipy.stats import qmc
 
 from gramian._conformance.helpers import Subject
+from gramian.arrays import Array
 from gramian.errors import InputError, ParameterError
 from gramian.likelihoods import Likelihood
-from gramian.linalg.arrays import Array
 
 ROUNDINGS = 2  # eps by which log p may be off: four operations of half an eps each
 THIN = 17  # nodes of the reference's 0.006 standard deviations to a step of the library's 0.1

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from gramian._conformance.helpers import Subject
+from gramian.arrays import Array
 from gramian.errors import NumericalError
 from gramian.gram.operator import GramOperator
 from gramian.kernels import RBF
-from gramian.linalg.arrays import Array
 from gramian.solvers import Factor, Solver
 
 

@@ -50,6 +50,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import blas
 
+from gramian.arrays import Array
 from gramian.engines.recipes import chosen
 from gramian.errors import NumericalError
 from gramian.features.base import FeatureMap
@@ -57,7 +58,6 @@ from gramian.features.nystrom import NystromBasis
 from gramian.gram import tiles
 from gramian.gram.operator import GramOperator
 from gramian.inference.model import Data, Model, NoiseGroup, noise_groups
-from gramian.linalg.arrays import Array
 from gramian.linalg.weights import inverse_root_of, weights_of
 from gramian.processes.base import Process, blocks_of
 from gramian.processes.prior import mean_block

@@ -13,11 +13,11 @@ from typing import Literal
 
 import numpy as np
 
+from gramian.arrays import Array
 from gramian.certify.bounds import bounds_of
 from gramian.engines.dense import Exact
 from gramian.errors import ParameterError
 from gramian.inference import Data, Evidence, Model, Scheme, closed
-from gramian.linalg.arrays import Array
 from gramian.processes.base import Process
 
 POINTS = 100  # rows at which means and variances are compared

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import typer
 
+from gramian.arrays import Array
 from gramian.cli.columns import Frame
 from gramian.cli.work import check_output, print_summary
 from gramian.data.atomic import atomic_write
@@ -27,7 +28,6 @@ from gramian.data.tables import Table, read_table, write_table
 from gramian.estimators import GPRegressor
 from gramian.estimators.predictions import Z95, interval_table
 from gramian.kernels.text import parse_kernel
-from gramian.linalg.arrays import Array
 from gramian.plots.common import BLUE, GREEN, INK, ORANGE
 from gramian.plots.predictions import plot_predictions
 

@@ -11,12 +11,12 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
+from gramian.arrays import Array
 from gramian.cli.columns import is_text, refuse_constant
 from gramian.data.filecolumns import MOST_CATEGORIES, refuse_missing
 from gramian.data.tables import Table
 from gramian.errors import InputError, ParameterError, TableError
 from gramian.likelihoods import Beta, Gamma, Heteroscedastic, Likelihood, NegativeBinomial, Poisson, StudentT
-from gramian.linalg.arrays import Array
 
 TASKS = ("classification", "regression")
 # the options of a task, and what a target is that asks for it

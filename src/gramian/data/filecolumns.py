@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.arrays import Array
 from gramian.data.inputs import NEW_CATEGORY, Columns, some_of
 from gramian.data.tables import NotNumbersError, Table, closest, is_missing, is_number, read_blocks
 from gramian.errors import InputError, TableError
-from gramian.linalg.arrays import Array
 
 MOST_CATEGORIES = 10_000  # of one column, which are held in memory, as their kernel's values are
 DECIMAL_COMMA = re.compile(r"\s*[+-]?[0-9]*,?[0-9]+\s*")

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.validation import _check_feature_names, _check_n_features, _get_feature_names
 
+from gramian.arrays import Array
 from gramian.errors import InputError, InputTypeError, ParameterError
 from gramian.kernels.base import Column
 from gramian.likelihoods import Likelihood
-from gramian.linalg.arrays import Array
 
 
 @dataclass(frozen=True)

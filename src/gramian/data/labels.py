@@ -12,9 +12,9 @@ from scipy import sparse
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import type_of_target
 
+from gramian.arrays import Array
 from gramian.data.inputs import is_missing, unequal
 from gramian.errors import InputError
-from gramian.linalg.arrays import Array
 
 
 @dataclass(frozen=True, eq=False)

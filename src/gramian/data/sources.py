@@ -21,13 +21,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.arrays import Array
 from gramian.data import filecolumns, inputs
 from gramian.data.filecolumns import check_needed, codes, features_of, gathered, too_many
 from gramian.data.inputs import Columns, is_frame, read_features, read_targets
 from gramian.data.spool import Room, Spool
 from gramian.data.tables import NotNumbersError, read_blocks
 from gramian.errors import InputError, InputTypeError
-from gramian.linalg.arrays import Array
 
 BLOCK_BYTES = 16 * 2**20  # of a block of a memory map: large enough for the disk, small beside any machine
 

@@ -12,9 +12,9 @@ from typing import Self
 
 import numpy as np
 
+from gramian.arrays import Array
 from gramian.errors import InputError, MemoryLimitError
 from gramian.linalg import memory
-from gramian.linalg.arrays import Array
 
 LEFT_FREE = 16 * 2**20  # bytes of the folder that are left to others
 

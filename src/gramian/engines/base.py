@@ -22,11 +22,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gramian.arrays import Array, Indices
 from gramian.features.base import Basis
 from gramian.gram import tiles
 from gramian.kernels.base import Kernel
 from gramian.kernels.host import Pairs
-from gramian.linalg.arrays import Array, Indices
 from gramian.linalg.cost import Cost
 from gramian.processes.base import Process
 from gramian.processes.prior import GaussianProcess

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import blas
 
+from gramian.arrays import Array
 from gramian.engines.base import (
     Conditioned,
     Engine,
@@ -38,9 +39,8 @@ from gramian.errors import ParameterError
 from gramian.features.nystrom import NystromBasis
 from gramian.gram import few, tiles
 from gramian.kernels.base import Kernel
-from gramian.kernels.host import KernelValues
+from gramian.kernels.host import KernelValues, Pairs
 from gramian.landmarks.rules import RULES
-from gramian.linalg.arrays import Array
 from gramian.linalg.blas import block_of, square_triangle
 from gramian.linalg.cost import Cost
 from gramian.linalg.factor import (
@@ -141,8 +141,8 @@ class DensePrior(RowPrior):
     @cached_property
     def few(self) -> KernelValues | None:
         """K of few rows, made once for the factor and the gradient."""
-        points = None if self.workspace is None else self.workspace.pairs(self.X)
-        return few.block(self.kernel, self.X, self.X, points)
+        pairs = Pairs(self.X, self.X, kept=True) if self.workspace is None else self.workspace.pairs(self.X)
+        return few.block(self.kernel, self.X, self.X, pairs)
 
     def times(self, b: Array) -> Array:
         if not self.again:

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from gramian.arrays import Array
 from gramian.engines.base import (
     Columns,
     Conditioned,
@@ -41,7 +42,6 @@ from gramian.gram import tiles
 from gramian.gram.operator import GramOperator
 from gramian.kernels.base import Kernel
 from gramian.linalg import memory
-from gramian.linalg.arrays import Array
 from gramian.linalg.cost import Cost
 from gramian.processes.krylov import BLOCK_COLUMNS, KrylovPosterior, System
 from gramian.processes.prior import GaussianProcess

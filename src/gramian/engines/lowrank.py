@@ -42,6 +42,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from scipy.linalg import blas
 
+from gramian.arrays import Array
 from gramian.engines.base import (
     Columns,
     Conditioned,
@@ -60,7 +61,6 @@ from gramian.errors import StateError
 from gramian.features.base import Basis, FeatureMap
 from gramian.gram import tiles
 from gramian.kernels.base import Kernel
-from gramian.linalg.arrays import Array
 from gramian.linalg.blas import block_of, syrk
 from gramian.linalg.cost import Cost
 from gramian.linalg.products import times, transposed_times, triangle_squares

@@ -16,6 +16,7 @@ from typing import Literal
 
 import numpy as np
 
+from gramian.arrays import Array, is_whole
 from gramian.engines.base import RowPrior, Use, Workspace
 from gramian.engines.lowrank import ACCURACY, FeatureEngine, LowRank, Outside
 from gramian.errors import ParameterError
@@ -24,7 +25,6 @@ from gramian.features.nystrom import NystromBasis
 from gramian.kernels.base import Kernel
 from gramian.landmarks.base import LandmarkRule
 from gramian.landmarks.rules import as_rule, landmarks, named
-from gramian.linalg.arrays import Array, is_whole
 
 Objective = Literal["vfe", "fitc", "dtc"]
 

@@ -18,6 +18,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from gramian.arrays import Array
 from gramian.choose.plan import Plan, seconds_of_final
 from gramian.data.inputs import Columns, is_frame, read_named
 from gramian.data.sources import is_source, open_source
@@ -34,7 +35,6 @@ from gramian.inference.mcmc.method import MCMC
 from gramian.kernels import Kernel
 from gramian.likelihoods import Likelihood
 from gramian.linalg import memory
-from gramian.linalg.arrays import Array
 from gramian.means import Mean
 from gramian.params import Parameter, ParameterTable
 from gramian.processes.base import Process

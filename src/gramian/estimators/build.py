@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from gramian.arrays import Array
 from gramian.choose.plan import Prospect, check_time_limit
 from gramian.data.inputs import Columns, spread
 from gramian.errors import InputError, ParameterError
@@ -31,7 +32,6 @@ from gramian.kernels import Categorical, Kernel, Matern52, Scaled
 from gramian.kernels.convert import Converted
 from gramian.likelihoods import Gaussian, Likelihood
 from gramian.linalg import memory
-from gramian.linalg.arrays import Array
 from gramian.means import ConstantMean, LinearMean, Mean, ZeroMean
 from gramian.params import LogNormal, Parameter, fixed, param
 from gramian.report import notes as health

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from gramian.arrays import Array
 from gramian.choose.plan import Plan, check
 from gramian.data.labels import Labels
 from gramian.errors import ParameterError
@@ -20,7 +21,6 @@ from gramian.estimators.predictions import LeftOutClasses, interval_table, obser
 from gramian.inference import Inference
 from gramian.inference.mcmc.method import MCMC
 from gramian.likelihoods import Bernoulli, Likelihood, RobustMax, Softmax
-from gramian.linalg.arrays import Array
 from gramian.means import Mean
 
 

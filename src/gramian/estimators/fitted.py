@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, Self, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gramian.arrays import Array
 from gramian.certify.certificate import Certificate, certify
 from gramian.data.inputs import Columns, read_beside
 from gramian.engines.base import Workspace
@@ -29,7 +30,6 @@ from gramian.inference import Data, Evidence, Model, Scheme
 from gramian.inference.asked import ask
 from gramian.kernels import Kernel
 from gramian.likelihoods import Likelihood
-from gramian.linalg.arrays import Array
 from gramian.params import Parameter, ParameterTable
 from gramian.processes.base import Process
 from gramian.report.facts import Facts, NoData, class_counts

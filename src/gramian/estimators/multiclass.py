@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
+from gramian.arrays import Array
 from gramian.data.inputs import Columns
 from gramian.data.labels import Labels
 from gramian.errors import ParameterError
@@ -36,7 +37,6 @@ from gramian.fitting.progress import progress
 from gramian.fitting.stages import Hold, parts
 from gramian.inference import Data, Evidence, Model
 from gramian.likelihoods import Bernoulli
-from gramian.linalg.arrays import Array
 from gramian.linalg.threads import count as thread_count
 from gramian.params.space import ParameterTable
 from gramian.report import notes as health

@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import logsumexp, ndtri
 
+from gramian.arrays import Array
 from gramian.errors import InputError
 from gramian.inference.asked import ask
 from gramian.likelihoods import Likelihood
-from gramian.linalg.arrays import Array
 from gramian.processes.base import Process, blocks_of
 
 LEVELS95 = (0.025, 0.975)

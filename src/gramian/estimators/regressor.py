@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from gramian.arrays import Array
 from gramian.certify.certificate import Certificate
 from gramian.choose.plan import Plan, check
 from gramian.choose.words import as_method
@@ -24,7 +25,6 @@ from gramian.estimators.predictions import LEVELS95, LeaveOneOut, finite, interv
 from gramian.inference import Scheme, closed
 from gramian.likelihoods import Gaussian, Likelihood
 from gramian.linalg import memory
-from gramian.linalg.arrays import Array
 from gramian.params import Parameter
 from gramian.processes.base import Process
 from gramian.processes.prior import GaussianProcess

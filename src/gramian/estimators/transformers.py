@@ -17,6 +17,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from gramian.arrays import Array
 from gramian.data.inputs import Columns, read_named
 from gramian.errors import InputError, ParameterError
 from gramian.estimators.base import generator
@@ -28,7 +29,6 @@ from gramian.kernels import RBF, Kernel
 from gramian.kernels.convert import Converted
 from gramian.landmarks.base import LandmarkRule
 from gramian.landmarks.rules import landmarks
-from gramian.linalg.arrays import Array
 
 
 # scikit-learn is not typed

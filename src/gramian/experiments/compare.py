@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.arrays import Array
 from gramian.data.atomic import atomic_write
 from gramian.data.inputs import Columns, read_features, read_targets, spread
 from gramian.data.labels import Labels
@@ -48,7 +49,6 @@ from gramian.kernels.convert import Converted
 from gramian.kernels.text import parse_kernel
 from gramian.likelihoods import Bernoulli, Likelihood, Softmax
 from gramian.linalg import memory
-from gramian.linalg.arrays import Array
 from gramian.params import fixed
 from gramian.solvers import CG
 from gramian.version import __version__

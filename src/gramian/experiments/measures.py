@@ -29,12 +29,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.arrays import Array
 from gramian.estimators.predictions import probabilities
 from gramian.features.base import FeatureMap
 from gramian.gram import tiles
 from gramian.kernels.base import Kernel
 from gramian.likelihoods import Likelihood
-from gramian.linalg.arrays import Array
 from gramian.processes.base import Process, blocks_of
 
 BINS = 15

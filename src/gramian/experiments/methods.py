@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from gramian.arrays import Array
 from gramian.choose.words import as_method, method_with
 from gramian.engines import Krylov, LowRank
 from gramian.engines.base import Engine
@@ -41,7 +42,6 @@ from gramian.inference.variational import VI
 from gramian.kernels.base import Kernel
 from gramian.landmarks.rules import RULES, landmarks
 from gramian.likelihoods import Likelihood
-from gramian.linalg.arrays import Array
 from gramian.solvers.cg import CG
 from gramian.solvers.minres import MINRES
 from gramian.solvers.preconditioners import NAMES

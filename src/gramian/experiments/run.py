@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.arrays import Array
 from gramian.engines import Exact
 from gramian.errors import GramianError
 from gramian.estimators.predictions import Z95
@@ -39,7 +40,6 @@ from gramian.inference.conjugate import observed
 from gramian.kernels.base import Kernel
 from gramian.likelihoods import Gaussian, Likelihood
 from gramian.linalg import memory
-from gramian.linalg.arrays import Array
 from gramian.linalg.threads import one_blas_thread
 from gramian.means import ConstantMean, ZeroMean
 from gramian.params import fixed

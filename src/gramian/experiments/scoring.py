@@ -25,11 +25,11 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
+from gramian.arrays import Array
 from gramian.errors import ParameterError
 from gramian.estimators.base import Estimator
 from gramian.inference.mcmc.chains import package
 from gramian.inference.mcmc.mixture import Mixture
-from gramian.linalg.arrays import Array
 
 # which rows are trained on and which are held out, the same for all models
 Folds = tuple[tuple[NDArray[np.intp], NDArray[np.intp]], ...]

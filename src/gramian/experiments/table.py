@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gramian.arrays import Array
 from gramian.experiments.run import RunRecord
-from gramian.linalg.arrays import Array
 from gramian.linalg.memory import show_bytes
 
 

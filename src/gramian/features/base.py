@@ -25,9 +25,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.arrays import Array
 from gramian.errors import ParameterError, StateError
 from gramian.kernels.base import Kernel
-from gramian.linalg.arrays import Array
 from gramian.linalg.products import times
 from gramian.linalg.state import ObjectState
 

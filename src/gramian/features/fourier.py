@@ -41,13 +41,13 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.arrays import Array, Indices, is_whole
 from gramian.errors import ParameterError, StateError
 from gramian.features.base import Basis, FeatureMap
 from gramian.features.spectral import KINDS, SMALLEST_SORF, source, structured_product
 from gramian.gram.tiles import _blocks, _each, _host, _padded, tile_size
 from gramian.kernels.base import Column, Kernel
 from gramian.kernels.spectrum import Draw, Wave
-from gramian.linalg.arrays import Array, Indices, is_whole
 from gramian.linalg.hadamard import padded_size
 from gramian.linalg.state import ObjectState, taken
 from gramian.linalg.threads import one_blas_thread

@@ -27,12 +27,12 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.arrays import AnyArray, Array
 from gramian.errors import StateError
 from gramian.features.base import Basis, FeatureMap, Pull
 from gramian.gram import tiles
 from gramian.kernels.base import Kernel
 from gramian.linalg import panels
-from gramian.linalg.arrays import AnyArray, Array
 from gramian.linalg.blas import block_of, multiply_triangle, square_between
 from gramian.linalg.factor import factored, zeros_above
 from gramian.linalg.products import times

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import Bounds, minimize
 
+from gramian.arrays import Array
 from gramian.errors import NumericalError
 from gramian.fitting.newton import polish
 from gramian.fitting.progress import Report
-from gramian.linalg.arrays import Array
 from gramian.linalg.factor import finite
 from gramian.linalg.threads import one_blas_thread
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.linalg.arrays import Array
+from gramian.arrays import Array
 
 Evaluate = Callable[[Array], tuple[float, Array]]  # value and gradient
 

@@ -12,10 +12,10 @@ from functools import cached_property
 
 import numpy as np
 
+from gramian.arrays import Array
 from gramian.engines.base import Workspace
 from gramian.inference.base import Scheme
 from gramian.inference.model import Data, Evidence, Model
-from gramian.linalg.arrays import Array
 from gramian.params import ParameterSpace
 
 SEARCH_RANGE = 23.0  # of an unbounded entry of theta either way: a factor of 1e10 for a positive parameter

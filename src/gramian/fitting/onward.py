@@ -14,12 +14,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from gramian.arrays import Array
 from gramian.engines.base import Workspace
 from gramian.errors import NumericalError
 from gramian.inference.base import Scheme
 from gramian.inference.model import Data, Model
 from gramian.likelihoods import Gaussian
-from gramian.linalg.arrays import Array
 from gramian.params import ParameterSpace
 
 LEVELS = (1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3)  # of the noise, in units of the variance of y

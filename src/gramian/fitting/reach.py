@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from gramian.arrays import Array
 from gramian.inference.model import Model
-from gramian.linalg.arrays import Array
 from gramian.params import Parameter
 
 # of the largest entry of a column: what spreads less is constant but for rounding, and tells nothing of its

@@ -12,10 +12,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.arrays import Array
 from gramian.gram import tiles
 from gramian.inference.model import Data, Model
 from gramian.landmarks.rules import landmarks
-from gramian.linalg.arrays import Array
 
 NEIGHBOURS = 30  # of a neighbourhood, its centre included
 LOOKED_THROUGH = 200_000  # rows up to which equal and near ones are looked for

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from gramian.arrays import Array
 from gramian.errors import ParameterError
 from gramian.fitting.lbfgs import Search, maximise
 from gramian.fitting.objective import Objective
@@ -30,7 +31,6 @@ from gramian.fitting.rows import chosen, described, in_random_order
 from gramian.inference.base import Scheme
 from gramian.inference.model import Data, Model
 from gramian.inference.svgp.inducing import SVGP
-from gramian.linalg.arrays import Array
 from gramian.params import ParameterSpace
 
 FIRST_ROWS = 2000  # of the first stage: a quarter of a second an evaluation

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.arrays import Array
 from gramian.errors import NumericalError
 from gramian.fitting.lbfgs import Search
 from gramian.fitting.objective import Objective
@@ -31,7 +32,6 @@ from gramian.fitting.stages import Searched, Stage
 from gramian.inference.model import Data, Model
 from gramian.inference.svgp.bound import Bound, BoundSums, VariationalWeights
 from gramian.inference.svgp.inducing import POLISH, POLISH_TOLERANCE, SVGP, SparseVariational
-from gramian.linalg.arrays import Array
 from gramian.linalg.threads import each
 
 FIRST_MOMENT, SECOND_MOMENT, TINY = 0.9, 0.999, 1e-8  # of Adam, as its authors recommend

@@ -11,9 +11,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.arrays import Array
 from gramian.kernels.base import Kernel
 from gramian.kernels.host import KernelValues, Pairs
-from gramian.linalg.arrays import Array
 from gramian.params import Tree
 
 ROWS = 448  # up to which a Gram matrix is made so: as many as take tiles smaller than the largest

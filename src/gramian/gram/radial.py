@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
+from gramian.arrays import Array
 from gramian.kernels.base import Kernel
 from gramian.kernels.profiles import Profile, Radial
-from gramian.linalg.arrays import Array
 from gramian.linalg.threads import each, one_blas_thread
 
 STRIP = 2**16  # values at a time: half a megabyte stays in cache from one pass to the next

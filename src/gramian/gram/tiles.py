@@ -27,9 +27,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from gramian.arrays import Array
 from gramian.gram import few, programs, radial
 from gramian.kernels.base import Kernel
-from gramian.linalg.arrays import Array
 from gramian.linalg.blas import block_of, gemm
 from gramian.linalg.threads import each
 from gramian.params import Tree

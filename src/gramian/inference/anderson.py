@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gramian.linalg.arrays import Array
+from gramian.arrays import Array
 
 
 class Anderson:

@@ -10,9 +10,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from gramian.arrays import Array
 from gramian.gram import tiles
 from gramian.likelihoods import Likelihood, quadrature
-from gramian.linalg.arrays import Array
 from gramian.params import Tree
 
 

@@ -17,12 +17,12 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
+from gramian.arrays import Array
 from gramian.engines.base import Engine, Share, Workspace
 from gramian.engines.dense import Exact
 from gramian.errors import ParameterError, StateError
 from gramian.inference.model import Data, Evidence, EvidenceKind, Inferred, Model
 from gramian.likelihoods import Likelihood
-from gramian.linalg.arrays import Array
 from gramian.linalg.cost import Cost
 from gramian.linalg.threads import one_blas_thread
 from gramian.processes.base import Process

@@ -22,6 +22,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from gramian.arrays import Array
 from gramian.engines.base import Conditioned, Engine, RowPrior, Share, Use, Workspace, added
 from gramian.errors import NumericalError, ParameterError
 from gramian.inference.base import Cavities, Inference, Scheme, on_engine
@@ -35,7 +36,6 @@ from gramian.inference.model import (
     noise_groups,
 )
 from gramian.likelihoods import Likelihood
-from gramian.linalg.arrays import Array
 from gramian.processes.base import Process
 from gramian.processes.prior import mean_rows
 from gramian.solvers.base import SolveOutcome

@@ -25,6 +25,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from scipy.linalg import blas
 
+from gramian.arrays import Array
 from gramian.engines.base import Engine, Share, Term
 from gramian.errors import NumericalError, ParameterError
 from gramian.inference.anderson import Anderson
@@ -32,7 +33,6 @@ from gramian.inference.asked import ask
 from gramian.inference.model import EvidenceKind
 from gramian.inference.problem import Problem, Ran, SiteRule, State, cavity
 from gramian.likelihoods import Likelihood, Softmax
-from gramian.linalg.arrays import Array
 from gramian.solvers.base import SolveOutcome
 
 

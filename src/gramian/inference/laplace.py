@@ -26,12 +26,12 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from gramian.arrays import Array
 from gramian.engines.base import Engine, Share, Term
 from gramian.errors import NumericalError, ParameterError
 from gramian.inference.model import EvidenceKind
 from gramian.inference.problem import Problem, Ran, SiteRule, State, finite
 from gramian.likelihoods import Likelihood, Softmax
-from gramian.linalg.arrays import Array
 from gramian.solvers.base import SolveOutcome
 
 HALVINGS = 30

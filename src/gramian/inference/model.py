@@ -13,9 +13,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.arrays import Array
 from gramian.kernels.base import Kernel
 from gramian.likelihoods import Gaussian, Likelihood
-from gramian.linalg.arrays import Array
 from gramian.means import Mean, OneOutput
 from gramian.params import Tree
 from gramian.processes.base import Process

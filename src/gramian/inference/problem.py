@@ -16,13 +16,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from gramian.arrays import Array
 from gramian.engines.base import Conditioned, Engine, RowPrior, Share, Term, Use, Workspace
 from gramian.errors import NumericalError, ParameterError
 from gramian.inference.asked import ask, ask_back
 from gramian.inference.base import Cavities, Graded, Inference
 from gramian.inference.model import Data, Evidence, Inferred, Model
 from gramian.likelihoods import Likelihood
-from gramian.linalg.arrays import Array
 from gramian.processes.base import Process
 from gramian.processes.prior import mean_block, mean_gradient
 from gramian.processes.stacked import side_by_side

@@ -24,13 +24,13 @@ from typing import ClassVar
 
 import numpy as np
 
+from gramian.arrays import Array
 from gramian.engines.base import Engine, Share, Term
 from gramian.errors import NumericalError, ParameterError
 from gramian.inference.anderson import Anderson
 from gramian.inference.model import EvidenceKind
 from gramian.inference.problem import Problem, Ran, SiteRule, State, finite
 from gramian.likelihoods import Likelihood
-from gramian.linalg.arrays import Array
 from gramian.solvers.base import SolveOutcome
 
 LOWEST = -np.finfo(np.float64).max  # of finite numbers

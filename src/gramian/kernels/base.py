@@ -41,8 +41,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jax
 from numpy.typing import ArrayLike
 
+from gramian.arrays import Array
 from gramian.errors import ParameterError
-from gramian.linalg.arrays import Array
 from gramian.params import Parameter, Tree
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gramian.arrays import Array
 from gramian.errors import InputError
 from gramian.gram import tiles
 from gramian.kernels.base import Column, Kernel
-from gramian.linalg.arrays import Array
 
 
 def evaluate(kernel: Kernel, X: ArrayLike, Z: ArrayLike | None) -> Any:

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
+from gramian.arrays import Array
 from gramian.kernels.algebra import Exp, Power, Product, Scaled, Sum
 from gramian.kernels.base import FORMS, Kernel
 from gramian.kernels.categorical import Categorical
@@ -31,7 +32,6 @@ from gramian.kernels.dot_product import Constant, Linear, Polynomial
 from gramian.kernels.inputs import On
 from gramian.kernels.profiles import MATERN12, MATERN32, MATERN52, SQUARED_EXPONENTIAL, Profile
 from gramian.kernels.stationary import RBF, Cosine, Matern12, Matern32, Matern52, Periodic, RationalQuadratic
-from gramian.linalg.arrays import Array
 
 Pull = Callable[[Array, float], list[Array]]
 

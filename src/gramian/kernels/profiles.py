@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gramian.linalg.arrays import Array
+from gramian.arrays import Array
 
 
 class Profile(NamedTuple):

@@ -34,7 +34,7 @@ import jax
 import numpy as np
 from scipy.special import gammaincinv, ive
 
-from gramian.linalg.arrays import Array
+from gramian.arrays import Array
 
 Draw = tuple[Array, ...]
 

@@ -19,8 +19,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from gramian.arrays import AnyArray, Array, Indices
 from gramian.kernels.base import Kernel
-from gramian.linalg.arrays import AnyArray, Array, Indices
 
 CANDIDATE_BYTES = 256 * 2**20  # of the numbers that a rule holds in a fit, one a row and landmark
 

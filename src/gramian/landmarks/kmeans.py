@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gramian.arrays import AnyArray, Array, Indices
 from gramian.kernels.base import Kernel
 from gramian.landmarks import tables
 from gramian.landmarks.base import LandmarkRule, Landmarks
-from gramian.linalg.arrays import AnyArray, Array, Indices
 from gramian.linalg.threads import one_blas_thread
 
 # rows (or 20 a centre) of a round: all of them up to so many, of more that many at random (mini-batches)

@@ -33,12 +33,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import blas, eigh, lapack
 
+from gramian.arrays import AnyArray, Array, Indices
 from gramian.errors import InputError, NumericalError, ParameterError
 from gramian.gram import tiles
 from gramian.kernels.base import Kernel
 from gramian.landmarks import tables
 from gramian.landmarks.sampling import SampledRule
-from gramian.linalg.arrays import AnyArray, Array, Indices
 
 MAX_ROWS = 16_000  # of scores that need all of K: 2 GB a matrix, an eigenvalue problem of several minutes
 _EPS = float(np.finfo(float).eps)

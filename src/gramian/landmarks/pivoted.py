@@ -35,12 +35,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import blas, lapack
 
+from gramian.arrays import AnyArray, Array, Indices, is_whole
 from gramian.errors import InputError, NumericalError, ParameterError
 from gramian.gram import tiles
 from gramian.kernels.base import Kernel
 from gramian.landmarks import tables
 from gramian.landmarks.base import LandmarkRule, Landmarks
-from gramian.linalg.arrays import AnyArray, Array, Indices, is_whole
 from gramian.linalg.threads import for_each, one_blas_thread
 
 CANDIDATES = 2048  # rows whose d is kept up to date from pivot to pivot: their part of F stays in cache

@@ -27,6 +27,7 @@ from typing import Any, Final
 import numpy as np
 from sklearn.utils import check_random_state
 
+from gramian.arrays import is_whole
 from gramian.errors import InputError, ParameterError
 from gramian.kernels.base import Kernel
 from gramian.landmarks import tables
@@ -35,7 +36,6 @@ from gramian.landmarks.kmeans import KMeansRule
 from gramian.landmarks.leverage import LeverageRule, RecursiveRule, RidgeRule
 from gramian.landmarks.pivoted import PivotedRule, RPCholeskyRule
 from gramian.landmarks.sampling import ColumnNormRule, DiagonalRule, UniformRule
-from gramian.linalg.arrays import is_whole
 
 RULES: Final[Mapping[str, LandmarkRule]] = {
     rule.name: rule

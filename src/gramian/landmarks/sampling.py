@@ -20,12 +20,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gramian.arrays import AnyArray, Array
 from gramian.errors import InputError, ParameterError
 from gramian.gram import tiles
 from gramian.kernels.base import Kernel
 from gramian.landmarks import tables
 from gramian.landmarks.base import LandmarkRule, Landmarks
-from gramian.linalg.arrays import AnyArray, Array
 
 NORM_ROWS = 2048  # a side of the blocks whose squares are summed
 

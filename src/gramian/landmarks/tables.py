@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from gramian.arrays import AnyArray, Array, Indices
 from gramian.errors import InputError, NumericalError, ParameterError
 from gramian.gram import tiles
 from gramian.kernels.base import Column, Kernel
-from gramian.linalg.arrays import AnyArray, Array, Indices
 
 BLOCK_ROWS = 16_384  # long enough for products at full speed, and small beside what a factor of n rows takes
 

@@ -28,9 +28,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from gramian.arrays import Array
 from gramian.errors import InputError, ParameterError
 from gramian.likelihoods import quadrature
-from gramian.linalg.arrays import Array
 from gramian.params import Parameter, Tree
 
 Pair = tuple[jax.Array, jax.Array]

@@ -27,10 +27,10 @@ from jax.scipy.special import gammaln
 from jax.typing import ArrayLike
 from scipy.special import expit, logit, ndtr, ndtri
 
+from gramian.arrays import Array
 from gramian.errors import ParameterError
 from gramian.likelihoods import checks, normal, quadrature
 from gramian.likelihoods.base import Likelihood, Pair, Triple
-from gramian.linalg.arrays import Array
 
 
 class _Linked(Likelihood):

@@ -25,10 +25,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import ndtr
 
+from gramian.arrays import Array
 from gramian.errors import ParameterError
 from gramian.likelihoods import checks, quadrature
 from gramian.likelihoods.base import Likelihood, Pair
-from gramian.linalg.arrays import Array
 from gramian.params import Value, fixed, unit_interval
 from gramian.params.tree import whole_number
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.arrays import Array
 from gramian.errors import InputError
-from gramian.linalg.arrays import Array
 
 
 def refuse(y: Array, possible: NDArray[np.bool_], rule: str, what: str) -> Array:

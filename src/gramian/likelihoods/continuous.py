@@ -18,10 +18,10 @@ import numpy as np
 from jax.scipy.special import gammaln
 from scipy.special import expit, logit
 
+from gramian.arrays import Array
 from gramian.likelihoods import checks
 from gramian.likelihoods.base import Likelihood, Pair
 from gramian.likelihoods.special import bounded_exp, gammaln_step
-from gramian.linalg.arrays import Array
 from gramian.params import Value, positive
 
 

@@ -19,11 +19,11 @@ import numpy as np
 from jax.scipy.special import gammaln
 from jax.typing import ArrayLike
 
+from gramian.arrays import Array
 from gramian.errors import InputError
 from gramian.likelihoods import checks
 from gramian.likelihoods.base import Likelihood, Pair
 from gramian.likelihoods.special import bounded_exp, gammaln_step
-from gramian.linalg.arrays import Array
 from gramian.params import Value, positive
 
 _LARGEST_RATE = 1e18  # NumPy's Poisson generator ends at 9.2e18

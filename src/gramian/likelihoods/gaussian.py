@@ -15,10 +15,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from gramian.arrays import Array
 from gramian.likelihoods import quadrature
 from gramian.likelihoods.base import Likelihood, Pair, Triple
 from gramian.likelihoods.special import bounded_exp
-from gramian.linalg.arrays import Array
 from gramian.params import Value, nonnegative
 
 

@@ -18,10 +18,10 @@ import numpy as np
 from jax.typing import ArrayLike
 from scipy.special import ndtri
 
+from gramian.arrays import Array
 from gramian.errors import ParameterError
 from gramian.likelihoods import checks, normal
 from gramian.likelihoods.base import Likelihood, Pair
-from gramian.linalg.arrays import Array
 from gramian.params import Parameter, Value, positive, real
 from gramian.params.tree import whole_number
 

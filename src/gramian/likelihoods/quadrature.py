@@ -27,7 +27,7 @@ import numpy as np
 from scipy.special import ndtri
 from scipy.stats import qmc
 
-from gramian.linalg.arrays import Array
+from gramian.arrays import Array
 
 Function = Callable[[jax.Array], jax.Array]
 

@@ -1,6 +1,5 @@
 """Dense linear algebra on arrays.
 
-arrays      the types of arrays
 factor      Cholesky for everybody: factor, inverse, solve, and one ladder of jitter
 panels      the same by tiles, for many rows
 tasks       pieces of work that depend on each other, on several threads

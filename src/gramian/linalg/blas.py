@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cython_blas, cython_lapack
 
-from gramian.linalg.arrays import Array
+from gramian.arrays import Array
 
 _Integer: Final = ctypes.c_int64 if sys.byteorder == "little" else ctypes.c_int
 

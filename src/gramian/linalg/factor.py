@@ -20,9 +20,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from scipy.linalg import blas, lapack
 
+from gramian.arrays import Array
 from gramian.errors import NumericalError
 from gramian.linalg import panels
-from gramian.linalg.arrays import Array
 from gramian.linalg.panels import Report
 from gramian.linalg.threads import one_blas_thread
 

@@ -16,7 +16,7 @@ from functools import cache
 
 import numpy as np
 
-from gramian.linalg.arrays import Array
+from gramian.arrays import Array
 
 RADIX = 32
 _BY_SUMS = 4  # up to here a factor is cheaper by sums and differences than as a product of tiny matrices

@@ -34,8 +34,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gramian.arrays import Array
 from gramian.linalg import blas
-from gramian.linalg.arrays import Array
 from gramian.linalg.blas import Block, block_of
 from gramian.linalg.tasks import Task, Tile, run
 from gramian.linalg.threads import for_each, one_blas_thread

@@ -12,8 +12,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from gramian.arrays import Array
 from gramian.linalg import panels
-from gramian.linalg.arrays import Array
 from gramian.linalg.blas import Block, block_of, gemm, square_triangle, syrk
 from gramian.linalg.threads import for_each, one_blas_thread
 

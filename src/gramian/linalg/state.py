@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from gramian.arrays import AnyArray, Array
 from gramian.errors import StateError
-from gramian.linalg.arrays import AnyArray, Array
 
 Arrays = dict[str, AnyArray]
 T = TypeVar("T")

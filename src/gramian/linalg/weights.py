@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import blas
 
+from gramian.arrays import Array
 from gramian.errors import NumericalError
 from gramian.linalg import factor
-from gramian.linalg.arrays import Array
 from gramian.linalg.products import times, transposed_times
 
 

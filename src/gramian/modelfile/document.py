@@ -25,6 +25,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from gramian.arrays import Array
 from gramian.certify.certificate import Certificate, Quantity
 from gramian.engines.base import Engine
 from gramian.errors import ModelFileError
@@ -33,7 +34,6 @@ from gramian.fitting import FitOutcome
 from gramian.inference import Evidence, Inference, Scheme
 from gramian.kernels import Kernel
 from gramian.likelihoods import Likelihood
-from gramian.linalg.arrays import Array
 from gramian.linalg.state import Arrays, entries, shown, typed, typed_list
 from gramian.means import Mean
 from gramian.modelfile.fields import check_fields

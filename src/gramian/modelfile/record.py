@@ -14,6 +14,7 @@ import jax
 import numpy as np
 from sklearn.base import is_classifier
 
+from gramian.arrays import Array
 from gramian.certify.certificate import Certificate
 from gramian.data.inputs import Columns
 from gramian.errors import ModelFileError
@@ -24,7 +25,6 @@ from gramian.fitting import FitOutcome
 from gramian.inference import Data, Evidence, Model, Scheme
 from gramian.kernels import Kernel
 from gramian.likelihoods import Gaussian, Likelihood
-from gramian.linalg.arrays import Array
 from gramian.linalg.state import Arrays, entries, joined, of_part, taken, typed, typed_list
 from gramian.means import Mean
 from gramian.modelfile import observations, settings

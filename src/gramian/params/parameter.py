@@ -9,8 +9,8 @@ from typing import Any, SupportsFloat, TypeAlias, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gramian.arrays import Array
 from gramian.errors import ParameterError
-from gramian.linalg.arrays import Array
 from gramian.params.priors import Prior
 from gramian.params.support import Interval, NonNegative, Positive, Real, Support
 

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import qmc
 
+from gramian.arrays import Array
 from gramian.errors import ParameterError
-from gramian.linalg.arrays import Array
 from gramian.params.parameter import Parameter
 from gramian.params.priors import Prior
 from gramian.params.support import Support

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from gramian.linalg.arrays import Array
+from gramian.arrays import Array
 from gramian.params.namespace import namespace, sigmoid, slopes
 
 # one number, or one for each entry of a vector or a matrix

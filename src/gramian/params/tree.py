@@ -23,8 +23,8 @@ import jax
 import numpy as np
 from numpy.typing import ArrayLike
 
+from gramian.arrays import Array
 from gramian.errors import ParameterError
-from gramian.linalg.arrays import Array
 from gramian.params.parameter import Parameter, as_parameter
 
 

@@ -11,12 +11,12 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
+from gramian.arrays import Array
 from gramian.errors import ParameterError
 from gramian.estimators import GPClassifier
 from gramian.estimators.fitted import LabelledRows
 from gramian.estimators.predictions import Z95
 from gramian.inference.asked import ask
-from gramian.linalg.arrays import Array
 from gramian.plots.common import ACROSS, BLUE, GREEN, INK, ORANGE, along, given_axes, look, new_axes, typical
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gramian.arrays import Array
 from gramian.errors import ParameterError
-from gramian.linalg.arrays import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from gramian.arrays import Array
 from gramian.data.inputs import read_beside
 from gramian.errors import ParameterError
 from gramian.estimators import GPRegressor
 from gramian.estimators.fitted import Fitted
 from gramian.estimators.predictions import Z95
 from gramian.inference.asked import ask
-from gramian.linalg.arrays import Array
 from gramian.plots.common import ACROSS, BLUE, INK, along, given_axes, new_axes
 
 if TYPE_CHECKING:

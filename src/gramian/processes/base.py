@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from scipy.linalg import lapack
 
+from gramian.arrays import Array
 from gramian.errors import ParameterError, StateError
 from gramian.gram import tiles
 from gramian.kernels.base import Kernel
 from gramian.likelihoods import Likelihood
 from gramian.linalg import memory
-from gramian.linalg.arrays import Array
 from gramian.linalg.state import ObjectState
 
 if TYPE_CHECKING:

@@ -22,10 +22,10 @@ from typing import ClassVar
 import numpy as np
 from scipy.linalg import blas
 
+from gramian.arrays import Array
 from gramian.features.base import FeatureMap
 from gramian.gram import tiles
 from gramian.kernels.base import Kernel
-from gramian.linalg.arrays import Array
 from gramian.linalg.state import ObjectState, entries, joined, numbered, of_part, root, taken
 from gramian.processes.base import Process, blocks_of, semidefinite_root, users, with_noise
 from gramian.processes.prior import GaussianProcess

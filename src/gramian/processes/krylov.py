@@ -16,9 +16,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from gramian.arrays import Array
 from gramian.errors import NumericalError, StateError
 from gramian.gram.operator import GramOperator
-from gramian.linalg.arrays import Array
 from gramian.linalg.state import ObjectState, entries, joined, numbered, of_part, taken, typed_list
 from gramian.processes.base import users
 from gramian.processes.posterior import DualPosterior

@@ -19,9 +19,9 @@ from typing import ClassVar
 import numpy as np
 from scipy.linalg import blas
 
+from gramian.arrays import Array
 from gramian.gram import tiles
 from gramian.kernels.base import Kernel
-from gramian.linalg.arrays import Array
 from gramian.linalg.state import ObjectState, entries, numbered, roots, taken, typed
 from gramian.processes.base import Process, blocks_of, users
 from gramian.processes.prior import GaussianProcess

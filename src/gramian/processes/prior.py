@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gramian.arrays import Array
 from gramian.gram import tiles
 from gramian.kernels.base import Kernel
-from gramian.linalg.arrays import Array
 from gramian.means import HostBlock, Mean, OneOutput, ZeroMean
 from gramian.processes.base import Process
 

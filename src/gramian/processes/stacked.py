@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from gramian.arrays import Array
 from gramian.errors import StateError
-from gramian.linalg.arrays import Array
 from gramian.linalg.state import ObjectState, entries, joined, of_part, typed, typed_list
 from gramian.processes.base import Process
 from gramian.processes.state import Context

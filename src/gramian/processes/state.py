@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from gramian.arrays import Array
 from gramian.errors import StateError
 from gramian.features.base import Basis, FeatureMap
 from gramian.kernels.base import Kernel
-from gramian.linalg.arrays import Array
 from gramian.linalg.state import Arrays, ObjectState, taken, typed
 from gramian.means import OneOutput
 from gramian.processes.base import Process

@@ -20,10 +20,10 @@ import numpy as np
 from scipy.linalg import blas
 from scipy.linalg import qr as scipy_qr
 
+from gramian.arrays import Array
 from gramian.features.base import FeatureMap
 from gramian.gram import tiles
 from gramian.kernels.base import Kernel
-from gramian.linalg.arrays import Array
 from gramian.linalg.state import ObjectState, entries, numbered, roots, taken
 from gramian.processes.base import Process, blocks_of, users, with_noise
 from gramian.processes.posterior import Posterior

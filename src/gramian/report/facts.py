@@ -9,9 +9,9 @@ from typing import Never
 
 import numpy as np
 
+from gramian.arrays import Array
 from gramian.errors import InputError
 from gramian.inference import Data
-from gramian.linalg.arrays import Array
 
 
 @dataclass(frozen=True, eq=False)

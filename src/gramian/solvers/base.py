@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gramian.arrays import Array
 from gramian.errors import StateError
 from gramian.gram.operator import GramOperator
 from gramian.kernels.base import Kernel
-from gramian.linalg.arrays import Array
 from gramian.linalg.cost import Cost
 from gramian.linalg.state import Arrays
 

@@ -25,9 +25,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gramian.arrays import Array
 from gramian.errors import NumericalError
 from gramian.gram.operator import GramOperator
-from gramian.linalg.arrays import Array
 from gramian.solvers import lanczos
 from gramian.solvers.base import Factor, Solution, SolveOutcome
 from gramian.solvers.krylov import KrylovSolver, Product, Round, Steps, refined

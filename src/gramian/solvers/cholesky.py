@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gramian.arrays import Array
 from gramian.gram.operator import GramOperator
 from gramian.linalg import factor as dense
 from gramian.linalg import panels
-from gramian.linalg.arrays import Array
 from gramian.solvers.base import Factor, Solution, SolveOutcome, Solver
 
 # rows: up to here a posterior keeps L^-1, whose products make variances; beyond, it keeps L and divides

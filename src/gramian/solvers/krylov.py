@@ -15,12 +15,12 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
+from gramian.arrays import Array, Indices, is_whole
 from gramian.errors import ParameterError, StateError
 from gramian.gram import tiles
 from gramian.gram.operator import GramOperator
 from gramian.kernels.base import Kernel
 from gramian.landmarks.pivoted import pivoted_cholesky
-from gramian.linalg.arrays import Array, Indices, is_whole
 from gramian.linalg.cost import Cost
 from gramian.linalg.state import Arrays
 from gramian.linalg.threads import count

@@ -26,7 +26,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import scipy.linalg
 
-from gramian.linalg.arrays import Array
+from gramian.arrays import Array
 
 
 def tridiagonal(alpha: Sequence[float], beta: Sequence[float]) -> tuple[Array, Array]:

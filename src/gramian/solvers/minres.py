@@ -31,8 +31,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gramian.arrays import Array
 from gramian.gram.operator import GramOperator
-from gramian.linalg.arrays import Array
 from gramian.solvers.base import Solution
 from gramian.solvers.cg import CGFactor
 from gramian.solvers.krylov import KrylovSolver, Product, Round

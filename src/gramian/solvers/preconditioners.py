@@ -29,11 +29,11 @@ from typing import Literal
 import numpy as np
 import scipy.linalg
 
+from gramian.arrays import Array, Indices, is_whole
 from gramian.errors import NumericalError, ParameterError
 from gramian.features.nystrom import NystromMap
 from gramian.gram.operator import GramOperator
 from gramian.landmarks.pivoted import pivoted_cholesky
-from gramian.linalg.arrays import Array, Indices, is_whole
 
 Name = Literal["none", "jacobi", "pivoted", "rpcholesky"]
 

@@ -29,10 +29,10 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.linalg import blas, lapack
 
+from gramian.arrays import Array
 from gramian.inference.mcmc.traced import CurveSites, TracedProblem, from_latent, jittered, to_latent
 from gramian.inference.mcmc.transitions import DOUBLINGS, FIRST_STEP, KEEP, adaptation
 from gramian.inference.mcmc.unconstrained import number
-from gramian.linalg.arrays import Array
 
 WIDTH = 2.5  # of a slice's first bracket, in standard deviations of t along it
 EXPANSIONS, SHRINKAGES = 10, 60

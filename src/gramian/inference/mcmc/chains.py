@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.arrays import Array
 from gramian.errors import ParameterError, StateError
-from gramian.linalg.arrays import Array
 from gramian.linalg.state import Arrays, ObjectState, entries, taken, typed, typed_list
 
 SAMPLERS = ("blocks", "nuts", "ess")

@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from gramian.arrays import Array
 from gramian.engines.base import Engine, Share, Workspace
 from gramian.engines.dense import Exact
 from gramian.errors import ParameterError
@@ -34,7 +35,6 @@ from gramian.inference.mcmc.mixture import Mixture
 from gramian.inference.mcmc.sampling import CHAINS, DRAWS, WARMUP, ChainRun, Lengths, Rng, made_and_kept, run
 from gramian.inference.mcmc.traced import TracedProblem, problem
 from gramian.inference.model import Data, Evidence, Inferred, Model
-from gramian.linalg.arrays import Array
 from gramian.linalg.cost import Cost
 from gramian.linalg.threads import count
 from gramian.processes.base import Process

@@ -26,6 +26,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from gramian.arrays import Array
 from gramian.engines.dense import Exact
 from gramian.engines.lowrank import LowRank
 from gramian.errors import StateError
@@ -38,7 +39,6 @@ from gramian.inference.mcmc.traced import JITTER
 from gramian.inference.model import Data, Model
 from gramian.kernels.base import Kernel
 from gramian.likelihoods import Likelihood
-from gramian.linalg.arrays import Array
 from gramian.linalg.factor import factored, zeros_above
 from gramian.linalg.state import Arrays, ObjectState, taken, typed_list
 from gramian.linalg.threads import one_blas_thread

@@ -29,6 +29,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.arrays import Array
 from gramian.engines.base import Share
 from gramian.errors import NumericalError, ParameterError
 from gramian.inference.mcmc import blocks
@@ -36,7 +37,6 @@ from gramian.inference.mcmc.chains import package
 from gramian.inference.mcmc.traced import CurveSites, TracedProblem, from_latent, to_latent
 from gramian.inference.mcmc.transitions import FIRST_STEP, KEEP, LONGEST, adaptation, nuts
 from gramian.inference.mcmc.unconstrained import number
-from gramian.linalg.arrays import Array
 from gramian.linalg.threads import count, one_blas_thread
 
 CHAINS, WARMUP, DRAWS = 4, 250, 400

@@ -34,6 +34,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.linalg import solve_triangular
 
+from gramian.arrays import Array
 from gramian.errors import ParameterError
 from gramian.features.base import Basis
 from gramian.features.fourier import FourierBasis, _features, _spectrum
@@ -41,7 +42,6 @@ from gramian.features.nystrom import NystromBasis
 from gramian.inference.mcmc.unconstrained import Slot, log_normal, number, slot_of
 from gramian.inference.model import Data, Model, noise_groups
 from gramian.kernels.base import Kernel
-from gramian.linalg.arrays import Array
 from gramian.params.tree import leaves
 
 # of the mean diagonal, added to K: its factor exists at all parameters a chain may try, and draws of f change

@@ -28,9 +28,9 @@ from typing import Any
 
 import numpy as np
 
+from gramian.arrays import Array
 from gramian.engines.base import RowPrior
 from gramian.inference.model import Model
-from gramian.linalg.arrays import Array
 from gramian.processes.base import Process
 
 Groups = list[tuple[RowPrior, list[int]]]

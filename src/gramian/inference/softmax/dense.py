@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.linalg import blas, lapack
 
+from gramian.arrays import Array
 from gramian.engines.dense import DenseConditioned
 from gramian.errors import NumericalError
 from gramian.gram import tiles
 from gramian.inference.model import Model
 from gramian.inference.softmax.base import Coupled, Coupling, mirror
-from gramian.linalg.arrays import Array
 from gramian.linalg.blas import block_of, gemm, syrk
 from gramian.linalg.factor import factor_in_place, inverse_root_in_place, squared_times
 from gramian.processes.coupled import CoupledPosterior

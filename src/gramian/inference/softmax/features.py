@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import lapack
 
+from gramian.arrays import Array
 from gramian.engines.base import added
 from gramian.inference.model import Model
 from gramian.inference.softmax.base import Coupled, Coupling, curvature, curved, mirror
-from gramian.linalg.arrays import Array
 from gramian.linalg.factor import squared_times
 from gramian.linalg.products import squares, times, transposed_times
 from gramian.linalg.weights import inverse_root_of

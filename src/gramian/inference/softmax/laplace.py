@@ -24,6 +24,7 @@ from functools import partial
 
 import numpy as np
 
+from gramian.arrays import Array
 from gramian.engines.base import Engine, Share
 from gramian.errors import ParameterError
 from gramian.inference.base import Cavities
@@ -34,7 +35,6 @@ from gramian.inference.softmax.dense import DenseCoupling
 from gramian.inference.softmax.features import FeatureCoupling
 from gramian.likelihoods import Likelihood
 from gramian.likelihoods.categorical import Softmax
-from gramian.linalg.arrays import Array
 from gramian.processes.base import Process
 from gramian.solvers.base import SolveOutcome
 

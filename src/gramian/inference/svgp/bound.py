@@ -39,13 +39,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from gramian.arrays import Array
 from gramian.engines.base import added
 from gramian.engines.lowrank import NOISE_FLOOR, typical_variance
 from gramian.features.nystrom import LEAST_JITTER, NystromMap
 from gramian.gram import tiles
 from gramian.inference.model import Data, Model, noise_gradient, noise_groups
 from gramian.likelihoods import Bernoulli, Likelihood, Softmax
-from gramian.linalg.arrays import Array
 from gramian.linalg.blas import block_of, gemm, multiply_triangle, syrk
 from gramian.linalg.threads import each
 from gramian.linalg.weights import inverse_root_of

@@ -19,6 +19,7 @@ from functools import partial
 
 import numpy as np
 
+from gramian.arrays import Array
 from gramian.engines.base import Share, Workspace
 from gramian.engines.lowrank import check_units
 from gramian.engines.recipes import Inducing, bytes_of_rule, check_size, units_of
@@ -37,7 +38,6 @@ from gramian.inference.svgp.bound import (
     all_rows,
 )
 from gramian.landmarks.base import LandmarkRule
-from gramian.linalg.arrays import Array
 from gramian.linalg.cost import Cost
 from gramian.linalg.threads import count, each, one_blas_thread
 from gramian.processes.base import Process
