@@ -22,11 +22,16 @@ from scipy.linalg import blas
 from gramian.arrays import Array
 from gramian.gram import tiles
 from gramian.kernels.base import Kernel
+from gramian.linalg import memory
+from gramian.linalg.blas import block_of, multiply_triangle
 from gramian.linalg.state import ObjectState, entries, numbered, roots, taken, typed
+from gramian.linalg.threads import for_each, one_blas_thread
 from gramian.processes.base import Process, blocks_of, users
 from gramian.processes.prior import GaussianProcess
 from gramian.processes.state import Context
 from gramian.solvers.cholesky import CholeskyFactor
+
+FEW = 2**16  # values of K: up to so many SciPy's wrapper is quicker; it holds the GIL
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +41,8 @@ class DualPosterior(Process):
     prior: GaussianProcess
     Z: Array  # (n, d)
     alpha: Array  # (n, q)
+
+    direct: ClassVar[bool] = False  # whether a block of points takes one thread
 
     @abstractmethod
     def _explained(self, K: Array) -> Iterator[tuple[list[int], Array, Array]]:
@@ -58,14 +65,25 @@ class DualPosterior(Process):
 
     def moments(self, X: Array) -> tuple[Array, Array]:
         mean, var = self.prior.moments(X)
-        blocks = self._slices(len(X), 1)
-        # one array that is used again
-        room = np.empty((max((at.stop - at.start for at in blocks), default=0), len(self.Z)))
-        for at in blocks:
+        blocks, rooms = self._slices(len(X), 1), list[Array]()  # arrays that are used again, one a thread
+
+        def one(at: slice) -> None:
+            try:
+                room = rooms.pop()
+            except IndexError:
+                room = np.empty((blocks[0].stop, len(self.Z)))
             K = tiles.cross(self.prior.kernel, X[at], self.Z, room[: at.stop - at.start])
             mean[at] += (K @ self.alpha) * self.prior.scale
             for outputs, V, B in self._explained(K):
                 var[at, outputs] -= np.einsum("ij,ij->j", V, B)[:, None] * self.prior.scale[outputs] ** 2
+            rooms.append(room)
+
+        if self.direct and len(blocks) > 1:
+            with one_blas_thread():
+                for_each(one, blocks)
+        else:
+            for at in blocks:
+                one(at)
         return mean, np.maximum(var, 0.0)  # rounding may leave -1e-17 where the data leave nothing open
 
     def cov(self, X: Array) -> Array:
@@ -99,6 +117,7 @@ class Posterior(DualPosterior):
     """A conditioned Gaussian process."""
 
     kind: ClassVar[str] = "exact"
+    direct = True
 
     # each (n, n), in the lower triangle of a Fortran-ordered array: R, or L where `inverted` is False
     roots: tuple[Array, ...]
@@ -130,14 +149,16 @@ class Posterior(DualPosterior):
         return cls(context.prior, Z, alpha, *roots(arrays, len(Z), root_of, q), inverted)
 
     def _slices(self, n: int, columns: int) -> Sequence[slice]:
-        return blocks_of(n, 8 * columns * len(self.Z))
+        return blocks_of(n, 8 * columns * len(self.Z), memory.BLOCK_BYTES // 8)  # several at a time
 
     def _explained(self, K: Array) -> Iterator[tuple[list[int], Array, Array]]:
         """R K', twice, for each root; K' is Fortran-ordered as BLAS likes it. The last overwrites K."""
         for r, root in enumerate(self.roots):
-            last = r == len(self.roots) - 1
-            if self.inverted:
-                V = blas.dtrmm(1.0, root, K.T, lower=1, overwrite_b=last)
+            V = K.T if r == len(self.roots) - 1 else K.T.copy(order="F")
+            if self.inverted and V.size <= FEW:
+                V = blas.dtrmm(1.0, root, V, lower=1, overwrite_b=1)
+            elif self.inverted:
+                multiply_triangle(block_of(root, only_read=True), block_of(V))
             else:
-                V = CholeskyFactor(root).divide_in_place(K.T if last else K.T.copy(order="F"))
+                CholeskyFactor(root).divide_in_place(V)
             yield users(self.root_of, r), V, V
