@@ -102,7 +102,7 @@ def bounds_of(
     """Bounds for a posterior of the model, at points. `memory`: the bytes that they may take."""
     n, q = data.Y.shape
     groups = noise_groups(model, data)
-    if min(float(np.min(group.noise(slice(None), n))) for group in groups) <= 0:
+    if min(float(np.min(group.noise(n))) for group in groups) <= 0:
         raise NumericalError(
             "There is no certificate without noise: K alone may be singular to rounding. Give noise above"
             " zero, or use exact inference."
@@ -266,7 +266,7 @@ class _Group:
         return np.asarray(self.data.X[at], dtype=np.float64)
 
     def _noise(self, at: slice = ALL) -> Array:
-        return self.group.noise(at, len(self.data.X))
+        return self.group.noise(len(self.data.X))[at]
 
     def _residuals(self, at: slice = ALL) -> Array:
         """r = (y - m) / s of the group's outputs: (rows, outputs)."""

@@ -63,12 +63,13 @@ class _Counted:
         self.objective, self.deadline = objective, deadline
         self.theta, self.best = start, -np.inf
         self.gradient: Array | None = None  # at the best
+        self.place = b""  # the best, as bytes
         self.evaluations = self.failures = 0
         self.slowest = 0.0
         self.error: NumericalError | None = None
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
-        if self.gradient is not None and (theta == self.theta).all():
+        if self.gradient is not None and theta.tobytes() == self.place:
             return self.best, self.gradient.copy()  # where one run ends, the next begins
         # What is still to come after this evaluation is a last factorisation, of about its length.
         if (
@@ -89,6 +90,7 @@ class _Counted:
         self.slowest = max(self.slowest, time.monotonic() - began)
         if value > self.best:
             self.theta, self.best, self.gradient = theta.copy(), value, gradient.copy()
+            self.place = theta.tobytes()
         return value, gradient
 
 

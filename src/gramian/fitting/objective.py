@@ -69,7 +69,8 @@ class Objective:
         """The log evidence and its gradient with respect to a search's vector; without one, at the model's
         own parameters."""
         theta, inference = (self.space.theta, self.inference) if vector is None else self.split(vector)
-        model = self.model if vector is None else self.at(theta)
+        # bare: nothing asks for supports and priors here, and a search makes thousands of models
+        model = self.model if vector is None else self.model.bare_at(self.space.arrays(theta))
         evidence, gradients = inference.evidence_and_gradient(model, self.data, self.workspace)
         gradient = self.space.pullback(theta, gradients)
         own = gradients[len(self.space.parameters) :]

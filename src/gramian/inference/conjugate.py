@@ -157,7 +157,7 @@ class _Total:
 
     def add(self, one: Conditioned, group: Observed, prior: RowPrior) -> None:
         q = len(group.outputs)
-        self.value -= 0.5 * float(one.quad.sum())
+        self.value -= 0.5 * sum(one.quad.tolist())
         self.value -= 0.5 * q * (one.logdet_noisy + group.rows * LOG_2PI)
         if self.engine.bound:
             self.value -= 0.5 * q * float(np.sum(prior.outside * one.lam))
@@ -178,7 +178,7 @@ def observed(model: Model, data: Data, m: Array | None = None) -> Iterator[Obser
     residual, n = data.residual(model) if m is None else (data.Y - m) / data.scale, len(data.X)
     missing = data.missing
     for group in noise_groups(model, data):
-        D = group.noise(slice(None), n)
+        D = group.noise(n)
         if missing is None or not missing[:, group.outputs].any():
             at = slice(None) if len(group.outputs) == residual.shape[1] else group.outputs
             yield Observed(group.outputs, n, D, np.ascontiguousarray(residual[:, at]), at)

@@ -108,17 +108,24 @@ class Tree(ABC):  # subclasses declare what is abstract
         return _rebuild(self, lambda parameter: parameter.moved(next(rest)))
 
     def bare(self) -> Self:
-        """The same tree with float64 arrays in place of Parameters, for JAX."""
+        """The same tree with float64 arrays in place of Parameters, for JAX; of a bare tree, itself."""
         known: Self | None = self.__dict__.get(_BARE)
         if known is None:
-            known = self.__dict__[_BARE] = _rebuild(self, lambda parameter: parameter.value)
+            if self.__dict__.get(_IS_BARE):
+                return self
+            known = self.__dict__[_BARE] = _rebuild(self, lambda parameter: parameter.value, bare=True)
         return known
+
+    def bare_at(self, values: Iterable[Array]) -> Self:
+        """`moved(values).bare()`, at once."""
+        rest = iter(values)
+        return _rebuild(self, lambda _: next(rest), bare=True)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name not in _KEPT}
 
 
-_KEPT = _PATHS, _BRANCHES, _BARE = "_paths", "_branches", "_bare"
+_KEPT = _PATHS, _BRANCHES, _BARE, _IS_BARE = "_paths", "_branches", "_bare", "_is_bare"
 
 
 def _paths(tree: Tree) -> tuple[str, ...]:
@@ -138,12 +145,14 @@ def _paths(tree: Tree) -> tuple[str, ...]:
     return tuple(unique)
 
 
-def _rebuild(tree: Any, leaf: Callable[[Any], Any]) -> Any:
+def _rebuild(tree: Any, leaf: Callable[[Any], Any], *, bare: bool = False) -> Any:
     """A copy with `leaf` applied to each Parameter; own ones before the branches', as in `paths`."""
     new = object.__new__(type(tree))
     old, fields = tree.__dict__, new.__dict__  # past the guard of a frozen object, which is still being made
     if _PATHS in old:
         fields[_PATHS] = old[_PATHS]
+    if bare:
+        fields[_IS_BARE] = True
     branches = fields[_BRANCHES] = _branch_fields(tree)
     for name in tree._own:
         fields[name] = leaf(old[name])
@@ -151,9 +160,9 @@ def _rebuild(tree: Any, leaf: Callable[[Any], Any]) -> Any:
         value = old[name]
         if name in branches:
             value = (
-                tuple(_rebuild(v, leaf) if isinstance(v, Tree) else v for v in value)
+                tuple(_rebuild(v, leaf, bare=bare) if isinstance(v, Tree) else v for v in value)
                 if isinstance(value, tuple)
-                else _rebuild(value, leaf)
+                else _rebuild(value, leaf, bare=bare)
             )
         fields[name] = value
     return new
