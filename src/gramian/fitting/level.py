@@ -44,31 +44,23 @@ def on_all_rows(
         wide = dataclasses.replace(levels["noise"], bounds=(min(1.0, c) * bounds[0], max(1.0, c) * bounds[1]))
         model = dataclasses.replace(model, likelihood=model.gaussian.with_parameters([wide]))
         levels["noise"] = wide
-    inside = (
-        p.bounds is None or bool(np.all((p.bounds[0] <= values[path]) & (values[path] <= p.bounds[1])))
-        for path, p in levels.items()
-    )
-    if not (np.isfinite(c) and c > 0 and all(inside)):
+    bounded = [(values[path], p.bounds) for path, p in levels.items() if p.bounds is not None]
+    inside = all(np.all(np.clip(value, *bounds) == value) for value, bounds in bounded)
+    if not (np.isfinite(c) and c > 0 and inside):
         return fitted, inferred
     model = model.with_values(values)
     moved = posterior.rescaled(c, data.prior(model))
-    evidence = Evidence(
-        inferred.evidence.value + 0.5 * residual.size * (c - 1 - float(np.log(c))), inferred.evidence.kind
-    )
+    gain = 0.5 * residual.size * (c - 1 - float(np.log(c)))
+    evidence = Evidence(inferred.evidence.value + gain, inferred.evidence.kind)
     search = dataclasses.replace(fitted.search, theta=ParameterSpace(model.parameters()).theta)
     line = f"the level of kernel and noise on all {len(data.X):,} rows, in closed form: times {c:.4g}"
-    return dataclasses.replace(fitted, model=model, search=search, level=line), inferred._replace(
-        posterior=moved, evidence=evidence
-    )
+    searched = dataclasses.replace(fitted, model=model, search=search, level=line)
+    return searched, inferred._replace(posterior=moved, evidence=evidence)
 
 
 def _levels(model: Model) -> dict[str, Parameter] | None:
     """The parameters which, all multiplied by c, multiply K + D by c; None where one of them is held, or has
     a prior of its own."""
     levels = model.kernel.levels()
-    found = {
-        path: p
-        for path, p in model.parameters().items()
-        if path == "noise" or any(p is level for level in levels or ())
-    }
+    found = {path: p for path, p in model.parameters().items() if path == "noise" or p in (levels or ())}
     return found if levels and all(p.trainable and p.prior is None for p in found.values()) else None

@@ -1,17 +1,6 @@
 r"""Stationary kernels: functions of x - z.
 
-Conventions. r = |x - z| with each column divided by its lengthscale (one number, or one a column: ARD).
-
-    RBF                 exp(-r^2 / 2)     (RBF.from_bandwidth(s): exp(-|x - z|^2 / s^2), no one half)
-    Matern12            exp(-r)
-    Matern32            (1 + sqrt(3) r) exp(-sqrt(3) r)
-    Matern52            (1 + sqrt(5) r + 5 r^2 / 3) exp(-sqrt(5) r)
-    RationalQuadratic   (1 + r^2 / (2 alpha))^-alpha
-    Periodic            exp(-2 sum_j sin^2(pi (x_j - z_j) / period_j) / lengthscale_j^2)
-    Cosine              cos(2 pi sum_j (x_j - z_j) / period_j), a plane wave: positive semi-definite in any
-                        number of columns
-    SpectralMixture     sum_q weight_q exp(-2 pi^2 sum_j (x_j - z_j)^2 scale_qj^2)
-                            cos(2 pi sum_j (x_j - z_j) mean_qj)
+In all formulas r = |x - z| with each column divided by its lengthscale (one number, or one a column: ARD).
 
 Sources: Rasmussen and Williams 2006, chapter 4 (RBF, Matern, rational quadratic, periodic); Wilson and Adams
 2013 (spectral mixture).
@@ -21,6 +10,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -29,8 +19,8 @@ from numpy.typing import ArrayLike
 
 from gramian.errors import ParameterError
 from gramian.kernels.base import Column, Kernel
-from gramian.kernels.distance import squared_distances, typical
-from gramian.kernels.profiles import MATERN32, MATERN52, SQUARED_EXPONENTIAL, Radial
+from gramian.kernels.distance import root, squared_distances, typical
+from gramian.kernels.profiles import MATERN32, MATERN52, SQUARED_EXPONENTIAL, Profile, Radial
 from gramian.kernels.spectrum import GammaMixture, GaussianCloud, Line, Series, Student, Wave
 from gramian.params import Parameter, Positive, Value, positive, real
 from gramian.params.parameter import as_parameter
@@ -42,6 +32,9 @@ class Stationary(Kernel):
     lengthscale: Value = positive(1.0)  # one number, or one a column (ARD)
 
     stationary = True
+    takes_numbers = True
+    one_a_column = ("lengthscale",)
+    radial_form: ClassVar[Profile | None] = None  # the profile in NumPy, where its slope is bounded
 
     @abstractmethod
     def profile(self, r2: jax.Array) -> jax.Array:
@@ -59,21 +52,18 @@ class Stationary(Kernel):
     def lengthscales(self, columns: Sequence[int]) -> list[tuple[Parameter, tuple[int, ...]]]:
         return [(self.lengthscale, tuple(columns))]
 
-    def check_columns(self, columns: Sequence[Column]) -> None:
-        self.check_numeric(columns)
-        self.check_vector("lengthscale", columns)
+    def radial(self) -> Radial | None:
+        return None if self.radial_form is None else Radial(self.radial_form, (), self.lengthscale)
 
 
 class RBF(Stationary):
     """k = exp(-r^2 / 2): infinitely smooth. Also called squared exponential or Gaussian kernel."""
 
     low_precision = True
+    radial_form = SQUARED_EXPONENTIAL
 
     def profile(self, r2: jax.Array) -> jax.Array:
         return jnp.exp(-0.5 * r2)
-
-    def radial(self) -> Radial:
-        return Radial(SQUARED_EXPONENTIAL, (), self.lengthscale)
 
     def waves(self, columns: tuple[int, ...]) -> list[Wave]:
         return [Wave(1.0, (GaussianCloud(columns, _per_turn(self.lengthscale)),))]
@@ -90,47 +80,44 @@ class RBF(Stationary):
         return cls(Parameter(given.value / np.sqrt(2), trainable=given.trainable))
 
 
-class Matern12(Stationary):
-    """k = exp(-r): continuous, nowhere differentiable. In one dimension, the Ornstein-Uhlenbeck process."""
+class Matern(Stationary):
+    """The Matern family, whose frequencies have a law of Student's."""
 
     low_precision = True
+    nu: ClassVar[int]  # degrees of freedom of the frequencies
+
+    def waves(self, columns: tuple[int, ...]) -> list[Wave]:
+        return [Wave(1.0, (Student(columns, _per_turn(self.lengthscale), self.nu),))]
+
+
+class Matern12(Matern):
+    """k = exp(-r): continuous, nowhere differentiable. In one dimension, the Ornstein-Uhlenbeck process."""
+
+    nu = 1
     differentiable = False
 
     def profile(self, r2: jax.Array) -> jax.Array:
         return _decay(r2)
 
-    def waves(self, columns: tuple[int, ...]) -> list[Wave]:
-        return [Wave(1.0, (Student(columns, _per_turn(self.lengthscale), 1),))]
 
-
-class Matern32(Stationary):
+class Matern32(Matern):
     """k = (1 + sqrt(3) r) exp(-sqrt(3) r): once differentiable."""
 
-    low_precision = True
+    nu = 3
+    radial_form = MATERN32
 
     def profile(self, r2: jax.Array) -> jax.Array:
         return _decay1(3 * r2)
 
-    def radial(self) -> Radial:
-        return Radial(MATERN32, (), self.lengthscale)
 
-    def waves(self, columns: tuple[int, ...]) -> list[Wave]:
-        return [Wave(1.0, (Student(columns, _per_turn(self.lengthscale), 3),))]
-
-
-class Matern52(Stationary):
+class Matern52(Matern):
     """k = (1 + sqrt(5) r + 5 r^2 / 3) exp(-sqrt(5) r): twice differentiable; a good first choice."""
 
-    low_precision = True
+    nu = 5
+    radial_form = MATERN52
 
     def profile(self, r2: jax.Array) -> jax.Array:
         return _decay2(5 * r2)
-
-    def radial(self) -> Radial:
-        return Radial(MATERN52, (), self.lengthscale)
-
-    def waves(self, columns: tuple[int, ...]) -> list[Wave]:
-        return [Wave(1.0, (Student(columns, _per_turn(self.lengthscale), 5),))]
 
 
 class RationalQuadratic(Stationary):
@@ -140,10 +127,7 @@ class RationalQuadratic(Stationary):
     alpha: Value = positive(1.0)
 
     low_precision = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.check_single("alpha")
+    one_number = ("alpha",)
 
     def profile(self, r2: jax.Array) -> jax.Array:
         # log1p keeps its digits when alpha is large and the base is close to 1.
@@ -161,6 +145,8 @@ class Periodic(Kernel):
 
     stationary = True
     low_precision = True
+    takes_numbers = True
+    one_a_column = "lengthscale", "period"
 
     def pair(self, x: jax.Array, z: jax.Array) -> jax.Array:
         return jnp.exp(-2 * jnp.sum((jnp.sin(jnp.pi * (x - z) / self.period) / self.lengthscale) ** 2))
@@ -173,32 +159,23 @@ class Periodic(Kernel):
         return jnp.exp(-2 * jnp.sum(waves**2, axis=1))
 
     def waves(self, columns: tuple[int, ...]) -> list[Wave]:
-        return [
-            Wave(
-                1.0,
-                tuple(
-                    Series((c,), _entry(self.lengthscale, j), _entry(self.period, j))
-                    for j, c in enumerate(columns)
-                ),
-            )
-        ]
+        pairs = [(_entry(self.lengthscale, j), _entry(self.period, j)) for j in range(len(columns))]
+        return [Wave(1.0, tuple(Series((c,), *pair) for c, pair in zip(columns, pairs, strict=True)))]
 
     def diagonal(self, X: jax.Array) -> jax.Array:
         return jnp.ones(X.shape[:1], X.dtype)
 
-    def check_columns(self, columns: Sequence[Column]) -> None:
-        self.check_numeric(columns)
-        self.check_vector("lengthscale", columns)
-        self.check_vector("period", columns)
-
 
 class Cosine(Kernel):
-    """k = cos(2 pi sum_j (x_j - z_j) / period_j): a single undamped wave."""
+    """k = cos(2 pi sum_j (x_j - z_j) / period_j): a single undamped plane wave, positive semi-definite in any
+    number of columns."""
 
     period: Value = positive(1.0)
 
     stationary = True
     low_precision = True
+    takes_numbers = True
+    one_a_column = ("period",)
 
     def pair(self, x: jax.Array, z: jax.Array) -> jax.Array:
         return jnp.cos(2 * jnp.pi * jnp.sum((x - z) / self.period))
@@ -214,14 +191,10 @@ class Cosine(Kernel):
     def diagonal(self, X: jax.Array) -> jax.Array:
         return jnp.ones(X.shape[:1], X.dtype)
 
-    def check_columns(self, columns: Sequence[Column]) -> None:
-        self.check_numeric(columns)
-        self.check_vector("period", columns)
-
 
 class SpectralMixture(Kernel):
-    """A sum of Q damped waves: the transform of a mixture of Q Gaussians in frequency. k(x, x) is the sum of
-    the weights.
+    """k = sum_q weight_q exp(-2 pi^2 sum_j (x_j - z_j)^2 scale_qj^2) cos(2 pi sum_j (x_j - z_j) mean_qj): Q
+    damped waves, the transform of a mixture of Q Gaussians in frequency. k(x, x) is the sum of the weights.
 
     `weights` (Q,); `means` (Q,) or (Q, d), in cycles a unit of x; `scales` (Q,) or (Q, d), the spread of
     frequencies.
@@ -233,22 +206,19 @@ class SpectralMixture(Kernel):
 
     stationary = True
     low_precision = True
+    takes_numbers = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.weights.value.ndim != 1:
-            raise ParameterError(
-                "SpectralMixture: weights must be a list with one number a component, but has shape"
-                f" {self.weights.value.shape}."
-            )
+        Q, shape = self.weights.value.size, self.weights.value.shape
+        if len(shape) != 1:
+            expected = "a list with one number a component"
+            raise ParameterError(f"SpectralMixture: weights must be {expected}, but has shape {shape}.")
         for name in ("means", "scales"):
             shape = getattr(self, name).value.shape
-            if len(shape) not in (1, 2) or shape[0] != self.weights.value.size:
-                expected = f"({self.weights.value.size},) or ({self.weights.value.size}, number of columns)"
-                raise ParameterError(
-                    f"SpectralMixture: {name} has shape {shape}, but with {self.weights.value.size} weights"
-                    f" must be {expected}."
-                )
+            if len(shape) not in (1, 2) or shape[0] != Q:
+                expected = f"with {Q} weights must be ({Q},) or ({Q}, number of columns)"
+                raise ParameterError(f"SpectralMixture: {name} has shape {shape}, but {expected}.")
 
     def pair(self, x: jax.Array, z: jax.Array) -> jax.Array:
         means, scales = (_rows(v, x.shape[0]) for v in (self.means, self.scales))
@@ -278,7 +248,7 @@ class SpectralMixture(Kernel):
         ]
 
     def check_columns(self, columns: Sequence[Column]) -> None:
-        self.check_numeric(columns)
+        super().check_columns(columns)
         for name in ("means", "scales"):
             value = getattr(self, name).value
             if value.ndim == 2 and value.shape[1] != len(columns):
@@ -315,19 +285,15 @@ def _bounded(r2: jax.Array) -> jax.Array:
     return jnp.minimum(r2, 1e150 if r2.dtype == np.float64 else 1e18)
 
 
-def _root(s: jax.Array) -> jax.Array:
-    return jnp.where(s > 0, jnp.sqrt(jnp.where(s > 0, s, 1.0)), 0.0)
-
-
 @jax.custom_jvp
 def _decay(s: jax.Array) -> jax.Array:
-    return jnp.exp(-_root(s))
+    return jnp.exp(-root(s))
 
 
 @_decay.defjvp
 def _(primals: tuple[jax.Array], tangents: tuple[jax.Array]) -> tuple[jax.Array, jax.Array]:
     (s,), (ds,) = primals, tangents
-    a = _root(s)
+    a = root(s)
     value = jnp.exp(-a)
     # At distance 0 the slope is infinite, but it is only ever multiplied by a distance of 0: the contribution
     # to a lengthscale is 0.
@@ -336,36 +302,15 @@ def _(primals: tuple[jax.Array], tangents: tuple[jax.Array]) -> tuple[jax.Array,
 
 @jax.custom_jvp
 def _decay1(s: jax.Array) -> jax.Array:
-    a = _root(s)
+    a = root(s)
     return (1 + a) * jnp.exp(-a)
-
-
-@_decay1.defjvp
-def _(primals: tuple[jax.Array], tangents: tuple[jax.Array]) -> tuple[jax.Array, jax.Array]:
-    (s,), (ds,) = primals, tangents
-    return _decay1(s), -0.5 * _decay(s) * ds
 
 
 @jax.custom_jvp
 def _decay2(s: jax.Array) -> jax.Array:
-    a = _root(s)
+    a = root(s)
     return (1 + a + s / 3) * jnp.exp(-a)
 
 
-@_decay2.defjvp
-def _(primals: tuple[jax.Array], tangents: tuple[jax.Array]) -> tuple[jax.Array, jax.Array]:
-    (s,), (ds,) = primals, tangents
-    return _decay2(s), -_decay1(s) / 6 * ds
-
-
-__all__ = [
-    "RBF",
-    "Cosine",
-    "Matern12",
-    "Matern32",
-    "Matern52",
-    "Periodic",
-    "RationalQuadratic",
-    "SpectralMixture",
-    "Stationary",
-]
+_decay1.defjvps(lambda ds, _, s: -0.5 * _decay(s) * ds)
+_decay2.defjvps(lambda ds, _, s: -_decay1(s) / 6 * ds)

@@ -51,17 +51,14 @@ class Parameter:
             try:
                 low, high = map(float, self.bounds)
             except (TypeError, ValueError):
-                raise ParameterError(
-                    f"bounds={self.bounds!r} are not a pair of numbers (low, high)."
-                ) from None
+                fault = f"bounds={self.bounds!r} are not a pair of numbers (low, high)."
+                raise ParameterError(fault) from None
+            shown = f"({low:g}, {high:g})"
             if not low < high:
-                raise ParameterError(
-                    f"bounds=({low:g}, {high:g}) are empty: the lower one must be below the upper one."
-                )
+                raise ParameterError(f"bounds={shown} are empty: the lower one must be below the upper one.")
             if np.any(value < low) or np.any(value > high):
                 raise ParameterError(
-                    f"The value {_show(value)} lies outside its bounds ({low:g}, {high:g}). Start inside"
-                    " them."
+                    f"The value {_show(value)} lies outside its bounds {shown}. Start inside them."
                 )
             object.__setattr__(self, "bounds", (low, high))
 
@@ -87,15 +84,13 @@ class Parameter:
                 density = self.prior.log_density(self.value)
             except ValueError:  # shapes that do not broadcast
                 density = np.zeros(0)
+            fault = ""
             if density.shape != self.value.shape:
-                raise ParameterError(
-                    f"{owner} is {_show(self.value)}, but its prior {self.prior} has another number of"
-                    " entries. Give one an entry."
-                )
-            if not np.all(np.isfinite(density)):
-                raise ParameterError(
-                    f"{owner} is {_show(self.value)}, which its prior {self.prior} gives no probability."
-                )
+                fault = f"but its prior {self.prior} has another number of entries. Give one an entry"
+            elif not np.all(np.isfinite(density)):
+                fault = f"which its prior {self.prior} gives no probability"
+            if fault:
+                raise ParameterError(f"{owner} is {_show(self.value)}, {fault}.")
         return dataclasses.replace(self, support=support)
 
     def with_value(self, value: ArrayLike) -> Parameter:
