@@ -68,6 +68,7 @@ STEPS: dict[str, Any] = {
     "what": "K with the sites",
     "cure": "Bound the kernel's scale, or its lengthscales.",
 }
+CLEAN = SolveOutcome()
 CANCELLED = 1e-5  # of lam S: below it, S = D - D A^-1 D has lost half its digits
 
 
@@ -227,7 +228,7 @@ class DenseConditioned(SolvedConditioned):
     def __init__(self, prior: DensePrior, D: Array, r: Array, factor: CholeskyFactor) -> None:
         self.prior, self.D, self.r = prior, D, r
         self.factor: CholeskyFactor | None = factor
-        self.outcome = SolveOutcome(jitter=factor.jitter)
+        self.outcome = SolveOutcome(jitter=factor.jitter) if factor.jitter else CLEAN
         self._alpha = solve(factor.L, r)
         self._logdet = factor.logdet()
         self._root: Array | None = None

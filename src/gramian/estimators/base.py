@@ -27,7 +27,7 @@ from gramian.errors import InputError, ParameterError
 from gramian.estimators import build, latent
 from gramian.estimators.build import Built
 from gramian.estimators.fitted import Fitted, Learned
-from gramian.fitting import FitOutcome, Objective, Search, level
+from gramian.fitting import FitOutcome, Search, level
 from gramian.fitting.progress import Report, progress
 from gramian.fitting.stages import Hold, Searched, fit
 from gramian.inference import Data, Evidence, Inference, Inferred, Model, Scheme
@@ -36,7 +36,7 @@ from gramian.kernels import Kernel
 from gramian.likelihoods import Likelihood
 from gramian.linalg import memory
 from gramian.means import Mean
-from gramian.params import Parameter, ParameterTable
+from gramian.params import Parameter, ParameterSpace, ParameterTable
 from gramian.processes.base import Process
 from gramian.report import notes as health
 from gramian.report.facts import Facts
@@ -145,17 +145,17 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
     def _search(
         self, method: Scheme, model: Model, data: Data, rng: np.random.Generator, report: Report, began: float
     ) -> Searched:
-        start = Objective(model, data, method).space.theta
+        space = ParameterSpace(model.parameters())
         deadline = None if self.time_limit is None else began + float(self.time_limit)
         if deadline is not None:
             method = method.until(deadline)
         reasons = {
             "sampled": method.search == "none",
             health.NOT_OPTIMISED: not self.optimize,
-            "nothing to optimise": start.size == 0,
+            "nothing to optimise": space.size == 0,
         }
         if (why := next((reason for reason, holds in reasons.items() if holds), None)) is not None:
-            nowhere = Search(start, np.nan, why, 0, 0, 0, 0)
+            nowhere = Search(space.theta, np.nan, why, 0, 0, 0, 0)
             return Searched(model, method.prepared(model, data, rng), nowhere, (), data)
         n, d = data.X.shape
         few = deadline is None or n <= FEW_ROWS

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import Bounds, minimize
+from scipy.optimize import fmin_l_bfgs_b
 
 from gramian.arrays import Array
 from gramian.errors import NumericalError
@@ -27,8 +27,8 @@ from gramian.linalg.threads import one_blas_thread
 # theta: near enough for Newton's method, which finishes what the best run began. Where it does not apply, a
 # last run with the tight tolerances does: predictions must not depend on the units of the data, and they
 # follow theta to first order.
-USUAL, TIGHT = {"ftol": 1e-9, "gtol": 1e-3}, {"ftol": 1e-13, "gtol": 1e-5}
-LOOSE = {"ftol": 1e-6, "gtol": 1e-3}  # of a search that need not be finished: a few hundredths of a nat
+USUAL, TIGHT = (1e-9, 1e-3), (1e-13, 1e-5)
+LOOSE = (1e-6, 1e-3)  # of a search that need not be finished: a few hundredths of a nat
 NEWTON_UP_TO = 40  # parameters: a Hessian takes one gradient each
 # of |f|: what rounding may cost when a Newton step moves to the place where the gradient vanishes
 SLACK = 1e-6
@@ -102,12 +102,12 @@ def maximise(
     """The best point found from all starts. `deadline` is a time of `time.monotonic()`. `finish`: whether the
     last digits matter; they do not where another search goes on from here, or where the objective is an
     estimate. `iterations`: the most of one run."""
-    evaluate, box = _Counted(objective, starts[0], deadline), Bounds(*np.array(limits).reshape(-1, 2).T)
+    evaluate = _Counted(objective, starts[0], deadline)
     taken = tried = 0
     stopped = "converged"
     theta: Array | None = None
 
-    def run(start: Array, number: int, tolerances: dict[str, float]) -> None:
+    def run(start: Array, number: int, tolerances: tuple[float, float]) -> None:
         nonlocal taken, stopped
         run_theta, run_best = start, -np.inf
 
@@ -125,12 +125,13 @@ def maximise(
             report(number, len(starts), evaluate.evaluations, evaluate.best)
             return -value, -gradient
 
-        options = {"maxiter": iterations, "maxfun": 10 * iterations, "maxcor": MEMORY, **tolerances}
+        (ftol, gtol), most = tolerances, {"maxiter": iterations, "maxfun": 10 * iterations}
+        own = {"m": MEMORY, "factr": ftol / np.finfo(float).eps, "pgtol": gtol}
         with one_blas_thread():  # the search's own small systems go through BLAS, too
-            result = minimize(negative, start, jac=True, method="L-BFGS-B", bounds=box, options=options)
-        taken += int(result.get("nit", 0))  # none where every parameter is held
+            *_, told = fmin_l_bfgs_b(negative, start, bounds=limits, **own, **most)
+        taken += int(told["nit"])
         if run_best == evaluate.best:
-            stopped = "iteration limit" if result.get("nit", 0) >= iterations else "converged"
+            stopped = "iteration limit" if told["nit"] >= iterations else "converged"
 
     try:
         for number, start in enumerate(starts, 1):

@@ -76,6 +76,8 @@ class Objective:
     def __call__(self, vector: Array) -> tuple[float, Array]:
         """The log posterior of the vector (up to a constant) and its gradient."""
         evidence, gradient = self.evidence(vector)
+        if not self.space.believes:
+            return evidence.value, gradient
         prior, prior_gradient = self.space.log_prior(vector[: self.space.size])
         gradient[: self.space.size] += prior_gradient
         return evidence.value + prior, gradient

@@ -91,7 +91,7 @@ class Parameter:
                 fault = f"which its prior {self.prior} gives no probability"
             if fault:
                 raise ParameterError(f"{owner} is {_show(self.value)}, {fault}.")
-        return dataclasses.replace(self, support=support)
+        return self._copied(support=support)
 
     def with_value(self, value: ArrayLike) -> Parameter:
         """The same parameter at another value; one beyond its bounds by no more than rounding, as where an
@@ -104,9 +104,12 @@ class Parameter:
 
     def moved(self, value: Array) -> Parameter:
         """The same parameter at a value that is known to be good: a search makes thousands of them."""
+        return self._copied(value=value)
+
+    def _copied(self, **changed: Any) -> Parameter:
+        """With fields that are known to be good."""
         new = object.__new__(Parameter)
-        new.__dict__.update(self.__dict__)
-        new.__dict__["value"] = value
+        new.__dict__.update(self.__dict__, **changed)
         return new
 
     @property

@@ -119,15 +119,21 @@ class ParameterSpace:
         theta, grad = self._checked(theta), np.empty(self.size)
         for piece, part in zip(self.pieces, own, strict=True):
             grad[piece.at] = part.reshape(-1)
+        if self._common is not None:
+            return self._common.pullback(theta, grad)
         for m in self._maps:
             grad[m.at] = m.support.pullback(theta[m.at].reshape(m.shape), grad[m.at].reshape(m.shape)).ravel()
         return grad
 
+    @property
+    def believes(self) -> bool:
+        """Whether any parameter has a prior."""
+        return bool(self._beliefs)
+
     def log_prior(self, theta: Array) -> tuple[float, Array]:
         """The log density of theta under the priors (with the Jacobian of the transform), and its gradient.
         Parameters without one add nothing."""
-        theta = self._checked(theta)
-        total, gradient = 0.0, np.zeros(self.size)
+        theta, total, gradient = self._checked(theta), 0.0, np.zeros(self.size)
         for prior, (support, at, shape) in self._beliefs:
             u = theta[at].reshape(shape)
             v = support.forward(u)
@@ -151,6 +157,12 @@ class ParameterSpace:
     @cached_property
     def _maps(self) -> tuple[Map, ...]:
         return tuple(Map(support, *_joined(pieces)) for support, pieces in _alike(self.pieces))
+
+    @cached_property
+    def _common(self) -> Support | None:
+        """The transform of all entries, where it is one."""
+        maps = self._maps
+        return maps[0].support if len(maps) == 1 and maps[0].shape == (self.size,) else None
 
     @cached_property
     def _beliefs(self) -> tuple[Belief, ...]:
@@ -177,6 +189,8 @@ class ParameterSpace:
         return np.maximum(low, -most), np.minimum(high, most)
 
     def _forward(self, theta: Array) -> Array:
+        if self._common is not None:
+            return np.array(self._common.forward(theta))
         flat = np.empty(self.size)
         for m in self._maps:
             flat[m.at] = m.support.forward(theta[m.at].reshape(m.shape)).ravel()
