@@ -51,9 +51,7 @@ class Sum(Combined):
     terms: tuple[Kernel, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(
-            self, "terms", _flat(self.terms, lambda k: k.terms if isinstance(k, Sum) else (k,), "Sum")
-        )
+        object.__setattr__(self, "terms", _flat(self.terms, Sum))
 
     def of(self, *values: jax.Array) -> jax.Array:
         return sum(values[1:], values[0])
@@ -80,11 +78,7 @@ class Product(Combined):
     factors: tuple[Kernel, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(
-            self,
-            "factors",
-            _flat(self.factors, lambda k: k.factors if isinstance(k, Product) else (k,), "Product"),
-        )
+        object.__setattr__(self, "factors", _flat(self.factors, Product))
 
     def of(self, *values: jax.Array) -> jax.Array:
         return functools.reduce(operator.mul, values)
@@ -99,12 +93,8 @@ class Product(Combined):
 
     def formula(self, digits: int | None = None) -> str:
         # (2 * a) * b needs no parentheses, a * (2 * b) does: multiplication is read from the left.
-        return " * ".join(
-            [
-                enclosed(self.factors[0], digits, Sum),
-                *(enclosed(k, digits, Sum, Scaled) for k in self.factors[1:]),
-            ]
-        )
+        others = (enclosed(k, digits, Sum, Scaled) for k in self.factors[1:])
+        return " * ".join([enclosed(self.factors[0], digits, Sum), *others])
 
 
 class Scaled(Combined):
@@ -113,9 +103,7 @@ class Scaled(Combined):
     kernel: Kernel
     scale: Value = positive(1.0)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.check_single("scale")
+    one_number = ("scale",)
 
     def label(self, field: str) -> str:
         return "" if field == "kernel" else (self.kernel.label("") or type(self.kernel).__name__.lower())
@@ -242,12 +230,8 @@ class Warped(Kernel):
 
 def add(left: Any, right: Any) -> Sum:
     """left + right, flattened; a number stands for a constant kernel of that variance."""
-    return Sum(
-        tuple(
-            side if isinstance(side, Kernel) else Constant(_number(side, "added to"))
-            for side in (left, right)
-        )
-    )
+    sides = (k if isinstance(k, Kernel) else Constant(_number(k, "added to")) for k in (left, right))
+    return Sum(tuple(sides))
 
 
 def multiply(kernel: Kernel, other: Any) -> Product | Scaled:
@@ -289,14 +273,13 @@ def _is_plain(scale: Parameter) -> bool:
     return scale.trainable and scale.prior is None and scale.bounds is None
 
 
-def _flat(
-    kernels: Sequence[Kernel], parts: Callable[[Any], Sequence[Kernel]], owner: str
-) -> tuple[Kernel, ...]:
+def _flat(kernels: Sequence[Kernel], kind: type[Kernel]) -> tuple[Kernel, ...]:
+    """The kernels, with the parts of those that are of this kind in their place."""
     for kernel in kernels:
-        _kernel(kernel, owner)
+        _kernel(kernel, kind.__name__)
     if len(kernels) < 2:
-        raise ParameterError(f"{owner} needs two kernels or more, but got {len(kernels)}.")
-    return tuple(part for kernel in kernels for part in parts(kernel))
+        raise ParameterError(f"{kind.__name__} needs two kernels or more, but got {len(kernels)}.")
+    return tuple(part for k in kernels for part in (k.parts if isinstance(k, kind) else (k,)))
 
 
 def _counted_once(kernel: Kernel, levels: list[Parameter]) -> list[Parameter] | None:

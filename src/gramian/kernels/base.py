@@ -36,7 +36,7 @@ import dataclasses
 import sys
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import jax
 from numpy.typing import ArrayLike
@@ -64,6 +64,10 @@ class Column(NamedTuple):
 class Kernel(Tree):
     """Parent of all kernels. Subclass it with declared parameters and `pair` to make your own."""
 
+    takes_numbers: ClassVar[bool] = False  # whether it measures, and columns of categories are refused
+    one_number: ClassVar[tuple[str, ...]] = ()  # parameters that are one number whatever the data
+    one_a_column: ClassVar[tuple[str, ...]] = ()  # parameters that are one number, or one a column
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """A subclass of a whole kernel that defines values anew does not inherit what was known of the old
         ones."""
@@ -81,6 +85,15 @@ class Kernel(Tree):
         if whole and vars(cls).keys() & {"pair", "cross", "diagonal", "profile"}:
             for name in {"low_precision", "levels", "radial", "waves"} - vars(cls).keys():
                 setattr(cls, name, vars(Kernel)[name])
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for field in self.one_number:
+            shape = getattr(self, field).value.shape
+            if shape:
+                raise ParameterError(
+                    f"{type(self).__name__}: {field} must be one number, but has shape {shape}."
+                )
 
     @abstractmethod
     def pair(self, x: jax.Array, z: jax.Array) -> jax.Array:
@@ -184,6 +197,10 @@ class Kernel(Tree):
     def check_columns(self, columns: Sequence[Column]) -> None:
         """Raises where the kernel does not fit the data's columns: a vector of lengthscales of the wrong
         length, categories in a numeric kernel."""
+        if self.takes_numbers:
+            self._check_numeric(columns)
+        for field in self.one_a_column:
+            self._check_vector(field, columns)
         for part in self.parts:
             part.check_columns(columns)
 
@@ -198,8 +215,7 @@ class Kernel(Tree):
                 changed[field.name] = tuple(child.resolve(names) for child in value)
         return dataclasses.replace(self, **changed) if changed else self
 
-    def check_vector(self, field: str, columns: Sequence[Column]) -> None:
-        """For a parameter that is one number or one a column."""
+    def _check_vector(self, field: str, columns: Sequence[Column]) -> None:
         value = getattr(self, field).value
         if value.ndim > 1:
             raise ParameterError(
@@ -208,32 +224,17 @@ class Kernel(Tree):
             )
         if value.ndim == 1 and value.size not in (1, len(columns)):
             shown = ", ".join(c.name for c in columns[:8]) + (", ..." if len(columns) > 8 else "")
-            cure = (
-                f"Give one value, or {len(columns)}, or select columns: {type(self).__name__}([...]).on(...)."
-            )
             raise ParameterError(
-                f"{field} has {value.size} values, but the data have {len(columns)} columns ({shown}). {cure}"
+                f"{field} has {value.size} values, but the data have {len(columns)} columns ({shown}). Give"
+                f" one value, or {len(columns)}, or select columns: {type(self).__name__}([...]).on(...)."
             )
 
-    def check_single(self, *fields: str) -> None:
-        """For parameters that are one number whatever the data."""
-        for field in fields:
-            shape = getattr(self, field).value.shape
-            if shape:
-                raise ParameterError(
-                    f"{type(self).__name__}: {field} must be one number, but has shape {shape}."
-                )
-
-    def check_numeric(self, columns: Sequence[Column]) -> None:
-        """For a kernel that measures with numbers."""
-        text = [c.name for c in columns if c.categorical]
+    def _check_numeric(self, columns: Sequence[Column]) -> None:
+        text, own = [c.name for c in columns if c.categorical], type(self).__name__
         if text:
-            cure = (
-                f'Use Categorical().on("{text[0]}") for it, and select the others:'
-                f" {type(self).__name__}(...).on(...)."
-            )
             raise ParameterError(
-                f"{type(self).__name__} needs numbers, but column {text[0]!r} holds categories. {cure}"
+                f"{own} needs numbers, but column {text[0]!r} holds categories. Use"
+                f' Categorical().on("{text[0]}") for it, and select the others: {own}(...).on(...).'
             )
 
     # The NumPy face. ----------------------------------------------------------------------------------------
@@ -289,18 +290,15 @@ class Kernel(Tree):
     def formula(self, digits: int | None = None) -> str:
         """The kernel as text that the kernel language reads back; rounded when digits are given."""
         parts: list[str] = []
-        for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
-            default = field.default
+        for number, field in enumerate(dataclasses.fields(self)):
+            value, default = getattr(self, field.name), field.default
             if isinstance(value, Parameter):
                 text = value.text(digits)
-                if default is not dataclasses.MISSING and text == Parameter(default).text(digits):
-                    continue
-            elif value == default:
-                continue
+                usual = default is not dataclasses.MISSING and text == Parameter(default).text(digits)
             else:
-                text = repr(value)
-            parts.append(text if len(parts) == _position(self, field.name) else f"{field.name}={text}")
+                text, usual = repr(value), value == default
+            if not usual:
+                parts.append(text if len(parts) == number else f"{field.name}={text}")
         return f"{type(self).__name__}({', '.join(parts)})"
 
     def __repr__(self) -> str:
@@ -354,7 +352,3 @@ def _meet_sklearn() -> None:
     theirs = getattr(sys.modules.get("sklearn.gaussian_process.kernels"), "Kernel", None)
     if theirs is not None:
         theirs.register(Kernel)
-
-
-def _position(kernel: Kernel, name: str) -> int:
-    return [field.name for field in dataclasses.fields(kernel)].index(name)

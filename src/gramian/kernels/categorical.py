@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import jax
 import jax.numpy as jnp
 
-from gramian.kernels.base import Column, Kernel
+from gramian.kernels.base import Kernel
 from gramian.params import Value, unit_interval
 
 
@@ -24,6 +22,7 @@ class Categorical(Kernel):
     stationary = True  # whether x and z are equal is whether x - z is 0
     differentiable = False
     low_precision = True
+    one_a_column = ("similarity",)
 
     def pair(self, x: jax.Array, z: jax.Array) -> jax.Array:
         return jnp.prod(jnp.where(x == z, 1.0, self.similarity))
@@ -37,6 +36,3 @@ class Categorical(Kernel):
 
     def diagonal(self, X: jax.Array) -> jax.Array:
         return jnp.ones(X.shape[:1], X.dtype)
-
-    def check_columns(self, columns: Sequence[Column]) -> None:
-        self.check_vector("similarity", columns)

@@ -17,8 +17,10 @@ scikit-learn tolerates, are dropped.
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Callable, Mapping
+import operator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,18 +30,10 @@ from gramian.errors import ParameterError
 from gramian.kernels.algebra import multiply
 from gramian.kernels.base import Kernel
 from gramian.kernels.dot_product import Constant, Linear
-from gramian.kernels.stationary import (
-    RBF,
-    Matern12,
-    Matern32,
-    Matern52,
-    Periodic,
-    RationalQuadratic,
-    Stationary,
-)
+from gramian.kernels.stationary import RBF, Matern12, Matern32, Matern52, Periodic, RationalQuadratic
 from gramian.params import Parameter, fixed, param
 
-_MATERN: Mapping[float, type[Stationary]] = {0.5: Matern12, 1.5: Matern32, 2.5: Matern52, math.inf: RBF}
+_MATERN = {0.5: Matern12, 1.5: Matern32, 2.5: Matern52, math.inf: RBF}
 
 
 class Converted(NamedTuple):
@@ -68,9 +62,7 @@ def from_sklearn(kernel: Any) -> Converted:
         raise ParameterError(
             f"{kernel!r} is nothing but noise. Add a kernel to it, or Constant(...) for a constant level."
         )
-    total = terms[0]
-    for converted in terms[1:]:
-        total = total + converted
+    total = functools.reduce(operator.add, terms)
     return Converted(total, _sum_of(noises).parameter() if noises else None)
 
 
@@ -85,11 +77,7 @@ class _Range(NamedTuple):
     def parameter(self) -> Parameter:
         if self.fixed or self.low == self.high:
             return fixed(self.value)
-        inside = (
-            self.low < self.high
-            and np.all(self.low <= np.asarray(self.value))
-            and np.all(np.asarray(self.value) <= self.high)
-        )
+        inside = self.low < self.high and np.all(np.clip(self.value, self.low, self.high) == self.value)
         return param(self.value, bounds=(self.low, self.high)) if inside else param(self.value)
 
     def ends(self) -> tuple[float, float]:
@@ -105,18 +93,12 @@ def _range(kernel: Any, name: str) -> _Range:
         return _Range(value, -math.inf, math.inf, True)
     bounds = np.unique(np.reshape(np.asarray(described.bounds, dtype=float), (-1, 2)), axis=0)
     if len(bounds) > 1:
-        cure = (
-            f"Give one pair for all columns: {name}_bounds=({bounds[:, 0].min():g}, {bounds[:, 1].max():g})."
-        )
         raise ParameterError(
             f"{kernel!r} has other bounds of {name} in each column, but a parameter has one pair of bounds."
-            f" {cure}"
+            f" Give one pair for all columns: {name}_bounds=({bounds[:, 0].min():g}, {bounds[:, 1].max():g})."
         )
-    return _Range(value, float(bounds[0, 0]), float(bounds[0, 1]), False)
-
-
-def _parameter(kernel: Any, name: str) -> Parameter:
-    return _range(kernel, name).parameter()
+    low, high = bounds[0].tolist()
+    return _Range(value, low, high, False)
 
 
 def _terms(kernel: Any) -> list[Any]:
@@ -154,16 +136,15 @@ def _converted(kernel: Any) -> Kernel:
     RBF."""
     import sklearn.gaussian_process.kernels as theirs
 
+    def of(kind: Callable[..., Kernel], *names: str) -> Callable[[Any], Kernel]:
+        return lambda k: kind(*(_range(k, name).parameter() for name in names))
+
     rules: dict[type, Callable[[Any], Kernel]] = {
-        theirs.ConstantKernel: lambda k: Constant(_parameter(k, "constant_value")),
-        theirs.RBF: lambda k: RBF(_parameter(k, "length_scale")),
-        theirs.Matern: _matern,
-        theirs.RationalQuadratic: lambda k: RationalQuadratic(
-            _parameter(k, "length_scale"), _parameter(k, "alpha")
-        ),
-        theirs.ExpSineSquared: lambda k: Periodic(
-            _parameter(k, "length_scale"), _parameter(k, "periodicity")
-        ),
+        theirs.ConstantKernel: of(Constant, "constant_value"),
+        theirs.RBF: of(RBF, "length_scale"),
+        theirs.Matern: lambda k: of(_matern(k.nu), "length_scale")(k),
+        theirs.RationalQuadratic: of(RationalQuadratic, "length_scale", "alpha"),
+        theirs.ExpSineSquared: of(Periodic, "length_scale", "periodicity"),
         theirs.DotProduct: _dot_product,
         theirs.Sum: lambda k: _converted(k.k1) + _converted(k.k2),
         theirs.Product: _product,
@@ -181,21 +162,19 @@ def _converted(kernel: Any) -> Kernel:
         ),
     }
     if type(kernel) not in rules:
-        cure = cures.get(
-            type(kernel),
-            f"Those converted are {', '.join(kind.__name__ for kind in (*rules, theirs.WhiteKernel))}.",
-        )
+        known = ", ".join(kind.__name__ for kind in (*rules, theirs.WhiteKernel))
+        cure = cures.get(type(kernel), f"Those converted are {known}.")
         raise ParameterError(f"{type(kernel).__name__} cannot be converted. {cure}")
     return rules[type(kernel)](kernel)
 
 
-def _matern(kernel: Any) -> Kernel:
-    if kernel.nu not in _MATERN:
+def _matern(nu: float) -> type[Kernel]:
+    if nu not in _MATERN:
         raise ParameterError(
-            f"Matern with nu={kernel.nu:g} cannot be converted. This library has those with nu = 0.5, 1.5,"
-            " 2.5 and inf: choose one."
+            f"Matern with nu={nu:g} cannot be converted. This library has those with nu = 0.5, 1.5, 2.5 and"
+            " inf: choose one."
         )
-    return _MATERN[kernel.nu](_parameter(kernel, "length_scale"))
+    return _MATERN[nu]
 
 
 def _dot_product(kernel: Any) -> Kernel:
@@ -203,10 +182,8 @@ def _dot_product(kernel: Any) -> Kernel:
     lines = Linear(fixed(1.0))
     if sigma.value == 0:
         return lines
-    return (
-        Constant(_Range(sigma.value**2, max(sigma.low, 0.0) ** 2, sigma.high**2, sigma.fixed).parameter())
-        + lines
-    )
+    square = _Range(sigma.value**2, max(sigma.low, 0.0) ** 2, sigma.high**2, sigma.fixed)
+    return Constant(square.parameter()) + lines
 
 
 def _product(kernel: Any) -> Kernel:
@@ -218,8 +195,6 @@ def _product(kernel: Any) -> Kernel:
 
 def _power(kernel: Any) -> Kernel:
     if not float(kernel.exponent).is_integer():
-        raise ParameterError(
-            f"{kernel!r} cannot be converted: only whole powers of a kernel are always positive"
-            " semi-definite."
-        )
+        why = "only whole powers of a kernel are always positive semi-definite"
+        raise ParameterError(f"{kernel!r} cannot be converted: {why}.")
     return _converted(kernel.kernel) ** int(kernel.exponent)

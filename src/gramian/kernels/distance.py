@@ -44,6 +44,11 @@ def squared_distances(X: jax.Array, Z: jax.Array, lengthscale: jax.Array) -> jax
     return jnp.where(r2 <= rounding, 0.0, r2)
 
 
+def root(s: jax.Array) -> jax.Array:
+    """sqrt with slope 0 at 0."""
+    return jnp.where(s > 0, jnp.sqrt(jnp.where(s > 0, s, 1.0)), 0.0)
+
+
 def _by_differences(X: jax.Array, Z: jax.Array) -> jax.Array:
     total = (X[:, 0][:, None] - Z[:, 0][None, :]) ** 2
     for c in range(1, X.shape[1]):

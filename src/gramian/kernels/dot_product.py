@@ -16,15 +16,16 @@ Sources: Rasmussen and Williams 2006, section 4.2.2 (Linear, Polynomial), 4.2.3 
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.typing import ArrayLike
 
 from gramian.errors import ParameterError
 from gramian.kernels.base import Column, Kernel
-from gramian.kernels.distance import squared_distances
+from gramian.kernels.distance import root, squared_distances
 from gramian.kernels.spectrum import Wave
 from gramian.params import Parameter, Positive, PositiveSemidefinite, Real, Value, nonnegative, positive
 from gramian.params.parameter import as_parameter
@@ -38,6 +39,7 @@ class Linear(Kernel):
     variance: Value = positive(1.0)
 
     low_precision = True
+    takes_numbers = True
 
     def __post_init__(self) -> None:
         given = as_parameter(self.variance, Real(), "Linear: variance")
@@ -51,10 +53,10 @@ class Linear(Kernel):
         return (X @ self.variance if jnp.ndim(self.variance) == 2 else X * self.variance) @ Z.T
 
     def check_columns(self, columns: Sequence[Column]) -> None:
-        self.check_numeric(columns)
+        super().check_columns(columns)
         value = self.variance.value
         if value.ndim != 2:
-            self.check_vector("variance", columns)
+            self._check_vector("variance", columns)
         elif value.shape[0] != len(columns):
             raise ParameterError(
                 f"Linear: the matrix is {value.shape[0]} x {value.shape[0]}, but the data have {len(columns)}"
@@ -71,11 +73,13 @@ class Polynomial(Kernel):
     offset: Value = nonnegative(1.0)
 
     low_precision = True
+    takes_numbers = True
+    one_number = ("offset",)
+    one_a_column = ("variance",)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "degree", whole_number(self.degree, "Polynomial: degree", 1))
         super().__post_init__()
-        self.check_single("offset")
 
     def pair(self, x: jax.Array, z: jax.Array) -> jax.Array:
         return (jnp.sum(x * self.variance * z) + self.offset) ** self.degree
@@ -83,42 +87,60 @@ class Polynomial(Kernel):
     def cross(self, X: jax.Array, Z: jax.Array) -> jax.Array:
         return ((X * self.variance) @ Z.T + self.offset) ** self.degree
 
-    def check_columns(self, columns: Sequence[Column]) -> None:
-        self.check_numeric(columns)
-        self.check_vector("variance", columns)
+
+class Network(Kernel):
+    """An infinite one-layer network with weights of `variance` and `bias`. It sees x only through its lifted
+    point (sqrt(bias), sqrt(variance) x): its length, and its direction. Two directions enter as t =
+    sin^2(angle / 2) = |u - v|^2 / 4, which is exactly 0 for equal rows, where the arc cosine of their product
+    is only good to 1e-8."""
+
+    low_precision = True
+    takes_numbers = True
+    one_number = ("bias",)
+    one_a_column = ("variance",)
+
+    @abstractmethod
+    def of(self, norm_x: jax.Array, norm_z: jax.Array, t: jax.Array) -> jax.Array:
+        """k from the lengths and t."""
+
+    def pair(self, x: jax.Array, z: jax.Array) -> jax.Array:
+        (U, norm_x), (V, norm_z) = self._directions(x[None, :]), self._directions(z[None, :])
+        return self.of(norm_x[0], norm_z[0], jnp.sum((U[0] - V[0]) ** 2) / 4)
+
+    def cross(self, X: jax.Array, Z: jax.Array) -> jax.Array:
+        (U, norm_x), (V, norm_z) = self._directions(X), self._directions(Z)
+        t = squared_distances(U, V, jnp.ones((), U.dtype)) / 4
+        return self.of(norm_x[:, None], norm_z[None, :], t)
+
+    def diagonal(self, X: jax.Array) -> jax.Array:
+        _, norm = self._directions(X)
+        return self.of(norm, norm, jnp.zeros_like(norm))
+
+    def _directions(self: Any, X: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Unit vectors (n, d + 1) and lengths (n,) of the lifted rows."""
+        ones = jnp.ones((X.shape[0], 1), X.dtype)
+        lifted = jnp.concatenate([ones * root(self.bias), X * jnp.sqrt(self.variance)], axis=1)
+        square = jnp.sum(lifted**2, axis=1)
+        norm = root(square)
+        return lifted / jnp.where(square > 0, norm, 1.0)[:, None], norm
 
 
-class ArcCosine(Kernel):
+class ArcCosine(Network):
     """The infinite one-layer network with units max(0, a)^order: steps (0), ramps (1), squared ramps (2)."""
 
     order: int = 1
     variance: Value = positive(1.0)  # of the weights; one number, or one a column
     bias: Value = nonnegative(1.0)
 
-    low_precision = True
-
     def __post_init__(self) -> None:
         object.__setattr__(self, "order", whole_number(self.order, "ArcCosine: order", 0, 2))
         super().__post_init__()
-        self.check_single("bias")
 
-    def pair(self, x: jax.Array, z: jax.Array) -> jax.Array:
-        (u, norm_x), (v, norm_z) = (
-            _direction(x, self.variance, self.bias),
-            _direction(z, self.variance, self.bias),
-        )
-        return _ARC[self.order](jnp.sum((u - v) ** 2) / 4) * (norm_x * norm_z) ** self.order / jnp.pi
-
-    def cross(self, X: jax.Array, Z: jax.Array) -> jax.Array:
-        (U, norm_x), (V, norm_z) = (
-            _directions(X, self.variance, self.bias),
-            _directions(Z, self.variance, self.bias),
-        )
-        angles = _ARC[self.order](squared_distances(U, V, jnp.ones((), U.dtype)) / 4)
-        return angles * (norm_x[:, None] * norm_z[None, :]) ** self.order / jnp.pi
+    def of(self, norm_x: jax.Array, norm_z: jax.Array, t: jax.Array) -> jax.Array:
+        return _ARC[self.order](t) * (norm_x * norm_z) ** self.order / jnp.pi
 
     def diagonal(self, X: jax.Array) -> jax.Array:
-        _, norm = _directions(X, self.variance, self.bias)
+        _, norm = self._directions(X)
         at_zero = (1.0, 1.0, 3.0)[self.order]  # J_n(0) / pi
         return at_zero * norm ** (2 * self.order)
 
@@ -126,45 +148,24 @@ class ArcCosine(Kernel):
     def differentiable(self) -> bool:
         return self.order > 0
 
-    def check_columns(self, columns: Sequence[Column]) -> None:
-        self.check_numeric(columns)
-        self.check_vector("variance", columns)
 
-
-class NeuralNetwork(Kernel):
+class NeuralNetwork(Network):
     """The infinite one-layer network with error-function units; tends to constants far away, and can turn
     quickly near the origin."""
 
     variance: Value = positive(1.0)  # of the weights; one number, or one a column
     bias: Value = nonnegative(1.0)
 
-    low_precision = True
+    def of(self, norm_x: jax.Array, norm_z: jax.Array, t: jax.Array) -> jax.Array:
+        """(2/pi) arcsin(a / sqrt(b c)) with a = 2 x'z, b = 1 + 2 x'x, c = 1 + 2 z'z, as the arc tangent of
+        a / sqrt(b c - a^2).
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.check_single("bias")
-
-    def pair(self, x: jax.Array, z: jax.Array) -> jax.Array:
-        (u, norm_x), (v, norm_z) = (
-            _direction(x, self.variance, self.bias),
-            _direction(z, self.variance, self.bias),
-        )
-        return _arc_sine(norm_x, norm_z, jnp.sum((u - v) ** 2) / 4)
-
-    def cross(self, X: jax.Array, Z: jax.Array) -> jax.Array:
-        (U, norm_x), (V, norm_z) = (
-            _directions(X, self.variance, self.bias),
-            _directions(Z, self.variance, self.bias),
-        )
-        return _arc_sine(norm_x[:, None], norm_z[None, :], squared_distances(U, V, jnp.ones((), U.dtype)) / 4)
-
-    def diagonal(self, X: jax.Array) -> jax.Array:
-        _, norm = _directions(X, self.variance, self.bias)
-        return _arc_sine(norm, norm, jnp.zeros_like(norm))
-
-    def check_columns(self, columns: Sequence[Column]) -> None:
-        self.check_numeric(columns)
-        self.check_vector("variance", columns)
+        b c - a^2 = 1 + 2 x'x + 2 z'z + 4 x'x z'z sin^2(angle) is a sum of positive terms, so no digits are
+        lost far from the origin, where the arc sine itself has an infinite slope.
+        """
+        a = 2 * norm_x * norm_z * (1 - 2 * t)
+        rest = 1 + 2 * norm_x**2 + 2 * norm_z**2 + 16 * (norm_x * norm_z) ** 2 * t * jnp.maximum(1 - t, 0.0)
+        return (2 / jnp.pi) * jnp.arctan2(a, jnp.sqrt(rest))
 
 
 class Constant(Kernel):
@@ -174,10 +175,7 @@ class Constant(Kernel):
 
     stationary = True
     low_precision = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.check_single("variance")
+    one_number = ("variance",)
 
     def levels(self) -> list[Parameter]:
         return [self.variance]
@@ -200,50 +198,10 @@ class Brownian(Kernel):
 
     differentiable = False
     low_precision = True
+    takes_numbers = True
 
     def pair(self, x: jax.Array, z: jax.Array) -> jax.Array:
         return jnp.prod(jnp.where(x * z > 0, jnp.minimum(jnp.abs(x), jnp.abs(z)), 0.0))
-
-    def check_columns(self, columns: Sequence[Column]) -> None:
-        self.check_numeric(columns)
-
-
-def _safe_root(s: ArrayLike) -> jax.Array:
-    """sqrt with slope 0 at 0."""
-    s = jnp.asarray(s)
-    return jnp.where(s > 0, jnp.sqrt(jnp.where(s > 0, s, 1.0)), 0.0)
-
-
-# Both networks see x only through its lifted point (sqrt(bias), sqrt(variance) x): its length, and its
-# direction. Two directions enter as t = sin^2(angle / 2) = |u - v|^2 / 4, which is exactly 0 for equal rows,
-# where the arc cosine of their product is only good to 1e-8.
-
-
-def _directions(X: jax.Array, variance: ArrayLike, bias: ArrayLike) -> tuple[jax.Array, jax.Array]:
-    """Unit vectors (n, d + 1) and lengths (n,) of the lifted rows."""
-    ones = jnp.ones((X.shape[0], 1), X.dtype)
-    lifted = jnp.concatenate([ones * _safe_root(bias), X * jnp.sqrt(variance)], axis=1)
-    square = jnp.sum(lifted**2, axis=1)
-    norm = _safe_root(square)
-    return lifted / jnp.where(square > 0, norm, 1.0)[:, None], norm
-
-
-def _direction(x: jax.Array, variance: ArrayLike, bias: ArrayLike) -> tuple[jax.Array, jax.Array]:
-    """The same for one point (d,)."""
-    directions, norms = _directions(x[None, :], variance, bias)
-    return directions[0], norms[0]
-
-
-def _arc_sine(norm_x: jax.Array, norm_z: jax.Array, t: jax.Array) -> jax.Array:
-    """(2/pi) arcsin(a / sqrt(b c)) with a = 2 x'z, b = 1 + 2 x'x, c = 1 + 2 z'z, as the arc tangent of a /
-    sqrt(b c - a^2).
-
-    b c - a^2 = 1 + 2 x'x + 2 z'z + 4 x'x z'z sin^2(angle) is a sum of positive terms, so no digits are lost
-    far from the origin, where the arc sine itself has an infinite slope.
-    """
-    a = 2 * norm_x * norm_z * (1 - 2 * t)
-    rest = 1 + 2 * norm_x**2 + 2 * norm_z**2 + 16 * (norm_x * norm_z) ** 2 * t * jnp.maximum(1 - t, 0.0)
-    return (2 / jnp.pi) * jnp.arctan2(a, jnp.sqrt(rest))
 
 
 # J_n of Cho and Saul as functions of t. With c = cos(angle) = 1 - 2t: dJ_2/dc = 4 J_1, dJ_1/dc = J_0, dJ_0/dc
@@ -253,7 +211,7 @@ def _arc_sine(norm_x: jax.Array, norm_z: jax.Array, t: jax.Array) -> jax.Array:
 def _angle(t: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
     """angle, its cosine and its sine."""
     t = jnp.clip(t, 0.0, 1.0)
-    return 2 * jnp.arctan2(_safe_root(t), _safe_root(1 - t)), 1 - 2 * t, 2 * _safe_root(t) * _safe_root(1 - t)
+    return 2 * jnp.arctan2(root(t), root(1 - t)), 1 - 2 * t, 2 * root(t) * root(1 - t)
 
 
 @jax.custom_jvp
@@ -261,12 +219,10 @@ def _arc0(t: jax.Array) -> jax.Array:
     return jnp.pi - _angle(t)[0]
 
 
-@_arc0.defjvp
-def _(primals: tuple[jax.Array], tangents: tuple[jax.Array]) -> tuple[jax.Array, jax.Array]:
-    (t,), (dt,) = primals, tangents
+def _slope0(t: jax.Array) -> jax.Array:
     sine = _angle(t)[2]
     # at angle 0 the kernel has a kink
-    return _arc0(t), jnp.where(sine > 0, -2 / jnp.where(sine > 0, sine, 1.0), 0.0) * dt
+    return jnp.where(sine > 0, -2 / jnp.where(sine > 0, sine, 1.0), 0.0)
 
 
 @jax.custom_jvp
@@ -275,24 +231,13 @@ def _arc1(t: jax.Array) -> jax.Array:
     return sine + (jnp.pi - angle) * cosine
 
 
-@_arc1.defjvp
-def _(primals: tuple[jax.Array], tangents: tuple[jax.Array]) -> tuple[jax.Array, jax.Array]:
-    (t,), (dt,) = primals, tangents
-    return _arc1(t), -2 * _arc0(t) * dt
-
-
 @jax.custom_jvp
 def _arc2(t: jax.Array) -> jax.Array:
     angle, cosine, sine = _angle(t)
     return 3 * sine * cosine + (jnp.pi - angle) * (1 + 2 * cosine**2)
 
 
-@_arc2.defjvp
-def _(primals: tuple[jax.Array], tangents: tuple[jax.Array]) -> tuple[jax.Array, jax.Array]:
-    (t,), (dt,) = primals, tangents
-    return _arc2(t), -8 * _arc1(t) * dt
-
-
+_arc0.defjvps(lambda dt, _, t: _slope0(t) * dt)
+_arc1.defjvps(lambda dt, _, t: -2 * _arc0(t) * dt)
+_arc2.defjvps(lambda dt, _, t: -8 * _arc1(t) * dt)
 _ARC = (_arc0, _arc1, _arc2)
-
-__all__ = ["ArcCosine", "Brownian", "Constant", "Linear", "NeuralNetwork", "Polynomial"]

@@ -67,21 +67,14 @@ def _numbers(kernel: Kernel, raw: list[tuple[NDArray[Any], list[str] | None]]) -
                 text[j] = True
                 stacked = np.concatenate([table[:, j].astype(str) for table in tables])
                 codes = np.unique(stacked, return_inverse=True)[1]
-                for array, piece in zip(
-                    arrays, np.split(codes, np.cumsum([len(t) for t in tables])[:-1]), strict=True
-                ):
+                pieces = np.split(codes, np.cumsum([len(t) for t in tables])[:-1])
+                for array, piece in zip(arrays, pieces, strict=True):
                     array[:, j] = piece
     for array in arrays:
-        if not np.all(np.isfinite(array)):
-            i, j = np.argwhere(~np.isfinite(array))[0]
+        for i, j in np.argwhere(~np.isfinite(array))[:1]:
             raise InputError(
                 f"The value in row {i}, column {j} is {array[i, j]}; a kernel needs finite numbers."
             )
     names = names or others
-    kernel.check_columns(
-        [
-            Column(name, is_text)
-            for name, is_text in zip(names or [f"x{j}" for j in range(d)], text, strict=True)
-        ]
-    )
-    return arrays, kernel.resolve(names or [f"x{j}" for j in range(d)]) if names else kernel
+    kernel.check_columns([*map(Column, names or [f"x{j}" for j in range(d)], text)])
+    return arrays, kernel.resolve(names) if names else kernel

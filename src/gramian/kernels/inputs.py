@@ -66,15 +66,12 @@ class On(Pointwise):
         self.kernel.check_columns([columns[i] for i in chosen._numbers()])
 
     def resolve(self, names: Sequence[str]) -> On:
-        return On(
-            self.kernel.resolve([names[i] for i in self._resolved(names)]), tuple(self._resolved(names))
-        )
+        chosen = self._resolved(names)
+        return On(self.kernel.resolve([names[i] for i in chosen]), tuple(chosen))
 
     def formula(self, digits: int | None = None) -> str:
-        return (
-            f"{enclosed(self.kernel, digits, Sum, Product, Scaled, Power)}"
-            f".on({', '.join(map(repr, self.columns))})"
-        )
+        columns = ", ".join(map(repr, self.columns))
+        return f"{enclosed(self.kernel, digits, Sum, Product, Scaled, Power)}.on({columns})"
 
     def _resolved(self, names: Sequence[str]) -> list[int]:
         found = []
@@ -128,7 +125,7 @@ class MapInputs(Kernel):
         return self.kernel.levels()
 
     def check_columns(self, columns: Sequence[Column]) -> None:
-        self.check_numeric(columns)  # how many columns come out of g is known only when it runs
+        self._check_numeric(columns)  # how many columns come out of g is known only when it runs
 
     def formula(self, digits: int | None = None) -> str:
         return f"map_inputs({self.kernel.formula(digits)}, {_name(self.function)})"

@@ -28,7 +28,7 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import jax
 import numpy as np
@@ -61,26 +61,17 @@ class FrequencyPart(ABC):
 
     columns: tuple[int, ...]
 
+    single: ClassVar[bool] = False  # whether it has one frequency, and nothing is drawn
+    # whether frequencies are the terms of a series, of which the first ones stand for it as well as random
+    # ones do: `terms`
+    series: ClassVar[bool] = False
+    # whether frequencies move with the parameters inside JAX, with nothing of SciPy's between
+    traceable: ClassVar[bool] = True
+
     @property
     def directed(self) -> bool:
         """Whether f and -f differ in law."""
         return False
-
-    @property
-    def single(self) -> bool:
-        """Whether it has one frequency, and nothing is drawn."""
-        return False
-
-    @property
-    def series(self) -> bool:
-        """Whether its frequencies are the terms of a series, of which the first ones stand for it as well as
-        random ones do: `terms`."""
-        return False
-
-    @property
-    def traceable(self) -> bool:
-        """Whether its frequencies move with the parameters inside JAX, with nothing of SciPy's between."""
-        return True
 
     @property
     def stretch(self) -> Any | None:
@@ -120,15 +111,12 @@ class FrequencyPart(ABC):
 
 
 @dataclass(frozen=True)
-class GaussianCloud(FrequencyPart):
-    """centre + spread z."""
+class Cloud(FrequencyPart):
+    """Normal directions times a spread."""
 
     spread: Any  # a number, or one a column
-    centre: Any = None
 
-    @property
-    def directed(self) -> bool:
-        return self.centre is not None
+    lengths: ClassVar[int] = 1  # how many uniform numbers the length of a direction takes
 
     @property
     def stretch(self) -> Any | None:
@@ -136,13 +124,29 @@ class GaussianCloud(FrequencyPart):
 
     @property
     def dimension(self) -> int:
-        return len(self.columns)
+        return len(self.columns) + self.lengths
+
+    def frequencies(self, draw: Draw, host: Draw) -> Any:
+        return draw[0] * self.spread
+
+
+@dataclass(frozen=True)
+class GaussianCloud(Cloud):
+    """centre + spread z."""
+
+    centre: Any = None
+
+    lengths = 0
+
+    @property
+    def directed(self) -> bool:
+        return self.centre is not None
 
     def draw(self, source: StandardDraws) -> Draw:
         return (source.normals(len(self.columns)),)
 
     def frequencies(self, draw: Draw, host: Draw) -> Any:
-        cloud = draw[0] * self.spread
+        cloud = super().frequencies(draw, host)
         return cloud if self.centre is None else cloud + self.centre
 
     def mirrored(self) -> FrequencyPart:
@@ -150,45 +154,24 @@ class GaussianCloud(FrequencyPart):
 
 
 @dataclass(frozen=True)
-class Student(FrequencyPart):
+class Student(Cloud):
     """spread z sqrt(nu / chi2_nu)."""
 
-    spread: Any
     nu: int
-
-    @property
-    def stretch(self) -> Any | None:
-        return self.spread
-
-    @property
-    def dimension(self) -> int:
-        return len(self.columns) + 1
 
     def draw(self, source: StandardDraws) -> Draw:
         normals = source.normals(len(self.columns))
         chi2 = 2 * gammaincinv(self.nu / 2, inside(source.uniforms()))
         return (normals * np.sqrt(self.nu / chi2)[:, None],)
 
-    def frequencies(self, draw: Draw, host: Draw) -> Any:
-        return draw[0] * self.spread
-
 
 @dataclass(frozen=True)
-class GammaMixture(FrequencyPart):
+class GammaMixture(Cloud):
     """spread z sqrt(s), s ~ Gamma(alpha, rate alpha), by the quantile of a uniform number that stays."""
 
-    spread: Any
     alpha: Any
 
     traceable = False
-
-    @property
-    def stretch(self) -> Any | None:
-        return self.spread
-
-    @property
-    def dimension(self) -> int:
-        return len(self.columns) + 1
 
     def draw(self, source: StandardDraws) -> Draw:
         return source.normals(len(self.columns)), inside(source.uniforms())
@@ -197,10 +180,10 @@ class GammaMixture(FrequencyPart):
         """The quantile x of Gamma(alpha), and dx/dalpha: log x is a smooth function of log alpha, so
         differences of fourth order give 10 digits."""
         alpha, h = float(self.alpha), 2e-3
+        quantiles = {k: gammaincinv(alpha * np.exp(k * h), draw[1]) for k in (-2, -1, 0, 1, 2)}
         log_x = {
-            k: np.log(np.maximum(gammaincinv(alpha * np.exp(k * h), draw[1]), 1e-280))
-            for k in (-2, -1, 0, 1, 2)
-        }  # no 0, whose root has no slope
+            k: np.log(np.maximum(x, 1e-280)) for k, x in quantiles.items()
+        }  # no 0: its root has no slope
         x = np.exp(log_x[0])
         return x, x / alpha * (8 * (log_x[1] - log_x[-1]) - (log_x[2] - log_x[-2])) / (12 * h)
 
@@ -219,10 +202,7 @@ class Series(FrequencyPart):
 
     series = True
     traceable = False
-
-    @property
-    def dimension(self) -> int:
-        return 1
+    dimension = 1
 
     def draw(self, source: StandardDraws) -> Draw:
         """Frequencies from the law at the present lengthscale. At another one they stay, and count by the
@@ -335,8 +315,6 @@ def _moved(host: Draw, parameter: Any) -> Any:
     """The value that the host computed, with the slope beside it as its derivative with respect to the
     parameter."""
     value, slope = host
-    return (
-        value + slope * (parameter - jax.lax.stop_gradient(parameter))
-        if isinstance(parameter, jax.Array)
-        else value
-    )
+    if not isinstance(parameter, jax.Array):
+        return value
+    return value + slope * (parameter - jax.lax.stop_gradient(parameter))

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -29,8 +30,8 @@ from numpy.typing import ArrayLike
 
 from gramian.errors import ParameterError
 from gramian.kernels.base import Column, Kernel
-from gramian.kernels.distance import squared_distances, typical
-from gramian.kernels.profiles import MATERN32, MATERN52, SQUARED_EXPONENTIAL, Radial
+from gramian.kernels.distance import root, squared_distances, typical
+from gramian.kernels.profiles import MATERN32, MATERN52, SQUARED_EXPONENTIAL, Profile, Radial
 from gramian.kernels.spectrum import GammaMixture, GaussianCloud, Line, Series, Student, Wave
 from gramian.params import Parameter, Positive, Value, positive, real
 from gramian.params.parameter import as_parameter
@@ -42,6 +43,9 @@ class Stationary(Kernel):
     lengthscale: Value = positive(1.0)  # one number, or one a column (ARD)
 
     stationary = True
+    takes_numbers = True
+    one_a_column = ("lengthscale",)
+    radial_form: ClassVar[Profile | None] = None  # the profile in NumPy, where its slope is bounded
 
     @abstractmethod
     def profile(self, r2: jax.Array) -> jax.Array:
@@ -59,21 +63,18 @@ class Stationary(Kernel):
     def lengthscales(self, columns: Sequence[int]) -> list[tuple[Parameter, tuple[int, ...]]]:
         return [(self.lengthscale, tuple(columns))]
 
-    def check_columns(self, columns: Sequence[Column]) -> None:
-        self.check_numeric(columns)
-        self.check_vector("lengthscale", columns)
+    def radial(self) -> Radial | None:
+        return None if self.radial_form is None else Radial(self.radial_form, (), self.lengthscale)
 
 
 class RBF(Stationary):
     """k = exp(-r^2 / 2): infinitely smooth. Also called squared exponential or Gaussian kernel."""
 
     low_precision = True
+    radial_form = SQUARED_EXPONENTIAL
 
     def profile(self, r2: jax.Array) -> jax.Array:
         return jnp.exp(-0.5 * r2)
-
-    def radial(self) -> Radial:
-        return Radial(SQUARED_EXPONENTIAL, (), self.lengthscale)
 
     def waves(self, columns: tuple[int, ...]) -> list[Wave]:
         return [Wave(1.0, (GaussianCloud(columns, _per_turn(self.lengthscale)),))]
@@ -90,47 +91,44 @@ class RBF(Stationary):
         return cls(Parameter(given.value / np.sqrt(2), trainable=given.trainable))
 
 
-class Matern12(Stationary):
-    """k = exp(-r): continuous, nowhere differentiable. In one dimension, the Ornstein-Uhlenbeck process."""
+class Matern(Stationary):
+    """The Matern family, whose frequencies have a law of Student's."""
 
     low_precision = True
+    nu: ClassVar[int]  # degrees of freedom of the frequencies
+
+    def waves(self, columns: tuple[int, ...]) -> list[Wave]:
+        return [Wave(1.0, (Student(columns, _per_turn(self.lengthscale), self.nu),))]
+
+
+class Matern12(Matern):
+    """k = exp(-r): continuous, nowhere differentiable. In one dimension, the Ornstein-Uhlenbeck process."""
+
+    nu = 1
     differentiable = False
 
     def profile(self, r2: jax.Array) -> jax.Array:
         return _decay(r2)
 
-    def waves(self, columns: tuple[int, ...]) -> list[Wave]:
-        return [Wave(1.0, (Student(columns, _per_turn(self.lengthscale), 1),))]
 
-
-class Matern32(Stationary):
+class Matern32(Matern):
     """k = (1 + sqrt(3) r) exp(-sqrt(3) r): once differentiable."""
 
-    low_precision = True
+    nu = 3
+    radial_form = MATERN32
 
     def profile(self, r2: jax.Array) -> jax.Array:
         return _decay1(3 * r2)
 
-    def radial(self) -> Radial:
-        return Radial(MATERN32, (), self.lengthscale)
 
-    def waves(self, columns: tuple[int, ...]) -> list[Wave]:
-        return [Wave(1.0, (Student(columns, _per_turn(self.lengthscale), 3),))]
-
-
-class Matern52(Stationary):
+class Matern52(Matern):
     """k = (1 + sqrt(5) r + 5 r^2 / 3) exp(-sqrt(5) r): twice differentiable; a good first choice."""
 
-    low_precision = True
+    nu = 5
+    radial_form = MATERN52
 
     def profile(self, r2: jax.Array) -> jax.Array:
         return _decay2(5 * r2)
-
-    def radial(self) -> Radial:
-        return Radial(MATERN52, (), self.lengthscale)
-
-    def waves(self, columns: tuple[int, ...]) -> list[Wave]:
-        return [Wave(1.0, (Student(columns, _per_turn(self.lengthscale), 5),))]
 
 
 class RationalQuadratic(Stationary):
@@ -140,10 +138,7 @@ class RationalQuadratic(Stationary):
     alpha: Value = positive(1.0)
 
     low_precision = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.check_single("alpha")
+    one_number = ("alpha",)
 
     def profile(self, r2: jax.Array) -> jax.Array:
         # log1p keeps its digits when alpha is large and the base is close to 1.
@@ -161,6 +156,8 @@ class Periodic(Kernel):
 
     stationary = True
     low_precision = True
+    takes_numbers = True
+    one_a_column = "lengthscale", "period"
 
     def pair(self, x: jax.Array, z: jax.Array) -> jax.Array:
         return jnp.exp(-2 * jnp.sum((jnp.sin(jnp.pi * (x - z) / self.period) / self.lengthscale) ** 2))
@@ -173,23 +170,11 @@ class Periodic(Kernel):
         return jnp.exp(-2 * jnp.sum(waves**2, axis=1))
 
     def waves(self, columns: tuple[int, ...]) -> list[Wave]:
-        return [
-            Wave(
-                1.0,
-                tuple(
-                    Series((c,), _entry(self.lengthscale, j), _entry(self.period, j))
-                    for j, c in enumerate(columns)
-                ),
-            )
-        ]
+        pairs = [(_entry(self.lengthscale, j), _entry(self.period, j)) for j in range(len(columns))]
+        return [Wave(1.0, tuple(Series((c,), *pair) for c, pair in zip(columns, pairs, strict=True)))]
 
     def diagonal(self, X: jax.Array) -> jax.Array:
         return jnp.ones(X.shape[:1], X.dtype)
-
-    def check_columns(self, columns: Sequence[Column]) -> None:
-        self.check_numeric(columns)
-        self.check_vector("lengthscale", columns)
-        self.check_vector("period", columns)
 
 
 class Cosine(Kernel):
@@ -199,6 +184,8 @@ class Cosine(Kernel):
 
     stationary = True
     low_precision = True
+    takes_numbers = True
+    one_a_column = ("period",)
 
     def pair(self, x: jax.Array, z: jax.Array) -> jax.Array:
         return jnp.cos(2 * jnp.pi * jnp.sum((x - z) / self.period))
@@ -213,10 +200,6 @@ class Cosine(Kernel):
 
     def diagonal(self, X: jax.Array) -> jax.Array:
         return jnp.ones(X.shape[:1], X.dtype)
-
-    def check_columns(self, columns: Sequence[Column]) -> None:
-        self.check_numeric(columns)
-        self.check_vector("period", columns)
 
 
 class SpectralMixture(Kernel):
@@ -233,6 +216,7 @@ class SpectralMixture(Kernel):
 
     stationary = True
     low_precision = True
+    takes_numbers = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -278,7 +262,7 @@ class SpectralMixture(Kernel):
         ]
 
     def check_columns(self, columns: Sequence[Column]) -> None:
-        self.check_numeric(columns)
+        super().check_columns(columns)
         for name in ("means", "scales"):
             value = getattr(self, name).value
             if value.ndim == 2 and value.shape[1] != len(columns):
@@ -315,19 +299,15 @@ def _bounded(r2: jax.Array) -> jax.Array:
     return jnp.minimum(r2, 1e150 if r2.dtype == np.float64 else 1e18)
 
 
-def _root(s: jax.Array) -> jax.Array:
-    return jnp.where(s > 0, jnp.sqrt(jnp.where(s > 0, s, 1.0)), 0.0)
-
-
 @jax.custom_jvp
 def _decay(s: jax.Array) -> jax.Array:
-    return jnp.exp(-_root(s))
+    return jnp.exp(-root(s))
 
 
 @_decay.defjvp
 def _(primals: tuple[jax.Array], tangents: tuple[jax.Array]) -> tuple[jax.Array, jax.Array]:
     (s,), (ds,) = primals, tangents
-    a = _root(s)
+    a = root(s)
     value = jnp.exp(-a)
     # At distance 0 the slope is infinite, but it is only ever multiplied by a distance of 0: the contribution
     # to a lengthscale is 0.
@@ -336,36 +316,15 @@ def _(primals: tuple[jax.Array], tangents: tuple[jax.Array]) -> tuple[jax.Array,
 
 @jax.custom_jvp
 def _decay1(s: jax.Array) -> jax.Array:
-    a = _root(s)
+    a = root(s)
     return (1 + a) * jnp.exp(-a)
-
-
-@_decay1.defjvp
-def _(primals: tuple[jax.Array], tangents: tuple[jax.Array]) -> tuple[jax.Array, jax.Array]:
-    (s,), (ds,) = primals, tangents
-    return _decay1(s), -0.5 * _decay(s) * ds
 
 
 @jax.custom_jvp
 def _decay2(s: jax.Array) -> jax.Array:
-    a = _root(s)
+    a = root(s)
     return (1 + a + s / 3) * jnp.exp(-a)
 
 
-@_decay2.defjvp
-def _(primals: tuple[jax.Array], tangents: tuple[jax.Array]) -> tuple[jax.Array, jax.Array]:
-    (s,), (ds,) = primals, tangents
-    return _decay2(s), -_decay1(s) / 6 * ds
-
-
-__all__ = [
-    "RBF",
-    "Cosine",
-    "Matern12",
-    "Matern32",
-    "Matern52",
-    "Periodic",
-    "RationalQuadratic",
-    "SpectralMixture",
-    "Stationary",
-]
+_decay1.defjvps(lambda ds, _, s: -0.5 * _decay(s) * ds)
+_decay2.defjvps(lambda ds, _, s: -_decay1(s) / 6 * ds)

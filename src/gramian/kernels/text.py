@@ -23,44 +23,24 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, NoReturn
 
+from gramian import kernels, params
 from gramian.errors import KernelTextError
-from gramian.kernels.algebra import exp, poly
-from gramian.kernels.base import Kernel
-from gramian.kernels.categorical import Categorical
-from gramian.kernels.dot_product import ArcCosine, Brownian, Constant, Linear, NeuralNetwork, Polynomial
-from gramian.kernels.stationary import (
-    RBF,
-    Cosine,
-    Matern12,
-    Matern32,
-    Matern52,
-    Periodic,
-    RationalQuadratic,
-    SpectralMixture,
-)
-from gramian.params import (
-    Gamma,
-    HalfNormal,
-    InverseGamma,
-    LogNormal,
-    Normal,
-    Parameter,
-    Uniform,
-    fixed,
-    param,
-)
+from gramian.kernels import RBF, Kernel
+from gramian.params import Parameter
 
 MAX_LENGTH = 10_000  # characters; a kernel of a hundred terms has about 3,000
 MAX_DEPTH = 40  # of parentheses, and of kernels within kernels: both far below what recursion bears
 
 _KERNELS = (
-    *(RBF, Matern12, Matern32, Matern52, RationalQuadratic, Periodic, Cosine, SpectralMixture),
-    *(Linear, Polynomial, ArcCosine, NeuralNetwork, Constant, Brownian, Categorical),
+    "RBF Matern12 Matern32 Matern52 RationalQuadratic Periodic Cosine SpectralMixture Linear Polynomial"
+    " ArcCosine NeuralNetwork Constant Brownian Categorical exp poly"
 )
-_PRIORS = (LogNormal, Normal, HalfNormal, Gamma, InverseGamma, Uniform)
+_PRIORS = "LogNormal Normal HalfNormal Gamma InverseGamma Uniform"
 _CALLS: Mapping[str, Callable[..., Any]] = {
-    f.__name__: f for f in (*_KERNELS, exp, poly, param, fixed, *_PRIORS)
-} | {"RBF.from_bandwidth": RBF.from_bandwidth}
+    **{name: getattr(kernels, name) for name in _KERNELS.split()},
+    **{name: getattr(params, name) for name in ("param", "fixed", *_PRIORS.split())},
+    "RBF.from_bandwidth": RBF.from_bandwidth,
+}
 _CONSTANTS: Mapping[str, Any] = {"True": True, "False": False, "None": None, "inf": math.inf}
 _FUNCTIONS = ("warp", "map_inputs")  # known, and not readable
 
@@ -143,16 +123,11 @@ class _Reader:
         while self._take(sign):
             at = self._last().at
             right = part()
-            if (
-                not isinstance(total, Kernel)
-                and not isinstance(right, Kernel)
-                and not (_is_number(total) and _is_number(right))
-            ):
+            kinds = _kind(total), _kind(right)
+            if "a kernel" not in kinds and kinds != ("a number", "a number"):
                 cure = "With several factors, use parentheses: fixed(2.0) * (3.0 * RBF())."
                 self._fail(
-                    f"Here stands {_kind(total)} {sign} {_kind(right)}, but one side must be a kernel."
-                    f" {cure}",
-                    at,
+                    f"Here stands {kinds[0]} {sign} {kinds[1]}, but one side must be a kernel. {cure}", at
                 )
             total = self._made(at, operation, total, right)
         return total
@@ -164,10 +139,8 @@ class _Reader:
         at = self._last().at
         exponent = self._postfix()
         if not isinstance(base, Kernel):
-            self._fail(
-                f"Only a kernel can be raised to a power here, not {_kind(base)}. Write the number itself.",
-                at,
-            )
+            what = f"Only a kernel can be raised to a power here, not {_kind(base)}."
+            self._fail(f"{what} Write the number itself.", at)
         if self.token.text == "**":
             self._fail("Two powers in a row need parentheses: (RBF() ** 2) ** 3.")
         return self._made(at, operator.pow, base, exponent)
@@ -195,9 +168,8 @@ class _Reader:
         token = self.token
         if token.kind == "number":
             self.position += 1
-            return sign * (
-                int(token.text) if token.text.isdecimal() and len(token.text) < 300 else float(token.text)
-            )
+            whole = token.text.isdecimal() and len(token.text) < 300
+            return sign * (int(token.text) if whole else float(token.text))
         if token.kind == "text":
             self.position += 1
             return _ESCAPE.sub(lambda match: self._unescaped(match, token.at), token.text[1:-1])
@@ -221,31 +193,25 @@ class _Reader:
         if name in _CONSTANTS and self.token.text != "(":
             return _CONSTANTS[name]
         if name in _FUNCTIONS:
-            self._fail(
-                f"{name} holds a Python function, which text cannot carry. Build this kernel in Python:"
-                f" {name}(kernel, function).",
-                token.at,
-            )
-        if (
-            self.token.text == "."
-            and self.tokens[self.position + 1].text != "on"
-            and any(known.startswith(f"{name}.") for known in _CALLS)
-        ):
+            cure = f"Build this kernel in Python: {name}(kernel, function)."
+            self._fail(f"{name} holds a Python function, which text cannot carry. {cure}", token.at)
+        has_methods = any(known.startswith(f"{name}.") for known in _CALLS)
+        if has_methods and self.token.text == "." and self.tokens[self.position + 1].text != "on":
             name = f"{name}.{self.tokens[self.position + 1].text}"
             self.position += 2
         if name not in _CALLS:
-            near = difflib.get_close_matches(name, _CALLS, 1, 0.5) or [
-                k for k in _CALLS if k.lower() == name.lower()
-            ]
+            alike = [known for known in _CALLS if known.lower() == name.lower()]
+            near = difflib.get_close_matches(name, _CALLS, 1, 0.5) or alike
             hint = f"Did you mean {near[0]}? " if near else ""
             self._fail(f"There is nothing called {name!r}. {hint}There are {', '.join(_CALLS)}.", token.at)
         if self.token.text != "(":
             self._fail(f"{name} needs parentheses: {name}().", token.at)
         positional, named = self._arguments()
+        signature = inspect.signature(_CALLS[name])
         try:
-            inspect.signature(_CALLS[name]).bind(*positional, **named)
+            signature.bind(*positional, **named)
         except TypeError as error:
-            takes = ", ".join(inspect.signature(_CALLS[name]).parameters) or "no arguments"
+            takes = ", ".join(signature.parameters) or "no arguments"
             self._fail(f"{name}: {error}. It takes {takes}.", token.at)
         return self._made(token.at, _CALLS[name], *positional, **named)
 
@@ -351,10 +317,6 @@ class _Reader:
         ) from None
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
 def _unreadable(sign: str) -> str:
     if sign in "'\"":
         return f"The text that begins with {sign} here does not end."
@@ -364,13 +326,8 @@ def _unreadable(sign: str) -> str:
 
 
 def _kind(value: Any) -> str:
-    kinds = (
-        (Kernel, "a kernel"),
-        (Parameter, "a parameter"),
-        (str, "text"),
-        (list, "a list"),
-        (tuple, "a tuple"),
-    )
-    if _is_number(value):
+    """What a value is, for people."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
         return "a number"
-    return next((name for kind, name in kinds if isinstance(value, kind)), type(value).__name__)
+    kinds = {Kernel: "a kernel", Parameter: "a parameter", str: "text", list: "a list", tuple: "a tuple"}
+    return next((name for kind, name in kinds.items() if isinstance(value, kind)), type(value).__name__)
