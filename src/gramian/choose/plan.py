@@ -31,6 +31,7 @@ from gramian.kernels import Kernel, Matern52
 from gramian.kernels.convert import Converted
 from gramian.linalg import memory
 from gramian.linalg.cost import Cost
+from gramian.params.space import aligned
 from gramian.solvers.cg import CG
 
 # of a search from the start, and of one that goes on from a part of the data
@@ -99,9 +100,7 @@ class Plan:
         for each in self.options:
             times = show_seconds(each.evaluation_seconds), show_seconds(each.fit_seconds)
             lines.append((each.label, memory.show_bytes(each.bytes), *times, each.accuracy, each.why_not))
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        body = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in lines]
-        return "\n".join([head, "", *body, "", *self._verdict(), *self._exact_ways()])
+        return "\n".join([head, "", *aligned(lines, lines[0]), "", *self._verdict(), *self._exact_ways()])
 
     def _verdict(self) -> list[str]:
         """What `fit` with method="auto" does, and where that is not within the limits, what would be."""

@@ -165,16 +165,11 @@ def print_summary(gp: Estimator) -> None:
     from rich.table import Table as Drawn
 
     head, _, tail = text.partition(str(gp.parameters_))
-    rows = [
-        (row.name, f"{row.value:.5g}", "" if row.trainable else "fixed", row.prior, row.note)
-        for row in gp.parameters_
-    ]
-    drawn, titles = Drawn(box=SIMPLE), ("parameter", "value", "", "prior", "note")
-    used = [k for k in range(5) if k < 2 or any(row[k] for row in rows)]
-    for k in used:
-        drawn.add_column(titles[k], justify="right" if k == 1 else "left", overflow="fold")
+    drawn, (titles, *rows) = Drawn(box=SIMPLE), gp.parameters_.cells()
+    for title in ("parameter", *titles[1:]):
+        drawn.add_column(title, justify="right" if title == "value" else "left", overflow="fold")
     for row in rows:
-        drawn.add_row(*(row[k] for k in used))
+        drawn.add_row(*row)
     typer.echo(head.rstrip("\n"))
     Console(highlight=False).print(drawn, markup=False)
     typer.echo(tail.strip("\n"))

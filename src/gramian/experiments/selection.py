@@ -37,8 +37,8 @@ from gramian.estimators.base import Estimator
 from gramian.experiments.progress import bar
 from gramian.experiments.scoring import Scores, cross_validated, folds_of, left_out, paired
 from gramian.experiments.store import columns_of, to_csv
-from gramian.experiments.table import aligned
 from gramian.params import Tree
+from gramian.params.space import aligned
 
 CRITERIA = ("evidence", "loo", "cv")
 FEW_CLASSES = 20  # whole numbers of up to this many values are labels, where kernels are given alone

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from gramian.arrays import Array
 from gramian.experiments.run import RunRecord
 from gramian.linalg.memory import show_bytes
+from gramian.params.space import aligned
 
 
 class RunGroup(NamedTuple):
@@ -85,17 +86,6 @@ def text_table(runs: Sequence[RunRecord], head: Sequence[str] = ()) -> str:
         cells = [show(values) if (values := group.values(field)).size else "-" for field, _, show in used]
         lines.append([group.method, str(group.size) if group.size else "-", str(len(group.runs)), *cells])
     return "\n".join([*head, "", *aligned(lines, ("method",)), "", *_remarks(runs)]).strip("\n")
-
-
-def aligned(lines: Sequence[Sequence[str]], left: Collection[str]) -> list[str]:
-    """Lines of cells under each other, the first of them titles: to the left in the columns called so, else
-    to the right."""
-    widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
-    sides = ["<" if title in left else ">" for title in lines[0]]
-    return [
-        "  ".join(f"{cell:{side}{w}}" for cell, side, w in zip(line, sides, widths, strict=True)).rstrip()
-        for line in lines
-    ]
 
 
 def _remarks(runs: Sequence[RunRecord]) -> list[str]:

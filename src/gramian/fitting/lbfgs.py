@@ -23,13 +23,12 @@ from gramian.fitting.progress import Report
 from gramian.linalg.factor import finite
 from gramian.linalg.threads import one_blas_thread
 
-# A run stops when a step gains less than FTOL of |f|, or the largest slope is below GTOL nats a unit of
+# A run stops when a step gains less than ftol of |f|, or the largest slope is below gtol nats a unit of
 # theta: near enough for Newton's method, which finishes what the best run began. Where it does not apply, a
 # last run with the tight tolerances does: predictions must not depend on the units of the data, and they
 # follow theta to first order.
-FTOL, GTOL = 1e-9, 1e-3
-TIGHT_FTOL, TIGHT_GTOL = 1e-13, 1e-5
-LOOSE_FTOL = 1e-6  # for a search that need not be finished: a few hundredths of a nat
+USUAL, TIGHT = {"ftol": 1e-9, "gtol": 1e-3}, {"ftol": 1e-13, "gtol": 1e-5}
+LOOSE = {"ftol": 1e-6, "gtol": 1e-3}  # of a search that need not be finished: a few hundredths of a nat
 NEWTON_UP_TO = 40  # parameters: a Hessian takes one gradient each
 # of |f|: what rounding may cost when a Newton step moves to the place where the gradient vanishes
 SLACK = 1e-6
@@ -70,14 +69,10 @@ class _Counted:
     def __call__(self, theta: Array) -> tuple[float, Array]:
         if self.gradient is not None and (theta == self.theta).all():
             return self.best, self.gradient.copy()  # where one run ends, the next begins
-        # What is still to come after this evaluation is a last factorisation, of about its length.
-        if (
-            self.deadline is not None
-            and self.evaluations
-            and time.monotonic() + 2 * self.slowest > self.deadline
-        ):
-            raise _Stop
         began = time.monotonic()
+        # What is still to come after this evaluation is a last factorisation, of about its length.
+        if self.deadline is not None and self.evaluations and began + 2 * self.slowest > self.deadline:
+            raise _Stop
         self.evaluations += 1
         try:
             value, gradient = self.objective(theta)
@@ -110,7 +105,7 @@ def maximise(
     stopped = "converged"
     theta: Array | None = None
 
-    def run(start: Array, number: int, ftol: float, gtol: float) -> None:
+    def run(start: Array, number: int, tolerances: dict[str, float]) -> None:
         nonlocal taken, stopped
         run_theta, run_best = start, -np.inf
 
@@ -128,13 +123,7 @@ def maximise(
             report(number, len(starts), evaluate.evaluations, evaluate.best)
             return -value, -gradient
 
-        options = {
-            "maxiter": iterations,
-            "maxfun": 10 * iterations,
-            "ftol": ftol,
-            "gtol": gtol,
-            "maxcor": MEMORY,
-        }
+        options = {"maxiter": iterations, "maxfun": 10 * iterations, "maxcor": MEMORY, **tolerances}
         with one_blas_thread():  # the search's own small systems go through BLAS, too
             result = minimize(negative, start, jac=True, method="L-BFGS-B", bounds=box, options=options)
         taken += int(result.get("nit", 0))  # none where every parameter is held
@@ -145,13 +134,13 @@ def maximise(
         for number, start in enumerate(starts, 1):
             tried = number
             try:
-                run(start, number, FTOL if finish else LOOSE_FTOL, GTOL)
+                run(start, number, USUAL if finish else LOOSE)
             except NumericalError:
                 continue  # this start is no good; another may be
         if finish and np.isfinite(evaluate.best) and stopped == "converged":
             theta = _newton(evaluate, limits)
             if theta is None:
-                run(evaluate.theta, tried, TIGHT_FTOL, TIGHT_GTOL)
+                run(evaluate.theta, tried, TIGHT)
     except _Stop:
         stopped = "time limit"
     except KeyboardInterrupt:

@@ -52,14 +52,12 @@ def on_all_rows(
         return fitted, inferred
     model = model.with_values(values)
     moved = posterior.rescaled(c, data.prior(model))
-    evidence = Evidence(
-        inferred.evidence.value + 0.5 * residual.size * (c - 1 - float(np.log(c))), inferred.evidence.kind
-    )
+    gain = 0.5 * residual.size * (c - 1 - float(np.log(c)))
+    evidence = Evidence(inferred.evidence.value + gain, inferred.evidence.kind)
     search = dataclasses.replace(fitted.search, theta=ParameterSpace(model.parameters()).theta)
     line = f"the level of kernel and noise on all {len(data.X):,} rows, in closed form: times {c:.4g}"
-    return dataclasses.replace(fitted, model=model, search=search, level=line), inferred._replace(
-        posterior=moved, evidence=evidence
-    )
+    searched = dataclasses.replace(fitted, model=model, search=search, level=line)
+    return searched, inferred._replace(posterior=moved, evidence=evidence)
 
 
 def _levels(model: Model) -> dict[str, Parameter] | None:

@@ -49,10 +49,8 @@ def polish(
     start = theta
     for _ in range(STEPS):
         move = inverse @ gradient
-        if np.max(np.abs(move)) < SETTLED:
-            break
-        # too far for a quadratic model: the search did not end at an optimum
-        if not np.all(np.abs(move) < 1.0):
+        # settled, or too far for a quadratic model: the search did not end at an optimum
+        if np.max(np.abs(move)) < SETTLED or not np.all(np.abs(move) < 1.0):
             break
         candidate = np.clip(theta + move, low, high)
         value, slope = evaluate(candidate)

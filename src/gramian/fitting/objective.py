@@ -61,9 +61,8 @@ class Objective:
     def split(self, vector: Array) -> tuple[Array, Scheme]:
         """theta, and the inference with its own part of a search's vector."""
         count = len(vector) - self.inference.free.size
-        return vector[:count], (
-            self.inference.with_free(vector[count:]) if len(vector) > count else self.inference
-        )
+        own = self.inference.with_free(vector[count:]) if len(vector) > count else self.inference
+        return vector[:count], own
 
     def evidence(self, vector: Array | None = None) -> tuple[Evidence, Array]:
         """The log evidence and its gradient with respect to a search's vector; without one, at the model's

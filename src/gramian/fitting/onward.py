@@ -38,12 +38,10 @@ def with_more_noise(model: Model, Y: Array) -> list[Model]:
     where noise is not free."""
     if not isinstance(model.likelihood, Gaussian):
         return [model]
-    noise, unit = (
-        model.likelihood.parameters()["noise"],
-        float(np.mean(np.nanvar(Y, axis=0) / np.array(model.likelihood.unit))),
-    )
+    noise = model.likelihood.parameters()["noise"]
     if not noise.trainable:
         return [model]
+    unit = float(np.mean(np.nanvar(Y, axis=0) / np.array(model.likelihood.unit)))
     high = np.inf if noise.bounds is None else noise.bounds[1]
     levels = [level * unit for level in LEVELS if float(noise.value) < level * unit <= high]
     return [model, *(model.with_values({"noise": np.array(level)}) for level in levels)]

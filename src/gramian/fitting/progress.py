@@ -33,18 +33,14 @@ class _Line(Report):
         self.told = 0.0
 
     def __call__(self, start: int, starts: int, evaluations: int, best: float) -> None:
-        self._tell(
-            f"fitting: start {start} of {starts}, evaluation {evaluations}, best {best:.4f}",
-            "Ctrl-C keeps the best so far",
-        )
+        what = f"fitting: start {start} of {starts}, evaluation {evaluations}, best {best:.4f}"
+        self._tell(what, "Ctrl-C keeps the best so far")
 
     def share(self, done: float) -> None:
         if self.console.is_terminal or done >= self.told + 0.1:  # in a log, a line a tenth
             self.told = done
-            self._tell(
-                f"final inference on all rows: {done:.0%}",
-                "Ctrl-C keeps the rows that parameters were fitted on",
-            )
+            hint = "Ctrl-C keeps the rows that parameters were fitted on"
+            self._tell(f"final inference on all rows: {done:.0%}", hint)
 
     def _tell(self, what: str, hint: str) -> None:
         elapsed = time.monotonic() - self.began

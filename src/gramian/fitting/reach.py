@@ -38,11 +38,7 @@ def within_reach(model: Model, X: Array) -> Model:
     def moved(parameter: Parameter) -> Parameter:
         return next((parameter.with_value(value) for own, value in nearer if own is parameter), parameter)
 
-    return (
-        model.with_parameters([moved(parameter) for parameter in model.parameters().values()])
-        if nearer
-        else model
-    )
+    return model.with_parameters([*map(moved, model.parameters().values())]) if nearer else model
 
 
 def _nearer(lengthscale: Parameter, spread: Array, level: Array) -> Array:

@@ -12,6 +12,7 @@ chosen before any fit they would suit no model.
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from gramian.arrays import Array
+from gramian.arrays import Array, is_whole
 from gramian.errors import ParameterError
 from gramian.fitting.lbfgs import Search, maximise
 from gramian.fitting.objective import Objective
@@ -55,14 +56,10 @@ class Stage:
     seconds: float
 
     def __str__(self) -> str:
-        part = (
-            f"all {self.of:,} rows"
-            if self.rows == self.of
-            else f"{self.rows:,} of {self.of:,} rows, chosen {self.rule}"
-        )
-        return (
-            f"{self.method} on {part}: {self.evaluations} evaluations, {self.stopped}, {self.seconds:.1f} s"
-        )
+        some = f"{self.rows:,} of {self.of:,} rows, chosen {self.rule}"
+        part = f"all {self.of:,} rows" if self.rows == self.of else some
+        how = f"{self.evaluations} evaluations, {self.stopped}, {self.seconds:.1f} s"
+        return f"{self.method} on {part}: {how}"
 
 
 @dataclass(frozen=True)
@@ -82,7 +79,7 @@ class Hold:
             raise ParameterError(
                 f"Hold needs names of parameters as in parameters_, such as Hold('noise'), not {names!r}."
             )
-        if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or steps < 1:
+        if not is_whole(steps):
             raise ParameterError(f"Hold: steps={steps!r} must be a whole number from 1 on.")
         object.__setattr__(self, "names", tuple(names))
         object.__setattr__(self, "steps", int(steps))
@@ -108,14 +105,11 @@ class Hold:
         self, space: ParameterSpace, theta: Array, limits: list[tuple[float, float]]
     ) -> list[tuple[float, float]]:
         """The bounds of a search with the entries of these parameters tied to theta."""
-        paths = [path for path, p in space.trainable.items() for _ in range(p.value.size)]
-        held = [any(fnmatchcase(path, name) for name in self.names) for path in paths] + [False] * (
-            len(limits) - len(paths)
-        )
-        return [
-            (float(u), float(u)) if still else limit
-            for still, u, limit in zip(held, theta, limits, strict=True)
-        ]
+        tied = list(limits)
+        for piece in space.pieces:
+            if any(fnmatchcase(piece.path, name) for name in self.names):
+                tied[piece.at] = [(u, u) for u in theta[piece.at].tolist()]
+        return tied
 
 
 @dataclass(frozen=True)
@@ -145,6 +139,7 @@ def fit(
     """Fits the parameters. `deadline` is a time of `time.monotonic()`, by which a final inference of `after`
     seconds shall be done, too; `memory()` is what the stages may use, in bytes; `holds` are stages of the
     first search."""
+    last = None if deadline is None else deadline - after
     method.check_fits(model, data.X.shape[1])
     if method.search == "batches":
         from gramian.fitting import stochastic  # which imports this module
@@ -155,14 +150,11 @@ def fit(
                 " stages out, or fix some."
             )
         assert isinstance(method, SVGP)  # the one that goes by batches
-        return stochastic.fit(
-            model, data, method, rng, report, None if deadline is None else deadline - after
-        )
+        return stochastic.fit(model, data, method, rng, report, last)
     asked, method = method, method.searched
     n = len(data.X)
     plan = parts(method, n, data.X.shape[1], len(data.scale), deadline is not None, memory)
     order = in_random_order(data, rng) if any(rows < n for _, rows in plan) else np.arange(0)
-    last = None if deadline is None else deadline - after
     searches: list[Search] = []
     stages: list[Stage] = []
     inference = method
@@ -174,33 +166,22 @@ def fit(
         inference = engine.prepared(model, part, rng)
         if searches and not engine.exact:
             model = best_start([model] if nearer is model else [model, nearer], part, inference)
-        objective = Objective(model, part, inference)
-        starts = [
-            objective.start if searches else _held(objective, holds, report, _share(last, number, len(plan)))
-        ]
-        if not searches:
-            starts += [
-                np.concatenate([theta, inference.free]) for theta in objective.space.restarts(restarts, rng)
-            ]
+        objective, starts = Objective(model, part, inference), []
+        if searches:
+            starts.append(objective.start)
+        else:
+            starts.append(_held(objective, holds, report, _share(last, number, len(plan))))
+            others = objective.space.restarts(restarts, rng)
+            starts += [np.concatenate([theta, inference.free]) for theta in others]
         cheap = engine.work(rows, part.X.shape[1], len(part.scale)).flops <= FINISH_FLOPS
         finish = number == len(plan) - 1 and engine.smooth and cheap
-        search = maximise(
-            objective, starts, objective.limits, report, _share(last, number, len(plan)), finish=finish
-        )
+        end = _share(last, number, len(plan))
+        search = maximise(objective, starts, objective.limits, report, end, finish=finish)
         theta, inference = objective.split(search.theta)
         model = objective.at(theta)
         searches.append(search)
-        stages.append(
-            Stage(
-                inference.name,
-                len(part.X),
-                n,
-                described(engine.fit_rule, n),
-                search.evaluations,
-                search.stopped,
-                time.monotonic() - began,
-            )
-        )
+        how = search.evaluations, search.stopped, time.monotonic() - began
+        stages.append(Stage(inference.name, len(part.X), n, described(engine.fit_rule, n), *how))
         out_of_time = last is not None and time.monotonic() > last
         if search.stopped == "interrupted" or (search.stopped == "time limit" and out_of_time):
             break
@@ -223,9 +204,8 @@ def parts(
             return [(method, n)]
         most = _affordable(method, n, d, q)
         more = _affordable(method, n, d, q, method.work(n, d, q, gradient=False).flops / EVALUATIONS)
-        return [
-            (method, rows) for rows in sorted({FIRST_ROWS, most, max(most, more), n if limited else most})
-        ]
+        counts = {FIRST_ROWS, most, max(most, more), n if limited else most}
+        return [(method, rows) for rows in sorted(counts)]
     room = int(min((memory() / 10) ** 0.5, 1e9))  # rows whose Gram matrix fits
     first: list[tuple[Scheme, int]] = [(dense, min(n, FIRST_ROWS, room))]
     if not method.learns_from(n):
@@ -233,11 +213,9 @@ def parts(
     if method.work(n, d, q).flops <= EVALUATION_FLOPS or limited:
         return [*first, (method, n)]
     most = _affordable(method, n, d, q)
-    return (
-        [*first, (method, most)]
-        if most > FIRST_ROWS
-        else [*first, (dense, min(n, _affordable(dense, n, d, q), room))]
-    )
+    if most > FIRST_ROWS:
+        return [*first, (method, most)]
+    return [*first, (dense, min(n, _affordable(dense, n, d, q), room))]
 
 
 def _held(objective: Objective, holds: Sequence[Hold], report: Report, deadline: float | None) -> Array:
@@ -245,9 +223,8 @@ def _held(objective: Objective, holds: Sequence[Hold], report: Report, deadline:
     theta = objective.start
     for hold in holds:
         limits = hold.limits(objective.space, theta, objective.limits)
-        theta = maximise(
-            objective, [theta], limits, report, deadline, finish=False, iterations=hold.steps
-        ).theta
+        how: dict[str, Any] = {"finish": False, "iterations": hold.steps}
+        theta = maximise(objective, [theta], limits, report, deadline, **how).theta
     return theta
 
 
@@ -269,13 +246,5 @@ def _share(deadline: float | None, number: int, count: int) -> float | None:
 
 
 def _together(searches: Sequence[Search], theta: Array) -> Search:
-    last = searches[-1]
-    return Search(
-        theta,
-        last.value,
-        last.stopped,
-        sum(s.iterations for s in searches),
-        sum(s.evaluations for s in searches),
-        searches[0].starts,
-        sum(s.failures for s in searches),
-    )
+    sums = {k: sum(getattr(s, k) for s in searches) for k in ("iterations", "evaluations", "failures")}
+    return dataclasses.replace(searches[-1], theta=theta, starts=searches[0].starts, **sums)

@@ -52,10 +52,8 @@ class Adam:
         self.count += 1
         self.first += (1 - FIRST_MOMENT) * (gradient - self.first)
         self.second += (1 - SECOND_MOMENT) * (gradient**2 - self.second)
-        first, second = (
-            self.first / (1 - FIRST_MOMENT**self.count),
-            self.second / (1 - SECOND_MOMENT**self.count),
-        )
+        first = self.first / (1 - FIRST_MOMENT**self.count)
+        second = self.second / (1 - SECOND_MOMENT**self.count)
         return rate * first / (np.sqrt(second) + TINY)
 
 
@@ -78,9 +76,8 @@ def fit(
     assert isinstance(moved, SparseVariational)
     polished = dataclasses.replace(moved, q=run.q, passes=POLISH, tolerance=POLISH_TOLERANCE)
     search = Search(theta, run.height, stopped, run.done, run.done + run.failures, 1, run.failures)
-    stage = Stage(
-        method.name, len(data.X), len(data.X), "at random", run.done, stopped, time.monotonic() - began
-    )
+    n, took = len(data.X), time.monotonic() - began
+    stage = Stage(method.name, n, n, "at random", run.done, stopped, took)
     return Searched(run.objective.at(theta), polished, search, (stage,), data)
 
 
@@ -94,8 +91,7 @@ class _Run:
         self.objective = Objective(model, data, engine)
         # where the next step is tried, and where the last one was
         self.vector = self.good = self.objective.start
-        limits = np.array(self.objective.limits).reshape(-1, 2)
-        self.low, self.high = limits[:, 0], limits[:, 1]
+        self.low, self.high = np.array(self.objective.limits).reshape(-1, 2).T
         self.adam = Adam(len(self.vector))
         self.q: tuple[VariationalWeights, ...] = ()
         self.bound: Bound | None = None  # at the vector
@@ -105,41 +101,30 @@ class _Run:
     @property
     def height(self) -> float:
         """The bound, averaged over the last steps."""
-        return (
-            float(np.mean(self.values[-max(1, min(50, len(self.values) // 2)) :])) if self.values else -np.inf
-        )
+        last = max(1, min(50, len(self.values) // 2))
+        return float(np.mean(self.values[-last:])) if self.values else -np.inf
 
     def climb(self, bound: Bound, report: Report, deadline: float | None) -> str:
         """Takes all steps, or as many as there is time for; returns why it ended."""
-        self.q = self.engine.start(bound)
-        steps, start, in_a_row, rate = (
-            self.method.steps_for(len(self.data.X)),
-            time.monotonic(),
-            0,
-            self.method.learning_rate,
-        )
-        batches = _batches(len(self.data.X), min(self.method.batch_size, len(self.data.X)), self.rng)
+        self.q, n = self.engine.start(bound), len(self.data.X)
+        steps, rate = self.method.steps_for(n), self.method.learning_rate
+        start, in_a_row = time.monotonic(), 0
+        batches = _batches(n, min(self.method.batch_size, n), self.rng)
         try:
             for k, at in zip(range(steps), batches, strict=False):
                 now = time.monotonic()
                 if deadline is not None and now >= deadline and self.done:
                     return "time limit"
-                share = (
-                    k / steps
-                    if deadline is None
-                    else max(k / steps, (now - start) / max(deadline - start, 1e-9))
-                )
+                share = k / steps
+                if deadline is not None:
+                    share = max(share, (now - start) / max(deadline - start, 1e-9))
                 try:
                     ramp, fall = min(1.0, (k + 1) / RAMP), _fall(share)
                     self._step(at, ramp * max(fall, LAST_STEP) * self.method.natural_step, ramp * fall * rate)
                     in_a_row = 0
                 except NumericalError:  # Adam went too far: on from the last good place, with smaller steps
-                    self.vector, self.failures, in_a_row, rate = (
-                        self.good,
-                        self.failures + 1,
-                        in_a_row + 1,
-                        rate / 2,
-                    )
+                    self.vector, rate = self.good, rate / 2
+                    self.failures, in_a_row = self.failures + 1, in_a_row + 1
                     if in_a_row == FAILURES:
                         raise
                 if k % max(1, steps // LINES) == 0:
@@ -154,20 +139,14 @@ class _Run:
         """One batch. While q moves on one thread, another goes from the gradient to the next place, and
         prepares the bound there."""
         bound = self.bound or self._bound_at(self.vector)
-        sums = bound.sums(self.q, [self.data.take(at)], gradient=True, signed=False).scaled(
-            len(self.data.X) / len(at)
-        )
+        sums = bound.sums(self.q, [self.data.take(at)], gradient=True, signed=False)
+        sums = sums.scaled(len(self.data.X) / len(at))
         moves = (partial(w.moved, S, b, rho) for w, S, b in zip(self.q, sums.S, sums.b, strict=True))
         tasks: list[Callable[[], Any]] = [partial(self._onward, bound, sums, rate), *moves]
         self.bound = None  # of no use where something fails
         (value, vector, ahead), *q = each(lambda task: task(), tasks)
-        self.good, self.vector, self.bound, self.q, self.done = (
-            self.vector,
-            vector,
-            ahead,
-            tuple(q),
-            self.done + 1,
-        )
+        self.good, self.vector, self.bound, self.q = self.vector, vector, ahead, tuple(q)
+        self.done += 1
         self.values.append(value)
 
     def _bound_at(self, vector: Array) -> Bound:

@@ -51,17 +51,14 @@ class Parameter:
             try:
                 low, high = map(float, self.bounds)
             except (TypeError, ValueError):
-                raise ParameterError(
-                    f"bounds={self.bounds!r} are not a pair of numbers (low, high)."
-                ) from None
+                fault = f"bounds={self.bounds!r} are not a pair of numbers (low, high)."
+                raise ParameterError(fault) from None
+            shown = f"({low:g}, {high:g})"
             if not low < high:
-                raise ParameterError(
-                    f"bounds=({low:g}, {high:g}) are empty: the lower one must be below the upper one."
-                )
+                raise ParameterError(f"bounds={shown} are empty: the lower one must be below the upper one.")
             if np.any(value < low) or np.any(value > high):
                 raise ParameterError(
-                    f"The value {_show(value)} lies outside its bounds ({low:g}, {high:g}). Start inside"
-                    " them."
+                    f"The value {_show(value)} lies outside its bounds {shown}. Start inside them."
                 )
             object.__setattr__(self, "bounds", (low, high))
 

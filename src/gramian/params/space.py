@@ -7,7 +7,7 @@ transform or a kind of prior), so that an evaluation takes one call a kind, not 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -163,14 +163,9 @@ class ParameterSpace:
             for kind, pieces in kinds.items():
                 priors = [piece.parameter.prior for piece in pieces if piece.parameter.prior is not None]
                 one = kind.stacked(priors, [piece.shape for piece in pieces]) if len(pieces) > 1 else None
-                found += (
-                    [Belief(one, Map(support, *_joined(pieces)))]
-                    if one is not None
-                    else [
-                        Belief(prior, Map(support, piece.at, piece.shape))
-                        for prior, piece in zip(priors, pieces, strict=True)
-                    ]
-                )
+                apart = [(prior, [piece]) for prior, piece in zip(priors, pieces, strict=True)]
+                for prior, own in apart if one is None else [(one, pieces)]:
+                    found.append(Belief(prior, Map(support, *_joined(own))))
         return tuple(found)
 
     @cached_property
@@ -206,13 +201,10 @@ class ParameterSpace:
         start = self.theta
         if count <= 0 or start.size == 0:
             return []
-        limits = np.array(self.limits)
-        low = np.where(
-            np.isfinite(limits).all(axis=1), limits[:, 0], np.maximum(start - spread, limits[:, 0])
-        )
-        high = np.where(
-            np.isfinite(limits).all(axis=1), limits[:, 1], np.minimum(start + spread, limits[:, 1])
-        )
+        low, high = np.array(self.limits).T
+        bounded = np.isfinite(low) & np.isfinite(high)
+        low = np.where(bounded, low, np.maximum(start - spread, low))
+        high = np.where(bounded, high, np.minimum(start + spread, high))
         sampler = qmc.Sobol(start.size, scramble=True, rng=rng)
         points = sampler.random_base2(max(0, int(np.ceil(np.log2(count)))))[:count]
         return [low + (high - low) * point for point in points]
@@ -243,12 +235,8 @@ class ParameterTable:
         rows = []
         for path, p in parameters.items():
             for k, (name, value) in enumerate(zip(entry_names(path, p), p.value.ravel(), strict=True)):
-                prior = "" if p.prior is None else p.prior.entry(k)
-                rows.append(
-                    ParameterRow(
-                        name, float(value), p.trainable, prior, p.bounds, (notes or {}).get(name, "")
-                    )
-                )
+                prior, note = "" if p.prior is None else p.prior.entry(k), (notes or {}).get(name, "")
+                rows.append(ParameterRow(name, float(value), p.trainable, prior, p.bounds, note))
         return cls(tuple(rows))
 
     def __getitem__(self, name: str) -> float | Array:
@@ -274,21 +262,30 @@ class ParameterTable:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __str__(self) -> str:
-        cells = [("name", "value", "", "prior", "note")]
+    def cells(self) -> list[tuple[str, ...]]:
+        """A line of titles, then one a number, with the columns in which something stands."""
+        lines = [("name", "value", "", "prior", "note")]
         for row in self.rows:
-            cells.append(
-                (row.name, f"{row.value:.5g}", "" if row.trainable else "fixed", row.prior, row.note)
-            )
-        used = [k for k in range(5) if k < 2 or any(cell[k] for cell in cells[1:])]
-        widths = {k: max(len(cell[k]) for cell in cells) for k in used}
-        lines = [
-            "  ".join(cell[k].ljust(widths[k]) if k != 1 else cell[k].rjust(widths[k]) for k in used).rstrip()
-            for cell in cells
-        ]
-        return "\n".join(lines)
+            held = "" if row.trainable else "fixed"
+            lines.append((row.name, f"{row.value:.5g}", held, row.prior, row.note))
+        used = [k for k in range(5) if k < 2 or any(line[k] for line in lines[1:])]
+        return [tuple(line[k] for k in used) for line in lines]
+
+    def __str__(self) -> str:
+        return "\n".join(aligned(self.cells(), ("name", "", "prior", "note")))
 
     __repr__ = __str__
+
+
+def aligned(lines: Sequence[Sequence[str]], left: Collection[str]) -> list[str]:
+    """Lines of cells under each other, the first of them titles: to the left in the columns called so, else
+    to the right."""
+    widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
+    sides = ["<" if title in left else ">" for title in lines[0]]
+    return [
+        "  ".join(f"{cell:{side}{w}}" for cell, side, w in zip(line, sides, widths, strict=True)).rstrip()
+        for line in lines
+    ]
 
 
 def entry_names(path: str, parameter: Parameter) -> list[str]:
@@ -322,8 +319,6 @@ def _joined(pieces: Sequence[Piece]) -> tuple[Any, tuple[int, ...]]:
 
 def _support(parameter: Parameter) -> Support:
     if parameter.support is None:
-        raise ParameterError(
-            "a parameter without a support cannot be transformed; put it into a kernel, mean or likelihood"
-            " first"
-        )
+        cure = "put it into a kernel, mean or likelihood first"
+        raise ParameterError(f"a parameter without a support cannot be transformed; {cure}")
     return parameter.support

@@ -107,6 +107,8 @@ class Affine(Support):
     loc: Units
     scale: Units
 
+    loose = False
+
     def problem(self, value: Array) -> str | None:
         return None
 
@@ -126,10 +128,6 @@ class Affine(Support):
     @property
     def entrywise(self) -> bool:
         return np.ndim(self.loc) == 0 and np.ndim(self.scale) == 0
-
-    @property
-    def loose(self) -> bool:
-        return False
 
 
 @dataclass(frozen=True)
@@ -208,6 +206,9 @@ class PositiveSemidefinite(Support):
     """Symmetric matrices A = C C' with C unconstrained. C is not unique, so there is no density to carry
     over: priors are refused."""
 
+    entrywise = False
+    one_to_one = False
+
     def problem(self, value: Array) -> str | None:
         if value.ndim != 2 or value.shape[0] != value.shape[1]:
             return f"must be a square matrix, but has shape {value.shape}"
@@ -215,11 +216,8 @@ class PositiveSemidefinite(Support):
             return "must be a symmetric matrix"
         lowest = float(np.linalg.eigvalsh(value)[0])
         floor = -1e-10 * max(float(np.trace(np.abs(value))), 1e-300)
-        return (
-            None
-            if lowest >= floor
-            else f"must be positive semi-definite, but has the eigenvalue {lowest:.4g}"
-        )
+        fault = f"must be positive semi-definite, but has the eigenvalue {lowest:.4g}"
+        return None if lowest >= floor else fault
 
     def forward(self, u: Any) -> Any:
         return u @ u.T
@@ -235,11 +233,3 @@ class PositiveSemidefinite(Support):
     def log_jacobian(self, u: Any) -> tuple[Any, Any]:
         # param() refuses it before this point
         raise NotImplementedError("a positive semi-definite matrix takes no prior")
-
-    @property
-    def entrywise(self) -> bool:
-        return False
-
-    @property
-    def one_to_one(self) -> bool:
-        return False

@@ -20,10 +20,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar, Self, dataclass_transform
 
 import jax
-import numpy as np
 from numpy.typing import ArrayLike
 
-from gramian.arrays import Array
+from gramian.arrays import Array, is_whole
 from gramian.errors import ParameterError
 from gramian.params.parameter import Parameter, as_parameter
 
@@ -46,14 +45,10 @@ class Tree(ABC):  # subclasses declare what is abstract
         jax.tree_util.register_pytree_node(cls, _flatten, lambda aux, leaves: _unflatten(cls, aux, leaves))
 
     def __post_init__(self) -> None:
-        for field in dataclasses.fields(self):
-            if "support" in field.metadata:
-                owner = f"{type(self).__name__}: {field.name}"
-                object.__setattr__(
-                    self,
-                    field.name,
-                    as_parameter(getattr(self, field.name), field.metadata["support"], owner),
-                )
+        for name in self._own:
+            support = self.__dataclass_fields__[name].metadata["support"]
+            parameter = as_parameter(getattr(self, name), support, f"{type(self).__name__}: {name}")
+            object.__setattr__(self, name, parameter)
 
     def label(self, field: str) -> str:
         """The name of a branch in parameter paths; an empty one leaves the branch out of the path."""
@@ -66,11 +61,8 @@ class Tree(ABC):  # subclasses declare what is abstract
             if isinstance(value, Tree):
                 yield self.label(field.name), value
             elif isinstance(value, tuple):
-                yield from (
-                    (child.label("") or type(child).__name__.lower(), child)
-                    for child in value
-                    if isinstance(child, Tree)
-                )
+                children = (child for child in value if isinstance(child, Tree))
+                yield from ((child.label("") or type(child).__name__.lower(), child) for child in children)
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -205,12 +197,8 @@ def leaves(tree: Tree) -> list[Any]:
 
 def whole_number(value: object, owner: str, low: int, high: int | None = None) -> int:
     """`value`, a field of structure, as an int within [low, high], or an error that names its owner."""
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, (int, np.integer))
-        or value < low
-        or (high is not None and value > high)
-    ):
+    number: Any = value
+    if not is_whole(value, low) or (high is not None and number > high):
         expected = f"a whole number from {low} {f'to {high}' if high is not None else 'on'}"
         raise ParameterError(f"{owner} must be {expected}, but is {value!r}.")
-    return int(value)
+    return int(number)

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from gramian.arrays import Array
 from gramian.errors import ParameterError, StateError
 from gramian.linalg.state import Arrays, ObjectState, entries, taken, typed, typed_list
+from gramian.params.space import aligned
 
 SAMPLERS = ("blocks", "nuts", "ess")
 RHAT_LIMIT = 1.01
@@ -206,16 +207,11 @@ class Chains:
             worst, fewest = max(self.rhat[name] for name in latent), min(self.ess[name] for name in latent)
             name, told = f"v ({len(latent)} latent variables, the worst)", (f"{worst:.3f}", f"{fewest:.0f}")
             rows.append((name, "", "", "", "", *told))
-        first, *widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = [
-            "  ".join([row[0].ljust(first), *(c.rjust(w) for c, w in zip(row[1:], widths, strict=True))])
-            for row in rows
-        ]
         head = (
             f"{self.n_chains} chains of {self.n_draws} draws ({self.sampler}) after a warm-up of"
             f" {self.warmup}, {self.seconds:.0f} s"
         )
-        return "\n".join([f"{head}, {self.divergences} divergent", *lines, *self.notes])
+        return "\n".join([f"{head}, {self.divergences} divergent", *aligned(rows, ("",)), *self.notes])
 
     __repr__ = __str__
 
