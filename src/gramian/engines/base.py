@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -218,6 +219,40 @@ class RowPrior(ABC):
     def outside(self) -> Array | float:
         """The part of k(x, x) that features leave out at the rows, where variances of the data count it."""
         return 0.0
+
+
+class SolvedConditioned(Conditioned):
+    """A system A alpha = r that is solved: what follows from D, r, alpha and A^-1."""
+
+    prior: Any  # with its own arrays
+    D: Array  # (n,)
+    r: Array  # (n, q)
+    _alpha: Array  # (n, q)
+
+    @abstractmethod
+    def inverse_times(self, b: Array) -> Array:
+        """A^-1 b for b (n,) or (n, k)."""
+
+    @cached_property
+    def lam(self) -> Array:  # type: ignore[override]  # from D, which is what is given
+        with np.errstate(divide="ignore"):
+            return 1 / self.D
+
+    @property
+    def logdet(self) -> float:
+        return self.logdet_noisy - float(np.sum(np.log(self.D)))
+
+    @property
+    def alpha(self) -> Array:
+        return self._alpha
+
+    @property
+    def quad(self) -> Array:
+        return (self.r * self._alpha).sum(axis=0)
+
+    def spread(self, b: Array) -> Array:
+        Kb = self.prior.times(b)
+        return Kb - self.prior.times(self.inverse_times(Kb))
 
 
 class PartConditioned(Conditioned):

@@ -22,17 +22,21 @@ from typing import Any
 import numpy as np
 from scipy.linalg import blas
 
-from gramian.arrays import Array
+from gramian.arrays import Array, is_whole
 from gramian.engines.base import (
+    Columns,
     Conditioned,
     Engine,
     Gradients,
     PartConditioned,
     RowPrior,
     Share,
+    Sides,
+    SolvedConditioned,
     Term,
     Use,
     Workspace,
+    by_output,
 )
 from gramian.engines.lowrank import FeaturePrior
 from gramian.errors import ParameterError
@@ -86,9 +90,7 @@ class Exact(Engine):
 
     def __post_init__(self) -> None:
         rows = self.fit_rows
-        if rows is not None and (
-            isinstance(rows, bool) or not isinstance(rows, (int, np.integer)) or rows < 1
-        ):
+        if rows is not None and not is_whole(rows):
             raise ParameterError(f"Exact: fit_rows={rows!r} must be a whole number from 1 on, or None.")
         if self.fit_rule not in FIT_RULES:
             raise ParameterError(
@@ -193,20 +195,12 @@ class DensePrior(RowPrior):
         return Gradients(pulled, None, by_level[0] if len(by_level) == 1 else np.concatenate(by_level))
 
     def together(
-        self,
-        prior: GaussianProcess,
-        conditioned: Sequence[Any],
-        columns: Sequence[Sequence[int]],
-        sides: Sequence[int] | None = None,
+        self, prior: GaussianProcess, conditioned: Sequence[Any], columns: Columns, sides: Sides = None
     ) -> Posterior:
         inverted = len(self.X) <= ROOT_UP_TO
-        alpha, roots, root_of = np.empty((len(self.X), len(prior.scale))), [], [0] * len(prior.scale)
-        for r, (one, outputs) in enumerate(zip(conditioned, columns, strict=True)):
-            alpha[:, list(outputs)] = one.alpha if sides is None else one.alpha[:, list(sides)]
-            roots.append(one.root() if inverted else one.lower())
-            for k in outputs:
-                root_of[k] = r
-        return Posterior(prior, self.X, alpha, tuple(roots), tuple(root_of), inverted)
+        alpha, root_of = by_output([one.alpha for one in conditioned], columns, sides, len(prior.scale))
+        roots = tuple(one.root() if inverted else one.lower() for one in conditioned)
+        return Posterior(prior, self.X, alpha, roots, root_of, inverted)
 
     def _room(self) -> Array:
         n = len(self.X)
@@ -227,12 +221,11 @@ class DensePrior(RowPrior):
         A.T.reshape(-1)[:: n + 1] += D
 
 
-class DenseConditioned(Conditioned):
+class DenseConditioned(SolvedConditioned):
     """A factor of K + D, and what was made of it in its place."""
 
     def __init__(self, prior: DensePrior, D: Array, r: Array, factor: CholeskyFactor) -> None:
-        self.prior: DensePrior = prior
-        self.D, self.r = D, r
+        self.prior, self.D, self.r = prior, D, r
         self.factor: CholeskyFactor | None = factor
         self.outcome = SolveOutcome(jitter=factor.jitter)
         self._alpha = solve(factor.L, r)
@@ -240,30 +233,13 @@ class DenseConditioned(Conditioned):
         self._root: Array | None = None
         self._var: Array | None = None
 
-    @cached_property
-    def lam(self) -> Array:  # type: ignore[override]  # from D, which is what is given
-        with np.errstate(divide="ignore"):
-            return 1 / self.D
-
     @property
     def logdet_noisy(self) -> float:
         return self._logdet
 
-    @property
-    def logdet(self) -> float:
-        return self._logdet - float(np.sum(np.log(self.D)))
-
-    @property
-    def alpha(self) -> Array:
-        return self._alpha
-
     @cached_property
     def mean(self) -> Array:
         return self.prior.times(self._alpha) if self.prior.again else self.r - self.D[:, None] * self._alpha
-
-    @property
-    def quad(self) -> Array:
-        return (self.r * self._alpha).sum(axis=0)
 
     def root(self) -> Array:
         """L^-1, in the factor's memory."""
@@ -308,17 +284,12 @@ class DenseConditioned(Conditioned):
         V = blas.dtrmm(1.0, self.root(), np.asfortranarray(K), lower=1)
         return np.asfortranarray(K - V.T @ V)
 
-    def spread(self, b: Array) -> Array:
-        Kb = self.prior.times(b)
-        return Kb - self.prior.times(self.inverse_times(Kb))
-
     def lower(self) -> Array:
         """L, in the factor's memory."""
         assert self.factor is not None
         return self.factor.L
 
     def inverse_times(self, b: Array) -> Array:
-        """A^-1 b for b (n,) or (n, k)."""
         if self.factor is not None:
             return self.factor.solve(b).value
         if b.ndim == 1:

@@ -31,6 +31,7 @@ from gramian.engines.base import (
     RowPrior,
     Share,
     Sides,
+    SolvedConditioned,
     Term,
     Use,
     Workspace,
@@ -201,28 +202,18 @@ class KrylovPrior(RowPrior):
         return KrylovPosterior(prior, self.X, alpha, tuple(one.system for one in conditioned), system_of)
 
 
-class KrylovConditioned(Conditioned):
-    """A solved system."""
+class KrylovConditioned(SolvedConditioned):
+    """By a solver."""
 
     def __init__(
         self, prior: KrylovPrior, D: Array, r: Array, alpha: Array, system: System, outcome: SolveOutcome
     ) -> None:
-        self.prior: KrylovPrior = prior
-        self.D, self.r, self._alpha, self.system = D, r, alpha, system
-        self.outcome = outcome
-
-    @cached_property
-    def lam(self) -> Array:  # type: ignore[override]  # from D, which is what is given
-        with np.errstate(divide="ignore"):
-            return 1 / self.D
+        self.prior, self.D, self.r, self._alpha = prior, D, r, alpha
+        self.system, self.outcome = system, outcome
 
     @property
     def logdet_noisy(self) -> float:
         return self._estimate[0]
-
-    @property
-    def logdet(self) -> float:
-        return self._estimate[0] - float(np.sum(np.log(self.D)))
 
     @property
     def logdet_error(self) -> float:
@@ -232,17 +223,12 @@ class KrylovConditioned(Conditioned):
     def _estimate(self) -> tuple[float, float]:
         return self.system.factor.logdet_estimate()
 
-    @property
-    def alpha(self) -> Array:
-        return self._alpha
-
     @cached_property
     def mean(self) -> Array:
         return self.prior.times(self._alpha)
 
-    @property
-    def quad(self) -> Array:
-        return np.sum(self.r * self._alpha, axis=0)
+    def inverse_times(self, b: Array) -> Array:
+        return self.system.factor.solve(b).value
 
     def var(self) -> Array:
         """By n solves, in blocks."""
@@ -250,16 +236,12 @@ class KrylovConditioned(Conditioned):
         for start in range(0, len(out), BLOCK_COLUMNS):
             at = slice(start, min(start + BLOCK_COLUMNS, len(out)))
             K = tiles.cross(self.prior.kernel, self.prior.X, self.prior.X[at])
-            out[at] = self.prior.diagonal[at] - np.einsum("ij,ij->j", K, self.system.factor.solve(K).value)
+            out[at] = self.prior.diagonal[at] - np.einsum("ij,ij->j", K, self.inverse_times(K))
         return np.maximum(out, 0.0)
 
     def precision(self) -> Array:
         """By solves with the unit vectors, block by block: n solves, exact to the tolerance."""
         return self.system.inverse_diagonal()
-
-    def spread(self, b: Array) -> Array:
-        Kb = self.prior.times(b)
-        return Kb - self.prior.times(self.system.factor.solve(Kb).value)
 
     def probes(self) -> tuple[Array, Array]:
         """U and V (n, k) with tr(A^-1 M) ~ sum(U * (M V)) / k."""
