@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.arrays import Array
+from gramian.arrays import Array, is_whole
 from gramian.data.atomic import atomic_write
 from gramian.data.inputs import Columns, read_features, read_targets, spread
 from gramian.data.labels import Labels
@@ -341,7 +341,7 @@ def _settle(
 def _sizes(given: Sequence[int] | int) -> tuple[int, ...]:
     sizes = [given] if isinstance(given, (int, np.integer)) else list(given)
     for size in sizes:
-        if not _is_whole(size, 1):
+        if not is_whole(size):
             raise ParameterError(f"sizes has {size!r}; a size is a whole number from 1 on.")
     if not sizes:
         raise ParameterError("sizes is empty. Give one or more, such as (100, 200, 400).")
@@ -357,7 +357,7 @@ def _check(noise: Any, repeats: Any, settings: Settings) -> None:
     share, seed = settings.test_size, settings.random_state
     if not isinstance(share, numbers.Real) or not 0 < float(share) < 1:
         raise ParameterError(f"test_size={share!r} must be a share between 0 and 1, such as 0.2.")
-    if not _is_whole(seed, 0):
+    if not is_whole(seed, 0):
         raise ParameterError(
             f"random_state={seed!r} must be a whole number from 0 on: the seeds of all runs are made from it."
         )
@@ -365,10 +365,6 @@ def _check(noise: Any, repeats: Any, settings: Settings) -> None:
         name: getattr(settings, name) for name in ("max_rows", "fit_rows", "gram_rows", "variance_rows")
     }
     for name, value in {"repeats": repeats, **counts}.items():
-        if not _is_whole(value, 1) and not (name == "max_rows" and value is None):
+        if not is_whole(value) and not (name == "max_rows" and value is None):
             raise ParameterError(f"{name}={value!r} must be a whole number from 1 on.")
     CG(settings.tol, settings.max_iter)  # refuses settings with which no solve could succeed
-
-
-def _is_whole(value: object, least: int) -> bool:
-    return isinstance(value, numbers.Integral) and not isinstance(value, bool) and int(value) >= least

@@ -44,11 +44,9 @@ def on_all_rows(
         wide = dataclasses.replace(levels["noise"], bounds=(min(1.0, c) * bounds[0], max(1.0, c) * bounds[1]))
         model = dataclasses.replace(model, likelihood=model.gaussian.with_parameters([wide]))
         levels["noise"] = wide
-    inside = (
-        p.bounds is None or bool(np.all((p.bounds[0] <= values[path]) & (values[path] <= p.bounds[1])))
-        for path, p in levels.items()
-    )
-    if not (np.isfinite(c) and c > 0 and all(inside)):
+    bounded = [(values[path], p.bounds) for path, p in levels.items() if p.bounds is not None]
+    inside = all(np.all(np.clip(value, *bounds) == value) for value, bounds in bounded)
+    if not (np.isfinite(c) and c > 0 and inside):
         return fitted, inferred
     model = model.with_values(values)
     moved = posterior.rescaled(c, data.prior(model))

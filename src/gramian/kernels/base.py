@@ -17,17 +17,9 @@ subclass with its parameters and `pair`:
 Kernels know no noise, no jitter and no solver, and have unit variance unless their definition has a natural
 scale: `2.0 * RBF(0.5)` scales.
 
-What the library knows about a kernel, the kernel says itself. Each answer below has a default that is true of
-any kernel; one that knows more overrides it, and `gramian.testing.check_kernel` holds it to what it says.
-
-    stationary              k is a function of x - z
-    differentiable          draws have a gradient; `rough_parts` says which parts have none
-    low_precision           its programs may run in float32 and float64 in turn
-    lengthscales(columns)   the lengthscales of distances, each with the columns it is for
-    levels()                the parameters which, all multiplied by c, multiply k by c
-    summands                the kernels whose sum it is
-    radial()                k as a function of one smooth squared distance, in NumPy
-    waves(columns)          its spectral measure; `has_waves(d)`, `without_waves`
+What the library knows about a kernel, the kernel says itself. Each answer (`stationary`, `differentiable`,
+`levels`, `waves`, ...) has a default that is true of any kernel; one that knows more overrides it, and
+`gramian.testing.check_kernel` holds it to what it says.
 """
 
 from __future__ import annotations
@@ -71,10 +63,8 @@ class Kernel(Tree):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """A subclass of a whole kernel that defines values anew does not inherit what was known of the old
         ones."""
-        fields = {
-            n for n, kind in vars(cls).get("__annotations__", {}).items() if "ClassVar" not in str(kind)
-        }
-        known = sorted(name for name in fields if hasattr(Kernel, name))
+        annotations = vars(cls).get("__annotations__", {}).items()
+        known = sorted(n for n, kind in annotations if "ClassVar" not in str(kind) and hasattr(Kernel, n))
         if known:
             raise ParameterError(
                 f"{cls.__name__} declares {known[0]!r}, which is what every kernel says of itself. Call the"

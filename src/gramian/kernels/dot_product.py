@@ -1,15 +1,5 @@
 r"""Kernels of dot products, and the two that are neither stationary nor dot products: Constant and Brownian.
 
-    Linear          sum_j variance_j x_j z_j, or x'Az with A positive semi-definite
-    Polynomial      (sum_j variance_j x_j z_j + offset)^degree
-    ArcCosine       (1/pi) |x|^n |z|^n J_n(angle), n = 0, 1, 2, of the points (sqrt(bias), sqrt(variance) x);
-                    the infinite network with step, ramp or squared-ramp units
-    NeuralNetwork   (2/pi) arcsin(2 x'z / sqrt((1 + 2 x'x) (1 + 2 z'z))) of the same points; the infinite
-                    network with error-function units
-    Constant        variance
-    Brownian        prod_j min(|x_j|, |z_j|) where x_j and z_j have the same sign, else 0: Brownian motion
-                    from 0 in both directions (a sheet in several columns)
-
 Sources: Rasmussen and Williams 2006, section 4.2.2 (Linear, Polynomial), 4.2.3 (NeuralNetwork, after Williams
 1998); Cho and Saul 2009 (ArcCosine).
 """
@@ -126,7 +116,8 @@ class Network(Kernel):
 
 
 class ArcCosine(Network):
-    """The infinite one-layer network with units max(0, a)^order: steps (0), ramps (1), squared ramps (2)."""
+    """(1/pi) |x|^n |z|^n J_n(angle) of the points (sqrt(bias), sqrt(variance) x), n the order: the infinite
+    one-layer network with units max(0, a)^n, steps (0), ramps (1) or squared ramps (2)."""
 
     order: int = 1
     variance: Value = positive(1.0)  # of the weights; one number, or one a column
@@ -150,15 +141,15 @@ class ArcCosine(Network):
 
 
 class NeuralNetwork(Network):
-    """The infinite one-layer network with error-function units; tends to constants far away, and can turn
-    quickly near the origin."""
+    """(2/pi) arcsin(2 x'z / sqrt((1 + 2 x'x) (1 + 2 z'z))) of the points (sqrt(bias), sqrt(variance) x): the
+    infinite one-layer network with error-function units; tends to constants far away, and can turn quickly
+    near the origin."""
 
     variance: Value = positive(1.0)  # of the weights; one number, or one a column
     bias: Value = nonnegative(1.0)
 
     def of(self, norm_x: jax.Array, norm_z: jax.Array, t: jax.Array) -> jax.Array:
-        """(2/pi) arcsin(a / sqrt(b c)) with a = 2 x'z, b = 1 + 2 x'x, c = 1 + 2 z'z, as the arc tangent of
-        a / sqrt(b c - a^2).
+        """With a = 2 x'z, b = 1 + 2 x'x, c = 1 + 2 z'z, as the arc tangent of a / sqrt(b c - a^2).
 
         b c - a^2 = 1 + 2 x'x + 2 z'z + 4 x'x z'z sin^2(angle) is a sum of positive terms, so no digits are
         lost far from the origin, where the arc sine itself has an infinite slope.
@@ -194,7 +185,8 @@ class Constant(Kernel):
 
 
 class Brownian(Kernel):
-    """Brownian motion that starts at 0; in several columns, the Brownian sheet."""
+    """prod_j min(|x_j|, |z_j|) where x_j and z_j have the same sign, else 0: Brownian motion from 0 in both
+    directions; in several columns, the Brownian sheet."""
 
     differentiable = False
     low_precision = True

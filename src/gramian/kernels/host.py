@@ -27,7 +27,7 @@ from gramian.arrays import Array
 from gramian.kernels.algebra import Exp, Power, Product, Scaled, Sum
 from gramian.kernels.base import FORMS, Kernel
 from gramian.kernels.categorical import Categorical
-from gramian.kernels.distance import DIFFERENCES_UP_TO
+from gramian.kernels.distance import DIFFERENCES_UP_TO, TYPICAL
 from gramian.kernels.dot_product import Constant, Linear, Polynomial
 from gramian.kernels.inputs import On
 from gramian.kernels.profiles import MATERN12, MATERN32, MATERN52, SQUARED_EXPONENTIAL, Profile
@@ -145,18 +145,16 @@ def distances(points: Pairs, lengthscale: Array) -> tuple[Array, Callable[[Array
         squares, unit = points.squares
         weights = (unit / lengthscale) ** 2
         r2 = (weights @ squares).reshape(len(points.X), -1)
-        return _bounded(r2), lambda V, c: by_column(weights * (squares @ V.reshape(-1)), c)
+        np.minimum(r2, FARTHEST, out=r2)
+        return r2, lambda V, c: by_column(weights * (squares @ V.reshape(-1)), c)
     X, Z = scaled(points.X, points.Z, lengthscale)
 
     def back(V: Array, c: float) -> Array:
         rows, columns, crossed = V.sum(axis=1), V.sum(axis=0), (X * (V @ Z)).sum(axis=0)
         return by_column(rows @ (X * X) + columns @ (Z * Z) - 2 * crossed, c)
 
-    return _bounded(squared_distances(X, Z)), back
-
-
-def _bounded(r2: Array) -> Array:
-    return np.minimum(r2, FARTHEST, out=r2)
+    r2 = squared_distances(X, Z)
+    return np.minimum(r2, FARTHEST, out=r2), back
 
 
 def squared_distances(X: Array, Z: Array) -> Array:
@@ -187,7 +185,7 @@ def typical(Z: Array) -> Array:
 
 @lru_cache(maxsize=1024)
 def _places(n: int) -> NDArray[np.intp]:
-    return np.array([int(share * n) for share in (0.0, 0.02, 0.3, 0.05, 0.53, 0.74, 0.1, 0.2, 0.93)])
+    return np.array([int(share * n) for share in TYPICAL])
 
 
 # Waves. -----------------------------------------------------------------------------------------------------
@@ -211,9 +209,7 @@ class PeriodicForm(UnitHost):
                 by_lengthscale[j] = np.vdot(V, waves[j] ** 2) / lengthscale[j]
                 turn = np.cos(angles[j]) * angles[j]
                 by_period[j] = np.vdot(V * waves[j], turn) / (lengthscale[j] * period[j])
-            return [
-                _like(found, p) for found, p in zip((by_lengthscale, by_period), self.parameters, strict=True)
-            ]
+            return [*map(_like, (by_lengthscale, by_period), self.parameters)]
 
         return KernelValues(K, pull)
 

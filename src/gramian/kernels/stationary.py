@@ -1,17 +1,6 @@
 r"""Stationary kernels: functions of x - z.
 
-Conventions. r = |x - z| with each column divided by its lengthscale (one number, or one a column: ARD).
-
-    RBF                 exp(-r^2 / 2)     (RBF.from_bandwidth(s): exp(-|x - z|^2 / s^2), no one half)
-    Matern12            exp(-r)
-    Matern32            (1 + sqrt(3) r) exp(-sqrt(3) r)
-    Matern52            (1 + sqrt(5) r + 5 r^2 / 3) exp(-sqrt(5) r)
-    RationalQuadratic   (1 + r^2 / (2 alpha))^-alpha
-    Periodic            exp(-2 sum_j sin^2(pi (x_j - z_j) / period_j) / lengthscale_j^2)
-    Cosine              cos(2 pi sum_j (x_j - z_j) / period_j), a plane wave: positive semi-definite in any
-                        number of columns
-    SpectralMixture     sum_q weight_q exp(-2 pi^2 sum_j (x_j - z_j)^2 scale_qj^2)
-                            cos(2 pi sum_j (x_j - z_j) mean_qj)
+In all formulas r = |x - z| with each column divided by its lengthscale (one number, or one a column: ARD).
 
 Sources: Rasmussen and Williams 2006, chapter 4 (RBF, Matern, rational quadratic, periodic); Wilson and Adams
 2013 (spectral mixture).
@@ -178,7 +167,8 @@ class Periodic(Kernel):
 
 
 class Cosine(Kernel):
-    """k = cos(2 pi sum_j (x_j - z_j) / period_j): a single undamped wave."""
+    """k = cos(2 pi sum_j (x_j - z_j) / period_j): a single undamped plane wave, positive semi-definite in any
+    number of columns."""
 
     period: Value = positive(1.0)
 
@@ -203,8 +193,8 @@ class Cosine(Kernel):
 
 
 class SpectralMixture(Kernel):
-    """A sum of Q damped waves: the transform of a mixture of Q Gaussians in frequency. k(x, x) is the sum of
-    the weights.
+    """k = sum_q weight_q exp(-2 pi^2 sum_j (x_j - z_j)^2 scale_qj^2) cos(2 pi sum_j (x_j - z_j) mean_qj): Q
+    damped waves, the transform of a mixture of Q Gaussians in frequency. k(x, x) is the sum of the weights.
 
     `weights` (Q,); `means` (Q,) or (Q, d), in cycles a unit of x; `scales` (Q,) or (Q, d), the spread of
     frequencies.

@@ -20,7 +20,7 @@ import inspect
 import math
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, NoReturn
 
 from gramian import kernels, params
@@ -49,7 +49,8 @@ _TOKEN = re.compile(
     |(?P<number>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)
     |(?P<name>[^\W\d]\w*)
     |(?P<text>'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*")
-    |(?P<sign>\*\*|[-+*.,=()\[\]])""",
+    |(?P<sign>\*\*|[-+*.,=()\[\]])
+    |(?P<unknown>.)""",
     re.VERBOSE,
 )
 _ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))", re.DOTALL)
@@ -250,16 +251,13 @@ class _Reader:
 
     # Tokens. ------------------------------------------------------------------------------------------------
 
-    def _split(self) -> list[_Token]:
-        tokens, at = [], 0
-        while at < len(self.text):
-            match = _TOKEN.match(self.text, at)
-            if match is None:
-                self._fail(_unreadable(self.text[at]), at)
+    def _split(self) -> Iterator[_Token]:
+        for match in _TOKEN.finditer(self.text):
+            if match.lastgroup == "unknown":
+                self._fail(_unreadable(match.group()), match.start())
             if match.lastgroup != "space":
-                tokens.append(_Token(str(match.lastgroup), match.group(), at))
-            at = match.end()
-        return [*tokens, _Token("end", "", len(self.text))]
+                yield _Token(str(match.lastgroup), match.group(), match.start())
+        yield _Token("end", "", len(self.text))
 
     @property
     def token(self) -> _Token:

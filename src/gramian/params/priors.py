@@ -69,16 +69,10 @@ class Prior(ABC):
                 numbers = np.asarray(value, dtype=float)
             except (TypeError, ValueError):
                 numbers = np.array(np.nan)
-            good = (
-                np.all(np.isfinite(numbers))
-                and (signed or np.all(numbers > 0))
-                and numbers.ndim <= (name == "mu")
-            )
-            if not good:
-                raise ParameterError(
-                    f"{type(self).__name__}: {name} is {value!r}, but must be a"
-                    f" finite{'' if signed else ' positive'} number."
-                )
+            inside = np.isfinite(numbers) & (signed | (numbers > 0))
+            if not np.all(inside) or numbers.ndim > (name == "mu"):
+                expected = f"a finite{'' if signed else ' positive'} number"
+                raise ParameterError(f"{type(self).__name__}: {name} is {value!r}, but must be {expected}.")
             # Plain floats: hashable, and printed as the kernel language reads them.
             object.__setattr__(self, name, tuple(numbers.tolist()) if numbers.ndim else float(numbers))
 
@@ -93,11 +87,8 @@ class Closed(Prior):
             return None  # a subclass may have changed the formula
         new = object.__new__(cls)  # past the check: numbers become arrays
         for name in vars(priors[0]):
-            parts = [
-                np.broadcast_to(getattr(p, name), shape).ravel()
-                for p, shape in zip(priors, shapes, strict=True)
-            ]
-            object.__setattr__(new, name, np.concatenate(parts))
+            own = zip((getattr(p, name) for p in priors), shapes, strict=True)
+            object.__setattr__(new, name, np.concatenate([np.broadcast_to(*each).ravel() for each in own]))
         return new
 
 
@@ -188,9 +179,8 @@ class Uniform(Closed):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.low < self.high:
-            raise ParameterError(
-                f"Uniform: low is {self.low} and high is {self.high}, but low must be below high."
-            )
+            given = f"low is {self.low} and high is {self.high}"
+            raise ParameterError(f"Uniform: {given}, but low must be below high.")
 
     def log_density(self, v: Any) -> Any:
         inside = (v >= self.low) & (v <= self.high)
