@@ -62,9 +62,5 @@ def _levels(model: Model) -> dict[str, Parameter] | None:
     """The parameters which, all multiplied by c, multiply K + D by c; None where one of them is held, or has
     a prior of its own."""
     levels = model.kernel.levels()
-    found = {
-        path: p
-        for path, p in model.parameters().items()
-        if path == "noise" or any(p is level for level in levels or ())
-    }
+    found = {path: p for path, p in model.parameters().items() if path == "noise" or p in (levels or ())}
     return found if levels and all(p.trainable and p.prior is None for p in found.values()) else None

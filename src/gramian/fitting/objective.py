@@ -42,11 +42,9 @@ class Objective:
         for p in self.space.trainable.values():
             assert p.support is not None
             low, high = p.limits
-            if p.support.ends() == (-np.inf, np.inf):
-                limits += [(low, high)] * p.value.size
-                continue
+            reach = np.inf if p.support.ends() == (-np.inf, np.inf) else SEARCH_RANGE
             u = np.ravel(p.support.inverse(p.value)).tolist()
-            limits += [(max(low, v - SEARCH_RANGE), min(high, v + SEARCH_RANGE)) for v in u]
+            limits += [(max(low, v - reach), min(high, v + reach)) for v in u]
         return limits + [(-np.inf, np.inf)] * self.inference.free.size
 
     @property

@@ -32,13 +32,10 @@ def within_reach(model: Model, X: Array) -> Model:
         for own, columns in kernel.lengthscales(range(X.shape[1]))
         if own.trainable and own.value.shape == (len(columns),)
     ]
-    moves = [(own, _nearer(own, spread[columns], level[columns])) for own, columns in free]
-    nearer = [(own, value) for own, value in moves if np.any(value < own.value)]
-
-    def moved(parameter: Parameter) -> Parameter:
-        return next((parameter.with_value(value) for own, value in nearer if own is parameter), parameter)
-
-    return model.with_parameters([*map(moved, model.parameters().values())]) if nearer else model
+    moves = [(own, _nearer(own, spread[columns], level[columns])) for own, columns in reversed(free)]
+    nearer = {own: value for own, value in moves if np.any(value < own.value)}  # at several places: the first
+    parameters = [p.with_value(nearer[p]) if p in nearer else p for p in model.parameters().values()]
+    return model.with_parameters(parameters) if nearer else model
 
 
 def _nearer(lengthscale: Parameter, spread: Array, level: Array) -> Array:

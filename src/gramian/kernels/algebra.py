@@ -172,10 +172,8 @@ class Poly(Combined):
         coefficients = given if isinstance(given, Parameter) else fixed(given)
         parameter = as_parameter(coefficients, NonNegative(), "poly: each coefficient")
         if parameter.value.ndim != 1 or not np.any(parameter.value > 0):
-            raise ParameterError(
-                "poly: coefficients must be a list [c0, c1, ...] with a positive one among them, not"
-                f" {given!r}."
-            )
+            expected = "a list [c0, c1, ...] with a positive one among them"
+            raise ParameterError(f"poly: coefficients must be {expected}, not {given!r}.")
         object.__setattr__(self, "coefficients", parameter)
 
     def of(self, *values: jax.Array) -> jax.Array:
@@ -219,9 +217,8 @@ class Warped(Kernel):
     def _factor(self, X: jax.Array) -> jax.Array:
         values = jax.vmap(self.function)(X)
         if values.shape != X.shape[:1]:
-            raise ParameterError(
-                f"warp: the function must give one number for a point, but gives shape {values.shape[1:]}."
-            )
+            gives = f"shape {values.shape[1:]}"
+            raise ParameterError(f"warp: the function must give one number for a point, but gives {gives}.")
         return values
 
     def formula(self, digits: int | None = None) -> str:
@@ -286,8 +283,7 @@ def _counted_once(kernel: Kernel, levels: list[Parameter]) -> list[Parameter] | 
     """The levels, unless one of them is at other places of the kernel, too: in `k * k`, both factors have the
     same scale, and c times it gives c^2."""
     own = list(kernel.parameters().values())
-    times = [sum(p is level for p in own) == sum(other is level for other in levels) for level in levels]
-    return levels if all(times) else None
+    return levels if all(own.count(level) == levels.count(level) for level in levels) else None
 
 
 def _name(function: Callable[[Any], Any]) -> str:

@@ -72,7 +72,7 @@ class Kernel(Tree):
             )
         super().__init_subclass__(**kwargs)
         whole = not any(getattr(base, "__abstractmethods__", ()) for base in cls.__bases__)
-        if whole and vars(cls).keys() & {"pair", "cross", "diagonal", "profile"}:
+        if whole and vars(cls).keys() & {"pair", "cross", "diagonal", "profile", "of"}:
             for name in {"low_precision", "levels", "radial", "waves"} - vars(cls).keys():
                 setattr(cls, name, vars(Kernel)[name])
 

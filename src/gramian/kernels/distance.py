@@ -20,6 +20,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+Triple = tuple[jax.Array, jax.Array, jax.Array]
+
 DIFFERENCES_UP_TO = 24
 TYPICAL = (0.0, 0.02, 0.3, 0.05, 0.53, 0.74, 0.1, 0.2, 0.93)  # early rows, too: a tile may repeat its few
 
@@ -32,13 +34,7 @@ def squared_distances(X: jax.Array, Z: jax.Array, lengthscale: jax.Array) -> jax
         # A branch, because XLA would otherwise fuse the distances into the kernel's exponential and vectorise
         # neither: 2 times slower on a CPU. The question only has to be one that the compiler cannot answer;
         # the answer for a point that is not a number is right, too.
-        return jax.lax.cond(
-            X[0, 0] == X[0, 0],
-            _by_differences,
-            lambda X, Z: jnp.full((X.shape[0], Z.shape[0]), jnp.nan, X.dtype),
-            X,
-            Z,
-        )
+        return jax.lax.cond(X[0, 0] == X[0, 0], _by_differences, _nowhere, X, Z)
     xx, zz = jnp.sum(X * X, axis=1)[:, None], jnp.sum(Z * Z, axis=1)[None, :]
     r2 = xx + zz - 2 * X @ Z.T
     rounding = 4 * X.shape[1] ** 0.5 * np.finfo(X.dtype).eps * (xx + zz)
@@ -55,6 +51,10 @@ def _by_differences(X: jax.Array, Z: jax.Array) -> jax.Array:
     for c in range(1, X.shape[1]):
         total += (X[:, c][:, None] - Z[:, c][None, :]) ** 2
     return total
+
+
+def _nowhere(X: jax.Array, Z: jax.Array) -> jax.Array:
+    return jnp.full((X.shape[0], Z.shape[0]), jnp.nan, X.dtype)
 
 
 def _scaled(X: jax.Array, Z: jax.Array, lengthscale: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -80,15 +80,11 @@ def typical(Z: jax.Array) -> jax.Array:
     return median(median(*rows[:3]), median(*rows[3:6]), median(*rows[6:]))
 
 
-def _forward(
-    X: jax.Array, Z: jax.Array, lengthscale: jax.Array
-) -> tuple[jax.Array, tuple[jax.Array, jax.Array, jax.Array]]:
+def _forward(X: jax.Array, Z: jax.Array, lengthscale: jax.Array) -> tuple[jax.Array, Triple]:
     return squared_distances(X, Z, lengthscale), (X, Z, lengthscale)
 
 
-def _backward(
-    saved: tuple[jax.Array, jax.Array, jax.Array], V: jax.Array
-) -> tuple[jax.Array, jax.Array, jax.Array]:
+def _backward(saved: Triple, V: jax.Array) -> Triple:
     lengthscale = saved[2]
     X, Z = _scaled(*saved)
     product = V @ jnp.concatenate([Z, jnp.ones((Z.shape[0], 1), Z.dtype)], axis=1)  # V Z and V 1 in one go

@@ -26,14 +26,11 @@ class On(Pointwise):
     def __post_init__(self) -> None:
         if not self.columns:
             raise ParameterError(f"{self.kernel}.on() needs at least one column.")
-        clean: list[str | int] = []
         for column in self.columns:
-            if isinstance(column, (int, np.integer)) and not isinstance(column, bool):
-                clean.append(int(column))
-            elif isinstance(column, str):
-                clean.append(str(column))  # a plain one, also from a NumPy array of names
-            else:
+            if isinstance(column, bool) or not isinstance(column, (str, int, np.integer)):
                 raise ParameterError(f"on({column!r}): a column is a name or a whole number.")
+        # plain ones, also from NumPy's arrays
+        clean = [str(column) if isinstance(column, str) else int(column) for column in self.columns]
         if len(set(clean)) < len(clean):
             raise ParameterError(f"on({', '.join(map(repr, clean))}) names a column twice.")
         object.__setattr__(self, "columns", tuple(clean))
@@ -74,21 +71,15 @@ class On(Pointwise):
         return f"{enclosed(self.kernel, digits, Sum, Product, Scaled, Power)}.on({columns})"
 
     def _resolved(self, names: Sequence[str]) -> list[int]:
-        found = []
+        n, known = len(names), ", ".join(map(str, names))
         for column in self.columns:
-            if isinstance(column, str):
-                if column not in names:
-                    raise ParameterError(
-                        f"{self}: the data have no column {column!r}; they have {', '.join(map(str, names))}."
-                    )
-                found.append(list(names).index(column))
-            elif -len(names) <= column < len(names):
-                found.append(column % len(names))
-            else:
+            if isinstance(column, str) and column not in names:
+                raise ParameterError(f"{self}: the data have no column {column!r}; they have {known}.")
+            if isinstance(column, int) and not -n <= column < n:
                 raise ParameterError(
-                    f"{self}: there is no column {column}; the data have {len(names)}, numbered from 0."
+                    f"{self}: there is no column {column}; the data have {n}, numbered from 0."
                 )
-        return found
+        return [list(names).index(c) if isinstance(c, str) else c % n for c in self.columns]
 
     def _indices(self) -> jax.Array:
         return jnp.array(self._numbers())

@@ -210,19 +210,15 @@ class SpectralMixture(Kernel):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.weights.value.ndim != 1:
-            raise ParameterError(
-                "SpectralMixture: weights must be a list with one number a component, but has shape"
-                f" {self.weights.value.shape}."
-            )
+        Q, shape = self.weights.value.size, self.weights.value.shape
+        if len(shape) != 1:
+            expected = "a list with one number a component"
+            raise ParameterError(f"SpectralMixture: weights must be {expected}, but has shape {shape}.")
         for name in ("means", "scales"):
             shape = getattr(self, name).value.shape
-            if len(shape) not in (1, 2) or shape[0] != self.weights.value.size:
-                expected = f"({self.weights.value.size},) or ({self.weights.value.size}, number of columns)"
-                raise ParameterError(
-                    f"SpectralMixture: {name} has shape {shape}, but with {self.weights.value.size} weights"
-                    f" must be {expected}."
-                )
+            if len(shape) not in (1, 2) or shape[0] != Q:
+                expected = f"with {Q} weights must be ({Q},) or ({Q}, number of columns)"
+                raise ParameterError(f"SpectralMixture: {name} has shape {shape}, but {expected}.")
 
     def pair(self, x: jax.Array, z: jax.Array) -> jax.Array:
         means, scales = (_rows(v, x.shape[0]) for v in (self.means, self.scales))

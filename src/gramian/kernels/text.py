@@ -121,9 +121,8 @@ class _Reader:
 
     def _joined(self, sign: str, operation: Callable[[Any, Any], Any], part: Callable[[], Any]) -> Any:
         total = part()
-        while self._take(sign):
-            at = self._last().at
-            right = part()
+        while taken := self._take(sign):
+            at, right = taken.at, part()
             kinds = _kind(total), _kind(right)
             if "a kernel" not in kinds and kinds != ("a number", "a number"):
                 cure = "With several factors, use parentheses: fixed(2.0) * (3.0 * RBF())."
@@ -135,10 +134,10 @@ class _Reader:
 
     def _power(self) -> Any:
         base = self._postfix()
-        if not self._take("**"):
+        taken = self._take("**")
+        if not taken:
             return base
-        at = self._last().at
-        exponent = self._postfix()
+        at, exponent = taken.at, self._postfix()
         if not isinstance(base, Kernel):
             what = f"Only a kernel can be raised to a power here, not {_kind(base)}."
             self._fail(f"{what} Write the number itself.", at)
@@ -263,13 +262,13 @@ class _Reader:
     def token(self) -> _Token:
         return self.tokens[min(self.position, len(self.tokens) - 1)]
 
-    def _last(self) -> _Token:
-        return self.tokens[self.position - 1]
-
-    def _take(self, sign: str) -> bool:
-        found = self.token.kind == "sign" and self.token.text == sign
-        self.position += found
-        return found
+    def _take(self, sign: str) -> _Token | None:
+        """The next token where it is this sign, and the position behind it."""
+        token = self.token
+        if token.kind != "sign" or token.text != sign:
+            return None
+        self.position += 1
+        return token
 
     def _enter(self) -> None:
         """Over an opening bracket, unless brackets lie too deep."""
@@ -280,7 +279,7 @@ class _Reader:
 
     def _next_or(self, closing: str) -> bool:
         """Whether a comma follows; else the closing bracket must."""
-        comma = self._take(",")
+        comma = self._take(",") is not None
         if not comma and self.token.text != closing:
             where = "the text ends" if self.token.kind == "end" else f"there is {self._seen()}"
             self._fail(f"A comma or {closing} is missing here: {where}.")

@@ -84,15 +84,13 @@ class Parameter:
                 density = self.prior.log_density(self.value)
             except ValueError:  # shapes that do not broadcast
                 density = np.zeros(0)
+            fault = ""
             if density.shape != self.value.shape:
-                raise ParameterError(
-                    f"{owner} is {_show(self.value)}, but its prior {self.prior} has another number of"
-                    " entries. Give one an entry."
-                )
-            if not np.all(np.isfinite(density)):
-                raise ParameterError(
-                    f"{owner} is {_show(self.value)}, which its prior {self.prior} gives no probability."
-                )
+                fault = f"but its prior {self.prior} has another number of entries. Give one an entry"
+            elif not np.all(np.isfinite(density)):
+                fault = f"which its prior {self.prior} gives no probability"
+            if fault:
+                raise ParameterError(f"{owner} is {_show(self.value)}, {fault}.")
         return dataclasses.replace(self, support=support)
 
     def with_value(self, value: ArrayLike) -> Parameter:
