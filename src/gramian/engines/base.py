@@ -191,9 +191,9 @@ class RowPrior(ABC):
     def observe(self, D: Array, r: Array, report: Share | None = None) -> Conditioned:
         """With observations r (n, q) of noise D (n,); rows where that is infinite were not observed."""
 
-    @abstractmethod
     def times(self, b: Array) -> Array:
         """K b for b (n,) or (n, k)."""
+        return tiles.matmul(self.kernel, self.X, self.X, b.reshape(len(b), -1)).reshape(b.shape)
 
     def process(
         self, prior: GaussianProcess, conditioned: Sequence[Conditioned], columns: Columns

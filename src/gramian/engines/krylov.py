@@ -124,9 +124,6 @@ class KrylovPrior(RowPrior):
     def diagonal(self) -> Array:
         return tiles.diagonal(self.kernel, self.X)
 
-    def times(self, b: Array) -> Array:
-        return tiles.matmul(self.kernel, self.X, self.X, b.reshape(len(b), -1)).reshape(b.shape)
-
     def condition(self, lam: Array, h: Array, report: Share | None = None) -> Conditioned:
         least = LEAST / np.maximum(self.diagonal, 1e-300)
         if np.any(lam < -least):  # K + D would be indefinite, and its log determinant nobody's

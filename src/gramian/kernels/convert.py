@@ -51,13 +51,9 @@ def from_sklearn(kernel: Any) -> Converted:
     """
     if isinstance(kernel, Kernel):
         return Converted(kernel, None)
-    terms, noises = [], []
-    for term in _terms(kernel):
-        noise = _noise(term)
-        if noise is None:
-            terms.append(_converted(term))
-        else:
-            noises.append(noise)
+    told = [(term, _noise(term)) for term in _terms(kernel)]
+    terms = [_converted(term) for term, noise in told if noise is None]
+    noises = [noise for _, noise in told if noise is not None]
     if not terms:
         raise ParameterError(
             f"{kernel!r} is nothing but noise. Add a kernel to it, or Constant(...) for a constant level."

@@ -21,8 +21,7 @@ def evaluate(kernel: Kernel, X: ArrayLike, Z: ArrayLike | None) -> Any:
     arrays, kernel = _numbers(kernel, raw)
     if len(arrays) == 1:
         K = tiles.fill(kernel, arrays[0], np.empty((len(arrays[0]),) * 2, order="F"))
-        lower = np.tril(K)
-        return lower + np.tril(K, -1).T
+        return np.tril(K) + np.tril(K, -1).T
     K = tiles.cross(kernel, *arrays)
     return float(K[0, 0]) if single else K
 

@@ -4,7 +4,8 @@ An optimiser or a sampler works on an unconstrained vector u; a parameter's valu
 prior density on v the density of u gains the factor |dv/du|, whose logarithm is `log_jacobian`. Each map is
 written once, for arrays of NumPy (a search) and of JAX (chains): `xp = namespace(u)`.
 
-A support of one's own has `problem`, `forward` and `inverse`; slopes not written by hand come from JAX.
+A support of one's own has `forward` and `inverse`, and `problem` where not every number lies in it; slopes
+not written by hand come from JAX.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ Units = float | tuple[float, ...] | tuple[tuple[float, ...], ...]
 class Support(ABC):
     """A set of values with a map from the reals, entry by entry unless a subclass says otherwise."""
 
-    @abstractmethod
     def problem(self, value: Array) -> str | None:
         """What is wrong with `value`, as the end of a sentence ("... must be positive"), or None."""
+        return None
 
     @abstractmethod
     def forward(self, u: Any) -> Any:
@@ -83,9 +84,6 @@ class Support(ABC):
 class Real(Support):
     """All real numbers."""
 
-    def problem(self, value: Array) -> str | None:
-        return None
-
     def forward(self, u: Any) -> Any:
         return u
 
@@ -108,9 +106,6 @@ class Affine(Support):
     scale: Units
 
     loose = False
-
-    def problem(self, value: Array) -> str | None:
-        return None
 
     def forward(self, u: Any) -> Any:
         return np.asarray(self.loc) + np.asarray(self.scale) * u
