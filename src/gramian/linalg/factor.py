@@ -59,30 +59,23 @@ def factored(
     row, tell = 0, None if report is None else _never_less(report)
     for jitter in rungs:
         fill(A, jitter)
+        if not finite(diagonal):
+            row = int(np.argmin(np.isfinite(diagonal)))
+            raise NumericalError(
+                f"k(x, x) is {diagonal[row]} at row {row}: the kernel overflows there. Rescale the columns,"
+                " or bound its parameters."
+            )
         if jitter:
             diagonal += jitter * float(np.mean(diagonal))
         info = factor_in_place(A, tell)
         if info == 0:
             return A, jitter
         row = info - 1
-        if jitter == rungs[0]:
-            _check_diagonal(fill, A, diagonal)
     even = f" even with {rungs[-1]:g} of its mean diagonal added" if rungs[-1] else ""
     raise NumericalError(
         f"{what} is not positive definite{even}: it fails at row {row}, which the rows before it determine."
         f" {cure}"
     )
-
-
-def _check_diagonal(fill: Fill, A: Array, diagonal: Array) -> None:
-    """Tells a diagonal that is no number apart from a matrix that is not positive definite."""
-    fill(A, 0.0)
-    if not finite(diagonal):
-        row = int(np.argmin(np.isfinite(diagonal)))
-        raise NumericalError(
-            f"k(x, x) is {diagonal[row]} at row {row}: the kernel overflows there. Rescale the columns,"
-            " or bound its parameters."
-        )
 
 
 def factor_in_place(A: Array, report: Report | None = None) -> int:
