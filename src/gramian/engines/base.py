@@ -19,7 +19,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -333,6 +333,8 @@ class Engine(ABC):
 
     fit_rows: int | None = None  # rows to search parameters on, where somebody said so
     fit_rule: str = "uniform"  # how these are chosen
+    # whether it asks a kernel for values alone, so that a search may hand it one without Parameters
+    values_alone: ClassVar[bool] = False
     solver: Solver | None = None  # of systems with K + D, where it has one
     exact: bool = False  # whether it is K itself, to rounding or to the tolerance of a solver
     dense: bool = False  # whether it holds K as a matrix: what searches on few rows begin with

@@ -80,7 +80,7 @@ class Exact(Engine):
     described = "Cholesky"
     accuracy = "exact"
     exact = True
-    dense = True
+    dense = values_alone = True
     kinds = "exact", "features", "coupled"  # features: of sites that may curve the wrong way
 
     solver: Cholesky = field(default_factory=Cholesky)

@@ -66,8 +66,10 @@ class Objective:
         """The log evidence and its gradient with respect to a search's vector; without one, at the model's
         own parameters."""
         theta, inference = (self.space.theta, self.inference) if vector is None else self.split(vector)
-        # bare: nothing asks for supports and priors here, and a search makes thousands of models
-        model = self.model if vector is None else self.model.bare_at(self.space.arrays(theta))
+        model = self.model
+        if vector is not None:
+            made = model.bare_at if inference.values_alone else model.moved  # a search makes thousands
+            model = made(self.space.arrays(theta))
         evidence, gradients = inference.evidence_and_gradient(model, self.data, self.workspace)
         gradient = self.space.pullback(theta, gradients)
         own = gradients[len(self.space.parameters) :]

@@ -93,6 +93,7 @@ class Scheme(ABC):
     # digits; estimates do not
     smooth: bool = True
     holds_rows: bool = True  # whether predictions need the rows of the data
+    values_alone: bool = False  # whether an evidence asks a model for values alone, not for its Parameters
     fit_rows: int | None = None  # how many rows parameters are searched on, where somebody said so
     fit_rule: str = "uniform"  # how rows to search on are chosen among many
 
@@ -209,6 +210,7 @@ class RuleOnEngine(Scheme):
     leaves_out_cheaply = _said(lambda own: own.engine.variances)
     smooth = _said(lambda own: own.engine.smooth)
     holds_rows = _said(lambda own: not own.engine.streams)
+    values_alone = _said(lambda own: own.inference.closed and own.engine.values_alone)
     fit_rows = _said(lambda own: own.engine.fit_rows)
     fit_rule = _said(lambda own: own.engine.fit_rule)
     label = _said(lambda own: own.engine.label)

@@ -105,7 +105,7 @@ class Tree(ABC):  # subclasses declare what is abstract
         if known is None:
             if self.__dict__.get(_IS_BARE):
                 return self
-            known = self.__dict__[_BARE] = _rebuild(self, lambda parameter: parameter.value, bare=True)
+            known = self.__dict__[_BARE] = _rebuild(self, _value, bare=True)
         return known
 
     def bare_at(self, values: Iterable[Array]) -> Self:
@@ -158,6 +158,10 @@ def _rebuild(tree: Any, leaf: Callable[[Any], Any], *, bare: bool = False) -> An
             )
         fields[name] = value
     return new
+
+
+def _value(leaf: Any) -> Any:
+    return leaf.value if isinstance(leaf, Parameter) else leaf  # of a branch that is bare already
 
 
 def _branch_fields(tree: Any) -> tuple[str, ...]:
