@@ -233,7 +233,7 @@ def _remember_columns(estimator: Any, X: Any, table: Any, reset: bool) -> None:
     try:
         if is_frame(X) and _get_feature_names(X) is None and all(isinstance(name, str) for name in X.columns):
             _unknown_frame(estimator, X, reset)
-        else:
+        elif type(X) is not np.ndarray or hasattr(estimator, "feature_names_in_"):  # no names, no questions
             _check_feature_names(estimator, X, reset=reset)
         _check_n_features(estimator, table, reset=reset)
     except TypeError as error:  # names of which some are text and some are not
@@ -346,7 +346,7 @@ def check_table(table: Array, columns: Columns) -> None:
                 f"Found array with 0 {what}(s) (shape={table.shape}) while a minimum of 1 is required: X has"
                 f" no {ours}."
             )
-    if not np.all(np.isfinite(table)):
+    if not np.isfinite(table).all():
         bad = np.argwhere(~np.isfinite(table))
         row, column = bad[0]
         kind = kind_of(table[row, column])

@@ -277,8 +277,9 @@ def mean_function(given: object, loc: Array, columns: Columns) -> Mean:
 def output_spread(Y: Array, single: bool) -> Array:
     """The standard deviation of each output; where it is constant to rounding, its own size (1 for zeros):
     what else it may be, no data tell."""
-    size = np.nanmax(np.abs(Y), axis=0)  # NaN: not observed
-    sd = np.nanstd(Y / np.where(size > 0, size, 1.0), axis=0) * size
+    gaps = np.isnan(Y).any()  # NaN: not observed
+    size = (np.nanmax if gaps else np.max)(np.abs(Y), axis=0)
+    sd = (np.nanstd if gaps else np.std)(Y / np.where(size > 0, size, 1.0), axis=0) * size
     sd = np.where(sd > 1e-15 * size, sd, np.where(size > 0, size, 1.0))
     extreme = np.flatnonzero(~((sd > 1e-130) & (sd < 1e130) & (size < 1e150)))
     if len(extreme):

@@ -37,19 +37,18 @@ def pulled(values: KernelValues, W: Array) -> list[Array]:
 def weights(dense: Array, factor: float, low_rank: tuple[Array, Array] | None) -> Array:
     """The symmetric weights factor dense + left right', where only the upper triangle of `dense` is read:
     what lies above its diagonal counts for what lies below."""
-    upper, twice = _triangle(len(dense))
+    upper, factors = _triangle(len(dense), factor)
     W = np.where(upper, dense, 0.0)  # below it may stand anything, NaN included
-    W *= twice
-    W *= factor
+    W *= factors
     if low_rank is not None:
         W += low_rank[0] @ low_rank[1].T
     return W
 
 
 @lru_cache(maxsize=8)
-def _triangle(n: int) -> tuple[NDArray[np.bool_], Array]:
+def _triangle(n: int, factor: float) -> tuple[NDArray[np.bool_], Array]:
     upper = np.tri(n, dtype=bool).T
-    return upper, 2.0 * upper - np.eye(n)
+    return upper, factor * (2.0 * upper - np.eye(n))
 
 
 @np.errstate(all="ignore")

@@ -39,7 +39,7 @@ class Parameter:
             ) from None
         if value.size == 0:
             raise ParameterError("A parameter must have at least one number, but an empty list was given.")
-        if not np.all(np.isfinite(value)):
+        if not np.isfinite(value).all():
             raise ParameterError(f"A parameter must be finite, but {_show(value)} is not.")
         value.setflags(write=False)
         object.__setattr__(self, "value", value)
@@ -56,7 +56,7 @@ class Parameter:
             shown = f"({low:g}, {high:g})"
             if not low < high:
                 raise ParameterError(f"bounds={shown} are empty: the lower one must be below the upper one.")
-            if np.any(value < low) or np.any(value > high):
+            if (value < low).any() or (value > high).any():
                 raise ParameterError(
                     f"The value {_show(value)} lies outside its bounds {shown}. Start inside them."
                 )
@@ -70,7 +70,7 @@ class Parameter:
             raise ParameterError(f"{owner} {problem}, but is {_show(self.value)}.")
         if self.trainable:
             with np.errstate(divide="ignore"):
-                edge = not np.all(np.isfinite(support.inverse(self.value)))
+                edge = not np.isfinite(support.inverse(self.value)).all()
             if edge:
                 cure = f"Start inside, or hold it there: gramian.fixed({_show(self.value)})."
                 raise ParameterError(

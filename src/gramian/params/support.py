@@ -131,7 +131,7 @@ class Positive(Support):
     depend on units."""
 
     def problem(self, value: Array) -> str | None:
-        return None if np.all(value > 0) else "must be positive"
+        return None if (value > 0).all() else "must be positive"
 
     def forward(self, u: Any) -> Any:
         with np.errstate(over="ignore"):  # infinity is refused where it arrives
@@ -157,7 +157,7 @@ class NonNegative(Positive):
     side, through exp."""
 
     def problem(self, value: Array) -> str | None:
-        return None if np.all(value >= 0) else "must not be negative"
+        return None if (value >= 0).all() else "must not be negative"
 
     @property
     def transform(self) -> Support:

@@ -91,7 +91,7 @@ def notes(
     constant = [columns.names[j] for j in np.flatnonzero(np.ptp(data.X, axis=0) == 0)]
     if constant and len(data.X) > 1:
         sentences.append(f"Constant columns tell nothing: {', '.join(constant)}. They can be left out.")
-    if len(data.X) > 1 and np.all(np.nanmax(data.Y, axis=0) == np.nanmin(data.Y, axis=0)):
+    if len(data.X) > 1 and np.array_equal(np.fmax.reduce(data.Y), np.fmin.reduce(data.Y)):
         sentences.append("y is constant, so its variance cannot be learned; uncertainties are nominal.")
     return sentences + [f"{name}: {note}." for name, note in of_parameters.items()]
 
