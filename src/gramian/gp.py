@@ -18,6 +18,7 @@ Source: Rasmussen and Williams 2006, sections 2.2 and 5.4.
 from __future__ import annotations
 
 import dataclasses
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -58,12 +59,12 @@ class LeftOut(NamedTuple):
     log_density: Array
 
 
-class Functions:
+class Functions(ABC):
     """What prior and posterior have in common: questions about f at any points."""
 
+    @abstractmethod
     def _process(self, X: ArrayLike) -> tuple[Process, Array, bool]:
         """The process, the points (n, d), and whether answers have an axis of outputs."""
-        raise NotImplementedError
 
     def mean(self, X: ArrayLike) -> Array:
         """E f(x): (n,), or (n, q)."""

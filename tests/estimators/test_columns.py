@@ -129,7 +129,7 @@ class Censored(gm.Likelihood):
     """A number, or a limit that it is above."""
 
     columns = ("y", "above")
-    column_defaults = {"above": 0.0}  # noqa: RUF012
+    column_defaults = {"above": 0.0}  # noqa: RUF012 as a person writes it
 
     scale: Value = positive(1.0)
 
@@ -184,7 +184,7 @@ def test_the_contract_of_ones_own():
 
 
 class Needy(Censored):
-    column_defaults = {}  # noqa: RUF012
+    column_defaults = {}  # noqa: RUF012 as a person writes it
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
+from sklearn.cluster import KMeans
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import gramian as gm
 from gramian.engines.dense import FIT_RULES
@@ -16,6 +18,10 @@ from gramian.landmarks.base import LandmarkRule, Landmarks
 from gramian.landmarks.pivoted import RPCholeskyRule
 from gramian.landmarks.rules import RULES, as_rule, landmarks, named
 from gramian.landmarks.sampling import UniformRule
+
+
+def _blas_threads() -> set[int]:
+    return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
 
 
 @dataclass(frozen=True)
@@ -148,3 +154,14 @@ def test_a_rule_of_ones_own_is_not_written_to_a_file(data, tmp_path):
     gp = gm.GPRegressor(1.0 * gm.RBF(1.0), method=method, optimize=False, memory_limit="900TB").fit(X, y)
     with pytest.raises(GramianError, match="Farthest"):
         gp.save(tmp_path / "model.gm")
+
+
+def test_k_means_leaves_blas_at_one_thread(monkeypatch):
+    """scikit-learn gives back the threads that it found. Had it found two, a fit beside it, which needs one,
+    would have two from then on."""
+    seen, fit = [], KMeans.fit
+    monkeypatch.setattr(KMeans, "fit", lambda *a, **k: (seen.append(_blas_threads()), fit(*a, **k))[1])
+    with threadpool_limits(2, user_api="blas"):
+        landmarks(gm.RBF(), np.random.default_rng(0).normal(size=(40, 2)), 5, "kmeans")
+        assert _blas_threads() == {2}
+    assert seen == [{1}]

@@ -126,7 +126,7 @@ def check_inference(
         model, data = _of_likelihood(likelihood, kernel, X, y, rng)
         held = ITERATED if likelihood.log_concave else ROUGH
         _check_one(inference, model, data, held._replace(slack=slack))
-        if likelihood.latents == 1 and not isinstance(likelihood, Gaussian):
+        if likelihood.latents == 1 and not likelihood.conjugate:
             _check_two_rows(inference, model, data.take(np.array([0, 1])))
     it.grows([inference.bytes_needed(n, 3, 1) for n in (10, 100, 1000)], "bytes_needed does")
 
@@ -207,7 +207,7 @@ def _check_one(inference: Scheme, model: Model, data: Data, held: Held) -> None:
             it.must(same, f"evidence of two kinds, {other.kind} and {evidence.kind}.")
         held = held._replace(slack=held.slack + 10 * evidence.standard_error)
         _check_gradients(inference, model, data, gradients, held)
-        if isinstance(model.likelihood, Gaussian):
+        if model.likelihood.conjugate:
             rtol = max(1e-8, held.value)
             _check_against_the_formula(inference, model, data, inferred.posterior, evidence, rtol)
         check_posterior(inferred.posterior, np.concatenate([data.X[:5], data.X[:3] + 0.3]))

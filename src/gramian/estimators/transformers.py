@@ -33,6 +33,7 @@ from gramian.landmarks.rules import landmarks
 
 # scikit-learn is not typed
 @dataclass(eq=False, repr=False)
+# scikit-learn is not typed
 class _KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """What the two have in common: columns, the kernel, and the map that `fit` makes."""
 

@@ -19,7 +19,6 @@ from gramian.engines.base import Workspace
 from gramian.errors import NumericalError
 from gramian.inference.base import Scheme
 from gramian.inference.model import Data, Model
-from gramian.likelihoods import Gaussian
 from gramian.params import ParameterSpace
 
 LEVELS = (1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3)  # of the noise, in units of the variance of y
@@ -36,12 +35,12 @@ def best_start(models: Sequence[Model], data: Data, inference: Scheme) -> Model:
 def with_more_noise(model: Model, Y: Array) -> list[Model]:
     """The model, and the same with each of the higher levels of noise that its bounds allow; the model alone
     where noise is not free."""
-    if not isinstance(model.likelihood, Gaussian):
+    if not model.likelihood.conjugate:
         return [model]
     noise = model.likelihood.parameters()["noise"]
     if not noise.trainable:
         return [model]
-    unit = float(np.mean(np.nanvar(Y, axis=0) / np.array(model.likelihood.unit)))
+    unit = float(np.mean(np.nanvar(Y, axis=0) / np.array(model.gaussian.unit)))
     high = np.inf if noise.bounds is None else noise.bounds[1]
     levels = [level * unit for level in LEVELS if float(noise.value) < level * unit <= high]
     return [model, *(model.with_values({"noise": np.array(level)}) for level in levels)]
