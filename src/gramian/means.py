@@ -105,6 +105,7 @@ class LinearMean(ConstantMean):
         shift = x - jnp.asarray(self.centre, x.dtype) if self.centre else x
         return self.value + (jnp.sum(shift) * self.slope if jnp.ndim(self.slope) == 0 else shift @ self.slope)
 
+    @np.errstate(all="ignore")  # as in compiled programs: what overflows is refused where it arrives
     def on_host(self, X: Array) -> HostBlock | None:
         if type(self) is not LinearMean:
             return None

@@ -234,6 +234,15 @@ def test_polish_finds_what_values_cannot_show():
     assert_allclose(theta, [1.0, -2.0], atol=1e-10)
 
 
+def test_polish_does_not_look_at_a_last_step_that_settles():
+    """Value and Hessian take 3 evaluations, the first step one more; the second would leave no third."""
+    seen = []
+    theta = polish(lambda t: seen.append(t) or hill(t), np.array([1.001, -2.0008]), FREE, 1e-5)
+    assert_allclose(theta, [1.0, -2.0], atol=1e-10)
+    assert len(seen) == 4
+    assert np.abs(seen[-1] - [1.0, -2.0]).max() > 1e-9  # it was needed
+
+
 def test_polish_leaves_flat_directions_alone():
     theta = polish(
         lambda t: (-((t[0] - 1) ** 2), np.array([-2 * (t[0] - 1), 1e-9])), np.array([1.01, 5.0]), FREE, 1e-6

@@ -7,7 +7,7 @@ the optimum that hides a distance of sqrt(error / curvature). The gradient vanis
 it shows the optimum to error / curvature. Without these steps the same data in other units would end at
 visibly other parameters.
 
-Cost: one gradient a free parameter, and two or three more. Source: Nocedal and Wright, Numerical
+Cost: one gradient a free parameter, and one or two more. Source: Nocedal and Wright, Numerical
 Optimization, chapter 3.3 and 8.1.
 """
 
@@ -38,7 +38,8 @@ def polish(
     """A stationary point near `theta`, where a search ended; None when no step helps. `evaluate` gives value
     and gradient of what is maximised.
 
-    A step is kept only when it halves the gradient and costs no more than `slack` of the value.
+    A step is kept only when it halves the gradient and costs no more than `slack` of the value; one so short
+    that none would follow, at the pace of the one before it, is the last and is not looked at.
     """
     low, high = np.array(limits, dtype=np.float64).T
     best, gradient = evaluate(theta)
@@ -46,17 +47,21 @@ def polish(
     if not np.any(free):
         return theta
     inverse = _inverse_curvature(evaluate, theta, gradient, free, high)
-    start = theta
+    start, before = theta, np.inf
     for _ in range(STEPS):
         move = inverse @ gradient
+        length = float(np.abs(move).max())
         # settled, or too far for a quadratic model: the search did not end at an optimum
-        if np.max(np.abs(move)) < SETTLED or not np.all(np.abs(move) < 1.0):
+        if length < SETTLED or not length < 1.0:
             break
         candidate = np.clip(theta + move, low, high)
-        value, slope = evaluate(candidate)
-        if value < best - slack or np.max(np.abs(slope[free])) > 0.5 * np.max(np.abs(gradient[free])):
+        if 0.0 < length * length < SETTLED * before < np.inf:
+            theta = candidate  # as the last step went, none is to follow: no need to look
             break
-        theta, gradient = candidate, slope
+        value, slope = evaluate(candidate)
+        if value < best - slack or np.abs(slope[free]).max() > 0.5 * np.abs(gradient[free]).max():
+            break
+        theta, gradient, before = candidate, slope, length
     return None if theta is start else theta
 
 

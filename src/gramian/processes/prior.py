@@ -59,17 +59,15 @@ class GaussianProcess(Process):
 
 def mean_rows(mean: Mean, X: Array, q: int) -> HostBlock:
     """m(x) for each row and output, (n, q), and what `mean_gradient` makes of weights."""
-    with np.errstate(all="ignore"):
-        found = mean.bare().on_host(X)
+    found = mean.bare().on_host(X)
     if found is None:
         return HostBlock(mean_block(mean, X, q), lambda w: mean_gradient(mean, X, w))
     values, pull = found
     if values.ndim == 2:
         return HostBlock(np.broadcast_to(values, (len(X), q)), pull)
-    return HostBlock(
-        np.broadcast_to(values[:, None], (len(X), q)) if q > 1 else values[:, None],
-        lambda w: pull(w.sum(axis=1) if q > 1 else w[:, 0]),
-    )
+    if q == 1:
+        return HostBlock(values[:, None], lambda w: pull(w[:, 0]))
+    return HostBlock(np.broadcast_to(values[:, None], (len(X), q)), lambda w: pull(w.sum(axis=1)))
 
 
 def mean_block(mean: Mean, X: Array, q: int) -> Array:
