@@ -98,7 +98,7 @@ def test_the_program_in_a_process_of_its_own(tmp_path, data):
 def test_show_prints_the_summary(run, model):
     shown = run("show", model).stdout
     assert load(model).summary() in shown
-    assert "predicts from: a, site (north, south, west), b" in shown
+    assert "predicts y from: a, site (north, south, west), b" in shown
 
 
 def test_the_table_on_a_terminal_has_all_parameters(model, monkeypatch, capsys):
@@ -226,6 +226,8 @@ def test_several_targets_are_several_outputs(run, tmp_path):
     names = ("mean_0", "std_0", "lower95_0", "upper95_0", "mean_1", "std_1", "lower95_1", "upper95_1")
     assert found.names == ("x", "u", "v", *names)
     gp = load("m.gm")
+    assert gp.fitted_.columns.targets == ("u", "v")
+    assert run("show", "m.gm").stdout.startswith("m.gm predicts u, v from: x\n")
     mean, std = gp.predict(pd.DataFrame({"x": read_table("d.csv").numbers("x")}), return_std=True)
     for k in range(2):
         np.testing.assert_array_equal(found.numbers(f"mean_{k}"), mean[:, k])

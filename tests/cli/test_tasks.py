@@ -107,6 +107,8 @@ def test_large_files_keep_their_labels(run, table, tmp_path, monkeypatch, target
     run(*command, "-o", "streamed.gm")
     whole, streamed = (gm.load(tmp_path / name) for name in ("whole.gm", "streamed.gm"))
     assert list(streamed.classes_) == list(whole.classes_) == sorted(set(table[target]))
+    assert streamed.fitted_.columns == whole.fitted_.columns
+    assert whole.fitted_.columns.targets == (target,)
     # The same rows, seeds and steps: what differs is where the numbers lie.
     np.testing.assert_allclose(
         streamed.predict_proba(table[["a"]]), whole.predict_proba(table[["a"]]), atol=1e-8

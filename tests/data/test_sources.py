@@ -158,7 +158,7 @@ def test_a_file_gives_what_a_data_frame_gives(tmp_path, suffix, small_blocks):
     X, columns = read_features(data[["a", "site", "k"]])
     same(source.X, X)
     same(source.Y, data[["y"]].to_numpy())
-    assert source.columns == columns
+    assert source.columns == columns.predicting(("y",))
     assert source.single
     assert is_mapped(source.X)
     assert is_mapped(source.Y)

@@ -444,6 +444,7 @@ KEY = [1] * 624
 HOSTILE: dict[str, tuple[Callable[[Document, Arrays], None], str]] = {
     # Classes.
     "a function of a module": (kernel({"class": "os.system", "fields": {"command": "true"}}), "'os.system'"),
+    "names of targets that are not there": (put("columns", "targets", ["a", "b", "c"]), "3 names of targets"),
     "a function of a module as a user's class": (
         kernel({"custom": "os.system", "fields": {}}),
         "'os.system', which is not known here",

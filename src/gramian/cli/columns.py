@@ -38,6 +38,17 @@ class Frame:
         return self._cells[name]
 
 
+@dataclass(frozen=True, eq=False)
+class Target:
+    """y with a name an output: the little of a DataFrame that a fit asks of its targets."""
+
+    values: Cells  # (n,) or (n, q)
+    columns: Sequence[str]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Cells:
+        return np.array(self.values, dtype=dtype, copy=copy)
+
+
 @dataclass(frozen=True)
 class TableOptions:
     """The options that fit, plan and compare share: a table, what of it, and a kernel."""

@@ -14,7 +14,7 @@ from typing import Any
 import typer
 from numpy.typing import NDArray
 
-from gramian.cli.columns import Frame, TableOptions, for_model, is_text
+from gramian.cli.columns import Frame, TableOptions, Target, for_model, is_text
 from gramian.cli.tasks import FitOptions, coded, exposure_of, hint, target_of, task_of
 from gramian.data.atomic import atomic_write
 from gramian.data.sources import Source
@@ -49,7 +49,8 @@ def fit_table(asked: TableOptions, out: Path, settings: dict[str, Any], options:
         y = None if X.Y is None else X.Y[:, 0] if len(targets) == 1 else X.Y
         if task == "classification":
             classes, codes = coded(read_blocks(data), targets[0], is_text(table, targets[0]))
-            X = Source(X.X, codes[:, None], X.columns)  # of the labels, 8 bytes a row are in memory
+            # of the labels, 8 bytes a row are in memory
+            X = Source(X.X, codes[:, None], X.columns.predicting(tuple(targets)))
     else:
         X, y = asked.training(table, names), target_of(table, targets, task)
     if task == "regression" and y is not None:
@@ -60,7 +61,7 @@ def fit_table(asked: TableOptions, out: Path, settings: dict[str, Any], options:
             hint(y, targets[0])
     blocks = read_blocks(data) if large else [table]
     seen = {} if options.exposure is None else {"exposure": exposure_of(blocks, options.exposure)}
-    gp.fit(X, None if large else y, **seen)
+    gp.fit(X, None if y is None or large else Target(y, targets), **seen)
     if classes is not None:  # it was fitted to their codes, which lie on disk
         gp.fitted_ = gp.fitted_.with_classes(classes)
     gp.save(out)
@@ -142,7 +143,8 @@ def write_predictions(gp: Estimator, data: Path, out: Path, target_kind: str, ex
 def show_model(model: Path) -> None:
     """Prints the summary of a model file, and the columns it needs."""
     gp = load(model)
-    typer.echo(f"{model} predicts from: {_described(gp, ', '.join)}\n")
+    predicted = ", ".join(gp.fitted_.columns.targets)
+    typer.echo(f"{model} predicts {predicted + ' ' * bool(predicted)}from: {_described(gp, ', '.join)}\n")
     print_summary(gp)
 
 

@@ -5,6 +5,7 @@ Text and categorical columns of a DataFrame become integer codes; new data are c
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,14 +24,20 @@ from gramian.likelihoods import Likelihood
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of X: their names, and the categories of categorical ones in the order of their codes."""
+    """The columns of X: their names, and the categories of categorical ones in the order of their codes; and
+    how that is called which they predict."""
 
     names: tuple[str, ...]
     named: bool = False  # whether the names came with the data
     categories: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    targets: tuple[str, ...] = ()  # a name an output, where y came with names
 
     def described(self) -> list[Column]:
         return [Column(name, j in self.categories) for j, name in enumerate(self.names)]
+
+    def predicting(self, targets: tuple[str, ...]) -> Columns:
+        """The same columns, of which targets of these names are predicted."""
+        return self if targets == self.targets else dataclasses.replace(self, targets=targets)
 
 
 def spread(X: Array) -> Array:
@@ -118,6 +125,16 @@ def read_targets(y: Any, n: int, gaps: bool = False) -> tuple[Array, bool]:
         cure = "Drop these rows, or fill them: keep = numpy.isfinite(y)."
         raise InputError(f"Input y contains {kind}: {where} ({count} such in all). {cure}")
     return Y, array.ndim == 1
+
+
+def target_names(y: Any) -> tuple[str, ...]:
+    """How the outputs of y are called: a Series has a name, a table one a column. Empty where there are none
+    that people gave."""
+    if type(y) is np.ndarray:
+        return ()
+    names = tuple(y.columns) if hasattr(y, "columns") else (getattr(y, "name", None),)
+    given = all(isinstance(name, str) and name for name in names) and len(set(names)) == len(names)
+    return tuple(map(str, names)) if given else ()
 
 
 def read_noise_var(noise_var: Any, n: int) -> Array | None:

@@ -191,7 +191,7 @@ def _from_file(
         head.text(name)  # complains, with a suggestion, of a name that is not there
     text = set() if known else {name for name in names if not head.is_numeric(name)}
     while True:
-        found = known or Columns(names, True, gathered(path, names, text))
+        found = known or Columns(names, True, gathered(path, names, text), tuple(targets))
         try:
             X, Y = _spooled(path, found, targets, room)
         except NotNumbersError as error:

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gramian.arrays import Array
 from gramian.choose.plan import Plan, seconds_of_final
-from gramian.data.inputs import Columns, is_frame, read_named
+from gramian.data.inputs import Columns, is_frame, read_named, target_names
 from gramian.data.sources import is_source, open_source
 from gramian.engines.base import Engine
 from gramian.errors import InputError, ParameterError
@@ -74,7 +74,8 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
     def _training(self, X: Any, y: Any) -> tuple[Array, Columns, Any]:
         """The rows of X, their columns, and y as it came (for a file, its target columns)."""
         if not is_source(X):
-            return *read_named(self, X), y
+            table, columns = read_named(self, X)
+            return table, columns.predicting(target_names(y)), y
         if hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         source = open_source(X, y, memory_limit=self.memory_limit)
@@ -84,7 +85,9 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         self.n_features_in_ = source.X.shape[1]
         if source.columns.named:
             self.feature_names_in_: NDArray[np.object_] = np.array(source.columns.names, dtype=object)
-        return source.X, source.columns, source.Y[:, 0] if source.single else source.Y
+        # a file has its targets' names, a memory map comes with a y that may have some
+        columns = source.columns.predicting(source.columns.targets or target_names(y))
+        return source.X, columns, source.Y[:, 0] if source.single else source.Y
 
     def _condition(
         self,

@@ -143,6 +143,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         else:
             likelihood = self._likelihood(Y, known_noise)
             Y, single = read_rows(Y, given, likelihood), True
+            named = named.predicting(named.targets[:1])  # the others stand beside it
             method, reason = latent.method_for(self, likelihood, table.shape)
             check(method, table.shape, likelihood.latents, self.memory_limit)
             built = build.build_latent(self, likelihood, table, named, Y, 1.0)

@@ -52,6 +52,7 @@ def _described(gp: Estimator) -> tuple[dict[str, Any], Arrays]:
         "names": list(columns.names),
         "named": columns.named,
         "categories": [[j, list(categories)] for j, categories in columns.categories.items()],
+        "targets": list(columns.targets),
         # its own record of names, which it keeps only where all of them are text
         "sklearn": hasattr(gp, "feature_names_in_"),
     }
@@ -148,6 +149,9 @@ def _restore_one(gp: Estimator, columns: Columns, fitted: Any, arrays: Arrays, r
     model = Model(_resolved(kernel, columns), mean, likelihood, others)
     _check_model(model, d, len(rows.scale), noise)
     single = _target(model, rows.scale, part["single"], noise, counted)
+    outputs = len(rows.scale) if noise else 1
+    if len(columns.targets) not in (0, outputs):
+        raise ModelFileError(f"it has {len(columns.targets)} names of targets, but predicts {outputs}.")
     if not noise and facts is None:
         likelihood.checked(likelihood.y_of(rows.Y))
     size = sum(p.value.size for p in ParameterSpace(model.parameters()).trainable.values())
@@ -223,8 +227,8 @@ def _check_again(gp: Estimator, document: Any, arrays: Arrays) -> None:
 
 
 def _columns(described: Any) -> tuple[Columns, bool]:
-    keys = ("names", "named", "categories", "sklearn")
-    names, named, categories, known_to_sklearn = entries(described, "columns", *keys)
+    keys = ("names", "named", "categories", "targets", "sklearn")
+    names, named, categories, targets, known_to_sklearn = entries(described, "columns", *keys)
     names = tuple(typed_list(names, str, "columns.names"))
     typed(named, bool, "columns.named")
     typed(known_to_sklearn, bool, "columns.sklearn")
@@ -242,7 +246,7 @@ def _columns(described: Any) -> tuple[Columns, bool]:
         if len(set(values)) < len(values):
             raise ModelFileError(f"column {names[j]!r} has a category twice.")
         found[j] = tuple(values)
-    return Columns(names, named, found), known_to_sklearn
+    return Columns(names, named, found, tuple(typed_list(targets, str, "columns.targets"))), known_to_sklearn
 
 
 def _check_categories(columns: Columns, rows: Data) -> None:
