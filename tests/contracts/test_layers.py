@@ -22,7 +22,7 @@ from tests.contracts.layers import (
 ROOT = Path(gramian.__file__).parent
 LAYERS = (
     ("errors", "version", "arrays"),
-    ("linalg", "params"),
+    ("linalg", "params", "predictive"),
     ("kernels",),
     ("gram",),
     ("features", "landmarks"),

@@ -22,6 +22,7 @@ from gramian.inference import Inference
 from gramian.inference.mcmc.method import MCMC
 from gramian.likelihoods import Bernoulli, Likelihood, RobustMax, Softmax
 from gramian.means import Mean
+from gramian.predictive import Normal
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -195,7 +196,8 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
             raise ParameterError("An exposure is for counts; labels have none.")
         if target == "f":
             mean, var = self.predict_latent(X)
-            return interval_table(mean, np.sqrt(var))
+            std = np.sqrt(var)
+            return interval_table(mean, std, *Normal(mean, std).interval(0.95))
         P = self.predict_proba(X)
         shares = {f"proba_{label}": P[:, k] for k, label in enumerate(self.classes_)}
         return {"predicted": self.classes_[np.argmax(P, axis=1)], **shares}

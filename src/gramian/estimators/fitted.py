@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self, cast
 
@@ -31,6 +30,7 @@ from gramian.inference.asked import ask
 from gramian.kernels import Kernel
 from gramian.likelihoods import Likelihood
 from gramian.params import Parameter, ParameterTable
+from gramian.predictive import Predictive, log_normal
 from gramian.processes.base import Process
 from gramian.report.facts import Facts, NoData, class_counts
 from gramian.report.summary import summary
@@ -264,29 +264,15 @@ class Fitted(Learned):
         predictions.finite(P, table)
         return P / np.sum(P, axis=1, keepdims=True)  # they add up to 1 but for rounding
 
-    def observed(self, table: Array, beside: Array | None = None) -> tuple[Array, Array]:
-        """Mean and variance of an observation under a likelihood that is not conditioned on in closed form:
-        (n,) each. `beside`: the likelihood's further columns, (n, columns - 1); None: their defaults."""
-        return predictions.observed(self._gaussians(table), self._beside(table, beside))
-
-    def quantiles(self, table: Array, levels: ArrayLike, beside: Array | None = None) -> Array:
-        """Quantiles of an observation, (n, levels); (n, levels, q) where y has several outputs."""
-        if self.closed_form:
-            mean, var = self.latents(table)
-            values = predictions.normal_quantiles(mean, var + self.noise_of_outputs, levels)
-            return values[:, :, 0] if self.single else values
-        beside = self._beside(table, beside)
-        return predictions.quantiles(self.likelihood, self._gaussians(table), levels, beside)
-
-    def log_densities(self, table: Array, Y: Array) -> Array:
-        """log p(y_i) of new rows, (n,): Y is (n, outputs), to be added up, or as the likelihood reads it."""
-        return predictions.log_densities(self._gaussians(table), Y, self.closed_form)
-
-    def _gaussians(self, table: Array) -> Iterator[predictions.Latents]:
-        return predictions.gaussians(self.likelihood, self.process, table)
-
-    def _beside(self, table: Array, beside: Array | None) -> Array:
-        return read_beside({}, len(table), self.likelihood) if beside is None else beside
+    def predictive(self, table: Array, beside: Array | None = None) -> Predictive:
+        """The distribution of an observation at each row. `beside`: the likelihood's further columns, (n,
+        columns - 1); None: their defaults."""
+        if beside is None:
+            beside = read_beside({}, len(table), self.likelihood)
+        seen = predictions.gaussians(self.likelihood, self.process, table)
+        made = predictions.predictive(seen, beside, self.closed_form and not self.single)
+        predictions.finite(made.mean.reshape(len(table), -1), table)
+        return made
 
     def labelled_rows(self) -> LabelledRows | None:
         if not self.has_rows:
@@ -297,11 +283,11 @@ class Fitted(Learned):
         """Each training row predicted from all the others: (n, q) each in closed form, else (n,)."""
         cavities, rows = self._cavities(), self.rows
         if not self.closed_form:
-            mean, var = ask(self.likelihood, "predictive", rows.Y[:, 1:], cavities.mean, cavities.var).T
-            return LeaveOneOut(mean, np.sqrt(var), predictions.row_densities(cavities, rows.Y))
+            seen = predictions.predictive([cavities], rows.Y[:, 1:])
+            return LeaveOneOut(*seen.moments, seen.log_density(rows.Y[:, 0]))
         known = 0.0 if rows.noise_var is None else rows.noise_var[:, None]
         mean, var = cavities.mean, cavities.var + self.model.gaussian.variances() + known
-        return LeaveOneOut(mean, np.sqrt(var), predictions.log_normal(rows.Y, mean, var))
+        return LeaveOneOut(mean, np.sqrt(var), log_normal(rows.Y, mean, var))
 
     def left_out_classes(self) -> LeftOutClasses:
         cavities = self._cavities()

@@ -21,11 +21,12 @@ from gramian.errors import ParameterError
 from gramian.estimators import build, latent
 from gramian.estimators.base import Estimator, check_arguments, check_draws, check_target, generator
 from gramian.estimators.fitted import Fitted
-from gramian.estimators.predictions import LEVELS95, LeaveOneOut, finite, interval_table, observations
+from gramian.estimators.predictions import LeaveOneOut, finite, interval_table, observations
 from gramian.inference import Scheme, closed
 from gramian.likelihoods import Gaussian, Likelihood
 from gramian.linalg import memory
 from gramian.params import Parameter
+from gramian.predictive import Normal, Predictive
 from gramian.processes.base import Process
 from gramian.processes.prior import GaussianProcess
 
@@ -228,10 +229,13 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         if return_cov:
             what = f"The covariance of observations under {type(self.likelihood_).__name__}"
             raise ParameterError(f'{what} is not given. Ask for target="f", or for sample.')
+        mean, std = self._foretold(X, given).moments
+        return (mean, std) if return_std else mean
+
+    def _foretold(self, X: Any, given: Mapping[str, Any]) -> Predictive:
+        """The distribution of y at the rows of X, with columns beside it."""
         table = self.read(X)
-        mean, var = self.fitted_.observed(table, read_beside(given, len(table), self.likelihood_))
-        finite(mean[:, None], table)
-        return (mean, np.sqrt(var)) if return_std else mean
+        return self.fitted_.predictive(table, read_beside(given, len(table), self.likelihood_))
 
     def _predicted(
         self, table: Array, process: Process, noise: Array, return_std: bool, return_cov: bool
@@ -282,11 +286,9 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         exposure: ArrayLike | None = None,
         **columns: Any,
     ) -> Array:
-        """Quantiles of an observation at the rows of X: (n, levels), or (n, levels, q) for 2-D y. Exact under
-        Gaussian noise and for few whole numbers, else from draws. Other arguments are those of `predict`."""
-        table = self.read(X)
-        given = {"exposure": exposure, **columns}
-        return self.fitted_.quantiles(table, levels, read_beside(given, len(table), self.likelihood_))
+        """Quantiles of an observation at the rows of X: (n, levels), or (n, levels, q) for 2-D y. Other
+        arguments are those of `predict`."""
+        return self._foretold(X, {"exposure": exposure, **columns}).quantile(levels)
 
     def predict_table(
         self, X: Any, target: str = "y", exposure: ArrayLike | None = None, **columns: Any
@@ -298,11 +300,11 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         """
         check_is_fitted(self, "fitted_")
         beside: dict[str, Any] = {"exposure": exposure, **columns}
+        if target == "y":
+            foretold = self._foretold(X, beside)
+            return interval_table(*foretold.moments, *foretold.interval(0.95))
         mean, std = self.predict(X, return_std=True, target=target, **beside)
-        table = interval_table(mean, std)
-        if target == "y" and not self.fitted_.closed_form:
-            table["lower95"], table["upper95"] = self.predict_quantiles(X, LEVELS95, **beside).T
-        return table
+        return interval_table(mean, std, *Normal(mean, std).interval(0.95))
 
     def log_density(self, X: Any, y: Any, exposure: ArrayLike | None = None, **columns: Any) -> Array:
         """log p(y_i) of each row, (n,), of y in its own units; outputs of one row are added up. What held-out
@@ -312,9 +314,9 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         given = {"exposure": exposure, **columns}
         if self.fitted_.closed_form:
             read_beside(given, len(table), None)  # there are none
-        else:
-            Y = read_rows(Y, given, self.likelihood_)
-        return self.fitted_.log_densities(table, Y)
+            return self.fitted_.predictive(table).log_density(Y[:, 0] if self.fitted_.single else Y)
+        Y = read_rows(Y, given, self.likelihood_)
+        return self.fitted_.predictive(table, Y[:, 1:]).log_density(Y[:, 0])
 
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """R^2 of the predicted means, as of any regressor of scikit-learn. Where y has all columns of the

@@ -137,8 +137,9 @@ class _Drawn:
         Gaussian noise: quantiles of y, or f as the mean of y that it stands for."""
         fitted, line = self.fitted, "median" if self.transform else "mean"
         if self.target == "y" and not fitted.closed_form:
-            low, median, high = fitted.quantiles(points, LEVELS).T
-            middle = median if self.transform else fitted.observed(points)[0]
+            foretold = fitted.predictive(points)
+            low, median, high = foretold.quantile(LEVELS).T
+            middle = median if self.transform else foretold.mean
             return self.shown(low), self.shown(middle), self.shown(high), OBSERVATION, line
         mean, var = (values[:, [self.output]] for values in fitted.latents(points))
         band, likelihood = "95 % band of the function f, without noise", fitted.likelihood
