@@ -288,6 +288,7 @@ class Named:
         (lambda y: Named(y, "price"), ("price",)),
         (lambda y: Named(y, ""), ()),
         (lambda y: pd.Series(y), ()),
+        (lambda y: pd.Series(y, name="temp"), ()),  # that of a column which it was computed from
         (lambda y: pd.DataFrame(np.column_stack([y, y])), ()),
         (lambda y: y, ()),
         (lambda y: list(y), ()),

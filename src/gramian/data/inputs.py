@@ -37,6 +37,8 @@ class Columns:
 
     def predicting(self, targets: tuple[str, ...]) -> Columns:
         """The same columns, of which targets of these names are predicted."""
+        if not set(targets).isdisjoint(self.names):
+            targets = ()  # in pandas 2 * X["a"] is called a as well
         return self if targets == self.targets else dataclasses.replace(self, targets=targets)
 
 

@@ -16,7 +16,7 @@ from gramian.arrays import Array
 from gramian.certify.certificate import Certificate
 from gramian.choose.plan import Plan, check
 from gramian.choose.words import as_method
-from gramian.data.inputs import read_beside, read_features, read_noise_var, read_rows, read_targets
+from gramian.data.inputs import Columns, read_beside, read_features, read_noise_var, read_rows, read_targets
 from gramian.errors import ParameterError
 from gramian.estimators import build, latent
 from gramian.estimators.base import Estimator, check_arguments, check_draws, check_target, generator
@@ -367,8 +367,8 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         return LeaveOneOut(*map(self._shaped, left_out)) if self.fitted_.closed_form else left_out
 
     def plot(self, X: Any = None, **settings: Any) -> Any:
-        """A picture of the predictions along each column, with their 95 % band and the data (see
-        gramian.plots.plot_predictions)."""
+        """A picture of the predictions along each column, with their 95 % band and the data; before a fit, of
+        the prior with some draws (see gramian.plots.plot_predictions)."""
         from gramian.plots.predictions import plot_predictions
 
         return plot_predictions(self, X, **settings)
@@ -407,19 +407,22 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         """The rows of X, the posterior (or prior), and the noise variances that `target` asks for, (q,)."""
         check_target(target, "observations, noise included", "the function")
         if not self.__sklearn_is_fitted__():
-            return self._prior(X, target)
+            table, columns = read_features(X)
+            process, noise = self.prior_at(table, columns)
+            return table, process, noise if target == "y" else np.zeros(1)
         noise = self.fitted_.noise_of_outputs
         return self.read(X), self.fitted_.process, noise if target == "y" else np.zeros_like(noise)
 
-    def _prior(self, X: Any, target: str) -> tuple[Array, Process, Array]:
+    def prior_at(self, table: Array, columns: Columns) -> tuple[GaussianProcess, Array]:
+        """What is believed before a fit: f, with a default kernel made for the rows of a table of these
+        columns, categories as codes; and the noise variance, (1,)."""
         self.check_settings()
-        table, columns = read_features(X)
         kernel = build.read_kernel(self.kernel).suited(table, columns, 1.0)[0]
         noise = build.noise_parameter(build.noise_of(self), 1.0, False, build.NOISE_FLOOR)
         mean = build.mean_function(self.mean, np.zeros(()), columns)
         mean = mean.adapted(table, np.zeros(()), np.ones(()))
         process = GaussianProcess(kernel.resolve(columns.names), mean, np.ones(1))
-        return table, process, noise.value.reshape(1) if target == "y" else np.zeros(1)
+        return process, noise.value.reshape(1)
 
     def _is_single(self) -> bool:
         return not self.__sklearn_is_fitted__() or self.fitted_.single

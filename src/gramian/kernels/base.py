@@ -146,6 +146,18 @@ class Kernel(Tree):
         """The lengthscales of distances in a kernel on these columns, each with the columns it is for."""
         return [pair for part in self.parts for pair in part.lengthscales(columns)]
 
+    def change_lengths(self, columns: Sequence[int]) -> list[tuple[int, float]]:
+        """Lengths along these columns over which its functions change, each with its column: lengthscales,
+        and of waves a period / 2 pi."""
+        return [pair for part in self.parts for pair in part.change_lengths(columns)]
+
+    def columns_asked(self) -> tuple[str | int, ...]:
+        """The columns that it speaks of, by name or number, in the order in which they come; none: any."""
+        sizes = [getattr(self, field).value.size for field in self.one_a_column]
+        own = tuple(range(max(sizes, default=1)))
+        parts = (column for part in self.parts for column in part.columns_asked())
+        return tuple(dict.fromkeys((*(own if len(own) > 1 else ()), *parts)))
+
     def levels(self) -> list[Parameter] | None:
         """The parameters which, all multiplied by c, multiply k by c; None where there are none."""
         return None

@@ -52,6 +52,12 @@ class On(Pointwise):
     def lengthscales(self, columns: Sequence[int]) -> list[tuple[Parameter, tuple[int, ...]]]:
         return self.kernel.lengthscales([columns[i] for i in self._numbers()])
 
+    def change_lengths(self, columns: Sequence[int]) -> list[tuple[int, float]]:
+        return self.kernel.change_lengths([columns[i] for i in self._numbers()])
+
+    def columns_asked(self) -> tuple[str | int, ...]:
+        return self.columns
+
     def levels(self) -> list[Parameter] | None:
         return self.kernel.levels()
 
@@ -111,6 +117,12 @@ class MapInputs(Kernel):
 
     def lengthscales(self, columns: Sequence[int]) -> list[tuple[Parameter, tuple[int, ...]]]:
         return []  # what its columns are is known to g alone
+
+    def change_lengths(self, columns: Sequence[int]) -> list[tuple[int, float]]:
+        return []
+
+    def columns_asked(self) -> tuple[str | int, ...]:
+        return ()
 
     def levels(self) -> list[Parameter] | None:
         return self.kernel.levels()
