@@ -85,5 +85,7 @@ from gramian.params import unit_interval as unit_interval
 from gramian.solvers import CG as CG
 from gramian.solvers import MINRES as MINRES
 from gramian.version import __version__ as __version__
+from gramian.warps import SinhArcsinh as SinhArcsinh
+from gramian.warps import Warp as Warp
 
 def __getattr__(name: str) -> typing.Any: ...  # a module of the package

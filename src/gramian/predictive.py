@@ -3,6 +3,7 @@ r"""What is foretold of y at some rows: a distribution for each.
     Normal       N(mean, std^2), in closed form
     NoisyNormal  sum_k w_k N(mean, var + v_k): noise whose variance is not known, such as Student's t
     Mixture      sum_k w_k p_k of any such distributions: sampled parameters, or several models
+    Warped       w^-1(t), where t = w(y) is foretold
 
 What a likelihood makes of f, without a closed form, is `estimators.predictions.Observed`. A kind of your own
 needs `found`, `below`, `log_density`, `sample` and `at`; quantiles and intervals follow from these.
@@ -20,6 +21,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import factorial
 from typing import Any
 
 import numpy as np
@@ -29,6 +31,7 @@ from scipy.special import logsumexp, ndtr, ndtri
 
 from gramian.arrays import Array
 from gramian.errors import InputError, ParameterError
+from gramian.warps import Warp
 
 Entries = NDArray[np.intp]
 
@@ -292,6 +295,78 @@ class Mixture(Predictive):
 
     def _averaged(self, values: Any) -> Array:
         return np.tensordot(self.weights, np.asarray(values), axes=1)
+
+
+class Warped(Predictive):
+    """y = w^-1(t) of a Normal t. Quantiles, probabilities and draws are those of t, sent through the map.
+
+    Moments are integrals over t, by NODES points of the Gauss-Hermite rule: exact where w^-1 is a polynomial
+    of degree 2 NODES - 1 within the reach of t. The covariance of two rows with correlation r is
+    sum_k c_k c'_k r^k / k!, c_k = E w^-1(t) He_k(z) (Mehler's formula).
+    """
+
+    def __init__(self, inner: Normal, warp: Warp) -> None:
+        self.inner, self.warp = inner, warp
+
+    def found(self) -> tuple[Array, Array]:
+        z, weights = _HERMITE
+        values = self._back(self.inner.mean[..., None] + self.inner.std[..., None] * z)
+        mean = values @ weights
+        return mean, np.sqrt(np.maximum((values - mean[..., None]) ** 2 @ weights, 0.0))
+
+    def below(self, y: Array, entries: Entries) -> Array:
+        outputs = self.inner.mean.shape[1] if self.inner.mean.ndim > 1 else 1
+        t = self.warp.forward(np.repeat(y[:, None], outputs, axis=1))
+        return self.inner.below(t[np.arange(len(y)), entries % outputs], entries)
+
+    def quantile(self, levels: ArrayLike) -> Array:
+        return np.moveaxis(self._back(np.moveaxis(self.inner.quantile(levels), 1, -1)), -1, 1)
+
+    def log_density(self, y: ArrayLike) -> Array:
+        values = self.checked(y)
+        Y = values.reshape(len(values), -1)
+        t = self.warp.forward(Y).reshape(values.shape)
+        return self.inner.log_density(t) + np.sum(self.warp.log_slope(Y), axis=1)
+
+    def sample(self, rng: np.random.Generator, count: int) -> Array:
+        return self._back(self.inner.sample(rng, count))
+
+    def at(self, rows: slice | Entries) -> Warped:
+        return Warped(self.inner.at(rows), self.warp)
+
+    def covariance(self, cov: Array) -> Array:
+        """The covariance of y, (n, n) or (n, n, q), from that of t."""
+        z, weights = _HERMITE
+        values = self._back(self.inner.mean[..., None] + self.inner.std[..., None] * z)
+        std = self.inner.std
+        with np.errstate(invalid="ignore", divide="ignore"):
+            r = np.nan_to_num(cov / (std[:, None] * std[None, :]))
+        polynomial, before, power = np.ones_like(z), np.zeros_like(z), np.ones_like(r)
+        total = np.zeros_like(r)
+        for k in range(1, _TERMS + 1):
+            polynomial, before = z * polynomial - (k - 1) * before, polynomial  # He_k
+            power *= r
+            c = (values @ (weights * polynomial)) / np.sqrt(float(factorial(k)))
+            total += power * c[:, None] * c[None, :]
+        at = np.arange(len(std))
+        total[at, at] = self.std**2
+        return total
+
+    def _back(self, T: Array) -> Array:
+        """y of t, (n, m) or (n, q, m)."""
+        several = T if self.inner.mean.ndim > 1 else T[:, None]
+        return np.swapaxes(self.warp.inverse(np.swapaxes(several, -1, -2)), -1, -2).reshape(T.shape)
+
+
+def _gauss_hermite(count: int) -> tuple[Array, Array]:
+    """Points and weights of averages over N(0, 1)."""
+    z, weights = np.polynomial.hermite_e.hermegauss(count)
+    return z, weights / np.sum(weights)
+
+
+NODES = 64
+_TERMS = 40  # of Mehler's sum: what is left out is below r^40
+_HERMITE = _gauss_hermite(NODES)
 
 
 def mixed(parts: Sequence[Predictive]) -> Predictive:

@@ -27,6 +27,7 @@ from gramian.arrays import Array
 from gramian.choose.plan import Prospect, check_time_limit
 from gramian.data.inputs import Columns, spread
 from gramian.errors import InputError, ParameterError
+from gramian.fitting.rows import repeats
 from gramian.inference import Data, Model
 from gramian.kernels import Categorical, Kernel, Matern52, Scaled
 from gramian.kernels.convert import Converted
@@ -35,6 +36,7 @@ from gramian.linalg import memory
 from gramian.means import ConstantMean, LinearMean, Mean, ZeroMean
 from gramian.params import LogNormal, Parameter, fixed, param
 from gramian.report import notes as health
+from gramian.warps import Warp
 
 if TYPE_CHECKING:
     from gramian.estimators.base import Estimator
@@ -159,8 +161,13 @@ def build(
         # known variances are all the noise there is, unless some is asked for beside them
         given_noise = fixed(0.0)
     noise = noise_parameter(given_noise, variance, written.kernel is None, floor)
+    if getattr(gp, "noise", None) is None and noise.trainable and (again := repeats(X, Y)) is not None:
+        noise = _at_least(noise, float(np.min(again.least_noise(Y) / (scale**2 if relative else 1.0))))
     mean = _mean(gp, some, columns, loc, sd, single)
-    model = Model(kernel.resolve(columns.names), mean, Gaussian(noise, unit))
+    warp = gp.warp.adapted(average, sd) if isinstance(gp.warp, Warp) else None
+    if warp is not None and noise_var is not None:
+        raise ParameterError("noise_var is of y as it is: give it without a warp, or a warp without it.")
+    model = Model(kernel.resolve(columns.names), mean, Gaussian(noise, unit), warp=warp)
     data = Data(X, Y, scale, noise_var)
     health.refuse_contradictions(data, model)
     return Built(kernel, _with_priors(gp, model), data)
@@ -246,6 +253,15 @@ def noise_parameter(given: object, variance: float, with_prior: bool, absolute_f
         bounds = (min(absolute_floor, value), 1e4 * max(variance, value))
         return dataclasses.replace(parameter, bounds=bounds)
     return parameter
+
+
+def _at_least(noise: Parameter, low: float) -> Parameter:
+    """The noise with a higher floor, where `low` is above it."""
+    if noise.bounds is None or low <= noise.bounds[0]:
+        return noise
+    high = max(noise.bounds[1], 2 * low)
+    value = np.clip(noise.value, 1.1 * low, high)
+    return dataclasses.replace(noise, value=value, bounds=(low, high))
 
 
 def _noise_number(given: Any) -> Parameter:

@@ -30,7 +30,7 @@ from gramian.inference.asked import ask
 from gramian.kernels import Kernel
 from gramian.likelihoods import Likelihood
 from gramian.params import Parameter, ParameterTable
-from gramian.predictive import Predictive, log_normal
+from gramian.predictive import Normal, Predictive, Warped, log_normal
 from gramian.processes.base import Process
 from gramian.report.facts import Facts, NoData, class_counts
 from gramian.report.summary import summary
@@ -170,12 +170,17 @@ class Fitted(Learned):
 
     @property
     def noise(self) -> float | Array | None:
-        """The noise variance in the units of y squared, one number an output where they differ; None where
-        an observation is not f plus noise of one variance."""
+        """The noise variance in the units of y squared (of the warped y, where it is warped), one number an
+        output where they differ; None where an observation is not f plus noise of one variance."""
         if not self.closed_form:
             return None
         variances = self.model.gaussian.variances()
         return float(variances[0]) if variances.size == 1 else variances
+
+    @property
+    def additive(self) -> bool:
+        """Whether an observation is f plus noise of one variance; not so where y is warped."""
+        return self.closed_form and self.model.warp is None
 
     @property
     def noise_of_outputs(self) -> Array:
@@ -249,7 +254,8 @@ class Fitted(Learned):
         if not self.closed_form or self.inference.search == "none":
             what = "evidence_.kind says what this model's evidence is"
             raise ParameterError(f"Certificates compare with exact inference under Gaussian noise; {what}.")
-        made = certify(self.model, self.rows, self.inference, self.process, self.evidence, rng, memory)
+        rows = self.rows.under(self.model)
+        made = certify(self.model, rows, self.inference, self.process, self.evidence, rng, memory)
         return dataclasses.replace(self, certificate=made)
 
     # Predictions. -------------------------------------------------------------------------------------------
@@ -270,9 +276,13 @@ class Fitted(Learned):
         if beside is None:
             beside = read_beside({}, len(table), self.likelihood)
         seen = predictions.gaussians(self.likelihood, self.process, table)
-        made = predictions.predictive(seen, beside, self.closed_form and not self.single)
+        made = self.unwarped(predictions.predictive(seen, beside, self.closed_form and not self.single))
         predictions.finite(made.mean.reshape(len(table), -1), table)
         return made
+
+    def unwarped(self, seen: Predictive) -> Predictive:
+        """What is foretold of y, from what is foretold of the target that the model sees."""
+        return seen if self.model.warp is None else Warped(cast(Normal, seen), self.model.warp)
 
     def labelled_rows(self) -> LabelledRows | None:
         if not self.has_rows:
@@ -287,7 +297,10 @@ class Fitted(Learned):
             return LeaveOneOut(*seen.moments, seen.log_density(rows.Y[:, 0]))
         known = 0.0 if rows.noise_var is None else rows.noise_var[:, None]
         mean, var = cavities.mean, cavities.var + self.model.gaussian.variances() + known
-        return LeaveOneOut(mean, np.sqrt(var), log_normal(rows.Y, mean, var))
+        if self.model.warp is None:
+            return LeaveOneOut(mean, np.sqrt(var), log_normal(rows.Y, mean, var))
+        t, seen = rows.under(self.model).Y, Warped(Normal(mean, np.sqrt(var)), self.model.warp)
+        return LeaveOneOut(*seen.moments, log_normal(t, mean, var) + self.model.warp.log_slope(rows.Y))
 
     def left_out_classes(self) -> LeftOutClasses:
         cavities = self._cavities()

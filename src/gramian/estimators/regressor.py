@@ -26,9 +26,10 @@ from gramian.inference import Scheme, closed
 from gramian.likelihoods import Gaussian, Likelihood
 from gramian.linalg import memory
 from gramian.params import Parameter
-from gramian.predictive import Normal, Predictive
+from gramian.predictive import Normal, Predictive, Warped
 from gramian.processes.base import Process
 from gramian.processes.prior import GaussianProcess
+from gramian.warps import Warp
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -54,6 +55,9 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         How y arises from f: `StudentT()`, `Poisson()`, `NegativeBinomial()`, `likelihoods.Gamma()`, `Beta()`,
         `Ordinal(5)`, `Heteroscedastic()`, or your own.
         None: Gaussian noise, in closed form.
+    warp : "auto" (the default), None or a Warp such as SinhArcsinh()
+        A monotone map of y, found with the other parameters, so that skewed or heavy-tailed targets suit
+        Gaussian noise. "auto": tried where no kernel is given. Predictions, quantiles and draws are of y.
     inference : "laplace", "ep", "vi", "map", "mcmc", or an object such as EP(power=0.5), optional
         How to condition on other likelihoods. None: Laplace where it is good (one latent, concave log p),
         else the variational bound.
@@ -99,6 +103,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
 
     noise: float | Parameter | None = None
     likelihood: Likelihood | None = None
+    warp: str | Warp | None = "auto"
     normalize_y: bool = True
 
     fitted_: Fitted = field(init=False)
@@ -158,6 +163,15 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
             kinds = "a gramian likelihood such as gramian.StudentT(), or None for Gaussian noise"
             raise ParameterError(f"likelihood must be {kinds}, not {self.likelihood!r}.")
         build.noise_parameter(build.noise_of(self), 1.0, False, build.NOISE_FLOOR)
+        if self.warp is None or self.warp == "auto":
+            return
+        if not isinstance(self.warp, Warp):
+            raise ParameterError(
+                f'warp must be "auto", None or a warp such as SinhArcsinh(), not {self.warp!r}.'
+            )
+        if not self._is_gaussian() or self.hyper == "mcmc":
+            why = 'likelihood, inference and hyper="mcmc" go without'
+            raise ParameterError(f"A warp is of Gaussian noise in closed form: {why}. Leave one of them out.")
 
     def _is_gaussian(self) -> bool:
         """Whether there is an answer in closed form."""
@@ -222,7 +236,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
             return self._predicted(table, process, noise, return_std, return_cov)
 
     def _adds_noise(self) -> bool:
-        """Whether an observation is f plus noise of one variance, as it is before a fit."""
+        """Whether an observation, warped or not, is f plus noise of one variance, as it is before a fit."""
         return not self.__sklearn_is_fitted__() or self.fitted_.closed_form
 
     def _observed(self, X: Any, return_std: bool, return_cov: bool, given: Mapping[str, Any]) -> Any:
@@ -247,11 +261,25 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
             cov = process.cov(table)
             var = np.einsum("iik->ik", cov)
             var[...] += noise
-            return self._shaped(finite(process.mean(table), table, var)), self._shaped(cov)
-        if return_std:
+            mean, cov = self._shaped(finite(process.mean(table), table, var)), self._shaped(cov)
+            seen = self._unwarped(mean, self._shaped(np.sqrt(var)))
+            return (mean, cov) if seen is None else (seen.mean, seen.covariance(cov))
+        if return_std or self._warp() is not None:
             mean, var = process.moments(table)
-            return self._shaped(finite(mean, table, var)), self._shaped(np.sqrt(var + noise))
+            mean, std = self._shaped(finite(mean, table, var)), self._shaped(np.sqrt(var + noise))
+            seen = self._unwarped(mean, std)
+            mean, std = (mean, std) if seen is None else seen.moments
+            return (mean, std) if return_std else mean
         return self._shaped(finite(process.mean(table), table))
+
+    def _warp(self) -> Warp | None:
+        """What stands between y and what the fitted model sees."""
+        return self.fitted_.model.warp if self.__sklearn_is_fitted__() else None
+
+    def _unwarped(self, mean: Array, std: Array) -> Warped | None:
+        """y of a warped target that is N(mean, std^2); None where there is no warp."""
+        warp = self._warp()
+        return None if warp is None else Warped(Normal(mean, std), warp)
 
     def sample(
         self,
@@ -277,6 +305,8 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         rng, draws = self._drawn(process, len(noise), table, count, random_state, added)
         if reader is not None:
             return observations(rng, reader, draws, beside)
+        if (warp := self._warp()) is not None:
+            draws = np.swapaxes(warp.inverse(np.swapaxes(draws, 1, 2)), 1, 2)
         return draws[:, 0, :] if draws.shape[1] == 1 and self._is_single() else draws
 
     def predict_quantiles(
@@ -304,7 +334,15 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
             foretold = self._foretold(X, beside)
             return interval_table(*foretold.moments, *foretold.interval(0.95))
         mean, std = self.predict(X, return_std=True, target=target, **beside)
+        if (warp := self._warp()) is not None:
+            inner = Normal(*(self._shaped(values) for values in self._function(X)))
+            return interval_table(mean, std, *Warped(inner, warp).interval(0.95))
         return interval_table(mean, std, *Normal(mean, std).interval(0.95))
+
+    def _function(self, X: Any) -> tuple[Array, Array]:
+        """Mean and standard deviation of f, (n, q) each."""
+        mean, var = self.fitted_.latents(self.read(X))
+        return mean, np.sqrt(var)
 
     def log_density(self, X: Any, y: Any, exposure: ArrayLike | None = None, **columns: Any) -> Array:
         """log p(y_i) of each row, (n,), of y in its own units; outputs of one row are added up. What held-out
@@ -332,7 +370,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
 
     def components(self, X: Any) -> dict[str, tuple[Array, Array]]:
         """Mean and standard deviation of each summand of the kernel at the rows of X, by its formula. The
-        means and m(x) add up to f's."""
+        means and m(x) add up to f's; where y is warped, to that of the warped y."""
         check_is_fitted(self, "fitted_")
         named, terms = self.kernel_.summands, self.fitted_.first.model.kernel.summands
         parts = self.posterior_.components(self.read(X), terms)
@@ -346,8 +384,14 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         return answers
 
     def predict_gradient(self, X: Any) -> tuple[Array, Array]:
-        """Mean and variance of the gradient of f at the rows of X: (n, d) each, or (n, d, q) for 2-D y."""
+        """Mean and variance of the gradient of f at the rows of X: (n, d) each, or (n, d, q) for 2-D y. Not
+        of a warped y."""
         check_is_fitted(self, "fitted_")
+        if self._warp() is not None:
+            raise ParameterError(
+                "The gradient is not given where y is warped: its distribution is not Gaussian. Fit with"
+                " warp=None."
+            )
         if not self.kernel_.differentiable:
             rough = ", ".join(sorted({type(k).__name__ for k in self.kernel_.rough_parts}))
             cure = "Smooth kernels have one: RBF, Matern52, Matern32."

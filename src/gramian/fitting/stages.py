@@ -28,7 +28,7 @@ from gramian.fitting.objective import Objective
 from gramian.fitting.onward import best_start
 from gramian.fitting.progress import Report
 from gramian.fitting.reach import within_reach
-from gramian.fitting.rows import chosen, described, in_random_order
+from gramian.fitting.rows import chosen, described, distinct, in_random_order
 from gramian.inference.base import Scheme
 from gramian.inference.model import Data, Model
 from gramian.inference.svgp.inducing import SVGP
@@ -121,6 +121,7 @@ class Searched:
     search: Search
     stages: tuple[Stage, ...]
     part: Data  # the rows of the last stage
+    partial: bool = False  # whether that was a part of all
     level: str = ""  # what was changed on all rows after them
 
 
@@ -152,6 +153,7 @@ def fit(
         assert isinstance(method, SVGP)  # the one that goes by batches
         return stochastic.fit(model, data, method, rng, report, last)
     asked, method = method, method.searched
+    every, data = data, distinct(data) if method.closed and model.gaussian.noise.trainable else data
     n = len(data.X)
     plan = parts(method, n, data.X.shape[1], len(data.scale), deadline is not None, memory)
     order = in_random_order(data, rng) if any(rows < n for _, rows in plan) else np.arange(0)
@@ -185,10 +187,11 @@ def fit(
         out_of_time = last is not None and time.monotonic() > last
         if search.stopped == "interrupted" or (search.stopped == "time limit" and out_of_time):
             break
-    settled = len(stages) == len(plan) and plan[-1][0] is method and (plan[-1][1] == n or inference.free.size)
+    last_rows = len(part.X) == len(every.X) or inference.free.size
+    settled = len(stages) == len(plan) and plan[-1][0] is method and last_rows
     # of all rows, with the fitted parameters
-    inference = asked.resumed(inference if settled else method.prepared(model, data, rng))
-    return Searched(model, inference, _together(searches, theta), tuple(stages), part)
+    inference = asked.resumed(inference if settled else method.prepared(model, every, rng))
+    return Searched(model, inference, _together(searches, theta), tuple(stages), part, len(part.X) < n)
 
 
 def parts(

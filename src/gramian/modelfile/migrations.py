@@ -172,12 +172,16 @@ def _with_exposures(fitted: Any, arrays: Arrays) -> Arrays:
 
 
 def _from_5(document: Any, arrays: Arrays) -> tuple[Any, Arrays]:
-    """Version 5 did not know how targets are called."""
-    fitted = document["fitted"]
+    """Version 5 did not know how targets are called, nor warps."""
+    fitted, settings = document["fitted"], document["settings"]
     if "models" in fitted:
         fitted = {**fitted, "models": [_from_5(model, {})[0] for model in fitted["models"]]}
+    else:
+        fitted = _extended(fitted, warp=None)
+    if document["estimator"] == "GPRegressor":
+        settings = _extended(settings, warp=None)
     columns = _extended(document["columns"], targets=[])
-    return {**document, "columns": columns, "fitted": fitted}, arrays
+    return {**document, "settings": settings, "columns": columns, "fitted": fitted}, arrays
 
 
 # from a version to the next one

@@ -24,6 +24,7 @@ from gramian.means import Mean
 from gramian.modelfile.document import Reader, encode
 from gramian.params import Parameter
 from gramian.solvers import Solver
+from gramian.warps import Warp
 
 Saved = GPRegressor | GPClassifier
 ESTIMATORS: Mapping[str, type[Saved]] = {cls.__name__: cls for cls in (GPRegressor, GPClassifier)}
@@ -31,6 +32,7 @@ _OBJECTS: Mapping[str, Any] = {
     "mean": Mean,
     "noise": Parameter,
     "likelihood": Likelihood,
+    "warp": Warp,
     "multiclass": RobustMax,
     "inference": (Inference, MCMC),
     "method": (Engine, Scheme, Solver),

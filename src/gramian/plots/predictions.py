@@ -261,7 +261,7 @@ class _FittedModel(_Drawn):
         """Under another likelihood than Gaussian noise: quantiles of y, or f as the mean of y that it stands
         for."""
         fitted, line = self.fitted, "median" if self.transform else "mean"
-        if self.target == "y" and not fitted.closed_form:
+        if self.target == "y" and not fitted.additive:
             foretold = fitted.predictive(points)
             low, median, high = foretold.quantile(LEVELS).T
             middle = median if self.transform else foretold.mean
@@ -271,6 +271,8 @@ class _FittedModel(_Drawn):
         if self.target == "y":
             band, var = OBSERVATION, var + fitted.noise_of_outputs[self.output]
         f = [mean + z * np.sqrt(var) for z in (-Z95, 0.0, Z95)]
+        if fitted.model.warp is not None:
+            f, line = [fitted.model.warp.inverse(at) for at in f], "median"
         if not fitted.closed_form:
             if self.transform is None and likelihood.latents == 1:
                 beside, sure = read_beside({}, len(points), likelihood), np.zeros_like(var)
