@@ -53,8 +53,10 @@ def test_fit_and_predict_give_what_python_gives(run, tmp_path, model, suffix):
     # Text holds floats exactly, so the numbers are the library's to the last bit.
     np.testing.assert_array_equal(found.numbers("mean"), mean)
     np.testing.assert_array_equal(found.numbers("std"), std)
-    np.testing.assert_array_equal(found.numbers("lower95"), mean - Z95 * std)
-    np.testing.assert_array_equal(found.numbers("upper95"), mean + Z95 * std)
+    lower, upper = gp.predict_dist(features.iloc[order]).interval(0.95)
+    np.testing.assert_array_equal(found.numbers("lower95"), lower)
+    np.testing.assert_array_equal(found.numbers("upper95"), upper)
+    np.testing.assert_allclose(upper, mean + Z95 * std, rtol=1e-12)
 
 
 @pytest.mark.parametrize("suffix", [".csv.gz", ".parquet"])
@@ -216,6 +218,22 @@ def test_target_kind_f_leaves_the_noise_out(run, data, model):
     np.testing.assert_allclose(with_noise**2, without**2 + load(model).noise_, rtol=1e-12)
 
 
+def test_other_levels_and_quantiles(run, data, model):
+    found = run("predict", model, data, "--level", 0.9, "--quantiles", "0.1, 0.5", "-o", "out.csv")
+    table = read_table("out.csv")
+    assert table.names[-6:] == ("mean", "std", "lower90", "upper90", "q0.1", "q0.5")
+    dist = load(model).predict_dist(frame()[["a", "site", "b"]])
+    np.testing.assert_array_equal(table.numbers("upper90"), dist.interval(0.9)[1])
+    np.testing.assert_array_equal(table.numbers("q0.1"), dist.quantile([0.1])[:, 0])
+    assert "24 predictions" in found.stderr
+    for wrong, part in (
+        (("--level", 95), "--level 95 is no probability"),
+        (("--quantiles", "a,b"), "'a,b' are no numbers"),
+        (("--quantiles", "0.1,1.5"), "between 0 and 1"),
+    ):
+        assert part in run("predict", model, data, *wrong, code=2).stderr
+
+
 def test_several_targets_are_several_outputs(run, tmp_path):
     x = np.linspace(0, 3, 15)
     table = {"x": x, "u": np.sin(x), "v": np.cos(2 * x)}
@@ -327,7 +345,7 @@ def test_interrupting_elsewhere_is_130_and_leaves_no_file(run, tmp_path, data, m
         raise KeyboardInterrupt
 
     before = listing(tmp_path)
-    monkeypatch.setattr(gm.GPRegressor, "predict", interrupted)
+    monkeypatch.setattr(gm.GPRegressor, "predict_dist", interrupted)
     result = run("predict", model, data, "-o", "p.csv", code=130)
     assert result.stderr.strip() == "interrupted"
     assert listing(tmp_path) == before

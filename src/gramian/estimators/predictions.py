@@ -250,12 +250,22 @@ def observations(rng: np.random.Generator, likelihood: Likelihood, draws: Array,
 # Shared by the estimators. ----------------------------------------------------------------------------------
 
 
-def interval_table(mean: Array, std: Array, lower: Array, upper: Array) -> dict[str, Array]:
-    """mean, std, lower95 and upper95 as columns; for several outputs each with the output's number."""
-    columns = {"mean": mean, "std": std, "lower95": lower, "upper95": upper}
-    if mean.ndim == 1:
+def prediction_table(
+    foretold: Predictive, level: float = 0.95, quantiles: ArrayLike = ()
+) -> dict[str, Array]:
+    """mean, std, lower95 and upper95 (or of another level), and q0.1 for each quantile, as columns; for
+    several outputs each with the output's number."""
+    lower, upper = foretold.interval(level)
+    shown = f"{100 * float(level):.10g}"
+    columns = {"mean": foretold.mean, "std": foretold.std, f"lower{shown}": lower, f"upper{shown}": upper}
+    levels = np.atleast_1d(np.asarray(quantiles, dtype=np.float64))
+    if levels.size:
+        found = np.moveaxis(foretold.quantile(levels), 1, 0)
+        columns |= {f"q{p:.10g}": values for p, values in zip(levels, found, strict=True)}
+    if foretold.mean.ndim == 1:
         return columns
-    return {f"{name}_{k}": values[:, k] for k in range(mean.shape[1]) for name, values in columns.items()}
+    outputs = range(foretold.mean.shape[1])
+    return {f"{name}_{k}": values[:, k] for k in outputs for name, values in columns.items()}
 
 
 def finite(mean: Array, table: Array, var: Array | None = None) -> Array:
