@@ -241,13 +241,13 @@ def test_several_targets_are_several_outputs(run, tmp_path):
     run("fit", "d.csv", "--target", "u", "--target", "v", "--restarts", 0, "-o", "m.gm")
     run("predict", "m.gm", "d.csv", "-o", "p.csv")
     found = read_table("p.csv")
-    names = ("mean_0", "std_0", "lower95_0", "upper95_0", "mean_1", "std_1", "lower95_1", "upper95_1")
+    names = ("mean_u", "std_u", "lower95_u", "upper95_u", "mean_v", "std_v", "lower95_v", "upper95_v")
     assert found.names == ("x", "u", "v", *names)
     gp = load("m.gm")
     mean, std = gp.predict(pd.DataFrame({"x": read_table("d.csv").numbers("x")}), return_std=True)
-    for k in range(2):
-        np.testing.assert_array_equal(found.numbers(f"mean_{k}"), mean[:, k])
-        np.testing.assert_array_equal(found.numbers(f"std_{k}"), std[:, k])
+    for k, name in enumerate("uv"):
+        np.testing.assert_array_equal(found.numbers(f"mean_{name}"), mean[:, k])
+        np.testing.assert_array_equal(found.numbers(f"std_{name}"), std[:, k])
 
 
 def test_columns_may_be_listed_or_repeated_and_may_have_commas(run, tmp_path):

@@ -4,9 +4,11 @@ scikit-learn's GaussianProcessRegressor ask for."""
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import norm
+from sklearn.base import clone
 from sklearn.gaussian_process import GaussianProcessRegressor
 
 import gramian as gm
@@ -111,3 +113,35 @@ def test_what_tools_for_scikit_learn_ask_for(gp, rows):
     assert_allclose(value, gp.log_marginal_likelihood_value_, rtol=1e-9)
     assert slope.shape == gp.theta_.shape
     assert not hasattr(gm.GPRegressor(), "X_train_")
+
+
+def test_heavy_tails_have_a_prior_and_finite_quantiles():
+    """Noise of a Cauchy distribution, df = 1: without a prior the degrees of freedom follow it."""
+    rng = np.random.default_rng(5)
+    X = rng.uniform(-3, 3, (60, 1))
+    y = np.sin(X[:, 0]) + 0.3 * rng.standard_cauchy(60)
+    model = gm.GPRegressor(KERNEL, likelihood=gm.StudentT(), n_restarts=0)
+    found = {hyper: clone(model).set_params(hyper=hyper).fit(X, y) for hyper in ("map", "ml")}
+    df = {hyper: float(gp.likelihood_.df) for hyper, gp in found.items()}
+    assert df["ml"] < df["map"]
+    assert found["map"].likelihood_.df.prior == gm.Gamma(2.0, 0.1)
+    assert found["ml"].likelihood_.df.prior is None
+    own = gm.GPRegressor(likelihood=gm.StudentT(df=gm.fixed(1.0)), optimize=False, kernel=KERNEL).fit(X, y)
+    assert own.likelihood_.df.prior is None
+    assert np.all(np.isinf(own.predict(X, return_std=True)[1]))
+    table = own.predict_table(X, quantiles=[0.001, 0.999])
+    assert all(np.all(np.isfinite(table[name])) for name in ("lower95", "upper95", "q0.001", "q0.999"))
+    assert any("y has no variance" in note for note in own.outcome_.notes)
+
+
+def test_outputs_have_their_names(rows, tmp_path):
+    X, y = rows
+    frame = pd.DataFrame({"height": y, "weight": -2 * y})
+    gp = gm.GPRegressor(KERNEL, noise=0.01, optimize=False).fit(X, frame)
+    assert list(gp.predict_table(X)) == [
+        f"{name}_{own}" for own in frame for name in ("mean", "std", "lower95", "upper95")
+    ]
+    gp.save(tmp_path / "m.gm")
+    assert list(gm.load(tmp_path / "m.gm").predict_table(X)) == list(gp.predict_table(X))
+    assert gm.GPRegressor(KERNEL, optimize=False).fit(X, frame["height"]).fitted_.targets == ("height",)
+    assert "mean" in gm.GPRegressor(KERNEL, optimize=False).fit(X, y).predict_table(X)

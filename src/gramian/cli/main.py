@@ -211,7 +211,7 @@ def predict(
     """Predict the rows of a table, with their uncertainty.
 
     All columns and rows of DATA are kept as they are, in their order, and four columns are added: mean, std,
-    lower95 and upper95 (the 95 % interval); with several targets mean_0, mean_1 and so on. For labels:
+    lower95 and upper95 (the 95 % interval); with several targets mean_<target> and so on. For labels:
     predicted, the most probable one, and proba_..., the probability of each. The model's columns are found by
     their names; further columns do no harm.
 

@@ -65,6 +65,8 @@ def fit_table(asked: TableOptions, out: Path, settings: dict[str, Any], options:
     gp.fit(X, None if large else y, **seen)
     if classes is not None:  # it was fitted to their codes, which lie on disk
         gp.fitted_ = gp.fitted_.with_classes(classes)
+    if task == "regression":
+        gp.fitted_ = gp.fitted_.first.with_targets(targets)
     gp.save(out)
     exposed = f", with exposure {options.exposure}" if beside else ""
     described = _described(gp, lambda categories: f"{len(categories)} categories")

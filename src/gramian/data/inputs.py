@@ -120,6 +120,18 @@ def read_targets(y: Any, n: int, gaps: bool = False) -> tuple[Array, bool]:
     return Y, array.ndim == 1
 
 
+def target_names(y: Any) -> tuple[str, ...]:
+    """The names of y's columns, where it has any: of a data frame, a series, or the targets of a file."""
+    if isinstance(y, str):
+        return (y,)
+    if is_frame(y):
+        return tuple(str(name) for name in y.columns)
+    if isinstance(y, (list, tuple)) and y and all(isinstance(name, str) for name in y):
+        return tuple(y)
+    name = getattr(y, "name", None)
+    return (name,) if isinstance(name, str) else ()
+
+
 def read_noise_var(noise_var: Any, n: int) -> Array | None:
     """Known noise variances, one a row."""
     if noise_var is None:

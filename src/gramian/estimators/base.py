@@ -96,6 +96,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         closed_form: bool = False,
         single: bool = True,
         classes: NDArray[Any] | None = None,
+        targets: tuple[str, ...] = (),
     ) -> Fitted:
         """Fits the parameters and conditions on all rows."""
         rows, noise = built.rows, getattr(self, "noise", None)
@@ -140,6 +141,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
             single,
             bool(getattr(self, "normalize_y", False)),
             classes,
+            targets=targets,
         )
 
     def _search(
@@ -294,6 +296,11 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         memory.check_memory(needed, self.memory_limit, what, "Draw at fewer points.")
         rng = generator(self.random_state if random_state is None else random_state)
         return rng, process.sample(rng, X, count, None if noise is None else np.broadcast_to(noise, (n, L)))
+
+    def __dir__(self) -> list[str]:
+        """Public names that have a value, for completion and scikit-learn's box; none is costly to read."""
+        names = (name for name in super().__dir__() if name.startswith("__") or not name.startswith("_"))
+        return [name for name in names if hasattr(self, name)]
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "fitted_")

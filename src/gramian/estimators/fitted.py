@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self, cast
 
@@ -156,6 +157,11 @@ class Fitted(Learned):
     normalized: bool = False  # whether y was centred and divided by its standard deviation
     classes: NDArray[Any] | None = None
     certificate: Certificate | None = None  # where somebody has asked for it
+    targets: tuple[str, ...] = ()  # the names of what is predicted, where they are known
+
+    def with_targets(self, names: Iterable[str]) -> Self:
+        """The same with the names of what is predicted."""
+        return dataclasses.replace(self, targets=tuple(names))
 
     # What it is. --------------------------------------------------------------------------------------------
 

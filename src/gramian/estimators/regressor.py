@@ -16,7 +16,14 @@ from gramian.arrays import Array
 from gramian.certify.certificate import Certificate
 from gramian.choose.plan import Plan, check
 from gramian.choose.words import as_method
-from gramian.data.inputs import read_beside, read_features, read_noise_var, read_rows, read_targets
+from gramian.data.inputs import (
+    read_beside,
+    read_features,
+    read_noise_var,
+    read_rows,
+    read_targets,
+    target_names,
+)
 from gramian.errors import ParameterError
 from gramian.estimators import build, latent
 from gramian.estimators.base import Estimator, check_arguments, check_draws, check_target, generator
@@ -92,7 +99,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
     theta_ : the trainable parameters as one unconstrained vector
     evidence_ : log p(y) and its kind
     posterior_ : the posterior process
-    certificate_ : how far the answer can be from the exact posterior of the same model
+    certificate_ : what `certificate()` has found, once it was asked for
     outcome_ : what happened: method and its reason, what was fitted on what, iterations, jitter, time, notes
     fitted_ : all that the fit has left, as one value (see gramian.estimators.fitted)
     """
@@ -132,6 +139,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         unknown = {name: value for name, value in columns.items() if name not in beside}
         known = ["X", "y", *(name for name in beside if name != "exposure"), "noise_var and exposure"]
         check_arguments(unknown, ", ".join(known), cure)
+        targets = target_names(y)
         table, named, y = self._training(X, y)
         Y, single = read_targets(y, len(table), gaps=gaussian and self.hyper != "mcmc")
         known_noise = read_noise_var(noise_var, len(table))
@@ -147,7 +155,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
             method, reason = latent.method_for(self, likelihood, table.shape)
             check(method, table.shape, likelihood.latents, self.memory_limit)
             built = build.build_latent(self, likelihood, table, named, Y, 1.0)
-        self.fitted_ = self._condition(built, named, method, reason, began, gaussian, single)
+        self.fitted_ = self._condition(built, named, method, reason, began, gaussian, single, targets=targets)
         return self
 
     def check_settings(self) -> None:
@@ -343,12 +351,13 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
     ) -> dict[str, NDArray[Any]]:
         """Predictions as named columns: mean, std, and lower95 and upper95 of the 95 % interval (or of
         another `level`), then q0.1 and so on for `quantiles`; for several outputs each with the output's
-        number, mean_0, mean_1 and so on.
+        name, where y came with names, or its number: mean_0, mean_1 and so on.
 
         `pandas.DataFrame(gp.predict_table(X))`.
         """
         check_is_fitted(self, "fitted_")
-        return prediction_table(self.predict_dist(X, target, exposure, **columns), level, quantiles)
+        foretold = self.predict_dist(X, target, exposure, **columns)
+        return prediction_table(foretold, level, quantiles, self.fitted_.targets)
 
     def log_density(self, X: Any, y: Any, exposure: ArrayLike | None = None, **columns: Any) -> Array:
         """log p(y_i) of each row, (n,), of y in its own units; outputs of one row are added up. What held-out
@@ -455,10 +464,9 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         kernel is never changed, so that `clone_kernel` makes no difference."""
         return self.log_evidence(theta, return_grad=eval_gradient)
 
-    @property
-    def certificate_(self) -> Certificate:
+    def certificate(self) -> Certificate:
         """How far the answer can be from the exact posterior of the same model: bounds and estimates.
-        Computed when first asked for."""
+        Computed when first asked for, which may take as long as the fit; then it is `certificate_`."""
         check_is_fitted(self, "fitted_")
         if self.fitted_.certificate is None:
             rng, limit = generator(self.random_state), memory.allowed(self.memory_limit)
@@ -466,12 +474,13 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         assert self.fitted_.certificate is not None
         return self.fitted_.certificate
 
-    def __dir__(self) -> list[str]:
-        """All names that have a value, without a certificate that nobody has asked for: scikit-learn reads
-        every attribute to list it, here and in notebooks, and this one may take as long as the fit."""
-        known = self.__sklearn_is_fitted__() and self.fitted_.certificate is not None
-        names = (name for name in object.__dir__(self) if known or name != "certificate_")
-        return [name for name in names if hasattr(self, name)]
+    @property
+    def certificate_(self) -> Certificate:
+        """What `certificate()` has found. An attribute computes nothing: scikit-learn reads all of them to
+        show an estimator, and so do notebooks."""
+        if not self.__sklearn_is_fitted__() or self.fitted_.certificate is None:
+            raise AttributeError("There is no certificate yet: certificate() computes it.")
+        return self.fitted_.certificate
 
     # Helpers. -----------------------------------------------------------------------------------------------
 

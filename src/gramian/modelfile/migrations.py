@@ -171,5 +171,15 @@ def _with_exposures(fitted: Any, arrays: Arrays) -> Arrays:
     return arrays
 
 
+def _from_5(document: Any, arrays: Arrays) -> tuple[Any, Arrays]:
+    """Version 5 did not know the names of what is predicted."""
+    fitted = document["fitted"]
+    if "models" in fitted:
+        fitted = {**fitted, "models": [_from_5(model, {})[0] for model in fitted["models"]]}
+    else:
+        fitted = _extended(fitted, targets=[])
+    return {**document, "fitted": fitted}, arrays
+
+
 # from a version to the next one
-MIGRATIONS: dict[int, Migration] = {1: _from_1, 2: _from_2, 3: _from_3, 4: _from_4}
+MIGRATIONS: dict[int, Migration] = {1: _from_1, 2: _from_2, 3: _from_3, 4: _from_4, 5: _from_5}

@@ -35,7 +35,7 @@ from gramian.report.facts import Facts
 
 CHANGES = "Does a class of your own change its fields in __post_init__?"
 _MODEL = ("kernel", "others", "mean", "likelihood", "single", "noise", "classes")
-_WHOLE = (*_MODEL, "method", "data", "posterior", "evidence", "outcome", "certificate")
+_WHOLE = (*_MODEL, "method", "data", "posterior", "evidence", "outcome", "certificate", "targets")
 _SPLIT = ("classes", "models", "evidence", "outcome")
 _PARTS = ("estimator", "settings", "columns", "fitted")
 
@@ -80,6 +80,7 @@ def _one(fitted: Fitted) -> tuple[dict[str, Any], Arrays]:
         "evidence": encode(fitted.evidence, "evidence_"),
         "outcome": encode(fitted.outcome, "outcome_"),
         "certificate": encode(fitted.certificate, "certificate_"),
+        "targets": list(fitted.targets),
     }, arrays
 
 
@@ -160,7 +161,8 @@ def _restore_one(gp: Estimator, columns: Columns, fitted: Any, arrays: Arrays, r
     if certificate is not None:
         certificate = reader.one(certificate, Certificate, "certificate_")
     found = kernel, model, method, rows, process, evidence, outcome, columns, facts, theta, noise
-    return Fitted(*found, single, bool(getattr(gp, "normalize_y", False)), classes, certificate)
+    targets = tuple(typed_list(part["targets"], str, "targets"))
+    return Fitted(*found, single, bool(getattr(gp, "normalize_y", False)), classes, certificate, targets)
 
 
 def _target(model: Model, scale: Array, single: Any, noise: bool, classes: int | None) -> bool:
