@@ -109,6 +109,10 @@ class Predictive(ABC):
             found[rows] = np.moveaxis(solved.reshape(len(p), *each), 0, 1)
         return found
 
+    def scipy(self) -> Any:
+        """SciPy's frozen distribution, where it has this one."""
+        raise ParameterError(f"SciPy has no distribution like this {type(self).__name__}; it answers itself.")
+
     def solved(self, level: Array, entries: Entries) -> Array:
         """The quantiles of these levels, (m,), at these entries."""
         low, high = self.ends(level, entries)
@@ -186,6 +190,11 @@ class Normal(Predictive):
     def quantile(self, levels: ArrayLike) -> Array:
         z = ndtri(checked_levels(levels)).reshape(-1, *[1] * (self.mean.ndim - 1))
         return self.mean[:, None] + self.std[:, None] * z
+
+    def scipy(self) -> Any:
+        from scipy.stats import norm  # which takes long to import
+
+        return norm(self.mean, self.std)
 
     def log_density(self, y: ArrayLike) -> Array:
         scores = log_normal(self.checked(y), self.mean, self.std**2)

@@ -53,8 +53,10 @@ def test_fit_and_predict_give_what_python_gives(run, tmp_path, model, suffix):
     # Text holds floats exactly, so the numbers are the library's to the last bit.
     np.testing.assert_array_equal(found.numbers("mean"), mean)
     np.testing.assert_array_equal(found.numbers("std"), std)
-    np.testing.assert_array_equal(found.numbers("lower95"), mean - Z95 * std)
-    np.testing.assert_array_equal(found.numbers("upper95"), mean + Z95 * std)
+    lower, upper = gp.predict_dist(features.iloc[order]).interval(0.95)
+    np.testing.assert_array_equal(found.numbers("lower95"), lower)
+    np.testing.assert_array_equal(found.numbers("upper95"), upper)
+    np.testing.assert_allclose(upper, mean + Z95 * std, rtol=1e-12)
 
 
 @pytest.mark.parametrize("suffix", [".csv.gz", ".parquet"])
@@ -216,6 +218,22 @@ def test_target_kind_f_leaves_the_noise_out(run, data, model):
     np.testing.assert_allclose(with_noise**2, without**2 + load(model).noise_, rtol=1e-12)
 
 
+def test_other_levels_and_quantiles(run, data, model):
+    found = run("predict", model, data, "--level", 0.9, "--quantiles", "0.1, 0.5", "-o", "out.csv")
+    table = read_table("out.csv")
+    assert table.names[-6:] == ("mean", "std", "lower90", "upper90", "q0.1", "q0.5")
+    dist = load(model).predict_dist(frame()[["a", "site", "b"]])
+    np.testing.assert_array_equal(table.numbers("upper90"), dist.interval(0.9)[1])
+    np.testing.assert_array_equal(table.numbers("q0.1"), dist.quantile([0.1])[:, 0])
+    assert "24 predictions" in found.stderr
+    for wrong, part in (
+        (("--level", 95), "--level 95 is no probability"),
+        (("--quantiles", "a,b"), "'a,b' are no numbers"),
+        (("--quantiles", "0.1,1.5"), "between 0 and 1"),
+    ):
+        assert part in run("predict", model, data, *wrong, code=2).stderr
+
+
 def test_several_targets_are_several_outputs(run, tmp_path):
     x = np.linspace(0, 3, 15)
     table = {"x": x, "u": np.sin(x), "v": np.cos(2 * x)}
@@ -223,15 +241,15 @@ def test_several_targets_are_several_outputs(run, tmp_path):
     run("fit", "d.csv", "--target", "u", "--target", "v", "--restarts", 0, "-o", "m.gm")
     run("predict", "m.gm", "d.csv", "-o", "p.csv")
     found = read_table("p.csv")
-    names = ("mean_0", "std_0", "lower95_0", "upper95_0", "mean_1", "std_1", "lower95_1", "upper95_1")
+    names = ("mean_u", "std_u", "lower95_u", "upper95_u", "mean_v", "std_v", "lower95_v", "upper95_v")
     assert found.names == ("x", "u", "v", *names)
     gp = load("m.gm")
     assert gp.fitted_.columns.targets == ("u", "v")
     assert run("show", "m.gm").stdout.startswith("m.gm predicts u, v from: x\n")
     mean, std = gp.predict(pd.DataFrame({"x": read_table("d.csv").numbers("x")}), return_std=True)
-    for k in range(2):
-        np.testing.assert_array_equal(found.numbers(f"mean_{k}"), mean[:, k])
-        np.testing.assert_array_equal(found.numbers(f"std_{k}"), std[:, k])
+    for k, name in enumerate("uv"):
+        np.testing.assert_array_equal(found.numbers(f"mean_{name}"), mean[:, k])
+        np.testing.assert_array_equal(found.numbers(f"std_{name}"), std[:, k])
 
 
 def test_columns_may_be_listed_or_repeated_and_may_have_commas(run, tmp_path):
@@ -329,7 +347,7 @@ def test_interrupting_elsewhere_is_130_and_leaves_no_file(run, tmp_path, data, m
         raise KeyboardInterrupt
 
     before = listing(tmp_path)
-    monkeypatch.setattr(gm.GPRegressor, "predict", interrupted)
+    monkeypatch.setattr(gm.GPRegressor, "predict_dist", interrupted)
     result = run("predict", model, data, "-o", "p.csv", code=130)
     assert result.stderr.strip() == "interrupted"
     assert listing(tmp_path) == before

@@ -22,7 +22,9 @@ from tests.contracts.layers import (
 ROOT = Path(gramian.__file__).parent
 LAYERS = (
     ("errors", "version", "arrays"),
-    ("linalg", "params", "predictive"),
+    ("linalg", "params"),
+    ("warps",),
+    ("predictive",),
     ("kernels",),
     ("gram",),
     ("features", "landmarks"),

@@ -26,7 +26,7 @@ from gramian.cli.work import check_output, print_summary
 from gramian.data.atomic import atomic_write
 from gramian.data.tables import Table, read_table, write_table
 from gramian.estimators import GPRegressor
-from gramian.estimators.predictions import Z95, interval_table
+from gramian.estimators.predictions import Z95, prediction_table
 from gramian.kernels.text import parse_kernel
 from gramian.plots.common import BLUE, GREEN, INK, ORANGE
 from gramian.plots.predictions import plot_predictions
@@ -117,9 +117,9 @@ def airline() -> Table:
 
 def passengers(mean: Array, std: Array) -> dict[str, Array]:
     """From a Gaussian of the logarithm to passengers: the moments of the log-normal, and its quantiles."""
-    lower, upper = Normal(mean, std).interval(0.95)
-    average = np.exp(mean + 0.5 * std**2)
-    return interval_table(average, average * np.sqrt(np.expm1(std**2)), np.exp(lower), np.exp(upper))
+    logs, average = prediction_table(Normal(mean, std)), np.exp(mean + 0.5 * std**2)
+    moments = {"mean": average, "std": average * np.sqrt(np.expm1(std**2))}
+    return moments | {edge: np.exp(logs[edge]) for edge in ("lower95", "upper95")}
 
 
 def _step(title: str, *lines: str) -> None:

@@ -201,24 +201,31 @@ def predict(
     exposure: str | None = option(
         "--exposure NAME", "For counts: the column with the exposure of each row; by default 1."
     ),
+    level: float = option(
+        "--level SHARE", "How probable the interval is: with 0.9 its ends are lower90 and upper90.", 0.95
+    ),
+    quantiles: str | None = option(
+        "--quantiles P,P,P", "Quantiles to add, each as a column: 0.1,0.5,0.9 gives q0.1, q0.5 and q0.9."
+    ),
 ) -> None:
     """Predict the rows of a table, with their uncertainty.
 
     All columns and rows of DATA are kept as they are, in their order, and four columns are added: mean, std,
-    lower95 and upper95 (the 95 % interval); with several targets mean_0, mean_1 and so on. For labels:
+    lower95 and upper95 (the 95 % interval); with several targets mean_<target> and so on. For labels:
     predicted, the most probable one, and proba_..., the probability of each. The model's columns are found by
     their names; further columns do no harm.
 
     \b
     Examples:
       gramian predict model.gm new.csv --out predictions.csv
+      gramian predict model.gm new.csv --level 0.9 --quantiles 0.1,0.5,0.9 --out predictions.csv
       gramian predict model.gm new.parquet --out predictions.csv.gz --target-kind f
       gramian predict model.gm new.csv | head
     """
     with guarded():
-        from gramian.cli.work import predict_table
+        from gramian.cli.work import Answer, predict_table
 
-        predict_table(model, data, out, target_kind, exposure)
+        predict_table(model, data, out, Answer(target_kind, exposure, level, quantiles))
 
 
 @app.command()

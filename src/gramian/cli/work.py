@@ -7,6 +7,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from gramian.errors import GramianError, ParameterError, TableError
 from gramian.estimators import GPClassifier, GPRegressor
 from gramian.estimators.base import Estimator
 from gramian.modelfile import load
+from gramian.predictive import checked_levels
 
 # bytes of a file from which on it is fitted from disk: as text it would take some ten times that in memory
 LARGE = 50_000_000
@@ -64,6 +66,8 @@ def fit_table(asked: TableOptions, out: Path, settings: dict[str, Any], options:
     gp.fit(X, None if y is None or large else Target(y, targets), **seen)
     if classes is not None:  # it was fitted to their codes, which lie on disk
         gp.fitted_ = gp.fitted_.with_classes(classes)
+    if task == "regression":
+        gp.fitted_ = gp.fitted_.first.with_targets(targets)
     gp.save(out)
     exposed = f", with exposure {options.exposure}" if beside else ""
     described = _described(gp, lambda categories: f"{len(categories)} categories")
@@ -76,7 +80,55 @@ def fit_table(asked: TableOptions, out: Path, settings: dict[str, Any], options:
     typer.echo(f"\nThe model is in {out}. Predict with: gramian predict {out} new.csv --out predictions.csv")
 
 
-def predict_table(model: Path, data: Path, out: Path | None, target_kind: str, exposure: str | None) -> None:
+@dataclass(frozen=True)
+class Answer:
+    """What `gramian predict` is asked for."""
+
+    target_kind: str = "y"
+    exposure: str | None = None
+    level: float = 0.95
+    quantiles: str | None = None
+
+    def check(self, gp: Estimator) -> None:
+        """Refuses what a model does not have, before any work."""
+        if self.target_kind not in ("y", "f"):
+            raise ParameterError(
+                f"--target-kind {self.target_kind!r} is not known. Use y for a new observation, or f for the"
+                " function without noise."
+            )
+        if self.exposure is not None and not (
+            "exposure" in gp.likelihood_.columns and self.target_kind == "y"
+        ):
+            raise ParameterError(
+                f"--exposure {self.exposure} is for predictions of counts : --target-kind y, of a model with"
+                " --likelihood poisson or its like."
+            )
+        if not 0 < self.level < 1:
+            raise ParameterError(f"--level {self.level:g} is no probability. Give one such as 0.9.")
+        if gp.fitted_.classes is not None and self.quantiles is not None:
+            raise ParameterError(
+                f"--quantiles {self.quantiles} are of numbers, and this model foretells labels: their"
+                " probabilities are in the columns proba_... already."
+            )
+        checked_levels(self.levels() or 0.5)
+
+    def levels(self) -> list[float]:
+        """The quantiles that were asked for."""
+        parts = [] if self.quantiles is None else self.quantiles.split(",")
+        try:
+            return [float(part) for part in parts]
+        except ValueError:
+            cure = "Give numbers between 0 and 1, with commas between them: 0.1,0.5,0.9."
+            raise ParameterError(f"--quantiles {self.quantiles!r} are no numbers. {cure}") from None
+
+    def table(self, gp: Estimator, block: Table) -> dict[str, NDArray[Any]]:
+        """The predictions of a block of rows as columns."""
+        seen = None if self.exposure is None else exposure_of([block], self.exposure)
+        more = {"quantiles": levels} if (levels := self.levels()) else {}
+        return gp.predict_table(for_model(gp, block), self.target_kind, seen, level=self.level, **more)
+
+
+def predict_table(model: Path, data: Path, out: Path | None, answer: Answer) -> None:
     """Adds predictions to the columns of a table, block by block."""
     if out is not None:
         if not out.name.lower().endswith(SUFFIXES):
@@ -85,42 +137,28 @@ def predict_table(model: Path, data: Path, out: Path | None, target_kind: str, e
             )
         check_output(out, data, model)
     gp = load(model)
-    if target_kind not in ("y", "f"):
-        raise ParameterError(
-            f"--target-kind {target_kind!r} is not known. Use y for a new observation, or f for the function"
-            " without noise."
-        )
-    if exposure is not None and not ("exposure" in gp.likelihood_.columns and target_kind == "y"):
-        raise ParameterError(
-            f"--exposure {exposure} is for predictions of counts : --target-kind y, of a model with"
-            " --likelihood poisson or its like."
-        )
+    answer.check(gp)
     if out is not None:
-        rows = write_predictions(gp, data, out, target_kind, exposure)
+        rows = write_predictions(gp, data, out, answer)
         typer.echo(f"{rows:,} predictions are in {out}", err=True)
         return
     # through a file, so that a pipe gets the very bytes that a file would
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "predictions.csv")
-        write_predictions(gp, data, path, target_kind, exposure)
+        write_predictions(gp, data, path, answer)
         with path.open("rb") as file:
             for chunk in iter(lambda: file.read(CHUNK), b""):
                 typer.echo(chunk, nl=False)
 
 
-def write_predictions(gp: Estimator, data: Path, out: Path, target_kind: str, exposure: str | None) -> int:
+def write_predictions(gp: Estimator, data: Path, out: Path, answer: Answer) -> int:
     """Writes the rows of a table with their predictions, and gives their number. One block is in memory at a
     time."""
     as_they_are = out.name.lower().endswith((".parquet", ".pq"))
     rows = 0
-
-    def predictions(block: Table) -> dict[str, NDArray[Any]]:
-        seen = None if exposure is None else exposure_of([block], exposure)
-        return gp.predict_table(for_model(gp, block), target_kind, seen)
-
     blocks = read_blocks(data)
     first = next(blocks)
-    added = predictions(first)
+    added = answer.table(gp, first)
     renamed = free_names(list(added), first.names)
     if list(renamed.values()) != list(added):
         typer.echo(
@@ -131,7 +169,7 @@ def write_predictions(gp: Estimator, data: Path, out: Path, target_kind: str, ex
 
     def written() -> Iterator[dict[str, NDArray[Any]]]:
         nonlocal rows
-        for block, found in chain([(first, added)], ((block, predictions(block)) for block in blocks)):
+        for block, found in chain([(first, added)], ((block, answer.table(gp, block)) for block in blocks)):
             rows += block.n_rows
             kept = {name: block.columns[name] if as_they_are else block.text(name) for name in block.names}
             yield kept | {renamed[name]: values for name, values in found.items()}

@@ -298,6 +298,11 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         rng = generator(self.random_state if random_state is None else random_state)
         return rng, process.sample(rng, X, count, None if noise is None else np.broadcast_to(noise, (n, L)))
 
+    def __dir__(self) -> list[str]:
+        """Public names that have a value, for completion and scikit-learn's box; none is costly to read."""
+        names = (name for name in super().__dir__() if name.startswith("__") or not name.startswith("_"))
+        return [name for name in names if hasattr(self, name)]
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "fitted_")
 

@@ -17,7 +17,7 @@ from gramian.data.labels import Labels
 from gramian.errors import ParameterError
 from gramian.estimators import build, latent, multiclass
 from gramian.estimators.base import Estimator, check_arguments, check_draws, check_target
-from gramian.estimators.predictions import LeftOutClasses, interval_table, observations
+from gramian.estimators.predictions import LeftOutClasses, observations, prediction_table
 from gramian.inference import Inference
 from gramian.inference.mcmc.method import MCMC
 from gramian.likelihoods import Bernoulli, Likelihood, RobustMax, Softmax
@@ -184,10 +184,11 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
         return (mean[:, 0], var[:, 0]) if mean.shape[1] == 1 else (mean, var)
 
     def predict_table(
-        self, X: Any, target: str = "y", exposure: ArrayLike | None = None
+        self, X: Any, target: str = "y", exposure: ArrayLike | None = None, level: float = 0.95
     ) -> dict[str, NDArray[Any]]:
         """Predictions as named columns: the most probable label as predicted, and the probability of each
-        label as proba_...; with target="f" mean, std and 95 % interval of the latent functions.
+        label as proba_...; with target="f" mean, std and 95 % interval (or of another `level`) of the latent
+        functions.
 
         `pandas.DataFrame(gp.predict_table(X))`.
         """
@@ -196,8 +197,7 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
             raise ParameterError("An exposure is for counts; labels have none.")
         if target == "f":
             mean, var = self.predict_latent(X)
-            std = np.sqrt(var)
-            return interval_table(mean, std, *Normal(mean, std).interval(0.95))
+            return prediction_table(Normal(mean, np.sqrt(var)), level)
         P = self.predict_proba(X)
         shares = {f"proba_{label}": P[:, k] for k, label in enumerate(self.classes_)}
         return {"predicted": self.classes_[np.argmax(P, axis=1)], **shares}

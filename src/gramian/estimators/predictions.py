@@ -18,7 +18,7 @@ of a distribution below an empirical 2.5 % quantile of 4,000 draws is 2.5 % with
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple, Self
@@ -250,12 +250,23 @@ def observations(rng: np.random.Generator, likelihood: Likelihood, draws: Array,
 # Shared by the estimators. ----------------------------------------------------------------------------------
 
 
-def interval_table(mean: Array, std: Array, lower: Array, upper: Array) -> dict[str, Array]:
-    """mean, std, lower95 and upper95 as columns; for several outputs each with the output's number."""
-    columns = {"mean": mean, "std": std, "lower95": lower, "upper95": upper}
-    if mean.ndim == 1:
+def prediction_table(
+    foretold: Predictive, level: float = 0.95, quantiles: ArrayLike = (), names: Sequence[str] = ()
+) -> dict[str, Array]:
+    """mean, std, lower95 and upper95 (or of another level), and q0.1 for each quantile, as columns; for
+    several outputs each with the output's name, or its number."""
+    lower, upper = foretold.interval(level)
+    shown = f"{100 * float(level):.10g}"
+    columns = {"mean": foretold.mean, "std": foretold.std, f"lower{shown}": lower, f"upper{shown}": upper}
+    levels = np.atleast_1d(np.asarray(quantiles, dtype=np.float64))
+    if levels.size:
+        found = np.moveaxis(foretold.quantile(levels), 1, 0)
+        columns |= {f"q{p:.10g}": values for p, values in zip(levels, found, strict=True)}
+    if foretold.mean.ndim == 1:
         return columns
-    return {f"{name}_{k}": values[:, k] for k in range(mean.shape[1]) for name, values in columns.items()}
+    outputs = foretold.mean.shape[1]
+    known = names if len(set(names)) == outputs else range(outputs)
+    return {f"{name}_{own}": values[:, k] for k, own in enumerate(known) for name, values in columns.items()}
 
 
 def finite(mean: Array, table: Array, var: Array | None = None) -> Array:

@@ -21,12 +21,12 @@ from gramian.errors import ParameterError
 from gramian.estimators import build, latent
 from gramian.estimators.base import Estimator, check_arguments, check_draws, check_target, generator
 from gramian.estimators.fitted import Fitted
-from gramian.estimators.predictions import LeaveOneOut, finite, interval_table, observations
-from gramian.inference import Scheme, closed
+from gramian.estimators.predictions import LeaveOneOut, finite, observations, prediction_table
+from gramian.inference import Data, Scheme, closed
 from gramian.likelihoods import Gaussian, Likelihood
 from gramian.linalg import memory
 from gramian.params import Parameter
-from gramian.predictive import Normal, Predictive, Warped
+from gramian.predictive import Normal, Predictive, Warped, mixed
 from gramian.processes.base import Process
 from gramian.processes.prior import GaussianProcess
 from gramian.warps import Warp
@@ -96,7 +96,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
     theta_ : the trainable parameters as one unconstrained vector
     evidence_ : log p(y) and its kind
     posterior_ : the posterior process
-    certificate_ : how far the answer can be from the exact posterior of the same model
+    certificate_ : what `certificate()` has found, once it was asked for
     outcome_ : what happened: method and its reason, what was fitted on what, iterations, jitter, time, notes
     fitted_ : all that the fit has left, as one value (see gramian.estimators.fitted)
     """
@@ -210,30 +210,69 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         return_cov: bool = False,
         target: str = "y",
         exposure: ArrayLike | None = None,
+        interval: float | None = None,
+        quantiles: ArrayLike | None = None,
         **columns: Any,
     ) -> Any:
-        """The mean at the rows of X, and on request the standard deviation or the covariance, of an
-        observation ("y") or of the function ("f").
+        """The mean at the rows of X, and on request how sure it is, of an observation ("y") or of the
+        function ("f"):
 
-        Shapes: mean and std (n,), cov (n, n); for 2-D y, and for the functions of a likelihood with several,
-        (n, q) and (n, n, q). Before `fit`, the prior's. `exposure` is for counts (None: 1);
-        `columns` are those that other likelihoods have beside y, by name, one number a row or one for all:
-        `trials=20` for the successes of 20 trials.
+            return_std=True       mean and standard deviation
+            return_cov=True       mean and covariance
+            interval=0.9          mean, lower and upper end of the 90 % interval
+            quantiles=[0.1, 0.9]  these quantiles alone, one a column
+
+        Shapes: mean, std and ends (n,), cov (n, n), quantiles (n, levels); for 2-D y, and for the functions
+        of a likelihood with several, (n, q), (n, n, q) and (n, levels, q). Before `fit`, the prior's.
+        `exposure` is for counts (None: 1); `columns` are those that other likelihoods have beside y, by name,
+        one number a row or one for all: `trials=20` for the successes of 20 trials.
         """
+        if interval is not None or quantiles is not None:
+            if return_std or return_cov or (interval is not None and quantiles is not None):
+                raise ParameterError(
+                    "Ask for one of return_std, return_cov, interval and quantiles; predict_dist(X) has all"
+                    " of them."
+                )
+            foretold = self.predict_dist(X, target, exposure, **columns)
+            if interval is not None:
+                return foretold.mean, *foretold.interval(interval)
+            assert quantiles is not None
+            return foretold.quantile(quantiles)
         if return_std and return_cov:
             why = "the standard deviation is the root of the covariance's diagonal"
             raise ParameterError(f"Ask for return_std or return_cov, not both: {why}.")
         if target == "y" and not self._adds_noise():
             return self._observed(X, return_std, return_cov, {"exposure": exposure, **columns})
+        self._no_columns(exposure, columns)
+        table, process, noise = self._process(X, target)
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused with its row
+            return self._predicted(table, process, noise, return_std, return_cov)
+
+    def predict_dist(
+        self, X: Any, target: str = "y", exposure: ArrayLike | None = None, **columns: Any
+    ) -> Predictive:
+        """The distribution of an observation ("y"), or of the function ("f"), at each row of X: `mean`,
+        `std`, `quantile(levels)`, `interval(level)`, `cdf(y)`, `log_density(y)`, `sample(rng, count)`, and,
+        where it is Gaussian, SciPy's frozen distribution as `scipy()`. Arguments are those of `predict`."""
+        if self.__sklearn_is_fitted__() and target == "y":
+            return self._foretold(X, {"exposure": exposure, **columns})
+        self._no_columns(exposure, columns)
+        table, process, noise = self._process(X, target)
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused with its row
+            parts = [(mean, np.sqrt(var + noise)) for _, mean, var in process.under(Gaussian(), table)]
+        for mean, std in parts:
+            finite(mean, table, std)
+        foretold = mixed([Normal(self._shaped(mean), self._shaped(std)) for mean, std in parts])
+        return self.fitted_.unwarped(foretold) if self.__sklearn_is_fitted__() else foretold
+
+    def _no_columns(self, exposure: Any, columns: Mapping[str, Any]) -> None:
+        """Refuses columns beside y where there are none."""
         if exposure is not None:
             which = 'target="y", with likelihood=Poisson() or NegativeBinomial()'
             raise ParameterError(f"An exposure is for observations of counts: {which}.")
         if columns:
             which = 'columns beside y are for observations: target="y", with a likelihood that has them'
             raise ParameterError(f"{', '.join(columns)}: {which}.")
-        table, process, noise = self._process(X, target)
-        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused with its row
-            return self._predicted(table, process, noise, return_std, return_cov)
 
     def _adds_noise(self) -> bool:
         """Whether an observation, warped or not, is f plus noise of one variance, as it is before a fit."""
@@ -309,6 +348,11 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
             draws = np.swapaxes(warp.inverse(np.swapaxes(draws, 1, 2)), 1, 2)
         return draws[:, 0, :] if draws.shape[1] == 1 and self._is_single() else draws
 
+    def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> Array:
+        """Joint draws of observations, as scikit-learn's GaussianProcessRegressor has them: `sample` with
+        target="y"."""
+        return self.sample(X, n_samples, target="y", random_state=random_state)
+
     def predict_quantiles(
         self,
         X: Any,
@@ -321,28 +365,23 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         return self._foretold(X, {"exposure": exposure, **columns}).quantile(levels)
 
     def predict_table(
-        self, X: Any, target: str = "y", exposure: ArrayLike | None = None, **columns: Any
+        self,
+        X: Any,
+        target: str = "y",
+        exposure: ArrayLike | None = None,
+        level: float = 0.95,
+        quantiles: ArrayLike = (),
+        **columns: Any,
     ) -> dict[str, NDArray[Any]]:
-        """Predictions as named columns: mean, std, and lower95 and upper95 of the 95 % interval; for several
-        outputs each with the output's number, mean_0, mean_1 and so on.
+        """Predictions as named columns: mean, std, and lower95 and upper95 of the 95 % interval (or of
+        another `level`), then q0.1 and so on for `quantiles`; for several outputs each with the output's
+        name, where y came with names, or its number: mean_0, mean_1 and so on.
 
         `pandas.DataFrame(gp.predict_table(X))`.
         """
         check_is_fitted(self, "fitted_")
-        beside: dict[str, Any] = {"exposure": exposure, **columns}
-        if target == "y":
-            foretold = self._foretold(X, beside)
-            return interval_table(*foretold.moments, *foretold.interval(0.95))
-        mean, std = self.predict(X, return_std=True, target=target, **beside)
-        if (warp := self._warp()) is not None:
-            inner = Normal(*(self._shaped(values) for values in self._function(X)))
-            return interval_table(mean, std, *Warped(inner, warp).interval(0.95))
-        return interval_table(mean, std, *Normal(mean, std).interval(0.95))
-
-    def _function(self, X: Any) -> tuple[Array, Array]:
-        """Mean and standard deviation of f, (n, q) each."""
-        mean, var = self.fitted_.latents(self.read(X))
-        return mean, np.sqrt(var)
+        foretold = self.predict_dist(X, target, exposure, **columns)
+        return prediction_table(foretold, level, quantiles, self.fitted_.columns.targets)
 
     def log_density(self, X: Any, y: Any, exposure: ArrayLike | None = None, **columns: Any) -> Array:
         """log p(y_i) of each row, (n,), of y in its own units; outputs of one row are added up. What held-out
@@ -428,9 +467,36 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         return noise
 
     @property
-    def certificate_(self) -> Certificate:
+    def X_train_(self) -> Array:
+        """The rows of the fit as the model reads them: numbers, with categories as codes."""
+        return self._rows().X
+
+    @property
+    def y_train_(self) -> Array:
+        """Their targets, in their own units: (n,), or (n, q) for 2-D y."""
+        Y = self._rows().Y
+        return Y[:, 0] if self.fitted_.single else Y
+
+    def _rows(self) -> Data:
+        if not self.__sklearn_is_fitted__() or not self.fitted_.has_rows:
+            raise AttributeError("The training rows are not there: not fitted yet, or read from a file.")
+        return self.fitted_.rows
+
+    @property
+    def log_marginal_likelihood_value_(self) -> float:
+        """`evidence_` as a number, under the name that it has in scikit-learn."""
+        return float(self.evidence_.value)
+
+    def log_marginal_likelihood(
+        self, theta: ArrayLike | None = None, eval_gradient: bool = False, clone_kernel: bool = True
+    ) -> Any:
+        """`log_evidence`, as scikit-learn's GaussianProcessRegressor calls it; theta is like `theta_`. The
+        kernel is never changed, so that `clone_kernel` makes no difference."""
+        return self.log_evidence(theta, return_grad=eval_gradient)
+
+    def certificate(self) -> Certificate:
         """How far the answer can be from the exact posterior of the same model: bounds and estimates.
-        Computed when first asked for."""
+        Computed when first asked for, which may take as long as the fit; then it is `certificate_`."""
         check_is_fitted(self, "fitted_")
         if self.fitted_.certificate is None:
             rng, limit = generator(self.random_state), memory.allowed(self.memory_limit)
@@ -438,12 +504,13 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         assert self.fitted_.certificate is not None
         return self.fitted_.certificate
 
-    def __dir__(self) -> list[str]:
-        """All names that have a value, without a certificate that nobody has asked for: scikit-learn reads
-        every attribute to list it, here and in notebooks, and this one may take as long as the fit."""
-        known = self.__sklearn_is_fitted__() and self.fitted_.certificate is not None
-        names = (name for name in object.__dir__(self) if known or name != "certificate_")
-        return [name for name in names if hasattr(self, name)]
+    @property
+    def certificate_(self) -> Certificate:
+        """What `certificate()` has found. An attribute computes nothing: scikit-learn reads all of them to
+        show an estimator, and so do notebooks."""
+        if not self.__sklearn_is_fitted__() or self.fitted_.certificate is None:
+            raise AttributeError("There is no certificate yet: certificate() computes it.")
+        return self.fitted_.certificate
 
     # Helpers. -----------------------------------------------------------------------------------------------
 

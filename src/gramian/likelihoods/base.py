@@ -101,6 +101,10 @@ class Likelihood(Tree):
         untouched = {k for k in free if np.array_equal(own[k].value, usual[k].value)}
         return self.with_values({k: v for k, v in values.items() if k in untouched})
 
+    def meanings(self) -> dict[str, str]:
+        """What values of its parameters mean that a person may not expect, by their names."""
+        return {}
+
     # Its columns. -------------------------------------------------------------------------------------------
 
     def y_of(self, Y: Any) -> Any:

@@ -41,7 +41,7 @@ class NoData(Data):
     def _absent(self) -> Never:
         raise InputError(
             "This model was loaded from a file that holds no data, only what predictions need: loo,"
-            " log_evidence, certificate_ and pictures of the data are not possible. Ask the model that was"
+            " log_evidence, certificate() and pictures of the data are not possible. Ask the model that was"
             " fitted, or fit again."
         )
 

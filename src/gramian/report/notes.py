@@ -114,6 +114,8 @@ def parameter_notes(model: Model, data: Data, columns: Columns, stopped: str) ->
             elif value < _NEAR * sd[j] and len(data.X) > 10:
                 what = f"far below the spread of {column}: neighbours hardly inform each other"
                 meanings.setdefault(name, what)
+    for name, what in model.likelihood.meanings().items():
+        meanings.setdefault(name, what)
     return meanings
 
 
