@@ -172,10 +172,12 @@ def _with_exposures(fitted: Any, arrays: Arrays) -> Arrays:
 
 
 def _from_5(document: Any, arrays: Arrays) -> tuple[Any, Arrays]:
-    """Version 5 did not know how targets are called."""
-    fitted = document["fitted"]
+    """Version 5 did not know how targets are called, nor how far columns spread whose rows are not there."""
+    fitted = dict(document["fitted"])
     if "models" in fitted:
-        fitted = {**fitted, "models": [_from_5(model, {})[0] for model in fitted["models"]]}
+        fitted["models"] = [_from_5(model, {})[0] for model in fitted["models"]]
+    elif fitted["data"] is not None:
+        fitted["data"] = _extended(fitted["data"], spread=None)
     columns = _extended(document["columns"], targets=[])
     return {**document, "columns": columns, "fitted": fitted}, arrays
 
