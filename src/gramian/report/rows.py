@@ -104,8 +104,8 @@ def _target(y: Array) -> Iterator[str]:
         return
     y = y[np.isfinite(y)] if np.isnan(low + y[0]) else y
     mean, sd = float(y.mean()), float(y.std())
-    if mean > 2 * sd and low > 0:
-        return  # far from zero
+    if mean > 4 * sd:
+        return  # far from zero; Poisson counts of mean 16 and more are near to Gaussian
     if float(y[0]).is_integer() and bool((y == np.floor(y)).all()):
         if float(y.max()) > 1:
             yield (
@@ -113,7 +113,7 @@ def _target(y: Array) -> Iterator[str]:
                 ' likelihood="negative-binomial" where they scatter more: then no band reaches below 0.'
             )
         return
-    if low > 0:
+    if low > 0 and mean < 2 * sd:
         skewness = float(np.mean(((y - mean) / sd) ** 3))
         logs = np.log(y)
         left = float(np.mean((logs - logs.mean()) ** 3)) / max(float(logs.std()) ** 3, 1e-300)
