@@ -23,7 +23,7 @@ from gramian.choose.plan import Plan, seconds_of_final
 from gramian.data.inputs import Columns, is_frame, read_named, spread, target_names
 from gramian.data.sources import is_source, open_source
 from gramian.engines.base import Engine
-from gramian.errors import InputError, ParameterError
+from gramian.errors import InputError, ParameterError, plain
 from gramian.estimators import build, latent
 from gramian.estimators.build import Built
 from gramian.estimators.fitted import Fitted, Learned
@@ -299,6 +299,9 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         memory.check_memory(needed, self.memory_limit, what, "Draw at fewer points.")
         rng = generator(self.random_state if random_state is None else random_state)
         return rng, process.sample(rng, X, count, None if noise is None else np.broadcast_to(noise, (n, L)))
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:  # as scikit-learn calls it
+        return plain(super().__repr__(N_CHAR_MAX))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "fitted_")
