@@ -252,6 +252,20 @@ def test_several_targets_are_several_outputs(run, tmp_path):
         np.testing.assert_array_equal(found.numbers(f"std_{name}"), std[:, k])
 
 
+def test_a_model_of_many_columns_is_shown_on_a_page(run, tmp_path):
+    rng = np.random.default_rng(0)
+    table = {f"c{j}": rng.normal(size=12) for j in range(60)}
+    table["y"] = table["c7"] + 0.1 * rng.normal(size=12)
+    write_table(tmp_path / "d.csv", list(table), table)
+    run("fit", "d.csv", "--target", "y", "--restarts", 0, "-o", "m.gm")
+    page, whole = run("show", "m.gm").stdout, run("show", "m.gm", "--all").stdout
+    assert len(page.splitlines()) < 40
+    assert "and 40 more" in page.splitlines()[0]
+    assert "kernel.lengthscale[c7]" in page
+    assert page.splitlines()[-1] == "All parameters: gramian show m.gm --all"
+    assert all(f"kernel.lengthscale[c{j}]" in whole for j in range(60))
+
+
 def test_columns_may_be_listed_or_repeated_and_may_have_commas(run, tmp_path):
     table = {"a,b": np.arange(8.0), "c": np.arange(8.0) ** 2, "d": np.ones(8), "y": np.sin(np.arange(8.0))}
     write_table(tmp_path / "d.csv", list(table), table)
@@ -366,7 +380,7 @@ def test_version_and_bare_command(run):
 @pytest.mark.parametrize("command", ["fit", "predict", "show", "demo"])
 def test_every_command_has_help_with_examples(run, command):
     shown = run(command, "--help").stdout
-    assert f"Example{'' if command == 'show' else 's'}:\n    gramian {command}" in shown
+    assert f"Examples:\n    gramian {command}" in shown
 
 
 def test_the_commands_are_declared_without_the_numerical_libraries():

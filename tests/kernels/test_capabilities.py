@@ -114,6 +114,16 @@ def test_the_columns_that_a_kernel_speaks_of():
     assert (RBF([1.0, 2.0]) * RBF().on(3)).columns_asked() == (0, 1, 3)
     assert (RBF([1.0, 2.0]).on("b", "a") + exp(RBF().on("c"))).columns_asked() == ("b", "a", "c")
     assert map_inputs(RBF([1.0, 2.0]), double).columns_asked() == ()
+    assert (Linear([1.0, 2.0]).columns_asked(), Linear(np.eye(3)).columns_asked()) == ((0, 1), (0, 1, 2))
+
+
+def test_parameters_that_have_an_entry_a_column():
+    a, b, c = RBF([1.0, 2.0]), Periodic([1.0, 2.0], 3.0), Linear([1.0, 2.0, 3.0])
+    kernel = a.on(2, 0) * exp(b.on(1, 2)) + c + RBF(1.0) + map_inputs(RBF([1.0, 2.0, 3.0]), double)
+    found = kernel.by_column(range(3))
+    assert [columns for _, columns in found] == [(2, 0), (1, 2), (0, 1, 2)]
+    for (own, _), parameter in zip(found, (a.lengthscale, b.lengthscale, c.variance), strict=True):
+        assert own is parameter
 
 
 def test_levels_multiply_the_kernel():

@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from gramian.arrays import Array
+from gramian.arrays import Array, plain_numbers
 from gramian.certify.bounds import bounds_of
 from gramian.engines.dense import Exact
 from gramian.errors import ParameterError
@@ -31,6 +31,9 @@ class Quantity:
     value: float
     kind: Literal["exact", "bound", "estimate"]
     standard_error: float = 0.0
+
+    def __post_init__(self) -> None:
+        plain_numbers(self)
 
     def __str__(self) -> str:
         spread = f" +- {self.standard_error:.2g}" if self.kind == "estimate" else ""

@@ -229,17 +229,23 @@ def predict(
 
 
 @app.command()
-def show(model: Path = argument("MODEL", "A model file.")) -> None:
+def show(
+    model: Path = argument("MODEL", "A model file."),
+    full: bool = typer.Option(
+        False, "--all", help="All parameters; by default, of many columns, those that matter most."
+    ),
+) -> None:
     """Print what a model has learned: kernel, noise, evidence, parameters, and notes.
 
     \b
-    Example:
+    Examples:
       gramian show model.gm
+      gramian show model.gm --all
     """
     with guarded():
         from gramian.cli.work import show_model
 
-        show_model(model)
+        show_model(model, full)
 
 
 @app.command()

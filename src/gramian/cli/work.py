@@ -30,6 +30,7 @@ from gramian.predictive import checked_levels
 LARGE = 50_000_000
 PACKED = 5  # text is about so many times as large as when compressed, as gzip and Parquet are
 CHUNK = 2**20  # bytes at once to standard output
+MOST_COLUMNS = 20  # of a model that are listed
 
 
 def fit_table(asked: TableOptions, out: Path, settings: dict[str, Any], options: FitOptions) -> None:
@@ -66,8 +67,6 @@ def fit_table(asked: TableOptions, out: Path, settings: dict[str, Any], options:
     gp.fit(X, None if y is None or large else Target(y, targets), **seen)
     if classes is not None:  # it was fitted to their codes, which lie on disk
         gp.fitted_ = gp.fitted_.with_classes(classes)
-    if task == "regression":
-        gp.fitted_ = gp.fitted_.first.with_targets(targets)
     gp.save(out)
     exposed = f", with exposure {options.exposure}" if beside else ""
     described = _described(gp, lambda categories: f"{len(categories)} categories")
@@ -178,25 +177,31 @@ def write_predictions(gp: Estimator, data: Path, out: Path, answer: Answer) -> i
     return rows
 
 
-def show_model(model: Path) -> None:
+def show_model(model: Path, full: bool) -> None:
     """Prints the summary of a model file, and the columns it needs."""
     gp = load(model)
     predicted = ", ".join(gp.fitted_.columns.targets)
-    typer.echo(f"{model} predicts {predicted + ' ' * bool(predicted)}from: {_described(gp, ', '.join)}\n")
-    print_summary(gp)
+    typer.echo(
+        f"{model} predicts {predicted + ' ' * bool(predicted)}from: {_described(gp, ', '.join, full)}\n"
+    )
+    print_summary(gp, full)
+    if not full and gp.fitted_.listed().left_out:
+        typer.echo(f"\nAll parameters: gramian show {model} --all")
 
 
-def _described(gp: Estimator, shown: Callable[[tuple[str, ...]], str]) -> str:
-    """The columns of a model, with what is shown of categories."""
+def _described(gp: Estimator, shown: Callable[[tuple[str, ...]], str], full: bool = False) -> str:
+    """The columns of a model, with what is shown of categories; of many, unless in full, the first."""
     columns = gp.fitted_.columns
     told = {columns.names[j]: f" ({shown(categories)})" for j, categories in columns.categories.items()}
-    return ", ".join(name + told.get(name, "") for name in columns.names)
+    names = columns.names if full or len(columns.names) <= MOST_COLUMNS + 2 else columns.names[:MOST_COLUMNS]
+    more = len(columns.names) - len(names)
+    return ", ".join(name + told.get(name, "") for name in names) + (f" and {more} more" if more else "")
 
 
-def print_summary(gp: Estimator) -> None:
+def print_summary(gp: Estimator, full: bool = False) -> None:
     """The summary as text; on a terminal with its table of parameters drawn as one (binary models of several
     classes have one each, in the text)."""
-    text = gp.summary()
+    text, table = gp.summary(full), gp.fitted_.listed(full)
     if not sys.stdout.isatty() or gp.fitted_.models:
         typer.echo(text)
         return
@@ -204,8 +209,8 @@ def print_summary(gp: Estimator) -> None:
     from rich.console import Console
     from rich.table import Table as Drawn
 
-    head, _, tail = text.partition(str(gp.parameters_))
-    drawn, (titles, *rows) = Drawn(box=SIMPLE), gp.parameters_.cells()
+    head, _, tail = text.partition(str(table))
+    drawn, (titles, *rows) = Drawn(box=SIMPLE), table.cells()
     for title in ("parameter", *titles[1:]):
         drawn.add_column(title, justify="right" if title == "value" else "left", overflow="fold")
     for row in rows:

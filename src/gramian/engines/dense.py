@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import blas
 
-from gramian.arrays import Array, is_whole
+from gramian.arrays import Array, is_whole, plain_numbers
 from gramian.engines.base import (
     Columns,
     Conditioned,
@@ -90,6 +90,7 @@ class Exact(Engine):
     fit_rule: str = "neighbours"
 
     def __post_init__(self) -> None:
+        plain_numbers(self)
         rows = self.fit_rows
         if rows is not None and not is_whole(rows):
             raise ParameterError(f"Exact: fit_rows={rows!r} must be a whole number from 1 on, or None.")

@@ -16,7 +16,7 @@ from typing import Literal
 
 import numpy as np
 
-from gramian.arrays import Array, is_whole
+from gramian.arrays import Array, is_whole, plain_numbers
 from gramian.engines.base import RowPrior, Use, Workspace
 from gramian.engines.lowrank import ACCURACY, FeatureEngine, LowRank, Outside
 from gramian.errors import ParameterError
@@ -67,6 +67,7 @@ class Nystrom(Recipe):
     accuracy = ACCURACY["nothing"]
 
     def __post_init__(self) -> None:
+        plain_numbers(self)
         check_size(self.rank, "Nystrom: rank")
         object.__setattr__(self, "sampling", named(as_rule(self.sampling, "Nystrom: sampling")))
 
@@ -104,6 +105,7 @@ class Fourier(Recipe):
     whitened = False
 
     def __post_init__(self) -> None:
+        plain_numbers(self)
         check_size(self.n_features, "Fourier: n_features")
         if self.kind not in KINDS:
             raise ParameterError(f"Fourier: kind={self.kind!r} is not known. There are {', '.join(KINDS)}.")
@@ -206,6 +208,7 @@ class Sparse(Inducing, Recipe):
     optimize_inducing: bool = False
 
     def __post_init__(self) -> None:
+        plain_numbers(self)
         self.check_inducing()
         if self.objective not in ("vfe", "fitc", "dtc"):
             raise ParameterError(

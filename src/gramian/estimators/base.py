@@ -20,10 +20,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from gramian.arrays import Array
 from gramian.choose.plan import Plan, seconds_of_final
-from gramian.data.inputs import Columns, is_frame, read_named, target_names
+from gramian.data.inputs import Columns, is_frame, read_named, spread, target_names
 from gramian.data.sources import is_source, open_source
 from gramian.engines.base import Engine
-from gramian.errors import InputError, ParameterError
+from gramian.errors import InputError, ParameterError, plain
 from gramian.estimators import build, latent
 from gramian.estimators.build import Built
 from gramian.estimators.fitted import Fitted, Learned
@@ -111,10 +111,11 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
             searched, inferred = level.on_all_rows(searched, rows, inferred, bounded)
         model, search = searched.model, searched.search
         model = inferred.model or model  # where parameters were drawn: at their mean
-        facts = Facts.of(rows, health.parameter_notes(model, rows, columns, search.stopped))
+        sd = spread(rows.X)
+        facts = Facts.of(rows, health.parameter_notes(model, rows, columns, search.stopped, sd), sd)
         seconds = search_ended - began, time.monotonic() - search_ended
         notes = interrupted + health.late(self.time_limit, *seconds)
-        notes += health.notes(rows, columns, search, inferred.outcome, facts.notes)
+        notes += health.notes(model, rows, columns, search, inferred.outcome, facts.notes)
         outcome = FitOutcome(
             method=searched.inference.name,
             reason=reason,
@@ -252,10 +253,11 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         check_is_fitted(self, "fitted_")
         return self.fitted_.parameters()
 
-    def summary(self) -> str:
-        """The fitted model on a page: parameters, evidence, what happened, and notes with cures."""
+    def summary(self, full: bool = False) -> str:
+        """The fitted model on a page: parameters, evidence, what happened, and notes with cures. Of many
+        lengthscales those of the columns that matter most are shown; `full` shows all."""
         check_is_fitted(self, "fitted_")
-        return self.fitted_.summary(type(self).__name__)
+        return self.fitted_.summary(type(self).__name__, full)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the fitted model to one file without code, whole or not at all; `gramian.load` reads it."""
@@ -302,6 +304,9 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         """Public names that have a value, for completion and scikit-learn's box; none is costly to read."""
         names = (name for name in super().__dir__() if name.startswith("__") or not name.startswith("_"))
         return [name for name in names if hasattr(self, name)]
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:  # as scikit-learn calls it
+        return plain(super().__repr__(N_CHAR_MAX))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "fitted_")

@@ -33,7 +33,8 @@ from gramian.params import Parameter, ParameterTable
 from gramian.predictive import Normal, Predictive, Warped, log_normal
 from gramian.processes.base import Process
 from gramian.report.facts import Facts, NoData, class_counts
-from gramian.report.summary import summary
+from gramian.report.notes import labels
+from gramian.report.summary import MOST_ENTRIES, summary
 
 
 class LabelledRows(NamedTuple):
@@ -115,8 +116,13 @@ class Learned(ABC):
         """The class of each training row predicted from all the others."""
 
     @abstractmethod
-    def summary(self, title: str) -> str:
-        """On a page: parameters, evidence, what happened, and notes with cures."""
+    def listed(self, full: bool = False) -> ParameterTable:
+        """The parameters as the summary has them: a page of them, or all."""
+
+    @abstractmethod
+    def summary(self, title: str, full: bool = False) -> str:
+        """On a page: parameters, evidence, what happened, and notes with cures; `full`: as long as it gets,
+        with all entries of all parameters."""
 
     def with_classes(self, classes: NDArray[Any]) -> Self:
         """The same with other labels, in the order of the codes."""
@@ -213,10 +219,30 @@ class Fitted(Learned):
     def parameters(self) -> ParameterTable:
         named = {f"kernel.{path}": p for path, p in self.kernel.parameters().items()}
         rest = {path: p for path, p in self.model.parameters().items() if not path.startswith("kernel.")}
-        return ParameterTable.of({**named, **rest}, self.facts.notes)
+        return ParameterTable.of({**named, **rest}, self.facts.notes, labels(self.model, self.columns))
 
-    def summary(self, title: str) -> str:
-        return summary(title, self)
+    def listed(self, full: bool = False) -> ParameterTable:
+        """The parameters as a page has them: of many lengthscales those of the columns along which f changes
+        most. `full`: all."""
+        table = self.parameters()
+        if full:
+            return table
+        rank = {j: place for place, j in enumerate(self.columns_by_relevance())}
+        by_column = self.model.by_column(self.facts.columns)
+        order = {path: sorted(range(len(own)), key=lambda k: rank[own[k]]) for path, own in by_column.items()}
+        return table.brief(order, MOST_ENTRIES)
+
+    def columns_by_relevance(self) -> list[int]:
+        """The columns by how much f changes along them: the shortest length of change that the kernel has
+        there, as a share of the column's spread, first."""
+        d, spread = self.facts.columns, self.facts.spread
+        lengths = np.full(d, np.inf)
+        for j, length in self.model.kernel.change_lengths(range(d)):
+            lengths[j] = min(lengths[j], length)
+        return np.argsort(lengths if spread is None else lengths / spread, kind="stable").tolist()
+
+    def summary(self, title: str, full: bool = False) -> str:
+        return summary(title, self, full)
 
     # Evidence. ----------------------------------------------------------------------------------------------
 

@@ -40,7 +40,7 @@ from gramian.likelihoods import Bernoulli
 from gramian.linalg.threads import count as thread_count
 from gramian.params.space import ParameterTable
 from gramian.report import notes as health
-from gramian.report.summary import noted
+from gramian.report.summary import MOST_ENTRIES, formula, noted
 
 if TYPE_CHECKING:
     from gramian.estimators.classifier import GPClassifier
@@ -91,7 +91,7 @@ class BinaryModels(Learned):
         if self.shared:
             return self.first.parameters()
         rows = [
-            row._replace(name=f"{name}: {row.name}")
+            row._replace(name=f"{name}: {row.name}", path=f"{name}: {row.path}")
             for name, model in zip(self.names, self.binary, strict=True)
             for row in model.parameters_.rows
         ]
@@ -151,7 +151,10 @@ class BinaryModels(Learned):
         cure = "Use cross-validation: sklearn.model_selection."
         raise ParameterError(f"Leave-one-out needs the sites of Laplace, EP or VI in one model. {cure}")
 
-    def summary(self, title: str) -> str:
+    def listed(self, full: bool = False) -> ParameterTable:
+        return self.parameters() if full else self.parameters().brief({}, MOST_ENTRIES)
+
+    def summary(self, title: str, full: bool = False) -> str:
         """The models side by side."""
         outcome = self.outcome
         width = max(map(len, self.names))
@@ -163,7 +166,7 @@ class BinaryModels(Learned):
             "",
         ]
         for name, model in zip(self.names, self.binary, strict=True):
-            lines.append(f"  {name:<{width}}  {model.evidence_}  {model.kernel_}")
+            lines.append(f"  {name:<{width}}  {model.evidence_}  {formula(model.kernel_, full)}")
         return "\n".join(lines + noted(outcome.notes))
 
 
@@ -248,7 +251,14 @@ def _outcome(
     named, shared = names(scheme, classes), models[0].shared
     outcomes = [model.outcome_ for model in models]
     first = outcomes[0]
-    notes = [f"{name}: {note}" for name, each in zip(named, outcomes, strict=True) for note in each.notes]
+    # what all of them tell, of the columns for one, is told once
+    notes = [note for note in first.notes if all(note in each.notes for each in outcomes)]
+    notes += [
+        f"{name}: {note}"
+        for name, each in zip(named, outcomes, strict=True)
+        for note in each.notes
+        if note not in notes
+    ]
     if search is None:
         # as all searches ended, or as the first that did not converge
         stopped = next((each.stopped for each in outcomes if each.stopped != "converged"), "converged")
@@ -257,8 +267,9 @@ def _outcome(
         search = Search(np.zeros(0), np.nan, stopped, steps, evaluations, first.starts, 0)
     else:
         # of the search, which the binary models had none of
-        at_bounds = health.at_bounds(models[0].fitted_.first.model)
-        notes = health.search_notes(search) + [f"{name}: {note}." for name, note in at_bounds.items()] + notes
+        fitted = models[0].fitted_.first
+        at_bounds = health.at_bounds(fitted.model, health.labels(fitted.model, fitted.columns))
+        notes = health.search_notes(search) + health.told(at_bounds) + notes
     how = "one-vs-rest" if scheme == "ovr" else "one-vs-one"
     whose = "with shared parameters" if shared else "each with its own parameters"
     return FitOutcome(

@@ -25,7 +25,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from scipy.linalg import blas
 
-from gramian.arrays import Array
+from gramian.arrays import Array, plain_numbers
 from gramian.engines.base import Engine, Share, Term
 from gramian.errors import NumericalError, ParameterError
 from gramian.inference.anderson import Anderson
@@ -49,6 +49,7 @@ class EP(SiteRule):
     tol: float = 1e-7
 
     def __post_init__(self) -> None:
+        plain_numbers(self)
         if self.schedule not in ("parallel", "sequential"):
             raise ParameterError(
                 f'EP: schedule={self.schedule!r} is not known. Use "parallel" or "sequential".'

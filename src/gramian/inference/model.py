@@ -44,6 +44,12 @@ class Model(Tree):
         """Each kernel with the latents that it is for."""
         return self.kernels_for(self.likelihood.latents)
 
+    def by_column(self, d: int) -> dict[str, tuple[int, ...]]:
+        """The paths of parameters that have an entry for each of d columns, or some of them, with those."""
+        paths = {id(parameter): path for path, parameter in self.parameters().items()}
+        found = [pair for kernel in (self.kernel, *self.others) for pair in kernel.by_column(range(d))]
+        return {paths[id(p)]: own for p, own in (*found, *self.mean.by_column(range(d)))}
+
     def kernels_for(self, latents: int) -> list[tuple[Kernel, list[int]]]:
         """The same for so many latents: one an output, where noise is Gaussian."""
         if not self.others:

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gramian.arrays import Array
+from gramian.arrays import Array, plain_numbers
 from gramian.engines.base import Conditioned, Engine, RowPrior, Share, Term, Use, Workspace
 from gramian.errors import NumericalError, ParameterError
 from gramian.inference.asked import ask, ask_back
@@ -136,6 +136,9 @@ class SiteRule(Inference):
     max_iter: int = 200
 
     whole: ClassVar[bool] = False  # whether the variances at the data count what landmarks leave out
+
+    def __post_init__(self) -> None:
+        plain_numbers(self)
 
     def check(self, likelihood: Likelihood, engine: Engine) -> None:
         if not likelihood.smooth:

@@ -151,6 +151,12 @@ class Kernel(Tree):
         and of waves a period / 2 pi."""
         return [pair for part in self.parts for pair in part.change_lengths(columns)]
 
+    def by_column(self, columns: Sequence[int]) -> list[tuple[Parameter, tuple[int, ...]]]:
+        """The parameters that have an entry for each column, in a kernel on these columns, with them."""
+        own = (getattr(self, field) for field in self.one_a_column)
+        found = [(p, tuple(columns)) for p in own if p.value.shape == (len(columns),)]
+        return found + [pair for part in self.parts for pair in part.by_column(columns)]
+
     def columns_asked(self) -> tuple[str | int, ...]:
         """The columns that it speaks of, by name or number, in the order in which they come; none: any."""
         sizes = [getattr(self, field).value.size for field in self.one_a_column]

@@ -55,6 +55,9 @@ class On(Pointwise):
     def change_lengths(self, columns: Sequence[int]) -> list[tuple[int, float]]:
         return self.kernel.change_lengths([columns[i] for i in self._numbers()])
 
+    def by_column(self, columns: Sequence[int]) -> list[tuple[Parameter, tuple[int, ...]]]:
+        return self.kernel.by_column([columns[i] for i in self._numbers()])
+
     def columns_asked(self) -> tuple[str | int, ...]:
         return self.columns
 
@@ -119,6 +122,9 @@ class MapInputs(Kernel):
         return []  # what its columns are is known to g alone
 
     def change_lengths(self, columns: Sequence[int]) -> list[tuple[int, float]]:
+        return []
+
+    def by_column(self, columns: Sequence[int]) -> list[tuple[Parameter, tuple[int, ...]]]:
         return []
 
     def columns_asked(self) -> tuple[str | int, ...]:

@@ -172,12 +172,15 @@ def _with_exposures(fitted: Any, arrays: Arrays) -> Arrays:
 
 
 def _from_5(document: Any, arrays: Arrays) -> tuple[Any, Arrays]:
-    """Version 5 did not know how targets are called, nor warps."""
-    fitted, settings = document["fitted"], document["settings"]
+    """Version 5 did not know how targets are called, nor how far columns spread whose rows are not there, nor
+    warps."""
+    fitted, settings = dict(document["fitted"]), document["settings"]
     if "models" in fitted:
-        fitted = {**fitted, "models": [_from_5(model, {})[0] for model in fitted["models"]]}
+        fitted["models"] = [_from_5(model, {})[0] for model in fitted["models"]]
     else:
         fitted = _extended(fitted, warp=None)
+        if fitted["data"] is not None:
+            fitted["data"] = _extended(fitted["data"], spread=None)
     if document["estimator"] == "GPRegressor":
         settings = _extended(settings, warp=None)
     columns = _extended(document["columns"], targets=[])

@@ -16,7 +16,7 @@ from sklearn.base import is_classifier
 
 from gramian.arrays import Array
 from gramian.certify.certificate import Certificate
-from gramian.data.inputs import Columns
+from gramian.data.inputs import Columns, spread
 from gramian.errors import ModelFileError
 from gramian.estimators import multiclass
 from gramian.estimators.base import Estimator
@@ -164,7 +164,8 @@ def _restore_one(gp: Estimator, columns: Columns, fitted: Any, arrays: Arrays, r
     process = method.context(model, rows, d).process(parsed(part["posterior"], "posterior"), arrays)
     evidence, outcome = _outcome(part["evidence"], part["outcome"], reader)
     if facts is None:
-        facts = Facts.of(rows, health.parameter_notes(model, rows, columns, outcome.stopped))
+        sd = spread(rows.X)
+        facts = Facts.of(rows, health.parameter_notes(model, rows, columns, outcome.stopped, sd), sd)
     certificate = part["certificate"]
     if certificate is not None:
         certificate = reader.one(certificate, Certificate, "certificate_")

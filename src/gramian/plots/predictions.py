@@ -147,6 +147,10 @@ class _Drawn(ABC):
         """The training rows and their targets as they are drawn, where there are any."""
         return None
 
+    def by_relevance(self) -> list[int]:
+        """The columns, those along which f changes most first."""
+        return list(range(len(self.columns.names)))
+
     def draws(self, points: Array) -> Array:
         """Functions to be drawn beside the band: (n, draws)."""
         return np.empty((len(points), 0))
@@ -158,11 +162,7 @@ class _Drawn(ABC):
         found = chosen_columns(self.columns.names, columns)
         if columns is not None or ax is not None or len(found) <= MOST_PANELS:
             return found
-        ends = np.ptp(self.table, axis=0)
-        shortest = dict.fromkeys(found, np.inf)
-        for j, length in self.kernel.change_lengths(range(self.table.shape[1])):
-            shortest[j] = min(shortest[j], length)
-        return sorted(sorted(found, key=lambda j: -ends[j] / shortest[j])[:MOST_PANELS])
+        return sorted(self.by_relevance()[:MOST_PANELS])
 
     def panel(self, axis: Axes, j: int, data: bool, n_points: int | None) -> None:
         """Column j: data, band and line."""
@@ -282,6 +282,9 @@ class _FittedModel(_Drawn):
             band = f"95 % band of the latent function{'' if likelihood.latents == 1 else f' {self.output}'}"
         low, middle, high = (self.shown(at[:, 0]) for at in f)
         return low, middle, high, band, line
+
+    def by_relevance(self) -> list[int]:
+        return self.fitted.columns_by_relevance()
 
     def rows(self) -> tuple[Array, Array] | None:
         """Counts are drawn by their exposure."""

@@ -25,11 +25,13 @@ class Facts:
     notes: Mapping[str, str]  # what values of parameters mean for these data, by the parameter's name
     # the rows of each class, where a file brought them instead of the data
     counts: tuple[int, ...] | None = None
+    spread: Array | None = None  # (d,): of each column; None where an older file does not tell
 
     @classmethod
-    def of(cls, data: Data, notes: Mapping[str, str]) -> Facts:
+    def of(cls, data: Data, notes: Mapping[str, str], spread: Array) -> Facts:
+        """`spread`: that of each column, (d,)."""
         n, d = data.X.shape
-        return cls(int(n), int(d), data.scale, data.noise_var is not None, dict(notes))
+        return cls(int(n), int(d), data.scale, data.noise_var is not None, dict(notes), spread=spread)
 
 
 class NoData(Data):

@@ -15,7 +15,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from gramian.arrays import Array, Indices, is_whole
+from gramian.arrays import Array, Indices, is_whole, plain_numbers
 from gramian.errors import ParameterError, StateError
 from gramian.gram import tiles
 from gramian.gram.operator import GramOperator
@@ -54,6 +54,7 @@ class KrylovSolver(Solver):
     pivots: Indices | None = dataclasses.field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
+        plain_numbers(self)
         if not 0 < self.tol < 1:
             raise ParameterError(
                 f"tol={self.tol!r} is a relative residual: give a number between 0 and 1, such as 1e-6."

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from gramian.arrays import Array
+from gramian.arrays import Array, plain_numbers
 from gramian.engines.base import Engine, Share, Workspace
 from gramian.engines.dense import Exact
 from gramian.errors import ParameterError
@@ -131,6 +131,7 @@ class MCMC(Scheme):
     deadline: float | None = None
 
     def __post_init__(self) -> None:
+        plain_numbers(self)
         Lengths(self.chains, self.warmup, self.draws, self.rounds).check()
         if self.sampler not in (*SAMPLERS, "auto"):
             raise ParameterError(

@@ -19,7 +19,7 @@ from functools import partial
 
 import numpy as np
 
-from gramian.arrays import Array
+from gramian.arrays import Array, plain_numbers
 from gramian.engines.base import Share, Workspace
 from gramian.engines.lowrank import check_units
 from gramian.engines.recipes import Inducing, bytes_of_rule, check_size, units_of
@@ -220,6 +220,7 @@ class SVGP(Inducing, _SparseScheme):
     learning_rate: float = 0.01
 
     def __post_init__(self) -> None:
+        plain_numbers(self)
         self.check_inducing()
         check_size(self.batch_size, "SVGP: batch_size")
         if self.steps is not None:
