@@ -160,8 +160,8 @@ def test_file_holds_the_warp(fitted, tmp_path):
 def test_pictures_and_certificates_of_warped_targets(fitted):
     fitted.plot()
     fitted.plot(target="f")
-    certificate = gm.GPRegressor(gm.RBF([1.0, 1.0]), warp=gm.SinhArcsinh(), method="vfe").fit(*skewed())
-    assert certificate.certificate_ is not None
+    sparse = gm.GPRegressor(gm.RBF([1.0, 1.0]), warp=gm.SinhArcsinh(), method="vfe").fit(*skewed())
+    assert sparse.certificate() is not None
 
 
 @pytest.mark.parametrize("settings", [{"likelihood": gm.StudentT()}, {"hyper": "mcmc"}, {"inference": "vi"}])

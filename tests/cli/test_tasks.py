@@ -38,7 +38,7 @@ def table(tmp_path) -> pd.DataFrame:
 
 def test_text_is_classified_and_predictions_have_a_probability_a_label(run, table, tmp_path):
     printed = run("fit", "table.csv", "-t", "kind", *QUICK, "-o", "m.gm").stdout
-    assert "GPClassifier on 40 rows" in printed
+    assert "GPClassifier of kind on 40 rows" in printed
     assert "3 classes" in printed
     run("predict", "m.gm", "table.csv", "-o", "p.csv")
     found = pd.read_csv(tmp_path / "p.csv")

@@ -86,7 +86,7 @@ SHOWN = {
     "an outcome": lambda: fitted().outcome_,
     "an evidence": lambda: fitted().evidence_,
     "a row of parameters": lambda: fitted().parameters_.rows,
-    "a certificate": lambda: fitted(method=gm.Nystrom(3)).certificate_,
+    "a certificate": lambda: fitted(method=gm.Nystrom(3)).certificate(),
     "a plan": lambda: gm.GPRegressor().plan(X, Y),
 }
 
