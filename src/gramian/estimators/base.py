@@ -26,6 +26,7 @@ from gramian.engines.base import Engine
 from gramian.errors import InputError, ParameterError, plain
 from gramian.estimators import build, latent
 from gramian.estimators.build import Built
+from gramian.estimators.defaults import Choice
 from gramian.estimators.fitted import Fitted, Learned
 from gramian.fitting import FitOutcome, Search, level
 from gramian.fitting.progress import Report, progress
@@ -105,7 +106,10 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         bounded = isinstance(noise, Parameter) and noise.bounds is not None
         rng = generator(self.random_state)
         with progress(self.verbose) as report:
-            searched = self._search(method, built.model, rows, rng, report, began)
+            choice = self._choice(built, columns, method, rng, report, began)
+            built = built if choice is None else choice.built
+            restarts = self.restarts(len(rows.X)) if choice is None else self.n_restarts or 0
+            searched = self._search(method, built.model, rows, restarts, rng, report, began)
             search_ended = time.monotonic()
             inferred, rows, interrupted = self._infer(searched, rows, report)
             searched, inferred = level.on_all_rows(searched, rows, inferred, bounded)
@@ -127,6 +131,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
             jitter=inferred.outcome.jitter,
             seconds=time.monotonic() - began,
             notes=tuple(notes),
+            choice=() if choice is None else choice.lines,
             stages=(*map(str, searched.stages), *([searched.level] if searched.level else [])),
         )
         return Fitted(
@@ -146,8 +151,27 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
             classes,
         )
 
+    def _choice(
+        self,
+        built: Built,
+        columns: Columns,
+        method: Scheme,
+        rng: np.random.Generator,
+        report: Report,
+        began: float,
+    ) -> Choice | None:
+        """The kind of model, where it is left to the data."""
+        return None
+
     def _search(
-        self, method: Scheme, model: Model, data: Data, rng: np.random.Generator, report: Report, began: float
+        self,
+        method: Scheme,
+        model: Model,
+        data: Data,
+        restarts: int,
+        rng: np.random.Generator,
+        report: Report,
+        began: float,
     ) -> Searched:
         space = ParameterSpace(model.parameters())
         deadline = None if self.time_limit is None else began + float(self.time_limit)
@@ -165,7 +189,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         few = deadline is None or n <= FEW_ROWS
         after = 0.0 if few else seconds_of_final(method, n, d, len(data.scale))
         holds, room = Hold.read(self.stages, model), lambda: memory.allowed(self.memory_limit)
-        return fit(model, data, method, self.restarts(n), rng, report, deadline, after, room, holds)
+        return fit(model, data, method, restarts, rng, report, deadline, after, room, holds)
 
     def restarts(self, n: int) -> int:
         """Further starting points of a search on n rows."""

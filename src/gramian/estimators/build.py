@@ -29,7 +29,7 @@ from gramian.data.inputs import Columns, spread
 from gramian.errors import InputError, ParameterError
 from gramian.fitting.rows import repeats
 from gramian.inference import Data, Model
-from gramian.kernels import Categorical, Kernel, Matern52, Scaled
+from gramian.kernels import Categorical, Kernel, Matern12, Matern52, Scaled
 from gramian.kernels.convert import Converted
 from gramian.likelihoods import Gaussian, Likelihood
 from gramian.linalg import memory
@@ -229,12 +229,22 @@ def times_categories(X: Array, columns: Columns, made: Callable[[Array], Kernel]
 
 def default_kernel(X: Array, columns: Columns, variance: float) -> Kernel:
     """A scaled Matern-5/2 with a lengthscale a numeric column, times a Categorical for the others."""
+    return _with_weak_priors(Matern52, X, columns, variance)
 
-    def matern(lengthscales: Array) -> Kernel:
+
+def rough_kernel(X: Array, columns: Columns, variance: float) -> Kernel:
+    """The same with a Matern-1/2."""
+    return _with_weak_priors(Matern12, X, columns, variance)
+
+
+def _with_weak_priors(
+    matern: type[Matern12] | type[Matern52], X: Array, columns: Columns, variance: float
+) -> Kernel:
+    def made(lengthscales: Array) -> Kernel:
         prior = LogNormal(tuple(map(float, np.log(lengthscales))), 1.5)
-        return Matern52(param(lengthscales, prior=prior))
+        return matern(param(lengthscales, prior=prior))
 
-    kernel = times_categories(X, columns, matern)
+    kernel = times_categories(X, columns, made)
     return Scaled(kernel, param(variance, prior=LogNormal(float(np.log(variance)), 1.5)))
 
 

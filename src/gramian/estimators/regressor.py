@@ -20,8 +20,11 @@ from gramian.data.inputs import Columns, read_beside, read_features, read_noise_
 from gramian.errors import ParameterError
 from gramian.estimators import build, latent
 from gramian.estimators.base import Estimator, check_arguments, check_draws, check_target, generator
+from gramian.estimators.build import Built
+from gramian.estimators.defaults import Choice, chosen
 from gramian.estimators.fitted import Fitted
 from gramian.estimators.predictions import LeaveOneOut, finite, observations, prediction_table
+from gramian.fitting.progress import Report
 from gramian.inference import Data, Scheme, closed
 from gramian.likelihoods import Gaussian, Likelihood
 from gramian.linalg import memory
@@ -42,10 +45,11 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
     Parameters
     ----------
     kernel : Kernel, optional
-        What functions to expect. None: a scaled Matern-5/2 with one lengthscale a column, starting values
-        from the data and weak priors. A kernel that is given is fitted by maximum evidence, from its own
-        values, unless its parameters carry priors (then by MAP). A list gives each latent function its own,
-        under a likelihood that has several (`Heteroscedastic()`: mean and noise).
+        What functions to expect. None: the data choose (gramian.estimators.defaults), from a scaled
+        Matern-5/2 with one lengthscale a column and weak priors on: with a rough part beside it or not, of y
+        as it is or warped; `outcome_.choice` says why. A kernel that is given is fitted by maximum evidence,
+        from its own values, unless its parameters carry priors (then by MAP). A list gives each latent
+        function its own, under a likelihood that has several (`Heteroscedastic()`: mean and noise).
     mean : "constant" (the default), "zero", "linear" or a Mean
         What f is far from the data, in the units of y; "zero" is the average of y when y is normalised.
     noise : number or parameter, optional
@@ -172,6 +176,21 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         if not self._is_gaussian() or self.hyper == "mcmc":
             why = 'likelihood, inference and hyper="mcmc" go without'
             raise ParameterError(f"A warp is of Gaussian noise in closed form: {why}. Leave one of them out.")
+
+    def _choice(
+        self,
+        built: Built,
+        columns: Columns,
+        method: Scheme,
+        rng: np.random.Generator,
+        report: Report,
+        began: float,
+    ) -> Choice | None:
+        left = self.kernel is None and self.optimize and self.hyper == "map" and not self.stages
+        if not (left and self._is_gaussian() and method.closed):
+            return None
+        deadline = None if self.time_limit is None else began + float(self.time_limit)
+        return chosen(built, columns, method, self.warp == "auto", rng, report, deadline)
 
     def _is_gaussian(self) -> bool:
         """Whether there is an answer in closed form."""

@@ -181,6 +181,8 @@ def _from_5(document: Any, arrays: Arrays) -> tuple[Any, Arrays]:
         fitted = _extended(fitted, warp=None)
         if fitted["data"] is not None:
             fitted["data"] = _extended(fitted["data"], spread=None)
+    outcome = fitted["outcome"]
+    fitted["outcome"] = {**outcome, "fields": _extended(outcome["fields"], choice=[])}
     if document["estimator"] == "GPRegressor":
         settings = _extended(settings, warp=None)
     columns = _extended(document["columns"], targets=[])
