@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gramian.arrays import Array
 from gramian.choose.plan import Plan, check
+from gramian.data.inputs import target_names
 from gramian.data.labels import Labels
 from gramian.errors import ParameterError
 from gramian.estimators import build, latent, multiclass
@@ -23,6 +24,7 @@ from gramian.inference.mcmc.method import MCMC
 from gramian.likelihoods import Bernoulli, Likelihood, RobustMax, Softmax
 from gramian.means import Mean
 from gramian.predictive import Normal
+from gramian.report.evaluation import Evaluation, of_classes
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -110,6 +112,7 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
         began = time.monotonic()
         self.check_settings()
         check_arguments(unsupported, "X and y")
+        targets = target_names(y)
         table, columns, y = self._training(X, y)
         labels = Labels.read(y, len(table))
         classes = len(labels.classes)
@@ -127,7 +130,9 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
         codes = labels.codes[:, None]
         built = build.build_latent(self, likelihood, table, columns, codes, multiclass.VARIANCE)
         built = built._replace(model=latent.restrained(built.model, method))
-        self.fitted_ = self._condition(built, columns, method, reason, began, classes=labels.classes)
+        self.fitted_ = self._condition(
+            built, columns, method, reason, began, classes=labels.classes, targets=targets
+        )
         return self
 
     def check_settings(self) -> None:
@@ -209,6 +214,12 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
             raise ParameterError("An exposure is for counts; labels have none.")
         codes = self.fitted_.class_of(y)
         return self.predict_log_proba(X)[np.arange(len(codes)), codes]
+
+    def evaluate(self, X: Any, y: Any) -> Evaluation:
+        """How good predictions of the labels y are at the rows of X, which should not be those of the fit:
+        accuracy, log loss, Brier score, calibration and AUC (see gramian.report.evaluation)."""
+        check_is_fitted(self, "fitted_")
+        return of_classes(self.predict_proba(X), self.fitted_.class_of(y), self.fitted_.targets)
 
     def sample(self, X: Any, n_samples: int = 1, target: str = "f", random_state: Any = None) -> NDArray[Any]:
         """Joint draws of f, (n, n_samples) or (n, classes, n_samples), or of labels ("y"), (n, n_samples)."""

@@ -7,7 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from gramian.report.quality import Quality
+
 MOST_CLASSES, MOST_OUTPUTS = 12, 4  # that are listed
+LISTED = ("NLPD", "MSLL", "CRPS", "Brier score", "ECE", "AUC")  # of the scores of left-out rows
 
 
 def summary(title: str, fitted: Any) -> str:
@@ -27,6 +30,7 @@ def summary(title: str, fitted: Any) -> str:
         f"  fit       {outcome.stopped}; {searched}, {outcome.seconds:.2f} s",
         *(f"            {stage}" for stage in outcome.stages if len(outcome.stages) > 1),
         f"  jitter    {outcome.jitter:g}" if outcome.jitter else "  jitter    none",
+        *_quality(fitted.quality),
         "",
         str(fitted.parameters()),
     ]
@@ -34,6 +38,20 @@ def summary(title: str, fitted: Any) -> str:
         lines += ["", str(fitted.process.chains)]
     lines += ["", foot] if foot else []
     return "\n".join(lines + noted(outcome.notes))
+
+
+def _quality(known: Quality) -> list[str]:
+    first, *others = known.sentences
+    lines = [f"  quality   {first}", *(f"            {sentence}" for sentence in others)]
+    if known.scores is not None and len(known.scores.columns) == 1:
+        shown = [
+            f"{title} {value}"
+            for title, value in known.scores.cells()[1:]
+            if title in LISTED and value != "-"
+        ]
+        rows = known.scores.rows
+        lines.append(f"            {', '.join(shown)} (leave-one-out, {rows:,} row{'s' * (rows != 1)})")
+    return lines
 
 
 def noted(notes: Sequence[str]) -> list[str]:
