@@ -37,7 +37,7 @@ LAYERS = (
     ("choose", "certify", "data"),
     ("report", "gp"),
     ("estimators",),
-    ("experiments", "modelfile", "plots"),
+    ("experiments", "modelfile", "plots", "scorers"),
     ("cli", "_conformance", "testing"),
     ("", "__main__"),
 )

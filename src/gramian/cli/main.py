@@ -87,6 +87,7 @@ def gramian(
       gramian fit flowers.csv -t species --out model.gm      the same for labels
       gramian predict model.gm new.csv --out priced.csv      predict, with a 95 % interval or the probability
                                                              of each label
+      gramian score model.gm test.csv                        how good it is on rows it has not seen
       gramian show model.gm                                  what was learned
       gramian plan houses.csv --target price                 which methods fit into memory and time
       gramian compare houses.csv --target price              how good approximations are on these data
@@ -226,6 +227,33 @@ def predict(
         from gramian.cli.work import Answer, predict_table
 
         predict_table(model, data, out, Answer(target_kind, exposure, level, quantiles))
+
+
+@app.command()
+def score(
+    model: Path = argument("MODEL", "A model file."),
+    data: Path = argument("DATA", "A table with the model's columns and the targets, not learned from."),
+    target: list[str] | None = option(
+        "--target -t NAME", "The column that was to be predicted; by default as in the fit."
+    ),
+    exposure: str | None = option(
+        "--exposure NAME", "For counts: the column with the exposure of each row; by default 1."
+    ),
+) -> None:
+    """Print how good a model's predictions are on rows that it has not seen.
+
+    Numbers: RMSE, MAE, R2, NLPD, MSLL, CRPS, calibration, and how many rows intervals of several levels hold.
+    Labels: accuracy, log loss, Brier score, ECE and AUC.
+
+    \b
+    Examples:
+      gramian score model.gm test.csv
+      gramian score model.gm test.csv --target price
+    """
+    with guarded():
+        from gramian.cli.work import score_table
+
+        score_table(model, data, target or [], exposure)
 
 
 @app.command()

@@ -133,7 +133,7 @@ def coded(blocks: Iterable[Table], name: str, text: bool) -> tuple[NDArray[Any],
     path = ""
     for table in blocks:
         path = table.path
-        values, inverse = np.unique(_labels(table, name, text), return_inverse=True)
+        values, inverse = np.unique(labels_of(table, name, text), return_inverse=True)
         parts.append(np.array([known.setdefault(label, len(known)) for label in values.tolist()])[inverse])
         if len(known) > MOST_CATEGORIES:
             raise InputError(
@@ -186,7 +186,8 @@ def hint(y: Array, name: str) -> None:
         )
 
 
-def _labels(table: Table, name: str, text: bool) -> NDArray[Any]:
+def labels_of(table: Table, name: str, text: bool) -> NDArray[Any]:
+    """The labels of a column, as text or as whole numbers."""
     if text:
         cells = table.text(name)
         refuse_missing(table, name, cells)

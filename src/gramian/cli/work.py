@@ -12,11 +12,12 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import typer
 from numpy.typing import NDArray
 
 from gramian.cli.columns import Frame, TableOptions, Target, for_model, is_text
-from gramian.cli.tasks import FitOptions, coded, exposure_of, hint, target_of, task_of
+from gramian.cli.tasks import FitOptions, coded, exposure_of, hint, labels_of, target_of, task_of
 from gramian.data.atomic import atomic_write
 from gramian.data.sources import Source
 from gramian.data.tables import SUFFIXES, Table, read_blocks, read_table, write_blocks
@@ -76,7 +77,10 @@ def fit_table(asked: TableOptions, out: Path, settings: dict[str, Any], options:
         typer.echo(f"left out: {', '.join(left_out)}")
     typer.echo()
     print_summary(gp)
-    typer.echo(f"\nThe model is in {out}. Predict with: gramian predict {out} new.csv --out predictions.csv")
+    typer.echo(
+        f"\nThe model is in {out}. Predict with: gramian predict {out} new.csv --out predictions.csv\n"
+        f"See how good it is on rows that were held back with: gramian score {out} test.csv"
+    )
 
 
 @dataclass(frozen=True)
@@ -175,6 +179,25 @@ def write_predictions(gp: Estimator, data: Path, out: Path, answer: Answer) -> i
 
     write_blocks(out, [*first.names, *renamed.values()], written())
     return rows
+
+
+def score_table(model: Path, data: Path, targets: Sequence[str], exposure: str | None) -> None:
+    """Prints how good a model's predictions of a table are, whose targets are known."""
+    gp = load(model)
+    named = list(targets) or list(gp.fitted_.columns.targets)
+    if not named:
+        raise ParameterError(f"{model} does not know the name of what it predicts. Add --target NAME.")
+    Answer(exposure=exposure).check(gp)
+    table = read_table(data)
+    X = for_model(gp, table)
+    if gp.fitted_.classes is not None:
+        labels = labels_of(table, named[0], text=gp.fitted_.classes.dtype.kind not in "iuf")
+        typer.echo(gp.evaluate(X, labels))
+        return
+    columns = [table.numbers(name) for name in named]
+    y = columns[0] if gp.fitted_.first.single else np.column_stack(columns)
+    seen = {} if exposure is None else {"exposure": exposure_of([table], exposure)}
+    typer.echo(gp.evaluate(X, y, **seen))
 
 
 def show_model(model: Path, full: bool) -> None:

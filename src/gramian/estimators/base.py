@@ -39,6 +39,7 @@ from gramian.means import Mean
 from gramian.params import Parameter, ParameterSpace, ParameterTable
 from gramian.processes.base import Process
 from gramian.report import notes as health
+from gramian.report.evaluation import Evaluation
 from gramian.report.facts import Facts
 from gramian.solvers import Solver
 
@@ -196,6 +197,10 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
             raise ParameterError(f"{why}. Ask with {setting} for the engines alone.")
         shape = open_source(X, y, memory_limit=self.memory_limit).X.shape if is_source(X) else np.shape(X)
         return self._plan(tuple(shape), y)
+
+    @abstractmethod
+    def evaluate(self, X: Any, y: Any) -> Evaluation:
+        """How good predictions of y are at the rows of X."""
 
     @abstractmethod
     def _plan(self, shape: tuple[int, ...], y: Any) -> Plan:

@@ -23,6 +23,7 @@ from gramian.inference.mcmc.method import MCMC
 from gramian.likelihoods import Bernoulli, Likelihood, RobustMax, Softmax
 from gramian.means import Mean
 from gramian.predictive import Normal
+from gramian.report.evaluation import Evaluation, of_classes
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -209,6 +210,12 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
             raise ParameterError("An exposure is for counts; labels have none.")
         codes = self.fitted_.class_of(y)
         return self.predict_log_proba(X)[np.arange(len(codes)), codes]
+
+    def evaluate(self, X: Any, y: Any) -> Evaluation:
+        """How good predictions of the labels y are at the rows of X, which should not be those of the fit:
+        accuracy, log loss, Brier score, calibration and AUC (see gramian.report.evaluation)."""
+        check_is_fitted(self, "fitted_")
+        return of_classes(self.predict_proba(X), self.fitted_.class_of(y), self.fitted_.columns.targets)
 
     def sample(self, X: Any, n_samples: int = 1, target: str = "f", random_state: Any = None) -> NDArray[Any]:
         """Joint draws of f, (n, n_samples) or (n, classes, n_samples), or of labels ("y"), (n, n_samples)."""

@@ -17,7 +17,7 @@ from gramian.certify.certificate import Certificate
 from gramian.choose.plan import Plan, check
 from gramian.choose.words import as_method
 from gramian.data.inputs import Columns, read_beside, read_features, read_noise_var, read_rows, read_targets
-from gramian.errors import ParameterError
+from gramian.errors import InputError, ParameterError
 from gramian.estimators import build, latent
 from gramian.estimators.base import Estimator, check_arguments, check_draws, check_target, generator
 from gramian.estimators.fitted import Fitted
@@ -29,6 +29,7 @@ from gramian.params import Parameter
 from gramian.predictive import Normal, Predictive, Warped, mixed
 from gramian.processes.base import Process
 from gramian.processes.prior import GaussianProcess
+from gramian.report.evaluation import Evaluation, of_numbers
 from gramian.warps import Warp
 
 
@@ -395,6 +396,24 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         Y = read_rows(Y, given, self.likelihood_)
         return self.fitted_.predictive(table, Y[:, 1:]).log_density(Y[:, 0])
 
+    def evaluate(self, X: Any, y: Any, exposure: ArrayLike | None = None, **columns: Any) -> Evaluation:
+        """How good predictions of y are at the rows of X, which should not be those of the fit: RMSE, MAE,
+        R2, NLPD, MSLL, CRPS, coverage and width of intervals, and calibration (see
+        gramian.report.evaluation). y, `exposure` and `columns` are as in `fit`."""
+        table, fitted = self.read(X), self.fitted_
+        Y, single = read_targets(y, len(table), gaps=True)
+        given = {"exposure": exposure, **columns}
+        if not fitted.closed_form:
+            Y = read_rows(Y, given, self.likelihood_)
+            foretold, Y = fitted.predictive(table, Y[:, 1:]), Y[:, :1]
+        else:
+            read_beside(given, len(table), None)  # there are none
+            foretold = fitted.predictive(table)
+            if Y.shape[1] != foretold.mean[0].size or single != fitted.single:
+                had = "one number a row" if fitted.single else f"{foretold.mean.shape[1]} outputs"
+                raise InputError(f"y has shape {np.shape(y)}, but the model was fitted to {had}.")
+        return of_numbers(foretold, Y, fitted.training_moments(), fitted.columns.targets)
+
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """R^2 of the predicted means, as of any regressor of scikit-learn. Where y has all columns of the
         likelihood, as in `fit`, the first one's beside the others."""
@@ -446,8 +465,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         units.
         """
         check_is_fitted(self, "fitted_")
-        left_out = self.fitted_.left_out_numbers()
-        return LeaveOneOut(*map(self._shaped, left_out)) if self.fitted_.closed_form else left_out
+        return self.fitted_.left_out_numbers()
 
     def plot(self, X: Any = None, **settings: Any) -> Any:
         """A picture of the predictions along each column, with their 95 % band and the data; before a fit, of
