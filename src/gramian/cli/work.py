@@ -6,7 +6,7 @@ import contextlib
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ import typer
 from numpy.typing import NDArray
 
 from gramian.cli.columns import Frame, TableOptions, Target, for_model, is_text
-from gramian.cli.tasks import FitOptions, coded, exposure_of, hint, target_of, task_of
+from gramian.cli.tasks import COUNTS, FitOptions, coded, column_beside, hint, target_of, task_of
 from gramian.data.atomic import atomic_write
 from gramian.data.sources import Source
 from gramian.data.tables import SUFFIXES, Table, read_blocks, read_table, write_blocks
@@ -29,16 +29,20 @@ LARGE = 50_000_000
 PACKED = 5  # text is about so many times as large as when compressed, as gzip and Parquet are
 CHUNK = 2**20  # bytes at once to standard output
 MOST_COLUMNS = 20  # of a model that are listed
+# what has such a column beside it, and the likelihoods that read it
+COUNTED = {"exposure": "counts", "trials": "successes"}
+OF_COLUMN = {"exposure": COUNTS, "trials": ("binomial",)}
 
 
 def fit_table(asked: TableOptions, out: Path, settings: dict[str, Any], options: FitOptions) -> None:
     """Fits, writes the model file and prints the summary. Whatever can be refused is refused before the
     fit."""
-    data, targets, written = asked.data, asked.targets, asked.written_kernel()
+    data, targets = asked.data, asked.targets
+    written = asked.written_kernel() or asked.kernel  # the word of a family is for the estimator
     check_output(out, data)
     large = is_large(data)
     table = next(read_blocks(data)) if large else read_table(data)
-    beside = [] if options.exposure is None else [options.exposure]
+    beside = list(options.beside.values())
     names = asked.features(table, beside)
     task = task_of(table, targets, asked.task)
     options.check(task, targets)
@@ -56,17 +60,19 @@ def fit_table(asked: TableOptions, out: Path, settings: dict[str, Any], options:
         X, y = asked.training(table, names), target_of(table, targets, task)
     if task == "regression" and y is not None:
         likelihood = gp.get_params()["likelihood"]
-        if likelihood is not None:
+        if likelihood is not None and not options.trials:
             likelihood.checked(likelihood.with_defaults(y), f"{data}, column {targets[0]!r}:")
         if asked.task is None and options.likelihood is None and y.ndim == 1:
             hint(y, targets[0])
-    blocks = read_blocks(data) if large else [table]
-    seen = {} if options.exposure is None else {"exposure": exposure_of(blocks, options.exposure)}
+    seen = {
+        what: column_beside(read_blocks(data) if large else [table], what, name)
+        for what, name in options.beside.items()
+    }
     gp.fit(X, None if y is None or large else Target(y, targets), **seen)
     if classes is not None:  # it was fitted to their codes, which lie on disk
         gp.fitted_ = gp.fitted_.with_classes(classes)
     gp.save(out)
-    exposed = f", with exposure {options.exposure}" if beside else ""
+    exposed = "".join(f", with {what} {name}" for what, name in options.beside.items())
     described = _described(gp, lambda categories: f"{len(categories)} categories")
     typer.echo(f"{', '.join(targets)} from {described}{exposed}; {data}")
     left_out = [name for name in table.names if name not in (*names, *targets, *beside)]
@@ -77,7 +83,9 @@ def fit_table(asked: TableOptions, out: Path, settings: dict[str, Any], options:
     typer.echo(f"\nThe model is in {out}. Predict with: gramian predict {out} new.csv --out predictions.csv")
 
 
-def predict_table(model: Path, data: Path, out: Path | None, target_kind: str, exposure: str | None) -> None:
+def predict_table(
+    model: Path, data: Path, out: Path | None, target_kind: str, beside: Mapping[str, str | None]
+) -> None:
     """Adds predictions to the columns of a table, block by block."""
     if out is not None:
         if not out.name.lower().endswith(SUFFIXES):
@@ -91,33 +99,38 @@ def predict_table(model: Path, data: Path, out: Path | None, target_kind: str, e
             f"--target-kind {target_kind!r} is not known. Use y for a new observation, or f for the function"
             " without noise."
         )
-    if exposure is not None and not ("exposure" in gp.likelihood_.columns and target_kind == "y"):
-        raise ParameterError(
-            f"--exposure {exposure} is for predictions of counts : --target-kind y, of a model with"
-            " --likelihood poisson or its like."
-        )
+    given = {what: name for what, name in beside.items() if name is not None}
+    for what, name in given.items():
+        if not (what in gp.likelihood_.columns and target_kind == "y"):
+            words = " or ".join(OF_COLUMN[what])
+            raise ParameterError(
+                f"--{what} {name} is for predictions of {COUNTED[what]}: --target-kind y, of a model with"
+                f" --likelihood {words}."
+            )
     if out is not None:
-        rows = write_predictions(gp, data, out, target_kind, exposure)
+        rows = write_predictions(gp, data, out, target_kind, given)
         typer.echo(f"{rows:,} predictions are in {out}", err=True)
         return
     # through a file, so that a pipe gets the very bytes that a file would
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "predictions.csv")
-        write_predictions(gp, data, path, target_kind, exposure)
+        write_predictions(gp, data, path, target_kind, given)
         with path.open("rb") as file:
             for chunk in iter(lambda: file.read(CHUNK), b""):
                 typer.echo(chunk, nl=False)
 
 
-def write_predictions(gp: Estimator, data: Path, out: Path, target_kind: str, exposure: str | None) -> int:
+def write_predictions(
+    gp: Estimator, data: Path, out: Path, target_kind: str, beside: Mapping[str, str]
+) -> int:
     """Writes the rows of a table with their predictions, and gives their number. One block is in memory at a
     time."""
     as_they_are = out.name.lower().endswith((".parquet", ".pq"))
     rows = 0
 
     def predictions(block: Table) -> dict[str, NDArray[Any]]:
-        seen = None if exposure is None else exposure_of([block], exposure)
-        return gp.predict_table(for_model(gp, block), target_kind, seen)
+        seen = {what: column_beside([block], what, name) for what, name in beside.items()}
+        return gp.predict_table(for_model(gp, block), target_kind, **seen)
 
     blocks = read_blocks(data)
     first = next(blocks)

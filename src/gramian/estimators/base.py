@@ -49,7 +49,7 @@ FEW_ROWS = 1000  # up to here another starting point costs little
 class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not typed
     """Parent of GPRegressor and GPClassifier, whose docstrings say what the settings mean."""
 
-    kernel: Kernel | list[Kernel] | None = field(default=None, kw_only=False)
+    kernel: Kernel | list[Kernel] | str | None = field(default=None, kw_only=False)
     mean: str | Mean = "constant"
     inference: str | Inference | MCMC | None = None
     hyper: str = "map"

@@ -23,18 +23,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from gramian import kernels as library
 from gramian.arrays import Array
 from gramian.choose.plan import Prospect, check_time_limit
 from gramian.data.inputs import Columns, spread
 from gramian.errors import InputError, ParameterError
 from gramian.inference import Data, Model
-from gramian.kernels import Categorical, Kernel, Matern52, Scaled
+from gramian.kernels import Categorical, Kernel, Matern52, Scaled, Stationary
 from gramian.kernels.convert import Converted
+from gramian.kernels.text import parse_kernel
 from gramian.likelihoods import Gaussian, Likelihood
 from gramian.linalg import memory
 from gramian.means import ConstantMean, LinearMean, Mean, ZeroMean
 from gramian.params import LogNormal, Parameter, fixed, param
 from gramian.report import notes as health
+from gramian.words import KERNELS, quoted
 
 if TYPE_CHECKING:
     from gramian.estimators.base import Estimator
@@ -63,6 +66,7 @@ class Written(NamedTuple):
 
     kernels: tuple[Kernel, ...]  # none: the default kernel; several: one a latent function
     noise: Parameter | None = None  # that a converted scikit-learn kernel has brought along
+    family: type[Stationary] = Matern52  # of the default kernel
 
     @property
     def kernel(self) -> Kernel | None:
@@ -77,7 +81,7 @@ class Written(NamedTuple):
 
     def suited(self, X: Array, columns: Columns, variance: float) -> tuple[Kernel, ...]:
         """The kernels, or the default one of that variance, after a check that they suit the columns."""
-        kernels = self.kernels or (default_kernel(X, columns, variance),)
+        kernels = self.kernels or (default_kernel(X, columns, variance, self.family),)
         for kernel in kernels:
             kernel.check_columns(columns.described())
         return kernels
@@ -89,15 +93,19 @@ def is_kernel(value: object) -> bool:
 
 
 def read_kernel(value: object) -> Written:
-    """The setting `kernel`: None, a kernel, one converted from scikit-learn's, or a list of kernels."""
+    """The setting `kernel`: None, the word of a family, a kernel, its text, one converted from
+    scikit-learn's, or a list of kernels."""
     if value is None:
         return Written(())
+    if isinstance(value, str):
+        word = KERNELS.get(value.lower())
+        return Written((parse_kernel(value),)) if word is None else Written((), family=getattr(library, word))
     if isinstance(value, Converted):
         return Written((value.kernel,), value.noise)
     several = isinstance(value, (list, tuple)) and len(value) > 0
     kernels = tuple(value) if isinstance(value, (list, tuple)) and several else (value,)
     if not all(isinstance(kernel, Kernel) for kernel in kernels):
-        cure = "For a scikit-learn kernel: gramian.from_sklearn(kernel)."
+        cure = f"Give a word ({quoted(KERNELS)}), or for a scikit-learn kernel: gramian.from_sklearn(kernel)."
         raise ParameterError(f"kernel must be a gramian kernel or None, not {value!r}. {cure}")
     return Written(kernels)
 
@@ -220,14 +228,16 @@ def times_categories(X: Array, columns: Columns, made: Callable[[Array], Kernel]
     return made(lengthscales).on(*(columns.names[j] for j in numeric)) * words if numeric else words
 
 
-def default_kernel(X: Array, columns: Columns, variance: float) -> Kernel:
-    """A scaled Matern-5/2 with a lengthscale a numeric column, times a Categorical for the others."""
+def default_kernel(
+    X: Array, columns: Columns, variance: float, family: type[Stationary] = Matern52
+) -> Kernel:
+    """A scaled kernel of a family with a lengthscale a numeric column, times a Categorical for the others."""
 
-    def matern(lengthscales: Array) -> Kernel:
+    def smooth(lengthscales: Array) -> Kernel:
         prior = LogNormal(tuple(map(float, np.log(lengthscales))), 1.5)
-        return Matern52(param(lengthscales, prior=prior))
+        return family(param(lengthscales, prior=prior))
 
-    kernel = times_categories(X, columns, matern)
+    kernel = times_categories(X, columns, smooth)
     return Scaled(kernel, param(variance, prior=LogNormal(float(np.log(variance)), 1.5)))
 
 
