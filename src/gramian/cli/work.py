@@ -15,6 +15,7 @@ import typer
 from numpy.typing import NDArray
 
 from gramian.cli.columns import Frame, TableOptions, Target, for_model, is_text
+from gramian.cli.speech import said
 from gramian.cli.tasks import COUNTS, FitOptions, coded, column_beside, hint, target_of, task_of
 from gramian.data.atomic import atomic_write
 from gramian.data.sources import Source
@@ -178,7 +179,8 @@ def _described(gp: Estimator, shown: Callable[[tuple[str, ...]], str], full: boo
 def print_summary(gp: Estimator, full: bool = False) -> None:
     """The summary as text; on a terminal with its table of parameters drawn as one (binary models of several
     classes have one each, in the text)."""
-    text, table = gp.summary(full), gp.fitted_.listed(full)
+    text, title, notes = gp.summary(full).partition("\nNotes\n")
+    text, table = text + title + said(notes), gp.fitted_.listed(full)
     if not sys.stdout.isatty() or gp.fitted_.models:
         typer.echo(text)
         return

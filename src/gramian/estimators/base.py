@@ -312,7 +312,7 @@ def generator(random_state: Any) -> np.random.Generator:
     try:
         return np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
     except ValueError as error:
-        cure = "Give a whole number from 0 on, a RandomState, or None."
+        cure = "Give a whole number from 0 on. In Python a RandomState or None will do, too."
         raise ParameterError(f"random_state={random_state!r}: {error}. {cure}") from None
 
 

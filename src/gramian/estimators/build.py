@@ -261,8 +261,8 @@ def noise_parameter(given: object, variance: float, with_prior: bool, absolute_f
 def _noise_number(given: Any) -> Parameter:
     numeric = isinstance(given, (int, float, np.integer, np.floating)) and not isinstance(given, bool)
     if not numeric or not np.isfinite(given) or given < 0:
-        kinds = "a variance (a number from 0 on) or a parameter such as gramian.fixed(0.01)"
-        raise ParameterError(f"noise must be {kinds}, not {given!r}.")
+        python = "In Python a parameter such as gramian.fixed(0.01) will do, too."
+        raise ParameterError(f"noise={given!r} must be a variance: a number from 0 on. {python}")
     # A start of exactly 0 could never move: it means noise-free.
     return fixed(0.0) if given == 0 else param(float(given))
 
@@ -281,7 +281,8 @@ def mean_function(given: object, loc: Array, columns: Columns) -> Mean:
         if not numeric:
             return ConstantMean(loc)
         return LinearMean(loc, columns=numeric if columns.categories else ())
-    raise ParameterError(f'mean={given!r} is not known. Use "zero", "constant", "linear", or a gramian.Mean.')
+    words = '"zero", "constant" or "linear"'
+    raise ParameterError(f"mean={given!r} is not known. Use {words}. In Python a gramian.Mean will do, too.")
 
 
 def output_spread(Y: Array, single: bool) -> Array:

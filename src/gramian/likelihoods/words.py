@@ -15,8 +15,8 @@ def read_likelihood(given: object) -> Likelihood | None:
     word = given.lower().replace("_", "-") if isinstance(given, str) else ""
     if word not in LIKELIHOODS:
         raise ParameterError(
-            f"likelihood={given!r} is not known. Use {quoted(LIKELIHOODS)}, or a gramian likelihood such as"
-            " gramian.StudentT(4.0); None is Gaussian noise."
+            f"likelihood={given!r} is not known. Use {quoted(LIKELIHOODS)}. In Python a gramian likelihood"
+            " such as gramian.StudentT(4.0) will do, too; None is Gaussian noise."
         )
     name = LIKELIHOODS[word]
     made: Likelihood | None = getattr(likelihoods, name)() if name else None
