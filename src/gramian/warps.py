@@ -105,12 +105,11 @@ class SinhArcsinh(Warp):
         ]
 
     def output(self, k: int) -> SinhArcsinh:
-        numbers = [value if value.ndim == 0 else value[k] for value in self._numbers()]
-        own = {name: (values[k],) if len(values) > 1 else values for name, values in self._units().items()}
-        return SinhArcsinh(*numbers, **own)
-
-    def _units(self) -> dict[str, tuple[float, ...]]:
-        return {"loc": self.loc, "unit": self.unit}
+        skew, tail, shift, width = (value[k] if value.ndim else value for value in self._numbers())
+        loc, unit = (
+            values[[k]] if len(values) > 1 else values for values in map(np.array, (self.loc, self.unit))
+        )
+        return SinhArcsinh(skew, tail, shift, width).adapted(loc, unit)
 
     def adapted(self, loc: Array, scale: Array) -> Self:
         return dataclasses.replace(self, loc=tuple(map(float, loc)), unit=tuple(map(float, scale)))

@@ -14,6 +14,7 @@ import typer
 
 from gramian.cli.guard import guarded
 from gramian.version import __version__
+from gramian.words import KERNELS, LIKELIHOODS, listed
 
 
 def option(usage: str, meaning: str, default: Any = None) -> Any:
@@ -31,7 +32,9 @@ TARGETS = "--target -t NAME", "The column to predict; repeat it for several."
 COLUMNS = option("--columns -c A,B,C", "The columns to learn from; by default all but the targets and ids.")
 IDS = option("--id NAME", "A column to leave out of the model, such as a name; may be repeated.")
 KERNEL = option(
-    "--kernel -k TEXT", "What functions to expect; by default a scaled Matern52, a lengthscale a column."
+    "--kernel -k TEXT",
+    f"What functions to expect: {listed(KERNELS)}, scaled and with a lengthscale a column, or a formula; by"
+    " default matern52.",
 )
 TASK = option(
     "--task NAME",
@@ -53,7 +56,6 @@ KIND = option(
 app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -113,12 +115,13 @@ def fit(
         "--noise VARIANCE", "Where the noise variance starts; 0 means none at all. By default from the data."
     ),
     likelihood: str | None = option(
-        "--likelihood NAME",
-        "How numbers arise: gaussian (the default), student-t, poisson, negative-binomial, gamma, beta or"
-        " heteroscedastic.",
+        "--likelihood NAME", f"How numbers arise: {listed(LIKELIHOODS)}; by default gaussian."
     ),
     exposure: str | None = option(
         "--exposure NAME", "For counts: the column that says how long or how much was watched in each row."
+    ),
+    trials: str | None = option(
+        "--trials NAME", "For --likelihood binomial: the column with the trials that the target succeeded in."
     ),
     inference: str | None = option(
         "--inference NAME", "For labels and likelihoods: auto, laplace, ep, vi, map or mcmc."
@@ -181,7 +184,7 @@ def fit(
         from gramian.cli.tasks import FitOptions
         from gramian.cli.work import fit_table
 
-        options = FitOptions(inference, link, multiclass, likelihood, exposure, hyper, noise)
+        options = FitOptions(inference, link, multiclass, likelihood, exposure, hyper, noise, trials)
         engine = method_with(method, size, sampling, kind)
         settings = {"mean": mean, "method": engine, "n_restarts": restarts}
         limits = {"random_state": seed, "time_limit": time_limit, "memory_limit": memory_limit}
@@ -208,6 +211,9 @@ def predict(
     quantiles: str | None = option(
         "--quantiles P,P,P", "Quantiles to add, each as a column: 0.1,0.5,0.9 gives q0.1, q0.5 and q0.9."
     ),
+    trials: str | None = option(
+        "--trials NAME", "For a model of successes: the column with the trials of each row; by default 1."
+    ),
 ) -> None:
     """Predict the rows of a table, with their uncertainty.
 
@@ -226,7 +232,9 @@ def predict(
     with guarded():
         from gramian.cli.work import Answer, predict_table
 
-        predict_table(model, data, out, Answer(target_kind, exposure, level, quantiles))
+        predict_table(
+            model, data, out, Answer(target_kind, {"exposure": exposure, "trials": trials}, level, quantiles)
+        )
 
 
 @app.command()
@@ -238,6 +246,9 @@ def score(
     ),
     exposure: str | None = option(
         "--exposure NAME", "For counts: the column with the exposure of each row; by default 1."
+    ),
+    trials: str | None = option(
+        "--trials NAME", "For a model of successes: the column with the trials of each row; by default 1."
     ),
 ) -> None:
     """Print how good a model's predictions are on rows that it has not seen.
@@ -253,7 +264,7 @@ def score(
     with guarded():
         from gramian.cli.work import score_table
 
-        score_table(model, data, target or [], exposure)
+        score_table(model, data, target or [], {"exposure": exposure, "trials": trials})
 
 
 @app.command()

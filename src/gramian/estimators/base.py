@@ -50,7 +50,7 @@ FEW_ROWS = 1000  # up to here another starting point costs little
 class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not typed
     """Parent of GPRegressor and GPClassifier, whose docstrings say what the settings mean."""
 
-    kernel: Kernel | list[Kernel] | None = field(default=None, kw_only=False)
+    kernel: Kernel | list[Kernel] | str | None = field(default=None, kw_only=False)
     mean: str | Mean = "constant"
     inference: str | Inference | MCMC | None = None
     hyper: str = "map"
@@ -322,7 +322,7 @@ def generator(random_state: Any) -> np.random.Generator:
     try:
         return np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
     except ValueError as error:
-        cure = "Give a whole number from 0 on, a RandomState, or None."
+        cure = "Give a whole number from 0 on. In Python a RandomState or None will do, too."
         raise ParameterError(f"random_state={random_state!r}: {error}. {cure}") from None
 
 

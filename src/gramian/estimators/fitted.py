@@ -60,6 +60,11 @@ class Learned(ABC):
         """The model itself, or the first of several."""
 
     @property
+    def targets(self) -> tuple[str, ...]:
+        """A name an output, where y came with names."""
+        return self.columns.targets
+
+    @property
     def models(self) -> tuple[Any, ...]:
         """The estimators that it is made of; none where it is one model."""
         return ()

@@ -24,6 +24,7 @@ from gramian.estimators.fitted import Fitted
 from gramian.estimators.predictions import LeaveOneOut, finite, observations, prediction_table
 from gramian.inference import Data, Scheme, closed
 from gramian.likelihoods import Gaussian, Likelihood
+from gramian.likelihoods.words import read_likelihood
 from gramian.linalg import memory
 from gramian.params import Parameter
 from gramian.predictive import Normal, Predictive, Warped, mixed
@@ -42,20 +43,22 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
 
     Parameters
     ----------
-    kernel : Kernel, optional
+    kernel : Kernel or text, optional
         What functions to expect. None: a scaled Matern-5/2 with one lengthscale a column, starting values
-        from the data and weak priors. A kernel that is given is fitted by maximum evidence, from its own
-        values, unless its parameters carry priors (then by MAP). A list gives each latent function its own,
-        under a likelihood that has several (`Heteroscedastic()`: mean and noise).
+        from the data and weak priors; "rbf", "matern12", "matern32" and "matern52" are the same with that
+        family. Other text is read as kernels are written: "1.0 * RBF(0.5) + Linear()". A kernel that is given
+        is fitted by maximum evidence, from its own values, unless its parameters carry priors (then by MAP).
+        A list gives each latent function its own, under a likelihood that has several (`Heteroscedastic()`:
+        mean and noise).
     mean : "constant" (the default), "zero", "linear" or a Mean
         What f is far from the data, in the units of y; "zero" is the average of y when y is normalised.
     noise : number or parameter, optional
         The noise variance, in the units of y squared. A number is where fitting starts; `fixed(0.01)` stays,
         `fixed(0)` interpolates. None: from the data.
-    likelihood : Likelihood, optional
-        How y arises from f: `StudentT()`, `Poisson()`, `NegativeBinomial()`, `likelihoods.Gamma()`, `Beta()`,
-        `Ordinal(5)`, `Heteroscedastic()`, or your own.
-        None: Gaussian noise, in closed form.
+    likelihood : Likelihood or word, optional
+        How y arises from f: "student-t", "poisson", "negative-binomial", "binomial", "gamma", "beta",
+        "heteroscedastic", or an object: `StudentT(4.0)`, `Ordinal(5)`, your own. None or "gaussian": Gaussian
+        noise, in closed form.
     warp : "auto" (the default), None or a Warp such as SinhArcsinh()
         A monotone map of y, found with the other parameters, so that skewed or heavy-tailed targets suit
         Gaussian noise. "auto": tried where no kernel is given. Predictions, quantiles and draws are of y.
@@ -103,7 +106,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
     """
 
     noise: float | Parameter | None = None
-    likelihood: Likelihood | None = None
+    likelihood: str | Likelihood | None = None
     warp: str | Warp | None = "auto"
     normalize_y: bool = True
 
@@ -134,22 +137,23 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         gaussian, cure = self._is_gaussian(), ""
         if gaussian:
             cure = " Where rows differ in how certain they are, give noise_var, one variance a row."
-        beside = () if self.likelihood is None else self.likelihood.columns[1:]
+        given = read_likelihood(self.likelihood)
+        beside = () if given is None else given.columns[1:]
         unknown = {name: value for name, value in columns.items() if name not in beside}
         known = ["X", "y", *(name for name in beside if name != "exposure"), "noise_var and exposure"]
         check_arguments(unknown, ", ".join(known), cure)
         table, named, y = self._training(X, y)
         Y, single = read_targets(y, len(table), gaps=gaussian and self.hyper != "mcmc")
         known_noise = read_noise_var(noise_var, len(table))
-        given = {"exposure": exposure, **columns}
+        further = {"exposure": exposure, **columns}
         if gaussian:
             method, reason = self._method(table.shape, Y.shape[1])
             check(method, table.shape, Y.shape[1], self.memory_limit)
-            read_beside(given, len(table), None)  # there are none
+            read_beside(further, len(table), None)  # there are none
             built = build.build(self, table, named, Y, single, known_noise)
         else:
             likelihood = self._likelihood(Y, known_noise)
-            Y, single = read_rows(Y, given, likelihood), True
+            Y, single = read_rows(Y, further, likelihood), True
             named = named.predicting(named.targets[:1])  # the others stand beside it
             method, reason = latent.method_for(self, likelihood, table.shape)
             check(method, table.shape, likelihood.latents, self.memory_limit)
@@ -160,9 +164,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
     def check_settings(self) -> None:
         """Refuses impossible settings, before any work."""
         super().check_settings()
-        if self.likelihood is not None and not isinstance(self.likelihood, Likelihood):
-            kinds = "a gramian likelihood such as gramian.StudentT(), or None for Gaussian noise"
-            raise ParameterError(f"likelihood must be {kinds}, not {self.likelihood!r}.")
+        read_likelihood(self.likelihood)
         build.noise_parameter(build.noise_of(self), 1.0, False, build.NOISE_FLOOR)
         if self.warp is None or self.warp == "auto":
             return
@@ -176,7 +178,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
 
     def _is_gaussian(self) -> bool:
         """Whether there is an answer in closed form."""
-        return self.likelihood is None and self.inference is None
+        return read_likelihood(self.likelihood) is None and self.inference is None
 
     def _likelihood(self, Y: Array, noise_var: Array | None) -> Likelihood:
         """As given, or Gaussian noise to begin with."""
@@ -185,9 +187,8 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
                 "noise and noise_var are of Gaussian noise in closed form; with a likelihood or an inference"
                 " of your own, give likelihood=gramian.Gaussian(...)."
             )
-        if self.likelihood is not None:
-            return self.likelihood
-        return Gaussian(max(0.1 * float(np.var(Y)), 1e-8))
+        given = read_likelihood(self.likelihood)
+        return given if given is not None else Gaussian(max(0.1 * float(np.var(Y)), 1e-8))
 
     def _method(self, shape: tuple[int, ...], q: int) -> tuple[Scheme, str]:
         if self.hyper == "mcmc":
@@ -198,7 +199,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
 
     def _plan(self, shape: tuple[int, ...], y: Any) -> Plan:
         if not self._is_gaussian():
-            return latent.plan_for(self, self.likelihood or Gaussian(), shape)
+            return latent.plan_for(self, read_likelihood(self.likelihood) or Gaussian(), shape)
         outputs = 1 if y is None or isinstance(y, str) or np.ndim(y) < 2 else int(np.shape(y)[1])
         return build.prospect(self, shape, outputs).plan()
 

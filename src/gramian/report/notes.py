@@ -72,8 +72,8 @@ def late(limit: float | None, searching: float, inferring: float) -> list[str]:
         return []
     return [
         f"The time limit of {float(limit):g} s was passed: the search took {searching:.1f} s, the inference"
-        f" after it, which cannot be cut, {inferring:.1f} s. Another method or fewer rows take less: see"
-        " plan()."
+        f" after it, which cannot be cut, {inferring:.1f} s. Another method or fewer rows take less: a"
+        " plan tells how much."
     ]
 
 

@@ -56,7 +56,7 @@ def quality(fitted: Any) -> Quality:
 
 
 def _numbers(fitted: Any) -> Quality:
-    foretold, Y = fitted.left_out(), fitted.columns.targets_of_rows()
+    foretold, Y = fitted.left_out(), fitted.targets_of_rows()
     at = some_rows(len(Y), COSTLY if foretold.costly else MOST)
     scores = of_numbers(
         foretold.at(at), Y[at], fitted.training_moments(), fitted.columns.targets, levels=(0.95,)
