@@ -7,11 +7,13 @@ file half-written); 130 Ctrl-C.
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
 import typer
 
+from gramian import clock
 from gramian.cli.guard import guarded
 from gramian.version import __version__
 from gramian.words import KERNELS, LIKELIHOODS, listed
@@ -147,7 +149,8 @@ def fit(
     ),
     seed: int = option("--seed N", "For the starting points: the same seed gives the same model.", 0),
     time_limit: float | None = option(
-        "--time-limit SECONDS", "Then stop fitting and keep the best model so far (as Ctrl-C does)."
+        "--time-limit SECONDS",
+        "For all of it, reading included: what fits into it is fitted, and notes say what not.",
     ),
     memory_limit: str | None = option(
         "--memory-limit SIZE",
@@ -178,7 +181,8 @@ def fit(
     Its names: RBF, Matern12, Matern32, Matern52, RationalQuadratic, Periodic, Cosine, SpectralMixture,
     Linear, Polynomial, ArcCosine, NeuralNetwork, Constant, Brownian, Categorical.
     """
-    with guarded():
+    # what is imported and read counts as well
+    with guarded(), clock.until(None if time_limit is None else clock.now() + time_limit, math.inf):
         from gramian.choose.words import method_with
         from gramian.cli.columns import TableOptions
         from gramian.cli.tasks import FitOptions

@@ -6,8 +6,9 @@ predictions. Public attributes (`kernel_`, `evidence_`, ...) are read from that 
 
 from __future__ import annotations
 
+import contextlib
+import math
 import os
-import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,8 +19,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from gramian import clock
 from gramian.arrays import Array
-from gramian.choose.plan import Plan, seconds_of_final
+from gramian.choose.plan import Plan, rates_for
+from gramian.clock import OutOfTime
 from gramian.data.inputs import Columns, is_frame, read_named, spread, target_names
 from gramian.data.sources import is_source, open_source
 from gramian.engines.base import Engine
@@ -28,6 +31,7 @@ from gramian.estimators import build, latent
 from gramian.estimators.build import Built
 from gramian.estimators.fitted import Fitted, Learned
 from gramian.fitting import FitOutcome, Search, level
+from gramian.fitting.budget import Budget, at_random
 from gramian.fitting.progress import Report, progress
 from gramian.fitting.stages import Hold, Searched, fit
 from gramian.inference import Data, Evidence, Inference, Inferred, Model, Scheme
@@ -44,6 +48,8 @@ from gramian.report.facts import Facts
 from gramian.solvers import Solver
 
 FEW_ROWS = 1000  # up to here another starting point costs little
+# of a time limit, and seconds at least: what a final inference may take beyond it before it is given up
+GRACE, LEAST_GRACE = 0.1, 1.0
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -105,17 +111,18 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         rows, noise = built.rows, getattr(self, "noise", None)
         bounded = isinstance(noise, Parameter) and noise.bounds is not None
         rng = generator(self.random_state)
-        with progress(self.verbose) as report:
-            searched = self._search(method, built.model, rows, rng, report, began)
-            search_ended = time.monotonic()
-            inferred, rows, interrupted = self._infer(searched, rows, report)
+        with progress(self.verbose) as report, clock.until(self._end(began), self._grace):
+            budget = self._budget(method, rows)
+            searched = self._search(method, built.model, rows, rng, report, budget)
+            search_ended = clock.now()
+            inferred, rows, cut = self._infer(searched, rows, report, rng, budget)
             searched, inferred = level.on_all_rows(searched, rows, inferred, bounded)
         model, search = searched.model, searched.search
         model = inferred.model or model  # where parameters were drawn: at their mean
         sd = spread(rows.X)
         facts = Facts.of(rows, health.parameter_notes(model, rows, columns, search.stopped, sd), sd)
-        seconds = search_ended - began, time.monotonic() - search_ended
-        notes = interrupted + health.late(self.time_limit, *seconds)
+        seconds = search_ended - began, clock.now() - search_ended
+        notes = cut + health.late(self.time_limit, *seconds)
         notes += health.notes(model, rows, columns, search, inferred.outcome, facts.notes)
         outcome = FitOutcome(
             method=searched.inference.name,
@@ -126,7 +133,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
             evaluations=search.evaluations,
             starts=search.starts,
             jitter=inferred.outcome.jitter,
-            seconds=time.monotonic() - began,
+            seconds=clock.now() - began,
             notes=tuple(notes),
             stages=(*map(str, searched.stages), *([searched.level] if searched.level else [])),
         )
@@ -147,13 +154,34 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
             classes,
         )
 
+    def _end(self, began: float) -> float | None:
+        """When the time of a fit is over, in seconds of `clock.now()`."""
+        return None if self.time_limit is None else began + float(self.time_limit)
+
+    @property
+    def _grace(self) -> float:
+        return max(GRACE * float(self.time_limit or 0.0), LEAST_GRACE)
+
+    def _budget(self, method: Scheme, data: Data) -> Budget | None:
+        """What may be spent, where the time is limited."""
+        if not clock.end() < math.inf or method.search == "none":
+            return None
+        size = (*data.X.shape, len(data.scale))
+        rates = rates_for(method, size, clock.end() - clock.now())
+        return Budget(clock.end(), rates.seconds, size, self._grace)
+
     def _search(
-        self, method: Scheme, model: Model, data: Data, rng: np.random.Generator, report: Report, began: float
+        self,
+        method: Scheme,
+        model: Model,
+        data: Data,
+        rng: np.random.Generator,
+        report: Report,
+        budget: Budget | None,
     ) -> Searched:
         space = ParameterSpace(model.parameters())
-        deadline = None if self.time_limit is None else began + float(self.time_limit)
-        if deadline is not None:
-            method = method.until(deadline)
+        if clock.end() < math.inf:
+            method = method.until(clock.end())
         reasons = {
             "sampled": method.search == "none",
             health.NOT_OPTIMISED: not self.optimize,
@@ -161,31 +189,47 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         }
         if (why := next((reason for reason, holds in reasons.items() if holds), None)) is not None:
             nowhere = Search(space.theta, np.nan, why, 0, 0, 0, 0)
-            return Searched(model, method.prepared(model, data, rng), nowhere, (), data)
-        n, d = data.X.shape
-        few = deadline is None or n <= FEW_ROWS
-        after = 0.0 if few else seconds_of_final(method, n, d, len(data.scale))
+            final = data if budget is None else budget.kept(method, data, rng)
+            with contextlib.suppress(OutOfTime):  # it then chooses where it is used
+                method = method.prepared(model, final, rng)
+            return Searched(model, method, nowhere, (), data, final)
         holds, room = Hold.read(self.stages, model), lambda: memory.allowed(self.memory_limit)
-        return fit(model, data, method, self.restarts(n), rng, report, deadline, after, room, holds)
+        return fit(model, data, method, self.restarts(len(data.X)), rng, report, budget, room, holds)
 
     def restarts(self, n: int) -> int:
         """Further starting points of a search on n rows."""
         return (1 if n <= FEW_ROWS else 0) if self.n_restarts is None else self.n_restarts
 
-    def _infer(self, searched: Searched, rows: Data, report: Report) -> tuple[Inferred, Data, list[str]]:
-        """The posterior of all rows; when somebody stops a long one, that of the rows of the search."""
+    def _infer(
+        self,
+        searched: Searched,
+        rows: Data,
+        report: Report,
+        rng: np.random.Generator,
+        budget: Budget | None = None,
+    ) -> tuple[Inferred, Data, list[str]]:
+        """The posterior of all rows; where the time is too short for it, or somebody stops it, that of
+        fewer."""
+        n, began, inference, part = len(rows.X), clock.now(), searched.inference, searched.final
+        why, which = "takes longer than the time limit allows", "chosen at random"
         try:
-            return searched.inference.infer(searched.model, rows, report.share), rows, []
-        except KeyboardInterrupt:
-            part = searched.part
-            if len(part.X) >= len(rows.X):
-                raise
-            note = (
-                f"The final inference on {len(rows.X):,} rows was interrupted: this model knows the"
-                f" {len(part.X):,} its parameters were fitted on."
-            )
-            prepared = searched.inference.prepared(searched.model, part, generator(self.random_state))
-            return prepared.infer(searched.model, part), part, [note]
+            inferred = inference.infer(searched.model, part, report.share)
+        except (KeyboardInterrupt, OutOfTime) as stop:
+            if isinstance(stop, KeyboardInterrupt):
+                if len(searched.part.X) >= n:
+                    raise
+                part, why = searched.part, "was interrupted"
+                which = "those that its parameters were fitted on"
+            elif budget is not None:
+                budget.passed(inference, clock.now() - began)
+                room = budget.rows_of_final(inference, self._grace / 2, compiled=True)
+                part = rows.take(at_random(n, room, rng))
+            with clock.until(clock.now() + self._grace / 2, math.inf, anew=True):
+                inferred = inference.prepared(searched.model, part, rng).infer(searched.model, part)
+        if len(part.X) == n:
+            return inferred, rows, []
+        known = f"this model knows {len(part.X):,} of them, {which}"
+        return inferred, part, [f"The final inference on {n:,} rows {why}: {known}."]
 
     def plan(self, X: Any, y: Any = None) -> Plan:
         """What each method would take on these data, memory and time, and which one `method="auto"` takes."""

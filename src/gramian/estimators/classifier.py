@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
@@ -11,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from gramian import clock
 from gramian.arrays import Array
 from gramian.choose.plan import Plan, check
 from gramian.data.labels import Labels
@@ -78,7 +78,8 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
         Bytes, or text such as "2GB". A fit that needs more is refused before it starts. None: 80 % of what is
         free.
     time_limit : float, optional
-        Seconds after which fitting keeps the best model so far.
+        Seconds that a fit may take, reading and the final inference included. Rows of the search, and where
+        need be of the model, are chosen to fit into them; notes say what was left out.
     verbose : bool, optional
         Progress on standard error: None on a terminal only, True always, False never.
 
@@ -110,7 +111,7 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
         Labels are of any kind: text, whole numbers, booleans. X is what GPRegressor takes. Weights of rows
         are not supported: repeat rows instead.
         """
-        began = time.monotonic()
+        began = clock.now()
         self.check_settings()
         check_arguments(unsupported, "X and y")
         table, columns, y = self._training(X, y)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -12,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from gramian import clock
 from gramian.arrays import Array
 from gramian.certify.certificate import Certificate
 from gramian.choose.plan import Plan, check
@@ -88,7 +88,8 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         Bytes, or text such as "2GB". A fit that needs more is refused before it starts. None: 80 % of what is
         free.
     time_limit : float, optional
-        Seconds after which fitting keeps the best model so far.
+        Seconds that a fit may take, reading and the final inference included. Rows of the search, and where
+        need be of the model, are chosen to fit into them; notes say what was left out.
     verbose : bool, optional
         Progress on standard error: None on a terminal only, True always, False never.
 
@@ -132,7 +133,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         (`trials`), or all of them as a y of shape (n, columns). Weights of rows are not supported: repeat
         rows instead, or give `noise_var`.
         """
-        began = time.monotonic()
+        began = clock.now()
         self.check_settings()
         gaussian, cure = self._is_gaussian(), ""
         if gaussian:
