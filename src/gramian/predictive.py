@@ -37,6 +37,7 @@ Entries = NDArray[np.intp]
 
 BLOCK = 1024  # rows whose quantiles are sought together
 _WIDENINGS = 200  # of an interval that does not hold its quantile: 1e60 times its width
+_NODES, _SUMMED = 48, 1000  # of integrals for scores; whole numbers that are summed over instead
 _EXACT = 1e-13  # of the width of that interval
 
 
@@ -44,6 +45,7 @@ class Predictive(ABC):
     """The distribution of y at n rows. mean and std are (n,), or (n, q) where a row has q outputs."""
 
     discrete: bool = False  # whether y is a whole number from 0 on
+    costly: bool = False  # whether a probability takes much work
 
     @abstractmethod
     def found(self) -> tuple[Array, Array]:
@@ -108,6 +110,38 @@ class Predictive(ABC):
             solved = some.solved(np.repeat(p, size), np.tile(np.arange(size), len(p)))
             found[rows] = np.moveaxis(solved.reshape(len(p), *each), 0, 1)
         return found
+
+    def output(self, k: int) -> Predictive:
+        """The same of one output, (n,)."""
+        return self
+
+    def crps(self, y: ArrayLike) -> Array:
+        """The continuous ranked probability score, int (F(z) - [y <= z])^2 dz, in the shape of `mean` and the
+        units of y: F is integrated between its quantiles of 1e-5, by a Gauss rule on either side of y; of
+        few whole numbers it is a sum."""
+        values = self.checked(y).ravel()
+        scores = np.empty(len(values))
+        for start in range(0, len(values), BLOCK):
+            rows = np.arange(start, min(start + BLOCK, len(values)))
+            scores[rows] = self._ranked(values[rows], rows)
+        return scores.reshape(self.mean.shape)
+
+    def _ranked(self, y: Array, entries: Entries) -> Array:
+        low, high = (self.solved(np.full(len(y), p), entries) for p in (1e-5, 1 - 1e-5))
+        steps = int(np.max(np.maximum(high, y))) + 1 if self.discrete else 0
+        if 0 < steps <= _SUMMED:
+            z = np.arange(float(steps))
+            F = self.below(np.tile(z, len(y)), np.repeat(entries, steps)).reshape(-1, steps)
+            return np.sum((F - (y[:, None] <= z)) ** 2, axis=1)
+        middle = np.clip(y, low, high)
+        outside = np.abs(y - middle)  # where F is 0 or 1 to 1e-5, and the score grows with the distance
+        nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+        total = outside
+        for left, right, above in ((low, middle, False), (middle, high, True)):
+            z = left[:, None] + (right - left)[:, None] * (nodes + 1) / 2
+            F = self.below(z.ravel(), np.repeat(entries, len(nodes))).reshape(z.shape)
+            total = total + (right - left) / 2 * ((1 - F if above else F) ** 2 @ weights)
+        return total
 
     def scipy(self) -> Any:
         """SciPy's frozen distribution, where it has this one."""
@@ -200,6 +234,18 @@ class Normal(Predictive):
         scores = log_normal(self.checked(y), self.mean, self.std**2)
         return scores if scores.ndim == 1 else np.sum(scores, axis=1)
 
+    def output(self, k: int) -> Normal:
+        return self if self.mean.ndim == 1 else Normal(self.mean[:, k], self.std[:, k])
+
+    def crps(self, y: ArrayLike) -> Array:
+        # Gneiting and Raftery 2007, equation 21
+        z = (self.checked(y) - self.mean) / self.std
+        density = np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi)
+        return self.std * (z * (2 * ndtr(z) - 1) + 2 * density - 1 / np.sqrt(np.pi))
+
+    def solved(self, level: Array, entries: Entries) -> Array:
+        return self.mean.ravel()[entries] + self.std.ravel()[entries] * ndtri(level)
+
     def sample(self, rng: np.random.Generator, count: int) -> Array:
         z = rng.standard_normal((*self.mean.shape, count))
         return self.mean[..., None] + self.std[..., None] * z
@@ -269,6 +315,7 @@ class Mixture(Predictive):
             raise ParameterError(f"weights of {len(self.parts)} distributions are {rule}, not {weights!r}.")
         self.weights = given / np.sum(given)
         self.discrete = self.parts[0].discrete
+        self.costly = any(part.costly for part in self.parts)
 
     def found(self) -> tuple[Array, Array]:
         means, stds = (
@@ -298,6 +345,9 @@ class Mixture(Predictive):
             )
             draws[mine] = self.parts[k].sample(rng, count)[mine]
         return draws
+
+    def output(self, k: int) -> Mixture:
+        return Mixture([part.output(k) for part in self.parts], self.weights)
 
     def at(self, rows: slice | Entries) -> Mixture:
         return Mixture([part.at(rows) for part in self.parts], self.weights)
@@ -342,6 +392,9 @@ class Warped(Predictive):
 
     def at(self, rows: slice | Entries) -> Warped:
         return Warped(self.inner.at(rows), self.warp)
+
+    def output(self, k: int) -> Warped:
+        return self if self.inner.mean.ndim == 1 else Warped(self.inner.output(k), self.warp.output(k))
 
     def covariance(self, cov: Array) -> Array:
         """The covariance of y, (n, n) or (n, n, q), from that of t."""

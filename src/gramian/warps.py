@@ -44,6 +44,10 @@ class Warp(Tree):
     def pull(self, Y: Array, W: Array) -> list[Array]:
         """The gradient of sum W w(Y) + sum log w'(Y), one array a parameter. What is NaN counts nothing."""
 
+    @abstractmethod
+    def output(self, k: int) -> Warp:
+        """That of one output alone."""
+
     def adapted(self, loc: Array, scale: Array) -> Self:
         """The same for outputs around `loc` with spread `scale`, (outputs,) each."""
         return self
@@ -99,6 +103,13 @@ class SinhArcsinh(Warp):
             total if value.ndim else total.sum().reshape(())
             for total, value in zip(sums, values, strict=True)
         ]
+
+    def output(self, k: int) -> SinhArcsinh:
+        skew, tail, shift, width = (value[k] if value.ndim else value for value in self._numbers())
+        loc, unit = (
+            values[[k]] if len(values) > 1 else values for values in map(np.array, (self.loc, self.unit))
+        )
+        return SinhArcsinh(skew, tail, shift, width).adapted(loc, unit)
 
     def adapted(self, loc: Array, scale: Array) -> Self:
         return dataclasses.replace(self, loc=tuple(map(float, loc)), unit=tuple(map(float, scale)))

@@ -234,6 +234,19 @@ def test_other_levels_and_quantiles(run, data, model):
         assert part in run("predict", model, data, *wrong, code=2).stderr
 
 
+def test_score_prints_the_evaluation(run, tmp_path, data, model):
+    gp = load(model)
+    assert gp.fitted_.columns.targets == ("y",)
+    features, y = frame()[["a", "site", "b"]], columns()["y"]
+    assert run("score", model, data).stdout == f"{gp.evaluate(features, y)}\n"
+    assert "Predictions of y at 24 rows" in run("score", model, data, "--target", "b").stdout
+    gm.GPRegressor(optimize=False).fit(features, y).save(tmp_path / "nameless.gm")
+    assert "Add --target NAME" in run("score", "nameless.gm", data, code=2).stderr
+    assert "RMSE" in run("score", "nameless.gm", data, "-t", "y").stdout
+    run("fit", data, "-t", "site", "-c", "a,b,y", "--restarts", 0, "--time-limit", 1, "-o", "labels.gm")
+    assert "accuracy" in run("score", "labels.gm", data).stdout
+
+
 def test_several_targets_are_several_outputs(run, tmp_path):
     x = np.linspace(0, 3, 15)
     table = {"x": x, "u": np.sin(x), "v": np.cos(2 * x)}

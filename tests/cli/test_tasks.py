@@ -11,6 +11,7 @@ import gramian as gm
 from gramian.cli import work
 from gramian.data.tables import write_table
 from gramian.likelihoods import Poisson
+from gramian.words import KERNELS, LIKELIHOODS
 
 N = 40
 QUICK = ("--restarts", 0, "-k", "2.0 * RBF(fixed(1.0))", "-c", "a")
@@ -246,7 +247,7 @@ def test_labels_with_mistakes_are_refused_with_their_place(run, tmp_path):
     refused = run(
         "fit", "d.csv", "-t", "y", "--likelihood", "poisson", "--exposure", "e", "-o", "m.gm", code=2
     )
-    assert "d.csv, line 4, column 'e': the exposure is 0" in refused.stderr
+    assert "d.csv, line 4, column 'e': the exposure, which says how much was watched, is 0" in refused.stderr
 
 
 def test_plan_and_compare_see_labels_too(run, table):
@@ -268,3 +269,28 @@ def test_plan_and_compare_see_labels_too(run, table):
     assert "2 classes: no, yes" in run(*given, "-t", "two").stdout
     assert "MSE" in run(*given, "-t", "level", "--noise", 0.1).stdout
     assert "ECE" in run(*given, "-t", "level", "--task", "classification").stdout
+
+
+def test_successes_of_trials(run, tmp_path):
+    rng = np.random.default_rng(2)
+    x, n = np.linspace(0, 3, 40), rng.integers(1, 9, 40)
+    table = pd.DataFrame({"x": x, "n": n, "k": rng.binomial(n, 1 / (1 + np.exp(-x)))})
+    table.to_csv(tmp_path / "t.csv", index=False)
+    fit = ("fit", "t.csv", "-t", "k", "--restarts", 0, "-o", "m.gm")
+    printed = run(*fit, "--likelihood", "binomial", "--trials", "n")
+    assert "k from x, with trials n" in printed.stdout
+    run("predict", "m.gm", "t.csv", "--trials", "n", "-o", "p.csv")
+    run("predict", "m.gm", "t.csv", "-o", "s.csv")
+    successes, shares = (pd.read_csv(tmp_path / name)["mean"] for name in ("p.csv", "s.csv"))
+    np.testing.assert_allclose(successes, n * shares, rtol=1e-10)
+    assert np.all((shares > 0) & (shares < 1))
+    assert "--trials n is for successes" in run(*fit, "--trials", "n", code=2).stderr
+    refused = run("predict", "m.gm", "t.csv", "--exposure", "n", code=2)
+    assert "--exposure n is for predictions of counts" in refused.stderr
+
+
+def test_families_of_kernels_and_likelihoods_are_listed_from_their_tables(run, table):
+    shown = " ".join(run("fit", "--help").stdout.split())
+    assert all(word in shown for word in (*LIKELIHOODS, *KERNELS))
+    run("fit", "table.csv", "-t", "y", "-c", "a", "-k", "rbf", "--restarts", 0, "-o", "m.gm")
+    assert "RBF" in run("show", "m.gm").stdout

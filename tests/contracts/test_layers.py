@@ -21,7 +21,7 @@ from tests.contracts.layers import (
 
 ROOT = Path(gramian.__file__).parent
 LAYERS = (
-    ("errors", "version", "arrays"),
+    ("errors", "version", "arrays", "words", "clock"),
     ("linalg", "params"),
     ("warps",),
     ("predictive",),
@@ -37,7 +37,7 @@ LAYERS = (
     ("choose", "certify", "data"),
     ("report", "gp"),
     ("estimators",),
-    ("experiments", "modelfile", "plots"),
+    ("experiments", "modelfile", "plots", "scorers"),
     ("cli", "_conformance", "testing"),
     ("", "__main__"),
 )

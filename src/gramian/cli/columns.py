@@ -16,8 +16,8 @@ from gramian.data.sources import Source, open_source
 from gramian.data.tables import Table, is_missing, is_number
 from gramian.errors import InputError, TableError
 from gramian.estimators.base import Estimator
+from gramian.estimators.build import read_kernel
 from gramian.kernels import Kernel
-from gramian.kernels.text import parse_kernel
 
 Cells = NDArray[Any]
 
@@ -61,7 +61,8 @@ class TableOptions:
     ids: Sequence[str]
 
     def written_kernel(self) -> Kernel | None:
-        return None if self.kernel is None else parse_kernel(self.kernel)
+        """The kernel; None: the default one, of whatever family."""
+        return None if self.kernel is None else read_kernel(self.kernel).kernel
 
     def features(self, table: Table, beside: Sequence[str] = ()) -> list[str]:
         """The names of the features: --columns where given, else all but targets, ids and those `beside`."""

@@ -9,7 +9,8 @@ from typing import NoReturn
 
 import typer
 
-from gramian.errors import GramianError
+from gramian.cli.speech import said
+from gramian.errors import GramianError, KernelTextError
 
 
 @contextmanager
@@ -17,8 +18,10 @@ def guarded() -> Iterator[None]:
     """Tells what a user can mend without a traceback; a fault of the library itself keeps its traceback."""
     try:
         yield
+    except KernelTextError as error:
+        _fail(str(error))  # it shows the kernel as it was typed
     except GramianError as error:
-        _fail(str(error))
+        _fail(said(str(error)))
     except MemoryError:
         _fail("The memory of this machine is not enough. Use fewer rows, or close other programs.")
     except OSError as error:

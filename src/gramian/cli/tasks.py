@@ -16,22 +16,14 @@ from gramian.cli.columns import is_text, refuse_constant
 from gramian.data.filecolumns import MOST_CATEGORIES, refuse_missing
 from gramian.data.tables import Table
 from gramian.errors import InputError, ParameterError, TableError
-from gramian.likelihoods import Beta, Gamma, Heteroscedastic, Likelihood, NegativeBinomial, Poisson, StudentT
+from gramian.likelihoods.words import read_likelihood
+from gramian.words import LIKELIHOODS
 
 TASKS = ("classification", "regression")
 # the options of a task, and what a target is that asks for it
 BELONGS = {
     "classification": (("link", "multiclass"), "has labels"),
-    "regression": (("likelihood", "exposure", "noise"), "is a number to be predicted"),
-}
-LIKELIHOODS: dict[str, type[Likelihood] | None] = {
-    "gaussian": None,
-    "student-t": StudentT,
-    "poisson": Poisson,
-    "negative-binomial": NegativeBinomial,
-    "gamma": Gamma,
-    "beta": Beta,
-    "heteroscedastic": Heteroscedastic,
+    "regression": (("likelihood", "exposure", "trials", "noise"), "is a number to be predicted"),
 }
 COUNTS = ("poisson", "negative-binomial")
 CHOICES = {
@@ -55,6 +47,13 @@ class FitOptions:
     exposure: str | None = None
     hyper: str | None = None
     noise: float | None = None
+    trials: str | None = None
+
+    @property
+    def beside(self) -> dict[str, str]:
+        """The columns of the table that a likelihood reads beside the target, by its names of them."""
+        named = {"exposure": self.exposure, "trials": self.trials}
+        return {name: column for name, column in named.items() if column is not None}
 
     def __post_init__(self) -> None:
         for option, known in CHOICES.items():
@@ -63,6 +62,10 @@ class FitOptions:
             raise ParameterError(
                 f"--exposure {self.exposure} is for counts. Add --likelihood poisson or --likelihood"
                 " negative-binomial, or leave it out."
+            )
+        if self.trials is not None and self.likelihood != "binomial":
+            raise ParameterError(
+                f"--trials {self.trials} is for successes. Add --likelihood binomial, or leave it out."
             )
 
     def check(self, task: str, targets: Sequence[str]) -> None:
@@ -98,9 +101,7 @@ class FitOptions:
         values = {name: getattr(self, name) for name in ("link", "multiclass", "hyper", "noise")} | settings
         if self.inference not in (None, "auto"):
             values["inference"] = self.inference
-        made = LIKELIHOODS[self.likelihood or "gaussian"]
-        if made is not None:
-            values["likelihood"] = made()
+        values["likelihood"] = read_likelihood(self.likelihood)
         return {name: value for name, value in values.items() if value is not None}
 
 
@@ -133,7 +134,7 @@ def coded(blocks: Iterable[Table], name: str, text: bool) -> tuple[NDArray[Any],
     path = ""
     for table in blocks:
         path = table.path
-        values, inverse = np.unique(_labels(table, name, text), return_inverse=True)
+        values, inverse = np.unique(labels_of(table, name, text), return_inverse=True)
         parts.append(np.array([known.setdefault(label, len(known)) for label in values.tolist()])[inverse])
         if len(known) > MOST_CATEGORIES:
             raise InputError(
@@ -159,16 +160,22 @@ def coded(blocks: Iterable[Table], name: str, text: bool) -> tuple[NDArray[Any],
     return np.array(labels), place[codes]
 
 
-def exposure_of(blocks: Iterable[Table], name: str) -> Array:
-    """The exposures of all rows, which must be positive."""
+MEANINGS = {
+    "exposure": "the exposure, which says how much was watched, is",
+    "trials": "the number of trials is",
+}
+
+
+def column_beside(blocks: Iterable[Table], what: str, name: str) -> Array:
+    """The exposures or trials of all rows, which must be positive."""
     parts = []
     for table in blocks:
         values = table.numbers(name)
         wrong = np.flatnonzero(values <= 0)
         if wrong.size:
             raise TableError(
-                f"{table.place(wrong[0])}, column {name!r}: the exposure is {values[wrong[0]]:g}. It says how"
-                " much was watched, so it is positive."
+                f"{table.place(wrong[0])}, column {name!r}: {MEANINGS[what]} {values[wrong[0]]:g}. It must be"
+                " positive."
             )
         parts.append(values)
     return np.concatenate(parts)
@@ -186,7 +193,8 @@ def hint(y: Array, name: str) -> None:
         )
 
 
-def _labels(table: Table, name: str, text: bool) -> NDArray[Any]:
+def labels_of(table: Table, name: str, text: bool) -> NDArray[Any]:
+    """The labels of a column, as text or as whole numbers."""
     if text:
         cells = table.text(name)
         refuse_missing(table, name, cells)

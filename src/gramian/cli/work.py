@@ -6,17 +6,19 @@ import contextlib
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import typer
 from numpy.typing import NDArray
 
 from gramian.cli.columns import Frame, TableOptions, Target, for_model, is_text
-from gramian.cli.tasks import FitOptions, coded, exposure_of, hint, target_of, task_of
+from gramian.cli.speech import said
+from gramian.cli.tasks import COUNTS, FitOptions, coded, column_beside, hint, labels_of, target_of, task_of
 from gramian.data.atomic import atomic_write
 from gramian.data.sources import Source
 from gramian.data.tables import SUFFIXES, Table, read_blocks, read_table, write_blocks
@@ -31,16 +33,20 @@ LARGE = 50_000_000
 PACKED = 5  # text is about so many times as large as when compressed, as gzip and Parquet are
 CHUNK = 2**20  # bytes at once to standard output
 MOST_COLUMNS = 20  # of a model that are listed
+# what has such a column beside it, and the likelihoods that read it
+COUNTED = {"exposure": "counts", "trials": "successes"}
+OF_COLUMN = {"exposure": COUNTS, "trials": ("binomial",)}
 
 
 def fit_table(asked: TableOptions, out: Path, settings: dict[str, Any], options: FitOptions) -> None:
     """Fits, writes the model file and prints the summary. Whatever can be refused is refused before the
     fit."""
-    data, targets, written = asked.data, asked.targets, asked.written_kernel()
+    data, targets = asked.data, asked.targets
+    written = asked.written_kernel() or asked.kernel  # the word of a family is for the estimator
     check_output(out, data)
     large = is_large(data)
     table = next(read_blocks(data)) if large else read_table(data)
-    beside = [] if options.exposure is None else [options.exposure]
+    beside = list(options.beside.values())
     names = asked.features(table, beside)
     task = task_of(table, targets, asked.task)
     options.check(task, targets)
@@ -58,17 +64,19 @@ def fit_table(asked: TableOptions, out: Path, settings: dict[str, Any], options:
         X, y = asked.training(table, names), target_of(table, targets, task)
     if task == "regression" and y is not None:
         likelihood = gp.get_params()["likelihood"]
-        if likelihood is not None:
+        if likelihood is not None and not options.trials:
             likelihood.checked(likelihood.with_defaults(y), f"{data}, column {targets[0]!r}:")
         if asked.task is None and options.likelihood is None and y.ndim == 1:
             hint(y, targets[0])
-    blocks = read_blocks(data) if large else [table]
-    seen = {} if options.exposure is None else {"exposure": exposure_of(blocks, options.exposure)}
+    seen = {
+        what: column_beside(read_blocks(data) if large else [table], what, name)
+        for what, name in options.beside.items()
+    }
     gp.fit(X, None if y is None or large else Target(y, targets), **seen)
     if classes is not None:  # it was fitted to their codes, which lie on disk
         gp.fitted_ = gp.fitted_.with_classes(classes)
     gp.save(out)
-    exposed = f", with exposure {options.exposure}" if beside else ""
+    exposed = "".join(f", with {what} {name}" for what, name in options.beside.items())
     described = _described(gp, lambda categories: f"{len(categories)} categories")
     typer.echo(f"{', '.join(targets)} from {described}{exposed}; {data}")
     left_out = [name for name in table.names if name not in (*names, *targets, *beside)]
@@ -76,7 +84,10 @@ def fit_table(asked: TableOptions, out: Path, settings: dict[str, Any], options:
         typer.echo(f"left out: {', '.join(left_out)}")
     typer.echo()
     print_summary(gp)
-    typer.echo(f"\nThe model is in {out}. Predict with: gramian predict {out} new.csv --out predictions.csv")
+    typer.echo(
+        f"\nThe model is in {out}. Predict with: gramian predict {out} new.csv --out predictions.csv\n"
+        f"See how good it is on rows that were held back with: gramian score {out} test.csv"
+    )
 
 
 @dataclass(frozen=True)
@@ -84,7 +95,7 @@ class Answer:
     """What `gramian predict` is asked for."""
 
     target_kind: str = "y"
-    exposure: str | None = None
+    beside: Mapping[str, str | None] = field(default_factory=dict)  # columns of the likelihood
     level: float = 0.95
     quantiles: str | None = None
 
@@ -95,13 +106,13 @@ class Answer:
                 f"--target-kind {self.target_kind!r} is not known. Use y for a new observation, or f for the"
                 " function without noise."
             )
-        if self.exposure is not None and not (
-            "exposure" in gp.likelihood_.columns and self.target_kind == "y"
-        ):
-            raise ParameterError(
-                f"--exposure {self.exposure} is for predictions of counts : --target-kind y, of a model with"
-                " --likelihood poisson or its like."
-            )
+        for what, name in self.given().items():
+            if not (what in gp.likelihood_.columns and self.target_kind == "y"):
+                words = " or ".join(OF_COLUMN[what])
+                raise ParameterError(
+                    f"--{what} {name} is for predictions of {COUNTED[what]}: --target-kind y, of a model with"
+                    f" --likelihood {words}."
+                )
         if not 0 < self.level < 1:
             raise ParameterError(f"--level {self.level:g} is no probability. Give one such as 0.9.")
         if gp.fitted_.classes is not None and self.quantiles is not None:
@@ -110,6 +121,10 @@ class Answer:
                 " probabilities are in the columns proba_... already."
             )
         checked_levels(self.levels() or 0.5)
+
+    def given(self) -> dict[str, str]:
+        """The columns beside the target that were named."""
+        return {what: name for what, name in self.beside.items() if name is not None}
 
     def levels(self) -> list[float]:
         """The quantiles that were asked for."""
@@ -122,9 +137,12 @@ class Answer:
 
     def table(self, gp: Estimator, block: Table) -> dict[str, NDArray[Any]]:
         """The predictions of a block of rows as columns."""
-        seen = None if self.exposure is None else exposure_of([block], self.exposure)
-        more = {"quantiles": levels} if (levels := self.levels()) else {}
-        return gp.predict_table(for_model(gp, block), self.target_kind, seen, level=self.level, **more)
+        seen: dict[str, Any] = {
+            what: column_beside([block], what, name) for what, name in self.given().items()
+        }
+        if levels := self.levels():
+            seen["quantiles"] = levels
+        return gp.predict_table(for_model(gp, block), self.target_kind, level=self.level, **seen)
 
 
 def predict_table(model: Path, data: Path, out: Path | None, answer: Answer) -> None:
@@ -177,6 +195,26 @@ def write_predictions(gp: Estimator, data: Path, out: Path, answer: Answer) -> i
     return rows
 
 
+def score_table(model: Path, data: Path, targets: Sequence[str], beside: Mapping[str, str | None]) -> None:
+    """Prints how good a model's predictions of a table are, whose targets are known."""
+    gp = load(model)
+    named = list(targets) or list(gp.fitted_.columns.targets)
+    if not named:
+        raise ParameterError(f"{model} does not know the name of what it predicts. Add --target NAME.")
+    answer = Answer(beside=beside)
+    answer.check(gp)
+    table = read_table(data)
+    X = for_model(gp, table)
+    if gp.fitted_.classes is not None:
+        labels = labels_of(table, named[0], text=gp.fitted_.classes.dtype.kind not in "iuf")
+        typer.echo(gp.evaluate(X, labels))
+        return
+    columns = [table.numbers(name) for name in named]
+    y = columns[0] if gp.fitted_.first.single else np.column_stack(columns)
+    seen = {what: column_beside([table], what, name) for what, name in answer.given().items()}
+    typer.echo(gp.evaluate(X, y, **seen))
+
+
 def show_model(model: Path, full: bool) -> None:
     """Prints the summary of a model file, and the columns it needs."""
     gp = load(model)
@@ -201,7 +239,8 @@ def _described(gp: Estimator, shown: Callable[[tuple[str, ...]], str], full: boo
 def print_summary(gp: Estimator, full: bool = False) -> None:
     """The summary as text; on a terminal with its table of parameters drawn as one (binary models of several
     classes have one each, in the text)."""
-    text, table = gp.summary(full), gp.fitted_.listed(full)
+    text, title, notes = gp.summary(full).partition("\nNotes\n")
+    text, table = text + title + said(notes), gp.fitted_.listed(full)
     if not sys.stdout.isatty() or gp.fitted_.models:
         typer.echo(text)
         return

@@ -6,8 +6,9 @@ predictions. Public attributes (`kernel_`, `evidence_`, ...) are read from that 
 
 from __future__ import annotations
 
+import contextlib
+import math
 import os
-import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,8 +19,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from gramian import clock
 from gramian.arrays import Array
-from gramian.choose.plan import Plan, seconds_of_final
+from gramian.choose.plan import Plan, rates_for
+from gramian.clock import OutOfTime
 from gramian.data.inputs import Columns, is_frame, read_named, spread, target_names
 from gramian.data.sources import is_source, open_source
 from gramian.engines.base import Engine
@@ -29,6 +32,7 @@ from gramian.estimators.build import Built
 from gramian.estimators.defaults import Choice
 from gramian.estimators.fitted import Fitted, Learned
 from gramian.fitting import FitOutcome, Search, level
+from gramian.fitting.budget import Budget, at_random
 from gramian.fitting.progress import Report, progress
 from gramian.fitting.stages import Hold, Searched, fit
 from gramian.inference import Data, Evidence, Inference, Inferred, Model, Scheme
@@ -40,17 +44,20 @@ from gramian.means import Mean
 from gramian.params import Parameter, ParameterSpace, ParameterTable
 from gramian.processes.base import Process
 from gramian.report import notes as health
+from gramian.report.evaluation import Evaluation
 from gramian.report.facts import Facts
 from gramian.solvers import Solver
 
 FEW_ROWS = 1000  # up to here another starting point costs little
+# of a time limit, and seconds at least: what a final inference may take beyond it before it is given up
+GRACE, LEAST_GRACE = 0.1, 1.0
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not typed
     """Parent of GPRegressor and GPClassifier, whose docstrings say what the settings mean."""
 
-    kernel: Kernel | list[Kernel] | None = field(default=None, kw_only=False)
+    kernel: Kernel | list[Kernel] | str | None = field(default=None, kw_only=False)
     mean: str | Mean = "constant"
     inference: str | Inference | MCMC | None = None
     hyper: str = "map"
@@ -105,20 +112,21 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         rows, noise = built.rows, getattr(self, "noise", None)
         bounded = isinstance(noise, Parameter) and noise.bounds is not None
         rng = generator(self.random_state)
-        with progress(self.verbose) as report:
-            choice = self._choice(built, columns, method, rng, report, began)
+        with progress(self.verbose) as report, clock.until(self._end(began), self._grace):
+            choice = self._choice(built, columns, method, rng, report)
             built = built if choice is None else choice.built
             restarts = self.restarts(len(rows.X)) if choice is None else self.n_restarts or 0
-            searched = self._search(method, built.model, rows, restarts, rng, report, began)
-            search_ended = time.monotonic()
-            inferred, rows, interrupted = self._infer(searched, rows, report)
+            budget = self._budget(method, rows)
+            searched = self._search(method, built.model, rows, restarts, rng, report, budget)
+            search_ended = clock.now()
+            inferred, rows, cut = self._infer(searched, rows, report, rng, budget)
             searched, inferred = level.on_all_rows(searched, rows, inferred, bounded)
         model, search = searched.model, searched.search
         model = inferred.model or model  # where parameters were drawn: at their mean
         sd = spread(rows.X)
         facts = Facts.of(rows, health.parameter_notes(model, rows, columns, search.stopped, sd), sd)
-        seconds = search_ended - began, time.monotonic() - search_ended
-        notes = interrupted + health.late(self.time_limit, *seconds)
+        seconds = search_ended - began, clock.now() - search_ended
+        notes = cut + health.late(self.time_limit, *seconds)
         notes += health.notes(model, rows, columns, search, inferred.outcome, facts.notes)
         outcome = FitOutcome(
             method=searched.inference.name,
@@ -129,7 +137,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
             evaluations=search.evaluations,
             starts=search.starts,
             jitter=inferred.outcome.jitter,
-            seconds=time.monotonic() - began,
+            seconds=clock.now() - began,
             notes=tuple(notes),
             choice=() if choice is None else choice.lines,
             stages=(*map(str, searched.stages), *([searched.level] if searched.level else [])),
@@ -152,16 +160,26 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         )
 
     def _choice(
-        self,
-        built: Built,
-        columns: Columns,
-        method: Scheme,
-        rng: np.random.Generator,
-        report: Report,
-        began: float,
+        self, built: Built, columns: Columns, method: Scheme, rng: np.random.Generator, report: Report
     ) -> Choice | None:
         """The kind of model, where it is left to the data."""
         return None
+
+    def _end(self, began: float) -> float | None:
+        """When the time of a fit is over, in seconds of `clock.now()`."""
+        return None if self.time_limit is None else began + float(self.time_limit)
+
+    @property
+    def _grace(self) -> float:
+        return max(GRACE * float(self.time_limit or 0.0), LEAST_GRACE)
+
+    def _budget(self, method: Scheme, data: Data) -> Budget | None:
+        """What may be spent, where the time is limited."""
+        if not clock.end() < math.inf or method.search == "none":
+            return None
+        size = (*data.X.shape, len(data.scale))
+        rates = rates_for(method, size, clock.end() - clock.now())
+        return Budget(clock.end(), rates.seconds, size, self._grace)
 
     def _search(
         self,
@@ -171,12 +189,11 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         restarts: int,
         rng: np.random.Generator,
         report: Report,
-        began: float,
+        budget: Budget | None,
     ) -> Searched:
         space = ParameterSpace(model.parameters())
-        deadline = None if self.time_limit is None else began + float(self.time_limit)
-        if deadline is not None:
-            method = method.until(deadline)
+        if clock.end() < math.inf:
+            method = method.until(clock.end())
         reasons = {
             "sampled": method.search == "none",
             health.NOT_OPTIMISED: not self.optimize,
@@ -184,31 +201,47 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         }
         if (why := next((reason for reason, holds in reasons.items() if holds), None)) is not None:
             nowhere = Search(space.theta, np.nan, why, 0, 0, 0, 0)
-            return Searched(model, method.prepared(model, data, rng), nowhere, (), data)
-        n, d = data.X.shape
-        few = deadline is None or n <= FEW_ROWS
-        after = 0.0 if few else seconds_of_final(method, n, d, len(data.scale))
+            final = data if budget is None else budget.kept(method, data, rng)
+            with contextlib.suppress(OutOfTime):  # it then chooses where it is used
+                method = method.prepared(model, final, rng)
+            return Searched(model, method, nowhere, (), data, final)
         holds, room = Hold.read(self.stages, model), lambda: memory.allowed(self.memory_limit)
-        return fit(model, data, method, restarts, rng, report, deadline, after, room, holds)
+        return fit(model, data, method, restarts, rng, report, budget, room, holds)
 
     def restarts(self, n: int) -> int:
         """Further starting points of a search on n rows."""
         return (1 if n <= FEW_ROWS else 0) if self.n_restarts is None else self.n_restarts
 
-    def _infer(self, searched: Searched, rows: Data, report: Report) -> tuple[Inferred, Data, list[str]]:
-        """The posterior of all rows; when somebody stops a long one, that of the rows of the search."""
+    def _infer(
+        self,
+        searched: Searched,
+        rows: Data,
+        report: Report,
+        rng: np.random.Generator,
+        budget: Budget | None = None,
+    ) -> tuple[Inferred, Data, list[str]]:
+        """The posterior of all rows; where the time is too short for it, or somebody stops it, that of
+        fewer."""
+        n, began, inference, part = len(rows.X), clock.now(), searched.inference, searched.final
+        why, which = "takes longer than the time limit allows", "chosen at random"
         try:
-            return searched.inference.infer(searched.model, rows, report.share), rows, []
-        except KeyboardInterrupt:
-            part = searched.part
-            if len(part.X) >= len(rows.X):
-                raise
-            note = (
-                f"The final inference on {len(rows.X):,} rows was interrupted: this model knows the"
-                f" {len(part.X):,} its parameters were fitted on."
-            )
-            prepared = searched.inference.prepared(searched.model, part, generator(self.random_state))
-            return prepared.infer(searched.model, part), part, [note]
+            inferred = inference.infer(searched.model, part, report.share)
+        except (KeyboardInterrupt, OutOfTime) as stop:
+            if isinstance(stop, KeyboardInterrupt):
+                if len(searched.part.X) >= n:
+                    raise
+                part, why = searched.part, "was interrupted"
+                which = "those that its parameters were fitted on"
+            elif budget is not None:
+                budget.passed(inference, clock.now() - began)
+                room = budget.rows_of_final(inference, self._grace / 2, compiled=True)
+                part = rows.take(at_random(n, room, rng))
+            with clock.until(clock.now() + self._grace / 2, math.inf, anew=True):
+                inferred = inference.prepared(searched.model, part, rng).infer(searched.model, part)
+        if len(part.X) == n:
+            return inferred, rows, []
+        known = f"this model knows {len(part.X):,} of them, {which}"
+        return inferred, part, [f"The final inference on {n:,} rows {why}: {known}."]
 
     def plan(self, X: Any, y: Any = None) -> Plan:
         """What each method would take on these data, memory and time, and which one `method="auto"` takes."""
@@ -220,6 +253,10 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
             raise ParameterError(f"{why}. Ask with {setting} for the engines alone.")
         shape = open_source(X, y, memory_limit=self.memory_limit).X.shape if is_source(X) else np.shape(X)
         return self._plan(tuple(shape), y)
+
+    @abstractmethod
+    def evaluate(self, X: Any, y: Any) -> Evaluation:
+        """How good predictions of y are at the rows of X."""
 
     @abstractmethod
     def _plan(self, shape: tuple[int, ...], y: Any) -> Plan:
@@ -341,7 +378,7 @@ def generator(random_state: Any) -> np.random.Generator:
     try:
         return np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
     except ValueError as error:
-        cure = "Give a whole number from 0 on, a RandomState, or None."
+        cure = "Give a whole number from 0 on. In Python a RandomState or None will do, too."
         raise ParameterError(f"random_state={random_state!r}: {error}. {cure}") from None
 
 

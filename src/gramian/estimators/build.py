@@ -23,20 +23,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from gramian import kernels as library
 from gramian.arrays import Array
 from gramian.choose.plan import Prospect, check_time_limit
 from gramian.data.inputs import Columns, spread
 from gramian.errors import InputError, ParameterError
 from gramian.fitting.rows import repeats
 from gramian.inference import Data, Model
-from gramian.kernels import Categorical, Kernel, Matern12, Matern52, Scaled
+from gramian.kernels import Categorical, Kernel, Matern52, Scaled, Stationary
 from gramian.kernels.convert import Converted
+from gramian.kernels.text import parse_kernel
 from gramian.likelihoods import Gaussian, Likelihood
 from gramian.linalg import memory
 from gramian.means import ConstantMean, LinearMean, Mean, ZeroMean
 from gramian.params import LogNormal, Parameter, fixed, param
 from gramian.report import notes as health
 from gramian.warps import Warp
+from gramian.words import KERNELS, quoted
 
 if TYPE_CHECKING:
     from gramian.estimators.base import Estimator
@@ -65,6 +68,7 @@ class Written(NamedTuple):
 
     kernels: tuple[Kernel, ...]  # none: the default kernel; several: one a latent function
     noise: Parameter | None = None  # that a converted scikit-learn kernel has brought along
+    family: type[Stationary] = Matern52  # of the default kernel
 
     @property
     def kernel(self) -> Kernel | None:
@@ -79,7 +83,7 @@ class Written(NamedTuple):
 
     def suited(self, X: Array, columns: Columns, variance: float) -> tuple[Kernel, ...]:
         """The kernels, or the default one of that variance, after a check that they suit the columns."""
-        kernels = self.kernels or (default_kernel(X, columns, variance),)
+        kernels = self.kernels or (default_kernel(X, columns, variance, self.family),)
         for kernel in kernels:
             kernel.check_columns(columns.described())
         return kernels
@@ -91,15 +95,19 @@ def is_kernel(value: object) -> bool:
 
 
 def read_kernel(value: object) -> Written:
-    """The setting `kernel`: None, a kernel, one converted from scikit-learn's, or a list of kernels."""
+    """The setting `kernel`: None, the word of a family, a kernel, its text, one converted from
+    scikit-learn's, or a list of kernels."""
     if value is None:
         return Written(())
+    if isinstance(value, str):
+        word = KERNELS.get(value.lower())
+        return Written((parse_kernel(value),)) if word is None else Written((), family=getattr(library, word))
     if isinstance(value, Converted):
         return Written((value.kernel,), value.noise)
     several = isinstance(value, (list, tuple)) and len(value) > 0
     kernels = tuple(value) if isinstance(value, (list, tuple)) and several else (value,)
     if not all(isinstance(kernel, Kernel) for kernel in kernels):
-        cure = "For a scikit-learn kernel: gramian.from_sklearn(kernel)."
+        cure = f"Give a word ({quoted(KERNELS)}), or for a scikit-learn kernel: gramian.from_sklearn(kernel)."
         raise ParameterError(f"kernel must be a gramian kernel or None, not {value!r}. {cure}")
     return Written(kernels)
 
@@ -227,24 +235,16 @@ def times_categories(X: Array, columns: Columns, made: Callable[[Array], Kernel]
     return made(lengthscales).on(*(columns.names[j] for j in numeric)) * words if numeric else words
 
 
-def default_kernel(X: Array, columns: Columns, variance: float) -> Kernel:
-    """A scaled Matern-5/2 with a lengthscale a numeric column, times a Categorical for the others."""
-    return _with_weak_priors(Matern52, X, columns, variance)
-
-
-def rough_kernel(X: Array, columns: Columns, variance: float) -> Kernel:
-    """The same with a Matern-1/2."""
-    return _with_weak_priors(Matern12, X, columns, variance)
-
-
-def _with_weak_priors(
-    matern: type[Matern12] | type[Matern52], X: Array, columns: Columns, variance: float
+def default_kernel(
+    X: Array, columns: Columns, variance: float, family: type[Stationary] = Matern52
 ) -> Kernel:
-    def made(lengthscales: Array) -> Kernel:
-        prior = LogNormal(tuple(map(float, np.log(lengthscales))), 1.5)
-        return matern(param(lengthscales, prior=prior))
+    """A scaled kernel of a family with a lengthscale a numeric column, times a Categorical for the others."""
 
-    kernel = times_categories(X, columns, made)
+    def smooth(lengthscales: Array) -> Kernel:
+        prior = LogNormal(tuple(map(float, np.log(lengthscales))), 1.5)
+        return family(param(lengthscales, prior=prior))
+
+    kernel = times_categories(X, columns, smooth)
     return Scaled(kernel, param(variance, prior=LogNormal(float(np.log(variance)), 1.5)))
 
 
@@ -277,8 +277,8 @@ def _at_least(noise: Parameter, low: float) -> Parameter:
 def _noise_number(given: Any) -> Parameter:
     numeric = isinstance(given, (int, float, np.integer, np.floating)) and not isinstance(given, bool)
     if not numeric or not np.isfinite(given) or given < 0:
-        kinds = "a variance (a number from 0 on) or a parameter such as gramian.fixed(0.01)"
-        raise ParameterError(f"noise must be {kinds}, not {given!r}.")
+        python = "In Python a parameter such as gramian.fixed(0.01) will do, too."
+        raise ParameterError(f"noise={given!r} must be a variance: a number from 0 on. {python}")
     # A start of exactly 0 could never move: it means noise-free.
     return fixed(0.0) if given == 0 else param(float(given))
 
@@ -297,7 +297,8 @@ def mean_function(given: object, loc: Array, columns: Columns) -> Mean:
         if not numeric:
             return ConstantMean(loc)
         return LinearMean(loc, columns=numeric if columns.categories else ())
-    raise ParameterError(f'mean={given!r} is not known. Use "zero", "constant", "linear", or a gramian.Mean.')
+    words = '"zero", "constant" or "linear"'
+    raise ParameterError(f"mean={given!r} is not known. Use {words}. In Python a gramian.Mean will do, too.")
 
 
 def output_spread(Y: Array, single: bool) -> Array:

@@ -15,21 +15,21 @@ fitted on all rows. Cost: some 150 evaluations of the evidence on those rows.
 from __future__ import annotations
 
 import dataclasses
-import time
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from gramian import clock
 from gramian.data.inputs import Columns
 from gramian.errors import NumericalError
-from gramian.estimators.build import Built, rough_kernel
+from gramian.estimators.build import Built, default_kernel
 from gramian.fitting.lbfgs import maximise
 from gramian.fitting.objective import Objective
 from gramian.fitting.progress import Report
 from gramian.fitting.rows import distinct, in_random_order
 from gramian.inference import Data, Model, Scheme
-from gramian.kernels import Kernel
+from gramian.kernels import Kernel, Matern12
 from gramian.warps import SinhArcsinh
 
 FEWEST = 10  # rows from which on the data can say anything about the kind of model
@@ -60,13 +60,7 @@ class Choice:
 
 
 def chosen(
-    built: Built,
-    columns: Columns,
-    method: Scheme,
-    warped: bool,
-    rng: np.random.Generator,
-    report: Report,
-    deadline: float | None = None,
+    built: Built, columns: Columns, method: Scheme, warped: bool, rng: np.random.Generator, report: Report
 ) -> Choice | None:
     """The kind of model for these data, at parameters from which a search on all of them goes on; None where
     that is not for them to say. `warped`: whether y may be warped."""
@@ -76,49 +70,44 @@ def chosen(
     data = distinct(data)
     if len(data.X) > ROWS:
         data = data.take(np.sort(in_random_order(data, rng)[:ROWS]))
-    began = time.monotonic()
-    end = None if deadline is None else began + SHARE * max(deadline - began, 0.0)
-    walk = _Walk(data, method.on_few_rows(), report, end)
-    best = walk.searched(Step("Matern-5/2", built.kernel, built.model))
-    told = [f"{best.name}: {best.height:.1f}"]
-    for further in (_rough, _warped):
-        step = further(best, columns, data) if further is _rough or warped else None
-        if step is None or walk.late():
-            continue
-        step = walk.searched(step)
-        told.append(f"{step.name}: {step.height - best.height:+.1f}")
-        best = step if step.height > best.height else best
+    now = clock.now()
+    with clock.until(now + SHARE * max(clock.end() - now, 0.0)):
+        best, told = _walked(built, columns, data, method.on_few_rows(), warped, report)
     rows = "all" if len(data.X) == len(built.rows.X) else f"{len(data.X):,} of {len(built.rows.X):,}"
     line = f"model by the height of its parameters' posterior, on {rows} rows, in nats: {', '.join(told)}"
     return Choice(built._replace(kernel=best.kernel, model=best.model), (line,))
 
 
-@dataclass(frozen=True)
-class _Walk:
-    """Searches on the same rows."""
+def _walked(
+    built: Built, columns: Columns, data: Data, method: Scheme, warped: bool, report: Report
+) -> tuple[Step, list[str]]:
+    """The last step of the path, and what each has brought."""
+    best = _searched(Step("Matern-5/2", built.kernel, built.model), data, method, report)
+    told = [f"{best.name}: {best.height:.1f}"]
+    for further in (_rough, _warped) if warped else (_rough,):
+        step = further(best, columns, data)
+        if step is None or clock.over():
+            continue
+        step = _searched(step, data, method, report)
+        told.append(f"{step.name}: {step.height - best.height:+.1f}")
+        best = step if step.height > best.height else best
+    return best, told
 
-    data: Data
-    method: Scheme
-    report: Report
-    end: float | None
 
-    def late(self) -> bool:
-        return self.end is not None and time.monotonic() >= self.end
-
-    def searched(self, step: Step) -> Step:
-        """The step at the best parameters that a short search finds; as it is where there are none."""
-        objective = Objective(step.model, self.data, self.method)
-        limits: dict[str, Any] = {"finish": False, "iterations": ITERATIONS}
-        try:
-            found = maximise(objective, [objective.start], objective.limits, self.report, self.end, **limits)
-        except NumericalError:
-            return step
-        return dataclasses.replace(step, model=objective.at(found.theta), height=found.value)
+def _searched(step: Step, data: Data, method: Scheme, report: Report) -> Step:
+    """The step at the best parameters that a short search finds; as it is where there are none."""
+    objective = Objective(step.model, data, method)
+    how: dict[str, Any] = {"finish": False, "iterations": ITERATIONS}
+    try:
+        found = maximise(objective, [objective.start], objective.limits, report, **how)
+    except (NumericalError, clock.OutOfTime):
+        return step
+    return dataclasses.replace(step, model=objective.at(found.theta), height=found.value)
 
 
 def _rough(step: Step, columns: Columns, data: Data) -> Step:
     """A second part that is not smooth, of a twentieth of the variance to begin with."""
-    more = rough_kernel(data.X, columns, 0.05 * _variance(data))
+    more = default_kernel(data.X, columns, 0.05 * _variance(data), Matern12)
     kernel = step.kernel + more
     known = [*step.model.kernel.parameters().values(), *more.parameters().values()]
     resolved = kernel.resolve(columns.names).with_parameters(known)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
@@ -30,10 +31,11 @@ from gramian.inference.asked import ask
 from gramian.kernels import Kernel
 from gramian.likelihoods import Likelihood
 from gramian.params import Parameter, ParameterTable
-from gramian.predictive import Normal, Predictive, Warped, log_normal
+from gramian.predictive import Normal, Predictive, Warped
 from gramian.processes.base import Process
 from gramian.report.facts import Facts, NoData, class_counts
 from gramian.report.notes import labels
+from gramian.report.quality import Quality, quality
 from gramian.report.summary import MOST_ENTRIES, summary
 
 
@@ -56,6 +58,11 @@ class Learned(ABC):
     @abstractmethod
     def first(self) -> Fitted:
         """The model itself, or the first of several."""
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """A name an output, where y came with names."""
+        return self.columns.targets
 
     @property
     def models(self) -> tuple[Any, ...]:
@@ -315,18 +322,39 @@ class Fitted(Learned):
             return None
         return LabelledRows(np.asarray(self.rows.X), self.rows.Y[:, 0].astype(int))
 
-    def left_out_numbers(self) -> LeaveOneOut:
-        """Each training row predicted from all the others: (n, q) each in closed form, else (n,)."""
+    def left_out(self) -> Predictive:
+        """The distribution of each training row as all others foretell it."""
         cavities, rows = self._cavities(), self.rows
         if not self.closed_form:
-            seen = predictions.predictive([cavities], rows.Y[:, 1:])
-            return LeaveOneOut(*seen.moments, seen.log_density(rows.Y[:, 0]))
+            return predictions.predictive([cavities], rows.Y[:, 1:])
         known = 0.0 if rows.noise_var is None else rows.noise_var[:, None]
-        mean, var = cavities.mean, cavities.var + self.model.gaussian.variances() + known
-        if self.model.warp is None:
-            return LeaveOneOut(mean, np.sqrt(var), log_normal(rows.Y, mean, var))
-        t, seen = rows.under(self.model).Y, Warped(Normal(mean, np.sqrt(var)), self.model.warp)
-        return LeaveOneOut(*seen.moments, log_normal(t, mean, var) + self.model.warp.log_slope(rows.Y))
+        std = np.sqrt(cavities.var + self.model.gaussian.variances() + known)
+        several = Normal(cavities.mean, std)
+        return self.unwarped(Normal(cavities.mean[:, 0], std[:, 0]) if self.single else several)
+
+    def left_out_numbers(self) -> LeaveOneOut:
+        """Each training row predicted from all the others: (n, q) each where y has outputs, else (n,)."""
+        foretold, Y = self.left_out(), self.targets_of_rows()
+        if foretold.mean.ndim == 1:
+            return LeaveOneOut(*foretold.moments, foretold.log_density(Y[:, 0]))
+        outputs = [foretold.output(k).log_density(y) for k, y in enumerate(Y.T)]
+        return LeaveOneOut(*foretold.moments, np.stack(outputs, axis=1))
+
+    def targets_of_rows(self) -> Array:
+        """What was predicted of the training rows, (n, q)."""
+        return self.rows.Y if self.closed_form else self.rows.Y[:, :1]
+
+    def training_moments(self) -> tuple[Array, Array] | None:
+        """Mean and variance of the training targets, (q,) each; None where the rows are not there."""
+        if not self.has_rows:
+            return None
+        Y = self.targets_of_rows()
+        return np.nanmean(Y, axis=0), np.nanvar(Y, axis=0)
+
+    @cached_property
+    def quality(self) -> Quality:
+        """How well training rows are foretold by all others, where that costs no more than the fit."""
+        return quality(self)
 
     def left_out_classes(self) -> LeftOutClasses:
         cavities = self._cavities()

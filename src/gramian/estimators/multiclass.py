@@ -12,7 +12,7 @@ own. Models are fitted side by side on threads: most of the time is spent in com
 from __future__ import annotations
 
 import itertools
-import time
+import math
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
+from gramian import clock
 from gramian.arrays import Array
 from gramian.data.inputs import Columns
 from gramian.data.labels import Labels
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
     from gramian.estimators.classifier import GPClassifier
 
 
+SHARED_SEARCH = 0.7  # of a time limit, for the search of parameters that all models share
+LEAST_SECONDS = 0.01  # of a binary model, where the time for all is over
 VARIANCE = 4.0  # of the default kernel: probabilities from 0.02 to 0.98 within two standard deviations
 
 
@@ -215,8 +218,7 @@ def fit(gp: GPClassifier, table: Array, columns: Columns, labels: Labels, began:
     # the binary models see no names and no categories
     settings = {"kernel": kernel.resolve(columns.names), "verbose": False}
     at_once = min(thread_count(), len(splits))
-    if gp.time_limit is not None:  # for all models together, of which some run at once
-        settings["time_limit"] = float(gp.time_limit) * at_once / len(splits)
+    end = math.inf if gp.time_limit is None else min(began + float(gp.time_limit), clock.end())
     unfitted = [clone(gp).set_params(**settings) for _ in splits]
     start, search = None, None
     if gp.shared and gp.optimize:
@@ -228,6 +230,9 @@ def fit(gp: GPClassifier, table: Array, columns: Columns, labels: Labels, began:
     def fitted(k: int) -> GPClassifier:
         rows, second = splits[k]
         model: GPClassifier = unfitted[k].set_params(random_state=int(seeds[k] % 2**31))
+        if end < math.inf:  # for all models together, of which some run at once
+            turns = -(-(len(splits) - k) // at_once)
+            model.set_params(time_limit=max((end - clock.now()) / turns, LEAST_SECONDS))
         if start is not None:
             model.set_params(kernel=start.kernel.resolve(columns.names), mean=start.mean, optimize=False)
         return model.fit(np.asarray(table[rows]), second)
@@ -281,7 +286,7 @@ def _outcome(
         evaluations=search.evaluations,
         starts=search.starts,
         jitter=max(each.jitter for each in outcomes),
-        seconds=time.monotonic() - began,
+        seconds=clock.now() - began,
         notes=tuple(notes),
     )
 
@@ -306,7 +311,7 @@ def _together(
         cure = "Use shared=False with MCMC."
         raise ParameterError(f"shared=True fits one set of parameters; chains sample them. {cure}")
     # too few rows for random features: dense
-    method, _ = parts(method.searched, len(table), table.shape[1], 1, False)[-1]
+    method, _ = parts(method.searched, len(table), table.shape[1], 1)[-1]
     rng = generator(gp.random_state)
     second = splits[0][1].astype(float)[:, None]
     kernel, model, data = build.build_latent(gp, likelihood, table, columns, second, VARIANCE)
@@ -325,7 +330,7 @@ def _together(
 
     first = objectives[0]
     count = len(first.space.theta)
-    deadline = None if gp.time_limit is None else began + 0.7 * float(gp.time_limit)
+    deadline = None if gp.time_limit is None else began + SHARED_SEARCH * float(gp.time_limit)
     theta, limits = first.space.theta, first.limits[:count]
     holds = Hold.read(gp.stages, model)
     with progress(gp.verbose) as report:

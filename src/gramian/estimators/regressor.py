@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -12,12 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from gramian import clock
 from gramian.arrays import Array
 from gramian.certify.certificate import Certificate
 from gramian.choose.plan import Plan, check
 from gramian.choose.words import as_method
 from gramian.data.inputs import Columns, read_beside, read_features, read_noise_var, read_rows, read_targets
-from gramian.errors import ParameterError
+from gramian.errors import InputError, ParameterError
 from gramian.estimators import build, latent
 from gramian.estimators.base import Estimator, check_arguments, check_draws, check_target, generator
 from gramian.estimators.build import Built
@@ -27,11 +27,13 @@ from gramian.estimators.predictions import LeaveOneOut, finite, observations, pr
 from gramian.fitting.progress import Report
 from gramian.inference import Data, Scheme, closed
 from gramian.likelihoods import Gaussian, Likelihood
+from gramian.likelihoods.words import read_likelihood
 from gramian.linalg import memory
 from gramian.params import Parameter
 from gramian.predictive import Normal, Predictive, Warped, mixed
 from gramian.processes.base import Process
 from gramian.processes.prior import GaussianProcess
+from gramian.report.evaluation import Evaluation, of_numbers
 from gramian.warps import Warp
 
 
@@ -44,21 +46,23 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
 
     Parameters
     ----------
-    kernel : Kernel, optional
+    kernel : Kernel or text, optional
         What functions to expect. None: the data choose (gramian.estimators.defaults), from a scaled
         Matern-5/2 with one lengthscale a column and weak priors on: with a rough part beside it or not, of y
-        as it is or warped; `outcome_.choice` says why. A kernel that is given is fitted by maximum evidence,
-        from its own values, unless its parameters carry priors (then by MAP). A list gives each latent
-        function its own, under a likelihood that has several (`Heteroscedastic()`: mean and noise).
+        as it is or warped; `outcome_.choice` says why. "matern52" is that first model; "rbf", "matern12" and
+        "matern32" are the same with another family. Other text is read as kernels are written: "1.0 *
+        RBF(0.5) + Linear()". A kernel that is given is fitted by maximum evidence, from its own values,
+        unless its parameters carry priors (then by MAP). A list gives each latent function its own, under a
+        likelihood that has several (`Heteroscedastic()`: mean and noise).
     mean : "constant" (the default), "zero", "linear" or a Mean
         What f is far from the data, in the units of y; "zero" is the average of y when y is normalised.
     noise : number or parameter, optional
         The noise variance, in the units of y squared. A number is where fitting starts; `fixed(0.01)` stays,
         `fixed(0)` interpolates. None: from the data.
-    likelihood : Likelihood, optional
-        How y arises from f: `StudentT()`, `Poisson()`, `NegativeBinomial()`, `likelihoods.Gamma()`, `Beta()`,
-        `Ordinal(5)`, `Heteroscedastic()`, or your own.
-        None: Gaussian noise, in closed form.
+    likelihood : Likelihood or word, optional
+        How y arises from f: "student-t", "poisson", "negative-binomial", "binomial", "gamma", "beta",
+        "heteroscedastic", or an object: `StudentT(4.0)`, `Ordinal(5)`, your own. None or "gaussian": Gaussian
+        noise, in closed form.
     warp : "auto" (the default), None or a Warp such as SinhArcsinh()
         A monotone map of y, found with the other parameters, so that skewed or heavy-tailed targets suit
         Gaussian noise. "auto": tried where no kernel is given. Predictions, quantiles and draws are of y.
@@ -88,7 +92,8 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         Bytes, or text such as "2GB". A fit that needs more is refused before it starts. None: 80 % of what is
         free.
     time_limit : float, optional
-        Seconds after which fitting keeps the best model so far.
+        Seconds that a fit may take, reading and the final inference included. Rows of the search, and where
+        need be of the model, are chosen to fit into them; notes say what was left out.
     verbose : bool, optional
         Progress on standard error: None on a terminal only, True always, False never.
 
@@ -106,7 +111,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
     """
 
     noise: float | Parameter | None = None
-    likelihood: Likelihood | None = None
+    likelihood: str | Likelihood | None = None
     warp: str | Warp | None = "auto"
     normalize_y: bool = True
 
@@ -132,27 +137,28 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         (`trials`), or all of them as a y of shape (n, columns). Weights of rows are not supported: repeat
         rows instead, or give `noise_var`.
         """
-        began = time.monotonic()
+        began = clock.now()
         self.check_settings()
         gaussian, cure = self._is_gaussian(), ""
         if gaussian:
             cure = " Where rows differ in how certain they are, give noise_var, one variance a row."
-        beside = () if self.likelihood is None else self.likelihood.columns[1:]
+        given = read_likelihood(self.likelihood)
+        beside = () if given is None else given.columns[1:]
         unknown = {name: value for name, value in columns.items() if name not in beside}
         known = ["X", "y", *(name for name in beside if name != "exposure"), "noise_var and exposure"]
         check_arguments(unknown, ", ".join(known), cure)
         table, named, y = self._training(X, y)
         Y, single = read_targets(y, len(table), gaps=gaussian and self.hyper != "mcmc")
         known_noise = read_noise_var(noise_var, len(table))
-        given = {"exposure": exposure, **columns}
+        further = {"exposure": exposure, **columns}
         if gaussian:
             method, reason = self._method(table.shape, Y.shape[1])
             check(method, table.shape, Y.shape[1], self.memory_limit)
-            read_beside(given, len(table), None)  # there are none
+            read_beside(further, len(table), None)  # there are none
             built = build.build(self, table, named, Y, single, known_noise)
         else:
             likelihood = self._likelihood(Y, known_noise)
-            Y, single = read_rows(Y, given, likelihood), True
+            Y, single = read_rows(Y, further, likelihood), True
             named = named.predicting(named.targets[:1])  # the others stand beside it
             method, reason = latent.method_for(self, likelihood, table.shape)
             check(method, table.shape, likelihood.latents, self.memory_limit)
@@ -163,9 +169,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
     def check_settings(self) -> None:
         """Refuses impossible settings, before any work."""
         super().check_settings()
-        if self.likelihood is not None and not isinstance(self.likelihood, Likelihood):
-            kinds = "a gramian likelihood such as gramian.StudentT(), or None for Gaussian noise"
-            raise ParameterError(f"likelihood must be {kinds}, not {self.likelihood!r}.")
+        read_likelihood(self.likelihood)
         build.noise_parameter(build.noise_of(self), 1.0, False, build.NOISE_FLOOR)
         if self.warp is None or self.warp == "auto":
             return
@@ -178,23 +182,16 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
             raise ParameterError(f"A warp is of Gaussian noise in closed form: {why}. Leave one of them out.")
 
     def _choice(
-        self,
-        built: Built,
-        columns: Columns,
-        method: Scheme,
-        rng: np.random.Generator,
-        report: Report,
-        began: float,
+        self, built: Built, columns: Columns, method: Scheme, rng: np.random.Generator, report: Report
     ) -> Choice | None:
         left = self.kernel is None and self.optimize and self.hyper == "map" and not self.stages
         if not (left and self._is_gaussian() and method.closed):
             return None
-        deadline = None if self.time_limit is None else began + float(self.time_limit)
-        return chosen(built, columns, method, self.warp == "auto", rng, report, deadline)
+        return chosen(built, columns, method, self.warp == "auto", rng, report)
 
     def _is_gaussian(self) -> bool:
         """Whether there is an answer in closed form."""
-        return self.likelihood is None and self.inference is None
+        return read_likelihood(self.likelihood) is None and self.inference is None
 
     def _likelihood(self, Y: Array, noise_var: Array | None) -> Likelihood:
         """As given, or Gaussian noise to begin with."""
@@ -203,9 +200,8 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
                 "noise and noise_var are of Gaussian noise in closed form; with a likelihood or an inference"
                 " of your own, give likelihood=gramian.Gaussian(...)."
             )
-        if self.likelihood is not None:
-            return self.likelihood
-        return Gaussian(max(0.1 * float(np.var(Y)), 1e-8))
+        given = read_likelihood(self.likelihood)
+        return given if given is not None else Gaussian(max(0.1 * float(np.var(Y)), 1e-8))
 
     def _method(self, shape: tuple[int, ...], q: int) -> tuple[Scheme, str]:
         if self.hyper == "mcmc":
@@ -216,7 +212,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
 
     def _plan(self, shape: tuple[int, ...], y: Any) -> Plan:
         if not self._is_gaussian():
-            return latent.plan_for(self, self.likelihood or Gaussian(), shape)
+            return latent.plan_for(self, read_likelihood(self.likelihood) or Gaussian(), shape)
         outputs = 1 if y is None or isinstance(y, str) or np.ndim(y) < 2 else int(np.shape(y)[1])
         return build.prospect(self, shape, outputs).plan()
 
@@ -414,6 +410,24 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         Y = read_rows(Y, given, self.likelihood_)
         return self.fitted_.predictive(table, Y[:, 1:]).log_density(Y[:, 0])
 
+    def evaluate(self, X: Any, y: Any, exposure: ArrayLike | None = None, **columns: Any) -> Evaluation:
+        """How good predictions of y are at the rows of X, which should not be those of the fit: RMSE, MAE,
+        R2, NLPD, MSLL, CRPS, coverage and width of intervals, and calibration (see
+        gramian.report.evaluation). y, `exposure` and `columns` are as in `fit`."""
+        table, fitted = self.read(X), self.fitted_
+        Y, single = read_targets(y, len(table), gaps=True)
+        given = {"exposure": exposure, **columns}
+        if not fitted.closed_form:
+            Y = read_rows(Y, given, self.likelihood_)
+            foretold, Y = fitted.predictive(table, Y[:, 1:]), Y[:, :1]
+        else:
+            read_beside(given, len(table), None)  # there are none
+            foretold = fitted.predictive(table)
+            if Y.shape[1] != foretold.mean[0].size or single != fitted.single:
+                had = "one number a row" if fitted.single else f"{foretold.mean.shape[1]} outputs"
+                raise InputError(f"y has shape {np.shape(y)}, but the model was fitted to {had}.")
+        return of_numbers(foretold, Y, fitted.training_moments(), fitted.columns.targets)
+
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """R^2 of the predicted means, as of any regressor of scikit-learn. Where y has all columns of the
         likelihood, as in `fit`, the first one's beside the others."""
@@ -465,8 +479,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         units.
         """
         check_is_fitted(self, "fitted_")
-        left_out = self.fitted_.left_out_numbers()
-        return LeaveOneOut(*map(self._shaped, left_out)) if self.fitted_.closed_form else left_out
+        return self.fitted_.left_out_numbers()
 
     def plot(self, X: Any = None, **settings: Any) -> Any:
         """A picture of the predictions along each column, with their 95 % band and the data; before a fit, of

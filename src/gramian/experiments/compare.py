@@ -254,7 +254,7 @@ def _data(
             )
         if kernel is None:
             raise ParameterError(
-                "Without y there is nothing to fit a kernel to. Give one: kernel=RBF(1.0), or give y."
+                "Without y there is nothing to fit a kernel to. Give one, kernel=RBF(1.0), or a target y."
             )
         useless = next((method.name for method in methods if not method.has_features), None)
         if useless is not None:
@@ -352,7 +352,7 @@ def _check(noise: Any, repeats: Any, settings: Settings) -> None:
     real = isinstance(noise, numbers.Real) and not isinstance(noise, bool)
     if noise is not None and not (real and 0 <= float(noise) < float("inf")):
         raise ParameterError(
-            f"noise={noise!r} must be a variance, a number from 0 on, or None: then it is fitted."
+            f"noise={noise!r} must be a variance, a number from 0 on; without it, it is fitted."
         )
     share, seed = settings.test_size, settings.random_state
     if not isinstance(share, numbers.Real) or not 0 < float(share) < 1:

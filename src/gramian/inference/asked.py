@@ -52,14 +52,6 @@ class Asked(Tree):
         beside, rest = T[:, : self._width - 1], T[:, self._width - 1 :]
         return jnp.stack(self.likelihood.predictive_moments(*self._moments(rest), *beside.T), axis=1)
 
-    def peaked(self, T: jax.Array) -> jax.Array:
-        """Where p(y | f) is concentrated as a function of one f, and how widely, from (y, mean, variance);
-        the Gaussian's own where that is not known."""
-        y, rest = self._apart(T)
-        mean, var = self._moments(rest)
-        centre, width = self.likelihood.peak(y, mean, var) or (mean, jnp.sqrt(var))
-        return jnp.stack([centre, width], axis=1)
-
     def scored(self, T: jax.Array) -> jax.Array:
         """log E p(y | f), from (y, means, variances)."""
         y, rest = self._apart(T)

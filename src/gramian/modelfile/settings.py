@@ -82,8 +82,8 @@ def _describe_kernel(kernel: Any) -> Any:
 
 
 def _kernel(value: Any, reader: Reader) -> Any:
-    if value is None:
-        return None
+    if value is None or isinstance(value, str):  # a word, or text that `check_settings` reads again
+        return value
     if isinstance(value, list):
         return tuple(reader.one(part, Kernel, f"kernel[{k}]") for k, part in enumerate(value))
     if isinstance(value, dict) and "list" in value:

@@ -18,6 +18,7 @@ from gramian.estimators.fitted import Fitted
 from gramian.estimators.predictions import Z95
 from gramian.inference.asked import ask
 from gramian.kernels import Kernel
+from gramian.likelihoods.words import read_likelihood
 from gramian.plots.common import (
     ACROSS,
     BLUE,
@@ -312,7 +313,7 @@ class _Prior(_Drawn):
             raise ParameterError(f"output={output} is not known before a fit: there is one, numbered 0.")
         table, columns = _around_zero(build.read_kernel(gp.kernel).kernel) if X is None else read_features(X)
         process, noise = gp.prior_at(table, columns)
-        own = gp.likelihood is not None
+        own = read_likelihood(gp.likelihood) is not None
         target, normalized = "f" if own else target, gp.normalize_y and not own
         added = float(noise[0]) if target == "y" else 0.0
         return cls(columns, process.kernel, table, target, transform, process, added, normalized)

@@ -53,7 +53,12 @@ def refuse_contradictions(data: Data, model: Model) -> None:
 def search_notes(search: Search) -> list[str]:
     """What a person should know of how parameters were found."""
     sentences = []
-    if search.stopped in ("time limit", "interrupted", "iteration limit"):
+    if search.stopped == "time limit" and search.evaluations < 2:
+        sentences.append(
+            "The parameters are not fitted: the time limit left no time for that, and they are at their"
+            " starting values. Raise time_limit, or use a method that takes less (see plan())."
+        )
+    elif search.stopped in ("time limit", "interrupted", "iteration limit"):
         sentences.append(
             f"Fitting stopped early ({search.stopped}): these are the best parameters of {search.evaluations}"
             " evaluations."
@@ -67,13 +72,12 @@ def search_notes(search: Search) -> list[str]:
 
 
 def late(limit: float | None, searching: float, inferring: float) -> list[str]:
-    """A word where a time limit was passed: a search can be ended at any time, an inference cannot."""
+    """A word where a time limit was passed all the same."""
     if limit is None or searching + inferring <= 1.2 * float(limit) + 0.5:
         return []
     return [
         f"The time limit of {float(limit):g} s was passed: the search took {searching:.1f} s, the inference"
-        f" after it, which cannot be cut, {inferring:.1f} s. Another method or fewer rows take less: see"
-        " plan()."
+        f" after it {inferring:.1f} s. Another method or fewer rows take less: a plan tells how much."
     ]
 
 

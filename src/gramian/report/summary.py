@@ -8,7 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from gramian.report.quality import Quality
+
 MOST_CLASSES, MOST_OUTPUTS, MOST_ENTRIES = 12, 4, 10  # that are listed
+LISTED = ("NLPD", "MSLL", "CRPS", "Brier score", "ECE", "AUC")  # of the scores of left-out rows
 _LONG_LIST = re.compile(r"\[([^\[\]]*)\]")
 
 
@@ -32,6 +35,7 @@ def summary(title: str, fitted: Any, full: bool = False) -> str:
         *(f"            {line}" for line in outcome.choice),
         *(f"            {stage}" for stage in outcome.stages if len(outcome.stages) > 1),
         f"  jitter    {outcome.jitter:g}" if outcome.jitter else "  jitter    none",
+        *_quality(fitted.quality),
         "",
         str(fitted.listed(full)),
     ]
@@ -39,6 +43,20 @@ def summary(title: str, fitted: Any, full: bool = False) -> str:
         lines += ["", str(fitted.process.chains)]
     lines += ["", foot] if foot else []
     return "\n".join(lines + noted(outcome.notes))
+
+
+def _quality(known: Quality) -> list[str]:
+    first, *others = known.sentences
+    lines = [f"  quality   {first}", *(f"            {sentence}" for sentence in others)]
+    if known.scores is not None and len(known.scores.columns) == 1:
+        shown = [
+            f"{title} {value}"
+            for title, value in known.scores.cells()[1:]
+            if title in LISTED and value != "-"
+        ]
+        rows = known.scores.rows
+        lines.append(f"            {', '.join(shown)} (leave-one-out, {rows:,} row{'s' * (rows != 1)})")
+    return lines
 
 
 def formula(kernel: Any, full: bool = False) -> str:

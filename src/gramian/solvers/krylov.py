@@ -116,9 +116,10 @@ class KrylovSolver(Solver):
         return dataclasses.replace(self, preconditioner="rpcholesky", rank=rank, max_iter=steps, pivots=None)
 
     def work(self, n: int, d: int, q: int, gradient: bool = True) -> Cost:
+        """A solve, and another one for all probes."""
         columns, product = self.probes + q, STEPS * float(n) ** 2
         flops = 2 * product * columns + 6.0 * n * self.rank**2
-        return Cost(flops, float(n) * self.rank, n * n / 2 if gradient else 0.0, product)
+        return Cost(flops, float(n) * self.rank, n * n / 2 if gradient else 0.0, 2 * product)
 
     def bytes_needed(self, n: int, d: int, q: int) -> int:
         rank = self.rank if self._ranked else 0

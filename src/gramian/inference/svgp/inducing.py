@@ -19,6 +19,7 @@ from functools import partial
 
 import numpy as np
 
+from gramian import clock
 from gramian.arrays import Array, plain_numbers
 from gramian.engines.base import Share, Workspace
 from gramian.engines.lowrank import check_units
@@ -150,6 +151,8 @@ class SparseVariational(_SparseScheme):
         sums, value = self._pass(bound, q)
         rho, done, rest, idle = 1.0, 1, _distance(q, sums), 0
         while rest > self.tolerance and done < self.passes and rho >= SMALLEST_STEP and idle < IDLE:
+            if clock.over():
+                break
             done += 1
             if report is not None:
                 report(done / self.passes)
@@ -193,6 +196,9 @@ class SparseVariational(_SparseScheme):
 
     def work(self, n: int, d: int, q: int, gradient: bool = True) -> Cost:
         return work_of(n, max(map(len, self.Z)), q, gradient)
+
+    def shortest(self, n: int, d: int, q: int) -> Cost:
+        return work_of(n, max(map(len, self.Z)), q, False, 2)
 
     def bytes_needed(self, n: int, d: int, q: int) -> int:
         return bytes_of(n, d, q, max(map(len, self.Z)), CHUNK * IN_FLIGHT)
@@ -261,6 +267,9 @@ class SVGP(Inducing, _SparseScheme):
         if gradient:
             return work_of(min(self.batch_size, n), self.size(n), q, True, 1)
         return work_of(n, self.size(n), q, False, POLISH)
+
+    def shortest(self, n: int, d: int, q: int) -> Cost:
+        return work_of(n, self.size(n), q, False, 2)
 
     def bytes_needed(self, n: int, d: int, q: int) -> int:
         m = self.size(n)
