@@ -26,8 +26,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import elementwise
-from scipy.special import logsumexp, ndtr, ndtri
+from scipy.optimize import elementwise, minimize
+from scipy.special import expit, logsumexp, ndtr, ndtri
 
 from gramian.arrays import Array
 from gramian.errors import InputError, ParameterError
@@ -246,6 +246,9 @@ class Normal(Predictive):
     def solved(self, level: Array, entries: Entries) -> Array:
         return self.mean.ravel()[entries] + self.std.ravel()[entries] * ndtri(level)
 
+    def ends(self, level: Array, entries: Entries) -> tuple[Array, Array]:
+        return (self.solved(level, entries),) * 2
+
     def sample(self, rng: np.random.Generator, count: int) -> Array:
         z = rng.standard_normal((*self.mean.shape, count))
         return self.mean[..., None] + self.std[..., None] * z
@@ -378,6 +381,14 @@ class Warped(Predictive):
         t = self.warp.forward(np.repeat(y[:, None], outputs, axis=1))
         return self.inner.below(t[np.arange(len(y)), entries % outputs], entries)
 
+    def solved(self, level: Array, entries: Entries) -> Array:
+        outputs = self.inner.mean.shape[1] if self.inner.mean.ndim > 1 else 1
+        t = np.repeat(self.inner.solved(level, entries)[:, None], outputs, axis=1)
+        return self.warp.inverse(t)[np.arange(len(t)), entries % outputs]
+
+    def ends(self, level: Array, entries: Entries) -> tuple[Array, Array]:
+        return (self.solved(level, entries),) * 2
+
     def quantile(self, levels: ArrayLike) -> Array:
         return np.moveaxis(self._back(np.moveaxis(self.inner.quantile(levels), 1, -1)), -1, 1)
 
@@ -418,6 +429,77 @@ class Warped(Predictive):
         """y of t, (n, m) or (n, q, m)."""
         several = T if self.inner.mean.ndim > 1 else T[:, None]
         return np.swapaxes(self.warp.inverse(np.swapaxes(several, -1, -2)), -1, -2).reshape(T.shape)
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """How foretold Gaussians are corrected after the rows they were wrong about:
+
+        (1 - share) N(mean, (scale std)^2) + share N(mean, (width scale std)^2)
+
+    found from the residuals of left-out rows, in units of their standard deviations: `scale` for all of them,
+    and a second, wider part for those that no Gaussian foretells. Source: Tukey 1960 (the contaminated
+    normal distribution)."""
+
+    scale: float
+    share: float
+    width: float
+
+    @property
+    def weights(self) -> tuple[float, float]:
+        """Of the two parts."""
+        return 1 - self.share, self.share
+
+    @property
+    def factor(self) -> float:
+        """Of the standard deviation."""
+        return self.scale * float(np.sqrt(1 + self.share * (self.width**2 - 1)))
+
+    def factors(self, observed: bool) -> tuple[float, float]:
+        """Of covariances between rows (the average factor of a deviation), and of standard deviations; of f,
+        where it is not `observed`: at most 1, so that it is never less sure than an observation."""
+        if not observed:
+            return (min(1.0, self.factor),) * 2
+        return self.scale * (1 + self.share * (self.width - 1)), self.factor
+
+    def drawn(self, rng: np.random.Generator, shape: tuple[int, ...], observed: bool) -> Array:
+        """Factors of deviations, each for itself."""
+        if not observed:
+            return np.array(min(1.0, self.factor))
+        return self.scale * np.where(rng.random(shape) < self.share, self.width, 1.0)
+
+    def of_function(self, seen: Normal) -> Normal:
+        """f itself."""
+        return Normal(seen.mean, min(1.0, self.factor) * seen.std)
+
+    def parts(self, seen: Normal) -> list[Normal]:
+        """The two parts, of given weights."""
+        return [Normal(seen.mean, each * self.scale * seen.std) for each in (1.0, self.width)]
+
+    def log_density(self, z: Array) -> Array:
+        """Of residuals in units of the standard deviation."""
+        narrow, wide = (log_normal(z, np.zeros(1), np.array(w * self.scale) ** 2) for w in (1.0, self.width))
+        return np.logaddexp(np.log1p(-self.share) + narrow, np.log(self.share) + wide)
+
+    @classmethod
+    def of(cls, residuals: Array) -> Calibration | None:
+        """The most probable correction, given residuals; None where it is not worth having. Weak priors
+        keep apart what few rows cannot tell: share ~ Beta(1.5, 11), log width ~ N(log 4, 1 / 4)."""
+
+        def read(u: Array) -> Calibration:
+            return cls(float(np.exp(u[0])), float(expit(u[1])), 1 + float(np.exp(u[2])))
+
+        def height(u: Array) -> float:
+            own = read(u)
+            prior = 0.5 * np.log(own.share) + 10 * np.log1p(-own.share) - 2 * np.log(own.width / 4) ** 2
+            return -float(np.sum(own.log_density(residuals)) + prior)
+
+        found = read(minimize(height, [0.0, -4.0, 1.1], method="Nelder-Mead", options={"maxiter": 400}).x)
+        plain = log_normal(residuals, np.zeros(1), np.ones(1))
+        return found if np.sum(found.log_density(residuals) - plain) > WORTH else None
+
+
+WORTH = 2.0  # nats by which a calibration must raise the log density of left-out rows
 
 
 def _gauss_hermite(count: int) -> tuple[Array, Array]:

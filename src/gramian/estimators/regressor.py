@@ -30,7 +30,7 @@ from gramian.likelihoods import Gaussian, Likelihood
 from gramian.likelihoods.words import read_likelihood
 from gramian.linalg import memory
 from gramian.params import Parameter
-from gramian.predictive import Normal, Predictive, Warped, mixed
+from gramian.predictive import Normal, Predictive, mixed
 from gramian.processes.base import Process
 from gramian.processes.prior import GaussianProcess
 from gramian.report.evaluation import Evaluation, of_numbers
@@ -163,7 +163,8 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
             method, reason = latent.method_for(self, likelihood, table.shape)
             check(method, table.shape, likelihood.latents, self.memory_limit)
             built = build.build_latent(self, likelihood, table, named, Y, 1.0)
-        self.fitted_ = self._condition(built, named, method, reason, began, gaussian, single)
+        fitted = self._condition(built, named, method, reason, began, gaussian, single)
+        self.fitted_ = fitted.calibrated() if fitted.outcome.choice else fitted
         return self
 
     def check_settings(self) -> None:
@@ -278,7 +279,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         for mean, std in parts:
             finite(mean, table, std)
         foretold = mixed([Normal(self._shaped(mean), self._shaped(std)) for mean, std in parts])
-        return self.fitted_.unwarped(foretold) if self.__sklearn_is_fitted__() else foretold
+        return self.fitted_.foretold(foretold, False) if self.__sklearn_is_fitted__() else foretold
 
     def _no_columns(self, exposure: Any, columns: Mapping[str, Any]) -> None:
         """Refuses columns beside y where there are none."""
@@ -308,6 +309,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
     def _predicted(
         self, table: Array, process: Process, noise: Array, return_std: bool, return_cov: bool
     ) -> Any:
+        plain = not self.__sklearn_is_fitted__() or self.fitted_.additive
         if return_cov:
             n = len(table)
             needed, what = 8 * n * n * (2 + 2 * len(noise)), f"A covariance of {n:,} points"
@@ -316,24 +318,14 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
             var = np.einsum("iik->ik", cov)
             var[...] += noise
             mean, cov = self._shaped(finite(process.mean(table), table, var)), self._shaped(cov)
-            seen = self._unwarped(mean, self._shaped(np.sqrt(var)))
-            return (mean, cov) if seen is None else (seen.mean, seen.covariance(cov))
-        if return_std or self._warp() is not None:
+            return (mean, cov) if plain else self.fitted_.joint(mean, cov, bool(noise.any()))
+        if return_std or not plain:
             mean, var = process.moments(table)
             mean, std = self._shaped(finite(mean, table, var)), self._shaped(np.sqrt(var + noise))
-            seen = self._unwarped(mean, std)
-            mean, std = (mean, std) if seen is None else seen.moments
+            if not plain:
+                mean, std = self.fitted_.foretold(Normal(mean, std), bool(noise.any())).moments
             return (mean, std) if return_std else mean
         return self._shaped(finite(process.mean(table), table))
-
-    def _warp(self) -> Warp | None:
-        """What stands between y and what the fitted model sees."""
-        return self.fitted_.model.warp if self.__sklearn_is_fitted__() else None
-
-    def _unwarped(self, mean: Array, std: Array) -> Warped | None:
-        """y of a warped target that is N(mean, std^2); None where there is no warp."""
-        warp = self._warp()
-        return None if warp is None else Warped(Normal(mean, std), warp)
 
     def sample(
         self,
@@ -359,8 +351,8 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         rng, draws = self._drawn(process, len(noise), table, count, random_state, added)
         if reader is not None:
             return observations(rng, reader, draws, beside)
-        if (warp := self._warp()) is not None:
-            draws = np.swapaxes(warp.inverse(np.swapaxes(draws, 1, 2)), 1, 2)
+        if self.__sklearn_is_fitted__() and not self.fitted_.additive:
+            draws = self.fitted_.drawn(draws, process.mean(table), noisy, rng)
         return draws[:, 0, :] if draws.shape[1] == 1 and self._is_single() else draws
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> Array:
@@ -459,7 +451,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         """Mean and variance of the gradient of f at the rows of X: (n, d) each, or (n, d, q) for 2-D y. Not
         of a warped y."""
         check_is_fitted(self, "fitted_")
-        if self._warp() is not None:
+        if self.fitted_.model.warp is not None:
             raise ParameterError(
                 "The gradient is not given where y is warped: its distribution is not Gaussian. Fit with"
                 " warp=None."

@@ -29,6 +29,7 @@ def summary(title: str, fitted: Any, full: bool = False) -> str:
         *(f"            {formula(kernel, full)}" for kernel in fitted.model.others),
         f"  {_likelihood(fitted)}",
         *([f"  warp      {fitted.model.warp}"] if fitted.model.warp is not None else []),
+        *_calibration(fitted.calibration),
         f"  evidence  {fitted.evidence}, in nats{units}",
         f"  method    {outcome.method} ({outcome.reason}); {outcome.solver}",
         f"  fit       {outcome.stopped}; {searched}, {outcome.seconds:.2f} s",
@@ -43,6 +44,13 @@ def summary(title: str, fitted: Any, full: bool = False) -> str:
         lines += ["", str(fitted.process.chains)]
     lines += ["", foot] if foot else []
     return "\n".join(lines + noted(outcome.notes))
+
+
+def _calibration(known: Any) -> list[str]:
+    if known is None:
+        return []
+    text = f"standard deviations times {known.scale:.2f}, and for {100 * known.share:.2g} % of the rows"
+    return [f"  intervals {text} another {known.width:.1f} times wider, as left-out rows ask for"]
 
 
 def _quality(known: Quality) -> list[str]:
