@@ -21,7 +21,7 @@ from tests.contracts.layers import (
 
 ROOT = Path(gramian.__file__).parent
 LAYERS = (
-    ("errors", "version", "arrays", "clock"),
+    ("errors", "version", "arrays", "clock", "interrupt"),
     ("linalg", "params"),
     ("kernels",),
     ("gram",),

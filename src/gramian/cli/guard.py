@@ -10,13 +10,15 @@ from typing import NoReturn
 import typer
 
 from gramian.errors import GramianError
+from gramian.interrupt import attended
 
 
 @contextmanager
 def guarded() -> Iterator[None]:
     """Tells what a user can mend without a traceback; a fault of the library itself keeps its traceback."""
     try:
-        yield
+        with attended(lambda: "the present step"):
+            yield
     except GramianError as error:
         _fail(str(error))
     except MemoryError:

@@ -169,7 +169,8 @@ def fit(
         return dataclasses.replace(searched, final=budget.kept(searched.inference, data, rng))
     asked, method = method, method.searched
     n, d, q = len(data.X), data.X.shape[1], len(data.scale)
-    steps = _all(parts(method, n, d, q, memory)) if budget is None else in_time(method, budget, memory)
+    plan = parts(method, n, d, q, memory) if budget is None else []
+    steps = _all(plan, method, (n, d, q)) if budget is None else in_time(method, budget, memory)
     order: NDArray[np.intp] | None = None
     searches: list[Search] = []
     stages: list[Stage] = []
@@ -199,6 +200,7 @@ def fit(
                     starts += [np.concatenate([theta, prepared.free]) for theta in others]
                 cheap = engine.work(rows, d, q).flops <= FINISH_FLOPS
                 finish = step.last and engine.smooth and cheap
+                report.stage(step.described(n), step.usual, step.ahead)
                 search = maximise(objective, starts, objective.limits, report, finish=finish)
         except OutOfTime:
             break  # before there was anything to search
@@ -229,11 +231,22 @@ class Step:
     rows: int
     last: bool = False  # whether it is known that none follows
     end: float | None = None  # of `clock.now()`
+    usual: int = LATER_EVALUATIONS  # evaluations, as a rule
+    ahead: float = 0.0  # what comes after it, in evaluations of its own
+
+    def described(self, n: int) -> str:
+        which = f"{n:,} rows" if self.rows == n else f"{self.rows:,} of {n:,} rows"
+        return f"{self.engine.name} on {which}"
 
 
-def _all(plan: Sequence[tuple[Scheme, int]]) -> Iterator[Step]:
-    for number, (engine, rows) in enumerate(plan, 1):
-        yield Step(engine, rows, number == len(plan))
+def _all(plan: Sequence[tuple[Scheme, int]], method: Scheme, size: tuple[int, int, int]) -> Iterator[Step]:
+    """The stages of a plan, each with an idea of what comes after it."""
+    flops = [engine.work(rows, *size[1:]).flops for engine, rows in plan]
+    final = method.work(*size, gradient=False).flops
+    for k, (engine, rows) in enumerate(plan):
+        ahead = (sum(LATER_EVALUATIONS * later for later in flops[k + 1 :]) + final) / max(flops[k], 1.0)
+        usual = LATER_EVALUATIONS if k else FIRST_EVALUATIONS
+        yield Step(engine, rows, k == len(plan) - 1, usual=usual, ahead=ahead)
 
 
 def in_time(method: Scheme, budget: Budget, memory: Callable[[], float] = lambda: np.inf) -> Iterator[Step]:
