@@ -124,7 +124,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         model = inferred.model or model  # where parameters were drawn: at their mean
         facts = Facts.of(rows, health.parameter_notes(model, rows, columns, search.stopped))
         seconds = search_ended - began, clock.now() - search_ended
-        notes = cut + health.late(self.time_limit, *seconds)
+        notes = cut + list(searched.notes) + health.late(self.time_limit, *seconds)
         notes += health.notes(rows, columns, search, inferred.outcome, facts.notes)
         outcome = FitOutcome(
             method=searched.inference.name,

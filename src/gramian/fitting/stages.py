@@ -31,6 +31,7 @@ from gramian.arrays import Array, is_whole
 from gramian.clock import OutOfTime
 from gramian.errors import ParameterError
 from gramian.fitting.budget import FEWEST_ROWS, FIRST_EVALUATIONS, LATER_EVALUATIONS, Budget
+from gramian.fitting.guard import guarded
 from gramian.fitting.lbfgs import Search, maximise
 from gramian.fitting.objective import Objective
 from gramian.fitting.onward import best_start
@@ -137,6 +138,7 @@ class Searched:
     part: Data  # the rows of the last stage
     final: Data  # those that the final inference has time for: as a rule all
     level: str = ""  # what was changed on all rows after them
+    notes: tuple[str, ...] = ()  # sentences for people
 
 
 def fit(
@@ -174,6 +176,7 @@ def fit(
     order: NDArray[np.intp] | None = None
     searches: list[Search] = []
     stages: list[Stage] = []
+    notes: list[str] = []
     inference, part, done = method, data, None
     theta = np.zeros(0)
     for step in steps:
@@ -201,12 +204,15 @@ def fit(
                 cheap = engine.work(rows, d, q).flops <= FINISH_FLOPS
                 finish = step.last and engine.smooth and cheap
                 report.stage(step.described(n), step.usual, step.ahead)
-                search = maximise(objective, starts, objective.limits, report, finish=finish)
+                search, note = maximise(objective, starts, objective.limits, report, finish=finish), ""
+                if searches and engine.exact and search.stopped != "interrupted":
+                    search, note = guarded(objective, search, model, _again(objective, report, finish))
         except OutOfTime:
             break  # before there was anything to search
         theta, inference = objective.split(search.theta)
         model, part, done = objective.at(theta), own, step
         searches.append(search)
+        notes += [note] if note else []
         how = search.evaluations, search.stopped, clock.now() - began
         stages.append(Stage(inference.name, len(part.X), n, described(engine.fit_rule, n), *how))
         if search.stopped == "interrupted":
@@ -220,7 +226,8 @@ def fit(
         with contextlib.suppress(OutOfTime):  # it then chooses where it is used
             inference = method.prepared(model, final, rng)  # of all rows, with the fitted parameters
     inference = asked.resumed(inference)
-    return Searched(model, inference, _together(searches, theta, model), tuple(stages), part, final)
+    search = _together(searches, theta, model)
+    return Searched(model, inference, search, tuple(stages), part, final, notes=tuple(notes))
 
 
 @dataclass(frozen=True)
@@ -288,6 +295,11 @@ def in_time(method: Scheme, budget: Budget, memory: Callable[[], float] = lambda
         if more == most:
             return
         rows = more
+
+
+def _again(objective: Objective, report: Report, finish: bool) -> Callable[[Array], Search]:
+    """Another search of the same objective, from a place of its own."""
+    return lambda start: maximise(objective, [start], objective.limits, report, finish=finish)
 
 
 def _room(memory: Callable[[], float]) -> int:
