@@ -36,6 +36,7 @@ from gramian.fitting.progress import Report, progress
 from gramian.fitting.stages import Hold, Searched, fit
 from gramian.inference import Data, Evidence, Inference, Inferred, Model, Scheme
 from gramian.inference.mcmc.method import MCMC
+from gramian.interrupt import attended
 from gramian.kernels import Kernel
 from gramian.likelihoods import Likelihood
 from gramian.linalg import memory
@@ -111,7 +112,13 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         rows, noise = built.rows, getattr(self, "noise", None)
         bounded = isinstance(noise, Parameter) and noise.bounds is not None
         rng = generator(self.random_state)
-        with progress(self.verbose) as report, clock.until(self._end(began), self._grace):
+        # where no single call can be long, nobody need listen for Ctrl-C
+        slow = not method.closed or len(rows.X) > FEW_ROWS
+        with (
+            clock.until(self._end(began), self._grace),
+            progress(self.verbose) as report,
+            attended(lambda: report.doing) if slow else contextlib.nullcontext(),
+        ):
             budget = self._budget(method, rows)
             searched = self._search(method, built.model, rows, rng, report, budget)
             search_ended = clock.now()
@@ -122,7 +129,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         sd = spread(rows.X)
         facts = Facts.of(rows, health.parameter_notes(model, rows, columns, search.stopped, sd), sd)
         seconds = search_ended - began, clock.now() - search_ended
-        notes = cut + health.late(self.time_limit, *seconds)
+        notes = cut + list(searched.notes) + health.late(self.time_limit, *seconds)
         notes += health.notes(model, rows, columns, search, inferred.outcome, facts.notes)
         outcome = FitOutcome(
             method=searched.inference.name,
@@ -212,6 +219,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         fewer."""
         n, began, inference, part = len(rows.X), clock.now(), searched.inference, searched.final
         why, which = "takes longer than the time limit allows", "chosen at random"
+        report.final(len(part.X))
         try:
             inferred = inference.infer(searched.model, part, report.share)
         except (KeyboardInterrupt, OutOfTime) as stop:

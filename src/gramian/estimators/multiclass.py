@@ -37,6 +37,7 @@ from gramian.fitting.lbfgs import Search, maximise
 from gramian.fitting.progress import progress
 from gramian.fitting.stages import Hold, parts
 from gramian.inference import Data, Evidence, Model
+from gramian.interrupt import attended
 from gramian.likelihoods import Bernoulli
 from gramian.linalg.threads import count as thread_count
 from gramian.params.space import ParameterTable
@@ -238,7 +239,11 @@ def fit(gp: GPClassifier, table: Array, columns: Columns, labels: Labels, began:
         return model.fit(np.asarray(table[rows]), second)
 
     models: list[GPClassifier] = []
-    with progress(gp.verbose) as report, ThreadPoolExecutor(at_once) as pool:
+    with (
+        progress(gp.verbose) as report,
+        attended(lambda: "the binary models that are being fitted"),
+        ThreadPoolExecutor(at_once) as pool,
+    ):
         for model in pool.map(fitted, range(len(splits))):
             models.append(model)
             report.share(len(models) / len(splits))
