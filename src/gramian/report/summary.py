@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from gramian.report.quality import Quality
+from gramian.report.relevance import Relevance
 
 MOST_CLASSES, MOST_OUTPUTS = 12, 4  # that are listed
+MOST_COLUMNS = 8
 LISTED = ("NLPD", "MSLL", "CRPS", "Brier score", "ECE", "AUC")  # of the scores of left-out rows
 
 
@@ -31,6 +33,7 @@ def summary(title: str, fitted: Any) -> str:
         *(f"            {stage}" for stage in outcome.stages if len(outcome.stages) > 1),
         f"  jitter    {outcome.jitter:g}" if outcome.jitter else "  jitter    none",
         *_quality(fitted.quality),
+        *_columns(fitted.shares),
         "",
         str(fitted.parameters()),
     ]
@@ -52,6 +55,14 @@ def _quality(known: Quality) -> list[str]:
         rows = known.scores.rows
         lines.append(f"            {', '.join(shown)} (leave-one-out, {rows:,} row{'s' * (rows != 1)})")
     return lines
+
+
+def _columns(shares: Relevance | None) -> list[str]:
+    if shares is None:
+        return []
+    shown = [f"{row.name} {100 * row.total:.0f} %" for row in shares.rows[:MOST_COLUMNS]]
+    more = ", ..." if len(shares) > len(shown) else ""
+    return [f"  columns   {', '.join(shown)}{more} (share of the variance of f's mean that needs each)"]
 
 
 def noted(notes: Sequence[str]) -> list[str]:
