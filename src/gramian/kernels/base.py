@@ -40,7 +40,7 @@ from gramian.params import Parameter, Tree
 if TYPE_CHECKING:
     from gramian.kernels.algebra import Power, Product, Scaled, Sum
     from gramian.kernels.host import Host
-    from gramian.kernels.inputs import On
+    from gramian.kernels.inputs import Named, On
     from gramian.kernels.profiles import Radial
     from gramian.kernels.spectrum import Wave
 
@@ -151,6 +151,12 @@ class Kernel(Tree):
         return None
 
     @property
+    def title(self) -> str:
+        """The name that a person has given it (`named`), or the only part of it that has one; else empty."""
+        titles = [part.title for part in self.parts if part.title]
+        return titles[0] if len(titles) == 1 else ""
+
+    @property
     def summands(self) -> tuple[Kernel, ...]:
         """The kernels whose sum it is: those whose functions `components` tells apart."""
         return (self,)
@@ -247,6 +253,12 @@ class Kernel(Tree):
         from gramian.kernels.inputs import On
 
         return On(self, columns)
+
+    def named(self, name: str) -> Named:
+        """The same with a name, by which `components` knows its part of f: `Linear().named("trend")`."""
+        from gramian.kernels.inputs import Named
+
+        return Named(self, name)
 
     # The algebra. -------------------------------------------------------------------------------------------
 
