@@ -167,6 +167,10 @@ class Fitted(Learned):
     certificate: Certificate | None = None  # where somebody has asked for it
     targets: tuple[str, ...] = ()  # the names of what is predicted, where they are known
 
+    def __repr__(self) -> str:
+        n, d = self.facts.rows, self.facts.columns
+        return f"Fitted({self.kernel}, {n:,} rows, {d} columns, {self.outcome.method})"
+
     def with_targets(self, names: Iterable[str]) -> Self:
         """The same with the names of what is predicted."""
         return dataclasses.replace(self, targets=tuple(names))

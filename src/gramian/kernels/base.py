@@ -28,6 +28,7 @@ import dataclasses
 import sys
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from html import escape
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import jax
@@ -308,6 +309,9 @@ class Kernel(Tree):
 
     def __str__(self) -> str:
         return self.formula(4)
+
+    def _repr_html_(self) -> str:
+        return f"<code>{escape(self.formula(4))}</code>"
 
     def __eq__(self, other: object) -> bool:
         """The same structure with the same values; priors and bounds count too."""

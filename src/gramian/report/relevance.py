@@ -25,7 +25,7 @@ import numpy as np
 
 from gramian.arrays import Array
 from gramian.gram.few import ROWS as FEW
-from gramian.params.space import aligned
+from gramian.params.space import aligned, html_table
 
 ROWS, FEWEST = 1024, 128
 BUDGET = 5e7  # kernel values that a summary spends
@@ -72,10 +72,7 @@ class Relevance:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        titles, *lines = self.cells()
-        head = "".join(f"<th>{title}</th>" for title in titles)
-        body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in line)}</tr>" for line in lines)
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        return html_table(self.cells())
 
 
 def relevance(mean: Callable[[Array], Array], X: Array, names: Sequence[str], rows: int = ROWS) -> Relevance:
