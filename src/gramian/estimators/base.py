@@ -46,6 +46,7 @@ from gramian.processes.base import Process
 from gramian.report import notes as health
 from gramian.report.evaluation import Evaluation
 from gramian.report.facts import Facts
+from gramian.report.relevance import ROWS, Relevance
 from gramian.solvers import Solver
 
 FEW_ROWS = 1000  # up to here another starting point costs little
@@ -309,6 +310,21 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         """All parameters with their values, priors and notes."""
         check_is_fitted(self, "fitted_")
         return self.fitted_.parameters()
+
+    def relevance(self, rows: int = ROWS) -> Relevance:
+        """Which columns matter: the share of the variance of f's mean that goes with each, by itself and
+        with its interactions, sorted (Sobol indices over the training rows: see gramian.report.relevance).
+        `rows` times the columns are predicted; the standard error of a share is about 1 / sqrt(rows)."""
+        check_is_fitted(self, "fitted_")
+        if not isinstance(rows, (int, np.integer)) or rows < 2:
+            raise ParameterError(f"rows={rows!r} must be a whole number from 2 on.")
+        return self.fitted_.relevance(int(rows))
+
+    def plot_relevance(self, ax: Any = None) -> Any:
+        """A picture of `relevance()` (see gramian.plots.plot_relevance)."""
+        from gramian.plots.relevance import plot_relevance
+
+        return plot_relevance(self, ax)
 
     def summary(self, full: bool = False) -> str:
         """The fitted model on a page: parameters, evidence, what happened, and notes with cures. Of many

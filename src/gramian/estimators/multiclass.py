@@ -42,6 +42,7 @@ from gramian.likelihoods import Bernoulli
 from gramian.linalg.threads import count as thread_count
 from gramian.params.space import ParameterTable
 from gramian.report import notes as health
+from gramian.report.relevance import ROWS, Relevance, relevance
 from gramian.report.summary import MOST_ENTRIES, formula, noted
 
 if TYPE_CHECKING:
@@ -150,6 +151,16 @@ class BinaryModels(Learned):
                 return None
             parts.append(rows.X[rows.codes == side])
         return LabelledRows(np.vstack(parts), np.repeat(np.arange(count), list(map(len, parts))))
+
+    def relevance(self, rows: int = ROWS) -> Relevance:
+        """The average of the models'."""
+        seen = self.labelled_rows()
+        points = self.first.seen_points() if seen is None else seen.X
+
+        def means(table: Array) -> Array:
+            return np.concatenate([model.fitted_.first.process.mean(table) for model in self.binary], axis=1)
+
+        return relevance(means, points, self.columns.names, rows)
 
     def left_out_classes(self) -> LeftOutClasses:
         cure = "Use cross-validation: sklearn.model_selection."

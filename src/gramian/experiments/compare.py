@@ -50,6 +50,7 @@ from gramian.kernels.text import parse_kernel
 from gramian.likelihoods import Bernoulli, Likelihood, Softmax
 from gramian.linalg import memory
 from gramian.params import fixed
+from gramian.params.space import html_text
 from gramian.solvers import CG
 from gramian.version import __version__
 
@@ -83,7 +84,10 @@ class Comparison:
             model += f"; noise {self.noise:.4g}"
         return text_table(self.runs, [what, f"{model}; random_state {self.settings['random_state']}"])
 
-    __str__ = table
+    __str__ = __repr__ = table
+
+    def _repr_html_(self) -> str:
+        return html_text(self.table())
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """The tidy table, one entry a run: `pandas.DataFrame(result.columns())`."""
