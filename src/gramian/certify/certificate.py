@@ -68,6 +68,8 @@ class Certificate:
         head = f"Certificate, at {self.points} rows with a typical std of {self.typical_std:.4g}"
         return "\n".join([head, *(f"  {name:<26}{quantity}" for name, quantity in rows)])
 
+    __repr__ = __str__  # also as the last line of a notebook cell
+
 
 def certify(
     model: Model,

@@ -34,7 +34,7 @@ from gramian.params import Parameter, ParameterTable
 from gramian.processes.base import Process
 from gramian.report.facts import Facts, NoData, class_counts
 from gramian.report.notes import labels
-from gramian.report.summary import MOST_ENTRIES, summary
+from gramian.report.summary import MOST_ENTRIES, formula, summary
 
 
 class LabelledRows(NamedTuple):
@@ -169,6 +169,10 @@ class Fitted(Learned):
     certificate: Certificate | None = None  # where somebody has asked for it
 
     # What it is. --------------------------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        """Short: its rows and factors are many numbers."""
+        return f"Fitted({formula(self.kernel)}, on {self.n_rows:,} rows, {self.inference.described})"
 
     @property
     def first(self) -> Fitted:

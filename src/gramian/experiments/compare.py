@@ -50,6 +50,7 @@ from gramian.kernels.text import parse_kernel
 from gramian.likelihoods import Bernoulli, Likelihood, Softmax
 from gramian.linalg import memory
 from gramian.params import fixed
+from gramian.report.summary import formula
 from gramian.solvers import CG
 from gramian.version import __version__
 
@@ -74,16 +75,16 @@ class Comparison:
     def table(self) -> str:
         """Method by method and size by size: means over the runs, with their spread."""
         data, classes = self.settings["data"], self.settings["data"]["classes"]
-        what, model = f"{data['rows']:,} rows, {data['columns']} columns", f"kernel {self.kernel}"
+        what, model = f"{data['rows']:,} rows, {data['columns']} columns", f"kernel {formula(self.kernel)}"
         if data["target"]:
             what += f", of which {self.settings['test_size']:.0%} to test"
         if classes:
             what += f"; {len(classes)} classes: {', '.join(classes[:8])}{', ...' * (len(classes) > 8)}"
         elif data["target"]:
             model += f"; noise {self.noise:.4g}"
-        return text_table(self.runs, [what, f"{model}; random_state {self.settings['random_state']}"])
+        return text_table(self.runs, [what, f"{model}; seed {self.settings['random_state']}"])
 
-    __str__ = table
+    __str__ = __repr__ = table  # also as the last line of a notebook cell
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """The tidy table, one entry a run: `pandas.DataFrame(result.columns())`."""

@@ -95,7 +95,7 @@ class ModelComparison:
         title = f"{len(self.rows)} models on {self.n:,} rows, ranked by {self.by}"
         return "\n".join([title, "", *_lines(self.rows), "", *self.notes])
 
-    __str__ = table
+    __str__ = __repr__ = table  # also as the last line of a notebook cell
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """One entry a model: `pandas.DataFrame(result.columns())`."""
