@@ -151,6 +151,9 @@ def test_counts_and_positive_targets(rng):
     assert "y is positive with few large values" in notes(X, skewed)
     assert "large values" not in notes(X, np.log(skewed))
     assert "large values" not in notes(X, rng.uniform(1, 2, N))
+    gaps = np.where(np.arange(N) % 9 == 4, np.nan, counts)[:, None]
+    assert 'give likelihood="poisson"' in notes(X, gaps)
+    assert "If they are labels" in notes(X, np.arange(N) % 3)
     both = np.column_stack([counts, skewed])
     assert notes(X, both) == ""
 

@@ -103,7 +103,7 @@ def _target(y: Array) -> Iterator[str]:
     low = float(np.fmin.reduce(y))
     if low < 0:
         return
-    y = y[np.isfinite(y)] if np.isnan(low + y[0]) else y
+    y = y[np.isfinite(y)] if np.isnan(y).any() else y
     mean, sd = float(y.mean()), float(y.std())
     if mean > 4 * sd:
         return  # far from zero; Poisson counts of mean 16 and more are near to Gaussian
@@ -111,9 +111,11 @@ def _target(y: Array) -> Iterator[str]:
     near = low <= lowest and mean <= largest_mean
     if near and float(y[0]).is_integer() and bool((y == np.floor(y)).all()):
         if float(y.max()) > 1:
+            labels = " If they are labels, classify them." if float(y.max()) < FEW else ""
             yield (
                 f'y is whole numbers from {low:g} on. If they are counts, give likelihood="poisson", or'
                 ' likelihood="negative-binomial" where they scatter more: then no band reaches below 0.'
+                f"{labels}"
             )
         return
     if low > 0 and mean < 2 * sd:
