@@ -37,7 +37,7 @@ from gramian.report.facts import Facts, NoData, class_counts
 from gramian.report.notes import labels
 from gramian.report.quality import Quality, quality
 from gramian.report.relevance import ROWS, Relevance, affordable, relevance
-from gramian.report.summary import MOST_ENTRIES, summary
+from gramian.report.summary import MOST_ENTRIES, formula, summary
 
 
 class LabelledRows(NamedTuple):
@@ -175,11 +175,11 @@ class Fitted(Learned):
     classes: NDArray[Any] | None = None
     certificate: Certificate | None = None  # where somebody has asked for it
 
-    def __repr__(self) -> str:
-        n, d = self.facts.rows, self.facts.columns
-        return f"Fitted({self.kernel}, {n:,} rows, {d} columns, {self.outcome.method})"
-
     # What it is. --------------------------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        """Short: its rows and factors are many numbers."""
+        return f"Fitted({formula(self.kernel)}, on {self.n_rows:,} rows, {self.inference.described})"
 
     @property
     def first(self) -> Fitted:
