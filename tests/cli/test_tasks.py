@@ -251,7 +251,7 @@ def test_labels_with_mistakes_are_refused_with_their_place(run, tmp_path):
 
 
 def test_plan_and_compare_see_labels_too(run, table):
-    assert 'method="auto" takes exact' in run("plan", "table.csv", "-t", "two", "-c", "a").stdout
+    assert "--method auto takes exact" in run("plan", "table.csv", "-t", "two", "-c", "a").stdout
     given = (
         "compare",
         "table.csv",

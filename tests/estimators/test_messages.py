@@ -21,6 +21,10 @@ def fitted(**settings):
     return gm.GPRegressor(gm.RBF(0.5), optimize=False, **settings).fit(X, Y)
 
 
+def certificate():
+    return fitted(method=gm.Nystrom(3)).fitted_.certified(np.random.default_rng(0), 1e9).certificate
+
+
 REFUSED = {
     "labels that are numbers": lambda: gm.GPClassifier().fit(X, Y),
     "one class": lambda: gm.GPClassifier().fit(X, np.ones(12, dtype=int)),
@@ -104,3 +108,21 @@ def test_what_numpy_writes_around_values_is_taken_off():
     error = pickle.loads(pickle.dumps(InputError("x is np.float64(2.0)")))
     assert (type(error), str(error)) == (InputError, "x is 2.0")
     assert str(ParameterError()) == ""
+
+
+def test_what_is_printed_as_a_table_is_shown_as_one():
+    """As the last line of a notebook cell; not every field with every number."""
+    rows = np.column_stack([X, X**2])
+    shown = {
+        "nystrom:uniform": gm.compare(rows, Y, methods=["nystrom:uniform"], sizes=[3], repeats=1),
+        "ranked by evidence": gm.compare_models([gm.RBF(1.0), gm.Matern32(1.0)], rows, Y),
+        "memory limit": gm.GPRegressor().plan(rows, Y),
+        "log evidence, at least": certificate(),
+    }
+    for part, table in shown.items():
+        assert repr(table) == str(table)
+        assert part in repr(table)
+    assert repr(fitted().fitted_) == "Fitted(RBF(0.5), on 12 rows, Cholesky)"
+    conditioned = gm.GP(gm.RBF(0.5), noise=0.1).condition(X, Y)
+    assert repr(conditioned).startswith("ConditionedGP(GP(RBF(0.5), ")
+    assert len(repr(conditioned)) < 200

@@ -143,11 +143,17 @@ def test_counts_and_positive_targets(rng):
     assert "counts" not in notes(X, counts + 0.5)
     assert "counts" not in notes(X, counts - 5)
     assert "counts" not in notes(X, 500 + counts)  # far from 0
+    dollars = np.round(15_000 * np.exp(rng.normal(size=N)))
+    assert "counts" not in notes(X, dollars)
+    assert "few large values" in notes(X, dollars)
     assert "counts" not in notes(X, (counts > 2).astype(float))  # yes and no
     skewed = np.exp(rng.normal(size=N))
     assert "y is positive with few large values" in notes(X, skewed)
     assert "large values" not in notes(X, np.log(skewed))
     assert "large values" not in notes(X, rng.uniform(1, 2, N))
+    gaps = np.where(np.arange(N) % 9 == 4, np.nan, counts)[:, None]
+    assert 'give likelihood="poisson"' in notes(X, gaps)
+    assert "If they are labels" in notes(X, np.arange(N) % 3)
     both = np.column_stack([counts, skewed])
     assert notes(X, both) == ""
 

@@ -229,6 +229,10 @@ def test_a_word_of_a_kernel_is_the_default_one_of_that_family(word, tmp_path):
     assert [row.prior for row in gp.parameters_] == [row.prior for row in default.parameters_]
     gp.save(tmp_path / "m.gm")
     assert gm.load(tmp_path / "m.gm").kernel == word
+    features = gm.FourierFeatures(word, n_features=20).fit(X[["a", "b"]])
+    assert type(features.kernel_).__name__ == KERNELS[word]
+    compared = gm.compare(X[["a", "b"]], X["a"], kernel=word, methods=["exact"], sizes=[3], repeats=1)
+    assert KERNELS[word] in str(compared.kernel)
     labels = gm.GPClassifier(word.upper(), optimize=False).fit(X, X["site"])
     assert KERNELS[word] in str(labels.kernel_)
 

@@ -18,6 +18,7 @@ from gramian.certify.bounds import bounds_of
 from gramian.engines.dense import Exact
 from gramian.errors import ParameterError
 from gramian.inference import Data, Evidence, Model, Scheme, closed
+from gramian.params.space import html_text
 from gramian.processes.base import Process
 
 POINTS = 100  # rows at which means and variances are compared
@@ -67,6 +68,11 @@ class Certificate:
         ]
         head = f"Certificate, at {self.points} rows with a typical std of {self.typical_std:.4g}"
         return "\n".join([head, *(f"  {name:<26}{quantity}" for name, quantity in rows)])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return html_text(str(self))
 
 
 def certify(

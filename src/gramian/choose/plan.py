@@ -107,6 +107,8 @@ class Plan:
             lines.append((each.label, memory.show_bytes(each.bytes), *times, each.accuracy, each.why_not))
         return "\n".join([head, "", *aligned(lines, lines[0]), "", *self._verdict(), *self._exact_ways()])
 
+    __repr__ = __str__  # also as the last line of a notebook cell
+
     def _verdict(self) -> list[str]:
         """What `fit` with method="auto" does, and where that is not within the limits, what would be."""
         choice = self.choice

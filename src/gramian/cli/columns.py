@@ -64,6 +64,10 @@ class TableOptions:
         """The kernel; None: the default one, of whatever family."""
         return None if self.kernel is None else read_kernel(self.kernel).kernel
 
+    def kernel_setting(self) -> Kernel | str | None:
+        """The kernel, or the word of a family, as an estimator takes it."""
+        return self.written_kernel() or self.kernel
+
     def features(self, table: Table, beside: Sequence[str] = ()) -> list[str]:
         """The names of the features: --columns where given, else all but targets, ids and those `beside`."""
         targets, wanted = self.targets, _names(table, self.columns)

@@ -11,13 +11,15 @@ import typer
 
 from gramian.cli.speech import said
 from gramian.errors import GramianError, KernelTextError
+from gramian.interrupt import attended
 
 
 @contextmanager
 def guarded() -> Iterator[None]:
     """Tells what a user can mend without a traceback; a fault of the library itself keeps its traceback."""
     try:
-        yield
+        with attended(lambda: "the present step"):
+            yield
     except KernelTextError as error:
         _fail(str(error))  # it shows the kernel as it was typed
     except GramianError as error:

@@ -348,7 +348,8 @@ def compare(
         "--out -o FOLDER", "For the table, all runs as CSV, and a picture. After Ctrl-C, goes on there."
     ),
     kernel: str | None = option(
-        "--kernel -k TEXT", "Taken as it is, for all methods; by default fitted once, on a part."
+        "--kernel -k TEXT",
+        f"Taken as it is, for all methods; {listed(KERNELS)} (the default) is fitted once, on a part.",
     ),
     noise: float | None = option(
         "--noise VARIANCE", "Taken as it is, in units of the target squared; by default fitted."

@@ -41,8 +41,7 @@ OF_COLUMN = {"exposure": COUNTS, "trials": ("binomial",)}
 def fit_table(asked: TableOptions, out: Path, settings: dict[str, Any], options: FitOptions) -> None:
     """Fits, writes the model file and prints the summary. Whatever can be refused is refused before the
     fit."""
-    data, targets = asked.data, asked.targets
-    written = asked.written_kernel() or asked.kernel  # the word of a family is for the estimator
+    data, targets, written = asked.data, asked.targets, asked.kernel_setting()
     check_output(out, data)
     large = is_large(data)
     table = next(read_blocks(data)) if large else read_table(data)

@@ -45,7 +45,6 @@ from gramian.gram import few, tiles
 from gramian.kernels.base import Kernel
 from gramian.kernels.host import KernelValues, Pairs
 from gramian.landmarks.rules import RULES
-from gramian.linalg.blas import block_of, square_triangle
 from gramian.linalg.cost import Cost
 from gramian.linalg.factor import (
     factored,
@@ -53,6 +52,7 @@ from gramian.linalg.factor import (
     inverse_in_place,
     inverse_root_in_place,
     solve,
+    square_in_place,
     squared_times,
 )
 from gramian.linalg.threads import count
@@ -256,8 +256,7 @@ class DenseConditioned(SolvedConditioned):
             assert self.factor is not None
             inverse, self.factor = inverse_in_place(self.factor.L), None
         else:
-            square_triangle(block_of(self._root))
-            inverse, self._root = self._root, None
+            inverse, self._root = square_in_place(self._root), None
         return inverse
 
     def precision(self) -> Array:

@@ -37,6 +37,7 @@ from gramian.fitting.progress import Report, progress
 from gramian.fitting.stages import Hold, Searched, fit
 from gramian.inference import Data, Evidence, Inference, Inferred, Model, Scheme
 from gramian.inference.mcmc.method import MCMC
+from gramian.interrupt import attended
 from gramian.kernels import Kernel
 from gramian.likelihoods import Likelihood
 from gramian.linalg import memory
@@ -46,6 +47,7 @@ from gramian.processes.base import Process
 from gramian.report import notes as health
 from gramian.report.evaluation import Evaluation
 from gramian.report.facts import Facts
+from gramian.report.relevance import ROWS, Relevance
 from gramian.solvers import Solver
 
 FEW_ROWS = 1000  # up to here another starting point costs little
@@ -112,7 +114,13 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         rows, noise = built.rows, getattr(self, "noise", None)
         bounded = isinstance(noise, Parameter) and noise.bounds is not None
         rng = generator(self.random_state)
-        with progress(self.verbose) as report, clock.until(self._end(began), self._grace):
+        # where no single call can be long, nobody need listen for Ctrl-C
+        slow = not method.closed or len(rows.X) > FEW_ROWS
+        with (
+            clock.until(self._end(began), self._grace),
+            progress(self.verbose) as report,
+            attended(lambda: report.doing) if slow else contextlib.nullcontext(),
+        ):
             choice = self._choice(built, columns, method, rng, report)
             built = built if choice is None else choice.built
             restarts = self.restarts(len(rows.X)) if choice is None else self.n_restarts or 0
@@ -126,7 +134,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         sd = spread(rows.X)
         facts = Facts.of(rows, health.parameter_notes(model, rows, columns, search.stopped, sd), sd)
         seconds = search_ended - began, clock.now() - search_ended
-        notes = cut + health.late(self.time_limit, *seconds)
+        notes = cut + list(searched.notes) + health.late(self.time_limit, *seconds)
         notes += health.notes(model, rows, columns, search, inferred.outcome, facts.notes)
         outcome = FitOutcome(
             method=searched.inference.name,
@@ -224,6 +232,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         fewer."""
         n, began, inference, part = len(rows.X), clock.now(), searched.inference, searched.final
         why, which = "takes longer than the time limit allows", "chosen at random"
+        report.final(len(part.X))
         try:
             inferred = inference.infer(searched.model, part, report.share)
         except (KeyboardInterrupt, OutOfTime) as stop:
@@ -313,6 +322,21 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         """All parameters with their values, priors and notes."""
         check_is_fitted(self, "fitted_")
         return self.fitted_.parameters()
+
+    def relevance(self, rows: int = ROWS) -> Relevance:
+        """Which columns matter: the share of the variance of f's mean that goes with each, by itself and
+        with its interactions, sorted (Sobol indices over the training rows: see gramian.report.relevance).
+        `rows` times the columns are predicted; the standard error of a share is about 1 / sqrt(rows)."""
+        check_is_fitted(self, "fitted_")
+        if not isinstance(rows, (int, np.integer)) or rows < 2:
+            raise ParameterError(f"rows={rows!r} must be a whole number from 2 on.")
+        return self.fitted_.relevance(int(rows))
+
+    def plot_relevance(self, ax: Any = None) -> Any:
+        """A picture of `relevance()` (see gramian.plots.plot_relevance)."""
+        from gramian.plots.relevance import plot_relevance
+
+        return plot_relevance(self, ax)
 
     def summary(self, full: bool = False) -> str:
         """The fitted model on a page: parameters, evidence, what happened, and notes with cures. Of many

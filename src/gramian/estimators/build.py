@@ -68,7 +68,7 @@ class Written(NamedTuple):
 
     kernels: tuple[Kernel, ...]  # none: the default kernel; several: one a latent function
     noise: Parameter | None = None  # that a converted scikit-learn kernel has brought along
-    family: type[Stationary] = Matern52  # of the default kernel
+    family: type[Stationary] | None = None  # of the default kernel, where its word was given
 
     @property
     def kernel(self) -> Kernel | None:
@@ -83,7 +83,7 @@ class Written(NamedTuple):
 
     def suited(self, X: Array, columns: Columns, variance: float) -> tuple[Kernel, ...]:
         """The kernels, or the default one of that variance, after a check that they suit the columns."""
-        kernels = self.kernels or (default_kernel(X, columns, variance, self.family),)
+        kernels = self.kernels or (default_kernel(X, columns, variance, self.family or Matern52),)
         for kernel in kernels:
             kernel.check_columns(columns.described())
         return kernels

@@ -37,7 +37,8 @@ from gramian.processes.base import Process
 from gramian.report.facts import Facts, NoData, class_counts
 from gramian.report.notes import labels
 from gramian.report.quality import Quality, quality
-from gramian.report.summary import MOST_ENTRIES, summary
+from gramian.report.relevance import ROWS, Relevance, affordable, relevance
+from gramian.report.summary import MOST_ENTRIES, formula, summary
 
 FEWEST_RESIDUALS = 50  # of left-out rows, for a calibration
 
@@ -122,6 +123,10 @@ class Learned(ABC):
         """The training rows with their classes; None where they are not there."""
 
     @abstractmethod
+    def relevance(self, rows: int = ROWS) -> Relevance:
+        """Which columns matter, from so many rows."""
+
+    @abstractmethod
     def left_out_classes(self) -> LeftOutClasses:
         """The class of each training row predicted from all the others."""
 
@@ -175,6 +180,10 @@ class Fitted(Learned):
     calibration: Calibration | None = None  # of observations, where left-out rows asked for it
 
     # What it is. --------------------------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        """Short: its rows and factors are many numbers."""
+        return f"Fitted({formula(self.kernel)}, on {self.n_rows:,} rows, {self.inference.described})"
 
     @property
     def first(self) -> Fitted:
@@ -404,6 +413,24 @@ class Fitted(Learned):
             return None
         Y = self.targets_of_rows()
         return np.nanmean(Y, axis=0), np.nanvar(Y, axis=0)
+
+    def relevance(self, rows: int = ROWS) -> Relevance:
+        return relevance(self.process.mean, self.seen_points(), self.columns.names, rows)
+
+    def seen_points(self) -> Array:
+        """The training rows; of a model without them, its landmarks."""
+        points = self.rows.X if self.has_rows else self.process.landmarks
+        if points is None:
+            raise ParameterError("This model has neither training rows nor landmarks to ask it at.")
+        return points
+
+    @cached_property
+    def shares(self) -> Relevance | None:
+        """Which columns matter, for a summary; None where there is one column, or it would take long."""
+        rows = affordable(self.n_rows, len(self.columns.names))
+        sampled = self.inference.search == "none"
+        known = self.has_rows and not sampled and len(self.columns.names) > 1 and self.n_rows > 1
+        return self.relevance(rows) if known and rows else None
 
     @cached_property
     def quality(self) -> Quality:

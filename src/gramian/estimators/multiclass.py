@@ -37,10 +37,12 @@ from gramian.fitting.lbfgs import Search, maximise
 from gramian.fitting.progress import progress
 from gramian.fitting.stages import Hold, parts
 from gramian.inference import Data, Evidence, Model
+from gramian.interrupt import attended
 from gramian.likelihoods import Bernoulli
 from gramian.linalg.threads import count as thread_count
 from gramian.params.space import ParameterTable
 from gramian.report import notes as health
+from gramian.report.relevance import ROWS, Relevance, relevance
 from gramian.report.summary import MOST_ENTRIES, formula, noted
 
 if TYPE_CHECKING:
@@ -150,6 +152,16 @@ class BinaryModels(Learned):
             parts.append(rows.X[rows.codes == side])
         return LabelledRows(np.vstack(parts), np.repeat(np.arange(count), list(map(len, parts))))
 
+    def relevance(self, rows: int = ROWS) -> Relevance:
+        """The average of the models'."""
+        seen = self.labelled_rows()
+        points = self.first.seen_points() if seen is None else seen.X
+
+        def means(table: Array) -> Array:
+            return np.concatenate([model.fitted_.first.process.mean(table) for model in self.binary], axis=1)
+
+        return relevance(means, points, self.columns.names, rows)
+
     def left_out_classes(self) -> LeftOutClasses:
         cure = "Use cross-validation: sklearn.model_selection."
         raise ParameterError(f"Leave-one-out needs the sites of Laplace, EP or VI in one model. {cure}")
@@ -238,7 +250,11 @@ def fit(gp: GPClassifier, table: Array, columns: Columns, labels: Labels, began:
         return model.fit(np.asarray(table[rows]), second)
 
     models: list[GPClassifier] = []
-    with progress(gp.verbose) as report, ThreadPoolExecutor(at_once) as pool:
+    with (
+        progress(gp.verbose) as report,
+        attended(lambda: "the binary models that are being fitted"),
+        ThreadPoolExecutor(at_once) as pool,
+    ):
         for model in pool.map(fitted, range(len(splits))):
             models.append(model)
             report.share(len(models) / len(splits))

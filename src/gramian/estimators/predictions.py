@@ -276,9 +276,21 @@ def prediction_table(
         columns |= {f"q{p:.10g}": values for p, values in zip(levels, found, strict=True)}
     if foretold.mean.ndim == 1:
         return columns
-    outputs = foretold.mean.shape[1]
-    known = names if len(set(names)) == outputs else range(outputs)
+    known = output_names(names, foretold.mean.shape[1])
     return {f"{name}_{own}": values[:, k] for k, own in enumerate(known) for name, values in columns.items()}
+
+
+def columns_of(name: str, values: Array, outputs: Sequence[str] = ()) -> dict[str, Array]:
+    """Values (n,) under a name, or (n, q) under one each, with the output's name or number after it."""
+    if values.ndim == 1:
+        return {name: values}
+    known = output_names(outputs, values.shape[1])
+    return {f"{name}_{own}": values[:, k] for k, own in enumerate(known)}
+
+
+def output_names(names: Sequence[str], q: int) -> list[str]:
+    """The names of q outputs, or their numbers where names are not known."""
+    return list(names) if len(set(names)) == q else [str(k) for k in range(q)]
 
 
 def finite(mean: Array, table: Array, var: Array | None = None) -> Array:

@@ -23,7 +23,7 @@ from gramian.estimators.base import Estimator, check_arguments, check_draws, che
 from gramian.estimators.build import Built
 from gramian.estimators.defaults import Choice, chosen
 from gramian.estimators.fitted import Fitted
-from gramian.estimators.predictions import LeaveOneOut, finite, observations, prediction_table
+from gramian.estimators.predictions import LeaveOneOut, columns_of, finite, observations, prediction_table
 from gramian.fitting.progress import Report
 from gramian.inference import Data, Scheme, closed
 from gramian.likelihoods import Gaussian, Likelihood
@@ -433,19 +433,33 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         return float(r2_score(first, predicted, sample_weight=sample_weight))
 
     def components(self, X: Any) -> dict[str, tuple[Array, Array]]:
-        """Mean and standard deviation of each summand of the kernel at the rows of X, by its formula. The
-        means and m(x) add up to f's; where y is warped, to that of the warped y."""
+        """Mean and standard deviation of each summand of the kernel at the rows of X, by the name that it was
+        given (`kernel.named("trend")`), or its formula. The means and m(x) add up to f's; where y is warped,
+        to that of the warped y."""
         check_is_fitted(self, "fitted_")
         named, terms = self.kernel_.summands, self.fitted_.first.model.kernel.summands
         parts = self.posterior_.components(self.read(X), terms)
         answers: dict[str, tuple[Array, Array]] = {}
-        for name, (mean, var) in zip(named, parts, strict=True):
-            label, k = str(name), 1
+        for kernel, (mean, var) in zip(named, parts, strict=True):
+            name, k = kernel.title or str(kernel), 1
+            label = name
             while label in answers:
                 k += 1
                 label = f"{name} #{k}"
             answers[label] = (self._shaped(mean), self._shaped(np.sqrt(var)))
         return answers
+
+    def components_table(self, X: Any) -> dict[str, NDArray[Any]]:
+        """`components` as named columns: for each summand its mean, under its name, and its std, with
+        "_std" after it; for several outputs each with the output's name or number.
+
+        `pandas.DataFrame(gp.components_table(X))`.
+        """
+        columns: dict[str, NDArray[Any]] = {}
+        for name, (mean, std) in self.components(X).items():
+            for what, values in ((name, mean), (f"{name}_std", std)):
+                columns |= columns_of(what, values, self.fitted_.columns.targets)
+        return columns
 
     def predict_gradient(self, X: Any) -> tuple[Array, Array]:
         """Mean and variance of the gradient of f at the rows of X: (n, d) each, or (n, d, q) for 2-D y. Not

@@ -50,6 +50,8 @@ from gramian.kernels.text import parse_kernel
 from gramian.likelihoods import Bernoulli, Likelihood, Softmax
 from gramian.linalg import memory
 from gramian.params import fixed
+from gramian.params.space import html_text
+from gramian.report.summary import formula
 from gramian.solvers import CG
 from gramian.version import __version__
 
@@ -74,16 +76,19 @@ class Comparison:
     def table(self) -> str:
         """Method by method and size by size: means over the runs, with their spread."""
         data, classes = self.settings["data"], self.settings["data"]["classes"]
-        what, model = f"{data['rows']:,} rows, {data['columns']} columns", f"kernel {self.kernel}"
+        what, model = f"{data['rows']:,} rows, {data['columns']} columns", f"kernel {formula(self.kernel)}"
         if data["target"]:
             what += f", of which {self.settings['test_size']:.0%} to test"
         if classes:
             what += f"; {len(classes)} classes: {', '.join(classes[:8])}{', ...' * (len(classes) > 8)}"
         elif data["target"]:
             model += f"; noise {self.noise:.4g}"
-        return text_table(self.runs, [what, f"{model}; random_state {self.settings['random_state']}"])
+        return text_table(self.runs, [what, f"{model}; seed {self.settings['random_state']}"])
 
-    __str__ = table
+    __str__ = __repr__ = table
+
+    def _repr_html_(self) -> str:
+        return html_text(self.table())
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """The tidy table, one entry a run: `pandas.DataFrame(result.columns())`."""
@@ -164,8 +169,8 @@ def compare(
     settings = Settings(test_size, random_state, standardize, normalize_y, *rows, tol, max_iter)
     _check(noise, repeats, settings)
     memory.allowed(memory_limit)  # refuses what is not a size
-    data = _data(X, y, task, chosen, kernel, settings)
     written = setting.one("a comparison is of one.")
+    data = _data(X, y, task, chosen, written, settings)
     if noise is None and setting.noise is not None:
         noise = float(setting.noise.value)
     if written is not None:
@@ -176,7 +181,7 @@ def compare(
         "gramian": __version__,
         "task": TASKS[data.classes is not None],
         "data": data.described(),
-        "kernel": None if written is None else repr(written),
+        "kernel": kernel if written is None else repr(written),  # the word of a family is fitted
         "noise": None if noise is None else float(noise),
         **{name: np.asarray(value).item() for name, value in dataclasses.asdict(settings).items()},
     }
@@ -185,7 +190,7 @@ def compare(
     if fitted:
         held, level = parse_kernel(fitted["kernel"]) if written is None else written, float(fitted["noise"])
     else:
-        held, level = _settle(written, noise, data, settings, verbose)
+        held, level = _settle(written, kernel, noise, data, settings, verbose)
         if store is not None:
             store.write_settings(recorded, {"kernel": repr(held), "noise": level})
     resolved = held.resolve(data.columns.names)
@@ -307,10 +312,15 @@ def _check_classes(methods: Sequence[Method], noise: float | None) -> None:
 
 
 def _settle(
-    kernel: Kernel | None, noise: float | None, table: _Table, settings: Settings, verbose: bool | None
+    kernel: Kernel | None,
+    given: Any,
+    noise: float | None,
+    table: _Table,
+    settings: Settings,
+    verbose: bool | None,
 ) -> tuple[Kernel, float]:
     """The kernel and the noise that all methods have: what is not given is fitted by exact inference on a
-    part of the rows."""
+    part of the rows. `given`: the setting, which without a kernel may be the word of a family."""
     likelihood, n = table.likelihood, len(table.X)
     if kernel is not None and (noise is not None or table.y is None or likelihood is not None):
         return kernel, 0.0 if noise is None else float(noise)
@@ -319,10 +329,12 @@ def _settle(
     part = np.sort(rng.choice(n, min(settings.fit_rows, n), replace=False))
     X, Y, engine = table.X[part], table.y[part][:, None], Exact(fit_rows=len(part))
     if likelihood is not None:  # of two classes one may be missing in a small part, which does no harm
-        written, model, data = build.build_latent(GPClassifier(), likelihood, X, table.columns, Y, VARIANCE)
+        written, model, data = build.build_latent(
+            GPClassifier(given), likelihood, X, table.columns, Y, VARIANCE
+        )
         scheme = on_engine(engine, laplace_for(likelihood))
     else:
-        start = kernel
+        start = given
         if kernel is not None:
             held = [dataclasses.replace(p, trainable=False) for p in kernel.parameters().values()]
             start = kernel.with_parameters(held)

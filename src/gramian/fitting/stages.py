@@ -31,6 +31,7 @@ from gramian.arrays import Array, is_whole
 from gramian.clock import OutOfTime
 from gramian.errors import ParameterError
 from gramian.fitting.budget import FEWEST_ROWS, FIRST_EVALUATIONS, LATER_EVALUATIONS, Budget
+from gramian.fitting.guard import guarded
 from gramian.fitting.lbfgs import Search, maximise
 from gramian.fitting.objective import Objective
 from gramian.fitting.onward import best_start
@@ -138,6 +139,7 @@ class Searched:
     final: Data  # those that the final inference has time for: as a rule all
     partial: bool = False  # whether that was a part of all
     level: str = ""  # what was changed on all rows after them
+    notes: tuple[str, ...] = ()  # sentences for people
 
 
 def fit(
@@ -171,10 +173,12 @@ def fit(
     asked, method = method, method.searched
     every, data = data, distinct(data) if method.closed and model.gaussian.noise.trainable else data
     n, d, q = len(data.X), data.X.shape[1], len(data.scale)
-    steps = _all(parts(method, n, d, q, memory)) if budget is None else in_time(method, budget, memory)
+    plan = parts(method, n, d, q, memory) if budget is None else []
+    steps = _all(plan, method, (n, d, q)) if budget is None else in_time(method, budget, memory)
     order: NDArray[np.intp] | None = None
     searches: list[Search] = []
     stages: list[Stage] = []
+    notes: list[str] = []
     inference, part, done = method, data, None
     theta = np.zeros(0)
     for step in steps:
@@ -201,12 +205,16 @@ def fit(
                     starts += [np.concatenate([theta, prepared.free]) for theta in others]
                 cheap = engine.work(rows, d, q).flops <= FINISH_FLOPS
                 finish = step.last and engine.smooth and cheap
-                search = maximise(objective, starts, objective.limits, report, finish=finish)
+                report.stage(step.described(n), step.usual, step.ahead)
+                search, note = maximise(objective, starts, objective.limits, report, finish=finish), ""
+                if searches and engine.exact and search.stopped != "interrupted":
+                    search, note = guarded(objective, search, model, _again(objective, report, finish))
         except OutOfTime:
             break  # before there was anything to search
         theta, inference = objective.split(search.theta)
         model, part, done = objective.at(theta), own, step
         searches.append(search)
+        notes += [note] if note else []
         how = search.evaluations, search.stopped, clock.now() - began
         stages.append(Stage(inference.name, len(part.X), n, described(engine.fit_rule, n), *how))
         if search.stopped == "interrupted":
@@ -221,8 +229,9 @@ def fit(
         with contextlib.suppress(OutOfTime):  # it then chooses where it is used
             inference = method.prepared(model, final, rng)  # of all rows, with the fitted parameters
     inference = asked.resumed(inference)
-    together = _together(searches, theta, model)
-    return Searched(model, inference, together, tuple(stages), part, final, len(part.X) < n)
+    search = _together(searches, theta, model)
+    told = tuple(stages), part, final, len(part.X) < n
+    return Searched(model, inference, search, *told, notes=tuple(notes))
 
 
 @dataclass(frozen=True)
@@ -233,11 +242,22 @@ class Step:
     rows: int
     last: bool = False  # whether it is known that none follows
     end: float | None = None  # of `clock.now()`
+    usual: int = LATER_EVALUATIONS  # evaluations, as a rule
+    ahead: float = 0.0  # what comes after it, in evaluations of its own
+
+    def described(self, n: int) -> str:
+        which = f"{n:,} rows" if self.rows == n else f"{self.rows:,} of {n:,} rows"
+        return f"{self.engine.name} on {which}"
 
 
-def _all(plan: Sequence[tuple[Scheme, int]]) -> Iterator[Step]:
-    for number, (engine, rows) in enumerate(plan, 1):
-        yield Step(engine, rows, number == len(plan))
+def _all(plan: Sequence[tuple[Scheme, int]], method: Scheme, size: tuple[int, int, int]) -> Iterator[Step]:
+    """The stages of a plan, each with an idea of what comes after it."""
+    flops = [engine.work(rows, *size[1:]).flops for engine, rows in plan]
+    final = method.work(*size, gradient=False).flops
+    for k, (engine, rows) in enumerate(plan):
+        ahead = (sum(LATER_EVALUATIONS * later for later in flops[k + 1 :]) + final) / max(flops[k], 1.0)
+        usual = LATER_EVALUATIONS if k else FIRST_EVALUATIONS
+        yield Step(engine, rows, k == len(plan) - 1, usual=usual, ahead=ahead)
 
 
 def in_time(method: Scheme, budget: Budget, memory: Callable[[], float] = lambda: np.inf) -> Iterator[Step]:
@@ -279,6 +299,11 @@ def in_time(method: Scheme, budget: Budget, memory: Callable[[], float] = lambda
         if more == most:
             return
         rows = more
+
+
+def _again(objective: Objective, report: Report, finish: bool) -> Callable[[Array], Search]:
+    """Another search of the same objective, from a place of its own."""
+    return lambda start: maximise(objective, [start], objective.limits, report, finish=finish)
 
 
 def _room(memory: Callable[[], float]) -> int:

@@ -116,6 +116,7 @@ class _Run:
         steps, rate = self.method.steps_for(n), self.method.learning_rate
         start, in_a_row = clock.now(), 0
         batches = _batches(n, min(self.method.batch_size, n), self.rng)
+        report.stage(f"{self.method.name} on {n:,} rows", steps)
         try:
             for k, at in zip(range(steps), batches, strict=False):
                 now = clock.now()

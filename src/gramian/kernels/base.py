@@ -28,6 +28,7 @@ import dataclasses
 import sys
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from html import escape
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import jax
@@ -40,7 +41,7 @@ from gramian.params import Parameter, Tree
 if TYPE_CHECKING:
     from gramian.kernels.algebra import Power, Product, Scaled, Sum
     from gramian.kernels.host import Host
-    from gramian.kernels.inputs import On
+    from gramian.kernels.inputs import Named, On
     from gramian.kernels.profiles import Radial
     from gramian.kernels.spectrum import Wave
 
@@ -169,6 +170,12 @@ class Kernel(Tree):
         return None
 
     @property
+    def title(self) -> str:
+        """The name that a person has given it (`named`), or the only part of it that has one; else empty."""
+        titles = [part.title for part in self.parts if part.title]
+        return titles[0] if len(titles) == 1 else ""
+
+    @property
     def summands(self) -> tuple[Kernel, ...]:
         """The kernels whose sum it is: those whose functions `components` tells apart."""
         return (self,)
@@ -266,6 +273,12 @@ class Kernel(Tree):
 
         return On(self, columns)
 
+    def named(self, name: str) -> Named:
+        """The same with a name, by which `components` knows its part of f: `Linear().named("trend")`."""
+        from gramian.kernels.inputs import Named
+
+        return Named(self, name)
+
     # The algebra. -------------------------------------------------------------------------------------------
 
     def __add__(self, other: Any) -> Sum:
@@ -314,6 +327,9 @@ class Kernel(Tree):
 
     def __str__(self) -> str:
         return self.formula(4)
+
+    def _repr_html_(self) -> str:
+        return f"<code>{escape(self.formula(4))}</code>"
 
     def __eq__(self, other: object) -> bool:
         """The same structure with the same values; priors and bounds count too."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from html import escape
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -321,6 +322,9 @@ class ParameterTable:
 
     __repr__ = __str__
 
+    def _repr_html_(self) -> str:
+        return html_table(self.cells())
+
 
 def aligned(lines: Sequence[Sequence[str]], left: Collection[str]) -> list[str]:
     """Lines of cells under each other, the first of them titles: to the left in the columns called so, else
@@ -331,6 +335,19 @@ def aligned(lines: Sequence[Sequence[str]], left: Collection[str]) -> list[str]:
         "  ".join(f"{cell:{side}{w}}" for cell, side, w in zip(line, sides, widths, strict=True)).rstrip()
         for line in lines
     ]
+
+
+def html_table(lines: Sequence[Sequence[str]]) -> str:
+    """The same for notebooks."""
+    titles, *rows = ([escape(cell) for cell in line] for line in lines)
+    head = "".join(f"<th>{title}</th>" for title in titles)
+    body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def html_text(text: str) -> str:
+    """Lines of text for notebooks, as they stand."""
+    return f"<pre>{escape(text)}</pre>"
 
 
 def entry_names(path: str, parameter: Parameter, first: Sequence[str] = ()) -> list[str]:

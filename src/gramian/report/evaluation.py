@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 
 from gramian.arrays import Array
 from gramian.errors import InputError
-from gramian.params.space import aligned
+from gramian.params.space import aligned, html_table
 from gramian.predictive import Predictive, log_normal
 
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
@@ -100,10 +100,7 @@ class Evaluation:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        titles, *lines = self.cells()
-        head = "".join(f"<th>{title}</th>" for title in titles)
-        body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in line)}</tr>" for line in lines)
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        return html_table(self.cells())
 
 
 def _title(name: str) -> str:

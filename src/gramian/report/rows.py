@@ -2,7 +2,7 @@
 others, and targets that are no sums of f and Gaussian noise.
 
 Each look begins with the cheapest test that most data fail: a fit of 20 rows takes 6 ms, and these looks 1 %
-of that. What needs a sort is left out beyond MANY rows.
+of that. What needs a sort of whole rows is left out where there is much of them.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from gramian.arrays import Array
 from gramian.data.inputs import Columns, some_of
 
 FEW = 10  # rows of which nothing is said but what is so by their number alone
-MANY = 100_000  # rows beyond which nothing is sorted
+MANY = 1_000_000  # numbers in X beyond which rows are not compared with each other
+SMALL = 5.0, 1000.0  # counts begin this low, and have such a mean at most: dollars and metres do not
 OWN_CATEGORY = 0.9  # of the rows with a category that no other has: names, not categories
 SKEWED = 1.0  # skewness from which on a positive target asks for its logarithm; 1.75 if log y ~ N(., 0.5^2)
 
 
-def row_notes(X: Array, Y: Array, columns: Columns, gaussian: bool) -> Iterator[str]:
+def row_notes(X: Array, Y: Array, columns: Columns, gaussian: bool, warped: bool = False) -> Iterator[str]:
     """Sentences about rows and their targets; `gaussian`: whether y is f plus Gaussian noise, in closed
-    form."""
+    form; `warped`: whether that is said of a warped y."""
     n, d = X.shape
     if n < 2:
         return
@@ -37,9 +38,9 @@ def row_notes(X: Array, Y: Array, columns: Columns, gaussian: bool) -> Iterator[
         return
     if d > 1 or columns.categories:
         yield from _names_of_rows(X, columns, width)
-    if n <= MANY:
+    if X.size <= MANY:
         yield from _repeats(X, Y, gaussian)
-    if gaussian and Y.shape[1] == 1:
+    if gaussian and Y.shape[1] == 1 and not warped:
         yield from _target(Y[:, 0])
 
 
@@ -102,15 +103,19 @@ def _target(y: Array) -> Iterator[str]:
     low = float(np.fmin.reduce(y))
     if low < 0:
         return
-    y = y[np.isfinite(y)] if np.isnan(low + y[0]) else y
+    y = y[np.isfinite(y)] if np.isnan(y).any() else y
     mean, sd = float(y.mean()), float(y.std())
     if mean > 4 * sd:
         return  # far from zero; Poisson counts of mean 16 and more are near to Gaussian
-    if float(y[0]).is_integer() and bool((y == np.floor(y)).all()):
+    lowest, largest_mean = SMALL
+    near = low <= lowest and mean <= largest_mean
+    if near and float(y[0]).is_integer() and bool((y == np.floor(y)).all()):
         if float(y.max()) > 1:
+            labels = " If they are labels, classify them." if float(y.max()) < FEW else ""
             yield (
                 f'y is whole numbers from {low:g} on. If they are counts, give likelihood="poisson", or'
                 ' likelihood="negative-binomial" where they scatter more: then no band reaches below 0.'
+                f"{labels}"
             )
         return
     if low > 0 and mean < 2 * sd:

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from gramian.report.quality import Quality
+from gramian.report.relevance import Relevance
 
 MOST_CLASSES, MOST_OUTPUTS, MOST_ENTRIES = 12, 4, 10  # that are listed
+MOST_COLUMNS = 8
 LISTED = ("NLPD", "MSLL", "CRPS", "Brier score", "ECE", "AUC")  # of the scores of left-out rows
 _LONG_LIST = re.compile(r"\[([^\[\]]*)\]")
 
@@ -37,6 +39,7 @@ def summary(title: str, fitted: Any, full: bool = False) -> str:
         *(f"            {stage}" for stage in outcome.stages if len(outcome.stages) > 1),
         f"  jitter    {outcome.jitter:g}" if outcome.jitter else "  jitter    none",
         *_quality(fitted.quality),
+        *_columns(fitted.shares),
         "",
         str(fitted.listed(full)),
     ]
@@ -65,6 +68,14 @@ def _quality(known: Quality) -> list[str]:
         rows = known.scores.rows
         lines.append(f"            {', '.join(shown)} (leave-one-out, {rows:,} row{'s' * (rows != 1)})")
     return lines
+
+
+def _columns(shares: Relevance | None) -> list[str]:
+    if shares is None:
+        return []
+    shown = [f"{row.name} {100 * row.total:.0f} %" for row in shares.rows[:MOST_COLUMNS]]
+    more = ", ..." if len(shares) > len(shown) else ""
+    return [f"  columns   {', '.join(shown)}{more} (share of the variance of f's mean that needs each)"]
 
 
 def formula(kernel: Any, full: bool = False) -> str:
