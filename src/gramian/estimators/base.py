@@ -7,6 +7,7 @@ predictions. Public attributes (`kernel_`, `evidence_`, ...) are read from that 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import math
 import os
 from abc import ABC, abstractmethod
@@ -125,7 +126,10 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
             built = built if choice is None else choice.built
             restarts = self.restarts(len(rows.X)) if choice is None else self.n_restarts or 0
             budget = self._budget(method, rows)
-            searched = self._search(method, built.model, rows, restarts, rng, report, budget)
+            stopped = choice is not None and choice.interrupted
+            searched = self._search(method, built.model, rows, restarts, rng, report, budget, stopped)
+            if choice is not None:
+                searched = dataclasses.replace(searched, search=choice.counted(searched.search))
             search_ended = clock.now()
             inferred, rows, cut = self._infer(searched, rows, report, rng, budget)
             searched, inferred = level.on_all_rows(searched, rows, inferred, bounded)
@@ -198,11 +202,13 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         rng: np.random.Generator,
         report: Report,
         budget: Budget | None,
+        interrupted: bool = False,
     ) -> Searched:
         space = ParameterSpace(model.parameters())
         if clock.end() < math.inf:
             method = method.until(clock.end())
         reasons = {
+            "interrupted": interrupted,
             "sampled": method.search == "none",
             health.NOT_OPTIMISED: not self.optimize,
             "nothing to optimise": space.size == 0,

@@ -24,7 +24,7 @@ from gramian import clock
 from gramian.data.inputs import Columns
 from gramian.errors import NumericalError
 from gramian.estimators.build import Built, default_kernel
-from gramian.fitting.lbfgs import maximise
+from gramian.fitting.lbfgs import Search, maximise
 from gramian.fitting.objective import Objective
 from gramian.fitting.progress import Report
 from gramian.fitting.rows import distinct, in_random_order
@@ -39,6 +39,7 @@ ITERATIONS = 60  # of a search on it
 # that is taken again and again
 MOST_EQUAL = 0.1
 SHARE = 0.4  # of the time that is left
+LEAST = 1e-20  # variance of y in units of its scale: below, it is constant
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,19 @@ class Choice:
     """Where the path has ended, and what is to be told about it."""
 
     built: Built
+    searches: tuple[Search, ...]  # on the path
     lines: tuple[str, ...]
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether somebody has stopped it."""
+        return self.searches[-1].stopped == "interrupted"
+
+    def counted(self, search: Search) -> Search:
+        """A search with the path's evaluations beside its own."""
+        names = ("iterations", "evaluations", "failures")
+        sums = {name: sum(getattr(one, name) for one in (search, *self.searches)) for name in names}
+        return dataclasses.replace(search, **sums)
 
 
 def chosen(
@@ -65,44 +78,45 @@ def chosen(
     """The kind of model for these data, at parameters from which a search on all of them goes on; None where
     that is not for them to say. `warped`: whether y may be warped."""
     data = built.rows
-    if len(data.X) < FEWEST or data.Y.shape[1] > 1:
+    if len(data.X) < FEWEST or data.Y.shape[1] > 1 or not _variance(data) > LEAST:
         return None
     data = distinct(data)
     if len(data.X) > ROWS:
         data = data.take(np.sort(in_random_order(data, rng)[:ROWS]))
     now = clock.now()
     with clock.until(now + SHARE * max(clock.end() - now, 0.0)):
-        best, told = _walked(built, columns, data, method.on_few_rows(), warped, report)
+        best, searches, told = _walked(built, columns, data, method.on_few_rows(), warped, report)
     rows = "all" if len(data.X) == len(built.rows.X) else f"{len(data.X):,} of {len(built.rows.X):,}"
     line = f"model by the height of its parameters' posterior, on {rows} rows, in nats: {', '.join(told)}"
-    return Choice(built._replace(kernel=best.kernel, model=best.model), (line,))
+    return Choice(built._replace(kernel=best.kernel, model=best.model), tuple(searches), (line,))
 
 
 def _walked(
     built: Built, columns: Columns, data: Data, method: Scheme, warped: bool, report: Report
-) -> tuple[Step, list[str]]:
-    """The last step of the path, and what each has brought."""
-    best = _searched(Step("Matern-5/2", built.kernel, built.model), data, method, report)
-    told = [f"{best.name}: {best.height:.1f}"]
+) -> tuple[Step, list[Search], list[str]]:
+    """The last step of the path, the searches, and what each step has brought."""
+    best, search = _searched(Step("Matern-5/2", built.kernel, built.model), data, method, report)
+    searches, told = [search], [f"{best.name}: {best.height:.1f}"]
     for further in (_rough, _warped) if warped else (_rough,):
         step = further(best, columns, data)
-        if step is None or clock.over():
+        if step is None or clock.over() or searches[-1].stopped == "interrupted":
             continue
-        step = _searched(step, data, method, report)
+        step, search = _searched(step, data, method, report)
+        searches.append(search)
         told.append(f"{step.name}: {step.height - best.height:+.1f}")
         best = step if step.height > best.height else best
-    return best, told
+    return best, searches, told
 
 
-def _searched(step: Step, data: Data, method: Scheme, report: Report) -> Step:
+def _searched(step: Step, data: Data, method: Scheme, report: Report) -> tuple[Step, Search]:
     """The step at the best parameters that a short search finds; as it is where there are none."""
     objective = Objective(step.model, data, method)
     how: dict[str, Any] = {"finish": False, "iterations": ITERATIONS}
     try:
         found = maximise(objective, [objective.start], objective.limits, report, **how)
     except (NumericalError, clock.OutOfTime):
-        return step
-    return dataclasses.replace(step, model=objective.at(found.theta), height=found.value)
+        return step, Search(objective.start, -np.inf, "failed", 0, 0, 0, 0)
+    return dataclasses.replace(step, model=objective.at(found.theta), height=found.value), found
 
 
 def _rough(step: Step, columns: Columns, data: Data) -> Step:
