@@ -118,7 +118,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
             budget = self._budget(method, rows)
             searched = self._search(method, built.model, rows, rng, report, budget)
             search_ended = clock.now()
-            inferred, rows, cut = self._infer(searched, rows, report, rng, budget)
+            inferred, rows, cut = self._infer(method, searched, rows, report, rng, budget)
             searched, inferred = level.on_all_rows(searched, rows, inferred, bounded)
         model, search = searched.model, searched.search
         model = inferred.model or model  # where parameters were drawn: at their mean
@@ -204,11 +204,12 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
 
     def _infer(
         self,
+        method: Scheme,
         searched: Searched,
         rows: Data,
         report: Report,
         rng: np.random.Generator,
-        budget: Budget | None = None,
+        budget: Budget | None,
     ) -> tuple[Inferred, Data, list[str]]:
         """The posterior of all rows; where the time is too short for it, or somebody stops it, that of
         fewer."""
@@ -218,6 +219,8 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         try:
             inferred = inference.infer(searched.model, part, report.share)
         except (KeyboardInterrupt, OutOfTime) as stop:
+            # fewer rows have fewer points; those that were learned stay
+            again = inference if inference.free.size else method
             if isinstance(stop, KeyboardInterrupt):
                 if len(searched.part.X) >= n:
                     raise
@@ -225,10 +228,11 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
                 which = "those that its parameters were fitted on"
             elif budget is not None:
                 budget.passed(inference, clock.now() - began)
-                room = budget.rows_of_final(inference, self._grace / 2, compiled=True)
+                room = budget.rows_of_final(again, self._grace / 2, compiled=True)
                 part = rows.take(at_random(n, room, rng))
-            with clock.until(clock.now() + self._grace / 2, math.inf, anew=True):
-                inferred = inference.prepared(searched.model, part, rng).infer(searched.model, part)
+            end = None if budget is None else clock.now() + self._grace / 2
+            with clock.until(end, math.inf, anew=True):
+                inferred = again.prepared(searched.model, part, rng).infer(searched.model, part)
         if len(part.X) == n:
             return inferred, rows, []
         known = f"this model knows {len(part.X):,} of them, {which}"

@@ -185,22 +185,11 @@ def fit(
             with clock.until(step.end):
                 if order is None and rows < n:
                     order = in_random_order(data, rng)
-                own = data
-                if rows < n:
-                    assert order is not None
-                    own = data.take(chosen(engine.fit_rule, model, data, rows, order, rng))
-                nearer = within_reach(model, np.asarray(own.X[:REACH_ROWS])) if searches else model
-                start = nearer if engine.exact else model
-                prepared = engine.prepared(start, own, rng)
-                if searches and not engine.exact:
-                    start = best_start([model] if nearer is model else [model, nearer], own, prepared)
-                objective, starts = Objective(start, own, prepared), []
-                if searches:
-                    starts.append(objective.start)
-                else:
-                    starts.append(_held(objective, holds, report))
+                objective = _begun(step, model, data, order, rng, later=bool(searches))
+                starts = [objective.start if searches else _held(objective, holds, report)]
+                if not searches:
                     others = objective.space.restarts(restarts, rng)
-                    starts += [np.concatenate([theta, prepared.free]) for theta in others]
+                    starts += [np.concatenate([theta, objective.inference.free]) for theta in others]
                 cheap = engine.work(rows, d, q).flops <= FINISH_FLOPS
                 finish = step.last and engine.smooth and cheap
                 report.stage(step.described(n), step.usual, step.ahead)
@@ -210,7 +199,7 @@ def fit(
         except OutOfTime:
             break  # before there was anything to search
         theta, inference = objective.split(search.theta)
-        model, part, done = objective.at(theta), own, step
+        model, part, done = objective.at(theta), objective.data, step
         searches.append(search)
         notes += [note] if note else []
         how = search.evaluations, search.stopped, clock.now() - began
@@ -219,9 +208,9 @@ def fit(
             break
         if budget is not None:
             budget.learn(engine, rows, search.pace)
-    settled = done is not None and done.engine is method and (done.rows == n or inference.free.size)
     final = data if budget is None else budget.kept(asked, data, rng)
-    if not settled:
+    whole = done is not None and done.engine is method and done.rows == n and final is data
+    if not (whole or (done is not None and done.engine is method and inference.free.size)):
         inference = method
         with contextlib.suppress(OutOfTime):  # it then chooses where it is used
             inference = method.prepared(model, final, rng)  # of all rows, with the fitted parameters
@@ -295,6 +284,28 @@ def in_time(method: Scheme, budget: Budget, memory: Callable[[], float] = lambda
         if more == most:
             return
         rows = more
+
+
+def _begun(
+    step: Step,
+    model: Model,
+    data: Data,
+    order: NDArray[np.intp] | None,
+    rng: np.random.Generator,
+    later: bool,
+) -> Objective:
+    """What a stage maximises, from where it begins: on its rows, with its engine's choices made. `later`: it
+    goes on from the parameters of another."""
+    engine, own = step.engine, data
+    if step.rows < len(data.X):
+        assert order is not None
+        own = data.take(chosen(engine.fit_rule, model, data, step.rows, order, rng))
+    nearer = within_reach(model, np.asarray(own.X[:REACH_ROWS])) if later else model
+    start = nearer if engine.exact else model
+    prepared = engine.prepared(start, own, rng)
+    if later and not engine.exact:
+        start = best_start([model] if nearer is model else [model, nearer], own, prepared)
+    return Objective(start, own, prepared)
 
 
 def _again(objective: Objective, report: Report, finish: bool) -> Callable[[Array], Search]:
