@@ -232,7 +232,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
                 which = "those that its parameters were fitted on"
             elif budget is not None:
                 budget.passed(searched.inference, clock.now() - began)
-                room = budget.rows_of_final(inference, self._grace / 2, compiled=True)
+                room = budget.rows_of_final(inference, self._grace / 4, compiled=True)
                 part = rows.take(at_random(n, room, rng))
             end = None if budget is None else clock.now() + self._grace / 2
             with clock.until(end, math.inf, anew=True):

@@ -16,7 +16,6 @@ chosen before any fit they would suit no model.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -211,9 +210,12 @@ def fit(
     final = data if budget is None else budget.kept(asked, data, rng)
     whole = done is not None and done.engine is method and done.rows == n and final is data
     if not (whole or (done is not None and done.engine is method and inference.free.size)):
-        inference = method
-        with contextlib.suppress(OutOfTime):  # it then chooses where it is used
+        inference, began = method, clock.now()
+        try:
             inference = method.prepared(model, final, rng)  # of all rows, with the fitted parameters
+        except OutOfTime:  # it then chooses where it is used
+            if budget is not None:
+                budget.passed(method, clock.now() - began)
     inference = asked.resumed(inference)
     search = _together(searches, theta, model)
     return Searched(model, inference, search, tuple(stages), part, final, notes=tuple(notes))
