@@ -310,7 +310,8 @@ def test_memory_limits_covariances_and_draws_too(data):
     assert gp.predict(Z, return_std=True)[0].shape == (3000,)
 
 
-def test_an_inference_that_is_out_of_time_knows_fewer_rows(monkeypatch):
+@pytest.mark.parametrize(("method", "taken"), [("exact", "exact"), ("cg", "exact"), ("vfe", "vfe")])
+def test_an_inference_that_is_out_of_time_knows_fewer_rows(monkeypatch, tmp_path, method, taken):
     """Against its prediction it does not end; what is left is a model of some rows, and a note."""
     rng = np.random.default_rng(0)
     X = rng.uniform(-3, 3, (900, 1))
@@ -326,11 +327,15 @@ def test_an_inference_that_is_out_of_time_knows_fewer_rows(monkeypatch):
         return plain(self, model, data, report)
 
     monkeypatch.setattr(RuleOnEngine, "infer", infer)
-    gp = gm.GPRegressor(n_restarts=0, time_limit=100.0).fit(X, y)
+    gp = gm.GPRegressor(n_restarts=0, method=method, time_limit=100.0).fit(X, y)
     assert asked[0] == 900 > asked[1] == gp.fitted_.n_rows
     note = next(note for note in gp.outcome_.notes if "The final inference on 900 rows" in note)
     assert f"than the time limit allows: this model knows {asked[1]} of them, chosen at random." in note
     assert np.sqrt(np.mean((gp.predict(X) - np.sin(X[:, 0])) ** 2)) < 0.1
+    assert gp.outcome_.method == taken
+    assert gp.log_evidence() == pytest.approx(gp.evidence_.value)  # of what it was made with
+    gp.save(tmp_path / "fewer.gm")
+    assert_allclose(gm.load(tmp_path / "fewer.gm").predict(X), gp.predict(X))
 
 
 def test_a_clock_around_a_fit_counts(data):

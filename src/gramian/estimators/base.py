@@ -118,7 +118,8 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         # where no single call can be long, nobody need listen for Ctrl-C
         slow = not method.closed or len(rows.X) > FEW_ROWS
         with (
-            clock.until(self._end(began), self._grace),
+            # what chains have drawn is not given up
+            clock.until(self._end(began), math.inf if method.search == "none" else self._grace),
             progress(self.verbose) as report,
             attended(lambda: report.doing) if slow else contextlib.nullcontext(),
         ):
@@ -131,7 +132,8 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
             if choice is not None:
                 searched = dataclasses.replace(searched, search=choice.counted(searched.search))
             search_ended = clock.now()
-            inferred, rows, cut = self._infer(searched, rows, report, rng, budget)
+            inferred, searched, cut = self._infer(method, searched, rows, report, rng, budget)
+            rows = searched.final
             searched, inferred = level.on_all_rows(searched, rows, inferred, bounded)
         model, search = searched.model, searched.search
         model = inferred.model or model  # where parameters were drawn: at their mean
@@ -228,35 +230,40 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
 
     def _infer(
         self,
+        method: Scheme,
         searched: Searched,
         rows: Data,
         report: Report,
         rng: np.random.Generator,
-        budget: Budget | None = None,
-    ) -> tuple[Inferred, Data, list[str]]:
-        """The posterior of all rows; where the time is too short for it, or somebody stops it, that of
-        fewer."""
+        budget: Budget | None,
+    ) -> tuple[Inferred, Searched, list[str]]:
+        """The posterior of all rows; where the time is too short for it, or somebody stops it, that of fewer,
+        and with what it was made."""
         n, began, inference, part = len(rows.X), clock.now(), searched.inference, searched.final
         why, which = "takes longer than the time limit allows", "chosen at random"
         report.final(len(part.X))
         try:
             inferred = inference.infer(searched.model, part, report.share)
         except (KeyboardInterrupt, OutOfTime) as stop:
+            # fewer rows have fewer points, unless those were learned, and few need no solver
+            fewer = method.on_few_rows() if method.exact else method
+            inference = inference if inference.free.size else fewer
             if isinstance(stop, KeyboardInterrupt):
                 if len(searched.part.X) >= n:
                     raise
                 part, why = searched.part, "was interrupted"
                 which = "those that its parameters were fitted on"
             elif budget is not None:
-                budget.passed(inference, clock.now() - began)
-                room = budget.rows_of_final(inference, self._grace / 2, compiled=True)
+                budget.passed(searched.inference, clock.now() - began)
+                room = budget.rows_of_final(inference, self._grace / 4, compiled=True)
                 part = rows.take(at_random(n, room, rng))
-            with clock.until(clock.now() + self._grace / 2, math.inf, anew=True):
-                inferred = inference.prepared(searched.model, part, rng).infer(searched.model, part)
-        if len(part.X) == n:
-            return inferred, rows, []
+            end = None if budget is None else clock.now() + self._grace / 2
+            with clock.until(end, math.inf, anew=True):
+                inference = inference.prepared(searched.model, part, rng)
+                inferred = inference.infer(searched.model, part)
         known = f"this model knows {len(part.X):,} of them, {which}"
-        return inferred, part, [f"The final inference on {n:,} rows {why}: {known}."]
+        notes = [f"The final inference on {n:,} rows {why}: {known}."] if len(part.X) < n else []
+        return inferred, dataclasses.replace(searched, inference=inference, final=part), notes
 
     def plan(self, X: Any, y: Any = None) -> Plan:
         """What each method would take on these data, memory and time, and which one `method="auto"` takes."""
