@@ -6,27 +6,27 @@ import contextlib
 import os
 import sys
 import tempfile
+import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from gramian.cli.columns import Frame, TableOptions, for_model, is_text
-from gramian.cli.tasks import FitOptions, coded, exposure_of, hint, target_of, task_of
+from gramian.arrays import Array
+from gramian.cli.columns import TableOptions, for_model, is_text, refuse_constant
+from gramian.cli.tasks import FitOptions, coded, exposure_of, hint, task_of
 from gramian.data.atomic import atomic_write
-from gramian.data.sources import Source
-from gramian.data.tables import SUFFIXES, Table, read_blocks, read_table, write_blocks
+from gramian.data.tables import WRITTEN, Table, read_blocks, write_blocks
 from gramian.errors import GramianError, ParameterError, TableError
 from gramian.estimators import GPClassifier, GPRegressor
 from gramian.estimators.base import Estimator
 from gramian.modelfile import load
 
-# bytes of a file from which on it is fitted from disk: as text it would take some ten times that in memory
-LARGE = 50_000_000
-PACKED = 5  # text is about so many times as large as when compressed, as gzip and Parquet are
 CHUNK = 2**20  # bytes at once to standard output
 
 
@@ -35,32 +35,30 @@ def fit_table(asked: TableOptions, out: Path, settings: dict[str, Any], options:
     fit."""
     data, targets, written = asked.data, asked.targets, asked.written_kernel()
     check_output(out, data)
-    large = is_large(data)
-    table = next(read_blocks(data)) if large else read_table(data)
+    table = next(read_blocks(data))
     beside = [] if options.exposure is None else [options.exposure]
     names = asked.features(table, beside)
     task = task_of(table, targets, asked.task)
     options.check(task, targets)
-    gp = (GPClassifier if task == "classification" else GPRegressor)(written, **options.settings(settings))
-    X: Frame | Source
-    classes = None
-    if large:
-        X = asked.streamed(table, targets if task == "regression" else [], names)
-        y = None if X.Y is None else X.Y[:, 0] if len(targets) == 1 else X.Y
-        if task == "classification":
-            classes, codes = coded(read_blocks(data), targets[0], is_text(table, targets[0]))
-            X = Source(X.X, codes[:, None], X.columns)  # of the labels, 8 bytes a row are in memory
-    else:
-        X, y = asked.training(table, names), target_of(table, targets, task)
-    if task == "regression" and y is not None:
+    settings = options.settings(settings | {"missing": asked.missing})
+    gp = (GPClassifier if task == "classification" else GPRegressor)(written, **settings)
+    gp.check_settings()
+    classes: NDArray[Any] | None = None
+    codes: Array | None = None
+    if task == "classification":
+        classes, codes = coded(read_blocks(data), targets[0], is_text(table, targets[0]))
+    source = asked.opened(table, names, codes)
+    if task == "regression":
+        assert source.Y is not None
+        for name, column in zip(targets, source.Y.T, strict=True):
+            refuse_constant(str(data), name, column)
         likelihood = gp.get_params()["likelihood"]
         if likelihood is not None:
-            likelihood.checked(likelihood.with_defaults(y), f"{data}, column {targets[0]!r}:")
-        if asked.task is None and options.likelihood is None and y.ndim == 1:
-            hint(y, targets[0])
-    blocks = read_blocks(data) if large else [table]
-    seen = {} if options.exposure is None else {"exposure": exposure_of(blocks, options.exposure)}
-    gp.fit(X, None if large else y, **seen)
+            likelihood.checked(likelihood.with_defaults(source.Y[:, 0]), f"{data}, column {targets[0]!r}:")
+        if asked.task is None and options.likelihood is None and len(targets) == 1:
+            hint(source.Y[:, 0], targets[0])
+    seen = {} if options.exposure is None else {"exposure": exposure_of(read_blocks(data), options.exposure)}
+    gp.fit(source, **seen)
     if classes is not None:  # it was fitted to their codes, which lie on disk
         gp.fitted_ = gp.fitted_.with_classes(classes)
     gp.save(out)
@@ -78,9 +76,9 @@ def fit_table(asked: TableOptions, out: Path, settings: dict[str, Any], options:
 def predict_table(model: Path, data: Path, out: Path | None, target_kind: str, exposure: str | None) -> None:
     """Adds predictions to the columns of a table, block by block."""
     if out is not None:
-        if not out.name.lower().endswith(SUFFIXES):
+        if not out.name.lower().endswith(WRITTEN):
             raise TableError(
-                f"{out}: the name of a table ends in one of {', '.join(SUFFIXES)}. Choose such a name."
+                f"{out}: the name of a table ends in one of {', '.join(WRITTEN)}. Choose such a name."
             )
         check_output(out, data, model)
     gp = load(model)
@@ -111,11 +109,17 @@ def write_predictions(gp: Estimator, data: Path, out: Path, target_kind: str, ex
     """Writes the rows of a table with their predictions, and gives their number. One block is in memory at a
     time."""
     as_they_are = out.name.lower().endswith((".parquet", ".pq"))
-    rows = 0
+    rows, gapped, new = 0, 0, Counter[str]()
 
     def predictions(block: Table) -> dict[str, NDArray[Any]]:
+        nonlocal gapped
         seen = None if exposure is None else exposure_of([block], exposure)
-        return gp.predict_table(for_model(gp, block), target_kind, seen)
+        source = for_model(gp, block)
+        gapped += int(np.isnan(source.X).any(axis=1).sum())
+        new.update(source.columns.new_categories(source.X))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # new categories, which are told below
+            return gp.predict_table(source, target_kind, seen)
 
     blocks = read_blocks(data)
     first = next(blocks)
@@ -136,13 +140,20 @@ def write_predictions(gp: Estimator, data: Path, out: Path, target_kind: str, ex
             yield kept | {renamed[name]: values for name, values in found.items()}
 
     write_blocks(out, [*first.names, *renamed.values()], written())
+    if gapped:
+        what = "are predicted as the average over what similar rows of the fit have there"
+        typer.echo(f"note: rows with missing cells ({gapped:,}) {what}, with wider intervals", err=True)
+    for name, count in new.items():
+        what = f"rows with a category in {name!r} that the fit has not seen ({count:,})"
+        typer.echo(f"note: {what} are predicted as unlike all others", err=True)
     return rows
 
 
 def show_model(model: Path) -> None:
     """Prints the summary of a model file, and the columns it needs."""
     gp = load(model)
-    typer.echo(f"{model} predicts from: {_described(gp, ', '.join)}\n")
+    targets = ", ".join(gp.fitted_.columns.targets)
+    typer.echo(f"{model} predicts {targets + ' ' if targets else ''}from: {_described(gp, ', '.join)}\n")
     print_summary(gp)
 
 
@@ -150,7 +161,7 @@ def _described(gp: Estimator, shown: Callable[[tuple[str, ...]], str]) -> str:
     """The columns of a model, with what is shown of categories."""
     columns = gp.fitted_.columns
     told = {columns.names[j]: f" ({shown(categories)})" for j, categories in columns.categories.items()}
-    return ", ".join(name + told.get(name, "") for name in columns.names)
+    return ", ".join(name + told.get(name, "") for name in columns.given)
 
 
 def print_summary(gp: Estimator) -> None:
@@ -182,12 +193,6 @@ def free_names(names: Sequence[str], taken: Sequence[str]) -> dict[str, str]:
     while any(prefix + name in taken for name in names):
         prefix, k = ("predicted_" if k == 1 else f"predicted{k}_"), k + 1
     return {name: prefix + name for name in names}
-
-
-def is_large(data: Path) -> bool:
-    """Whether a file is too large to be read as a whole."""
-    packed = data.name.lower().endswith((".gz", ".parquet", ".pq"))
-    return data.is_file() and data.stat().st_size * (PACKED if packed else 1) > LARGE
 
 
 def check_output(out: Path, *inputs: Path) -> None:

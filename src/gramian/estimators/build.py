@@ -25,6 +25,7 @@ import numpy as np
 
 from gramian.arrays import Array
 from gramian.choose.plan import Prospect, check_time_limit
+from gramian.data import gaps
 from gramian.data.inputs import Columns, spread
 from gramian.errors import InputError, ParameterError
 from gramian.inference import Data, Model
@@ -114,6 +115,9 @@ def check_settings(gp: Estimator) -> None:
     for name in ("optimize", "normalize_y"):
         if not isinstance(getattr(gp, name, True), (bool, np.bool_)):
             raise ParameterError(f"{name}={getattr(gp, name)!r} must be True or False.")
+    if gp.missing not in gaps.RULES:
+        cure = 'Use "fill" (rows with gaps are used), "drop" (they are left out) or "error".'
+        raise ParameterError(f"missing={gp.missing!r} is not known. {cure}")
     if gp.hyper not in ("map", "ml", "mcmc"):
         cure = 'Use "map" (priors count), "ml" (they do not) or "mcmc" (full Bayes).'
         raise ParameterError(f"hyper={gp.hyper!r} is not known. {cure}")

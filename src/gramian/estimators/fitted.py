@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gramian.arrays import Array
 from gramian.certify.certificate import Certificate, certify
+from gramian.data import gaps
 from gramian.data.inputs import Columns, read_beside
 from gramian.engines.base import Workspace
 from gramian.errors import InputError, NumericalError, ParameterError
@@ -32,6 +33,7 @@ from gramian.kernels import Kernel
 from gramian.likelihoods import Likelihood
 from gramian.params import Parameter, ParameterTable
 from gramian.processes.base import Process
+from gramian.processes.gapped import Gapped
 from gramian.report.facts import Facts, NoData, class_counts
 from gramian.report.summary import summary
 
@@ -156,6 +158,8 @@ class Fitted(Learned):
     normalized: bool = False  # whether y was centred and divided by its standard deviation
     classes: NDArray[Any] | None = None
     certificate: Certificate | None = None  # where somebody has asked for it
+    # rows that missing cells are taken from, of a file that holds no others; None: the rows themselves
+    donors: Array | None = None
 
     # What it is. --------------------------------------------------------------------------------------------
 
@@ -254,13 +258,31 @@ class Fitted(Learned):
 
     # Predictions. -------------------------------------------------------------------------------------------
 
+    def process_at(self, table: Array) -> Process:
+        """The process for the rows of a table: where cells are missing, averaged over donors of them."""
+        return Gapped(self.process, self._completed) if gaps.has_gaps(table) else self.process
+
+    def _completed(self, rows: Array) -> Array:
+        return gaps.donors_of(self.some_rows(), self.columns).completed(rows)
+
+    def some_rows(self) -> Array:
+        """Some of the rows of the fit, in even steps."""
+        if self.donors is not None:
+            return self.donors
+        if not self.has_rows:
+            raise InputError(
+                "A row has a missing cell, and this model is of a file of an older version, without rows to"
+                " take it from. Fit again, or fill the cell."
+            )
+        return gaps.Donors.among(self.rows.X, ()).pool
+
     def latents(self, table: Array) -> tuple[Array, Array]:
-        mean, var = self.process.moments(table)
+        mean, var = self.process_at(table).moments(table)
         return predictions.finite(mean, table, var), var
 
     def probabilities(self, table: Array, averaging: str = "exact") -> Array:
         scaled = averaging == "scaled" and self.likelihood.latents == 1
-        P = predictions.probabilities(self.likelihood, self.process, table, scaled)
+        P = predictions.probabilities(self.likelihood, self.process_at(table), table, scaled)
         predictions.finite(P, table)
         return P / np.sum(P, axis=1, keepdims=True)  # they add up to 1 but for rounding
 
@@ -283,7 +305,7 @@ class Fitted(Learned):
         return predictions.log_densities(self._gaussians(table), Y, self.closed_form)
 
     def _gaussians(self, table: Array) -> Iterator[predictions.Latents]:
-        return predictions.gaussians(self.likelihood, self.process, table)
+        return predictions.gaussians(self.likelihood, self.process_at(table), table)
 
     def _beside(self, table: Array, beside: Array | None) -> Array:
         return read_beside({}, len(table), self.likelihood) if beside is None else beside

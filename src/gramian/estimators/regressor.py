@@ -75,6 +75,10 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
     random_state : int, RandomState or None
         For the starting points, for what a method draws (landmarks, frequencies, probes), and the default for
         `sample`.
+    missing : "fill" (the default), "drop" or "error"
+        What becomes of rows with missing cells in a fit: used, with what the most similar rows have in their
+        place and a column that says where; left out; or refused. In predictions they are averaged over what
+        similar rows have ("error": refused). Rows without a target are left out, unless it is "error".
     memory_limit : int or str, optional
         Bytes, or text such as "2GB". A fit that needs more is refused before it starts. None: 80 % of what is
         free.
@@ -114,8 +118,9 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
     ) -> Self:
         """Conditions on the rows of X and y, after fitting the parameters.
 
-        X is an array, a DataFrame, a memory map, the path of a CSV or Parquet file with y the name of its
-        target, or a function that returns an iterator of blocks (X, y). `noise_var` gives known noise
+        X is an array, a DataFrame, a memory map, the path of a file, or a function that returns an iterator
+        of blocks (X, y); y is one number a row, or the name of its column in a DataFrame or a file. How
+        columns of text, dates and missing cells are read, `summary` says. `noise_var` gives known noise
         variances, one a row, in units of y squared; `noise`, if given too, comes on top. `exposure` is for
         counts: how long or how much was watched in each row, so that the rate is exposure exp(f). It is a
         column of these likelihoods beside y; those of others are given by their names in the same way
@@ -131,10 +136,10 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         unknown = {name: value for name, value in columns.items() if name not in beside}
         known = ["X", "y", *(name for name in beside if name != "exposure"), "noise_var and exposure"]
         check_arguments(unknown, ", ".join(known), cure)
-        table, named, y = self._training(X, y)
+        given = {"exposure": exposure, **columns}
+        table, named, y, given, noise_var = self._training(X, y, given, noise_var)
         Y, single = read_targets(y, len(table), gaps=gaussian and self.hyper != "mcmc")
         known_noise = read_noise_var(noise_var, len(table))
-        given = {"exposure": exposure, **columns}
         if gaussian:
             method, reason = self._method(table.shape, Y.shape[1])
             check(method, table.shape, Y.shape[1], self.memory_limit)
@@ -332,7 +337,8 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         means and m(x) add up to f's."""
         check_is_fitted(self, "fitted_")
         named, terms = self.kernel_.summands, self.fitted_.first.model.kernel.summands
-        parts = self.posterior_.components(self.read(X), terms)
+        table = self.read(X)
+        parts = self.fitted_.process_at(table).components(table, terms)
         answers: dict[str, tuple[Array, Array]] = {}
         for name, (mean, var) in zip(named, parts, strict=True):
             label, k = str(name), 1
@@ -349,7 +355,8 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
             rough = ", ".join(sorted({type(k).__name__ for k in self.kernel_.rough_parts}))
             cure = "Smooth kernels have one: RBF, Matern52, Matern32."
             raise ParameterError(f"Functions of {self.kernel_} have no gradient, because of {rough}. {cure}")
-        mean, var = self.posterior_.gradient(self.read(X))
+        table = self.read(X)
+        mean, var = self.fitted_.process_at(table).gradient(table)
         return (mean[:, :, 0], var[:, :, 0]) if self.fitted_.single else (mean, var)
 
     def loo(self) -> LeaveOneOut:
@@ -405,8 +412,8 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         check_target(target, "observations, noise included", "the function")
         if not self.__sklearn_is_fitted__():
             return self._prior(X, target)
-        noise = self.fitted_.noise_of_outputs
-        return self.read(X), self.fitted_.process, noise if target == "y" else np.zeros_like(noise)
+        noise, table = self.fitted_.noise_of_outputs, self.read(X)
+        return table, self.fitted_.process_at(table), noise if target == "y" else np.zeros_like(noise)
 
     def _prior(self, X: Any, target: str) -> tuple[Array, Process, Array]:
         self.check_settings()

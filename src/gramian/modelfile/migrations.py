@@ -171,5 +171,20 @@ def _with_exposures(fitted: Any, arrays: Arrays) -> Arrays:
     return arrays
 
 
+def _from_5(document: Any, arrays: Arrays) -> tuple[Any, Arrays]:
+    """Version 5 knew categories as the one thing that is no number, and no gaps."""
+    fitted = document["fitted"]
+    if "models" in fitted:
+        models = [_from_5(model, {})[0] for model in fitted["models"]]
+        document = {**document, "fitted": {**fitted, "models": models}}
+    columns = dict(document["columns"])
+    coded = [
+        (j, {"class": "Categories", "fields": {"levels": words}}) for j, words in columns.pop("categories")
+    ]
+    columns = _extended(columns, readings=[list(pair) for pair in coded], gaps=[], targets=[], notes=[])
+    settings = _extended(document["settings"], missing="fill")
+    return {**document, "settings": settings, "columns": columns}, arrays
+
+
 # from a version to the next one
-MIGRATIONS: dict[int, Migration] = {1: _from_1, 2: _from_2, 3: _from_3, 4: _from_4}
+MIGRATIONS: dict[int, Migration] = {1: _from_1, 2: _from_2, 3: _from_3, 4: _from_4, 5: _from_5}

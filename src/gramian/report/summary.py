@@ -27,6 +27,7 @@ def summary(title: str, fitted: Any) -> str:
         f"  fit       {outcome.stopped}; {searched}, {outcome.seconds:.2f} s",
         *(f"            {stage}" for stage in outcome.stages if len(outcome.stages) > 1),
         f"  jitter    {outcome.jitter:g}" if outcome.jitter else "  jitter    none",
+        *read(fitted.columns.told()),
         "",
         str(fitted.parameters()),
     ]
@@ -34,6 +35,11 @@ def summary(title: str, fitted: Any) -> str:
         lines += ["", str(fitted.process.chains)]
     lines += ["", foot] if foot else []
     return "\n".join(lines + noted(outcome.notes))
+
+
+def read(told: Sequence[str]) -> list[str]:
+    """How the columns were read, a line each."""
+    return [f"  {'read' if k == 0 else '':<8}  {line}" for k, line in enumerate(told)]
 
 
 def noted(notes: Sequence[str]) -> list[str]:
