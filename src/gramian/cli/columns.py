@@ -89,7 +89,7 @@ class TableOptions:
         declared = self.declared(table, features)
         y = self.targets[0] if len(self.targets) == 1 else list(self.targets) or None
         source = open_source(
-            table.path,
+            self.data,
             y if codes is None else None,
             columns=features,
             missing=self.missing,

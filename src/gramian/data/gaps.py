@@ -51,10 +51,11 @@ class Donors:
 
     @classmethod
     def among(cls, table: Array, codes: tuple[int, ...]) -> Donors:
-        """Rows of a table in even steps, first those without gaps."""
+        """Rows of a table in even steps, shuffled: of donors that are equally near, the first are taken."""
         n = len(table)
         steps = np.unique(np.linspace(0, n - 1, min(n, POOL)).astype(int))
-        return cls(np.asarray(table[steps], dtype=np.float64), codes)
+        rows = np.asarray(table[steps], dtype=np.float64)
+        return cls(rows[np.random.default_rng(0).permutation(len(rows))], codes)
 
     def completed(self, rows: Array) -> Array:
         """The rows (r, d), each as often as it has donors: (r, DONORS, d). Donors are repeated where they are
@@ -160,7 +161,7 @@ def with_indicators(table: Array, columns: Columns) -> Array:
 
 def donors_of(table: Array, columns: Columns) -> Donors:
     """Donors from the rows of a fit, whose filled cells are no one's to give."""
-    donors = Donors.among(table, tuple(columns.categories))
+    donors = Donors(np.array(table), tuple(columns.categories))
     first = len(columns.given)
     for k, j in enumerate(columns.gaps):
         donors.pool[donors.pool[:, first + k] == 1, j] = np.nan

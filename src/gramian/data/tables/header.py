@@ -58,13 +58,7 @@ def _agreement(head: str, sign: str, width: int | None = None) -> float:
 def header_of(path: str, rows: Sequence[Sequence[str]]) -> Header:
     """The header among the first rows of a table."""
     filled = [k for k, row in enumerate(rows) if not is_blank(row)]
-    first = filled[0] if filled else 0
-    start = first
-    widths = Counter(len(rows[k]) for k in filled[1:])
-    usual = widths.most_common(1)[0][0] if widths else 0
-    if filled and _cells(rows[first]) < usual:
-        found = next((k for k in filled if len(rows[k]) == usual and _are_names(rows[k])), None)
-        start = found if found is not None and filled.index(found) <= MOST_TITLES else first
+    start = _names_at(rows, filled)
     notes = []
     titles = sum(1 for k in filled if k < start)
     if titles:
@@ -85,9 +79,21 @@ def header_of(path: str, rows: Sequence[Sequence[str]]) -> Header:
     return Header(checked, tuple(places), len(names), start, tuple(notes))
 
 
-def _cells(row: Sequence[str]) -> int:
-    """Cells up to the last that has something in it: spreadsheets fill titles up with empty ones."""
-    return max((k + 1 for k, cell in enumerate(row) if cell.strip()), default=0)
+def _names_at(rows: Sequence[Sequence[str]], filled: Sequence[int]) -> int:
+    """The row with the names: the first, unless it is a title: shorter than most, or with one cell alone."""
+    if not filled:
+        return 0
+    first, widths = filled[0], Counter(len(rows[k]) for k in filled[1:])
+    usual = widths.most_common(1)[0][0] if widths else 0
+    alone = sum(1 for cell in rows[first] if cell.strip()) == 1
+    if len(rows[first]) >= usual and not (alone and usual > 1):
+        return first
+    numbers = (k for k in filled if len(rows[k]) == usual and any(map(is_number, rows[k])))
+    end = next(numbers, filled[-1])
+    names = [
+        k for k in filled[: MOST_TITLES + 1] if k < end and len(rows[k]) == usual and _are_names(rows[k])
+    ]
+    return max(names, key=lambda k: (sum(1 for cell in rows[k] if cell.strip()), k), default=first)
 
 
 def _are_names(row: Sequence[str]) -> bool:
