@@ -186,7 +186,7 @@ def test_settings_of_methods_reach_the_estimator(run, data, monkeypatch, options
         ),
         (("auto", "--size", 7), "the method 'auto' chooses its settings itself"),
         (("fourier", "--sampling", "rls"), "Methods with a sampling: nystrom, vfe, svgp, fitc, dtc"),
-        (("nystrom", "--sampling", "best"), "sampling='best' is not known"),
+        (("nystrom", "--sampling", "best"), "--sampling best is not known"),
         (("nystrom", "--size", 0), "rank=0 must be a whole number from 1 on"),
         (("nistrom", "--size", 8), "the method 'nistrom' is not known"),
     ],

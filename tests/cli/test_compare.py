@@ -89,7 +89,7 @@ def test_after_ctrl_c_the_same_command_does_the_rest(run, data, tmp_path, monkey
     run(*command)
     assert len(tasks) == len(pd.read_csv(tmp_path / "kept" / "runs.csv")) == 4
     refused = run(*command[:-2], "-o", "kept", "--seed", 1, code=2)
-    assert "begun with random_state = 0, and now it is 1" in refused.stderr
+    assert "begun with --seed 0, and now it is 1" in refused.stderr
 
 
 def test_without_a_target_kernel_matrices_are_compared(run, data):
@@ -119,7 +119,7 @@ def test_without_a_target_kernel_matrices_are_compared(run, data):
         (("--sizes", "10,many"), "--sizes has 'many'"),
         (("--sizes", ","), "sizes is empty"),
         (("--kernel", "RBF("), "RBF("),
-        (("--repeats", 0), "repeats=0"),
+        (("--repeats", 0), "--repeats 0"),
     ],
 )
 def test_mistakes_are_one_sentence(run, data, arguments, message):
@@ -178,7 +178,7 @@ def test_plan_prices_a_method_with_settings_of_its_own(run, data):
 
 def test_plan_says_what_the_limits_mean(run, data):
     assert (
-        "time_limit=-3.0 must be a positive number"
+        "--time-limit -3.0 must be a positive number"
         in run("plan", data, "-t", "y", "--id", "code", "--time-limit", -3, code=2).stderr
     )
     printed = run("plan", data, "-t", "y", "--id", "code", "--memory-limit", "1kB").stdout

@@ -9,6 +9,7 @@ from typing import NoReturn
 
 import typer
 
+from gramian.cli.wording import in_options
 from gramian.errors import GramianError
 
 
@@ -18,7 +19,7 @@ def guarded() -> Iterator[None]:
     try:
         yield
     except GramianError as error:
-        _fail(str(error))
+        _fail(in_options(str(error)))
     except MemoryError:
         _fail("The memory of this machine is not enough. Use fewer rows, or close other programs.")
     except OSError as error:
