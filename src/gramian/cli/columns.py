@@ -74,7 +74,7 @@ class TableOptions:
             name, given, levels = entry.rpartition("=")
             if not given:
                 raise ParameterError(
-                    f"--ordered {entry} has no order. Write it as --ordered size=small,medium,large."
+                    f"--ordered {entry} has no order. Write it as --ordered grade=low,mid,high."
                 )
             found[name] = Ordered(tuple(level.strip() for level in levels.split(",")))
         for name in found:

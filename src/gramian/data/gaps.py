@@ -32,7 +32,7 @@ from gramian.data.spool import Room, Spool
 from gramian.errors import InputError
 
 POOL = 256  # rows of a fit that may be donors; a file of an approximation holds them
-DONORS = 16  # of a row
+DONORS = 16  # of a row, where the pool has 8 times as many
 BLOCK = 4096  # rows at once, with the distances of each to the pool
 RULES = ("fill", "drop", "error")
 
@@ -57,11 +57,16 @@ class Donors:
         rows = np.asarray(table[steps], dtype=np.float64)
         return cls(rows[np.random.default_rng(0).permutation(len(rows))], codes)
 
+    @property
+    def count(self) -> int:
+        """Donors of a row: of few rows an eighth, four at least, so that they are near ones."""
+        return min(DONORS, max(4, len(self.pool) // 8))
+
     def completed(self, rows: Array) -> Array:
-        """The rows (r, d), each as often as it has donors: (r, DONORS, d). Donors are repeated where they are
+        """The rows (r, d), each as often as it has donors: (r, count, d). Donors are repeated where they are
         few; a column of which no donor has a cell is 0."""
-        found = np.repeat(rows[:, None, :], DONORS, axis=1)
-        absent, every = np.isnan(rows), np.arange(DONORS)
+        found = np.repeat(rows[:, None, :], self.count, axis=1)
+        absent, every = np.isnan(rows), np.arange(self.count)
         for pattern in np.unique(absent, axis=0):
             if not pattern.any():
                 continue
@@ -71,8 +76,10 @@ class Donors:
                 if not len(pool):
                     found[np.ix_(which, every, cells)] = 0.0
                     continue
-                nearest = np.argsort(self._distances(rows[which], pool), axis=1, kind="stable")[:, :DONORS]
-                chosen = nearest[:, np.arange(DONORS) % nearest.shape[1]]
+                nearest = np.argsort(self._distances(rows[which], pool), axis=1, kind="stable")[
+                    :, : self.count
+                ]
+                chosen = nearest[:, every % nearest.shape[1]]
                 found[np.ix_(which, every, cells)] = pool[chosen][:, :, cells]
         return found
 
@@ -131,7 +138,7 @@ def whole_rows(X: Array, columns: Columns, rule: str, indicators: bool, room: Ro
     donors = Donors.among(X, tuple(columns.categories))
     names = columns.names + tuple(INDICATOR.format(columns.names[j]) for j in gaps)
     rows = int(np.sum([np.isnan(b).any(axis=1).sum() for _, b in _blocks(X)]))
-    note = f"{rows:,} of {len(X):,} rows have missing cells, which were filled from the {DONORS} most similar"
+    note = f"{rows:,} of {len(X):,} rows have missing cells, filled from the {donors.count} most similar"
     empty = [columns.names[j] for j in np.flatnonzero(absent == len(X))]
     notes = (*columns.notes, f"{note} rows", *(f"{name} has no value in any row" for name in empty))
     made = replace(columns, names=names, gaps=gaps, notes=notes)
