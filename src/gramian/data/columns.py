@@ -39,7 +39,8 @@ class Columns:
 
     def described(self) -> list[Column]:
         categories = self.categories
-        return [Column(name, j in categories) for j, name in enumerate(self.names)]
+        days = {j: reading.days for j, reading in self.readings.items()}
+        return [Column(name, j in categories, days.get(j)) for j, name in enumerate(self.names)]
 
     def told(self) -> list[str]:
         """How the columns were read, a line each; none for plain numbers and categories."""

@@ -48,6 +48,11 @@ class Reading(ABC):
     labels: ClassVar[bool] = False  # whether a target that is read so is to be classified
 
     @property
+    def days(self) -> float | None:
+        """How many days the unit of its numbers has; None where they are no times."""
+        return None
+
+    @property
     @abstractmethod
     def told(self) -> str:
         """What is done, in a few words."""
@@ -181,6 +186,10 @@ class Dates(Reading):
         datetime.datetime.fromisoformat(self.start)
 
     @property
+    def days(self) -> float:
+        return UNITS[self.unit] / UNITS["days"]
+
+    @property
     def told(self) -> str:
         return f"dates as {self.unit} since {self.start.replace('T', ' ').removesuffix(' 00:00:00')}"
 
@@ -209,6 +218,10 @@ class Durations(Reading):
 
     def __post_init__(self) -> None:
         check_unit(self.unit)
+
+    @property
+    def days(self) -> float:
+        return UNITS[self.unit] / UNITS["days"]
 
     @property
     def told(self) -> str:

@@ -78,10 +78,11 @@ class Written(NamedTuple):
 
     def suited(self, X: Array, columns: Columns, variance: float) -> tuple[Kernel, ...]:
         """The kernels, or the default one of that variance, after a check that they suit the columns."""
+        described = columns.described()
         kernels = self.kernels or (default_kernel(X, columns, variance),)
         for kernel in kernels:
-            kernel.check_columns(columns.described())
-        return kernels
+            kernel.check_columns(described)
+        return tuple(kernel.in_units(described) for kernel in kernels)
 
 
 def is_kernel(value: object) -> bool:

@@ -183,7 +183,14 @@ def _from_5(document: Any, arrays: Arrays) -> tuple[Any, Arrays]:
     ]
     columns = _extended(columns, readings=[list(pair) for pair in coded], gaps=[], targets=[], notes=[])
     settings = _extended(document["settings"], missing="fill")
-    return {**document, "settings": settings, "columns": columns}, arrays
+    document = {**document, "settings": settings, "columns": columns}
+    return _mapped(document, _with_unit), arrays
+
+
+def _with_unit(part: Any) -> Any:
+    """Version 5 had periods in the units of the column alone."""
+    timed = part.get("class") in ("Periodic", "Cosine") and "unit" not in part["fields"]
+    return {**part, "fields": {**part["fields"], "unit": ""}} if timed else part
 
 
 # from a version to the next one
