@@ -45,7 +45,7 @@ def run(name: str) -> None:
     began = time.perf_counter()
     gp = gm.GPRegressor(kernel, method=gm.Sparse(INDUCING), random_state=0).fit(X, y)
     fitted = time.perf_counter()
-    c = gp.certificate_
+    c = gp.certificate()
     done = time.perf_counter()
     evidence = f"{c.evidence_lower.value:,.1f} .. {c.evidence_upper.value:,.1f}"
     errors = (

@@ -82,8 +82,12 @@ from gramian.params import param as param
 from gramian.params import positive as positive
 from gramian.params import real as real
 from gramian.params import unit_interval as unit_interval
+from gramian.predictive import Mixture as Mixture
+from gramian.predictive import Predictive as Predictive
 from gramian.solvers import CG as CG
 from gramian.solvers import MINRES as MINRES
 from gramian.version import __version__ as __version__
+from gramian.warps import SinhArcsinh as SinhArcsinh
+from gramian.warps import Warp as Warp
 
 def __getattr__(name: str) -> typing.Any: ...  # a module of the package

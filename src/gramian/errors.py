@@ -5,9 +5,25 @@ All are `ValueError`s, so code written for scikit-learn catches them too.
 
 from __future__ import annotations
 
+import re
+
+# what NumPy writes around a number or a text since its version 2, which nobody has written
+_NUMPY = re.compile(
+    r"""\bnp\.(?:str_|bytes_|u?int\w*|(?:long)?float\w*|longdouble)\(([^()'"]*|'[^']*'|"[^"]*")\)"""
+)
+_TRUTH = re.compile(r"\bnp\.(True|False)_")
+
+
+def plain(text: str) -> str:
+    """A text with numbers as people write them: 1.0 for np.float64(1.0)."""
+    return _TRUTH.sub(r"\1", _NUMPY.sub(r"\1", text)) if "np." in text else text
+
 
 class GramianError(ValueError):
     """The parent of all errors raised by gramian on purpose."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(plain(message))
 
 
 class InputError(GramianError):

@@ -291,6 +291,9 @@ class ConditionedGP(Functions):
     model: Model  # the prior's, with column names as indices
     several: bool  # whether answers have an axis of outputs
 
+    def __repr__(self) -> str:
+        return f"ConditionedGP({self.prior!r}, on {len(self.data.X):,} rows, log evidence {self.evidence})"
+
     def _process(self, X: ArrayLike) -> tuple[Process, Array, bool]:
         points, _ = _points(X)
         if points.shape[1] != self.data.X.shape[1]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Self
 
 import jax
@@ -52,6 +52,10 @@ class Mean(Tree):
         """The same mean, for an optimiser in the units of the data: outputs around `loc` with spread `scale`
         (scalars, or one an output)."""
         return self
+
+    def by_column(self, columns: Sequence[int]) -> list[tuple[Parameter, tuple[int, ...]]]:
+        """The parameters that have an entry for each of these columns, or of some of them, with those."""
+        return []
 
     def __repr__(self) -> str:
         values = ", ".join(f"{name}={p.text(4)}" for name, p in self.parameters().items())
@@ -127,6 +131,10 @@ class LinearMean(ConstantMean):
 
         values = value + line
         return HostBlock(values[:, 0] if single else values, pull)
+
+    def by_column(self, columns: Sequence[int]) -> list[tuple[Parameter, tuple[int, ...]]]:
+        own = tuple(columns[j] for j in self.columns) if self.columns else tuple(columns)
+        return [(self.slope, own)] if self.slope.value.shape[:1] == (len(own),) else []
 
     def adapted(self, X: Array, loc: Array, scale: Array) -> Self:
         X = X[:, list(self.columns)] if self.columns else X

@@ -127,7 +127,19 @@ def test_a_kernel_that_is_none_is_refused():
 def test_costs_grow_as_they_should():
     a, b = (gm.plan((n, 3), memory_limit="1TB").options[0] for n in (5_000, 10_000))
     assert b.bytes / a.bytes == pytest.approx(4, rel=0.2)  # and some tiles
-    assert 4 < b.evaluation_seconds / a.evaluation_seconds < 9
+    assert 4 < b.final_seconds / a.final_seconds < 9
+
+
+@pytest.mark.parametrize("optimize", [True, False])
+@pytest.mark.parametrize("n", [100, 3000, 20_000, 10_000_000])
+def test_a_fit_is_not_shorter_than_one_of_its_evaluations(n, optimize):
+    for made in (
+        gm.plan((n, 3), optimize=optimize),
+        gm.GPClassifier(optimize=optimize).plan(np.zeros((n, 1))),
+    ):
+        for option in made.options:
+            assert option.fit_seconds >= option.evaluation_seconds
+            assert option.fit_seconds >= option.final_seconds
 
 
 def test_calibration_is_made_once():
@@ -142,4 +154,13 @@ def test_calibration_is_made_once():
 
 def test_people_read_seconds():
     assert [show_seconds(s) for s in (0.001, 0.25, 90, 7200)] == ["< 0.01 s", "0.25 s", "1.5 min", "2 h"]
+    assert [show_seconds(s) for s in (100_000, 5 * 86400, 1e9, np.inf)] == [
+        "28 h",
+        "5 days",
+        "years",
+        "years",
+    ]
+    huge = str(gm.plan((10**8, 3)))
+    assert "years" in huge
+    assert "more than a petabyte" in huge
     assert memory.allowed("1GB") == 10**9

@@ -53,8 +53,10 @@ def test_fit_and_predict_give_what_python_gives(run, tmp_path, model, suffix):
     # Text holds floats exactly, so the numbers are the library's to the last bit.
     np.testing.assert_array_equal(found.numbers("mean"), mean)
     np.testing.assert_array_equal(found.numbers("std"), std)
-    np.testing.assert_array_equal(found.numbers("lower95"), mean - Z95 * std)
-    np.testing.assert_array_equal(found.numbers("upper95"), mean + Z95 * std)
+    lower, upper = gp.predict_dist(features.iloc[order]).interval(0.95)
+    np.testing.assert_array_equal(found.numbers("lower95"), lower)
+    np.testing.assert_array_equal(found.numbers("upper95"), upper)
+    np.testing.assert_allclose(upper, mean + Z95 * std, rtol=1e-12)
 
 
 @pytest.mark.parametrize("suffix", [".csv.gz", ".parquet"])
@@ -187,7 +189,7 @@ def test_settings_of_methods_reach_the_estimator(run, data, monkeypatch, options
         (("auto", "--size", 7), "the method 'auto' chooses its settings itself"),
         (("fourier", "--sampling", "rls"), "Methods with a sampling: nystrom, vfe, svgp, fitc, dtc"),
         (("nystrom", "--sampling", "best"), "--sampling best is not known"),
-        (("nystrom", "--size", 0), "rank=0 must be a whole number from 1 on"),
+        (("nystrom", "--size", 0), "--size 0 must be a whole number from 1 on"),
         (("nistrom", "--size", 8), "the method 'nistrom' is not known"),
     ],
 )
@@ -216,6 +218,35 @@ def test_target_kind_f_leaves_the_noise_out(run, data, model):
     np.testing.assert_allclose(with_noise**2, without**2 + load(model).noise_, rtol=1e-12)
 
 
+def test_other_levels_and_quantiles(run, data, model):
+    found = run("predict", model, data, "--level", 0.9, "--quantiles", "0.1, 0.5", "-o", "out.csv")
+    table = read_table("out.csv")
+    assert table.names[-6:] == ("mean", "std", "lower90", "upper90", "q0.1", "q0.5")
+    dist = load(model).predict_dist(frame()[["a", "site", "b"]])
+    np.testing.assert_array_equal(table.numbers("upper90"), dist.interval(0.9)[1])
+    np.testing.assert_array_equal(table.numbers("q0.1"), dist.quantile([0.1])[:, 0])
+    assert "24 predictions" in found.stderr
+    for wrong, part in (
+        (("--level", 95), "--level 95 is no probability"),
+        (("--quantiles", "a,b"), "'a,b' are no numbers"),
+        (("--quantiles", "0.1,1.5"), "between 0 and 1"),
+    ):
+        assert part in run("predict", model, data, *wrong, code=2).stderr
+
+
+def test_score_prints_the_evaluation(run, tmp_path, data, model):
+    gp = load(model)
+    assert gp.fitted_.columns.targets == ("y",)
+    features, y = frame()[["a", "site", "b"]], columns()["y"]
+    assert run("score", model, data).stdout == f"{gp.evaluate(features, y)}\n"
+    assert "Predictions of y at 24 rows" in run("score", model, data, "--target", "b").stdout
+    gm.GPRegressor(optimize=False).fit(features, y).save(tmp_path / "nameless.gm")
+    assert "Add --target NAME" in run("score", "nameless.gm", data, code=2).stderr
+    assert "RMSE" in run("score", "nameless.gm", data, "-t", "y").stdout
+    run("fit", data, "-t", "site", "-c", "a,b,y", "--restarts", 0, "--time-limit", 1, "-o", "labels.gm")
+    assert "accuracy" in run("score", "labels.gm", data).stdout
+
+
 def test_several_targets_are_several_outputs(run, tmp_path):
     x = np.linspace(0, 3, 15)
     table = {"x": x, "u": np.sin(x), "v": np.cos(2 * x)}
@@ -223,13 +254,29 @@ def test_several_targets_are_several_outputs(run, tmp_path):
     run("fit", "d.csv", "--target", "u", "--target", "v", "--restarts", 0, "-o", "m.gm")
     run("predict", "m.gm", "d.csv", "-o", "p.csv")
     found = read_table("p.csv")
-    names = ("mean_0", "std_0", "lower95_0", "upper95_0", "mean_1", "std_1", "lower95_1", "upper95_1")
+    names = ("mean_u", "std_u", "lower95_u", "upper95_u", "mean_v", "std_v", "lower95_v", "upper95_v")
     assert found.names == ("x", "u", "v", *names)
     gp = load("m.gm")
+    assert gp.fitted_.columns.targets == ("u", "v")
+    assert run("show", "m.gm").stdout.startswith("m.gm predicts u, v from: x\n")
     mean, std = gp.predict(pd.DataFrame({"x": read_table("d.csv").numbers("x")}), return_std=True)
-    for k in range(2):
-        np.testing.assert_array_equal(found.numbers(f"mean_{k}"), mean[:, k])
-        np.testing.assert_array_equal(found.numbers(f"std_{k}"), std[:, k])
+    for k, name in enumerate("uv"):
+        np.testing.assert_array_equal(found.numbers(f"mean_{name}"), mean[:, k])
+        np.testing.assert_array_equal(found.numbers(f"std_{name}"), std[:, k])
+
+
+def test_a_model_of_many_columns_is_shown_on_a_page(run, tmp_path):
+    rng = np.random.default_rng(0)
+    table = {f"c{j}": rng.normal(size=12) for j in range(60)}
+    table["y"] = table["c7"] + 0.1 * rng.normal(size=12)
+    write_table(tmp_path / "d.csv", list(table), table)
+    run("fit", "d.csv", "--target", "y", "--restarts", 0, "-o", "m.gm")
+    page, whole = run("show", "m.gm").stdout, run("show", "m.gm", "--all").stdout
+    assert len(page.splitlines()) < 40
+    assert "and 40 more" in page.splitlines()[0]
+    assert "kernel.lengthscale[c7]" in page
+    assert page.splitlines()[-1] == "All parameters: gramian show m.gm --all"
+    assert all(f"kernel.lengthscale[c{j}]" in whole for j in range(60))
 
 
 def test_columns_may_be_listed_or_repeated_and_may_have_commas(run, tmp_path):
@@ -327,7 +374,7 @@ def test_interrupting_elsewhere_is_130_and_leaves_no_file(run, tmp_path, data, m
         raise KeyboardInterrupt
 
     before = listing(tmp_path)
-    monkeypatch.setattr(gm.GPRegressor, "predict", interrupted)
+    monkeypatch.setattr(gm.GPRegressor, "predict_dist", interrupted)
     result = run("predict", model, data, "-o", "p.csv", code=130)
     assert result.stderr.strip() == "interrupted"
     assert listing(tmp_path) == before
@@ -346,7 +393,7 @@ def test_version_and_bare_command(run):
 @pytest.mark.parametrize("command", ["fit", "predict", "show", "demo"])
 def test_every_command_has_help_with_examples(run, command):
     shown = run(command, "--help").stdout
-    assert f"Example{'' if command == 'show' else 's'}:\n    gramian {command}" in shown
+    assert f"Examples:\n    gramian {command}" in shown
 
 
 def test_the_commands_are_declared_without_the_numerical_libraries():
@@ -355,6 +402,7 @@ def test_the_commands_are_declared_without_the_numerical_libraries():
     assert {name for name in imported if name and name.startswith("gramian")} == {
         "gramian.cli.guard",
         "gramian.version",
+        "gramian.words",
     }
     program = (
         "import sys, types; package = types.ModuleType('gramian'); package.__path__ = [sys.argv[1]];"

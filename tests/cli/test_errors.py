@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from gramian.cli import work
-from gramian.cli.wording import in_options
 from gramian.data.tables import read_table, write_table
 
 from .conftest import columns, listing
@@ -93,8 +92,8 @@ def test_tables_that_cannot_be_fitted(refused, content, parts):
         ),
         (("-t", "y", "-c", "a", "--method", "magic"), ("--method magic is not known",)),
         (("-t", "y", "-c", "a", "--mean", "cubic"), ("--mean cubic is not known",)),
-        (("-t", "y", "-c", "a", "--noise", "-1"), ("noise must be a variance",)),
-        (("-t", "y", "-c", "a", "--restarts", "-1"), ("--restarts -1 must be",)),
+        (("-t", "y", "-c", "a", "--noise", "-1"), ("--noise -1.0 must be a variance",)),
+        (("-t", "y", "-c", "a", "--restarts", "-1"), ("--restarts -1",)),
         (("-t", "y", "-c", "a", "--time-limit", "0"), ("--time-limit 0.0",)),
         (("-t", "y", "-c", "a", "--memory-limit", "2XB"), ("--memory-limit 2XB is not a size",)),
         (("-t", "y", "-c", "a", "--memory-limit", "1kB"), ("on 24 rows needs", "--memory-limit 1kB")),
@@ -241,20 +240,3 @@ def test_the_demo_needs_a_folder(refused):
 def test_two_currencies_are_no_number(refused):
     content = "a;y\n" + "".join(f"{('$0.5', '€1', '$1.5')[i % 3]};{i}\n" for i in range(9))
     said(refused("fit", "bad.csv", "-t", "y", "-o", "new.gm", content=content), "bad.csv, line 2, column 'a'")
-
-
-@pytest.mark.parametrize(
-    ("message", "expected"),
-    [
-        ("memory_limit='2XB' is not a size.", "--memory-limit 2XB is not a size."),
-        ("Raise memory_limit, or take fewer rows.", "Raise --memory-limit, or take fewer rows."),
-        ("Have them used: missing='fill'.", "Have them used: --missing fill."),
-        ("Use likelihood=gramian.StudentT() here.", "Use --likelihood student-t here."),
-        ("Leave it out: columns=[...], or on the command line --id.", "Leave it out: --id."),
-        ('Ask with method="vfe", say.', "Ask with --method vfe, say."),
-        ("n_restarts=-1 must be a whole number.", "--restarts -1 must be a whole number."),
-        ("RBF(lengthscale=2) stays, and so does x=3.", "RBF(lengthscale=2) stays, and so does x=3."),
-    ],
-)
-def test_messages_name_options(message, expected):
-    assert in_options(message) == expected

@@ -12,6 +12,7 @@ from gramian.cli import work
 from gramian.data import filecolumns, sources
 from gramian.data.tables import read_blocks, write_table
 from gramian.likelihoods import Poisson
+from gramian.words import KERNELS, LIKELIHOODS
 
 N = 40
 QUICK = ("--restarts", 0, "-k", "2.0 * RBF(fixed(1.0))", "-c", "a")
@@ -39,7 +40,7 @@ def table(tmp_path) -> pd.DataFrame:
 
 def test_text_is_classified_and_predictions_have_a_probability_a_label(run, table, tmp_path):
     printed = run("fit", "table.csv", "-t", "kind", *QUICK, "-o", "m.gm").stdout
-    assert "GPClassifier on 40 rows" in printed
+    assert "GPClassifier of kind on 40 rows" in printed
     assert "3 classes" in printed
     run("predict", "m.gm", "table.csv", "-o", "p.csv")
     found = pd.read_csv(tmp_path / "p.csv")
@@ -109,6 +110,8 @@ def test_large_files_keep_their_labels(run, table, tmp_path, monkeypatch, target
     run(*command, "-o", "streamed.gm")
     whole, streamed = (gm.load(tmp_path / name) for name in ("whole.gm", "streamed.gm"))
     assert list(streamed.classes_) == list(whole.classes_) == sorted(set(table[target]))
+    assert streamed.fitted_.columns == whole.fitted_.columns
+    assert whole.fitted_.columns.targets == (target,)
     # The same rows, seeds and steps: what differs is where the numbers lie.
     np.testing.assert_allclose(
         streamed.predict_proba(table[["a"]]), whole.predict_proba(table[["a"]]), atol=1e-8
@@ -245,11 +248,11 @@ def test_labels_with_mistakes_are_refused_with_their_place(run, tmp_path):
     refused = run(
         "fit", "d.csv", "-t", "y", "--likelihood", "poisson", "--exposure", "e", "-o", "m.gm", code=2
     )
-    assert "d.csv, line 4, column 'e': the exposure is 0" in refused.stderr
+    assert "d.csv, line 4, column 'e': the exposure, which says how much was watched, is 0" in refused.stderr
 
 
 def test_plan_and_compare_see_labels_too(run, table):
-    assert 'method="auto" takes exact' in run("plan", "table.csv", "-t", "two", "-c", "a").stdout
+    assert "--method auto takes exact" in run("plan", "table.csv", "-t", "two", "-c", "a").stdout
     given = (
         "compare",
         "table.csv",
@@ -267,3 +270,28 @@ def test_plan_and_compare_see_labels_too(run, table):
     assert "2 classes: no, yes" in run(*given, "-t", "two").stdout
     assert "MSE" in run(*given, "-t", "level", "--noise", 0.1).stdout
     assert "ECE" in run(*given, "-t", "level", "--task", "classification").stdout
+
+
+def test_successes_of_trials(run, tmp_path):
+    rng = np.random.default_rng(2)
+    x, n = np.linspace(0, 3, 40), rng.integers(1, 9, 40)
+    table = pd.DataFrame({"x": x, "n": n, "k": rng.binomial(n, 1 / (1 + np.exp(-x)))})
+    table.to_csv(tmp_path / "t.csv", index=False)
+    fit = ("fit", "t.csv", "-t", "k", "--restarts", 0, "-o", "m.gm")
+    printed = run(*fit, "--likelihood", "binomial", "--trials", "n")
+    assert "k from x, with trials n" in printed.stdout
+    run("predict", "m.gm", "t.csv", "--trials", "n", "-o", "p.csv")
+    run("predict", "m.gm", "t.csv", "-o", "s.csv")
+    successes, shares = (pd.read_csv(tmp_path / name)["mean"] for name in ("p.csv", "s.csv"))
+    np.testing.assert_allclose(successes, n * shares, rtol=1e-10)
+    assert np.all((shares > 0) & (shares < 1))
+    assert "--trials n is for successes" in run(*fit, "--trials", "n", code=2).stderr
+    refused = run("predict", "m.gm", "t.csv", "--exposure", "n", code=2)
+    assert "--exposure n is for predictions of counts" in refused.stderr
+
+
+def test_families_of_kernels_and_likelihoods_are_listed_from_their_tables(run, table):
+    shown = " ".join(run("fit", "--help").stdout.split())
+    assert all(word in shown for word in (*LIKELIHOODS, *KERNELS))
+    run("fit", "table.csv", "-t", "y", "-c", "a", "-k", "rbf", "--restarts", 0, "-o", "m.gm")
+    assert "RBF" in run("show", "m.gm").stdout

@@ -21,8 +21,10 @@ from tests.contracts.layers import (
 
 ROOT = Path(gramian.__file__).parent
 LAYERS = (
-    ("errors", "version", "arrays"),
+    ("errors", "version", "arrays", "words", "clock", "interrupt"),
     ("linalg", "params"),
+    ("warps",),
+    ("predictive",),
     ("kernels",),
     ("gram",),
     ("features", "landmarks"),
@@ -35,7 +37,7 @@ LAYERS = (
     ("choose", "certify", "data"),
     ("report", "gp"),
     ("estimators",),
-    ("experiments", "modelfile", "plots"),
+    ("experiments", "modelfile", "plots", "scorers"),
     ("cli", "_conformance", "testing"),
     ("", "__main__"),
 )
@@ -48,6 +50,7 @@ LATE = {
     ("kernels.base", "kernels.inputs"): BOTH,
     ("kernels.base", "kernels.face"): "kernel(X) gives an array, and arrays are made by the tiles alone",
     ("estimators.base", "modelfile"): "gp.save(path) is a method, because people look for it there",
+    ("estimators.base", "plots.relevance"): "a picture is a method, because people look for it there",
     ("estimators.classifier", "plots.classes"): "gp.plot() is a method, because people look for it there",
     ("estimators.regressor", "plots.predictions"): "gp.plot() is a method, because people look for it there",
     ("experiments.compare", "plots.comparison"): "comparison.plot() is a method, and matplotlib is optional",

@@ -8,7 +8,6 @@ import gc
 import os
 import sys
 import tracemalloc
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -160,7 +159,7 @@ def test_a_file_gives_what_a_data_frame_gives(tmp_path, suffix, small_blocks):
     X, columns = read_features(data[["a", "site", "k"]])
     same(source.X, X)
     same(source.Y, data[["y"]].to_numpy())
-    assert source.columns == replace(columns, targets=("y",))
+    assert source.columns == columns.predicting(("y",))
     assert source.single
     assert is_mapped(source.X)
     assert is_mapped(source.Y)

@@ -66,7 +66,8 @@ def prepared(tmp_path, monkeypatch) -> dict[str, object]:
     numeric.assign(y=y).to_csv("data.csv", index=False)
     df.assign(plot=np.arange(N)).to_csv("plots.csv", index=False)
     df.drop(columns="yield").assign(plot=np.arange(N)).to_csv("new_plots.csv", index=False)
-    numeric.drop(columns="yield").assign(species=kinds).to_csv("flowers.csv", index=False)
+    for name in ("flowers", "test_flowers"):
+        numeric.drop(columns="yield").assign(species=kinds).to_csv(f"{name}.csv", index=False)
     numeric.drop(columns="yield").assign(ill=(y > np.median(y)).astype(int)).to_csv(
         "patients.csv", index=False
     )
@@ -79,6 +80,7 @@ def prepared(tmp_path, monkeypatch) -> dict[str, object]:
         "X": X,
         "y": y,
         "X_new": X[:5] + 0.1,
+        "y_new": y[:5],
         "Z": X[:3],
         "df": df[["temp", "rain", "site"]],
         "labels": np.where(y > np.median(y), "up", "down"),

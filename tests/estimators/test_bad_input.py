@@ -349,13 +349,14 @@ def test_noise_of_zero_means_no_noise():
         ({"mean": 3}, ["mean=3"]),
         ({"mean": gm.LinearMean(0.0, [1.0, 2.0])}, ["mean.slope has shape (2,)", "(3,)"]),
         ({"mean": gm.ConstantMean([1.0, 2.0])}, ["mean.value has shape (2,)", "one number"]),
-        ({"noise": -1}, ["noise must be a variance", "-1"]),
-        ({"noise": np.nan}, ["noise must be a variance", "nan"]),
-        ({"noise": "loud"}, ["noise must be a variance", "'loud'"]),
-        ({"noise": True}, ["noise must be a variance"]),
+        ({"noise": -1}, ["noise=-1 must be a variance", "gramian.fixed(0.01)"]),
+        ({"noise": np.nan}, ["noise=nan must be a variance"]),
+        ({"noise": "loud"}, ["noise='loud' must be a variance"]),
+        ({"noise": True}, ["noise=True must be a variance"]),
         ({"noise": gm.fixed(-1)}, ["must not be negative", "-1"]),
         ({"noise": gm.fixed([0.1, 0.2])}, ["one variance", "noise_var"]),
-        ({"kernel": "RBF"}, ["kernel must be a gramian kernel", "'RBF'", "from_sklearn"]),
+        ({"kernel": {"RBF"}}, ["kernel must be a gramian kernel", "{'RBF'}", "from_sklearn", '"rbf"']),
+        ({"kernel": "RFB"}, ["There is nothing called 'RFB'", "Did you mean RBF?"]),
         ({"kernel": gm.RBF}, ["kernel must be a gramian kernel"]),
         ({"kernel": [gm.RBF(1.0), gm.RBF(2.0)]}, ["2 kernels were given", "k1 + k2", "Heteroscedastic()"]),
         ({"kernel": gm.RBF([1.0, 2.0])}, ["lengthscale has 2 values", "3 columns (x0, x1, x2)", ".on("]),
@@ -421,7 +422,7 @@ def test_impossible_questions():
     with pytest.raises(ParameterError, match="outside its bounds"):
         gp.log_evidence([0.0, 0.0, 0.0, 50.0])
     with pytest.raises(ParameterError, match="kernel must be a gramian kernel"):
-        gm.GPRegressor("RBF").predict(X)  # from the prior
+        gm.GPRegressor({"RBF"}).predict(X)  # from the prior
 
 
 @pytest.mark.parametrize(

@@ -79,16 +79,32 @@ def test_the_value_survives_a_pickle():
         assert again.fitted_.columns == gp.fitted_.columns
 
 
-def test_a_certificate_is_not_computed_for_the_picture_of_an_estimator(monkeypatch):
-    gp = regressor(method="vfe")
-    monkeypatch.setattr(Fitted, "certified", None)
-    assert "certificate_" not in dir(gp)
+def test_showing_an_estimator_computes_no_certificate(monkeypatch):
+    gp, calls = regressor(method="vfe"), []
+    made = Fitted.certified
+    monkeypatch.setattr(Fitted, "certified", lambda *a: calls.append(a) or made(*a))
     assert "theta_" in gp._repr_html_()
-    monkeypatch.undo()
-    assert gp.certificate_ is gp.certificate_
+    assert "certificate_" not in dir(gp)
+    assert not hasattr(gp, "certificate_")
+    assert repr(gp)
+    assert not calls
+    with pytest.raises(AttributeError, match=r"certificate\(\) computes it"):
+        _ = gp.certificate_
+    assert gp.certificate() is gp.certificate() is gp.certificate_
+    assert len(calls) == 1
     assert "certificate_" in dir(gp)
     counts = gm.GPRegressor(K, likelihood=gm.Poisson(), optimize=False).fit(X, np.arange(18))
     assert "likelihood_" in counts._repr_html_()  # which has no certificate
+
+
+def test_completion_has_public_names_that_have_a_value():
+    gp, unfitted = regressor(), gm.GPRegressor()
+    names = dir(gp)
+    assert {"fit", "predict", "kernel", "kernel_", "noise_", "X_train_"} <= set(names)
+    assert not [name for name in names if name.startswith("_") and not name.startswith("__")]
+    assert "kernel_" not in dir(unfitted)
+    counts = gm.GPRegressor(K, likelihood=gm.Poisson(), optimize=False).fit(X, np.arange(18))
+    assert "noise_" not in dir(counts)
 
 
 def test_binary_models_answer_what_one_model_answers():

@@ -286,3 +286,53 @@ def test_prior_on_a_frame(frame):
         frame, 2, random_state=0
     )
     assert draws.shape == (N, 2)
+
+
+class Named:
+    """What a library of tables other than pandas may give: an array with a name."""
+
+    def __init__(self, values, name):
+        self.values, self.name = values, name
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(self.values, dtype=dtype, copy=copy)
+
+
+@pytest.mark.parametrize(
+    ("given", "names"),
+    [
+        (lambda y: pd.Series(y, name="price"), ("price",)),
+        (lambda y: pd.DataFrame({"price": y}), ("price",)),
+        (lambda y: pd.DataFrame({"price": y, "rent": 2 * y}), ("price", "rent")),
+        (lambda y: Named(y, "price"), ("price",)),
+        (lambda y: Named(y, ""), ()),
+        (lambda y: pd.Series(y), ()),
+        (lambda y: pd.Series(y, name="temp"), ()),  # that of a column which it was computed from
+        (lambda y: pd.DataFrame(np.column_stack([y, y])), ()),
+        (lambda y: y, ()),
+        (lambda y: list(y), ()),
+    ],
+)
+def test_the_names_of_targets_are_kept(given, names, frame, y, tmp_path):
+    gp = gm.GPRegressor(1.0 * gm.RBF(1.0).on("temp"), optimize=False).fit(frame, given(y))
+    assert gp.fitted_.columns.targets == names
+    gp.save(tmp_path / "m.gm")
+    assert gm.load(tmp_path / "m.gm").fitted_.columns.targets == names
+    assert gp.fit(frame, y).fitted_.columns.targets == ()  # none is left from the fit before
+
+
+def test_a_target_is_the_first_of_a_likelihoods_columns(frame):
+    both = pd.DataFrame({"accidents": np.arange(N) % 4, "days": 1.0 + np.arange(N)})
+    gp = gm.GPRegressor(gm.RBF(1.0).on("temp"), likelihood=gm.Poisson(), optimize=False).fit(frame, both)
+    assert gp.fitted_.columns.targets == ("accidents",)
+
+
+def test_labels_of_files_and_of_binary_models_have_a_name(frame, tmp_path):
+    label = pd.Series(["a", "b", "c"] * (N // 3), name="kind")
+    for multiclass in ("softmax", "ovr"):
+        gp = gm.GPClassifier(gm.RBF(1.0).on("temp"), multiclass=multiclass, optimize=False).fit(frame, label)
+        gp.save(tmp_path / "m.gm")
+        assert gm.load(tmp_path / "m.gm").fitted_.columns.targets == ("kind",)
+    frame[["temp", "count"]].assign(level=1.0 + frame.temp).to_csv(tmp_path / "t.csv", index=False)
+    gp = gm.GPRegressor(gm.RBF(1.0), optimize=False).fit(tmp_path / "t.csv", "level")
+    assert gp.fitted_.columns.targets == ("level",)

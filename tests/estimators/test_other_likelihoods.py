@@ -5,12 +5,15 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.base import clone
 
 import gramian as gm
-from gramian.errors import InputError, ParameterError
+from gramian.errors import InputError, KernelTextError, ParameterError
 from gramian.testing import check_likelihood
+from gramian.words import KERNELS, LIKELIHOODS
 
 KERNEL = 1.0 * gm.RBF(0.8)
 
@@ -171,7 +174,7 @@ def test_bad_input_has_a_cure(line):
         with pytest.raises(InputError, match=word):
             gm.GPRegressor(**settings).fit(X, y)
     for settings, extra, word in (
-        ({"likelihood": "poisson"}, {}, "gramian likelihood"),
+        ({"likelihood": "poison"}, {}, "gramian likelihood"),
         ({"likelihood": gm.StudentT(), "noise": 0.1}, {}, "closed form"),
         ({}, {"exposure": np.ones(50)}, "counts"),
         ({"likelihood": gm.StudentT(), "inference": "magic"}, {}, "laplace"),
@@ -183,6 +186,65 @@ def test_bad_input_has_a_cure(line):
             gm.GPRegressor(**settings).fit(X, f, **extra)
     gp = gm.GPRegressor(likelihood=gm.StudentT(), optimize=False).fit(X, f)
     with pytest.raises(ParameterError, match="Gaussian noise"):
-        _ = gp.certificate_
+        gp.certificate()
     with pytest.raises(ParameterError, match="target"):
         gp.predict(X, return_cov=True)
+
+
+@pytest.mark.parametrize("word", [word for word in LIKELIHOODS if word != "gaussian"])
+def test_a_word_is_the_likelihood_it_names(word, tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(20, 1)), rng.integers(0, 2, 20).astype(float)
+    y = 0.25 + 0.5 * y if word in ("beta", "gamma") else y
+    made = getattr(gm.likelihoods, LIKELIHOODS[word])()
+    by_word = gm.GPRegressor(gm.RBF(1.0), likelihood=word, optimize=False).fit(X, y)
+    by_object = gm.GPRegressor(gm.RBF(1.0), likelihood=made, optimize=False).fit(X, y)
+    assert repr(by_word.likelihood_) == repr(by_object.likelihood_)
+    np.testing.assert_array_equal(by_word.predict(X), by_object.predict(X))
+    assert clone(by_word).likelihood == word
+    by_word.save(tmp_path / "m.gm")
+    loaded = gm.load(tmp_path / "m.gm")
+    assert loaded.likelihood == word
+    np.testing.assert_array_equal(loaded.predict(X), by_word.predict(X))
+
+
+def test_words_of_likelihoods_that_are_not_known_are_answered_with_those_that_are():
+    X, y = np.arange(4.0)[:, None], np.arange(4.0)
+    with pytest.raises(ParameterError, match='"student-t", "poisson", "negative-binomial", "binomial"'):
+        gm.GPRegressor(likelihood="poison").fit(X, y)
+    assert gm.GPRegressor(likelihood="gaussian").fit(X, y).fitted_.closed_form
+    assert gm.GPRegressor(likelihood="Student_T", optimize=False).fit(X, y).likelihood_.columns == ("y",)
+
+
+@pytest.mark.parametrize("word", KERNELS)
+def test_a_word_of_a_kernel_is_the_default_one_of_that_family(word, tmp_path):
+    rng = np.random.default_rng(1)
+    X = pd.DataFrame({"a": rng.normal(size=20), "site": ["n", "s"] * 10, "b": rng.normal(size=20)})
+    gp = gm.GPRegressor(word, n_restarts=0).fit(X, X["a"] + (X["site"] == "n"))
+    names = {type(part).__name__ for part in gp.kernel_.walk()}
+    assert {KERNELS[word], "Categorical", "Scaled"} <= names
+    default = gm.GPRegressor(n_restarts=0).fit(X, X["a"] + (X["site"] == "n"))
+    names = [name.replace(word, "matern52") for name in gp.parameters_.names]
+    assert names == list(default.parameters_.names)
+    assert [row.prior for row in gp.parameters_] == [row.prior for row in default.parameters_]
+    gp.save(tmp_path / "m.gm")
+    assert gm.load(tmp_path / "m.gm").kernel == word
+    features = gm.FourierFeatures(word, n_features=20).fit(X[["a", "b"]])
+    assert type(features.kernel_).__name__ == KERNELS[word]
+    compared = gm.compare(X[["a", "b"]], X["a"], kernel=word, methods=["exact"], sizes=[3], repeats=1)
+    assert KERNELS[word] in str(compared.kernel)
+    labels = gm.GPClassifier(word.upper(), optimize=False).fit(X, X["site"])
+    assert KERNELS[word] in str(labels.kernel_)
+
+
+def test_a_kernel_may_be_given_as_text(tmp_path):
+    X = np.linspace(0, 1, 10)[:, None]
+    text = "2.0 * RBF(0.5) + Linear()"
+    gp = gm.GPRegressor(text, optimize=False).fit(X, X[:, 0])
+    assert gp.kernel_ == 2.0 * gm.RBF(0.5) + gm.Linear()
+    gp.save(tmp_path / "m.gm")
+    assert gm.load(tmp_path / "m.gm").kernel == text
+    with pytest.raises(KernelTextError, match="Did you mean RBF"):
+        gm.GPRegressor("RBFF(0.5)").fit(X, X[:, 0])
+    with pytest.raises(ParameterError, match='Give a word \\("rbf", "matern12"'):
+        gm.GPRegressor(3.0).fit(X, X[:, 0])

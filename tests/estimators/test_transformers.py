@@ -135,7 +135,7 @@ def test_grid_search_over_sizes(data):
         (FourierFeatures(Linear()), r"Linear\(\) has no known spectral measure"),
         (FourierFeatures(n_features=11), "Use 12"),
         (FourierFeatures(kind="fast"), "'sorf'"),
-        (FourierFeatures("rbf"), "gramian kernel"),
+        (FourierFeatures(3.0), "gramian kernel"),
         (FourierFeatures(random_state=-1), "random_state"),
         (FourierFeatures(RBF([1.0, 2.0, 3.0])), "3 values, but the data have 2 columns"),
         (NystromFeatures(rank=0), "rank=0"),

@@ -369,7 +369,7 @@ def test_settings_are_readable(data, tmp_path):
         ({"test_size": 1.0}, "test_size=1.0"),
         ({"random_state": None}, "random_state=None"),
         ({"noise": -1.0}, "noise=-1.0"),
-        ({"kernel": "RBF"}, "kernel must be"),
+        ({"kernel": 3.0}, "kernel must be"),
         ({"gram_rows": 0}, "gram_rows=0"),
         ({"tol": 2.0}, "tol=2.0"),
         ({"memory_limit": "much"}, "memory_limit='much'"),

@@ -11,9 +11,9 @@ import pytest
 import gramian as gm
 from gramian.errors import InputError, ParameterError
 from gramian.experiments.compare import compare
-from gramian.experiments.measures import calibration_error
 from gramian.experiments.run import Settings, Setup
 from gramian.likelihoods import Bernoulli
+from gramian.report.evaluation import calibration_error
 
 KERNEL, N = 4.0 * gm.Matern52(0.9), 90
 METHODS = ["nystrom:uniform", "fourier:orf", "vfe", "svgp", "cg", "exact"]

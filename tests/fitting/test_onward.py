@@ -9,6 +9,7 @@ import gramian as gm
 from gramian.engines.base import Workspace
 from gramian.fitting import stages
 from gramian.fitting.onward import LEVELS, best_start, with_more_noise
+from gramian.fitting.progress import Report
 from gramian.inference import Data, Model, closed
 from gramian.likelihoods import Gaussian, Poisson
 from gramian.means import ZeroMean
@@ -54,12 +55,7 @@ def test_a_bound_does_not_end_in_noise_after_an_exact_fit_without_any(monkeypatc
 
     def fitted():
         return stages.fit(
-            of_noise(0.01, 1.0 * gm.Matern32([1.0, 1.0])),
-            data,
-            method,
-            0,
-            np.random.default_rng(0),
-            lambda *_: None,
+            of_noise(0.01, 1.0 * gm.Matern32([1.0, 1.0])), data, method, 0, np.random.default_rng(0), Report()
         )
 
     good = fitted()

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import gramian as gm
+from gramian.fitting.progress import Report
 from gramian.fitting.reach import FAR, within_reach
 from gramian.inference import Model, closed
 from gramian.likelihoods import Gaussian
@@ -63,8 +64,8 @@ def test_a_search_on_more_rows_finds_a_column_that_few_did_not(monkeypatch):
     model = Model(1.0 * gm.RBF([1.0, 1e8]), ZeroMean(), Gaussian(0.1))
     data = stages.Data(Z, y[:, None], np.ones(1))
     monkeypatch.setattr(stages, "parts", lambda *_: [(closed(gm.Exact()), 40), (closed(gm.Exact()), 400)])
-    fitted = stages.fit(model, data, closed(gm.Exact()), 0, rng, lambda *_: None)
+    fitted = stages.fit(model, data, closed(gm.Exact()), 0, rng, Report())
     assert fitted.model.kernel.parameters()["lengthscale"].value[1] < 5
     monkeypatch.setattr(stages, "within_reach", lambda model, _: model)
-    lost = stages.fit(model, data, closed(gm.Exact()), 0, rng, lambda *_: None)
+    lost = stages.fit(model, data, closed(gm.Exact()), 0, rng, Report())
     assert lost.model.kernel.parameters()["lengthscale"].value[1] > 1e3

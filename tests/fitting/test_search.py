@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from gramian.clock import check
 from gramian.errors import NumericalError
 from gramian.fitting import lbfgs
 from gramian.fitting.lbfgs import maximise
@@ -120,7 +121,7 @@ class Clock:
 
     def __init__(self, monkeypatch):
         self.now = 0.0
-        monkeypatch.setattr(lbfgs.time, "monotonic", lambda: self.now)
+        monkeypatch.setattr("gramian.clock.now", lambda: self.now)
 
     def slow(self, objective, seconds=1.0):
         def taking_time(theta):
@@ -131,11 +132,11 @@ class Clock:
 
 
 def test_time_limit(monkeypatch):
-    """Ends in time, with room for one more factorisation, and with the best so far."""
+    """Ends in time, and with the best so far."""
     clock = Clock(monkeypatch)
-    search = maximise(clock.slow(hill), [np.array([30.0, 30.0])], FREE, silent, deadline=6.0)
+    search = maximise(clock.slow(hill), [np.array([30.0, 30.0])], FREE, silent, deadline=6.5)
     assert search.stopped == "time limit"
-    assert clock.now <= 5.0
+    assert clock.now == 6.0
     assert search.evaluations == clock.now
     assert search.value >= hill(np.array([30.0, 30.0]))[0]
     assert search.value == hill(search.theta)[0]
@@ -149,13 +150,46 @@ def test_time_limit_shorter_than_one_evaluation(monkeypatch):
     assert np.array_equal(search.theta, [3.0, 3.0])
 
 
+def test_a_slow_first_evaluation_says_nothing_of_the_others(monkeypatch):
+    """It has programs to compile."""
+    clock = Clock(monkeypatch)
+    seconds = itertools.chain([5.0], itertools.repeat(0.1))
+
+    def compiled(theta):
+        clock.now += next(seconds)
+        return hill(theta)
+
+    search = maximise(compiled, [np.array([3.0, 3.0])], FREE, silent, deadline=5.95)
+    assert search.evaluations == 10  # the first, and nine of a tenth of a second
+    assert search.pace == pytest.approx(0.1)
+
+
+def test_an_evaluation_that_is_given_up(monkeypatch):
+    """The best of those before it is kept; where there is none, the start."""
+    clock = Clock(monkeypatch)
+
+    def tiled(theta):
+        for _ in range(10):  # between its pieces it looks at the clock, as a factorisation does
+            check()
+            clock.now += 0.1
+        return hill(theta)
+
+    search = maximise(tiled, [np.array([3.0, 3.0])], FREE, silent, deadline=1.55)
+    assert (search.stopped, search.evaluations) == ("time limit", 1)
+    assert clock.now == pytest.approx(1.6)
+    clock.now = 0.0
+    search = maximise(tiled, [np.array([3.0, 3.0])], FREE, silent, deadline=0.55)
+    assert (search.stopped, search.evaluations) == ("time limit", 0)
+    assert np.array_equal(search.theta, [3.0, 3.0])
+
+
 def test_time_limit_during_the_last_steps(monkeypatch):
     """Where L-BFGS is done and Newton's method is not: the best so far is kept."""
     clock = Clock(monkeypatch)
     whole = maximise(clock.slow(hill), [np.array([3.0, 3.0])], FREE, silent)
     clock.now = 0.0
     search = maximise(
-        clock.slow(hill), [np.array([3.0, 3.0])], FREE, silent, deadline=whole.evaluations + 0.5
+        clock.slow(hill), [np.array([3.0, 3.0])], FREE, silent, deadline=whole.evaluations - 0.5
     )
     assert search.stopped == "time limit"
     assert_allclose(search.theta, [1.0, -2.0], atol=0.05)

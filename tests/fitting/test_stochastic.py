@@ -11,6 +11,7 @@ import pytest
 from gramian.engines import Sparse
 from gramian.errors import NumericalError
 from gramian.fitting import stages, stochastic
+from gramian.fitting.budget import Budget
 from gramian.fitting.progress import Report
 from gramian.inference import Data, Model, closed
 from gramian.inference.svgp.bound import Bound
@@ -53,11 +54,11 @@ def fit(
     method: SVGP,
     seed: int = 0,
     report: Report | None = None,
-    deadline: float | None = None,
+    budget: Budget | None = None,
     start: Model | None = None,
 ):
     return stages.fit(
-        start or model(), data, method, 0, np.random.default_rng(seed), report or Report(), deadline
+        start or model(), data, method, 0, np.random.default_rng(seed), report or Report(), budget
     )
 
 
@@ -161,7 +162,8 @@ def test_deadline_ends_the_search(data):
     """Also one that is over before the first step, which is then the only one."""
     now = time.monotonic()
     for deadline in (now - 1.0, now + 1.0):
-        fitted = fit(data, SVGP(10, batch_size=64, steps=100_000), deadline=deadline)
+        budget = Budget(deadline, lambda cost: 0.0, (len(data.X), 1, 1), began=deadline)
+        fitted = fit(data, SVGP(10, batch_size=64, steps=100_000), budget=budget)
         assert fitted.search.stopped == "time limit"
         assert (fitted.search.iterations == 1) if deadline < now else (0 < fitted.search.iterations < 100_000)
         assert np.isfinite(fitted.search.value)

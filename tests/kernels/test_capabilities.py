@@ -97,6 +97,35 @@ def test_lengthscales_come_with_the_columns_they_are_for():
     assert (a.on(1, 0)).on(5, 7).lengthscales(range(9)) == [(a.lengthscale, (7, 5))]
 
 
+def test_lengths_of_change_are_lengthscales_and_parts_of_periods():
+    turn = 2 * np.pi
+    kernel = RBF([1.0, 2.0]).on(2, 0) + Matern52(0.5) * Periodic(0.1, [3.0, 6.0, 9.0]).on(1, 0, 2)
+    kernel += map_inputs(RBF(), double) + 2.0 * Cosine(turn).on(1) + Linear()
+    expected = [(2, 1.0), (0, 2.0), (0, 0.5), (1, 0.5), (2, 0.5)]
+    expected += [(1, 0.3 / turn), (0, 0.6 / turn), (2, 0.9 / turn), (1, 1.0)]
+    assert_allclose(kernel.change_lengths(range(3)), expected, rtol=1e-14)
+    mixture = SpectralMixture([1.0, 2.0], [[1.0, 0.0], [0.5, 2.0]], [[1.0, 2.0], [0.5, 2.0]])
+    expected = [(0, 0.5 / turn), (1, 0.5 / turn), (0, 1 / turn), (1, 0.25 / turn)]
+    assert_allclose(mixture.change_lengths(range(2)), expected, rtol=1e-14)
+
+
+def test_the_columns_that_a_kernel_speaks_of():
+    assert (2.0 * RBF() + Linear()).columns_asked() == ()
+    assert (RBF([1.0, 2.0]) * RBF().on(3)).columns_asked() == (0, 1, 3)
+    assert (RBF([1.0, 2.0]).on("b", "a") + exp(RBF().on("c"))).columns_asked() == ("b", "a", "c")
+    assert map_inputs(RBF([1.0, 2.0]), double).columns_asked() == ()
+    assert (Linear([1.0, 2.0]).columns_asked(), Linear(np.eye(3)).columns_asked()) == ((0, 1), (0, 1, 2))
+
+
+def test_parameters_that_have_an_entry_a_column():
+    a, b, c = RBF([1.0, 2.0]), Periodic([1.0, 2.0], 3.0), Linear([1.0, 2.0, 3.0])
+    kernel = a.on(2, 0) * exp(b.on(1, 2)) + c + RBF(1.0) + map_inputs(RBF([1.0, 2.0, 3.0]), double)
+    found = kernel.by_column(range(3))
+    assert [columns for _, columns in found] == [(2, 0), (1, 2), (0, 1, 2)]
+    for (own, _), parameter in zip(found, (a.lengthscale, b.lengthscale, c.variance), strict=True):
+        assert own is parameter
+
+
 def test_levels_multiply_the_kernel():
     k = RBF(0.7)
     for kernel in (

@@ -168,7 +168,7 @@ def test_every_name_can_be_called():
         ("RBF().on(temp)", "There is nothing called 'temp'.", "temp)"),
         (
             "RBF().diag(0)",
-            "There is no 'diag' of a kernel. Only .on(columns) may follow a kernel.",
+            "There is no 'diag' of a kernel. Only .on(columns) and .named(text) may follow a kernel.",
             "diag(0)",
         ),
         ("RBF('a", "The text that begins with ' here does not end.", "'a"),

@@ -40,7 +40,15 @@ def test_what_is_no_size(text):
 
 
 @pytest.mark.parametrize(
-    ("size", "text"), [(512, "512 bytes"), (1500, "1.5 kB"), (2_340_000, "2.34 MB"), (8e9, "8 GB")]
+    ("size", "text"),
+    [
+        (512, "512 bytes"),
+        (1500, "1.5 kB"),
+        (2_340_000, "2.34 MB"),
+        (8e9, "8 GB"),
+        (2e12, "2 TB"),
+        (3e15, "more than a petabyte"),
+    ],
 )
 def test_sizes_for_people(size, text):
     assert memory.show_bytes(size) == text

@@ -26,6 +26,7 @@ from gramian.inference.mcmc.mixture import Mixture
 from gramian.inference.svgp.inducing import SVGP
 from gramian.likelihoods import Gamma, Heteroscedastic, Likelihood, Ordinal, Poisson, StudentT
 from gramian.modelfile import load
+from gramian.modelfile.file import VERSION
 from gramian.modelfile.record import describe
 from gramian.processes import Stacked
 from gramian.processes.coupled import CoupledFeatures, CoupledPosterior
@@ -448,7 +449,7 @@ def test_a_file_of_version_2_loads(tmp_path: Path) -> None:
     assert "noise_var, row by row" in gp.summary()
     assert "f is flat or straight along column 'x1'" in gp.summary()
     gp.save(tmp_path / "n.gm")
-    assert parts(tmp_path / "n.gm")[0]["version"] == "6"
+    assert parts(tmp_path / "n.gm")[0]["version"] == str(VERSION)
     np.testing.assert_array_equal(
         load(tmp_path / "n.gm").predict([[0.1, 0.2], [-1.0, 0.5]], return_std=True)[1], std
     )
@@ -494,7 +495,10 @@ def test_signs_of_structured_features_are_in_the_file(tmp_path: Path) -> None:
 def test_a_file_of_version_3_has_no_signs(tmp_path: Path) -> None:
     gp, X = wide(tmp_path / "m.gm")
     metadata, document, arrays = parts(tmp_path / "m.gm")
-    # as version 3 wrote it: the engine was the method, and a basis had no signs
+    # as version 3 wrote it: targets had no names and no warps, columns no spread, the engine was the method,
+    # and a basis had no signs
+    del document["columns"]["targets"], document["fitted"]["warp"], document["settings"]["warp"]
+    del document["fitted"]["data"]["spread"]
     text = json.dumps(document["fitted"]["method"]["fields"]["engine"]).replace("method.engine.", "method.")
     engine = json.loads(text)
     fields = engine["fields"]

@@ -451,6 +451,7 @@ KEY = [1] * 624
 HOSTILE: dict[str, tuple[Callable[[Document, Arrays], None], str]] = {
     # Classes.
     "a function of a module": (kernel({"class": "os.system", "fields": {"command": "true"}}), "'os.system'"),
+    "names of targets that are not there": (put("columns", "targets", ["a", "b", "c"]), "3 names of targets"),
     "a function of a module as a user's class": (
         kernel({"custom": "os.system", "fields": {}}),
         "'os.system', which is not known here",
@@ -744,8 +745,8 @@ HOSTILE: dict[str, tuple[Callable[[Document, Arrays], None], str]] = {
     "a method with nonsense": (put("settings", "method", exact(solver="LU")), "solver is 'LU'"),
     "a mean that is none": (put("settings", "mean", "mode"), "'mode' is not known"),
     "a mean that is a kernel": (put("settings", "mean", rbf()), "mean is a RBF"),
-    "noise below zero": (put("settings", "noise", -1.0), "noise must be a variance"),
-    "noise of text": (put("settings", "noise", "some"), "noise must be a variance"),
+    "noise below zero": (put("settings", "noise", -1.0), "noise=-1.0 must be a variance"),
+    "noise of text": (put("settings", "noise", "some"), "noise='some' must be a variance"),
     "noise of two": (
         put("settings", "noise", parameter([0.1, 0.1], [2], support=None)),
         "noise must be one variance",
@@ -756,7 +757,8 @@ HOSTILE: dict[str, tuple[Callable[[Document, Arrays], None], str]] = {
     "restarts of halves": (put("settings", "n_restarts", 0.5), "n_restarts=0.5"),
     "a flag of text": (put("settings", "normalize_y", "no"), "normalize_y is 'no'"),
     "a flag that is a list": (put("settings", "optimize", []), "optimize is a tuple"),
-    "a kernel setting that is none": (put("settings", "kernel", "RBF"), "kernel is a str"),
+    "a kernel setting that is none": (put("settings", "kernel", 3), "kernel is a int"),
+    "a kernel setting of no kernel's text": (put("settings", "kernel", "__import__('os')"), "nothing called"),
     "a converted kernel by half": (put("settings", "kernel", {"converted": [rbf()]}), "a kernel and a noise"),
     "a converted kernel that is none": (put("settings", "kernel", {"converted": [1, 2]}), "kernel is a int"),
     "a converted noise that is none": (

@@ -125,6 +125,123 @@ def test_one_of_several_outputs():
         plot_predictions(gp, output=2)
 
 
+# Before a fit.
+
+
+def test_before_a_fit_it_is_the_prior_that_is_drawn():
+    gp = gm.GPRegressor(4.0 * gm.RBF(0.5), noise=0.25, mean="zero")
+    figure = gp.plot()
+    (axis,) = figure.axes
+    mean, *draws = axis.lines
+    x = mean.get_xdata()
+    assert (x[0], x[-1]) == (-1.5, 1.5)  # three lengthscales to either side
+    assert not np.any(mean.get_ydata())
+    assert len(draws) == 5
+    low, high = band(axis)
+    np.testing.assert_allclose([low, high], np.array([[-Z95], [Z95]]) * np.sqrt(4.25) + np.zeros(len(x)))
+    assert "before any data" in " ".join(text.get_text() for text in figure.legends[0].get_texts())
+    low, high = band(gp.plot(target="f").axes[0])
+    np.testing.assert_allclose(high, Z95 * 2.0)
+    # a fit afterwards is drawn as any other
+    assert gp.fit(np.arange(5.0)[:, None], np.arange(5.0)).plot().axes[0].get_ylabel() == "y"
+
+
+def test_a_prior_has_the_columns_and_the_range_that_one_gives(mixed):
+    figure = gm.GPRegressor().plot(mixed[1])  # the default kernel, with categories
+    assert [axis.get_xlabel() for axis in figure.axes] == ["a", "site", "b"]
+    figure = gm.GPRegressor(gm.RBF(2.0).on("age") + gm.Linear().on("bmi")).plot()
+    assert [axis.get_xlabel() for axis in figure.axes] == ["age", "bmi"]
+    assert [axis.lines[0].get_xdata()[-1] for axis in figure.axes] == [6, 3]
+    assert len(gm.GPRegressor(gm.RBF([1.0, 2.0, 3.0])).plot().axes) == 3
+    axis = gm.GPRegressor(likelihood=gm.Poisson()).plot([[0.0], [8.0]]).axes[0]
+    assert (axis.lines[0].get_xdata()[-1], axis.get_ylabel()) == (8, "f")
+    with pytest.raises(ParameterError, match="Give X, the rows whose range"):
+        gm.GPRegressor(gm.RBF(1.0).on("age") + gm.RBF(1.0).on(0)).plot()
+
+
+# What a person sees.
+
+
+def test_a_season_is_drawn_as_often_as_it_comes():
+    """400 points over 300 years are no picture of a yearly season: every year must have its top."""
+    t = np.linspace(0, 300, 61)[:, None]
+    gp = gm.GPRegressor(gm.Periodic(1.0, gm.fixed(1.0)), noise=1e-4, optimize=False)
+    gp.fit(t + np.arange(61)[:, None] / 61, np.cos(2 * np.pi * np.arange(61) / 61))
+    fine = gp.predict(np.linspace(0, 1, 1001)[:, None])
+    for years, rtol in ((100, 0.01), (300, 0.2)):  # the last has fewer points than it needs, each year some
+        line = gp.plot([[0.0], [years]], data=False).axes[0].lines[0]
+        x, y = line.get_xdata(), line.get_ydata()
+        assert len(x) <= 4000
+        tops = np.array([y[(x >= k) & (x <= k + 1)].max() for k in range(years)])
+        assert np.all(tops >= fine.max() - rtol * np.ptp(fine))
+    assert len(gp.plot([[0.0], [1.0]]).axes[0].lines[0].get_xdata()) == 400
+
+
+def test_axes_have_the_names_of_columns_and_targets(mixed):
+    X = mixed[1]
+    table = pd.DataFrame({"price": X["a"], "rent": X["b"]})
+    gp = gm.GPRegressor(optimize=False).fit(X, table)
+    assert gp.plot().axes[0].get_ylabel() == "price"
+    assert gp.plot(output=1).axes[0].get_ylabel() == "rent"
+    assert gp.plot(ylabel="euros").axes[0].get_ylabel() == "euros"
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 4])
+def test_a_legend_is_inside_the_figure(d):
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(12, d)), columns=[f"column {j}" for j in range(d)])
+    figure = gm.GPRegressor(optimize=False).fit(X, X.sum(axis=1)).plot()
+    figure.draw_without_rendering()
+    box = figure.legends[0].get_window_extent()
+    assert box.x0 >= 0
+    assert box.x1 <= figure.bbox.x1
+    assert box.y1 <= figure.bbox.y1 + 1
+
+
+def test_many_rows_do_not_hide_the_band():
+    rng = np.random.default_rng(1)
+    faint = []
+    for n in (20, 600, 8000):
+        X = rng.uniform(0, 1, (n, 1))
+        gp = gm.GPRegressor(1.0 * gm.RBF(0.3), method=gm.Nystrom(5), optimize=False).fit(
+            X, np.sin(5 * X[:, 0])
+        )
+        figure = gp.plot()
+        dots = figure.axes[0].collections[0]
+        faint.append((dots.get_alpha(), dots.get_sizes()[0]))
+        assert (dots.get_zorder() < 2) == (n > 20)  # the band's
+        assert len(dots.get_offsets()) == min(n, 5000)
+    assert faint == sorted(faint, reverse=True)
+    assert figure.legends[0].get_texts()[0].get_text() == "data (5,000 of 8,000 rows)"
+    # a part of the range has the dots of that part, a forecast has all
+    assert len(gp.plot([[0.25], [0.5]]).axes[0].collections[0].get_offsets()) == np.sum(
+        (X > 0.25) & (X < 0.5)
+    )
+    assert len(gp.plot([[0.25], [2.0]]).axes[0].collections[0].get_offsets()) == 5000
+
+
+def test_of_many_columns_those_are_drawn_that_change_f_most():
+    rng = np.random.default_rng(2)
+    lengthscales = np.full(30, 1e3)
+    lengthscales[[3, 17, 29]] = 1.0
+    X = rng.normal(size=(20, 30))
+    gp = gm.GPRegressor(1.0 * gm.RBF(lengthscales), optimize=False).fit(X, X[:, 3])
+    names = [axis.get_xlabel() for axis in gp.plot().axes]
+    assert len(names) == 12
+    assert {"x3", "x17", "x29"} <= set(names)
+    assert [axis.get_xlabel() for axis in gp.plot(columns=["x5", 17]).axes] == ["x5", "x17"]
+    with pytest.raises(ParameterError, match="columns has 'age', which the model does not have"):
+        gp.plot(columns="age")
+
+
+def test_a_model_without_its_rows_asks_for_a_range(tmp_path):
+    X = np.linspace(0, 1, 30)[:, None]
+    gm.GPRegressor(gm.RBF(0.3), method=gm.Nystrom(5), optimize=False).fit(X, X[:, 0]).save(tmp_path / "m.gm")
+    gp = gm.load(tmp_path / "m.gm")
+    with pytest.raises(ParameterError, match="Give X, the rows whose range is to be drawn"):
+        gp.plot()
+    assert len(gp.plot(X).axes[0].lines) == 1
+
+
 def test_targets_that_are_not_known(series):
     with pytest.raises(ParameterError, match="target='z' is not known"):
         plot_predictions(series[0], target="z")

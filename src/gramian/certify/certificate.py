@@ -13,11 +13,12 @@ from typing import Literal
 
 import numpy as np
 
-from gramian.arrays import Array
+from gramian.arrays import Array, plain_numbers
 from gramian.certify.bounds import bounds_of
 from gramian.engines.dense import Exact
 from gramian.errors import ParameterError
 from gramian.inference import Data, Evidence, Model, Scheme, closed
+from gramian.params.space import html_text
 from gramian.processes.base import Process
 
 POINTS = 100  # rows at which means and variances are compared
@@ -31,6 +32,9 @@ class Quantity:
     value: float
     kind: Literal["exact", "bound", "estimate"]
     standard_error: float = 0.0
+
+    def __post_init__(self) -> None:
+        plain_numbers(self)
 
     def __str__(self) -> str:
         spread = f" +- {self.standard_error:.2g}" if self.kind == "estimate" else ""
@@ -64,6 +68,11 @@ class Certificate:
         ]
         head = f"Certificate, at {self.points} rows with a typical std of {self.typical_std:.4g}"
         return "\n".join([head, *(f"  {name:<26}{quantity}" for name, quantity in rows)])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return html_text(str(self))
 
 
 def certify(

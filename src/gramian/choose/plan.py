@@ -23,6 +23,7 @@ from gramian.engines.krylov import Krylov, rows_within
 from gramian.engines.recipes import Fourier, Nystrom, Sparse
 from gramian.errors import ParameterError
 from gramian.fitting import stages
+from gramian.fitting.budget import FIRST_EVALUATIONS, LATER_EVALUATIONS
 from gramian.gram import tiles
 from gramian.inference.base import Scheme
 from gramian.inference.conjugate import closed
@@ -34,12 +35,10 @@ from gramian.linalg.cost import Cost
 from gramian.params.space import aligned
 from gramian.solvers.cg import CG
 
-# of a search from the start, and of one that goes on from a part of the data
-FIRST_EVALUATIONS, LATER_EVALUATIONS = 45, 25
 MOST_INDUCING = 2048  # beyond, the same time is better spent elsewhere
 # a value with gradient against one without; one in a float32 product against one in a tile
 SLOPE_COST, PRODUCT_GAIN = 2.2, 4.0
-SHORTEST_SEARCH = 2.0  # seconds, down to which a time limit may cut a search
+FINAL_SHARE = 0.4  # of a time limit: the most that the inference after a search should take
 
 
 @dataclass(frozen=True)
@@ -55,6 +54,11 @@ class Rates:
         return told + work.slopes / slopes + work.products / products
 
 
+DAY, YEAR = 86400.0, 365.25 * 86400.0
+FEW_FLOPS, NOMINAL = 3e9, Rates(2e10, 2e8)
+BRIEF = 10.0  # seconds of a time limit below which nothing is compiled to measure the machine
+
+
 @dataclass(frozen=True)
 class Option:
     """A method with its price."""
@@ -63,7 +67,7 @@ class Option:
     label: str
     accuracy: str
     bytes: int
-    evaluation_seconds: float  # one log evidence with gradient, on all rows
+    evaluation_seconds: float  # one log evidence with gradient, on the rows that the search ends with
     fit_seconds: float
     final_seconds: float  # of these, the inference on all rows after the search
     why_not: str = ""  # where it is not within both limits
@@ -75,8 +79,9 @@ class Option:
 
     @property
     def least_seconds(self) -> float:
-        """A search can be cut short, the final inference cannot."""
-        return self.final_seconds + min(self.fit_seconds - self.final_seconds, SHORTEST_SEARCH)
+        """The shortest time limit with which it makes sense: a search can be cut short, the final inference
+        cannot."""
+        return min(self.fit_seconds, self.final_seconds / FINAL_SHARE)
 
 
 @dataclass(frozen=True)
@@ -101,6 +106,8 @@ class Plan:
             times = show_seconds(each.evaluation_seconds), show_seconds(each.fit_seconds)
             lines.append((each.label, memory.show_bytes(each.bytes), *times, each.accuracy, each.why_not))
         return "\n".join([head, "", *aligned(lines, lines[0]), "", *self._verdict(), *self._exact_ways()])
+
+    __repr__ = __str__  # also as the last line of a notebook cell
 
     def _verdict(self) -> list[str]:
         """What `fit` with method="auto" does, and where that is not within the limits, what would be."""
@@ -135,7 +142,7 @@ class Plan:
 
     def _exact_ways(self) -> list[str]:
         """Which way to the exact answer is faster on these data: where they cross is the machine's own."""
-        seconds = {option.method.name: option.evaluation_seconds for option in reversed(self.options)}
+        seconds = {option.method.name: option.final_seconds for option in reversed(self.options)}
         if not {"exact", "cg"} <= set(seconds):
             return []
         ways = [(seconds["exact"], "Cholesky"), (seconds["cg"], "CG")]
@@ -167,17 +174,18 @@ class Prospect:
 
     def option(self, method: Scheme) -> Option:
         """A method with its price, and whether it is within the limits."""
-        rates, needed = calibrate(self.columns), method.bytes_needed(*self.size)
-        evaluation, search = rates.seconds(method.work(*self.size)), 0.0
+        brief = self.time_limit is not None and self.time_limit < BRIEF
+        rates, needed = calibrate(self.columns, brief), method.bytes_needed(*self.size)
         final = rates.seconds(method.work(*self.size, gradient=False))
+        evaluation, search = final, 0.0  # of a fit without a search: the evidence alone
         if self.optimize and method.search == "batches":
+            evaluation = rates.seconds(method.work(*self.size))
             search = method.steps_for(self.rows) * evaluation
         elif self.optimize:
-            for number, (engine, rows) in enumerate(
-                stages.parts(method, *self.size, False, lambda: self.limit)
-            ):
+            for number, (engine, rows) in enumerate(stages.parts(method, *self.size, lambda: self.limit)):
                 count = FIRST_EVALUATIONS if number == 0 else LATER_EVALUATIONS
-                search += count * rates.seconds(engine.work(rows, self.columns, self.outputs))
+                evaluation = rates.seconds(engine.work(rows, self.columns, self.outputs))
+                search += count * evaluation
         option = Option(method, method.label, method.accuracy, needed, evaluation, search + final, final)
         if needed > self.limit:
             return replace(option, why_not="needs more memory")
@@ -304,38 +312,52 @@ def check(method: Scheme, shape: tuple[int, ...], q: int, memory_limit: int | fl
     memory.check_memory(needed, memory_limit, f"The method {method.name!r} on {n:,} rows", cure)
 
 
-def calibrate(d: int) -> Rates:
-    """How fast this machine is now, by matrix products and tiles in d columns; measured once a process."""
+def calibrate(d: int, quick: bool = False) -> Rates:
+    """How fast this machine is now, by matrix products and tiles in d columns; measured once a process.
+    `quick`: by matrix products alone, since tiles have to be compiled."""
+    if quick:
+        return Rates(_flops(), _flops() * NOMINAL.values / NOMINAL.flops)
     return _calibrated(min(d, 64))
+
+
+def _best(run: Callable[[], object], times: int) -> float:
+    run()
+    return min(timeit.repeat(run, number=1, repeat=times))
+
+
+@cache
+def _flops() -> float:
+    A = np.random.default_rng(0).standard_normal((700, 700))
+    # a tenth of a second: on a shared machine single ones differ by a third
+    return 2 * 700.0**3 / _best(lambda: A @ A, 6)
 
 
 @cache
 def _calibrated(d: int) -> Rates:
-    def best(run: Callable[[], object], times: int) -> float:
-        run()
-        return min(timeit.repeat(run, number=1, repeat=times))
-
     rng = np.random.default_rng(0)
-    A = rng.standard_normal((1000, 1000))
-    # a quarter of a second: on a shared machine single ones differ by a third
-    products = best(lambda: A @ A, 7)
     X, out = rng.standard_normal((1024, d)), np.empty((1024, 1024), order="F")
     kernel = 1.0 * Matern52(np.ones(d))
-    fill = best(lambda: tiles.fill(kernel, X, out), 4)
-    return Rates(2e9 / products, 3 * 512**2 / fill)
+    fill = _best(lambda: tiles.fill(kernel, X, out), 4)
+    return Rates(_flops(), 3 * 512**2 / fill)
 
 
 def show_seconds(seconds: float) -> str:
     """90 -> "1.5 min"."""
+    if not seconds < YEAR:
+        return "years"
+    if seconds >= 2 * DAY:
+        return f"{seconds / DAY:.0f} days"
     for unit, name in ((3600.0, "h"), (60.0, "min")):
         if seconds >= unit:
             return f"{seconds / unit:.2g} {name}"
     return f"{seconds:.2g} s" if seconds >= 0.01 else "< 0.01 s"
 
 
-def seconds_of_final(method: Scheme, n: int, d: int, q: int) -> float:
-    """The predicted time of the inference on all rows, after the parameters are found."""
-    return calibrate(d).seconds(method.work(n, d, q, gradient=False))
+def rates_for(method: Scheme, size: tuple[int, int, int], time_limit: float = np.inf) -> Rates:
+    """How fast this machine is; nominal rates where the work is so little that to measure takes longer."""
+    if method.work(*size).flops <= FEW_FLOPS:
+        return NOMINAL
+    return calibrate(size[1], quick=time_limit < BRIEF)
 
 
 def _kernel(given: Any) -> Kernel | None:

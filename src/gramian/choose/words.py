@@ -89,7 +89,7 @@ def as_method(given: object, memory_limit: int | float | str | None = None) -> M
         raise ParameterError(f"method={given!r} is not a method. {cure}")
     if given not in NAMED:
         names = ", ".join(f'"{known}"' for known in ("auto", *NAMED))
-        cure = f"Use {names}, or an object such as Nystrom(rank=800)."
+        cure = f"Use {names}. In Python an object such as Nystrom(rank=800) will do, too."
         raise ParameterError(f"method={given!r} is not known. {cure}")
     return as_method(NAMED[given](), memory_limit)
 

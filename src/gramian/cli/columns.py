@@ -8,7 +8,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -22,8 +22,8 @@ from gramian.data.sources import Source, open_source
 from gramian.data.tables import Table, kind_of_bytes
 from gramian.errors import InputError, ParameterError, TableError
 from gramian.estimators.base import Estimator
+from gramian.estimators.build import read_kernel
 from gramian.kernels import Kernel
-from gramian.kernels.text import parse_kernel
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,12 @@ class TableOptions:
     missing: str = "fill"
 
     def written_kernel(self) -> Kernel | None:
-        return None if self.kernel is None else parse_kernel(self.kernel)
+        """The kernel; None: the default one, of whatever family."""
+        return None if self.kernel is None else read_kernel(self.kernel).kernel
+
+    def kernel_setting(self) -> Kernel | str | None:
+        """The kernel, or the word of a family, as an estimator takes it."""
+        return self.written_kernel() or self.kernel
 
     def features(self, table: Table, beside: Sequence[str] = ()) -> list[str]:
         """The names of the features: --columns where given, else all but targets, ids and those `beside`."""
@@ -93,7 +98,7 @@ class TableOptions:
             y if codes is None else None,
             columns=features,
             missing=self.missing,
-            indicators=self.kernel is None,
+            indicators=self.written_kernel() is None,
             declared=declared,
             labels=codes,
         )
@@ -106,7 +111,7 @@ class TableOptions:
                     f" ...) tells nothing of new rows. If it is an id, leave it out: --id {name!r}. If not,"
                     f" say so: --categorical {name!r}."
                 )
-        return source
+        return replace(source, columns=source.columns.predicting(tuple(self.targets)))
 
 
 def for_model(gp: Estimator, table: Table) -> Source:

@@ -26,7 +26,7 @@ def compare_table(
 ) -> None:
     """Compares, prints the table and, with a folder, writes what there is to keep. The same command again
     does what is left to do."""
-    settings |= {"kernel": asked.written_kernel(), "methods": METHODS if methods is None else words(methods)}
+    settings |= {"kernel": asked.kernel_setting(), "methods": METHODS if methods is None else words(methods)}
     settings |= {"sizes": whole_numbers(sizes), "out": out}
     table = next(read_blocks(asked.data))
     task, y = task_of(table, asked.targets, asked.task), None

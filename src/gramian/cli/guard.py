@@ -9,17 +9,21 @@ from typing import NoReturn
 
 import typer
 
-from gramian.cli.wording import in_options
-from gramian.errors import GramianError
+from gramian.cli.speech import said
+from gramian.errors import GramianError, KernelTextError
+from gramian.interrupt import attended
 
 
 @contextmanager
 def guarded() -> Iterator[None]:
     """Tells what a user can mend without a traceback; a fault of the library itself keeps its traceback."""
     try:
-        yield
+        with attended(lambda: "the present step"):
+            yield
+    except KernelTextError as error:
+        _fail(str(error))  # it shows the kernel as it was typed
     except GramianError as error:
-        _fail(in_options(str(error)))
+        _fail(said(str(error)))
     except MemoryError:
         _fail("The memory of this machine is not enough. Use fewer rows, or close other programs.")
     except OSError as error:

@@ -7,13 +7,16 @@ file half-written); 130 Ctrl-C.
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
 import typer
 
+from gramian import clock
 from gramian.cli.guard import guarded
 from gramian.version import __version__
+from gramian.words import KERNELS, LIKELIHOODS, listed
 
 
 def option(usage: str, meaning: str, default: Any = None) -> Any:
@@ -40,7 +43,9 @@ MISSING = option(
     "fill",
 )
 KERNEL = option(
-    "--kernel -k TEXT", "What functions to expect; by default a scaled Matern52, a lengthscale a column."
+    "--kernel -k TEXT",
+    f"What functions to expect: {listed(KERNELS)}, scaled and with a lengthscale a column, or a formula; by"
+    " default matern52.",
 )
 TASK = option(
     "--task NAME",
@@ -62,7 +67,6 @@ KIND = option(
 app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -97,6 +101,7 @@ def gramian(
       gramian fit flowers.csv -t species --out model.gm      the same for labels
       gramian predict model.gm new.csv --out priced.csv      predict, with a 95 % interval or the probability
                                                              of each label
+      gramian score model.gm test.csv                        how good it is on rows it has not seen
       gramian show model.gm                                  what was learned
       gramian plan houses.csv --target price                 which methods fit into memory and time
       gramian compare houses.csv --target price              how good approximations are on these data
@@ -128,12 +133,13 @@ def fit(
         "--noise VARIANCE", "Where the noise variance starts; 0 means none at all. By default from the data."
     ),
     likelihood: str | None = option(
-        "--likelihood NAME",
-        "How numbers arise: gaussian (the default), student-t, poisson, negative-binomial, gamma, beta or"
-        " heteroscedastic.",
+        "--likelihood NAME", f"How numbers arise: {listed(LIKELIHOODS)}; by default gaussian."
     ),
     exposure: str | None = option(
         "--exposure NAME", "For counts: the column that says how long or how much was watched in each row."
+    ),
+    trials: str | None = option(
+        "--trials NAME", "For --likelihood binomial: the column with the trials that the target succeeded in."
     ),
     inference: str | None = option(
         "--inference NAME", "For labels and likelihoods: auto, laplace, ep, vi, map or mcmc."
@@ -159,7 +165,8 @@ def fit(
     ),
     seed: int = option("--seed N", "For the starting points: the same seed gives the same model.", 0),
     time_limit: float | None = option(
-        "--time-limit SECONDS", "Then stop fitting and keep the best model so far (as Ctrl-C does)."
+        "--time-limit SECONDS",
+        "For all of it, reading included: what fits into it is fitted, and notes say what not.",
     ),
     memory_limit: str | None = option(
         "--memory-limit SIZE",
@@ -192,13 +199,14 @@ def fit(
     Its names: RBF, Matern12, Matern32, Matern52, RationalQuadratic, Periodic, Cosine, SpectralMixture,
     Linear, Polynomial, ArcCosine, NeuralNetwork, Constant, Brownian, Categorical.
     """
-    with guarded():
+    # what is imported and read counts as well
+    with guarded(), clock.until(None if time_limit is None else clock.now() + time_limit, math.inf):
         from gramian.choose.words import method_with
         from gramian.cli.columns import TableOptions, as_path
         from gramian.cli.tasks import FitOptions
         from gramian.cli.work import fit_table
 
-        options = FitOptions(inference, link, multiclass, likelihood, exposure, hyper, noise)
+        options = FitOptions(inference, link, multiclass, likelihood, exposure, hyper, noise, trials)
         engine = method_with(method, size, sampling, kind)
         settings = {"mean": mean, "method": engine, "n_restarts": restarts}
         limits = {"random_state": seed, "time_limit": time_limit, "memory_limit": memory_limit}
@@ -221,40 +229,89 @@ def predict(
     exposure: str | None = option(
         "--exposure NAME", "For counts: the column with the exposure of each row; by default 1."
     ),
+    level: float = option(
+        "--level SHARE", "How probable the interval is: with 0.9 its ends are lower90 and upper90.", 0.95
+    ),
+    quantiles: str | None = option(
+        "--quantiles P,P,P", "Quantiles to add, each as a column: 0.1,0.5,0.9 gives q0.1, q0.5 and q0.9."
+    ),
+    trials: str | None = option(
+        "--trials NAME", "For a model of successes: the column with the trials of each row; by default 1."
+    ),
 ) -> None:
     """Predict the rows of a table, with their uncertainty.
 
     All columns and rows of DATA are kept as they are, in their order, and four columns are added: mean, std,
-    lower95 and upper95 (the 95 % interval); with several targets mean_0, mean_1 and so on. For labels:
+    lower95 and upper95 (the 95 % interval); with several targets mean_<target> and so on. For labels:
     predicted, the most probable one, and proba_..., the probability of each. The model's columns are found by
     their names; further columns do no harm.
 
     \b
     Examples:
       gramian predict model.gm new.csv --out predictions.csv
+      gramian predict model.gm new.csv --level 0.9 --quantiles 0.1,0.5,0.9 --out predictions.csv
       gramian predict model.gm new.parquet --out predictions.csv.gz --target-kind f
       gramian predict model.gm new.csv | head
     """
     with guarded():
         from gramian.cli.columns import as_path
-        from gramian.cli.work import predict_table
+        from gramian.cli.work import Answer, predict_table
 
+        answer = Answer(target_kind, {"exposure": exposure, "trials": trials}, level, quantiles)
         with as_path(data) as path:
-            predict_table(model, path, out, target_kind, exposure)
+            predict_table(model, path, out, answer)
 
 
 @app.command()
-def show(model: Path = argument("MODEL", "A model file.")) -> None:
+def score(
+    model: Path = argument("MODEL", "A model file."),
+    data: Path = argument("DATA", "A table with the model's columns and the targets; - is standard input."),
+    target: list[str] | None = option(
+        "--target -t NAME", "The column that was to be predicted; by default as in the fit."
+    ),
+    exposure: str | None = option(
+        "--exposure NAME", "For counts: the column with the exposure of each row; by default 1."
+    ),
+    trials: str | None = option(
+        "--trials NAME", "For a model of successes: the column with the trials of each row; by default 1."
+    ),
+) -> None:
+    """Print how good a model's predictions are on rows that it has not seen.
+
+    Numbers: RMSE, MAE, R2, NLPD, MSLL, CRPS, calibration, and how many rows intervals of several levels hold.
+    Labels: accuracy, log loss, Brier score, ECE and AUC.
+
+    \b
+    Examples:
+      gramian score model.gm test.csv
+      gramian score model.gm test.csv --target price
+    """
+    with guarded():
+        from gramian.cli.columns import as_path
+        from gramian.cli.work import score_table
+
+        with as_path(data) as path:
+            score_table(model, path, target or [], {"exposure": exposure, "trials": trials})
+
+
+@app.command()
+def show(
+    model: Path = argument("MODEL", "A model file."),
+    full: bool = typer.Option(
+        False, "--all", help="All parameters; by default, of many columns, those that matter most."
+    ),
+) -> None:
     """Print what a model has learned: kernel, noise, evidence, parameters, and notes.
 
     \b
-    Example:
+    Examples:
       gramian show model.gm
+      gramian show model.gm --all
     """
     with guarded():
         from gramian.cli.work import show_model
 
-        show_model(model)
+        show_model(model, full)
 
 
 @app.command()
@@ -314,7 +371,8 @@ def compare(
         "--out -o FOLDER", "For the table, all runs as CSV, and a picture. After Ctrl-C, goes on there."
     ),
     kernel: str | None = option(
-        "--kernel -k TEXT", "Taken as it is, for all methods; by default fitted once, on a part."
+        "--kernel -k TEXT",
+        f"Taken as it is, for all methods; {listed(KERNELS)} (the default) is fitted once, on a part.",
     ),
     noise: float | None = option(
         "--noise VARIANCE", "Taken as it is, in units of the target squared; by default fitted."

@@ -13,6 +13,7 @@ import typer
 from gramian.choose.plan import plan
 from gramian.choose.words import method_with
 from gramian.cli.columns import TableOptions
+from gramian.cli.speech import said
 from gramian.cli.tasks import task_of
 from gramian.data.tables import read_blocks
 from gramian.data.tables.shared import SHEETS, import_pyarrow
@@ -44,9 +45,11 @@ def plan_table(asked: TableOptions, limits: dict[str, Any], method: str | None, 
                 " own. Leave it out."
             )
         gp = GPClassifier(written, **limits)
-        typer.echo(gp.plan(np.broadcast_to(0.0, shape)))  # its shape is all that counts
+        # its shape is all that counts
+        typer.echo(said(str(gp.plan(np.broadcast_to(0.0, shape)))))
         return
-    typer.echo(plan(shape, written, **limits, outputs=max(len(asked.targets), 1), also=also))
+    made = plan(shape, written, **limits, outputs=max(len(asked.targets), 1), also=also)
+    typer.echo(said(str(made)))
 
 
 def count_rows(path: Path) -> int:

@@ -18,22 +18,14 @@ from gramian.data.inputs import file_cells, numbers_of
 from gramian.data.readings import PLAIN, Reading
 from gramian.data.tables import Table
 from gramian.errors import InputError, ParameterError, TableError
-from gramian.likelihoods import Beta, Gamma, Heteroscedastic, Likelihood, NegativeBinomial, Poisson, StudentT
+from gramian.likelihoods.words import read_likelihood
+from gramian.words import LIKELIHOODS
 
 TASKS = ("classification", "regression")
 # the options of a task, and what a target is that asks for it
 BELONGS = {
     "classification": (("link", "multiclass"), "has labels"),
-    "regression": (("likelihood", "exposure", "noise"), "is a number to be predicted"),
-}
-LIKELIHOODS: dict[str, type[Likelihood] | None] = {
-    "gaussian": None,
-    "student-t": StudentT,
-    "poisson": Poisson,
-    "negative-binomial": NegativeBinomial,
-    "gamma": Gamma,
-    "beta": Beta,
-    "heteroscedastic": Heteroscedastic,
+    "regression": (("likelihood", "exposure", "trials", "noise"), "is a number to be predicted"),
 }
 COUNTS = ("poisson", "negative-binomial")
 CHOICES = {
@@ -57,6 +49,13 @@ class FitOptions:
     exposure: str | None = None
     hyper: str | None = None
     noise: float | None = None
+    trials: str | None = None
+
+    @property
+    def beside(self) -> dict[str, str]:
+        """The columns of the table that a likelihood reads beside the target, by its names of them."""
+        named = {"exposure": self.exposure, "trials": self.trials}
+        return {name: column for name, column in named.items() if column is not None}
 
     def __post_init__(self) -> None:
         for option, known in CHOICES.items():
@@ -65,6 +64,10 @@ class FitOptions:
             raise ParameterError(
                 f"--exposure {self.exposure} is for counts. Add --likelihood poisson or --likelihood"
                 " negative-binomial, or leave it out."
+            )
+        if self.trials is not None and self.likelihood != "binomial":
+            raise ParameterError(
+                f"--trials {self.trials} is for successes. Add --likelihood binomial, or leave it out."
             )
 
     def check(self, task: str, targets: Sequence[str]) -> None:
@@ -100,9 +103,7 @@ class FitOptions:
         values = {name: getattr(self, name) for name in ("link", "multiclass", "hyper", "noise")} | settings
         if self.inference not in (None, "auto"):
             values["inference"] = self.inference
-        made = LIKELIHOODS[self.likelihood or "gaussian"]
-        if made is not None:
-            values["likelihood"] = made()
+        values["likelihood"] = read_likelihood(self.likelihood)
         return {name: value for name, value in values.items() if value is not None}
 
 
@@ -124,7 +125,7 @@ def coded(blocks: Iterable[Table], name: str, text: bool) -> tuple[NDArray[Any],
     path = ""
     for table in blocks:
         path = table.path
-        for label in _labels(table, name, text):
+        for label in labels_of(table, name, text):
             parts.append(np.nan if label is None else known.setdefault(label, len(known)))
         if len(known) > MOST_CATEGORIES:
             raise InputError(
@@ -153,8 +154,16 @@ def coded(blocks: Iterable[Table], name: str, text: bool) -> tuple[NDArray[Any],
     return np.array(labels), codes
 
 
-def exposure_of(blocks: Iterable[Table], name: str) -> Array:
-    """The exposures of all rows, which must be positive."""
+def numbers_in(table: Table, name: str) -> Array:
+    """The numbers of a column of a whole table, NaN where there is none."""
+    return numbers_of(reading_of(table, name) or PLAIN, file_cells(table, name), name, table.place)
+
+
+MEANINGS = {"exposure": "the exposure, which says how much was watched,", "trials": "the number of trials"}
+
+
+def column_beside(blocks: Iterable[Table], what: str, name: str) -> Array:
+    """The exposures or trials of all rows, which must be positive."""
     parts: list[Array] = []
     reading: Reading | None = None
     for table in blocks:
@@ -162,12 +171,14 @@ def exposure_of(blocks: Iterable[Table], name: str) -> Array:
         values = numbers_of(reading or PLAIN, file_cells(table, name), name, table.place)
         absent = np.flatnonzero(np.isnan(values))
         if absent.size:
-            raise TableError(f"{table.place(absent[0])}, column {name!r}: the exposure is missing. Fill it.")
+            raise TableError(
+                f"{table.place(absent[0])}, column {name!r}: {MEANINGS[what]} is missing. Fill it."
+            )
         wrong = np.flatnonzero(values <= 0)
         if wrong.size:
             raise TableError(
-                f"{table.place(wrong[0])}, column {name!r}: the exposure is {values[wrong[0]]:g}. It says how"
-                " much was watched, so it is positive."
+                f"{table.place(wrong[0])}, column {name!r}: {MEANINGS[what]} is {values[wrong[0]]:g}. It"
+                " must be positive."
             )
         parts.append(values)
     return np.concatenate(parts)
@@ -185,8 +196,8 @@ def hint(y: Array, name: str) -> None:
         )
 
 
-def _labels(table: Table, name: str, text: bool) -> list[Any]:
-    """The labels of a table, None where there is none."""
+def labels_of(table: Table, name: str, text: bool) -> list[Any]:
+    """The labels of a column, as text or as whole numbers, None where there is none."""
     cells = file_cells(table, name)
     if text:
         return cells.text()

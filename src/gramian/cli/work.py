@@ -8,7 +8,8 @@ import sys
 import tempfile
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -19,24 +20,31 @@ from numpy.typing import NDArray
 
 from gramian.arrays import Array
 from gramian.cli.columns import TableOptions, for_model, is_text, refuse_constant
-from gramian.cli.tasks import FitOptions, coded, exposure_of, hint, task_of
+from gramian.cli.speech import said
+from gramian.cli.tasks import COUNTS, FitOptions, coded, column_beside, hint, labels_of, numbers_in, task_of
 from gramian.data.atomic import atomic_write
-from gramian.data.tables import WRITTEN, Table, read_blocks, write_blocks
+from gramian.data.sources import Source
+from gramian.data.tables import WRITTEN, Table, read_blocks, read_table, write_blocks
 from gramian.errors import GramianError, ParameterError, TableError
 from gramian.estimators import GPClassifier, GPRegressor
 from gramian.estimators.base import Estimator
 from gramian.modelfile import load
+from gramian.predictive import checked_levels
 
 CHUNK = 2**20  # bytes at once to standard output
+MOST_COLUMNS = 20  # of a model that are listed
+# what has such a column beside it, and the likelihoods that read it
+COUNTED = {"exposure": "counts", "trials": "successes"}
+OF_COLUMN = {"exposure": COUNTS, "trials": ("binomial",)}
 
 
 def fit_table(asked: TableOptions, out: Path, settings: dict[str, Any], options: FitOptions) -> None:
     """Fits, writes the model file and prints the summary. Whatever can be refused is refused before the
     fit."""
-    data, targets, written = asked.data, asked.targets, asked.written_kernel()
+    data, targets, written = asked.data, asked.targets, asked.kernel_setting()
     check_output(out, data)
     table = next(read_blocks(data))
-    beside = [] if options.exposure is None else [options.exposure]
+    beside = list(options.beside.values())
     names = asked.features(table, beside)
     task = task_of(table, targets, asked.task)
     options.check(task, targets)
@@ -53,16 +61,16 @@ def fit_table(asked: TableOptions, out: Path, settings: dict[str, Any], options:
         for name, column in zip(targets, source.Y.T, strict=True):
             refuse_constant(str(data), name, column)
         likelihood = gp.get_params()["likelihood"]
-        if likelihood is not None:
+        if likelihood is not None and not options.trials:
             likelihood.checked(likelihood.with_defaults(source.Y[:, 0]), f"{data}, column {targets[0]!r}:")
         if asked.task is None and options.likelihood is None and len(targets) == 1:
             hint(source.Y[:, 0], targets[0])
-    seen = {} if options.exposure is None else {"exposure": exposure_of(read_blocks(data), options.exposure)}
+    seen = {what: column_beside(read_blocks(data), what, name) for what, name in options.beside.items()}
     gp.fit(source, **seen)
     if classes is not None:  # it was fitted to their codes, which lie on disk
         gp.fitted_ = gp.fitted_.with_classes(classes)
     gp.save(out)
-    exposed = f", with exposure {options.exposure}" if beside else ""
+    exposed = "".join(f", with {what} {name}" for what, name in options.beside.items())
     described = _described(gp, lambda categories: f"{len(categories)} categories")
     typer.echo(f"{', '.join(targets)} from {described}{exposed}; {data}")
     left_out = [name for name in table.names if name not in (*names, *targets, *beside)]
@@ -70,10 +78,72 @@ def fit_table(asked: TableOptions, out: Path, settings: dict[str, Any], options:
         typer.echo(f"left out: {', '.join(left_out)}")
     typer.echo()
     print_summary(gp)
-    typer.echo(f"\nThe model is in {out}. Predict with: gramian predict {out} new.csv --out predictions.csv")
+    typer.echo(
+        f"\nThe model is in {out}. Predict with: gramian predict {out} new.csv --out predictions.csv\n"
+        f"See how good it is on rows that were held back with: gramian score {out} test.csv"
+    )
 
 
-def predict_table(model: Path, data: Path, out: Path | None, target_kind: str, exposure: str | None) -> None:
+@dataclass(frozen=True)
+class Answer:
+    """What `gramian predict` is asked for."""
+
+    target_kind: str = "y"
+    beside: Mapping[str, str | None] = field(default_factory=dict)  # columns of the likelihood
+    level: float = 0.95
+    quantiles: str | None = None
+
+    def check(self, gp: Estimator) -> None:
+        """Refuses what a model does not have, before any work."""
+        if self.target_kind not in ("y", "f"):
+            raise ParameterError(
+                f"--target-kind {self.target_kind!r} is not known. Use y for a new observation, or f for the"
+                " function without noise."
+            )
+        for what, name in self.given().items():
+            if not (what in gp.likelihood_.columns and self.target_kind == "y"):
+                words = " or ".join(OF_COLUMN[what])
+                raise ParameterError(
+                    f"--{what} {name} is for predictions of {COUNTED[what]}: --target-kind y, of a model with"
+                    f" --likelihood {words}."
+                )
+        if not 0 < self.level < 1:
+            raise ParameterError(f"--level {self.level:g} is no probability. Give one such as 0.9.")
+        if gp.fitted_.classes is not None and self.quantiles is not None:
+            raise ParameterError(
+                f"--quantiles {self.quantiles} are of numbers, and this model foretells labels: their"
+                " probabilities are in the columns proba_... already."
+            )
+        checked_levels(self.levels() or 0.5)
+
+    def given(self) -> dict[str, str]:
+        """The columns beside the target that were named."""
+        return {what: name for what, name in self.beside.items() if name is not None}
+
+    def seen(self, table: Table) -> dict[str, Array]:
+        """Their values in a table."""
+        return {what: column_beside([table], what, name) for what, name in self.given().items()}
+
+    def levels(self) -> list[float]:
+        """The quantiles that were asked for."""
+        parts = [] if self.quantiles is None else self.quantiles.split(",")
+        try:
+            return [float(part) for part in parts]
+        except ValueError:
+            cure = "Give numbers between 0 and 1, with commas between them: 0.1,0.5,0.9."
+            raise ParameterError(f"--quantiles {self.quantiles!r} are no numbers. {cure}") from None
+
+    def table(self, gp: Estimator, block: Table, source: Source) -> dict[str, NDArray[Any]]:
+        """The predictions of a block of rows as columns; `source` has the rows as the model reads them."""
+        seen: dict[str, Any] = self.seen(block)
+        if levels := self.levels():
+            seen["quantiles"] = levels
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # new categories, which are told apart
+            return gp.predict_table(source, self.target_kind, level=self.level, **seen)
+
+
+def predict_table(model: Path, data: Path, out: Path | None, answer: Answer) -> None:
     """Adds predictions to the columns of a table, block by block."""
     if out is not None:
         if not out.name.lower().endswith(WRITTEN):
@@ -82,30 +152,21 @@ def predict_table(model: Path, data: Path, out: Path | None, target_kind: str, e
             )
         check_output(out, data, model)
     gp = load(model)
-    if target_kind not in ("y", "f"):
-        raise ParameterError(
-            f"--target-kind {target_kind!r} is not known. Use y for a new observation, or f for the function"
-            " without noise."
-        )
-    if exposure is not None and not ("exposure" in gp.likelihood_.columns and target_kind == "y"):
-        raise ParameterError(
-            f"--exposure {exposure} is for predictions of counts : --target-kind y, of a model with"
-            " --likelihood poisson or its like."
-        )
+    answer.check(gp)
     if out is not None:
-        rows = write_predictions(gp, data, out, target_kind, exposure)
+        rows = write_predictions(gp, data, out, answer)
         typer.echo(f"{rows:,} predictions are in {out}", err=True)
         return
     # through a file, so that a pipe gets the very bytes that a file would
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "predictions.csv")
-        write_predictions(gp, data, path, target_kind, exposure)
+        write_predictions(gp, data, path, answer)
         with path.open("rb") as file:
             for chunk in iter(lambda: file.read(CHUNK), b""):
                 typer.echo(chunk, nl=False)
 
 
-def write_predictions(gp: Estimator, data: Path, out: Path, target_kind: str, exposure: str | None) -> int:
+def write_predictions(gp: Estimator, data: Path, out: Path, answer: Answer) -> int:
     """Writes the rows of a table with their predictions, and gives their number. One block is in memory at a
     time."""
     as_they_are = out.name.lower().endswith((".parquet", ".pq"))
@@ -113,13 +174,10 @@ def write_predictions(gp: Estimator, data: Path, out: Path, target_kind: str, ex
 
     def predictions(block: Table) -> dict[str, NDArray[Any]]:
         nonlocal gapped
-        seen = None if exposure is None else exposure_of([block], exposure)
         source = for_model(gp, block)
         gapped += int(np.isnan(source.X).any(axis=1).sum())
         new.update(source.columns.new_categories(source.X))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # new categories, which are told below
-            return gp.predict_table(source, target_kind, seen)
+        return answer.table(gp, block, source)
 
     blocks = read_blocks(data)
     first = next(blocks)
@@ -149,25 +207,60 @@ def write_predictions(gp: Estimator, data: Path, out: Path, target_kind: str, ex
     return rows
 
 
-def show_model(model: Path) -> None:
+def score_table(model: Path, data: Path, targets: Sequence[str], beside: Mapping[str, str | None]) -> None:
+    """Prints how good a model's predictions of a table are, whose targets are known."""
+    gp = load(model)
+    named = list(targets) or list(gp.fitted_.columns.targets)
+    if not named:
+        raise ParameterError(f"{model} does not know the name of what it predicts. Add --target NAME.")
+    answer = Answer(beside=beside)
+    answer.check(gp)
+    table = read_table(data)
+    X, seen = for_model(gp, table), answer.seen(table)
+    if gp.fitted_.classes is not None:
+        labels = labels_of(table, named[0], text=gp.fitted_.classes.dtype.kind not in "iuf")
+        known = np.array([label is not None for label in labels])
+        y = np.array([label for label in labels if label is not None])
+    else:
+        columns = [numbers_in(table, name) for name in named]
+        several = np.column_stack(columns)
+        known = np.asarray(~np.isnan(several).all(axis=1))
+        y = (columns[0] if gp.fitted_.first.single else several)[known]
+    if not known.any():
+        raise TableError(f"{data}: no row has a value of {', '.join(named)} to compare with.")
+    if not known.all():
+        typer.echo(f"note: rows without {', '.join(named)} ({np.sum(~known):,}) are left out", err=True)
+    seen = {what: values[known] for what, values in seen.items()}
+    typer.echo(gp.evaluate(Source(X.X[known], None, X.columns), y, **seen))
+
+
+def show_model(model: Path, full: bool) -> None:
     """Prints the summary of a model file, and the columns it needs."""
     gp = load(model)
-    targets = ", ".join(gp.fitted_.columns.targets)
-    typer.echo(f"{model} predicts {targets + ' ' if targets else ''}from: {_described(gp, ', '.join)}\n")
-    print_summary(gp)
+    predicted = ", ".join(gp.fitted_.columns.targets)
+    typer.echo(
+        f"{model} predicts {predicted + ' ' * bool(predicted)}from: {_described(gp, ', '.join, full)}\n"
+    )
+    print_summary(gp, full)
+    if not full and gp.fitted_.listed().left_out:
+        typer.echo(f"\nAll parameters: gramian show {model} --all")
 
 
-def _described(gp: Estimator, shown: Callable[[tuple[str, ...]], str]) -> str:
-    """The columns of a model, with what is shown of categories."""
+def _described(gp: Estimator, shown: Callable[[tuple[str, ...]], str], full: bool = False) -> str:
+    """The columns of a model, with what is shown of categories; of many, unless in full, the first."""
     columns = gp.fitted_.columns
     told = {columns.names[j]: f" ({shown(categories)})" for j, categories in columns.categories.items()}
-    return ", ".join(name + told.get(name, "") for name in columns.given)
+    given = columns.given
+    names = given if full or len(given) <= MOST_COLUMNS + 2 else given[:MOST_COLUMNS]
+    more = len(given) - len(names)
+    return ", ".join(name + told.get(name, "") for name in names) + (f" and {more} more" if more else "")
 
 
-def print_summary(gp: Estimator) -> None:
+def print_summary(gp: Estimator, full: bool = False) -> None:
     """The summary as text; on a terminal with its table of parameters drawn as one (binary models of several
     classes have one each, in the text)."""
-    text = gp.summary()
+    text, title, notes = gp.summary(full).partition("\nNotes\n")
+    text, table = text + title + said(notes), gp.fitted_.listed(full)
     if not sys.stdout.isatty() or gp.fitted_.models:
         typer.echo(text)
         return
@@ -175,8 +268,8 @@ def print_summary(gp: Estimator) -> None:
     from rich.console import Console
     from rich.table import Table as Drawn
 
-    head, _, tail = text.partition(str(gp.parameters_))
-    drawn, (titles, *rows) = Drawn(box=SIMPLE), gp.parameters_.cells()
+    head, _, tail = text.partition(str(table))
+    drawn, (titles, *rows) = Drawn(box=SIMPLE), table.cells()
     for title in ("parameter", *titles[1:]):
         drawn.add_column(title, justify="right" if title == "value" else "left", overflow="fold")
     for row in rows:

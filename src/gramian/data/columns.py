@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -22,7 +23,7 @@ class Columns:
     named: bool = False  # whether the names came with the data
     readings: dict[int, Reading] = field(default_factory=dict)  # of those that are not plain numbers
     gaps: tuple[int, ...] = ()  # the columns that the last ones speak of, in their order
-    targets: tuple[str, ...] = ()  # the columns of the same table that were to be predicted
+    targets: tuple[str, ...] = ()  # a name an output, where y came with names
     notes: tuple[str, ...] = ()  # what else was done with the table
 
     @property
@@ -36,6 +37,12 @@ class Columns:
         if not self.readings:
             return {}
         return {j: reading.levels for j, reading in self.readings.items() if reading.categorical}
+
+    def predicting(self, targets: tuple[str, ...]) -> Columns:
+        """The same columns, of which targets of these names are predicted."""
+        if not set(targets).isdisjoint(self.names):
+            targets = ()  # in pandas 2 * X["a"] is called a as well
+        return self if targets == self.targets else replace(self, targets=targets)
 
     def described(self) -> list[Column]:
         categories = self.categories
@@ -62,6 +69,6 @@ class Columns:
         return {name: count for name, count in counts.items() if count}
 
 
-def some_of(names: list[str] | tuple[str, ...], most: int = SHOWN) -> str:
+def some_of(names: Sequence[str], most: int = SHOWN) -> str:
     """The first of some names, for a message."""
     return ", ".join(names[:most]) + (", ..." if len(names) > most else "")

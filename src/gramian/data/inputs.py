@@ -128,6 +128,16 @@ def read_targets(y: Any, n: int, gaps: bool = False) -> tuple[Array, bool]:
     return Y, array.ndim == 1
 
 
+def target_names(y: Any) -> tuple[str, ...]:
+    """How the outputs of y are called: a Series has a name, a table one a column. Empty where there are none
+    that people gave."""
+    if type(y) is np.ndarray:
+        return ()
+    names = tuple(y.columns) if hasattr(y, "columns") else (getattr(y, "name", None),)
+    given = all(isinstance(name, str) and name for name in names) and len(set(names)) == len(names)
+    return tuple(map(str, names)) if given else ()
+
+
 def read_noise_var(noise_var: Any, n: int) -> Array | None:
     """Known noise variances, one a row."""
     if noise_var is None:

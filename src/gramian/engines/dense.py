@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import blas
 
-from gramian.arrays import Array, is_whole
+from gramian.arrays import Array, is_whole, plain_numbers
 from gramian.engines.base import (
     Columns,
     Conditioned,
@@ -45,7 +45,6 @@ from gramian.gram import few, tiles
 from gramian.kernels.base import Kernel
 from gramian.kernels.host import KernelValues, Pairs
 from gramian.landmarks.rules import RULES
-from gramian.linalg.blas import block_of, square_triangle
 from gramian.linalg.cost import Cost
 from gramian.linalg.factor import (
     factored,
@@ -53,6 +52,7 @@ from gramian.linalg.factor import (
     inverse_in_place,
     inverse_root_in_place,
     solve,
+    square_in_place,
     squared_times,
 )
 from gramian.linalg.threads import count
@@ -90,6 +90,7 @@ class Exact(Engine):
     fit_rule: str = "neighbours"
 
     def __post_init__(self) -> None:
+        plain_numbers(self)
         rows = self.fit_rows
         if rows is not None and not is_whole(rows):
             raise ParameterError(f"Exact: fit_rows={rows!r} must be a whole number from 1 on, or None.")
@@ -255,8 +256,7 @@ class DenseConditioned(SolvedConditioned):
             assert self.factor is not None
             inverse, self.factor = inverse_in_place(self.factor.L), None
         else:
-            square_triangle(block_of(self._root))
-            inverse, self._root = self._root, None
+            inverse, self._root = square_in_place(self._root), None
         return inverse
 
     def precision(self) -> Array:

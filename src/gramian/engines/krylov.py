@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from gramian.arrays import Array
+from gramian.arrays import Array, plain_numbers
 from gramian.engines.base import (
     Columns,
     Conditioned,
@@ -70,6 +70,7 @@ class Krylov(Engine):
     cholesky_up_to: int | None = None
 
     def __post_init__(self) -> None:
+        plain_numbers(self)
         if not isinstance(self.solver, Solver):
             raise ParameterError(
                 f"Krylov: solver={self.solver!r} is no solver. Give CG(...), MINRES(...), or your own."

@@ -16,7 +16,7 @@ from typing import Literal
 
 import numpy as np
 
-from gramian.arrays import Array, is_whole
+from gramian.arrays import Array, is_whole, plain_numbers
 from gramian.engines.base import RowPrior, Use, Workspace
 from gramian.engines.lowrank import ACCURACY, FeatureEngine, LowRank, Outside
 from gramian.errors import ParameterError
@@ -25,6 +25,7 @@ from gramian.features.nystrom import NystromBasis
 from gramian.kernels.base import Kernel
 from gramian.landmarks.base import LandmarkRule
 from gramian.landmarks.rules import as_rule, landmarks, named
+from gramian.linalg.cost import Cost
 
 Objective = Literal["vfe", "fitc", "dtc"]
 
@@ -45,6 +46,20 @@ class Recipe(FeatureEngine):
 
     def features_for(self, n: int) -> int:
         return self.size(n)
+
+    @property
+    def chosen_by(self) -> LandmarkRule | None:
+        """The rule that chooses points among the rows, where one does."""
+        return None
+
+    def work(self, n: int, d: int, q: int, gradient: bool = True) -> Cost:
+        """Points are chosen once more for the final inference: c m^2 flops among c candidates, as a partial
+        Cholesky factor takes, and about that many other rules."""
+        own, rule, m = super().work(n, d, q, gradient), self.chosen_by, self.size(n)
+        if gradient or rule is None:
+            return own
+        candidates = float(rule.candidates(n, m))
+        return own._replace(flops=own.flops + candidates * m * m, values=own.values + candidates * m)
 
     def ready(self, kernel: Kernel, X: Array) -> LowRank:
         return self.prepared(kernel, X, np.random.default_rng(0))
@@ -67,6 +82,7 @@ class Nystrom(Recipe):
     accuracy = ACCURACY["nothing"]
 
     def __post_init__(self) -> None:
+        plain_numbers(self)
         check_size(self.rank, "Nystrom: rank")
         object.__setattr__(self, "sampling", named(as_rule(self.sampling, "Nystrom: sampling")))
 
@@ -80,6 +96,10 @@ class Nystrom(Recipe):
 
     def size(self, n: int) -> int:
         return min(self.rank, n)
+
+    @property
+    def chosen_by(self) -> LandmarkRule:
+        return as_rule(self.sampling)
 
     def bytes_needed(self, n: int, d: int, q: int) -> int:
         return max(super().bytes_needed(n, d, q), bytes_of_rule(self.sampling, n, self.size(n)))
@@ -104,6 +124,7 @@ class Fourier(Recipe):
     whitened = False
 
     def __post_init__(self) -> None:
+        plain_numbers(self)
         check_size(self.n_features, "Fourier: n_features")
         if self.kind not in KINDS:
             raise ParameterError(f"Fourier: kind={self.kind!r} is not known. There are {', '.join(KINDS)}.")
@@ -206,6 +227,7 @@ class Sparse(Inducing, Recipe):
     optimize_inducing: bool = False
 
     def __post_init__(self) -> None:
+        plain_numbers(self)
         self.check_inducing()
         if self.objective not in ("vfe", "fitc", "dtc"):
             raise ParameterError(
@@ -227,6 +249,10 @@ class Sparse(Inducing, Recipe):
     @property
     def bound(self) -> bool:
         return self.objective == "vfe"
+
+    @property
+    def chosen_by(self) -> LandmarkRule | None:
+        return self.rule
 
     def bytes_needed(self, n: int, d: int, q: int) -> int:
         return max(super().bytes_needed(n, d, q), bytes_of_rule(self.rule, n, self.size(n)))

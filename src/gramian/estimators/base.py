@@ -6,8 +6,9 @@ predictions. Public attributes (`kernel_`, `evidence_`, ...) are read from that 
 
 from __future__ import annotations
 
+import contextlib
+import math
 import os
-import time
 import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
@@ -19,23 +20,27 @@ from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from gramian import clock
 from gramian.arrays import Array
-from gramian.choose.plan import Plan, seconds_of_final
+from gramian.choose.plan import Plan, rates_for
+from gramian.clock import OutOfTime
 from gramian.data import gaps
 from gramian.data.frames import as_frame, is_frame, parted, without
-from gramian.data.inputs import Columns, read_named
+from gramian.data.inputs import Columns, read_named, spread, target_names
 from gramian.data.sources import is_source, open_source
 from gramian.data.targets import absent_targets, as_numbers
 from gramian.engines.base import Engine
-from gramian.errors import InputError, ParameterError
+from gramian.errors import InputError, ParameterError, plain
 from gramian.estimators import build, latent
 from gramian.estimators.build import Built
 from gramian.estimators.fitted import Fitted, Learned
 from gramian.fitting import FitOutcome, Search, level
+from gramian.fitting.budget import Budget, at_random
 from gramian.fitting.progress import Report, progress
 from gramian.fitting.stages import Hold, Searched, fit
 from gramian.inference import Data, Evidence, Inference, Inferred, Model, Scheme
 from gramian.inference.mcmc.method import MCMC
+from gramian.interrupt import attended
 from gramian.kernels import Kernel
 from gramian.likelihoods import Likelihood
 from gramian.linalg import memory
@@ -43,17 +48,21 @@ from gramian.means import Mean
 from gramian.params import Parameter, ParameterSpace, ParameterTable
 from gramian.processes.base import Process
 from gramian.report import notes as health
+from gramian.report.evaluation import Evaluation
 from gramian.report.facts import Facts
+from gramian.report.relevance import ROWS, Relevance
 from gramian.solvers import Solver
 
 FEW_ROWS = 1000  # up to here another starting point costs little
+# of a time limit, and seconds at least: what a final inference may take beyond it before it is given up
+GRACE, LEAST_GRACE = 0.1, 1.0
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not typed
     """Parent of GPRegressor and GPClassifier, whose docstrings say what the settings mean."""
 
-    kernel: Kernel | list[Kernel] | None = field(default=None, kw_only=False)
+    kernel: Kernel | list[Kernel] | str | None = field(default=None, kw_only=False)
     mean: str | Mean = "constant"
     inference: str | Inference | MCMC | None = None
     hyper: str = "map"
@@ -82,12 +91,13 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         """The rows of X without gaps, their columns, and what goes with these rows: y, the columns beside it,
         and variances. Where y names columns of a table, those."""
         X, beside = as_frame(X), beside or {}
+        indicators = build.read_kernel(self.kernel).kernel is None  # the default one has a place for them
         if not is_source(X):
             X, y, targets = parted(X, y)
             table, columns = read_named(self, X, missing=self.missing)
-            if targets:
-                columns = replace(columns, targets=targets)
-                y, columns = (y, columns) if is_classifier(self) else as_numbers(y, columns)
+            columns = columns.predicting(targets or target_names(y))
+            if targets and not is_classifier(self):
+                y, columns = as_numbers(y, columns)
             if self.missing == "error":
                 return table, columns, y, beside, noise_var
             absent, n = absent_targets(y, len(table)), len(table)
@@ -97,7 +107,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
                 note = f"{n - len(kept):,} of {n:,} rows have no target and were left out"
                 table, columns = table[kept], replace(columns, notes=(*columns.notes, note))
             if gaps.has_gaps(table):
-                table, columns, left = gaps.whole_rows(table, columns, self.missing, self.kernel is None)
+                table, columns, left = gaps.whole_rows(table, columns, self.missing, indicators)
                 kept = kept if left is None else left if kept is None else kept[left]
             if kept is not None:
                 y, noise_var = _some(y, kept, n), _some(noise_var, kept, n)
@@ -106,7 +116,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         if hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         settings: dict[str, Any] = {"memory_limit": self.memory_limit, "missing": self.missing}
-        source = open_source(X, y, indicators=self.kernel is None, **settings)
+        source = open_source(X, y, indicators=indicators, **settings)
         if source.Y is None:
             cure = "Give fit(X, y); for a file, y is the name of its target column."
             raise InputError(f"The target y is missing. {cure}")
@@ -114,11 +124,13 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         self.n_features_in_ = len(names)
         if source.columns.named:
             self.feature_names_in_: NDArray[np.object_] = np.array(names, dtype=object)
+        # a file has its targets' names, a memory map comes with a y that may have some
+        columns = source.columns.predicting(source.columns.targets or target_names(y))
         if kept is not None:
             noise_var = _some(noise_var, kept)
             beside = {name: _some(values, kept) for name, values in beside.items()}
         y = source.Y[:, 0] if source.single else source.Y
-        return source.X, source.columns, y, beside, noise_var
+        return source.X, columns, y, beside, noise_var
 
     def _condition(
         self,
@@ -135,17 +147,25 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         rows, noise = built.rows, getattr(self, "noise", None)
         bounded = isinstance(noise, Parameter) and noise.bounds is not None
         rng = generator(self.random_state)
-        with progress(self.verbose) as report:
-            searched = self._search(method, built.model, rows, rng, report, began)
-            search_ended = time.monotonic()
-            inferred, rows, interrupted = self._infer(searched, rows, report)
+        # where no single call can be long, nobody need listen for Ctrl-C
+        slow = not method.closed or len(rows.X) > FEW_ROWS
+        with (
+            clock.until(self._end(began), self._grace),
+            progress(self.verbose) as report,
+            attended(lambda: report.doing) if slow else contextlib.nullcontext(),
+        ):
+            budget = self._budget(method, rows)
+            searched = self._search(method, built.model, rows, rng, report, budget)
+            search_ended = clock.now()
+            inferred, rows, cut = self._infer(searched, rows, report, rng, budget)
             searched, inferred = level.on_all_rows(searched, rows, inferred, bounded)
         model, search = searched.model, searched.search
         model = inferred.model or model  # where parameters were drawn: at their mean
-        facts = Facts.of(rows, health.parameter_notes(model, rows, columns, search.stopped))
-        seconds = search_ended - began, time.monotonic() - search_ended
-        notes = interrupted + health.late(self.time_limit, *seconds)
-        notes += health.notes(rows, columns, search, inferred.outcome, facts.notes)
+        sd = spread(rows.X)
+        facts = Facts.of(rows, health.parameter_notes(model, rows, columns, search.stopped, sd), sd)
+        seconds = search_ended - began, clock.now() - search_ended
+        notes = cut + list(searched.notes) + health.late(self.time_limit, *seconds)
+        notes += health.notes(model, rows, columns, search, inferred.outcome, facts.notes)
         outcome = FitOutcome(
             method=searched.inference.name,
             reason=reason,
@@ -155,7 +175,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
             evaluations=search.evaluations,
             starts=search.starts,
             jitter=inferred.outcome.jitter,
-            seconds=time.monotonic() - began,
+            seconds=clock.now() - began,
             notes=tuple(notes),
             stages=(*map(str, searched.stages), *([searched.level] if searched.level else [])),
         )
@@ -176,13 +196,34 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
             classes,
         )
 
+    def _end(self, began: float) -> float | None:
+        """When the time of a fit is over, in seconds of `clock.now()`."""
+        return None if self.time_limit is None else began + float(self.time_limit)
+
+    @property
+    def _grace(self) -> float:
+        return max(GRACE * float(self.time_limit or 0.0), LEAST_GRACE)
+
+    def _budget(self, method: Scheme, data: Data) -> Budget | None:
+        """What may be spent, where the time is limited."""
+        if not clock.end() < math.inf or method.search == "none":
+            return None
+        size = (*data.X.shape, len(data.scale))
+        rates = rates_for(method, size, clock.end() - clock.now())
+        return Budget(clock.end(), rates.seconds, size, self._grace)
+
     def _search(
-        self, method: Scheme, model: Model, data: Data, rng: np.random.Generator, report: Report, began: float
+        self,
+        method: Scheme,
+        model: Model,
+        data: Data,
+        rng: np.random.Generator,
+        report: Report,
+        budget: Budget | None,
     ) -> Searched:
         space = ParameterSpace(model.parameters())
-        deadline = None if self.time_limit is None else began + float(self.time_limit)
-        if deadline is not None:
-            method = method.until(deadline)
+        if clock.end() < math.inf:
+            method = method.until(clock.end())
         reasons = {
             "sampled": method.search == "none",
             health.NOT_OPTIMISED: not self.optimize,
@@ -190,31 +231,48 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         }
         if (why := next((reason for reason, holds in reasons.items() if holds), None)) is not None:
             nowhere = Search(space.theta, np.nan, why, 0, 0, 0, 0)
-            return Searched(model, method.prepared(model, data, rng), nowhere, (), data)
-        n, d = data.X.shape
-        few = deadline is None or n <= FEW_ROWS
-        after = 0.0 if few else seconds_of_final(method, n, d, len(data.scale))
+            final = data if budget is None else budget.kept(method, data, rng)
+            with contextlib.suppress(OutOfTime):  # it then chooses where it is used
+                method = method.prepared(model, final, rng)
+            return Searched(model, method, nowhere, (), data, final)
         holds, room = Hold.read(self.stages, model), lambda: memory.allowed(self.memory_limit)
-        return fit(model, data, method, self.restarts(n), rng, report, deadline, after, room, holds)
+        return fit(model, data, method, self.restarts(len(data.X)), rng, report, budget, room, holds)
 
     def restarts(self, n: int) -> int:
         """Further starting points of a search on n rows."""
         return (1 if n <= FEW_ROWS else 0) if self.n_restarts is None else self.n_restarts
 
-    def _infer(self, searched: Searched, rows: Data, report: Report) -> tuple[Inferred, Data, list[str]]:
-        """The posterior of all rows; when somebody stops a long one, that of the rows of the search."""
+    def _infer(
+        self,
+        searched: Searched,
+        rows: Data,
+        report: Report,
+        rng: np.random.Generator,
+        budget: Budget | None = None,
+    ) -> tuple[Inferred, Data, list[str]]:
+        """The posterior of all rows; where the time is too short for it, or somebody stops it, that of
+        fewer."""
+        n, began, inference, part = len(rows.X), clock.now(), searched.inference, searched.final
+        why, which = "takes longer than the time limit allows", "chosen at random"
+        report.final(len(part.X))
         try:
-            return searched.inference.infer(searched.model, rows, report.share), rows, []
-        except KeyboardInterrupt:
-            part = searched.part
-            if len(part.X) >= len(rows.X):
-                raise
-            note = (
-                f"The final inference on {len(rows.X):,} rows was interrupted: this model knows the"
-                f" {len(part.X):,} its parameters were fitted on."
-            )
-            prepared = searched.inference.prepared(searched.model, part, generator(self.random_state))
-            return prepared.infer(searched.model, part), part, [note]
+            inferred = inference.infer(searched.model, part, report.share)
+        except (KeyboardInterrupt, OutOfTime) as stop:
+            if isinstance(stop, KeyboardInterrupt):
+                if len(searched.part.X) >= n:
+                    raise
+                part, why = searched.part, "was interrupted"
+                which = "those that its parameters were fitted on"
+            elif budget is not None:
+                budget.passed(inference, clock.now() - began)
+                room = budget.rows_of_final(inference, self._grace / 2, compiled=True)
+                part = rows.take(at_random(n, room, rng))
+            with clock.until(clock.now() + self._grace / 2, math.inf, anew=True):
+                inferred = inference.prepared(searched.model, part, rng).infer(searched.model, part)
+        if len(part.X) == n:
+            return inferred, rows, []
+        known = f"this model knows {len(part.X):,} of them, {which}"
+        return inferred, part, [f"The final inference on {n:,} rows {why}: {known}."]
 
     def plan(self, X: Any, y: Any = None) -> Plan:
         """What each method would take on these data, memory and time, and which one `method="auto"` takes."""
@@ -226,6 +284,10 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
             raise ParameterError(f"{why}. Ask with {setting} for the engines alone.")
         shape = open_source(X, y, memory_limit=self.memory_limit).X.shape if is_source(X) else np.shape(X)
         return self._plan(tuple(shape), y)
+
+    @abstractmethod
+    def evaluate(self, X: Any, y: Any) -> Evaluation:
+        """How good predictions of y are at the rows of X."""
 
     @abstractmethod
     def _plan(self, shape: tuple[int, ...], y: Any) -> Plan:
@@ -283,10 +345,26 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         check_is_fitted(self, "fitted_")
         return self.fitted_.parameters()
 
-    def summary(self) -> str:
-        """The fitted model on a page: parameters, evidence, what happened, and notes with cures."""
+    def relevance(self, rows: int = ROWS) -> Relevance:
+        """Which columns matter: the share of the variance of f's mean that goes with each, by itself and
+        with its interactions, sorted (Sobol indices over the training rows: see gramian.report.relevance).
+        `rows` times the columns are predicted; the standard error of a share is about 1 / sqrt(rows)."""
         check_is_fitted(self, "fitted_")
-        return self.fitted_.summary(type(self).__name__)
+        if not isinstance(rows, (int, np.integer)) or rows < 2:
+            raise ParameterError(f"rows={rows!r} must be a whole number from 2 on.")
+        return self.fitted_.relevance(int(rows))
+
+    def plot_relevance(self, ax: Any = None) -> Any:
+        """A picture of `relevance()` (see gramian.plots.plot_relevance)."""
+        from gramian.plots.relevance import plot_relevance
+
+        return plot_relevance(self, ax)
+
+    def summary(self, full: bool = False) -> str:
+        """The fitted model on a page: parameters, evidence, what happened, and notes with cures. Of many
+        lengthscales those of the columns that matter most are shown; `full` shows all."""
+        check_is_fitted(self, "fitted_")
+        return self.fitted_.summary(type(self).__name__, full)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the fitted model to one file without code, whole or not at all; `gramian.load` reads it."""
@@ -344,6 +422,14 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         rng = generator(self.random_state if random_state is None else random_state)
         return rng, process.sample(rng, X, count, None if noise is None else np.broadcast_to(noise, (n, L)))
 
+    def __dir__(self) -> list[str]:
+        """Public names that have a value, for completion and scikit-learn's box; none is costly to read."""
+        names = (name for name in super().__dir__() if name.startswith("__") or not name.startswith("_"))
+        return [name for name in names if hasattr(self, name)]
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:  # as scikit-learn calls it
+        return plain(super().__repr__(N_CHAR_MAX))
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "fitted_")
 
@@ -365,7 +451,7 @@ def generator(random_state: Any) -> np.random.Generator:
     try:
         return np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
     except ValueError as error:
-        cure = "Give a whole number from 0 on, a RandomState, or None."
+        cure = "Give a whole number from 0 on. In Python a RandomState or None will do, too."
         raise ParameterError(f"random_state={random_state!r}: {error}. {cure}") from None
 
 

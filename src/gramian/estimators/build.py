@@ -23,19 +23,24 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from gramian import kernels as library
 from gramian.arrays import Array
 from gramian.choose.plan import Prospect, check_time_limit
 from gramian.data import gaps
 from gramian.data.inputs import Columns, spread
 from gramian.errors import InputError, ParameterError
+from gramian.fitting.rows import repeats
 from gramian.inference import Data, Model
-from gramian.kernels import Categorical, Kernel, Matern52, Scaled
+from gramian.kernels import Categorical, Kernel, Matern52, Scaled, Stationary
 from gramian.kernels.convert import Converted
+from gramian.kernels.text import parse_kernel
 from gramian.likelihoods import Gaussian, Likelihood
 from gramian.linalg import memory
 from gramian.means import ConstantMean, LinearMean, Mean, ZeroMean
 from gramian.params import LogNormal, Parameter, fixed, param
 from gramian.report import notes as health
+from gramian.warps import Warp
+from gramian.words import KERNELS, quoted
 
 if TYPE_CHECKING:
     from gramian.estimators.base import Estimator
@@ -64,6 +69,7 @@ class Written(NamedTuple):
 
     kernels: tuple[Kernel, ...]  # none: the default kernel; several: one a latent function
     noise: Parameter | None = None  # that a converted scikit-learn kernel has brought along
+    family: type[Stationary] | None = None  # of the default kernel, where its word was given
 
     @property
     def kernel(self) -> Kernel | None:
@@ -79,7 +85,7 @@ class Written(NamedTuple):
     def suited(self, X: Array, columns: Columns, variance: float) -> tuple[Kernel, ...]:
         """The kernels, or the default one of that variance, after a check that they suit the columns."""
         described = columns.described()
-        kernels = self.kernels or (default_kernel(X, columns, variance),)
+        kernels = self.kernels or (default_kernel(X, columns, variance, self.family or Matern52),)
         for kernel in kernels:
             kernel.check_columns(described)
         return tuple(kernel.in_units(described) for kernel in kernels)
@@ -91,15 +97,19 @@ def is_kernel(value: object) -> bool:
 
 
 def read_kernel(value: object) -> Written:
-    """The setting `kernel`: None, a kernel, one converted from scikit-learn's, or a list of kernels."""
+    """The setting `kernel`: None, the word of a family, a kernel, its text, one converted from
+    scikit-learn's, or a list of kernels."""
     if value is None:
         return Written(())
+    if isinstance(value, str):
+        word = KERNELS.get(value.lower())
+        return Written((parse_kernel(value),)) if word is None else Written((), family=getattr(library, word))
     if isinstance(value, Converted):
         return Written((value.kernel,), value.noise)
     several = isinstance(value, (list, tuple)) and len(value) > 0
     kernels = tuple(value) if isinstance(value, (list, tuple)) and several else (value,)
     if not all(isinstance(kernel, Kernel) for kernel in kernels):
-        cure = "For a scikit-learn kernel: gramian.from_sklearn(kernel)."
+        cure = f"Give a word ({quoted(KERNELS)}), or for a scikit-learn kernel: gramian.from_sklearn(kernel)."
         raise ParameterError(f"kernel must be a gramian kernel or None, not {value!r}. {cure}")
     return Written(kernels)
 
@@ -164,8 +174,13 @@ def build(
         # known variances are all the noise there is, unless some is asked for beside them
         given_noise = fixed(0.0)
     noise = noise_parameter(given_noise, variance, written.kernel is None, floor)
+    if getattr(gp, "noise", None) is None and noise.trainable and (again := repeats(X, Y)) is not None:
+        noise = _at_least(noise, float(np.min(again.least_noise(Y) / (scale**2 if relative else 1.0))))
     mean = _mean(gp, some, columns, loc, sd, single)
-    model = Model(kernel.resolve(columns.names), mean, Gaussian(noise, unit))
+    warp = gp.warp.adapted(average, sd) if isinstance(gp.warp, Warp) else None
+    if warp is not None and noise_var is not None:
+        raise ParameterError("noise_var is of y as it is: give it without a warp, or a warp without it.")
+    model = Model(kernel.resolve(columns.names), mean, Gaussian(noise, unit), warp=warp)
     data = Data(X, Y, scale, noise_var)
     health.refuse_contradictions(data, model)
     return Built(kernel, _with_priors(gp, model), data)
@@ -225,14 +240,16 @@ def times_categories(X: Array, columns: Columns, made: Callable[[Array], Kernel]
     return made(lengthscales).on(*(columns.names[j] for j in numeric)) * words if numeric else words
 
 
-def default_kernel(X: Array, columns: Columns, variance: float) -> Kernel:
-    """A scaled Matern-5/2 with a lengthscale a numeric column, times a Categorical for the others."""
+def default_kernel(
+    X: Array, columns: Columns, variance: float, family: type[Stationary] = Matern52
+) -> Kernel:
+    """A scaled kernel of a family with a lengthscale a numeric column, times a Categorical for the others."""
 
-    def matern(lengthscales: Array) -> Kernel:
+    def smooth(lengthscales: Array) -> Kernel:
         prior = LogNormal(tuple(map(float, np.log(lengthscales))), 1.5)
-        return Matern52(param(lengthscales, prior=prior))
+        return family(param(lengthscales, prior=prior))
 
-    kernel = times_categories(X, columns, matern)
+    kernel = times_categories(X, columns, smooth)
     return Scaled(kernel, param(variance, prior=LogNormal(float(np.log(variance)), 1.5)))
 
 
@@ -253,11 +270,20 @@ def noise_parameter(given: object, variance: float, with_prior: bool, absolute_f
     return parameter
 
 
+def _at_least(noise: Parameter, low: float) -> Parameter:
+    """The noise with a higher floor, where `low` is above it."""
+    if noise.bounds is None or low <= noise.bounds[0]:
+        return noise
+    high = max(noise.bounds[1], 2 * low)
+    value = np.clip(noise.value, 1.1 * low, high)
+    return dataclasses.replace(noise, value=value, bounds=(low, high))
+
+
 def _noise_number(given: Any) -> Parameter:
     numeric = isinstance(given, (int, float, np.integer, np.floating)) and not isinstance(given, bool)
     if not numeric or not np.isfinite(given) or given < 0:
-        kinds = "a variance (a number from 0 on) or a parameter such as gramian.fixed(0.01)"
-        raise ParameterError(f"noise must be {kinds}, not {given!r}.")
+        python = "In Python a parameter such as gramian.fixed(0.01) will do, too."
+        raise ParameterError(f"noise={given!r} must be a variance: a number from 0 on. {python}")
     # A start of exactly 0 could never move: it means noise-free.
     return fixed(0.0) if given == 0 else param(float(given))
 
@@ -276,7 +302,8 @@ def mean_function(given: object, loc: Array, columns: Columns) -> Mean:
         if not numeric:
             return ConstantMean(loc)
         return LinearMean(loc, columns=numeric if columns.categories else ())
-    raise ParameterError(f'mean={given!r} is not known. Use "zero", "constant", "linear", or a gramian.Mean.')
+    words = '"zero", "constant" or "linear"'
+    raise ParameterError(f"mean={given!r} is not known. Use {words}. In Python a gramian.Mean will do, too.")
 
 
 def output_spread(Y: Array, single: bool) -> Array:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
@@ -11,17 +10,20 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from gramian import clock
 from gramian.arrays import Array
 from gramian.choose.plan import Plan, check
 from gramian.data.labels import Labels
 from gramian.errors import ParameterError
 from gramian.estimators import build, latent, multiclass
 from gramian.estimators.base import Estimator, check_arguments, check_draws, check_target
-from gramian.estimators.predictions import LeftOutClasses, interval_table, observations
+from gramian.estimators.predictions import LeftOutClasses, observations, prediction_table
 from gramian.inference import Inference
 from gramian.inference.mcmc.method import MCMC
 from gramian.likelihoods import Bernoulli, Likelihood, RobustMax, Softmax
 from gramian.means import Mean
+from gramian.predictive import Normal
+from gramian.report.evaluation import Evaluation, of_classes
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -33,9 +35,11 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
 
     Parameters
     ----------
-    kernel : Kernel, optional
+    kernel : Kernel or text, optional
         What functions to expect. None: a scaled Matern-5/2 with one lengthscale a column, starting values
-        from the data and weak priors. A list of kernels gives each class its own (softmax and robustmax).
+        from the data and weak priors; "rbf", "matern12" and "matern32" are the same with that family, other
+        text is read as kernels are written. A list of kernels gives each class its own (softmax and
+        robustmax).
     inference : "auto" (the default), "laplace", "ep", "vi", "map", "mcmc", or an object: EP(power=0.5),
             MCMC(draws=1000)
         How the posterior of f is approximated. "auto": Laplace for two classes, the variational bound for
@@ -78,7 +82,8 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
         Bytes, or text such as "2GB". A fit that needs more is refused before it starts. None: 80 % of what is
         free.
     time_limit : float, optional
-        Seconds after which fitting keeps the best model so far.
+        Seconds that a fit may take, reading and the final inference included. Rows of the search, and where
+        need be of the model, are chosen to fit into them; notes say what was left out.
     verbose : bool, optional
         Progress on standard error: None on a terminal only, True always, False never.
 
@@ -110,7 +115,7 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
         Labels are of any kind: text, whole numbers, booleans. X is what GPRegressor takes. Weights of rows
         are not supported: repeat rows instead.
         """
-        began = time.monotonic()
+        began = clock.now()
         self.check_settings()
         check_arguments(unsupported, "X and y")
         table, columns, y, _, _ = self._training(X, y)
@@ -187,10 +192,11 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
         return (mean[:, 0], var[:, 0]) if mean.shape[1] == 1 else (mean, var)
 
     def predict_table(
-        self, X: Any, target: str = "y", exposure: ArrayLike | None = None
+        self, X: Any, target: str = "y", exposure: ArrayLike | None = None, level: float = 0.95
     ) -> dict[str, NDArray[Any]]:
         """Predictions as named columns: the most probable label as predicted, and the probability of each
-        label as proba_...; with target="f" mean, std and 95 % interval of the latent functions.
+        label as proba_...; with target="f" mean, std and 95 % interval (or of another `level`) of the latent
+        functions.
 
         `pandas.DataFrame(gp.predict_table(X))`.
         """
@@ -199,7 +205,7 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
             raise ParameterError("An exposure is for counts; labels have none.")
         if target == "f":
             mean, var = self.predict_latent(X)
-            return interval_table(mean, np.sqrt(var))
+            return prediction_table(Normal(mean, np.sqrt(var)), level)
         P = self.predict_proba(X)
         shares = {f"proba_{label}": P[:, k] for k, label in enumerate(self.classes_)}
         return {"predicted": self.classes_[np.argmax(P, axis=1)], **shares}
@@ -211,6 +217,12 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
             raise ParameterError("An exposure is for counts; labels have none.")
         codes = self.fitted_.class_of(y)
         return self.predict_log_proba(X)[np.arange(len(codes)), codes]
+
+    def evaluate(self, X: Any, y: Any) -> Evaluation:
+        """How good predictions of the labels y are at the rows of X, which should not be those of the fit:
+        accuracy, log loss, Brier score, calibration and AUC (see gramian.report.evaluation)."""
+        check_is_fitted(self, "fitted_")
+        return of_classes(self.predict_proba(X), self.fitted_.class_of(y), self.fitted_.columns.targets)
 
     def sample(self, X: Any, n_samples: int = 1, target: str = "f", random_state: Any = None) -> NDArray[Any]:
         """Joint draws of f, (n, n_samples) or (n, classes, n_samples), or of labels ("y"), (n, n_samples)."""

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
@@ -32,10 +32,14 @@ from gramian.inference.asked import ask
 from gramian.kernels import Kernel
 from gramian.likelihoods import Likelihood
 from gramian.params import Parameter, ParameterTable
+from gramian.predictive import Normal, Predictive
 from gramian.processes.base import Process
 from gramian.processes.gapped import Gapped
 from gramian.report.facts import Facts, NoData, class_counts
-from gramian.report.summary import summary
+from gramian.report.notes import labels
+from gramian.report.quality import Quality, quality
+from gramian.report.relevance import ROWS, Relevance, affordable, relevance
+from gramian.report.summary import MOST_ENTRIES, formula, summary
 
 
 class LabelledRows(NamedTuple):
@@ -57,6 +61,11 @@ class Learned(ABC):
     @abstractmethod
     def first(self) -> Fitted:
         """The model itself, or the first of several."""
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """A name an output, where y came with names."""
+        return self.columns.targets
 
     @property
     def models(self) -> tuple[Any, ...]:
@@ -113,12 +122,21 @@ class Learned(ABC):
         """The training rows with their classes; None where they are not there."""
 
     @abstractmethod
+    def relevance(self, rows: int = ROWS) -> Relevance:
+        """Which columns matter, from so many rows."""
+
+    @abstractmethod
     def left_out_classes(self) -> LeftOutClasses:
         """The class of each training row predicted from all the others."""
 
     @abstractmethod
-    def summary(self, title: str) -> str:
-        """On a page: parameters, evidence, what happened, and notes with cures."""
+    def listed(self, full: bool = False) -> ParameterTable:
+        """The parameters as the summary has them: a page of them, or all."""
+
+    @abstractmethod
+    def summary(self, title: str, full: bool = False) -> str:
+        """On a page: parameters, evidence, what happened, and notes with cures; `full`: as long as it gets,
+        with all entries of all parameters."""
 
     def with_classes(self, classes: NDArray[Any]) -> Self:
         """The same with other labels, in the order of the codes."""
@@ -163,6 +181,10 @@ class Fitted(Learned):
 
     # What it is. --------------------------------------------------------------------------------------------
 
+    def __repr__(self) -> str:
+        """Short: its rows and factors are many numbers."""
+        return f"Fitted({formula(self.kernel)}, on {self.n_rows:,} rows, {self.inference.described})"
+
     @property
     def first(self) -> Fitted:
         return self
@@ -174,12 +196,17 @@ class Fitted(Learned):
 
     @property
     def noise(self) -> float | Array | None:
-        """The noise variance in the units of y squared, one number an output where they differ; None where
-        an observation is not f plus noise of one variance."""
+        """The noise variance in the units of y squared (of the warped y, where it is warped), one number an
+        output where they differ; None where an observation is not f plus noise of one variance."""
         if not self.closed_form:
             return None
         variances = self.model.gaussian.variances()
         return float(variances[0]) if variances.size == 1 else variances
+
+    @property
+    def additive(self) -> bool:
+        """Whether an observation is f plus noise of one variance; not so where y is warped."""
+        return self.closed_form and self.model.warp is None
 
     @property
     def noise_of_outputs(self) -> Array:
@@ -212,10 +239,30 @@ class Fitted(Learned):
     def parameters(self) -> ParameterTable:
         named = {f"kernel.{path}": p for path, p in self.kernel.parameters().items()}
         rest = {path: p for path, p in self.model.parameters().items() if not path.startswith("kernel.")}
-        return ParameterTable.of({**named, **rest}, self.facts.notes)
+        return ParameterTable.of({**named, **rest}, self.facts.notes, labels(self.model, self.columns))
 
-    def summary(self, title: str) -> str:
-        return summary(title, self)
+    def listed(self, full: bool = False) -> ParameterTable:
+        """The parameters as a page has them: of many lengthscales those of the columns along which f changes
+        most. `full`: all."""
+        table = self.parameters()
+        if full:
+            return table
+        rank = {j: place for place, j in enumerate(self.columns_by_relevance())}
+        by_column = self.model.by_column(self.facts.columns)
+        order = {path: sorted(range(len(own)), key=lambda k: rank[own[k]]) for path, own in by_column.items()}
+        return table.brief(order, MOST_ENTRIES)
+
+    def columns_by_relevance(self) -> list[int]:
+        """The columns by how much f changes along them: the shortest length of change that the kernel has
+        there, as a share of the column's spread, first."""
+        d, spread = self.facts.columns, self.facts.spread
+        lengths = np.full(d, np.inf)
+        for j, length in self.model.kernel.change_lengths(range(d)):
+            lengths[j] = min(lengths[j], length)
+        return np.argsort(lengths if spread is None else lengths / spread, kind="stable").tolist()
+
+    def summary(self, title: str, full: bool = False) -> str:
+        return summary(title, self, full)
 
     # Evidence. ----------------------------------------------------------------------------------------------
 
@@ -253,7 +300,8 @@ class Fitted(Learned):
         if not self.closed_form or self.inference.search == "none":
             what = "evidence_.kind says what this model's evidence is"
             raise ParameterError(f"Certificates compare with exact inference under Gaussian noise; {what}.")
-        made = certify(self.model, self.rows, self.inference, self.process, self.evidence, rng, memory)
+        rows = self.rows.under(self.model)
+        made = certify(self.model, rows, self.inference, self.process, self.evidence, rng, memory)
         return dataclasses.replace(self, certificate=made)
 
     # Predictions. -------------------------------------------------------------------------------------------
@@ -286,44 +334,76 @@ class Fitted(Learned):
         predictions.finite(P, table)
         return P / np.sum(P, axis=1, keepdims=True)  # they add up to 1 but for rounding
 
-    def observed(self, table: Array, beside: Array | None = None) -> tuple[Array, Array]:
-        """Mean and variance of an observation under a likelihood that is not conditioned on in closed form:
-        (n,) each. `beside`: the likelihood's further columns, (n, columns - 1); None: their defaults."""
-        return predictions.observed(self._gaussians(table), self._beside(table, beside))
+    def predictive(self, table: Array, beside: Array | None = None) -> Predictive:
+        """The distribution of an observation at each row. `beside`: the likelihood's further columns, (n,
+        columns - 1); None: their defaults."""
+        if beside is None:
+            beside = read_beside({}, len(table), self.likelihood)
+        seen = predictions.gaussians(self.likelihood, self.process_at(table), table)
+        made = self.unwarped(predictions.predictive(seen, beside, self.closed_form and not self.single))
+        predictions.finite(made.mean.reshape(len(table), -1), table)
+        return made
 
-    def quantiles(self, table: Array, levels: ArrayLike, beside: Array | None = None) -> Array:
-        """Quantiles of an observation, (n, levels); (n, levels, q) where y has several outputs."""
-        if self.closed_form:
-            mean, var = self.latents(table)
-            values = predictions.normal_quantiles(mean, var + self.noise_of_outputs, levels)
-            return values[:, :, 0] if self.single else values
-        beside = self._beside(table, beside)
-        return predictions.quantiles(self.likelihood, self._gaussians(table), levels, beside)
-
-    def log_densities(self, table: Array, Y: Array) -> Array:
-        """log p(y_i) of new rows, (n,): Y is (n, outputs), to be added up, or as the likelihood reads it."""
-        return predictions.log_densities(self._gaussians(table), Y, self.closed_form)
-
-    def _gaussians(self, table: Array) -> Iterator[predictions.Latents]:
-        return predictions.gaussians(self.likelihood, self.process_at(table), table)
-
-    def _beside(self, table: Array, beside: Array | None) -> Array:
-        return read_beside({}, len(table), self.likelihood) if beside is None else beside
+    def unwarped(self, seen: Predictive) -> Predictive:
+        """What is foretold of y, from what is foretold of the target that the model sees."""
+        return seen if self.model.warp is None else seen.warped(self.model.warp)
 
     def labelled_rows(self) -> LabelledRows | None:
         if not self.has_rows:
             return None
         return LabelledRows(np.asarray(self.rows.X), self.rows.Y[:, 0].astype(int))
 
-    def left_out_numbers(self) -> LeaveOneOut:
-        """Each training row predicted from all the others: (n, q) each in closed form, else (n,)."""
+    def left_out(self) -> Predictive:
+        """The distribution of each training row as all others foretell it."""
         cavities, rows = self._cavities(), self.rows
         if not self.closed_form:
-            mean, var = ask(self.likelihood, "predictive", rows.Y[:, 1:], cavities.mean, cavities.var).T
-            return LeaveOneOut(mean, np.sqrt(var), predictions.row_densities(cavities, rows.Y))
+            return predictions.predictive([cavities], rows.Y[:, 1:])
         known = 0.0 if rows.noise_var is None else rows.noise_var[:, None]
-        mean, var = cavities.mean, cavities.var + self.model.gaussian.variances() + known
-        return LeaveOneOut(mean, np.sqrt(var), predictions.log_normal(rows.Y, mean, var))
+        std = np.sqrt(cavities.var + self.model.gaussian.variances() + known)
+        several = Normal(cavities.mean, std)
+        return self.unwarped(Normal(cavities.mean[:, 0], std[:, 0]) if self.single else several)
+
+    def left_out_numbers(self) -> LeaveOneOut:
+        """Each training row predicted from all the others: (n, q) each where y has outputs, else (n,)."""
+        foretold, Y = self.left_out(), self.targets_of_rows()
+        if foretold.mean.ndim == 1:
+            return LeaveOneOut(*foretold.moments, foretold.log_density(Y[:, 0]))
+        outputs = [foretold.output(k).log_density(y) for k, y in enumerate(Y.T)]
+        return LeaveOneOut(*foretold.moments, np.stack(outputs, axis=1))
+
+    def targets_of_rows(self) -> Array:
+        """What was predicted of the training rows, (n, q)."""
+        return self.rows.Y if self.closed_form else self.rows.Y[:, :1]
+
+    def training_moments(self) -> tuple[Array, Array] | None:
+        """Mean and variance of the training targets, (q,) each; None where the rows are not there."""
+        if not self.has_rows:
+            return None
+        Y = self.targets_of_rows()
+        return np.nanmean(Y, axis=0), np.nanvar(Y, axis=0)
+
+    def relevance(self, rows: int = ROWS) -> Relevance:
+        return relevance(self.process.mean, self.seen_points(), self.columns.names, rows)
+
+    def seen_points(self) -> Array:
+        """The training rows; of a model without them, its landmarks."""
+        points = self.rows.X if self.has_rows else self.process.landmarks
+        if points is None:
+            raise ParameterError("This model has neither training rows nor landmarks to ask it at.")
+        return points
+
+    @cached_property
+    def shares(self) -> Relevance | None:
+        """Which columns matter, for a summary; None where there is one column, or it would take long."""
+        rows = affordable(self.n_rows, len(self.columns.names))
+        sampled = self.inference.search == "none"
+        known = self.has_rows and not sampled and len(self.columns.names) > 1 and self.n_rows > 1
+        return self.relevance(rows) if known and rows else None
+
+    @cached_property
+    def quality(self) -> Quality:
+        """How well training rows are foretold by all others, where that costs no more than the fit."""
+        return quality(self)
 
     def left_out_classes(self) -> LeftOutClasses:
         cavities = self._cavities()

@@ -56,7 +56,7 @@ def read_inference(value: Any) -> InferenceChoice:
     if isinstance(value, (Inference, MCMC)):
         return InferenceChoice(value.name, value)
     names = ", ".join(f'"{word}"' for word in WORDS)
-    cure = f"Use {names}, or an object such as EP(power=0.5) or MCMC(draws=1000)."
+    cure = f"Use {names}. In Python an object such as EP(power=0.5) or MCMC(draws=1000) will do, too."
     raise ParameterError(f"inference={value!r} is not known. {cure}")
 
 

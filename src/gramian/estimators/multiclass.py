@@ -12,7 +12,7 @@ own. Models are fitted side by side on threads: most of the time is spent in com
 from __future__ import annotations
 
 import itertools
-import time
+import math
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
+from gramian import clock
 from gramian.arrays import Array
 from gramian.data.inputs import Columns
 from gramian.data.labels import Labels
@@ -36,16 +37,20 @@ from gramian.fitting.lbfgs import Search, maximise
 from gramian.fitting.progress import progress
 from gramian.fitting.stages import Hold, parts
 from gramian.inference import Data, Evidence, Model
+from gramian.interrupt import attended
 from gramian.likelihoods import Bernoulli
 from gramian.linalg.threads import count as thread_count
 from gramian.params.space import ParameterTable
 from gramian.report import notes as health
-from gramian.report.summary import noted, read
+from gramian.report.relevance import ROWS, Relevance, relevance
+from gramian.report.summary import MOST_ENTRIES, formula, noted, read
 
 if TYPE_CHECKING:
     from gramian.estimators.classifier import GPClassifier
 
 
+SHARED_SEARCH = 0.7  # of a time limit, for the search of parameters that all models share
+LEAST_SECONDS = 0.01  # of a binary model, where the time for all is over
 VARIANCE = 4.0  # of the default kernel: probabilities from 0.02 to 0.98 within two standard deviations
 
 
@@ -91,7 +96,7 @@ class BinaryModels(Learned):
         if self.shared:
             return self.first.parameters()
         rows = [
-            row._replace(name=f"{name}: {row.name}")
+            row._replace(name=f"{name}: {row.name}", path=f"{name}: {row.path}")
             for name, model in zip(self.names, self.binary, strict=True)
             for row in model.parameters_.rows
         ]
@@ -147,11 +152,24 @@ class BinaryModels(Learned):
             parts.append(rows.X[rows.codes == side])
         return LabelledRows(np.vstack(parts), np.repeat(np.arange(count), list(map(len, parts))))
 
+    def relevance(self, rows: int = ROWS) -> Relevance:
+        """The average of the models'."""
+        seen = self.labelled_rows()
+        points = self.first.seen_points() if seen is None else seen.X
+
+        def means(table: Array) -> Array:
+            return np.concatenate([model.fitted_.first.process.mean(table) for model in self.binary], axis=1)
+
+        return relevance(means, points, self.columns.names, rows)
+
     def left_out_classes(self) -> LeftOutClasses:
         cure = "Use cross-validation: sklearn.model_selection."
         raise ParameterError(f"Leave-one-out needs the sites of Laplace, EP or VI in one model. {cure}")
 
-    def summary(self, title: str) -> str:
+    def listed(self, full: bool = False) -> ParameterTable:
+        return self.parameters() if full else self.parameters().brief({}, MOST_ENTRIES)
+
+    def summary(self, title: str, full: bool = False) -> str:
         """The models side by side."""
         outcome = self.outcome
         width = max(map(len, self.names))
@@ -164,7 +182,7 @@ class BinaryModels(Learned):
             "",
         ]
         for name, model in zip(self.names, self.binary, strict=True):
-            lines.append(f"  {name:<{width}}  {model.evidence_}  {model.kernel_}")
+            lines.append(f"  {name:<{width}}  {model.evidence_}  {formula(model.kernel_, full)}")
         return "\n".join(lines + noted(outcome.notes))
 
 
@@ -213,8 +231,7 @@ def fit(gp: GPClassifier, table: Array, columns: Columns, labels: Labels, began:
     # the binary models see no names and no categories
     settings = {"kernel": kernel.resolve(columns.names), "verbose": False}
     at_once = min(thread_count(), len(splits))
-    if gp.time_limit is not None:  # for all models together, of which some run at once
-        settings["time_limit"] = float(gp.time_limit) * at_once / len(splits)
+    end = math.inf if gp.time_limit is None else min(began + float(gp.time_limit), clock.end())
     unfitted = [clone(gp).set_params(**settings) for _ in splits]
     start, search = None, None
     if gp.shared and gp.optimize:
@@ -226,12 +243,19 @@ def fit(gp: GPClassifier, table: Array, columns: Columns, labels: Labels, began:
     def fitted(k: int) -> GPClassifier:
         rows, second = splits[k]
         model: GPClassifier = unfitted[k].set_params(random_state=int(seeds[k] % 2**31))
+        if end < math.inf:  # for all models together, of which some run at once
+            turns = -(-(len(splits) - k) // at_once)
+            model.set_params(time_limit=max((end - clock.now()) / turns, LEAST_SECONDS))
         if start is not None:
             model.set_params(kernel=start.kernel.resolve(columns.names), mean=start.mean, optimize=False)
         return model.fit(np.asarray(table[rows]), second)
 
     models: list[GPClassifier] = []
-    with progress(gp.verbose) as report, ThreadPoolExecutor(at_once) as pool:
+    with (
+        progress(gp.verbose) as report,
+        attended(lambda: "the binary models that are being fitted"),
+        ThreadPoolExecutor(at_once) as pool,
+    ):
         for model in pool.map(fitted, range(len(splits))):
             models.append(model)
             report.share(len(models) / len(splits))
@@ -249,7 +273,14 @@ def _outcome(
     named, shared = names(scheme, classes), models[0].shared
     outcomes = [model.outcome_ for model in models]
     first = outcomes[0]
-    notes = [f"{name}: {note}" for name, each in zip(named, outcomes, strict=True) for note in each.notes]
+    # what all of them tell, of the columns for one, is told once
+    notes = [note for note in first.notes if all(note in each.notes for each in outcomes)]
+    notes += [
+        f"{name}: {note}"
+        for name, each in zip(named, outcomes, strict=True)
+        for note in each.notes
+        if note not in notes
+    ]
     if search is None:
         # as all searches ended, or as the first that did not converge
         stopped = next((each.stopped for each in outcomes if each.stopped != "converged"), "converged")
@@ -258,8 +289,9 @@ def _outcome(
         search = Search(np.zeros(0), np.nan, stopped, steps, evaluations, first.starts, 0)
     else:
         # of the search, which the binary models had none of
-        at_bounds = health.at_bounds(models[0].fitted_.first.model)
-        notes = health.search_notes(search) + [f"{name}: {note}." for name, note in at_bounds.items()] + notes
+        fitted = models[0].fitted_.first
+        at_bounds = health.at_bounds(fitted.model, health.labels(fitted.model, fitted.columns))
+        notes = health.search_notes(search) + health.told(at_bounds) + notes
     how = "one-vs-rest" if scheme == "ovr" else "one-vs-one"
     whose = "with shared parameters" if shared else "each with its own parameters"
     return FitOutcome(
@@ -271,7 +303,7 @@ def _outcome(
         evaluations=search.evaluations,
         starts=search.starts,
         jitter=max(each.jitter for each in outcomes),
-        seconds=time.monotonic() - began,
+        seconds=clock.now() - began,
         notes=tuple(notes),
     )
 
@@ -296,7 +328,7 @@ def _together(
         cure = "Use shared=False with MCMC."
         raise ParameterError(f"shared=True fits one set of parameters; chains sample them. {cure}")
     # too few rows for random features: dense
-    method, _ = parts(method.searched, len(table), table.shape[1], 1, False)[-1]
+    method, _ = parts(method.searched, len(table), table.shape[1], 1)[-1]
     rng = generator(gp.random_state)
     second = splits[0][1].astype(float)[:, None]
     kernel, model, data = build.build_latent(gp, likelihood, table, columns, second, VARIANCE)
@@ -315,7 +347,7 @@ def _together(
 
     first = objectives[0]
     count = len(first.space.theta)
-    deadline = None if gp.time_limit is None else began + 0.7 * float(gp.time_limit)
+    deadline = None if gp.time_limit is None else began + SHARED_SEARCH * float(gp.time_limit)
     theta, limits = first.space.theta, first.limits[:count]
     holds = Hold.read(gp.stages, model)
     with progress(gp.verbose) as report:

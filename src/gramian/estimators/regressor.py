@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -12,22 +11,27 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from gramian import clock
 from gramian.arrays import Array
 from gramian.certify.certificate import Certificate
 from gramian.choose.plan import Plan, check
 from gramian.choose.words import as_method
-from gramian.data.inputs import read_beside, read_features, read_noise_var, read_rows, read_targets
-from gramian.errors import ParameterError
+from gramian.data.inputs import Columns, read_beside, read_features, read_noise_var, read_rows, read_targets
+from gramian.errors import InputError, ParameterError
 from gramian.estimators import build, latent
 from gramian.estimators.base import Estimator, check_arguments, check_draws, check_target, generator
 from gramian.estimators.fitted import Fitted
-from gramian.estimators.predictions import LEVELS95, LeaveOneOut, finite, interval_table, observations
-from gramian.inference import Scheme, closed
+from gramian.estimators.predictions import LeaveOneOut, columns_of, finite, observations, prediction_table
+from gramian.inference import Data, Scheme, closed
 from gramian.likelihoods import Gaussian, Likelihood
+from gramian.likelihoods.words import read_likelihood
 from gramian.linalg import memory
 from gramian.params import Parameter
+from gramian.predictive import Normal, Predictive, Warped, mixed
 from gramian.processes.base import Process
 from gramian.processes.prior import GaussianProcess
+from gramian.report.evaluation import Evaluation, of_numbers
+from gramian.warps import Warp
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -39,20 +43,25 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
 
     Parameters
     ----------
-    kernel : Kernel, optional
+    kernel : Kernel or text, optional
         What functions to expect. None: a scaled Matern-5/2 with one lengthscale a column, starting values
-        from the data and weak priors. A kernel that is given is fitted by maximum evidence, from its own
-        values, unless its parameters carry priors (then by MAP). A list gives each latent function its own,
-        under a likelihood that has several (`Heteroscedastic()`: mean and noise).
+        from the data and weak priors; "rbf", "matern12", "matern32" and "matern52" are the same with that
+        family. Other text is read as kernels are written: "1.0 * RBF(0.5) + Linear()". A kernel that is given
+        is fitted by maximum evidence, from its own values, unless its parameters carry priors (then by MAP).
+        A list gives each latent function its own, under a likelihood that has several (`Heteroscedastic()`:
+        mean and noise).
     mean : "constant" (the default), "zero", "linear" or a Mean
         What f is far from the data, in the units of y; "zero" is the average of y when y is normalised.
     noise : number or parameter, optional
         The noise variance, in the units of y squared. A number is where fitting starts; `fixed(0.01)` stays,
         `fixed(0)` interpolates. None: from the data.
-    likelihood : Likelihood, optional
-        How y arises from f: `StudentT()`, `Poisson()`, `NegativeBinomial()`, `likelihoods.Gamma()`, `Beta()`,
-        `Ordinal(5)`, `Heteroscedastic()`, or your own.
-        None: Gaussian noise, in closed form.
+    likelihood : Likelihood or word, optional
+        How y arises from f: "student-t", "poisson", "negative-binomial", "binomial", "gamma", "beta",
+        "heteroscedastic", or an object: `StudentT(4.0)`, `Ordinal(5)`, your own. None or "gaussian": Gaussian
+        noise, in closed form.
+    warp : "auto" (the default), None or a Warp such as SinhArcsinh()
+        A monotone map of y, found with the other parameters, so that skewed or heavy-tailed targets suit
+        Gaussian noise. "auto": tried where no kernel is given. Predictions, quantiles and draws are of y.
     inference : "laplace", "ep", "vi", "map", "mcmc", or an object such as EP(power=0.5), optional
         How to condition on other likelihoods. None: Laplace where it is good (one latent, concave log p),
         else the variational bound.
@@ -83,7 +92,8 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         Bytes, or text such as "2GB". A fit that needs more is refused before it starts. None: 80 % of what is
         free.
     time_limit : float, optional
-        Seconds after which fitting keeps the best model so far.
+        Seconds that a fit may take, reading and the final inference included. Rows of the search, and where
+        need be of the model, are chosen to fit into them; notes say what was left out.
     verbose : bool, optional
         Progress on standard error: None on a terminal only, True always, False never.
 
@@ -95,13 +105,14 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
     theta_ : the trainable parameters as one unconstrained vector
     evidence_ : log p(y) and its kind
     posterior_ : the posterior process
-    certificate_ : how far the answer can be from the exact posterior of the same model
+    certificate_ : what `certificate()` has found, once it was asked for
     outcome_ : what happened: method and its reason, what was fitted on what, iterations, jitter, time, notes
     fitted_ : all that the fit has left, as one value (see gramian.estimators.fitted)
     """
 
     noise: float | Parameter | None = None
-    likelihood: Likelihood | None = None
+    likelihood: str | Likelihood | None = None
+    warp: str | Warp | None = "auto"
     normalize_y: bool = True
 
     fitted_: Fitted = field(init=False)
@@ -127,27 +138,29 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         (`trials`), or all of them as a y of shape (n, columns). Weights of rows are not supported: repeat
         rows instead, or give `noise_var`.
         """
-        began = time.monotonic()
+        began = clock.now()
         self.check_settings()
         gaussian, cure = self._is_gaussian(), ""
         if gaussian:
             cure = " Where rows differ in how certain they are, give noise_var, one variance a row."
-        beside = () if self.likelihood is None else self.likelihood.columns[1:]
+        given = read_likelihood(self.likelihood)
+        beside = () if given is None else given.columns[1:]
         unknown = {name: value for name, value in columns.items() if name not in beside}
         known = ["X", "y", *(name for name in beside if name != "exposure"), "noise_var and exposure"]
         check_arguments(unknown, ", ".join(known), cure)
-        given = {"exposure": exposure, **columns}
-        table, named, y, given, noise_var = self._training(X, y, given, noise_var)
+        further = {"exposure": exposure, **columns}
+        table, named, y, further, noise_var = self._training(X, y, further, noise_var)
         Y, single = read_targets(y, len(table), gaps=gaussian and self.hyper != "mcmc")
         known_noise = read_noise_var(noise_var, len(table))
         if gaussian:
             method, reason = self._method(table.shape, Y.shape[1])
             check(method, table.shape, Y.shape[1], self.memory_limit)
-            read_beside(given, len(table), None)  # there are none
+            read_beside(further, len(table), None)  # there are none
             built = build.build(self, table, named, Y, single, known_noise)
         else:
             likelihood = self._likelihood(Y, known_noise)
-            Y, single = read_rows(Y, given, likelihood), True
+            Y, single = read_rows(Y, further, likelihood), True
+            named = named.predicting(named.targets[:1])  # the others stand beside it
             method, reason = latent.method_for(self, likelihood, table.shape)
             check(method, table.shape, likelihood.latents, self.memory_limit)
             built = build.build_latent(self, likelihood, table, named, Y, 1.0)
@@ -157,14 +170,21 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
     def check_settings(self) -> None:
         """Refuses impossible settings, before any work."""
         super().check_settings()
-        if self.likelihood is not None and not isinstance(self.likelihood, Likelihood):
-            kinds = "a gramian likelihood such as gramian.StudentT(), or None for Gaussian noise"
-            raise ParameterError(f"likelihood must be {kinds}, not {self.likelihood!r}.")
+        read_likelihood(self.likelihood)
         build.noise_parameter(build.noise_of(self), 1.0, False, build.NOISE_FLOOR)
+        if self.warp is None or self.warp == "auto":
+            return
+        if not isinstance(self.warp, Warp):
+            raise ParameterError(
+                f'warp must be "auto", None or a warp such as SinhArcsinh(), not {self.warp!r}.'
+            )
+        if not self._is_gaussian() or self.hyper == "mcmc":
+            why = 'likelihood, inference and hyper="mcmc" go without'
+            raise ParameterError(f"A warp is of Gaussian noise in closed form: {why}. Leave one of them out.")
 
     def _is_gaussian(self) -> bool:
         """Whether there is an answer in closed form."""
-        return self.likelihood is None and self.inference is None
+        return read_likelihood(self.likelihood) is None and self.inference is None
 
     def _likelihood(self, Y: Array, noise_var: Array | None) -> Likelihood:
         """As given, or Gaussian noise to begin with."""
@@ -173,9 +193,8 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
                 "noise and noise_var are of Gaussian noise in closed form; with a likelihood or an inference"
                 " of your own, give likelihood=gramian.Gaussian(...)."
             )
-        if self.likelihood is not None:
-            return self.likelihood
-        return Gaussian(max(0.1 * float(np.var(Y)), 1e-8))
+        given = read_likelihood(self.likelihood)
+        return given if given is not None else Gaussian(max(0.1 * float(np.var(Y)), 1e-8))
 
     def _method(self, shape: tuple[int, ...], q: int) -> tuple[Scheme, str]:
         if self.hyper == "mcmc":
@@ -186,7 +205,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
 
     def _plan(self, shape: tuple[int, ...], y: Any) -> Plan:
         if not self._is_gaussian():
-            return latent.plan_for(self, self.likelihood or Gaussian(), shape)
+            return latent.plan_for(self, read_likelihood(self.likelihood) or Gaussian(), shape)
         outputs = 1 if y is None or isinstance(y, str) or np.ndim(y) < 2 else int(np.shape(y)[1])
         return build.prospect(self, shape, outputs).plan()
 
@@ -199,43 +218,88 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         return_cov: bool = False,
         target: str = "y",
         exposure: ArrayLike | None = None,
+        interval: float | None = None,
+        quantiles: ArrayLike | None = None,
         **columns: Any,
     ) -> Any:
-        """The mean at the rows of X, and on request the standard deviation or the covariance, of an
-        observation ("y") or of the function ("f").
+        """The mean at the rows of X, and on request how sure it is, of an observation ("y") or of the
+        function ("f"):
 
-        Shapes: mean and std (n,), cov (n, n); for 2-D y, and for the functions of a likelihood with several,
-        (n, q) and (n, n, q). Before `fit`, the prior's. `exposure` is for counts (None: 1);
-        `columns` are those that other likelihoods have beside y, by name, one number a row or one for all:
-        `trials=20` for the successes of 20 trials.
+            return_std=True       mean and standard deviation
+            return_cov=True       mean and covariance
+            interval=0.9          mean, lower and upper end of the 90 % interval
+            quantiles=[0.1, 0.9]  these quantiles alone, one a column
+
+        Shapes: mean, std and ends (n,), cov (n, n), quantiles (n, levels); for 2-D y, and for the functions
+        of a likelihood with several, (n, q), (n, n, q) and (n, levels, q). Before `fit`, the prior's.
+        `exposure` is for counts (None: 1); `columns` are those that other likelihoods have beside y, by name,
+        one number a row or one for all: `trials=20` for the successes of 20 trials.
         """
+        if interval is not None or quantiles is not None:
+            if return_std or return_cov or (interval is not None and quantiles is not None):
+                raise ParameterError(
+                    "Ask for one of return_std, return_cov, interval and quantiles; predict_dist(X) has all"
+                    " of them."
+                )
+            foretold = self.predict_dist(X, target, exposure, **columns)
+            if interval is not None:
+                return foretold.mean, *foretold.interval(interval)
+            assert quantiles is not None
+            return foretold.quantile(quantiles)
         if return_std and return_cov:
             why = "the standard deviation is the root of the covariance's diagonal"
             raise ParameterError(f"Ask for return_std or return_cov, not both: {why}.")
         if target == "y" and not self._adds_noise():
             return self._observed(X, return_std, return_cov, {"exposure": exposure, **columns})
+        self._no_columns(exposure, columns)
+        table, process, noise = self._process(X, target)
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused with its row
+            return self._predicted(table, process, noise, return_std, return_cov)
+
+    def predict_dist(
+        self, X: Any, target: str = "y", exposure: ArrayLike | None = None, **columns: Any
+    ) -> Predictive:
+        """The distribution of an observation ("y"), or of the function ("f"), at each row of X: `mean`,
+        `std`, `quantile(levels)`, `interval(level)`, `cdf(y)`, `log_density(y)`, `sample(rng, count)`, and,
+        where it is Gaussian, SciPy's frozen distribution as `scipy()`. Arguments are those of `predict`."""
+        if self.__sklearn_is_fitted__() and target == "y":
+            return self._foretold(X, {"exposure": exposure, **columns})
+        self._no_columns(exposure, columns)
+        return self._distribution(*self._process(X, target))
+
+    def _distribution(self, table: Array, process: Process, noise: Array) -> Predictive:
+        """Of f with noise of these variances, in the units of y."""
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused with its row
+            parts = [(mean, np.sqrt(var + noise)) for _, mean, var in process.under(Gaussian(), table)]
+        for mean, std in parts:
+            finite(mean, table, std)
+        foretold = mixed([Normal(self._shaped(mean), self._shaped(std)) for mean, std in parts])
+        return self.fitted_.unwarped(foretold) if self.__sklearn_is_fitted__() else foretold
+
+    def _no_columns(self, exposure: Any, columns: Mapping[str, Any]) -> None:
+        """Refuses columns beside y where there are none."""
         if exposure is not None:
             which = 'target="y", with likelihood=Poisson() or NegativeBinomial()'
             raise ParameterError(f"An exposure is for observations of counts: {which}.")
         if columns:
             which = 'columns beside y are for observations: target="y", with a likelihood that has them'
             raise ParameterError(f"{', '.join(columns)}: {which}.")
-        table, process, noise = self._process(X, target)
-        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused with its row
-            return self._predicted(table, process, noise, return_std, return_cov)
 
     def _adds_noise(self) -> bool:
-        """Whether an observation is f plus noise of one variance, as it is before a fit."""
+        """Whether an observation, warped or not, is f plus noise of one variance, as it is before a fit."""
         return not self.__sklearn_is_fitted__() or self.fitted_.closed_form
 
     def _observed(self, X: Any, return_std: bool, return_cov: bool, given: Mapping[str, Any]) -> Any:
         if return_cov:
             what = f"The covariance of observations under {type(self.likelihood_).__name__}"
             raise ParameterError(f'{what} is not given. Ask for target="f", or for sample.')
+        mean, std = self._foretold(X, given).moments
+        return (mean, std) if return_std else mean
+
+    def _foretold(self, X: Any, given: Mapping[str, Any]) -> Predictive:
+        """The distribution of y at the rows of X, with columns beside it."""
         table = self.read(X)
-        mean, var = self.fitted_.observed(table, read_beside(given, len(table), self.likelihood_))
-        finite(mean[:, None], table)
-        return (mean, np.sqrt(var)) if return_std else mean
+        return self.fitted_.predictive(table, read_beside(given, len(table), self.likelihood_))
 
     def _predicted(
         self, table: Array, process: Process, noise: Array, return_std: bool, return_cov: bool
@@ -247,11 +311,25 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
             cov = process.cov(table)
             var = np.einsum("iik->ik", cov)
             var[...] += noise
-            return self._shaped(finite(process.mean(table), table, var)), self._shaped(cov)
+            mean, cov = self._shaped(finite(process.mean(table), table, var)), self._shaped(cov)
+            seen = self._unwarped(mean, self._shaped(np.sqrt(var)))
+            return (mean, cov) if seen is None else (seen.mean, seen.covariance(cov))
+        if self._warp() is not None:
+            mean, std = self._distribution(table, process, noise).moments
+            return (mean, std) if return_std else mean
         if return_std:
             mean, var = process.moments(table)
             return self._shaped(finite(mean, table, var)), self._shaped(np.sqrt(var + noise))
         return self._shaped(finite(process.mean(table), table))
+
+    def _warp(self) -> Warp | None:
+        """What stands between y and what the fitted model sees."""
+        return self.fitted_.model.warp if self.__sklearn_is_fitted__() else None
+
+    def _unwarped(self, mean: Array, std: Array) -> Warped | None:
+        """y of a warped target that is N(mean, std^2); None where there is no warp."""
+        warp = self._warp()
+        return None if warp is None else Warped(Normal(mean, std), warp)
 
     def sample(
         self,
@@ -277,7 +355,14 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         rng, draws = self._drawn(process, len(noise), table, count, random_state, added)
         if reader is not None:
             return observations(rng, reader, draws, beside)
+        if (warp := self._warp()) is not None:
+            draws = np.swapaxes(warp.inverse(np.swapaxes(draws, 1, 2)), 1, 2)
         return draws[:, 0, :] if draws.shape[1] == 1 and self._is_single() else draws
+
+    def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> Array:
+        """Joint draws of observations, as scikit-learn's GaussianProcessRegressor has them: `sample` with
+        target="y"."""
+        return self.sample(X, n_samples, target="y", random_state=random_state)
 
     def predict_quantiles(
         self,
@@ -286,27 +371,28 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         exposure: ArrayLike | None = None,
         **columns: Any,
     ) -> Array:
-        """Quantiles of an observation at the rows of X: (n, levels), or (n, levels, q) for 2-D y. Exact under
-        Gaussian noise and for few whole numbers, else from draws. Other arguments are those of `predict`."""
-        table = self.read(X)
-        given = {"exposure": exposure, **columns}
-        return self.fitted_.quantiles(table, levels, read_beside(given, len(table), self.likelihood_))
+        """Quantiles of an observation at the rows of X: (n, levels), or (n, levels, q) for 2-D y. Other
+        arguments are those of `predict`."""
+        return self._foretold(X, {"exposure": exposure, **columns}).quantile(levels)
 
     def predict_table(
-        self, X: Any, target: str = "y", exposure: ArrayLike | None = None, **columns: Any
+        self,
+        X: Any,
+        target: str = "y",
+        exposure: ArrayLike | None = None,
+        level: float = 0.95,
+        quantiles: ArrayLike = (),
+        **columns: Any,
     ) -> dict[str, NDArray[Any]]:
-        """Predictions as named columns: mean, std, and lower95 and upper95 of the 95 % interval; for several
-        outputs each with the output's number, mean_0, mean_1 and so on.
+        """Predictions as named columns: mean, std, and lower95 and upper95 of the 95 % interval (or of
+        another `level`), then q0.1 and so on for `quantiles`; for several outputs each with the output's
+        name, where y came with names, or its number: mean_0, mean_1 and so on.
 
         `pandas.DataFrame(gp.predict_table(X))`.
         """
         check_is_fitted(self, "fitted_")
-        beside: dict[str, Any] = {"exposure": exposure, **columns}
-        mean, std = self.predict(X, return_std=True, target=target, **beside)
-        table = interval_table(mean, std)
-        if target == "y" and not self.fitted_.closed_form:
-            table["lower95"], table["upper95"] = self.predict_quantiles(X, LEVELS95, **beside).T
-        return table
+        foretold = self.predict_dist(X, target, exposure, **columns)
+        return prediction_table(foretold, level, quantiles, self.fitted_.columns.targets)
 
     def log_density(self, X: Any, y: Any, exposure: ArrayLike | None = None, **columns: Any) -> Array:
         """log p(y_i) of each row, (n,), of y in its own units; outputs of one row are added up. What held-out
@@ -316,9 +402,27 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         given = {"exposure": exposure, **columns}
         if self.fitted_.closed_form:
             read_beside(given, len(table), None)  # there are none
-        else:
+            return self.fitted_.predictive(table).log_density(Y[:, 0] if self.fitted_.single else Y)
+        Y = read_rows(Y, given, self.likelihood_)
+        return self.fitted_.predictive(table, Y[:, 1:]).log_density(Y[:, 0])
+
+    def evaluate(self, X: Any, y: Any, exposure: ArrayLike | None = None, **columns: Any) -> Evaluation:
+        """How good predictions of y are at the rows of X, which should not be those of the fit: RMSE, MAE,
+        R2, NLPD, MSLL, CRPS, coverage and width of intervals, and calibration (see
+        gramian.report.evaluation). y, `exposure` and `columns` are as in `fit`."""
+        table, fitted = self.read(X), self.fitted_
+        Y, single = read_targets(y, len(table), gaps=True)
+        given = {"exposure": exposure, **columns}
+        if not fitted.closed_form:
             Y = read_rows(Y, given, self.likelihood_)
-        return self.fitted_.log_densities(table, Y)
+            foretold, Y = fitted.predictive(table, Y[:, 1:]), Y[:, :1]
+        else:
+            read_beside(given, len(table), None)  # there are none
+            foretold = fitted.predictive(table)
+            if Y.shape[1] != foretold.mean[0].size or single != fitted.single:
+                had = "one number a row" if fitted.single else f"{foretold.mean.shape[1]} outputs"
+                raise InputError(f"y has shape {np.shape(y)}, but the model was fitted to {had}.")
+        return of_numbers(foretold, Y, fitted.training_moments(), fitted.columns.targets)
 
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """R^2 of the predicted means, as of any regressor of scikit-learn. Where y has all columns of the
@@ -333,24 +437,44 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         return float(r2_score(first, predicted, sample_weight=sample_weight))
 
     def components(self, X: Any) -> dict[str, tuple[Array, Array]]:
-        """Mean and standard deviation of each summand of the kernel at the rows of X, by its formula. The
-        means and m(x) add up to f's."""
+        """Mean and standard deviation of each summand of the kernel at the rows of X, by the name that it was
+        given (`kernel.named("trend")`), or its formula. The means and m(x) add up to f's; where y is warped,
+        to that of the warped y."""
         check_is_fitted(self, "fitted_")
         named, terms = self.kernel_.summands, self.fitted_.first.model.kernel.summands
         table = self.read(X)
         parts = self.fitted_.process_at(table).components(table, terms)
         answers: dict[str, tuple[Array, Array]] = {}
-        for name, (mean, var) in zip(named, parts, strict=True):
-            label, k = str(name), 1
+        for kernel, (mean, var) in zip(named, parts, strict=True):
+            name, k = kernel.title or str(kernel), 1
+            label = name
             while label in answers:
                 k += 1
                 label = f"{name} #{k}"
             answers[label] = (self._shaped(mean), self._shaped(np.sqrt(var)))
         return answers
 
+    def components_table(self, X: Any) -> dict[str, NDArray[Any]]:
+        """`components` as named columns: for each summand its mean, under its name, and its std, with
+        "_std" after it; for several outputs each with the output's name or number.
+
+        `pandas.DataFrame(gp.components_table(X))`.
+        """
+        columns: dict[str, NDArray[Any]] = {}
+        for name, (mean, std) in self.components(X).items():
+            for what, values in ((name, mean), (f"{name}_std", std)):
+                columns |= columns_of(what, values, self.fitted_.columns.targets)
+        return columns
+
     def predict_gradient(self, X: Any) -> tuple[Array, Array]:
-        """Mean and variance of the gradient of f at the rows of X: (n, d) each, or (n, d, q) for 2-D y."""
+        """Mean and variance of the gradient of f at the rows of X: (n, d) each, or (n, d, q) for 2-D y. Not
+        of a warped y."""
         check_is_fitted(self, "fitted_")
+        if self._warp() is not None:
+            raise ParameterError(
+                "The gradient is not given where y is warped: its distribution is not Gaussian. Fit with"
+                " warp=None."
+            )
         if not self.kernel_.differentiable:
             rough = ", ".join(sorted({type(k).__name__ for k in self.kernel_.rough_parts}))
             cure = "Smooth kernels have one: RBF, Matern52, Matern32."
@@ -367,12 +491,11 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         units.
         """
         check_is_fitted(self, "fitted_")
-        left_out = self.fitted_.left_out_numbers()
-        return LeaveOneOut(*map(self._shaped, left_out)) if self.fitted_.closed_form else left_out
+        return self.fitted_.left_out_numbers()
 
     def plot(self, X: Any = None, **settings: Any) -> Any:
-        """A picture of the predictions along each column, with their 95 % band and the data (see
-        gramian.plots.plot_predictions)."""
+        """A picture of the predictions along each column, with their 95 % band and the data; before a fit, of
+        the prior with some draws (see gramian.plots.plot_predictions)."""
         from gramian.plots.predictions import plot_predictions
 
         return plot_predictions(self, X, **settings)
@@ -388,9 +511,36 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         return noise
 
     @property
-    def certificate_(self) -> Certificate:
+    def X_train_(self) -> Array:
+        """The rows of the fit as the model reads them: numbers, with categories as codes."""
+        return self._rows().X
+
+    @property
+    def y_train_(self) -> Array:
+        """Their targets, in their own units: (n,), or (n, q) for 2-D y."""
+        Y = self._rows().Y
+        return Y[:, 0] if self.fitted_.single else Y
+
+    def _rows(self) -> Data:
+        if not self.__sklearn_is_fitted__() or not self.fitted_.has_rows:
+            raise AttributeError("The training rows are not there: not fitted yet, or read from a file.")
+        return self.fitted_.rows
+
+    @property
+    def log_marginal_likelihood_value_(self) -> float:
+        """`evidence_` as a number, under the name that it has in scikit-learn."""
+        return float(self.evidence_.value)
+
+    def log_marginal_likelihood(
+        self, theta: ArrayLike | None = None, eval_gradient: bool = False, clone_kernel: bool = True
+    ) -> Any:
+        """`log_evidence`, as scikit-learn's GaussianProcessRegressor calls it; theta is like `theta_`. The
+        kernel is never changed, so that `clone_kernel` makes no difference."""
+        return self.log_evidence(theta, return_grad=eval_gradient)
+
+    def certificate(self) -> Certificate:
         """How far the answer can be from the exact posterior of the same model: bounds and estimates.
-        Computed when first asked for."""
+        Computed when first asked for, which may take as long as the fit; then it is `certificate_`."""
         check_is_fitted(self, "fitted_")
         if self.fitted_.certificate is None:
             rng, limit = generator(self.random_state), memory.allowed(self.memory_limit)
@@ -398,12 +548,13 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         assert self.fitted_.certificate is not None
         return self.fitted_.certificate
 
-    def __dir__(self) -> list[str]:
-        """All names that have a value, without a certificate that nobody has asked for: scikit-learn reads
-        every attribute to list it, here and in notebooks, and this one may take as long as the fit."""
-        known = self.__sklearn_is_fitted__() and self.fitted_.certificate is not None
-        names = (name for name in object.__dir__(self) if known or name != "certificate_")
-        return [name for name in names if hasattr(self, name)]
+    @property
+    def certificate_(self) -> Certificate:
+        """What `certificate()` has found. An attribute computes nothing: scikit-learn reads all of them to
+        show an estimator, and so do notebooks."""
+        if not self.__sklearn_is_fitted__() or self.fitted_.certificate is None:
+            raise AttributeError("There is no certificate yet: certificate() computes it.")
+        return self.fitted_.certificate
 
     # Helpers. -----------------------------------------------------------------------------------------------
 
@@ -411,19 +562,22 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         """The rows of X, the posterior (or prior), and the noise variances that `target` asks for, (q,)."""
         check_target(target, "observations, noise included", "the function")
         if not self.__sklearn_is_fitted__():
-            return self._prior(X, target)
+            table, columns = read_features(X)
+            process, noise = self.prior_at(table, columns)
+            return table, process, noise if target == "y" else np.zeros(1)
         noise, table = self.fitted_.noise_of_outputs, self.read(X)
         return table, self.fitted_.process_at(table), noise if target == "y" else np.zeros_like(noise)
 
-    def _prior(self, X: Any, target: str) -> tuple[Array, Process, Array]:
+    def prior_at(self, table: Array, columns: Columns) -> tuple[GaussianProcess, Array]:
+        """What is believed before a fit: f, with a default kernel made for the rows of a table of these
+        columns, categories as codes; and the noise variance, (1,)."""
         self.check_settings()
-        table, columns = read_features(X)
         kernel = build.read_kernel(self.kernel).suited(table, columns, 1.0)[0]
         noise = build.noise_parameter(build.noise_of(self), 1.0, False, build.NOISE_FLOOR)
         mean = build.mean_function(self.mean, np.zeros(()), columns)
         mean = mean.adapted(table, np.zeros(()), np.ones(()))
         process = GaussianProcess(kernel.resolve(columns.names), mean, np.ones(1))
-        return table, process, noise.value.reshape(1) if target == "y" else np.zeros(1)
+        return process, noise.value.reshape(1)
 
     def _is_single(self) -> bool:
         return not self.__sklearn_is_fitted__() or self.fitted_.single

@@ -37,15 +37,16 @@ from gramian.landmarks.rules import landmarks
 class _KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """What the two have in common: columns, the kernel, and the map that `fit` makes."""
 
-    kernel: Kernel | Converted | None = None
+    kernel: Kernel | Converted | str | None = None
     _columns: Columns = field(init=False)
     features_: FeatureMap = field(init=False)
 
     def _read(self, X: Any) -> tuple[Array, Kernel]:
         """The rows of X, and the kernel with its columns as indices."""
         table, columns = read_named(self, X)
-        written = read_kernel(self.kernel).one("features are of one kernel.")
-        kernel = times_categories(table, columns, RBF) if written is None else written
+        setting = read_kernel(self.kernel)
+        written = setting.one("features are of one kernel.")
+        kernel = times_categories(table, columns, setting.family or RBF) if written is None else written
         kernel.check_columns(columns.described())
         self._columns, self.kernel_ = columns, kernel
         return table, kernel.resolve(columns.names)

@@ -51,6 +51,8 @@ from gramian.kernels.text import parse_kernel
 from gramian.likelihoods import Bernoulli, Likelihood, Softmax
 from gramian.linalg import memory
 from gramian.params import fixed
+from gramian.params.space import html_text
+from gramian.report.summary import formula
 from gramian.solvers import CG
 from gramian.version import __version__
 
@@ -75,16 +77,19 @@ class Comparison:
     def table(self) -> str:
         """Method by method and size by size: means over the runs, with their spread."""
         data, classes = self.settings["data"], self.settings["data"]["classes"]
-        what, model = f"{data['rows']:,} rows, {data['columns']} columns", f"kernel {self.kernel}"
+        what, model = f"{data['rows']:,} rows, {data['columns']} columns", f"kernel {formula(self.kernel)}"
         if data["target"]:
             what += f", of which {self.settings['test_size']:.0%} to test"
         if classes:
             what += f"; {len(classes)} classes: {', '.join(classes[:8])}{', ...' * (len(classes) > 8)}"
         elif data["target"]:
             model += f"; noise {self.noise:.4g}"
-        return text_table(self.runs, [what, f"{model}; random_state {self.settings['random_state']}"])
+        return text_table(self.runs, [what, f"{model}; seed {self.settings['random_state']}"])
 
-    __str__ = table
+    __str__ = __repr__ = table
+
+    def _repr_html_(self) -> str:
+        return html_text(self.table())
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """The tidy table, one entry a run: `pandas.DataFrame(result.columns())`."""
@@ -165,8 +170,8 @@ def compare(
     settings = Settings(test_size, random_state, standardize, normalize_y, *rows, tol, max_iter)
     _check(noise, repeats, settings)
     memory.allowed(memory_limit)  # refuses what is not a size
-    data = _data(X, y, task, chosen, kernel, settings)
     written = setting.one("a comparison is of one.")
+    data = _data(X, y, task, chosen, written, settings)
     if noise is None and setting.noise is not None:
         noise = float(setting.noise.value)
     if written is not None:
@@ -177,7 +182,7 @@ def compare(
         "gramian": __version__,
         "task": TASKS[data.classes is not None],
         "data": data.described(),
-        "kernel": None if written is None else repr(written),
+        "kernel": kernel if written is None else repr(written),  # the word of a family is fitted
         "noise": None if noise is None else float(noise),
         **{name: np.asarray(value).item() for name, value in dataclasses.asdict(settings).items()},
     }
@@ -186,7 +191,7 @@ def compare(
     if fitted:
         held, level = parse_kernel(fitted["kernel"]) if written is None else written, float(fitted["noise"])
     else:
-        held, level = _settle(written, noise, data, settings, verbose)
+        held, level = _settle(written, kernel, noise, data, settings, verbose)
         if store is not None:
             store.write_settings(recorded, {"kernel": repr(held), "noise": level})
     resolved = held.resolve(data.columns.names)
@@ -260,7 +265,7 @@ def _data(
             )
         if kernel is None:
             raise ParameterError(
-                "Without y there is nothing to fit a kernel to. Give one: kernel=RBF(1.0), or give y."
+                "Without y there is nothing to fit a kernel to. Give one, kernel=RBF(1.0), or a target y."
             )
         useless = next((method.name for method in methods if not method.has_features), None)
         if useless is not None:
@@ -313,10 +318,15 @@ def _check_classes(methods: Sequence[Method], noise: float | None) -> None:
 
 
 def _settle(
-    kernel: Kernel | None, noise: float | None, table: _Table, settings: Settings, verbose: bool | None
+    kernel: Kernel | None,
+    given: Any,
+    noise: float | None,
+    table: _Table,
+    settings: Settings,
+    verbose: bool | None,
 ) -> tuple[Kernel, float]:
     """The kernel and the noise that all methods have: what is not given is fitted by exact inference on a
-    part of the rows."""
+    part of the rows. `given`: the setting, which without a kernel may be the word of a family."""
     likelihood, n = table.likelihood, len(table.X)
     if kernel is not None and (noise is not None or table.y is None or likelihood is not None):
         return kernel, 0.0 if noise is None else float(noise)
@@ -325,10 +335,12 @@ def _settle(
     part = np.sort(rng.choice(n, min(settings.fit_rows, n), replace=False))
     X, Y, engine = table.X[part], table.y[part][:, None], Exact(fit_rows=len(part))
     if likelihood is not None:  # of two classes one may be missing in a small part, which does no harm
-        written, model, data = build.build_latent(GPClassifier(), likelihood, X, table.columns, Y, VARIANCE)
+        written, model, data = build.build_latent(
+            GPClassifier(given), likelihood, X, table.columns, Y, VARIANCE
+        )
         scheme = on_engine(engine, laplace_for(likelihood))
     else:
-        start = kernel
+        start = given
         if kernel is not None:
             held = [dataclasses.replace(p, trainable=False) for p in kernel.parameters().values()]
             start = kernel.with_parameters(held)
@@ -358,7 +370,7 @@ def _check(noise: Any, repeats: Any, settings: Settings) -> None:
     real = isinstance(noise, numbers.Real) and not isinstance(noise, bool)
     if noise is not None and not (real and 0 <= float(noise) < float("inf")):
         raise ParameterError(
-            f"noise={noise!r} must be a variance, a number from 0 on, or None: then it is fitted."
+            f"noise={noise!r} must be a variance, a number from 0 on; without it, it is fitted."
         )
     share, seed = settings.test_size, settings.random_state
     if not isinstance(share, numbers.Real) or not 0 < float(share) < 1:

@@ -8,13 +8,7 @@ In row blocks: no n x n array exists. Cost: n^2 kernel values and 2 n^2 m flops;
 one block of rows.
 
     error    share of rows whose label is not the most probable one
-    NLPD     mean of -log p(label), the log loss
-    Brier    mean of sum_c (p_c - [label = c])^2, from 0 to 2
-    ECE      sum over bins b of the largest probability of (rows in b / rows) |share of right labels in b -
-             mean of the largest probability in b|
-
-Source: Brier 1950; the calibration error with bins of equal width as in Guo, Pleiss, Sun and Weinberger 2017,
-equation 3, with their 15 bins.
+    NLPD, Brier and ECE are those of report.evaluation
 """
 
 from __future__ import annotations
@@ -36,9 +30,8 @@ from gramian.gram import tiles
 from gramian.kernels.base import Kernel
 from gramian.likelihoods import Likelihood
 from gramian.processes.base import Process, blocks_of
+from gramian.report.evaluation import of_classes
 
-BINS = 15
-TINY = 1e-300  # a label that was called impossible costs 690 nats, not infinitely many
 EVERY = 0.005  # seconds between looks at the memory: a large array is written for longer than that
 
 
@@ -81,20 +74,9 @@ def label_scores(
     # some rows: by a Krylov solver, which two classes alone can have. Links are symmetric, so the sign of the
     # mean tells the more probable one
     found = posterior.mean(X)[:, 0] > 0 if len(at) < len(X) else np.argmax(P, axis=1)
-    return {
-        "error": float(np.mean(found != y)),
-        "nlpd": float(-np.mean(np.log(np.maximum(P[np.arange(len(at)), codes], TINY)))),
-        "brier": float(np.mean(np.sum((P - np.eye(P.shape[1])[codes]) ** 2, axis=1))),
-        "ece": calibration_error(P, codes),
-    }
-
-
-def calibration_error(P: Array, codes: NDArray[np.intp]) -> float:
-    """The expected calibration error of the most probable class."""
-    sure, right = np.max(P, axis=1), np.argmax(P, axis=1) == codes
-    bins = np.minimum((BINS * sure).astype(int), BINS - 1)
-    gaps = np.bincount(bins, right - sure, BINS)  # in each bin: rows times (accuracy - confidence)
-    return float(np.sum(np.abs(gaps)) / len(P))
+    scores = of_classes(P, codes).columns[0]
+    measured = {"nlpd": scores["log_loss"], "brier": scores["brier"], "ece": scores["ece"]}
+    return {"error": float(np.mean(found != y)), **measured}
 
 
 @dataclass

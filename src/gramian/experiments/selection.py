@@ -38,7 +38,7 @@ from gramian.experiments.progress import bar
 from gramian.experiments.scoring import Scores, cross_validated, folds_of, left_out, paired
 from gramian.experiments.store import columns_of, to_csv
 from gramian.params import Tree
-from gramian.params.space import aligned
+from gramian.params.space import aligned, html_text
 
 CRITERIA = ("evidence", "loo", "cv")
 FEW_CLASSES = 20  # whole numbers of up to this many values are labels, where kernels are given alone
@@ -95,7 +95,10 @@ class ModelComparison:
         title = f"{len(self.rows)} models on {self.n:,} rows, ranked by {self.by}"
         return "\n".join([title, "", *_lines(self.rows), "", *self.notes])
 
-    __str__ = table
+    __str__ = __repr__ = table
+
+    def _repr_html_(self) -> str:
+        return html_text(self.table())
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """One entry a model: `pandas.DataFrame(result.columns())`."""

@@ -62,7 +62,7 @@ class Store:
             if known.get(name) != value:
                 was, now = json.dumps(known.get(name)), json.dumps(value)
                 raise InputError(
-                    f"The comparison in {self.folder} was begun with {name} = {was}, and now it is {now}. "
+                    f"The comparison in {self.folder} was begun with {name}={was}, and now it is {now}. "
                     "Give the same again to go on with it, or another folder for a new one."
                 )
         return dict(known["fitted"])

@@ -2,21 +2,23 @@
 always; then Newton steps from there.
 
 A factorisation that fails makes the search step back: it meets a wall that slopes towards the best point of
-the run, instead of an infinite value with no gradient. Time and Ctrl-C end the search between evaluations,
-with the best point so far. Source: Byrd, Lu, Nocedal and Zhu 1995, through SciPy.
+the run, instead of an infinite value with no gradient. Time and Ctrl-C end the search with the best point so
+far; whether another evaluation fits into the time is judged by the fastest so far but for the first, which
+has programs to compile. Source: Byrd, Lu, Nocedal and Zhu 1995, through SciPy.
 """
 
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import fmin_l_bfgs_b
 
+from gramian import clock
 from gramian.arrays import Array
+from gramian.clock import OutOfTime
 from gramian.errors import NumericalError
 from gramian.fitting.newton import polish
 from gramian.fitting.progress import Report
@@ -47,42 +49,38 @@ class Search:
     evaluations: int
     starts: int
     failures: int  # factorisations that failed on the way
-
-
-class _Stop(Exception):
-    """Ends SciPy's loop from inside an evaluation."""
+    pace: float = math.inf  # seconds of the fastest evaluation but for the first
 
 
 class _Counted:
-    """The objective, with a count of its evaluations, the best of them, and a deadline."""
+    """The objective, with a count of its evaluations, and the best of them."""
 
-    def __init__(
-        self, objective: Callable[[Array], tuple[float, Array]], start: Array, deadline: float | None
-    ) -> None:
-        self.objective, self.deadline = objective, deadline
+    def __init__(self, objective: Callable[[Array], tuple[float, Array]], start: Array) -> None:
+        self.objective = objective
         self.theta, self.best = start, -np.inf
         self.gradient: Array | None = None  # at the best
         self.place = b""  # the best, as bytes
         self.evaluations = self.failures = 0
-        self.slowest = 0.0
+        self.pace = math.inf  # of the fastest but for the first, which has programs to compile
         self.error: NumericalError | None = None
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
         if self.gradient is not None and theta.tobytes() == self.place:
             return self.best, self.gradient.copy()  # where one run ends, the next begins
-        began = time.monotonic()
-        # What is still to come after this evaluation is a last factorisation, of about its length.
-        if self.deadline is not None and self.evaluations and began + 2 * self.slowest > self.deadline:
-            raise _Stop
-        self.evaluations += 1
+        began = clock.now()
+        if self.evaluations and began + (self.pace if self.pace < math.inf else 0.0) >= clock.end():
+            raise OutOfTime
         try:
             value, gradient = self.objective(theta)
             if not (math.isfinite(value) and finite(gradient)):
                 raise NumericalError(f"The evidence or its gradient is not finite (value {value}).")
         except NumericalError as error:
             self.failures, self.error = self.failures + 1, error
+            self.evaluations += 1
             raise
-        self.slowest = max(self.slowest, time.monotonic() - began)
+        if self.evaluations:
+            self.pace = min(self.pace, clock.now() - began)
+        self.evaluations += 1
         if value > self.best:
             self.theta, self.best, self.gradient = theta.copy(), value, gradient.copy()
             self.place = theta.tobytes()
@@ -99,10 +97,11 @@ def maximise(
     finish: bool = True,
     iterations: int = MAX_ITERATIONS,
 ) -> Search:
-    """The best point found from all starts. `deadline` is a time of `time.monotonic()`. `finish`: whether the
-    last digits matter; they do not where another search goes on from here, or where the objective is an
+    """The best point found from all starts; the first of them where the time allows no evaluation. `deadline`
+    is a time of `clock.now()`, and gives an evaluation up that is still at work. `finish`: whether the last
+    digits matter; they do not where another search goes on from here, or where the objective is an
     estimate. `iterations`: the most of one run."""
-    evaluate = _Counted(objective, starts[0], deadline)
+    evaluate = _Counted(objective, starts[0])
     taken = tried = 0
     stopped = "converged"
     theta: Array | None = None
@@ -134,26 +133,28 @@ def maximise(
             stopped = "iteration limit" if told["nit"] >= iterations else "converged"
 
     try:
-        for number, start in enumerate(starts, 1):
-            tried = number
-            try:
-                run(start, number, USUAL if finish else LOOSE)
-            except NumericalError:
-                continue  # this start is no good; another may be
-        if finish and np.isfinite(evaluate.best) and stopped == "converged":
-            theta = _newton(evaluate, limits)
-            if theta is None:
-                run(evaluate.theta, tried, TIGHT)
-    except _Stop:
+        with clock.until(deadline):
+            for number, start in enumerate(starts, 1):
+                tried = number
+                try:
+                    run(start, number, USUAL if finish else LOOSE)
+                except NumericalError:
+                    continue  # this start is no good; another may be
+            if finish and np.isfinite(evaluate.best) and stopped == "converged":
+                theta = _newton(evaluate, limits)
+                if theta is None:
+                    run(evaluate.theta, tried, TIGHT)
+    except OutOfTime:
         stopped = "time limit"
     except KeyboardInterrupt:
         if not np.isfinite(evaluate.best):
             raise
         stopped = "interrupted"
-    if not np.isfinite(evaluate.best):
+    if not np.isfinite(evaluate.best) and (stopped != "time limit" or evaluate.error is not None):
         raise evaluate.error or NumericalError("The evidence could not be computed at any starting point.")
     found = evaluate.theta if theta is None else theta
-    return Search(found, evaluate.best, stopped, taken, evaluate.evaluations, tried, evaluate.failures)
+    counts = taken, evaluate.evaluations, tried, evaluate.failures
+    return Search(found, evaluate.best, stopped, *counts, evaluate.pace)
 
 
 def _newton(evaluate: _Counted, limits: Sequence[tuple[float, float]]) -> Array | None:

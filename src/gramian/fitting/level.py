@@ -31,12 +31,12 @@ def on_all_rows(
     """
     posterior = inferred.posterior
     closed, alpha = fitted.inference.closed and inferred.evidence.kind == "exact", posterior.dual
-    if len(fitted.part.X) >= len(data.X) or not closed or alpha is None:
+    if not fitted.partial or not closed or alpha is None:
         return fitted, inferred
     levels = _levels(fitted.model)
     if levels is None or data.noise_var is not None:
         return fitted, inferred
-    residual = data.residual(fitted.model)
+    residual = data.under(fitted.model).residual(fitted.model)
     c = float(np.sum(residual * alpha)) / residual.size
     values = {path: c * p.value for path, p in levels.items()}
     model = fitted.model

@@ -3,8 +3,12 @@
 A search takes some fifty evaluations, so one evaluation must be cheap. Where it is not on all rows, the
 search begins on a part of them (`fitting/rows.py`), goes on with more, and ends with the most that an
 evaluation of about EVALUATION_FLOPS can have; exact inference with as many as let a search last about as long
-as the final inference; given a time limit, also on all rows while time is left. The final inference is always
-on all rows. Parameters that a few thousand rows determine change little with more of them.
+as the final inference. The final inference is always on all rows. Parameters that a few thousand rows
+determine change little with more of them.
+
+Given a time limit, the rows of each stage are those that a search of usual length can have in its share of
+what is left beside the final inference (`fitting/budget.py`), up to all of them: half of it on few rows
+first, then all.
 
 Approximations choose their landmarks and frequencies with the parameters of the first stage, which is exact:
 chosen before any fit they would suit no model.
@@ -12,23 +16,28 @@ chosen before any fit they would suit no model.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from gramian import clock
 from gramian.arrays import Array, is_whole
+from gramian.clock import OutOfTime
 from gramian.errors import ParameterError
+from gramian.fitting.budget import FEWEST_ROWS, FIRST_EVALUATIONS, LATER_EVALUATIONS, Budget
+from gramian.fitting.guard import guarded
 from gramian.fitting.lbfgs import Search, maximise
 from gramian.fitting.objective import Objective
 from gramian.fitting.onward import best_start
 from gramian.fitting.progress import Report
 from gramian.fitting.reach import within_reach
-from gramian.fitting.rows import chosen, described, in_random_order
+from gramian.fitting.rows import chosen, described, distinct, in_random_order
 from gramian.inference.base import Scheme
 from gramian.inference.model import Data, Model
 from gramian.inference.svgp.inducing import SVGP
@@ -41,6 +50,12 @@ EVALUATIONS = 15  # of a last search on still more rows, which may take as long 
 REACH_ROWS = 10_000  # that say how far a column spreads
 # of one evaluation, up to which a search is finished to the last digits: that takes one gradient a parameter
 FINISH_FLOPS = 2e10
+FIRST_SHARE = 0.5  # of the time of a limited search, for its first stage
+LEAST_ROWS = 200  # of a first stage, however short the time is
+LEAST_EVALUATIONS = 15  # that make a first stage worth it
+QUICK_ROWS = 400  # whose kernel values are made without compiled programs (`gram/few.py`)
+MORE = 1.5  # times the rows of the stage before, for another one to be worth it
+STARTS = 8  # evaluations that the choice of a start takes (`fitting/onward.py`)
 
 
 @dataclass(frozen=True)
@@ -121,7 +136,10 @@ class Searched:
     search: Search
     stages: tuple[Stage, ...]
     part: Data  # the rows of the last stage
+    final: Data  # those that the final inference has time for: as a rule all
+    partial: bool = False  # whether that was a part of all
     level: str = ""  # what was changed on all rows after them
+    notes: tuple[str, ...] = ()  # sentences for people
 
 
 def fit(
@@ -131,15 +149,12 @@ def fit(
     restarts: int,
     rng: np.random.Generator,
     report: Report,
-    deadline: float | None = None,
-    after: float = 0.0,
+    budget: Budget | None = None,
     memory: Callable[[], float] = lambda: np.inf,
     holds: Sequence[Hold] = (),
 ) -> Searched:
-    """Fits the parameters. `deadline` is a time of `time.monotonic()`, by which a final inference of `after`
-    seconds shall be done, too; `memory()` is what the stages may use, in bytes; `holds` are stages of the
-    first search."""
-    last = None if deadline is None else deadline - after
+    """Fits the parameters. `budget`: the time there is, for the final inference, too; `memory()` is what the
+    stages may use, in bytes; `holds` are stages of the first search."""
     method.check_fits(model, data.X.shape[1])
     if method.search == "batches":
         from gramian.fitting import stochastic  # which imports this module
@@ -150,52 +165,156 @@ def fit(
                 " stages out, or fix some."
             )
         assert isinstance(method, SVGP)  # the one that goes by batches
-        return stochastic.fit(model, data, method, rng, report, last)
+        end = None if budget is None else clock.now() + budget.left(method)
+        searched = stochastic.fit(model, data, method, rng, report, end)
+        if budget is None:
+            return searched
+        return dataclasses.replace(searched, final=budget.kept(searched.inference, data, rng))
     asked, method = method, method.searched
-    n = len(data.X)
-    plan = parts(method, n, data.X.shape[1], len(data.scale), deadline is not None, memory)
-    order = in_random_order(data, rng) if any(rows < n for _, rows in plan) else np.arange(0)
+    every, data = data, distinct(data) if method.closed and model.gaussian.noise.trainable else data
+    n, d, q = len(data.X), data.X.shape[1], len(data.scale)
+    plan = parts(method, n, d, q, memory) if budget is None else []
+    steps = _all(plan, method, (n, d, q)) if budget is None else in_time(method, budget, memory)
+    order: NDArray[np.intp] | None = None
     searches: list[Search] = []
     stages: list[Stage] = []
-    inference = method
-    for number, (engine, rows) in enumerate(plan):
-        part = data if rows == n else data.take(chosen(engine.fit_rule, model, data, rows, order, rng))
-        began = time.monotonic()
-        nearer = within_reach(model, np.asarray(part.X[:REACH_ROWS])) if searches else model
-        model = nearer if engine.exact else model
-        inference = engine.prepared(model, part, rng)
-        if searches and not engine.exact:
-            model = best_start([model] if nearer is model else [model, nearer], part, inference)
-        objective, starts = Objective(model, part, inference), []
-        if searches:
-            starts.append(objective.start)
-        else:
-            starts.append(_held(objective, holds, report, _share(last, number, len(plan))))
-            others = objective.space.restarts(restarts, rng)
-            starts += [np.concatenate([theta, inference.free]) for theta in others]
-        cheap = engine.work(rows, part.X.shape[1], len(part.scale)).flops <= FINISH_FLOPS
-        finish = number == len(plan) - 1 and engine.smooth and cheap
-        end = _share(last, number, len(plan))
-        search = maximise(objective, starts, objective.limits, report, end, finish=finish)
+    notes: list[str] = []
+    inference, part, done = method, data, None
+    theta = np.zeros(0)
+    for step in steps:
+        began, (engine, rows) = clock.now(), (step.engine, step.rows)
+        try:
+            with clock.until(step.end):
+                if order is None and rows < n:
+                    order = in_random_order(data, rng)
+                own = data
+                if rows < n:
+                    assert order is not None
+                    own = data.take(chosen(engine.fit_rule, model, data, rows, order, rng))
+                nearer = within_reach(model, np.asarray(own.X[:REACH_ROWS])) if searches else model
+                start = nearer if engine.exact else model
+                prepared = engine.prepared(start, own, rng)
+                if searches and not engine.exact:
+                    start = best_start([model] if nearer is model else [model, nearer], own, prepared)
+                objective, starts = Objective(start, own, prepared), []
+                if searches:
+                    starts.append(objective.start)
+                else:
+                    starts.append(_held(objective, holds, report))
+                    others = objective.space.restarts(restarts, rng)
+                    starts += [np.concatenate([theta, prepared.free]) for theta in others]
+                cheap = engine.work(rows, d, q).flops <= FINISH_FLOPS
+                finish = step.last and engine.smooth and cheap
+                report.stage(step.described(n), step.usual, step.ahead)
+                search, note = maximise(objective, starts, objective.limits, report, finish=finish), ""
+                if searches and engine.exact and search.stopped != "interrupted":
+                    search, note = guarded(objective, search, model, _again(objective, report, finish))
+        except OutOfTime:
+            break  # before there was anything to search
         theta, inference = objective.split(search.theta)
-        model = objective.at(theta)
+        model, part, done = objective.at(theta), own, step
         searches.append(search)
-        how = search.evaluations, search.stopped, time.monotonic() - began
+        notes += [note] if note else []
+        how = search.evaluations, search.stopped, clock.now() - began
         stages.append(Stage(inference.name, len(part.X), n, described(engine.fit_rule, n), *how))
-        out_of_time = last is not None and time.monotonic() > last
-        if search.stopped == "interrupted" or (search.stopped == "time limit" and out_of_time):
+        if search.stopped == "interrupted":
             break
-    settled = len(stages) == len(plan) and plan[-1][0] is method and (plan[-1][1] == n or inference.free.size)
-    # of all rows, with the fitted parameters
-    inference = asked.resumed(inference if settled else method.prepared(model, data, rng))
-    return Searched(model, inference, _together(searches, theta), tuple(stages), part)
+        if budget is not None:
+            budget.learn(engine, rows, search.pace)
+    whole = len(part.X) == len(every.X) or inference.free.size
+    settled = done is not None and done.engine is method and whole
+    final = every if budget is None else budget.kept(asked, every, rng)
+    if not settled:
+        inference = method
+        with contextlib.suppress(OutOfTime):  # it then chooses where it is used
+            inference = method.prepared(model, final, rng)  # of all rows, with the fitted parameters
+    inference = asked.resumed(inference)
+    search = _together(searches, theta, model)
+    told = tuple(stages), part, final, len(part.X) < n
+    return Searched(model, inference, search, *told, notes=tuple(notes))
+
+
+@dataclass(frozen=True)
+class Step:
+    """A stage that is to be done."""
+
+    engine: Scheme
+    rows: int
+    last: bool = False  # whether it is known that none follows
+    end: float | None = None  # of `clock.now()`
+    usual: int = LATER_EVALUATIONS  # evaluations, as a rule
+    ahead: float = 0.0  # what comes after it, in evaluations of its own
+
+    def described(self, n: int) -> str:
+        which = f"{n:,} rows" if self.rows == n else f"{self.rows:,} of {n:,} rows"
+        return f"{self.engine.name} on {which}"
+
+
+def _all(plan: Sequence[tuple[Scheme, int]], method: Scheme, size: tuple[int, int, int]) -> Iterator[Step]:
+    """The stages of a plan, each with an idea of what comes after it."""
+    flops = [engine.work(rows, *size[1:]).flops for engine, rows in plan]
+    final = method.work(*size, gradient=False).flops
+    for k, (engine, rows) in enumerate(plan):
+        ahead = (sum(LATER_EVALUATIONS * later for later in flops[k + 1 :]) + final) / max(flops[k], 1.0)
+        usual = LATER_EVALUATIONS if k else FIRST_EVALUATIONS
+        yield Step(engine, rows, k == len(plan) - 1, usual=usual, ahead=ahead)
+
+
+def in_time(method: Scheme, budget: Budget, memory: Callable[[], float] = lambda: np.inf) -> Iterator[Step]:
+    """The stages that a limited time pays for, each decided on when the one before it is done."""
+    n = budget.size[0]
+
+    def end() -> float:
+        return clock.now() + budget.left(method)
+
+    dense, room = method.on_few_rows(), _room(memory)
+    if dense is method and method.fit_rows is not None:
+        yield Step(method, min(method.fit_rows, n), True, end())
+        return
+    direct = budget.rows(method, n, FIRST_EVALUATIONS, budget.left(method)) == n
+    if dense is method and n <= DIRECT_ROWS and direct:
+        yield Step(method, n, True, end())
+        return
+    small = min(n, FIRST_ROWS, room)
+    rows = budget.rows(dense, small, FIRST_EVALUATIONS, FIRST_SHARE * budget.left(method))
+    engine, most = (method, n) if method.learns_from(n) else (dense, min(n, room))
+    if rows < small and method.closed:
+        # a moment's search, for which nothing is compiled, so that there is one in any case
+        rows = min(QUICK_ROWS, small)
+    elif rows < FEWEST_ROWS:
+        rows = budget.rows(dense, min(small, FEWEST_ROWS), LEAST_EVALUATIONS, budget.left(method))
+        rows = min(max(rows, LEAST_ROWS), small)
+    yield Step(dense, rows, rows == most and engine is dense, end())
+    if engine is not dense and rows < small:
+        more = budget.rows(dense, small, LATER_EVALUATIONS, FIRST_SHARE * budget.left(method))
+        if more >= MORE * rows:
+            rows = more
+            yield Step(dense, rows, False, end())
+    while engine is not dense or rows < most:
+        count = LATER_EVALUATIONS + (0 if engine.exact else STARTS)
+        more = budget.rows(engine, most, count, budget.left(method))
+        if more < min(MORE * rows, most) or not engine.learns_from(more):
+            return
+        yield Step(engine, more, more == most, end())
+        if more == most:
+            return
+        rows = more
+
+
+def _again(objective: Objective, report: Report, finish: bool) -> Callable[[Array], Search]:
+    """Another search of the same objective, from a place of its own."""
+    return lambda start: maximise(objective, [start], objective.limits, report, finish=finish)
+
+
+def _room(memory: Callable[[], float]) -> int:
+    """Rows whose Gram matrix fits."""
+    return int(min((memory() / 10) ** 0.5, 1e9))
 
 
 def parts(
-    method: Scheme, n: int, d: int, q: int, limited: bool, memory: Callable[[], float] = lambda: np.inf
+    method: Scheme, n: int, d: int, q: int, memory: Callable[[], float] = lambda: np.inf
 ) -> list[tuple[Scheme, int]]:
-    """Which engine is searched on how many rows, one after the other. `limited`: a time limit ends the last
-    stage, so it may be on all rows."""
+    """Which engine is searched on how many rows, one after the other, where time is not limited."""
     dense = method.on_few_rows()
     if dense is method:
         if method.fit_rows is not None:
@@ -204,13 +323,13 @@ def parts(
             return [(method, n)]
         most = _affordable(method, n, d, q)
         more = _affordable(method, n, d, q, method.work(n, d, q, gradient=False).flops / EVALUATIONS)
-        counts = {FIRST_ROWS, most, max(most, more), n if limited else most}
+        counts = {FIRST_ROWS, most, max(most, more)}
         return [(method, rows) for rows in sorted(counts)]
-    room = int(min((memory() / 10) ** 0.5, 1e9))  # rows whose Gram matrix fits
+    room = _room(memory)
     first: list[tuple[Scheme, int]] = [(dense, min(n, FIRST_ROWS, room))]
     if not method.learns_from(n):
         return first if n <= FIRST_ROWS else [*first, (dense, min(_affordable(dense, n, d, q), room))]
-    if method.work(n, d, q).flops <= EVALUATION_FLOPS or limited:
+    if method.work(n, d, q).flops <= EVALUATION_FLOPS:
         return [*first, (method, n)]
     most = _affordable(method, n, d, q)
     if most > FIRST_ROWS:
@@ -218,13 +337,12 @@ def parts(
     return [*first, (dense, min(n, _affordable(dense, n, d, q), room))]
 
 
-def _held(objective: Objective, holds: Sequence[Hold], report: Report, deadline: float | None) -> Array:
+def _held(objective: Objective, holds: Sequence[Hold], report: Report) -> Array:
     """Where a search starts after the stages in which some parameters stay."""
     theta = objective.start
     for hold in holds:
         limits = hold.limits(objective.space, theta, objective.limits)
-        how: dict[str, Any] = {"finish": False, "iterations": hold.steps}
-        theta = maximise(objective, [theta], limits, report, deadline, **how).theta
+        theta = maximise(objective, [theta], limits, report, finish=False, iterations=hold.steps).theta
     return theta
 
 
@@ -237,14 +355,8 @@ def _affordable(method: Scheme, n: int, d: int, q: int, flops: float = EVALUATIO
     return min(n, 1000 * low)
 
 
-def _share(deadline: float | None, number: int, count: int) -> float | None:
-    """When a stage must end: half of what is left, or all of it for the last."""
-    if deadline is None or number == count - 1:
-        return deadline
-    now = time.monotonic()
-    return now + 0.5 * max(deadline - now, 0.0)
-
-
-def _together(searches: Sequence[Search], theta: Array) -> Search:
+def _together(searches: Sequence[Search], theta: Array, model: Model) -> Search:
+    if not searches:
+        return Search(ParameterSpace(model.parameters()).theta, np.nan, "time limit", 0, 0, 0, 0)
     sums = {k: sum(getattr(s, k) for s in searches) for k in ("iterations", "evaluations", "failures")}
     return dataclasses.replace(searches[-1], theta=theta, starts=searches[0].starts, **sums)

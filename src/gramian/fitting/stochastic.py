@@ -15,7 +15,6 @@ Ba 2015, algorithm 1.
 from __future__ import annotations
 
 import dataclasses
-import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -23,7 +22,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian import clock
 from gramian.arrays import Array
+from gramian.clock import OutOfTime
 from gramian.errors import NumericalError
 from gramian.fitting.lbfgs import Search
 from gramian.fitting.objective import Objective
@@ -39,6 +40,7 @@ RAMP = 20  # steps in which both sizes of step grow to their own
 CONSTANT = 0.5  # the share of the steps after which both fall, to LAST_RATE and LAST_STEP of themselves
 LAST_RATE, LAST_STEP = 0.02, 0.1
 LINES = 100  # of progress
+CANDIDATES = 20  # rows for each point, among which it is chosen where time is limited
 FAILURES = 10  # steps in a row that may fail before the fit does
 
 
@@ -65,10 +67,14 @@ def fit(
     report: Report,
     deadline: float | None = None,
 ) -> Searched:
-    """Fits parameters, inducing points and q. `deadline` is a time of `time.monotonic()`; at it, or at
+    """Fits parameters, inducing points and q. `deadline` is a time of `clock.now()`; at it, or at
     Ctrl-C, the last step is the result."""
-    began = time.monotonic()
-    engine = method.prepared(model, data, rng)
+    began = clock.now()
+    # Without points there is nothing to fit: they are chosen whatever the time is, but among fewer rows.
+    n, few = len(data.X), CANDIDATES * method.size(len(data.X))
+    some = data if deadline is None or n <= few else data.take(np.sort(rng.choice(n, few, replace=False)))
+    with clock.until(None, anew=True):
+        engine = method.prepared(model, some, rng)
     run = _Run(model, data, method, engine, rng)
     with engine.bound(model, data) as bound:
         stopped = run.climb(bound, report, deadline)
@@ -76,9 +82,9 @@ def fit(
     assert isinstance(moved, SparseVariational)
     polished = dataclasses.replace(moved, q=run.q, passes=POLISH, tolerance=POLISH_TOLERANCE)
     search = Search(theta, run.height, stopped, run.done, run.done + run.failures, 1, run.failures)
-    n, took = len(data.X), time.monotonic() - began
+    took = clock.now() - began
     stage = Stage(method.name, n, n, "at random", run.done, stopped, took)
-    return Searched(run.objective.at(theta), polished, search, (stage,), data)
+    return Searched(run.objective.at(theta), polished, search, (stage,), data, data)
 
 
 class _Run:
@@ -108,11 +114,12 @@ class _Run:
         """Takes all steps, or as many as there is time for; returns why it ended."""
         self.q, n = self.engine.start(bound), len(self.data.X)
         steps, rate = self.method.steps_for(n), self.method.learning_rate
-        start, in_a_row = time.monotonic(), 0
+        start, in_a_row = clock.now(), 0
         batches = _batches(n, min(self.method.batch_size, n), self.rng)
+        report.stage(f"{self.method.name} on {n:,} rows", steps)
         try:
             for k, at in zip(range(steps), batches, strict=False):
-                now = time.monotonic()
+                now = clock.now()
                 if deadline is not None and now >= deadline and self.done:
                     return "time limit"
                 share = k / steps
@@ -129,6 +136,8 @@ class _Run:
                         raise
                 if k % max(1, steps // LINES) == 0:
                     report(1, 1, k + 1, self.height)
+        except OutOfTime:
+            return "time limit"
         except KeyboardInterrupt:
             if not self.values:
                 raise

@@ -21,6 +21,7 @@ from gramian.arrays import Array
 from gramian.engines.base import Engine, Share, Workspace
 from gramian.engines.dense import Exact
 from gramian.errors import ParameterError, StateError
+from gramian.gram.tiles import LARGEST_TILE
 from gramian.inference.model import Data, Evidence, EvidenceKind, Inferred, Model
 from gramian.likelihoods import Likelihood
 from gramian.linalg.cost import Cost
@@ -30,7 +31,9 @@ from gramian.processes.state import Context
 
 Graded = tuple[Evidence, list[Array]]  # an evidence and its gradient
 
-STEPS = 10  # factorisations of one inference that takes several steps, for predictions of time
+# for predictions of time: factorisations of one inference that takes several steps, kernel values that take
+# as long as what a step asks the likelihood of a row, and rows that are asked at once
+STEPS, ASKED, AT_ONCE = 15, 400, 4096
 
 
 class Cavities(NamedTuple):
@@ -151,7 +154,7 @@ class Scheme(ABC):
         raise StateError(f"its method {type(self).__name__} gives no posterior that can be restored.")
 
     def until(self, deadline: float) -> Scheme:
-        """The same, to end at a time of `time.monotonic()`, where it can by itself."""
+        """The same, to end at a time of `clock.now()`, where it can by itself."""
         return self
 
     @abstractmethod
@@ -178,6 +181,10 @@ class Scheme(ABC):
     @abstractmethod
     def work(self, n: int, d: int, q: int, gradient: bool = True) -> Cost:
         """What one evaluation with gradient costs, or the final inference."""
+
+    def shortest(self, n: int, d: int, q: int) -> Cost:
+        """What the final inference costs at least, where it can be cut."""
+        return self.work(n, d, q, gradient=False)
 
     @abstractmethod
     def bytes_needed(self, n: int, d: int, q: int) -> int:
@@ -279,9 +286,11 @@ class RuleOnEngine(Scheme):
         last = self.engine.work(n, d, q, gradient)
         if self.inference.closed:
             return last
-        once = self.engine.work(n, d, q, gradient=False)
+        latents, once = max(q, 1), self.engine.work(n, d, q, gradient=False)
         flops, products = STEPS * once.flops + last.flops, STEPS * once.products + last.products
-        return Cost(flops, last.values, last.slopes, products)
+        rows = n if n <= LARGEST_TILE else max(n, AT_ONCE)  # few are asked in a block of that size
+        asked = STEPS * latents * rows * ASKED
+        return Cost(latents * flops, last.values + asked, last.slopes, latents * products)
 
     def bytes_needed(self, n: int, d: int, q: int) -> int:
         if self.inference.closed:

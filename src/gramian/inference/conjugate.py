@@ -70,7 +70,8 @@ class Conjugate(Inference):
 
     def infer(self, model: Model, data: Data, engine: Engine, report: Share | None = None) -> Inferred:
         prior = engine.at(model.kernel, data.X, Use(whole=True))
-        total, sited, columns = _Total(engine), [], []
+        total, sited, columns = _Total(engine, data.log_slopes(model)), [], []
+        data = data.under(model)
         for group in observed(model, data):
             conditioned = self._conditioned(prior, group, data, engine, report)
             total.add(conditioned, group, prior)
@@ -80,7 +81,8 @@ class Conjugate(Inference):
         return Inferred(process, total.evidence(), _worst([one.outcome for one in sited]))
 
     def evidence(self, model: Model, data: Data, engine: Engine, workspace: Workspace) -> Evidence:
-        prior, total = engine.at(model.kernel, data.X, Use(whole=True), workspace), _Total(engine)
+        prior = engine.at(model.kernel, data.X, Use(whole=True), workspace)
+        total, data = _Total(engine, data.log_slopes(model)), data.under(model)
         for group in observed(model, data):
             total.add(_converged(self._conditioned(prior, group, data, engine)), group, prior)
         return total.evidence()
@@ -89,8 +91,9 @@ class Conjugate(Inference):
         self, model: Model, data: Data, engine: Engine, workspace: Workspace
     ) -> tuple[Evidence, list[Array]]:
         prior = engine.at(model.kernel, data.X, Use(back=True, whole=True), workspace)
-        mean = mean_rows(model.mean, data.X, data.Y.shape[1])
-        total, by_noise, by_mean = _Total(engine), 0.0, np.empty(data.Y.shape)
+        total, Y, data = _Total(engine, data.log_slopes(model)), data.Y, data.under(model)
+        mean = mean_rows(model.mean, data.X, Y.shape[1])
+        by_noise, by_mean = 0.0, np.empty(Y.shape)
         by_kernel: list[Array] = []
         by_points: Array | None = None
         for group in observed(model, data, mean.values):
@@ -109,9 +112,11 @@ class Conjugate(Inference):
             if found.by_points is not None:
                 by_points = found.by_points if by_points is None else by_points + found.by_points
         free = [] if by_points is None else [engine.free_gradient(by_points)]
-        return total.evidence(), [*by_kernel, *mean.pull(by_mean), np.asarray(by_noise), *free]
+        by_warp = [] if model.warp is None else model.warp.pull(Y, -by_mean)
+        return total.evidence(), [*by_kernel, *mean.pull(by_mean), np.asarray(by_noise), *by_warp, *free]
 
     def cavities(self, model: Model, data: Data, engine: Engine, posterior: Process) -> Cavities:
+        data = data.under(model)
         mean, var = np.empty(data.Y.shape), np.empty(data.Y.shape)
         # of a posterior in dual form, unless it has only the rows that were observed
         whole = posterior.dual is not None and len(posterior.dual) == len(data.X)
@@ -152,8 +157,8 @@ def closed(method: Engine | Scheme) -> Scheme:
 class _Total:
     """The evidence, summed over groups of outputs."""
 
-    def __init__(self, engine: Engine) -> None:
-        self.engine, self.value, self.variance = engine, 0.0, 0.0
+    def __init__(self, engine: Engine, value: float) -> None:
+        self.engine, self.value, self.variance = engine, value, 0.0
 
     def add(self, one: Conditioned, group: Observed, prior: RowPrior) -> None:
         q = len(group.outputs)

@@ -25,13 +25,14 @@ from typing import ClassVar, Literal
 import numpy as np
 from scipy.linalg import blas
 
-from gramian.arrays import Array
+from gramian import clock
+from gramian.arrays import Array, plain_numbers
 from gramian.engines.base import Engine, Share, Term
 from gramian.errors import NumericalError, ParameterError
 from gramian.inference.anderson import Anderson
 from gramian.inference.asked import ask
 from gramian.inference.model import EvidenceKind
-from gramian.inference.problem import Problem, Ran, SiteRule, State, cavity
+from gramian.inference.problem import Problem, Ran, SiteRule, State, cavity, steps_of
 from gramian.likelihoods import Likelihood, Softmax
 from gramian.solvers.base import SolveOutcome
 
@@ -49,6 +50,7 @@ class EP(SiteRule):
     tol: float = 1e-7
 
     def __post_init__(self) -> None:
+        plain_numbers(self)
         if self.schedule not in ("parallel", "sequential"):
             raise ParameterError(
                 f'EP: schedule={self.schedule!r} is not known. Use "parallel" or "sequential".'
@@ -96,11 +98,13 @@ class EP(SiteRule):
             if change > last and sweeps > 3:
                 damping = max(0.5 * damping, 0.05)  # it goes in circles
             last = change
-        note = (
-            f"EP did not converge in {self.max_iter} sweeps: moments still change by {last:.2g} of a standard"
-            " deviation. Use a smaller damping."
-        )
-        return state, SolveOutcome(iterations=self.max_iter, residual=last, converged=False, note=note)
+            if clock.over():
+                break
+        still = f"moments still change by {last:.2g} of a standard deviation"
+        note = f"EP did not converge in {self.max_iter} sweeps: {still}. Use a smaller damping."
+        if sweeps < self.max_iter:
+            note = f"The time limit ended EP after {steps_of(sweeps, 'sweep')}: {still}."
+        return state, SolveOutcome(iterations=sweeps, residual=last, converged=False, note=note)
 
     def value(self, problem: Problem, state: State) -> float:
         m, v = state.mean[:, 0], state.sited[0].var()

@@ -26,11 +26,12 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from gramian import clock
 from gramian.arrays import Array
 from gramian.engines.base import Engine, Share, Term
 from gramian.errors import NumericalError, ParameterError
 from gramian.inference.model import EvidenceKind
-from gramian.inference.problem import Problem, Ran, SiteRule, State, finite
+from gramian.inference.problem import Problem, Ran, SiteRule, State, finite, steps_of
 from gramian.likelihoods import Likelihood, Softmax
 from gramian.solvers.base import SolveOutcome
 
@@ -100,13 +101,17 @@ class AtMode(SiteRule):
             # Newton squares its error: after a full step that gained delta, what is left to gain is of the
             # order of delta squared.
             ended = bool(gain < self.tol * (1 + abs(value)))
-            if ended:
+            if ended or clock.over():
                 break
         return Climb(g, alpha, value, answers, steps, ended, uphill)
 
     def missed(self, mode: Climb) -> str:
-        """What to say of steps that were used up; nothing where they were not."""
-        return "" if mode.ended else f"Newton's method did not reach the mode in {self.max_iter} steps."
+        """What to say of steps that were used up, or time; nothing where they were not."""
+        if mode.ended:
+            return ""
+        if mode.steps < self.max_iter:
+            return f"The time limit ended Newton's method after {steps_of(mode.steps)}, before the mode."
+        return f"Newton's method did not reach the mode in {self.max_iter} steps."
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 For each output f(x) = m(x) + s g(x), g ~ GP(0, k), y ~ p(y | f), with s the output's scale (its standard
 deviation when y is normalised, else 1), so that a kernel of unit variance is a sensible prior in any units.
+With a warp w it is t = w(y) that p(t | f) is said of, and log p(y) = log p(t) + sum log w'(y).
 """
 
 from __future__ import annotations
@@ -21,17 +22,19 @@ from gramian.params import Tree
 from gramian.processes.base import Process
 from gramian.processes.prior import GaussianProcess, mean_block
 from gramian.solvers.base import SolveOutcome
+from gramian.warps import Warp
 
 
 class Model(Tree):
-    """Everything that has parameters: the kernel, the mean, the likelihood. Paths: kernel.*, mean.*, and the
-    likelihood's own names (noise). Several latent functions share the kernel, unless `others` has one for
-    each latent after the first."""
+    """Everything that has parameters: the kernel, the mean, the likelihood. Paths: kernel.*, mean.*, the
+    likelihood's own names (noise), and warp.*. Several latent functions share the kernel, unless `others` has
+    one for each latent after the first."""
 
     kernel: Kernel
     mean: Mean
     likelihood: Likelihood
     others: tuple[Kernel, ...] = ()
+    warp: Warp | None = None
 
     def label(self, field: str) -> str:
         return "" if field == "likelihood" else field
@@ -40,6 +43,12 @@ class Model(Tree):
     def kernels(self) -> list[tuple[Kernel, list[int]]]:
         """Each kernel with the latents that it is for."""
         return self.kernels_for(self.likelihood.latents)
+
+    def by_column(self, d: int) -> dict[str, tuple[int, ...]]:
+        """The paths of parameters that have an entry for each of d columns, or some of them, with those."""
+        paths = {id(parameter): path for path, parameter in self.parameters().items()}
+        found = [pair for kernel in (self.kernel, *self.others) for pair in kernel.by_column(range(d))]
+        return {paths[id(p)]: own for p, own in (*found, *self.mean.by_column(range(d)))}
 
     def kernels_for(self, latents: int) -> list[tuple[Kernel, list[int]]]:
         """The same for so many latents: one an output, where noise is Gaussian."""
@@ -83,6 +92,14 @@ class Data:
         """What was not observed, (n, q); None where everything was."""
         missing = np.isnan(self.Y)
         return missing if missing.any() else None
+
+    def under(self, model: Model) -> Data:
+        """The same with t = w(y) in place of y, where the model has a warp."""
+        return self if model.warp is None else replace(self, Y=model.warp.forward(self.Y))
+
+    def log_slopes(self, model: Model) -> float:
+        """sum log w'(y), of all that was observed."""
+        return 0.0 if model.warp is None else float(np.nansum(model.warp.log_slope(self.Y)))
 
     def residual(self, model: Model) -> Array:
         """(y - m) / s, (n, q)."""

@@ -16,7 +16,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gramian.arrays import Array
+from gramian import clock
+from gramian.arrays import Array, plain_numbers
 from gramian.engines.base import Conditioned, Engine, RowPrior, Share, Term, Use, Workspace
 from gramian.errors import NumericalError, ParameterError
 from gramian.inference.asked import ask, ask_back
@@ -137,6 +138,9 @@ class SiteRule(Inference):
 
     whole: ClassVar[bool] = False  # whether the variances at the data count what landmarks leave out
 
+    def __post_init__(self) -> None:
+        plain_numbers(self)
+
     def check(self, likelihood: Likelihood, engine: Engine) -> None:
         if not likelihood.smooth:
             raise ParameterError(
@@ -196,8 +200,10 @@ class SiteRule(Inference):
         state, outcome = self.run(problem, workspace.start if workspace is not None else None, report)
         if workspace is not None:  # a search
             # a bound is one wherever the loop ends; anything else must have converged to mean something
-            if not outcome.converged and self.kind != "lower bound":
-                raise NumericalError(outcome.note)
+            if not outcome.converged:
+                clock.check()  # where the time has ended it, the search ends, too
+                if self.kind != "lower bound":
+                    raise NumericalError(outcome.note)
             workspace.start = self.kept(state)
         return problem, state, outcome
 
@@ -211,6 +217,11 @@ class SiteRule(Inference):
         # a bound of another model's evidence is none of this one's
         lost = self.kind == "lower bound" and not (problem.engine.exact or problem.engine.bound)
         return Evidence(value, "approximation" if lost else self.kind)
+
+
+def steps_of(count: int, what: str = "step") -> str:
+    """1 -> "1 step"."""
+    return f"{count} {what}{'s' * (count != 1)}"
 
 
 def finite(value: float) -> float:

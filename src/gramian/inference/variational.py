@@ -24,12 +24,13 @@ from typing import ClassVar
 
 import numpy as np
 
+from gramian import clock
 from gramian.arrays import Array
 from gramian.engines.base import Engine, Share, Term
 from gramian.errors import NumericalError, ParameterError
 from gramian.inference.anderson import Anderson
 from gramian.inference.model import EvidenceKind
-from gramian.inference.problem import Problem, Ran, SiteRule, State, finite
+from gramian.inference.problem import Problem, Ran, SiteRule, State, finite, steps_of
 from gramian.likelihoods import Likelihood
 from gramian.solvers.base import SolveOutcome
 
@@ -87,8 +88,12 @@ class VI(SiteRule):
             small = small + 1 if gain < tol * (1 + abs(state.value)) else 0
             if small >= 2:
                 return state, SolveOutcome(iterations=steps)
-        note = f"The variational bound still rose after {self.max_iter} steps; it is a bound all the same."
-        return state, SolveOutcome(iterations=self.max_iter, converged=False, note=note)
+            if clock.over():
+                break
+        note = f"The variational bound still rose after {steps_of(steps)}; it is a bound all the same."
+        if steps < self.max_iter:
+            note = f"The time limit ended variational inference: {note[0].lower()}{note[1:]}"
+        return state, SolveOutcome(iterations=steps, converged=False, note=note)
 
     def _relaxed(self, problem: Problem) -> Array:
         """The sites of a smoother likelihood: a start from which a class with few rows is not lost."""

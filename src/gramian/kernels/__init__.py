@@ -4,7 +4,7 @@ from gramian.kernels.algebra import Exp, Poly, Power, Product, Scaled, Sum, Warp
 from gramian.kernels.base import Column, Kernel
 from gramian.kernels.categorical import Categorical
 from gramian.kernels.dot_product import ArcCosine, Brownian, Constant, Linear, NeuralNetwork, Polynomial
-from gramian.kernels.inputs import MapInputs, On, map_inputs
+from gramian.kernels.inputs import MapInputs, Named, On, map_inputs
 from gramian.kernels.stationary import (
     RBF,
     Cosine,
@@ -32,6 +32,7 @@ __all__ = [
     "Matern12",
     "Matern32",
     "Matern52",
+    "Named",
     "NeuralNetwork",
     "On",
     "Periodic",

@@ -28,6 +28,7 @@ import dataclasses
 import sys
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from html import escape
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import jax
@@ -40,7 +41,7 @@ from gramian.params import Parameter, Tree
 if TYPE_CHECKING:
     from gramian.kernels.algebra import Power, Product, Scaled, Sum
     from gramian.kernels.host import Host
-    from gramian.kernels.inputs import On
+    from gramian.kernels.inputs import Named, On
     from gramian.kernels.profiles import Radial
     from gramian.kernels.spectrum import Wave
 
@@ -147,9 +148,33 @@ class Kernel(Tree):
         """The lengthscales of distances in a kernel on these columns, each with the columns it is for."""
         return [pair for part in self.parts for pair in part.lengthscales(columns)]
 
+    def change_lengths(self, columns: Sequence[int]) -> list[tuple[int, float]]:
+        """Lengths along these columns over which its functions change, each with its column: lengthscales,
+        and of waves a period / 2 pi."""
+        return [pair for part in self.parts for pair in part.change_lengths(columns)]
+
+    def by_column(self, columns: Sequence[int]) -> list[tuple[Parameter, tuple[int, ...]]]:
+        """The parameters that have an entry for each column, in a kernel on these columns, with them."""
+        own = (getattr(self, field) for field in self.one_a_column)
+        found = [(p, tuple(columns)) for p in own if p.value.shape == (len(columns),)]
+        return found + [pair for part in self.parts for pair in part.by_column(columns)]
+
+    def columns_asked(self) -> tuple[str | int, ...]:
+        """The columns that it speaks of, by name or number, in the order in which they come; none: any."""
+        sizes = [getattr(self, field).value.size for field in self.one_a_column]
+        own = tuple(range(max(sizes, default=1)))
+        parts = (column for part in self.parts for column in part.columns_asked())
+        return tuple(dict.fromkeys((*(own if len(own) > 1 else ()), *parts)))
+
     def levels(self) -> list[Parameter] | None:
         """The parameters which, all multiplied by c, multiply k by c; None where there are none."""
         return None
+
+    @property
+    def title(self) -> str:
+        """The name that a person has given it (`named`), or the only part of it that has one; else empty."""
+        titles = [part.title for part in self.parts if part.title]
+        return titles[0] if len(titles) == 1 else ""
 
     @property
     def summands(self) -> tuple[Kernel, ...]:
@@ -263,6 +288,12 @@ class Kernel(Tree):
 
         return On(self, columns)
 
+    def named(self, name: str) -> Named:
+        """The same with a name, by which `components` knows its part of f: `Linear().named("trend")`."""
+        from gramian.kernels.inputs import Named
+
+        return Named(self, name)
+
     # The algebra. -------------------------------------------------------------------------------------------
 
     def __add__(self, other: Any) -> Sum:
@@ -311,6 +342,9 @@ class Kernel(Tree):
 
     def __str__(self) -> str:
         return self.formula(4)
+
+    def _repr_html_(self) -> str:
+        return f"<code>{escape(self.formula(4))}</code>"
 
     def __eq__(self, other: object) -> bool:
         """The same structure with the same values; priors and bounds count too."""

@@ -42,6 +42,13 @@ class Linear(Kernel):
     def cross(self, X: jax.Array, Z: jax.Array) -> jax.Array:
         return (X @ self.variance if jnp.ndim(self.variance) == 2 else X * self.variance) @ Z.T
 
+    def by_column(self, columns: Sequence[int]) -> list[tuple[Parameter, tuple[int, ...]]]:
+        return [(self.variance, tuple(columns))] if self.variance.value.shape == (len(columns),) else []
+
+    def columns_asked(self) -> tuple[str | int, ...]:
+        shape: tuple[int, ...] = self.variance.value.shape
+        return tuple(range(shape[0])) if shape and shape[0] > 1 else ()
+
     def check_columns(self, columns: Sequence[Column]) -> None:
         super().check_columns(columns)
         value = self.variance.value

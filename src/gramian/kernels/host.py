@@ -29,7 +29,7 @@ from gramian.kernels.base import FORMS, Kernel
 from gramian.kernels.categorical import Categorical
 from gramian.kernels.distance import DIFFERENCES_UP_TO, TYPICAL
 from gramian.kernels.dot_product import Constant, Linear, Polynomial
-from gramian.kernels.inputs import On
+from gramian.kernels.inputs import Named, On
 from gramian.kernels.profiles import MATERN12, MATERN32, MATERN52, SQUARED_EXPONENTIAL, Profile
 from gramian.kernels.stationary import RBF, Cosine, Matern12, Matern32, Matern52, Periodic, RationalQuadratic
 
@@ -398,5 +398,6 @@ FORMS |= {
     Product: lambda k: _joined(k.factors, _multiplied),
     Power: lambda k: _joined([k.base], _raised(k.exponent)),
     Exp: lambda k: _joined([k.kernel], _exponential),
+    Named: lambda kernel: kernel.kernel.on_host(),
     On: _on,
 }

@@ -1,4 +1,4 @@
-"""Kernels on changed inputs: some columns only, or a function of them."""
+"""Kernels on changed inputs: some columns only, or a function of them; and kernels with a name."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from gramian.errors import ParameterError
-from gramian.kernels.algebra import Power, Product, Scaled, Sum, _kernel, _name, enclosed
+from gramian.kernels.algebra import Combined, Power, Product, Scaled, Sum, _kernel, _name, enclosed
 from gramian.kernels.base import Column, Kernel, Pointwise
+from gramian.kernels.profiles import Radial
 from gramian.kernels.spectrum import Wave
 from gramian.params import Parameter
 
@@ -51,6 +52,15 @@ class On(Pointwise):
 
     def lengthscales(self, columns: Sequence[int]) -> list[tuple[Parameter, tuple[int, ...]]]:
         return self.kernel.lengthscales([columns[i] for i in self._numbers()])
+
+    def change_lengths(self, columns: Sequence[int]) -> list[tuple[int, float]]:
+        return self.kernel.change_lengths([columns[i] for i in self._numbers()])
+
+    def by_column(self, columns: Sequence[int]) -> list[tuple[Parameter, tuple[int, ...]]]:
+        return self.kernel.by_column([columns[i] for i in self._numbers()])
+
+    def columns_asked(self) -> tuple[str | int, ...]:
+        return self.columns
 
     def levels(self) -> list[Parameter] | None:
         return self.kernel.levels()
@@ -99,6 +109,46 @@ class On(Pointwise):
         return [c for c in self.columns if isinstance(c, int)]
 
 
+class Named(Combined):
+    """A kernel with a name that a person has given it: what its part of f is called. The model of a fit knows
+    nothing of names: `resolve`, which leaves those of columns behind, leaves this one, too."""
+
+    kernel: Kernel
+    name: str
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name.strip():
+            raise ParameterError(f"{self.kernel}.named({self.name!r}): a name is text.")
+        if len(self.kernel.summands) > 1:
+            cure = "Name its summands, each for itself"
+            raise ParameterError(f"{self.kernel} is a sum, whose parts are told apart. {cure}.")
+
+    def of(self, *values: jax.Array) -> jax.Array:
+        return values[0]
+
+    @property
+    def title(self) -> str:
+        return self.name
+
+    def label(self, field: str) -> str:
+        return "" if field == "kernel" else (self.kernel.label("") or type(self.kernel).__name__.lower())
+
+    def levels(self) -> list[Parameter] | None:
+        return self.kernel.levels()
+
+    def radial(self) -> Radial | None:
+        return self.kernel.radial()
+
+    def waves(self, columns: tuple[int, ...]) -> list[Wave]:
+        return self.kernel.waves(columns)
+
+    def resolve(self, names: Sequence[str]) -> Kernel:
+        return self.kernel.resolve(names)
+
+    def formula(self, digits: int | None = None) -> str:
+        return f"{enclosed(self.kernel, digits, Sum, Product, Scaled, Power)}.named({self.name!r})"
+
+
 class MapInputs(Kernel):
     """k(g(x), g(z)) with a function g in JAX, for one point (d,) -> (p,)."""
 
@@ -116,6 +166,15 @@ class MapInputs(Kernel):
 
     def lengthscales(self, columns: Sequence[int]) -> list[tuple[Parameter, tuple[int, ...]]]:
         return []  # what its columns are is known to g alone
+
+    def change_lengths(self, columns: Sequence[int]) -> list[tuple[int, float]]:
+        return []
+
+    def by_column(self, columns: Sequence[int]) -> list[tuple[Parameter, tuple[int, ...]]]:
+        return []
+
+    def columns_asked(self) -> tuple[str | int, ...]:
+        return ()
 
     def levels(self) -> list[Parameter] | None:
         return self.kernel.levels()

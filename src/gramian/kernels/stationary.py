@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
+from gramian.arrays import Array
 from gramian.errors import ParameterError
 from gramian.kernels.base import Column, Kernel
 from gramian.kernels.distance import root, squared_distances, typical
@@ -53,6 +54,9 @@ class Stationary(Kernel):
 
     def lengthscales(self, columns: Sequence[int]) -> list[tuple[Parameter, tuple[int, ...]]]:
         return [(self.lengthscale, tuple(columns))]
+
+    def change_lengths(self, columns: Sequence[int]) -> list[tuple[int, float]]:
+        return _along(columns, self.lengthscale.value)
 
     def radial(self) -> Radial | None:
         return None if self.radial_form is None else Radial(self.radial_form, (), self.lengthscale)
@@ -192,6 +196,10 @@ class Periodic(Timed):
         waves = jnp.sin(jnp.pi * (X[:, :, None] - Z.T[None, :, :]) / period) / lengthscale
         return jnp.exp(-2 * jnp.sum(waves**2, axis=1))
 
+    def change_lengths(self, columns: Sequence[int]) -> list[tuple[int, float]]:
+        # near 0 an RBF of lengthscale period l / 2 pi; for large l a single wave
+        return _along(columns, self.period.value / (2 * np.pi) * np.minimum(self.lengthscale.value, 1.0))
+
     def waves(self, columns: tuple[int, ...]) -> list[Wave]:
         pairs = [(_entry(self.lengthscale, j), _entry(self.period, j)) for j in range(len(columns))]
         return [Wave(1.0, tuple(Series((c,), *pair) for c, pair in zip(columns, pairs, strict=True)))]
@@ -219,6 +227,9 @@ class Cosine(Timed):
         centre = typical(Z)  # small phases keep their digits
         phase_x, phase_z = (jnp.sum((A - centre) / self.period, axis=1) for A in (X, Z))
         return jnp.cos(2 * jnp.pi * (phase_x[:, None] - phase_z[None, :]))
+
+    def change_lengths(self, columns: Sequence[int]) -> list[tuple[int, float]]:
+        return _along(columns, self.period.value / (2 * np.pi))
 
     def waves(self, columns: tuple[int, ...]) -> list[Wave]:
         return [Wave(1.0, (Line(columns, 1 / self.period),))]
@@ -276,6 +287,11 @@ class SpectralMixture(Kernel):
     def levels(self) -> list[Parameter]:
         return [self.weights]
 
+    def change_lengths(self, columns: Sequence[int]) -> list[tuple[int, float]]:
+        means, scales = (_host_rows(own.value, len(columns)) for own in (self.means, self.scales))
+        shortest = 1 / (2 * np.pi * (np.abs(means) + scales))
+        return [pair for row in shortest for pair in _along(columns, row)]
+
     def waves(self, columns: tuple[int, ...]) -> list[Wave]:
         return [
             Wave(self.weights[q], (GaussianCloud(columns, self.scales[q], self.means[q]),))
@@ -300,6 +316,16 @@ def _per_turn(lengthscale: jax.Array) -> jax.Array:
 def _entry(values: jax.Array, j: int) -> jax.Array:
     """The number of column j of a parameter that is one number or one a column."""
     return values.reshape(-1)[j if values.size > 1 else 0]
+
+
+def _along(columns: Sequence[int], lengths: Array) -> list[tuple[int, float]]:
+    """Each column with its length: one for all, or one each."""
+    return list(zip(columns, np.broadcast_to(lengths, (len(columns),)).tolist(), strict=True))
+
+
+def _host_rows(values: Array, d: int) -> Array:
+    """`_rows` in NumPy."""
+    return np.broadcast_to(values[:, None] if values.ndim == 1 else values, (len(values), d))
 
 
 def _rows(values: jax.Array, d: int) -> jax.Array:

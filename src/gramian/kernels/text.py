@@ -3,7 +3,7 @@ r"""Kernels as text: what `repr(kernel)` prints, read back without running any o
     sum      = product { "+" product }
     product  = power { "*" power }
     power    = postfix [ "**" whole number ]
-    postfix  = atom { ".on(" columns ")" }
+    postfix  = atom { ".on(" columns ")" | ".named(" text ")" }
     atom     = number | "-" number | text in quotes | constant | call | "[" values "]" | "(" values ")"
     call     = name "(" [ values ] [ name "=" sum ... ] ")"
 
@@ -149,15 +149,18 @@ class _Reader:
         value = self._atom()
         while self._take("."):
             name = self.token
-            if name.text != "on" or not isinstance(value, Kernel):
+            if name.text not in ("on", "named") or not isinstance(value, Kernel):
                 self._fail(
-                    f"There is no {self._seen()} of {_kind(value)}. Only .on(columns) may follow a kernel."
+                    f"There is no {self._seen()} of {_kind(value)}. Only .on(columns) and .named(text) may"
+                    " follow a kernel."
                 )
             self.position += 1
-            columns, named = self._arguments()
-            if named:
-                self._fail("on() takes column names in quotes, or numbers: .on('age', 2).", name.at)
-            value = self._made(name.at, value.on, *columns)
+            given, by_name = self._arguments()
+            if by_name or (name.text == "named" and len(given) != 1):
+                takes = "column names in quotes, or numbers: .on('age', 2)"
+                takes = takes if name.text == "on" else "one name in quotes: .named('trend')"
+                self._fail(f"{name.text}() takes {takes}.", name.at)
+            value = self._made(name.at, value.on if name.text == "on" else value.named, *given)
         return value
 
     def _atom(self) -> Any:
@@ -196,7 +199,11 @@ class _Reader:
             cure = f"Build this kernel in Python: {name}(kernel, function)."
             self._fail(f"{name} holds a Python function, which text cannot carry. {cure}", token.at)
         has_methods = any(known.startswith(f"{name}.") for known in _CALLS)
-        if has_methods and self.token.text == "." and self.tokens[self.position + 1].text != "on":
+        if (
+            has_methods
+            and self.token.text == "."
+            and self.tokens[self.position + 1].text not in ("on", "named")
+        ):
             name = f"{name}.{self.tokens[self.position + 1].text}"
             self.position += 2
         if name not in _CALLS:

@@ -59,7 +59,8 @@ def as_rule(rule: object, what: str = "rule") -> LandmarkRule:
         return rule
     if not isinstance(rule, str) or rule not in RULES:
         raise ParameterError(
-            f"{what}={rule!r} is not known. There are {', '.join(RULES)}, and any LandmarkRule of your own."
+            f"{what}={rule!r} is not known. There are {', '.join(RULES)}. In Python a LandmarkRule of your"
+            " own will do, too."
         )
     return RULES[rule]
 

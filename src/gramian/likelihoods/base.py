@@ -32,6 +32,7 @@ from gramian.arrays import Array
 from gramian.errors import InputError, ParameterError
 from gramian.likelihoods import quadrature
 from gramian.params import Parameter, Tree
+from gramian.predictive import Predictive
 
 Pair = tuple[jax.Array, jax.Array]
 Triple = tuple[jax.Array, jax.Array, jax.Array]
@@ -99,6 +100,10 @@ class Likelihood(Tree):
         free = {k for k, p in own.items() if p.trainable and p.prior is None and p.bounds is None}
         untouched = {k for k in free if np.array_equal(own[k].value, usual[k].value)}
         return self.with_values({k: v for k, v in values.items() if k in untouched})
+
+    def meanings(self) -> dict[str, str]:
+        """What values of its parameters mean that a person may not expect, by their names."""
+        return {}
 
     # Its columns. -------------------------------------------------------------------------------------------
 
@@ -205,6 +210,16 @@ class Likelihood(Tree):
         means, variances = self.conditional_moments(f, *columns)
         first = jnp.sum(weights * means, axis=-1)
         return first, jnp.sum(weights * (variances + (means - first[..., None]) ** 2), axis=-1)
+
+    def distribution(self, mean: Array, var: Array, *beside: Any, **named: Any) -> Predictive | None:
+        """The distribution of y at rows with f ~ N(mean, var), (n,) or (n, latents) each, with NumPy, where
+        it is a known one; None: it is averaged over f."""
+        return None
+
+    def cumulative(self, y: Array, f: Array, *beside: Any, **named: Any) -> Array | None:
+        """P(Y <= y | f), entry by entry, with NumPy, for any number y; None where it is not known, so that
+        quantiles are those of draws, or of cumulated probabilities."""
+        return None
 
     def probabilities(self, mean: jax.Array, var: jax.Array) -> jax.Array:
         """E p(y = c | f) of every class c for f ~ N(mean, var), in a last axis, where y is a class."""

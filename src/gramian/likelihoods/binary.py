@@ -25,7 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import gammaln
 from jax.typing import ArrayLike
-from scipy.special import expit, logit, ndtr, ndtri
+from scipy.special import betainc, expit, logit, ndtr, ndtri
 
 from gramian.arrays import Array
 from gramian.errors import ParameterError
@@ -36,7 +36,7 @@ from gramian.likelihoods.base import Likelihood, Pair, Triple
 class _Linked(Likelihood):
     """What the two have in common."""
 
-    log_concave = True
+    log_concave = discrete = True
     link: Literal["logit", "probit"] = "logit"
 
     def __post_init__(self) -> None:
@@ -58,6 +58,14 @@ class _Linked(Likelihood):
         sigma = jax.scipy.special.ndtr if self.link == "probit" else jax.nn.sigmoid
         first = jnp.asarray(trials) * sigma(f)
         return first, first * sigma(-f)
+
+    def highest(self, mean: Array, var: Array, trials: Array | float = 1.0) -> float:
+        return float(np.max(trials))
+
+    def cumulative(self, y: Array, f: Array, trials: Array | float = 1.0) -> Array:
+        missed = ndtr(-f) if self.link == "probit" else expit(-f)
+        left = np.asarray(trials) - y
+        return np.where(left > 0, betainc(np.maximum(left, 1.0), y + 1, missed), 1.0)
 
 
 class Bernoulli(_Linked):
@@ -106,15 +114,11 @@ class Binomial(_Linked):
 
     columns: ClassVar[tuple[str, ...]] = ("successes", "trials")
     column_defaults: ClassVar[Mapping[str, float]] = {"trials": 1.0}  # so that E y is the share of successes
-    discrete = True
 
     def log_prob(self, y: jax.Array, f: jax.Array) -> jax.Array:
         k, n = y[..., 0], y[..., 1]
         ways = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)  # minus infinity for more than all
         return ways + k * self._log_sigma(f) + (n - k) * self._log_sigma(-f)
-
-    def highest(self, mean: Array, var: Array, trials: Array | float = 1.0) -> float:
-        return float(np.max(trials))
 
     def checked(self, y: Array, what: str = "y") -> Array:
         k, n = y.T

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import gammaln
 from jax.typing import ArrayLike
+from scipy.special import betainc, expit, gammaincc
 
 from gramian.arrays import Array
 from gramian.errors import InputError
@@ -96,6 +97,9 @@ class Poisson(_Counts):
         mu = bounded_exp(f)
         return y - mu, -mu
 
+    def cumulative(self, y: Array, f: Array, exposure: Array | float = 1.0) -> Array:
+        return gammaincc(y + 1, np.exp(np.minimum(f + np.log(exposure), 700.0)))
+
     def expected_log_prob(self, y: jax.Array, mean: jax.Array, var: jax.Array) -> jax.Array:
         y, mean = _seen(y, mean)
         return y * mean - bounded_exp(mean + 0.5 * var) - gammaln(y + 1)
@@ -128,6 +132,10 @@ class NegativeBinomial(_Counts):
 
     def _dispersion(self) -> ArrayLike:
         return self.dispersion
+
+    def cumulative(self, y: Array, f: Array, exposure: Array | float = 1.0) -> Array:
+        r = 1 / float(self.dispersion)
+        return betainc(r, y + 1, expit(np.log(r) - f - np.log(exposure)))
 
     def _mixed(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
         # a Poisson whose rate is gamma distributed

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
 from gramian.arrays import Array
 from gramian.errors import ParameterError
@@ -90,6 +90,10 @@ class Ordinal(Likelihood):
         steps = np.concatenate([[0.0], np.cumsum(np.asarray(self.increments))])
         noisy = f + rng.standard_normal(np.shape(f))
         return np.sum(noisy[..., None] > float(self.first) + steps, axis=-1).astype(np.float64)
+
+    def cumulative(self, y: Array, f: Array) -> Array:
+        steps = np.concatenate([[0.0], np.cumsum(np.asarray(self.increments)), [np.inf]])
+        return ndtr(float(self.first) + steps[np.clip(y, 0, self.classes - 1).astype(int)] - f)
 
     def derivatives(self, y: jax.Array, f: jax.Array) -> Pair:
         sign, A, B, outer = self._ends(y, f, 1.0)

@@ -123,6 +123,15 @@ def inverse_in_place(L: Array) -> Array:
     return L
 
 
+def square_in_place(W: Array) -> Array:
+    """W' W in the lower triangle of W's own memory, for a lower triangle W with zeros above."""
+    if len(W) > LAPACK_UP_TO:
+        panels.square(W)
+    else:
+        _by_lapack(lapack.dlauum, W)
+    return W
+
+
 def inverse_root_in_place(L: Array) -> Array:
     """L^-1 in L's own memory, zeros above."""
     if len(L) > LAPACK_UP_TO:

@@ -31,7 +31,9 @@ def parse_bytes(text: int | float | str) -> int:
 
 def show_bytes(size: float) -> str:
     """1.7e9 -> "1.7 GB"."""
-    for unit, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+    if size >= 1e15:
+        return "more than a petabyte"
+    for unit, name in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
         if size >= unit:
             return f"{size / unit:.3g} {name}"
     return f"{size:.0f} bytes"

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import NamedTuple
 
+from gramian import clock
 from gramian.linalg.threads import at_work, count, hand_out, one_blas_thread
 
 Tile = tuple[int, int]
@@ -42,12 +43,14 @@ class Task(NamedTuple):
 
 def run(tasks: Iterable[Task], flops: float, report: Report | None = None) -> None:
     """Does all tasks. The thread that calls is one of those that work, and tells `report` the share done of
-    so many flops; what a task or a report raises ends the work, once the tasks that have begun are done."""
+    so many flops; what a task or a report raises, or the clock, ends the work, once the tasks that have begun
+    are done."""
     helpers = 0 if at_work() else count() - 1
     with one_blas_thread():
         if helpers == 0:
             told = done = 0.0
             for task in tasks:
+                clock.check()
                 task.work()
                 done += task.flops / flops
                 told = _told(report, told, done)
@@ -111,6 +114,8 @@ class _Program:
                 told = _told(self.report, told, share)
             if node is None:
                 return
+            if reports:
+                clock.check()
             try:
                 node.task.work()
             except BaseException as error:

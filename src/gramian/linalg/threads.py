@@ -25,6 +25,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
+from gramian import clock
 from gramian.errors import ParameterError
 
 T_ = TypeVar("T_")
@@ -155,11 +156,14 @@ def each(work: Callable[[T_], R_], items: Iterable[T_]) -> Generator[R_, None, N
     """work(item) for each item, in order, on several threads; few results are held at a time."""
     threads = count()
     if threads == 1 or at_work():
-        yield from map(work, items)
+        for item in items:
+            clock.check()
+            yield work(item)
         return
     waiting = deque[Future[R_]]()
     try:
         for item in items:
+            clock.check()
             waiting.append(hand_out(work, item))
             if len(waiting) > threads:
                 yield waiting.popleft().result()

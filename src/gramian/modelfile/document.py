@@ -40,10 +40,11 @@ from gramian.means import Mean
 from gramian.modelfile.fields import check_fields
 from gramian.params import Affine, Parameter, Prior, Real, Support, Tree
 from gramian.solvers import Solver
+from gramian.warps import Warp
 
 # levels of kernels within kernels: far beyond any model, far below where Python's own stack ends
 MAX_DEPTH: Final = 64
-_OPEN = (Kernel, Mean, Likelihood, Prior, Support)  # what users may subclass
+_OPEN = (Kernel, Mean, Likelihood, Warp, Prior, Support)  # what users may subclass
 # what a document names of the library alone; every class of these families that an estimator knows is there,
 # because the estimators have imported it
 _CLOSED = (Engine, Inference, Scheme, Solver, Basis, Evidence, FitOutcome, Certificate, Quantity, Reading)

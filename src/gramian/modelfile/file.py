@@ -72,7 +72,7 @@ def save(gp: Estimator, path: str | os.PathLike[str]) -> None:
         if again.kernel_ != gp.kernel_:
             raise ModelFileError(f"its kernel does not come back as it was. {CHANGES}")
         if not _finite(arrays):
-            raise ModelFileError("its predictions are not finite. Look at summary() for the cause.")
+            raise ModelFileError("its predictions are not finite. The summary may tell the cause.")
     except GramianError as error:
         raise ModelFileError(f"This model cannot be saved: {error}") from None
     except Exception as cause:  # from a class of the user's
@@ -229,9 +229,9 @@ def _check_start(file: BinaryIO) -> None:
         raise ModelFileError("it is empty.")
     if start[:1] == b"\x80" and start[1:2] in (b"\x02", b"\x03", b"\x04", b"\x05") and start[8:9] != b"{":
         cause = "it is a pickle, which may run any code when it is opened"
-        raise ModelFileError(f"{cause}. A model file is written by gp.save(path).")
+        raise ModelFileError(f"{cause}. A model file is written by save, or by gramian fit.")
     if start[8:9] != b"{":
-        raise ModelFileError("it is not a model file. One is written by gp.save(path).")
+        raise ModelFileError("it is not a model file. One is written by save, or by gramian fit.")
     length = int.from_bytes(start[:8], "little")
     if length > size - 8:
         cause = "was cut off" if length <= _MAX_HEADER else "is damaged or no model file"
@@ -244,7 +244,7 @@ def _metadata(metadata: dict[str, str] | None) -> dict[str, str]:
     found = metadata or {}
     if found.get("format") != FORMAT:
         cause = "it is a safetensors file, but not one with a gramian model"
-        raise ModelFileError(f"{cause}. One is written by gp.save(path).")
+        raise ModelFileError(f"{cause}. One is written by save, or by gramian fit.")
     version = found.get("version", "")
     if not (version.isascii() and version.isdigit() and len(version) <= 9 and int(version) >= 1):
         raise ModelFileError(f"its format version is {version[:40]!r}, but must be a whole number from 1 on.")

@@ -172,18 +172,23 @@ def _with_exposures(fitted: Any, arrays: Arrays) -> Arrays:
 
 
 def _from_5(document: Any, arrays: Arrays) -> tuple[Any, Arrays]:
-    """Version 5 knew categories as the one thing that is no number, and no gaps."""
-    fitted = document["fitted"]
+    """Version 5 knew categories as the one thing that is no number, no gaps, no warps, and neither how
+    targets are called nor how far columns spread whose rows are not there."""
+    fitted, columns = dict(document["fitted"]), dict(document["columns"])
     if "models" in fitted:
-        models = [_from_5(model, {})[0] for model in fitted["models"]]
-        document = {**document, "fitted": {**fitted, "models": models}}
-    columns = dict(document["columns"])
+        fitted["models"] = [_from_5(model, {})[0] for model in fitted["models"]]
+    else:
+        fitted = _extended(fitted, warp=None)
+        if fitted["data"] is not None:
+            fitted["data"] = _extended(fitted["data"], spread=None)
     coded = [
-        (j, {"class": "Categories", "fields": {"levels": words}}) for j, words in columns.pop("categories")
+        [j, {"class": "Categories", "fields": {"levels": words}}] for j, words in columns.pop("categories")
     ]
-    columns = _extended(columns, readings=[list(pair) for pair in coded], gaps=[], targets=[], notes=[])
+    columns = _extended(columns, readings=coded, gaps=[], targets=[], notes=[])
     settings = _extended(document["settings"], missing="fill")
-    document = {**document, "settings": settings, "columns": columns}
+    if document["estimator"] == "GPRegressor":
+        settings = _extended(settings, warp=None)
+    document = {**document, "settings": settings, "columns": columns, "fitted": fitted}
     return _mapped(document, _with_unit), arrays
 
 

@@ -29,7 +29,8 @@ def describe(fitted: Fitted) -> tuple[dict[str, Any] | None, Arrays]:
     if not fitted.inference.holds_rows:
         counts = None if fitted.classes is None else list(fitted.class_counts())
         told = {"rows": facts.rows, "known_noise": facts.known_noise, "notes": dict(facts.notes)}
-        return {**told, "counts": counts}, arrays
+        spread = None if facts.spread is None else facts.spread.tolist()
+        return {**told, "counts": counts, "spread": spread}, arrays
     arrays |= {name: np.asarray(getattr(data, name), dtype=np.float64) for name in ("X", "Y")}
     return None, arrays | ({} if data.noise_var is None else {"noise_var": data.noise_var})
 
@@ -43,7 +44,8 @@ def restore(
     if not len(scale) or not np.all(scale > 0):
         raise ModelFileError("its scales must be positive, one an output.")
     if not method.holds_rows:
-        rows, known, notes, counts = entries(described, "data", "rows", "known_noise", "notes", "counts")
+        names = ("rows", "known_noise", "notes", "counts", "spread")
+        rows, known, notes, counts, spread = entries(described, "data", *names)
         told = typed(notes, dict, "notes")
         for name, note in told.items():
             typed(note, str, f"notes.{name[:40]}")
@@ -54,7 +56,11 @@ def restore(
         found = None if classes is None else tuple(typed_list(counts, int, "counts"))
         if found is not None and (len(found) != classes or min(found) < 0 or sum(found) != rows):
             raise ModelFileError(f"counts must be the rows of each of {classes} classes, {rows} in all.")
-        return NoData(scale), Facts(rows, d, scale, typed(known, bool, "known_noise"), told, found)
+        of_columns = None if spread is None else np.array(typed_list(spread, float, "spread"))
+        if of_columns is not None and (of_columns.shape != (d,) or not np.all(of_columns > 0)):
+            raise ModelFileError(f"spread must be {d} positive numbers, one a column.")
+        known_noise = typed(known, bool, "known_noise")
+        return NoData(scale), Facts(rows, d, scale, known_noise, told, found, of_columns)
     if described is not None:
         raise ModelFileError("its data are in the file, and yet something stands for them.")
     X = taken(arrays, "X", (None, d))

@@ -16,7 +16,7 @@ from sklearn.base import is_classifier
 
 from gramian.arrays import Array
 from gramian.certify.certificate import Certificate
-from gramian.data.inputs import Columns
+from gramian.data.inputs import Columns, spread
 from gramian.data.readings import Reading
 from gramian.errors import ModelFileError
 from gramian.estimators import multiclass
@@ -33,9 +33,10 @@ from gramian.modelfile.document import Reader, canonical, encode, origins_of, pa
 from gramian.params import ParameterSpace
 from gramian.report import notes as health
 from gramian.report.facts import Facts
+from gramian.warps import Warp
 
 CHANGES = "Does a class of your own change its fields in __post_init__?"
-_MODEL = ("kernel", "others", "mean", "likelihood", "single", "noise", "classes")
+_MODEL = ("kernel", "others", "mean", "likelihood", "warp", "single", "noise", "classes")
 _WHOLE = (*_MODEL, "method", "data", "posterior", "evidence", "outcome", "certificate")
 _SPLIT = ("classes", "models", "evidence", "outcome")
 _COLUMNS = ("names", "named", "readings", "gaps", "targets", "notes", "sklearn")
@@ -80,6 +81,7 @@ def _one(fitted: Fitted) -> tuple[dict[str, Any], Arrays]:
         "others": encode(fitted.model.others, "others"),
         "mean": encode(fitted.model.mean, "mean_"),
         "likelihood": encode(fitted.likelihood, "likelihood"),
+        "warp": encode(fitted.model.warp, "warp_"),
         "single": fitted.single if fitted.classes is None else None,
         "noise": fitted.closed_form,
         "classes": None if fitted.classes is None else observations.describe_labels(fitted.classes),
@@ -154,9 +156,15 @@ def _restore_one(gp: Estimator, columns: Columns, fitted: Any, arrays: Arrays, r
     mean = reader.one(part["mean"], Mean, "mean_")
     if facts is None:  # the rows are in the file
         _check_categories(columns, rows)
-    model = Model(_resolved(kernel, columns), mean, likelihood, others)
+    warp = part["warp"]
+    if warp is not None:
+        warp = reader.one(warp, Warp, "warp_")
+    model = Model(_resolved(kernel, columns), mean, likelihood, others, warp)
     _check_model(model, d, len(rows.scale), noise)
     single = _target(model, rows.scale, part["single"], noise, counted)
+    outputs = len(rows.scale) if noise else 1
+    if len(columns.targets) not in (0, outputs):
+        raise ModelFileError(f"it has {len(columns.targets)} names of targets, but predicts {outputs}.")
     if not noise and facts is None:
         likelihood.checked(likelihood.y_of(rows.Y))
     size = sum(p.value.size for p in ParameterSpace(model.parameters()).trainable.values())
@@ -164,7 +172,8 @@ def _restore_one(gp: Estimator, columns: Columns, fitted: Any, arrays: Arrays, r
     process = method.context(model, rows, d).process(parsed(part["posterior"], "posterior"), arrays)
     evidence, outcome = _outcome(part["evidence"], part["outcome"], reader)
     if facts is None:
-        facts = Facts.of(rows, health.parameter_notes(model, rows, columns, outcome.stopped))
+        sd = spread(rows.X)
+        facts = Facts.of(rows, health.parameter_notes(model, rows, columns, outcome.stopped, sd), sd)
     certificate = part["certificate"]
     if certificate is not None:
         certificate = reader.one(certificate, Certificate, "certificate_")
@@ -283,6 +292,8 @@ def _check_model(model: Model, d: int, q: int, noise: bool) -> None:
         raise ModelFileError(f"its noise is that of a {type(likelihood).__name__}, but must be Gaussian.")
     if not noise and likelihood.latents != q:
         raise ModelFileError(f"its likelihood has {likelihood.latents} functions, but there are {q} scales.")
+    if model.warp is not None and (not noise or model.warp.forward(np.zeros((2, q))).shape != (2, q)):
+        raise ModelFileError(f"its warp is not one of {q} outputs with Gaussian noise.")
     if len(model.others) not in (0, q - 1) or (noise and model.others):
         raise ModelFileError(f"it has {1 + len(model.others)} kernels for {q} functions.")
     rows, f = np.zeros((2, d)), np.zeros(2) if q == 1 or noise else np.zeros((2, q))

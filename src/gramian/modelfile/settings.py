@@ -24,6 +24,7 @@ from gramian.means import Mean
 from gramian.modelfile.document import Reader, encode
 from gramian.params import Parameter
 from gramian.solvers import Solver
+from gramian.warps import Warp
 
 Saved = GPRegressor | GPClassifier
 ESTIMATORS: Mapping[str, type[Saved]] = {cls.__name__: cls for cls in (GPRegressor, GPClassifier)}
@@ -31,6 +32,7 @@ _OBJECTS: Mapping[str, Any] = {
     "mean": Mean,
     "noise": Parameter,
     "likelihood": Likelihood,
+    "warp": Warp,
     "multiclass": RobustMax,
     "inference": (Inference, MCMC),
     "method": (Engine, Scheme, Solver),
@@ -80,8 +82,8 @@ def _describe_kernel(kernel: Any) -> Any:
 
 
 def _kernel(value: Any, reader: Reader) -> Any:
-    if value is None:
-        return None
+    if value is None or isinstance(value, str):  # a word, or text that `check_settings` reads again
+        return value
     if isinstance(value, list):
         return tuple(reader.one(part, Kernel, f"kernel[{k}]") for k, part in enumerate(value))
     if isinstance(value, dict) and "list" in value:

@@ -8,8 +8,9 @@ transform or a kind of prior), so that an evaluation takes one call a kind, not 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from html import escape
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -233,34 +234,62 @@ class ParameterRow(NamedTuple):
     prior: str
     bounds: tuple[float, float] | None
     note: str
+    path: str = ""  # of the parameter that it is an entry of
 
 
 @dataclass(frozen=True)
 class ParameterTable:
     """All parameters of a model, one row a number. `table["kernel.lengthscale"]` gives a value; print it to
-    read it."""
+    read it. Entries that belong to columns with names are called by these, `kernel.lengthscale[age]`, and
+    are found by their number, too."""
 
     rows: tuple[ParameterRow, ...]
+    left_out: Mapping[str, int] = field(default_factory=dict)  # rows of a parameter that are not here
 
     @classmethod
     def of(
-        cls, parameters: Mapping[str, Parameter], notes: Mapping[str, str] | None = None
+        cls,
+        parameters: Mapping[str, Parameter],
+        notes: Mapping[str, str] | None = None,
+        along: Mapping[str, Sequence[str]] | None = None,
     ) -> ParameterTable:
-        rows = []
+        """`along`: names of the entries along a parameter's first axis, by its path."""
+        rows, told, known = [], notes or {}, along or {}
         for path, p in parameters.items():
-            for k, (name, value) in enumerate(zip(entry_names(path, p), p.value.ravel(), strict=True)):
-                prior, note = "" if p.prior is None else p.prior.entry(k), (notes or {}).get(name, "")
-                rows.append(ParameterRow(name, float(value), p.trainable, prior, p.bounds, note))
+            numbered = entry_names(path, p)
+            named = entry_names(path, p, known[path]) if path in known else numbered
+            for k, (name, value) in enumerate(zip(named, p.value.ravel(), strict=True)):
+                prior = "" if p.prior is None else p.prior.entry(k)
+                note = told.get(name) or told.get(numbered[k], "")
+                rows.append(ParameterRow(name, float(value), p.trainable, prior, p.bounds, note, path))
         return cls(tuple(rows))
 
     def __getitem__(self, name: str) -> float | Array:
         exact = [row.value for row in self.rows if row.name == name]
         if exact:
             return exact[0]
+        stem, _, number = name.removesuffix("]").rpartition("[")
+        if name.endswith("]") and number.isdecimal():
+            entries = [row.value for row in self.rows if row.path == stem]
+            if int(number) < len(entries):
+                return entries[int(number)]
         stacked = [row.value for row in self.rows if row.name.startswith(f"{name}[")]
         if not stacked:
             raise KeyError(f"no parameter named {name!r}; there are {', '.join(self.names)}")
         return np.array(stacked)
+
+    def brief(self, order: Mapping[str, Sequence[int]], most: int) -> ParameterTable:
+        """For reading: of a parameter with many entries `most` of them, in the order given for its path, or
+        the first."""
+        paths: dict[str, list[ParameterRow]] = {}
+        for row in self.rows:
+            paths.setdefault(row.path, []).append(row)
+        left_out = {path: len(rows) - most for path, rows in paths.items() if len(rows) > most + 2}
+        for path in left_out:
+            rows, wanted = paths[path], order.get(path, ())
+            ordered = [rows[k] for k in wanted] if len(wanted) == len(rows) else rows
+            paths[path] = ordered[:most]
+        return ParameterTable(tuple(row for rows in paths.values() for row in rows), left_out)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -282,6 +311,9 @@ class ParameterTable:
         for row in self.rows:
             held = "" if row.trainable else "fixed"
             lines.append((row.name, f"{row.value:.5g}", held, row.prior, row.note))
+            more = self.left_out.get(row.path, 0)
+            if more and row is [own for own in self.rows if own.path == row.path][-1]:
+                lines.append((f"... {more} more", "", "", "", ""))
         used = [k for k in range(5) if k < 2 or any(line[k] for line in lines[1:])]
         return [tuple(line[k] for k in used) for line in lines]
 
@@ -289,6 +321,9 @@ class ParameterTable:
         return "\n".join(aligned(self.cells(), ("name", "", "prior", "note")))
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return html_table(self.cells())
 
 
 def aligned(lines: Sequence[Sequence[str]], left: Collection[str]) -> list[str]:
@@ -302,11 +337,28 @@ def aligned(lines: Sequence[Sequence[str]], left: Collection[str]) -> list[str]:
     ]
 
 
-def entry_names(path: str, parameter: Parameter) -> list[str]:
-    """The names of a parameter's entries: its path, or path[i] and path[i,j] for arrays."""
+def html_table(lines: Sequence[Sequence[str]]) -> str:
+    """The same for notebooks."""
+    titles, *rows = ([escape(cell) for cell in line] for line in lines)
+    head = "".join(f"<th>{title}</th>" for title in titles)
+    body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def html_text(text: str) -> str:
+    """Lines of text for notebooks, as they stand."""
+    return f"<pre>{escape(text)}</pre>"
+
+
+def entry_names(path: str, parameter: Parameter, first: Sequence[str] = ()) -> list[str]:
+    """The names of a parameter's entries: its path, or path[i] and path[i,j] for arrays; `first`: names along
+    the first axis instead of numbers."""
     if parameter.value.ndim == 0:
         return [path]
-    return [f"{path}[{','.join(map(str, index))}]" for index in np.ndindex(parameter.value.shape)]
+    places = np.ndindex(parameter.value.shape)
+    if not first:
+        return [f"{path}[{','.join(map(str, index))}]" for index in places]
+    return [f"{path}[{','.join([first[i], *map(str, rest)])}]" for i, *rest in places]
 
 
 def _alike(pieces: Sequence[Piece]) -> list[tuple[Support, list[Piece]]]:

@@ -3,11 +3,13 @@ figure; no global setting is changed.
 
     predictions   mean and 95 % band of a regression, along each column
     classes       probabilities along columns, or a map of two with the boundaries
+    relevance     which columns matter
     comparison    errors of approximations against size and time
     common        colours, axes, the typical row
 """
 
 from gramian.plots.classes import plot_classes
 from gramian.plots.predictions import plot_predictions
+from gramian.plots.relevance import plot_relevance
 
-__all__ = ["plot_classes", "plot_predictions"]
+__all__ = ["plot_classes", "plot_predictions", "plot_relevance"]

@@ -17,7 +17,21 @@ from gramian.estimators import GPClassifier
 from gramian.estimators.fitted import LabelledRows
 from gramian.estimators.predictions import Z95
 from gramian.inference.asked import ask
-from gramian.plots.common import ACROSS, BLUE, GREEN, INK, ORANGE, along, given_axes, look, new_axes, typical
+from gramian.plots.common import (
+    ACROSS,
+    BLUE,
+    GREEN,
+    INK,
+    ORANGE,
+    along,
+    check_points,
+    chosen_columns,
+    given_axes,
+    look,
+    new_axes,
+    points_between,
+    typical,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,7 +41,7 @@ if TYPE_CHECKING:
 # Okabe and Ito's, without yellow, which is too light for lines
 COLOURS = (BLUE, ORANGE, GREEN, "#CC79A7", "#E69F00", "#56B4E9", "#8C6D31", "#7F7F7F")
 MARKERS = "os^DvPX*"
-ON_A_LINE, ON_A_SIDE = 400, 100  # points, where n_points is not given
+ON_A_SIDE = 100  # points, where n_points is not given
 # how much of its colour a class has on the map where it is certain, so that points of that colour can still
 # be seen
 DEEPEST = 0.62
@@ -61,7 +75,8 @@ def plot_classes(
     ax : the axes to draw on; for one column two (or one, for the probabilities alone), for two columns one,
         else one a column. None: a new figure.
     data : whether to draw the training data
-    n_points : points along a line (400), or along each side of a map (100)
+    n_points : points along a line (400, or more where the kernel's shortest lengthscale or period needs
+        them), or along each side of a map (100)
 
     Returns the figure: `plot_classes(gp).savefig("classes.png")`.
     """
@@ -77,7 +92,7 @@ def plot_classes(
             " drawn."
         )
     table = gp.read(X) if X is not None else cast(LabelledRows, seen).X
-    chosen = _columns(gp.fitted_.columns.names, columns)
+    chosen = chosen_columns(gp.fitted_.columns.names, columns, 2)
     picture = _Picture(gp, np.asarray(table), seen if data else None, chosen, n_points)
     if len(chosen) == 1:
         return picture.line(ax)
@@ -101,10 +116,8 @@ class _Picture:
         self.labels = [str(label) for label in gp.classes_]
         self.looks = [look(k, COLOURS, MARKERS) for k in range(len(self.labels))]  # colour and marker
         self.binary = len(self.labels) == 2
-        least = ON_A_LINE if len(chosen) != 2 else ON_A_SIDE
-        self.n_points = least if n_points is None else n_points
-        if not isinstance(self.n_points, (int, np.integer)) or self.n_points < 2:
-            raise ParameterError(f"n_points={n_points!r} must be a whole number from 2 on.")
+        check_points(n_points)
+        self.n_points = n_points
 
     # Along one column. --------------------------------------------------------------------------------------
 
@@ -287,11 +300,16 @@ class _Picture:
         return x, along(self.rows, self.categories, j, x)
 
     def _range(self, j: int) -> Array:
+        on_a_side = self.n_points or ON_A_SIDE
         if j in self.categories:
-            return np.linspace(-0.5, len(self.categories[j]) - 0.5, self.n_points)
+            return np.linspace(-0.5, len(self.categories[j]) - 0.5, on_a_side)
         low, high = float(self.rows[:, j].min()), float(self.rows[:, j].max())
         spare = 0.04 * (high - low) or 0.5
-        return np.linspace(low - spare, high + spare, self.n_points)
+        low, high = low - spare, high + spare
+        if len(self.chosen) == 2:
+            return np.linspace(low, high, on_a_side)
+        kernel = self.fitted.first.model.kernel
+        return points_between(low, high, kernel, j, self.rows.shape[1], self.n_points)
 
     def _xlabel(self, j: int) -> str:
         others = len(self.names) > len(self.chosen)
@@ -312,36 +330,13 @@ class _Picture:
         looks = self.looks if lines or is_map or self.seen is not None else []
         classes = [Line2D([], [], color=colour, marker=marker, **style) for colour, marker in looks]
         shown = [*classes, *handles.values()], [*self.labels[: len(looks)], *handles]
-        settings: dict[str, Any] = {"title": "class", "alignment": "left", "frameon": False}
+        title = (*self.fitted.columns.targets, "class")[0]
+        settings: dict[str, Any] = {"title": title, "alignment": "left", "frameon": False}
         if own:
             figure.legend(*shown, loc="outside right upper", **settings)
         else:
             axes[0].legend(*shown, **settings)
         return figure
-
-
-def _columns(names: tuple[str, ...], columns: Any) -> list[int]:
-    """The columns to draw, as numbers; all where none are chosen."""
-    if columns is None:
-        return list(range(len(names)))
-    wanted: list[Any] = [columns] if isinstance(columns, (str, int, np.integer)) else list(columns)
-    numbers = []
-    for column in wanted:
-        whole = isinstance(column, (int, np.integer)) and not isinstance(column, bool)
-        if isinstance(column, str) and column in names:
-            numbers.append(names.index(column))
-        elif whole and 0 <= column < len(names):
-            numbers.append(int(column))
-        else:
-            raise ParameterError(
-                f"columns has {column!r}, which the model does not have. It has {', '.join(names)}, numbered"
-                " from 0."
-            )
-    if len(numbers) not in (1, 2) or len(set(numbers)) < len(numbers):
-        raise ParameterError(
-            f"columns={columns!r} must be one column, or two different ones; None draws along each column."
-        )
-    return numbers
 
 
 def _rgb(colour: str) -> tuple[float, ...]:

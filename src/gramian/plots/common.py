@@ -12,9 +12,14 @@ from gramian.errors import ParameterError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from gramian.kernels import Kernel
 
 
 ACROSS = 3  # panels side by side
+FEWEST_POINTS, MOST_POINTS = 400, 4000  # along a line, where their number is not given
+A_LENGTH = 4  # points within a length of change: 25 in a period
 # Okabe and Ito's palette: told apart with any kind of colour vision
 INK, BLUE, ORANGE, GREEN = "#222222", "#0072B2", "#D55E00", "#009E73"
 
@@ -56,3 +61,72 @@ def along(rows: Array, categories: Mapping[int, Sequence[str]], j: int, x: Array
     points = np.tile(typical(rows, categories), (len(x), 1))
     points[:, j] = x
     return points
+
+
+def points_between(
+    low: float, high: float, kernel: Kernel, j: int, d: int, given: int | None, most: int = MOST_POINTS
+) -> Array:
+    """Points along column j of d: as many as given, or as the shortest lengthscale or period of the kernel
+    needs.
+
+    Where that would be more than `most`, a point lies anywhere within its step (by the golden ratio's
+    fractions, which are spread evenly): a season of which every step sees a part is then drawn as the full
+    band that it is, and not as the slow wave that even points would make of it.
+    """
+    if given is not None:
+        return np.linspace(low, high, given)
+    lengths = [length for column, length in kernel.change_lengths(range(d)) if column == j]
+    needed = A_LENGTH * (high - low) / min(lengths, default=np.inf)
+    if needed <= most:
+        return np.linspace(low, high, max(FEWEST_POINTS, int(np.ceil(needed)) + 1))
+    x = np.linspace(low, high, most)
+    inner = np.arange(1, most - 1)
+    x[1:-1] += (inner * 0.6180339887498949 % 1.0 - 0.5) * (x[1] - x[0])
+    return x
+
+
+def check_points(given: Any) -> None:
+    """Refuses what is no number of points along a line."""
+    if given is not None and (not isinstance(given, (int, np.integer)) or given < 2):
+        raise ParameterError(f"n_points={given!r} must be a whole number from 2 on.")
+
+
+def chosen_columns(names: tuple[str, ...], columns: Any, most: int | None = None) -> list[int]:
+    """The columns to draw, as numbers; all where none are chosen."""
+    if columns is None:
+        return list(range(len(names)))
+    wanted: list[Any] = [columns] if isinstance(columns, (str, int, np.integer)) else list(columns)
+    numbers = []
+    for column in wanted:
+        whole = isinstance(column, (int, np.integer)) and not isinstance(column, bool)
+        if isinstance(column, str) and column in names:
+            numbers.append(names.index(column))
+        elif whole and 0 <= column < len(names):
+            numbers.append(int(column))
+        else:
+            raise ParameterError(
+                f"columns has {column!r}, which the model does not have. It has {', '.join(names)}, numbered"
+                " from 0."
+            )
+    if not 0 < len(numbers) <= (most or len(names)) or len(set(numbers)) < len(numbers):
+        several = "several" if most is None else "two"
+        raise ParameterError(
+            f"columns={columns!r} must be one column, or {several} different ones; None draws along each"
+            " column."
+        )
+    return numbers
+
+
+def legend_above(figure: Figure, axis: Axes) -> None:
+    """A legend above the panels, so never on the data, in as many columns as the figure has room for."""
+    named = axis.get_legend_handles_labels()
+    for across in (len(named[1]), 2, 1):
+        legend = figure.legend(*named, loc="outside upper left", ncols=across, frameon=False)
+        handles: list[Any] = legend.legend_handles
+        for handle in handles:
+            if hasattr(handle, "set_sizes"):  # dots, however small and faint they are in the picture
+                handle.set_sizes([16.0])
+                handle.set_alpha(0.9)
+        if across == 1 or legend.get_window_extent().width <= figure.bbox.width:
+            return
+        legend.remove()

@@ -1,22 +1,40 @@
-"""What a model predicts along each of its columns: the mean and a 95 % band, with the data."""
+"""What a model predicts along each of its columns, the mean and a 95 % band, with the data; and before a fit,
+what it believes, with draws."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from gramian.arrays import Array
-from gramian.data.inputs import read_beside
+from gramian.data.inputs import Columns, read_beside, read_features
 from gramian.errors import ParameterError
-from gramian.estimators import GPRegressor
+from gramian.estimators import GPRegressor, build
 from gramian.estimators.fitted import Fitted
 from gramian.estimators.predictions import Z95
 from gramian.inference.asked import ask
-from gramian.plots.common import ACROSS, BLUE, INK, along, given_axes, new_axes
+from gramian.kernels import Kernel
+from gramian.likelihoods.words import read_likelihood
+from gramian.plots.common import (
+    ACROSS,
+    BLUE,
+    FEWEST_POINTS,
+    INK,
+    MOST_POINTS,
+    ORANGE,
+    along,
+    check_points,
+    chosen_columns,
+    given_axes,
+    legend_above,
+    new_axes,
+    points_between,
+)
+from gramian.processes.base import Process
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,6 +43,12 @@ if TYPE_CHECKING:
 
 LEVELS = (0.025, 0.5, 0.975)
 OBSERVATION = "95 % band of a new observation y"
+FUNCTION = "95 % band of the function f, without noise"
+FEW_DOTS = 200  # rows that are drawn in full ink
+MOST_DOTS = 5000  # that are drawn at all
+MOST_PANELS = 12  # where columns are not chosen
+DRAWS, MOST_DRAWN = 5, 1000  # of a prior, and points of each: a draw is a factorisation of them
+REACH = 3.0  # lengths to either side of 0 where nothing says how far to draw
 
 
 def plot_predictions(
@@ -33,57 +57,59 @@ def plot_predictions(
     *,
     target: str = "y",
     output: int = 0,
+    columns: str | int | Sequence[str | int] | None = None,
     transform: Callable[[Array], Array] | None = None,
     ylabel: str | None = None,
     ax: Axes | Sequence[Axes] | None = None,
     data: bool = True,
-    n_points: int = 400,
+    n_points: int | None = None,
 ) -> Figure:
     """Draws mean and 95 % band along each column, one panel a column, the other columns at their medians
-    (categories at the most frequent one).
+    (categories at the most frequent one). Before a fit it draws the prior, with some draws of f.
 
     Parameters
     ----------
-    gp : a fitted GPRegressor
-    X : rows whose range is drawn; None: the training rows. Give rows beyond them to see a forecast.
+    gp : a GPRegressor
+    X : rows whose range is drawn; None: the training rows. Give rows beyond them to see a forecast. Before a
+        fit None means three lengths of the kernel to either side of 0.
     target : "y" for the band of a new observation, noise included, or "f" for that of the function. Under a
         likelihood other than Gaussian noise the band of y is between its quantiles, and f is drawn as the
         mean of y that it stands for (a rate exp(f) for counts).
     output : which output, where y has several (with target="f": which latent function, where the likelihood
         has several)
+    columns : the columns to draw along, by name or number; None: all, or of many the 12 that change f most
     transform : an increasing function that takes the model's y to what is drawn, such as numpy.exp for a
         model of logarithms. The line is then the median.
-    ylabel : the name of the vertical axis; None: y
+    ylabel : the name of the vertical axis; None: the target's, or y
     ax : the axes to draw on, one a column; None: a new figure
-    data : whether to draw the training data
-    n_points : points along a column
+    data : whether to draw the training data; of more than 5,000 rows as many at random
+    n_points : points along a column; None: 400, or as many more, up to 4,000, as the shortest lengthscale or
+        period of the kernel needs
 
     Returns the figure: `plot_predictions(gp).savefig("fit.png")`.
     """
-    check_is_fitted(gp, "fitted_")
     if target not in ("y", "f"):
         raise ParameterError(
             f'target={target!r} is not known. Use "y" for observations, noise included, or "f" for the'
             " function."
         )
-    fitted = gp.fitted_
-    q = fitted.n_functions if fitted.closed_form or target == "f" else 1
-    if not 0 <= output < q:
-        raise ParameterError(f"output={output} does not exist: the model has {q}, numbered from 0.")
-    table = np.asarray(fitted.rows.X) if X is None else gp.read(X)
-    axes = _axes(ax, table.shape[1])
-    in_units_of_y = fitted.closed_form or output == 0  # later latent functions are not
-    drawn = _Drawn(fitted, target, output, transform)
-    for j, axis in enumerate(axes):
-        drawn.panel(axis, table, j, data and fitted.has_rows and in_units_of_y, n_points)
-        axis.set_xlabel(fitted.columns.names[j])
+    check_points(n_points)
+    drawn: _Drawn
+    if gp.__sklearn_is_fitted__():
+        drawn = _FittedModel.of(gp, X, target, output, transform)
+    else:
+        drawn = _Prior.of(gp, X, target, output, transform)
+    chosen = drawn.chosen(columns, ax)
+    axes = _axes(ax, len(chosen))
+    for j, axis in zip(chosen, axes, strict=True):
+        drawn.panel(axis, j, data, n_points)
+        axis.set_xlabel(drawn.columns.names[j])
         axis.spines[["top", "right"]].set_visible(False)
     figure = cast("Figure", axes[0].figure)
     for axis in axes[::ACROSS] if ax is None else axes[:1]:
-        axis.set_ylabel(ylabel or ("y" if in_units_of_y else f"latent function {output}"))
-    if ax is None:  # above the panels, so never on the data
-        named = axes[0].get_legend_handles_labels()
-        figure.legend(*named, loc="outside upper left", ncols=3, frameon=False)
+        axis.set_ylabel(ylabel or drawn.ylabel)
+    if ax is None:
+        legend_above(figure, axes[0])
     else:
         axes[0].legend(frameon=False)
     return figure
@@ -100,51 +126,154 @@ def _axes(ax: Axes | Sequence[Axes] | None, d: int) -> list[Axes]:
 
 
 @dataclass(frozen=True)
-class _Drawn:
-    """What of a model is drawn."""
+class _Drawn(ABC):
+    """What is drawn: bands along columns, with what is seen of them."""
 
-    fitted: Fitted
+    columns: Columns
+    kernel: Kernel  # with column numbers
+    table: Array  # rows whose range is drawn
     target: str
-    output: int
     transform: Callable[[Array], Array] | None
 
-    def panel(self, axis: Axes, table: Array, j: int, data: bool, n_points: int) -> None:
+    @property
+    @abstractmethod
+    def ylabel(self) -> str:
+        """The name of the vertical axis."""
+
+    @abstractmethod
+    def levels(self, points: Array) -> tuple[Array, Array, Array, str, str]:
+        """Lower edge, line and upper edge, and what band and line are called."""
+
+    def rows(self) -> tuple[Array, Array] | None:
+        """The training rows and their targets as they are drawn, where there are any."""
+        return None
+
+    def by_relevance(self) -> list[int]:
+        """The columns, those along which f changes most first."""
+        return list(range(len(self.columns.names)))
+
+    def draws(self, points: Array) -> Array:
+        """Functions to be drawn beside the band: (n, draws)."""
+        return np.empty((len(points), 0))
+
+    most_points: ClassVar[int] = MOST_POINTS
+
+    def chosen(self, columns: Any, ax: Any) -> list[int]:
+        """The columns to draw along."""
+        found = chosen_columns(self.columns.names, columns)
+        if columns is not None or ax is not None or len(found) <= MOST_PANELS:
+            return found
+        return sorted(self.by_relevance()[:MOST_PANELS])
+
+    def panel(self, axis: Axes, j: int, data: bool, n_points: int | None) -> None:
         """Column j: data, band and line."""
-        categories, alone = self.fitted.columns.categories, table.shape[1] == 1
+        categories, alone = self.columns.categories, self.table.shape[1] == 1
         if j in categories:
             x = np.arange(float(len(categories[j])))
         else:
-            x = np.linspace(table[:, j].min(), table[:, j].max(), n_points)
-        low, middle, high, band, line = self.levels(along(table, categories, j, x))
-        if data:
-            size, faint, layer, what = (
-                (9, 0.9, 3, "") if alone else (7, 0.35, 1, ", other columns as they are")
-            )
-            style: dict[str, Any] = {"alpha": faint, "linewidths": 0, "zorder": layer, "label": f"data{what}"}
-            axis.scatter(self.fitted.rows.X[:, j], self.observed(), size, INK, **style)
+            low, high = (float(end(self.table[:, j])) for end in (np.min, np.max))
+            d = self.table.shape[1]
+            x = points_between(low, high, self.kernel, j, d, n_points, self.most_points)
+        points = along(self.table, categories, j, x)
+        lower, middle, upper, band, line = self.levels(points)
+        seen = self._rows_near(j) if data else None
+        many = seen is not None and len(seen[1]) > FEW_DOTS
+        if seen is not None:
+            _dots(axis, *seen, alone)
         line += "" if alone else ", other columns at their medians"
         if j in categories:
-            axis.vlines(x, low, high, color=BLUE, alpha=0.35, linewidth=8, zorder=2, label=band)
+            axis.vlines(x, lower, upper, color=BLUE, alpha=0.35, linewidth=8, zorder=2, label=band)
             axis.plot(x, middle, "_", color=BLUE, markersize=14, markeredgewidth=2, zorder=4, label=line)
             axis.set_xticks(x, categories[j])
             axis.set_xlim(-0.6, len(x) - 0.4)
         else:
-            axis.fill_between(x, low, high, color=BLUE, alpha=0.22, linewidth=0, zorder=2, label=band)
-            axis.plot(x, middle, color=BLUE, linewidth=1.6, zorder=4, label=line)
+            # over many dots a band is seen by its edges; of many waves fine lines can be told apart
+            fine = 1.0 if len(x) <= 2 * FEWEST_POINTS else 0.5
+            edge = 0.9 * fine if many else 0.0
+            style: dict[str, Any] = {"facecolor": (BLUE, 0.22), "edgecolor": (BLUE, 0.8), "linewidth": edge}
+            axis.fill_between(x, lower, upper, zorder=2, label=band, **style)
+            axis.plot(x, middle, color=BLUE, linewidth=1.6 * fine, zorder=4, label=line)
+        for k, f in enumerate(self.draws(points).T):
+            style = {"color": ORANGE, "alpha": 0.8, "zorder": 3}
+            style |= {"marker": "_", "linestyle": "none"} if j in categories else {"linewidth": 0.9}
+            axis.plot(x, f, label=f"{DRAWS} draws of f" if k == 0 else None, **style)
+
+    def _rows_near(self, j: int) -> tuple[Array, Array] | None:
+        """Column j and the targets of the training rows: of those within the range that is drawn, where that
+        is a part of theirs; else of all."""
+        seen = self.rows()
+        if seen is None:
+            return None
+        x, y, own = np.asarray(seen[0][:, j]), seen[1], self.table[:, j]
+        if j in self.columns.categories or own.min() < x.min() or own.max() > x.max():
+            return x, y
+        inside = (x >= own.min()) & (x <= own.max())
+        return x[inside], y[inside]
+
+    def shown(self, values: Array) -> Array:
+        return values if self.transform is None else self.transform(values)
+
+
+def _dots(axis: Axes, x: Array, y: Array, alone: bool) -> None:
+    """Training rows: the more there are the smaller and fainter, and below the band, so that it is seen."""
+    n = len(y)
+    label = "data" if alone else "data, other columns as they are"
+    if n > MOST_DOTS:
+        some = np.random.default_rng(0).choice(n, MOST_DOTS, replace=False)
+        x, y, label = x[some], y[some], f"{label} ({MOST_DOTS:,} of {n:,} rows)"
+    size, faint, layer = (9.0, 0.9, 3) if alone else (7.0, 0.35, 1)
+    if n > FEW_DOTS:
+        fewer = FEW_DOTS / len(y)
+        size, faint, layer = max(2.0, size * fewer**0.25), max(0.15, faint * fewer**0.5), 1
+    axis.scatter(x, y, size, INK, alpha=faint, linewidths=0, zorder=layer, label=label)
+
+
+@dataclass(frozen=True)
+class _FittedModel(_Drawn):
+    """What a fitted model predicts."""
+
+    fitted: Fitted
+    output: int
+
+    @classmethod
+    def of(cls, gp: GPRegressor, X: Any, target: str, output: int, transform: Any) -> _FittedModel:
+        fitted = gp.fitted_
+        q = fitted.n_functions if fitted.closed_form or target == "f" else 1
+        if not 0 <= output < q:
+            raise ParameterError(f"output={output} does not exist: the model has {q}, numbered from 0.")
+        if X is None and not fitted.has_rows:
+            why = "This model was loaded from a file that holds no data"
+            raise ParameterError(f"{why}. Give X, the rows whose range is to be drawn.")
+        table = np.asarray(fitted.rows.X) if X is None else gp.read(X)
+        return cls(fitted.columns, fitted.model.kernel, table, target, transform, fitted, output)
+
+    @property
+    def in_units_of_y(self) -> bool:
+        return self.fitted.closed_form or self.output == 0  # later latent functions are not
+
+    @property
+    def ylabel(self) -> str:
+        if not self.in_units_of_y:
+            return f"latent function {self.output}"
+        targets = self.columns.targets
+        return targets[self.output] if targets else "y"
 
     def levels(self, points: Array) -> tuple[Array, Array, Array, str, str]:
-        """Lower edge, line and upper edge, and what band and line are called. Under another likelihood than
-        Gaussian noise: quantiles of y, or f as the mean of y that it stands for."""
+        """Under another likelihood than Gaussian noise: quantiles of y, or f as the mean of y that it stands
+        for."""
         fitted, line = self.fitted, "median" if self.transform else "mean"
-        if self.target == "y" and not fitted.closed_form:
-            low, median, high = fitted.quantiles(points, LEVELS).T
-            middle = median if self.transform else fitted.observed(points)[0]
+        if self.target == "y" and not fitted.additive:
+            foretold = fitted.predictive(points)
+            low, median, high = foretold.quantile(LEVELS).T
+            middle = median if self.transform else foretold.mean
             return self.shown(low), self.shown(middle), self.shown(high), OBSERVATION, line
         mean, var = (values[:, [self.output]] for values in fitted.latents(points))
-        band, likelihood = "95 % band of the function f, without noise", fitted.likelihood
+        band, likelihood = FUNCTION, fitted.likelihood
         if self.target == "y":
             band, var = OBSERVATION, var + fitted.noise_of_outputs[self.output]
         f = [mean + z * np.sqrt(var) for z in (-Z95, 0.0, Z95)]
+        if fitted.model.warp is not None:
+            f, line = [fitted.model.warp.inverse(at) for at in f], "median"
         if not fitted.closed_form:
             if self.transform is None and likelihood.latents == 1:
                 beside, sure = read_beside({}, len(points), likelihood), np.zeros_like(var)
@@ -155,11 +284,69 @@ class _Drawn:
         low, middle, high = (self.shown(at[:, 0]) for at in f)
         return low, middle, high, band, line
 
-    def observed(self) -> Array:
-        """The training targets as they are drawn: counts by their exposure."""
-        Y, likelihood = self.fitted.rows.Y, self.fitted.likelihood
-        closed = self.fitted.closed_form
-        return self.shown(Y[:, self.output] if closed else likelihood.per_unit(likelihood.y_of(Y)))
+    def by_relevance(self) -> list[int]:
+        return self.fitted.columns_by_relevance()
 
-    def shown(self, values: Array) -> Array:
-        return values if self.transform is None else self.transform(values)
+    def rows(self) -> tuple[Array, Array] | None:
+        """Counts are drawn by their exposure."""
+        fitted = self.fitted
+        if not (fitted.has_rows and self.in_units_of_y):
+            return None
+        Y, likelihood = fitted.rows.Y, fitted.likelihood
+        y = Y[:, self.output] if fitted.closed_form else likelihood.per_unit(likelihood.y_of(Y))
+        return fitted.rows.X, self.shown(y)
+
+
+@dataclass(frozen=True)
+class _Prior(_Drawn):
+    """What is believed before a fit. Under a likelihood other than Gaussian noise, of f."""
+
+    process: Process
+    noise: float
+    normalized: bool
+
+    most_points: ClassVar[int] = MOST_DRAWN
+
+    @classmethod
+    def of(cls, gp: GPRegressor, X: Any, target: str, output: int, transform: Any) -> _Prior:
+        if output != 0:
+            raise ParameterError(f"output={output} is not known before a fit: there is one, numbered 0.")
+        table, columns = _around_zero(build.read_kernel(gp.kernel).kernel) if X is None else read_features(X)
+        process, noise = gp.prior_at(table, columns)
+        own = read_likelihood(gp.likelihood) is not None
+        target, normalized = "f" if own else target, gp.normalize_y and not own
+        added = float(noise[0]) if target == "y" else 0.0
+        return cls(columns, process.kernel, table, target, transform, process, added, normalized)
+
+    @property
+    def ylabel(self) -> str:
+        return self.target + (", in standard deviations of y" if self.normalized else "")
+
+    def levels(self, points: Array) -> tuple[Array, Array, Array, str, str]:
+        mean, var = (values[:, 0] for values in self.process.moments(points))
+        half = Z95 * np.sqrt(var + self.noise)
+        low, middle, high = (self.shown(mean + side * half) for side in (-1, 0, 1))
+        band = OBSERVATION if self.target == "y" else FUNCTION
+        return low, middle, high, f"{band}, before any data", "median" if self.transform else "mean"
+
+    def draws(self, points: Array) -> Array:
+        return self.shown(self.process.sample(np.random.default_rng(0), points, DRAWS)[:, 0, :])
+
+
+def _around_zero(kernel: Kernel | None) -> tuple[Array, Columns]:
+    """Rows that reach so far to either side of 0 as the kernel's functions need, of the columns that it
+    speaks of; of one where it speaks of none."""
+    asked = () if kernel is None else kernel.columns_asked()
+    names = tuple(column for column in asked if isinstance(column, str))
+    numbers = [column for column in asked if not isinstance(column, str)]
+    if (names and numbers) or min(numbers, default=0) < 0:
+        cure = "Give X, the rows whose range is to be drawn."
+        raise ParameterError(f"{kernel} does not say which columns there are. {cure}")
+    d = len(names) or 1 + max(numbers, default=0)
+    columns = Columns(names, True) if names else Columns(tuple(f"x{j}" for j in range(d)))
+    longest = np.zeros(d)
+    if kernel is not None:
+        for j, length in kernel.resolve(columns.names).change_lengths(range(d)):
+            longest[j] = max(longest[j], length)
+    reach = REACH * np.where(longest > 0, longest, 1.0)
+    return np.linspace(-reach, reach, 101), columns

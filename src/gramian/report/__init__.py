@@ -2,5 +2,9 @@
 
 facts       what is known of the data, also where the data are not there
 notes       contradictions, parameters at their limits, and what that means
+rows        what the rows tell by themselves: names of rows, repeats, counts
 summary     the model on a page
+evaluation  how good predictions are: scores, coverage, calibration
+relevance   which columns matter
+quality     the same of training rows, each foretold from all the others
 """

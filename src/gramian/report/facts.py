@@ -25,11 +25,13 @@ class Facts:
     notes: Mapping[str, str]  # what values of parameters mean for these data, by the parameter's name
     # the rows of each class, where a file brought them instead of the data
     counts: tuple[int, ...] | None = None
+    spread: Array | None = None  # (d,): of each column; None where an older file does not tell
 
     @classmethod
-    def of(cls, data: Data, notes: Mapping[str, str]) -> Facts:
+    def of(cls, data: Data, notes: Mapping[str, str], spread: Array) -> Facts:
+        """`spread`: that of each column, (d,)."""
         n, d = data.X.shape
-        return cls(int(n), int(d), data.scale, data.noise_var is not None, dict(notes))
+        return cls(int(n), int(d), data.scale, data.noise_var is not None, dict(notes), spread=spread)
 
 
 class NoData(Data):
@@ -41,7 +43,7 @@ class NoData(Data):
     def _absent(self) -> Never:
         raise InputError(
             "This model was loaded from a file that holds no data, only what predictions need: loo,"
-            " log_evidence, certificate_ and pictures of the data are not possible. Ask the model that was"
+            " log_evidence, certificate() and pictures of the data are not possible. Ask the model that was"
             " fitted, or fit again."
         )
 

@@ -1,25 +1,33 @@
 """What a fit should tell a person: contradictions in the data, parameters at their limits and what that
-means."""
+means, summands of a kernel that have vanished."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from gramian.data.inputs import Columns, spread
+from gramian.arrays import Array
+from gramian.data.inputs import Columns, some_of
 from gramian.errors import InputError
 from gramian.fitting.lbfgs import Search
+from gramian.gram import tiles
 from gramian.inference import Data, Model
 from gramian.params import ParameterSpace
 from gramian.params.space import entry_names
+from gramian.report.rows import FEW, row_notes
 from gramian.solvers import SolveOutcome
 
 NOT_OPTIMISED = "not optimised"  # how a search ended that was not wanted
 # lengthscales beyond this many standard deviations of a column: along it f is flat, or a straight line, to
 # one part in a thousand
 _FAR = 30.0
-_NEAR = 0.01  # lengthscales below this share of a column's spread: neighbours tell nothing of each other
+# lengthscales below this share of a column's spread are compared with the steps between its values, which
+# takes a sort
+_NEAR = 0.01
+_NOTHING = 1e-4  # of the variance of y: 1 % of its standard deviation
+_SOME = 64  # rows that tell how large a summand is
+MOST_NAMES = 5  # of parameters with the same to tell
 
 
 def refuse_contradictions(data: Data, model: Model) -> None:
@@ -45,7 +53,12 @@ def refuse_contradictions(data: Data, model: Model) -> None:
 def search_notes(search: Search) -> list[str]:
     """What a person should know of how parameters were found."""
     sentences = []
-    if search.stopped in ("time limit", "interrupted", "iteration limit"):
+    if search.stopped == "time limit" and search.evaluations < 2:
+        sentences.append(
+            "The parameters are not fitted: the time limit left no time for that, and they are at their"
+            " starting values. Raise time_limit, or use a method that takes less (see plan())."
+        )
+    elif search.stopped in ("time limit", "interrupted", "iteration limit"):
         sentences.append(
             f"Fitting stopped early ({search.stopped}): these are the best parameters of {search.evaluations}"
             " evaluations."
@@ -59,18 +72,22 @@ def search_notes(search: Search) -> list[str]:
 
 
 def late(limit: float | None, searching: float, inferring: float) -> list[str]:
-    """A word where a time limit was passed: a search can be ended at any time, an inference cannot."""
+    """A word where a time limit was passed all the same."""
     if limit is None or searching + inferring <= 1.2 * float(limit) + 0.5:
         return []
     return [
         f"The time limit of {float(limit):g} s was passed: the search took {searching:.1f} s, the inference"
-        f" after it, which cannot be cut, {inferring:.1f} s. Another method or fewer rows take less: see"
-        " plan()."
+        f" after it {inferring:.1f} s. Another method or fewer rows take less: a plan tells how much."
     ]
 
 
 def notes(
-    data: Data, columns: Columns, search: Search, outcome: SolveOutcome, of_parameters: Mapping[str, str]
+    model: Model,
+    data: Data,
+    columns: Columns,
+    search: Search,
+    outcome: SolveOutcome,
+    of_parameters: Mapping[str, str],
 ) -> list[str]:
     """Sentences about a fit that a person should read; none when all is well."""
     sentences = search_notes(search)
@@ -88,43 +105,101 @@ def notes(
             f"K + noise was singular to rounding, so {outcome.jitter:g} of its mean diagonal was added."
             f"{cause} A larger noise (noise=1e-6 or so, times the variance of y) makes this unnecessary."
         )
-    constant = [columns.names[j] for j in np.flatnonzero(np.ptp(data.X, axis=0) == 0)]
-    if constant and len(data.X) > 1:
-        sentences.append(f"Constant columns tell nothing: {', '.join(constant)}. They can be left out.")
-    if len(data.X) > 1 and np.array_equal(np.fmax.reduce(data.Y), np.fmin.reduce(data.Y)):
-        sentences.append("y is constant, so its variance cannot be learned; uncertainties are nominal.")
-    return sentences + [f"{name}: {note}." for name, note in of_parameters.items()]
+    closed = model.likelihood.conjugate and model.likelihood.latents == 1
+    sentences += row_notes(data.X, data.Y, columns, closed)
+    if search.stopped != NOT_OPTIMISED:
+        sentences += vanished(model, data, closed)
+    return sentences + told(of_parameters)
 
 
-def parameter_notes(model: Model, data: Data, columns: Columns, stopped: str) -> dict[str, str]:
+def told(of_parameters: Mapping[str, str]) -> list[str]:
+    """The notes of parameters as sentences; one for all that have the same to tell."""
+    alike: dict[str, list[str]] = {}
+    for name, note in of_parameters.items():
+        alike.setdefault(note, []).append(name)
+    return [f"{_together(names)}: {note}." for note, names in alike.items()]
+
+
+def _together(names: Sequence[str]) -> str:
+    """kernel.lengthscale[age, bmi, bp and 7 more], where they are of one parameter."""
+    stems = {name.partition("[")[0] for name in names}
+    if len(names) == 1 or len(stems) > 1:
+        return some_of(names, MOST_NAMES)
+    inner = [name.partition("[")[2].removesuffix("]") for name in names]
+    more = f" and {len(inner) - MOST_NAMES} more" if len(inner) > MOST_NAMES else ""
+    return f"{stems.pop()}[{', '.join(inner[:MOST_NAMES])}{more}]"
+
+
+def vanished(model: Model, data: Data, closed: bool) -> list[str]:
+    """A word on summands of a kernel whose functions are nothing beside y; `closed`: y is f plus noise, else
+    f has no units."""
+    found = []
+    for kernel, _ in model.kernels:
+        terms = kernel.summands
+        if len(terms) < 2:
+            continue
+        rows = np.asarray(data.X[:: max(1, len(data.X) // _SOME)], dtype=np.float64)
+        whole = float(np.mean(np.nanvar(data.Y, axis=0) / data.scale**2)) if closed else 1.0
+        shares = [float(np.mean(tiles.diagonal(term, rows))) / whole if whole else 1.0 for term in terms]
+        found += [
+            f"The summand {term} of the kernel has vanished: its share of the variance is {share:.0e}. Leave"
+            " it out, or let it start elsewhere."
+            for term, share in zip(terms, shares, strict=True)
+            if share < _NOTHING and any(p.trainable for p in term.levels() or ())
+        ]
+    return found
+
+
+def labels(model: Model, columns: Columns) -> dict[str, list[str]]:
+    """For parameters with an entry a column, by path: what these columns are called, where they have
+    names."""
+    if not columns.named:
+        return {}
+    names = columns.names
+    return {path: [names[j] for j in own] for path, own in model.by_column(len(names)).items()}
+
+
+def parameter_notes(model: Model, data: Data, columns: Columns, stopped: str, sd: Array) -> dict[str, str]:
     """For each entry of a parameter that has something to tell: what its value means. `stopped`: how the
-    search for them ended."""
+    search for them ended; `sd`: the spread of each column."""
     # a bound where nobody searched says nothing of the data
-    meanings = {} if stopped == NOT_OPTIMISED else at_bounds(model)
-    sd = spread(data.X)
+    named = labels(model, columns)
+    meanings = {} if stopped == NOT_OPTIMISED else at_bounds(model, named)
     paths = {id(p): path for path, p in model.kernel.parameters().items()}
+    n = len(data.X)
+    near = max(_NEAR, 2 / n)
     for lengthscale, at in model.kernel.lengthscales(range(data.X.shape[1])):
         if lengthscale.value.ndim == 0 and len(at) != 1:
             continue  # one lengthscale for many columns says nothing of a single one
-        names = entry_names(f"kernel.{paths[id(lengthscale)]}", lengthscale)
-        for name, j, value in zip(names, at, lengthscale.value.ravel(), strict=True):
-            column = f"column {columns.names[j]!r}"
+        path = f"kernel.{paths[id(lengthscale)]}"
+        names = entry_names(path, lengthscale, named.get(path, ()))
+        for name, j, value in zip(names, at, lengthscale.value.ravel().tolist(), strict=True):
             if value > _FAR * sd[j]:
-                meanings.setdefault(name, f"far beyond the data: f is flat or straight along {column}")
-            elif value < _NEAR * sd[j] and len(data.X) > 10:
-                what = f"far below the spread of {column}: neighbours hardly inform each other"
-                meanings.setdefault(name, what)
+                meanings.setdefault(name, "far beyond the data: f is flat or straight along its column")
+            elif value < near * sd[j] and n > FEW and (gap := _gap(data.X[:, j])) > 2 * value:
+                what = f"far below {gap:.3g}, the usual step from one value of the column to the next:"
+                meanings.setdefault(name, f"{what} neighbours hardly inform each other")
+    for name, what in model.likelihood.meanings().items():
+        meanings.setdefault(name, what)
     return meanings
 
 
-def at_bounds(model: Model) -> dict[str, str]:
+def _gap(x: Array) -> float:
+    """The median distance between neighbouring values of a column."""
+    steps = np.diff(np.sort(x))
+    steps = steps[steps > 0]
+    return float(np.median(steps)) if steps.size else 0.0
+
+
+def at_bounds(model: Model, named: Mapping[str, Sequence[str]]) -> dict[str, str]:
     """For each entry of a parameter that a search has left at a bound: what that means."""
     meanings: dict[str, str] = {}
     for path, p in ParameterSpace(model.parameters()).trainable.items():
         if p.bounds is None:
             continue
         low, high = p.bounds
-        for name, value in zip(entry_names(path, p), p.value.ravel(), strict=True):
+        names = entry_names(path, p, named.get(path, ()))
+        for name, value in zip(names, p.value.ravel().tolist(), strict=True):
             if path == "noise" and value <= low * (1 + 1e-6):
                 meanings[name] = "at its floor: the data look free of noise"
             elif value <= low * (1 + 1e-6):

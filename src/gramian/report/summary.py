@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-MOST_CLASSES, MOST_OUTPUTS = 12, 4  # that are listed
+from gramian.report.quality import Quality
+from gramian.report.relevance import Relevance
+
+MOST_CLASSES, MOST_OUTPUTS, MOST_ENTRIES = 12, 4, 10  # that are listed
+MOST_COLUMNS = 8
+LISTED = ("NLPD", "MSLL", "CRPS", "Brier score", "ECE", "AUC")  # of the scores of left-out rows
+_LONG_LIST = re.compile(r"\[([^\[\]]*)\]")
 
 
-def summary(title: str, fitted: Any) -> str:
-    """One model on a page. `fitted` is an `estimators.fitted.Fitted`."""
+def summary(title: str, fitted: Any, full: bool = False) -> str:
+    """One model on a page, or in full. `fitted` is an `estimators.fitted.Fitted`."""
     facts, outcome = fitted.facts, fitted.outcome
     n, d = facts.rows, facts.columns
     starts = f"{outcome.starts} start{'s' * (outcome.starts != 1)}"
     searched = f"{outcome.iterations} iterations, {outcome.evaluations} evaluations, {starts}"
     known, units, foot = _classes(fitted) if fitted.classes is not None else _numbers(fitted)
+    targets = ", ".join(fitted.columns.targets)
     lines = [
-        f"{title} on {n:,} rows, {d} column{'s' * (d != 1)}{known}",
-        f"  kernel    {fitted.kernel}",
-        *(f"            {kernel}" for kernel in fitted.model.others),
+        f"{title}{f' of {targets}' if targets else ''} on {n:,} rows, {d} column{'s' * (d != 1)}{known}",
+        f"  kernel    {formula(fitted.kernel, full)}",
+        *(f"            {formula(kernel, full)}" for kernel in fitted.model.others),
         f"  {_likelihood(fitted)}",
         f"  evidence  {fitted.evidence}, in nats{units}",
         f"  method    {outcome.method} ({outcome.reason}); {outcome.solver}",
@@ -28,8 +36,10 @@ def summary(title: str, fitted: Any) -> str:
         *(f"            {stage}" for stage in outcome.stages if len(outcome.stages) > 1),
         f"  jitter    {outcome.jitter:g}" if outcome.jitter else "  jitter    none",
         *read(fitted.columns.told()),
+        *_quality(fitted.quality),
+        *_columns(fitted.shares),
         "",
-        str(fitted.parameters()),
+        str(fitted.listed(full)),
     ]
     if fitted.inference.search == "none":
         lines += ["", str(fitted.process.chains)]
@@ -40,6 +50,40 @@ def summary(title: str, fitted: Any) -> str:
 def read(told: Sequence[str]) -> list[str]:
     """How the columns were read, a line each."""
     return [f"  {'read' if k == 0 else '':<8}  {line}" for k, line in enumerate(told)]
+
+
+def _quality(known: Quality) -> list[str]:
+    first, *others = known.sentences
+    lines = [f"  quality   {first}", *(f"            {sentence}" for sentence in others)]
+    if known.scores is not None and len(known.scores.columns) == 1:
+        shown = [
+            f"{title} {value}"
+            for title, value in known.scores.cells()[1:]
+            if title in LISTED and value != "-"
+        ]
+        rows = known.scores.rows
+        lines.append(f"            {', '.join(shown)} (leave-one-out, {rows:,} row{'s' * (rows != 1)})")
+    return lines
+
+
+def _columns(shares: Relevance | None) -> list[str]:
+    if shares is None:
+        return []
+    shown = [f"{row.name} {100 * row.total:.0f} %" for row in shares.rows[:MOST_COLUMNS]]
+    more = ", ..." if len(shares) > len(shown) else ""
+    return [f"  columns   {', '.join(shown)}{more} (share of the variance of f's mean that needs each)"]
+
+
+def formula(kernel: Any, full: bool = False) -> str:
+    """A kernel for reading; of long lists, unless in full, the first numbers and how many there are."""
+    text = str(kernel)
+    return text if full else _LONG_LIST.sub(_shortened, text)
+
+
+def _shortened(match: re.Match[str]) -> str:
+    entries = match[1].split(", ")
+    few = len(entries) <= MOST_ENTRIES + 2
+    return match[0] if few else f"[{', '.join(entries[:3])}, ... ({len(entries)} numbers)]"
 
 
 def noted(notes: Sequence[str]) -> list[str]:

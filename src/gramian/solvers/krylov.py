@@ -15,7 +15,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from gramian.arrays import Array, Indices, is_whole
+from gramian.arrays import Array, Indices, is_whole, plain_numbers
 from gramian.errors import ParameterError, StateError
 from gramian.gram import tiles
 from gramian.gram.operator import GramOperator
@@ -54,6 +54,7 @@ class KrylovSolver(Solver):
     pivots: Indices | None = dataclasses.field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
+        plain_numbers(self)
         if not 0 < self.tol < 1:
             raise ParameterError(
                 f"tol={self.tol!r} is a relative residual: give a number between 0 and 1, such as 1e-6."
@@ -115,9 +116,10 @@ class KrylovSolver(Solver):
         return dataclasses.replace(self, preconditioner="rpcholesky", rank=rank, max_iter=steps, pivots=None)
 
     def work(self, n: int, d: int, q: int, gradient: bool = True) -> Cost:
+        """A solve, and another one for all probes."""
         columns, product = self.probes + q, STEPS * float(n) ** 2
         flops = 2 * product * columns + 6.0 * n * self.rank**2
-        return Cost(flops, float(n) * self.rank, n * n / 2 if gradient else 0.0, product)
+        return Cost(flops, float(n) * self.rank, n * n / 2 if gradient else 0.0, 2 * product)
 
     def bytes_needed(self, n: int, d: int, q: int) -> int:
         rank = self.rank if self._ranked else 0

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from gramian.arrays import Array
+from gramian.arrays import Array, plain_numbers
 from gramian.engines.base import Engine, Share, Workspace
 from gramian.engines.dense import Exact
 from gramian.errors import ParameterError
@@ -112,7 +112,7 @@ class MCMC(Scheme):
     slices, the latent function by NUTS), "ess" (both by slices), "nuts" (all at once by NUTS), or "auto":
     blocks where the likelihood is smooth, otherwise slices; under Gaussian noise, with f integrated out, it
     is NUTS whatever is asked for. `engine`: Nystrom or Fourier features instead of the whole of K. `seed` and
-    `deadline` (of `time.monotonic`, when the chains end with what they have) are set by an estimator, from
+    `deadline` (of `clock.now()`, when the chains end with what they have) are set by an estimator, from
     its `random_state` and `time_limit`.
     """
 
@@ -131,6 +131,7 @@ class MCMC(Scheme):
     deadline: float | None = None
 
     def __post_init__(self) -> None:
+        plain_numbers(self)
         Lengths(self.chains, self.warmup, self.draws, self.rounds).check()
         if self.sampler not in (*SAMPLERS, "auto"):
             raise ParameterError(

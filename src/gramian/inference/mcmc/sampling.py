@@ -17,7 +17,6 @@ trajectory at each draw. Sources: Hoffman and Gelman 2014, Betancourt 2017 (NUTS
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -29,6 +28,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian import clock
 from gramian.arrays import Array
 from gramian.engines.base import Share
 from gramian.errors import NumericalError, ParameterError
@@ -96,7 +96,7 @@ class Lengths(NamedTuple):
     draws: int = DRAWS
     rounds: int = 1  # of so many draws, at most
     report: Share | None = None  # is told the share of the work done
-    deadline: float | None = None  # of `time.monotonic`
+    deadline: float | None = None  # of `clock.now()`
 
     def check(self) -> None:
         for name, least in {"chains": 1, "warmup": 0, "draws": 4, "rounds": 1}.items():
@@ -110,7 +110,7 @@ def run(
 ) -> ChainRun:
     """Warm-up and draws of all chains, from starts around `start`, in rounds until there are `enough`."""
     chains = lengths.chains
-    began = time.monotonic()
+    began = clock.now()
     package("blackjax")
     with one_blas_thread(), jax.enable_x64(True):
         problem = jax.device_put(problem)
@@ -155,9 +155,14 @@ class _Crew:
     pool: ThreadPoolExecutor
     length: int = 2  # draws that take about a second
 
+    def within(self, end: float | None) -> int:
+        """Draws that take about a second, or what is left of the time; one at least."""
+        left = PIECE_SECONDS if end is None else min(end - clock.now(), PIECE_SECONDS)
+        return max(1, min(self.length, int(self.length * left / PIECE_SECONDS)))
+
     def advance(self, first: int, stages: list[tuple[int, int]]) -> list[Draws]:
         """A draw of each chain for each stage."""
-        moment, count, padded = time.monotonic(), len(stages), _padded(stages)
+        moment, count, padded = clock.now(), len(stages), _padded(stages)
 
         def one(chain: int) -> tuple[Any, Draws]:
             with jax.enable_x64(True):
@@ -167,7 +172,7 @@ class _Crew:
         results = list(self.pool.map(one, range(len(self.keys))))
         self.states = [state for state, _ in results]
         # judged by this piece; at most twice as many as before, since trajectories differ
-        pace = PIECE_SECONDS * count / max(time.monotonic() - moment, 1e-6)
+        pace = PIECE_SECONDS * count / max(clock.now() - moment, 1e-6)
         self.length = max(1, min(2 * self.length, int(pace)))
         return [out for _, out in results]
 
@@ -177,19 +182,21 @@ def _rounds(crew: _Crew, lengths: Lengths, enough: Enough, began: float) -> Chai
 
     _, warmup, draws, rounds, report, deadline = lengths
     report = report or (lambda share: None)
-    schedule = [(int(stage), int(end)) for stage, end in build_schedule(warmup)]
+    # on the host at once: to iterate over an array of JAX compiles a program, for seconds
+    schedule = [(int(stage), int(end)) for stage, end in np.asarray(build_schedule(warmup)).tolist()]
     windows = [k + 1 for k, (_, end) in enumerate(schedule) if end]
     renewals = sorted({*(k for k in EARLY if k < warmup // 4), *windows[: len(windows) - crew.method.kept]})
-    half = None if deadline is None else 0.5 * (began + deadline)  # what warm-up may take at most
+    # what warm-up may take at most: half of what compilation has left
+    half = None if deadline is None else 0.5 * (clock.now() + deadline)
     # draws of a chain that were made, how many of them a kept one stands for, and how many are kept
     made, every, kept, warmed, stopped = 0, 1, 0, 0, ""
     most, _ = made_and_kept(draws, rounds)
     pieces: list[list[Draws]] = []
     try:
-        while warmed < warmup and (half is None or time.monotonic() < half):
+        while warmed < warmup and (half is None or clock.now() < half):
             # a piece ends where something is renewed
             ends = [warmup, warmed + LONGEST, *(end for end in renewals if end > warmed)]
-            count = min(crew.length, min(ends) - warmed)
+            count = min(crew.within(half), min(ends) - warmed)
             crew.advance(warmed, schedule[warmed : warmed + count])
             warmed += count
             if warmed in renewals:
@@ -197,11 +204,13 @@ def _rounds(crew: _Crew, lengths: Lengths, enough: Enough, began: float) -> Chai
                     crew.states = crew.method.renew(crew.states)
             report(warmed / (warmup + most))
         crew.states = [crew.method.settle(state) for state in crew.states]
-        while made < most and (deadline is None or not pieces or time.monotonic() < deadline):
+        while made < most and (deadline is None or not pieces or clock.now() < deadline):
             if kept == held_rounds(draws) * draws and every < LONGEST_STRIDE:  # another round begins
                 every, kept = 2 * every, kept // 2
                 pieces = [[_last_of(2, _joined(chain)) for chain in zip(*pieces, strict=True)]]
-            count = every * max(1, min(crew.length // every, draws - kept % draws, LONGEST // every))
+            count = every * max(
+                1, min(crew.within(deadline) // every, draws - kept % draws, LONGEST // every)
+            )
             # Numbered from `warmup` on even where warm-up was cut short, so that a draw's random numbers are
             # its own.
             piece = crew.advance(warmup + made, [(KEEP, 0)] * count)
@@ -255,7 +264,7 @@ def _joined(chain: Sequence[Draws]) -> Draws:
 def _gathered(pieces: list[list[Draws]], warmup: int, stopped: str, began: float) -> ChainRun:
     chains = [_joined(chain) for chain in zip(*pieces, strict=True)]
     draws = Draws(*(np.stack(parts) for parts in zip(*chains, strict=True)))
-    return ChainRun(draws, warmup, stopped, time.monotonic() - began)
+    return ChainRun(draws, warmup, stopped, clock.now() - began)
 
 
 def _padded(stages: list[tuple[int, int]]) -> NDArray[np.int64]:

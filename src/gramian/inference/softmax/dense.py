@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.linalg import blas, lapack
+from scipy.linalg import blas
 
 from gramian.arrays import Array
 from gramian.engines.dense import DenseConditioned
@@ -15,7 +15,7 @@ from gramian.gram import tiles
 from gramian.inference.model import Model
 from gramian.inference.softmax.base import Coupled, Coupling, mirror
 from gramian.linalg.blas import block_of, gemm, syrk
-from gramian.linalg.factor import factor_in_place, inverse_root_in_place, squared_times
+from gramian.linalg.factor import factor_in_place, inverse_root_in_place, square_in_place, squared_times
 from gramian.processes.coupled import CoupledPosterior
 from gramian.processes.prior import GaussianProcess
 from gramian.solvers.cholesky import CholeskyFactor
@@ -47,8 +47,7 @@ class DenseCoupling(Coupling):
         M[...] = 0.0
         for c, one in self.sites(pi, h):
             E[...] = one.root()
-            _, info = lapack.dlauum(E, lower=1, overwrite_c=1)
-            assert info == 0
+            square_in_place(E)
             _add(E, M, 1 / self.scale[c] ** 2)
             sited.append(one)
         factor = _factored(M)

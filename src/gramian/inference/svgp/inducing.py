@@ -19,7 +19,8 @@ from functools import partial
 
 import numpy as np
 
-from gramian.arrays import Array
+from gramian import clock
+from gramian.arrays import Array, plain_numbers
 from gramian.engines.base import Share, Workspace
 from gramian.engines.lowrank import check_units
 from gramian.engines.recipes import Inducing, bytes_of_rule, check_size, units_of
@@ -150,6 +151,8 @@ class SparseVariational(_SparseScheme):
         sums, value = self._pass(bound, q)
         rho, done, rest, idle = 1.0, 1, _distance(q, sums), 0
         while rest > self.tolerance and done < self.passes and rho >= SMALLEST_STEP and idle < IDLE:
+            if clock.over():
+                break
             done += 1
             if report is not None:
                 report(done / self.passes)
@@ -194,6 +197,9 @@ class SparseVariational(_SparseScheme):
     def work(self, n: int, d: int, q: int, gradient: bool = True) -> Cost:
         return work_of(n, max(map(len, self.Z)), q, gradient)
 
+    def shortest(self, n: int, d: int, q: int) -> Cost:
+        return work_of(n, max(map(len, self.Z)), q, False, 2)
+
     def bytes_needed(self, n: int, d: int, q: int) -> int:
         return bytes_of(n, d, q, max(map(len, self.Z)), CHUNK * IN_FLIGHT)
 
@@ -220,6 +226,7 @@ class SVGP(Inducing, _SparseScheme):
     learning_rate: float = 0.01
 
     def __post_init__(self) -> None:
+        plain_numbers(self)
         self.check_inducing()
         check_size(self.batch_size, "SVGP: batch_size")
         if self.steps is not None:
@@ -260,6 +267,9 @@ class SVGP(Inducing, _SparseScheme):
         if gradient:
             return work_of(min(self.batch_size, n), self.size(n), q, True, 1)
         return work_of(n, self.size(n), q, False, POLISH)
+
+    def shortest(self, n: int, d: int, q: int) -> Cost:
+        return work_of(n, self.size(n), q, False, 2)
 
     def bytes_needed(self, n: int, d: int, q: int) -> int:
         m = self.size(n)

@@ -1,0 +1,126 @@
+"""Ctrl-C is answered at once: by the work, or by a sentence that says what it waits for.
+
+Python acts on Ctrl-C between two instructions of the main thread. A long call into BLAS, LAPACK or the
+compiler of JAX is one instruction, and a person who sees nothing happen presses again and again. So a thread
+of its own learns of the signal from the operating system (`signal.set_wakeup_fd`). If the work goes on for
+PATIENCE seconds, it says what is being waited for; if somebody presses again before the main thread has
+answered, the program ends.
+
+It is for the main thread alone, and where nobody else handles the signal: a notebook, which does, stays as it
+is. The thread and its socket are made once a process.
+"""
+
+from __future__ import annotations
+
+import atexit
+import math
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from types import FrameType
+
+# seconds: before a word is said, between looks, and within which an answer is one to this press
+PATIENCE, STEP, AT_ONCE = 1.5, 0.05, 0.5
+EXIT_CODE = 130  # as of a program that Ctrl-C has ended
+
+
+class _Watch:
+    """The thread, and what is being waited for."""
+
+    def __init__(self) -> None:
+        self.reading, self.writing = socket.socketpair()
+        self.writing.setblocking(False)
+        self.what: Callable[[], str] | None = None  # None: nothing is at work
+        self.answered = -math.inf  # when the main thread has last answered
+        self.thread = threading.Thread(target=self._run, name="gramian-interrupt", daemon=True)
+        self.thread.start()
+
+    def _run(self) -> None:
+        with self.reading:
+            while received := self.reading.recv(1):
+                if received[0] == signal.SIGINT:
+                    self.pressed()
+
+    def close(self) -> None:
+        """Ends the thread."""
+        self.what = None
+        self.writing.close()
+        self.thread.join()
+
+    def pressed(self) -> None:
+        """Waits for an answer, after a while aloud; ends the program where somebody presses again then."""
+        began, told = time.monotonic(), False
+        self.reading.settimeout(STEP)
+        while self.what is not None and not (told and self._heard(began)):
+            if not told and time.monotonic() - began >= PATIENCE:
+                told, heard = True, self._heard(began)
+                again = "stop that, too" if heard else "end the program"
+                tell(f"Ctrl-C: waiting for {self.what()}. Press again to {again}.")
+            try:
+                again_pressed = self.reading.recv(1) == bytes([signal.SIGINT])
+            except TimeoutError:
+                continue
+            if again_pressed and self._heard(began):
+                began, told = time.monotonic(), False  # another press, of its own
+            elif again_pressed and told:
+                abort()
+        self.reading.settimeout(None)
+
+    def _heard(self, began: float) -> bool:
+        """Whether the main thread has answered a press of that moment."""
+        return self.answered >= began - AT_ONCE
+
+    def answer(self, number: int, frame: FrameType | None) -> None:
+        """What Python calls in the main thread."""
+        self.answered = time.monotonic()
+        signal.default_int_handler(number, frame)
+
+
+@cache
+def _watch() -> _Watch:
+    made = _Watch()
+    atexit.register(made.close)
+    return made
+
+
+def tell(sentence: str) -> None:
+    """To the person, whatever the main thread is at."""
+    print(f"\n{sentence}", file=sys.stderr, flush=True)
+
+
+def abort() -> None:
+    """Ends the program on the spot, since its main thread does not listen."""
+    os._exit(EXIT_CODE)
+
+
+@contextmanager
+def attended(what: Callable[[], str]) -> Iterator[None]:
+    """Within it Ctrl-C has an answer in a moment. `what()` is what the work is at."""
+    main, handler = threading.current_thread() is threading.main_thread(), signal.getsignal(signal.SIGINT)
+    if not main or handler not in (signal.default_int_handler, _watch().answer):
+        yield
+        return
+    watch = _watch()
+    fd = signal.set_wakeup_fd(watch.writing.fileno(), warn_on_full_buffer=False)
+    if fd not in (-1, watch.writing.fileno()):  # somebody else's
+        signal.set_wakeup_fd(fd)
+        yield
+        return
+    before, watch.what = watch.what, what
+    signal.signal(signal.SIGINT, watch.answer)
+    try:
+        yield
+    finally:
+        watch.what = before
+        signal.signal(signal.SIGINT, handler)
+        signal.set_wakeup_fd(fd)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_watch.cache_clear)  # a fork has no such thread

@@ -1,0 +1,468 @@
+r"""What is foretold of y at some rows: a distribution for each.
+
+    Normal       N(mean, std^2), in closed form
+    NoisyNormal  sum_k w_k N(mean, var + v_k): noise whose variance is not known, such as Student's t
+    Mixture      sum_k w_k p_k of any such distributions: sampled parameters, or several models
+    Warped       w^-1(t), where t = w(y) is foretold
+
+What a likelihood makes of f, without a closed form, is `estimators.predictions.Observed`. A kind of your own
+needs `found`, `below`, `log_density`, `sample` and `at`; quantiles and intervals follow from these.
+
+A quantile is where the cumulative probability reaches its level. Between two ends that enclose it, it is
+found by Chandrupatla's method (1997, as SciPy has it), some ten evaluations of the probability for all rows
+together; of whole numbers, by halving. The ends: a quantile of a mixture lies between those of its parts, and
+the p-quantile of any distribution between mean - std sqrt((1 - p) / p) and mean + std sqrt(p / (1 - p))
+(Cantelli's inequality).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import factorial
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import elementwise
+from scipy.special import logsumexp, ndtr, ndtri
+
+from gramian.arrays import Array
+from gramian.errors import InputError, ParameterError
+from gramian.warps import Warp
+
+Entries = NDArray[np.intp]
+
+BLOCK = 1024  # rows whose quantiles are sought together
+_WIDENINGS = 200  # of an interval that does not hold its quantile: 1e60 times its width
+_NODES, _SUMMED = 48, 1000  # of integrals for scores; whole numbers that are summed over instead
+_EXACT = 1e-13  # of the width of that interval
+
+
+class Predictive(ABC):
+    """The distribution of y at n rows. mean and std are (n,), or (n, q) where a row has q outputs."""
+
+    discrete: bool = False  # whether y is a whole number from 0 on
+    costly: bool = False  # whether a probability takes much work
+
+    @abstractmethod
+    def found(self) -> tuple[Array, Array]:
+        """mean and std, which are asked for once."""
+
+    @cached_property
+    def moments(self) -> tuple[Array, Array]:
+        """mean and std."""
+        return self.found()
+
+    @property
+    def mean(self) -> Array:
+        """E y."""
+        return self.moments[0]
+
+    @property
+    def std(self) -> Array:
+        """The standard deviation of y; infinite where y has none."""
+        return self.moments[1]
+
+    @abstractmethod
+    def below(self, y: Array, entries: Entries) -> Array:
+        """P(Y <= y), (m,), for values y (m,) at these entries of `mean`, counted row by row."""
+
+    @abstractmethod
+    def log_density(self, y: ArrayLike) -> Array:
+        """log p(y), (n,), for y of the shape of `mean`; the outputs of a row are added up."""
+
+    @abstractmethod
+    def sample(self, rng: np.random.Generator, count: int) -> Array:
+        """Draws, (n, count) or (n, q, count), each row for itself; the estimator's `sample` is joint."""
+
+    @abstractmethod
+    def at(self, rows: slice | Entries) -> Predictive:
+        """The same at some of the rows."""
+
+    def __len__(self) -> int:
+        return len(self.mean)
+
+    def __repr__(self) -> str:
+        shape = " x ".join(map(str, self.mean.shape))
+        return f"{type(self).__name__}({shape}): mean, std, quantile, interval, cdf, log_density, sample"
+
+    def cdf(self, y: ArrayLike) -> Array:
+        """P(Y <= y) in the shape of `mean`; y has that shape, or is one number for all."""
+        values = self.checked(y)
+        return self.below(values.ravel(), np.arange(values.size)).reshape(values.shape)
+
+    def interval(self, level: float = 0.95) -> tuple[Array, Array]:
+        """The ends between which y lies with this probability, and beyond either with half of the rest."""
+        lower, upper = np.moveaxis(self.quantile(_ends(level)), 1, 0)
+        return lower, upper
+
+    def quantile(self, levels: ArrayLike) -> Array:
+        """The smallest y with P(Y <= y) >= level, for each level: (n, levels), or (n, levels, q)."""
+        p, shape = checked_levels(levels), self.mean.shape
+        found = np.empty((shape[0], len(p), *shape[1:]))
+        for start in range(0, shape[0], BLOCK):
+            rows = slice(start, start + BLOCK)
+            some = self.at(rows)
+            size, each = some.mean.size, some.mean.shape
+            solved = some.solved(np.repeat(p, size), np.tile(np.arange(size), len(p)))
+            found[rows] = np.moveaxis(solved.reshape(len(p), *each), 0, 1)
+        return found
+
+    def output(self, k: int) -> Predictive:
+        """The same of one output, (n,)."""
+        return self
+
+    def crps(self, y: ArrayLike) -> Array:
+        """The continuous ranked probability score, int (F(z) - [y <= z])^2 dz, in the shape of `mean` and the
+        units of y: F is integrated between its quantiles of 1e-5, by a Gauss rule on either side of y; of
+        few whole numbers it is a sum."""
+        values = self.checked(y).ravel()
+        scores = np.empty(len(values))
+        for start in range(0, len(values), BLOCK):
+            rows = np.arange(start, min(start + BLOCK, len(values)))
+            scores[rows] = self._ranked(values[rows], rows)
+        return scores.reshape(self.mean.shape)
+
+    def _ranked(self, y: Array, entries: Entries) -> Array:
+        low, high = (self.solved(np.full(len(y), p), entries) for p in (1e-5, 1 - 1e-5))
+        steps = int(np.max(np.maximum(high, y))) + 1 if self.discrete else 0
+        if 0 < steps <= _SUMMED:
+            z = np.arange(float(steps))
+            F = self.below(np.tile(z, len(y)), np.repeat(entries, steps)).reshape(-1, steps)
+            return np.sum((F - (y[:, None] <= z)) ** 2, axis=1)
+        middle = np.clip(y, low, high)
+        outside = np.abs(y - middle)  # where F is 0 or 1 to 1e-5, and the score grows with the distance
+        nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+        total = outside
+        for left, right, above in ((low, middle, False), (middle, high, True)):
+            z = left[:, None] + (right - left)[:, None] * (nodes + 1) / 2
+            F = self.below(z.ravel(), np.repeat(entries, len(nodes))).reshape(z.shape)
+            total = total + (right - left) / 2 * ((1 - F if above else F) ** 2 @ weights)
+        return total
+
+    def scipy(self) -> Any:
+        """SciPy's frozen distribution, where it has this one."""
+        raise ParameterError(f"SciPy has no distribution like this {type(self).__name__}; it answers itself.")
+
+    def warped(self, warp: Warp) -> Predictive:
+        """The distribution of w^-1(t), where t is distributed like this."""
+        raise ParameterError(f"A warp is of Gaussians, not of a {type(self).__name__}.")
+
+    def solved(self, level: Array, entries: Entries) -> Array:
+        """The quantiles of these levels, (m,), at these entries."""
+        low, high = self.ends(level, entries)
+        search = self._whole if self.discrete else self._root
+        return search(level, entries, low, high)
+
+    def ends(self, level: Array, entries: Entries) -> tuple[Array, Array]:
+        """Numbers that enclose the quantiles of these levels, (m,) each, but for rounding."""
+        mean, std = (values.ravel()[entries] for values in self.moments)
+        known = np.isfinite(mean) & np.isfinite(std)
+        mean, std = np.where(known, mean, 0.0), np.where(known, std, 1.0)
+        return mean - std * np.sqrt((1 - level) / level), mean + std * np.sqrt(level / (1 - level))
+
+    def _root(self, level: Array, entries: Entries, low: Array, high: Array) -> Array:
+        tiny = np.finfo(np.float64).eps * (np.abs(low) + np.abs(high)) + 1e-300
+        low, high = low - tiny, high + tiny
+        low = self._widened(level, entries, low, low - high, above=False)
+        high = self._widened(level, entries, high, high - low, above=True)
+        width = high - low
+
+        def excess(t: Array, k: Entries) -> Array:
+            return self.below(low[k] + t * width[k], entries[k]) - level[k]
+
+        here = np.arange(len(entries))
+        tolerances = {"xatol": _EXACT, "xrtol": 4 * np.finfo(np.float64).eps, "fatol": 1e-12, "frtol": 0.0}
+        t = elementwise.find_root(
+            excess, (np.zeros(len(here)), np.ones(len(here))), args=(here,), tolerances=tolerances
+        ).x
+        return low + t * width
+
+    def _widened(self, level: Array, entries: Entries, end: Array, step: Array, above: bool) -> Array:
+        """`end`, moved by ever longer steps until it is beyond the quantile."""
+        end, step = end.copy(), step.copy()
+        wrong = np.arange(len(end))
+        for _ in range(_WIDENINGS):
+            short = self.below(end[wrong], entries[wrong]) < level[wrong]
+            wrong = wrong[short if above else ~short]
+            if not len(wrong):
+                break
+            end[wrong] += step[wrong]
+            step[wrong] *= 2
+        return end
+
+    def _whole(self, level: Array, entries: Entries, low: Array, high: Array) -> Array:
+        """The smallest whole number from 0 on that reaches the level: by halving, after an end above it."""
+        high = np.maximum(np.ceil(high), 0.0)
+        high = np.ceil(self._widened(level, entries, high, np.maximum(high - low, 1.0), above=True))
+        low = np.full(len(level), -1.0)
+        while np.any(high - low > 1):
+            middle = np.floor((low + high) / 2)
+            reached = (self.below(middle, entries) >= level) & (middle > low)
+            low, high = np.where(reached, low, middle), np.where(reached, middle, high)
+        return high
+
+    def checked(self, y: ArrayLike) -> Array:
+        """y in the shape of `mean`."""
+        values, shape = np.asarray(y, dtype=np.float64), self.mean.shape
+        if values.shape not in ((), shape):
+            raise InputError(f"y has shape {values.shape}, but predictions have {shape}: one number each.")
+        return np.broadcast_to(values, shape)
+
+
+class Normal(Predictive):
+    """N(mean, std^2)."""
+
+    def __init__(self, mean: Array, std: Array) -> None:
+        self._known = mean, std
+
+    def found(self) -> tuple[Array, Array]:
+        return self._known
+
+    def below(self, y: Array, entries: Entries) -> Array:
+        return ndtr((y - self.mean.ravel()[entries]) / self.std.ravel()[entries])
+
+    def quantile(self, levels: ArrayLike) -> Array:
+        z = ndtri(checked_levels(levels)).reshape(-1, *[1] * (self.mean.ndim - 1))
+        return self.mean[:, None] + self.std[:, None] * z
+
+    def scipy(self) -> Any:
+        from scipy.stats import norm  # which takes long to import
+
+        return norm(self.mean, self.std)
+
+    def log_density(self, y: ArrayLike) -> Array:
+        scores = log_normal(self.checked(y), self.mean, self.std**2)
+        return scores if scores.ndim == 1 else np.sum(scores, axis=1)
+
+    def output(self, k: int) -> Normal:
+        return self if self.mean.ndim == 1 else Normal(self.mean[:, k], self.std[:, k])
+
+    def crps(self, y: ArrayLike) -> Array:
+        # Gneiting and Raftery 2007, equation 21
+        z = (self.checked(y) - self.mean) / self.std
+        density = np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi)
+        return self.std * (z * (2 * ndtr(z) - 1) + 2 * density - 1 / np.sqrt(np.pi))
+
+    def warped(self, warp: Warp) -> Warped:
+        return Warped(self, warp)
+
+    def solved(self, level: Array, entries: Entries) -> Array:
+        return self.mean.ravel()[entries] + self.std.ravel()[entries] * ndtri(level)
+
+    def sample(self, rng: np.random.Generator, count: int) -> Array:
+        z = rng.standard_normal((*self.mean.shape, count))
+        return self.mean[..., None] + self.std[..., None] * z
+
+    def at(self, rows: slice | Entries) -> Normal:
+        return Normal(self.mean[rows], self.std[rows])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class NoisyNormal(Predictive):
+    """sum_k w_k N(mean, var + v_k) at each row: noise of one of K variances."""
+
+    location: Array  # (n,)
+    var: Array  # (n,)
+    noise: Array  # v: (K,), or (n, K)
+    weights: Array  # w: (K,), adding up to 1
+    spread: Array | None = None  # the standard deviation of y, (n,), where it is known in closed form
+
+    def found(self) -> tuple[Array, Array]:
+        if self.spread is not None:
+            return self.location, self.spread
+        return self.location, np.sqrt(self.var + self.noise @ self.weights)
+
+    def below(self, y: Array, entries: Entries) -> Array:
+        return ndtr((y - self.location[entries])[:, None] / self._stds(entries)) @ self.weights
+
+    def ends(self, level: Array, entries: Entries) -> tuple[Array, Array]:
+        # Half of what lies beyond the quantile is left to the widest parts, and half to the tails of all
+        # others: P(Y - mean > y) < tail + P(Z > y / the widest of the others).
+        tail = np.minimum(level, 1 - level) / 2
+        order = np.argsort(self.noise if self.noise.ndim == 1 else self.noise[0])
+        last = np.searchsorted(np.cumsum(self.weights[order]), 1 - tail)
+        widest = order[np.minimum(last, len(order) - 1)]
+        noise = self.noise[widest] if self.noise.ndim == 1 else self.noise[entries, widest]
+        reach = -ndtri(tail) * np.sqrt(self.var[entries] + noise)
+        return self.location[entries] - reach, self.location[entries] + reach
+
+    def log_density(self, y: ArrayLike) -> Array:
+        var = self.var[:, None] + self.noise
+        scores = log_normal(self.checked(y)[:, None], self.location[:, None], var)
+        return logsumexp(scores, b=self.weights, axis=1)
+
+    def sample(self, rng: np.random.Generator, count: int) -> Array:
+        n = len(self.location)
+        noise = np.broadcast_to(self.noise, (n, len(self.weights)))
+        drawn = np.take_along_axis(noise, rng.choice(len(self.weights), (n, count), p=self.weights), axis=1)
+        return self.location[:, None] + np.sqrt(self.var[:, None] + drawn) * rng.standard_normal((n, count))
+
+    def at(self, rows: slice | Entries) -> NoisyNormal:
+        noise = self.noise if self.noise.ndim == 1 else self.noise[rows]
+        spread = None if self.spread is None else self.spread[rows]
+        return NoisyNormal(self.location[rows], self.var[rows], noise, self.weights, spread)
+
+    def _stds(self, entries: Entries) -> Array:
+        noise = self.noise if self.noise.ndim == 1 else self.noise[entries]
+        return np.sqrt(self.var[entries, None] + noise)
+
+
+class Mixture(Predictive):
+    """sum_k w_k p_k of distributions at the same rows. weights None: all the same."""
+
+    def __init__(self, parts: Sequence[Predictive], weights: ArrayLike | None = None) -> None:
+        self.parts = tuple(parts)
+        given = np.ones(len(self.parts)) if weights is None else np.asarray(weights, dtype=np.float64)
+        if not self.parts or given.shape != (len(self.parts),) or np.any(given < 0) or not np.sum(given) > 0:
+            rule = "one number from 0 on for each part, not all of them 0"
+            raise ParameterError(f"weights of {len(self.parts)} distributions are {rule}, not {weights!r}.")
+        self.weights = given / np.sum(given)
+        self.discrete = self.parts[0].discrete
+        self.costly = any(part.costly for part in self.parts)
+
+    def found(self) -> tuple[Array, Array]:
+        means, stds = (
+            np.stack(values) for values in zip(*(part.moments for part in self.parts), strict=True)
+        )
+        mean = self._averaged(means)
+        return mean, np.sqrt(self._averaged(stds**2 + (means - mean) ** 2))
+
+    def below(self, y: Array, entries: Entries) -> Array:
+        return self._averaged([part.below(y, entries) for part in self.parts])
+
+    def ends(self, level: Array, entries: Entries) -> tuple[Array, Array]:
+        lows, highs = zip(*(part.ends(level, entries) for part in self.parts), strict=True)
+        return np.min(lows, axis=0), np.max(highs, axis=0)
+
+    def log_density(self, y: ArrayLike) -> Array:
+        scores = np.stack([part.log_density(y) for part in self.parts])
+        return logsumexp(scores, b=self.weights[:, None], axis=0)
+
+    def sample(self, rng: np.random.Generator, count: int) -> Array:
+        # all outputs of a row are from one part, as they are together
+        chosen = rng.choice(len(self.parts), (len(self), count), p=self.weights)
+        draws: Array = np.empty((*self.mean.shape, count))
+        for k in np.unique(chosen):
+            mine = np.broadcast_to(
+                (chosen == k).reshape(len(self), *[1] * (draws.ndim - 2), count), draws.shape
+            )
+            draws[mine] = self.parts[k].sample(rng, count)[mine]
+        return draws
+
+    def warped(self, warp: Warp) -> Mixture:
+        return Mixture([part.warped(warp) for part in self.parts], self.weights)
+
+    def output(self, k: int) -> Mixture:
+        return Mixture([part.output(k) for part in self.parts], self.weights)
+
+    def at(self, rows: slice | Entries) -> Mixture:
+        return Mixture([part.at(rows) for part in self.parts], self.weights)
+
+    def _averaged(self, values: Any) -> Array:
+        return np.tensordot(self.weights, np.asarray(values), axes=1)
+
+
+class Warped(Predictive):
+    """y = w^-1(t) of a Normal t. Quantiles, probabilities and draws are those of t, sent through the map.
+
+    Moments are integrals over t, by NODES points of the Gauss-Hermite rule: exact where w^-1 is a polynomial
+    of degree 2 NODES - 1 within the reach of t. The covariance of two rows with correlation r is
+    sum_k c_k c'_k r^k / k!, c_k = E w^-1(t) He_k(z) (Mehler's formula).
+    """
+
+    def __init__(self, inner: Normal, warp: Warp) -> None:
+        self.inner, self.warp = inner, warp
+
+    def found(self) -> tuple[Array, Array]:
+        z, weights = _HERMITE
+        values = self._back(self.inner.mean[..., None] + self.inner.std[..., None] * z)
+        mean = values @ weights
+        return mean, np.sqrt(np.maximum((values - mean[..., None]) ** 2 @ weights, 0.0))
+
+    def below(self, y: Array, entries: Entries) -> Array:
+        outputs = self.inner.mean.shape[1] if self.inner.mean.ndim > 1 else 1
+        t = self.warp.forward(np.repeat(y[:, None], outputs, axis=1))
+        return self.inner.below(t[np.arange(len(y)), entries % outputs], entries)
+
+    def quantile(self, levels: ArrayLike) -> Array:
+        return np.moveaxis(self._back(np.moveaxis(self.inner.quantile(levels), 1, -1)), -1, 1)
+
+    def log_density(self, y: ArrayLike) -> Array:
+        values = self.checked(y)
+        Y = values.reshape(len(values), -1)
+        t = self.warp.forward(Y).reshape(values.shape)
+        return self.inner.log_density(t) + np.sum(self.warp.log_slope(Y), axis=1)
+
+    def sample(self, rng: np.random.Generator, count: int) -> Array:
+        return self._back(self.inner.sample(rng, count))
+
+    def at(self, rows: slice | Entries) -> Warped:
+        return Warped(self.inner.at(rows), self.warp)
+
+    def output(self, k: int) -> Warped:
+        return self if self.inner.mean.ndim == 1 else Warped(self.inner.output(k), self.warp.output(k))
+
+    def covariance(self, cov: Array) -> Array:
+        """The covariance of y, (n, n) or (n, n, q), from that of t."""
+        z, weights = _HERMITE
+        values = self._back(self.inner.mean[..., None] + self.inner.std[..., None] * z)
+        std = self.inner.std
+        with np.errstate(invalid="ignore", divide="ignore"):
+            r = np.nan_to_num(cov / (std[:, None] * std[None, :]))
+        polynomial, before, power = np.ones_like(z), np.zeros_like(z), np.ones_like(r)
+        total = np.zeros_like(r)
+        for k in range(1, _TERMS + 1):
+            polynomial, before = z * polynomial - (k - 1) * before, polynomial  # He_k
+            power *= r
+            c = (values @ (weights * polynomial)) / np.sqrt(float(factorial(k)))
+            total += power * c[:, None] * c[None, :]
+        at = np.arange(len(std))
+        total[at, at] = self.std**2
+        return total
+
+    def _back(self, T: Array) -> Array:
+        """y of t, (n, m) or (n, q, m)."""
+        several = T if self.inner.mean.ndim > 1 else T[:, None]
+        return np.swapaxes(self.warp.inverse(np.swapaxes(several, -1, -2)), -1, -2).reshape(T.shape)
+
+
+def _gauss_hermite(count: int) -> tuple[Array, Array]:
+    """Points and weights of averages over N(0, 1)."""
+    z, weights = np.polynomial.hermite_e.hermegauss(count)
+    return z, weights / np.sum(weights)
+
+
+NODES = 64
+_TERMS = 40  # of Mehler's sum: what is left out is below r^40
+_HERMITE = _gauss_hermite(NODES)
+
+
+def mixed(parts: Sequence[Predictive]) -> Predictive:
+    """The even mixture of some distributions; itself where there is one."""
+    return parts[0] if len(parts) == 1 else Mixture(parts)
+
+
+def log_normal(y: Array, mean: Array, var: Array) -> Array:
+    """log N(y; mean, var), entry by entry."""
+    return -0.5 * ((y - mean) ** 2 / var + np.log(2 * np.pi * var))
+
+
+def checked_levels(levels: ArrayLike) -> Array:
+    """Levels of quantiles, (k,), when they lie between 0 and 1."""
+    p = np.atleast_1d(np.asarray(levels, dtype=np.float64))
+    if p.ndim != 1 or not p.size or not np.all((p > 0) & (p < 1)):
+        cure = "Give numbers between 0 and 1, both excluded: quantiles=[0.1, 0.5, 0.9]."
+        raise ParameterError(f"{levels!r} are no levels of quantiles. {cure}")
+    return p
+
+
+def _ends(level: Any) -> tuple[float, float]:
+    """The levels of the ends of a central interval."""
+    if isinstance(level, bool) or not isinstance(level, (int, float, np.number)) or not 0 < level < 1:
+        cure = "Give one number between 0 and 1, both excluded, such as 0.95."
+        raise ParameterError(f"{level!r} is no probability of an interval. {cure}")
+    return (1 - float(level)) / 2, (1 + float(level)) / 2

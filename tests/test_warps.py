@@ -1,0 +1,188 @@
+"""Warped targets: the map, its slopes and gradients, and what is foretold of y."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.stats import norm
+
+import gramian as gm
+from gramian.choose.words import as_method
+from gramian.errors import ParameterError
+from gramian.fitting import Objective
+from gramian.inference import Data, Model
+from gramian.inference.conjugate import closed
+from gramian.likelihoods import Gaussian
+from gramian.means import ConstantMean
+from gramian.predictive import Normal, Warped
+
+
+def bent(outputs=1):
+    rng = np.random.default_rng(3)
+    warp = gm.SinhArcsinh(skew=0.3, tail=0.7, shift=-0.2, width=0.6)
+    return warp.adapted(rng.normal(size=outputs), rng.uniform(0.5, 3, outputs))
+
+
+def skewed(n=60, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-2, 2, (n, 2))
+    return X, np.exp(X[:, 0] + 0.3 * X[:, 1] ** 2 + 0.2 * rng.normal(size=n))
+
+
+def test_is_the_identity_before_it_is_fitted():
+    Y = np.array([[-3.0, 40.0], [0.1, 2.0]])
+    warp = gm.SinhArcsinh().adapted(np.array([1.0, 20.0]), np.array([2.0, 15.0]))
+    assert_allclose(warp.forward(Y), Y, rtol=1e-14)
+    assert_allclose(warp.log_slope(Y), 0.0, atol=1e-14)
+
+
+def test_inverse_and_slope():
+    Y, warp = np.random.default_rng(0).normal(0, 5, (200, 2)), bent(2)
+    assert_allclose(warp.inverse(warp.forward(Y)), Y, rtol=1e-12)
+    h = 1e-6  # a central difference of a smooth map: h^2 and eps / h
+    numeric = (warp.forward(Y + h) - warp.forward(Y - h)) / (2 * h)
+    assert_allclose(np.exp(warp.log_slope(Y)), numeric, rtol=1e-7)
+
+
+@pytest.mark.parametrize("method", ["exact", "vfe", "fitc", "nystrom"])
+def test_gradient_of_the_evidence_of_y(method):
+    X, y = skewed(40)
+    Y = np.column_stack([y, np.where(np.arange(40) % 7 == 0, np.nan, y[::-1] ** 2)])
+    warp = bent().adapted(np.nanmean(Y, axis=0), np.nanstd(Y, axis=0))
+    model = Model(1.0 * gm.RBF([1.0, 1.0]), ConstantMean(np.array([1.0, 2.0])), Gaussian(0.1), (), warp)
+    data = Data(X, Y, np.nanstd(Y, axis=0))
+    scheme = closed(as_method(method, None)).prepared(model, data, np.random.default_rng(0))
+    objective = Objective(model, data, scheme)
+    theta, h = objective.start, 1e-5
+    steps = h * np.eye(len(theta))
+    numeric = [
+        (objective.evidence(theta + e)[0].value - objective.evidence(theta - e)[0].value) / (2 * h)
+        for e in steps
+    ]
+    assert_allclose(objective.evidence(theta)[1], numeric, atol=2e-6 * np.abs(numeric).max())
+
+
+def test_evidence_is_the_density_of_y():
+    """log p(y) of three rows, by the change of variables written out."""
+    X, y = skewed(3)
+    warp = bent().adapted(np.array([y.mean()]), np.array([y.std()]))
+    model = Model(1.0 * gm.RBF(1.0), ConstantMean(1.0), Gaussian(0.1), (), warp)
+    data, scheme = Data(X, y[:, None], np.ones(1)), closed(as_method("exact", None))
+    K = np.exp(-0.5 * ((X[:, None] - X[None]) ** 2).sum(-1)) + 0.1 * np.eye(3)
+    t = warp.forward(y[:, None])[:, 0]
+    expected = -0.5 * (t - 1) @ np.linalg.solve(K, t - 1) - 0.5 * np.linalg.slogdet(2 * np.pi * K)[1]
+    expected += warp.log_slope(y[:, None]).sum()
+    assert_allclose(scheme.infer(model, data).evidence.value, expected, rtol=1e-12)
+
+
+def test_finds_a_logarithm():
+    X, y = skewed(120, seed=1)
+    plain = gm.GPRegressor(gm.Matern52([1.0, 1.0])).fit(X, y)
+    gp = gm.GPRegressor(gm.Matern52([1.0, 1.0]), warp=gm.SinhArcsinh()).fit(X, y)
+    assert gp.evidence_.value > plain.evidence_.value + 100
+    at = np.quantile(y, [0.1, 0.5, 0.9])
+    slopes = np.exp(gp.fitted_.model.warp.log_slope(at[:, None]))[:, 0]
+    assert_allclose(slopes * at / (slopes[1] * at[1]), 1.0, rtol=0.3)  # w' = 1 / y, but for a factor
+
+
+def test_does_not_depend_on_units():
+    X, y = skewed()
+    gp = gm.GPRegressor(gm.Matern52([1.0, 1.0]), warp=gm.SinhArcsinh(), n_restarts=0).fit(X, y)
+    other = gm.GPRegressor(gm.Matern52([1.0, 1.0]), warp=gm.SinhArcsinh(), n_restarts=0).fit(X, 1e4 * y - 7)
+    assert_allclose(gp.evidence_.value, other.evidence_.value, rtol=1e-7)
+    assert_allclose(1e4 * gp.predict(X) - 7, other.predict(X), rtol=1e-5)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, y = skewed(120, seed=1)
+    return gm.GPRegressor(gm.Matern52([1.0, 1.0]), warp=gm.SinhArcsinh(), random_state=0).fit(X, y)
+
+
+@pytest.mark.parametrize("target", ["y", "f"])
+def test_moments_and_quantiles_are_those_of_draws(fitted, target):
+    X, count = skewed(6, seed=9)[0], 40_000
+    draws = fitted.sample(X, count, target=target, random_state=1)
+    mean, std = fitted.predict(X, return_std=True, target=target)
+    assert np.all(np.abs(draws.mean(axis=1) - mean) < 4 * std / np.sqrt(count))
+    fourth = np.mean((draws - mean[:, None]) ** 4, axis=1)
+    error = np.sqrt((fourth - std**4) / count)  # of an empirical variance
+    assert np.all(np.abs(draws.var(axis=1) - std**2) < 4 * error)
+    _, cov = fitted.predict(X, return_cov=True, target=target)
+    assert_allclose(np.diagonal(cov), std**2, rtol=1e-10)
+    centred = draws - mean[:, None]
+    products = centred[:, None] * centred[None]
+    error = products.std(axis=2) / np.sqrt(count)
+    assert np.all(np.abs(products.mean(axis=2) - cov) < 4.5 * error)  # 36 of them
+    table = fitted.predict_table(X, target=target)
+    for name, level in (("lower95", 0.025), ("upper95", 0.975)):
+        share = np.mean(draws < table[name][:, None], axis=1)
+        assert np.all(np.abs(share - level) < 4 * np.sqrt(level * (1 - level) / count))
+
+
+def test_foretold_distribution_is_consistent():
+    """P(Y <= q_p) = p, and the density is the slope of P, for two outputs."""
+    rng, warp = np.random.default_rng(0), bent(2)
+    seen = Warped(Normal(rng.normal(size=(5, 2)), rng.uniform(0.2, 1.0, (5, 2))), warp)
+    levels = np.array([0.05, 0.5, 0.9])
+    for k, level in enumerate(levels):
+        assert_allclose(seen.cdf(seen.quantile(levels)[:, k]), level, rtol=1e-12)
+    y, h = seen.quantile([0.4])[:, 0], 1e-6
+    slopes = (seen.cdf(y + h) - seen.cdf(y - h)) / (2 * h)
+    assert_allclose(seen.log_density(y), np.log(slopes).sum(axis=1), atol=1e-6)
+    assert_allclose(seen.at(slice(1, 3)).mean, seen.mean[1:3], rtol=1e-14)
+
+
+def test_leave_one_out_is_refitting_without_a_row(fitted):
+    X, y = skewed(120, seed=1)
+    left_out, model = fitted.loo(), fitted.fitted_.model
+    for i in (0, 50):
+        rest = np.arange(120) != i
+        data = Data(X[rest], y[rest, None], fitted.fitted_.rows.scale)
+        mean, var = closed(as_method("exact", None)).infer(model, data).posterior.moments(X[[i]])
+        std = np.sqrt(var + model.gaussian.variances())
+        t, slope = model.warp.forward(y[[i], None]), model.warp.log_slope(y[[i], None])
+        assert_allclose(left_out.log_density[i], (norm.logpdf(t, mean, std) + slope)[0, 0], rtol=1e-6)
+        assert_allclose(
+            left_out.mean[i], Warped(Normal(mean[:, 0], std[:, 0]), model.warp).mean[0], rtol=1e-6
+        )
+
+
+def test_file_holds_the_warp(fitted, tmp_path):
+    fitted.save(tmp_path / "warped.gm")
+    again = gm.load(tmp_path / "warped.gm")
+    X = skewed(5, seed=4)[0]
+    assert_allclose(again.predict(X), fitted.predict(X), rtol=0)
+    assert repr(again.fitted_.model.warp) == repr(fitted.fitted_.model.warp)
+
+
+def test_pictures_and_certificates_of_warped_targets(fitted):
+    fitted.plot()
+    fitted.plot(target="f")
+    sparse = gm.GPRegressor(gm.RBF([1.0, 1.0]), warp=gm.SinhArcsinh(), method="vfe").fit(*skewed())
+    assert sparse.certificate() is not None
+
+
+@pytest.mark.parametrize("settings", [{"likelihood": gm.StudentT()}, {"hyper": "mcmc"}, {"inference": "vi"}])
+def test_is_refused_without_a_closed_form(settings):
+    with pytest.raises(ParameterError, match="warp"):
+        gm.GPRegressor(gm.RBF(1.0), warp=gm.SinhArcsinh(), **settings).fit(*skewed(10))
+
+
+def test_other_refusals(fitted):
+    with pytest.raises(ParameterError, match="warp=None"):
+        fitted.predict_gradient(skewed(3)[0])
+    with pytest.raises(ParameterError, match="SinhArcsinh"):
+        gm.GPRegressor(gm.RBF(1.0), warp="log").fit(*skewed(10))
+    with pytest.raises(ParameterError, match="noise_var"):
+        gm.GPRegressor(gm.RBF(1.0), warp=gm.SinhArcsinh()).fit(*skewed(10), noise_var=np.ones(10))
+
+
+def test_parameters_of_a_warp_can_be_fixed():
+    X, y = skewed(30)
+    warp = dataclasses.replace(gm.SinhArcsinh(), tail=gm.fixed(0.5), shift=gm.fixed(0.0))
+    gp = gm.GPRegressor(gm.RBF(1.0), warp=warp).fit(X, y)
+    values = gp.fitted_.model.warp.parameters()
+    assert float(values["tail"].value) == 0.5
+    assert float(values["skew"].value) != 0.0
