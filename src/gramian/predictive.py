@@ -18,7 +18,7 @@ the p-quantile of any distribution between mean - std sqrt((1 - p) / p) and mean
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import factorial
@@ -26,8 +26,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import elementwise
-from scipy.special import logsumexp, ndtr, ndtri
+from scipy.optimize import elementwise, minimize
+from scipy.special import expit, logsumexp, ndtr, ndtri
 
 from gramian.arrays import Array
 from gramian.errors import InputError, ParameterError
@@ -147,9 +147,9 @@ class Predictive(ABC):
         """SciPy's frozen distribution, where it has this one."""
         raise ParameterError(f"SciPy has no distribution like this {type(self).__name__}; it answers itself.")
 
-    def warped(self, warp: Warp) -> Predictive:
-        """The distribution of w^-1(t), where t is distributed like this."""
-        raise ParameterError(f"A warp is of Gaussians, not of a {type(self).__name__}.")
+    def mapped(self, change: Callable[[Normal], Predictive]) -> Predictive:
+        """With each Gaussian that it consists of changed."""
+        raise ParameterError(f"Warps and calibrations are of Gaussians, not of a {type(self).__name__}.")
 
     def solved(self, level: Array, entries: Entries) -> Array:
         """The quantiles of these levels, (m,), at these entries."""
@@ -247,11 +247,14 @@ class Normal(Predictive):
         density = np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi)
         return self.std * (z * (2 * ndtr(z) - 1) + 2 * density - 1 / np.sqrt(np.pi))
 
-    def warped(self, warp: Warp) -> Warped:
-        return Warped(self, warp)
+    def mapped(self, change: Callable[[Normal], Predictive]) -> Predictive:
+        return change(self)
 
     def solved(self, level: Array, entries: Entries) -> Array:
         return self.mean.ravel()[entries] + self.std.ravel()[entries] * ndtri(level)
+
+    def ends(self, level: Array, entries: Entries) -> tuple[Array, Array]:
+        return (self.solved(level, entries),) * 2
 
     def sample(self, rng: np.random.Generator, count: int) -> Array:
         z = rng.standard_normal((*self.mean.shape, count))
@@ -353,8 +356,8 @@ class Mixture(Predictive):
             draws[mine] = self.parts[k].sample(rng, count)[mine]
         return draws
 
-    def warped(self, warp: Warp) -> Mixture:
-        return Mixture([part.warped(warp) for part in self.parts], self.weights)
+    def mapped(self, change: Callable[[Normal], Predictive]) -> Mixture:
+        return Mixture([part.mapped(change) for part in self.parts], self.weights)
 
     def output(self, k: int) -> Mixture:
         return Mixture([part.output(k) for part in self.parts], self.weights)
@@ -387,6 +390,14 @@ class Warped(Predictive):
         outputs = self.inner.mean.shape[1] if self.inner.mean.ndim > 1 else 1
         t = self.warp.forward(np.repeat(y[:, None], outputs, axis=1))
         return self.inner.below(t[np.arange(len(y)), entries % outputs], entries)
+
+    def solved(self, level: Array, entries: Entries) -> Array:
+        outputs = self.inner.mean.shape[1] if self.inner.mean.ndim > 1 else 1
+        t = np.repeat(self.inner.solved(level, entries)[:, None], outputs, axis=1)
+        return self.warp.inverse(t)[np.arange(len(t)), entries % outputs]
+
+    def ends(self, level: Array, entries: Entries) -> tuple[Array, Array]:
+        return (self.solved(level, entries),) * 2
 
     def quantile(self, levels: ArrayLike) -> Array:
         return np.moveaxis(self._back(np.moveaxis(self.inner.quantile(levels), 1, -1)), -1, 1)
@@ -428,6 +439,78 @@ class Warped(Predictive):
         """y of t, (n, m) or (n, q, m)."""
         several = T if self.inner.mean.ndim > 1 else T[:, None]
         return np.swapaxes(self.warp.inverse(np.swapaxes(several, -1, -2)), -1, -2).reshape(T.shape)
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """How foretold Gaussians are corrected after the rows they were wrong about:
+
+        (1 - share) N(mean, (scale std)^2) + share N(mean, (width scale std)^2)
+
+    found from the residuals of left-out rows, in units of their standard deviations: `scale` for all of them,
+    and a second, wider part for those that no Gaussian foretells. Source: Tukey 1960 (the contaminated
+    normal distribution)."""
+
+    scale: float
+    share: float
+    width: float
+
+    @property
+    def weights(self) -> tuple[float, float]:
+        """Of the two parts."""
+        return 1 - self.share, self.share
+
+    @property
+    def factor(self) -> float:
+        """Of the standard deviation."""
+        return self.scale * float(np.sqrt(1 + self.share * (self.width**2 - 1)))
+
+    def factors(self, observed: bool) -> tuple[float, float]:
+        """Of covariances between rows (the average factor of a deviation), and of standard deviations; of f,
+        where it is not `observed`: at most 1, so that it is never less sure than an observation."""
+        if not observed:
+            return (min(1.0, self.factor),) * 2
+        return self.scale * (1 + self.share * (self.width - 1)), self.factor
+
+    def drawn(self, rng: np.random.Generator, shape: tuple[int, ...], observed: bool) -> Array:
+        """Factors of deviations, each for itself."""
+        if not observed:
+            return np.array(min(1.0, self.factor))
+        return self.scale * np.where(rng.random(shape) < self.share, self.width, 1.0)
+
+    def of_function(self, seen: Normal) -> Normal:
+        """f itself."""
+        return Normal(seen.mean, min(1.0, self.factor) * seen.std)
+
+    def observed(self, seen: Normal) -> Mixture:
+        """An observation: the two parts."""
+        stds = (each * self.scale * seen.std for each in (1.0, self.width))
+        return Mixture([Normal(seen.mean, std) for std in stds], self.weights)
+
+    def log_density(self, z: Array) -> Array:
+        """Of residuals in units of the standard deviation."""
+        narrow, wide = (log_normal(z, np.zeros(1), np.array(w * self.scale) ** 2) for w in (1.0, self.width))
+        return np.logaddexp(np.log1p(-self.share) + narrow, np.log(self.share) + wide)
+
+    @classmethod
+    def of(cls, residuals: Array) -> Calibration | None:
+        """The most probable correction, given residuals; None where it is not worth having. Weak priors
+        keep apart what few rows cannot tell: share ~ Beta(1.5, 11), log width ~ N(log 4, 1 / 4)."""
+
+        def read(u: Array) -> Calibration:
+            return cls(float(np.exp(u[0])), float(expit(u[1])), 1 + float(np.exp(u[2])))
+
+        def height(u: Array) -> float:
+            own = read(u)
+            prior = 0.5 * np.log(own.share) + 10 * np.log1p(-own.share) - 2 * np.log(own.width / 4) ** 2
+            return -float(np.sum(own.log_density(residuals)) + prior)
+
+        found = read(minimize(height, [0.0, -4.0, 1.1], method="Nelder-Mead", options={"maxiter": 400}).x)
+        plain = log_normal(residuals, np.zeros(1), np.ones(1))
+        return found if np.sum(found.log_density(residuals) - plain) > WORTH else None
+
+
+WORTH = 2.0  # nats by which a calibration must raise the log density of left-out rows
 
 
 def _gauss_hermite(count: int) -> tuple[Array, Array]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -9,6 +11,7 @@ from numpy.testing import assert_allclose
 import gramian as gm
 from gramian.data.gaps import POOL, Donors
 from gramian.errors import InputError, ParameterError
+from gramian.predictive import Calibration
 
 rng = np.random.default_rng(3)
 X = rng.normal(size=(40, 3))
@@ -22,8 +25,17 @@ MODELS = {
     "Nystrom": lambda: gm.GPRegressor(
         gm.RBF(1.0), noise=0.1, optimize=False, method=gm.Nystrom(20), random_state=0
     ).fit(X, y),
+    "warped": lambda: gm.GPRegressor(
+        gm.RBF(1.0), noise=0.1, optimize=False, warp=gm.SinhArcsinh(0.3, 0.8)
+    ).fit(X, y),
+    "calibrated": lambda: calibrated(gm.GPRegressor(gm.RBF(1.0), noise=0.1, optimize=False).fit(X, y)),
     "Student's t": lambda: gm.GPRegressor(gm.RBF(1.0), likelihood=gm.StudentT(), optimize=False).fit(X, y),
 }
+
+
+def calibrated(gp: gm.GPRegressor) -> gm.GPRegressor:
+    gp.fitted_ = replace(gp.fitted_, calibration=Calibration(0.8, 0.1, 4.0))
+    return gp
 
 
 def completed(gp: gm.GPRegressor) -> np.ndarray:

@@ -166,6 +166,7 @@ def test_a_deadline_leaves_the_draws_that_there_are():
     assert chains.warmup < 300
     assert chains.stopped == "time limit"
     assert "ended early" in chains.notes[0]
+    assert "That is no posterior" in chains.notes[1]
 
 
 def test_ctrl_c_leaves_the_draws_that_there_are():

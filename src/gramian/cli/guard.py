@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import errno
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NoReturn
 
 import typer
 
+from gramian import clock
 from gramian.cli.speech import said
 from gramian.errors import GramianError, KernelTextError
 from gramian.interrupt import attended
 
 
 @contextmanager
-def guarded() -> Iterator[None]:
-    """Tells what a user can mend without a traceback; a fault of the library itself keeps its traceback."""
+def guarded(time_limit: float | None = None) -> Iterator[None]:
+    """Tells what a user can mend without a traceback; a fault of the library itself keeps its traceback. A
+    time limit begins here: what is imported and read counts as well."""
+    end = None if time_limit is None else clock.now() + time_limit
     try:
-        with attended(lambda: "the present step"):
+        with attended(lambda: "the present step"), clock.until(end, math.inf):
             yield
     except KernelTextError as error:
         _fail(str(error))  # it shows the kernel as it was typed

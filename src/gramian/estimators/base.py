@@ -7,6 +7,7 @@ predictions. Public attributes (`kernel_`, `evidence_`, ...) are read from that 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import math
 import os
 import warnings
@@ -33,6 +34,7 @@ from gramian.engines.base import Engine
 from gramian.errors import InputError, ParameterError, plain
 from gramian.estimators import build, latent
 from gramian.estimators.build import Built
+from gramian.estimators.defaults import Choice
 from gramian.estimators.fitted import Fitted, Learned
 from gramian.fitting import FitOutcome, Search, level
 from gramian.fitting.budget import Budget, at_random
@@ -150,14 +152,22 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         # where no single call can be long, nobody need listen for Ctrl-C
         slow = not method.closed or len(rows.X) > FEW_ROWS
         with (
-            clock.until(self._end(began), self._grace),
+            # what chains have drawn is not given up
+            clock.until(self._end(began), math.inf if method.search == "none" else self._grace),
             progress(self.verbose) as report,
             attended(lambda: report.doing) if slow else contextlib.nullcontext(),
         ):
+            choice = self._choice(built, columns, method, rng, report)
+            built = built if choice is None else choice.built
+            restarts = self.restarts(len(rows.X)) if choice is None else self.n_restarts or 0
             budget = self._budget(method, rows)
-            searched = self._search(method, built.model, rows, rng, report, budget)
+            stopped = choice is not None and choice.interrupted
+            searched = self._search(method, built.model, rows, restarts, rng, report, budget, stopped)
+            if choice is not None:
+                searched = dataclasses.replace(searched, search=choice.counted(searched.search))
             search_ended = clock.now()
-            inferred, rows, cut = self._infer(searched, rows, report, rng, budget)
+            inferred, searched, cut = self._infer(method, searched, rows, report, rng, budget)
+            rows = searched.final
             searched, inferred = level.on_all_rows(searched, rows, inferred, bounded)
         model, search = searched.model, searched.search
         model = inferred.model or model  # where parameters were drawn: at their mean
@@ -177,6 +187,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
             jitter=inferred.outcome.jitter,
             seconds=clock.now() - began,
             notes=tuple(notes),
+            choice=() if choice is None else choice.lines,
             stages=(*map(str, searched.stages), *([searched.level] if searched.level else [])),
         )
         return Fitted(
@@ -195,6 +206,12 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
             bool(getattr(self, "normalize_y", False)),
             classes,
         )
+
+    def _choice(
+        self, built: Built, columns: Columns, method: Scheme, rng: np.random.Generator, report: Report
+    ) -> Choice | None:
+        """The kind of model, where it is left to the data."""
+        return None
 
     def _end(self, began: float) -> float | None:
         """When the time of a fit is over, in seconds of `clock.now()`."""
@@ -217,14 +234,17 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         method: Scheme,
         model: Model,
         data: Data,
+        restarts: int,
         rng: np.random.Generator,
         report: Report,
         budget: Budget | None,
+        interrupted: bool = False,
     ) -> Searched:
         space = ParameterSpace(model.parameters())
         if clock.end() < math.inf:
             method = method.until(clock.end())
         reasons = {
+            "interrupted": interrupted,
             "sampled": method.search == "none",
             health.NOT_OPTIMISED: not self.optimize,
             "nothing to optimise": space.size == 0,
@@ -236,7 +256,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
                 method = method.prepared(model, final, rng)
             return Searched(model, method, nowhere, (), data, final)
         holds, room = Hold.read(self.stages, model), lambda: memory.allowed(self.memory_limit)
-        return fit(model, data, method, self.restarts(len(data.X)), rng, report, budget, room, holds)
+        return fit(model, data, method, restarts, rng, report, budget, room, holds)
 
     def restarts(self, n: int) -> int:
         """Further starting points of a search on n rows."""
@@ -244,35 +264,40 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
 
     def _infer(
         self,
+        method: Scheme,
         searched: Searched,
         rows: Data,
         report: Report,
         rng: np.random.Generator,
-        budget: Budget | None = None,
-    ) -> tuple[Inferred, Data, list[str]]:
-        """The posterior of all rows; where the time is too short for it, or somebody stops it, that of
-        fewer."""
+        budget: Budget | None,
+    ) -> tuple[Inferred, Searched, list[str]]:
+        """The posterior of all rows; where the time is too short for it, or somebody stops it, that of fewer,
+        and with what it was made."""
         n, began, inference, part = len(rows.X), clock.now(), searched.inference, searched.final
         why, which = "takes longer than the time limit allows", "chosen at random"
         report.final(len(part.X))
         try:
             inferred = inference.infer(searched.model, part, report.share)
         except (KeyboardInterrupt, OutOfTime) as stop:
+            # fewer rows have fewer points, unless those were learned, and few need no solver
+            fewer = method.on_few_rows() if method.exact else method
+            inference = inference if inference.free.size else fewer
             if isinstance(stop, KeyboardInterrupt):
                 if len(searched.part.X) >= n:
                     raise
                 part, why = searched.part, "was interrupted"
                 which = "those that its parameters were fitted on"
             elif budget is not None:
-                budget.passed(inference, clock.now() - began)
-                room = budget.rows_of_final(inference, self._grace / 2, compiled=True)
+                budget.passed(searched.inference, clock.now() - began)
+                room = budget.rows_of_final(inference, self._grace / 4, compiled=True)
                 part = rows.take(at_random(n, room, rng))
-            with clock.until(clock.now() + self._grace / 2, math.inf, anew=True):
-                inferred = inference.prepared(searched.model, part, rng).infer(searched.model, part)
-        if len(part.X) == n:
-            return inferred, rows, []
+            end = None if budget is None else clock.now() + self._grace / 2
+            with clock.until(end, math.inf, anew=True):
+                inference = inference.prepared(searched.model, part, rng)
+                inferred = inference.infer(searched.model, part)
         known = f"this model knows {len(part.X):,} of them, {which}"
-        return inferred, part, [f"The final inference on {n:,} rows {why}: {known}."]
+        notes = [f"The final inference on {n:,} rows {why}: {known}."] if len(part.X) < n else []
+        return inferred, dataclasses.replace(searched, inference=inference, final=part), notes
 
     def plan(self, X: Any, y: Any = None) -> Plan:
         """What each method would take on these data, memory and time, and which one `method="auto"` takes."""

@@ -27,12 +27,13 @@ from gramian.errors import InputError, NumericalError, ParameterError
 from gramian.estimators import predictions
 from gramian.estimators.predictions import LeaveOneOut, LeftOutClasses
 from gramian.fitting import FitOutcome, Objective
+from gramian.fitting.rows import repeats
 from gramian.inference import Data, Evidence, Model, Scheme
 from gramian.inference.asked import ask
 from gramian.kernels import Kernel
 from gramian.likelihoods import Likelihood
 from gramian.params import Parameter, ParameterTable
-from gramian.predictive import Normal, Predictive
+from gramian.predictive import Calibration, Normal, Predictive, Warped
 from gramian.processes.base import Process
 from gramian.processes.gapped import Gapped
 from gramian.report.facts import Facts, NoData, class_counts
@@ -40,6 +41,8 @@ from gramian.report.notes import labels
 from gramian.report.quality import Quality, quality
 from gramian.report.relevance import ROWS, Relevance, affordable, relevance
 from gramian.report.summary import MOST_ENTRIES, formula, summary
+
+FEWEST_RESIDUALS = 50  # of left-out rows, for a calibration
 
 
 class LabelledRows(NamedTuple):
@@ -176,6 +179,7 @@ class Fitted(Learned):
     normalized: bool = False  # whether y was centred and divided by its standard deviation
     classes: NDArray[Any] | None = None
     certificate: Certificate | None = None  # where somebody has asked for it
+    calibration: Calibration | None = None  # of observations, where left-out rows asked for it
     # rows that missing cells are taken from, of a file that holds no others; None: the rows themselves
     donors: Array | None = None
 
@@ -205,8 +209,9 @@ class Fitted(Learned):
 
     @property
     def additive(self) -> bool:
-        """Whether an observation is f plus noise of one variance; not so where y is warped."""
-        return self.closed_form and self.model.warp is None
+        """Whether an observation is f plus Gaussian noise of one variance; not so where y is warped, or where
+        what is foretold of it is calibrated."""
+        return self.closed_form and self.model.warp is None and self.calibration is None
 
     @property
     def noise_of_outputs(self) -> Array:
@@ -340,13 +345,56 @@ class Fitted(Learned):
         if beside is None:
             beside = read_beside({}, len(table), self.likelihood)
         seen = predictions.gaussians(self.likelihood, self.process_at(table), table)
-        made = self.unwarped(predictions.predictive(seen, beside, self.closed_form and not self.single))
+        made = self.foretold(predictions.predictive(seen, beside, self.closed_form and not self.single))
         predictions.finite(made.mean.reshape(len(table), -1), table)
         return made
 
-    def unwarped(self, seen: Predictive) -> Predictive:
-        """What is foretold of y, from what is foretold of the target that the model sees."""
-        return seen if self.model.warp is None else seen.warped(self.model.warp)
+    def foretold(self, seen: Predictive, observed: bool = True) -> Predictive:
+        """What is foretold of y, from what the model says of the target it sees: without its warp, and
+        calibrated if it is observed. f is never less sure than an observation of it."""
+        warp, calibration = self.model.warp, self.calibration
+        if calibration is not None:
+            seen = seen.mapped(calibration.observed if observed else calibration.of_function)
+        return seen if warp is None else seen.mapped(lambda part: Warped(part, warp))
+
+    def joint(self, mean: Array, cov: Array, observed: bool) -> tuple[Array, Array]:
+        """Mean and covariance of y at n rows, from those of the target that the model sees. A calibration
+        widens each row for itself; a warp sees one Gaussian of the same covariance, and each row's variance
+        is then that of `foretold`."""
+        at = np.arange(len(mean))
+        std = np.sqrt(cov[at, at])
+        foretold = self.foretold(Normal(mean, std), observed)
+        if self.calibration is not None:
+            between, own = self.calibration.factors(observed)
+            cov, std = cov * between**2, std * own
+            cov[at, at] = std**2
+        if self.model.warp is not None:
+            cov = Warped(Normal(mean, std), self.model.warp).covariance(cov)
+            ratio = foretold.std / np.sqrt(cov[at, at])
+            cov = cov * ratio[:, None] * ratio[None, :]
+        return foretold.mean, cov
+
+    def drawn(self, draws: Array, mean: Array, observed: bool, rng: np.random.Generator) -> Array:
+        """Draws of y, (n, q, count), from those of the target that the model sees, whose mean is (n, q)."""
+        if self.calibration is not None:
+            factor = self.calibration.drawn(rng, draws.shape, observed)
+            draws = mean[:, :, None] + factor * (draws - mean[:, :, None])
+        if self.model.warp is None:
+            return draws
+        return np.swapaxes(self.model.warp.inverse(np.swapaxes(draws, 1, 2)), 1, 2)
+
+    def calibrated(self) -> Fitted:
+        """The same with predictions that suit the residuals of left-out rows, of one output; as it is where
+        they do, or where there are too few."""
+        if not (self.closed_form and self.single and self.inference.leaves_out_cheaply):
+            return self
+        again, seen = repeats(self.rows.X, self.rows.Y), self._left_out_normal()
+        residuals = (self.rows.under(self.model).Y[:, 0] - seen.mean) / seen.std
+        if again is not None:  # a row that stands there twice foretells itself
+            residuals = residuals[~np.isin(again.group, again.group[again.copy])]
+        residuals = residuals[np.isfinite(residuals)]
+        few = len(residuals) < FEWEST_RESIDUALS
+        return self if few else dataclasses.replace(self, calibration=Calibration.of(residuals))
 
     def labelled_rows(self) -> LabelledRows | None:
         if not self.has_rows:
@@ -355,13 +403,15 @@ class Fitted(Learned):
 
     def left_out(self) -> Predictive:
         """The distribution of each training row as all others foretell it."""
+        if self.closed_form:
+            return self.foretold(self._left_out_normal())
+        return predictions.predictive([self._cavities()], self.rows.Y[:, 1:])
+
+    def _left_out_normal(self) -> Normal:
         cavities, rows = self._cavities(), self.rows
-        if not self.closed_form:
-            return predictions.predictive([cavities], rows.Y[:, 1:])
         known = 0.0 if rows.noise_var is None else rows.noise_var[:, None]
         std = np.sqrt(cavities.var + self.model.gaussian.variances() + known)
-        several = Normal(cavities.mean, std)
-        return self.unwarped(Normal(cavities.mean[:, 0], std[:, 0]) if self.single else several)
+        return Normal(cavities.mean[:, 0], std[:, 0]) if self.single else Normal(cavities.mean, std)
 
     def left_out_numbers(self) -> LeaveOneOut:
         """Each training row predicted from all the others: (n, q) each where y has outputs, else (n,)."""

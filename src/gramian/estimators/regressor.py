@@ -20,14 +20,17 @@ from gramian.data.inputs import Columns, read_beside, read_features, read_noise_
 from gramian.errors import InputError, ParameterError
 from gramian.estimators import build, latent
 from gramian.estimators.base import Estimator, check_arguments, check_draws, check_target, generator
+from gramian.estimators.build import Built
+from gramian.estimators.defaults import Choice, chosen
 from gramian.estimators.fitted import Fitted
 from gramian.estimators.predictions import LeaveOneOut, columns_of, finite, observations, prediction_table
+from gramian.fitting.progress import Report
 from gramian.inference import Data, Scheme, closed
 from gramian.likelihoods import Gaussian, Likelihood
 from gramian.likelihoods.words import read_likelihood
 from gramian.linalg import memory
 from gramian.params import Parameter
-from gramian.predictive import Normal, Predictive, Warped, mixed
+from gramian.predictive import Normal, Predictive, mixed
 from gramian.processes.base import Process
 from gramian.processes.prior import GaussianProcess
 from gramian.report.evaluation import Evaluation, of_numbers
@@ -44,12 +47,13 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
     Parameters
     ----------
     kernel : Kernel or text, optional
-        What functions to expect. None: a scaled Matern-5/2 with one lengthscale a column, starting values
-        from the data and weak priors; "rbf", "matern12", "matern32" and "matern52" are the same with that
-        family. Other text is read as kernels are written: "1.0 * RBF(0.5) + Linear()". A kernel that is given
-        is fitted by maximum evidence, from its own values, unless its parameters carry priors (then by MAP).
-        A list gives each latent function its own, under a likelihood that has several (`Heteroscedastic()`:
-        mean and noise).
+        What functions to expect. None: the data choose (gramian.estimators.defaults), from a scaled
+        Matern-5/2 with one lengthscale a column and weak priors on: with a rough part beside it or not, of y
+        as it is or warped; `outcome_.choice` says why. "matern52" is that first model; "rbf", "matern12" and
+        "matern32" are the same with another family. Other text is read as kernels are written: "1.0 *
+        RBF(0.5) + Linear()". A kernel that is given is fitted by maximum evidence, from its own values,
+        unless its parameters carry priors (then by MAP). A list gives each latent function its own, under a
+        likelihood that has several (`Heteroscedastic()`: mean and noise).
     mean : "constant" (the default), "zero", "linear" or a Mean
         What f is far from the data, in the units of y; "zero" is the average of y when y is normalised.
     noise : number or parameter, optional
@@ -164,7 +168,8 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
             method, reason = latent.method_for(self, likelihood, table.shape)
             check(method, table.shape, likelihood.latents, self.memory_limit)
             built = build.build_latent(self, likelihood, table, named, Y, 1.0)
-        self.fitted_ = self._condition(built, named, method, reason, began, gaussian, single)
+        fitted = self._condition(built, named, method, reason, began, gaussian, single)
+        self.fitted_ = fitted.calibrated() if fitted.outcome.choice else fitted
         return self
 
     def check_settings(self) -> None:
@@ -181,6 +186,14 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         if not self._is_gaussian() or self.hyper == "mcmc":
             why = 'likelihood, inference and hyper="mcmc" go without'
             raise ParameterError(f"A warp is of Gaussian noise in closed form: {why}. Leave one of them out.")
+
+    def _choice(
+        self, built: Built, columns: Columns, method: Scheme, rng: np.random.Generator, report: Report
+    ) -> Choice | None:
+        left = self.kernel is None and self.optimize and self.hyper == "map" and not self.stages
+        if not (left and self._is_gaussian() and method.closed):
+            return None
+        return chosen(built, columns, method, self.warp == "auto", rng, report)
 
     def _is_gaussian(self) -> bool:
         """Whether there is an answer in closed form."""
@@ -274,7 +287,8 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         for mean, std in parts:
             finite(mean, table, std)
         foretold = mixed([Normal(self._shaped(mean), self._shaped(std)) for mean, std in parts])
-        return self.fitted_.unwarped(foretold) if self.__sklearn_is_fitted__() else foretold
+        fitted = self.__sklearn_is_fitted__()
+        return self.fitted_.foretold(foretold, bool(noise.any())) if fitted else foretold
 
     def _no_columns(self, exposure: Any, columns: Mapping[str, Any]) -> None:
         """Refuses columns beside y where there are none."""
@@ -304,6 +318,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
     def _predicted(
         self, table: Array, process: Process, noise: Array, return_std: bool, return_cov: bool
     ) -> Any:
+        plain = not self.__sklearn_is_fitted__() or self.fitted_.additive
         if return_cov:
             n = len(table)
             needed, what = 8 * n * n * (2 + 2 * len(noise)), f"A covariance of {n:,} points"
@@ -312,24 +327,14 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
             var = np.einsum("iik->ik", cov)
             var[...] += noise
             mean, cov = self._shaped(finite(process.mean(table), table, var)), self._shaped(cov)
-            seen = self._unwarped(mean, self._shaped(np.sqrt(var)))
-            return (mean, cov) if seen is None else (seen.mean, seen.covariance(cov))
-        if self._warp() is not None:
+            return (mean, cov) if plain else self.fitted_.joint(mean, cov, bool(noise.any()))
+        if not plain:
             mean, std = self._distribution(table, process, noise).moments
             return (mean, std) if return_std else mean
         if return_std:
             mean, var = process.moments(table)
             return self._shaped(finite(mean, table, var)), self._shaped(np.sqrt(var + noise))
         return self._shaped(finite(process.mean(table), table))
-
-    def _warp(self) -> Warp | None:
-        """What stands between y and what the fitted model sees."""
-        return self.fitted_.model.warp if self.__sklearn_is_fitted__() else None
-
-    def _unwarped(self, mean: Array, std: Array) -> Warped | None:
-        """y of a warped target that is N(mean, std^2); None where there is no warp."""
-        warp = self._warp()
-        return None if warp is None else Warped(Normal(mean, std), warp)
 
     def sample(
         self,
@@ -355,8 +360,8 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         rng, draws = self._drawn(process, len(noise), table, count, random_state, added)
         if reader is not None:
             return observations(rng, reader, draws, beside)
-        if (warp := self._warp()) is not None:
-            draws = np.swapaxes(warp.inverse(np.swapaxes(draws, 1, 2)), 1, 2)
+        if self.__sklearn_is_fitted__() and not self.fitted_.additive:
+            draws = self.fitted_.drawn(draws, process.mean(table), noisy, rng)
         return draws[:, 0, :] if draws.shape[1] == 1 and self._is_single() else draws
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> Array:
@@ -470,7 +475,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         """Mean and variance of the gradient of f at the rows of X: (n, d) each, or (n, d, q) for 2-D y. Not
         of a warped y."""
         check_is_fitted(self, "fitted_")
-        if self._warp() is not None:
+        if self.fitted_.model.warp is not None:
             raise ParameterError(
                 "The gradient is not given where y is warped: its distribution is not Gaussian. Fit with"
                 " warp=None."

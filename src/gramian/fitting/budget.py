@@ -61,7 +61,7 @@ class Budget:
     def kept(self, method: Scheme, data: Data, rng: np.random.Generator) -> Data:
         """The rows that the final inference can have in what is left of the time: all, or some at random."""
         # predictions are no better than that: what takes a little longer is tried
-        room = self.rows_of_final(method, max(self.end - clock.now(), 0.0) + self.grace)
+        room = self.rows_of_final(method, max(self.end - clock.now(), 0.0) + self.grace / 2)
         return data if room >= len(data.X) else data.take(at_random(len(data.X), room, rng))
 
     def learn(self, engine: Scheme, rows: int, seconds: float) -> None:

@@ -22,6 +22,7 @@ class FitOutcome:
     seconds: float
     notes: tuple[str, ...] = ()
     stages: tuple[str, ...] = ()  # what was searched on what, one sentence each
+    choice: tuple[str, ...] = ()  # how the kind of model was chosen, where that was left to the data
 
     @property
     def converged(self) -> bool:

@@ -16,7 +16,6 @@ chosen before any fit they would suit no model.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -187,22 +186,11 @@ def fit(
             with clock.until(step.end):
                 if order is None and rows < n:
                     order = in_random_order(data, rng)
-                own = data
-                if rows < n:
-                    assert order is not None
-                    own = data.take(chosen(engine.fit_rule, model, data, rows, order, rng))
-                nearer = within_reach(model, np.asarray(own.X[:REACH_ROWS])) if searches else model
-                start = nearer if engine.exact else model
-                prepared = engine.prepared(start, own, rng)
-                if searches and not engine.exact:
-                    start = best_start([model] if nearer is model else [model, nearer], own, prepared)
-                objective, starts = Objective(start, own, prepared), []
-                if searches:
-                    starts.append(objective.start)
-                else:
-                    starts.append(_held(objective, holds, report))
+                objective = _begun(step, model, data, order, rng, later=bool(searches))
+                starts = [objective.start if searches else _held(objective, holds, report)]
+                if not searches:
                     others = objective.space.restarts(restarts, rng)
-                    starts += [np.concatenate([theta, prepared.free]) for theta in others]
+                    starts += [np.concatenate([theta, objective.inference.free]) for theta in others]
                 cheap = engine.work(rows, d, q).flops <= FINISH_FLOPS
                 finish = step.last and engine.smooth and cheap
                 report.stage(step.described(n), step.usual, step.ahead)
@@ -212,7 +200,7 @@ def fit(
         except OutOfTime:
             break  # before there was anything to search
         theta, inference = objective.split(search.theta)
-        model, part, done = objective.at(theta), own, step
+        model, part, done = objective.at(theta), objective.data, step
         searches.append(search)
         notes += [note] if note else []
         how = search.evaluations, search.stopped, clock.now() - began
@@ -221,13 +209,16 @@ def fit(
             break
         if budget is not None:
             budget.learn(engine, rows, search.pace)
-    whole = len(part.X) == len(every.X) or inference.free.size
-    settled = done is not None and done.engine is method and whole
     final = every if budget is None else budget.kept(asked, every, rng)
-    if not settled:
-        inference = method
-        with contextlib.suppress(OutOfTime):  # it then chooses where it is used
+    last = done is not None and done.engine is method
+    whole = last and len(part.X) == len(every.X) and final is every
+    if not (whole or (last and inference.free.size)):
+        inference, began = method, clock.now()
+        try:
             inference = method.prepared(model, final, rng)  # of all rows, with the fitted parameters
+        except OutOfTime:  # it then chooses where it is used
+            if budget is not None:
+                budget.passed(method, clock.now() - began)
     inference = asked.resumed(inference)
     search = _together(searches, theta, model)
     told = tuple(stages), part, final, len(part.X) < n
@@ -299,6 +290,28 @@ def in_time(method: Scheme, budget: Budget, memory: Callable[[], float] = lambda
         if more == most:
             return
         rows = more
+
+
+def _begun(
+    step: Step,
+    model: Model,
+    data: Data,
+    order: NDArray[np.intp] | None,
+    rng: np.random.Generator,
+    later: bool,
+) -> Objective:
+    """What a stage maximises, from where it begins: on its rows, with its engine's choices made. `later`: it
+    goes on from the parameters of another."""
+    engine, own = step.engine, data
+    if step.rows < len(data.X):
+        assert order is not None
+        own = data.take(chosen(engine.fit_rule, model, data, step.rows, order, rng))
+    nearer = within_reach(model, np.asarray(own.X[:REACH_ROWS])) if later else model
+    start = nearer if engine.exact else model
+    prepared = engine.prepared(start, own, rng)
+    if later and not engine.exact:
+        start = best_start([model] if nearer is model else [model, nearer], own, prepared)
+    return Objective(start, own, prepared)
 
 
 def _again(objective: Objective, report: Report, finish: bool) -> Callable[[Array], Search]:

@@ -39,6 +39,7 @@ from gramian.linalg.state import Arrays, entries, shown, typed, typed_list
 from gramian.means import Mean
 from gramian.modelfile.fields import check_fields
 from gramian.params import Affine, Parameter, Prior, Real, Support, Tree
+from gramian.predictive import Calibration
 from gramian.solvers import Solver
 from gramian.warps import Warp
 
@@ -47,7 +48,10 @@ MAX_DEPTH: Final = 64
 _OPEN = (Kernel, Mean, Likelihood, Warp, Prior, Support)  # what users may subclass
 # what a document names of the library alone; every class of these families that an estimator knows is there,
 # because the estimators have imported it
-_CLOSED = (Engine, Inference, Scheme, Solver, Basis, Evidence, FitOutcome, Certificate, Quantity, Reading)
+_CLOSED = (
+    *(Engine, Inference, Scheme, Solver, Basis, Evidence, FitOutcome, Certificate, Quantity, Calibration),
+    Reading,
+)
 _SPECIAL = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 _FREE = (-math.inf, math.inf)
 _PARAMETER = ("shape", "values", "support", "prior", "bounds", "trainable")

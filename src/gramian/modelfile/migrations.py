@@ -178,7 +178,7 @@ def _from_5(document: Any, arrays: Arrays) -> tuple[Any, Arrays]:
     if "models" in fitted:
         fitted["models"] = [_from_5(model, {})[0] for model in fitted["models"]]
     else:
-        fitted = _extended(fitted, warp=None)
+        fitted = _extended(fitted, warp=None, calibration=None)
         if fitted["data"] is not None:
             fitted["data"] = _extended(fitted["data"], spread=None)
     coded = [
@@ -186,6 +186,8 @@ def _from_5(document: Any, arrays: Arrays) -> tuple[Any, Arrays]:
     ]
     columns = _extended(columns, readings=coded, gaps=[], targets=[], notes=[])
     settings = _extended(document["settings"], missing="fill")
+    outcome = fitted["outcome"]
+    fitted["outcome"] = {**outcome, "fields": _extended(outcome["fields"], choice=[])}
     if document["estimator"] == "GPRegressor":
         settings = _extended(settings, warp=None)
     document = {**document, "settings": settings, "columns": columns, "fitted": fitted}

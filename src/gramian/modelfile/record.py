@@ -31,13 +31,14 @@ from gramian.means import Mean
 from gramian.modelfile import observations, settings
 from gramian.modelfile.document import Reader, canonical, encode, origins_of, parsed, plain
 from gramian.params import ParameterSpace
+from gramian.predictive import Calibration
 from gramian.report import notes as health
 from gramian.report.facts import Facts
 from gramian.warps import Warp
 
 CHANGES = "Does a class of your own change its fields in __post_init__?"
 _MODEL = ("kernel", "others", "mean", "likelihood", "warp", "single", "noise", "classes")
-_WHOLE = (*_MODEL, "method", "data", "posterior", "evidence", "outcome", "certificate")
+_WHOLE = (*_MODEL, "method", "data", "posterior", "evidence", "outcome", "certificate", "calibration")
 _SPLIT = ("classes", "models", "evidence", "outcome")
 _COLUMNS = ("names", "named", "readings", "gaps", "targets", "notes", "sklearn")
 _PARTS = ("estimator", "settings", "columns", "fitted")
@@ -91,6 +92,7 @@ def _one(fitted: Fitted) -> tuple[dict[str, Any], Arrays]:
         "evidence": encode(fitted.evidence, "evidence_"),
         "outcome": encode(fitted.outcome, "outcome_"),
         "certificate": encode(fitted.certificate, "certificate_"),
+        "calibration": encode(fitted.calibration, "calibration_"),
     }, arrays
 
 
@@ -177,9 +179,19 @@ def _restore_one(gp: Estimator, columns: Columns, fitted: Any, arrays: Arrays, r
     certificate = part["certificate"]
     if certificate is not None:
         certificate = reader.one(certificate, Certificate, "certificate_")
+    calibration = part["calibration"]
+    if calibration is not None:
+        calibration = _calibration(reader.one(calibration, Calibration, "calibration_"), noise)
     donors = taken(arrays, "donors", (None, d)) if "donors" in arrays else None
     found = kernel, model, method, rows, process, evidence, outcome, columns, facts, theta, noise
-    return Fitted(*found, single, bool(getattr(gp, "normalize_y", False)), classes, certificate, donors)
+    given = bool(getattr(gp, "normalize_y", False)), classes, certificate, calibration, donors
+    return Fitted(*found, single, *given)
+
+
+def _calibration(found: Calibration, noise: bool) -> Calibration:
+    if not (noise and 0 < found.scale < np.inf and 0 < found.share < 1 and 1 <= found.width < np.inf):
+        raise ModelFileError(f"{found} is no calibration of Gaussian noise.")
+    return found
 
 
 def _target(model: Model, scale: Array, single: Any, noise: bool, classes: int | None) -> bool:

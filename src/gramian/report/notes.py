@@ -106,7 +106,7 @@ def notes(
             f"{cause} A larger noise (noise=1e-6 or so, times the variance of y) makes this unnecessary."
         )
     closed = model.likelihood.conjugate and model.likelihood.latents == 1
-    sentences += row_notes(data.X, data.Y, columns, closed)
+    sentences += row_notes(data.X, data.Y, columns, closed, model.warp is not None)
     if search.stopped != NOT_OPTIMISED:
         sentences += vanished(model, data, closed)
     return sentences + told(of_parameters)

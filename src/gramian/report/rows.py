@@ -21,9 +21,9 @@ OWN_CATEGORY = 0.9  # of the rows with a category that no other has: names, not 
 SKEWED = 1.0  # skewness from which on a positive target asks for its logarithm; 1.75 if log y ~ N(., 0.5^2)
 
 
-def row_notes(X: Array, Y: Array, columns: Columns, gaussian: bool) -> Iterator[str]:
+def row_notes(X: Array, Y: Array, columns: Columns, gaussian: bool, warped: bool = False) -> Iterator[str]:
     """Sentences about rows and their targets; `gaussian`: whether y is f plus Gaussian noise, in closed
-    form."""
+    form; `warped`: whether that is said of a warped y."""
     n, d = X.shape
     if n < 2:
         return
@@ -40,7 +40,7 @@ def row_notes(X: Array, Y: Array, columns: Columns, gaussian: bool) -> Iterator[
         yield from _names_of_rows(X, columns, width)
     if X.size <= MANY:
         yield from _repeats(X, Y, gaussian)
-    if gaussian and Y.shape[1] == 1:
+    if gaussian and Y.shape[1] == 1 and not warped:
         yield from _target(Y[:, 0])
 
 

@@ -30,9 +30,12 @@ def summary(title: str, fitted: Any, full: bool = False) -> str:
         f"  kernel    {formula(fitted.kernel, full)}",
         *(f"            {formula(kernel, full)}" for kernel in fitted.model.others),
         f"  {_likelihood(fitted)}",
+        *([f"  warp      {fitted.model.warp}"] if fitted.model.warp is not None else []),
+        *_calibration(fitted.calibration),
         f"  evidence  {fitted.evidence}, in nats{units}",
         f"  method    {outcome.method} ({outcome.reason}); {outcome.solver}",
         f"  fit       {outcome.stopped}; {searched}, {outcome.seconds:.2f} s",
+        *(f"            {line}" for line in outcome.choice),
         *(f"            {stage}" for stage in outcome.stages if len(outcome.stages) > 1),
         f"  jitter    {outcome.jitter:g}" if outcome.jitter else "  jitter    none",
         *read(fitted.columns.told()),
@@ -50,6 +53,13 @@ def summary(title: str, fitted: Any, full: bool = False) -> str:
 def read(told: Sequence[str]) -> list[str]:
     """How the columns were read, a line each."""
     return [f"  {'read' if k == 0 else '':<8}  {line}" for k, line in enumerate(told)]
+
+
+def _calibration(known: Any) -> list[str]:
+    if known is None:
+        return []
+    text = f"standard deviations times {known.scale:.2f}, and for {100 * known.share:.2g} % of the rows"
+    return [f"  intervals {text} another {known.width:.1f} times wider, as left-out rows ask for"]
 
 
 def _quality(known: Quality) -> list[str]:

@@ -24,6 +24,7 @@ from gramian.linalg.state import Arrays, ObjectState, entries, taken, typed, typ
 from gramian.params.space import aligned
 
 SAMPLERS = ("blocks", "nuts", "ess")
+NO_DRAWS = 10  # of a chain: fewer say nothing
 RHAT_LIMIT = 1.01
 TOLD: dict[str, type] = {"sampler": str, "warmup": int, "stopped": str, "seconds": float}
 SAVED = {"log_density": np.float64, "divergent": np.int64, "acceptance": np.float64, "steps": np.int64}
@@ -97,6 +98,11 @@ class Chains:
                 f"The chains ended early ({self.stopped}) with {self.n_draws} draws each after a warm-up of"
                 f" {self.warmup}."
             )
+            if self.n_draws < NO_DRAWS:
+                notes.append(
+                    "That is no posterior: the parameters are hardly sampled, and close to where the chains"
+                    " began. To compile them takes seconds of its own: give more time."
+                )
         if self.divergences:
             share = self.divergences / self.divergent.size
             notes.append(

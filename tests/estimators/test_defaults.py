@@ -1,0 +1,159 @@
+"""The model that the data choose, and the calibration of what it foretells."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import gramian as gm
+from gramian.predictive import Calibration, Normal
+
+
+def table(kind, n=150, seed=0):
+    """Rows of two columns, with a target of that kind."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-2, 2, (n, 2))
+    f = np.sin(2 * X[:, 0]) + 0.5 * X[:, 1]
+    if kind == "smooth":
+        return X, f + 0.1 * rng.normal(size=n)
+    if kind == "skewed":
+        return X, np.exp(f + 0.2 * rng.normal(size=n))
+    if kind == "rough":  # a smooth trend, and steps of one column
+        return X, 3 * f + np.floor(3 * X[:, 1]) % 2
+    return X, f + 0.1 * rng.standard_t(1.5, size=n)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return {kind: gm.GPRegressor(random_state=0).fit(*table(kind)) for kind in ("smooth", "skewed", "rough")}
+
+
+def test_keeps_a_step_only_where_the_data_ask_for_it(fitted):
+    assert fitted["smooth"].fitted_.model.warp is None
+    assert "Matern12" not in str(fitted["smooth"].kernel_)
+    assert fitted["skewed"].fitted_.model.warp is not None
+    assert "Matern12" in str(fitted["rough"].kernel_)
+
+
+@pytest.mark.parametrize("kind", ["skewed", "rough"])
+def test_chosen_model_foretells_new_rows_better(fitted, kind):
+    X, y = table(kind, 400, seed=1)
+    plain = gm.GPRegressor("matern52", random_state=0).fit(*table(kind))
+    gain = fitted[kind].log_density(X, y) - plain.log_density(X, y)
+    assert gain.mean() > 4 * gain.std() / np.sqrt(400)
+
+
+def test_says_why(fitted):
+    (line,) = fitted["skewed"].outcome_.choice
+    assert "Matern-5/2" in line
+    assert "a rough part" in line
+    assert "a warp of y: +" in line
+    assert line in fitted["skewed"].summary()
+
+
+def test_an_explicit_kernel_is_taken_as_it_is():
+    gp = gm.GPRegressor("matern52", random_state=0).fit(*table("skewed"))
+    assert gp.outcome_.choice == ()
+    assert gp.fitted_.model.warp is None
+    assert gp.fitted_.calibration is None
+
+
+@pytest.mark.parametrize("settings", [{"hyper": "ml"}, {"optimize": False}, {"inference": "laplace"}])
+def test_nothing_is_chosen_where_settings_leave_nothing_open(settings):
+    assert gm.GPRegressor(**settings).fit(*table("skewed", 20)).outcome_.choice == ()
+
+
+def test_y_is_not_warped_where_that_was_not_wanted_or_values_repeat():
+    X, y = table("skewed")
+    assert gm.GPRegressor(warp=None, random_state=0).fit(X, y).fitted_.model.warp is None
+    steps = np.where(y < np.median(y), 0.0, y)  # half of the rows have the same y
+    assert gm.GPRegressor(random_state=0).fit(X, steps).fitted_.model.warp is None
+
+
+def test_many_rows_choose_on_a_part_of_them():
+    X, y = table("skewed", 1300)
+    gp = gm.GPRegressor(random_state=0, method=gm.Sparse(30)).fit(X, y)
+    assert "on 1,000 of 1,300 rows" in gp.outcome_.choice[0]
+    assert gp.fitted_.model.warp is not None
+
+
+def test_categories_have_a_part_in_the_rough_kernel():
+    pd = pytest.importorskip("pandas")
+    X, y = table("rough")
+    frame = pd.DataFrame({"x": X[:, 0], "step": np.floor(3 * X[:, 1]).astype(int).astype(str)})
+    gp = gm.GPRegressor(random_state=0).fit(frame, y)
+    assert np.all(np.isfinite(gp.predict(frame)))
+
+
+def test_does_not_depend_on_units():
+    X, y = table("skewed", 60)
+    gp = gm.GPRegressor(random_state=0).fit(X, y)
+    other = gm.GPRegressor(random_state=0).fit(1e3 * X + 5, 1e-2 * y + 3)
+    assert_allclose(other.predict(1e3 * X + 5), 1e-2 * gp.predict(X) + 3, rtol=1e-5)
+
+
+# Calibration. -----------------------------------------------------------------------------------------------
+
+
+def test_residuals_of_a_good_model_need_no_calibration():
+    assert Calibration.of(np.random.default_rng(0).normal(size=500)) is None
+
+
+def test_finds_what_residuals_were_made_with():
+    """Of 20,000 residuals: their standard errors are some 1 %, 5 % and 5 %."""
+    rng = np.random.default_rng(0)
+    wide = rng.random(20_000) < 0.1
+    found = Calibration.of(rng.normal(size=20_000) * 0.8 * np.where(wide, 5.0, 1.0))
+    assert found.scale == pytest.approx(0.8, rel=0.04)
+    assert found.share == pytest.approx(0.1, rel=0.2)
+    assert found.width == pytest.approx(5.0, rel=0.2)
+    assert found.factor == pytest.approx(0.8 * np.sqrt(0.9 + 0.1 * 25), rel=0.05)
+
+
+def test_calibrated_density_integrates_to_one_and_has_its_variance():
+    own, z = Calibration(0.8, 0.1, 4.0), np.linspace(-60, 60, 200_001)
+    density = np.exp(own.log_density(z))
+    assert_allclose(np.trapezoid(density, z), 1.0, rtol=1e-8)
+    assert_allclose(np.trapezoid(density * z**2, z), own.factor**2, rtol=1e-8)
+    mixture = own.observed(Normal(np.array([1.0]), np.array([2.0])))
+    assert_allclose(mixture.std, 2.0 * own.factor, rtol=1e-12)
+
+
+@pytest.fixture(scope="module")
+def outliers():
+    gp = gm.GPRegressor(warp=None, random_state=0).fit(*table("outliers", 200))
+    assert gp.fitted_.calibration is not None
+    return gp
+
+
+def test_outliers_cost_less_after_calibration(outliers):
+    X, y = table("outliers", 500, seed=1)
+    plain = dataclasses.replace(outliers.fitted_, calibration=None).predictive(X)
+    gain = outliers.log_density(X, y) - plain.log_density(y)
+    assert gain.mean() > 0
+
+
+def test_draws_and_moments_of_calibrated_predictions_agree(outliers):
+    X, count = table("smooth", 5, seed=3)[0], 40_000
+    draws = outliers.sample(X, count, target="y", random_state=0)
+    mean, std = outliers.predict(X, return_std=True)
+    assert np.all(np.abs(draws.mean(axis=1) - mean) < 4 * std / np.sqrt(count))
+    centred = draws - mean[:, None]
+    products = centred[:, None] * centred[None]
+    _, cov = outliers.predict(X, return_cov=True)
+    error = products.std(axis=2) / np.sqrt(count)
+    assert np.all(np.abs(products.mean(axis=2) - cov) < 4.5 * error)
+    low, high = outliers.predict_quantiles(X, (0.05, 0.95)).T
+    held = np.mean((draws > low[:, None]) & (draws < high[:, None]), axis=1)
+    assert np.all(np.abs(held - 0.9) < 4 * np.sqrt(0.09 / count))
+    f_mean, f_std = outliers.predict(X, return_std=True, target="f")
+    assert_allclose(f_mean, mean)
+    assert np.all(f_std < std)
+
+
+def test_file_holds_the_calibration(outliers, tmp_path):
+    outliers.save(tmp_path / "m.gm")
+    again = gm.load(tmp_path / "m.gm")
+    assert again.fitted_.calibration == outliers.fitted_.calibration
+    assert again.outcome_.choice == outliers.outcome_.choice
