@@ -114,6 +114,11 @@ READ: dict[str, tuple[str | bytes, list[float], str]] = {
         STEPS,
         "1 line above the column names left out",
     ),
+    "titles above cells that are no plain numbers": (
+        "Sales of 2024;\n;\nday;y\n" + "".join(f"{k + 1:02d}.01.2024;{k % 5},5\n" for k in range(N)),
+        STEPS,
+        "1 line above the column names left out",
+    ),
     "units in the names": (csv([str(k) for k in range(N)], name="Area (m2)"), STEPS, ""),
     "blank lines": (csv([str(k) for k in range(N)]).replace("\n5,", "\n\n\n5,"), STEPS, "2 empty lines"),
     "an empty last column": (
