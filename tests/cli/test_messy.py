@@ -232,6 +232,9 @@ def test_ids_are_refused_or_ignored(run, tmp_path):
     said = run("fit", "d.csv", "-t", "y", "-o", "m.gm", code=2).stderr
     assert "text that differs in every row ('p0', 'p1', ...) tells nothing" in said
     assert "--id 'who'" in said
+    text = (tmp_path / "d.csv").read_text()
+    (tmp_path / "e.csv").write_text(text + "p9,9,\n")  # a row that is left out has an id, too
+    assert "tells nothing of new rows" in run("fit", "e.csv", "-t", "y", "-o", "m.gm", code=2).stderr
     assert (
         "left out: who"
         in run("fit", "d.csv", "-t", "y", "--ignore", "who", "--restarts", 0, "-o", "m.gm").stdout
