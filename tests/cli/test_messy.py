@@ -114,6 +114,11 @@ READ: dict[str, tuple[str | bytes, list[float], str]] = {
         STEPS,
         "1 line above the column names left out",
     ),
+    "titles above cells that are no plain numbers": (
+        "Sales of 2024;\n;\nday;y\n" + "".join(f"{k + 1:02d}.01.2024;{k % 5},5\n" for k in range(N)),
+        STEPS,
+        "1 line above the column names left out",
+    ),
     "units in the names": (csv([str(k) for k in range(N)], name="Area (m2)"), STEPS, ""),
     "blank lines": (csv([str(k) for k in range(N)]).replace("\n5,", "\n\n\n5,"), STEPS, "2 empty lines"),
     "an empty last column": (
@@ -227,6 +232,9 @@ def test_ids_are_refused_or_ignored(run, tmp_path):
     said = run("fit", "d.csv", "-t", "y", "-o", "m.gm", code=2).stderr
     assert "text that differs in every row ('p0', 'p1', ...) tells nothing" in said
     assert "--id 'who'" in said
+    text = (tmp_path / "d.csv").read_text()
+    (tmp_path / "e.csv").write_text(text + "p9,9,\n")  # a row that is left out has an id, too
+    assert "tells nothing of new rows" in run("fit", "e.csv", "-t", "y", "-o", "m.gm", code=2).stderr
     assert (
         "left out: who"
         in run("fit", "d.csv", "-t", "y", "--ignore", "who", "--restarts", 0, "-o", "m.gm").stdout

@@ -32,6 +32,7 @@ CASES = [
     (["1.234,5", "2,0", "1.234"], Numbers(",", ".", ()), [1234.5, 2, 1234]),
     (["1,234", "22,000"], Numbers(".", ",", ()), [1234, 22000]),
     (["12,34,567", "1,000"], Numbers(".", ",", ()), [1234567, 1000]),
+    (["1.234.567", "1.000"], Numbers(",", ".", ()), [1234567, 1000]),
     (["1 234", "5 678,5"], Numbers(",", " ", ()), [1234, 5678.5]),
     (["1'234.5", "12'000"], Numbers(".", "'", ()), [1234.5, 12000]),
     (["0,123", "1,456"], Numbers(",", "", ()), [0.123, 1.456]),
@@ -61,6 +62,10 @@ def test_what_cells_become(cells, reading, numbers):
 
 def test_a_comma_before_three_digits_is_a_decimal_where_the_file_says_so():
     assert decided(["1,234", "22,000"], comma=True) == Numbers(",", "", ())
+    # and a point before three digits is none, unless another cell shows that it is
+    assert decided(["119.428 €", "87.595 €"], comma=True) == Numbers(",", ".", ("€",))
+    assert decided(["119.428 €", "87.5 €"], comma=True) == Numbers(".", "", ("€",))
+    assert decided(["119.428 €", "87.595 €"]) == Numbers(".", "", ("€",))
 
 
 @pytest.mark.parametrize(

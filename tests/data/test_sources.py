@@ -20,6 +20,7 @@ from gramian.data.readings import Categories
 from gramian.data.sources import Source, is_source, open_source, open_table
 from gramian.data.spool import Spool
 from gramian.data.tables import read_blocks, write_table
+from gramian.data.tables.quick import NotClean
 from gramian.errors import InputError, InputTypeError, TableError
 
 
@@ -270,6 +271,58 @@ def test_too_many_categories_are_refused_as_ids(tmp_path, small_blocks, monkeypa
     assert "column 'name': more than 20 different texts" in refused(blocks)
 
 
+UNCLEAN = {
+    "clean": lambda text: text,
+    "a gap": lambda text: text.replace("\n1.5,", "\n,"),
+    "line ends of Windows": lambda text: text.replace("\n", "\r\n"),
+    "quotes": lambda text: text.replace("\n1.5,", '\n"1.5",'),
+    "quoted words": lambda text: text.replace("north", '"north"'),
+    "a separator in quotes": lambda text: text.replace("south", '"south,east"'),
+    "blank lines": lambda text: text.replace("\n3.5,", "\n\n3.5,"),
+    "spaces": lambda text: text.replace("\n1.5,", "\n 1.5 ,"),
+    "Latin-1 late": lambda text: text[:-3] + "é\n",
+    "words late": lambda text: text + "?,x,NA\n",
+}
+
+
+@pytest.mark.parametrize("name", UNCLEAN)
+def test_both_readers_give_the_same_bits(tmp_path, monkeypatch, name):
+    pytest.importorskip("pyarrow")
+    rows = "".join(f"{k + 0.5},{('north', 'south')[k % 2]},{0.1 * k!r}\n" for k in range(50))
+    text = UNCLEAN[name]("a,site,y\n" + rows)
+    (tmp_path / "d.csv").write_bytes(text.encode("latin-1" if name.startswith("Latin") else "utf-8"))
+    if name == "Latin-1 late":
+        monkeypatch.setattr("gramian.data.tables.quick.HEAD", 64)
+        with pytest.raises(TableError, match="line 51, column 'y'"):
+            open_source(tmp_path / "d.csv", "y")
+        return
+    quick = open_source(tmp_path / "d.csv", "y")
+
+    def never(*_):
+        raise NotClean
+
+    monkeypatch.setattr(sources, "quick_blocks", never)
+    slow = open_source(tmp_path / "d.csv", "y")
+    same(quick.X, slow.X)
+    same(quick.Y, slow.Y)
+    assert quick.columns == slow.columns
+
+
+def test_a_clean_file_is_read_quickly(tmp_path, monkeypatch):
+    pytest.importorskip("pyarrow")
+    path = written(tmp_path, frame())
+
+    def never(*_):
+        raise AssertionError("read slowly")
+
+    head = next(read_blocks(path))
+    monkeypatch.setattr(sources, "read_blocks", lambda _: iter([head]))
+    assert open_source(path, "y", columns=["a", "k"]).X.shape == (50, 2)
+    monkeypatch.setattr(sources, "read_blocks", never)
+    with pytest.raises(AssertionError):
+        open_source(path, "y")
+
+
 # Blocks from a function
 
 
@@ -436,6 +489,8 @@ def peak(work) -> int:
 def test_memory_of_a_text_file_does_not_grow_with_its_rows(tmp_path, suffix, monkeypatch):
     monkeypatch.setattr("gramian.data.tables.textbytes.CHUNK", 2**14)
     monkeypatch.setattr("gramian.data.tables.textbytes.HEAD", 2**14)
+    monkeypatch.setattr("gramian.data.tables.quick.HEAD", 2**14)
+    monkeypatch.setattr("gramian.data.tables.quick.BYTES", 2**14)
     monkeypatch.setattr("gramian.data.tables.reading.CHUNK", 2**14)
     for module in (sources, filecolumns):
         monkeypatch.setattr(module, "read_blocks", lambda path: read_blocks(path, 1000))

@@ -96,6 +96,7 @@ def test_a_target_that_is_named_is_no_feature():
     np.testing.assert_array_equal(by_name.fitted_.rows.X, given.fitted_.rows.X)
     np.testing.assert_array_equal(by_name.predict(frame), given.predict(frame.drop(columns="y")))
     assert by_name.fitted_.columns.targets == ("y",)
+    assert by_name.plan(frame, "y").columns == 6
     both = model().fit(frame, ["y", "k"])
     assert both.predict(frame).shape == (len(frame), 2)
     with pytest.raises(InputError, match=r"X has no column 'z' for the target\. It has: a, k, ok"):

@@ -104,7 +104,7 @@ class TableOptions:
         )
         for j, categories in source.columns.categories.items():
             name, n = source.columns.names[j], len(source.X)
-            if len(categories) == n > 1 and not self.columns and name not in declared:
+            if len(categories) >= n > 1 and not self.columns and name not in declared:
                 first, second = categories[:2]
                 raise TableError(
                     f"{table.path}, column {name!r}: text that differs in every row ({first!r}, {second!r},"

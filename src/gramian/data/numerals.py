@@ -75,18 +75,23 @@ def _separators(bodies: Sequence[str], comma: bool) -> tuple[str, str] | None:
             alone = re.fullmatch(r"9{1,3}([.,' ]9{2,3})*[.,' ]9{3}", body) is not None
             if len(seps) > 1 or sep in "' ":
                 thousands.add(sep)
-            elif alone and sep == ",":
-                unsure.add(sep)  # 1,234 is either
+            elif alone and (sep == "," or comma):
+                unsure.add(sep)  # 1,234 is either, and so is 1.234 where commas are for decimals
                 continue
             else:
                 decimals.add(sep)
                 continue
         if re.fullmatch(r"\d{1,3}([.,' ]\d{2,3})*[.,' ]\d{3}", grouped) is None:
             return None
-    if unsure:
-        (
-            decimals if "," in decimals or "." in thousands or (comma and "." not in decimals) else thousands
-        ).add(",")
+    if "." in decimals & thousands:  # 1.000 beside 1.234.567
+        single = [body for body in bodies if body.count(".") == 1]
+        if all(re.fullmatch(r"9{1,3}\.9{3}", body) for body in single):
+            decimals.discard(".")
+    if "." in unsure:
+        (decimals if "." in decimals or "," in thousands else thousands).add(".")
+    if "," in unsure:
+        point = "," in decimals or "." in thousands or (comma and "." not in decimals)
+        (decimals if point else thousands).add(",")
     if "," in decimals and "." in decimals:
         # 1.234 beside 1,5 is a thousand with a point
         points = [body for body in bodies if "." in body and "," not in body]
@@ -95,7 +100,7 @@ def _separators(bodies: Sequence[str], comma: bool) -> tuple[str, str] | None:
         decimals, thousands = {","}, thousands | {"."}
     if len(thousands) > 1 or decimals & thousands or not decimals <= {".", ","}:
         return None
-    return next(iter(decimals), "."), next(iter(thousands), "")
+    return next(iter(decimals), "," if "." in thousands else "."), next(iter(thousands), "")
 
 
 def mostly_numbers(shapes: Counter[str], comma: bool) -> bool:

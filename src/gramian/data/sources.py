@@ -32,6 +32,7 @@ from gramian.data.inputs import file_cells, numbers_of, read_features, read_targ
 from gramian.data.readings import PLAIN, Reading
 from gramian.data.spool import Room, Spool
 from gramian.data.tables import NotNumbersError, Table, read_blocks
+from gramian.data.tables.quick import NotClean, quick_blocks
 from gramian.errors import InputError, InputTypeError, TableError
 
 BLOCK_BYTES = 16 * 2**20  # of a block of a memory map: large enough for the disk, small beside any machine
@@ -297,12 +298,20 @@ def _spooled(
         cells = file_cells(table, name, name in readings)
         return numbers_of(readings.get(name, PLAIN), cells, name, table.place)
 
-    with Spool(room) as X, Spool(room) as Y:
-        for table in read_blocks(path):
-            X.add(np.column_stack([numbers(table, name) for name in names]))
-            if targets:
-                Y.add(np.column_stack([numbers(table, name) for name in targets]))
-        return X.mapped(), Y.mapped() if targets else None, list(table.notes)
+    def spooled(blocks: Iterator[Table]) -> tuple[Array, Array | None, list[str]]:
+        with Spool(room) as X, Spool(room) as Y:
+            for table in blocks:
+                X.add(np.column_stack([numbers(table, name) for name in names]))
+                if targets:
+                    Y.add(np.column_stack([numbers(table, name) for name in targets]))
+            return X.mapped(), Y.mapped() if targets else None, list(table.notes)
+
+    wanted = [name for name in (*names, *targets) if name not in readings]
+    try:
+        return spooled(quick_blocks(path, wanted, [*readings]))
+    except NotClean:
+        room.spooled = 0
+    return spooled(read_blocks(path))
 
 
 # Blocks from a function. ------------------------------------------------------------------------------------

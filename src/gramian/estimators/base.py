@@ -307,6 +307,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
             setting = 'hyper="map"' if sampled else 'inference="vi"'
             why = "A plan predicts searches; how long chains take, only they can tell"
             raise ParameterError(f"{why}. Ask with {setting} for the engines alone.")
+        X, y, _ = parted(as_frame(X), y)
         shape = open_source(X, y, memory_limit=self.memory_limit).X.shape if is_source(X) else np.shape(X)
         return self._plan(tuple(shape), y)
 

@@ -85,15 +85,24 @@ def _names_at(rows: Sequence[Sequence[str]], filled: Sequence[int]) -> int:
         return 0
     first, widths = filled[0], Counter(len(rows[k]) for k in filled[1:])
     usual = widths.most_common(1)[0][0] if widths else 0
-    alone = sum(1 for cell in rows[first] if cell.strip()) == 1
-    if len(rows[first]) >= usual and not (alone and usual > 1):
+    if len(rows[first]) >= usual and not (_count(rows[first]) == 1 < usual):
         return first
-    numbers = (k for k in filled if len(rows[k]) == usual and any(map(is_number, rows[k])))
-    end = next(numbers, filled[-1])
+    # the names are the last line before the first that has a number, a date or an amount
+    end = next((k for k in filled if len(rows[k]) == usual and _has_data(rows[k])), filled[0] + 2)
     names = [
         k for k in filled[: MOST_TITLES + 1] if k < end and len(rows[k]) == usual and _are_names(rows[k])
     ]
-    return max(names, key=lambda k: (sum(1 for cell in rows[k] if cell.strip()), k), default=first)
+    return max(names, key=lambda k: (_count(rows[k]), k), default=first)
+
+
+def _count(row: Sequence[str]) -> int:
+    """Cells that have something in them: spreadsheets fill titles up with empty ones."""
+    return sum(1 for cell in row if cell.strip())
+
+
+def _has_data(row: Sequence[str]) -> bool:
+    """Whether a row has a cell that begins as numbers do, and is no title that does."""
+    return _count(row) > 1 and any(re.match(r"\W*\d", cell) for cell in row)
 
 
 def _are_names(row: Sequence[str]) -> bool:
