@@ -147,3 +147,24 @@ def test_outputs_have_their_names(rows, tmp_path):
         "height",
     )
     assert "mean" in gm.GPRegressor(KERNEL, optimize=False).fit(X, y).predict_table(X)
+
+
+@pytest.mark.parametrize("link", ["logit", "probit"])
+def test_intervals_of_probabilities(rows, link):
+    """The share of draws of f whose probability lies between the ends is the level: within four standard
+    errors of 20,000 draws, 0.009."""
+    X, y = rows
+    labels = np.where(y > 0, "up", "down")
+    gp = gm.GPClassifier(4.0 * gm.RBF(1.0), link=link, optimize=False).fit(X, labels)
+    P, lower, upper = gp.predict_proba(X[:5], interval=0.9)
+    np.testing.assert_array_equal(P, gp.predict_proba(X[:5]))
+    draws = gp.sample(X[:5], 20_000, random_state=0)
+    p = norm.cdf(draws) if link == "probit" else 1 / (1 + np.exp(-draws))
+    for k, own in ((1, p), (0, 1 - p)):
+        inside = (lower[:, [k]] <= own) & (own <= upper[:, [k]])
+        assert_allclose(np.mean(inside, axis=1), 0.9, atol=0.009)
+    three = np.where(y > 0.5, "c", labels)
+    for multiclass in ("softmax", "ovr"):
+        several = gm.GPClassifier(4.0 * gm.RBF(1.0), multiclass=multiclass, optimize=False).fit(X, three)
+        with pytest.raises(ParameterError, match="which two classes have"):
+            several.predict_proba(X[:2], interval=0.9)

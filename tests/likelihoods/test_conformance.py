@@ -154,6 +154,16 @@ class OneColumn(Binomial):
     columns = ("successes",)
 
 
+class WrongCumulative(Poisson):
+    def cumulative(self, y, f, exposure=1.0):
+        return super().cumulative(y - 1, f, exposure)  # P(Y < y)
+
+
+class WrongDistribution(StudentT):
+    def distribution(self, mean, var):
+        return super().distribution(mean + 0.1, var)
+
+
 class Overconfident(Softmax):
     def expected_log_prob(self, y, mean, var):
         return self.log_prob(y, mean)
@@ -177,6 +187,8 @@ class Overconfident(Softmax):
         (TrialsForgotten(), {"y": [[2, 6]], "outcomes": range(7)}, "E\\[y \\| f\\] is not the mean"),
         (OneColumn(), {"outcomes": range(2)}, "column_defaults has \\['trials'\\]"),
         (Overconfident(3), {"outcomes": range(3)}, "expected_log_prob"),
+        (WrongCumulative(), {"outcomes": range(40)}, r"cumulative\(y, f\) is not the share"),
+        (WrongDistribution(), {}, r"distribution\(f, 0\) is not the share"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Likelihood) else "",
 )

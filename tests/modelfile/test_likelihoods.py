@@ -37,14 +37,13 @@ from tests.modelfile.test_modelfile_hostile import forged, parts, put, refused
 # One text for this process and for a fresh one.
 ASK = """
 import hashlib
+import re
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-# the summary; where a file holds no rows, without what they say of left-out ones and of columns
-def told(gp):
-    head, found, rest = gp.summary().partition("\\n  quality")
-    rows = gp.fitted_.first.inference.holds_rows or not found
-    return gp.summary() if rows else head + rest[rest.index("\\n\\n"):]
+# without what is told of training rows, which not every file holds
+def lasting(summary):
+    return re.sub(r"\\n  quality .*?\\n\\n", "\\n\\n", summary, count=1, flags=re.DOTALL)
 
 # the same number on both sides: another one may add in another order
 @threadpool_limits.wrap(limits=1, user_api="blas")
@@ -70,7 +69,8 @@ def answers(gp):
         name: hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
         for name, value in found.items()
     }
-    return {**digests, "summary": told(gp), "evidence": str(gp.evidence_), "outcome": repr(gp.outcome_)}
+    told = {"summary": lasting(gp.summary()), "evidence": str(gp.evidence_), "outcome": repr(gp.outcome_)}
+    return {**digests, **told}
 """
 namespace: dict[str, Any] = {}
 exec(ASK, namespace)

@@ -245,6 +245,16 @@ def _check_draws(
     if outcomes is None and given is not None and np.all(np.isfinite(given[1])):
         off = np.abs(np.mean(drawn, axis=1) - given[0]) - 7 * np.sqrt(given[1] / N)
         it.must(off <= 0, "the mean of draws is not E[y | f].")
+    first = y.reshape(len(y), -1)[:, 0]
+    share = np.mean(drawn <= first[:, None], axis=1)
+    exact = likelihood.distribution(f, np.zeros_like(f), *beside)
+    for name, below in (
+        ("cumulative(y, f)", bare.cumulative(first, f, *beside)),
+        ("distribution(f, 0)", None if exact is None else exact.cdf(first)),
+    ):
+        if below is not None:
+            off = np.abs(share - below) - 7 * np.sqrt(below * (1 - below) / N) - 1 / N
+            it.must(off <= 0, f"{name} is not the share of draws up to y.")
 
 
 def _rows(first: Array, beside: Any) -> Array:

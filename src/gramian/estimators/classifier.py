@@ -174,11 +174,13 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
         best = np.argmax(self.predict_proba(X), axis=1)
         return self.classes_[best]
 
-    def predict_proba(self, X: Any) -> Array:
+    def predict_proba(self, X: Any, interval: float | None = None) -> Any:
         """The probability of each class, (n, classes) in the order of `classes_`, averaged over what is not
-        known about f."""
+        known about f. interval=0.9, of two classes: with both ends, of the same shape, of the 90 % interval
+        of what the probability is, f not being known: narrow around 0.5 is a coin, wide is no knowledge."""
         table = self.read(X)
-        return self.fitted_.probabilities(table, self.averaging)
+        P = self.fitted_.probabilities(table, self.averaging)
+        return P if interval is None else (P, *self.fitted_.probability_interval(table, interval))
 
     def predict_log_proba(self, X: Any) -> Array:
         """The logarithm of predict_proba."""

@@ -33,7 +33,7 @@ from gramian.inference.asked import ask
 from gramian.kernels import Kernel
 from gramian.likelihoods import Likelihood
 from gramian.params import Parameter, ParameterTable
-from gramian.predictive import Calibration, Normal, Predictive, Warped
+from gramian.predictive import Calibration, Normal, Predictive, Warped, mixed
 from gramian.processes.base import Process
 from gramian.processes.gapped import Gapped
 from gramian.report.facts import Facts, NoData, class_counts
@@ -119,6 +119,13 @@ class Learned(ABC):
     @abstractmethod
     def probabilities(self, table: Array, averaging: str = "exact") -> Array:
         """p(y = c) of each class: (n, classes)."""
+
+    def probability_interval(self, table: Array, level: float) -> tuple[Array, Array]:
+        """The ends between which the probability of each class lies, (n, classes) each."""
+        raise ParameterError(
+            "An interval of a probability is that of one latent function, which two classes have. For more,"
+            ' draw the functions: sample(X, target="f").'
+        )
 
     @abstractmethod
     def labelled_rows(self) -> LabelledRows | None:
@@ -338,6 +345,15 @@ class Fitted(Learned):
         P = predictions.probabilities(self.likelihood, self.process_at(table), table, scaled)
         predictions.finite(P, table)
         return P / np.sum(P, axis=1, keepdims=True)  # they add up to 1 but for rounding
+
+    def probability_interval(self, table: Array, level: float) -> tuple[Array, Array]:
+        if self.likelihood.latents > 1:
+            return super().probability_interval(table, level)
+        seen = predictions.gaussians(self.likelihood, self.process_at(table), table)
+        ends = mixed([Normal(mean[:, 0], np.sqrt(var[:, 0])) for _, mean, var in seen]).interval(level)
+        # a probability rises or falls with f
+        low, high = (ask(self.likelihood, "probabilities", f, np.zeros(len(f))) for f in ends)
+        return np.minimum(low, high), np.maximum(low, high)
 
     def predictive(self, table: Array, beside: Array | None = None) -> Predictive:
         """The distribution of an observation at each row. `beside`: the likelihood's further columns, (n,
