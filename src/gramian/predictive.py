@@ -18,7 +18,7 @@ the p-quantile of any distribution between mean - std sqrt((1 - p) / p) and mean
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import factorial
@@ -147,6 +147,10 @@ class Predictive(ABC):
         """SciPy's frozen distribution, where it has this one."""
         raise ParameterError(f"SciPy has no distribution like this {type(self).__name__}; it answers itself.")
 
+    def mapped(self, change: Callable[[Normal], Predictive]) -> Predictive:
+        """With each Gaussian that it consists of changed."""
+        raise ParameterError(f"Warps and calibrations are of Gaussians, not of a {type(self).__name__}.")
+
     def solved(self, level: Array, entries: Entries) -> Array:
         """The quantiles of these levels, (m,), at these entries."""
         low, high = self.ends(level, entries)
@@ -242,6 +246,9 @@ class Normal(Predictive):
         z = (self.checked(y) - self.mean) / self.std
         density = np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi)
         return self.std * (z * (2 * ndtr(z) - 1) + 2 * density - 1 / np.sqrt(np.pi))
+
+    def mapped(self, change: Callable[[Normal], Predictive]) -> Predictive:
+        return change(self)
 
     def solved(self, level: Array, entries: Entries) -> Array:
         return self.mean.ravel()[entries] + self.std.ravel()[entries] * ndtri(level)
@@ -348,6 +355,9 @@ class Mixture(Predictive):
             )
             draws[mine] = self.parts[k].sample(rng, count)[mine]
         return draws
+
+    def mapped(self, change: Callable[[Normal], Predictive]) -> Mixture:
+        return Mixture([part.mapped(change) for part in self.parts], self.weights)
 
     def output(self, k: int) -> Mixture:
         return Mixture([part.output(k) for part in self.parts], self.weights)
@@ -472,9 +482,10 @@ class Calibration:
         """f itself."""
         return Normal(seen.mean, min(1.0, self.factor) * seen.std)
 
-    def parts(self, seen: Normal) -> list[Normal]:
-        """The two parts, of given weights."""
-        return [Normal(seen.mean, each * self.scale * seen.std) for each in (1.0, self.width)]
+    def observed(self, seen: Normal) -> Mixture:
+        """An observation: the two parts."""
+        stds = (each * self.scale * seen.std for each in (1.0, self.width))
+        return Mixture([Normal(seen.mean, std) for std in stds], self.weights)
 
     def log_density(self, z: Array) -> Array:
         """Of residuals in units of the standard deviation."""

@@ -427,15 +427,9 @@ def test_checking_an_output_leaves_nothing(tmp_path):
 
 @pytest.fixture
 def large_files(monkeypatch):
-    """All files count as large, and their blocks have 7 rows."""
-    monkeypatch.setattr(work, "LARGE", 0)
+    """The blocks of files have 7 rows."""
     for module in (work, sources, filecolumns):
         monkeypatch.setattr(module, "read_blocks", lambda path: read_blocks(path, 7))
-
-    def refuse(*_):
-        raise AssertionError("a large file is read as a whole")
-
-    monkeypatch.setattr(work, "read_table", refuse)
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".parquet"])
@@ -478,13 +472,14 @@ def test_standard_output_in_chunks_has_the_bytes_of_the_file(run, data, model, m
 
 def test_a_fault_in_a_late_block_leaves_the_old_predictions(run, tmp_path, model, monkeypatch):
     table = columns()
-    table["site"][20] = "nowhere"
+    table["a"] = table["a"].astype(object)
+    table["a"][20] = "nowhere"
     write_table(tmp_path / "new.csv", list(table), table)
     (tmp_path / "p.csv").write_bytes(b"old")
     before = listing(tmp_path)
     monkeypatch.setattr(work, "read_blocks", lambda path: read_blocks(path, 7))
     message = run("predict", model, "new.csv", "-o", "p.csv", code=2).stderr
-    assert "new.csv, line 22, column 'site': the category 'nowhere' was not there in fit" in message
+    assert "new.csv, line 22, column 'a': 'nowhere' is not a number" in message
     assert listing(tmp_path) == before
 
 
@@ -510,12 +505,3 @@ def test_large_tables_that_cannot_be_fitted(run, tmp_path, large_files, content,
     (tmp_path / "bad.csv").write_text(content)
     assert part in run("fit", "bad.csv", "-t", "y", "-o", "m.gm", code=2).stderr
     assert not (tmp_path / "m.gm").exists()
-
-
-def test_what_is_large(tmp_path, monkeypatch):
-    monkeypatch.setattr(work, "LARGE", 100)
-    for name in ("a.csv", "a.csv.gz"):
-        (tmp_path / name).write_bytes(b"x" * 50)
-    assert not work.is_large(tmp_path / "a.csv")
-    assert work.is_large(tmp_path / "a.csv.gz")  # 50 bytes packed are more unpacked
-    assert not work.is_large(tmp_path / "absent.csv")

@@ -58,14 +58,9 @@ def answers(table, target, places=None, **settings):
 # Refused, with what and where and how to cure it. -----------------------------------------------------------
 
 REFUSED = {
-    "NaN in X": (
-        changed(X, (3, 1), np.nan),
-        y,
-        ["X contains NaN", "row 3", "column 'x1'", "Drop these rows"],
-    ),
     "infinity in X": (changed(X, (3, 1), np.inf), y, ["X contains infinity", "row 3", "column 'x1'"]),
     "minus infinity in X": (changed(X, (7, 2), -np.inf), y, ["X contains infinity", "row 7", "column 'x2'"]),
-    "NaN in y": (X, changed(y, 4, np.nan), ["y contains NaN", "row 4", "Drop these rows"]),
+    "nothing but NaN in y": (X, np.full(N, np.nan), ["y contains NaN", "row 0", "Drop these rows"]),
     "infinity in y": (X, changed(y, 4, np.inf), ["y contains infinity", "row 4"]),
     "nothing but NaN in the second output": (
         X,
@@ -88,18 +83,8 @@ REFUSED = {
     "unequal lengths": (X, y[:5], ["inconsistent numbers of samples: [20, 5]"]),
     "text": ([["a", "b"], ["c", "d"]], [1, 2], ["Column 'x0'", "text 'a'", "row 0", "DataFrame"]),
     "text among numbers": (changed(X, (3, 1), "hello"), y, ["Column 'x1'", "text 'hello'", "row 3"]),
-    "a missing cell": (changed(X, (3, 1), None), y, ["X contains NaN", "row 3", "column 'x1'"]),
     "text in y": (X, changed(y, 2, "high"), ["Column 'y'", "text 'high'", "row 2", "one number a row"]),
-    "dates": (
-        np.array([["2020-01-01"], ["2020-01-02"]], dtype="M8[D]"),
-        [1, 2],
-        ["Column 'x0'", "dates or times", "days since"],
-    ),
-    "date objects": (
-        np.array([[datetime.date(2020, 1, 1)], [datetime.date(2020, 1, 2)]]),
-        [1, 2],
-        ["Column 'x0'", "dates or times"],
-    ),
+    "dates in y": (X, np.arange(N).astype("M8[D]"), ["Column 'y'", "dates or times", "days since"]),
     "sparse X": (sparse.csr_matrix(X), y, ["sparse", "X.toarray()"]),
     "sparse y": (X, sparse.csr_matrix(y[:, None]), ["sparse", "y.toarray()"]),
     "complex X": (X + 1j, y, ["Complex data not supported", "X"]),
@@ -127,6 +112,36 @@ def test_refused_in_fit(name):
         assert word in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("table", "target", "words"),
+    [
+        (changed(X, (3, 1), np.nan), y, ["X contains NaN", "row 3", "column 'x1'", "Drop these rows"]),
+        (changed(X, (3, 1), None), y, ["X contains NaN", "row 3", "column 'x1'"]),
+        (X, changed(y, 4, np.nan), ["y contains NaN", "row 4", "Drop these rows"]),
+    ],
+    ids=["NaN in X", "a missing cell", "NaN in y"],
+)
+def test_gaps_are_refused_on_request(table, target, words):
+    with pytest.raises(InputError) as caught:
+        regressor(missing="error").fit(table, target)
+    for word in words:
+        assert word in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "dates",
+    [
+        np.array([["2020-01-01"], ["2020-01-02"], ["2020-01-05"]], dtype="M8[D]"),
+        np.array([[datetime.date(2020, 1, day)] for day in (1, 2, 5)]),
+    ],
+    ids=["datetime64", "objects"],
+)
+def test_arrays_of_dates_are_days(dates):
+    gp = regressor(kernel=gm.RBF(1.0), noise=0.1, optimize=False).fit(dates, [1.0, 2.0, 3.0])
+    assert gp.read(dates)[:, 0].tolist() == [0.0, 1.0, 4.0]
+    assert "x0: dates as days since 2020-01-01" in gp.summary()
+
+
 def test_an_object_in_a_cell_is_a_type_error_too():
     with pytest.raises(InputTypeError, match=r"Column 'x1', row 3.*dict") as caught:
         regressor().fit(changed(X, (3, 1), {}), y)
@@ -138,7 +153,6 @@ def test_an_object_in_a_cell_is_a_type_error_too():
     ("places", "words"),
     [
         (X[:, :2], ["2 features", "expecting 3"]),
-        (changed(X, (2, 0), np.nan), ["X contains NaN", "row 2", "column 'x0'"]),
         (changed(X, (2, 0), np.inf), ["X contains infinity", "row 2"]),
         (X[:0], ["X has no rows"]),
         (X[0], ["1D array", "reshape(1, -1)"]),
@@ -146,7 +160,7 @@ def test_an_object_in_a_cell_is_a_type_error_too():
         (sparse.csr_matrix(X), ["sparse"]),
         (None, ["X is None"]),
     ],
-    ids=["a column missing", "NaN", "infinity", "no rows", "one dimension", "text", "sparse", "None"],
+    ids=["a column missing", "infinity", "no rows", "one dimension", "text", "sparse", "None"],
 )
 @pytest.mark.parametrize("question", ["predict", "sample", "components", "predict_gradient"])
 def test_refused_in_questions(places, words, question):
@@ -427,7 +441,11 @@ def test_impossible_questions():
 )
 def test_a_missing_label_is_named_by_its_row(labels, kind):
     with pytest.raises(InputError, match=rf"{kind}: row 2 has no label \(5 such in all\)"):
-        gm.GPClassifier().fit(X, labels)
+        gm.GPClassifier(missing="error").fit(X, labels)
+    if kind == "NaN":
+        gp = gm.GPClassifier(gm.RBF(1.0), optimize=False).fit(X, labels)
+        assert gp.fitted_.n_rows == 15
+        assert "5 of 20 rows have no target and were left out" in gp.summary()
 
 
 @pytest.mark.parametrize(

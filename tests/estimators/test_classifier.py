@@ -308,7 +308,7 @@ def test_bad_input_has_a_cure(two):
         (y[:-1], "inconsistent numbers"),
     ):
         with pytest.raises(InputError, match=word):
-            gm.GPClassifier().fit(X, labels)
+            gm.GPClassifier(missing="error").fit(X, labels)
 
 
 def test_stages_hold_parameters(two):

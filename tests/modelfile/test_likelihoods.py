@@ -501,16 +501,20 @@ def test_signs_of_structured_features_are_in_the_file(tmp_path: Path) -> None:
 def test_a_file_of_version_3_has_no_signs(tmp_path: Path) -> None:
     gp, X = wide(tmp_path / "m.gm")
     metadata, document, arrays = parts(tmp_path / "m.gm")
-    # as version 3 wrote it: targets had no names and no warps, columns no spread, the engine was the method,
-    # and a basis had no signs
+    # as version 3 wrote it: targets had no names and no warps, columns no spread, predictions no calibration,
+    # fits no choice, the engine was the method, and a basis had no signs
     del document["columns"]["targets"], document["fitted"]["warp"], document["settings"]["warp"]
-    del document["fitted"]["data"]["spread"]
+    del document["fitted"]["data"]["spread"], document["fitted"]["calibration"]
+    del document["fitted"]["outcome"]["fields"]["choice"]
     text = json.dumps(document["fitted"]["method"]["fields"]["engine"]).replace("method.engine.", "method.")
     engine = json.loads(text)
     fields = engine["fields"]
     del fields["basis"]["fields"]["signs"], fields["outside"]
     fields |= {"objective": "dtc", "label": fields.pop("method"), "described": fields.pop("described_as")}
     document["fitted"]["method"] = engine
+    del document["settings"]["missing"], arrays["donors"]
+    given = document["columns"]
+    document["columns"] = {key: given[key] for key in ("names", "named", "sklearn")} | {"categories": []}
     arrays = {
         name.replace("method.engine.", "method."): values
         for name, values in arrays.items()

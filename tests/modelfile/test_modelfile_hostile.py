@@ -418,6 +418,13 @@ def rbf(**more: Any) -> Document:
     return {"class": "RBF", "fields": {"lengthscale": parameter([0.5], [], **more)}}
 
 
+def words(*levels: Any) -> Document:
+    return {"class": "Categories", "fields": {"levels": list(levels)}}
+
+
+DATES = {"start": "2024-01-01T00:00:00", "unit": "days", "order": "dmy"}
+
+
 def exact(**more: Any) -> Document:
     described: Document = documents.encode(gm.Exact(), "method")
     return {**described, "fields": {**described["fields"], **more}}
@@ -694,29 +701,42 @@ HOSTILE: dict[str, tuple[Callable[[Document, Arrays], None], str]] = {
     "an array in the settings": (put("settings", "method", {"array": "X"}), "there is no array 'method'"),
     "a certificate that is none": (put("fitted", "certificate", "sealed"), "certificate_ is a str"),
     # Columns.
-    "a name too few": (put("columns", "names", ["temp", "load"]), "pairs of a column"),
+    "a name too few": (put("columns", "names", ["temp", "load"]), "must be of its columns, each once"),
     "a name twice": (put("columns", "names", ["temp", "temp", "site"]), "3 columns, but 2 different names"),
     "a name that is a number": (put("columns", "names", ["temp", 1, "site"]), "columns.names[1] is 1"),
     "names that are none": (put("columns", "named", False), "have no names, and yet"),
     "a category too few": (
-        put("columns", "categories", [[2, ["a", "b"]]]),
+        put("columns", "readings", [[2, words("a", "b")]]),
         "codes that stand for no category",
     ),
-    "a category twice": (put("columns", "categories", [[2, ["a", "b", "b"]]]), "a category twice"),
+    "a category twice": (
+        put("columns", "readings", [[2, words("a", "b", "b")]]),
+        "a category is there twice",
+    ),
     "a category that is a number": (
-        put("columns", "categories", [[2, ["a", "b", 3]]]),
-        "columns.categories[2][2] is 3",
+        put("columns", "readings", [[2, words("a", "b", 3)]]),
+        "columns.readings[2].levels is",
     ),
     "categories of a column that is not there": (
-        put("columns", "categories", [[3, ["a", "b", "c"]]]),
-        "pairs of a column",
+        put("columns", "readings", [[3, words("a", "b", "c")]]),
+        "must be of its columns, each once",
     ),
-    "categories twice": (put("columns", "categories", [[2, ["a", "b", "c"]]] * 2), "each once"),
+    "categories twice": (put("columns", "readings", [[2, words("a", "b", "c")]] * 2), "each once"),
     "categories of numbers": (
-        put("columns", "categories", [[0, ["a"]], [2, ["a", "b", "c"]]]),
+        put("columns", "readings", [[0, words("a")], [2, words("a", "b", "c")]]),
         "codes that stand for no category",
     ),
-    "categories that are none": (put("columns", "categories", "abc"), "columns.categories is 'abc'"),
+    "a reading that is none": (put("columns", "readings", [[2, rbf()]]), "must be a Reading"),
+    "dates in a unit that is none": (
+        put("columns", "readings", [[2, {"class": "Dates", "fields": DATES | {"unit": "weeks"}}]]),
+        "a unit of time is one of",
+    ),
+    "dates from a start that is none": (
+        put("columns", "readings", [[2, {"class": "Dates", "fields": DATES | {"start": "soon"}}]]),
+        "soon",
+    ),
+    "gaps of a column that is not there": (put("columns", "gaps", [7]), "must be of its columns"),
+    "categories that are none": (put("columns", "readings", "abc"), "columns.readings is 'abc'"),
     # Settings.
     "a setting too many": (put("settings", "hook", "os.system"), "'hook', which is not known"),
     "settings that are none": (put("settings", []), "settings is []"),

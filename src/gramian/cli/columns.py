@@ -1,52 +1,29 @@
-"""From a table in a file to what GPRegressor takes, with errors that name the file, the line and the
+"""From a table in a file to what an estimator takes, with errors that name the file, the line and the
 column."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import contextlib
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.data.filecolumns import DECIMAL_COMMA, check_needed, codes, refuse_missing
+from gramian.arrays import Array
+from gramian.data.filecolumns import check_needed
+from gramian.data.inputs import decided, file_cells, read_features
+from gramian.data.readings import Categories, Ordered, Reading
 from gramian.data.sources import Source, open_source
-from gramian.data.tables import Table, is_missing, is_number
-from gramian.errors import InputError, TableError
+from gramian.data.tables import Table, kind_of_bytes
+from gramian.errors import InputError, ParameterError, TableError
 from gramian.estimators.base import Estimator
 from gramian.estimators.build import read_kernel
 from gramian.kernels import Kernel
-
-Cells = NDArray[Any]
-
-
-class Frame:
-    """Named columns of one length: the little of a DataFrame that GPRegressor asks for, so that pandas is no
-    dependency."""
-
-    def __init__(self, columns: Mapping[str, Cells]) -> None:
-        self._cells, self.columns = columns, list(columns)
-        self.dtypes = [cells.dtype for cells in columns.values()]
-        self.shape = len(columns[self.columns[0]]), len(columns)
-
-    def __len__(self) -> int:
-        return self.shape[0]
-
-    def __getitem__(self, name: str) -> Cells:
-        return self._cells[name]
-
-
-@dataclass(frozen=True, eq=False)
-class Target:
-    """y with a name an output: the little of a DataFrame that a fit asks of its targets."""
-
-    values: Cells  # (n,) or (n, q)
-    columns: Sequence[str]
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Cells:
-        return np.array(self.values, dtype=dtype, copy=copy)
 
 
 @dataclass(frozen=True)
@@ -59,6 +36,9 @@ class TableOptions:
     kernel: str | None
     columns: Sequence[str]
     ids: Sequence[str]
+    categorical: Sequence[str] = ()
+    ordered: Sequence[str] = ()
+    missing: str = "fill"
 
     def written_kernel(self) -> Kernel | None:
         """The kernel; None: the default one, of whatever family."""
@@ -88,60 +68,59 @@ class TableOptions:
         if not features:
             raise InputError(
                 f"{table.path} has no column left to learn from, beside {', '.join([*targets, *left_out])}."
-                " Add one, or name fewer with --id."
+                " Add one, or name fewer with --ignore."
             )
         return features
 
-    def training(self, table: Table, features: Sequence[str]) -> Frame:
-        """The features of a fit: numbers, or text that will be categories. Ids among them are refused, unless
-        they were asked for by name."""
-        cells = (
-            table.numbers(name) if table.is_numeric(name) else self._text(table, name) for name in features
+    def declared(self, table: Table, features: Sequence[str]) -> dict[str, Reading]:
+        """How --categorical and --ordered want columns to be read."""
+        found: dict[str, Reading] = {name: Categories(()) for name in _names(table, self.categorical)}
+        for entry in self.ordered:
+            name, given, levels = entry.rpartition("=")
+            if not given:
+                raise ParameterError(
+                    f"--ordered {entry} has no order. Write it as --ordered grade=low,mid,high."
+                )
+            found[name] = Ordered(tuple(level.strip() for level in levels.split(",")))
+        for name in found:
+            table.text(name)
+            if name not in features:
+                raise InputError(f"{name!r} is named by --categorical or --ordered, but is no feature.")
+        return found
+
+    def opened(self, table: Table, features: Sequence[str], codes: Array | None = None) -> Source:
+        """The features of a fit with its targets, or with the codes of labels. Ids among them are refused,
+        unless they were asked for by name."""
+        declared = self.declared(table, features)
+        y = self.targets[0] if len(self.targets) == 1 else list(self.targets) or None
+        source = open_source(
+            self.data,
+            y if codes is None else None,
+            columns=features,
+            missing=self.missing,
+            indicators=self.written_kernel() is None,
+            declared=declared,
+            labels=codes,
         )
-        return Frame(dict(zip(features, cells, strict=True)))
-
-    def streamed(self, table: Table, targets: Sequence[str], features: Sequence[str]) -> Source:
-        """The same as `training` for a file that stays on disk, of which `table` is the first block, and its
-        targets, if any."""
-        y = targets[0] if len(targets) == 1 else list(targets) or None
-        source = open_source(table.path, y, columns=features)
-        for name, column in zip(targets, () if source.Y is None else source.Y.T, strict=True):
-            refuse_constant(table.path, name, column)
         for j, categories in source.columns.categories.items():
-            self._refuse_ids(table, source.columns.names[j], len(categories) == len(source.X))
-        return source
-
-    def _text(self, table: Table, name: str) -> Cells:
-        cells = table.text(name)
-        if not is_text(table, name) and not all(map(is_missing, cells)):
-            table.numbers(name)  # raises at the first word
-        refuse_missing(table, name, cells)
-        self._refuse_ids(table, name, len(set(cells)) == len(cells))
-        return cells
-
-    def _refuse_ids(self, table: Table, name: str, all_differ: bool) -> None:
-        if all_differ and table.n_rows > 1 and not self.columns:
-            first, second = table.text(name)[:2]
-            raise TableError(
-                f"{table.path}, column {name!r}: text that differs in every row ({first!r}, {second!r}, ...)"
-                f" tells nothing of new rows. If it is an id, leave it out: --id {name!r}. If it is a date,"
-                " replace it by a number, such as days since the first."
-            )
+            name, n = source.columns.names[j], len(source.X)
+            if len(categories) >= n > 1 and not self.columns and name not in declared:
+                first, second = categories[:2]
+                raise TableError(
+                    f"{table.path}, column {name!r}: text that differs in every row ({first!r}, {second!r},"
+                    f" ...) tells nothing of new rows. If it is an id, leave it out: --id {name!r}. If not,"
+                    f" say so: --categorical {name!r}."
+                )
+        return replace(source, columns=source.columns.predicting(tuple(self.targets)))
 
 
-def for_model(gp: Estimator, table: Table) -> Frame | NDArray[np.float64]:
-    """The columns that a fitted model needs, by name; a model that was fitted without names needs x0, x1,
-    ..."""
+def for_model(gp: Estimator, table: Table) -> Source:
+    """The rows of a table as a fitted model reads them; NaN where a cell is missing. A model that was fitted
+    without names needs x0, x1, ..."""
     known = gp.fitted_.columns
     check_needed(table, known)
-    columns: dict[str, Cells] = {}
-    for j, name in enumerate(known.names):
-        if j in known.categories:
-            codes(table, name, known.categories[j])  # complains, with the place, of what is no category
-            columns[name] = table.text(name)
-        else:
-            columns[name] = table.numbers(name)
-    return Frame(columns) if known.named else np.column_stack(list(columns.values()))
+    rows, _ = read_features(table.only(known.given), known, gp.missing)
+    return Source(rows, None, known)
 
 
 def _names(table: Table, given: Sequence[str]) -> list[str]:
@@ -150,20 +129,39 @@ def _names(table: Table, given: Sequence[str]) -> list[str]:
     return [name.strip() for name in names if name.strip()]
 
 
+def reading_of(table: Table, name: str) -> Reading | None:
+    """How a column of a table is read, or of its first block; None: as plain numbers."""
+    return decided([file_cells(table, name)], table.path, name)
+
+
 def is_text(table: Table, name: str) -> bool:
-    """Whether a column is text; numbers with a few words among them, or with commas for points, are a
-    mistake, neither labels nor categories."""
-    if table.is_numeric(name):
-        return False
-    present = [cell for cell in table.text(name) if not is_missing(cell)]
-    numbers = sum(map(is_number, present))
-    return numbers < len(present) - numbers and not all(map(DECIMAL_COMMA.fullmatch, present))
+    """Whether a column has labels: words, or true and false."""
+    reading = reading_of(table, name)
+    return reading is not None and reading.labels
 
 
 def refuse_constant(path: str, name: str, column: NDArray[np.float64]) -> None:
-    if np.ptp(column) == 0:
-        rows = f"all {len(column)} rows have" if len(column) > 1 else "there is a single row, with"
+    known = column[~np.isnan(column)]
+    if not len(known):
+        raise TableError(f"{path}, column {name!r}: no row has a value, so there is nothing to learn.")
+    if np.ptp(known) == 0:
+        rows = f"all {len(known)} rows have" if len(known) > 1 else "there is a single row, with"
         raise TableError(
-            f"{path}, column {name!r}: {rows} the value {column[0]:g}, so there is nothing to learn. Is it"
+            f"{path}, column {name!r}: {rows} the value {known[0]:g}, so there is nothing to learn. Is it"
             " the right column?"
         )
+
+
+@contextlib.contextmanager
+def as_path(data: Path) -> Iterator[Path]:
+    """A file, or for - what comes by standard input, as a file while it is needed."""
+    if str(data) != "-":
+        yield data
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        raw = Path(folder, "stdin")
+        with raw.open("wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        with raw.open("rb") as file:
+            path = raw.with_suffix(kind_of_bytes(file.read(4)))
+        yield raw.rename(path)

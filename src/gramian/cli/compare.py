@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import typer
+from numpy.typing import NDArray
 
-from gramian.cli.columns import TableOptions
-from gramian.cli.tasks import target_of, task_of
+from gramian.arrays import Array
+from gramian.cli.columns import TableOptions, is_text, refuse_constant
+from gramian.cli.tasks import coded, task_of
 from gramian.data.atomic import atomic_write
-from gramian.data.tables import read_table
+from gramian.data.tables import read_blocks
 from gramian.errors import ParameterError
 from gramian.experiments.compare import METHODS, Comparison, compare
 from gramian.experiments.store import RUNS, Store
@@ -25,13 +28,24 @@ def compare_table(
     does what is left to do."""
     settings |= {"kernel": asked.kernel_setting(), "methods": METHODS if methods is None else words(methods)}
     settings |= {"sizes": whole_numbers(sizes), "out": out}
-    table = read_table(asked.data)
-    X = asked.training(table, asked.features(table))
+    table = next(read_blocks(asked.data))
     task, y = task_of(table, asked.targets, asked.task), None
+    classes: NDArray[Any] | None = None
+    codes: Array | None = None
     if asked.targets:
-        y, settings["task"] = target_of(table, asked.targets, task), task
+        settings["task"] = task
+    if task == "classification":
+        classes, codes = coded(read_blocks(asked.data), asked.targets[0], is_text(table, asked.targets[0]))
+    source = asked.opened(table, asked.features(table), codes)
+    if source.Y is not None:
+        y = source.Y[:, 0]
+        if classes is None:
+            refuse_constant(str(asked.data), asked.targets[0], y)
+        else:
+            y = classes[y.astype(int)]
+        source = replace(source, Y=None)
     try:
-        result = compare(X, y, **settings)
+        result = compare(source, y, **settings)
     except KeyboardInterrupt:
         if out is None:
             raise

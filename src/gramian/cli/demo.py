@@ -21,9 +21,9 @@ import numpy as np
 import typer
 
 from gramian.arrays import Array
-from gramian.cli.columns import Frame
 from gramian.cli.work import check_output, print_summary
 from gramian.data.atomic import atomic_write
+from gramian.data.frames import Frame
 from gramian.data.tables import Table, read_table, write_table
 from gramian.estimators import GPRegressor
 from gramian.estimators.predictions import Z95, prediction_table

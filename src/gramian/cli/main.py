@@ -30,7 +30,16 @@ def argument(metavar: str, meaning: str) -> Any:
 # what several commands have
 TARGETS = "--target -t NAME", "The column to predict; repeat it for several."
 COLUMNS = option("--columns -c A,B,C", "The columns to learn from; by default all but the targets and ids.")
-IDS = option("--id NAME", "A column to leave out of the model, such as a name; may be repeated.")
+IDS = option("--id --ignore NAME", "A column to leave out of the model, such as a name; may be repeated.")
+CATEGORICAL = option("--categorical NAME", "A column whose numbers are categories; may be repeated.")
+ORDERED = option(
+    "--ordered NAME=A,B,C", "A column of words with an order, from low to high; may be repeated."
+)
+MISSING = option(
+    "--missing RULE",
+    "Rows with missing cells: fill (the default) uses them, drop leaves them out, error refuses.",
+    "fill",
+)
 KERNEL = option(
     "--kernel -k TEXT",
     f"What functions to expect: {listed(KERNELS)}, scaled and with a lengthscale a column, or a formula; by"
@@ -80,7 +89,8 @@ def gramian(
 ) -> None:
     """Gaussian process regression and classification on tables: predictions with their uncertainty.
 
-    Tables are CSV (also .csv.gz), tab-separated text or Parquet, with column names in the first line.
+    Tables are CSV (also .csv.gz) or other text with separators, Parquet (a file or a folder) or Excel sheets,
+    with column names above the rows. How each column was read, the summary says.
 
     \b
     Examples:
@@ -100,12 +110,18 @@ def gramian(
 
 @app.command()
 def fit(
-    data: Path = argument("DATA", "The table to learn from: .csv, .csv.gz, .tsv, .txt or .parquet."),
+    data: Path = argument(
+        "DATA",
+        "The table to learn from: .csv, .csv.gz, .tsv, .txt, .parquet, .xlsx, .ods; - is standard input.",
+    ),
     target: list[str] = option(*TARGETS, ...),
     out: Path = option("--out -o FILE", "Where to write the model, for example model.gm.", ...),
     kernel: str | None = KERNEL,
     columns: list[str] | None = COLUMNS,
     ids: list[str] | None = IDS,
+    categorical: list[str] | None = CATEGORICAL,
+    ordered: list[str] | None = ORDERED,
+    missing: str = MISSING,
     task: str | None = TASK,
     mean: str | None = option(
         "--mean constant|zero|linear",
@@ -157,15 +173,17 @@ def fit(
 ) -> None:
     """Learn from a table and write a model file.
 
-    Columns of numbers are features, columns of text are categories. Ids must be left out with --id; the table
-    for `gramian predict` may still have them. A target of text is classified, one of numbers is predicted as
-    a number, unless --task says otherwise.
+    Columns of numbers, dates and true/false are numbers, columns of words are categories; signs such as % and
+    $, decimal commas and missing cells are read, and the summary says how. Ids must be left out with --id;
+    the table for `gramian predict` may still have them. A target of text is classified, one of numbers is
+    predicted as a number, unless --task says otherwise.
 
     \b
     Examples:
       gramian fit houses.csv --target price --out model.gm
       gramian fit houses.csv --target price --id address --out model.gm
       gramian fit houses.csv -t price -c area,rooms,town --time-limit 60 -o model.gm
+      gramian fit houses.xlsx -t price --categorical district --ordered state=poor,fair,good -o model.gm
       gramian fit houses.csv -t price --method nystrom --size 800 --sampling rls -o model.gm
       gramian fit flowers.csv -t species -o model.gm
       gramian fit patients.csv -t ill --task classification --link probit --inference ep -o model.gm
@@ -181,7 +199,7 @@ def fit(
     """
     with guarded(time_limit):
         from gramian.choose.words import method_with
-        from gramian.cli.columns import TableOptions
+        from gramian.cli.columns import TableOptions, as_path
         from gramian.cli.tasks import FitOptions
         from gramian.cli.work import fit_table
 
@@ -189,14 +207,16 @@ def fit(
         engine = method_with(method, size, sampling, kind)
         settings = {"mean": mean, "method": engine, "n_restarts": restarts}
         limits = {"random_state": seed, "time_limit": time_limit, "memory_limit": memory_limit}
-        asked = TableOptions(data, target, task, kernel, columns or [], ids or [])
-        fit_table(asked, out, {**settings, **limits}, options)
+        declared = categorical or [], ordered or [], missing
+        with as_path(data) as path:
+            asked = TableOptions(path, target, task, kernel, columns or [], ids or [], *declared)
+            fit_table(asked, out, {**settings, **limits}, options)
 
 
 @app.command()
 def predict(
     model: Path = argument("MODEL", "A model file written by gramian fit, or by save in Python."),
-    data: Path = argument("DATA", "The table with the rows to predict."),
+    data: Path = argument("DATA", "The table with the rows to predict; - is standard input."),
     out: Path | None = option("--out -o FILE", "Where to write; by default CSV to standard output."),
     target_kind: str = option(
         "--target-kind y|f",
@@ -231,17 +251,18 @@ def predict(
       gramian predict model.gm new.csv | head
     """
     with guarded():
+        from gramian.cli.columns import as_path
         from gramian.cli.work import Answer, predict_table
 
-        predict_table(
-            model, data, out, Answer(target_kind, {"exposure": exposure, "trials": trials}, level, quantiles)
-        )
+        answer = Answer(target_kind, {"exposure": exposure, "trials": trials}, level, quantiles)
+        with as_path(data) as path:
+            predict_table(model, path, out, answer)
 
 
 @app.command()
 def score(
     model: Path = argument("MODEL", "A model file."),
-    data: Path = argument("DATA", "A table with the model's columns and the targets, not learned from."),
+    data: Path = argument("DATA", "A table with the model's columns and the targets; - is standard input."),
     target: list[str] | None = option(
         "--target -t NAME", "The column that was to be predicted; by default as in the fit."
     ),
@@ -263,9 +284,11 @@ def score(
       gramian score model.gm test.csv --target price
     """
     with guarded():
+        from gramian.cli.columns import as_path
         from gramian.cli.work import score_table
 
-        score_table(model, data, target or [], {"exposure": exposure, "trials": trials})
+        with as_path(data) as path:
+            score_table(model, path, target or [], {"exposure": exposure, "trials": trials})
 
 
 @app.command()
@@ -353,6 +376,9 @@ def compare(
     ),
     columns: list[str] | None = COLUMNS,
     ids: list[str] | None = IDS,
+    categorical: list[str] | None = CATEGORICAL,
+    ordered: list[str] | None = ORDERED,
+    missing: str = MISSING,
     standardize: bool = typer.Option(
         False, "--standardize", help="Centre columns and divide them by their standard deviations."
     ),
@@ -405,7 +431,8 @@ def compare(
         runs = {"repeats": repeats, "random_state": seed, "standardize": standardize, "noise": noise}
         solver = {"tol": tol, "max_iter": max_iter, "memory_limit": memory_limit}
         targets = [] if target is None else [target]
-        asked = TableOptions(data, targets, task, kernel, columns or [], ids or [])
+        declared = categorical or [], ordered or [], missing
+        asked = TableOptions(data, targets, task, kernel, columns or [], ids or [], *declared)
         compare_table(asked, out, methods, sizes, {**rows, **runs, **solver})
 
 

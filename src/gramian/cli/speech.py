@@ -2,7 +2,7 @@
 
 Messages and notes name settings as Python writes them, `noise=0.01` or `inference="ep" or "vi"`; options are
 these settings under names of their own. What holds for Python alone stands in a last sentence that begins
-with "In Python", and is left out here.
+with "In Python", or before ", or on the command line", and is left out here.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from gramian.words import LIKELIHOODS
 OPTIONS: Final[dict[str, str]] = {
     "kernel": "--kernel",
     "mean": "--mean",
+    "missing": "--missing",
+    "columns": "--columns",
     "noise": "--noise",
     "likelihood": "--likelihood",
     "inference": "--inference",
@@ -53,12 +55,13 @@ _SETTING = re.compile(rf"""\b({_NAME})=({_VALUE})((?:,? (?:or|and) "[\w-]+"|, "[
 # without a value: those that can be no word of English
 _BARE = re.compile(rf"\b({'|'.join(name for name in OPTIONS if '_' in name)})\b(?![(=\[])")
 _PYTHON = re.compile(r" In Python .*", re.DOTALL)
+_EITHER = re.compile(r":[^:;]*?, or on the command line (?=--)")
 _PACKAGE = re.compile(r"\bgramian\.(?=\w+\()")
 
 
 def said(text: str) -> str:
     """A message with its settings as options."""
-    text = _PACKAGE.sub("", _PYTHON.sub("", text))
+    text = _EITHER.sub(": ", _PACKAGE.sub("", _PYTHON.sub("", text)))
     return _BARE.sub(lambda match: OPTIONS[match[1]], _SETTING.sub(_option, text))
 
 

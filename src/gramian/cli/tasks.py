@@ -12,8 +12,10 @@ import typer
 from numpy.typing import NDArray
 
 from gramian.arrays import Array
-from gramian.cli.columns import is_text, refuse_constant
-from gramian.data.filecolumns import MOST_CATEGORIES, refuse_missing
+from gramian.cli.columns import is_text, reading_of, refuse_constant
+from gramian.data.deciding import MOST_CATEGORIES
+from gramian.data.inputs import file_cells, numbers_of
+from gramian.data.readings import PLAIN, Reading
 from gramian.data.tables import Table
 from gramian.errors import InputError, ParameterError, TableError
 from gramian.likelihoods.words import read_likelihood
@@ -115,67 +117,68 @@ def task_of(table: Table, targets: Sequence[str], given: str | None = None) -> s
     return given or ("classification" if len(targets) == 1 and is_text(table, targets[0]) else "regression")
 
 
-def target_of(table: Table, targets: Sequence[str], task: str) -> NDArray[Any]:
-    """y for the task: numbers (n,) or (n, q), or labels (n,)."""
-    if task == "classification":
-        classes, codes = coded([table], targets[0], is_text(table, targets[0]))
-        return np.asarray(classes[codes.astype(int)])
-    columns = [table.numbers(name) for name in targets]
-    for name, column in zip(targets, columns, strict=True):
-        refuse_constant(table.path, name, column)
-    return columns[0] if len(columns) == 1 else np.column_stack(columns)
-
-
 def coded(blocks: Iterable[Table], name: str, text: bool) -> tuple[NDArray[Any], Array]:
-    """The labels of a column, sorted, and the code of each row among them. What cannot be labels is refused
-    with its place."""
+    """The labels of a column, sorted, and the code of each row among them, NaN where it has none. What cannot
+    be labels is refused with its place."""
     known: dict[Any, int] = {}
-    parts: list[NDArray[np.intp]] = []
+    parts: list[float] = []
     path = ""
     for table in blocks:
         path = table.path
-        values, inverse = np.unique(labels_of(table, name, text), return_inverse=True)
-        parts.append(np.array([known.setdefault(label, len(known)) for label in values.tolist()])[inverse])
+        for label in labels_of(table, name, text):
+            parts.append(np.nan if label is None else known.setdefault(label, len(known)))
         if len(known) > MOST_CATEGORIES:
             raise InputError(
                 f"{path}, column {name!r}: more than {MOST_CATEGORIES:,} different labels. Is it the right"
                 " column?"
             )
-    codes = np.concatenate(parts)
-    if text and len(known) == len(codes) > 2:
+    codes = np.array(parts, dtype=np.float64)
+    there = ~np.isnan(codes)
+    if text and len(known) == there.sum() > 2:
         some = ", ".join(repr(label) for label in list(known)[:2])
         raise TableError(
             f"{path}, column {name!r}: text that differs in every row ({some}, ...) is no label. Is it the"
             " right column?"
         )
     labels = sorted(known)
-    if len(labels) == 1:
+    if len(labels) < 2:
         if not text:
-            refuse_constant(path, name, np.full(len(codes), float(labels[0])))
+            refuse_constant(path, name, np.full(int(there.sum()), float(labels[0]) if labels else np.nan))
+        shown = f"the label {labels[0]!r}" if labels else "no label"
         raise TableError(
-            f"{path}, column {name!r}: all {len(codes)} rows have the label {labels[0]!r}, so there is"
-            " nothing to tell apart."
+            f"{path}, column {name!r}: all {there.sum()} rows have {shown}, so there is nothing to tell"
+            " apart."
         )
-    place = np.argsort([known[label] for label in labels]).astype(float)
-    return np.array(labels), place[codes]
+    place = np.argsort([known[label] for label in labels]).astype(np.float64)
+    codes[there] = place[codes[there].astype(int)]
+    return np.array(labels), codes
 
 
-MEANINGS = {
-    "exposure": "the exposure, which says how much was watched, is",
-    "trials": "the number of trials is",
-}
+def numbers_in(table: Table, name: str) -> Array:
+    """The numbers of a column of a whole table, NaN where there is none."""
+    return numbers_of(reading_of(table, name) or PLAIN, file_cells(table, name), name, table.place)
+
+
+MEANINGS = {"exposure": "the exposure, which says how much was watched,", "trials": "the number of trials"}
 
 
 def column_beside(blocks: Iterable[Table], what: str, name: str) -> Array:
     """The exposures or trials of all rows, which must be positive."""
-    parts = []
+    parts: list[Array] = []
+    reading: Reading | None = None
     for table in blocks:
-        values = table.numbers(name)
+        reading = reading if parts else reading_of(table, name)
+        values = numbers_of(reading or PLAIN, file_cells(table, name), name, table.place)
+        absent = np.flatnonzero(np.isnan(values))
+        if absent.size:
+            raise TableError(
+                f"{table.place(absent[0])}, column {name!r}: {MEANINGS[what]} is missing. Fill it."
+            )
         wrong = np.flatnonzero(values <= 0)
         if wrong.size:
             raise TableError(
-                f"{table.place(wrong[0])}, column {name!r}: {MEANINGS[what]} {values[wrong[0]]:g}. It must be"
-                " positive."
+                f"{table.place(wrong[0])}, column {name!r}: {MEANINGS[what]} is {values[wrong[0]]:g}. It"
+                " must be positive."
             )
         parts.append(values)
     return np.concatenate(parts)
@@ -183,7 +186,7 @@ def column_beside(blocks: Iterable[Table], what: str, name: str) -> Array:
 
 def hint(y: Array, name: str) -> None:
     """Says that whole numbers may be labels, where there are few of them."""
-    values = np.unique(y)
+    values = np.unique(y[~np.isnan(y)])
     if len(values) <= FEW and np.all(values == np.floor(values)):
         shown = ", ".join(f"{value:g}" for value in values)
         typer.echo(
@@ -193,20 +196,20 @@ def hint(y: Array, name: str) -> None:
         )
 
 
-def labels_of(table: Table, name: str, text: bool) -> NDArray[Any]:
-    """The labels of a column, as text or as whole numbers."""
+def labels_of(table: Table, name: str, text: bool) -> list[Any]:
+    """The labels of a column, as text or as whole numbers, None where there is none."""
+    cells = file_cells(table, name)
     if text:
-        cells = table.text(name)
-        refuse_missing(table, name, cells)
-        return cells.astype(str)
-    values = table.numbers(name)
+        return cells.text()
+    values = numbers_of(PLAIN, cells, name, table.place)
     broken = np.flatnonzero(values != np.floor(values))
+    broken = broken[~np.isnan(values[broken])]
     if broken.size:
         raise TableError(
             f"{table.place(broken[0])}, column {name!r}: {values[broken[0]]:g} is no label: labels are text"
             " or whole numbers. For numbers to be predicted: --task regression."
         )
-    return values.astype(np.int64)
+    return [None if np.isnan(value) else int(value) for value in values]
 
 
 def _check_choice(option: str, value: str | None, known: Sequence[str]) -> None:

@@ -6,6 +6,8 @@ import contextlib
 import os
 import sys
 import tempfile
+import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -16,21 +18,19 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from gramian.cli.columns import Frame, TableOptions, Target, for_model, is_text
+from gramian.arrays import Array
+from gramian.cli.columns import TableOptions, for_model, is_text, refuse_constant
 from gramian.cli.speech import said
-from gramian.cli.tasks import COUNTS, FitOptions, coded, column_beside, hint, labels_of, target_of, task_of
+from gramian.cli.tasks import COUNTS, FitOptions, coded, column_beside, hint, labels_of, numbers_in, task_of
 from gramian.data.atomic import atomic_write
 from gramian.data.sources import Source
-from gramian.data.tables import SUFFIXES, Table, read_blocks, read_table, write_blocks
+from gramian.data.tables import WRITTEN, Table, read_blocks, read_table, write_blocks
 from gramian.errors import GramianError, ParameterError, TableError
 from gramian.estimators import GPClassifier, GPRegressor
 from gramian.estimators.base import Estimator
 from gramian.modelfile import load
 from gramian.predictive import checked_levels
 
-# bytes of a file from which on it is fitted from disk: as text it would take some ten times that in memory
-LARGE = 50_000_000
-PACKED = 5  # text is about so many times as large as when compressed, as gzip and Parquet are
 CHUNK = 2**20  # bytes at once to standard output
 MOST_COLUMNS = 20  # of a model that are listed
 # what has such a column beside it, and the likelihoods that read it
@@ -43,35 +43,30 @@ def fit_table(asked: TableOptions, out: Path, settings: dict[str, Any], options:
     fit."""
     data, targets, written = asked.data, asked.targets, asked.kernel_setting()
     check_output(out, data)
-    large = is_large(data)
-    table = next(read_blocks(data)) if large else read_table(data)
+    table = next(read_blocks(data))
     beside = list(options.beside.values())
     names = asked.features(table, beside)
     task = task_of(table, targets, asked.task)
     options.check(task, targets)
-    gp = (GPClassifier if task == "classification" else GPRegressor)(written, **options.settings(settings))
-    X: Frame | Source
-    classes = None
-    if large:
-        X = asked.streamed(table, targets if task == "regression" else [], names)
-        y = None if X.Y is None else X.Y[:, 0] if len(targets) == 1 else X.Y
-        if task == "classification":
-            classes, codes = coded(read_blocks(data), targets[0], is_text(table, targets[0]))
-            # of the labels, 8 bytes a row are in memory
-            X = Source(X.X, codes[:, None], X.columns.predicting(tuple(targets)))
-    else:
-        X, y = asked.training(table, names), target_of(table, targets, task)
-    if task == "regression" and y is not None:
+    settings = options.settings(settings | {"missing": asked.missing})
+    gp = (GPClassifier if task == "classification" else GPRegressor)(written, **settings)
+    gp.check_settings()
+    classes: NDArray[Any] | None = None
+    codes: Array | None = None
+    if task == "classification":
+        classes, codes = coded(read_blocks(data), targets[0], is_text(table, targets[0]))
+    source = asked.opened(table, names, codes)
+    if task == "regression":
+        assert source.Y is not None
+        for name, column in zip(targets, source.Y.T, strict=True):
+            refuse_constant(str(data), name, column)
         likelihood = gp.get_params()["likelihood"]
         if likelihood is not None and not options.trials:
-            likelihood.checked(likelihood.with_defaults(y), f"{data}, column {targets[0]!r}:")
-        if asked.task is None and options.likelihood is None and y.ndim == 1:
-            hint(y, targets[0])
-    seen = {
-        what: column_beside(read_blocks(data) if large else [table], what, name)
-        for what, name in options.beside.items()
-    }
-    gp.fit(X, None if y is None or large else Target(y, targets), **seen)
+            likelihood.checked(likelihood.with_defaults(source.Y[:, 0]), f"{data}, column {targets[0]!r}:")
+        if asked.task is None and options.likelihood is None and len(targets) == 1:
+            hint(source.Y[:, 0], targets[0])
+    seen = {what: column_beside(read_blocks(data), what, name) for what, name in options.beside.items()}
+    gp.fit(source, **seen)
     if classes is not None:  # it was fitted to their codes, which lie on disk
         gp.fitted_ = gp.fitted_.with_classes(classes)
     gp.save(out)
@@ -125,6 +120,10 @@ class Answer:
         """The columns beside the target that were named."""
         return {what: name for what, name in self.beside.items() if name is not None}
 
+    def seen(self, table: Table) -> dict[str, Array]:
+        """Their values in a table."""
+        return {what: column_beside([table], what, name) for what, name in self.given().items()}
+
     def levels(self) -> list[float]:
         """The quantiles that were asked for."""
         parts = [] if self.quantiles is None else self.quantiles.split(",")
@@ -134,22 +133,22 @@ class Answer:
             cure = "Give numbers between 0 and 1, with commas between them: 0.1,0.5,0.9."
             raise ParameterError(f"--quantiles {self.quantiles!r} are no numbers. {cure}") from None
 
-    def table(self, gp: Estimator, block: Table) -> dict[str, NDArray[Any]]:
-        """The predictions of a block of rows as columns."""
-        seen: dict[str, Any] = {
-            what: column_beside([block], what, name) for what, name in self.given().items()
-        }
+    def table(self, gp: Estimator, block: Table, source: Source) -> dict[str, NDArray[Any]]:
+        """The predictions of a block of rows as columns; `source` has the rows as the model reads them."""
+        seen: dict[str, Any] = self.seen(block)
         if levels := self.levels():
             seen["quantiles"] = levels
-        return gp.predict_table(for_model(gp, block), self.target_kind, level=self.level, **seen)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # new categories, which are told apart
+            return gp.predict_table(source, self.target_kind, level=self.level, **seen)
 
 
 def predict_table(model: Path, data: Path, out: Path | None, answer: Answer) -> None:
     """Adds predictions to the columns of a table, block by block."""
     if out is not None:
-        if not out.name.lower().endswith(SUFFIXES):
+        if not out.name.lower().endswith(WRITTEN):
             raise TableError(
-                f"{out}: the name of a table ends in one of {', '.join(SUFFIXES)}. Choose such a name."
+                f"{out}: the name of a table ends in one of {', '.join(WRITTEN)}. Choose such a name."
             )
         check_output(out, data, model)
     gp = load(model)
@@ -171,10 +170,18 @@ def write_predictions(gp: Estimator, data: Path, out: Path, answer: Answer) -> i
     """Writes the rows of a table with their predictions, and gives their number. One block is in memory at a
     time."""
     as_they_are = out.name.lower().endswith((".parquet", ".pq"))
-    rows = 0
+    rows, gapped, new = 0, 0, Counter[str]()
+
+    def predictions(block: Table) -> dict[str, NDArray[Any]]:
+        nonlocal gapped
+        source = for_model(gp, block)
+        gapped += int(np.isnan(source.X).any(axis=1).sum())
+        new.update(source.columns.new_categories(source.X))
+        return answer.table(gp, block, source)
+
     blocks = read_blocks(data)
     first = next(blocks)
-    added = answer.table(gp, first)
+    added = predictions(first)
     renamed = free_names(list(added), first.names)
     if list(renamed.values()) != list(added):
         typer.echo(
@@ -185,12 +192,18 @@ def write_predictions(gp: Estimator, data: Path, out: Path, answer: Answer) -> i
 
     def written() -> Iterator[dict[str, NDArray[Any]]]:
         nonlocal rows
-        for block, found in chain([(first, added)], ((block, answer.table(gp, block)) for block in blocks)):
+        for block, found in chain([(first, added)], ((block, predictions(block)) for block in blocks)):
             rows += block.n_rows
             kept = {name: block.columns[name] if as_they_are else block.text(name) for name in block.names}
             yield kept | {renamed[name]: values for name, values in found.items()}
 
     write_blocks(out, [*first.names, *renamed.values()], written())
+    if gapped:
+        what = "are predicted as the average over what similar rows of the fit have there"
+        typer.echo(f"note: rows with missing cells ({gapped:,}) {what}, with wider intervals", err=True)
+    for name, count in new.items():
+        what = f"rows with a category in {name!r} that the fit has not seen ({count:,})"
+        typer.echo(f"note: {what} are predicted as unlike all others", err=True)
     return rows
 
 
@@ -203,15 +216,22 @@ def score_table(model: Path, data: Path, targets: Sequence[str], beside: Mapping
     answer = Answer(beside=beside)
     answer.check(gp)
     table = read_table(data)
-    X = for_model(gp, table)
+    X, seen = for_model(gp, table), answer.seen(table)
     if gp.fitted_.classes is not None:
         labels = labels_of(table, named[0], text=gp.fitted_.classes.dtype.kind not in "iuf")
-        typer.echo(gp.evaluate(X, labels))
-        return
-    columns = [table.numbers(name) for name in named]
-    y = columns[0] if gp.fitted_.first.single else np.column_stack(columns)
-    seen = {what: column_beside([table], what, name) for what, name in answer.given().items()}
-    typer.echo(gp.evaluate(X, y, **seen))
+        known = np.array([label is not None for label in labels])
+        y = np.array([label for label in labels if label is not None])
+    else:
+        columns = [numbers_in(table, name) for name in named]
+        several = np.column_stack(columns)
+        known = np.asarray(~np.isnan(several).all(axis=1))
+        y = (columns[0] if gp.fitted_.first.single else several)[known]
+    if not known.any():
+        raise TableError(f"{data}: no row has a value of {', '.join(named)} to compare with.")
+    if not known.all():
+        typer.echo(f"note: rows without {', '.join(named)} ({np.sum(~known):,}) are left out", err=True)
+    seen = {what: values[known] for what, values in seen.items()}
+    typer.echo(gp.evaluate(Source(X.X[known], None, X.columns), y, **seen))
 
 
 def show_model(model: Path, full: bool) -> None:
@@ -230,8 +250,9 @@ def _described(gp: Estimator, shown: Callable[[tuple[str, ...]], str], full: boo
     """The columns of a model, with what is shown of categories; of many, unless in full, the first."""
     columns = gp.fitted_.columns
     told = {columns.names[j]: f" ({shown(categories)})" for j, categories in columns.categories.items()}
-    names = columns.names if full or len(columns.names) <= MOST_COLUMNS + 2 else columns.names[:MOST_COLUMNS]
-    more = len(columns.names) - len(names)
+    given = columns.given
+    names = given if full or len(given) <= MOST_COLUMNS + 2 else given[:MOST_COLUMNS]
+    more = len(given) - len(names)
     return ", ".join(name + told.get(name, "") for name in names) + (f" and {more} more" if more else "")
 
 
@@ -265,12 +286,6 @@ def free_names(names: Sequence[str], taken: Sequence[str]) -> dict[str, str]:
     while any(prefix + name in taken for name in names):
         prefix, k = ("predicted_" if k == 1 else f"predicted{k}_"), k + 1
     return {name: prefix + name for name in names}
-
-
-def is_large(data: Path) -> bool:
-    """Whether a file is too large to be read as a whole."""
-    packed = data.name.lower().endswith((".gz", ".parquet", ".pq"))
-    return data.is_file() and data.stat().st_size * (PACKED if packed else 1) > LARGE
 
 
 def check_output(out: Path, *inputs: Path) -> None:

@@ -1,14 +1,11 @@
 """From arrays, DataFrames and lists to float64 tables, with errors that name row, column and cure.
 
-Text and categorical columns of a DataFrame become integer codes; new data are coded alike.
+Columns of a DataFrame are read as they need it (readings.py), new data alike. Missing cells are NaN here.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import datetime
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,29 +14,17 @@ from scipy import sparse
 from sklearn.utils.validation import _check_feature_names, _check_n_features, _get_feature_names
 
 from gramian.arrays import Array
-from gramian.errors import InputError, InputTypeError, ParameterError
-from gramian.kernels.base import Column
+from gramian.data import gaps
+from gramian.data.cells import Cells, cells_of, text_cells
+from gramian.data.columns import Columns, some_of
+from gramian.data.deciding import Seen, TooManyError, too_many
+from gramian.data.frames import is_frame
+from gramian.data.readings import PLAIN, MisreadError, Reading
+from gramian.data.tables import NotNumbersError, Table
+from gramian.errors import InputError, InputTypeError, ParameterError, TableError
 from gramian.likelihoods import Likelihood
 
-
-@dataclass(frozen=True)
-class Columns:
-    """The columns of X: their names, and the categories of categorical ones in the order of their codes; and
-    how that is called which they predict."""
-
-    names: tuple[str, ...]
-    named: bool = False  # whether the names came with the data
-    categories: dict[int, tuple[str, ...]] = field(default_factory=dict)
-    targets: tuple[str, ...] = ()  # a name an output, where y came with names
-
-    def described(self) -> list[Column]:
-        return [Column(name, j in self.categories) for j, name in enumerate(self.names)]
-
-    def predicting(self, targets: tuple[str, ...]) -> Columns:
-        """The same columns, of which targets of these names are predicted."""
-        if not set(targets).isdisjoint(self.names):
-            targets = ()  # in pandas 2 * X["a"] is called a as well
-        return self if targets == self.targets else dataclasses.replace(self, targets=targets)
+__all__ = ["Columns", "is_frame", "some_of"]  # which are asked for here, too
 
 
 def spread(X: Array) -> Array:
@@ -51,20 +36,16 @@ def spread(X: Array) -> Array:
     return np.where(sd > 1e-14 * size, sd, np.where(size > 0, size, 1.0))
 
 
-def is_frame(X: Any) -> bool:
-    """Whether X is a table with named columns (pandas, polars and their like)."""
-    return hasattr(X, "columns") and hasattr(X, "dtypes") and hasattr(X, "__getitem__")
-
-
-def read_features(X: Any, known: Columns | None = None) -> tuple[Array, Columns]:
-    """X as float64 (n, d), and its columns. With `known` columns, text is coded as it was before."""
+def read_features(X: Any, known: Columns | None = None, missing: str = "error") -> tuple[Array, Columns]:
+    """X as float64 (n, d), and its columns. With `known` columns, cells are read as they were before. Unless
+    `missing` is "error", missing cells are NaN."""
     if X is None:
         raise InputError("X is None; give a table with one row an observation.")
     if sparse.issparse(X):
         cure = "Give a dense array: X.toarray()."
         raise InputError(f"X is a sparse matrix, which a Gram matrix would fill anyway. {cure}")
     if is_frame(X):
-        return _frame(X, known)
+        return _frame(X, known, missing)
     array = _array(X, "X")
     if np.iscomplexobj(array):
         cure = "Give real and imaginary parts as columns."
@@ -80,18 +61,36 @@ def read_features(X: Any, known: Columns | None = None) -> tuple[Array, Columns]
     d = array.shape[1]
     columns = known or Columns(tuple(f"x{j}" for j in range(d)))
     if array.dtype.kind in "OUSMm":
-        whole = len(columns.names) == d
-        names = columns.names if whole else [f"x{j}" for j in range(d)]
-        categories = columns.categories if whole and array.dtype.kind in "OUS" else {}
-        table = np.empty(array.shape)
-        for j, name in enumerate(names):
-            values = array[:, j]
-            table[:, j] = _codes(values, name, categories[j]) if j in categories else _numbers(values, name)
+        columns, table = _cells_of_array(array, columns, known is not None)
     else:
         # For a fit a copy: a model must not change when its owner changes X afterwards.
         table = np.array(array, dtype=np.float64, order="C", copy=True if known is None else None)
-    check_table(table, columns)
+    check_table(table, columns, missing)
     return table, columns
+
+
+def _cells_of_array(array: NDArray[Any], columns: Columns, known: bool) -> tuple[Columns, Array]:
+    """The columns of an array of objects, text or dates. Words are refused unless the columns are known."""
+    d = array.shape[1]
+    whole = len(columns.given) == d
+    names = columns.given if whole else tuple(f"x{j}" for j in range(d))
+    readings = dict(columns.readings) if whole else {}
+    table = np.empty(array.shape)
+    for j, name in enumerate(names):
+        cells = cells_of(array[:, j], name)
+        if not known and cells.kind in "Mm":
+            readings[j] = _seen(cells)
+        if j in readings:
+            table[:, j] = numbers_of(readings[j], cells, name)
+        else:
+            table[:, j] = _numbers(array[:, j], name)
+    return columns if known else Columns(names, columns.named, readings), table
+
+
+def _seen(cells: Cells) -> Reading:
+    seen = Seen()
+    seen.add(cells)
+    return seen.reading() or PLAIN
 
 
 def read_targets(y: Any, n: int, gaps: bool = False) -> tuple[Array, bool]:
@@ -236,13 +235,15 @@ def _array(values: Any, name: str) -> NDArray[Any]:
         raise InputError(f"{name} is no table: {shown}. Give as many numbers in each row.") from None
 
 
-def read_named(estimator: Any, X: Any, known: Columns | None = None) -> tuple[Array, Columns]:
+def read_named(
+    estimator: Any, X: Any, known: Columns | None = None, missing: str = "error"
+) -> tuple[Array, Columns]:
     """`read_features` with scikit-learn's bookkeeping of column names and their number. Names that are not
     those of `fit` are told before values are read."""
     if known is not None and is_frame(X):
         _remember_columns(estimator, X, X, reset=False)
-        return read_features(X, known)
-    table, columns = read_features(X, known)
+        return read_features(X, known, missing)
+    table, columns = read_features(X, known, missing)
     _remember_columns(estimator, X, table, reset=known is None)
     return table, columns
 
@@ -273,61 +274,70 @@ def _unknown_frame(estimator: Any, X: Any, reset: bool) -> None:
         raise InputError(f"{what}: {known}; but X has {given}.")
 
 
-def _frame(X: Any, known: Columns | None) -> tuple[Array, Columns]:
-    names = tuple(str(c) for c in X.columns)
-    n = len(X)
+def _frame(X: Any, known: Columns | None, missing: str) -> tuple[Array, Columns]:
+    labels = list(X.columns)
+    names = tuple(str(label) for label in labels)
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise InputError(f"X has two columns named {twice!r}. Rename or drop one.")
-    table, categories = np.empty((n, len(names))), {}
-    for j, label in enumerate(X.columns):
-        column, name = X[label], names[j]
-        values = np.asarray(column)
-        declared = str(getattr(column, "dtype", "")).lower().startswith(("category", "categorical", "enum"))
-        if known is not None and j in known.categories:
-            table[:, j], categories[j] = _codes(values, name, known.categories[j]), known.categories[j]
-        elif known is None and (declared or _is_text(values, name)):
-            present = sorted({str(v) for v in values if not is_missing(v)})
-            table[:, j], categories[j] = _codes(values, name, tuple(present)), tuple(present)
-        else:
-            table[:, j] = _numbers(values, name)
-    columns = known or Columns(names, True, categories)
-    check_table(table, columns)
+    place = getattr(X, "place", None)  # a table of a file knows its lines
+    table, readings = np.empty((len(X), len(names))), {}
+    for j, (label, name) in enumerate(zip(labels, names, strict=True)):
+        reading = None if known is None else known.readings.get(j)
+        cells = cells_of(X[label], name) if place is None else file_cells(X, name, reading is not None)
+        if known is None:
+            reading = decided([cells], "X", name)
+        if reading is not None:
+            readings[j] = reading
+        table[:, j] = numbers_of(reading or PLAIN, cells, name, place)
+    columns = known or Columns(names, True, readings)
+    check_table(table, columns, missing)
     return table, columns
 
 
-def _is_text(values: NDArray[Any], name: str) -> bool:
-    """Whether a column holds words. A few words among numbers are more likely a mistake than categories."""
-    if values.dtype.kind not in "OUS":
-        return False
-    words = [i for i, v in enumerate(values) if isinstance(v, (str, bytes)) and not _is_number(v)]
-    numbers = sum(1 for v in values if _is_number(v))
-    if words and numbers >= len(words):
-        raise InputError(
-            f"Column {name!r} holds numbers, but has the text {values[words[0]]!r} in row {words[0]}"
-            f" ({len(words)} such rows). Correct or drop it, or make the column a category:"
-            " X[name].astype('category')."
-        )
-    return bool(words)
+def file_cells(table: Table, name: str, text: bool = False) -> Cells:
+    """The cells of a column of a file: numbers where all are, unless the text itself is wanted."""
+    values = None if text and table[name].dtype == object else table.parsed(name)
+    return text_cells(table.text(name).tolist(), table.comma) if values is None else Cells(values)
 
 
-def _codes(values: NDArray[Any], name: str, categories: tuple[str, ...]) -> Array:
-    code = {category: k for k, category in enumerate(categories)}
-    out = np.empty(len(values))
-    for i, v in enumerate(values):
-        if is_missing(v):
-            cure = "Drop the row, or give the missing ones a category of their own."
-            raise InputError(f"Column {name!r} has no value in row {i}. {cure}")
-        if str(v) not in code:
-            raise InputError(
-                f"Column {name!r} has the category {str(v)!r} in row {i}, which was not there in fit"
-                f" ({some_of(map(repr, categories))}). {NEW_CATEGORY}"
-            )
-        out[i] = code[str(v)]
-    return out
+def decided(
+    blocks: Sequence[Cells], where: str, name: str, declared: Reading | None = None
+) -> Reading | None:
+    """How a column is read, from all its cells; None: as plain numbers."""
+    if declared is None and all(cells.kind == "f" for cells in blocks):
+        return None
+    seen = Seen(declared)
+    for cells in blocks:
+        seen.add(cells)
+    return reading_of(seen, where, name)
 
 
-NEW_CATEGORY = "Correct it, drop the row, or fit again with rows of that category."
+def reading_of(seen: Seen, where: str, name: str) -> Reading | None:
+    """How a column that was seen is read, or an error that names it."""
+    try:
+        return seen.reading()
+    except TooManyError:
+        raise too_many(where, name) from None
+    except InputError as error:
+        raise InputError(f"{where}, column {name!r}: {error}") from None
+
+
+def numbers_of(reading: Reading, cells: Cells, name: str, place: Callable[[int], str] | None = None) -> Array:
+    """The numbers of a column, or an error that names the cell which is none."""
+    try:
+        found = reading.numbers(cells)
+    except MisreadError as error:
+        where = f"Row {error.row} of X" if place is None else place(error.row)
+        message = f"{where}, column {name!r}: {error.why}. Correct it, or leave the cell empty."
+        raise InputError(message) if place is None else NotNumbersError(message, name) from None
+    if place is not None and np.isinf(found).any():
+        row = int(np.flatnonzero(np.isinf(found))[0])
+        wrong = f"{cells.text()[row]!r} is not a finite number"
+        raise TableError(f"{place(row)}, column {name!r}: {wrong}. Correct it or drop the row.")
+    return found
+
+
 _CATEGORIES = "Give numbers; for categories give a DataFrame, whose text columns become categories."
 
 
@@ -335,9 +345,7 @@ def _numbers(values: NDArray[Any], name: str, cure: str = _CATEGORIES) -> Array:
     """One column as float64, or an error that names the first cell that is no number."""
     if values.dtype.kind == "c":
         raise InputError(f"Column {name!r} has complex numbers. Give real and imaginary parts as columns.")
-    if values.dtype.kind in "Mm" or (
-        values.dtype.kind == "O" and any(isinstance(v, (datetime.date, datetime.timedelta)) for v in values)
-    ):
+    if values.dtype.kind in "Mm":
         days = "days since the first: (t - t.min()) / numpy.timedelta64(1, 'D')"
         raise InputError(f"Column {name!r} holds dates or times. Give a number instead, such as {days}.")
     try:
@@ -358,7 +366,8 @@ def _numbers(values: NDArray[Any], name: str, cure: str = _CATEGORIES) -> Array:
     return out
 
 
-def check_table(table: Array, columns: Columns) -> None:
+def check_table(table: Array, columns: Columns, missing: str = "error") -> None:
+    """Refuses a table without rows or columns, infinity, and, unless `missing` says otherwise, NaN."""
     for count, what, ours in zip(table.shape, ("sample", "feature"), ("rows", "columns"), strict=True):
         if count == 0:
             raise InputError(
@@ -366,13 +375,15 @@ def check_table(table: Array, columns: Columns) -> None:
                 f" no {ours}."
             )
     if not np.isfinite(table).all():
-        bad = np.argwhere(~np.isfinite(table))
-        row, column = bad[0]
-        kind = kind_of(table[row, column])
-        name = columns.names[column] if column < len(columns.names) else column
-        cure = "Drop these rows, or fill them (sklearn.impute.SimpleImputer)."
-        where = f"row {row}, column {name!r} ({len(bad)} such cells in all)"
-        raise InputError(f"Input X contains {kind}: {where}. {cure}")
+        if missing == "error" and np.isnan(table).any():
+            raise gaps.refused(table, columns)
+        infinite = np.argwhere(np.isinf(table))
+        if len(infinite):
+            row, column = infinite[0]
+            name = columns.names[column] if column < len(columns.names) else column
+            where = f"row {row}, column {name!r} ({len(infinite)} such cells in all)"
+            cure = "Drop these rows, or mark the cells as missing."
+            raise InputError(f"Input X contains infinity: {where}. {cure}")
 
 
 def unequal(n: int, of_y: int) -> InputError:
@@ -384,12 +395,6 @@ def unequal(n: int, of_y: int) -> InputError:
 def kind_of(value: float) -> str:
     """What a value is that is not finite."""
     return "NaN" if np.isnan(value) else "infinity"
-
-
-def some_of(names: Iterable[str], most: int = 8) -> str:
-    """The first of some names, for a message."""
-    shown = list(names)
-    return ", ".join(shown[:most]) + (", ..." if len(shown) > most else "")
 
 
 def _is_number(v: Any) -> bool:

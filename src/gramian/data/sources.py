@@ -14,20 +14,26 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gramian.arrays import Array
-from gramian.data import filecolumns, inputs
-from gramian.data.filecolumns import check_needed, codes, features_of, gathered, too_many
-from gramian.data.inputs import Columns, is_frame, read_features, read_targets
+from gramian.data import gaps, inputs
+from gramian.data.cells import cells_of
+from gramian.data.columns import Columns, some_of
+from gramian.data.deciding import Seen
+from gramian.data.filecolumns import check_needed, features_of, gathered
+from gramian.data.frames import is_frame
+from gramian.data.inputs import file_cells, numbers_of, read_features, read_targets, reading_of
+from gramian.data.readings import PLAIN, Reading
 from gramian.data.spool import Room, Spool
-from gramian.data.tables import NotNumbersError, read_blocks
-from gramian.errors import InputError, InputTypeError
+from gramian.data.tables import NotNumbersError, Table, read_blocks
+from gramian.data.tables.quick import NotClean, quick_blocks
+from gramian.errors import InputError, InputTypeError, TableError
 
 BLOCK_BYTES = 16 * 2**20  # of a block of a memory map: large enough for the disk, small beside any machine
 
@@ -40,6 +46,8 @@ class Source:
     Y: Array | None  # (n, q); None where there is nothing to learn
     columns: Columns
     single: bool = True  # whether y is one column, so that predictions have the shape (n,)
+    # which rows these are of those that were given; None: all
+    kept: NDArray[np.intp] | None = None
 
 
 def is_source(X: Any) -> bool:
@@ -55,6 +63,10 @@ def open_source(
     columns: Sequence[str] | None = None,
     known: Columns | None = None,
     memory_limit: int | float | str | None = None,
+    missing: str = "fill",
+    indicators: bool = True,
+    declared: Mapping[str, Reading] | None = None,
+    labels: Array | None = None,
 ) -> Source:
     """X, and y where there is one, as a Source.
 
@@ -68,7 +80,10 @@ def open_source(
       - a Source, which is given back.
     With `known`, the columns of a fitted model, the columns of a file are found by their names, and
     categories are coded as they were in the fit. `memory_limit` is for what is held in memory while a source
-    is read: a block of its rows (see spool.py).
+    is read: a block of its rows (see spool.py). Rows of a fit with gaps are treated as `missing` and
+    `indicators` say (see gaps.py), rows without a target are left out; of rows to predict, NaN says what is
+    missing. `declared` has readings of columns of a file by their names, where they are not to be found out,
+    and `labels` the codes of a file's rows, (n,), NaN where a row has none, in the place of a target.
     """
     if columns is not None and not isinstance(X, (str, os.PathLike)):
         cure = "Give blocks or a memory map with the columns that are to be used."
@@ -83,13 +98,57 @@ def open_source(
                 f"{what}. Give a function that returns it, without calling it: fit(blocks), where blocks()"
                 " gives a new iterator."
             )
-        return _as_known(X, known) if isinstance(X, Source) else _from_factory(X, known, Room(memory_limit))
+        if isinstance(X, Source):
+            return _as_known(X, known)
+    room, rule = Room(memory_limit), missing
     if isinstance(X, np.memmap):
-        return _from_memmap(X, y, known, Room(memory_limit))
-    if isinstance(X, (str, os.PathLike)):
-        return _from_file(X, y, columns, known, Room(memory_limit))
-    cure = "Give a path, an np.memmap, or a function that returns an iterator of blocks."
-    raise InputTypeError(f"X is a {type(X).__name__}, which is no source. {cure}")
+        source = _from_memmap(X, y, known, room, rule)
+    elif isinstance(X, (str, os.PathLike)):
+        source = _from_file(X, y, columns, known, room, declared or {})
+        source = source if labels is None else replace(source, Y=labels[:, None])
+    elif callable(X):
+        source = _from_factory(X, known, room, rule)
+    else:
+        cure = "Give a path, an np.memmap, or a function that returns an iterator of blocks."
+        raise InputTypeError(f"X is a {type(X).__name__}, which is no source. {cure}")
+    return source if known is not None else _without_gaps(source, rule, indicators, room)
+
+
+def _without_gaps(source: Source, missing: str, indicators: bool, room: Room) -> Source:
+    """A source for a fit: rows without a target are left out, and gaps filled."""
+    X, Y, columns, kept = source.X, source.Y, source.columns, source.kept
+    if Y is not None and gaps.has_gaps(Y):
+        absent = np.isnan(Y).all(axis=1)
+        if missing == "error" and source.single and absent.any():
+            row = int(np.flatnonzero(absent)[0])
+            what = f"Input y contains NaN: row {row} ({int(absent.sum())} such in all)"
+            raise InputError(f"{what}. Drop these rows, or have them left out: missing='drop'.")
+        if absent.all():
+            raise InputError("Input y contains NaN in all rows: there is nothing to learn from.")
+        if absent.any():
+            kept = np.flatnonzero(~absent)
+            note = f"{int(absent.sum()):,} of {len(Y):,} rows have no target and were left out"
+            X, Y, columns = _some(X, kept, room), Y[kept], replace(columns, notes=(*columns.notes, note))
+    if any(gaps.has_gaps(block) for block in _blocks(X)):
+        X, columns, left = gaps.whole_rows(X, columns, missing, indicators, room)
+        if left is not None:
+            Y, kept = None if Y is None else Y[left], left if kept is None else kept[left]
+    return Source(X, Y, columns, source.single, kept)
+
+
+def _some(X: Array, kept: NDArray[np.intp], room: Room) -> Array:
+    """Some of the rows, on disk."""
+    with Spool(room) as spool:
+        step = max(1, BLOCK_BYTES // (8 * X.shape[1]))
+        for start in range(0, len(kept), step):
+            spool.add(np.asarray(X[kept[start : start + step]]))
+        return spool.mapped()
+
+
+def _blocks(X: Array) -> Iterator[Array]:
+    step = max(1, BLOCK_BYTES // (8 * X.shape[1]))
+    for start in range(0, len(X), step):
+        yield X[start : start + step]
 
 
 def open_table(
@@ -101,13 +160,14 @@ def open_table(
     others or `columns` as features."""
     if not isinstance(path, (str, os.PathLike)):
         raise InputTypeError(f"path is a {type(path).__name__}. Give the name of a file.")
-    return _from_file(path, target, columns, None, Room())
+    room = Room()
+    return _without_gaps(_from_file(path, target, columns, None, room, {}), "fill", True, room)
 
 
 # Memory maps. -----------------------------------------------------------------------------------------------
 
 
-def _from_memmap(X: NDArray[Any], y: Any, known: Columns | None, room: Room) -> Source:
+def _from_memmap(X: NDArray[Any], y: Any, known: Columns | None, room: Room, missing: str) -> Source:
     if X.ndim != 2:
         what = f"Expected 2D array, got {X.ndim}D array instead: the memory map X has shape {X.shape}"
         raise InputError(f"{what}. Reshape it to rows and columns.")
@@ -119,7 +179,7 @@ def _from_memmap(X: NDArray[Any], y: Any, known: Columns | None, room: Room) -> 
         inputs.check_table(np.zeros(X.shape), columns)
     _check_width(X.shape[1], columns)
     Y, single = (None, True) if y is None else _mapped_targets(y, len(X), room)
-    return Source(_mapped(X, "X", columns.names, room), Y, columns, single)
+    return Source(_mapped(X, "X", columns.names, room, missing), Y, columns, single)
 
 
 def _mapped_targets(y: Any, n: int, room: Room) -> tuple[Array, bool]:
@@ -129,15 +189,19 @@ def _mapped_targets(y: Any, n: int, room: Room) -> tuple[Array, bool]:
     return _mapped(y.reshape(n, -1), "y", None, room), y.ndim == 1
 
 
-def _mapped(values: NDArray[Any], what: str, names: tuple[str, ...] | None, room: Room) -> Array:
-    """`values` (n, d) as float64, themselves or a copy on disk; what is not finite is refused."""
+def _mapped(
+    values: NDArray[Any], what: str, names: tuple[str, ...] | None, room: Room, missing: str = "error"
+) -> Array:
+    """`values` (n, d) as float64, themselves or a copy on disk; infinity is refused, and NaN, unless
+    `missing` says otherwise."""
     rows = max(1, BLOCK_BYTES // (8 * values.shape[1]))
     copied = values.dtype != np.float64
     with Spool(room) if copied else contextlib.nullcontext() as spool:
         for start in range(0, len(values), rows):
             block = np.asarray(values[start : start + rows], dtype=np.float64)
-            if not np.all(np.isfinite(block)):
-                row, column = np.argwhere(~np.isfinite(block))[0]
+            bad = ~np.isfinite(block) if missing == "error" else np.isinf(block)
+            if np.any(bad):
+                row, column = np.argwhere(bad)[0]
                 where = f"row {start + row}" + f", output {column}" * (names is None and block.shape[1] > 1)
                 where += "" if names is None else f", column {names[column]!r}"
                 kind = inputs.kind_of(block[row, column])
@@ -148,8 +212,8 @@ def _mapped(values: NDArray[Any], what: str, names: tuple[str, ...] | None, room
 
 
 def _check_width(width: int, columns: Columns) -> None:
-    if width != len(columns.names):
-        expected = f"{len(columns.names)} ({inputs.some_of(columns.names)})"
+    if width != len(columns.given):
+        expected = f"{len(columns.given)} ({some_of(columns.given)})"
         cure = "Give the same columns everywhere."
         raise InputError(f"X has {width} features, but is expected to have {expected}. {cure}")
 
@@ -157,7 +221,8 @@ def _check_width(width: int, columns: Columns) -> None:
 def _as_known(source: Source, known: Columns | None) -> Source:
     """A Source for a fitted model, which must have the model's columns and its coding of categories."""
     if known is not None:
-        _check_width(source.X.shape[1], known)
+        if len(source.columns.names) != len(known.names):
+            _check_width(source.X.shape[1], known)
         way = "its columns are then found by name and coded as in the fit"
         cure = f"Give the file itself, predict(path): {way}."
         if known.named and source.columns.named and known.names != source.columns.names:
@@ -165,7 +230,7 @@ def _as_known(source: Source, known: Columns | None) -> Source:
                 f"The feature names should match those of fit ({', '.join(known.names)}), but are"
                 f" {', '.join(source.columns.names)}. {cure}"
             )
-        if known.categories != source.columns.categories:
+        if known.readings != source.columns.readings:
             raise InputError(
                 f"The categories of the source are not those of the fit, so their codes differ. {cure}"
             )
@@ -176,7 +241,12 @@ def _as_known(source: Source, known: Columns | None) -> Source:
 
 
 def _from_file(
-    path: str | os.PathLike[str], y: Any, columns: Sequence[str] | None, known: Columns | None, room: Room
+    path: str | os.PathLike[str],
+    y: Any,
+    columns: Sequence[str] | None,
+    known: Columns | None,
+    room: Room,
+    declared: Mapping[str, Reading],
 ) -> Source:
     several = isinstance(y, (list, tuple))
     targets = list(y) if several else [y] * (y is not None)
@@ -186,37 +256,62 @@ def _from_file(
     head = next(read_blocks(path))
     if known is not None:
         check_needed(head, known)
-    names = features_of(head, targets, columns) if known is None else known.names
+    names = features_of(head, targets, columns) if known is None else known.given
     for name in targets:
         head.text(name)  # complains, with a suggestion, of a name that is not there
-    text = set() if known else {name for name in names if not head.is_numeric(name)}
+    text = {name for name in (*(names if known is None else ()), *targets) if head.parsed(name) is None}
+    text |= set(declared)
     while True:
-        found = known or Columns(names, True, gathered(path, names, text), tuple(targets))
+        found = gathered(path, text, declared)
+        if known is not None:
+            found |= {names[j]: reading for j, reading in known.readings.items()}
+        for name in targets:
+            if name in found and found[name].categorical:
+                what = f"{os.fspath(path)}, column {name!r} holds {found[name].told}, where numbers belong"
+                cure = "Labels are classified: GPClassifier, or on the command line --task classification."
+                raise TableError(f"{what}. {cure}")
         try:
-            X, Y = _spooled(path, found, targets, room)
+            X, Y, notes = _spooled(path, names, targets, found, room)
         except NotNumbersError as error:
-            if known is not None or error.column in text or error.column not in names:
+            if error.column in text or (known is not None and error.column not in targets):
                 raise
             room.spooled = 0
             # its first block held numbers alone: once more from the start, which is rare
             text.add(error.column)
             continue
-        return Source(X, Y, found, not several)
+        notes += [f"{name}: {found[name].told}" for name in targets if name in found]
+        readings = {j: found[name] for j, name in enumerate(names) if name in found}
+        made = known or Columns(names, True, readings, targets=tuple(targets), notes=tuple(notes))
+        return Source(X, Y, made, not several)
 
 
 def _spooled(
-    path: str | os.PathLike[str], columns: Columns, targets: Sequence[str], room: Room
-) -> tuple[Array, Array | None]:
-    with Spool(room) as X, Spool(room) as Y:
-        for table in read_blocks(path):
-            block = np.empty((table.n_rows, len(columns.names)))
-            for j, name in enumerate(columns.names):
-                categories = columns.categories.get(j)
-                block[:, j] = table.numbers(name) if categories is None else codes(table, name, categories)
-            X.add(block)
-            if targets:
-                Y.add(np.column_stack([table.numbers(name) for name in targets]))
-        return X.mapped(), Y.mapped() if targets else None
+    path: str | os.PathLike[str],
+    names: Sequence[str],
+    targets: Sequence[str],
+    readings: Mapping[str, Reading],
+    room: Room,
+) -> tuple[Array, Array | None, list[str]]:
+    """The features and targets of a file, NaN where a cell is missing, and what was done to read it."""
+
+    def numbers(table: Table, name: str) -> Array:
+        cells = file_cells(table, name, name in readings)
+        return numbers_of(readings.get(name, PLAIN), cells, name, table.place)
+
+    def spooled(blocks: Iterator[Table]) -> tuple[Array, Array | None, list[str]]:
+        with Spool(room) as X, Spool(room) as Y:
+            for table in blocks:
+                X.add(np.column_stack([numbers(table, name) for name in names]))
+                if targets:
+                    Y.add(np.column_stack([numbers(table, name) for name in targets]))
+            return X.mapped(), Y.mapped() if targets else None, list(table.notes)
+
+    wanted = [name for name in (*names, *targets) if name not in readings]
+    try:
+        return spooled(quick_blocks(path, wanted, [*readings]))
+    except NotClean:
+        room.spooled = 0
+    return spooled(read_blocks(path))
 
 
 # Blocks from a function. ------------------------------------------------------------------------------------
@@ -224,7 +319,7 @@ def _spooled(
 Block = tuple[int, Any, Any]  # its number, X, and y or None
 
 
-def _from_factory(make: Callable[[], Any], known: Columns | None, room: Room) -> Source:
+def _from_factory(make: Callable[[], Any], known: Columns | None, room: Room, missing: str) -> Source:
     columns, expected = known, None
     single = with_targets = True
     with Spool(room) as X, Spool(room) as Y:
@@ -232,7 +327,7 @@ def _from_factory(make: Callable[[], Any], known: Columns | None, room: Room) ->
             with _in_block(number, X.rows):
                 if columns is None:
                     columns, expected = _columns_of(make, X_block)
-                table = _rows(X_block, columns)
+                table = _rows(X_block, columns, missing)
                 if X.rows == 0:
                     with_targets = y_block is not None
                 elif with_targets != (y_block is not None):
@@ -280,36 +375,38 @@ def _in_block(number: int, first: int) -> Iterator[None]:
 
 
 def _columns_of(make: Callable[[], Any], X: Any) -> tuple[Columns, int | None]:
-    """The columns that the first block tells of; where it is a DataFrame with text, the categories of all
-    blocks, and how many rows those have."""
-    _, columns = read_features(X)
-    if not columns.categories:
+    """The columns that the first block tells of; where it is a DataFrame with more than numbers, how all
+    blocks are to be read, and how many rows those have."""
+    _, columns = read_features(X, missing="fill")
+    if not columns.readings or not is_frame(X):
         return columns, None
-    texts = {j: set(categories) for j, categories in columns.categories.items()}
+    seen = {j: Seen() for j in columns.readings}
     rows = 0
     for number, block, _ in _each_block(make):
         with _in_block(number, rows):
             _check_names(block, columns)
-            for j, seen in texts.items():
-                seen.update(str(v) for v in np.asarray(block[block.columns[j]]) if not inputs.is_missing(v))
-                if len(seen) > filecolumns.MOST_CATEGORIES:
-                    raise too_many("X", columns.names[j])
+            for j, one in seen.items():
+                one.add(cells_of(block[block.columns[j]], columns.names[j]))
+                if one.many:
+                    reading_of(one, "X", columns.names[j])
             rows += len(block)
-    return Columns(columns.names, True, {j: tuple(sorted(seen)) for j, seen in texts.items()}), rows
+    found = {j: reading_of(one, "X", columns.names[j]) for j, one in seen.items()}
+    readings = {j: reading for j, reading in found.items() if reading is not None}
+    return Columns(columns.names, True, readings), rows
 
 
-def _rows(X: Any, columns: Columns) -> Array:
+def _rows(X: Any, columns: Columns, missing: str) -> Array:
     if is_frame(X) and columns.named:
         _check_names(X, columns)
-    table, _ = read_features(X, columns)
+    table, _ = read_features(X, columns, missing)
     _check_width(table.shape[1], columns)
     return table
 
 
 def _check_names(X: Any, columns: Columns) -> None:
     names = tuple(str(c) for c in X.columns) if is_frame(X) else ()
-    if names != columns.names:
+    if names != columns.given:
         given = f"columns {', '.join(names)}" if names else f"a {type(X).__name__} without names"
         raise InputError(
-            f"the columns {', '.join(columns.names)} are expected in this order, but it has {given}."
+            f"the columns {', '.join(columns.given)} are expected in this order, but it has {given}."
         )

@@ -10,13 +10,14 @@ import contextlib
 import dataclasses
 import math
 import os
+import warnings
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -24,8 +25,11 @@ from gramian import clock
 from gramian.arrays import Array
 from gramian.choose.plan import Plan, rates_for
 from gramian.clock import OutOfTime
-from gramian.data.inputs import Columns, is_frame, read_named, spread, target_names
+from gramian.data import gaps
+from gramian.data.frames import as_frame, is_frame, parted, without
+from gramian.data.inputs import Columns, read_named, spread, target_names
 from gramian.data.sources import is_source, open_source
+from gramian.data.targets import absent_targets, as_numbers
 from gramian.engines.base import Engine
 from gramian.errors import InputError, ParameterError, plain
 from gramian.estimators import build, latent
@@ -69,6 +73,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
     n_restarts: int | None = None
     stages: list[Hold] | None = None
     random_state: Any = None
+    missing: str = "fill"
     memory_limit: int | str | None = None
     time_limit: float | None = None
     verbose: bool | None = None
@@ -82,23 +87,52 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         build.check_settings(self)
         latent.read_inference(self.inference)
 
-    def _training(self, X: Any, y: Any) -> tuple[Array, Columns, Any]:
-        """The rows of X, their columns, and y as it came (for a file, its target columns)."""
+    def _training(
+        self, X: Any, y: Any, beside: dict[str, Any] | None = None, noise_var: Any = None
+    ) -> tuple[Array, Columns, Any, dict[str, Any], Any]:
+        """The rows of X without gaps, their columns, and what goes with these rows: y, the columns beside it,
+        and variances. Where y names columns of a table, those."""
+        X, beside = as_frame(X), beside or {}
+        indicators = build.read_kernel(self.kernel).kernel is None  # the default one has a place for them
         if not is_source(X):
-            table, columns = read_named(self, X)
-            return table, columns.predicting(target_names(y)), y
+            X, y, targets = parted(X, y)
+            table, columns = read_named(self, X, missing=self.missing)
+            columns = columns.predicting(targets or target_names(y))
+            if targets and not is_classifier(self):
+                y, columns = as_numbers(y, columns)
+            if self.missing == "error":
+                return table, columns, y, beside, noise_var
+            absent, n = absent_targets(y, len(table)), len(table)
+            kept = None
+            if absent is not None:
+                kept = np.flatnonzero(~absent)
+                note = f"{n - len(kept):,} of {n:,} rows have no target and were left out"
+                table, columns = table[kept], replace(columns, notes=(*columns.notes, note))
+            if gaps.has_gaps(table):
+                table, columns, left = gaps.whole_rows(table, columns, self.missing, indicators)
+                kept = kept if left is None else left if kept is None else kept[left]
+            if kept is not None:
+                y, noise_var = _some(y, kept, n), _some(noise_var, kept, n)
+                beside = {name: _some(values, kept, n) for name, values in beside.items()}
+            return table, columns, y, beside, noise_var
         if hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        source = open_source(X, y, memory_limit=self.memory_limit)
+        settings: dict[str, Any] = {"memory_limit": self.memory_limit, "missing": self.missing}
+        source = open_source(X, y, indicators=indicators, **settings)
         if source.Y is None:
             cure = "Give fit(X, y); for a file, y is the name of its target column."
             raise InputError(f"The target y is missing. {cure}")
-        self.n_features_in_ = source.X.shape[1]
+        names, kept = source.columns.given, source.kept
+        self.n_features_in_ = len(names)
         if source.columns.named:
-            self.feature_names_in_: NDArray[np.object_] = np.array(source.columns.names, dtype=object)
+            self.feature_names_in_: NDArray[np.object_] = np.array(names, dtype=object)
         # a file has its targets' names, a memory map comes with a y that may have some
         columns = source.columns.predicting(source.columns.targets or target_names(y))
-        return source.X, columns, source.Y[:, 0] if source.single else source.Y
+        if kept is not None:
+            noise_var = _some(noise_var, kept)
+            beside = {name: _some(values, kept) for name, values in beside.items()}
+        y = source.Y[:, 0] if source.single else source.Y
+        return source.X, columns, y, beside, noise_var
 
     def _condition(
         self,
@@ -273,6 +307,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
             setting = 'hyper="map"' if sampled else 'inference="vi"'
             why = "A plan predicts searches; how long chains take, only they can tell"
             raise ParameterError(f"{why}. Ask with {setting} for the engines alone.")
+        X, y, _ = parted(as_frame(X), y)
         shape = open_source(X, y, memory_limit=self.memory_limit).X.shape if is_source(X) else np.shape(X)
         return self._plan(tuple(shape), y)
 
@@ -369,24 +404,39 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         """The rows of X as the fitted model's own table: float64, its columns in their order, categories as
         codes. What `fitted_` is asked at."""
         check_is_fitted(self, "fitted_")
-        known = self.fitted_.columns
+        known, X = self.fitted_.columns, as_frame(X)
+        table = self._read(X, known)
+        if known.gaps and table.shape[1] == len(known.given):
+            table = gaps.with_indicators(table, known)
+        if known.readings and (new := known.new_categories(table)):
+            told = ", ".join(f"{name} ({count})" for name, count in new.items())
+            what = "rows with categories that the fit has not seen, which are predicted as unlike all others"
+            warnings.warn(f"X has {what}: {told}.", stacklevel=3)
+        return table
+
+    def _read(self, X: Any, known: Columns) -> Array:
+        """The columns of X that came with the data of the fit; NaN where a cell is missing."""
         if is_source(X):
-            table = open_source(X, known=known, memory_limit=self.memory_limit).X
-            if table.shape[1] != len(known.names):
+            table = open_source(X, known=known, memory_limit=self.memory_limit, missing=self.missing).X
+            if table.shape[1] not in (len(known.given), len(known.names)):
                 raise InputError(
                     f"X has {table.shape[1]} features, but {type(self).__name__} is expecting"
-                    f" {len(known.names)} features as input."
+                    f" {len(known.given)} features as input."
                 )
+            if self.missing == "error" and gaps.has_gaps(table):
+                raise gaps.refused(table, known)
             return table
-        names = [str(c) for c in X.columns] if is_frame(X) else known.names
-        missing = next((name for name in known.names if name not in names), None)
-        if known.named and missing is not None:
+        if known.targets and is_frame(X):
+            X = without(X, known.targets)
+        names = [str(c) for c in X.columns] if is_frame(X) else known.given
+        absent = next((name for name in known.given if name not in names), None)
+        if known.named and absent is not None:
             raise InputError(
                 "The feature names should match those that were passed during fit. X has no column"
-                f" {missing!r}; the model was fitted with {', '.join(known.names)}.\nFeature names"
-                f" seen at fit time, yet now missing:\n- {missing}\n"
+                f" {absent!r}; the model was fitted with {', '.join(known.given)}.\nFeature names"
+                f" seen at fit time, yet now missing:\n- {absent}\n"
             )
-        return read_named(self, X, known)[0]
+        return read_named(self, X, known, self.missing)[0]
 
     def _drawn(
         self, process: Process, L: int, X: Array, count: int, random_state: Any, noise: Array | None = None
@@ -408,6 +458,18 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "fitted_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.missing != "error"
+        return tags
+
+
+def _some(values: Any, kept: NDArray[np.intp], n: int | None = None) -> Any:
+    """Of one value a row, those of some rows; anything else as it is, for its own reader to judge."""
+    if values is None or np.ndim(values) == 0 or (n is not None and len(values) != n):
+        return values
+    return np.asarray(values)[kept]
 
 
 def generator(random_state: Any) -> np.random.Generator:

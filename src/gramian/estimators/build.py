@@ -26,6 +26,7 @@ import numpy as np
 from gramian import kernels as library
 from gramian.arrays import Array
 from gramian.choose.plan import Prospect, check_time_limit
+from gramian.data import gaps
 from gramian.data.inputs import Columns, spread
 from gramian.errors import InputError, ParameterError
 from gramian.fitting.rows import repeats
@@ -83,10 +84,11 @@ class Written(NamedTuple):
 
     def suited(self, X: Array, columns: Columns, variance: float) -> tuple[Kernel, ...]:
         """The kernels, or the default one of that variance, after a check that they suit the columns."""
+        described = columns.described()
         kernels = self.kernels or (default_kernel(X, columns, variance, self.family or Matern52),)
         for kernel in kernels:
-            kernel.check_columns(columns.described())
-        return kernels
+            kernel.check_columns(described)
+        return tuple(kernel.in_units(described) for kernel in kernels)
 
 
 def is_kernel(value: object) -> bool:
@@ -124,6 +126,9 @@ def check_settings(gp: Estimator) -> None:
     for name in ("optimize", "normalize_y"):
         if not isinstance(getattr(gp, name, True), (bool, np.bool_)):
             raise ParameterError(f"{name}={getattr(gp, name)!r} must be True or False.")
+    if gp.missing not in gaps.RULES:
+        cure = 'Use "fill" (rows with gaps are used), "drop" (they are left out) or "error".'
+        raise ParameterError(f"missing={gp.missing!r} is not known. {cure}")
     if gp.hyper not in ("map", "ml", "mcmc"):
         cure = 'Use "map" (priors count), "ml" (they do not) or "mcmc" (full Bayes).'
         raise ParameterError(f"hyper={gp.hyper!r} is not known. {cure}")

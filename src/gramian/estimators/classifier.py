@@ -74,6 +74,10 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
     random_state : int, RandomState or None
         For the starting points, for what a method draws (landmarks, frequencies, batches, chains), and the
         default for `sample`.
+    missing : "fill" (the default), "drop" or "error"
+        What becomes of rows with missing cells in a fit: used, with what the most similar rows have in their
+        place and a column that says where; left out; or refused. In predictions they are averaged over what
+        similar rows have ("error": refused). Rows without a label are left out, unless it is "error".
     memory_limit : int or str, optional
         Bytes, or text such as "2GB". A fit that needs more is refused before it starts. None: 80 % of what is
         free.
@@ -114,7 +118,7 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
         began = clock.now()
         self.check_settings()
         check_arguments(unsupported, "X and y")
-        table, columns, y = self._training(X, y)
+        table, columns, y, _, _ = self._training(X, y)
         labels = Labels.read(y, len(table))
         classes = len(labels.classes)
         if classes == 2:
@@ -231,7 +235,7 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
             what = 'The binary models of "ovr" and "ovo" are no joint model to draw from'
             raise ParameterError(f'{what}. Use multiclass="softmax", or ask estimators_.')
         table, L = self.read(X), self.likelihood_.latents
-        rng, draws = self._drawn(self.posterior_, L, table, count, random_state)
+        rng, draws = self._drawn(self.fitted_.first.process_at(table), L, table, count, random_state)
         if target == "f":
             return draws[:, 0, :] if L == 1 else draws
         codes = observations(rng, self.likelihood_, draws, np.empty((len(table), 0)))

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gramian.arrays import Array
 from gramian.certify.certificate import Certificate, certify
+from gramian.data import gaps
 from gramian.data.inputs import Columns, read_beside
 from gramian.engines.base import Workspace
 from gramian.errors import InputError, NumericalError, ParameterError
@@ -32,8 +33,9 @@ from gramian.inference.asked import ask
 from gramian.kernels import Kernel
 from gramian.likelihoods import Likelihood
 from gramian.params import Parameter, ParameterTable
-from gramian.predictive import Calibration, Mixture, Normal, Predictive, Warped, mixed
+from gramian.predictive import Calibration, Normal, Predictive, Warped, mixed
 from gramian.processes.base import Process
+from gramian.processes.gapped import Gapped
 from gramian.report.facts import Facts, NoData, class_counts
 from gramian.report.notes import labels
 from gramian.report.quality import Quality, quality
@@ -185,6 +187,8 @@ class Fitted(Learned):
     classes: NDArray[Any] | None = None
     certificate: Certificate | None = None  # where somebody has asked for it
     calibration: Calibration | None = None  # of observations, where left-out rows asked for it
+    # rows that missing cells are taken from, of a file that holds no others; None: the rows themselves
+    donors: Array | None = None
 
     # What it is. --------------------------------------------------------------------------------------------
 
@@ -314,20 +318,38 @@ class Fitted(Learned):
 
     # Predictions. -------------------------------------------------------------------------------------------
 
+    def process_at(self, table: Array) -> Process:
+        """The process for the rows of a table: where cells are missing, averaged over donors of them."""
+        return Gapped(self.process, self._completed) if gaps.has_gaps(table) else self.process
+
+    def _completed(self, rows: Array) -> Array:
+        return gaps.donors_of(self.some_rows(), self.columns).completed(rows)
+
+    def some_rows(self) -> Array:
+        """Some of the rows of the fit, in even steps."""
+        if self.donors is not None:
+            return self.donors
+        if not self.has_rows:
+            raise InputError(
+                "A row has a missing cell, and this model is of a file of an older version, without rows to"
+                " take it from. Fit again, or fill the cell."
+            )
+        return gaps.Donors.among(self.rows.X, ()).pool
+
     def latents(self, table: Array) -> tuple[Array, Array]:
-        mean, var = self.process.moments(table)
+        mean, var = self.process_at(table).moments(table)
         return predictions.finite(mean, table, var), var
 
     def probabilities(self, table: Array, averaging: str = "exact") -> Array:
         scaled = averaging == "scaled" and self.likelihood.latents == 1
-        P = predictions.probabilities(self.likelihood, self.process, table, scaled)
+        P = predictions.probabilities(self.likelihood, self.process_at(table), table, scaled)
         predictions.finite(P, table)
         return P / np.sum(P, axis=1, keepdims=True)  # they add up to 1 but for rounding
 
     def probability_interval(self, table: Array, level: float) -> tuple[Array, Array]:
         if self.likelihood.latents > 1:
             return super().probability_interval(table, level)
-        seen = predictions.gaussians(self.likelihood, self.process, table)
+        seen = predictions.gaussians(self.likelihood, self.process_at(table), table)
         ends = mixed([Normal(mean[:, 0], np.sqrt(var[:, 0])) for _, mean, var in seen]).interval(level)
         # a probability rises or falls with f
         low, high = (ask(self.likelihood, "probabilities", f, np.zeros(len(f))) for f in ends)
@@ -338,7 +360,7 @@ class Fitted(Learned):
         columns - 1); None: their defaults."""
         if beside is None:
             beside = read_beside({}, len(table), self.likelihood)
-        seen = predictions.gaussians(self.likelihood, self.process, table)
+        seen = predictions.gaussians(self.likelihood, self.process_at(table), table)
         made = self.foretold(predictions.predictive(seen, beside, self.closed_form and not self.single))
         predictions.finite(made.mean.reshape(len(table), -1), table)
         return made
@@ -347,13 +369,9 @@ class Fitted(Learned):
         """What is foretold of y, from what the model says of the target it sees: without its warp, and
         calibrated if it is observed. f is never less sure than an observation of it."""
         warp, calibration = self.model.warp, self.calibration
-        parts: list[Predictive] = [seen]
         if calibration is not None:
-            normal = cast(Normal, seen)
-            parts = [*(calibration.parts(normal) if observed else [calibration.of_function(normal)])]
-        if warp is not None:
-            parts = [Warped(cast(Normal, part), warp) for part in parts]
-        return parts[0] if calibration is None or not observed else Mixture(parts, calibration.weights)
+            seen = seen.mapped(calibration.observed if observed else calibration.of_function)
+        return seen if warp is None else seen.mapped(lambda part: Warped(part, warp))
 
     def joint(self, mean: Array, cov: Array, observed: bool) -> tuple[Array, Array]:
         """Mean and covariance of y at n rows, from those of the target that the model sees. A calibration

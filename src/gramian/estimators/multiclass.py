@@ -43,7 +43,7 @@ from gramian.linalg.threads import count as thread_count
 from gramian.params.space import ParameterTable
 from gramian.report import notes as health
 from gramian.report.relevance import ROWS, Relevance, relevance
-from gramian.report.summary import MOST_ENTRIES, formula, noted
+from gramian.report.summary import MOST_ENTRIES, formula, noted, read
 
 if TYPE_CHECKING:
     from gramian.estimators.classifier import GPClassifier
@@ -178,6 +178,7 @@ class BinaryModels(Learned):
             f"  evidence  {self.evidence}, in nats, the sum of the binary ones",
             f"  method    {outcome.method}; {outcome.solver}",
             f"  fit       {outcome.stopped}; {outcome.evaluations} evaluations, {outcome.seconds:.2f} s",
+            *read(self.columns.told()),
             "",
         ]
         for name, model in zip(self.names, self.binary, strict=True):

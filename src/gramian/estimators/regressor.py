@@ -88,6 +88,10 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
     random_state : int, RandomState or None
         For the starting points, for what a method draws (landmarks, frequencies, probes), and the default for
         `sample`.
+    missing : "fill" (the default), "drop" or "error"
+        What becomes of rows with missing cells in a fit: used, with what the most similar rows have in their
+        place and a column that says where; left out; or refused. In predictions they are averaged over what
+        similar rows have ("error": refused). Rows without a target are left out, unless it is "error".
     memory_limit : int or str, optional
         Bytes, or text such as "2GB". A fit that needs more is refused before it starts. None: 80 % of what is
         free.
@@ -129,8 +133,9 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
     ) -> Self:
         """Conditions on the rows of X and y, after fitting the parameters.
 
-        X is an array, a DataFrame, a memory map, the path of a CSV or Parquet file with y the name of its
-        target, or a function that returns an iterator of blocks (X, y). `noise_var` gives known noise
+        X is an array, a DataFrame, a memory map, the path of a file, or a function that returns an iterator
+        of blocks (X, y); y is one number a row, or the name of its column in a DataFrame or a file. How
+        columns of text, dates and missing cells are read, `summary` says. `noise_var` gives known noise
         variances, one a row, in units of y squared; `noise`, if given too, comes on top. `exposure` is for
         counts: how long or how much was watched in each row, so that the rate is exposure exp(f). It is a
         column of these likelihoods beside y; those of others are given by their names in the same way
@@ -147,10 +152,10 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         unknown = {name: value for name, value in columns.items() if name not in beside}
         known = ["X", "y", *(name for name in beside if name != "exposure"), "noise_var and exposure"]
         check_arguments(unknown, ", ".join(known), cure)
-        table, named, y = self._training(X, y)
+        further = {"exposure": exposure, **columns}
+        table, named, y, further, noise_var = self._training(X, y, further, noise_var)
         Y, single = read_targets(y, len(table), gaps=gaussian and self.hyper != "mcmc")
         known_noise = read_noise_var(noise_var, len(table))
-        further = {"exposure": exposure, **columns}
         if gaussian:
             method, reason = self._method(table.shape, Y.shape[1])
             check(method, table.shape, Y.shape[1], self.memory_limit)
@@ -273,13 +278,17 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         if self.__sklearn_is_fitted__() and target == "y":
             return self._foretold(X, {"exposure": exposure, **columns})
         self._no_columns(exposure, columns)
-        table, process, noise = self._process(X, target)
+        return self._distribution(*self._process(X, target))
+
+    def _distribution(self, table: Array, process: Process, noise: Array) -> Predictive:
+        """Of f with noise of these variances, in the units of y."""
         with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused with its row
             parts = [(mean, np.sqrt(var + noise)) for _, mean, var in process.under(Gaussian(), table)]
         for mean, std in parts:
             finite(mean, table, std)
         foretold = mixed([Normal(self._shaped(mean), self._shaped(std)) for mean, std in parts])
-        return self.fitted_.foretold(foretold, False) if self.__sklearn_is_fitted__() else foretold
+        fitted = self.__sklearn_is_fitted__()
+        return self.fitted_.foretold(foretold, bool(noise.any())) if fitted else foretold
 
     def _no_columns(self, exposure: Any, columns: Mapping[str, Any]) -> None:
         """Refuses columns beside y where there are none."""
@@ -319,12 +328,12 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
             var[...] += noise
             mean, cov = self._shaped(finite(process.mean(table), table, var)), self._shaped(cov)
             return (mean, cov) if plain else self.fitted_.joint(mean, cov, bool(noise.any()))
-        if return_std or not plain:
-            mean, var = process.moments(table)
-            mean, std = self._shaped(finite(mean, table, var)), self._shaped(np.sqrt(var + noise))
-            if not plain:
-                mean, std = self.fitted_.foretold(Normal(mean, std), bool(noise.any())).moments
+        if not plain:
+            mean, std = self._distribution(table, process, noise).moments
             return (mean, std) if return_std else mean
+        if return_std:
+            mean, var = process.moments(table)
+            return self._shaped(finite(mean, table, var)), self._shaped(np.sqrt(var + noise))
         return self._shaped(finite(process.mean(table), table))
 
     def sample(
@@ -438,7 +447,8 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         to that of the warped y."""
         check_is_fitted(self, "fitted_")
         named, terms = self.kernel_.summands, self.fitted_.first.model.kernel.summands
-        parts = self.posterior_.components(self.read(X), terms)
+        table = self.read(X)
+        parts = self.fitted_.process_at(table).components(table, terms)
         answers: dict[str, tuple[Array, Array]] = {}
         for kernel, (mean, var) in zip(named, parts, strict=True):
             name, k = kernel.title or str(kernel), 1
@@ -474,7 +484,8 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
             rough = ", ".join(sorted({type(k).__name__ for k in self.kernel_.rough_parts}))
             cure = "Smooth kernels have one: RBF, Matern52, Matern32."
             raise ParameterError(f"Functions of {self.kernel_} have no gradient, because of {rough}. {cure}")
-        mean, var = self.posterior_.gradient(self.read(X))
+        table = self.read(X)
+        mean, var = self.fitted_.process_at(table).gradient(table)
         return (mean[:, :, 0], var[:, :, 0]) if self.fitted_.single else (mean, var)
 
     def loo(self) -> LeaveOneOut:
@@ -559,8 +570,8 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
             table, columns = read_features(X)
             process, noise = self.prior_at(table, columns)
             return table, process, noise if target == "y" else np.zeros(1)
-        noise = self.fitted_.noise_of_outputs
-        return self.read(X), self.fitted_.process, noise if target == "y" else np.zeros_like(noise)
+        noise, table = self.fitted_.noise_of_outputs, self.read(X)
+        return table, self.fitted_.process_at(table), noise if target == "y" else np.zeros_like(noise)
 
     def prior_at(self, table: Array, columns: Columns) -> tuple[GaussianProcess, Array]:
         """What is believed before a fit: f, with a default kernel made for the rows of a table of these

@@ -31,6 +31,7 @@ from gramian.arrays import Array, is_whole
 from gramian.data.atomic import atomic_write
 from gramian.data.inputs import Columns, read_features, read_targets, spread
 from gramian.data.labels import Labels
+from gramian.data.sources import is_source, open_source
 from gramian.engines import Exact
 from gramian.errors import InputError, ParameterError
 from gramian.estimators import GPClassifier, GPRegressor, build
@@ -246,7 +247,12 @@ class _Table(NamedTuple):
 def _data(
     X: Any, y: Any, task: str | None, methods: Sequence[Method], kernel: Any, settings: Settings
 ) -> _Table:
-    table, columns = read_features(X)
+    if is_source(X):
+        source = open_source(X, y if isinstance(y, str) else None)
+        table, columns = np.asarray(source.X), source.columns
+        y = y if source.Y is None else source.Y[:, 0]
+    else:
+        table, columns = read_features(X)
     target, classes = None, None
     if task is not None and task not in TASKS:
         raise ParameterError(

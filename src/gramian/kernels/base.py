@@ -47,11 +47,12 @@ if TYPE_CHECKING:
 
 
 class Column(NamedTuple):
-    """What a kernel may know of a column before it sees data: how people call it, and whether its numbers are
-    codes of categories."""
+    """What a kernel may know of a column before it sees data: how people call it, whether its numbers are
+    codes of categories, and of a column of times how many days its unit has."""
 
     name: str
     categorical: bool = False
+    days: float | None = None
 
 
 class Kernel(Tree):
@@ -228,6 +229,20 @@ class Kernel(Tree):
                 changed[field.name] = value.resolve(names)
             elif isinstance(value, tuple) and value and isinstance(value[0], Kernel):
                 changed[field.name] = tuple(child.resolve(names) for child in value)
+        return dataclasses.replace(self, **changed) if changed else self
+
+    def in_units(self, columns: Sequence[Column]) -> Kernel:
+        """The same kernel with periods that were given as text ("1 year") in the units of the columns."""
+        changed: dict[str, Any] = {}
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            several = isinstance(value, tuple) and value and isinstance(value[0], Kernel)
+            if isinstance(value, Kernel) and (one := value.in_units(columns)) is not value:
+                changed[field.name] = one
+            elif several:
+                all_of = tuple(child.in_units(columns) for child in value)
+                if any(new is not old for new, old in zip(all_of, value, strict=True)):
+                    changed[field.name] = all_of
         return dataclasses.replace(self, **changed) if changed else self
 
     def _check_vector(self, field: str, columns: Sequence[Column]) -> None:

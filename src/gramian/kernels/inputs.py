@@ -76,6 +76,11 @@ class On(Pointwise):
         chosen = self._resolved(names)
         return On(self.kernel.resolve([names[i] for i in chosen]), tuple(chosen))
 
+    def in_units(self, columns: Sequence[Column]) -> On:
+        chosen = [columns[i] for i in self._resolved([c.name for c in columns])]
+        kernel = self.kernel.in_units(chosen)
+        return self if kernel is self.kernel else On(kernel, self.columns)
+
     def formula(self, digits: int | None = None) -> str:
         columns = ", ".join(map(repr, self.columns))
         return f"{enclosed(self.kernel, digits, Sum, Product, Scaled, Power)}.on({columns})"

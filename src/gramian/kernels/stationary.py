@@ -8,9 +8,10 @@ Sources: Rasmussen and Williams 2006, chapter 4 (RBF, Matern, rational quadratic
 
 from __future__ import annotations
 
+import dataclasses
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -23,7 +24,8 @@ from gramian.kernels.base import Column, Kernel
 from gramian.kernels.distance import root, squared_distances, typical
 from gramian.kernels.profiles import MATERN32, MATERN52, SQUARED_EXPONENTIAL, Profile, Radial
 from gramian.kernels.spectrum import GammaMixture, GaussianCloud, Line, Series, Student, Wave
-from gramian.params import Parameter, Positive, Value, positive, real
+from gramian.kernels.times import days_of
+from gramian.params import Parameter, Positive, Value, fixed, positive, real
 from gramian.params.parameter import as_parameter
 
 
@@ -141,11 +143,43 @@ class RationalQuadratic(Stationary):
         return [Wave(1.0, (GammaMixture(columns, _per_turn(self.lengthscale), self.alpha),))]
 
 
-class Periodic(Kernel):
-    """k = exp(-2 sum_j sin^2(pi (x_j - z_j) / period_j) / lengthscale_j^2): functions that repeat exactly."""
+class Timed(Kernel):
+    """Parent of kernels with a `period`, which on columns of times may be text ("1 year", "7 days"). It is
+    not fitted then: a calendar has no error. Their `unit` is "days" until that of the column is known."""
+
+    def __post_init__(self) -> None:
+        own: Any = self  # whose fields subclasses declare, each in its order
+        if isinstance(own.period, str):
+            object.__setattr__(self, "unit", "days")
+            object.__setattr__(self, "period", fixed(days_of(own.period)))
+        if own.unit not in ("", "days"):
+            raise ParameterError(f"The unit of a period is 'days', or none, not {own.unit!r}.")
+        super().__post_init__()
+
+    def in_units(self, columns: Sequence[Column]) -> Kernel:
+        own: Any = self
+        if not own.unit:
+            return self
+        without = next((column.name for column in columns if column.days is None), None)
+        if without is not None:
+            raise ParameterError(
+                f"{self} has its period in days, but column {without!r} holds no dates or times. Give a"
+                " number in the units of that column, or select a column of dates: .on('date')."
+            )
+        days = np.array([column.days for column in columns])
+        value = own.period.value / (days[0] if np.ptp(days) == 0 else days)
+        return dataclasses.replace(own, period=dataclasses.replace(own.period, value=value), unit="")
+
+
+class Periodic(Timed):
+    """k = exp(-2 sum_j sin^2(pi (x_j - z_j) / period_j) / lengthscale_j^2): functions that repeat exactly.
+
+    On a column of dates, `Periodic(period="1 year")`.
+    """
 
     lengthscale: Value = positive(1.0)
     period: Value = positive(1.0)
+    unit: str = ""
 
     stationary = True
     low_precision = True
@@ -174,11 +208,12 @@ class Periodic(Kernel):
         return jnp.ones(X.shape[:1], X.dtype)
 
 
-class Cosine(Kernel):
+class Cosine(Timed):
     """k = cos(2 pi sum_j (x_j - z_j) / period_j): a single undamped plane wave, positive semi-definite in any
-    number of columns."""
+    number of columns. On a column of dates, `Cosine(period="1 year")`."""
 
     period: Value = positive(1.0)
+    unit: str = ""
 
     stationary = True
     low_precision = True

@@ -27,6 +27,7 @@ import numpy as np
 
 from gramian.arrays import Array
 from gramian.certify.certificate import Certificate, Quantity
+from gramian.data.readings import Reading
 from gramian.engines.base import Engine
 from gramian.errors import ModelFileError
 from gramian.features.base import Basis
@@ -47,7 +48,10 @@ MAX_DEPTH: Final = 64
 _OPEN = (Kernel, Mean, Likelihood, Warp, Prior, Support)  # what users may subclass
 # what a document names of the library alone; every class of these families that an estimator knows is there,
 # because the estimators have imported it
-_CLOSED = (Engine, Inference, Scheme, Solver, Basis, Evidence, FitOutcome, Certificate, Quantity, Calibration)
+_CLOSED = (
+    *(Engine, Inference, Scheme, Solver, Basis, Evidence, FitOutcome, Certificate, Quantity, Calibration),
+    Reading,
+)
 _SPECIAL = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 _FREE = (-math.inf, math.inf)
 _PARAMETER = ("shape", "values", "support", "prior", "bounds", "trainable")

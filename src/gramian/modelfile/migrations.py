@@ -172,21 +172,32 @@ def _with_exposures(fitted: Any, arrays: Arrays) -> Arrays:
 
 
 def _from_5(document: Any, arrays: Arrays) -> tuple[Any, Arrays]:
-    """Version 5 did not know how targets are called, nor how far columns spread whose rows are not there, nor
-    warps."""
-    fitted, settings = dict(document["fitted"]), document["settings"]
+    """Version 5 knew categories as the one thing that is no number, no gaps, no warps, and neither how
+    targets are called nor how far columns spread whose rows are not there."""
+    fitted, columns = dict(document["fitted"]), dict(document["columns"])
     if "models" in fitted:
         fitted["models"] = [_from_5(model, {})[0] for model in fitted["models"]]
     else:
         fitted = _extended(fitted, warp=None, calibration=None)
         if fitted["data"] is not None:
             fitted["data"] = _extended(fitted["data"], spread=None)
+    coded = [
+        [j, {"class": "Categories", "fields": {"levels": words}}] for j, words in columns.pop("categories")
+    ]
+    columns = _extended(columns, readings=coded, gaps=[], targets=[], notes=[])
+    settings = _extended(document["settings"], missing="fill")
     outcome = fitted["outcome"]
     fitted["outcome"] = {**outcome, "fields": _extended(outcome["fields"], choice=[])}
     if document["estimator"] == "GPRegressor":
         settings = _extended(settings, warp=None)
-    columns = _extended(document["columns"], targets=[])
-    return {**document, "settings": settings, "columns": columns, "fitted": fitted}, arrays
+    document = {**document, "settings": settings, "columns": columns, "fitted": fitted}
+    return _mapped(document, _with_unit), arrays
+
+
+def _with_unit(part: Any) -> Any:
+    """Version 5 had periods in the units of the column alone."""
+    timed = part.get("class") in ("Periodic", "Cosine") and "unit" not in part["fields"]
+    return {**part, "fields": {**part["fields"], "unit": ""}} if timed else part
 
 
 # from a version to the next one

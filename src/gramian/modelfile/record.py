@@ -17,6 +17,7 @@ from sklearn.base import is_classifier
 from gramian.arrays import Array
 from gramian.certify.certificate import Certificate
 from gramian.data.inputs import Columns, spread
+from gramian.data.readings import Reading
 from gramian.errors import ModelFileError
 from gramian.estimators import multiclass
 from gramian.estimators.base import Estimator
@@ -39,6 +40,7 @@ CHANGES = "Does a class of your own change its fields in __post_init__?"
 _MODEL = ("kernel", "others", "mean", "likelihood", "warp", "single", "noise", "classes")
 _WHOLE = (*_MODEL, "method", "data", "posterior", "evidence", "outcome", "certificate", "calibration")
 _SPLIT = ("classes", "models", "evidence", "outcome")
+_COLUMNS = ("names", "named", "readings", "gaps", "targets", "notes", "sklearn")
 _PARTS = ("estimator", "settings", "columns", "fitted")
 
 
@@ -53,8 +55,12 @@ def _described(gp: Estimator) -> tuple[dict[str, Any], Arrays]:
     described = {
         "names": list(columns.names),
         "named": columns.named,
-        "categories": [[j, list(categories)] for j, categories in columns.categories.items()],
+        "readings": [
+            [j, encode(reading, f"columns.readings[{j}]")] for j, reading in columns.readings.items()
+        ],
+        "gaps": list(columns.gaps),
         "targets": list(columns.targets),
+        "notes": list(columns.notes),
         # its own record of names, which it keeps only where all of them are text
         "sklearn": hasattr(gp, "feature_names_in_"),
     }
@@ -69,6 +75,8 @@ def _one(fitted: Fitted) -> tuple[dict[str, Any], Arrays]:
     context = fitted.inference.context(fitted.model, fitted.rows, len(fitted.columns.names))
     posterior = fitted.process.state(context)
     arrays |= {**posterior.arrays, "theta": fitted.theta}
+    if not fitted.inference.holds_rows and (fitted.has_rows or fitted.donors is not None):
+        arrays["donors"] = fitted.some_rows()
     return {
         "kernel": encode(fitted.kernel, "kernel_"),
         "others": encode(fitted.model.others, "others"),
@@ -120,10 +128,10 @@ def _restored(parts: list[Any], arrays: Arrays, reader: Reader) -> settings.Save
         known = " and ".join(settings.ESTIMATORS)
         raise ModelFileError(f"it is of a {str(estimator)[:40]!r}, but this version knows {known}.")
     gp = settings.restore(settings.ESTIMATORS[estimator], given, reader)
-    columns, known_to_sklearn = _columns(described)
-    gp.n_features_in_ = len(columns.names)
+    columns, known_to_sklearn = _columns(described, reader)
+    gp.n_features_in_ = len(columns.given)
     if known_to_sklearn:
-        gp.feature_names_in_ = np.array(columns.names, dtype=object)
+        gp.feature_names_in_ = np.array(columns.given, dtype=object)
     several = is_classifier(gp) and "models" in typed(fitted, dict, "fitted")
     gp.fitted_ = (_restore_several if several else _restore_one)(gp, columns, fitted, arrays, reader)
     return gp
@@ -174,8 +182,10 @@ def _restore_one(gp: Estimator, columns: Columns, fitted: Any, arrays: Arrays, r
     calibration = part["calibration"]
     if calibration is not None:
         calibration = _calibration(reader.one(calibration, Calibration, "calibration_"), noise)
+    donors = taken(arrays, "donors", (None, d)) if "donors" in arrays else None
     found = kernel, model, method, rows, process, evidence, outcome, columns, facts, theta, noise
-    return Fitted(*found, single, bool(getattr(gp, "normalize_y", False)), classes, certificate, calibration)
+    given = bool(getattr(gp, "normalize_y", False)), classes, certificate, calibration, donors
+    return Fitted(*found, single, *given)
 
 
 def _calibration(found: Calibration, noise: bool) -> Calibration:
@@ -243,27 +253,28 @@ def _check_again(gp: Estimator, document: Any, arrays: Arrays) -> None:
 # The fitted model. ------------------------------------------------------------------------------------------
 
 
-def _columns(described: Any) -> tuple[Columns, bool]:
-    keys = ("names", "named", "categories", "targets", "sklearn")
-    names, named, categories, targets, known_to_sklearn = entries(described, "columns", *keys)
+def _columns(described: Any, reader: Reader) -> tuple[Columns, bool]:
+    names, named, readings, gaps, targets, notes, known_to_sklearn = entries(described, "columns", *_COLUMNS)
     names = tuple(typed_list(names, str, "columns.names"))
     typed(named, bool, "columns.named")
     typed(known_to_sklearn, bool, "columns.sklearn")
     d = len(names)
     if not d or len(set(names)) != d:
         raise ModelFileError(f"it has {d} columns, but {len(set(names))} different names.")
-    if not named and (names != tuple(f"x{j}" for j in range(d)) or categories or known_to_sklearn):
-        raise ModelFileError("its columns have no names, and yet names or categories.")
-    found: dict[int, tuple[str, ...]] = {}
-    for pair in typed_list(categories, list, "columns.categories"):
-        if len(pair) != 2 or type(pair[0]) is not int or not 0 <= pair[0] < d or pair[0] in found:
-            rule = "pairs of a column, each once, and its categories"
-            raise ModelFileError(f"columns.categories must have {rule}.")
-        j, values = pair[0], typed_list(pair[1], str, f"columns.categories[{pair[0]}]")
-        if len(set(values)) < len(values):
-            raise ModelFileError(f"column {names[j]!r} has a category twice.")
-        found[j] = tuple(values)
-    return Columns(names, named, found, tuple(typed_list(targets, str, "columns.targets"))), known_to_sklearn
+    pairs = typed_list(readings, list, "columns.readings")
+    if any(len(p) != 2 or type(p[0]) is not int for p in pairs) or len({p[0] for p in pairs}) < len(pairs):
+        raise ModelFileError("columns.readings must have pairs of a column, each once, and its reading.")
+    found = {j: reader.one(reading, Reading, f"columns.readings[{j}]") for j, reading in pairs}
+    holes = tuple(typed_list(gaps, int, "columns.gaps"))
+    first = d - len(holes)
+    if any(not 0 <= j < first for j in (*found, *holes)) or len(set(holes)) < len(holes):
+        raise ModelFileError("its readings and gaps must be of its columns, each once.")
+    if not named and (names[:first] != tuple(f"x{j}" for j in range(first)) or known_to_sklearn):
+        raise ModelFileError("its columns have no names, and yet names.")
+    texts = (
+        tuple(typed_list(part, str, f"columns.{k}")) for k, part in (("targets", targets), ("notes", notes))
+    )
+    return Columns(names, named, found, holes, *texts), known_to_sklearn
 
 
 def _check_categories(columns: Columns, rows: Data) -> None:

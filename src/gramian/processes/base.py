@@ -30,7 +30,7 @@ class Process(ABC):
 
     kinds: ClassVar[dict[str, type[Process]]] = {}  # of this package, by the name of the kind
     kind: ClassVar[str]  # of those that can be built again from their state
-    dependent: ClassVar[bool] = False  # whether the outputs at a row depend on each other
+    dependent: bool = False  # whether the outputs at a row depend on each other
     many_kernels: ClassVar[bool] = False  # whether functions may have kernels of their own
 
     def __init_subclass__(cls) -> None:

@@ -38,7 +38,7 @@ SHARED = "root.shared"  # of all classes, in a state
 class CoupledProcess(Process):
     """One output a class. With several kernels `others` has those of the classes after the first."""
 
-    dependent: ClassVar[bool] = True
+    dependent = True
     many_kernels: ClassVar[bool] = True
 
     prior: GaussianProcess

@@ -38,6 +38,7 @@ def summary(title: str, fitted: Any, full: bool = False) -> str:
         *(f"            {line}" for line in outcome.choice),
         *(f"            {stage}" for stage in outcome.stages if len(outcome.stages) > 1),
         f"  jitter    {outcome.jitter:g}" if outcome.jitter else "  jitter    none",
+        *read(fitted.columns.told()),
         *_quality(fitted.quality),
         *_columns(fitted.shares),
         "",
@@ -47,6 +48,11 @@ def summary(title: str, fitted: Any, full: bool = False) -> str:
         lines += ["", str(fitted.process.chains)]
     lines += ["", foot] if foot else []
     return "\n".join(lines + noted(outcome.notes))
+
+
+def read(told: Sequence[str]) -> list[str]:
+    """How the columns were read, a line each."""
+    return [f"  {'read' if k == 0 else '':<8}  {line}" for k, line in enumerate(told)]
 
 
 def _calibration(known: Any) -> list[str]:

@@ -1,4 +1,4 @@
-"""Tables in files: CSV (plain or gzip), tab-separated text and Parquet, whole or in blocks of rows.
+"""Tables in files: text with separators (plain or gzip), Parquet and workbooks, whole or in blocks of rows.
 
 A text file is kept as the text of its cells; a column becomes numbers only when asked. So an id such as 007
 is written back as it came, and a cell that is not a number is reported by file, line and column. A column
@@ -9,17 +9,20 @@ about 60 bytes a cell of what is held: the file, or a block of at most 2^20 cell
 from __future__ import annotations
 
 from gramian.data.tables.reading import read_blocks, read_table
-from gramian.data.tables.shared import SUFFIXES, closest
+from gramian.data.tables.shared import SUFFIXES, WRITTEN, closest
 from gramian.data.tables.table import NotNumbersError, Table, is_missing, is_number
+from gramian.data.tables.textbytes import kind_of_bytes
 from gramian.data.tables.writing import write_blocks, write_table
 
 __all__ = [
     "SUFFIXES",
+    "WRITTEN",
     "NotNumbersError",
     "Table",
     "closest",
     "is_missing",
     "is_number",
+    "kind_of_bytes",
     "read_blocks",
     "read_table",
     "write_blocks",

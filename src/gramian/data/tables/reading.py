@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 import csv
+import datetime
 import io
 import os
-import re
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.data.tables.shared import BLOCK, PARQUET, check_names, import_pyarrow, listing, suffix_of
+from gramian.data.tables.header import LINES, Header, first_lines, header_of, is_blank, separator_of
+from gramian.data.tables.shared import (
+    BLOCK,
+    PARQUET,
+    SHEETS,
+    SUFFIXES,
+    check_names,
+    import_calamine,
+    import_pyarrow,
+    listing,
+    suffix_of,
+)
 from gramian.data.tables.table import Table, objects
 from gramian.data.tables.textbytes import CHUNK, CheckedBytes
 from gramian.errors import TableError
@@ -22,12 +35,15 @@ CELLS = 2**20  # of a block at most: wide tables have shorter blocks
 
 
 def read_table(path: str | os.PathLike[str]) -> Table:
-    """Read a CSV, tab-separated or Parquet file, by its suffix."""
+    """Read a table, by the suffix of its file."""
     blocks = list(read_blocks(path))
     names = blocks[0].names
     columns = {name: np.concatenate([block.columns[name] for block in blocks]) for name in names}
     lines = [block.lines for block in blocks if block.lines is not None]
-    return Table(blocks[0].path, names, columns, np.concatenate(lines) if lines else None)
+    last = blocks[-1]
+    return Table(
+        last.path, names, columns, np.concatenate(lines) if lines else None, 0, True, last.comma, last.notes
+    )
 
 
 def read_blocks(path: str | os.PathLike[str], rows: int = BLOCK) -> Iterator[Table]:
@@ -42,9 +58,11 @@ def read_blocks(path: str | os.PathLike[str], rows: int = BLOCK) -> Iterator[Tab
         cure = "Correct the path."
         raise TableError(f"{shown}: there is no such file (looked for {os.path.abspath(path)}). {cure}")
     if os.path.isdir(path):
-        raise TableError(f"{shown} is a folder. Give the name of a file in it.")
-    suffix = suffix_of(path)
-    return _parquet_blocks(shown, rows) if suffix in PARQUET else _text_blocks(shown, suffix, rows)
+        return _folder_blocks(shown, rows)
+    suffix = suffix_of(path, SUFFIXES)
+    if suffix in PARQUET:
+        return _parquet_blocks(shown, rows)
+    return _sheet_blocks(shown, rows) if suffix in SHEETS else _text_blocks(shown, suffix, rows)
 
 
 # Text
@@ -54,68 +72,136 @@ def _text_blocks(path: str, suffix: str, rows: int) -> Iterator[Table]:
     try:
         with open(path, "rb") as file:
             checked = CheckedBytes(path, file, suffix.endswith(".gz"))
-            separator = "\t" if suffix.startswith(".tsv") else _separator(checked.head)
+            head = checked.head.decode(errors="ignore").removeprefix("\ufeff")
+            separator = "\t" if suffix.startswith(".tsv") else separator_of(head)
             stream = io.TextIOWrapper(io.BufferedReader(checked, CHUNK), "utf-8-sig", newline="")
-            yield from _rows(path, stream, separator, rows)
+            lines = _lines(path, csv.reader(stream, delimiter=separator, strict=True))
+            found = first_lines(head, separator)
+            header = header_of(path, found or [row for _, row in islice(lines, 1)])
+            sign = f" (separated by {separator!r})"
+            for block in _rows(path, lines, header, rows, sign):
+                notes = (*checked.notes, *block.notes)
+                yield replace(block, comma=separator == ";", notes=notes)
     except OSError as cause:
         cure = "Check the file and its permissions."
         raise TableError(f"{path} cannot be read: {cause.strerror or cause}. {cure}") from cause
 
 
-def _rows(path: str, stream: Iterable[str], separator: str, rows: int) -> Iterator[Table]:
-    reader = csv.reader(stream, delimiter=separator, strict=True)
-    # row after row in one flat list: no million small lists for the garbage collector to walk
-    cells: list[str] = []
-    lines = array("q")
-    start, blank, first = 1, 0, 0
+def _lines(path: str, reader: Any) -> Iterator[tuple[int, list[str]]]:
+    """The lines of a text with their numbers, where each begins."""
+    start = 1
     try:
-        names = check_names(path, next(filter(None, reader), []))
-        width, start = len(names), reader.line_num + 1
-        rows = min(rows, max(1, CELLS // width))
-
-        def block() -> Table:
-            columns = {name: objects(cells[j::width]) for j, name in enumerate(names)}
-            return Table(path, names, columns, np.array(lines, dtype=np.int64), first, whole=False)
-
         for row in reader:
-            line, start = start, reader.line_num + 1
-            if len(row) == width and not blank:
-                if len(lines) == rows:
-                    yield block()
-                    first += rows
-                    cells, lines = [], array("q")
-                cells += row
-                lines.append(line)
-            elif not row or (len(row) == 1 < width and not row[0].strip()):
-                blank = blank or line  # ignored, provided that no row follows
-            elif blank:
-                raise TableError(f"{path}, line {blank}: the line is blank, but rows follow. Delete it.")
-            else:
-                fields = "1 field" if len(row) == 1 else f"{len(row)} fields"
-                header = f"the header has {width} (separated by {separator!r})"
-                cure = "Add the missing cells (they may be empty)"
-                if len(row) > width:
-                    cure = "Put cells that contain the separator in double quotes"
-                raise TableError(f"{path}, line {line}: {fields}, but {header}. {cure}.")
+            yield start, row
+            start = reader.line_num + 1
     except csv.Error as cause:
         if "expected after" in str(cause):
             wrong = "text follows a closing double quote. Write a quote inside a quoted cell twice"
         else:  # the end of the file, or a cell beyond the csv module's limit
             wrong = f"a double quote is opened but not closed ({cause}). Close it"
         raise TableError(f"{path}, line {start}: {wrong}.") from cause
+
+
+def _rows(
+    path: str, numbered: Iterator[tuple[int, list[str]]], header: Header, rows: int, sign: str
+) -> Iterator[Table]:
+    """The rows below the header; lines with nothing in them are passed over."""
+    names, places, width = header.names, header.places, header.width
+    # row after row in one flat list: no million small lists for the garbage collector to walk
+    cells: list[str] = []
+    lines = array("q")
+    first, blank, between = 0, 0, 0  # rows before this block; blank lines since the last row, and before it
+    rows = min(rows, max(1, CELLS // len(names)))
+    whole = len(places) == width
+    for _ in islice(numbered, header.skipped + 1):
+        pass
+
+    def block() -> Table:
+        columns = {name: objects(cells[j :: len(names)]) for j, name in enumerate(names)}
+        passed = (f"{between} empty line{'s' * (between > 1)} passed over",) if between else ()
+        at = np.array(lines, dtype=np.int64)
+        return Table(path, names, columns, at, first, False, False, (*header.notes, *passed))
+
+    for line, row in numbered:
+        if len(row) == width and row:
+            if len(lines) == rows:
+                yield block()
+                first += rows
+                cells, lines = [], array("q")
+            between, blank = between + blank, 0
+            cells += row if whole else [row[j] for j in places]
+            lines.append(line)
+        elif not row or (len(row) == 1 < width and is_blank(row)):
+            blank += 1
+        else:
+            fields = "1 field" if len(row) == 1 else f"{len(row)} fields"
+            cure = "Add the missing cells (they may be empty)"
+            if len(row) > width:
+                cure = "Put cells that contain the separator in double quotes"
+            raise TableError(f"{path}, line {line}: {fields}, but the header has {width}{sign}. {cure}.")
     if not lines:
         raise TableError(f"{path} has a header ({listing(names)}) but no rows. Add data below the header.")
     yield block()
 
 
-def _separator(raw: bytes) -> str:
-    """Comma, semicolon or tab: the most frequent in the header outside quotes; the comma when in doubt."""
-    header = re.match(rb'(?:\xef\xbb\xbf)?[\r\n]*((?:"[^"]*"|[^"\r\n]+)*)', raw)
-    outside = re.sub(rb'"[^"]*"', b"", header[1] if header else b"")
-    return max(",;\t", key=lambda separator: outside.count(separator.encode()))
+# Sheets
+
+
+def _sheet_blocks(path: str, rows: int) -> Iterator[Table]:
+    """The first sheet of a workbook that has cells."""
+    calamine = import_calamine(path)
+    try:
+        book = calamine.CalamineWorkbook.from_path(path)
+        names = book.sheet_names
+        found = ((name, book.get_sheet_by_name(name).to_python(skip_empty_area=False)) for name in names)
+        title, cells = next(((name, cells) for name, cells in found if any(map(any, cells))), ("", []))
+    except (calamine.CalamineError, OSError) as cause:
+        cure = "The file is damaged or of another format; save it anew."
+        raise TableError(f"{path} cannot be read as a workbook: {cause}. {cure}") from cause
+    if not cells:
+        raise TableError(f"{path} is empty: none of its sheets has a cell.")
+    lines = [(k + 1, list(map(_cell_text, row))) for k, row in enumerate(cells)]
+    header = header_of(path, [row for _, row in lines[: LINES + 1]])
+    below = iter([(k, [] if is_blank(row) and k > header.skipped + 1 else row) for k, row in lines])
+    told = (f"sheet {title!r}, the first of {len(names)}",) if len(names) > 1 else ()
+    for block in _rows(path, below, header, rows, ""):
+        yield replace(block, notes=(*told, *block.notes))
+
+
+def _cell_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
+    return value.isoformat() if isinstance(value, (datetime.date, datetime.time)) else str(value)
 
 
 # Parquet
+
+
+def _folder_blocks(path: str, rows: int) -> Iterator[Table]:
+    """The Parquet files of a folder, one after the other."""
+    files = sorted(
+        os.path.join(where, name)
+        for where, _, names in os.walk(path)
+        for name in names
+        if name.lower().endswith(PARQUET)
+    )
+    if not files:
+        raise TableError(f"{path} is a folder without Parquet files. Give the name of a file in it.")
+    return _each_file(files, rows)
+
+
+def _each_file(files: Sequence[str], rows: int) -> Iterator[Table]:
+    names: tuple[str, ...] | None = None
+    for file in files:
+        for block in _parquet_blocks(file, rows):
+            names = names or block.names
+            if set(names) != set(block.names):
+                raise TableError(
+                    f"{file} has the columns {listing(block.names)}, but {files[0]} {listing(names)}."
+                )
+            yield block.only(names)
 
 
 def _parquet_blocks(path: str, rows: int) -> Iterator[Table]:

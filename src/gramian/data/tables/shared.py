@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from gramian.errors import TableError
 
-SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt", ".txt.gz", ".parquet", ".pq")
+WRITTEN = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt", ".txt.gz", ".parquet", ".pq")
+SHEETS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
+SUFFIXES = (*WRITTEN, *SHEETS)  # that can be read
 PARQUET = (".parquet", ".pq")
+UNIT = re.compile(r"\s*[(\[].*[)\]]\s*$")
 BLOCK = 65_536  # rows at once, read or written
 
 
@@ -19,15 +23,17 @@ def closest(name: str, names: Sequence[str]) -> str | None:
     """The name that was probably meant: the same in other case or spacing, or a similar one; else None."""
     folded = name.strip().casefold()
     same = next((other for other in names if other.casefold() == folded), None)
+    # or with its unit: Area (m2)
+    same = same or next((other for other in names if UNIT.sub("", other).casefold() == folded), None)
     return same or next(iter(difflib.get_close_matches(name, names, 1)), None)
 
 
-def suffix_of(path: str | os.PathLike[str]) -> str:
+def suffix_of(path: str | os.PathLike[str], among: Sequence[str] = WRITTEN) -> str:
     name = Path(path).name.lower()
-    if suffixes := [suffix for suffix in SUFFIXES if name.endswith(suffix)]:
+    if suffixes := [suffix for suffix in among if name.endswith(suffix)]:
         return max(suffixes, key=len)
     cure = "Rename or convert the file."
-    raise TableError(f"{os.fspath(path)}: the name of a table ends in one of {', '.join(SUFFIXES)}. {cure}")
+    raise TableError(f"{os.fspath(path)}: the name of a table ends in one of {', '.join(among)}. {cure}")
 
 
 def check_names(path: str, names: Sequence[str]) -> tuple[str, ...]:
@@ -58,3 +64,12 @@ def import_pyarrow(path: str) -> tuple[Any, Any]:
         cure = 'Install it: pip install "gramian[parquet]"; or use CSV.'
         raise TableError(f"{path}: Parquet files need pyarrow. {cure}") from cause
     return pyarrow, pyarrow.parquet
+
+
+def import_calamine(path: str) -> Any:
+    try:
+        import python_calamine
+    except ImportError as cause:
+        cure = 'Install it: pip install "gramian[excel]"; or save the sheet as CSV.'
+        raise TableError(f"{path}: workbooks need python-calamine. {cure}") from cause
+    return python_calamine

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import reprlib
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -13,7 +14,8 @@ from numpy.typing import NDArray
 from gramian.data.tables.shared import closest, listing
 from gramian.errors import TableError
 
-MISSING = frozenset({"", "na", "nan", "null"})  # in any case, spaces around allowed
+# in any case, spaces around allowed
+MISSING = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "nat", "null", "-", "--", "?", "."})
 
 
 class NotNumbersError(TableError):
@@ -35,10 +37,31 @@ class Table:
     lines: NDArray[np.int64] | None = None
     first: int = 0  # rows of the file before these
     whole: bool = True  # or a block of a file
+    comma: bool = False  # text whose separator leaves commas to decimals
+    notes: tuple[str, ...] = ()  # what was done to read the file
 
     @property
     def n_rows(self) -> int:
         return len(self.columns[self.names[0]])
+
+    @property
+    def dtypes(self) -> list[Any]:
+        """Of the columns: with these, a table is a frame for the estimators."""
+        return [column.dtype for column in self.columns.values()]
+
+    def __len__(self) -> int:
+        return self.n_rows
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        return self._column(name)
+
+    def only(self, names: Sequence[str]) -> Table:
+        """The same with some of its columns, in this order."""
+        return replace(self, names=tuple(names), columns={name: self._column(name) for name in names})
+
+    def parsed(self, name: str) -> NDArray[np.float64] | None:
+        """The column as numbers, NaN where missing; None where a cell is neither."""
+        return _parse(self._column(name))
 
     def line(self, row: int | np.intp) -> int:
         """The line of the file where row 0, 1, ... begins, counted from 1 (for Parquet the row itself)."""
@@ -75,7 +98,7 @@ class Table:
             bad = [row for row, cell in enumerate(column) if not is_number(cell) and not is_missing(cell)]
             cells = f"its {self.n_rows} cells" if self.whole else f"its cells in {self.span}"
             count = f"{len(bad)} of {cells} are not numbers. " if len(bad) > 1 else ""
-            why = f"{_why(column[bad[0]])}. {count}Correct the file or leave the column out."
+            why = f"{why_no_number(column[bad[0]])}. {count}Correct the file or leave the column out."
             raise NotNumbersError(f"{self.place(bad[0])}, column {name!r}: {why}", name)
         infinite = np.flatnonzero(np.isinf(values))
         if infinite.size:
@@ -130,7 +153,8 @@ def is_number(cell: str) -> bool:
     return "_" not in cell
 
 
-def _why(cell: str) -> str:
+def why_no_number(cell: str) -> str:
+    """What is wrong with a cell that should be a number."""
     shown = reprlib.repr(cell)
     if re.fullmatch(r"\s*[-+]?[\d.]*,[\d.,]*(e[-+]?\d+)?\s*", cell, re.IGNORECASE):
         return (

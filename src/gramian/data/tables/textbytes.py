@@ -1,4 +1,8 @@
-"""The bytes of a text file on their way to the parser: unpacked, and refused where they are no UTF-8 text."""
+"""The bytes of a text file on their way to the parser: unpacked, decoded, and refused where they are no text.
+
+Text is UTF-8, or UTF-16 with a byte order mark. Bytes that are no UTF-8 are Windows-1252, which Western
+spreadsheets write and which has all of Latin-1; the table then has a note of it.
+"""
 
 from __future__ import annotations
 
@@ -11,39 +15,45 @@ from typing import Any
 from gramian.errors import TableError
 
 CHUNK = 2**20  # bytes read at once
+HEAD = 2**18  # bytes of the beginning, which tell the separator and the names
 
 FOREIGN = {  # how files of other formats begin, when their name says CSV
     b"\x1f\x8b": "This is gzip data: rename the file so that it ends in .gz.",
-    b"PK\x03\x04": "This is a spreadsheet or zip file: export the sheet as CSV.",
+    b"PK\x03\x04": "This is a spreadsheet or zip file: rename it so that it ends in .xlsx or .ods.",
     b"PAR1": "This is a Parquet file: rename it so that it ends in .parquet.",
-    b"\xff\xfe": "This is UTF-16 text: save it as UTF-8.",
-    b"\xfe\xff": "This is UTF-16 text: save it as UTF-8.",
+    b"\xd0\xcf\x11\xe0": "This is an old Excel file: rename it so that it ends in .xls.",
 }
+UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 class CheckedBytes(io.RawIOBase):
-    """The bytes of a text file, unpacked; what is not UTF-8 text is told with its line and byte."""
+    """The bytes of a text file as UTF-8, unpacked; a NUL byte is told with its line."""
 
     def __init__(self, path: str, file: io.BufferedReader, packed: bool) -> None:
         self._path = path
         self._is_gzip = file.peek(2)[:2] == b"\x1f\x8b"
         self._file = gzip.GzipFile(fileobj=file) if packed else file
-        self._decoder = codecs.getincrementaldecoder("utf-8")()
+        raw = self._read(HEAD)
+        _check_head(path, raw, len(raw) < HEAD)
+        wide = raw.startswith(UTF16)
+        self._decoder = codecs.getincrementaldecoder("utf-16" if wide else "utf-8")(
+            "strict" if wide else "surrogateescape"
+        )
+        self.notes: list[str] = ["text in UTF-16"] if wide else []
         # bytes and lines so far; whether the last one was a \r
         self._before, self._line, self._column, self._returned = 0, 1, 0, False
-        self.head = self._rest = self._read(CHUNK)
-        _check_head(path, self.head, len(self.head) < CHUNK)
-        self._check(self.head)
+        self._ended = False
+        self.head = self._rest = self._text(raw)
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        if self._rest:
-            chunk, self._rest = self._rest[: len(buffer)], self._rest[len(buffer) :]
-        else:
-            chunk = self._read(len(buffer))
-            self._check(chunk)
+        while not self._rest and not self._ended:
+            raw = self._read(CHUNK)
+            self._ended = not raw
+            self._rest = self._text(raw)
+        chunk, self._rest = self._rest[: len(buffer)], self._rest[len(buffer) :]
         buffer[: len(chunk)] = chunk
         return len(chunk)
 
@@ -60,22 +70,25 @@ class CheckedBytes(io.RawIOBase):
                 wrong = f"{named}. Rename it without .gz, or compress it."
             raise TableError(f"{self._path} {wrong}") from cause
 
-    def _check(self, chunk: bytes) -> None:
-        pending = len(self._decoder.getstate()[0])  # of a character that began in the chunk before
+    def _text(self, chunk: bytes) -> bytes:
+        """The chunk as UTF-8, after what was left of the one before."""
         try:
-            self._decoder.decode(chunk, final=not chunk)
+            text = self._decoder.decode(chunk, final=not chunk)
         except UnicodeDecodeError as cause:
-            raise TableError(
-                f"{self._path}, {self._place(chunk, cause.start - pending)}: the byte"
-                f" 0x{cause.object[cause.start]:02x} is not UTF-8 text. Save the file as UTF-8 (spreadsheets:"
-                " 'CSV UTF-8'; terminal: iconv -f WINDOWS-1252 -t UTF-8)."
-            ) from cause
-        if b"\0" in chunk:
-            where = self._place(chunk, chunk.index(b"\0"))
+            raise TableError(f"{self._path} is cut off or damaged: {cause.reason}. Copy it again.") from cause
+        try:
+            plain = text.encode()
+        except UnicodeEncodeError:
+            note = "text in Windows-1252, where it is no UTF-8"
+            self.notes += [note] * (note not in self.notes)
+            plain = "".join(_western(c) if "\udc80" <= c <= "\udcff" else c for c in text).encode()
+        if b"\0" in plain:
+            where = self._place(plain, plain.index(b"\0"))
             cure = "The file is damaged or is not text; export it anew as UTF-8 CSV."
             raise TableError(f"{self._path}, {where}: a NUL byte, which no text has. {cure}")
-        self._line, self._column = self._after(chunk)
-        self._before, self._returned = self._before + len(chunk), chunk.endswith(b"\r")
+        self._line, self._column = self._after(plain)
+        self._before, self._returned = self._before + len(plain), plain.endswith(b"\r")
+        return plain
 
     def _after(self, part: bytes) -> tuple[int, int]:
         """The line, and the bytes of it that have passed, after `part`. Lines end with \\n, \\r or \\r\\n."""
@@ -85,14 +98,27 @@ class CheckedBytes(io.RawIOBase):
         return self._line + ends, self._column + len(part) if last < 0 else len(part) - last - 1
 
     def _place(self, chunk: bytes, position: int) -> str:
-        line, column = self._after(chunk[: max(position, 0)])
-        byte = f"byte {self._before + position} of the file, from 0"
-        return f"line {line}, position {column + min(position, 0) + 1} ({byte})"
+        line, column = self._after(chunk[:position])
+        return f"line {line}, position {column + 1} (byte {self._before + position} of the file, from 0)"
+
+
+def _western(escaped: str) -> str:
+    byte = bytes([ord(escaped) - 0xDC00])
+    try:
+        return byte.decode("cp1252")
+    except UnicodeDecodeError:  # five bytes that it leaves open
+        return byte.decode("latin-1")
 
 
 def _check_head(path: str, head: bytes, is_all: bool) -> None:
-    if is_all and not head.strip(b"\xef\xbb\xbf \t\r\n"):
+    if is_all and not head.strip(b"\xef\xbb\xbf\xff\xfe \t\r\n\0"):
         raise TableError(f"{path} is empty. A table begins with a line of column names.")
     for signature, cure in FOREIGN.items():
         if head.startswith(signature):
             raise TableError(f"{path} is not CSV text: it begins with the bytes {signature.hex(' ')}. {cure}")
+
+
+def kind_of_bytes(head: bytes) -> str:
+    """The suffix of a table that begins with these bytes."""
+    known = {b"PAR1": ".parquet", b"PK\x03\x04": ".xlsx", b"\x1f\x8b": ".csv.gz", b"\xd0\xcf\x11\xe0": ".xls"}
+    return next((suffix for start, suffix in known.items() if head.startswith(start)), ".csv")

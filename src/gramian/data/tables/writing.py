@@ -17,7 +17,7 @@ from gramian.data.tables.shared import BLOCK, PARQUET, check_names, import_pyarr
 from gramian.errors import TableError
 
 # all separators, so that a header never misleads the search for the one in use
-MUST_QUOTE = re.compile('[",;\t\r\n\ufeff]')
+MUST_QUOTE = re.compile('[",;|\t\r\n\ufeff]')
 
 
 def write_table(path: str | os.PathLike[str], names: Sequence[str], columns: Mapping[str, ArrayLike]) -> None:

@@ -1,0 +1,187 @@
+"""Deciding how a column is read, from all its cells, block by block: held are the shapes of numbers, the
+range of dates and the texts of words, never all cells."""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from gramian.data.cells import Cells
+from gramian.data.dates import ORDERS, read_date, read_span
+from gramian.data.numerals import mostly_numbers, shape_of, written
+from gramian.data.readings import (
+    UNITS,
+    YES_NO,
+    Categories,
+    Dates,
+    Durations,
+    Numbers,
+    Ordered,
+    Reading,
+    YesNo,
+)
+from gramian.data.tables.table import is_number
+from gramian.errors import InputError
+
+MOST_CATEGORIES = 10_000  # of one column, which are held in memory, as their kernel's values are
+
+
+@dataclass
+class Seen:
+    """What a column has shown so far."""
+
+    declared: Reading | None = None  # asked for by name, or by the type of the column
+    texts: set[str] = field(default_factory=set)
+    many: bool = False  # more texts than are held
+    shapes: Counter[str] = field(default_factory=Counter)  # of cells that are no plain numbers
+    plain: int = 0
+    words: int = 0
+    kinds: set[str] = field(default_factory=set)
+    comma: bool = False
+    orders: list[str] = field(default_factory=lambda: list(ORDERS))  # in which all texts so far are dates
+    unsure: str = ""  # a date that another order reads otherwise
+    spans: bool = True  # whether all texts are spans of time
+    ranges: dict[str, tuple[float, float]] = field(default_factory=dict)  # of times, in microseconds
+
+    def add(self, cells: Cells) -> None:
+        self.kinds.add(cells.kind)
+        self.comma = self.comma or cells.comma
+        if cells.levels is not None and self.declared is None:
+            present = set(cells.text()) - {None}
+            levels = tuple(level for level in cells.levels if cells.ordered or level in present)
+            made = Ordered if cells.ordered and len(levels) > 1 else Categories
+            self.declared = made(levels if cells.ordered else tuple(sorted(levels)))
+        if cells.kind in "Mm":
+            self._widen(cells.kind, cells.values[~np.isnat(cells.values)].astype(np.int64).tolist())
+        elif self.declared is not None:
+            self._hold({text for text in cells.text() if text is not None})
+        elif cells.kind == "O":
+            self._add_text(cells)
+
+    def _add_text(self, cells: Cells) -> None:
+        counts = Counter(text for text in cells.values if text is not None)
+        for text, count in counts.items():
+            self.shapes[shape_of(text)] += count
+            if is_number(text):
+                self.plain += count
+            else:
+                self.words += count
+        self._hold(set(counts))
+        if self.plain:
+            self.orders, self.spans = [], False
+        for order in tuple(self.orders):
+            found = [read_date(text, order) for text in counts]
+            if None in found:
+                self.orders.remove(order)
+            else:
+                self._widen(order, [_micros(date) for date in found if date is not None])
+        if len(self.orders) > 1 and not self.unsure:
+            readings = ((text, {read_date(text, order) for order in self.orders}) for text in counts)
+            self.unsure = next((text for text, dates in readings if len(dates) > 1), "")
+        if self.spans:
+            spans = [read_span(text) for text in counts]
+            self.spans = None not in spans
+            self._widen("span", [span for span in spans if span is not None])
+
+    def _widen(self, what: str, values: Sequence[float]) -> None:
+        if len(values):
+            least, most = self.ranges.get(what, (np.inf, -np.inf))
+            self.ranges[what] = min(least, *values), max(most, *values)
+
+    def _hold(self, texts: set[str]) -> None:
+        if not self.many:
+            self.texts |= texts
+        if len(self.texts) > MOST_CATEGORIES:
+            self.texts, self.many = set(), True
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it needs no reading: numbers as they stand."""
+        return self.declared is None and self.kinds <= {"f", "O"} and not self.words
+
+    def reading(self, words: bool = True) -> Reading | None:
+        """How the column is read; None: as plain numbers. `words`: whether it may hold categories. What is
+        neither is refused when its numbers are read, by its first cell that is none."""
+        if self.declared is not None:
+            return self._declared_reading()
+        if self.is_plain:
+            return None
+        if "M" in self.kinds:
+            return self._dates("M", "dmy")
+        if "m" in self.kinds:
+            return self._durations("m")
+        if "b" in self.kinds and not self.words:
+            return YesNo()
+        lower = {text.strip().lower() for text in self.texts}
+        pair = next((pair for pair in YES_NO if lower and lower <= {*pair}), None)
+        if pair is not None:
+            return YesNo(*pair)
+        if self.orders and self.words:
+            return self._dates_of_text()
+        if self.spans and self.words:
+            return self._durations("span")
+        found = written(self.shapes, self.comma)
+        if found is not None:
+            return Numbers(*found)
+        if self.plain >= self.words or not words:
+            # numbers with a few words among them are a mistake, not categories
+            return None
+        if mostly_numbers(self.shapes, self.comma):
+            return None
+        if self.many:
+            raise TooManyError
+        return Categories(tuple(sorted(self.texts)))
+
+    def _declared_reading(self) -> Reading:
+        assert self.declared is not None
+        if self.many:
+            raise TooManyError
+        if not self.declared.categorical:
+            unknown = sorted(self.texts - set(self.declared.levels))
+            if unknown:
+                raise InputError(f"{unknown[0]!r} is not in the order {' < '.join(self.declared.levels)}.")
+            return self.declared
+        levels = set(self.declared.levels) | self.texts
+        return Categories(tuple(sorted(levels)))
+
+    def _dates_of_text(self) -> Dates:
+        if len(self.orders) > 1 and self.unsure:
+            raise InputError(
+                f"{self.unsure!r} may be a day and a month or a month and a day, and no other cell tells."
+                " Write dates as 2024-12-31."
+            )
+        return self._dates(self.orders[0], self.orders[0])
+
+    def _dates(self, what: str, order: str) -> Dates:
+        least, most = self.ranges.get(what, (0.0, 0.0))
+        start = np.datetime64(int(least), "us").astype("M8[s]")
+        return Dates(str(start), _unit_of(most - least), order)
+
+    def _durations(self, what: str) -> Durations:
+        return Durations(_unit_of(max(map(abs, self.ranges.get(what, (0.0,))))))
+
+
+class TooManyError(InputError):
+    """A column of more texts than categories may have."""
+
+
+def too_many(where: str, name: str) -> InputError:
+    return InputError(
+        f"{where}, column {name!r}: more than {MOST_CATEGORIES:,} different texts, which are too many for"
+        " categories. If it is an id, leave it out. Or group its values."
+    )
+
+
+def _micros(date: datetime.datetime) -> int:
+    return int(np.datetime64(date, "us").astype(np.int64))
+
+
+def _unit_of(span: float) -> str:
+    """Of a span in microseconds: years from ten of them on, hours below three days."""
+    if span >= 10 * UNITS["years"]:
+        return "years"
+    return "hours" if span < 3 * UNITS["days"] else "days"

@@ -1,0 +1,115 @@
+"""How numbers are written: 1,234.50 $, 12 %, 3,5, 12 kg, told from the shapes of all cells of a column."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Sequence
+
+_NUMBER = re.compile(
+    r"(?P<before>[^\d.,+()\-]*?)\s*\(?(?P<minus>[-+]?)\s*(?P<currency>[^\d.,+()\-\s]*)\s*"
+    r"(?P<body>\d[\d.,' ]*?|[.,]\d+)(?:[eE][+-]?\d+)?\)?\s*(?P<after>[^\d.,+()'\s\-][^\s]*)?\)?"
+)
+_CODE = re.compile(r"[A-Z]{3}|kr\.?|Kr\.?|zł|Fr\.?|Rs\.?")
+
+
+def unified(text: str) -> str:
+    """The text with one kind of minus, space and apostrophe."""
+    if text.isascii():
+        return text.strip()
+    return text.translate(_LIKE).strip()
+
+
+_LIKE = str.maketrans({"−": "-", "–": "-", "\xa0": " ", "\u202f": " ", "\u2009": " ", "’": "'"})
+
+
+def _is_currency(sign: str) -> bool:
+    return any(unicodedata.category(c) == "Sc" for c in sign) or _CODE.fullmatch(sign) is not None
+
+
+def written(shapes: Counter[str], comma: bool) -> tuple[str, str, tuple[str, ...]] | None:
+    """How numbers of these shapes (each digit a 9) are written: the sign for decimals, the one between
+    thousands, and signs to leave out; None where they are no numbers."""
+    signs: Counter[str] = Counter()
+    bodies = []
+    for shape, count in shapes.items():
+        found = _NUMBER.fullmatch(shape)
+        if found is None:
+            return None
+        before, after = found["before"].strip() or found["currency"], found["after"] or ""
+        if (before and not _is_currency(before)) or (found["before"].strip() and found["currency"]):
+            return None
+        if after and not (after[0].isalpha() or after[0] in "%‰°" or _is_currency(after)):
+            return None
+        for sign in {before, after} - {""}:
+            signs[sign] += count
+        bodies.append(found["body"].strip())
+    if len(signs) > 1:  # two currencies are no one number, nor are two units
+        return None
+    half = shapes.total() / 2
+    if any(count < half and not (sign in "%‰" or _is_currency(sign)) for sign, count in signs.items()):
+        return None  # a unit at a few numbers is more likely a typing error
+    marks = _separators(bodies, comma)
+    return None if marks is None else (*marks, tuple(signs))
+
+
+def _separators(bodies: Sequence[str], comma: bool) -> tuple[str, str] | None:
+    """The signs for decimals and between thousands in numbers of these shapes."""
+    decimals: set[str] = set()
+    thousands: set[str] = set()
+    unsure: set[str] = set()
+    for body in bodies:
+        seps = [c for c in body if c in ".,' "]
+        kinds = set(seps)
+        if len(kinds) > 2 or (len(kinds) == 2 and seps.count(seps[-1]) > 1):
+            return None
+        if len(kinds) == 2:
+            decimals.add(seps[-1])
+            thousands |= kinds - {seps[-1]}
+            grouped = body[: body.rindex(seps[-1])]
+        elif not kinds:
+            continue
+        else:
+            (sep,), grouped = kinds, body
+            alone = re.fullmatch(r"9{1,3}([.,' ]9{2,3})*[.,' ]9{3}", body) is not None
+            if len(seps) > 1 or sep in "' ":
+                thousands.add(sep)
+            elif alone and (sep == "," or comma):
+                unsure.add(sep)  # 1,234 is either, and so is 1.234 where commas are for decimals
+                continue
+            else:
+                decimals.add(sep)
+                continue
+        if re.fullmatch(r"\d{1,3}([.,' ]\d{2,3})*[.,' ]\d{3}", grouped) is None:
+            return None
+    if "." in decimals & thousands:  # 1.000 beside 1.234.567
+        single = [body for body in bodies if body.count(".") == 1]
+        if all(re.fullmatch(r"9{1,3}\.9{3}", body) for body in single):
+            decimals.discard(".")
+    if "." in unsure:
+        (decimals if "." in decimals or "," in thousands else thousands).add(".")
+    if "," in unsure:
+        point = "," in decimals or "." in thousands or (comma and "." not in decimals)
+        (decimals if point else thousands).add(",")
+    if "," in decimals and "." in decimals:
+        # 1.234 beside 1,5 is a thousand with a point
+        points = [body for body in bodies if "." in body and "," not in body]
+        if not all(re.fullmatch(r"\d{1,3}(\.9{3})+", body) for body in points):
+            return None
+        decimals, thousands = {","}, thousands | {"."}
+    if len(thousands) > 1 or decimals & thousands or not decimals <= {".", ","}:
+        return None
+    return next(iter(decimals), "," if "." in thousands else "."), next(iter(thousands), "")
+
+
+def mostly_numbers(shapes: Counter[str], comma: bool) -> bool:
+    """Whether most cells are numbers that are written with a sign, so that the others are mistakes."""
+    numbers = sum(count for shape, count in shapes.items() if written(Counter({shape: count}), comma))
+    return 2 * numbers >= shapes.total()
+
+
+def shape_of(text: str) -> str:
+    """Each digit as a 9, but for a zero before the decimals: 0,123 is no thousand."""
+    shape = re.sub(r"\d", "9", unified(text))
+    return re.sub(r"9([.,])", r"0\1", shape, count=1) if re.match(r"\D*0[.,]", text) else shape

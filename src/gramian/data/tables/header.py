@@ -1,0 +1,141 @@
+"""Where a table begins: the separator of its cells, the line with the names, and columns that are none.
+
+The separator is the most frequent of , ; tab | in the names, outside quotes, where most lines agree with it,
+else the one that most of the first lines agree upon. The names stand in the first line that has as many cells
+as most lines; what stands above it has fewer, and is a title. A first column without a name that counts the
+rows is the index that pandas writes.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from gramian.data.tables.shared import check_names
+from gramian.data.tables.table import is_number
+
+SEPARATORS = ",;\t|"
+LINES = 100  # that are looked at
+MOST_TITLES = 20  # lines above the names
+
+
+class Header(NamedTuple):
+    """What the first lines of a table tell."""
+
+    names: tuple[str, ...]  # of the columns that are read
+    places: tuple[int, ...]  # of these among all
+    width: int  # cells of a line
+    skipped: int  # lines above the names
+    notes: tuple[str, ...]
+
+
+def separator_of(head: str) -> str:
+    """The sign between the cells of a text; the comma when in doubt."""
+    names = re.match(r'[\r\n]*((?:"[^"]*"|[^"\r\n]+)*)', head)
+    outside = re.sub(r'"[^"]*"', "", names[1] if names else "")
+    first = max(SEPARATORS, key=outside.count)
+    if outside.count(first) and _agreement(head, first, outside.count(first) + 1) >= 0.5:
+        return first
+    # a title, or names that are too few: what most lines agree upon
+    best = max(SEPARATORS, key=lambda sign: _agreement(head, sign))
+    return best if _agreement(head, best) > 0.5 else first
+
+
+def _agreement(head: str, sign: str, width: int | None = None) -> float:
+    """The share of the first lines that have so many cells, or as many as most, and more than one."""
+    widths = Counter(len(row) for row in first_lines(head, sign) if not is_blank(row))
+    total = widths.total()
+    widths.pop(1, None)
+    if not widths:
+        return 0.0
+    return (widths.most_common(1)[0][1] if width is None else widths[width]) / total
+
+
+def header_of(path: str, rows: Sequence[Sequence[str]]) -> Header:
+    """The header among the first rows of a table."""
+    filled = [k for k, row in enumerate(rows) if not is_blank(row)]
+    start = _names_at(rows, filled)
+    notes = []
+    titles = sum(1 for k in filled if k < start)
+    if titles:
+        notes.append(f"{titles} line{'s' * (titles > 1)} above the column names left out")
+    names = list(rows[start]) if rows else []
+    body = [row for k, row in enumerate(rows) if k > start and k in set(filled) and len(row) == len(names)]
+    places = list(range(len(names)))
+    if len(names) > 1 and body and _is_index(names[0], [row[0] for row in body]):
+        notes.append("the first column, which counts the rows, left out")
+        places.remove(0)
+    nameless = [
+        j for j in places if not names[j].strip() and all(not row[j].strip() for row in body) and body
+    ]
+    if nameless:
+        notes.append(f"{len(nameless)} empty column{'s' * (len(nameless) > 1)} without a name left out")
+        places = [j for j in places if j not in nameless]
+    checked = check_names(path, [names[j] for j in places])
+    return Header(checked, tuple(places), len(names), start, tuple(notes))
+
+
+def _names_at(rows: Sequence[Sequence[str]], filled: Sequence[int]) -> int:
+    """The row with the names: the first, unless it is a title: shorter than most, or with one cell alone."""
+    if not filled:
+        return 0
+    first, widths = filled[0], Counter(len(rows[k]) for k in filled[1:])
+    usual = widths.most_common(1)[0][0] if widths else 0
+    if len(rows[first]) >= usual and not (_count(rows[first]) == 1 < usual):
+        return first
+    # the names are the last line before the first that has a number, a date or an amount
+    end = next((k for k in filled if len(rows[k]) == usual and _has_data(rows[k])), filled[0] + 2)
+    names = [
+        k for k in filled[: MOST_TITLES + 1] if k < end and len(rows[k]) == usual and _are_names(rows[k])
+    ]
+    return max(names, key=lambda k: (_count(rows[k]), k), default=first)
+
+
+def _count(row: Sequence[str]) -> int:
+    """Cells that have something in them: spreadsheets fill titles up with empty ones."""
+    return sum(1 for cell in row if cell.strip())
+
+
+def _has_data(row: Sequence[str]) -> bool:
+    """Whether a row has a cell that begins as numbers do, and is no title that does."""
+    return _count(row) > 1 and any(re.match(r"\W*\d", cell) for cell in row)
+
+
+def _are_names(row: Sequence[str]) -> bool:
+    """Whether cells can be names: words, each another."""
+    words = [cell.strip() for cell in row]
+    given = [word for word in words if word]
+    return bool(given) and len(set(given)) == len(given) and not any(is_number(word) for word in given)
+
+
+def _is_index(name: str, cells: Sequence[str]) -> bool:
+    """Whether a column without a name counts the rows, from 0 or 1 on."""
+    if name.strip() and not name.startswith("Unnamed: 0"):
+        return False
+    if not all(cell.strip().isdecimal() for cell in cells):
+        return False
+    counts = [int(cell) for cell in cells]
+    return counts[0] in (0, 1) and counts == list(range(counts[0], counts[0] + len(counts)))
+
+
+def first_lines(text: str, separator: str) -> list[list[str]]:
+    """The cells of the first lines, as far as they can be parsed; quotes may not close."""
+    rows: list[list[str]] = []
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+    try:
+        for row in reader:
+            rows.append(row)
+            if len(rows) > LINES:
+                break
+    except csv.Error:
+        pass
+    return rows
+
+
+def is_blank(row: Sequence[str]) -> bool:
+    """Whether a line has nothing in it."""
+    return not any(cell.strip() for cell in row)

@@ -1,0 +1,137 @@
+"""Readings: what cells become, decided from all of them."""
+
+from __future__ import annotations
+
+import datetime
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gramian.data.cells import Cells, cells_of, text_cells
+from gramian.data.dates import read_date, read_span
+from gramian.data.deciding import Seen
+from gramian.data.readings import PLAIN, Categories, Dates, Durations, MisreadError, Numbers, Ordered, YesNo
+from gramian.errors import InputError, InputTypeError
+
+
+def decided(cells: list[str], comma: bool = False, blocks: int = 1):
+    seen = Seen()
+    for part in np.array_split(np.array(cells, dtype=object), blocks):
+        seen.add(text_cells(part.tolist(), comma))
+    return seen.reading()
+
+
+CASES = [
+    (["1", "2.5", "1e3"], None, [1, 2.5, 1000]),
+    (["1", "NA", "?"], None, [1, np.nan, np.nan]),
+    (["$1,234.50", "$2", "-$3"], Numbers(".", ",", ("$",)), [1234.5, 2, -3]),
+    (["12 %", "3.5%", "-"], Numbers(".", "", ("%",)), [12, 3.5, np.nan]),
+    (["1,5", "2,25"], Numbers(",", "", ()), [1.5, 2.25]),
+    (["1.234,5", "2,0", "1.234"], Numbers(",", ".", ()), [1234.5, 2, 1234]),
+    (["1,234", "22,000"], Numbers(".", ",", ()), [1234, 22000]),
+    (["12,34,567", "1,000"], Numbers(".", ",", ()), [1234567, 1000]),
+    (["1.234.567", "1.000"], Numbers(",", ".", ()), [1234567, 1000]),
+    (["1 234", "5 678,5"], Numbers(",", " ", ()), [1234, 5678.5]),
+    (["1'234.5", "12'000"], Numbers(".", "'", ()), [1234.5, 12000]),
+    (["0,123", "1,456"], Numbers(",", "", ()), [0.123, 1.456]),
+    (["12 kg", "3 kg", "5"], Numbers(".", "", ("kg",)), [12, 3, 5]),
+    (["(1,200)", "300"], Numbers(".", ",", ()), [-1200, 300]),
+    (["CHF 5", "CHF 6.5"], Numbers(".", "", ("CHF",)), [5, 6.5]),
+    (["true", "False"], YesNo(), [1, 0]),
+    (["yes", "NO"], YesNo("no", "yes"), [1, 0]),
+    (["02:30", "03:00"], Durations("hours"), [2.5, 3]),
+    (["1 days 00:00:00", "9 days 12:00:00"], Durations("days"), [1, 9.5]),
+    (["a", "b", "a"], Categories(("a", "b")), [0, 1, 0]),
+    (["10-20", "20-30"], Categories(("10-20", "20-30")), [0, 1]),
+    (["A1", "A2"], Categories(("A1", "A2")), [0, 1]),
+    (["2024-Q1", "2024-Q2"], Dates("2024-01-01T00:00:00", "days"), [0, 91]),
+    (["1958-03-29", "2001-12-29"], Dates("1958-03-29T00:00:00", "years"), [0, 15981 / 365.2425]),
+    (["3/4/2024", "3/14/2024"], Dates("2024-03-04T00:00:00", "days", "mdy"), [0, 10]),
+    (["3/4/2024", "14/3/2024"], Dates("2024-03-14T00:00:00", "days", "dmy"), [20, 0]),
+]
+
+
+@pytest.mark.parametrize(("cells", "reading", "numbers"), CASES, ids=[", ".join(c[0]) for c in CASES])
+def test_what_cells_become(cells, reading, numbers):
+    assert decided(cells) == reading
+    np.testing.assert_allclose((reading or PLAIN).numbers(text_cells(cells)), numbers, rtol=1e-12)
+    assert decided(cells, blocks=2) == reading  # block by block as all at once
+
+
+def test_a_comma_before_three_digits_is_a_decimal_where_the_file_says_so():
+    assert decided(["1,234", "22,000"], comma=True) == Numbers(",", "", ())
+    # and a point before three digits is none, unless another cell shows that it is
+    assert decided(["119.428 €", "87.595 €"], comma=True) == Numbers(",", ".", ("€",))
+    assert decided(["119.428 €", "87.5 €"], comma=True) == Numbers(".", "", ("€",))
+    assert decided(["119.428 €", "87.595 €"]) == Numbers(".", "", ("€",))
+
+
+@pytest.mark.parametrize(
+    ("cells", "why"),
+    [
+        (["1", "2o", "3"], "'2o' is not a number"),
+        (["$5", "€6"], r"'\$5' is not a number"),
+        (["1.5", "2_000"], "because of its underscore"),
+        (["1,5", "2.5"], "because of its comma"),
+    ],
+)
+def test_mistakes_are_no_categories(cells, why):
+    assert decided(cells) is None
+    with pytest.raises(MisreadError, match=why):
+        PLAIN.numbers(text_cells(cells))
+
+
+def test_days_and_months_that_cannot_be_told_apart():
+    with pytest.raises(InputError, match="'3/4/2024' may be a day and a month"):
+        decided(["3/4/2024", "5/6/2024"])
+    assert decided(["3.4.2024", "5.6.2024"]).order == "dmy"
+
+
+@given(
+    st.lists(st.dates(datetime.date(1900, 1, 1), datetime.date(2100, 1, 1)), min_size=1),
+    st.sampled_from(["%Y-%m-%d", "%d %B %Y", "%d.%m.%Y", "%Y/%m/%d", "%b %d, %Y"]),
+)
+def test_dates_are_the_days_between_them_in_every_form(dates, form):
+    reading = decided([date.strftime(form) for date in dates])
+    numbers = reading.numbers(text_cells([date.isoformat() for date in dates]))
+    days = {"days": 1.0, "hours": 1 / 24, "years": 365.2425}[reading.unit]
+    expected = [(date - min(dates)).days / days for date in dates]
+    np.testing.assert_allclose(numbers, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_text_that_is_no_date_and_no_span():
+    for text in ("2024-13-01", "31.02.2024", "May", "Junk 3, 2024", "13:00 PM", "1.2.3.4", "2024"):
+        assert read_date(text) is None
+    assert read_date("1/2/2024 12:30 am") == datetime.datetime(2024, 2, 1, 0, 30)
+    assert read_date("2024-01-01T01:00:00.5+01:00") == datetime.datetime(2024, 1, 1, 0, 0, 0, 500_000)
+    for text in ("", "12", "days", "1:2", "1:99"):
+        assert read_span(text) is None
+
+
+def test_new_words():
+    words = Categories(("a", "b"))
+    assert words.numbers(text_cells(["b", "z", "y", "z", ""]))[:4].tolist() == [1.0, 3.0, 2.0, 3.0]
+    order = Ordered(("low", "high"))
+    np.testing.assert_array_equal(order.numbers(text_cells(["high", "huge"])), [1.0, np.nan])
+    with pytest.raises(InputError, match="each once"):
+        Ordered(("a", "a"))
+
+
+def test_readings_take_what_came_as_numbers():
+    """A table of another kind may have numbers where the fit had text."""
+    cells = Cells(np.array([0.0, 1.0]))
+    for reading in (Dates("2024-01-01T00:00:00"), Durations(), YesNo(), Numbers(",", ".", ("$",))):
+        assert reading.numbers(cells).tolist() == [0.0, 1.0]
+    with pytest.raises(MisreadError, match="is a date or a time, where a number belongs"):
+        PLAIN.numbers(Cells(np.array(["2024-01-01"], dtype="M8[us]")))
+
+
+def test_cells_of_objects():
+    assert cells_of([True, False], "x").kind == "b"
+    assert cells_of(np.array([True, None], dtype=object), "x").values.tolist()[0] == 1.0
+    assert cells_of(np.array([datetime.time(1, 30)], dtype=object), "x").kind == "m"
+    assert cells_of(np.array([1.0, 2.0, None], dtype=object), "x").text() == ["1", "2", None]
+    with pytest.raises(InputTypeError, match=r"Column 'x', row 1: .*'dict'"):
+        cells_of(np.array([1, {}], dtype=object), "x")
