@@ -14,7 +14,7 @@ import gramian as gm
 from gramian import likelihoods
 from gramian.errors import InputError, ParameterError
 from gramian.estimators.predictions import Counted, Drawn, Latents, predictive
-from gramian.predictive import Mixture, NoisyNormal, Normal
+from gramian.predictive import Blend, NoisyNormals, Normals
 
 LEVELS = np.array([0.01, 0.1, 0.5, 0.9, 0.99])
 DRAWS = 50_000
@@ -144,7 +144,7 @@ def test_students_t_without_uncertainty_of_f_is_scipys():
 def test_a_gaussian_is_closed_form_for_several_outputs():
     rng = np.random.default_rng(0)
     mean, std = rng.standard_normal((4, 2)), rng.uniform(0.5, 2, (4, 2))
-    dist, exact = Normal(mean, std), stats.norm(mean, std)
+    dist, exact = Normals(mean, std), stats.norm(mean, std)
     assert_allclose(dist.quantile(LEVELS), np.stack([exact.ppf(p) for p in LEVELS], axis=1))
     assert_allclose(dist.cdf(0.3), exact.cdf(0.3))
     y = rng.standard_normal((4, 2))
@@ -157,9 +157,9 @@ def test_a_gaussian_is_closed_form_for_several_outputs():
 
 def test_a_mixture_of_several_models_is_the_average_of_their_probabilities():
     rng = np.random.default_rng(0)
-    parts = [Normal(rng.standard_normal((3, 2)), np.full((3, 2), s)) for s in (0.5, 1.0, 2.0)]
+    parts = [Normals(rng.standard_normal((3, 2)), np.full((3, 2), s)) for s in (0.5, 1.0, 2.0)]
     weights = np.array([1.0, 2.0, 5.0])
-    dist = Mixture(parts, weights)
+    dist = Blend(parts, weights)
     y = rng.standard_normal((3, 2))
     shares = weights / 8
     assert_allclose(dist.cdf(y), sum(w * part.cdf(y) for w, part in zip(shares, parts, strict=True)))
@@ -174,8 +174,8 @@ def test_a_mixture_of_several_models_is_the_average_of_their_probabilities():
 
 
 def test_the_kind_is_what_a_likelihood_can_tell():
-    assert isinstance(foretold("gaussian"), Normal)
-    assert isinstance(foretold("student"), NoisyNormal)
+    assert isinstance(foretold("gaussian"), Normals)
+    assert isinstance(foretold("student"), NoisyNormals)
     assert isinstance(foretold("one's own"), Drawn)
     assert isinstance(foretold("one's own, whole numbers"), Counted)
 
@@ -197,4 +197,4 @@ def test_what_is_no_level_or_has_another_shape_is_refused():
     with pytest.raises(InputError, match=r"shape \(2,\).*\(3,\)"):
         dist.cdf([1.0, 2.0])
     with pytest.raises(ParameterError, match="one number from 0 on for each part"):
-        Mixture([dist, dist], [1.0])
+        Blend([dist, dist], [1.0])

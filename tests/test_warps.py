@@ -1,4 +1,4 @@
-"""Warped targets: the map, its slopes and gradients, and what is foretold of y."""
+"""Unwarped targets: the map, its slopes and gradients, and what is foretold of y."""
 
 import dataclasses
 
@@ -15,7 +15,7 @@ from gramian.inference import Data, Model
 from gramian.inference.conjugate import closed
 from gramian.likelihoods import Gaussian
 from gramian.means import ConstantMean
-from gramian.predictive import Normal, Warped
+from gramian.predictive import Normals, Unwarped
 
 
 def bent(outputs=1):
@@ -124,7 +124,7 @@ def test_moments_and_quantiles_are_those_of_draws(fitted, target):
 def test_foretold_distribution_is_consistent():
     """P(Y <= q_p) = p, and the density is the slope of P, for two outputs."""
     rng, warp = np.random.default_rng(0), bent(2)
-    seen = Warped(Normal(rng.normal(size=(5, 2)), rng.uniform(0.2, 1.0, (5, 2))), warp)
+    seen = Unwarped(Normals(rng.normal(size=(5, 2)), rng.uniform(0.2, 1.0, (5, 2))), warp)
     levels = np.array([0.05, 0.5, 0.9])
     for k, level in enumerate(levels):
         assert_allclose(seen.cdf(seen.quantile(levels)[:, k]), level, rtol=1e-12)
@@ -145,7 +145,7 @@ def test_leave_one_out_is_refitting_without_a_row(fitted):
         t, slope = model.warp.forward(y[[i], None]), model.warp.log_slope(y[[i], None])
         assert_allclose(left_out.log_density[i], (norm.logpdf(t, mean, std) + slope)[0, 0], rtol=1e-6)
         assert_allclose(
-            left_out.mean[i], Warped(Normal(mean[:, 0], std[:, 0]), model.warp).mean[0], rtol=1e-6
+            left_out.mean[i], Unwarped(Normals(mean[:, 0], std[:, 0]), model.warp).mean[0], rtol=1e-6
         )
 
 

@@ -82,7 +82,7 @@ from gramian.params import param as param
 from gramian.params import positive as positive
 from gramian.params import real as real
 from gramian.params import unit_interval as unit_interval
-from gramian.predictive import Mixture as Mixture
+from gramian.predictive import Blend as Blend
 from gramian.predictive import Predictive as Predictive
 from gramian.solvers import CG as CG
 from gramian.solvers import MINRES as MINRES

@@ -1,11 +1,11 @@
 r"""What is foretold of y at some rows: a distribution for each.
 
-    Normal       N(mean, std^2), in closed form
-    NoisyNormal  sum_k w_k N(mean, var + v_k): noise whose variance is not known, such as Student's t
-    Mixture      sum_k w_k p_k of any such distributions: sampled parameters, or several models
-    Warped       w^-1(t), where t = w(y) is foretold
+    Normals        N(mean, std^2), in closed form
+    NoisyNormals   sum_k w_k N(mean, var + v_k): noise whose variance is not known, such as Student's t
+    Blend          sum_k w_k p_k of any such distributions: sampled parameters, or several models
+    Unwarped       w^-1(t), where t = w(y) is foretold
 
-What a likelihood makes of f, without a closed form, is `estimators.predictions.Observed`. A kind of your own
+What a likelihood makes of f, without a closed form, is `estimators.predictions.UnderLikelihood`. A kind of your own
 needs `found`, `below`, `log_density`, `sample` and `at`; quantiles and intervals follow from these.
 
 A quantile is where the cumulative probability reaches its level. Between two ends that enclose it, it is
@@ -147,7 +147,7 @@ class Predictive(ABC):
         """SciPy's frozen distribution, where it has this one."""
         raise ParameterError(f"SciPy has no distribution like this {type(self).__name__}; it answers itself.")
 
-    def mapped(self, change: Callable[[Normal], Predictive]) -> Predictive:
+    def mapped(self, change: Callable[[Normals], Predictive]) -> Predictive:
         """With each Gaussian that it consists of changed."""
         raise ParameterError(f"Warps and calibrations are of Gaussians, not of a {type(self).__name__}.")
 
@@ -213,7 +213,7 @@ class Predictive(ABC):
         return np.broadcast_to(values, shape)
 
 
-class Normal(Predictive):
+class Normals(Predictive):
     """N(mean, std^2)."""
 
     def __init__(self, mean: Array, std: Array) -> None:
@@ -238,8 +238,8 @@ class Normal(Predictive):
         scores = log_normal(self.checked(y), self.mean, self.std**2)
         return scores if scores.ndim == 1 else np.sum(scores, axis=1)
 
-    def output(self, k: int) -> Normal:
-        return self if self.mean.ndim == 1 else Normal(self.mean[:, k], self.std[:, k])
+    def output(self, k: int) -> Normals:
+        return self if self.mean.ndim == 1 else Normals(self.mean[:, k], self.std[:, k])
 
     def crps(self, y: ArrayLike) -> Array:
         # Gneiting and Raftery 2007, equation 21
@@ -247,7 +247,7 @@ class Normal(Predictive):
         density = np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi)
         return self.std * (z * (2 * ndtr(z) - 1) + 2 * density - 1 / np.sqrt(np.pi))
 
-    def mapped(self, change: Callable[[Normal], Predictive]) -> Predictive:
+    def mapped(self, change: Callable[[Normals], Predictive]) -> Predictive:
         return change(self)
 
     def solved(self, level: Array, entries: Entries) -> Array:
@@ -260,12 +260,12 @@ class Normal(Predictive):
         z = rng.standard_normal((*self.mean.shape, count))
         return self.mean[..., None] + self.std[..., None] * z
 
-    def at(self, rows: slice | Entries) -> Normal:
-        return Normal(self.mean[rows], self.std[rows])
+    def at(self, rows: slice | Entries) -> Normals:
+        return Normals(self.mean[rows], self.std[rows])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class NoisyNormal(Predictive):
+class NoisyNormals(Predictive):
     """sum_k w_k N(mean, var + v_k) at each row: noise of one of K variances."""
 
     location: Array  # (n,)
@@ -304,17 +304,17 @@ class NoisyNormal(Predictive):
         drawn = np.take_along_axis(noise, rng.choice(len(self.weights), (n, count), p=self.weights), axis=1)
         return self.location[:, None] + np.sqrt(self.var[:, None] + drawn) * rng.standard_normal((n, count))
 
-    def at(self, rows: slice | Entries) -> NoisyNormal:
+    def at(self, rows: slice | Entries) -> NoisyNormals:
         noise = self.noise if self.noise.ndim == 1 else self.noise[rows]
         spread = None if self.spread is None else self.spread[rows]
-        return NoisyNormal(self.location[rows], self.var[rows], noise, self.weights, spread)
+        return NoisyNormals(self.location[rows], self.var[rows], noise, self.weights, spread)
 
     def _stds(self, entries: Entries) -> Array:
         noise = self.noise if self.noise.ndim == 1 else self.noise[entries]
         return np.sqrt(self.var[entries, None] + noise)
 
 
-class Mixture(Predictive):
+class Blend(Predictive):
     """sum_k w_k p_k of distributions at the same rows. weights None: all the same."""
 
     def __init__(self, parts: Sequence[Predictive], weights: ArrayLike | None = None) -> None:
@@ -356,28 +356,28 @@ class Mixture(Predictive):
             draws[mine] = self.parts[k].sample(rng, count)[mine]
         return draws
 
-    def mapped(self, change: Callable[[Normal], Predictive]) -> Mixture:
-        return Mixture([part.mapped(change) for part in self.parts], self.weights)
+    def mapped(self, change: Callable[[Normals], Predictive]) -> Blend:
+        return Blend([part.mapped(change) for part in self.parts], self.weights)
 
-    def output(self, k: int) -> Mixture:
-        return Mixture([part.output(k) for part in self.parts], self.weights)
+    def output(self, k: int) -> Blend:
+        return Blend([part.output(k) for part in self.parts], self.weights)
 
-    def at(self, rows: slice | Entries) -> Mixture:
-        return Mixture([part.at(rows) for part in self.parts], self.weights)
+    def at(self, rows: slice | Entries) -> Blend:
+        return Blend([part.at(rows) for part in self.parts], self.weights)
 
     def _averaged(self, values: Any) -> Array:
         return np.tensordot(self.weights, np.asarray(values), axes=1)
 
 
-class Warped(Predictive):
-    """y = w^-1(t) of a Normal t. Quantiles, probabilities and draws are those of t, sent through the map.
+class Unwarped(Predictive):
+    """y = w^-1(t) of a Normals t. Quantiles, probabilities and draws are those of t, sent through the map.
 
     Moments are integrals over t, by NODES points of the Gauss-Hermite rule: exact where w^-1 is a polynomial
     of degree 2 NODES - 1 within the reach of t. The covariance of two rows with correlation r is
     sum_k c_k c'_k r^k / k!, c_k = E w^-1(t) He_k(z) (Mehler's formula).
     """
 
-    def __init__(self, inner: Normal, warp: Warp) -> None:
+    def __init__(self, inner: Normals, warp: Warp) -> None:
         self.inner, self.warp = inner, warp
 
     def found(self) -> tuple[Array, Array]:
@@ -411,11 +411,11 @@ class Warped(Predictive):
     def sample(self, rng: np.random.Generator, count: int) -> Array:
         return self._back(self.inner.sample(rng, count))
 
-    def at(self, rows: slice | Entries) -> Warped:
-        return Warped(self.inner.at(rows), self.warp)
+    def at(self, rows: slice | Entries) -> Unwarped:
+        return Unwarped(self.inner.at(rows), self.warp)
 
-    def output(self, k: int) -> Warped:
-        return self if self.inner.mean.ndim == 1 else Warped(self.inner.output(k), self.warp.output(k))
+    def output(self, k: int) -> Unwarped:
+        return self if self.inner.mean.ndim == 1 else Unwarped(self.inner.output(k), self.warp.output(k))
 
     def covariance(self, cov: Array) -> Array:
         """The covariance of y, (n, n) or (n, n, q), from that of t."""
@@ -478,14 +478,14 @@ class Calibration:
             return np.array(min(1.0, self.factor))
         return self.scale * np.where(rng.random(shape) < self.share, self.width, 1.0)
 
-    def of_function(self, seen: Normal) -> Normal:
+    def of_function(self, seen: Normals) -> Normals:
         """f itself."""
-        return Normal(seen.mean, min(1.0, self.factor) * seen.std)
+        return Normals(seen.mean, min(1.0, self.factor) * seen.std)
 
-    def observed(self, seen: Normal) -> Mixture:
+    def observed(self, seen: Normals) -> Blend:
         """An observation: the two parts."""
         stds = (each * self.scale * seen.std for each in (1.0, self.width))
-        return Mixture([Normal(seen.mean, std) for std in stds], self.weights)
+        return Blend([Normals(seen.mean, std) for std in stds], self.weights)
 
     def log_density(self, z: Array) -> Array:
         """Of residuals in units of the standard deviation."""
@@ -526,7 +526,7 @@ _HERMITE = _gauss_hermite(NODES)
 
 def mixed(parts: Sequence[Predictive]) -> Predictive:
     """The even mixture of some distributions; itself where there is one."""
-    return parts[0] if len(parts) == 1 else Mixture(parts)
+    return parts[0] if len(parts) == 1 else Blend(parts)
 
 
 def log_normal(y: Array, mean: Array, var: Array) -> Array:

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import gramian as gm
-from gramian.predictive import Calibration, Normal
+from gramian.predictive import Calibration, Normals
 
 
 def table(kind, n=150, seed=0):
@@ -116,7 +116,7 @@ def test_calibrated_density_integrates_to_one_and_has_its_variance():
     density = np.exp(own.log_density(z))
     assert_allclose(np.trapezoid(density, z), 1.0, rtol=1e-8)
     assert_allclose(np.trapezoid(density * z**2, z), own.factor**2, rtol=1e-8)
-    mixture = own.observed(Normal(np.array([1.0]), np.array([2.0])))
+    mixture = own.observed(Normals(np.array([1.0]), np.array([2.0])))
     assert_allclose(mixture.std, 2.0 * own.factor, rtol=1e-12)
 
 

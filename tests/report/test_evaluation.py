@@ -22,7 +22,7 @@ import gramian as gm
 from gramian import likelihoods, scorers
 from gramian.errors import InputError
 from gramian.estimators.predictions import Latents, predictive
-from gramian.predictive import Mixture, Normal
+from gramian.predictive import Blend, Normals
 from gramian.report.evaluation import calibration_of, of_classes, of_numbers
 from gramian.report.quality import NEIGHBOURS, neighbours
 
@@ -37,8 +37,8 @@ def sure(likelihood, f, beside=()):
 
 
 def test_crps_of_a_gaussian_is_its_integral():
-    dist = Normal(np.full(4, 0.5), np.full(4, 2.0))
-    assert_allclose(dist.crps(Y), super(Normal, dist).crps(Y), rtol=1e-4)
+    dist = Normals(np.full(4, 0.5), np.full(4, 2.0))
+    assert_allclose(dist.crps(Y), super(Normals, dist).crps(Y), rtol=1e-4)
     for y, score in zip(Y, dist.crps(Y), strict=True):
         z = np.linspace(-30, 30, 200_001)
         assert_allclose(score, np.trapezoid((stats.norm(0.5, 2).cdf(z) - (z >= y)) ** 2, z), rtol=1e-3)
@@ -78,7 +78,7 @@ def test_crps_of_counts():
 
 def test_crps_of_a_mixture_is_that_of_its_draws():
     """E |Y - y| - E |Y - Y'| / 2, of 100,000 draws: an error of about 1 %."""
-    dist = Mixture([Normal(np.zeros(4), np.ones(4)), Normal(np.full(4, 3.0), np.full(4, 0.2))], [0.3, 0.7])
+    dist = Blend([Normals(np.zeros(4), np.ones(4)), Normals(np.full(4, 3.0), np.full(4, 0.2))], [0.3, 0.7])
     draws = dist.sample(np.random.default_rng(0), 100_000)
     other = dist.sample(np.random.default_rng(1), 100_000)
     exact = np.mean(np.abs(draws - Y[:, None]), axis=1) - 0.5 * np.mean(np.abs(draws - other), axis=1)
@@ -89,7 +89,7 @@ def test_scores_of_numbers_are_those_of_scikit_learn_and_scipy():
     rng = np.random.default_rng(0)
     mean, std = rng.standard_normal(500), rng.uniform(0.5, 2, 500)
     y = mean + std * rng.standard_normal(500)
-    found = of_numbers(Normal(mean, std), y[:, None], (np.array([0.3]), np.array([4.0])))
+    found = of_numbers(Normals(mean, std), y[:, None], (np.array([0.3]), np.array([4.0])))
     assert_allclose(found["rmse"], root_mean_squared_error(y, mean))
     assert_allclose(found["mae"], mean_absolute_error(y, mean))
     assert_allclose(found["r2"], r2_score(y, mean))
@@ -103,8 +103,8 @@ def test_scores_of_numbers_are_those_of_scikit_learn_and_scipy():
     # predictions are right: four standard errors of 500 rows
     assert abs(found["coverage80"] - 0.8) < 4 * 0.4 / np.sqrt(500)
     assert found["calibration"] < 0.04
-    assert of_numbers(Normal(mean + 2, std), y[:, None])["calibration"] > 0.2
-    assert np.isnan(of_numbers(Normal(mean, std), y[:, None])["msll"])
+    assert of_numbers(Normals(mean + 2, std), y[:, None])["calibration"] > 0.2
+    assert np.isnan(of_numbers(Normals(mean, std), y[:, None])["msll"])
 
 
 def test_calibration_of_even_and_of_constant_values():

@@ -30,7 +30,7 @@ from gramian.estimators.predictions import Z95, prediction_table
 from gramian.kernels.text import parse_kernel
 from gramian.plots.common import BLUE, GREEN, INK, ORANGE
 from gramian.plots.predictions import plot_predictions
-from gramian.predictive import Normal
+from gramian.predictive import Normals
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -117,7 +117,7 @@ def airline() -> Table:
 
 def passengers(mean: Array, std: Array) -> dict[str, Array]:
     """From a Gaussian of the logarithm to passengers: the moments of the log-normal, and its quantiles."""
-    logs, average = prediction_table(Normal(mean, std)), np.exp(mean + 0.5 * std**2)
+    logs, average = prediction_table(Normals(mean, std)), np.exp(mean + 0.5 * std**2)
     moments = {"mean": average, "std": average * np.sqrt(np.expm1(std**2))}
     return moments | {edge: np.exp(logs[edge]) for edge in ("lower95", "upper95")}
 

@@ -22,7 +22,7 @@ from gramian.inference import Inference
 from gramian.inference.mcmc.method import MCMC
 from gramian.likelihoods import Bernoulli, Likelihood, RobustMax, Softmax
 from gramian.means import Mean
-from gramian.predictive import Normal
+from gramian.predictive import Normals
 from gramian.report.evaluation import Evaluation, of_classes
 
 
@@ -207,7 +207,7 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
             raise ParameterError("An exposure is for counts; labels have none.")
         if target == "f":
             mean, var = self.predict_latent(X)
-            return prediction_table(Normal(mean, np.sqrt(var)), level)
+            return prediction_table(Normals(mean, np.sqrt(var)), level)
         P = self.predict_proba(X)
         shares = {f"proba_{label}": P[:, k] for k, label in enumerate(self.classes_)}
         return {"predicted": self.classes_[np.argmax(P, axis=1)], **shares}

@@ -43,7 +43,7 @@ LEAST = 1e-20  # variance of y in units of its scale: below, it is constant
 
 
 @dataclass(frozen=True)
-class Step:
+class Candidate:
     """A model on the path, and how high its parameters stand."""
 
     name: str
@@ -95,9 +95,9 @@ def chosen(
 
 def _walked(
     built: Built, columns: Columns, data: Data, method: Scheme, warped: bool, report: Report
-) -> tuple[Step, list[Search], list[str]]:
+) -> tuple[Candidate, list[Search], list[str]]:
     """The last step of the path, the searches, and what each step has brought."""
-    best, search = _searched(Step("Matern-5/2", built.kernel, built.model), data, method, report)
+    best, search = _searched(Candidate("Matern-5/2", built.kernel, built.model), data, method, report)
     searches, told = [search], [f"{best.name}: {best.height:.1f}"]
     for further in (_rough, _warped) if warped else (_rough,):
         step = further(best, columns, data)
@@ -110,7 +110,7 @@ def _walked(
     return best, searches, told
 
 
-def _searched(step: Step, data: Data, method: Scheme, report: Report) -> tuple[Step, Search]:
+def _searched(step: Candidate, data: Data, method: Scheme, report: Report) -> tuple[Candidate, Search]:
     """The step at the best parameters that a short search finds; as it is where there are none."""
     objective = Objective(step.model, data, method)
     how: dict[str, Any] = {"finish": False, "iterations": ITERATIONS}
@@ -121,22 +121,22 @@ def _searched(step: Step, data: Data, method: Scheme, report: Report) -> tuple[S
     return dataclasses.replace(step, model=objective.at(found.theta), height=found.value), found
 
 
-def _rough(step: Step, columns: Columns, data: Data) -> Step:
+def _rough(step: Candidate, columns: Columns, data: Data) -> Candidate:
     """A second part that is not smooth, of a twentieth of the variance to begin with."""
     more = default_kernel(data.X, columns, 0.05 * _variance(data), Matern12)
     kernel = step.kernel + more
     known = [*step.model.kernel.parameters().values(), *more.parameters().values()]
     resolved = kernel.resolve(columns.names).with_parameters(known)
-    return Step("a rough part", kernel, dataclasses.replace(step.model, kernel=resolved))
+    return Candidate("a rough part", kernel, dataclasses.replace(step.model, kernel=resolved))
 
 
-def _warped(step: Step, columns: Columns, data: Data) -> Step | None:
+def _warped(step: Candidate, columns: Columns, data: Data) -> Candidate | None:
     y = data.Y[np.isfinite(data.Y)]
     _, counts = np.unique(y, return_counts=True)
     if data.noise_var is not None or counts.max() > MOST_EQUAL * len(y):
         return None
     warp = SinhArcsinh().adapted(np.array([np.mean(y)]), np.array([np.std(y)]))
-    return Step("a warp of y", step.kernel, dataclasses.replace(step.model, warp=warp))
+    return Candidate("a warp of y", step.kernel, dataclasses.replace(step.model, warp=warp))
 
 
 def _variance(data: Data) -> float:

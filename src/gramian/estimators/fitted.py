@@ -33,7 +33,7 @@ from gramian.inference.asked import ask
 from gramian.kernels import Kernel
 from gramian.likelihoods import Likelihood
 from gramian.params import Parameter, ParameterTable
-from gramian.predictive import Calibration, Normal, Predictive, Warped, mixed
+from gramian.predictive import Calibration, Normals, Predictive, Unwarped, mixed
 from gramian.processes.base import Process
 from gramian.processes.gapped import Gapped
 from gramian.report.facts import Facts, NoData, class_counts
@@ -350,7 +350,7 @@ class Fitted(Learned):
         if self.likelihood.latents > 1:
             return super().probability_interval(table, level)
         seen = predictions.gaussians(self.likelihood, self.process_at(table), table)
-        ends = mixed([Normal(mean[:, 0], np.sqrt(var[:, 0])) for _, mean, var in seen]).interval(level)
+        ends = mixed([Normals(mean[:, 0], np.sqrt(var[:, 0])) for _, mean, var in seen]).interval(level)
         # a probability rises or falls with f
         low, high = (ask(self.likelihood, "probabilities", f, np.zeros(len(f))) for f in ends)
         return np.minimum(low, high), np.maximum(low, high)
@@ -371,7 +371,7 @@ class Fitted(Learned):
         warp, calibration = self.model.warp, self.calibration
         if calibration is not None:
             seen = seen.mapped(calibration.observed if observed else calibration.of_function)
-        return seen if warp is None else seen.mapped(lambda part: Warped(part, warp))
+        return seen if warp is None else seen.mapped(lambda part: Unwarped(part, warp))
 
     def joint(self, mean: Array, cov: Array, observed: bool) -> tuple[Array, Array]:
         """Mean and covariance of y at n rows, from those of the target that the model sees. A calibration
@@ -379,13 +379,13 @@ class Fitted(Learned):
         is then that of `foretold`."""
         at = np.arange(len(mean))
         std = np.sqrt(cov[at, at])
-        foretold = self.foretold(Normal(mean, std), observed)
+        foretold = self.foretold(Normals(mean, std), observed)
         if self.calibration is not None:
             between, own = self.calibration.factors(observed)
             cov, std = cov * between**2, std * own
             cov[at, at] = std**2
         if self.model.warp is not None:
-            cov = Warped(Normal(mean, std), self.model.warp).covariance(cov)
+            cov = Unwarped(Normals(mean, std), self.model.warp).covariance(cov)
             ratio = foretold.std / np.sqrt(cov[at, at])
             cov = cov * ratio[:, None] * ratio[None, :]
         return foretold.mean, cov
@@ -423,11 +423,11 @@ class Fitted(Learned):
             return self.foretold(self._left_out_normal())
         return predictions.predictive([self._cavities()], self.rows.Y[:, 1:])
 
-    def _left_out_normal(self) -> Normal:
+    def _left_out_normal(self) -> Normals:
         cavities, rows = self._cavities(), self.rows
         known = 0.0 if rows.noise_var is None else rows.noise_var[:, None]
         std = np.sqrt(cavities.var + self.model.gaussian.variances() + known)
-        return Normal(cavities.mean[:, 0], std[:, 0]) if self.single else Normal(cavities.mean, std)
+        return Normals(cavities.mean[:, 0], std[:, 0]) if self.single else Normals(cavities.mean, std)
 
     def left_out_numbers(self) -> LeaveOneOut:
         """Each training row predicted from all the others: (n, q) each where y has outputs, else (n,)."""

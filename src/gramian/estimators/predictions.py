@@ -116,7 +116,7 @@ def _distribution(part: Latents, beside: Array, of: Part, several: bool) -> Pred
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Observed(Predictive):
+class UnderLikelihood(Predictive):
     """What a likelihood makes of f ~ N(mean, var), where it has no closed form: all but the probability
     below a number, of which there are several kinds."""
 
@@ -149,7 +149,7 @@ class Observed(Predictive):
         return replace(self, latents=Latents(likelihood, mean[rows], var[rows]), beside=self.beside[rows])
 
 
-class Averaged(Observed):
+class Averaged(UnderLikelihood):
     """P(Y <= y) = E P(Y <= y | f), by quadrature over f.
 
     P(Y <= y | f) falls from 1 to 0 over a distance that may be far smaller than the Gaussian of f is wide:
@@ -199,7 +199,7 @@ class Averaged(Observed):
         return low[:, 0], reach[np.argmax(fallen, axis=1)]
 
 
-class Counted(Observed):
+class Counted(UnderLikelihood):
     """Of whole numbers: the probabilities of 0, 1, ... are added up, as far as there are any to speak of; of
     more than MOST_VALUES the last ones count as one."""
 
@@ -221,7 +221,7 @@ class Counted(Observed):
         return below
 
 
-class Drawn(Observed):
+class Drawn(UnderLikelihood):
     """From draws of y, the same random numbers in every row."""
 
     def below(self, y: Array, entries: Entries) -> Array:

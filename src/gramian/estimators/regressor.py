@@ -30,7 +30,7 @@ from gramian.likelihoods import Gaussian, Likelihood
 from gramian.likelihoods.words import read_likelihood
 from gramian.linalg import memory
 from gramian.params import Parameter
-from gramian.predictive import Normal, Predictive, mixed
+from gramian.predictive import Normals, Predictive, mixed
 from gramian.processes.base import Process
 from gramian.processes.prior import GaussianProcess
 from gramian.report.evaluation import Evaluation, of_numbers
@@ -286,7 +286,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
             parts = [(mean, np.sqrt(var + noise)) for _, mean, var in process.under(Gaussian(), table)]
         for mean, std in parts:
             finite(mean, table, std)
-        foretold = mixed([Normal(self._shaped(mean), self._shaped(std)) for mean, std in parts])
+        foretold = mixed([Normals(self._shaped(mean), self._shaped(std)) for mean, std in parts])
         fitted = self.__sklearn_is_fitted__()
         return self.fitted_.foretold(foretold, bool(noise.any())) if fitted else foretold
 

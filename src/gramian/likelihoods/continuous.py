@@ -24,7 +24,7 @@ from gramian.likelihoods import checks
 from gramian.likelihoods.base import Likelihood, Pair
 from gramian.likelihoods.special import bounded_exp, gammaln_step
 from gramian.params import Value, positive, priors
-from gramian.predictive import NoisyNormal, Predictive
+from gramian.predictive import NoisyNormals, Predictive
 
 TAILS = priors.Gamma(2.0, 0.1)  # of degrees of freedom: from 2.4 to 56 with 95 %, most probably 10
 
@@ -81,7 +81,7 @@ class StudentT(Likelihood):
         df, square = float(self.df), float(self.scale) ** 2
         noise, weights = _variances(df)
         std = np.sqrt(var + (square * df / (df - 2) if df > 2 else np.inf))
-        return NoisyNormal(mean, var, square * noise, weights, std)
+        return NoisyNormals(mean, var, square * noise, weights, std)
 
     def draw(self, rng: np.random.Generator, f: Array) -> Array:
         return f + float(self.scale) * rng.standard_t(float(self.df), np.shape(f))

@@ -20,7 +20,7 @@ from gramian.likelihoods import quadrature
 from gramian.likelihoods.base import Likelihood, Pair, Triple
 from gramian.likelihoods.special import bounded_exp
 from gramian.params import Value, nonnegative
-from gramian.predictive import NoisyNormal, Normal, Predictive
+from gramian.predictive import NoisyNormals, Normals, Predictive
 
 
 class Gaussian(Likelihood):
@@ -60,7 +60,7 @@ class Gaussian(Likelihood):
         return mean, var + self.noise
 
     def distribution(self, mean: Array, var: Array) -> Predictive:
-        return Normal(mean, np.sqrt(var + self.variances()))
+        return Normals(mean, np.sqrt(var + self.variances()))
 
     def draw(self, rng: np.random.Generator, f: Array) -> Array:
         return f + np.sqrt(float(self.noise)) * rng.standard_normal(np.shape(f))
@@ -114,7 +114,7 @@ class Heteroscedastic(Likelihood):
         z, weights = quadrature.NODES[::4], quadrature.WEIGHTS[::4]
         noise = np.exp(np.minimum(mean[:, 1:] + np.sqrt(var[:, 1:]) * z, 700.0))
         std = np.sqrt(var[:, 0] + np.exp(np.minimum(mean[:, 1] + 0.5 * var[:, 1], 700.0)))
-        return NoisyNormal(mean[:, 0], var[:, 0], noise, weights / np.sum(weights), std)
+        return NoisyNormals(mean[:, 0], var[:, 0], noise, weights / np.sum(weights), std)
 
     def draw(self, rng: np.random.Generator, f: Array) -> Array:
         return f[..., 0] + np.exp(0.5 * f[..., 1]) * rng.standard_normal(f.shape[:-1])
