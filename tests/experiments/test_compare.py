@@ -310,7 +310,7 @@ def test_fitted_parameters_are_kept_with_the_runs(data, tmp_path, monkeypatch):
 def test_a_changed_setting_is_refused_by_name(data, tmp_path, change, name):
     settled(*data, methods=["exact"], out=tmp_path)
     before = (tmp_path / "runs.csv").read_bytes()
-    with pytest.raises(InputError, match=f"begun with {name} = .* another folder"):
+    with pytest.raises(InputError, match=f"begun with {name}=.* another folder"):
         settled(*data, methods=["exact"], out=tmp_path, **change)
     assert (tmp_path / "runs.csv").read_bytes() == before
 

@@ -61,7 +61,7 @@ def test_a_stage_that_went_astray_is_done_again(data, monkeypatch):
         return dataclasses.replace(search, theta=theta, value=objective(theta)[0])
 
     monkeypatch.setattr(stages, "maximise", astray)
-    gp = gm.GPRegressor(n_restarts=0, random_state=0).fit(*data)
+    gp = gm.GPRegressor("matern52", n_restarts=0, random_state=0).fit(*data)
     assert len(searches) == 3
     assert gp.noise_ == pytest.approx(0.01, rel=0.3)
     assert gp.outcome_.evaluations == sum(search.evaluations for search in searches)

@@ -86,6 +86,8 @@ def chosen(
     now = clock.now()
     with clock.until(now + SHARE * max(clock.end() - now, 0.0)):
         best, searches, told = _walked(built, columns, data, method.on_few_rows(), warped, report)
+    if searches[0].evaluations < 2:
+        return None  # there was no time
     rows = "all" if len(data.X) == len(built.rows.X) else f"{len(data.X):,} of {len(built.rows.X):,}"
     line = f"model by the height of its parameters' posterior, on {rows} rows, in nats: {', '.join(told)}"
     return Choice(built._replace(kernel=best.kernel, model=best.model), tuple(searches), (line,))
