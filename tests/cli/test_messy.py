@@ -274,3 +274,30 @@ def test_a_target_with_signs_is_read(run, tmp_path):
         "price: numbers without $" in run("fit", "d.csv", "-t", "price", "--restarts", 0, "-o", "m.gm").stdout
     )
     assert load("m.gm").fitted_.rows.Y[:2, 0].tolist() == [1000.0, 1010.0]
+
+
+def test_scores_read_targets_as_the_fit_does_and_leave_out_rows_without_one(run, tmp_path):
+    rng = np.random.default_rng(2)
+    x, label = rng.uniform(0, 3, 20), ["low", "high"] * 10
+    rows = [f'{a},"${1000 + 100 * a:,.2f}",{word}\n' for a, word in zip(x, label, strict=True)]
+    rows[4] = f"{x[4]},,\n"
+    text = "x,price,label\n" + "".join(rows)
+    (tmp_path / "t.csv").write_text(text)
+    for target, score in (("price", "RMSE"), ("label", "accuracy")):
+        fit = run("fit", "t.csv", "-t", target, "-c", "x", "-k", "rbf", "--restarts", 0, "-o", "m.gm")
+        assert f" of {target} on 19 rows" in fit.stdout
+        scored = run("score", "m.gm", "t.csv")
+        assert f"Predictions of {target} at 19 rows" in scored.stdout
+        assert score in scored.stdout
+        assert f"rows without {target} (1) are left out" in scored.stderr
+        piped = CliRunner().invoke(app, ["score", "m.gm", "-"], input=text)
+        assert piped.stdout == scored.stdout
+    (tmp_path / "none.csv").write_text("x,price,label\n1,,\n2,,\n")
+    told = run("score", "m.gm", "none.csv", code=2).stderr
+    assert "none.csv: no row has a value of label to compare with" in told
+
+
+def test_the_word_of_a_kernel_has_a_place_for_gaps_as_the_default_has(run, tmp_path):
+    (tmp_path / "t.csv").write_text(csv(["", *map(str, range(1, N))]))
+    run("fit", "t.csv", "-t", "y", "-k", "rbf", "--restarts", 0, "-o", "m.gm")
+    assert load("m.gm").fitted_.columns.names == ("x", "x is missing")
