@@ -5,8 +5,8 @@ r"""What is foretold of y at some rows: a distribution for each.
     Blend          sum_k w_k p_k of any such distributions: sampled parameters, or several models
     Unwarped       w^-1(t), where t = w(y) is foretold
 
-What a likelihood makes of f, without a closed form, is `estimators.predictions.UnderLikelihood`. A kind of your own
-needs `found`, `below`, `log_density`, `sample` and `at`; quantiles and intervals follow from these.
+What a likelihood makes of f, without a closed form, is `estimators.predictions.UnderLikelihood`. A kind of
+your own needs `found`, `below`, `log_density`, `sample` and `at`; quantiles and intervals follow from these.
 
 A quantile is where the cumulative probability reaches its level. Between two ends that enclose it, it is
 found by Chandrupatla's method (1997, as SciPy has it), some ten evaluations of the probability for all rows
