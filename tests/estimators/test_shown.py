@@ -52,5 +52,5 @@ def test_nothing_is_computed_to_show_an_estimator(rows, monkeypatch):
     assert "kernel_" in gp._repr_html_()
     assert repr(gp).startswith("GPRegressor(kernel=1.0 * RBF([1.0, 2.0])")
     assert repr(gp.fitted_) == "Fitted(1 * RBF([1, 2]), on 30 rows, Cholesky)"
-    assert repr(gp.predict_dist(X)).startswith("Normal(30)")
+    assert repr(gp.predict_dist(X)).startswith("Normals(30)")
     dir(gp)
