@@ -21,7 +21,8 @@ from gramian.predictive import Normals, Unwarped
 def bent(outputs=1):
     rng = np.random.default_rng(3)
     warp = gm.SinhArcsinh(skew=0.3, tail=0.7, shift=-0.2, width=0.6)
-    return warp.adapted(rng.normal(size=outputs), rng.uniform(0.5, 3, outputs))
+    units = rng.normal(size=outputs), rng.uniform(0.5, 3, outputs)
+    return dataclasses.replace(warp, loc=tuple(units[0]), unit=tuple(units[1]))
 
 
 def skewed(n=60, seed=0):
@@ -32,7 +33,7 @@ def skewed(n=60, seed=0):
 
 def test_is_the_identity_before_it_is_fitted():
     Y = np.array([[-3.0, 40.0], [0.1, 2.0]])
-    warp = gm.SinhArcsinh().adapted(np.array([1.0, 20.0]), np.array([2.0, 15.0]))
+    warp = gm.SinhArcsinh().adapted(10 * Y)
     assert_allclose(warp.forward(Y), Y, rtol=1e-14)
     assert_allclose(warp.log_slope(Y), 0.0, atol=1e-14)
 
@@ -49,7 +50,7 @@ def test_inverse_and_slope():
 def test_gradient_of_the_evidence_of_y(method):
     X, y = skewed(40)
     Y = np.column_stack([y, np.where(np.arange(40) % 7 == 0, np.nan, y[::-1] ** 2)])
-    warp = bent().adapted(np.nanmean(Y, axis=0), np.nanstd(Y, axis=0))
+    warp = bent().adapted(Y)
     model = Model(1.0 * gm.RBF([1.0, 1.0]), ConstantMean(np.array([1.0, 2.0])), Gaussian(0.1), (), warp)
     data = Data(X, Y, np.nanstd(Y, axis=0))
     scheme = closed(as_method(method, None)).prepared(model, data, np.random.default_rng(0))
@@ -66,7 +67,7 @@ def test_gradient_of_the_evidence_of_y(method):
 def test_evidence_is_the_density_of_y():
     """log p(y) of three rows, by the change of variables written out."""
     X, y = skewed(3)
-    warp = bent().adapted(np.array([y.mean()]), np.array([y.std()]))
+    warp = bent().adapted(y[:, None])
     model = Model(1.0 * gm.RBF(1.0), ConstantMean(1.0), Gaussian(0.1), (), warp)
     data, scheme = Data(X, y[:, None], np.ones(1)), closed(as_method("exact", None))
     K = np.exp(-0.5 * ((X[:, None] - X[None]) ** 2).sum(-1)) + 0.1 * np.eye(3)
@@ -132,6 +133,17 @@ def test_foretold_distribution_is_consistent():
     slopes = (seen.cdf(y + h) - seen.cdf(y - h)) / (2 * h)
     assert_allclose(seen.log_density(y), np.log(slopes).sum(axis=1), atol=1e-6)
     assert_allclose(seen.at(slice(1, 3)).mean, seen.mean[1:3], rtol=1e-14)
+
+
+def test_far_ends_of_a_steep_warp_do_not_run_away_with_the_mean():
+    """With a tail of 0.05 the inverse is a power of 20: at t = 3 it is beyond 1e13."""
+    Y = np.random.default_rng(0).lognormal(size=(50, 1))
+    warp = gm.SinhArcsinh(tail=0.05).adapted(Y)
+    seen = Unwarped(Normals(np.full(1, Y.mean()), np.full(1, 3 * Y.std())), warp)
+    low, high = warp.counted()
+    assert warp.inverse(np.array([[Y.mean() + 3 * Y.std()]])) > 1e6 * high
+    assert low[0] < seen.mean[0] < high[0]
+    assert seen.std[0] < high[0] - low[0]
 
 
 def test_leave_one_out_is_refitting_without_a_row(fitted):

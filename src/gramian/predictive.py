@@ -374,7 +374,8 @@ class Unwarped(Predictive):
 
     Moments are integrals over t, by NODES points of the Gauss-Hermite rule: exact where w^-1 is a polynomial
     of degree 2 NODES - 1 within the reach of t. The covariance of two rows with correlation r is
-    sum_k c_k c'_k r^k / k!, c_k = E w^-1(t) He_k(z) (Mehler's formula).
+    sum_k c_k c'_k r^k / k!, c_k = E w^-1(t) He_k(z) (Mehler's formula). In moments y counts no further out
+    than `Warp.counted` says.
     """
 
     def __init__(self, inner: Normals, warp: Warp) -> None:
@@ -382,7 +383,7 @@ class Unwarped(Predictive):
 
     def found(self) -> tuple[Array, Array]:
         z, weights = _HERMITE
-        values = self._back(self.inner.mean[..., None] + self.inner.std[..., None] * z)
+        values = self._counted(z)
         mean = values @ weights
         return mean, np.sqrt(np.maximum((values - mean[..., None]) ** 2 @ weights, 0.0))
 
@@ -420,7 +421,7 @@ class Unwarped(Predictive):
     def covariance(self, cov: Array) -> Array:
         """The covariance of y, (n, n) or (n, n, q), from that of t."""
         z, weights = _HERMITE
-        values = self._back(self.inner.mean[..., None] + self.inner.std[..., None] * z)
+        values = self._counted(z)
         std = self.inner.std
         with np.errstate(invalid="ignore", divide="ignore"):
             r = np.nan_to_num(cov / (std[:, None] * std[None, :]))
@@ -434,6 +435,12 @@ class Unwarped(Predictive):
         at = np.arange(len(std))
         total[at, at] = self.std**2
         return total
+
+    def _counted(self, z: Array) -> Array:
+        """y at standard residuals z of t: (n, len(z)), or (n, q, len(z))."""
+        low, high = (end[:, None] for end in self.warp.counted())
+        Y = self._back(self.inner.mean[..., None] + self.inner.std[..., None] * z)
+        return np.clip(Y, low, high) if Y.ndim > 2 else np.clip(Y, low[0], high[0])
 
     def _back(self, T: Array) -> Array:
         """y of t, (n, m) or (n, q, m)."""

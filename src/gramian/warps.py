@@ -24,6 +24,8 @@ import numpy as np
 from gramian.arrays import Array
 from gramian.params import LogNormal, Normal, Tree, Value, param, positive, real
 
+REACH = 3.0  # times as far from the average as any y, up to which y counts in means
+
 
 class Warp(Tree):
     """Parent of warps: increasing, smooth, with an inverse. Y is (n, outputs); NaN stays NaN."""
@@ -48,9 +50,14 @@ class Warp(Tree):
     def output(self, k: int) -> Warp:
         """That of one output alone."""
 
-    def adapted(self, loc: Array, scale: Array) -> Self:
-        """The same for outputs around `loc` with spread `scale`, (outputs,) each."""
+    def adapted(self, Y: Array) -> Self:
+        """The same for these targets, (n, outputs)."""
         return self
+
+    def counted(self) -> tuple[Array, Array]:
+        """The ends between which y counts in means and standard deviations, (outputs,) or (1,) each: what a
+        Gaussian t reaches far out is sent to anywhere."""
+        return np.array([-np.inf]), np.array([np.inf])
 
     def __repr__(self) -> str:
         values = ", ".join(f"{name}={p.text(4)}" for name, p in self.parameters().items())
@@ -59,8 +66,9 @@ class Warp(Tree):
 
 class SinhArcsinh(Warp):
     """w(y) = loc + unit sinh(tail asinh(u) - skew), u = ((y - loc) / unit - shift) / width. Fitting sets
-    `loc` and `unit` to the average and the standard deviation of y. Where the data do not tell the four
-    numbers (a logarithm is the limit of many), weak priors around the identity do."""
+    `loc` and `unit` to the average and the standard deviation of y, `reach` to REACH times the farthest y.
+    Where the data do not tell the four numbers (a logarithm is the limit of many), weak priors around the
+    identity do."""
 
     skew: Value = real(param(0.0, prior=Normal(0.0, 1.0)))
     tail: Value = positive(param(1.0, prior=LogNormal(0.0, 0.5)))
@@ -68,6 +76,7 @@ class SinhArcsinh(Warp):
     width: Value = positive(param(1.0, prior=LogNormal(0.0, 1.0)))
     loc: tuple[float, ...] = (0.0,)
     unit: tuple[float, ...] = (1.0,)
+    reach: tuple[float, ...] = (1e9,)  # in units: how far from loc y counts in means
 
     def forward(self, Y: Array) -> Array:
         loc, unit = np.array(self.loc), np.array(self.unit)
@@ -106,13 +115,20 @@ class SinhArcsinh(Warp):
 
     def output(self, k: int) -> SinhArcsinh:
         skew, tail, shift, width = (value[k] if value.ndim else value for value in self._numbers())
-        loc, unit = (
-            values[[k]] if len(values) > 1 else values for values in map(np.array, (self.loc, self.unit))
-        )
-        return SinhArcsinh(skew, tail, shift, width).adapted(loc, unit)
+        units = {name: getattr(self, name) for name in ("loc", "unit", "reach")}
+        own = {name: (values[k],) if len(values) > 1 else values for name, values in units.items()}
+        return SinhArcsinh(skew=skew, tail=tail, shift=shift, width=width, **own)
 
-    def adapted(self, loc: Array, scale: Array) -> Self:
-        return dataclasses.replace(self, loc=tuple(map(float, loc)), unit=tuple(map(float, scale)))
+    def adapted(self, Y: Array) -> Self:
+        loc, unit = np.nanmean(Y, axis=0), np.nanstd(Y, axis=0)
+        unit = np.where(unit > 0, unit, 1.0)
+        reach = REACH * np.nanmax(np.abs(Y - loc) / unit, axis=0)
+        numbers = {"loc": loc, "unit": unit, "reach": reach}
+        return dataclasses.replace(self, **{name: tuple(map(float, v)) for name, v in numbers.items()})
+
+    def counted(self) -> tuple[Array, Array]:
+        loc, half = np.array(self.loc), np.array(self.unit) * np.array(self.reach)
+        return loc - half, loc + half
 
     def _numbers(self) -> list[Array]:
         bare = self.bare()

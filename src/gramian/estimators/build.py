@@ -177,7 +177,7 @@ def build(
     if getattr(gp, "noise", None) is None and noise.trainable and (again := repeats(X, Y)) is not None:
         noise = _at_least(noise, float(np.min(again.least_noise(Y) / (scale**2 if relative else 1.0))))
     mean = _mean(gp, some, columns, loc, sd, single)
-    warp = gp.warp.adapted(average, sd) if isinstance(gp.warp, Warp) else None
+    warp = gp.warp.adapted(Y) if isinstance(gp.warp, Warp) else None
     if warp is not None and noise_var is not None:
         raise ParameterError("noise_var is of y as it is: give it without a warp, or a warp without it.")
     model = Model(kernel.resolve(columns.names), mean, Gaussian(noise, unit), warp=warp)

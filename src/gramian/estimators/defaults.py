@@ -135,7 +135,7 @@ def _warped(step: Candidate, columns: Columns, data: Data) -> Candidate | None:
     _, counts = np.unique(y, return_counts=True)
     if data.noise_var is not None or counts.max() > MOST_EQUAL * len(y):
         return None
-    warp = SinhArcsinh().adapted(np.array([np.mean(y)]), np.array([np.std(y)]))
+    warp = SinhArcsinh().adapted(data.Y)
     return Candidate("a warp of y", step.kernel, dataclasses.replace(step.model, warp=warp))
 
 
