@@ -33,6 +33,16 @@ class Header(NamedTuple):
     notes: tuple[str, ...]
 
 
+# a cell such as 175.1 or 0.125; 1.234 may be a thousand with a point, and 13.05.2023 is a date
+_DECIMAL_POINT = re.compile(r"(?m)(?:^|;)\s*[+-]?(?:\d+\.(?:\d{1,2}|\d{4,})|0\.\d+)\s*(?=;|\r?$)")
+
+
+def leaves_commas(head: str, separator: str) -> bool:
+    """Whether commas are for decimals, as far as the beginning of a text says: they do not separate cells,
+    and points are not for decimals either."""
+    return separator == ";" and _DECIMAL_POINT.search(head) is None
+
+
 def separator_of(head: str) -> str:
     """The sign between the cells of a text; the comma when in doubt."""
     names = re.match(r'[\r\n]*((?:"[^"]*"|[^"\r\n]+)*)', head)

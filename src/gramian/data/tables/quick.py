@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.data.tables.header import first_lines, header_of, separator_of
+from gramian.data.tables.header import first_lines, header_of, leaves_commas, separator_of
 from gramian.data.tables.shared import SUFFIXES, check_names, suffix_of
 from gramian.data.tables.table import MISSING, Table, objects
 from gramian.data.tables.textbytes import HEAD, UTF16
@@ -95,4 +95,4 @@ def _checked(path: str | os.PathLike[str]) -> tuple[str, bool]:
     plain = tuple(rows[0]) == header.names and not header.notes and not header.skipped
     if not plain or len(check_names(os.fspath(path), rows[0])) < 2:
         raise NotClean
-    return separator, separator == ";"
+    return separator, leaves_commas(head, separator)

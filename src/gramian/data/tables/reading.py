@@ -15,7 +15,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.data.tables.header import LINES, Header, first_lines, header_of, is_blank, separator_of
+from gramian.data.tables.header import (
+    LINES,
+    Header,
+    first_lines,
+    header_of,
+    is_blank,
+    leaves_commas,
+    separator_of,
+)
 from gramian.data.tables.shared import (
     BLOCK,
     PARQUET,
@@ -81,7 +89,7 @@ def _text_blocks(path: str, suffix: str, rows: int) -> Iterator[Table]:
             sign = f" (separated by {separator!r})"
             for block in _rows(path, lines, header, rows, sign):
                 notes = (*checked.notes, *block.notes)
-                yield replace(block, comma=separator == ";", notes=notes)
+                yield replace(block, comma=leaves_commas(head, separator), notes=notes)
     except OSError as cause:
         cure = "Check the file and its permissions."
         raise TableError(f"{path} cannot be read: {cause.strerror or cause}. {cure}") from cause
