@@ -9,13 +9,14 @@ from scipy.stats import norm
 
 import gramian as gm
 from gramian.choose.words import as_method
+from gramian.corrections import Unwarped
 from gramian.errors import ParameterError
 from gramian.fitting import Objective
 from gramian.inference import Data, Model
 from gramian.inference.conjugate import closed
 from gramian.likelihoods import Gaussian
 from gramian.means import ConstantMean
-from gramian.predictive import Normals, Unwarped
+from gramian.predictive import Normals
 
 
 def bent(outputs=1):

@@ -3,10 +3,10 @@ r"""What is foretold of y at some rows: a distribution for each.
     Normals        N(mean, std^2), in closed form
     NoisyNormals   sum_k w_k N(mean, var + v_k): noise whose variance is not known, such as Student's t
     Blend          sum_k w_k p_k of any such distributions: sampled parameters, or several models
-    Unwarped       w^-1(t), where t = w(y) is foretold
 
-What a likelihood makes of f, without a closed form, is `estimators.predictions.UnderLikelihood`. A kind of
-your own needs `found`, `below`, `log_density`, `sample` and `at`; quantiles and intervals follow from these.
+What a likelihood makes of f, without a closed form, is `estimators.predictions.UnderLikelihood`; what becomes
+of Gaussians by a warp of y and by calibration is in `corrections`. A kind of your own needs `found`, `below`,
+`log_density`, `sample` and `at`; quantiles and intervals follow from these.
 
 A quantile is where the cumulative probability reaches its level. Between two ends that enclose it, it is
 found by Chandrupatla's method (1997, as SciPy has it), some ten evaluations of the probability for all rows
@@ -21,17 +21,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import factorial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import elementwise, minimize
-from scipy.special import expit, logsumexp, ndtr, ndtri
+from scipy.optimize import elementwise
+from scipy.special import logsumexp, ndtr, ndtri
 
 from gramian.arrays import Array
 from gramian.errors import InputError, ParameterError
-from gramian.warps import Warp
 
 Entries = NDArray[np.intp]
 
@@ -367,168 +365,6 @@ class Blend(Predictive):
 
     def _averaged(self, values: Any) -> Array:
         return np.tensordot(self.weights, np.asarray(values), axes=1)
-
-
-class Unwarped(Predictive):
-    """y = w^-1(t) of a Normals t. Quantiles, probabilities and draws are those of t, sent through the map.
-
-    Moments are integrals over t, by NODES points of the Gauss-Hermite rule: exact where w^-1 is a polynomial
-    of degree 2 NODES - 1 within the reach of t. The covariance of two rows with correlation r is
-    sum_k c_k c'_k r^k / k!, c_k = E w^-1(t) He_k(z) (Mehler's formula). In moments y counts no further out
-    than `Warp.counted` says.
-    """
-
-    def __init__(self, inner: Normals, warp: Warp) -> None:
-        self.inner, self.warp = inner, warp
-
-    def found(self) -> tuple[Array, Array]:
-        z, weights = _HERMITE
-        values = self._counted(z)
-        mean = values @ weights
-        return mean, np.sqrt(np.maximum((values - mean[..., None]) ** 2 @ weights, 0.0))
-
-    def below(self, y: Array, entries: Entries) -> Array:
-        outputs = self.inner.mean.shape[1] if self.inner.mean.ndim > 1 else 1
-        t = self.warp.forward(np.repeat(y[:, None], outputs, axis=1))
-        return self.inner.below(t[np.arange(len(y)), entries % outputs], entries)
-
-    def solved(self, level: Array, entries: Entries) -> Array:
-        outputs = self.inner.mean.shape[1] if self.inner.mean.ndim > 1 else 1
-        t = np.repeat(self.inner.solved(level, entries)[:, None], outputs, axis=1)
-        return self.warp.inverse(t)[np.arange(len(t)), entries % outputs]
-
-    def ends(self, level: Array, entries: Entries) -> tuple[Array, Array]:
-        return (self.solved(level, entries),) * 2
-
-    def quantile(self, levels: ArrayLike) -> Array:
-        return np.moveaxis(self._back(np.moveaxis(self.inner.quantile(levels), 1, -1)), -1, 1)
-
-    def log_density(self, y: ArrayLike) -> Array:
-        values = self.checked(y)
-        Y = values.reshape(len(values), -1)
-        t = self.warp.forward(Y).reshape(values.shape)
-        return self.inner.log_density(t) + np.sum(self.warp.log_slope(Y), axis=1)
-
-    def sample(self, rng: np.random.Generator, count: int) -> Array:
-        return self._back(self.inner.sample(rng, count))
-
-    def at(self, rows: slice | Entries) -> Unwarped:
-        return Unwarped(self.inner.at(rows), self.warp)
-
-    def output(self, k: int) -> Unwarped:
-        return self if self.inner.mean.ndim == 1 else Unwarped(self.inner.output(k), self.warp.output(k))
-
-    def covariance(self, cov: Array) -> Array:
-        """The covariance of y, (n, n) or (n, n, q), from that of t."""
-        z, weights = _HERMITE
-        values = self._counted(z)
-        std = self.inner.std
-        with np.errstate(invalid="ignore", divide="ignore"):
-            r = np.nan_to_num(cov / (std[:, None] * std[None, :]))
-        polynomial, before, power = np.ones_like(z), np.zeros_like(z), np.ones_like(r)
-        total = np.zeros_like(r)
-        for k in range(1, _TERMS + 1):
-            polynomial, before = z * polynomial - (k - 1) * before, polynomial  # He_k
-            power *= r
-            c = (values @ (weights * polynomial)) / np.sqrt(float(factorial(k)))
-            total += power * c[:, None] * c[None, :]
-        at = np.arange(len(std))
-        total[at, at] = self.std**2
-        return total
-
-    def _counted(self, z: Array) -> Array:
-        """y at standard residuals z of t: (n, len(z)), or (n, q, len(z))."""
-        low, high = (end[:, None] for end in self.warp.counted())
-        Y = self._back(self.inner.mean[..., None] + self.inner.std[..., None] * z)
-        return np.clip(Y, low, high) if Y.ndim > 2 else np.clip(Y, low[0], high[0])
-
-    def _back(self, T: Array) -> Array:
-        """y of t, (n, m) or (n, q, m)."""
-        several = T if self.inner.mean.ndim > 1 else T[:, None]
-        return np.swapaxes(self.warp.inverse(np.swapaxes(several, -1, -2)), -1, -2).reshape(T.shape)
-
-
-@dataclass(frozen=True)
-class Calibration:
-    """How foretold Gaussians are corrected after the rows they were wrong about:
-
-        (1 - share) N(mean, (scale std)^2) + share N(mean, (width scale std)^2)
-
-    found from the residuals of left-out rows, in units of their standard deviations: `scale` for all of them,
-    and a second, wider part for those that no Gaussian foretells. Source: Tukey 1960 (the contaminated
-    normal distribution)."""
-
-    scale: float
-    share: float
-    width: float
-
-    @property
-    def weights(self) -> tuple[float, float]:
-        """Of the two parts."""
-        return 1 - self.share, self.share
-
-    @property
-    def factor(self) -> float:
-        """Of the standard deviation."""
-        return self.scale * float(np.sqrt(1 + self.share * (self.width**2 - 1)))
-
-    def factors(self, observed: bool) -> tuple[float, float]:
-        """Of covariances between rows (the average factor of a deviation), and of standard deviations; of f,
-        where it is not `observed`: at most 1, so that it is never less sure than an observation."""
-        if not observed:
-            return (min(1.0, self.factor),) * 2
-        return self.scale * (1 + self.share * (self.width - 1)), self.factor
-
-    def drawn(self, rng: np.random.Generator, shape: tuple[int, ...], observed: bool) -> Array:
-        """Factors of deviations, each for itself."""
-        if not observed:
-            return np.array(min(1.0, self.factor))
-        return self.scale * np.where(rng.random(shape) < self.share, self.width, 1.0)
-
-    def of_function(self, seen: Normals) -> Normals:
-        """f itself."""
-        return Normals(seen.mean, min(1.0, self.factor) * seen.std)
-
-    def observed(self, seen: Normals) -> Blend:
-        """An observation: the two parts."""
-        stds = (each * self.scale * seen.std for each in (1.0, self.width))
-        return Blend([Normals(seen.mean, std) for std in stds], self.weights)
-
-    def log_density(self, z: Array) -> Array:
-        """Of residuals in units of the standard deviation."""
-        narrow, wide = (log_normal(z, np.zeros(1), np.array(w * self.scale) ** 2) for w in (1.0, self.width))
-        return np.logaddexp(np.log1p(-self.share) + narrow, np.log(self.share) + wide)
-
-    @classmethod
-    def of(cls, residuals: Array) -> Calibration | None:
-        """The most probable correction, given residuals; None where it is not worth having. Weak priors
-        keep apart what few rows cannot tell: share ~ Beta(1.5, 11), log width ~ N(log 4, 1 / 4)."""
-
-        def read(u: Array) -> Calibration:
-            return cls(float(np.exp(u[0])), float(expit(u[1])), 1 + float(np.exp(u[2])))
-
-        def height(u: Array) -> float:
-            own = read(u)
-            prior = 0.5 * np.log(own.share) + 10 * np.log1p(-own.share) - 2 * np.log(own.width / 4) ** 2
-            return -float(np.sum(own.log_density(residuals)) + prior)
-
-        found = read(minimize(height, [0.0, -4.0, 1.1], method="Nelder-Mead", options={"maxiter": 400}).x)
-        plain = log_normal(residuals, np.zeros(1), np.ones(1))
-        return found if np.sum(found.log_density(residuals) - plain) > WORTH else None
-
-
-WORTH = 2.0  # nats by which a calibration must raise the log density of left-out rows
-
-
-def _gauss_hermite(count: int) -> tuple[Array, Array]:
-    """Points and weights of averages over N(0, 1)."""
-    z, weights = np.polynomial.hermite_e.hermegauss(count)
-    return z, weights / np.sum(weights)
-
-
-NODES = 64
-_TERMS = 40  # of Mehler's sum: what is left out is below r^40
-_HERMITE = _gauss_hermite(NODES)
 
 
 def mixed(parts: Sequence[Predictive]) -> Predictive:

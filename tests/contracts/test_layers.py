@@ -22,9 +22,9 @@ from tests.contracts.layers import (
 ROOT = Path(gramian.__file__).parent
 LAYERS = (
     ("errors", "version", "arrays", "words", "clock", "interrupt"),
-    ("linalg", "params"),
+    ("linalg", "params", "predictive"),
     ("warps",),
-    ("predictive",),
+    ("corrections",),
     ("kernels",),
     ("gram",),
     ("features", "landmarks"),

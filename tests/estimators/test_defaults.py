@@ -7,7 +7,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 import gramian as gm
-from gramian.predictive import Calibration, Normals
+from gramian.corrections import Calibration
+from gramian.predictive import Normals
 
 
 def table(kind, n=150, seed=0):

@@ -9,9 +9,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 import gramian as gm
+from gramian.corrections import Calibration
 from gramian.data.gaps import POOL, Donors
 from gramian.errors import InputError, ParameterError
-from gramian.predictive import Calibration
 
 rng = np.random.default_rng(3)
 X = rng.normal(size=(40, 3))

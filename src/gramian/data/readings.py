@@ -155,7 +155,7 @@ class YesNo(Reading):
         return f"{self.yes} as 1, {self.no} as 0"
 
     @property
-    def wanted(self) -> str:  # type: ignore[override]
+    def wanted(self) -> str:  # type: ignore[override]  # the words are the column's own
         return f"{self.yes} or {self.no}"
 
     def _one(self, row: int, text: str) -> float:

@@ -5,11 +5,12 @@
     warp     a monotone map of y (gramian.warps)
 
 A step is kept when it raises log p(y | theta) + log p(theta), the height of the parameters' posterior: the
-density of the priors at the new numbers is what they cost. Measured on public tables, test densities follow
-it, where the evidence alone, and leave-one-out densities as well, take parts that only suit the rows at hand.
+density of the priors at the new numbers is what they cost. On four splits of the Boston data the rough part
+raises the evidence by 0.05 nats a row, the density of left-out rows by 0.06, and lowers that of test rows by
+0.06; the height refuses it. On three of the concrete data it takes it, and test rows gain 0.29.
 
 The path is walked on up to ROWS rows, with searches that need not be finished; what it ends with is then
-fitted on all rows. Cost: some 150 evaluations of the evidence on those rows.
+fitted on all rows. Cost, with the search after it: 80 to 310 evaluations on tables of 300 to 1,000 rows.
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gramian.arrays import Array
 from gramian.certify.certificate import Certificate, certify
+from gramian.corrections import Calibration, Unwarped
 from gramian.data import gaps
 from gramian.data.inputs import Columns, read_beside
 from gramian.engines.base import Workspace
@@ -33,7 +34,7 @@ from gramian.inference.asked import ask
 from gramian.kernels import Kernel
 from gramian.likelihoods import Likelihood
 from gramian.params import Parameter, ParameterTable
-from gramian.predictive import Calibration, Normals, Predictive, Unwarped, mixed
+from gramian.predictive import Normals, Predictive, mixed
 from gramian.processes.base import Process
 from gramian.processes.gapped import Gapped
 from gramian.report.facts import Facts, NoData, class_counts

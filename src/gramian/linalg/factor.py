@@ -116,36 +116,31 @@ def solve(L: Array, B: Array) -> Array:
 
 def inverse_in_place(L: Array) -> Array:
     """(L L')^-1 in the lower triangle of L's own memory."""
-    if len(L) > LAPACK_UP_TO:
-        panels.inverse(L)
-    else:
-        _by_lapack(lapack.dpotri, L)
-    return L
+    return _in_place(L, panels.inverse, lapack.dpotri)
 
 
 def square_in_place(W: Array) -> Array:
     """W' W in the lower triangle of W's own memory, for a lower triangle W with zeros above."""
-    if len(W) > LAPACK_UP_TO:
-        panels.square(W)
-    else:
-        _by_lapack(lapack.dlauum, W)
-    return W
+    return _in_place(W, panels.square, lapack.dlauum)
 
 
 def inverse_root_in_place(L: Array) -> Array:
     """L^-1 in L's own memory, zeros above."""
+    return zeros_above(_in_place(L, panels.inverse_root, lapack.dtrtri))
+
+
+def _in_place(
+    L: Array, by_panels: Callable[[Array], object], routine: Callable[..., tuple[Array, int]]
+) -> Array:
+    """L, overwritten: by LAPACK where there are few rows."""
     if len(L) > LAPACK_UP_TO:
-        panels.inverse_root(L)
-    else:
-        _by_lapack(lapack.dtrtri, L)
-    return zeros_above(L)
-
-
-def _by_lapack(routine: Callable[..., tuple[Array, int]], L: Array) -> None:
+        by_panels(L)
+        return L
     with one_blas_thread():
         result, info = routine(L, lower=1, overwrite_c=1)
     assert info == 0
     assert result is L
+    return L
 
 
 def zeros_above(L: Array) -> Array:

@@ -27,6 +27,7 @@ import numpy as np
 
 from gramian.arrays import Array
 from gramian.certify.certificate import Certificate, Quantity
+from gramian.corrections import Calibration
 from gramian.data.readings import Reading
 from gramian.engines.base import Engine
 from gramian.errors import ModelFileError
@@ -39,7 +40,6 @@ from gramian.linalg.state import Arrays, entries, shown, typed, typed_list
 from gramian.means import Mean
 from gramian.modelfile.fields import check_fields
 from gramian.params import Affine, Parameter, Prior, Real, Support, Tree
-from gramian.predictive import Calibration
 from gramian.solvers import Solver
 from gramian.warps import Warp
 

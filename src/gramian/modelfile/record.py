@@ -16,6 +16,7 @@ from sklearn.base import is_classifier
 
 from gramian.arrays import Array
 from gramian.certify.certificate import Certificate
+from gramian.corrections import Calibration
 from gramian.data.inputs import Columns, spread
 from gramian.data.readings import Reading
 from gramian.errors import ModelFileError
@@ -31,7 +32,6 @@ from gramian.means import Mean
 from gramian.modelfile import observations, settings
 from gramian.modelfile.document import Reader, canonical, encode, origins_of, parsed, plain
 from gramian.params import ParameterSpace
-from gramian.predictive import Calibration
 from gramian.report import notes as health
 from gramian.report.facts import Facts
 from gramian.warps import Warp
