@@ -11,9 +11,10 @@ cells, so that several missing ones fit together.
                 an interval is wider by what the cell would have told
 
 Measured with a Matern-5/2 on the concrete, energy and housing data, 300 rows, each cell missing with
-probability 0.1, in the rows of the fit and in those that are predicted: RMSE 8.6, 2.1, 4.1 and coverage of the 95 % interval 0.95,
-0.95, 0.94; rows with gaps left out of the fit, and medians in those that are predicted, had RMSE 9.8, 3.8,
-5.6 and coverage 0.78, 0.85, 0.80. Where large values alone are missing: 6.8, 0.5, 3.7 against 9.4, 1.8, 5.5.
+probability 0.1, in the rows of the fit and in those that are predicted: RMSE 8.6, 2.1, 4.1 and coverage of
+the 95 % interval 0.95, 0.95, 0.94; rows with gaps left out of the fit, and medians in those that are
+predicted, had RMSE 9.8, 3.8, 5.6 and coverage 0.78, 0.85, 0.80. Where large values alone are missing: 6.8,
+0.5, 3.7 against 9.4, 1.8, 5.5.
 """
 
 from __future__ import annotations
