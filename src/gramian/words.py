@@ -17,7 +17,7 @@ LIKELIHOODS: Final[dict[str, str]] = {
     "beta": "Beta",
     "heteroscedastic": "Heteroscedastic",
 }
-# Families of the default kernel, and their classes in gramian.kernels.
+# Families of the default kernel, and their classes in gramian.kernels; with + between them, a sum.
 KERNELS: Final[dict[str, str]] = {
     "rbf": "RBF",
     "matern12": "Matern12",

@@ -295,3 +295,14 @@ def test_families_of_kernels_and_likelihoods_are_listed_from_their_tables(run, t
     assert all(word in shown for word in (*LIKELIHOODS, *KERNELS))
     run("fit", "table.csv", "-t", "y", "-c", "a", "-k", "rbf", "--restarts", 0, "-o", "m.gm")
     assert "RBF" in run("show", "m.gm").stdout
+
+
+def test_words_of_kernels_are_added_up(run, table):
+    fit = ("fit", "table.csv", "-t", "y", "-c", "a", "--restarts", 0, "-o", "m.gm")
+    run(*fit, "-k", "RBF + matern12")
+    shown = run("show", "m.gm").stdout
+    assert "RBF" in shown
+    assert "Matern12" in shown
+    refused = run(*fit, "-k", "rbf + matern13", code=2).stderr
+    assert "--kernel \"rbf + matern13\": 'matern13' is no word" in refused
+    assert '"matern32", "matern52"' in refused

@@ -237,6 +237,46 @@ def test_a_word_of_a_kernel_is_the_default_one_of_that_family(word, tmp_path):
     assert KERNELS[word] in str(labels.kernel_)
 
 
+def test_words_with_a_plus_between_them_are_a_sum_of_default_kernels(tmp_path):
+    rng = np.random.default_rng(1)
+    X = pd.DataFrame({"a": rng.normal(size=20), "site": ["n", "s"] * 10, "b": rng.normal(size=20)})
+    y, codes = X["a"] + (X["site"] == "n"), X.assign(site=[0, 1] * 10).to_numpy()
+
+    def matrix(word):
+        gp = gm.GPRegressor(word, optimize=False).fit(X, y)
+        return gp.kernel_.resolve(["a", "site", "b"])(codes)
+
+    assert_allclose(matrix(" RBF+ Matern12"), matrix("rbf") + 0.05 * matrix("matern12"), rtol=1e-12)
+    gp = gm.GPRegressor("matern32 + rbf + matern12", n_restarts=0).fit(X, y)
+    scales = [row for row in gp.parameters_ if row.path.endswith("scale") and "length" not in row.path]
+    assert [row.prior for row in scales] == ["LogNormal(0, 1.5)", *["LogNormal(-2.996, 1.5)"] * 2]  # log 0.05
+    gp.save(tmp_path / "m.gm")
+    assert gm.load(tmp_path / "m.gm").kernel == "matern32 + rbf + matern12"
+    labels = gm.GPClassifier("rbf + matern12", optimize=False).fit(X, X["site"])
+    assert {"RBF", "Matern12"} <= {type(part).__name__ for part in labels.kernel_.walk()}
+    numeric = X[["a", "b"]].to_numpy()
+    kernels = [
+        gm.NystromFeatures(word, rank=9).fit(numeric).kernel_
+        for word in ("rbf + matern12", "rbf", "matern12")
+    ]
+    assert_allclose(kernels[0](numeric), kernels[1](numeric) + 0.05 * kernels[2](numeric), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("matern53", "matern53"),
+        ("rbf + mattern", "mattern"),
+        ("rbf + Linear()", r"Linear\(\)"),
+        ("rbf +", ""),
+    ],
+)
+def test_a_word_that_is_no_kernel_is_answered_with_those_that_are(text, wrong):
+    for estimator in (gm.GPRegressor(text), gm.GPClassifier(text), gm.FourierFeatures(text)):
+        with pytest.raises(ParameterError, match=f'\'{wrong}\' is no word .* "rbf", .*"matern52"'):
+            estimator.fit(np.eye(4), [0, 1, 0, 1])
+
+
 def test_a_kernel_may_be_given_as_text(tmp_path):
     X = np.linspace(0, 1, 10)[:, None]
     text = "2.0 * RBF(0.5) + Linear()"

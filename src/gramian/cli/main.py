@@ -42,8 +42,8 @@ MISSING = option(
 )
 KERNEL = option(
     "--kernel -k TEXT",
-    f"What functions to expect: {listed(KERNELS)}, scaled and with a lengthscale a column, or a formula; by"
-    " default matern52.",
+    f"What functions to expect: {listed(KERNELS)}, scaled and with a lengthscale a column, sums of them such"
+    ' as "rbf + matern52", or a formula; by default the data choose, for labels matern52.',
 )
 TASK = option(
     "--task NAME",
@@ -369,7 +369,8 @@ def compare(
     ),
     kernel: str | None = option(
         "--kernel -k TEXT",
-        f"Taken as it is, for all methods; {listed(KERNELS)} (the default) is fitted once, on a part.",
+        f"Taken as it is, for all methods; {listed(KERNELS)} (the default), or a sum of them, is fitted once,"
+        " on a part.",
     ),
     noise: float | None = option(
         "--noise VARIANCE", "Taken as it is, in units of the target squared; by default fitted."

@@ -3,7 +3,8 @@
 What people do not give has starting values from the data, and weak priors that keep it in a sensible range.
 With sd_j the standard deviation of column j of d numeric ones, and v the variance of y (1 when normalised):
 
-    kernel   v * Matern52(lengthscale_j), times Categorical() on categorical columns
+    kernel   v * Matern52(lengthscale_j), times Categorical() on categorical columns; further parts of a sum
+             ("matern52 + matern12") begin with 0.05 v
     lengthscale_j ~ LogNormal(log(sd_j sqrt(d)), 1.5)      distances grow as sqrt(d), so lengthscales must too
                                                            (Hvarfner et al. 2024)
     scale         ~ LogNormal(log v, 1.5)
@@ -18,7 +19,7 @@ that is given is fitted by maximum evidence.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -52,6 +53,7 @@ ONE_KERNEL = (
     " (k1 + k2), or give a likelihood with several functions, such as Heteroscedastic()."
 )
 _SOME_ROWS = 100_000  # starting values are made from this many rows at least
+FURTHER = 0.05  # of the variance: where the further parts of a sum of default kernels begin
 NOISE_SHARE = 0.01  # of var y: where learned noise starts
 NOISE_FLOOR = 1e-8  # of var y: below it K + noise has more condition than float64 has digits for
 
@@ -69,7 +71,7 @@ class Written(NamedTuple):
 
     kernels: tuple[Kernel, ...]  # none: the default kernel; several: one a latent function
     noise: Parameter | None = None  # that a converted scikit-learn kernel has brought along
-    family: type[Stationary] | None = None  # of the default kernel, where its word was given
+    families: tuple[type[Stationary], ...] = ()  # of the default kernel's parts, where words were given
 
     @property
     def kernel(self) -> Kernel | None:
@@ -85,7 +87,7 @@ class Written(NamedTuple):
     def suited(self, X: Array, columns: Columns, variance: float) -> tuple[Kernel, ...]:
         """The kernels, or the default one of that variance, after a check that they suit the columns."""
         described = columns.described()
-        kernels = self.kernels or (default_kernel(X, columns, variance, self.family or Matern52),)
+        kernels = self.kernels or (default_sum(X, columns, variance, self.families or (Matern52,)),)
         for kernel in kernels:
             kernel.check_columns(described)
         return tuple(kernel.in_units(described) for kernel in kernels)
@@ -97,13 +99,13 @@ def is_kernel(value: object) -> bool:
 
 
 def read_kernel(value: object) -> Written:
-    """The setting `kernel`: None, the word of a family, a kernel, its text, one converted from
-    scikit-learn's, or a list of kernels."""
+    """The setting `kernel`: None, words of families, a kernel, its text, one converted from scikit-learn's,
+    or a list of kernels."""
     if value is None:
         return Written(())
     if isinstance(value, str):
-        word = KERNELS.get(value.lower())
-        return Written((parse_kernel(value),)) if word is None else Written((), family=getattr(library, word))
+        families = read_families(value)
+        return Written((), families=families) if families else Written((parse_kernel(value),))
     if isinstance(value, Converted):
         return Written((value.kernel,), value.noise)
     several = isinstance(value, (list, tuple)) and len(value) > 0
@@ -112,6 +114,22 @@ def read_kernel(value: object) -> Written:
         cure = f"Give a word ({quoted(KERNELS)}), or for a scikit-learn kernel: gramian.from_sklearn(kernel)."
         raise ParameterError(f"kernel must be a gramian kernel or None, not {value!r}. {cure}")
     return Written(kernels)
+
+
+def read_families(text: str) -> tuple[type[Stationary], ...]:
+    """The families that text names, "rbf + matern52"; none where it is a formula."""
+    parts = [part.strip() for part in text.split("+")]
+    known = [part.lower() in KERNELS for part in parts]
+    if all(known):
+        return tuple(getattr(library, KERNELS[part.lower()]) for part in parts)
+    if any(known) or all(part.isidentifier() for part in parts):
+        wrong = parts[known.index(False)]
+        raise ParameterError(
+            f"kernel={text!r}: {wrong!r} is no word for a kernel. There are {quoted(KERNELS)}, and sums of"
+            ' them such as "rbf + matern52". In a formula all names have parentheses: "1.0 * RBF(0.5) +'
+            ' Linear()".'
+        )
+    return ()
 
 
 def check_settings(gp: Estimator) -> None:
@@ -251,6 +269,15 @@ def default_kernel(
 
     kernel = times_categories(X, columns, smooth)
     return Scaled(kernel, param(variance, prior=LogNormal(float(np.log(variance)), 1.5)))
+
+
+def default_sum(X: Array, columns: Columns, variance: float, families: Sequence[type[Stationary]]) -> Kernel:
+    """Default kernels added up; the first begins with the variance, the others with a little of it."""
+    first, *others = families
+    total = default_kernel(X, columns, variance, first)
+    for family in others:
+        total = total + default_kernel(X, columns, FURTHER * variance, family)
+    return total
 
 
 def noise_parameter(given: object, variance: float, with_prior: bool, absolute_floor: float) -> Parameter:

@@ -37,9 +37,9 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
     ----------
     kernel : Kernel or text, optional
         What functions to expect. None: a scaled Matern-5/2 with one lengthscale a column, starting values
-        from the data and weak priors; "rbf", "matern12" and "matern32" are the same with that family, other
-        text is read as kernels are written. A list of kernels gives each class its own (softmax and
-        robustmax).
+        from the data and weak priors; "rbf", "matern12" and "matern32" are the same with that family,
+        "matern52 + matern12" is a sum of such kernels, other text is read as kernels are written. A list of
+        kernels gives each class its own (softmax and robustmax).
     inference : "auto" (the default), "laplace", "ep", "vi", "map", "mcmc", or an object: EP(power=0.5),
             MCMC(draws=1000)
         How the posterior of f is approximated. "auto": Laplace for two classes, the variational bound for

@@ -50,10 +50,10 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         What functions to expect. None: the data choose (gramian.estimators.defaults), from a scaled
         Matern-5/2 with one lengthscale a column and weak priors on: with a rough part beside it or not, of y
         as it is or warped; `outcome_.choice` says why. "matern52" is that first model; "rbf", "matern12" and
-        "matern32" are the same with another family. Other text is read as kernels are written: "1.0 *
-        RBF(0.5) + Linear()". A kernel that is given is fitted by maximum evidence, from its own values,
-        unless its parameters carry priors (then by MAP). A list gives each latent function its own, under a
-        likelihood that has several (`Heteroscedastic()`: mean and noise).
+        "matern32" are the same with another family, "rbf + matern52" is a sum of such kernels. Other text is
+        read as kernels are written: "1.0 * RBF(0.5) + Linear()". A kernel that is given is fitted by maximum
+        evidence, from its own values, unless its parameters carry priors (then by MAP). A list gives each
+        latent function its own, under a likelihood that has several (`Heteroscedastic()`: mean and noise).
     mean : "constant" (the default), "zero", "linear" or a Mean
         What f is far from the data, in the units of y; "zero" is the average of y when y is normalised.
     noise : number or parameter, optional

@@ -10,6 +10,7 @@ sd_j sqrt(d), of which distances grow with the number of columns as they do in d
 from __future__ import annotations
 
 import numbers
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -21,11 +22,11 @@ from gramian.arrays import Array
 from gramian.data.inputs import Columns, read_named
 from gramian.errors import InputError, ParameterError
 from gramian.estimators.base import generator
-from gramian.estimators.build import read_kernel, times_categories
+from gramian.estimators.build import FURTHER, read_kernel, times_categories
 from gramian.features.base import FeatureMap
 from gramian.features.fourier import FourierBasis
 from gramian.features.nystrom import NystromBasis
-from gramian.kernels import RBF, Kernel
+from gramian.kernels import RBF, Kernel, Stationary
 from gramian.kernels.convert import Converted
 from gramian.landmarks.base import LandmarkRule
 from gramian.landmarks.rules import landmarks
@@ -46,10 +47,17 @@ class _KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         table, columns = read_named(self, X)
         setting = read_kernel(self.kernel)
         written = setting.one("features are of one kernel.")
-        kernel = times_categories(table, columns, setting.family or RBF) if written is None else written
+        kernel = self._default(table, columns, setting.families or (RBF,)) if written is None else written
         kernel.check_columns(columns.described())
         self._columns, self.kernel_ = columns, kernel
         return table, kernel.resolve(columns.names)
+
+    def _default(self, table: Array, columns: Columns, families: Sequence[type[Stationary]]) -> Kernel:
+        """Of these families, of variance 1 and, where there are several, a little of the further ones."""
+        kernel, *further = (times_categories(table, columns, family) for family in families)
+        for more in further:
+            kernel = kernel + FURTHER * more
+        return kernel
 
     def transform(self, X: Any) -> Array:
         """Phi (n, number of features), with kernel(X, Z) ~ Phi(X) Phi(Z)'."""
