@@ -24,6 +24,9 @@ KERNELS: Final[dict[str, str]] = {
     "matern32": "Matern32",
     "matern52": "Matern52",
 }
+# The kernels that the data choose from where none is given.
+OF_NUMBERS: Final = ("matern52", "matern52 + matern12", "rbf + matern52")
+OF_LABELS: Final = ("matern52", "rbf", "matern52 + matern12")
 
 
 def listed(words: dict[str, str]) -> str:

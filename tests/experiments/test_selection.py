@@ -7,6 +7,7 @@ import csv
 import dataclasses
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import logsumexp
 from scipy.stats import norm
@@ -14,14 +15,23 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 
 import gramian as gm
 from gramian.errors import InputError, ParameterError
-from gramian.experiments.scoring import _pareto_smoothed, left_out, paired
-from gramian.experiments.selection import ModelComparison, ModelRow, _by_evidence, compare_models
+from gramian.experiments.scoring import Scores, _pareto_smoothed, left_out, paired
+from gramian.experiments.selection import (
+    ModelComparison,
+    ModelRow,
+    _by_evidence,
+    _compared,
+    compare_models,
+    default_models,
+)
 from gramian.inference.mcmc.chains import Chains
 from gramian.inference.mcmc.mixture import Mixture
 from gramian.likelihoods import Gaussian, Poisson, StudentT
+from gramian.words import OF_LABELS, OF_NUMBERS
 
 K, NOISE = 1.3 * gm.RBF(0.8), 0.9
 NAN = float("nan")
+KERNELS = {"line": gm.Linear(), "rbf": gm.RBF(0.8), "matern": gm.Matern12(0.8)}
 
 
 @pytest.fixture(scope="module")
@@ -346,6 +356,121 @@ def test_counts_with_an_exposure(numbers):
     assert with_it.cv > without.cv + 0.5
     beside = compare_models([*models, held(noise=NOISE)], X, y, by="loo")
     assert any("Probabilities of whole numbers stand beside densities" in note for note in beside.notes)
+
+
+def test_error_and_coverage_are_those_of_left_out_rows(numbers, labels):
+    X, y = numbers
+    one = compare_models([held(noise=NOISE)], X, y).rows[0]
+    left = held(noise=NOISE).fit(X, y).loo()
+    assert one.rmse == pytest.approx(np.sqrt(np.mean((left.mean - y) ** 2)), rel=1e-9)
+    assert one.coverage == np.mean(np.abs(left.mean - y) <= norm.ppf(0.975) * left.std)
+    folds = list(KFold(3).split(X))
+    one = compare_models([held(noise=NOISE)], X, y, by="cv", cv=folds).rows[0]
+    errors = [held(noise=NOISE).fit(X[a], y[a]).predict(X[b]) - y[b] for a, b in folds]
+    assert one.rmse == pytest.approx(np.sqrt(np.mean(np.concatenate(errors) ** 2)), rel=1e-9)
+    assert np.isnan(one.accuracy)
+    X, y = labels
+    model = gm.GPClassifier(2 * gm.RBF(1.0), optimize=False)
+    one = compare_models([model], X, y).rows[0]
+    assert one.accuracy == np.mean(model.fit(X, y).loo().probabilities.argmax(axis=1) == (y == "yes"))
+    folds = list(KFold(4).split(X))
+    one = compare_models([model], X, y, by="cv", cv=folds).rows[0]
+    assert one.accuracy == np.mean([model.fit(X[a], y[a]).predict(X[b]) == y[b] for a, b in folds])
+    assert np.isnan(one.rmse)
+
+
+# Those that the data choose from. ---------------------------------------------------------------------------
+
+
+def test_without_models_those_are_compared_that_the_data_choose_from(numbers, labels):
+    X, y = numbers
+    result = compare_models(X=X, y=np.exp(y / 10), random_state=0)
+    warped = [one for one in result.rows if one.name.endswith("(y warped)")]
+    assert sorted(one.name for one in result.rows if one not in warped) == sorted(OF_NUMBERS)
+    assert len(warped) == 3
+    assert all(result.fitted[one.name].fitted_.model.warp is not None for one in warped)
+    assert result.winner in [one.name for one in warped]  # y is the exponential of a sine
+    families = {name: str(gp.kernel_) for name, gp in result.fitted.items()}
+    assert "Matern12" in families["matern52 + matern12"]
+    assert "RBF" in families["rbf + matern52"]
+    steps = np.where(y < np.median(y), 0.0, y)  # half of the rows have the same y
+    assert [*default_models(steps)] == list(OF_NUMBERS)
+    assert [*default_models(np.column_stack([y, y]))] == list(OF_NUMBERS)
+    result = compare_models(None, *labels, random_state=0)
+    assert sorted(result.fitted) == sorted(OF_LABELS)
+    assert all(gp.classes_.tolist() == ["no", "yes"] for gp in result.fitted.values())
+    with pytest.raises(ParameterError, match="Data are missing"):
+        compare_models()
+
+
+def test_tells_how_far_the_second_is_behind(numbers):
+    X, y = numbers
+    models = {name: gm.GPRegressor(kernel, n_restarts=0) for name, kernel in KERNELS.items()}
+    result = compare_models(models, X, y)
+    first, second = result.rows[:2]
+    assert (result.winner, result.runner_up) == (first.name, second.name) == ("rbf", "matern")
+    gap = first.evidence - second.evidence
+    assert f"Best by evidence: rbf; next matern, {gap:.2f} nats behind" in str(result)
+    by_row = compare_models({name: models[name] for name in ("line", "rbf")}, X, y, by="loo")
+    behind = by_row.rows[1]
+    assert -behind.loo_difference > 2 * behind.loo_difference_error
+    assert by_row.verdict().startswith("Best by loo: rbf; next line, ")
+    assert by_row.verdict().endswith("nats behind.")
+    alike = compare_models({"a": models["rbf"], "b": models["rbf"]}, X, y, by="cv", cv=3, random_state=0)
+    assert alike.verdict().endswith("nats a row behind, too little to tell them apart.")
+    assert compare_models({"a": models["line"]}, X, y).verdict() == ""
+
+
+def test_time_is_shared_by_the_fits(numbers, monkeypatch):
+    """Three fits of two models by two folds each have a sixth of what is left, whatever those before took."""
+    given, now = [], [100.0]
+
+    def fit(self, X, y, **further):
+        given.append(self.time_limit)
+        now[0] += 2.0
+        return as_it_is(self.set_params(time_limit=None), X, y)
+
+    as_it_is = gm.GPRegressor.fit
+    monkeypatch.setattr("gramian.clock.now", lambda: now[0])
+    monkeypatch.setattr(gm.GPRegressor, "fit", fit)
+    compare_models({"a": held(), "b": held()}, *numbers, by="cv", cv=2, random_state=0, time_limit=60.0)
+    left = [60.0, 58.0, 56.0, 54.0, 52.0, 50.0]
+    assert given == pytest.approx([left[k] / (6 - k) for k in range(6)])
+
+
+def test_a_model_that_knows_fewer_rows_has_no_rank(numbers):
+    X, y = numbers
+    fitted = {name: held(noise=NOISE).fit(X, y) for name in "ab"} | {
+        "c": held(noise=NOISE).fit(X[:20], y[:20])
+    }
+    scores = {name: left_out(gp) for name, gp in fitted.items()}
+    result = _compared("evidence", fitted, scores, {name: Scores(None) for name in fitted})
+    assert by_name(result)["c"].rank is None
+    assert np.isnan(by_name(result)["c"].loo)
+    assert any("c knows 20 of the 30 rows" in note for note in result.notes)
+
+
+def test_a_frame_may_have_a_column_of_any_name(numbers):
+    X, y = numbers
+    frame = pd.DataFrame({"part": X[:, 0]})
+    for by in ("evidence", "cv"):
+        found = compare_models([held(noise=NOISE)], frame, y, by=by, cv=KFold(3)).rows[0]
+        assert found.rmse == pytest.approx(
+            compare_models([held(noise=NOISE)], X, y, by=by, cv=KFold(3)).rows[0].rmse, rel=1e-9
+        )
+
+
+def test_half_a_search_is_no_comparison(numbers, monkeypatch):
+    def fit(self, X, y):
+        self.fitted_ = dataclasses.replace(
+            done, outcome=dataclasses.replace(done.outcome, stopped="interrupted")
+        )
+        return self
+
+    done = held(noise=NOISE).fit(*numbers).fitted_
+    monkeypatch.setattr(gm.GPRegressor, "fit", fit)
+    with pytest.raises(KeyboardInterrupt):
+        compare_models([held()], *numbers)
 
 
 # What is given. ---------------------------------------------------------------------------------------------

@@ -102,6 +102,7 @@ def gramian(
       gramian score model.gm test.csv                        how good it is on rows it has not seen
       gramian show model.gm                                  what was learned
       gramian plan houses.csv --target price                 which methods fit into memory and time
+      gramian models houses.csv --target price               which kind of model the data prefer
       gramian compare houses.csv --target price              how good approximations are on these data
     """
     if context.invoked_subcommand is None:
@@ -435,6 +436,67 @@ def compare(
         declared = categorical or [], ordered or [], missing
         asked = TableOptions(data, targets, task, kernel, columns or [], ids or [], *declared)
         compare_table(asked, out, methods, sizes, {**rows, **runs, **solver})
+
+
+@app.command()
+def models(
+    data: Path = argument("DATA", "The table to learn from; - is standard input."),
+    target: str = option("--target -t NAME", "The column to predict.", ...),
+    by: str = option(
+        "--by NAME",
+        "What ranks them: evidence, loo (each row from all others) or cv (cross-validation).",
+        "evidence",
+    ),
+    folds: int = option("--folds N", "For --by cv: how many parts are left out, one after the other.", 5),
+    kernel: list[str] | None = option(
+        "--kernel -k TEXT",
+        f"Compare these instead: {listed(KERNELS)}, sums of them, or formulas as for fit; may be repeated.",
+    ),
+    columns: list[str] | None = COLUMNS,
+    ids: list[str] | None = IDS,
+    categorical: list[str] | None = CATEGORICAL,
+    ordered: list[str] | None = ORDERED,
+    missing: str = MISSING,
+    task: str | None = TASK,
+    max_rows: int | None = option("--max-rows N", "Take so many rows at random from a larger table."),
+    restarts: int | None = option(
+        "--restarts N", "Further starting points; by default 1 up to 1,000 rows, else none."
+    ),
+    seed: int = option("--seed N", "For rows, folds and starting points: the same seed, the same table.", 0),
+    time_limit: float | None = option(
+        "--time-limit SECONDS", "For all of it, reading included; each fit has an equal part."
+    ),
+    memory_limit: str | None = option(
+        "--memory-limit SIZE",
+        "Refuse to start if more is needed, for example 2GB; by default 80 % of what is free.",
+    ),
+    out: Path | None = option("--out -o FILE", "Where to write the table, one line a model, as CSV."),
+) -> None:
+    """Compare the models that fit chooses from where it is given no kernel: which one do the data prefer?
+
+    Each is fitted to the table. Numbers: a smooth kernel, one with a rough part, one with a second smooth
+    part, each of the target as it is and warped. Labels: two smooth kernels, and one with a rough part. The
+    table has the log evidence, how well each row is foretold from all others (LOO), the error and the
+    coverage of these predictions, and how long the fit took; below it, how far the second is behind.
+
+    \b
+    Examples:
+      gramian models houses.csv --target price
+      gramian models houses.csv -t price --by cv --folds 10 --out models.csv
+      gramian models houses.csv -t price -k rbf -k matern32 -k "rbf + matern12"
+      gramian models flowers.csv -t species --time-limit 60
+      gramian models large.parquet -t y --max-rows 2000
+    """
+    with guarded(time_limit):
+        from gramian.cli.columns import TableOptions, as_path
+        from gramian.cli.models import models_of_table
+
+        declared = categorical or [], ordered or [], missing
+        settings = {"n_restarts": restarts, "memory_limit": memory_limit}
+        how = {"by": by, "cv": folds, "random_state": seed, "time_limit": time_limit}
+        with as_path(data) as path:
+            asked = TableOptions(path, [target], task, None, columns or [], ids or [], *declared)
+            models_of_table(asked, kernel or [], max_rows, out, settings, how)
 
 
 @app.command()

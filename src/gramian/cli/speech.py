@@ -12,7 +12,7 @@ from typing import Final
 
 from gramian.words import LIKELIHOODS
 
-# the options of fit, plan, predict and compare by the settings that they give
+# the options of fit, plan, predict, models and compare by the settings that they give
 OPTIONS: Final[dict[str, str]] = {
     "kernel": "--kernel",
     "mean": "--mean",
@@ -42,6 +42,8 @@ OPTIONS: Final[dict[str, str]] = {
     "task": "--task",
     "methods": "--methods",
     "sizes": "--sizes",
+    "by": "--by",
+    "cv": "--folds",
     "repeats": "--repeats",
     "test_size": "--test-size",
     "max_rows": "--max-rows",

@@ -49,11 +49,23 @@ class Source:
     # which rows these are of those that were given; None: all
     kept: NDArray[np.intp] | None = None
 
+    def part(self, rows: NDArray[np.intp]) -> Source:
+        """Some of the rows, in memory, with their targets."""
+        Y = None if self.Y is None else self.Y[rows]
+        kept = None if self.kept is None else self.kept[rows]
+        return replace(self, X=np.asarray(self.X[rows]), Y=Y, kept=kept)
+
 
 def is_source(X: Any) -> bool:
     """Whether X is for `open_source`: a path, a function that gives blocks, a memory map, or a Source (or an
     iterator, which is refused there)."""
     return isinstance(X, (str, os.PathLike, np.memmap, Source, Iterator)) or (callable(X) and not is_frame(X))
+
+
+def has_targets(X: Any) -> bool:
+    """Whether X is a source whose rows have been read, with their targets beside them."""
+    # a frame may have a column of any name
+    return is_source(X) and hasattr(X, "part")
 
 
 def open_source(

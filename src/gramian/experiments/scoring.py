@@ -4,6 +4,9 @@ its own units.
     left_out          of each training row from all the others
     cross_validated   of each row from the rows of the other folds, with the parameters fitted anew
 
+Beside it, the root mean squared error of the mean and how many rows a 95 % interval holds, or how many labels
+are right, of the same predictions.
+
 Leave-one-out is closed form under Gaussian noise. Laplace, EP and VI take a row's own site away (its cavity).
 Chains draw from the posterior of all rows, so row i is left out by the weights 1 / p(y_i | f_i), smoothed by
 a generalised Pareto distribution whose shape k tells whether to trust them. Where f was integrated out the
@@ -17,25 +20,38 @@ Sources: Rasmussen and Williams 2006, equations 5.10 to 5.12; Vehtari, Mononen, 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
 from gramian.arrays import Array
+from gramian.data.sources import has_targets
 from gramian.errors import ParameterError
 from gramian.estimators.base import Estimator
 from gramian.inference.mcmc.chains import package
 from gramian.inference.mcmc.mixture import Mixture
+from gramian.predictive import Predictive
 
 # which rows are trained on and which are held out, the same for all models
 Folds = tuple[tuple[NDArray[np.intp], NDArray[np.intp]], ...]
+# of each row, by what their average is called: the squared error and whether the interval holds y, or whether
+# the label is right
+Seen = dict[str, Array]
 
 DRAWS, FEW_ROWS = 400, 1000  # of the parameters, each a factorisation, while that many rows are soon factored
+LEVEL = 0.95  # of the intervals
 UNSAFE_K = 0.7  # of the Pareto shape: beyond it the estimate of a row has no variance to speak of
+
+
+class Beside(NamedTuple):
+    """What else is seen of left-out rows; nan where it does not exist, or would cost much."""
+
+    rmse: float = float("nan")  # of the mean
+    coverage: float = float("nan")  # the share of rows that their 95 % interval holds
+    accuracy: float = float("nan")  # the share of labels that are right
 
 
 class Scores(NamedTuple):
@@ -45,6 +61,7 @@ class Scores(NamedTuple):
     values: Array | None  # (n,)
     how: str = ""
     note: str = ""
+    beside: Beside = Beside()
 
 
 class Paired(NamedTuple):
@@ -86,17 +103,48 @@ def left_out(gp: Estimator, always: bool = True) -> Scores:
         why = 'leave-one-out would take a solve for each row, so it was left out; by="loo" computes it.'
         return Scores(None, note=why)
     try:
-        densities = gp.loo().log_density
+        values, seen = _left_out_numbers(gp) if gp.fitted_.classes is None else _left_out_labels(gp)
     except ParameterError:
         return Scores(None)
-    values = densities.reshape(len(densities), -1).sum(axis=1)
+    beside = _averaged(seen)
     if fitted.closed_form or gp.likelihood_.latents == 1:
-        return Scores(values, "closed form" if fitted.closed_form else "cavities")
+        return Scores(values, "closed form" if fitted.closed_form else "cavities", beside=beside)
     rough = (
         "the cavities of several latent functions leave out how these depend on each other: a tenth off is"
         ' usual, so settle close calls by refits (by="cv").'
     )
-    return Scores(values, "cavities", rough)
+    return Scores(values, "cavities", rough, beside)
+
+
+def _left_out_numbers(gp: Estimator) -> tuple[Array, Seen]:
+    """log p(y_i | other rows), the sum over outputs where there are several, and what is seen beside."""
+    fitted = gp.fitted_.first
+    foretold, Y = fitted.left_out(), fitted.targets_of_rows()
+    if foretold.mean.ndim > 1:
+        return np.sum(gp.loo().log_density, axis=1), {}
+    return foretold.log_density(Y[:, 0]), _numbers_seen(foretold, Y[:, 0])
+
+
+def _left_out_labels(gp: Estimator) -> tuple[Array, Seen]:
+    left, rows = gp.loo(), gp.fitted_.labelled_rows()
+    return left.log_density, {} if rows is None else _labels_seen(left.probabilities, rows.codes)
+
+
+def _numbers_seen(foretold: Predictive, y: Array) -> Seen:
+    seen = {"rmse": (foretold.mean - y) ** 2}
+    if not foretold.costly:
+        low, high = foretold.interval(LEVEL)
+        seen["coverage"] = np.where((low <= y) & (y <= high), 1.0, 0.0)
+    return seen
+
+
+def _labels_seen(shares: Array, codes: NDArray[np.intp]) -> Seen:
+    return {"accuracy": np.where(np.argmax(shares, axis=1) == codes, 1.0, 0.0)}
+
+
+def _averaged(seen: Seen) -> Beside:
+    means = {name: float(np.mean(values)) for name, values in seen.items()}
+    return Beside(**{name: mean**0.5 if name == "rmse" else mean for name, mean in means.items()})
 
 
 def _by_importance(process: Mixture) -> Scores:
@@ -159,21 +207,39 @@ def folds_of(cv: Any, X: Any, y: Any, classes: bool, seeds: np.random.RandomStat
             warnings.simplefilter(
                 "ignore"
             )  # a class with fewer rows than folds is no trouble while it has two
-            split = check_cv(cv, target, classifier=classes).split(X, target)
+            rows = target if has_targets(X) else X  # of what was read from a file, splitters see no columns
+            split = check_cv(cv, target, classifier=classes).split(rows, target)
             return tuple((np.asarray(train), np.asarray(test)) for train, test in split)
     except (ValueError, TypeError) as error:
         raise ParameterError(f"cv={cv!r} makes no folds of these rows: {error}") from error
 
 
-def cross_validated(model: Estimator, X: Any, y: Any, folds: Folds, exposure: Array | None = None) -> Scores:
+def cross_validated(
+    made: Callable[[], Any], X: Any, y: Any, folds: Folds, exposure: Array | None = None
+) -> Scores:
     """Each row from the rows of the other folds; one that is held out several times has the average, one that
-    never is does not count."""
+    never is does not count. `made` gives a new estimator for each."""
     target = np.asarray(y)
     total, times = np.zeros(len(target)), np.zeros(len(target))
+    beside: Seen = {}
     for train, test in folds:
         seen = {} if exposure is None else {"exposure": exposure[train]}
-        gp = clone(model).fit(_safe_indexing(X, train), target[train], **seen)
+        gp = made().fit(*_rows(X, target, train), **seen)
         held = None if exposure is None else exposure[test]
-        total[test] += gp.log_density(_safe_indexing(X, test), target[test], held)
+        part, known = _rows(X, target, test)[0], target[test]
+        total[test] += gp.log_density(part, known, held)
         times[test] += 1
-    return Scores(total[times > 0] / times[times > 0], "folds")
+        if gp.fitted_.classes is None:
+            found = _numbers_seen(gp.predict_dist(part, exposure=held), known) if known.ndim == 1 else {}
+        else:
+            found = _labels_seen(gp.predict_proba(part), gp.fitted_.class_of(known))
+        for name, values in found.items():
+            beside.setdefault(name, np.zeros(len(target)))[test] += values
+    there = times > 0
+    averages = {name: values[there] / times[there] for name, values in beside.items()}
+    return Scores(total[there] / times[there], "folds", beside=_averaged(averages))
+
+
+def _rows(X: Any, y: Array, rows: NDArray[np.intp]) -> tuple[Any, Array | None]:
+    """Some rows of the data; what was read from a file has its targets with it."""
+    return (X.part(rows), None) if has_targets(X) else (_safe_indexing(X, rows), y[rows])

@@ -3,6 +3,7 @@
     result = gm.compare_models({"smooth": gm.RBF(1.0), "rough": gm.Matern32(1.0)}, X, y)
     print(result)
     result.best.predict(X_new)
+    gm.compare_models(None, X, y)        those that an estimator without a kernel chooses from
 
     evidence   log p(y) at the fitted parameters, with f integrated out, in nats
     loo        sum_i log p(y_i | all other rows), see scoring.py
@@ -18,9 +19,11 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,20 +32,29 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import type_of_target
 
+from gramian import clock
+from gramian.choose.plan import check_time_limit
 from gramian.data.atomic import atomic_write
-from gramian.data.sources import is_source
+from gramian.data.sources import has_targets, is_source
 from gramian.errors import ParameterError
 from gramian.estimators import GPClassifier, GPRegressor, build
 from gramian.estimators.base import Estimator
+from gramian.estimators.defaults import MOST_EQUAL
 from gramian.experiments.progress import bar
 from gramian.experiments.scoring import Scores, cross_validated, folds_of, left_out, paired
 from gramian.experiments.store import columns_of, to_csv
 from gramian.params import Tree
 from gramian.params.space import aligned, html_text
+from gramian.warps import SinhArcsinh
+from gramian.words import OF_LABELS, OF_NUMBERS
 
 CRITERIA = ("evidence", "loo", "cv")
 FEW_CLASSES = 20  # whole numbers of up to this many values are labels, where kernels are given alone
 LEAST_ERROR = 5e-4  # a smaller one is not shown
+# a difference of log evidences that is "not worth more than a bare mention" (Kass and Raftery 1995)
+BARE_MENTION = 1.0
+LEAST_SECONDS = 0.01  # of a fit, where the time for all is over
+TEXT = ("model", "kind", "by")  # columns of words
 _INCIDENTAL = ("random_state", "verbose", "memory_limit", "time_limit")  # settings that make no other model
 
 
@@ -65,6 +77,10 @@ class ModelRow:
     cv_difference_error: float
     parameters: int
     seconds: float  # of the fit on all rows
+    # of left-out rows: those of the folds by cross-validation, else one at a time
+    rmse: float = float("nan")  # of the mean
+    coverage: float = float("nan")  # the share of rows that their 95 % interval holds
+    accuracy: float = float("nan")  # the share of labels that are right
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,10 +106,52 @@ class ModelComparison:
             )
         return self.fitted[self.winner]
 
+    @property
+    def title(self) -> str:
+        """What is compared, and how."""
+        count = len(self.rows)
+        return f"{count} model{'s' * (count != 1)} on {self.n:,} rows, ranked by {self.by}"
+
+    @property
+    def runner_up(self) -> str | None:
+        """The next to the winner; None where there is none."""
+        first = next((row for row in self.rows if row.name == self.winner), None)
+        if first is None:
+            return None
+        same = (row for row in self.rows if self.by != "evidence" or row.kind == first.kind)
+        return next((row.name for row in same if row.rank == 2), None)
+
+    def verdict(self) -> str:
+        """The winner, and how far behind the runner-up is; "" where none is known to be the best."""
+        rows = {row.name: row for row in self.rows}
+        if self.winner is None or len(self.rows) < 2:
+            return ""
+        if self.runner_up is None:
+            return f"Best by {self.by}: {self.winner}."
+        first, second = rows[self.winner], rows[self.runner_up]
+        if self.by == "evidence":
+            gap, error = first.evidence - second.evidence, float("nan")
+            close = gap < BARE_MENTION
+        else:
+            gap, error = (
+                -getattr(second, f"{self.by}_difference"),
+                getattr(second, f"{self.by}_difference_error"),
+            )
+            close = not gap > 2 * error
+        each = " a row" if self.by == "cv" else ""
+        verdict = (
+            f"Best by {self.by}: {first.name}; next {second.name}, {_number(gap, error)} nats{each} behind"
+        )
+        return verdict + (", too little to tell them apart." if close else ".")
+
+    def cells(self) -> list[tuple[str, ...]]:
+        """A line of titles, then one a model. Columns in which nothing stands are left out."""
+        return _cells(self.rows)
+
     def table(self) -> str:
         """As text, with what a reader must know of the numbers below it."""
-        title = f"{len(self.rows)} models on {self.n:,} rows, ranked by {self.by}"
-        return "\n".join([title, "", *_lines(self.rows), "", *self.notes])
+        said = [self.verdict(), *self.notes]
+        return "\n".join([self.title, "", *aligned(self.cells(), TEXT), "", *filter(None, said)])
 
     __str__ = __repr__ = table
 
@@ -112,14 +170,15 @@ class ModelComparison:
 
 
 def compare_models(
-    models: Sequence[Any] | Mapping[str, Any],
-    X: Any,
-    y: Any,
+    models: Sequence[Any] | Mapping[str, Any] | None = None,
+    X: Any = None,
+    y: Any = None,
     by: str = "evidence",
     cv: Any = 5,
     random_state: Any = None,
     *,
     exposure: ArrayLike | None = None,
+    time_limit: float | None = None,
     verbose: bool | None = None,
 ) -> ModelComparison:
     """Fits each model to the same data and ranks them.
@@ -128,56 +187,106 @@ def compare_models(
     ----------
     models : a list, or a dict by name, of GPRegressors or of GPClassifiers, which stay as they are: clones
         are fitted. A kernel alone becomes an estimator like the others, or else one that suits y (labels:
-        text, booleans, or up to 20 different whole numbers).
+        text, booleans, or up to 20 different whole numbers). None: those that an estimator without a kernel
+        chooses from, `default_models`.
     X, y : the data
     by : "evidence", "loo" (leave-one-out) or "cv" (cross-validation). The first two stand in the table
         anyway, where they exist.
     cv : for by="cv": the number of folds, a scikit-learn splitter, or pairs of training and test rows
     random_state : for the folds, and for models that have none of their own
     exposure : for counts, as in GPRegressor.fit
+    time_limit : seconds for all of it, of which each fit has an equal part. A model that knows fewer rows
+        than the others, because its time was short, has no rank.
     verbose : progress on standard error; None: on a terminal only
 
     Returns a `ModelComparison`: print it, `.best`, `.fitted[name]`, `.columns()`, `.to_csv(path)`.
     """
     if by not in CRITERIA:
         raise ParameterError(f"by={by!r} is not known. Use {', '.join(map(repr, CRITERIA))}.")
-    if by == "cv" and is_source(X):
+    if X is None:
+        raise ParameterError("Data are missing: compare_models(models, X, y), where models may be None.")
+    check_time_limit(time_limit)
+    if by == "cv" and is_source(X) and not has_targets(X):
         raise ParameterError(
             'Cross-validation takes rows apart: give X as an array or a DataFrame, or use by="evidence" or'
             ' "loo".'
         )
+    target = X.Y[:, 0] if y is None and has_targets(X) else y
     seeds = check_random_state(random_state)
-    chosen = _estimators(models, y)
+    chosen = default_models(target) if models is None else _estimators(models, target)
     for model in chosen.values():
         if random_state is not None and model.random_state is None:
             model.set_params(random_state=int(seeds.randint(2**31 - 1)))
     known = None if exposure is None else np.asarray(exposure)
-    folds = folds_of(cv, X, y, is_classifier(next(iter(chosen.values()))), seeds) if by == "cv" else None
+    classes = is_classifier(next(iter(chosen.values())))
+    folds = folds_of(cv, X, target, classes, seeds) if by == "cv" else None
+    turns = _Turns(time_limit, len(chosen) * (1 if folds is None else 1 + len(folds)))
     fitted: dict[str, Any] = {}
     loo: dict[str, Scores] = {}
     held: dict[str, Scores] = {}
     with bar(verbose, len(chosen), 0) as step:
         for name, model in chosen.items():
             step(name)
-            fitted[name] = clone(model).fit(X, y, **({} if known is None else {"exposure": known}))
+            made = partial(turns.taken, model)
+            fitted[name] = made().fit(X, y, **({} if known is None else {"exposure": known}))
+            if fitted[name].outcome_.stopped == "interrupted":
+                raise KeyboardInterrupt  # half a search beside whole ones is no comparison
             loo[name] = left_out(fitted[name], always=by == "loo")
-            held[name] = Scores(None) if folds is None else cross_validated(model, X, y, folds, known)
+            held[name] = Scores(None) if folds is None else cross_validated(made, X, target, folds, known)
     return _compared(by, fitted, loo, held)
+
+
+def default_models(y: Any, labels: bool | None = None, **settings: Any) -> dict[str, Any]:
+    """The models that an estimator without a kernel chooses from, by name, as estimators with further
+    settings. `labels`: whether y has labels; None: as it looks."""
+    if _are_labels(y) if labels is None else labels:
+        return {word: GPClassifier(word, **settings) for word in OF_LABELS}
+    plain = {word: GPRegressor(word, **settings) for word in OF_NUMBERS}
+    array = np.asarray(y, dtype=np.float64)
+    # where one value fills many rows, a warp can make its density as high as one likes
+    _, counts = np.unique(array[np.isfinite(array)], return_counts=True)
+    if array.ndim > 1 or counts.max() > MOST_EQUAL * counts.sum():
+        return plain
+    warped = {f"{word} (y warped)": GPRegressor(word, warp=SinhArcsinh(), **settings) for word in OF_NUMBERS}
+    return plain | warped
+
+
+class _Turns:
+    """Clones for one fit after the other, each with an equal part of the time that is left."""
+
+    def __init__(self, time_limit: float | None, fits: int) -> None:
+        own = math.inf if time_limit is None else clock.now() + time_limit
+        self.end, self.fits = min(own, clock.end()), fits
+
+    def taken(self, model: Estimator) -> Any:
+        gp = clone(model)
+        if gp.verbose is None:
+            gp.set_params(verbose=False)  # there is one line of progress, that of the comparison
+        if self.end < math.inf:
+            gp.set_params(time_limit=max((self.end - clock.now()) / self.fits, LEAST_SECONDS))
+        self.fits -= 1
+        return gp
 
 
 def _compared(
     by: str, fitted: dict[str, Any], loo: dict[str, Scores], held: dict[str, Scores]
 ) -> ModelComparison:
     n = max(gp.fitted_.n_rows for gp in fitted.values())
+    few = {name: gp.fitted_.n_rows for name, gp in fitted.items() if gp.fitted_.n_rows < n}
+    loo = {name: Scores(None) if name in few else scores for name, scores in loo.items()}
     rows = []
     left_out, folded = (paired([scores.values for scores in each.values()]) for each in (loo, held))
     for (name, gp), one_left_out, by_fold in zip(fitted.items(), left_out, folded, strict=True):
-        evidence, kind, error = gp.fitted_.evidence_of_y()
+        evidence, kind, error = (np.nan, "none", np.nan) if name in few else gp.fitted_.evidence_of_y()
         total, _, difference, its_error = (n * value for value in one_left_out)
         of_rows = total, difference, its_error, loo[name].how
         size, seconds = gp.fitted_.n_parameters, float(gp.outcome_.seconds)
-        rows.append(ModelRow(None, name, evidence, kind, error, *of_rows, *by_fold, size, seconds))
+        beside = (loo if by != "cv" else held)[name].beside
+        rows.append(ModelRow(None, name, evidence, kind, error, *of_rows, *by_fold, size, seconds, *beside))
     ranks, winner, notes = _by_evidence(rows) if by == "evidence" else _by_score(by, rows)
+    notes += [
+        f"{name} knows {count:,} of the {n:,} rows, since its time was short." for name, count in few.items()
+    ]
     notes += _remarks(fitted)
     notes += [f"{name}: {scores.note}" for name, scores in loo.items() if scores.note]
     kinds = list(dict.fromkeys(row.kind for row in rows))  # in the order of their first model
@@ -262,7 +371,12 @@ def _by_score(by: str, rows: list[ModelRow]) -> tuple[dict[str, int], str, list[
 def _remarks(fitted: dict[str, Any]) -> list[str]:
     """What a reader must know of the numbers."""
     numbers = all(gp.fitted_.classes is None for gp in fitted.values())
-    remarks = [
+    hurried = [name for name, gp in fitted.items() if gp.outcome_.stopped == "time limit"]
+    remarks = []
+    if hurried:
+        named = "all models" if len(hurried) == len(fitted) else ", ".join(hurried)
+        remarks.append(f"The time limit has ended the search of {named}: more time may change the order.")
+    remarks += [
         f"In nats{', of y in its own units' if numbers else ''}; 'to best' with the standard error of the"
         " difference over rows."
     ]
@@ -348,8 +462,8 @@ def _same(a: Any, b: Any) -> bool:
     return a is b or (isinstance(a, (str, bool, int, float)) and type(a) is type(b) and a == b)
 
 
-def _lines(rows: Sequence[ModelRow]) -> list[str]:
-    """A line a model. Columns in which nothing stands are left out."""
+def _cells(rows: Sequence[ModelRow]) -> list[tuple[str, ...]]:
+    """A line of titles, then one a model. Columns in which nothing stands are left out."""
     table = (
         ("rank", [str(row.rank or "-") for row in rows]),
         ("model", [row.name for row in rows]),
@@ -360,11 +474,18 @@ def _lines(rows: Sequence[ModelRow]) -> list[str]:
         ("by", [row.loo_by for row in rows]),
         ("CV, a row", [_number(row.cv, row.cv_error) for row in rows]),
         ("to best", [_number(row.cv_difference, row.cv_difference_error) for row in rows]),
+        ("RMSE", ["" if np.isnan(row.rmse) else f"{row.rmse:.4g}" for row in rows]),
+        ("95 % hold", [_share(row.coverage) for row in rows]),
+        ("right", [_share(row.accuracy) for row in rows]),
         ("parameters", [str(row.parameters) for row in rows]),
         ("fit", [f"{row.seconds:.2g} s" for row in rows]),
     )
     used = [[title, *cells] for title, cells in table if any(cells)]
-    return aligned(list(zip(*used, strict=True)), ("model", "kind", "by"))
+    return list(zip(*used, strict=True))
+
+
+def _share(value: float) -> str:
+    return "" if np.isnan(value) else f"{100 * value:.1f} %"
 
 
 def _number(value: float, error: float = float("nan")) -> str:
