@@ -26,7 +26,7 @@ KERNELS: Final[dict[str, str]] = {
 }
 # The kernels that the data choose from where none is given.
 OF_NUMBERS: Final = ("matern52", "matern52 + matern12", "rbf + matern52")
-OF_LABELS: Final = ("matern52", "rbf", "matern52 + matern12")
+OF_LABELS: Final = ("matern52", "rbf", "matern12")
 
 
 def listed(words: dict[str, str]) -> str:

@@ -43,7 +43,7 @@ def test_models_of_numbers_are_ranked_and_written(run, data, tmp_path):
 
 def test_labels_are_told_by_their_text(run, labelled):
     shown = run("models", "labels.csv", "-t", "kind", "--by", "cv", "--folds", 3, "--restarts", 0).stdout
-    assert "3 models on 30 rows, ranked by cv" in shown
+    assert "4 models on 30 rows, ranked by cv" in shown
     assert all(word in shown for word in OF_LABELS)
     assert "right" in shown
     assert "RMSE" not in shown

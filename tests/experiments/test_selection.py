@@ -17,6 +17,7 @@ import gramian as gm
 from gramian.errors import InputError, ParameterError
 from gramian.experiments.scoring import Scores, _pareto_smoothed, left_out, paired
 from gramian.experiments.selection import (
+    CHOSEN,
     ModelComparison,
     ModelRow,
     _by_evidence,
@@ -397,7 +398,8 @@ def test_without_models_those_are_compared_that_the_data_choose_from(numbers, la
     assert [*default_models(steps)] == list(OF_NUMBERS)
     assert [*default_models(np.column_stack([y, y]))] == list(OF_NUMBERS)
     result = compare_models(None, *labels, random_state=0)
-    assert sorted(result.fitted) == sorted(OF_LABELS)
+    assert sorted(result.fitted) == sorted([*OF_LABELS, CHOSEN])
+    assert result.fitted[CHOSEN].outcome_.choice
     assert all(gp.classes_.tolist() == ["no", "yes"] for gp in result.fitted.values())
     with pytest.raises(ParameterError, match="Data are missing"):
         compare_models()

@@ -43,7 +43,7 @@ MISSING = option(
 KERNEL = option(
     "--kernel -k TEXT",
     f"What functions to expect: {listed(KERNELS)}, scaled and with a lengthscale a column, sums of them such"
-    ' as "rbf + matern52", or a formula; by default the data choose, for labels matern52.',
+    ' as "rbf + matern52", or a formula; by default the data choose.',
 )
 TASK = option(
     "--task NAME",
@@ -475,9 +475,10 @@ def models(
     """Compare the models that fit chooses from where it is given no kernel: which one do the data prefer?
 
     Each is fitted to the table. Numbers: a smooth kernel, one with a rough part, one with a second smooth
-    part, each of the target as it is and warped. Labels: two smooth kernels, and one with a rough part. The
-    table has the log evidence, how well each row is foretold from all others (LOO), the error and the
-    coverage of these predictions, and how long the fit took; below it, how far the second is behind.
+    part, each of the target as it is and warped. Labels: kernels of three degrees of smoothness, and what the
+    data choose from these. The table has the log evidence, how well each row is foretold from all others
+    (LOO), the error and the coverage of these predictions, and how long the fit took; below it, how far the
+    second is behind.
 
     \b
     Examples:

@@ -32,7 +32,7 @@ from gramian.data.inputs import Columns, spread
 from gramian.errors import InputError, ParameterError
 from gramian.fitting.rows import repeats
 from gramian.inference import Data, Model
-from gramian.kernels import Categorical, Kernel, Matern52, Scaled, Stationary
+from gramian.kernels import Categorical, Kernel, Matern12, Matern52, Scaled, Stationary
 from gramian.kernels.convert import Converted
 from gramian.kernels.text import parse_kernel
 from gramian.likelihoods import Gaussian, Likelihood
@@ -53,7 +53,9 @@ ONE_KERNEL = (
     " (k1 + k2), or give a likelihood with several functions, such as Heteroscedastic()."
 )
 _SOME_ROWS = 100_000  # starting values are made from this many rows at least
-FURTHER = 0.05  # of the variance: where the further parts of a sum of default kernels begin
+# of the variance, and of the usual lengthscales: where the further parts of a sum of default kernels begin;
+# a rough one follows all that changes fast from where it is
+FURTHER, SHORTER = 0.05, 0.3
 NOISE_SHARE = 0.01  # of var y: where learned noise starts
 NOISE_FLOOR = 1e-8  # of var y: below it K + noise has more condition than float64 has digits for
 
@@ -272,12 +274,17 @@ def default_kernel(
     return Scaled(kernel, param(variance, prior=LogNormal(float(np.log(variance)), 1.5)))
 
 
+def further_kernel(X: Array, columns: Columns, variance: float, family: type[Stationary]) -> Kernel:
+    """What is added to a default kernel, of a little of the variance."""
+    return default_kernel(X, columns, FURTHER * variance, family, 1.0 if family is Matern12 else SHORTER)
+
+
 def default_sum(X: Array, columns: Columns, variance: float, families: Sequence[type[Stationary]]) -> Kernel:
     """Default kernels added up; the first begins with the variance, the others with a little of it."""
     first, *others = families
     total = default_kernel(X, columns, variance, first)
     for family in others:
-        total = total + default_kernel(X, columns, FURTHER * variance, family)
+        total = total + further_kernel(X, columns, variance, family)
     return total
 
 

@@ -13,12 +13,17 @@ from sklearn.utils.validation import check_is_fitted
 from gramian import clock
 from gramian.arrays import Array
 from gramian.choose.plan import Plan, check
+from gramian.data.inputs import Columns
 from gramian.data.labels import Labels
 from gramian.errors import ParameterError
 from gramian.estimators import build, latent, multiclass
 from gramian.estimators.base import Estimator, check_arguments, check_draws, check_target
+from gramian.estimators.build import Built
+from gramian.estimators.classes import chosen
+from gramian.estimators.defaults import Choice
 from gramian.estimators.predictions import LeftOutClasses, observations, prediction_table
-from gramian.inference import Inference
+from gramian.fitting.progress import Report
+from gramian.inference import Inference, Scheme
 from gramian.inference.mcmc.method import MCMC
 from gramian.likelihoods import Bernoulli, Likelihood, RobustMax, Softmax
 from gramian.means import Mean
@@ -36,10 +41,11 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
     Parameters
     ----------
     kernel : Kernel or text, optional
-        What functions to expect. None: a scaled Matern-5/2 with one lengthscale a column, starting values
-        from the data and weak priors; "rbf", "matern12" and "matern32" are the same with that family,
-        "matern52 + matern12" is a sum of such kernels, other text is read as kernels are written. A list of
-        kernels gives each class its own (softmax and robustmax).
+        What functions to expect. None: the data choose (gramian.estimators.classes), from a scaled Matern-5/2
+        with one lengthscale a column and weak priors on: with lengthscales that are alike or not, smoother or
+        rougher; `outcome_.choice` says why. "matern52" is that first model; "rbf", "matern12" and "matern32"
+        are the same with that family, "matern52 + matern12" is a sum of such kernels, other text is read as
+        kernels are written. A list of kernels gives each class its own (softmax and robustmax).
     inference : "auto" (the default), "laplace", "ep", "vi", "map", "mcmc", or an object: EP(power=0.5),
             MCMC(draws=1000)
         How the posterior of f is approximated. "auto": Laplace for two classes, the variational bound for
@@ -161,6 +167,14 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
                 raise ParameterError(f"{given}, but y has {classes} classes.")
             return self.multiclass
         return Softmax(classes) if self.multiclass == "softmax" else RobustMax(classes)
+
+    def _choice(
+        self, built: Built, columns: Columns, method: Scheme, rng: np.random.Generator, report: Report
+    ) -> Choice | None:
+        left = self.kernel is None and self.optimize and self.hyper == "map" and not self.stages
+        if not left or method.search == "none":
+            return None
+        return chosen(built, columns, multiclass.VARIANCE, rng, report)
 
     def _plan(self, shape: tuple[int, ...], y: Any) -> Plan:
         """Of the model, or of one of the binary models; without y, for two classes."""

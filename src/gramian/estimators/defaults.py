@@ -20,8 +20,10 @@ What the path ends with is then fitted on all rows.
 from __future__ import annotations
 
 import dataclasses
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -30,7 +32,7 @@ from gramian.arrays import Array
 from gramian.corrections import Calibration
 from gramian.data.inputs import Columns
 from gramian.errors import NumericalError
-from gramian.estimators.build import Built, default_kernel
+from gramian.estimators.build import Built, default_kernel, further_kernel
 from gramian.fitting.lbfgs import Search, maximise
 from gramian.fitting.objective import Objective
 from gramian.fitting.progress import Report
@@ -48,7 +50,6 @@ FEWEST_HELD = 300  # that can
 ITERATIONS = 60  # of a search on the path
 ON_PATH = 3e-4  # nats a row that are worth a few evaluations more: steps differ by far more
 ENOUGH = 1e-4  # the same of the search on all rows: what less could do for a prediction nobody sees
-SECOND = 0.05  # of the variance of y: what a second part begins with
 # of the rows with the same y, up to which a warp is tried: a density can be as steep as one likes at a value
 # that is taken again and again
 MOST_EQUAL = 0.1
@@ -65,6 +66,7 @@ class Candidate:
     model: Model
     height: float = -np.inf  # of the parameters' posterior
     densities: Array | None = None  # of y in the rows that judge, where there are any
+    settled: float = 0.0  # of the height: what was settled before the search
 
     def above(self, other: Candidate) -> float:
         """Nats by which it is better."""
@@ -78,6 +80,10 @@ class Candidate:
             return self.height > other.height
         gain = self.densities - other.densities
         return bool(np.all(np.isfinite(gain))) and np.sum(gain) > np.sqrt(len(gain)) * np.std(gain)
+
+
+# from the plain model and the best so far to another one; None where the data do not suit it
+Step: TypeAlias = Callable[[Candidate, Candidate], Candidate | None]
 
 
 @dataclass(frozen=True)
@@ -103,28 +109,26 @@ class Choice:
 def chosen(
     built: Built, columns: Columns, method: Scheme, warped: bool, rng: np.random.Generator, report: Report
 ) -> Choice | None:
-    """The kind of model for these data, at parameters from which a search on all of them goes on; None where
-    that is not for them to say. `warped`: whether y may be warped."""
+    """The kind of model of numbers for these data, at parameters from which a search on all of them goes on;
+    None where that is not for them to say. `warped`: whether y may be warped."""
     data = built.rows
     if len(data.X) < FEWEST or data.Y.shape[1] > 1 or not _variance(data) > LEAST:
         return None
-    data, held = distinct(data), None
-    if len(data.X) > ROWS:
-        order = in_random_order(data, rng)
-        if len(order) >= ROWS + FEWEST_HELD:
-            held = data.take(np.sort(order[ROWS : ROWS + HELD]))
-        data = data.take(np.sort(order[:ROWS]))
-    now = clock.now()
-    with clock.until(now + SHARE * max(clock.end() - now, 0.0)):
-        walk = _Walk(columns, data, held, method.on_few_rows(), report)
-        best = walk.walked(Candidate("Matern-5/2", built.kernel, built.model), warped)
-    if walk.searches[0].evaluations < 2:
-        return None  # there was no time
-    rows = "all" if len(data.X) == len(built.rows.X) else f"{len(data.X):,} of {len(built.rows.X):,}"
-    return Choice(built._replace(kernel=best.kernel, model=best.model), tuple(walk.searches), walk.told(rows))
+    data, held = parted(distinct(data), ROWS, rng)
+    return NumbersWalk(columns, data, held, method.on_few_rows(), report, warped).choice(built)
 
 
-class _Walk:
+def parted(data: Data, rows: int, rng: np.random.Generator) -> tuple[Data, Data | None]:
+    """So many rows at random for a path, and of the others some that judge it, if there are enough."""
+    if len(data.X) <= rows:
+        return data, None
+    order, held = in_random_order(data, rng), None
+    if len(order) >= rows + FEWEST_HELD:
+        held = data.take(np.sort(order[rows : rows + HELD]))
+    return data.take(np.sort(order[:rows])), held
+
+
+class Walk(ABC):
     """A path on some rows."""
 
     def __init__(
@@ -135,15 +139,37 @@ class _Walk:
         self.searches: list[Search] = []
         self.tried: list[Candidate] = []
 
-    def walked(self, plain: Candidate, warped: bool) -> Candidate:
+    def choice(self, built: Built) -> Choice | None:
+        """Where it ends; None where there was no time for it."""
+        now = clock.now()
+        with clock.until(now + SHARE * max(clock.end() - now, 0.0)):
+            best = self._walked(Candidate("Matern-5/2", built.kernel, built.model))
+        if self.searches[0].evaluations < 2:
+            return None
+        n, of = len(self.data.X), len(built.rows.X)
+        rows = "all" if n == of else f"{n:,} of {of:,}"
+        made = built._replace(kernel=best.kernel, model=best.model)
+        return Choice(made, tuple(self.searches), self.told(rows))
+
+    @property
+    @abstractmethod
+    def steps(self) -> Sequence[Step]:
+        """What is tried beside the plain model, one after the other."""
+
+    @abstractmethod
+    def densities(self, model: Model, held: Data) -> Array:
+        """log p(y) of each row that judges."""
+
+    def _walked(self, plain: Candidate) -> Candidate:
         """The best on the path."""
-        best = plain = self._searched(plain)
-        for further in (self._rough, self._two, self._warped):
-            step = further(plain, best) if warped or further != self._warped else None
-            if step is None or clock.over() or self.searches[-1].stopped == "interrupted":
+        best = plain = self.searched(plain)
+        for further in self.steps:
+            if clock.over() or self.searches[-1].stopped == "interrupted":
                 continue
-            step = self._searched(step)
-            best = step if step.beats(best) else best
+            step = further(plain, best)
+            if step is not None:
+                step = self.searched(step)
+                best = step if step.beats(best) else best
         self.best = best
         return best
 
@@ -158,7 +184,7 @@ class _Walk:
         first = f"model by {by}: {self.best.name}"
         return (first, f"others, {unit}: {listed}") if others else (first,)
 
-    def _searched(self, step: Candidate) -> Candidate:
+    def searched(self, step: Candidate) -> Candidate:
         """The step at the best parameters that a short search finds; as it is where there are none."""
         objective = Objective(step.model, self.data, self.method)
         how: dict[str, Any] = {"finish": False, "iterations": ITERATIONS}
@@ -166,8 +192,9 @@ class _Walk:
         try:
             found = maximise(objective, [objective.start], objective.limits, self.report, **how)
             model = objective.at(found.theta)
-            densities = None if self.held is None else self._densities(model, self.held)
-            step = dataclasses.replace(step, model=model, height=found.value, densities=densities)
+            densities = None if self.held is None else self.densities(model, self.held)
+            height = found.value + step.settled
+            step = dataclasses.replace(step, model=model, height=height, densities=densities)
         except (NumericalError, clock.OutOfTime):
             found = Search(objective.start, -np.inf, "failed", 0, 0, 0, 0)
             none = None if self.held is None else np.full(len(self.held.X), -np.inf)
@@ -176,7 +203,28 @@ class _Walk:
         self.tried.append(step)
         return step
 
-    def _densities(self, model: Model, held: Data) -> Array:
+    def summed(self, name: str, plain: Candidate, first: Kernel, more: Kernel) -> Candidate:
+        """Two parts, the first with the parameters of the plain one."""
+        kernel = first + more
+        known = [*plain.model.kernel.parameters().values(), *more.parameters().values()]
+        resolved = kernel.resolve(self.columns.names).with_parameters(known)
+        return Candidate(name, kernel, dataclasses.replace(plain.model, kernel=resolved))
+
+
+class NumbersWalk(Walk):
+    """Of numbers, under Gaussian noise."""
+
+    def __init__(
+        self, columns: Columns, data: Data, held: Data | None, method: Scheme, report: Report, warped: bool
+    ) -> None:
+        super().__init__(columns, data, held, method, report)
+        self.warped = warped
+
+    @property
+    def steps(self) -> Sequence[Step]:
+        return (self._rough, self._two, *([self._warped] if self.warped else []))
+
+    def densities(self, model: Model, held: Data) -> Array:
         """log p(y) of each row that judges, its residuals calibrated as those of left-out rows will be."""
         posterior = self.method.infer(model, self.data).posterior
         mean, var = posterior.moments(held.X)
@@ -191,22 +239,15 @@ class _Walk:
 
     def _rough(self, plain: Candidate, best: Candidate) -> Candidate:
         """A second part that is not smooth."""
-        more = default_kernel(self.data.X, self.columns, SECOND * _variance(self.data), Matern12)
-        return self._sum("Matern-5/2 + Matern-1/2", plain, plain.kernel, more)
+        more = further_kernel(self.data.X, self.columns, _variance(self.data), Matern12)
+        return self.summed("Matern-5/2 + Matern-1/2", plain, plain.kernel, more)
 
     def _two(self, plain: Candidate, best: Candidate) -> Candidate:
         """A first part that is smoother, and a second one as smooth as the plain one, of shorter reach."""
         variance = _variance(self.data)
         first = default_kernel(self.data.X, self.columns, variance, RBF)
-        more = default_kernel(self.data.X, self.columns, SECOND * variance, Matern52, shorter=0.3)
-        return self._sum("RBF + Matern-5/2", plain, first, more)
-
-    def _sum(self, name: str, plain: Candidate, first: Kernel, more: Kernel) -> Candidate:
-        """Two parts, the first with the parameters of the plain one."""
-        kernel = first + more
-        known = [*plain.model.kernel.parameters().values(), *more.parameters().values()]
-        resolved = kernel.resolve(self.columns.names).with_parameters(known)
-        return Candidate(name, kernel, dataclasses.replace(plain.model, kernel=resolved))
+        more = further_kernel(self.data.X, self.columns, variance, Matern52)
+        return self.summed("RBF + Matern-5/2", plain, first, more)
 
     def _warped(self, plain: Candidate, best: Candidate) -> Candidate | None:
         y = self.data.Y[np.isfinite(self.data.Y)]

@@ -54,6 +54,7 @@ LEAST_ERROR = 5e-4  # a smaller one is not shown
 # a difference of log evidences that is "not worth more than a bare mention" (Kass and Raftery 1995)
 BARE_MENTION = 1.0
 LEAST_SECONDS = 0.01  # of a fit, where the time for all is over
+CHOSEN = "as the data choose"
 TEXT = ("model", "kind", "by")  # columns of words
 _INCIDENTAL = ("random_state", "verbose", "memory_limit", "time_limit")  # settings that make no other model
 
@@ -238,9 +239,12 @@ def compare_models(
 
 def default_models(y: Any, labels: bool | None = None, **settings: Any) -> dict[str, Any]:
     """The models that an estimator without a kernel chooses from, by name, as estimators with further
-    settings. `labels`: whether y has labels; None: as it looks."""
+    settings; of labels, with what it chooses. `labels`: whether y has labels; None: as it looks."""
     if _are_labels(y) if labels is None else labels:
-        return {word: GPClassifier(word, **settings) for word in OF_LABELS}
+        # lengthscales that are alike have no word
+        return {word: GPClassifier(word, **settings) for word in OF_LABELS} | {
+            CHOSEN: GPClassifier(**settings)
+        }
     plain = {word: GPRegressor(word, **settings) for word in OF_NUMBERS}
     array = np.asarray(y, dtype=np.float64)
     # where one value fills many rows, a warp can make its density as high as one likes
