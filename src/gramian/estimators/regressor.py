@@ -49,11 +49,11 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
     kernel : Kernel or text, optional
         What functions to expect. None: the data choose (gramian.estimators.defaults) among a scaled
         Matern-5/2 with one lengthscale a column and weak priors, the same with a Matern-1/2 beside it, and an
-        RBF with a Matern-5/2 beside it, of y as it is or warped; `outcome_.choice` says why. "matern52" is that first model; "rbf", "matern12" and
-        "matern32" are the same with another family. Other text is read as kernels are written: "1.0 *
-        RBF(0.5) + Linear()". A kernel that is given is fitted by maximum evidence, from its own values,
-        unless its parameters carry priors (then by MAP). A list gives each latent function its own, under a
-        likelihood that has several (`Heteroscedastic()`: mean and noise).
+        RBF with a Matern-5/2 beside it, of y as it is or warped; `outcome_.choice` says why. "matern52" is
+        the first of them; "rbf", "matern12" and "matern32" are the same with another family. Other text is
+        read as kernels are written: "1.0 * RBF(0.5) + Linear()". A kernel that is given is fitted by maximum
+        evidence, from its own values, unless its parameters carry priors (then by MAP). A list gives each
+        latent function its own, under a likelihood that has several (`Heteroscedastic()`: mean and noise).
     mean : "constant" (the default), "zero", "linear" or a Mean
         What f is far from the data, in the units of y; "zero" is the average of y when y is normalised.
     noise : number or parameter, optional
