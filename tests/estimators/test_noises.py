@@ -108,6 +108,17 @@ def test_other_methods_find_the_same_noises(method, fitted):
     assert_allclose(np.log(gp.noise_ / fitted.noise_), 0.0, atol=0.3)
 
 
+def test_a_certificate_holds_for_every_noise():
+    held = {"noise": gm.fixed([0.01, 2.0, 500.0]), **HELD}
+    exact = gm.GPRegressor(KERNEL, **held).fit(X[:100], Y[:100])
+    gp = gm.GPRegressor(KERNEL, method=gm.Nystrom(10), random_state=0, **held).fit(X[:100], Y[:100])
+    found = gp.certificate()
+    slack = 1e-9 * abs(exact.evidence_.value)
+    assert found.evidence_lower.value - slack <= exact.evidence_.value <= found.evidence_upper.value + slack
+    off = np.abs(gp.predict(X[:100]) - exact.predict(X[:100])).max()
+    assert 0 < off <= found.mean_error.value * (1 + 1e-6)
+
+
 def test_chains_draw_a_noise_an_output():
     gp = gm.GPRegressor(1.0 * gm.RBF(1.5), hyper="mcmc", random_state=0).fit(X[:40], Y[:40, :2])
     assert gp.noise_.shape == (2,)
