@@ -45,6 +45,7 @@ from gramian.params import ParameterSpace
 FIRST_ROWS = 2000  # of the first stage: a quarter of a second an evaluation
 DIRECT_ROWS = 5000  # up to here exact inference is searched on all rows at once
 EVALUATION_FLOPS = 3e11  # of one evaluation on the last part: some seconds
+QUICK_FLOPS = 1e11  # the same of a search that need not reach the last digits
 EVALUATIONS = 15  # of a last search on still more rows, which may take as long as the final inference
 REACH_ROWS = 10_000  # that say how far a column spreads
 # of one evaluation, up to which a search is finished to the last digits: that takes one gradient a parameter
@@ -54,6 +55,7 @@ LEAST_ROWS = 200  # of a first stage, however short the time is
 LEAST_EVALUATIONS = 15  # that make a first stage worth it
 QUICK_ROWS = 400  # whose kernel values are made without compiled programs (`gram/few.py`)
 MORE = 1.5  # times the rows of the stage before, for another one to be worth it
+LEAST_WORTH = 0.1  # nats
 STARTS = 8  # evaluations that the choice of a start takes (`fitting/onward.py`)
 
 
@@ -151,9 +153,11 @@ def fit(
     budget: Budget | None = None,
     memory: Callable[[], float] = lambda: np.inf,
     holds: Sequence[Hold] = (),
+    enough: float = 0.0,
 ) -> Searched:
     """Fits the parameters. `budget`: the time there is, for the final inference, too; `memory()` is what the
-    stages may use, in bytes; `holds` are stages of the first search."""
+    stages may use, in bytes; `holds` are stages of the first search; `enough`: nats a row that are worth a
+    few evaluations more, 0 where the last digits matter."""
     method.check_fits(model, data.X.shape[1])
     if method.search == "batches":
         from gramian.fitting import stochastic  # which imports this module
@@ -172,7 +176,8 @@ def fit(
     asked, method = method, method.searched
     every, data = data, distinct(data) if method.closed and model.gaussian.noise.trainable else data
     n, d, q = len(data.X), data.X.shape[1], len(data.scale)
-    plan = parts(method, n, d, q, memory) if budget is None else []
+    flops = QUICK_FLOPS if enough else EVALUATION_FLOPS
+    plan = parts(method, n, d, q, memory, flops) if budget is None else []
     steps = _all(plan, method, (n, d, q)) if budget is None else in_time(method, budget, memory)
     order: NDArray[np.intp] | None = None
     searches: list[Search] = []
@@ -192,11 +197,12 @@ def fit(
                     others = objective.space.restarts(restarts, rng)
                     starts += [np.concatenate([theta, objective.inference.free]) for theta in others]
                 cheap = engine.work(rows, d, q).flops <= FINISH_FLOPS
-                finish = step.last and engine.smooth and cheap
+                finish = step.last and engine.smooth and cheap and not enough
                 report.stage(step.described(n), step.usual, step.ahead)
-                search, note = maximise(objective, starts, objective.limits, report, finish=finish), ""
+                how_far: dict[str, Any] = {"finish": finish, "enough": worth(enough, rows)}
+                search, note = maximise(objective, starts, objective.limits, report, **how_far), ""
                 if searches and engine.exact and search.stopped != "interrupted":
-                    search, note = guarded(objective, search, model, _again(objective, report, finish))
+                    search, note = guarded(objective, search, model, _again(objective, report, how_far))
         except OutOfTime:
             break  # before there was anything to search
         theta, inference = objective.split(search.theta)
@@ -314,9 +320,15 @@ def _begun(
     return Objective(start, own, prepared)
 
 
-def _again(objective: Objective, report: Report, finish: bool) -> Callable[[Array], Search]:
+def worth(enough: float, rows: int) -> float:
+    """Nats that are worth a few evaluations more, from nats a row: at least a tenth, below which parameters
+    differ by much less than they are uncertain."""
+    return max(enough * rows, LEAST_WORTH) if enough else 0.0
+
+
+def _again(objective: Objective, report: Report, how_far: dict[str, Any]) -> Callable[[Array], Search]:
     """Another search of the same objective, from a place of its own."""
-    return lambda start: maximise(objective, [start], objective.limits, report, finish=finish)
+    return lambda start: maximise(objective, [start], objective.limits, report, **how_far)
 
 
 def _room(memory: Callable[[], float]) -> int:
@@ -325,29 +337,35 @@ def _room(memory: Callable[[], float]) -> int:
 
 
 def parts(
-    method: Scheme, n: int, d: int, q: int, memory: Callable[[], float] = lambda: np.inf
+    method: Scheme,
+    n: int,
+    d: int,
+    q: int,
+    memory: Callable[[], float] = lambda: np.inf,
+    flops: float = EVALUATION_FLOPS,
 ) -> list[tuple[Scheme, int]]:
-    """Which engine is searched on how many rows, one after the other, where time is not limited."""
+    """Which engine is searched on how many rows, one after the other, where time is not limited. `flops`: of
+    one evaluation on the last of them."""
     dense = method.on_few_rows()
     if dense is method:
         if method.fit_rows is not None:
             return [(method, min(method.fit_rows, n))]
-        if n <= DIRECT_ROWS and (method.closed or method.work(n, d, q).flops <= EVALUATION_FLOPS):
+        if n <= DIRECT_ROWS and (method.closed or method.work(n, d, q).flops <= flops):
             return [(method, n)]
-        most = _affordable(method, n, d, q)
+        most = _affordable(method, n, d, q, flops)
         more = _affordable(method, n, d, q, method.work(n, d, q, gradient=False).flops / EVALUATIONS)
         counts = {FIRST_ROWS, most, max(most, more)}
         return [(method, rows) for rows in sorted(counts)]
     room = _room(memory)
     first: list[tuple[Scheme, int]] = [(dense, min(n, FIRST_ROWS, room))]
     if not method.learns_from(n):
-        return first if n <= FIRST_ROWS else [*first, (dense, min(_affordable(dense, n, d, q), room))]
-    if method.work(n, d, q).flops <= EVALUATION_FLOPS:
+        return first if n <= FIRST_ROWS else [*first, (dense, min(_affordable(dense, n, d, q, flops), room))]
+    if method.work(n, d, q).flops <= flops:
         return [*first, (method, n)]
-    most = _affordable(method, n, d, q)
+    most = _affordable(method, n, d, q, flops)
     if most > FIRST_ROWS:
         return [*first, (method, most)]
-    return [*first, (dense, min(n, _affordable(dense, n, d, q), room))]
+    return [*first, (dense, min(n, _affordable(dense, n, d, q, flops), room))]
 
 
 def _held(objective: Objective, holds: Sequence[Hold], report: Report) -> Array:
@@ -359,7 +377,7 @@ def _held(objective: Objective, holds: Sequence[Hold], report: Report) -> Array:
     return theta
 
 
-def _affordable(method: Scheme, n: int, d: int, q: int, flops: float = EVALUATION_FLOPS) -> int:
+def _affordable(method: Scheme, n: int, d: int, q: int, flops: float) -> int:
     """The most rows, in steps of a thousand, whose evaluation stays within so many flops."""
     low, high = 1, max(2, n // 1000)
     while low < high:
