@@ -357,7 +357,7 @@ def test_noise_of_zero_means_no_noise():
         ({"noise": gm.fixed(-1)}, ["must not be negative", "-1"]),
         ({"noise": gm.fixed([0.1, 0.2])}, ["noise has 2 variances", "1 output", "noise_var"]),
         ({"kernel": {"RBF"}}, ["kernel must be a gramian kernel", "{'RBF'}", "from_sklearn", '"rbf"']),
-        ({"kernel": "RFB"}, ["'RFB' is no word for a kernel", "Did you mean RBF?"]),
+        ({"kernel": "RFB"}, ["'RFB' is no word for a kernel", 'Did you mean "rbf"?']),
         ({"kernel": gm.RBF}, ["kernel must be a gramian kernel"]),
         ({"kernel": [gm.RBF(1.0), gm.RBF(2.0)]}, ["2 kernels were given", "k1 + k2", "Heteroscedastic()"]),
         ({"kernel": gm.RBF([1.0, 2.0])}, ["lengthscale has 2 values", "3 columns (x0, x1, x2)", ".on("]),

@@ -19,6 +19,7 @@ that is given is fitted by maximum evidence.
 from __future__ import annotations
 
 import dataclasses
+import difflib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -127,8 +128,10 @@ def read_families(text: str) -> tuple[type[Stationary], ...]:
         return tuple(getattr(library, KERNELS[part.lower()]) for part in parts)
     if any(known) or all(part.isidentifier() for part in parts):
         wrong = parts[known.index(False)]
+        near = difflib.get_close_matches(wrong.lower(), KERNELS, 1, 0.5)
+        hint = f' Did you mean "{near[0]}"?' if near else ""
         raise ParameterError(
-            f"kernel={text!r}: {wrong!r} is no word for a kernel. There are {quoted(KERNELS)}, and sums of"
+            f"kernel={text!r}: {wrong!r} is no word for a kernel.{hint} There are {quoted(KERNELS)}, and sums of"
             ' them such as "rbf + matern52". In a formula all names have parentheses: "1.0 * RBF(0.5) +'
             ' Linear()".'
         )
