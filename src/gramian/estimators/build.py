@@ -131,8 +131,8 @@ def read_families(text: str) -> tuple[type[Stationary], ...]:
         near = difflib.get_close_matches(wrong.lower(), KERNELS, 1, 0.5)
         hint = f' Did you mean "{near[0]}"?' if near else ""
         raise ParameterError(
-            f"kernel={text!r}: {wrong!r} is no word for a kernel.{hint} There are {quoted(KERNELS)}, and sums of"
-            ' them such as "rbf + matern52". In a formula all names have parentheses: "1.0 * RBF(0.5) +'
+            f"kernel={text!r}: {wrong!r} is no word for a kernel.{hint} There are {quoted(KERNELS)}, and sums"
+            ' of them such as "rbf + matern52". In a formula all names have parentheses: "1.0 * RBF(0.5) +'
             ' Linear()".'
         )
     return ()
