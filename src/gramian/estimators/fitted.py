@@ -410,8 +410,9 @@ class Fitted(Learned):
         if again is not None:  # a row that stands there twice foretells itself
             residuals = residuals[~np.isin(again.group, again.group[again.copy])]
         residuals = residuals[np.isfinite(residuals)]
-        few = len(residuals) < FEWEST_RESIDUALS
-        return self if few else dataclasses.replace(self, calibration=Calibration.of(residuals))
+        found = None if len(residuals) < FEWEST_RESIDUALS else Calibration.of(residuals)
+        found = Calibration.fitted_to(found, self.n_rows, self.n_parameters)
+        return dataclasses.replace(self, calibration=found)
 
     def labelled_rows(self) -> LabelledRows | None:
         if not self.has_rows:
