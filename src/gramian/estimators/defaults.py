@@ -35,6 +35,8 @@ from gramian.warps import SinhArcsinh
 
 FEWEST = 10  # rows from which on the data can say anything about the kind of model
 ROWS = 1000  # that the path is walked on
+# the same where there is less time than BRIEF seconds: nothing is compiled for so few
+QUICK_ROWS, BRIEF = 400, 10.0
 ITERATIONS = 60  # of a search on it
 # of the rows with the same y, up to which a warp is tried: a density can be as steep as one likes at a value
 # that is taken again and again
@@ -81,10 +83,10 @@ def chosen(
     data = built.rows
     if len(data.X) < FEWEST or data.Y.shape[1] > 1 or not _variance(data) > LEAST:
         return None
-    data = distinct(data)
-    if len(data.X) > ROWS:
-        data = data.take(np.sort(in_random_order(data, rng)[:ROWS]))
-    now = clock.now()
+    data, now = distinct(data), clock.now()
+    most = ROWS if clock.end() - now >= BRIEF else QUICK_ROWS
+    if len(data.X) > most:
+        data = data.take(np.sort(in_random_order(data, rng)[:most]))
     with clock.until(now + SHARE * max(clock.end() - now, 0.0)):
         best, searches, told = _walked(built, columns, data, method.on_few_rows(), warped, report)
     if searches[0].evaluations < 2:

@@ -400,6 +400,11 @@ class Fitted(Learned):
             return draws
         return np.swapaxes(self.model.warp.inverse(np.swapaxes(draws, 1, 2)), 1, 2)
 
+    def told(self, note: str) -> Fitted:
+        """The same with one more note."""
+        outcome = dataclasses.replace(self.outcome, notes=(*self.outcome.notes, note))
+        return dataclasses.replace(self, outcome=outcome)
+
     def calibrated(self) -> Fitted:
         """The same with predictions that suit the residuals of left-out rows, of one output; as it is where
         they do, or where there are too few."""

@@ -16,6 +16,7 @@ from gramian.arrays import Array
 from gramian.certify.certificate import Certificate
 from gramian.choose.plan import Plan, check
 from gramian.choose.words import as_method
+from gramian.clock import OutOfTime
 from gramian.data.inputs import Columns, read_beside, read_features, read_noise_var, read_rows, read_targets
 from gramian.errors import InputError, ParameterError
 from gramian.estimators import build, latent
@@ -35,6 +36,11 @@ from gramian.processes.base import Process
 from gramian.processes.prior import GaussianProcess
 from gramian.report.evaluation import Evaluation, of_numbers
 from gramian.warps import Warp
+
+UNCALIBRATED = (
+    "The time limit left no time to compare predictions with left-out rows, by which intervals are corrected:"
+    " they are the model's own. Raise time_limit."
+)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -169,7 +175,13 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
             check(method, table.shape, likelihood.latents, self.memory_limit)
             built = build.build_latent(self, likelihood, table, named, Y, 1.0)
         fitted = self._condition(built, named, method, reason, began, gaussian, single)
-        self.fitted_ = fitted.calibrated() if fitted.outcome.choice else fitted
+        if fitted.outcome.choice:
+            try:
+                with clock.until(self._end(began), self._grace):
+                    fitted = fitted.calibrated()
+            except OutOfTime:
+                fitted = fitted.told(UNCALIBRATED)
+        self.fitted_ = fitted
         return self
 
     def check_settings(self) -> None:
