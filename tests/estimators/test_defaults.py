@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose
 
 import gramian as gm
 from gramian.corrections import Calibration
+from gramian.estimators.defaults import Candidate
 from gramian.predictive import Normals
 
 
@@ -32,9 +33,9 @@ def fitted():
 
 def test_keeps_a_step_only_where_the_data_ask_for_it(fitted):
     assert fitted["smooth"].fitted_.model.warp is None
-    assert "Matern12" not in str(fitted["smooth"].kernel_)
+    assert "+" not in str(fitted["smooth"].kernel_)
     assert fitted["skewed"].fitted_.model.warp is not None
-    assert "Matern12" in str(fitted["rough"].kernel_)
+    assert "+" in str(fitted["rough"].kernel_)
 
 
 @pytest.mark.parametrize("kind", ["skewed", "rough"])
@@ -46,11 +47,14 @@ def test_chosen_model_foretells_new_rows_better(fitted, kind):
 
 
 def test_says_why(fitted):
-    (line,) = fitted["skewed"].outcome_.choice
-    assert "Matern-5/2" in line
-    assert "a rough part" in line
-    assert "a warp of y: +" in line
-    assert line in fitted["skewed"].summary()
+    first, others = fitted["skewed"].outcome_.choice
+    assert "height of its parameters' posterior, on all rows: Matern-5/2" in first
+    assert "of warped y" in first
+    gaps = [float(part.split()[-1]) for part in others.removeprefix("others, in nats: ").split("; ")]
+    assert len(gaps) == 3  # one part, rough, smoother, without a warp
+    assert gaps == sorted(gaps, reverse=True)
+    assert gaps[0] < 0
+    assert all(line in fitted["skewed"].summary() for line in (first, others))
 
 
 def test_an_explicit_kernel_is_taken_as_it_is():
@@ -72,11 +76,21 @@ def test_y_is_not_warped_where_that_was_not_wanted_or_values_repeat():
     assert gm.GPRegressor(random_state=0).fit(X, steps).fitted_.model.warp is None
 
 
-def test_many_rows_choose_on_a_part_of_them():
+def test_rows_beyond_those_of_the_path_judge_it():
     X, y = table("skewed", 1300)
     gp = gm.GPRegressor(random_state=0, method=gm.Sparse(30)).fit(X, y)
-    assert "on 1,000 of 1,300 rows" in gp.outcome_.choice[0]
+    assert "the density it gives to 300 rows, from 1,000 of 1,300" in gp.outcome_.choice[0]
+    assert "nats a row" in gp.outcome_.choice[1]
     assert gp.fitted_.model.warp is not None
+
+
+def test_rows_that_judge_take_the_simpler_of_two_that_chance_tells_apart():
+    """100 rows that gain 0.1 each, give or take 2, are no reason; give or take 0.5 they are."""
+    plain = Candidate("plain", None, None, densities=np.zeros(100))
+    wave = np.tile([-1.0, 1.0], 50)
+    assert not Candidate("lucky", None, None, densities=0.1 + 2 * wave).beats(plain)
+    assert Candidate("better", None, None, densities=0.1 + 0.5 * wave).beats(plain)
+    assert not Candidate("failed", None, None, densities=np.full(100, -np.inf)).beats(plain)
 
 
 def test_categories_have_a_part_in_the_rough_kernel():

@@ -34,7 +34,7 @@ from gramian.engines.base import Engine
 from gramian.errors import InputError, ParameterError, plain
 from gramian.estimators import build, latent
 from gramian.estimators.build import Built
-from gramian.estimators.defaults import Choice
+from gramian.estimators.defaults import ENOUGH, Choice
 from gramian.estimators.fitted import Fitted, Learned
 from gramian.fitting import FitOutcome, Search, level
 from gramian.fitting.budget import Budget, at_random
@@ -163,7 +163,8 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
             restarts = self.restarts(len(rows.X)) if choice is None else self.n_restarts or 0
             budget = self._budget(method, rows, calibrated=choice is not None)
             stopped = choice is not None and choice.interrupted
-            searched = self._search(method, built.model, rows, restarts, rng, report, budget, stopped)
+            enough = ENOUGH if choice is not None else 0.0
+            searched = self._search(method, built.model, rows, restarts, rng, report, budget, stopped, enough)
             if choice is not None:
                 searched = dataclasses.replace(searched, search=choice.counted(searched.search))
             search_ended = clock.now()
@@ -241,6 +242,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         report: Report,
         budget: Budget | None,
         interrupted: bool = False,
+        enough: float = 0.0,
     ) -> Searched:
         space = ParameterSpace(model.parameters())
         if clock.end() < math.inf:
@@ -258,7 +260,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
                 method = method.prepared(model, final, rng)
             return Searched(model, method, nowhere, (), data, final)
         holds, room = Hold.read(self.stages, model), lambda: memory.allowed(self.memory_limit)
-        return fit(model, data, method, restarts, rng, report, budget, room, holds)
+        return fit(model, data, method, restarts, rng, report, budget, room, holds, enough)
 
     def restarts(self, n: int) -> int:
         """Further starting points of a search on n rows."""

@@ -241,13 +241,14 @@ def times_categories(X: Array, columns: Columns, made: Callable[[Array], Kernel]
 
 
 def default_kernel(
-    X: Array, columns: Columns, variance: float, family: type[Stationary] = Matern52
+    X: Array, columns: Columns, variance: float, family: type[Stationary] = Matern52, shorter: float = 1.0
 ) -> Kernel:
-    """A scaled kernel of a family with a lengthscale a numeric column, times a Categorical for the others."""
+    """A scaled kernel of a family with a lengthscale a numeric column, times a Categorical for the others.
+    `shorter`: times what is usual, that lengthscales begin with."""
 
     def smooth(lengthscales: Array) -> Kernel:
         prior = LogNormal(tuple(map(float, np.log(lengthscales))), 1.5)
-        return family(param(lengthscales, prior=prior))
+        return family(param(shorter * lengthscales, prior=prior))
 
     kernel = times_categories(X, columns, smooth)
     return Scaled(kernel, param(variance, prior=LogNormal(float(np.log(variance)), 1.5)))

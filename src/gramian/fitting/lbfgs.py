@@ -31,6 +31,7 @@ from gramian.linalg.threads import one_blas_thread
 # follow theta to first order.
 USUAL, TIGHT = (1e-9, 1e-3), (1e-13, 1e-5)
 LOOSE = (1e-6, 1e-3)  # of a search that need not be finished: a few hundredths of a nat
+PATIENCE = 8  # evaluations that must have raised the best by `enough`, all together
 NEWTON_UP_TO = 40  # parameters: a Hessian takes one gradient each
 # of |f|: what rounding may cost when a Newton step moves to the place where the gradient vanishes
 SLACK = 1e-6
@@ -50,6 +51,10 @@ class Search:
     starts: int
     failures: int  # factorisations that failed on the way
     pace: float = math.inf  # seconds of the fastest evaluation but for the first
+
+
+class _Enough(Exception):
+    """A search has come as far as it is asked to."""
 
 
 class _Counted:
@@ -96,11 +101,13 @@ def maximise(
     *,
     finish: bool = True,
     iterations: int = MAX_ITERATIONS,
+    enough: float = 0.0,
 ) -> Search:
     """The best point found from all starts; the first of them where the time allows no evaluation. `deadline`
     is a time of `clock.now()`, and gives an evaluation up that is still at work. `finish`: whether the last
     digits matter; they do not where another search goes on from here, or where the objective is an
-    estimate. `iterations`: the most of one run."""
+    estimate. `iterations`: the most of one run. `enough`: a run ends when PATIENCE evaluations have gained
+    less than that, in nats; its place is then where they have led."""
     evaluate = _Counted(objective, starts[0])
     taken = tried = 0
     stopped = "converged"
@@ -109,6 +116,7 @@ def maximise(
     def run(start: Array, number: int, tolerances: tuple[float, float]) -> None:
         nonlocal taken, stopped
         run_theta, run_best = start, -np.inf
+        path: list[float] = []  # the best after each evaluation
 
         def negative(theta: Array) -> tuple[float, Array]:
             nonlocal run_theta, run_best
@@ -122,6 +130,9 @@ def maximise(
             if value > run_best:
                 run_theta, run_best = theta.copy(), value
             report(number, len(starts), evaluate.evaluations, evaluate.best)
+            path.append(run_best)
+            if len(path) > PATIENCE and run_best - path[-PATIENCE - 1] < enough:
+                raise _Enough
             return -value, -gradient
 
         (ftol, gtol), most = tolerances, {"maxiter": iterations, "maxfun": 10 * iterations}
@@ -135,7 +146,10 @@ def maximise(
             return value, np.append(gradient, 0.0)
 
         with one_blas_thread():  # the search's own small systems go through BLAS, too
-            *_, told = fmin_l_bfgs_b(with_idle, np.append(start, 0.0), bounds=bounds, **own, **most)
+            try:
+                *_, told = fmin_l_bfgs_b(with_idle, np.append(start, 0.0), bounds=bounds, **own, **most)
+            except _Enough:
+                told = {"nit": len(path) - 1}
         taken += int(told["nit"])
         if run_best == evaluate.best:
             stopped = "iteration limit" if told["nit"] >= iterations else "converged"

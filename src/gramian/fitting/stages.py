@@ -56,6 +56,7 @@ LEAST_ROWS = 200  # of a first stage, however short the time is
 LEAST_EVALUATIONS = 15  # that make a first stage worth it
 QUICK_ROWS = 400  # whose kernel values are made without compiled programs (`gram/few.py`)
 MORE = 1.5  # times the rows of the stage before, for another one to be worth it
+LEAST_WORTH = 0.1  # nats
 STARTS = 8  # evaluations that the choice of a start takes (`fitting/onward.py`)
 
 
@@ -153,9 +154,11 @@ def fit(
     budget: Budget | None = None,
     memory: Callable[[], float] = lambda: np.inf,
     holds: Sequence[Hold] = (),
+    enough: float = 0.0,
 ) -> Searched:
     """Fits the parameters. `budget`: the time there is, for the final inference, too; `memory()` is what the
-    stages may use, in bytes; `holds` are stages of the first search."""
+    stages may use, in bytes; `holds` are stages of the first search; `enough`: nats a row that are worth a
+    few evaluations more, 0 where the last digits matter."""
     method.check_fits(model, data.X.shape[1])
     if method.search == "batches":
         from gramian.fitting import stochastic  # which imports this module
@@ -197,11 +200,12 @@ def fit(
                     others = objective.space.restarts(restarts, rng)
                     starts += [np.concatenate([theta, objective.inference.free]) for theta in others]
                 cheap = engine.work(rows, d, q).flops <= FINISH_FLOPS
-                finish = step.last and engine.smooth and cheap
+                finish = step.last and engine.smooth and cheap and not enough
                 report.stage(step.described(n), step.usual, step.ahead)
-                search, note = maximise(objective, starts, objective.limits, report, finish=finish), ""
+                how_far: dict[str, Any] = {"finish": finish, "enough": worth(enough, rows)}
+                search, note = maximise(objective, starts, objective.limits, report, **how_far), ""
                 if searches and engine.exact and search.stopped != "interrupted":
-                    search, note = guarded(objective, search, model, _again(objective, report, finish))
+                    search, note = guarded(objective, search, model, _again(objective, report, how_far))
         except OutOfTime:
             break  # before there was anything to search
         except ParameterError:
@@ -360,9 +364,15 @@ def _begun(
     return Objective(start, own, prepared)
 
 
-def _again(objective: Objective, report: Report, finish: bool) -> Callable[[Array], Search]:
+def worth(enough: float, rows: int) -> float:
+    """Nats that are worth a few evaluations more, from nats a row: at least a tenth, below which parameters
+    differ by much less than they are uncertain."""
+    return max(enough * rows, LEAST_WORTH) if enough else 0.0
+
+
+def _again(objective: Objective, report: Report, how_far: dict[str, Any]) -> Callable[[Array], Search]:
     """Another search of the same objective, from a place of its own."""
-    return lambda start: maximise(objective, [start], objective.limits, report, finish=finish)
+    return lambda start: maximise(objective, [start], objective.limits, report, **how_far)
 
 
 def _room(memory: Callable[[], float]) -> int:
