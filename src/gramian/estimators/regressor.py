@@ -484,20 +484,16 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         return columns
 
     def predict_gradient(self, X: Any) -> tuple[Array, Array]:
-        """Mean and variance of the gradient of f at the rows of X: (n, d) each, or (n, d, q) for 2-D y. Not
-        of a warped y."""
+        """Mean and variance of the gradient of f at the rows of X: (n, d) each, or (n, d, q) for 2-D y. Where
+        y is warped, f is sent back through the warp, and the mean is the gradient of `predict(X,
+        target="f")`."""
         check_is_fitted(self, "fitted_")
-        if self.fitted_.model.warp is not None:
-            raise ParameterError(
-                "The gradient is not given where y is warped: its distribution is not Gaussian. Fit with"
-                " warp=None."
-            )
         if not self.kernel_.differentiable:
             rough = ", ".join(sorted({type(k).__name__ for k in self.kernel_.rough_parts}))
             cure = "Smooth kernels have one: RBF, Matern52, Matern32."
             raise ParameterError(f"Functions of {self.kernel_} have no gradient, because of {rough}. {cure}")
         table = self.read(X)
-        mean, var = self.fitted_.process_at(table).gradient(table)
+        mean, var = self.fitted_.gradient(table)
         return (mean[:, :, 0], var[:, :, 0]) if self.fitted_.single else (mean, var)
 
     def loo(self) -> LeaveOneOut:
