@@ -47,12 +47,13 @@ def test_inverse_and_slope():
     assert_allclose(np.exp(warp.log_slope(Y)), numeric, rtol=1e-7)
 
 
+@pytest.mark.parametrize("noise", [0.1, [0.1, 0.3]], ids=["one noise", "one an output"])
 @pytest.mark.parametrize("method", ["exact", "vfe", "fitc", "nystrom"])
-def test_gradient_of_the_evidence_of_y(method):
+def test_gradient_of_the_evidence_of_y(method, noise):
     X, y = skewed(40)
     Y = np.column_stack([y, np.where(np.arange(40) % 7 == 0, np.nan, y[::-1] ** 2)])
     warp = bent().adapted(Y)
-    model = Model(1.0 * gm.RBF([1.0, 1.0]), ConstantMean(np.array([1.0, 2.0])), Gaussian(0.1), (), warp)
+    model = Model(1.0 * gm.RBF([1.0, 1.0]), ConstantMean(np.array([1.0, 2.0])), Gaussian(noise), (), warp)
     data = Data(X, Y, np.nanstd(Y, axis=0))
     scheme = closed(as_method(method, None)).prepared(model, data, np.random.default_rng(0))
     objective = Objective(model, data, scheme)

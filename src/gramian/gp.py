@@ -106,7 +106,8 @@ class GP(Functions):
     """A Gaussian process prior with what is observed of it.
 
     `kernel`: one, or a list of one for each latent function of the likelihood. `mean`: a number, "zero",
-    "constant", "linear" or a Mean. `noise`: the variance of Gaussian noise; without it f itself is observed.
+    "constant", "linear" or a Mean. `noise`: the variance of Gaussian noise, or a list of one for each output
+    of a 2-D y; without it f itself is observed.
     `likelihood`: another one instead. Numbers are starting values, which `fit` moves; `gm.fixed(...)` stays.
     """
 
@@ -117,7 +118,7 @@ class GP(Functions):
         self,
         kernel: Kernel | Sequence[Kernel],
         mean: float | str | Mean = "zero",
-        noise: float | Parameter | None = None,
+        noise: ArrayLike | Parameter | None = None,
         likelihood: Likelihood | None = None,
     ) -> None:
         kernels = tuple(kernel) if isinstance(kernel, (list, tuple)) else (kernel,)
@@ -251,6 +252,7 @@ class GP(Functions):
             raise InputError("y has a column without a single observed value.")
         likelihood = model.likelihood
         if likelihood.conjugate:
+            model.gaussian.check_outputs(table.shape[1])
             return model, Data(points, table, np.ones(table.shape[1]), known), several
         columns, name = len(likelihood.columns), type(likelihood).__name__
         if known is not None:

@@ -8,6 +8,9 @@ import pytest
 import gramian as gm
 from gramian.choose.plan import Rates, calibrate, show_seconds
 from gramian.errors import MemoryLimitError, ParameterError
+from gramian.experiments.measures import peak_memory
+from gramian.inference import closed
+from gramian.inference.base import OWN_NOISES
 from gramian.linalg import memory
 
 
@@ -164,3 +167,36 @@ def test_people_read_seconds():
     assert "years" in huge
     assert "more than a petabyte" in huge
     assert memory.allowed("1GB") == 10**9
+
+
+def test_each_output_has_a_factor_of_its_own():
+    """Each has its noise, up to the number from which on they share one."""
+    n, q = 4000, 3
+    one, few, many = (gm.plan((n, 4), memory_limit="8GB", outputs=k) for k in (1, q, OWN_NOISES + 1))
+    prices = {plan: {option.method.name: option for option in plan.options} for plan in (one, few, many)}
+    for name, option in prices[few].items():
+        alone = prices[one][name]
+        assert option.final_seconds == pytest.approx(q * alone.final_seconds)
+        assert option.method.work(n, 4, q).flops == pytest.approx(q * alone.method.work(n, 4, 1).flops)
+        assert option.bytes > alone.bytes
+    assert prices[few]["exact"].bytes - prices[one]["exact"].bytes >= (q - 1) * 8 * n**2
+    # one factor with as many right-hand sides
+    assert prices[many]["exact"].bytes < 1.1 * prices[one]["exact"].bytes
+    assert prices[many]["exact"].final_seconds == pytest.approx(prices[one]["exact"].final_seconds)
+
+
+@pytest.mark.parametrize("method", [gm.Exact(), gm.Sparse(300)], ids=["exact", "vfe"])
+def test_memory_of_several_noises_is_planned(method, rng):
+    """What 5 noises take beyond 1 is as planned or less; what a process holds besides is the same for both.
+    4 MB for the allocator: a quarter of one factor."""
+    X, Y = rng.normal(size=(1500, 2)), rng.normal(size=(1500, 5))
+    peaks = []
+    for noise in ([0.1] * 5, [0.1] * 5, [0.1, 0.2, 0.3, 0.4, 0.5]):  # the first for what is made once
+        held = {"optimize": False, "normalize_y": False, "mean": "zero"}
+        gp = gm.GPRegressor(1.0 * gm.RBF(1.0), method=method, noise=gm.fixed(noise), **held)
+        with peak_memory() as peak:
+            gp.fit(X, Y)
+        peaks.append(peak.bytes)
+        del gp
+    planned = [closed(method).bytes_needed(1500, 2, q) for q in (1, 5)]
+    assert peaks[2] - peaks[1] <= planned[1] - planned[0] + 4 * 2**20

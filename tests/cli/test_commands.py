@@ -211,6 +211,20 @@ def test_noise_zero_interpolates(run, tmp_path):
     np.testing.assert_allclose(found.numbers("mean"), found.numbers("y"), atol=1e-8)
 
 
+def test_noise_of_each_target(run, tmp_path):
+    lines = ["x,rain,wind", *(f"{x},{np.sin(x)},{100 * np.cos(x)}" for x in np.linspace(0, 3, 12))]
+    (tmp_path / "d.csv").write_text("\n".join(lines))
+    fit = ("fit", "d.csv", "-t", "rain", "-t", "wind", "-k", "RBF(1.0)", "--restarts", 0)
+    run(*fit, "--noise", 0.1, "--noise", 50, "-o", "m.gm")
+    gp = load("m.gm")
+    assert tuple(gp.noise) == (0.1, 50.0)
+    assert [name for name in gp.parameters_.names if "noise" in name] == ["noise[rain]", "noise[wind]"]
+    run(*fit, "--noise", 0.1, "-o", "m.gm")
+    assert load("m.gm").noise == 0.1
+    refused = run(*fit, *("--noise", 0.1) * 3, "-o", "n.gm", code=2).stderr
+    assert "noise has 3 variances, but y has 2 outputs" in refused
+
+
 def test_target_kind_f_leaves_the_noise_out(run, data, model):
     run("predict", model, data, "-o", "y.csv")
     run("predict", model, data, "-o", "f.csv", "--target-kind", "f")

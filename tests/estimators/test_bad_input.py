@@ -355,7 +355,7 @@ def test_noise_of_zero_means_no_noise():
         ({"noise": "loud"}, ["noise='loud' must be a variance"]),
         ({"noise": True}, ["noise=True must be a variance"]),
         ({"noise": gm.fixed(-1)}, ["must not be negative", "-1"]),
-        ({"noise": gm.fixed([0.1, 0.2])}, ["one variance", "noise_var"]),
+        ({"noise": gm.fixed([0.1, 0.2])}, ["noise has 2 variances", "1 output", "noise_var"]),
         ({"kernel": {"RBF"}}, ["kernel must be a gramian kernel", "{'RBF'}", "from_sklearn", '"rbf"']),
         ({"kernel": "RFB"}, ["There is nothing called 'RFB'", "Did you mean RBF?"]),
         ({"kernel": gm.RBF}, ["kernel must be a gramian kernel"]),

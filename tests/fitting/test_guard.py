@@ -35,6 +35,12 @@ def test_what_is_lost(noise, lengthscale, what):
     assert lost(model(0.01, 1.0), model(noise, lengthscale), 2) == what
 
 
+def test_noise_of_one_output_is_lost():
+    before, same, after = (model(noise, 1.0) for noise in ([0.01, 1.0], [0.02, 0.9], [0.01, 1e-4]))
+    assert lost(before, same, 2) == ""
+    assert lost(before, after, 2) == "the noise"
+
+
 def test_noise_that_was_never_there_is_not_lost():
     assert lost(model(1e-8, 1.0), model(1e-8, 1.0), 2) == ""
 

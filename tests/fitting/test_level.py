@@ -47,6 +47,24 @@ def test_level_is_the_best_of_all_rows(data, kernel, inverted, monkeypatch):
     assert np.max(np.abs(slope[~along])) > 1e-3  # the others stay as the part had them
 
 
+def test_level_of_several_outputs(data):
+    """One level for all: of the kernel, and of each noise."""
+    X, y = data
+    Y = np.column_stack([y, 100 * np.cos(X[:, 0]) + 50 * np.random.default_rng(1).standard_normal(300)])
+    gp = gm.GPRegressor(1.0 * gm.Matern32(1.0), method=FITTED_ON, random_state=0).fit(X, Y)
+    assert "the level of kernel and noise on all 300 rows" in gp.outcome_.stages[-1]
+    fresh = closed(Exact()).infer(gp.fitted_.model, gp.fitted_.rows)
+    assert gp.evidence_.value == pytest.approx(fresh.evidence.value, rel=1e-9)
+    Z = X[:50] + 0.3
+    for one, other in zip(gp.posterior_.moments(Z), fresh.posterior.moments(Z), strict=True):
+        assert_allclose(one, other, rtol=1e-6, atol=1e-9)
+    _, slope = gp.log_evidence(return_grad=True)
+    names = ParameterSpace(gp.fitted_.model.parameters()).names
+    along = np.array([name.endswith(".scale") or name.startswith("noise") for name in names])
+    assert np.sum(along) == 3
+    assert abs(np.sum(slope[along])) < 1e-6 * Y.size
+
+
 @pytest.mark.parametrize(
     "settings",
     [

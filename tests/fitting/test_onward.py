@@ -29,6 +29,16 @@ def test_only_louder_ones_within_bounds_are_tried():
         assert with_more_noise(still, Y) == [still]
 
 
+def test_each_output_gets_louder_in_its_own_units():
+    """What is louder already stays."""
+    Y = [1.0, 100.0] * np.random.default_rng(0).standard_normal((50, 2))
+    noise = gm.param([0.05, 1e-4], bounds=([1e-8, 1e-8], [1.0, 2500.0]))
+    tried = [model.likelihood.noise.value for model in with_more_noise(of_noise(noise), Y)]
+    louder = [np.maximum([0.05, 1e-4], level * np.var(Y, axis=0)) for level in LEVELS]
+    # the last, 0.3 of a variance of about 1e4, is above its bound
+    np.testing.assert_allclose(tried, [[0.05, 1e-4], *louder[:-1]])
+
+
 def test_the_best_is_that_of_the_highest_evidence():
     rng = np.random.default_rng(1)
     X = rng.uniform(-2, 2, (200, 1))

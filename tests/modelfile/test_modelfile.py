@@ -176,6 +176,13 @@ def models() -> dict[str, gm.GPRegressor]:
         "two outputs, two roots": (
             fixed_parameters(gm.RBF(0.7)).fit(*data(2), noise_var=np.linspace(0.01, 0.1, 15))
         ),
+        "two outputs, two noises": fixed_parameters(gm.RBF(0.7), noise=[0.05, 2.0]).fit(*data(2)),
+        "two outputs, two noises held": (
+            gm.GPRegressor(gm.RBF(0.7), noise=gm.fixed([0.05, 2.0]), n_restarts=0).fit(*data(2))
+        ),
+        "outputs without number": fixed_parameters(gm.RBF(0.7), noise=None).fit(
+            X, y[:, None] ** range(1, 23)
+        ),
         "one output of shape (n, 1)": fixed_parameters(gm.RBF(0.7)).fit(*data(1)),
         "no noise": (
             fixed_parameters(gm.RBF(0.3), noise=gm.fixed(0), mean="zero", normalize_y=False).fit(X, y)

@@ -551,6 +551,8 @@ HOSTILE: dict[str, tuple[Callable[[Document, Arrays], None], str]] = {
     "a shape of many dimensions": (kernel(rbf(shape=[1] * 70)), "but the shape"),
     "bounds that exclude the value": (kernel(rbf(bounds=[1.0, 2.0])), "outside its bounds"),
     "bounds the wrong way round": (kernel(rbf(bounds=[1.0, 0.1])), "are empty"),
+    "more bounds than entries": (kernel(rbf(bounds=[[0.1, 0.2, 0.3], 2.0])), "do not belong"),
+    "bounds of entries of text": (kernel(rbf(bounds=[["a"], 1.0])), "bounds is 'a'"),
     "three bounds": (kernel(rbf(bounds=[0.1, 1.0, 2.0])), "3 entries"),
     "bounds of text": (kernel(rbf(bounds=["a", "b"])), "bounds is 'a'"),
     "trainable by half": (kernel(rbf(trainable=0)), "trainable is 0"),
@@ -747,9 +749,21 @@ HOSTILE: dict[str, tuple[Callable[[Document, Arrays], None], str]] = {
     "a mean that is a kernel": (put("settings", "mean", rbf()), "mean is a RBF"),
     "noise below zero": (put("settings", "noise", -1.0), "noise=-1.0 must be a variance"),
     "noise of text": (put("settings", "noise", "some"), "noise='some' must be a variance"),
-    "noise of two": (
-        put("settings", "noise", parameter([0.1, 0.1], [2], support=None)),
+    "noise of four by four": (
+        put("settings", "noise", parameter([0.1] * 4, [2, 2], support=None)),
         "noise must be one variance",
+    ),
+    "noises of text": (put("settings", "noise", [0.1, "some"]), "must be a variance"),
+    "noises within noises": (put("settings", "noise", [0.1, [0.1]]), "must be a variance"),
+    "fitted noise of three": (
+        put(
+            "fitted",
+            "likelihood",
+            "fields",
+            "noise",
+            parameter([0.1] * 3, [3], support={"class": "NonNegative", "fields": {}}),
+        ),
+        "noise must be one variance or 2",
     ),
     "memory of text": (put("settings", "memory_limit", "much"), "memory_limit='much'"),
     "time below zero": (put("settings", "time_limit", -1.0), "time_limit=-1.0"),

@@ -16,6 +16,7 @@ from scipy.integrate import quad
 
 from gramian.errors import ParameterError
 from gramian.kernels import RBF, Categorical, Linear, Matern52, Periodic, Polynomial, SpectralMixture
+from gramian.kernels.text import parse_kernel
 from gramian.params import (
     Affine,
     Gamma,
@@ -345,6 +346,28 @@ def test_limits_come_from_bounds_and_uniform_priors():
     low, high = limits["categorical.similarity"]
     assert low == -np.inf
     assert high == pytest.approx(np.log(0.9 / 0.1))
+
+
+def test_bounds_of_each_entry():
+    kernel = RBF(param([1.0, 2.0, 3.0], bounds=([0.5, 1.0, 2.0], 10.0)))
+    own, space = kernel.lengthscale, ParameterSpace(kernel.parameters())
+    assert own.bounds == ((0.5, 1.0, 2.0), 10.0)
+    assert_allclose(own.box, [[0.5, 1.0, 2.0], [10.0] * 3])
+    assert_allclose(space.limits, np.log([[0.5, 10.0], [1.0, 10.0], [2.0, 10.0]]))
+    assert [row.bounds for row in ParameterTable.of(kernel.parameters())] == [(0.5, 10), (1, 10), (2, 10)]
+    # by no more than rounding beyond, in one entry: put back
+    assert_allclose(space.arrays(np.log([0.5, 1.0 - 1e-12, 3.0]))[0], [0.5, 1.0, 3.0], rtol=0, atol=1e-15)
+    with pytest.raises(ParameterError, match=r"outside its bounds \(\[0.5, 1, 2\], 10\)"):
+        space.arrays(np.log([0.6, 0.9, 3.0]))
+    assert parse_kernel(repr(kernel)).lengthscale.bounds == own.bounds
+
+
+@pytest.mark.parametrize("bounds", [([0.1, 0.1], 1.0), (0.1, [1.0]), ([[0.1] * 3], 1.0)])
+def test_bounds_of_another_number_of_entries_are_refused(bounds):
+    with pytest.raises(ParameterError, match=r"do not belong to the value .* one number an entry"):
+        param([0.5, 0.6, 0.7], bounds=bounds)
+    with pytest.raises(ParameterError, match=r"do not belong to the value 0\.5"):
+        param(0.5, bounds=([0.1], 1.0))
 
 
 def test_a_space_without_free_parameters_is_empty():

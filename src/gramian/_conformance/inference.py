@@ -102,9 +102,9 @@ def check_inference(
     """Raises AssertionError unless `inference` keeps the contract of inference.
 
     An engine, or a scheme in closed form: under Gaussian noise, on models with each mean, one output and two,
-    known noise and rows not observed. Any other scheme (a rule on an engine): under `likelihood`, Gaussian
-    noise where there is none; there it must be exact where its engine is. An engine with a likelihood of
-    another kind gets a rule that suits it.
+    of one noise and of one each, known noise and rows not observed. Any other scheme (a rule on an engine):
+    under `likelihood`, Gaussian noise where there is none; there it must be exact where its engine is. An
+    engine with a likelihood of another kind gets a rule that suits it.
 
     `y`: observations to check it on, where the likelihood cannot draw them. `rows`: how many there are else.
     `slack`: what a slope may be off by where an estimate stands behind it (`smooth` is False).
@@ -145,14 +145,16 @@ def _of_gaussian_noise(
     zero = Model(kernel, ZeroMean(), Gaussian(0.1))
     line = LinearMean([0.2, 3.0], np.array([[0.1, 2.0], [0.3, -1.0]]))
     linear = Model(kernel, line, Gaussian(0.1, (1.0, 400.0)))
+    own = Model(kernel, line, Gaussian([0.1, 90.0]))
     constant = Model(kernel, ConstantMean(0.2), Gaussian(0.1))
     yield zero, Data(X, Y[:, :1], one)
     yield constant, Data(X, Y[:, :1], 2 * one, rng.uniform(0.0, 0.2, len(X)))
     yield linear, Data(X, Y, two)
+    yield own, Data(X, Y, two, rng.uniform(0.0, 0.2, len(X)))
     if holes:
         missing = Y.copy()
         missing[::5, 0], missing[3, 1] = np.nan, np.nan
-        yield linear, Data(X, missing, two)
+        yield own, Data(X, missing, two)
         yield zero, Data(X, missing[:, :1], one)
 
 

@@ -282,7 +282,7 @@ def plan(
     kernel : without random features for it, "fourier" is left out; None: the default kernel
     memory_limit : bytes, or text such as "2GB"; None: 80 % of what is free
     time_limit : seconds for the fit; None: no limit
-    outputs : columns of y
+    outputs : columns of y; each has a noise of its own, and so a factor, up to 20 of them
     optimize : whether the fit searches for parameters
     also : further methods, with their own settings, as for `GPRegressor(method=...)`
 
@@ -307,7 +307,7 @@ def check(method: Scheme, shape: tuple[int, ...], q: int, memory_limit: int | fl
         return
     limit = memory.allowed(memory_limit)
     smaller = [Krylov(CG(), rows_within(limit)), Sparse(), Nystrom(), Fourier(), Sparse(128)]
-    sizes = {m.label: m.bytes_needed(n, d, q) for m in smaller}
+    sizes = {m.label: closed(m).bytes_needed(n, d, q) for m in smaller}
     within = [f"{label} ({memory.show_bytes(size)})" for label, size in sizes.items() if size <= limit]
     cure = "Raise memory_limit, or fit fewer rows."
     if within:

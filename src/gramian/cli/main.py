@@ -127,8 +127,10 @@ def fit(
         "--mean constant|zero|linear",
         "What to expect far from the data; by default constant, for labels zero.",
     ),
-    noise: float | None = option(
-        "--noise VARIANCE", "Where the noise variance starts; 0 means none at all. By default from the data."
+    noise: list[float] | None = option(
+        "--noise VARIANCE",
+        "Where the noise variance starts; 0 means none at all. By default from the data, for each target its"
+        " own. Of several targets one number is that of all; repeat it, in their order, for one each.",
     ),
     likelihood: str | None = option(
         "--likelihood NAME", f"How numbers arise: {listed(LIKELIHOODS)}; by default gaussian."
@@ -203,7 +205,8 @@ def fit(
         from gramian.cli.tasks import FitOptions
         from gramian.cli.work import fit_table
 
-        options = FitOptions(inference, link, multiclass, likelihood, exposure, hyper, noise, trials)
+        level = noise[0] if noise and len(noise) == 1 else noise or None
+        options = FitOptions(inference, link, multiclass, likelihood, exposure, hyper, level, trials)
         engine = method_with(method, size, sampling, kind)
         settings = {"mean": mean, "method": engine, "n_restarts": restarts}
         limits = {"random_state": seed, "time_limit": time_limit, "memory_limit": memory_limit}

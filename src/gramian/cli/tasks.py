@@ -48,7 +48,7 @@ class FitOptions:
     likelihood: str | None = None
     exposure: str | None = None
     hyper: str | None = None
-    noise: float | None = None
+    noise: float | list[float] | None = None
     trials: str | None = None
 
     @property
@@ -88,9 +88,10 @@ class FitOptions:
         else:
             return
         if self.noise is not None:
+            shown = self.noise if isinstance(self.noise, list) else f"{self.noise:g}"
             raise ParameterError(
-                f"--noise {self.noise:g} is where Gaussian noise in closed form starts, and {what} has none."
-                " Leave one of them out."
+                f"--noise {shown} is where Gaussian noise in closed form starts, and {what} has none. Leave"
+                " one of them out."
             )
         if len(targets) > 1:
             raise ParameterError(

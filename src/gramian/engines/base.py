@@ -432,6 +432,10 @@ class Engine(ABC):
     def bytes_needed(self, n: int, d: int, q: int) -> int:
         """Peak memory of fitting n rows, d columns and q outputs."""
 
+    def bytes_of_noise(self, n: int, d: int) -> int:
+        """What each further noise holds to the end, where outputs differ in theirs."""
+        return self.bytes_needed(n, d, 1)
+
     def bytes_of_sites(self, n: int, d: int, latents: int) -> int:
         """The same under a rule that puts sites on it again and again."""
         return self.bytes_needed(n, d, 1) + 80 * n * latents

@@ -117,6 +117,9 @@ class Exact(Engine):
         tile = tiles.tile_size(n)
         return 8 * (n * n + 4 * n * (d + q) + 8 * count() * tile * tile)
 
+    def bytes_of_noise(self, n: int, d: int) -> int:
+        return 8 * n * (n + 8)  # its factor
+
     def bytes_of_sites(self, n: int, d: int, latents: int) -> int:
         # K beside its factors
         return (2 if latents == 1 else latents + 3) * self.bytes_needed(n, d, 1)

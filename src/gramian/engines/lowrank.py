@@ -117,6 +117,9 @@ class FeatureEngine(Engine):
         own = 8 * n * (2 + 3 * q)  # sites, residuals and alpha of all rows
         return int(8 * ((6 + chunks) * m * m + chunks * rows * (arrays * m + 2 * (d + q)))) + kept + own
 
+    def bytes_of_noise(self, n: int, d: int) -> int:
+        return 8 * (2 * self.features_for(n) ** 2 + 8 * n)  # sums and their root; sites of all rows
+
     def bytes_of_sites(self, n: int, d: int, latents: int) -> int:
         together = 3 * (latents * self.features_for(n)) ** 2 if latents > 1 else 0
         return self.bytes_needed(n, d, 1) + 8 * (10 * n * latents + together)

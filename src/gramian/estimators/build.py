@@ -7,7 +7,7 @@ With sd_j the standard deviation of column j of d numeric ones, and v the varian
     lengthscale_j ~ LogNormal(log(sd_j sqrt(d)), 1.5)      distances grow as sqrt(d), so lengthscales must too
                                                            (Hvarfner et al. 2024)
     scale         ~ LogNormal(log v, 1.5)
-    noise         ~ LogNormal(log(0.01 var y), 2)
+    noise         ~ LogNormal(log(0.01 var y), 2)          each output its own, up to OWN_NOISES of them
     mean          constant, no prior
 
 A standard deviation of 1.5 in the logarithm is a factor of 20 either way within two standard deviations: a
@@ -31,6 +31,7 @@ from gramian.data.inputs import Columns, spread
 from gramian.errors import InputError, ParameterError
 from gramian.fitting.rows import repeats
 from gramian.inference import Data, Model
+from gramian.inference.base import noises_of
 from gramian.kernels import Categorical, Kernel, Matern52, Scaled, Stationary
 from gramian.kernels.convert import Converted
 from gramian.kernels.text import parse_kernel
@@ -142,7 +143,7 @@ def prospect(gp: Estimator, shape: tuple[int, ...], outputs: int) -> Prospect:
     )
 
 
-def noise_of(gp: Estimator) -> float | Parameter | None:
+def noise_of(gp: Estimator) -> Any:
     """The setting `noise`; without one, what a converted kernel has brought along."""
     noise = getattr(gp, "noise", None)
     return read_kernel(gp.kernel).noise if noise is None else noise
@@ -164,23 +165,24 @@ def build(
     # spreads of columns need no more, and a memory map stays on its disk
     some = np.asarray(X[:: max(1, len(X) // _SOME_ROWS)])
     kernel = written.suited(some, columns, float(np.mean((sd / scale) ** 2)))[0]
-    # Noise is in the units of y. Several outputs of different spread share one relative noise, and so one
-    # factorisation, unless noise is given.
-    relative = given_noise is None and noise_var is None and Y.shape[1] > 1
-    unit = tuple(map(float, scale**2)) if relative else (1.0,)
-    variance = float(np.mean(sd**2 / (scale**2 if relative else 1.0)))
-    floor = NOISE_FLOOR * float(np.min(sd**2))
+    # Noise is in the units of y, and each output has its own. Each is another factorisation, so that very
+    # many outputs share one relative noise, unless noise is given.
+    q = Y.shape[1]
+    relative = given_noise is None and noise_var is None and noises_of(q) < q
+    unit = scale**2 if relative else np.ones(1)
     if given_noise is None and noise_var is not None:
         # known variances are all the noise there is, unless some is asked for beside them
         given_noise = fixed(0.0)
-    noise = noise_parameter(given_noise, variance, written.kernel is None, floor)
+    noise = noise_parameter(given_noise, sd**2 / unit, written.kernel is None, shared=relative or q == 1)
     if getattr(gp, "noise", None) is None and noise.trainable and (again := repeats(X, Y)) is not None:
-        noise = _at_least(noise, float(np.min(again.least_noise(Y) / (scale**2 if relative else 1.0))))
+        noise = _at_least(noise, again.least_noise(Y) / unit)
     mean = _mean(gp, some, columns, loc, sd, single)
     warp = gp.warp.adapted(Y) if isinstance(gp.warp, Warp) else None
     if warp is not None and noise_var is not None:
         raise ParameterError("noise_var is of y as it is: give it without a warp, or a warp without it.")
-    model = Model(kernel.resolve(columns.names), mean, Gaussian(noise, unit), warp=warp)
+    gaussian = Gaussian(noise, tuple(unit.tolist()))
+    gaussian.check_outputs(q)
+    model = Model(kernel.resolve(columns.names), mean, gaussian, warp=warp)
     data = Data(X, Y, scale, noise_var)
     health.refuse_contradictions(data, model)
     return Built(kernel, _with_priors(gp, model), data)
@@ -254,39 +256,51 @@ def default_kernel(
     return Scaled(kernel, param(variance, prior=LogNormal(float(np.log(variance)), 1.5)))
 
 
-def noise_parameter(given: object, variance: float, with_prior: bool, absolute_floor: float) -> Parameter:
-    """The noise variance: as given, or a start from `variance`, that of y in the noise's units."""
+def noise_parameter(given: object, variance: Array, with_prior: bool, shared: bool) -> Parameter:
+    """The noise variance: as given, or starts from `variance`, (q,), that of y in the noise's units; one
+    number where it is `shared`."""
     if given is None:
-        start = NOISE_SHARE * variance
-        prior = LogNormal(float(np.log(start)), 2.0) if with_prior else None
-        return param(start, prior=prior, bounds=(NOISE_FLOOR * variance, 1e4 * variance))
-    parameter = given if isinstance(given, Parameter) else _noise_number(given)
-    if parameter.value.ndim:
+        typical = np.mean(variance) if shared else variance
+        start = NOISE_SHARE * typical
+        median = tuple(np.log(start)) if start.ndim else float(np.log(start))
+        prior = LogNormal(median, 2.0) if with_prior else None
+        return param(start, prior=prior, bounds=(NOISE_FLOOR * typical, 1e4 * typical))
+    parameter = given if isinstance(given, Parameter) else _noise_given(given)
+    value = parameter.value
+    if value.ndim > 1:
         cure = "For one a row, use fit(X, y, noise_var=...)."
-        raise ParameterError(f"noise must be one variance, but has shape {parameter.value.shape}. {cure}")
-    if parameter.trainable and parameter.bounds is None and float(parameter.value) > 0:
-        value = float(parameter.value)
-        bounds = (min(absolute_floor, value), 1e4 * max(variance, value))
-        return dataclasses.replace(parameter, bounds=bounds)
+        shape = f"has shape {value.shape}"
+        raise ParameterError(f"noise must be one variance, or one an output, but {shape}. {cure}")
+    if parameter.trainable and parameter.bounds is None and np.all(value > 0):
+        each = value.shape == variance.shape
+        low, high = (variance, variance) if each else (np.min(variance), np.mean(variance))
+        return parameter.within_bounds(np.minimum(NOISE_FLOOR * low, value), 1e4 * np.maximum(high, value))
     return parameter
 
 
-def _at_least(noise: Parameter, low: float) -> Parameter:
-    """The noise with a higher floor, where `low` is above it."""
-    if noise.bounds is None or low <= noise.bounds[0]:
+def _at_least(noise: Parameter, low: Array) -> Parameter:
+    """The noise with a higher floor, where `low`, (q,), is above it."""
+    if noise.bounds is None:
         return noise
-    high = max(noise.bounds[1], 2 * low)
-    value = np.clip(noise.value, 1.1 * low, high)
-    return dataclasses.replace(noise, value=value, bounds=(low, high))
+    least, (floor, high) = low if noise.value.ndim else low.min(), noise.box
+    higher = least > floor
+    high = np.where(higher, np.maximum(high, 2 * least), high)
+    value = np.where(higher, np.clip(noise.value, 1.1 * least, high), noise.value)
+    bounds = (np.maximum(floor, least), high)
+    return param(value, prior=noise.prior, bounds=bounds) if higher.any() else noise
 
 
-def _noise_number(given: Any) -> Parameter:
-    numeric = isinstance(given, (int, float, np.integer, np.floating)) and not isinstance(given, bool)
-    if not numeric or not np.isfinite(given) or given < 0:
-        python = "In Python a parameter such as gramian.fixed(0.01) will do, too."
+def _noise_given(given: Any) -> Parameter:
+    several = isinstance(given, (list, tuple)) or (isinstance(given, np.ndarray) and given.ndim == 1)
+    numbers = list(given) if several else [given]
+    kinds = int, float, np.integer, np.floating
+    numeric = all(isinstance(one, kinds) and not isinstance(one, bool) for one in numbers)
+    if not numbers or not numeric or not all(np.isfinite(one) and one >= 0 for one in numbers):
+        python = "In Python a list of one an output will do, too, or a parameter: gramian.fixed(0.01)."
         raise ParameterError(f"noise={given!r} must be a variance: a number from 0 on. {python}")
+    value = np.array(numbers, dtype=np.float64).reshape(-1 if several else ())
     # A start of exactly 0 could never move: it means noise-free.
-    return fixed(0.0) if given == 0 else param(float(given))
+    return param(value) if value.any() else fixed(value)
 
 
 def mean_function(given: object, loc: Array, columns: Columns) -> Mean:

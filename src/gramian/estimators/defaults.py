@@ -14,7 +14,8 @@ rows by 0.06, and lowers that of test rows by 0.06; the height refuses it. On th
 takes it, and test rows gain 0.29. On 1,000 rows of the elevators and bike data (18 and 17 columns) the height
 takes a second part, and test rows lose 0.02 and more than one; rows that judge refuse it.
 
-What the path ends with is then fitted on all rows.
+What the path ends with is then fitted on all rows. Where y was rounded (one value fills a tenth of the rows),
+the path sees each y spread evenly over what it was rounded from, and the warp that it finds stays.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from gramian.fitting.rows import distinct, in_random_order
 from gramian.fitting.stages import worth
 from gramian.inference import Data, Model, Scheme
 from gramian.kernels import RBF, Kernel, Matern12, Matern52
+from gramian.params import fixed
 from gramian.predictive import log_normal
 from gramian.warps import SinhArcsinh
 
@@ -51,9 +53,12 @@ ITERATIONS = 60  # of a search on the path
 ON_PATH = 3e-4  # nats a row that are worth a few evaluations more: steps differ by far more
 ENOUGH = 1e-4  # the same of the search on all rows: what less could do for a prediction nobody sees
 SECOND = 0.05  # of the variance of y: what a second part begins with
-# of the rows with the same y, up to which a warp is tried: a density can be as steep as one likes at a value
+# of the rows with the same y, from which on y was rounded: a density can be as steep as one likes at a value
 # that is taken again and again
 MOST_EQUAL = 0.1
+# of a rounded y, from how many values on it can be warped, and how many rows each must have on average: with
+# fewer rows y was not rounded, but has one value that is special
+FEWEST_VALUES, ROWS_A_VALUE = 10, 5
 SHARE = 0.4  # of the time that is left
 LEAST = 1e-20  # variance of y in units of its scale: below, it is constant
 
@@ -117,13 +122,24 @@ def chosen(
         if len(order) >= most + FEWEST_HELD:
             held = data.take(np.sort(order[most : most + HELD]))
         data = data.take(np.sort(order[:most]))
+    values, counts = np.unique(data.Y, return_counts=True)
+    rounded = counts.max() > MOST_EQUAL * len(data.Y)
+    grid = FEWEST_VALUES <= len(values) <= len(data.Y) / ROWS_A_VALUE
+    warped = warped and data.noise_var is None and (grid or not rounded)
+    if rounded and warped:
+        data = _spread_out(data, rng)
+        held = None if held is None else _spread_out(held, rng)
     with clock.until(now + SHARE * max(clock.end() - now, 0.0)):
         walk = _Walk(columns, data, held, method.on_few_rows(), report)
         best = walk.walked(Candidate("Matern-5/2", built.kernel, built.model), warped)
+    model = best.model
+    if rounded and model.warp is not None:  # y as it is would make it steep at its values
+        held_fast = [fixed(p.value) for p in model.warp.parameters().values()]
+        model = dataclasses.replace(model, warp=model.warp.with_parameters(held_fast))
     if walk.searches[0].evaluations < 2:
         return None  # there was no time
     rows = "all" if len(data.X) == len(built.rows.X) else f"{len(data.X):,} of {len(built.rows.X):,}"
-    return Choice(built._replace(kernel=best.kernel, model=best.model), tuple(walk.searches), walk.told(rows))
+    return Choice(built._replace(kernel=best.kernel, model=model), tuple(walk.searches), walk.told(rows))
 
 
 class _Walk:
@@ -210,13 +226,20 @@ class _Walk:
         resolved = kernel.resolve(self.columns.names).with_parameters(known)
         return Candidate(name, kernel, dataclasses.replace(plain.model, kernel=resolved))
 
-    def _warped(self, plain: Candidate, best: Candidate) -> Candidate | None:
-        y = self.data.Y[np.isfinite(self.data.Y)]
-        _, counts = np.unique(y, return_counts=True)
-        if self.data.noise_var is not None or counts.max() > MOST_EQUAL * len(y):
-            return None
+    def _warped(self, plain: Candidate, best: Candidate) -> Candidate:
+        """A map of y."""
         warp = SinhArcsinh().adapted(self.data.Y)
         return Candidate(f"{best.name} of warped y", best.kernel, dataclasses.replace(best.model, warp=warp))
+
+
+def _spread_out(data: Data, rng: np.random.Generator) -> Data:
+    """The same with each y spread evenly over what it was rounded from: halfway to the values beside it."""
+    values, at = np.unique(data.Y, return_inverse=True)
+    half = np.diff(values) / 2
+    below, above = np.append(half[:1], half), np.append(half, half[-1:])
+    share = rng.random(data.Y.shape)
+    at = at.reshape(data.Y.shape)
+    return dataclasses.replace(data, Y=data.Y + share * above[at] - (1 - share) * below[at])
 
 
 def _variance(data: Data) -> float:

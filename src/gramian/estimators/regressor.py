@@ -53,18 +53,20 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
     Parameters
     ----------
     kernel : Kernel or text, optional
-        What functions to expect. None: the data choose (gramian.estimators.defaults), from a scaled
-        Matern-5/2 with one lengthscale a column and weak priors on: with a rough part beside it or not, of y
-        as it is or warped; `outcome_.choice` says why. "matern52" is that first model; "rbf", "matern12" and
-        "matern32" are the same with another family. Other text is read as kernels are written: "1.0 *
-        RBF(0.5) + Linear()". A kernel that is given is fitted by maximum evidence, from its own values,
-        unless its parameters carry priors (then by MAP). A list gives each latent function its own, under a
-        likelihood that has several (`Heteroscedastic()`: mean and noise).
+        What functions to expect. None: the data choose (gramian.estimators.defaults) among a scaled
+        Matern-5/2 with one lengthscale a column and weak priors, the same with a Matern-1/2 beside it, and an
+        RBF with a Matern-5/2 beside it, of y as it is or warped; `outcome_.choice` says why. "matern52" is
+        the first of them; "rbf", "matern12" and "matern32" are the same with another family. Other text is
+        read as kernels are written: "1.0 * RBF(0.5) + Linear()". A kernel that is given is fitted by maximum
+        evidence, from its own values, unless its parameters carry priors (then by MAP). A list gives each
+        latent function its own, under a likelihood that has several (`Heteroscedastic()`: mean and noise).
     mean : "constant" (the default), "zero", "linear" or a Mean
         What f is far from the data, in the units of y; "zero" is the average of y when y is normalised.
-    noise : number or parameter, optional
+    noise : number, list of numbers or parameter, optional
         The noise variance, in the units of y squared. A number is where fitting starts; `fixed(0.01)` stays,
-        `fixed(0)` interpolates. None: from the data.
+        `fixed(0)` interpolates. Of several outputs one number is the noise of all of them, and a list, or
+        `fixed([0.1, 0.2])`, has one for each. None: from the data, with one for each of up to 20 outputs;
+        more share one, relative to their variances, and so one factorisation.
     likelihood : Likelihood or word, optional
         How y arises from f: "student-t", "poisson", "negative-binomial", "binomial", "gamma", "beta",
         "heteroscedastic", or an object: `StudentT(4.0)`, `Ordinal(5)`, your own. None or "gaussian": Gaussian
@@ -120,7 +122,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
     fitted_ : all that the fit has left, as one value (see gramian.estimators.fitted)
     """
 
-    noise: float | Parameter | None = None
+    noise: ArrayLike | Parameter | None = None
     likelihood: str | Likelihood | None = None
     warp: str | Warp | None = "auto"
     normalize_y: bool = True
@@ -188,7 +190,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         """Refuses impossible settings, before any work."""
         super().check_settings()
         read_likelihood(self.likelihood)
-        build.noise_parameter(build.noise_of(self), 1.0, False, build.NOISE_FLOOR)
+        build.noise_parameter(build.noise_of(self), np.ones(1), False, shared=True)
         if self.warp is None or self.warp == "auto":
             return
         if not isinstance(self.warp, Warp):
@@ -577,20 +579,19 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         if not self.__sklearn_is_fitted__():
             table, columns = read_features(X)
             process, noise = self.prior_at(table, columns)
-            return table, process, noise if target == "y" else np.zeros(1)
+            return table, process, noise if target == "y" else np.zeros_like(noise)
         noise, table = self.fitted_.noise_of_outputs, self.read(X)
         return table, self.fitted_.process_at(table), noise if target == "y" else np.zeros_like(noise)
 
     def prior_at(self, table: Array, columns: Columns) -> tuple[GaussianProcess, Array]:
         """What is believed before a fit: f, with a default kernel made for the rows of a table of these
-        columns, categories as codes; and the noise variance, (1,)."""
+        columns, categories as codes, for as many outputs as there are noises; and these variances, (q,)."""
         self.check_settings()
         kernel = build.read_kernel(self.kernel).suited(table, columns, 1.0)[0]
-        noise = build.noise_parameter(build.noise_of(self), 1.0, False, build.NOISE_FLOOR)
+        noise = build.noise_parameter(build.noise_of(self), np.ones(1), False, shared=True).value.ravel()
         mean = build.mean_function(self.mean, np.zeros(()), columns)
         mean = mean.adapted(table, np.zeros(()), np.ones(()))
-        process = GaussianProcess(kernel.resolve(columns.names), mean, np.ones(1))
-        return process, noise.value.reshape(1)
+        return GaussianProcess(kernel.resolve(columns.names), mean, np.ones(len(noise))), noise
 
     def _is_single(self) -> bool:
         return not self.__sklearn_is_fitted__() or self.fitted_.single

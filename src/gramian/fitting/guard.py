@@ -41,9 +41,8 @@ def lost(before: Model, after: Model, d: int) -> str:
     found = []
     noises = [model.parameters().get("noise") for model in (before, after)]
     if after.likelihood.conjugate and noises[0] is not None and noises[1] is not None and noises[1].trainable:
-        floor = 0.0 if noises[1].bounds is None else noises[1].bounds[0]
-        now, then = float(noises[1].value), float(noises[0].value)
-        if now < FALLEN * then or now <= floor * (1 + 1e-6) < 0.1 * then:
+        floor, now, then = noises[1].box[0] * (1 + 1e-6), noises[1].value, noises[0].value
+        if np.any((now < FALLEN * then) | ((now <= floor) & (floor < 0.1 * then))):
             found.append("the noise")
     pairs = zip(_lengthscales(before, d), _lengthscales(after, d), strict=True)
     if any(np.any(now < COLLAPSED * then) for then, now in pairs):

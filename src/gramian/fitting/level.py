@@ -40,8 +40,9 @@ def on_all_rows(
     c = float(np.sum(residual * alpha)) / residual.size
     values = {path: c * p.value for path, p in levels.items()}
     model = fitted.model
-    if not own_bounds and (bounds := levels["noise"].bounds) is not None and c > 0:
-        wide = dataclasses.replace(levels["noise"], bounds=(min(1.0, c) * bounds[0], max(1.0, c) * bounds[1]))
+    if not own_bounds and (noise := levels["noise"]).bounds is not None and c > 0:
+        low, high = noise.box
+        wide = noise.within_bounds(min(1.0, c) * low, max(1.0, c) * high)
         model = dataclasses.replace(model, likelihood=model.gaussian.with_parameters([wide]))
         levels["noise"] = wide
     bounded = [(values[path], p.bounds) for path, p in levels.items() if p.bounds is not None]

@@ -41,10 +41,10 @@ class Objective:
         limits: list[tuple[float, float]] = []
         for p in self.space.trainable.values():
             assert p.support is not None
-            low, high = p.limits
             reach = np.inf if p.support.ends() == (-np.inf, np.inf) else SEARCH_RANGE
             u = np.ravel(p.support.inverse(p.value)).tolist()
-            limits += [(max(low, v - reach), min(high, v + reach)) for v in u]
+            ends = zip(p.limits, u, strict=True)
+            limits += [(max(low, v - reach), min(high, v + reach)) for (low, high), v in ends]
         return limits + [(-np.inf, np.inf)] * self.inference.free.size
 
     @property

@@ -21,7 +21,7 @@ from gramian.inference.base import Scheme
 from gramian.inference.model import Data, Model
 from gramian.params import ParameterSpace
 
-LEVELS = (1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3)  # of the noise, in units of the variance of y
+LEVELS = (1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3)  # of the noise, in units of the variance of y, an output's own
 
 
 def best_start(models: Sequence[Model], data: Data, inference: Scheme) -> Model:
@@ -40,10 +40,11 @@ def with_more_noise(model: Model, Y: Array) -> list[Model]:
     noise = model.likelihood.parameters()["noise"]
     if not noise.trainable:
         return [model]
-    unit = float(np.mean(np.nanvar(Y, axis=0) / np.array(model.gaussian.unit)))
-    high = np.inf if noise.bounds is None else noise.bounds[1]
-    levels = [level * unit for level in LEVELS if float(noise.value) < level * unit <= high]
-    return [model, *(model.with_values({"noise": np.array(level)}) for level in levels)]
+    unit = np.nanvar(Y, axis=0) / np.array(model.gaussian.unit)
+    unit = unit if noise.value.ndim else np.mean(unit)
+    louder = [np.maximum(noise.value, level * unit) for level in LEVELS]
+    allowed = [one for one in louder if np.any(one > noise.value) and np.all(one <= noise.box[1])]
+    return [model, *(model.with_values({"noise": one}) for one in allowed)]
 
 
 def _height(model: Model, data: Data, inference: Scheme) -> float:

@@ -40,7 +40,6 @@ def within_reach(model: Model, X: Array) -> Model:
 
 def _nearer(lengthscale: Parameter, spread: Array, level: Array) -> Array:
     """One a column, those that are too far brought back."""
-    low = 0.0 if lengthscale.bounds is None else lengthscale.bounds[0]
-    limit = np.maximum(FAR * np.sqrt(len(spread)) * spread, low)
+    limit = np.maximum(FAR * np.sqrt(len(spread)) * spread, lengthscale.box[0])
     far = (lengthscale.value > limit) & (spread > CONSTANT * level)
     return np.where(far, limit, lengthscale.value)

@@ -46,6 +46,7 @@ from gramian.params import ParameterSpace
 FIRST_ROWS = 2000  # of the first stage: a quarter of a second an evaluation
 DIRECT_ROWS = 5000  # up to here exact inference is searched on all rows at once
 EVALUATION_FLOPS = 3e11  # of one evaluation on the last part: some seconds
+QUICK_FLOPS = 1e11  # the same of a search that need not reach the last digits
 EVALUATIONS = 15  # of a last search on still more rows, which may take as long as the final inference
 REACH_ROWS = 10_000  # that say how far a column spreads
 # of one evaluation, up to which a search is finished to the last digits: that takes one gradient a parameter
@@ -179,7 +180,8 @@ def fit(
     asked, method = method, method.searched
     every, data = data, distinct(data) if method.closed and model.gaussian.noise.trainable else data
     n, d, q = len(data.X), data.X.shape[1], len(data.scale)
-    plan = parts(method, n, d, q, memory) if budget is None else []
+    flops = QUICK_FLOPS if enough else EVALUATION_FLOPS
+    plan = parts(method, n, d, q, memory, flops) if budget is None else []
     sketch = sketch_for(model.likelihood)
     steps = _all(plan, method, (n, d, q)) if budget is None else in_time(method, budget, memory, sketch)
     order: NDArray[np.intp] | None = None
@@ -381,29 +383,35 @@ def _room(memory: Callable[[], float]) -> int:
 
 
 def parts(
-    method: Scheme, n: int, d: int, q: int, memory: Callable[[], float] = lambda: np.inf
+    method: Scheme,
+    n: int,
+    d: int,
+    q: int,
+    memory: Callable[[], float] = lambda: np.inf,
+    flops: float = EVALUATION_FLOPS,
 ) -> list[tuple[Scheme, int]]:
-    """Which engine is searched on how many rows, one after the other, where time is not limited."""
+    """Which engine is searched on how many rows, one after the other, where time is not limited. `flops`: of
+    one evaluation on the last of them."""
     dense = method.on_few_rows()
     if dense is method:
         if method.fit_rows is not None:
             return [(method, min(method.fit_rows, n))]
-        if n <= DIRECT_ROWS and (method.closed or method.work(n, d, q).flops <= EVALUATION_FLOPS):
+        if n <= DIRECT_ROWS and (method.closed or method.work(n, d, q).flops <= flops):
             return [(method, n)]
-        most = _affordable(method, n, d, q)
+        most = _affordable(method, n, d, q, flops)
         more = _affordable(method, n, d, q, method.work(n, d, q, gradient=False).flops / EVALUATIONS)
         counts = {FIRST_ROWS, most, max(most, more)}
         return [(method, rows) for rows in sorted(counts)]
     room = _room(memory)
     first: list[tuple[Scheme, int]] = [(dense, min(n, FIRST_ROWS, room))]
     if not method.learns_from(n):
-        return first if n <= FIRST_ROWS else [*first, (dense, min(_affordable(dense, n, d, q), room))]
-    if method.work(n, d, q).flops <= EVALUATION_FLOPS:
+        return first if n <= FIRST_ROWS else [*first, (dense, min(_affordable(dense, n, d, q, flops), room))]
+    if method.work(n, d, q).flops <= flops:
         return [*first, (method, n)]
-    most = _affordable(method, n, d, q)
+    most = _affordable(method, n, d, q, flops)
     if most > FIRST_ROWS:
         return [*first, (method, most)]
-    return [*first, (dense, min(n, _affordable(dense, n, d, q), room))]
+    return [*first, (dense, min(n, _affordable(dense, n, d, q, flops), room))]
 
 
 def _held(objective: Objective, holds: Sequence[Hold], report: Report) -> Array:
@@ -415,7 +423,7 @@ def _held(objective: Objective, holds: Sequence[Hold], report: Report) -> Array:
     return theta
 
 
-def _affordable(method: Scheme, n: int, d: int, q: int, flops: float = EVALUATION_FLOPS) -> int:
+def _affordable(method: Scheme, n: int, d: int, q: int, flops: float) -> int:
     """The most rows, in steps of a thousand, whose evaluation stays within so many flops."""
     low, high = 1, max(2, n // 1000)
     while low < high:

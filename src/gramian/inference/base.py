@@ -33,6 +33,7 @@ Graded = tuple[Evidence, list[Array]]  # an evidence and its gradient
 # for predictions of time: factorisations of one inference that takes several steps, and kernel values that
 # take as long as what a step asks the likelihood of a row
 STEPS, ASKED = 15, 400
+OWN_NOISES = 20  # outputs up to which each has a noise of its own, and so a factor, unless noise is given
 
 
 class Cavities(NamedTuple):
@@ -282,9 +283,11 @@ class RuleOnEngine(Scheme):
             return self.inference.cavities(model, data, self.engine.ready(model.kernel, data.X), posterior)
 
     def work(self, n: int, d: int, q: int, gradient: bool = True) -> Cost:
-        last = self.engine.work(n, d, q, gradient)
         if self.inference.closed:
-            return last
+            noises = noises_of(q)
+            one = self.engine.work(n, d, 1 if noises > 1 else q, gradient)
+            return Cost(*(noises * part for part in one))
+        last = self.engine.work(n, d, q, gradient)
         latents, once = max(q, 1), self.engine.work(n, d, q, gradient=False)
         flops, products = STEPS * once.flops + last.flops, STEPS * once.products + last.products
         asked = STEPS * latents * n * ASKED
@@ -292,8 +295,14 @@ class RuleOnEngine(Scheme):
 
     def bytes_needed(self, n: int, d: int, q: int) -> int:
         if self.inference.closed:
-            return self.engine.bytes_needed(n, d, q)
+            further = noises_of(q) - 1
+            return self.engine.bytes_needed(n, d, q) + further * self.engine.bytes_of_noise(n, d)
         return self.engine.bytes_of_sites(n, d, max(q, 1))
+
+
+def noises_of(q: int) -> int:
+    """How many different noises q outputs have, by default: each is another factor of the same K."""
+    return q if 1 < q <= OWN_NOISES else 1
 
 
 def on_engine(method: Engine | Scheme, rule: Inference) -> Scheme:

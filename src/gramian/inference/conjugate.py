@@ -93,7 +93,7 @@ class Conjugate(Inference):
         prior = engine.at(model.kernel, data.X, Use(back=True, whole=True), workspace)
         total, Y, data = _Total(engine, data.log_slopes(model)), data.Y, data.under(model)
         mean = mean_rows(model.mean, data.X, Y.shape[1])
-        by_noise, by_mean = 0.0, np.empty(Y.shape)
+        by_level, by_mean = np.empty(Y.shape[1]), np.empty(Y.shape)
         by_kernel: list[Array] = []
         by_points: Array | None = None
         for group in observed(model, data, mean.values):
@@ -102,17 +102,17 @@ class Conjugate(Inference):
             if engine.bound:
                 lam = conditioned.lam
                 found = conditioned.pullback(by_outside=-0.5 * len(group.outputs) * lam)
-                by_level = found.by_level + 0.5 * float(np.sum(prior.outside * lam**2))
+                by_level[group.at] = found.by_level + 0.5 * float(np.sum(prior.outside * lam**2))
             else:
                 found = conditioned.pullback()
-                by_level = found.by_level
-            by_noise += noise_gradient(model, data, group.outputs, by_level)
+                by_level[group.at] = found.by_level
             by_mean[:, group.at] = conditioned.alpha / data.scale[group.at]
             by_kernel = added(by_kernel, found.by_kernel)
             if found.by_points is not None:
                 by_points = found.by_points if by_points is None else by_points + found.by_points
         free = [] if by_points is None else [engine.free_gradient(by_points)]
         by_warp = [] if model.warp is None else model.warp.pull(Y, -by_mean)
+        by_noise = noise_gradient(model, data, by_level)
         return total.evidence(), [*by_kernel, *mean.pull(by_mean), np.asarray(by_noise), *by_warp, *free]
 
     def cavities(self, model: Model, data: Data, engine: Engine, posterior: Process) -> Cavities:

@@ -167,9 +167,10 @@ def noise_groups(model: Model, data: Data) -> list[NoiseGroup]:
     if len(data.scale) == 1:
         unit = float(data.scale[0]) ** 2
         share = 0.0 if data.noise_var is None else 1 / unit
-        level = float(model.gaussian.noise) * model.gaussian.unit[0] / unit
+        level = float(model.gaussian.variances()[0]) / unit
         return [NoiseGroup([0], level, share, data.noise_var)]
-    noise = np.broadcast_to(model.gaussian.variances(), data.scale.shape) / data.scale**2
+    # in this order: units that are the scales squared give equal numbers, and so one group
+    noise = np.asarray(model.gaussian.noise) * (np.asarray(model.gaussian.unit) / data.scale**2)
     known = np.zeros_like(noise) if data.noise_var is None else 1 / data.scale**2
     keys: dict[tuple[float, float], list[int]] = {}
     for k, key in enumerate(zip(noise, known, strict=True)):
@@ -177,9 +178,7 @@ def noise_groups(model: Model, data: Data) -> list[NoiseGroup]:
     return [NoiseGroup(outputs, level, share, data.noise_var) for (level, share), outputs in keys.items()]
 
 
-def noise_gradient(model: Model, data: Data, outputs: list[int], by_level: Array) -> float:
-    """d/dnoise from d/dD, one number an output: outputs of a group share D but not the noise's unit."""
-    if len(data.scale) == 1:
-        return float(by_level[0]) * model.gaussian.unit[0] / float(data.scale[0]) ** 2
-    unit = np.broadcast_to(np.asarray(model.gaussian.unit), data.scale.shape)[outputs]
-    return float(np.sum(by_level * unit / data.scale[outputs] ** 2))
+def noise_gradient(model: Model, data: Data, by_level: Array) -> Array:
+    """d/dnoise, one number or one an output as the noise is, from d/dD of each output, (q,)."""
+    by_noise = by_level * np.asarray(model.gaussian.unit) / data.scale**2
+    return by_noise if np.ndim(model.gaussian.noise) else np.sum(by_noise)

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from gramian.arrays import Array
+from gramian.errors import ParameterError
 from gramian.likelihoods import quadrature
 from gramian.likelihoods.base import Likelihood, Pair, Triple
 from gramian.likelihoods.special import bounded_exp
@@ -24,8 +25,8 @@ from gramian.predictive import NoisyNormals, Normals, Predictive
 
 
 class Gaussian(Likelihood):
-    """y ~ N(f, noise * unit). `noise` is a variance, in the units of y squared while `unit` is 1. For
-    several outputs of different spread `unit` holds one number each, and `noise` is then relative to it."""
+    """y ~ N(f, noise * unit). `noise` is a variance, or one for each of several outputs, in the units of y
+    squared while `unit` is 1. Outputs of different spread that share one relative noise have a unit each."""
 
     log_concave = location = conjugate = True
     noise: Value = nonnegative(1.0)
@@ -35,7 +36,18 @@ class Gaussian(Likelihood):
         return _log_normal(y, f, self.noise)
 
     def started(self, y: Array) -> tuple[Self, Array]:
+        self.check_outputs(1)
         return self, np.array([np.mean(y)])
+
+    def check_outputs(self, q: int) -> None:
+        """Refuses a noise an output where there are not as many outputs."""
+        count = np.size(self.noise)
+        if np.ndim(self.noise) and count != q:
+            many = "1 variance" if count == 1 else f"{count} variances"
+            cure = "1 output. Give one number"
+            if q > 1:
+                cure = f"{q} outputs. Give one number for all of them, or a list of {q}"
+            raise ParameterError(f"noise has {many}, but y has {cure}; for one a row, noise_var=...")
 
     def derivatives(self, y: jax.Array, f: jax.Array) -> Pair:
         return (y - f) / self.noise, jnp.broadcast_to(-1 / jnp.asarray(self.noise), f.shape)
@@ -63,7 +75,8 @@ class Gaussian(Likelihood):
         return Normals(mean, np.sqrt(var + self.variances()))
 
     def draw(self, rng: np.random.Generator, f: Array) -> Array:
-        return f + np.sqrt(float(self.noise)) * rng.standard_normal(np.shape(f))
+        self.check_outputs(1)
+        return f + np.sqrt(float(self.variances()[0])) * rng.standard_normal(np.shape(f))
 
     def variances(self) -> Array:
         return np.asarray(self.noise) * np.asarray(self.unit)

@@ -156,15 +156,21 @@ def encode(value: Any, where: str, arrays: Arrays | None = None) -> Any:
 
 
 def _encode_parameter(parameter: Parameter, where: str) -> dict[str, Any]:
-    bounds = parameter.bounds
     return {
         "shape": list(parameter.value.shape),
         "values": parameter.value.ravel().tolist(),
         "support": encode(parameter.support, f"{where}.support"),
         "prior": encode(parameter.prior, f"{where}.prior"),
-        "bounds": None if bounds is None else [None if math.isinf(end) else end for end in bounds],
+        "bounds": None if parameter.bounds is None else [_encode_end(end) for end in parameter.bounds],
         "trainable": bool(parameter.trainable),
     }
+
+
+def _encode_end(end: float | tuple[float, ...]) -> Any:
+    """A bound, or one an entry; None where it is infinite."""
+    if isinstance(end, tuple):
+        return [_encode_end(each) for each in end]
+    return None if math.isinf(end) else end
 
 
 def _encode_object(value: Any, where: str, arrays: Arrays | None) -> dict[str, Any]:
@@ -294,8 +300,7 @@ class Reader(NamedTuple):
             ends = typed(bounds, list, f"{where}.bounds")
             if len(ends) != 2:
                 raise ModelFileError(f"{where}.bounds has {len(ends)} entries, but must have two.")
-            ends = [end if end is None else typed(end, float, f"{where}.bounds") for end in ends]
-            bounds = tuple(free if end is None else end for end, free in zip(ends, _FREE, strict=True))
+            bounds = tuple(_end(*pair, f"{where}.bounds") for pair in zip(ends, _FREE, strict=True))
         bare = Reader(self.origins)
         support, prior = bare.decode(support, f"{where}.support"), bare.decode(prior, f"{where}.prior")
         for part, kind in ((support, Support), (prior, Prior)):
@@ -330,6 +335,14 @@ class Reader(NamedTuple):
                 raise ModelFileError(f"{where}.{name} has the support {parameter.support}, but {now}")
             object.__setattr__(new, name, parameter)
         return new
+
+
+def _end(described: Any, free: float, where: str) -> float | tuple[float, ...]:
+    """A bound, or one an entry; None: `free`."""
+    if isinstance(described, list):
+        ends = (each if each is None else typed(each, float, where) for each in described)
+        return tuple(free if each is None else each for each in ends)
+    return free if described is None else typed(described, float, where)
 
 
 def _special(value: dict[str, Any], where: str) -> float:

@@ -298,8 +298,8 @@ def _check_model(model: Model, d: int, q: int, noise: bool) -> None:
     likelihood = model.likelihood
     if isinstance(likelihood, Gaussian):
         units = len(likelihood.unit) in (1, q) and all(unit > 0 for unit in likelihood.unit)
-        if likelihood.noise.value.ndim or not units:
-            raise ModelFileError(f"its noise must be one variance, in 1 or {q} positive units.")
+        if likelihood.noise.value.shape not in ((), (q,) if noise else ()) or not units:
+            raise ModelFileError(f"its noise must be one variance or {q}, in 1 or {q} positive units.")
     elif noise:
         raise ModelFileError(f"its noise is that of a {type(likelihood).__name__}, but must be Gaussian.")
     if not noise and likelihood.latents != q:

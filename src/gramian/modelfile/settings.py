@@ -30,7 +30,7 @@ Saved = GPRegressor | GPClassifier
 ESTIMATORS: Mapping[str, type[Saved]] = {cls.__name__: cls for cls in (GPRegressor, GPClassifier)}
 _OBJECTS: Mapping[str, Any] = {
     "mean": Mean,
-    "noise": Parameter,
+    "noise": (Parameter, tuple),  # one an output
     "likelihood": Likelihood,
     "warp": Warp,
     "multiclass": RobustMax,
@@ -41,7 +41,12 @@ _OBJECTS: Mapping[str, Any] = {
 
 def describe(gp: Estimator) -> dict[str, Any]:
     """The settings as JSON."""
-    own = {"kernel": _describe_kernel, "stages": _describe_stages, "random_state": _describe_random_state}
+    own = {
+        "kernel": _describe_kernel,
+        "stages": _describe_stages,
+        "random_state": _describe_random_state,
+        "noise": _describe_noise,
+    }
     given = gp.get_params(deep=False).items()
     return {name: own[name](value) if name in own else encode(value, name) for name, value in given}
 
@@ -68,6 +73,11 @@ def restore(cls: type[Saved], given: Any, reader: Reader) -> Saved:
     if gp.method != "auto":
         as_method(gp.method, gp.memory_limit)
     return gp
+
+
+def _describe_noise(noise: Any) -> Any:
+    several = isinstance(noise, (list, tuple, np.ndarray))  # one an output
+    return encode(tuple(noise) if several else noise, "noise")
 
 
 # The kernel. ------------------------------------------------------------------------------------------------

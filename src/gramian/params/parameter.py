@@ -17,6 +17,7 @@ from gramian.params.support import Interval, NonNegative, Positive, Real, Suppor
 # The type of a declared field: a number or array when it is given, a Parameter once it is there, a JAX array
 # inside `pair` and its like.
 Value: TypeAlias = Any
+End: TypeAlias = float | tuple[float, ...]  # one for all entries, or one an entry
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +28,7 @@ class Parameter:
     value: Array
     support: Support | None = None
     prior: Prior | None = None
-    bounds: tuple[float, float] | None = None
+    bounds: tuple[End, End] | None = None
     trainable: bool = True
 
     def __post_init__(self) -> None:
@@ -49,18 +50,22 @@ class Parameter:
             )
         if self.bounds is not None:
             try:
-                low, high = map(float, self.bounds)
+                low, high = (np.asarray(end, dtype=np.float64) for end in self.bounds)
             except (TypeError, ValueError):
                 fault = f"bounds={self.bounds!r} are not a pair of numbers (low, high)."
                 raise ParameterError(fault) from None
-            shown = f"({low:g}, {high:g})"
-            if not low < high:
+            shown = f"({_show(low, 6)}, {_show(high, 6)})"
+            if not {low.shape, high.shape} <= {(), value.shape[:1] if value.ndim == 1 else ()}:
+                cure = "Give one pair of numbers for all entries, or two lists of one number an entry."
+                raise ParameterError(f"bounds={shown} do not belong to the value {_show(value)}. {cure}")
+            if not np.all(low < high):
                 raise ParameterError(f"bounds={shown} are empty: the lower one must be below the upper one.")
             if (value < low).any() or (value > high).any():
                 raise ParameterError(
                     f"The value {_show(value)} lies outside its bounds {shown}. Start inside them."
                 )
-            object.__setattr__(self, "bounds", (low, high))
+            ends = (tuple(end.tolist()) if end.ndim else float(end) for end in (low, high))
+            object.__setattr__(self, "bounds", tuple(ends))
 
     def within(self, support: Support, owner: str) -> Parameter:
         """This parameter with the support of the field `owner`, after a check that its value, bounds and
@@ -102,6 +107,10 @@ class Parameter:
             new = np.where(np.isclose(new, inside, rtol=1e-9, atol=0.0), inside, new)
         return dataclasses.replace(self, value=new)
 
+    def within_bounds(self, low: ArrayLike, high: ArrayLike) -> Parameter:
+        """The same parameter with other bounds: one number for all entries, or one an entry."""
+        return dataclasses.replace(self, bounds=cast("tuple[End, End]", (low, high)))
+
     def moved(self, value: Array) -> Parameter:
         """The same parameter at a value that is known to be good: a search makes thousands of them."""
         return self._copied(value=value)
@@ -113,20 +122,27 @@ class Parameter:
         return new
 
     @property
-    def limits(self) -> tuple[float, float]:
-        """The bounds of an optimiser's search in the unconstrained space: from `bounds`, and from where a
-        prior ends."""
+    def box(self) -> tuple[Array, Array]:
+        """The bounds of each entry, low and high, in the value's shape; infinite where there are none."""
+        low, high = (-np.inf, np.inf) if self.bounds is None else self.bounds
+        return np.broadcast_to(low, self.value.shape), np.broadcast_to(high, self.value.shape)
+
+    @property
+    def limits(self) -> list[tuple[float, float]]:
+        """The bounds of an optimiser's search in the unconstrained space, of each entry: from `bounds`, and
+        from where a prior ends."""
         if self.support is None or not self.support.one_to_one:
-            return -np.inf, np.inf
-        ranges = [self.support.ends(), self.bounds, None if self.prior is None else self.prior.ends()]
-        low = max(ends[0] for ends in ranges if ends is not None)
-        high = min(ends[1] for ends in ranges if ends is not None)
+            return [(-np.inf, np.inf)] * self.value.size
+        ranges = [self.support.ends(), *([] if self.prior is None else [self.prior.ends()])]
+        low, high = self.box
+        for least, most in ranges:
+            low, high = np.maximum(low, least), np.minimum(high, most)
         with np.errstate(divide="ignore", invalid="ignore"):
             u_low, u_high = (
-                float(self.support.inverse(np.array([end]))[0]) if np.isfinite(end) else end
+                np.where(np.isfinite(end), self.support.inverse(np.where(np.isfinite(end), end, 1.0)), end)
                 for end in (low, high)
             )
-        return u_low, u_high
+        return list(zip(u_low.ravel().tolist(), u_high.ravel().tolist(), strict=True))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         return np.array(self.value, dtype=dtype) if copy else np.asarray(self.value, dtype=dtype)
@@ -155,11 +171,13 @@ def param(
     value: ArrayLike,
     *,
     prior: Prior | None = None,
-    bounds: tuple[float, float] | None = None,
+    bounds: tuple[ArrayLike, ArrayLike] | None = None,
     trainable: bool = True,
 ) -> Parameter:
-    """A parameter with more than a value: `RBF(param(0.5, prior=LogNormal(0, 1), bounds=(0.1, 10)))`."""
-    return Parameter(cast(Array, value), prior=prior, bounds=bounds, trainable=trainable)
+    """A parameter with more than a value: `RBF(param(0.5, prior=LogNormal(0, 1), bounds=(0.1, 10)))`. Each
+    bound is one number for all entries of the value, or a list of one an entry."""
+    pair = cast("tuple[End, End] | None", bounds)
+    return Parameter(cast(Array, value), prior=prior, bounds=pair, trainable=trainable)
 
 
 def fixed(value: ArrayLike) -> Parameter:

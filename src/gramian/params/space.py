@@ -84,7 +84,7 @@ class ParameterSpace:
     @property
     def limits(self) -> list[tuple[float, float]]:
         """Bounds of each entry, for L-BFGS-B."""
-        return [limits for p in self.trainable.values() for limits in [p.limits] * p.value.size]
+        return [limits for p in self.trainable.values() for limits in p.limits]
 
     def split(self, theta: Array) -> dict[str, Array]:
         """theta cut into unconstrained pieces, one a parameter."""
@@ -185,8 +185,8 @@ class ParameterSpace:
     def _bounds(self) -> tuple[Array, Array]:
         """Of the values, entry by entry; where there are none, the range of numbers."""
         most = np.finfo(np.float64).max
-        ends = [p.bounds or (-most, most) for p in self.trainable.values() for _ in range(p.value.size)]
-        low, high = np.array(ends).reshape(-1, 2).T
+        boxes = [p.box for p in self.trainable.values()]
+        low, high = (np.concatenate([np.zeros(0), *(box[k].ravel() for box in boxes)]) for k in (0, 1))
         return np.maximum(low, -most), np.minimum(high, most)
 
     def _forward(self, theta: Array) -> Array:
@@ -258,10 +258,12 @@ class ParameterTable:
         for path, p in parameters.items():
             numbered = entry_names(path, p)
             named = entry_names(path, p, known[path]) if path in known else numbered
+            low, high = (end.ravel().tolist() for end in p.box)
             for k, (name, value) in enumerate(zip(named, p.value.ravel(), strict=True)):
                 prior = "" if p.prior is None else p.prior.entry(k)
+                bounds = None if p.bounds is None else (low[k], high[k])
                 note = told.get(name) or told.get(numbered[k], "")
-                rows.append(ParameterRow(name, float(value), p.trainable, prior, p.bounds, note, path))
+                rows.append(ParameterRow(name, float(value), p.trainable, prior, bounds, note, path))
         return cls(tuple(rows))
 
     def __getitem__(self, name: str) -> float | Array:

@@ -33,17 +33,17 @@ MOST_NAMES = 5  # of parameters with the same to tell
 def refuse_contradictions(data: Data, model: Model) -> None:
     """Equal rows with different y cannot be interpolated: refused when there is no noise to explain the
     difference."""
-    noise = model.gaussian.noise
-    if noise.trainable or float(noise.value) > 0:
+    silent = np.broadcast_to(model.gaussian.variances() == 0, data.scale.shape)
+    if model.gaussian.noise.trainable or not silent.any():
         return
     exact = np.ones(len(data.X), bool) if data.noise_var is None else data.noise_var == 0
     _, first, inverse = np.unique(data.X, axis=0, return_index=True, return_inverse=True)
     twin = first[inverse.reshape(-1)]
     both = np.isfinite(data.Y) & np.isfinite(data.Y[twin])
-    differs = np.any((data.Y[twin] != data.Y) & both, axis=1) & exact & exact[twin]
+    differs = np.any((data.Y[twin] != data.Y) & both & silent, axis=1) & exact & exact[twin]
     if np.any(differs):
         j = int(np.flatnonzero(differs)[0])
-        gap = float(np.nanmax(np.abs(data.Y[j] - data.Y[twin[j]])))
+        gap = float(np.nanmax(np.abs(data.Y[j] - data.Y[twin[j]])[silent]))
         raise InputError(
             f"Rows {twin[j]} and {j} of X are equal but y differs by {gap:.3g} while noise is fixed at 0. Let"
             " noise be learned (noise=0.01), or remove one of the rows."
@@ -151,12 +151,15 @@ def vanished(model: Model, data: Data, closed: bool) -> list[str]:
 
 
 def labels(model: Model, columns: Columns) -> dict[str, list[str]]:
-    """For parameters with an entry a column, by path: what these columns are called, where they have
+    """For parameters with an entry a column, or an output, by path: what these are called, where they have
     names."""
-    if not columns.named:
-        return {}
-    names = columns.names
-    return {path: [names[j] for j in own] for path, own in model.by_column(len(names)).items()}
+    names, own = columns.names, {}
+    if columns.named:
+        own = {path: [names[j] for j in at] for path, at in model.by_column(len(names)).items()}
+    noise = model.likelihood.parameters().get("noise") if model.likelihood.conjugate else None
+    if noise is not None and noise.value.shape == (len(columns.targets),):
+        own["noise"] = list(columns.targets)
+    return own
 
 
 def parameter_notes(model: Model, data: Data, columns: Columns, stopped: str, sd: Array) -> dict[str, str]:
@@ -197,9 +200,9 @@ def at_bounds(model: Model, named: Mapping[str, Sequence[str]]) -> dict[str, str
     for path, p in ParameterSpace(model.parameters()).trainable.items():
         if p.bounds is None:
             continue
-        low, high = p.bounds
         names = entry_names(path, p, named.get(path, ()))
-        for name, value in zip(names, p.value.ravel().tolist(), strict=True):
+        entries = (values.ravel().tolist() for values in (p.value, *p.box))
+        for name, value, low, high in zip(names, *entries, strict=True):
             if path == "noise" and value <= low * (1 + 1e-6):
                 meanings[name] = "at its floor: the data look free of noise"
             elif value <= low * (1 + 1e-6):

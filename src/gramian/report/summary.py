@@ -127,6 +127,9 @@ def _likelihood(fitted: Any) -> str:
     if fitted.noise is None:
         return f"likelihood {fitted.likelihood}"
     noise = np.atleast_1d(fitted.noise)
-    shown = [f"{v:.4g} (standard deviation {np.sqrt(v):.4g})" for v in noise[:MOST_OUTPUTS]]
+    names = [f"{name} " for name in fitted.columns.targets] if len(noise) > 1 else []
+    names = names if len(names) == len(noise) else [""] * len(noise)
+    pairs = list(zip(names, noise, strict=True))[:MOST_OUTPUTS]
+    shown = [f"{name}{v:.4g} (standard deviation {np.sqrt(v):.4g})" for name, v in pairs]
     text = ", ".join(shown) + (", ..." if len(noise) > MOST_OUTPUTS else "")
     return f"noise     {text}" + (" and noise_var, row by row" if fitted.facts.known_noise else "")

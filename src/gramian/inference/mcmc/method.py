@@ -29,7 +29,7 @@ from gramian.engines.base import Engine, Share, Workspace
 from gramian.engines.dense import Exact
 from gramian.errors import ParameterError
 from gramian.features.base import Basis
-from gramian.inference.base import Cavities, Graded, Scheme
+from gramian.inference.base import Cavities, Graded, Scheme, noises_of
 from gramian.inference.mcmc.chains import SAMPLERS, Chains
 from gramian.inference.mcmc.mixture import Mixture
 from gramian.inference.mcmc.sampling import CHAINS, DRAWS, WARMUP, ChainRun, Lengths, Rng, made_and_kept, run
@@ -223,12 +223,13 @@ class MCMC(Scheme):
     def work(self, n: int, d: int, q: int, gradient: bool = True) -> Cost:
         count = 1 if gradient else self.chains * (self.warmup + self.draws)
         m = self._on.features_for(n)
-        flops = FLOPS * (n**3 if m is None else m**3 + n * m * m)
+        flops = noises_of(q) * FLOPS * (n**3 if m is None else m**3 + n * m * m)
         return Cost(count * flops / 0.75, 0.0, 10.0 * count * n * (n if m is None else m))
 
     def bytes_needed(self, n: int, d: int, q: int) -> int:
         m = self._on.features_for(n)
         # K, its factor, what the gradient makes of them, and XLA's copies
-        matrices = 14 * n * n if m is None else 6 * n * m + 10 * m * m
+        k = noises_of(q)  # each has its factor, and what comes back through it
+        matrices = (11 + 3 * k) * n * n if m is None else (4 + 2 * k) * n * m + (8 + 2 * k) * m * m
         kept = 3 * self.chains * made_and_kept(self.draws, self.rounds)[1] * (q * (n if m is None else m) + n)
         return 8 * (min(self.chains, count()) * matrices + kept + n * (d + q))

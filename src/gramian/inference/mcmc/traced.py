@@ -274,9 +274,17 @@ def problem(
     Y, scale = np.asarray(data.Y, dtype=np.float64), np.asarray(data.scale, dtype=np.float64)
     noise_var = np.zeros(n) if data.noise_var is None else data.noise_var
     kind, arrays, counts = _basis(model, basis)
-    groups = tuple(tuple(group.outputs) for group in noise_groups(model, data)) if marginal else ()
+    groups = _groups(model, data) if marginal else ()
     arguments = (X, Y, scale, noise_var, centre, spread, arrays, tuple(slots), kind, counts, groups, marginal)
     return TracedProblem(model.bare(), *arguments), start
+
+
+def _groups(model: Model, data: Data) -> tuple[tuple[int, ...], ...]:
+    """The outputs whose noise stays the same wherever a chain goes."""
+    noise = model.gaussian.noise
+    if noise.trainable and noise.value.ndim:
+        return tuple((k,) for k in range(len(data.scale)))
+    return tuple(tuple(group.outputs) for group in noise_groups(model, data))
 
 
 def _basis(model: Model, basis: Basis | None) -> tuple[str, Any, tuple[int, ...]]:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import NDArray
 
 from gramian.arrays import Array
 from gramian.errors import ParameterError
@@ -24,6 +25,15 @@ from gramian.params.priors import NOT_TRACED
 EDGE = 1e-3  # how close to the end of its range a parameter may start
 
 
+class Walls(NamedTuple):
+    """Where the range of each entry ends: whether below and above, and at which u (0 where it does not)."""
+
+    below: NDArray[np.bool_]
+    above: NDArray[np.bool_]
+    low: Array
+    high: Array
+
+
 class Slot(NamedTuple):
     """One trainable parameter: which of the leaves it is, and its way from t."""
 
@@ -31,17 +41,19 @@ class Slot(NamedTuple):
     shape: tuple[int, ...]
     support: Support
     prior: Prior | None
-    low: float  # of u
-    high: float
+    low: tuple[float, ...]  # of u, entry by entry
+    high: tuple[float, ...]
 
     @property
     def size(self) -> int:
         return math.prod(self.shape)
 
     @property
-    def ends(self) -> tuple[bool, bool]:
-        """Whether its range ends below, and above."""
-        return math.isfinite(self.low), math.isfinite(self.high)
+    def walls(self) -> Walls:
+        """Where its range ends."""
+        low, high = (np.array(end).reshape(self.shape) for end in (self.low, self.high))
+        below, above = np.isfinite(low), np.isfinite(high)
+        return Walls(below, above, np.where(below, low, 0.0), np.where(above, high, 0.0))
 
     def log_prior(self, u: jax.Array) -> jax.Array:
         """log p(u) of a parameter, summed over its entries, under its prior; without one, 0."""
@@ -52,32 +64,30 @@ class Slot(NamedTuple):
 
     def unwalled(self, t: jax.Array) -> jax.Array:
         """u from t."""
-        if all(self.ends):
-            return self.low + (self.high - self.low) * jax.nn.sigmoid(t)
-        if self.ends[0]:
-            return self.low + jnp.exp(t)
-        return self.high - jnp.exp(t) if self.ends[1] else t
+        below, above, low, high = self.walls
+        one_sided = jnp.where(below, low + jnp.exp(t), jnp.where(above, high - jnp.exp(t), t))
+        return jnp.where(below & above, low + (high - low) * jax.nn.sigmoid(t), one_sided)
 
     def wall_jacobian(self, t: jax.Array) -> jax.Array:
         """log |du / dt|, summed."""
-        if all(self.ends):
-            return jnp.sum(math.log(self.high - self.low) - jax.nn.softplus(-t) - jax.nn.softplus(t))
-        return jnp.sum(t) if any(self.ends) else jnp.zeros(())
+        below, above, low, high = self.walls
+        between = np.log(np.where(below & above, high - low, 1.0)) - jax.nn.softplus(-t) - jax.nn.softplus(t)
+        return jnp.sum(jnp.where(below & above, between, jnp.where(below | above, t, 0.0)))
 
     def walled(self, u: Array) -> Array:
         """t from u, a little inside the walls."""
-        if all(self.ends):
-            share = np.clip((u - self.low) / (self.high - self.low), EDGE, 1 - EDGE)
-            return np.log(share) - np.log1p(-share)
-        if self.ends[0]:
-            return np.log(np.maximum(u - self.low, EDGE))
-        return np.log(np.maximum(self.high - u, EDGE)) if self.ends[1] else u
+        below, above, low, high = self.walls
+        share = np.clip((u - low) / np.where(below & above, high - low, 1.0), EDGE, 1 - EDGE)
+        one_sided = np.log(np.maximum(np.where(below, u - low, high - u), EDGE))
+        one_sided = np.where(below | above, one_sided, u)
+        return np.where(below & above, np.log(share) - np.log1p(-share), one_sided)
 
 
 def slot_of(index: int, path: str, p: Parameter) -> Slot:
     """The slot of a trainable parameter, after a look whether JAX can follow its support and its prior."""
     assert p.support is not None
-    slot = Slot(index, p.value.shape, p.support, p.prior, *p.limits)
+    low, high = zip(*p.limits, strict=True)
+    slot = Slot(index, p.value.shape, p.support, p.prior, low, high)
     for part, where in ((p.support, "support"), (p.prior, "prior")):
         try:
             hash(part)

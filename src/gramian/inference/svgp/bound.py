@@ -310,7 +310,7 @@ class Bound:
         square = gap**2 + var
         value = -0.5 * float(np.sum(square / D + np.log(2 * np.pi * D)))
         by_level = 0.5 * np.sum(square / D**2 - 1 / D, axis=0)
-        by_noise = noise_gradient(self.model, self.data, list(range(len(by_level))), by_level)
+        by_noise = noise_gradient(self.model, self.data, by_level)
         return ExpectedTerms(value, gap / D, 1 / D, [np.asarray(by_noise)])
 
 
