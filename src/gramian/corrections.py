@@ -101,6 +101,26 @@ class Unwarped(Predictive):
         total[at, at] = self.std**2
         return total
 
+    def gradient(self, mean: Array, var: Array, cov: Array) -> tuple[Array, Array]:
+        """Mean and variance of the gradient of y, (n, d, q) each, from those of the gradient of t and its
+        covariances with t. dy = dt / w'(y), and given t the gradient of t is a Gaussian around
+        mean + cov (t - E t) / var t; what counts no further has no slope."""
+        z, weights = _HERMITE
+        Y = np.moveaxis(self._counted(z).reshape(len(mean), -1, len(z)), -1, 0)  # (nodes, n, q)
+        low, high = self.warp.counted()
+        with np.errstate(divide="ignore", invalid="ignore"):
+            slope = np.where((low < Y) & (high > Y), np.exp(-self.warp.log_slope(Y)), 0.0)
+            b = np.nan_to_num(cov / self.inner.std.reshape(len(mean), 1, -1))
+
+        def average(power: int, times: int) -> Array:
+            """E slope^power z^times, (n, 1, q)."""
+            return np.tensordot(weights * z**times, slope**power, axes=1)[:, None, :]
+
+        found = mean * average(1, 0) + b * average(1, 1)
+        rest = np.maximum(var - b**2, 0.0)
+        second = (mean**2 + rest) * average(2, 0) + 2 * mean * b * average(2, 1) + b**2 * average(2, 2)
+        return found, np.maximum(second - found**2, 0.0)
+
     def _counted(self, z: Array) -> Array:
         """y at standard residuals z of t: (n, len(z)), or (n, q, len(z))."""
         low, high = (end[:, None] for end in self.warp.counted())

@@ -45,6 +45,8 @@ from gramian.warps import SinhArcsinh
 
 FEWEST = 10  # rows from which on the data can say anything about the kind of model
 ROWS = 1000  # that the path is walked on
+# the same where there is less time than BRIEF seconds: nothing is compiled for so few
+QUICK_ROWS, BRIEF = 400, 10.0
 HELD = 2000  # of the others, that judge it
 FEWEST_HELD = 300  # that can
 ITERATIONS = 60  # of a search on the path
@@ -113,12 +115,13 @@ def chosen(
     data = built.rows
     if len(data.X) < FEWEST or data.Y.shape[1] > 1 or not _variance(data) > LEAST:
         return None
-    data, held = distinct(data), None
-    if len(data.X) > ROWS:
+    data, held, now = distinct(data), None, clock.now()
+    most = ROWS if clock.end() - now >= BRIEF else QUICK_ROWS
+    if len(data.X) > most:
         order = in_random_order(data, rng)
-        if len(order) >= ROWS + FEWEST_HELD:
-            held = data.take(np.sort(order[ROWS : ROWS + HELD]))
-        data = data.take(np.sort(order[:ROWS]))
+        if len(order) >= most + FEWEST_HELD:
+            held = data.take(np.sort(order[most : most + HELD]))
+        data = data.take(np.sort(order[:most]))
     values, counts = np.unique(data.Y, return_counts=True)
     rounded = counts.max() > MOST_EQUAL * len(data.Y)
     grid = FEWEST_VALUES <= len(values) <= len(data.Y) / ROWS_A_VALUE
@@ -126,7 +129,6 @@ def chosen(
     if rounded and warped:
         data = _spread_out(data, rng)
         held = None if held is None else _spread_out(held, rng)
-    now = clock.now()
     with clock.until(now + SHARE * max(clock.end() - now, 0.0)):
         walk = _Walk(columns, data, held, method.on_few_rows(), report)
         best = walk.walked(Candidate("Matern-5/2", built.kernel, built.model), warped)
