@@ -19,6 +19,8 @@ from gramian.predictive import Blend, Entries, Normals, Predictive, log_normal
 from gramian.warps import Warp
 
 WORTH = 2.0  # nats by which a calibration must raise the log density of left-out rows
+MOST_PARAMETERS = 1 / 3  # of the rows, that count: with more, priors hold them
+WIDER = 1.01  # what new rows need beyond the fitted ones, to be worth a calibration of its own
 
 
 def _gauss_hermite(count: int) -> tuple[Array, Array]:
@@ -99,6 +101,26 @@ class Unwarped(Predictive):
         total[at, at] = self.std**2
         return total
 
+    def gradient(self, mean: Array, var: Array, cov: Array) -> tuple[Array, Array]:
+        """Mean and variance of the gradient of y, (n, d, q) each, from those of the gradient of t and its
+        covariances with t. dy = dt / w'(y), and given t the gradient of t is a Gaussian around
+        mean + cov (t - E t) / var t; what counts no further has no slope."""
+        z, weights = _HERMITE
+        Y = np.moveaxis(self._counted(z).reshape(len(mean), -1, len(z)), -1, 0)  # (nodes, n, q)
+        low, high = self.warp.counted()
+        with np.errstate(divide="ignore", invalid="ignore"):
+            slope = np.where((low < Y) & (high > Y), np.exp(-self.warp.log_slope(Y)), 0.0)
+            b = np.nan_to_num(cov / self.inner.std.reshape(len(mean), 1, -1))
+
+        def average(power: int, times: int) -> Array:
+            """E slope^power z^times, (n, 1, q)."""
+            return np.tensordot(weights * z**times, slope**power, axes=1)[:, None, :]
+
+        found = mean * average(1, 0) + b * average(1, 1)
+        rest = np.maximum(var - b**2, 0.0)
+        second = (mean**2 + rest) * average(2, 0) + 2 * mean * b * average(2, 1) + b**2 * average(2, 2)
+        return found, np.maximum(second - found**2, 0.0)
+
     def _counted(self, z: Array) -> Array:
         """y at standard residuals z of t: (n, len(z)), or (n, q, len(z))."""
         low, high = (end[:, None] for end in self.warp.counted())
@@ -152,15 +174,29 @@ class Calibration:
         """f itself."""
         return Normals(seen.mean, min(1.0, self.factor) * seen.std)
 
-    def observed(self, seen: Normals) -> Blend:
+    def observed(self, seen: Normals) -> Predictive:
         """An observation: the two parts."""
+        if self.share == 0:
+            return Normals(seen.mean, self.scale * seen.std)
         stds = (each * self.scale * seen.std for each in (1.0, self.width))
         return Blend([Normals(seen.mean, std) for std in stds], self.weights)
 
     def log_density(self, z: Array) -> Array:
         """Of residuals in units of the standard deviation."""
         narrow, wide = (log_normal(z, np.zeros(1), np.array(w * self.scale) ** 2) for w in (1.0, self.width))
-        return np.logaddexp(np.log1p(-self.share) + narrow, np.log(self.share) + wide)
+        with np.errstate(divide="ignore"):  # a share of zero
+            return np.logaddexp(np.log1p(-self.share) + narrow, np.log(self.share) + wide)
+
+    @staticmethod
+    def fitted_to(calibration: Calibration | None, rows: int, parameters: int) -> Calibration | None:
+        """A calibration, or none, of a model whose p parameters were fitted to the same n rows: they foretell
+        each other better than they foretell new ones, whose errors are sqrt((n + p) / (n - p)) times as
+        large. Source: Akaike 1970 (the final prediction error)."""
+        p = min(parameters, MOST_PARAMETERS * rows)
+        factor = float(np.sqrt((rows + p) / (rows - p)))
+        if calibration is None:
+            return Calibration(factor, 0.0, 1.0) if factor > WIDER else None
+        return Calibration(factor * calibration.scale, calibration.share, calibration.width)
 
     @classmethod
     def of(cls, residuals: Array) -> Calibration | None:

@@ -240,3 +240,24 @@ def test_the_demo_needs_a_folder(refused):
 def test_two_currencies_are_no_number(refused):
     content = "a;y\n" + "".join(f"{('$0.5', '€1', '$1.5')[i % 3]};{i}\n" for i in range(9))
     said(refused("fit", "bad.csv", "-t", "y", "-o", "new.gm", content=content), "bad.csv, line 2, column 'a'")
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "parts"),
+    [
+        (
+            "1,,3\n2,5,3\n3,-1,3\n4,2,3\n",
+            ("poisson",),
+            ("bad.csv, line 4, column 'y': -1", "counts are whole"),
+        ),
+        (
+            "1,1,3\n2,5,3\n3,1,3\n4,2,3\n",
+            ("binomial", "--trials", "n"),
+            ("bad.csv, line 3, column 'y': 5", "successes are whole numbers from 0 to the trials"),
+        ),
+    ],
+)
+def test_a_number_that_a_likelihood_refuses_is_told_by_its_line(refused, rows, options, parts):
+    """Of the file, whatever rows were left out above it."""
+    command = ("fit", "bad.csv", "-t", "y", "-c", "x", "-o", "new.gm", "--likelihood", *options)
+    said(refused(*command, content=f"x,y,n\n{rows}"), *parts)

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import gramian as gm
 from gramian.data import deciding, filecolumns, sources
 from gramian.data.inputs import Columns, read_features
 from gramian.data.readings import Categories
@@ -143,10 +144,10 @@ def test_maps_that_cannot_be_used(tmp_path, monkeypatch):
                 mapped(tmp_path, bad, "bad.bin"), missing="error"
             )
             assert f"Input y contains {kind}: row 23, output 1" in refused(
-                good, mapped(tmp_path, bad, "bad.bin")
+                good, mapped(tmp_path, bad, "bad.bin"), missing="error"
             )
             assert f"Input y contains {kind}: row 23." in refused(
-                good, mapped(tmp_path, bad[:, 1].copy(), "bad.bin")
+                good, mapped(tmp_path, bad[:, 1].copy(), "bad.bin"), missing="error"
             )
 
 
@@ -359,6 +360,26 @@ def test_blocks_of_frames_have_the_categories_of_all(rng):
     )
 
 
+@pytest.mark.parametrize("kind", ["map", "both maps", "blocks"])
+def test_rows_without_a_target_are_left_out_and_counted(kind, tmp_path):
+    """As of an array; a block may have none at all."""
+    rng = np.random.default_rng(4)
+    X = rng.uniform(-1, 1, (40, 2))
+    y = np.sin(3 * X[:, 0])
+    y[[3, *range(10, 20)]] = np.nan
+    map_x = np.memmap(tmp_path / "x", np.float64, "w+", shape=X.shape)
+    map_y = np.memmap(tmp_path / "y", np.float64, "w+", shape=y.shape)
+    map_x[:], map_y[:] = X, y
+    blocks = [(X[k : k + 10], y[k : k + 10]) for k in range(0, 40, 10)]
+    given = {"map": (map_x, y), "both maps": (map_x, map_y), "blocks": (lambda: iter(blocks),)}[kind]
+    gp = gm.GPRegressor(gm.RBF(1.0), optimize=False).fit(*given)
+    assert gp.fitted_.columns.notes == ("11 of 40 rows have no target and were left out",)
+    here = gm.GPRegressor(gm.RBF(1.0), optimize=False).fit(X, y)
+    np.testing.assert_allclose(gp.predict(X), here.predict(X), rtol=1e-10)
+    with pytest.raises(InputError, match="Input y contains NaN: row 3"):
+        gm.GPRegressor(gm.RBF(1.0), missing="error").fit(*given)
+
+
 def blocks_with(change) -> list[tuple[np.ndarray, np.ndarray]]:
     blocks = [(np.zeros((4, 2)), np.zeros(4)) for _ in range(3)]
     change(blocks)
@@ -376,7 +397,7 @@ def set_cell(where: int, value: float):
     ("change", "expected"),
     [
         (set_cell(0, np.inf), "Input X contains infinity: row 3, column 'x1'"),
-        (set_cell(1, np.nan), "Input y contains NaN: row 3"),
+        (set_cell(1, np.inf), "Input y contains infinity: row 3"),
         (
             lambda b: b.__setitem__(2, (np.zeros((4, 3)), np.zeros(4))),
             "X has 3 features, but is expected to have 2",

@@ -896,3 +896,37 @@ def test_a_large_column_is_read_in_one_pass(tmp_path):
     elapsed = time.process_time() - start
     assert all((value == column).all() for value, column in zip(values, columns.values(), strict=True))
     assert elapsed < 5
+
+
+UNITS = "weight;length;place;y\n{line}\n1,5;2;north;3\n2,5;3;south;4\n1;4;north;5\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("kg;m;;°C", "weight in kg, length in m, y in °C"),
+        ("[kg];[m/s];-;(%)", "weight in kg, length in m/s, y in %"),
+        ("kg;;;kg m-3", "weight in kg, y in kg m-3"),
+    ],
+)
+def test_a_line_of_units_is_left_out_and_told(tmp_path, line, told):
+    path = tmp_path / "units.csv"
+    path.write_text(UNITS.format(line=line), encoding="utf-8")
+    table = read_table(path)
+    assert table.n_rows == 3
+    assert table.notes == (f"a line of units below the column names left out ({told})",)
+    assert table.line(0) == 3  # as an editor counts
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "unknown;2;west;3",  # a number beside it: a row with a wrong cell
+        "kg;m;west;°C",  # a word where words belong: a row of its own
+        ";;west;missing",  # one word is no line of units
+    ],
+)
+def test_a_row_with_wrong_cells_is_no_line_of_units(tmp_path, line):
+    path = tmp_path / "rows.csv"
+    path.write_text(UNITS.format(line=line), encoding="utf-8")
+    assert read_table(path).n_rows == 4

@@ -14,6 +14,7 @@ from gramian.errors import NumericalError
 from gramian.fitting import lbfgs
 from gramian.fitting.lbfgs import maximise
 from gramian.fitting.newton import polish
+from gramian.fitting.progress import Report
 
 FREE = [(-np.inf, np.inf)] * 2
 
@@ -308,3 +309,18 @@ def test_polish_does_not_pay_more_than_the_slack():
         )
         is None
     )
+
+
+@pytest.mark.parametrize("limits", [[(-20.0, 20.0)] * 2, [(-20.0, 20.0), (-np.inf, np.inf)]])
+def test_the_first_step_is_no_longer_than_one(limits):
+    """However steep it is at the start, and whatever is bounded: parameters of logarithms that move by 20 say
+    nothing, and an evidence there takes longest."""
+    seen = []
+
+    def steep(theta):
+        seen.append(theta.copy())
+        return -500.0 * float(np.sum((theta - 3.0) ** 2)), -1000.0 * (theta - 3.0)
+
+    found = maximise(steep, [np.zeros(2)], limits, Report())
+    assert np.linalg.norm(seen[1]) <= 1 + 1e-12
+    np.testing.assert_allclose(found.theta, 3.0, atol=1e-6)

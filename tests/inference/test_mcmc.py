@@ -15,7 +15,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.special import log_ndtr, logsumexp
 
-from gramian import RBF, Constant, Matern32, RationalQuadratic
+from gramian import RBF, Constant, Matern32, RationalQuadratic, clock
 from gramian.engines import Exact, Nystrom
 from gramian.engines.base import Workspace
 from gramian.errors import ParameterError
@@ -113,7 +113,7 @@ def _reference() -> tuple[float, np.ndarray]:
     return float(p @ u), p @ np.array(means)
 
 
-@pytest.mark.parametrize("sampler", ["blocks", "nuts", "ess"])
+@pytest.mark.parametrize("sampler", ["blocks", "nuts", "ess", "slices"])
 def test_a_probit_model_agrees_with_importance_sampling_over_a_grid(sampler):
     chains = _probit(sampler)
     log_lengthscale, f = _reference()
@@ -169,6 +169,25 @@ def test_a_deadline_leaves_the_draws_that_there_are():
     assert "That is no posterior" in chains.notes[1]
 
 
+def test_what_takes_too_long_to_compile_is_not_begun(monkeypatch):
+    """What takes twelve times as long as the 2 s of what comes first may be half of the time that is left."""
+    for deadline, taken in ((51.0, "nuts"), (49.0, "slices"), (None, "nuts")):
+        times = iter([0.0, 2.0])
+        monkeypatch.setattr(clock, "now", lambda times=times: next(times))
+        assert sampling.in_time("nuts", lambda: 7, deadline, 12.0) == (7, taken)
+
+
+def test_chains_without_time_to_compile_draw_by_slices():
+    data = Data(X, np.sin(2 * X), np.ones(1))
+    model = Model(RBF(1.0), ZeroMean(), Gaussian(fixed(0.1)))
+    hyper = sample_hyper(model, data, np.random.default_rng(0), chains=2, warmup=5, draws=4, deadline=-1.0)
+    latent = sample_latent(
+        PROBIT, BINARY, np.random.default_rng(0), chains=2, warmup=5, draws=4, deadline=-1.0
+    )
+    assert hyper.sampler == latent.sampler == "slices"
+    assert np.all(np.isfinite(latent.latent))
+
+
 def test_ctrl_c_leaves_the_draws_that_there_are():
     def impatient(share: float) -> None:
         if share > 0.3:
@@ -194,12 +213,13 @@ def test_with_gaussian_noise_latent_chains_are_exact_inference():
     assert chains.values == {}
 
 
-def test_parameters_of_a_regression_agree_with_a_grid():
+@pytest.mark.parametrize("sampler", ["auto", "slices"])
+def test_parameters_of_a_regression_agree_with_a_grid(sampler):
     y = np.sin(2 * X) + 0.3 * RNG.standard_normal(X.shape)
     # no prior: the default is LogNormal(0, 2)
     model, data = Model(RBF(1.0), ZeroMean(), Gaussian(fixed(0.1))), Data(X, y, np.ones(1))
     inferred = (
-        MCMC(chains=4, warmup=200, draws=500)
+        MCMC(chains=4, warmup=200, draws=500, sampler=sampler)
         .prepared(model, data, np.random.default_rng(1))
         .infer(model, data)
     )
@@ -217,6 +237,7 @@ def test_parameters_of_a_regression_agree_with_a_grid():
     _within(draws, np.array(p @ u))
     _within((draws - p @ u) ** 2, np.array(p @ (u - p @ u) ** 2))
     assert mixture.chains.worst_rhat < 1.01
+    assert mixture.chains.sampler == ("nuts" if sampler == "auto" else sampler)
     assert inferred.outcome.converged
     assert str(inferred.evidence) == "not computed"
     assert np.isnan(inferred.evidence.value)

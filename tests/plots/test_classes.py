@@ -235,3 +235,16 @@ def test_a_model_from_a_file_without_data_is_drawn_over_given_rows():
     assert [c.get_label() for c in gp.plot(X1, n_points=5).axes[0].collections] == [
         "95 % band of a new observation y"
     ]
+
+
+@pytest.mark.parametrize("link", ["logit", "probit"])
+def test_before_a_fit_the_prior_of_a_probability_is_drawn(link):
+    """Its median is a half, and draws stay between 0 and 1; the default kernel is that of a fit."""
+    for gp in (gm.GPClassifier(link=link), gm.GPClassifier(25.0 * gm.RBF(0.5), link=link)):
+        figure = gp.plot(np.linspace(0, 2, 20)[:, None])
+        (axis,) = figure.axes
+        lines = [np.asarray(line.get_ydata(), dtype=float) for line in axis.get_lines()]
+        assert any(np.allclose(values, 0.5) for values in lines)
+        assert all(np.all((values >= 0) & (values <= 1)) for values in lines)
+        assert any(np.ptp(values) > 0.1 for values in lines)
+        assert axis.get_ylabel() == "probability of a class"

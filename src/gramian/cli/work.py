@@ -28,6 +28,7 @@ from gramian.data.tables import WRITTEN, Table, read_blocks, read_table, write_b
 from gramian.errors import GramianError, ParameterError, TableError
 from gramian.estimators import GPClassifier, GPRegressor
 from gramian.estimators.base import Estimator
+from gramian.likelihoods.checks import Impossible
 from gramian.modelfile import load
 from gramian.predictive import checked_levels
 
@@ -36,6 +37,21 @@ MOST_COLUMNS = 20  # of a model that are listed
 # what has such a column beside it, and the likelihoods that read it
 COUNTED = {"exposure": "counts", "trials": "successes"}
 OF_COLUMN = {"exposure": COUNTS, "trials": ("binomial",)}
+
+
+@contextlib.contextmanager
+def _placed(data: Path, named: Mapping[str, str], source: Source) -> Iterator[None]:
+    """Within it, a number that a likelihood refuses is told by its line and column in the file. `named`: the
+    columns of what it reads."""
+    try:
+        yield
+    except Impossible as error:
+        if error.what not in named:
+            raise
+        row = error.row if source.kept is None else int(source.kept[error.row])
+        table = next(block for block in read_blocks(data) if row < block.first + block.n_rows)
+        where = f"{table.place(row - table.first)}, column {named[error.what]!r}"
+        raise TableError(f"{where}: {error.value:g} is not possible: {error.rule}.") from error
 
 
 def fit_table(asked: TableOptions, out: Path, settings: dict[str, Any], options: FitOptions) -> None:
@@ -56,17 +72,20 @@ def fit_table(asked: TableOptions, out: Path, settings: dict[str, Any], options:
     if task == "classification":
         classes, codes = coded(read_blocks(data), targets[0], is_text(table, targets[0]))
     source = asked.opened(table, names, codes)
+    named = {"y": targets[0]} | {f"the column {what}": name for what, name in options.beside.items()}
     if task == "regression":
         assert source.Y is not None
         for name, column in zip(targets, source.Y.T, strict=True):
             refuse_constant(str(data), name, column)
         likelihood = gp.get_params()["likelihood"]
         if likelihood is not None and not options.trials:
-            likelihood.checked(likelihood.with_defaults(source.Y[:, 0]), f"{data}, column {targets[0]!r}:")
+            with _placed(data, named, source):
+                likelihood.checked(likelihood.with_defaults(source.Y[:, 0]))
         if asked.task is None and options.likelihood is None and len(targets) == 1:
             hint(source.Y[:, 0], targets[0])
     seen = {what: column_beside(read_blocks(data), what, name) for what, name in options.beside.items()}
-    gp.fit(source, **seen)
+    with _placed(data, named, source):
+        gp.fit(source, **seen)
     if classes is not None:  # it was fitted to their codes, which lie on disk
         gp.fitted_ = gp.fitted_.with_classes(classes)
     gp.save(out)

@@ -96,6 +96,35 @@ def _seen(cells: Cells) -> Reading:
 def read_targets(y: Any, n: int, gaps: bool = False) -> tuple[Array, bool]:
     """y as float64 (n, q), and whether it came as a single column of shape (n,). `gaps`: whether outputs of a
     2-D y may have NaN where nothing was observed."""
+    Y, single = _targets(y, n)
+    seen = gaps and not single
+    empty = np.flatnonzero(np.all(np.isnan(Y), axis=0))
+    if seen and len(empty):
+        what = f"Input y contains NaN in all rows of output {empty[0]}: nothing was observed of it"
+        raise InputError(f"{what}. Leave the column out, or give at least one number.")
+    _refuse(Y, np.isinf(Y) if seen else ~np.isfinite(Y), single)
+    return Y, single
+
+
+def read_some_targets(y: Any, n: int) -> tuple[Array, bool]:
+    """The same of a part of the rows, of which some may have no target: NaN."""
+    Y, single = _targets(y, n)
+    _refuse(Y, np.isinf(Y), single)
+    return Y, single
+
+
+def _refuse(Y: Array, bad: NDArray[np.bool_], single: bool) -> None:
+    """Refuses targets of which some are bad."""
+    if np.any(bad):
+        row, column = np.argwhere(bad)[0]
+        kind, count = kind_of(Y[row, column]), int(np.sum(~np.isfinite(Y)))
+        where = f"row {row}" + ("" if single else f", output {column}")
+        cure = "Drop these rows, or fill them: keep = numpy.isfinite(y)."
+        raise InputError(f"Input y contains {kind}: {where} ({count} such in all). {cure}")
+
+
+def _targets(y: Any, n: int) -> tuple[Array, bool]:
+    """y as float64 (n, q), whatever its numbers, and whether it came as a single column."""
     if y is None:
         raise InputError("GPRegressor requires y to be passed, but the target y is None.")
     if sparse.issparse(y):
@@ -113,19 +142,7 @@ def read_targets(y: Any, n: int, gaps: bool = False) -> tuple[Array, bool]:
     if Y.dtype.kind in "OUSMm":
         Y = np.column_stack([_numbers(Y[:, k], "y", "Give one number a row.") for k in range(Y.shape[1])])
     # one order whatever the caller's: sums over outputs then round alike
-    Y = np.array(Y, dtype=np.float64, order="C")
-    bad = np.isinf(Y) if gaps and array.ndim == 2 else ~np.isfinite(Y)
-    empty = np.flatnonzero(np.all(np.isnan(Y), axis=0))
-    if gaps and array.ndim == 2 and len(empty):
-        what = f"Input y contains NaN in all rows of output {empty[0]}: nothing was observed of it"
-        raise InputError(f"{what}. Leave the column out, or give at least one number.")
-    if np.any(bad):
-        row, column = np.argwhere(bad)[0]
-        kind, count = kind_of(Y[row, column]), int(np.sum(~np.isfinite(Y)))
-        where = f"row {row}" + (f", output {column}" if array.ndim == 2 else "")
-        cure = "Drop these rows, or fill them: keep = numpy.isfinite(y)."
-        raise InputError(f"Input y contains {kind}: {where} ({count} such in all). {cure}")
-    return Y, array.ndim == 1
+    return np.array(Y, dtype=np.float64, order="C"), array.ndim == 1
 
 
 def target_names(y: Any) -> tuple[str, ...]:

@@ -28,7 +28,14 @@ from gramian.data.columns import Columns, some_of
 from gramian.data.deciding import Seen
 from gramian.data.filecolumns import check_needed, features_of, gathered
 from gramian.data.frames import is_frame
-from gramian.data.inputs import file_cells, numbers_of, read_features, read_targets, reading_of
+from gramian.data.inputs import (
+    file_cells,
+    numbers_of,
+    read_features,
+    read_some_targets,
+    read_targets,
+    reading_of,
+)
 from gramian.data.readings import PLAIN, Reading
 from gramian.data.spool import Room, Spool
 from gramian.data.tables import NotNumbersError, Table, read_blocks
@@ -113,13 +120,14 @@ def open_source(
         if isinstance(X, Source):
             return _as_known(X, known)
     room, rule = Room(memory_limit), missing
+    of_targets = missing if known is None else "error"  # rows without one are left out of a fit alone
     if isinstance(X, np.memmap):
-        source = _from_memmap(X, y, known, room, rule)
+        source = _from_memmap(X, y, known, room, rule, of_targets)
     elif isinstance(X, (str, os.PathLike)):
         source = _from_file(X, y, columns, known, room, declared or {})
         source = source if labels is None else replace(source, Y=labels[:, None])
     elif callable(X):
-        source = _from_factory(X, known, room, rule)
+        source = _from_factory(X, known, room, rule, of_targets)
     else:
         cure = "Give a path, an np.memmap, or a function that returns an iterator of blocks."
         raise InputTypeError(f"X is a {type(X).__name__}, which is no source. {cure}")
@@ -179,7 +187,9 @@ def open_table(
 # Memory maps. -----------------------------------------------------------------------------------------------
 
 
-def _from_memmap(X: NDArray[Any], y: Any, known: Columns | None, room: Room, missing: str) -> Source:
+def _from_memmap(
+    X: NDArray[Any], y: Any, known: Columns | None, room: Room, missing: str, of_targets: str
+) -> Source:
     if X.ndim != 2:
         what = f"Expected 2D array, got {X.ndim}D array instead: the memory map X has shape {X.shape}"
         raise InputError(f"{what}. Reshape it to rows and columns.")
@@ -190,15 +200,19 @@ def _from_memmap(X: NDArray[Any], y: Any, known: Columns | None, room: Room, mis
     if 0 in X.shape:
         inputs.check_table(np.zeros(X.shape), columns)
     _check_width(X.shape[1], columns)
-    Y, single = (None, True) if y is None else _mapped_targets(y, len(X), room)
+    Y, single = (None, True) if y is None else _mapped_targets(y, len(X), room, of_targets)
     return Source(_mapped(X, "X", columns.names, room, missing), Y, columns, single)
 
 
-def _mapped_targets(y: Any, n: int, room: Room) -> tuple[Array, bool]:
+def _mapped_targets(y: Any, n: int, room: Room, missing: str) -> tuple[Array, bool]:
     mapped = isinstance(y, np.memmap) and y.dtype.kind in "biuf" and y.ndim in (1, 2)
     if not mapped or len(y) != n or y.size == 0:
-        return read_targets(y, n)
-    return _mapped(y.reshape(n, -1), "y", None, room), y.ndim == 1
+        return _rows_of_targets(y, n, missing)
+    return _mapped(y.reshape(n, -1), "y", None, room, missing), y.ndim == 1
+
+
+def _rows_of_targets(y: Any, n: int, missing: str) -> tuple[Array, bool]:
+    return read_targets(y, n) if missing == "error" else read_some_targets(y, n)
 
 
 def _mapped(
@@ -331,7 +345,9 @@ def _spooled(
 Block = tuple[int, Any, Any]  # its number, X, and y or None
 
 
-def _from_factory(make: Callable[[], Any], known: Columns | None, room: Room, missing: str) -> Source:
+def _from_factory(
+    make: Callable[[], Any], known: Columns | None, room: Room, missing: str, of_targets: str
+) -> Source:
     columns, expected = known, None
     single = with_targets = True
     with Spool(room) as X, Spool(room) as Y:
@@ -346,7 +362,7 @@ def _from_factory(make: Callable[[], Any], known: Columns | None, room: Room, mi
                     what = f"it has {'no y' if with_targets else 'a y'}, unlike the blocks before"
                     raise InputError(f"{what}. Give (X, y) pairs, or X alone, in all blocks.")
                 if with_targets:
-                    targets, one = read_targets(y_block, len(table))
+                    targets, one = _rows_of_targets(y_block, len(table), of_targets)
                     if X.rows and (one, targets.shape[1]) != (single, Y.width):
                         before = "(n,)" if single else f"(n, {Y.width})"
                         what = f"y has shape {np.shape(y_block)}, but {before} in the blocks before"

@@ -248,7 +248,8 @@ class SolvedConditioned(Conditioned):
 
     @property
     def quad(self) -> Array:
-        return (self.r * self._alpha).sum(axis=0)
+        with np.errstate(over="ignore"):  # what overflows is refused where it arrives
+            return (self.r * self._alpha).sum(axis=0)
 
     def spread(self, b: Array) -> Array:
         Kb = self.prior.times(b)

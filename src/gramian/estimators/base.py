@@ -58,6 +58,7 @@ from gramian.solvers import Solver
 FEW_ROWS = 1000  # up to here another starting point costs little
 # of a time limit, and seconds at least: what a final inference may take beyond it before it is given up
 GRACE, LEAST_GRACE = 0.1, 1.0
+CALIBRATED = 3.0  # final inferences: itself, and what leaving each row out takes without the whole of K
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -160,7 +161,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
             choice = self._choice(built, columns, method, rng, report)
             built = built if choice is None else choice.built
             restarts = self.restarts(len(rows.X)) if choice is None else self.n_restarts or 0
-            budget = self._budget(method, rows)
+            budget = self._budget(method, rows, calibrated=choice is not None)
             stopped = choice is not None and choice.interrupted
             enough = ENOUGH if choice is not None else 0.0
             searched = self._search(method, built.model, rows, restarts, rng, report, budget, stopped, enough)
@@ -222,13 +223,14 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
     def _grace(self) -> float:
         return max(GRACE * float(self.time_limit or 0.0), LEAST_GRACE)
 
-    def _budget(self, method: Scheme, data: Data) -> Budget | None:
-        """What may be spent, where the time is limited."""
+    def _budget(self, method: Scheme, data: Data, calibrated: bool) -> Budget | None:
+        """What may be spent, where the time is limited; `calibrated`: by left-out rows, after the fit."""
         if not clock.end() < math.inf or method.search == "none":
             return None
         size = (*data.X.shape, len(data.scale))
         rates = rates_for(method, size, clock.end() - clock.now())
-        return Budget(clock.end(), rates.seconds, size, self._grace)
+        again = calibrated and method.leaves_out_cheaply and not method.holds_rows
+        return Budget(clock.end(), rates.seconds, size, self._grace, CALIBRATED if again else 1.0)
 
     def _search(
         self,
@@ -291,7 +293,9 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
                 which = "those that its parameters were fitted on"
             elif budget is not None:
                 budget.passed(searched.inference, clock.now() - began)
-                room = budget.rows_of_final(inference, self._grace / 4, compiled=True)
+                # programs for the whole of K are those that were at work
+                compiled = inference.holds_rows
+                room = budget.rows_of_final(inference, self._grace / 4, compiled)
                 part = rows.take(at_random(n, room, rng))
             end = None if budget is None else clock.now() + self._grace / 2
             with clock.until(end, math.inf, anew=True):

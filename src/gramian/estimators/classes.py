@@ -36,9 +36,11 @@ from gramian.engines.dense import Exact
 from gramian.errors import NumericalError
 from gramian.estimators.build import Built, default_kernel
 from gramian.estimators.defaults import (
+    BRIEF,
     FEWEST,
     ITERATIONS,
     ON_PATH,
+    QUICK_ROWS,
     ROWS,
     Candidate,
     Choice,
@@ -72,7 +74,8 @@ def chosen(
     model, data = built.model, built.rows
     if len(data.X) < FEWEST or not model.likelihood.log_concave:
         return None
-    data, held = parted(data, ROWS // model.likelihood.latents, rng)
+    most = ROWS if clock.end() - clock.now() >= BRIEF else QUICK_ROWS
+    data, held = parted(data, most // model.likelihood.latents, rng)
     method = on_engine(Exact(), laplace_for(model.likelihood))
     return LabelsWalk(columns, data, held, method, report, variance).choice(built)
 

@@ -47,6 +47,8 @@ from gramian.warps import SinhArcsinh
 
 FEWEST = 10  # rows from which on the data can say anything about the kind of model
 ROWS = 1000  # that the path is walked on
+# the same where there is less time than BRIEF seconds: nothing is compiled for so few
+QUICK_ROWS, BRIEF = 400, 10.0
 HELD = 2000  # of the others, that judge it
 FEWEST_HELD = 300  # that can
 ITERATIONS = 60  # of a search on the path
@@ -119,7 +121,8 @@ def chosen(
     data = built.rows
     if len(data.X) < FEWEST or data.Y.shape[1] > 1 or not _variance(data) > LEAST:
         return None
-    data, held = parted(distinct(data), ROWS, rng)
+    most = ROWS if clock.end() - clock.now() >= BRIEF else QUICK_ROWS
+    data, held = parted(distinct(data), most, rng)
     values, counts = np.unique(data.Y, return_counts=True)
     rounded = counts.max() > MOST_EQUAL * len(data.Y)
     grid = FEWEST_VALUES <= len(values) <= len(data.Y) / ROWS_A_VALUE

@@ -22,7 +22,7 @@ from gramian.arrays import Array
 from gramian.certify.certificate import Certificate, certify
 from gramian.corrections import Calibration, Unwarped
 from gramian.data import gaps
-from gramian.data.inputs import Columns, read_beside
+from gramian.data.inputs import Columns, read_beside, spread
 from gramian.engines.base import Workspace
 from gramian.errors import InputError, NumericalError, ParameterError
 from gramian.estimators import predictions
@@ -43,6 +43,7 @@ from gramian.report.quality import Quality, quality
 from gramian.report.relevance import ROWS, Relevance, affordable, relevance
 from gramian.report.summary import MOST_ENTRIES, formula, summary
 
+GRADIENT_STEP = 1e-5  # of a column's spread: where lengthscales are a hundredth of that, errors are 1e-6
 FEWEST_RESIDUALS = 50  # of left-out rows, for a calibration
 
 
@@ -400,6 +401,28 @@ class Fitted(Learned):
             return draws
         return np.swapaxes(self.model.warp.inverse(np.swapaxes(draws, 1, 2)), 1, 2)
 
+    def gradient(self, table: Array) -> tuple[Array, Array]:
+        """Mean and variance of the gradient of f, in the units of y, at these rows: (n, d, q) each."""
+        process, warp = self.process_at(table), self.model.warp
+        mean, var = process.gradient(table)
+        if warp is None:
+            return mean, var
+        # f and its gradient have the covariance 1/2 dv / dx, by central differences of v
+        known = self.facts.spread
+        step = GRADIENT_STEP * (spread(table) if known is None else known)
+        cov = np.empty_like(mean)
+        for j, h in enumerate(step):
+            ahead, behind = (process.moments(table + s * h * np.eye(len(step))[j])[1] for s in (1.0, -1.0))
+            cov[:, j] = (ahead - behind) / (4 * h)
+        factor = 1.0 if self.calibration is None else self.calibration.factors(observed=False)[1]
+        seen = Normals(process.mean(table), factor * np.sqrt(process.var(table)))
+        return Unwarped(seen, warp).gradient(mean, factor**2 * var, factor**2 * cov)
+
+    def told(self, note: str) -> Fitted:
+        """The same with one more note."""
+        outcome = dataclasses.replace(self.outcome, notes=(*self.outcome.notes, note))
+        return dataclasses.replace(self, outcome=outcome)
+
     def calibrated(self) -> Fitted:
         """The same with predictions that suit the residuals of left-out rows, of one output; as it is where
         they do, or where there are too few."""
@@ -410,8 +433,9 @@ class Fitted(Learned):
         if again is not None:  # a row that stands there twice foretells itself
             residuals = residuals[~np.isin(again.group, again.group[again.copy])]
         residuals = residuals[np.isfinite(residuals)]
-        few = len(residuals) < FEWEST_RESIDUALS
-        return self if few else dataclasses.replace(self, calibration=Calibration.of(residuals))
+        found = None if len(residuals) < FEWEST_RESIDUALS else Calibration.of(residuals)
+        found = Calibration.fitted_to(found, self.n_rows, self.n_parameters)
+        return dataclasses.replace(self, calibration=found)
 
     def labelled_rows(self) -> LabelledRows | None:
         if not self.has_rows:

@@ -39,7 +39,7 @@ DRAWS = 4000  # of an observation at a row, for its quantiles
 MOST_VALUES = 10_000  # of whole numbers, whose probabilities are added up
 HALVINGS = 24  # of 17 standard deviations: down to 1e-6 of one
 SEVERAL = 10  # Gaussians that f is a mixture of, from which on they share NODES values of f
-NODES = 2000
+NODES = 8000
 GOLDEN = 0.6180339887498949
 
 
@@ -157,7 +157,7 @@ class Averaged(UnderLikelihood):
     it, with a Gauss rule of degree 7 between two cuts.
     Several Gaussians share NODES values of f at evenly spaced levels, shifted from one to the next, so that
     what one misses another has: where the peak is narrower than a step between two values, 100 Gaussians
-    leave an error of 0.15 % in the level of a quantile, 10 a third of that.
+    leave an error of 0.04 % in the level of a quantile, 10 a third of that.
     """
 
     def below(self, y: Array, entries: Entries) -> Array:
@@ -238,10 +238,11 @@ class Drawn(UnderLikelihood):
         likelihood, mean, var = self.latents
         each, L = max(-(-DRAWS // self.part.of), 20), mean.shape[1]
         levels = ndtri((np.arange(each) + 0.5) / each)
-        z = np.stack([np.random.default_rng([k]).permutation(levels) for k in range(L)])  # (L, draws)
+        seed = self.part.number  # parts that are averaged have draws of their own
+        z = np.stack([np.random.default_rng([k, seed]).permutation(levels) for k in range(L)])  # (L, draws)
         f = mean[..., None] + np.sqrt(var)[..., None] * z
         rows = [
-            observations(np.random.default_rng([L]), likelihood, f[[i]], self.beside[[i]])
+            observations(np.random.default_rng([L, seed]), likelihood, f[[i]], self.beside[[i]])
             for i in range(len(f))
         ]
         return np.sort(np.concatenate(rows), axis=1)

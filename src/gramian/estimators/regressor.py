@@ -16,6 +16,7 @@ from gramian.arrays import Array
 from gramian.certify.certificate import Certificate
 from gramian.choose.plan import Plan, check
 from gramian.choose.words import as_method
+from gramian.clock import OutOfTime
 from gramian.data.inputs import Columns, read_beside, read_features, read_noise_var, read_rows, read_targets
 from gramian.errors import InputError, ParameterError
 from gramian.estimators import build, latent
@@ -35,6 +36,11 @@ from gramian.processes.base import Process
 from gramian.processes.prior import GaussianProcess
 from gramian.report.evaluation import Evaluation, of_numbers
 from gramian.warps import Warp
+
+UNCALIBRATED = (
+    "The time limit left no time to compare predictions with left-out rows, by which intervals are corrected:"
+    " they are the model's own. Raise time_limit."
+)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -172,7 +178,13 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
             check(method, table.shape, likelihood.latents, self.memory_limit)
             built = build.build_latent(self, likelihood, table, named, Y, 1.0)
         fitted = self._condition(built, named, method, reason, began, gaussian, single)
-        self.fitted_ = fitted.calibrated() if fitted.outcome.choice else fitted
+        if fitted.outcome.choice:
+            try:
+                with clock.until(self._end(began), self._grace):
+                    fitted = fitted.calibrated()
+            except OutOfTime:
+                fitted = fitted.told(UNCALIBRATED)
+        self.fitted_ = fitted
         return self
 
     def check_settings(self) -> None:
@@ -475,20 +487,16 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         return columns
 
     def predict_gradient(self, X: Any) -> tuple[Array, Array]:
-        """Mean and variance of the gradient of f at the rows of X: (n, d) each, or (n, d, q) for 2-D y. Not
-        of a warped y."""
+        """Mean and variance of the gradient of f at the rows of X: (n, d) each, or (n, d, q) for 2-D y. Where
+        y is warped, f is sent back through the warp, and the mean is the gradient of `predict(X,
+        target="f")`."""
         check_is_fitted(self, "fitted_")
-        if self.fitted_.model.warp is not None:
-            raise ParameterError(
-                "The gradient is not given where y is warped: its distribution is not Gaussian. Fit with"
-                " warp=None."
-            )
         if not self.kernel_.differentiable:
             rough = ", ".join(sorted({type(k).__name__ for k in self.kernel_.rough_parts}))
             cure = "Smooth kernels have one: RBF, Matern52, Matern32."
             raise ParameterError(f"Functions of {self.kernel_} have no gradient, because of {rough}. {cure}")
         table = self.read(X)
-        mean, var = self.fitted_.process_at(table).gradient(table)
+        mean, var = self.fitted_.gradient(table)
         return (mean[:, :, 0], var[:, :, 0]) if self.fitted_.single else (mean, var)
 
     def loo(self) -> LeaveOneOut:

@@ -22,12 +22,11 @@ from gramian.linalg.cost import Cost
 # of a search from the start, and of one that goes on from a part of the data
 FIRST_EVALUATIONS, LATER_EVALUATIONS = 45, 25
 MARGIN = 1.3  # times the prediction of what cannot be cut
-COMPILING = 0.5  # seconds of new programs
+COMPILING = 1.5  # seconds of the new programs of a stage, on a busy machine; half of that on an idle one
 MOMENT, MOST_OFF = 0.02, 5.0  # seconds that say something of more of them, and how much at most
 MOST_FINAL = 0.5  # of the time, for the inference after a search
-FEWEST_ROWS = (
-    600  # that are left, however short the time is: still fewer have programs of their own to compile
-)
+# that are left, however short the time is: values of so few are made without compiled programs
+FEWEST_ROWS = 400
 STEP = 100  # rows
 
 
@@ -39,24 +38,32 @@ class Budget:
     seconds: Callable[[Cost], float]  # what work takes on this machine, predicted
     size: tuple[int, int, int]
     grace: float = 0.0  # seconds after the end that do no harm
+    finals: float = 1.0  # how often the work of a final inference is done after a search
     pace: float = 1.0  # what evaluations have really taken, of what was predicted
     began: float = field(default_factory=lambda: clock.now())
 
     def left(self, method: Scheme) -> float:
         """What a search may take, if the final inference is to be done in time, too: that of all rows, or of
         as many as half of the time is enough for."""
-        after = MARGIN * self._final(method, self.size[0]) + COMPILING
+        after = MARGIN * self._final(method, self.size[0]) + compiling(method, self.size[0])
         return max(self.end - min(after, MOST_FINAL * (self.end - self.began)) - clock.now(), 0.0)
 
     def rows(self, engine: Scheme, most: int, evaluations: int, seconds: float) -> int:
         """The most rows, up to `most`, that a search of so many evaluations can have in so much time."""
-        each = max(seconds - COMPILING, 0.0) / evaluations
-        return _largest(most, lambda rows: self._predicted(engine, rows) <= each)
+
+        def fits(rows: int) -> bool:
+            return evaluations * self._predicted(engine, rows) <= seconds - compiling(engine, rows)
+
+        return _largest(most, fits)
 
     def rows_of_final(self, method: Scheme, seconds: float, compiled: bool = False) -> int:
         """The most rows whose final inference takes no longer; a few at least."""
-        n, each = self.size[0], max(seconds - (0.0 if compiled else COMPILING), 0.0)
-        return max(_largest(n, lambda rows: self._final(method, rows) <= each), min(n, FEWEST_ROWS))
+
+        def fits(rows: int) -> bool:
+            return self._final(method, rows) <= seconds - (0.0 if compiled else compiling(method, rows))
+
+        n = self.size[0]
+        return max(_largest(n, fits), min(n, FEWEST_ROWS))
 
     def kept(self, method: Scheme, data: Data, rng: np.random.Generator) -> Data:
         """The rows that the final inference can have in what is left of the time: all, or some at random."""
@@ -81,7 +88,12 @@ class Budget:
 
     def _final(self, method: Scheme, rows: int) -> float:
         _, d, q = self.size
-        return self.pace * self.seconds(method.shortest(rows, d, q))
+        return self.finals * self.pace * self.seconds(method.shortest(rows, d, q))
+
+
+def compiling(method: Scheme, rows: int) -> float:
+    """Seconds of new programs, for a stage or an inference on so many rows."""
+    return 0.0 if method.closed and rows <= FEWEST_ROWS else COMPILING
 
 
 def at_random(n: int, count: int, rng: np.random.Generator) -> NDArray[np.intp]:

@@ -137,9 +137,17 @@ def maximise(
 
         (ftol, gtol), most = tolerances, {"maxiter": iterations, "maxfun": 10 * iterations}
         own = {"m": MEMORY, "factr": ftol / np.finfo(float).eps, "pgtol": gtol}
+        # The first step is as long as the gradient where every entry has two bounds, and of length 1 where
+        # one has none: an idle one sees to that.
+        bounds = [*limits, (-np.inf, np.inf)]
+
+        def with_idle(longer: Array) -> tuple[float, Array]:
+            value, gradient = negative(longer[:-1])
+            return value, np.append(gradient, 0.0)
+
         with one_blas_thread():  # the search's own small systems go through BLAS, too
             try:
-                *_, told = fmin_l_bfgs_b(negative, start, bounds=limits, **own, **most)
+                *_, told = fmin_l_bfgs_b(with_idle, np.append(start, 0.0), bounds=bounds, **own, **most)
             except _Enough:
                 told = {"nit": len(path) - 1}
         taken += int(told["nit"])

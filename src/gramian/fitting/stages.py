@@ -37,6 +37,7 @@ from gramian.fitting.onward import best_start
 from gramian.fitting.progress import Report
 from gramian.fitting.reach import within_reach
 from gramian.fitting.rows import chosen, described, distinct, in_random_order
+from gramian.fitting.sketch import sketch_for
 from gramian.inference.base import Scheme
 from gramian.inference.model import Data, Model
 from gramian.inference.svgp.inducing import SVGP
@@ -51,6 +52,7 @@ REACH_ROWS = 10_000  # that say how far a column spreads
 # of one evaluation, up to which a search is finished to the last digits: that takes one gradient a parameter
 FINISH_FLOPS = 2e10
 FIRST_SHARE = 0.5  # of the time of a limited search, for its first stage
+SKETCH_SHARE = 0.2  # the same, of one before a search by batches
 LEAST_ROWS = 200  # of a first stage, however short the time is
 LEAST_EVALUATIONS = 15  # that make a first stage worth it
 QUICK_ROWS = 400  # whose kernel values are made without compiled programs (`gram/few.py`)
@@ -168,17 +170,20 @@ def fit(
                 " stages out, or fix some."
             )
         assert isinstance(method, SVGP)  # the one that goes by batches
-        end = None if budget is None else clock.now() + budget.left(method)
-        searched = stochastic.fit(model, data, method, rng, report, end)
         if budget is None:
-            return searched
-        return dataclasses.replace(searched, final=budget.kept(searched.inference, data, rng))
+            return stochastic.fit(model, data, method, rng, report)
+        begun = _sketched(model, data, method, rng, report, budget)
+        end = clock.now() + budget.left(method)
+        searched = stochastic.fit(model if begun is None else begun.model, data, method, rng, report, end)
+        searched = dataclasses.replace(searched, final=budget.kept(searched.inference, data, rng))
+        return searched if begun is None else _after(begun, searched)
     asked, method = method, method.searched
     every, data = data, distinct(data) if method.closed and model.gaussian.noise.trainable else data
     n, d, q = len(data.X), data.X.shape[1], len(data.scale)
     flops = QUICK_FLOPS if enough else EVALUATION_FLOPS
     plan = parts(method, n, d, q, memory, flops) if budget is None else []
-    steps = _all(plan, method, (n, d, q)) if budget is None else in_time(method, budget, memory)
+    sketch = sketch_for(model.likelihood)
+    steps = _all(plan, method, (n, d, q)) if budget is None else in_time(method, budget, memory, sketch)
     order: NDArray[np.intp] | None = None
     searches: list[Search] = []
     stages: list[Stage] = []
@@ -205,15 +210,20 @@ def fit(
                     search, note = guarded(objective, search, model, _again(objective, report, how_far))
         except OutOfTime:
             break  # before there was anything to search
+        except ParameterError:
+            if not step.sketch:
+                raise
+            continue  # the likelihood has no such sketch
         theta, inference = objective.split(search.theta)
         model, part, done = objective.at(theta), objective.data, step
         searches.append(search)
         notes += [note] if note else []
         how = search.evaluations, search.stopped, clock.now() - began
-        stages.append(Stage(inference.name, len(part.X), n, described(engine.fit_rule, n), *how))
+        name = f"{inference.name}, {inference.rule_name}" if step.sketch else inference.name
+        stages.append(Stage(name, len(part.X), n, described(engine.fit_rule, n), *how))
         if search.stopped == "interrupted":
             break
-        if budget is not None:
+        if budget is not None and engine.rule_name == method.rule_name:
             budget.learn(engine, rows, search.pace)
     final = every if budget is None else budget.kept(asked, every, rng)
     last = done is not None and done.engine is method
@@ -231,6 +241,28 @@ def fit(
     return Searched(model, inference, search, *told, notes=tuple(notes))
 
 
+def _sketched(
+    model: Model, data: Data, method: Scheme, rng: np.random.Generator, report: Report, budget: Budget
+) -> Searched | None:
+    """A moment's search on few rows, for a search by batches to go on from; None where there is none."""
+    sketch, (n, d, q) = sketch_for(model.likelihood), budget.size
+    if sketch is None:
+        return None
+    rows = min(n, QUICK_ROWS)
+    few = data if rows == n else data.take(np.sort(in_random_order(data, rng)[:rows]))
+    end = clock.now() + SKETCH_SHARE * budget.left(method)
+    with clock.until(end):
+        found = fit(model, few, sketch, 0, rng, report, Budget(end, budget.seconds, (rows, d, q)))
+    of_all = (dataclasses.replace(stage, of=n, rule="at random") for stage in found.stages)
+    return dataclasses.replace(found, stages=tuple(of_all))
+
+
+def _after(begun: Searched, searched: Searched) -> Searched:
+    """A search with the stages and the evaluations of the one before it beside its own."""
+    search = _together([begun.search, searched.search], searched.search.theta, searched.model)
+    return dataclasses.replace(searched, search=search, stages=(*begun.stages, *searched.stages))
+
+
 @dataclass(frozen=True)
 class Step:
     """A stage that is to be done."""
@@ -241,6 +273,7 @@ class Step:
     end: float | None = None  # of `clock.now()`
     usual: int = LATER_EVALUATIONS  # evaluations, as a rule
     ahead: float = 0.0  # what comes after it, in evaluations of its own
+    sketch: bool = False  # whether it is a moment's search, by another rule perhaps
 
     def described(self, n: int) -> str:
         which = f"{n:,} rows" if self.rows == n else f"{self.rows:,} of {n:,} rows"
@@ -257,8 +290,11 @@ def _all(plan: Sequence[tuple[Scheme, int]], method: Scheme, size: tuple[int, in
         yield Step(engine, rows, k == len(plan) - 1, usual=usual, ahead=ahead)
 
 
-def in_time(method: Scheme, budget: Budget, memory: Callable[[], float] = lambda: np.inf) -> Iterator[Step]:
-    """The stages that a limited time pays for, each decided on when the one before it is done."""
+def in_time(
+    method: Scheme, budget: Budget, memory: Callable[[], float] = lambda: np.inf, sketch: Scheme | None = None
+) -> Iterator[Step]:
+    """The stages that a limited time pays for, each decided on when the one before it is done. `sketch` is a
+    scheme whose search takes a moment, from which that of a rule of many steps goes on."""
     n = budget.size[0]
 
     def end() -> float:
@@ -273,13 +309,23 @@ def in_time(method: Scheme, budget: Budget, memory: Callable[[], float] = lambda
         yield Step(method, n, True, end())
         return
     small = min(n, FIRST_ROWS, room)
-    rows = budget.rows(dense, small, FIRST_EVALUATIONS, FIRST_SHARE * budget.left(method))
+    count, least = FIRST_EVALUATIONS, 0  # rows, for another stage to be worth it
+    if sketch is not None and not method.closed:
+        rows = budget.rows(sketch, min(small, QUICK_ROWS), count, FIRST_SHARE * budget.left(method))
+        rows = max(rows, min(LEAST_ROWS, small))
+        yield Step(sketch, rows, False, end(), sketch=True)
+        count, least = LATER_EVALUATIONS, LEAST_ROWS
+        if sketch.rule_name == dense.rule_name:
+            least = int(MORE * rows)
+    rows = budget.rows(dense, small, count, FIRST_SHARE * budget.left(method))
     engine, most = (method, n) if method.learns_from(n) else (dense, min(n, room))
     if rows < small and method.closed:
         # a moment's search, for which nothing is compiled, so that there is one in any case
         rows = min(QUICK_ROWS, small)
     elif rows < FEWEST_ROWS:
         rows = budget.rows(dense, min(small, FEWEST_ROWS), LEAST_EVALUATIONS, budget.left(method))
+        if rows < min(least, small):
+            return  # the sketch has to do
         rows = min(max(rows, LEAST_ROWS), small)
     yield Step(dense, rows, rows == most and engine is dense, end())
     if engine is not dense and rows < small:

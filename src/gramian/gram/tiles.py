@@ -342,7 +342,8 @@ def _blocks(X: Array, T: int) -> list[Block]:
 
 
 def _long_block(n: int) -> int:
-    return tile_size(n) if n <= LARGEST_TILE else LONG_BLOCK
+    # one program for some hundred rows and some thousand: to compile another takes longer than calls do
+    return tile_size(n) if n <= LARGEST_TILE else LARGEST_TILE if n <= LONG_BLOCK else LONG_BLOCK
 
 
 def _padded(V: Array, rows: int) -> Array:

@@ -21,7 +21,6 @@ from gramian.arrays import Array
 from gramian.engines.base import Engine, Share, Workspace
 from gramian.engines.dense import Exact
 from gramian.errors import ParameterError, StateError
-from gramian.gram.tiles import LARGEST_TILE
 from gramian.inference.model import Data, Evidence, EvidenceKind, Inferred, Model
 from gramian.likelihoods import Likelihood
 from gramian.linalg.cost import Cost
@@ -31,9 +30,9 @@ from gramian.processes.state import Context
 
 Graded = tuple[Evidence, list[Array]]  # an evidence and its gradient
 
-# for predictions of time: factorisations of one inference that takes several steps, kernel values that take
-# as long as what a step asks the likelihood of a row, and rows that are asked at once
-STEPS, ASKED, AT_ONCE = 15, 400, 4096
+# for predictions of time: factorisations of one inference that takes several steps, and kernel values that
+# take as long as what a step asks the likelihood of a row
+STEPS, ASKED = 15, 400
 OWN_NOISES = 20  # outputs up to which each has a noise of its own, and so a factor, unless noise is given
 
 
@@ -291,8 +290,7 @@ class RuleOnEngine(Scheme):
         last = self.engine.work(n, d, q, gradient)
         latents, once = max(q, 1), self.engine.work(n, d, q, gradient=False)
         flops, products = STEPS * once.flops + last.flops, STEPS * once.products + last.products
-        rows = n if n <= LARGEST_TILE else max(n, AT_ONCE)  # few are asked in a block of that size
-        asked = STEPS * latents * rows * ASKED
+        asked = STEPS * latents * n * ASKED
         return Cost(latents * flops, last.values + asked, last.slopes, latents * products)
 
     def bytes_needed(self, n: int, d: int, q: int) -> int:

@@ -11,11 +11,21 @@ from gramian.arrays import Array
 from gramian.errors import InputError
 
 
+class Impossible(InputError):
+    """An observation that a likelihood gives no probability to; who knows where its row comes from can say
+    that instead."""
+
+    def __init__(self, message: str, what: str, row: int, value: float, rule: str) -> None:
+        super().__init__(message)
+        self.what, self.row, self.value, self.rule = what, row, value, rule
+
+
 def refuse(y: Array, possible: NDArray[np.bool_], rule: str, what: str) -> Array:
     """y when all of it is possible; else an InputError with the first row that is not."""
     if not np.all(possible):
         row = int(np.argmin(possible))
-        raise InputError(f"{what} has {float(y[row]):g} in row {row}: {rule}.")
+        value = float(y[row])
+        raise Impossible(f"{what} has {value:g} in row {row}: {rule}.", what, row, value, rule)
     return y
 
 

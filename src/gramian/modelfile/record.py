@@ -189,7 +189,7 @@ def _restore_one(gp: Estimator, columns: Columns, fitted: Any, arrays: Arrays, r
 
 
 def _calibration(found: Calibration, noise: bool) -> Calibration:
-    if not (noise and 0 < found.scale < np.inf and 0 < found.share < 1 and 1 <= found.width < np.inf):
+    if not (noise and 0 < found.scale < np.inf and 0 <= found.share < 1 and 1 <= found.width < np.inf):
         raise ModelFileError(f"{found} is no calibration of Gaussian noise.")
     return found
 

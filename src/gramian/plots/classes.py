@@ -8,13 +8,15 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+from scipy.special import expit, ndtr
 from sklearn.base import is_classifier
-from sklearn.utils.validation import check_is_fitted
 
 from gramian.arrays import Array
+from gramian.data.inputs import read_features
 from gramian.errors import ParameterError
-from gramian.estimators import GPClassifier
+from gramian.estimators import GPClassifier, GPRegressor, build
 from gramian.estimators.fitted import LabelledRows
+from gramian.estimators.multiclass import VARIANCE
 from gramian.estimators.predictions import Z95
 from gramian.inference.asked import ask
 from gramian.plots.common import (
@@ -32,6 +34,7 @@ from gramian.plots.common import (
     points_between,
     typical,
 )
+from gramian.plots.predictions import around_zero, plot_predictions
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -64,7 +67,8 @@ def plot_classes(
 
     One column: the latent functions with their 95 % bands above, the probabilities below. Two columns: a map
     of the most probable class, the deeper the more probable, with the boundaries between classes (two
-    classes: lines at 0.1, 0.5 and 0.9). More: the probabilities along each column.
+    classes: lines at 0.1, 0.5 and 0.9). More: the probabilities along each column. Before a fit: what the
+    kernel says of the probability of one of two classes, with some draws, along each column.
 
     Parameters
     ----------
@@ -84,7 +88,8 @@ def plot_classes(
         raise ParameterError(
             f"plot_classes draws a GPClassifier, not {type(gp).__name__}. For a regression: plot_predictions."
         )
-    check_is_fitted(gp, "fitted_")
+    if not gp.__sklearn_is_fitted__():
+        return _prior(gp, X, columns, ax, n_points)
     seen = gp.fitted_.labelled_rows()
     if X is None and seen is None:
         raise ParameterError(
@@ -97,6 +102,22 @@ def plot_classes(
     if len(chosen) == 1:
         return picture.line(ax)
     return picture.map(ax) if len(chosen) == 2 else picture.slices(ax)
+
+
+def _prior(gp: GPClassifier, X: Any, columns: Any, ax: Any, n_points: int | None) -> Figure:
+    """As that of a function, sent through the link."""
+    gp.check_settings()
+    written = build.read_kernel(gp.kernel)
+    kernel = written.kernel
+    if kernel is None:
+        table, found = around_zero(None) if X is None else read_features(X)
+        kernel = written.suited(table, found, VARIANCE)[0]
+    sigma = ndtr if gp.link == "probit" else expit
+    function = GPRegressor(kernel, mean=gp.mean, normalize_y=False)
+    drawn: dict[str, Any] = {"columns": columns, "ax": ax, "n_points": n_points}
+    return plot_predictions(
+        function, X, target="f", transform=sigma, ylabel="probability of a class", **drawn
+    )
 
 
 class _Picture:

@@ -311,7 +311,7 @@ class _Prior(_Drawn):
     def of(cls, gp: GPRegressor, X: Any, target: str, output: int, transform: Any) -> _Prior:
         if output != 0:
             raise ParameterError(f"output={output} is not known before a fit: there is one, numbered 0.")
-        table, columns = _around_zero(build.read_kernel(gp.kernel).kernel) if X is None else read_features(X)
+        table, columns = around_zero(build.read_kernel(gp.kernel).kernel) if X is None else read_features(X)
         process, noise = gp.prior_at(table, columns)
         own = read_likelihood(gp.likelihood) is not None
         target, normalized = "f" if own else target, gp.normalize_y and not own
@@ -333,7 +333,7 @@ class _Prior(_Drawn):
         return self.shown(self.process.sample(np.random.default_rng(0), points, DRAWS)[:, 0, :])
 
 
-def _around_zero(kernel: Kernel | None) -> tuple[Array, Columns]:
+def around_zero(kernel: Kernel | None) -> tuple[Array, Columns]:
     """Rows that reach so far to either side of 0 as the kernel's functions need, of the columns that it
     speaks of; of one where it speaks of none."""
     asked = () if kernel is None else kernel.columns_asked()

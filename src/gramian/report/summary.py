@@ -58,8 +58,11 @@ def read(told: Sequence[str]) -> list[str]:
 def _calibration(known: Any) -> list[str]:
     if known is None:
         return []
-    text = f"standard deviations times {known.scale:.2f}, and for {100 * known.share:.2g} % of the rows"
-    return [f"  intervals {text} another {known.width:.1f} times wider, as left-out rows ask for"]
+    text = f"  intervals standard deviations times {known.scale:.2f}"
+    if known.share == 0:
+        return [f"{text}: new rows are not those that parameters were fitted to"]
+    wider = f"and for {100 * known.share:.2g} % of the rows another {known.width:.1f} times wider"
+    return [f"{text}, {wider}, as left-out rows ask for"]
 
 
 def _quality(known: Quality) -> list[str]:

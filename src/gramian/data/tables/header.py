@@ -2,7 +2,8 @@
 
 The separator is the most frequent of , ; tab | in the names, outside quotes, where most lines agree with it,
 else the one that most of the first lines agree upon. The names stand in the first line that has as many cells
-as most lines; what stands above it has fewer, and is a title. A first column without a name that counts the
+as most lines; what stands above it has fewer, and is a title. A line below them with words where all others
+have numbers has their units, and is left out. A first column without a name that counts the
 rows is the index that pandas writes.
 """
 
@@ -16,11 +17,16 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from gramian.data.tables.shared import check_names
-from gramian.data.tables.table import is_number
+from gramian.data.tables.table import is_missing, is_number
 
 SEPARATORS = ",;\t|"
 LINES = 100  # that are looked at
 MOST_TITLES = 20  # lines above the names
+
+
+FEWEST_BELOW = 3  # rows, for the first to be told from the others
+# kg, m/s, [°C], (%), kg m-3, µg/m³: no number in front
+_UNIT = re.compile(r"[\[(]?\s*[^\W\d_][\w/·*^.°²³⁻¹ -]{0,14}\s*[\])]?|[\[(]?\s*[%‰°$€£][\w/]{0,6}\s*[\])]?")
 
 
 class Header(NamedTuple):
@@ -30,6 +36,7 @@ class Header(NamedTuple):
     places: tuple[int, ...]  # of these among all
     width: int  # cells of a line
     skipped: int  # lines above the names
+    above: int  # lines above the data, the names included
     notes: tuple[str, ...]
 
 
@@ -74,7 +81,12 @@ def header_of(path: str, rows: Sequence[Sequence[str]]) -> Header:
     if titles:
         notes.append(f"{titles} line{'s' * (titles > 1)} above the column names left out")
     names = list(rows[start]) if rows else []
-    body = [row for k, row in enumerate(rows) if k > start and k in set(filled) and len(row) == len(names)]
+    whole = [k for k in filled if k > start and len(rows[k]) == len(names)]
+    above, units = start + 1, _units(names, [rows[k] for k in whole])
+    if units:
+        above, whole = whole[0] + 1, whole[1:]
+        notes.append(f"a line of units below the column names left out ({', '.join(units)})")
+    body = [rows[k] for k in whole]
     places = list(range(len(names)))
     if len(names) > 1 and body and _is_index(names[0], [row[0] for row in body]):
         notes.append("the first column, which counts the rows, left out")
@@ -86,7 +98,7 @@ def header_of(path: str, rows: Sequence[Sequence[str]]) -> Header:
         notes.append(f"{len(nameless)} empty column{'s' * (len(nameless) > 1)} without a name left out")
         places = [j for j in places if j not in nameless]
     checked = check_names(path, [names[j] for j in places])
-    return Header(checked, tuple(places), len(names), start, tuple(notes))
+    return Header(checked, tuple(places), len(names), start, above, tuple(notes))
 
 
 def _names_at(rows: Sequence[Sequence[str]], filled: Sequence[int]) -> int:
@@ -103,6 +115,24 @@ def _names_at(rows: Sequence[Sequence[str]], filled: Sequence[int]) -> int:
         k for k in filled[: MOST_TITLES + 1] if k < end and len(rows[k]) == usual and _are_names(rows[k])
     ]
     return max(names, key=lambda k: (_count(rows[k]), k), default=first)
+
+
+def _units(names: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """The units that the first of the rows below the names tells of, as "weight in kg": words in two columns
+    or more, of numbers all, and nothing else. None where it is a row like the others."""
+    if len(rows) < FEWEST_BELOW:
+        return []
+    first, below = rows[0], rows[1:]
+    found = []
+    for j, name in enumerate(names):
+        cell, others = first[j].strip(), [row[j] for row in below if not is_missing(row[j])]
+        numbers = bool(others) and all(re.match(r"\W*\d", other) for other in others)
+        if is_missing(cell):
+            continue
+        if not numbers or not _UNIT.fullmatch(cell):
+            return []
+        found.append(f"{name.strip()} in {cell.strip('[]()')}")
+    return found if len(found) > 1 else []
 
 
 def _count(row: Sequence[str]) -> int:

@@ -121,7 +121,7 @@ def _rows(
     first, blank, between = 0, 0, 0  # rows before this block; blank lines since the last row, and before it
     rows = min(rows, max(1, CELLS // len(names)))
     whole = len(places) == width
-    for _ in islice(numbered, header.skipped + 1):
+    for _ in islice(numbered, header.above):
         pass
 
     def block() -> Table:

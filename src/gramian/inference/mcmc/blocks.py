@@ -199,11 +199,26 @@ def _point(problem: TracedProblem, surface: Surface, z: Array, t: Array) -> Poin
     return Point(t, -math.inf) if at is None else Point(t, _value(problem, t, at, at.v_of(z)), at)
 
 
+def fit_of(problem: TracedProblem, t: Array, at: Given, v: Array) -> float:
+    """log p(y | f) for the f of v."""
+    return number_or_least(float(_fit(problem, t, at.f_of(v))))
+
+
+def beyond_sites(problem: TracedProblem, t: Array, at: Given, z: Array) -> float:
+    """log p(y | f) for the f of z, less what the sites say of it."""
+    F, (W, b) = at.f_of(at.v_of(z)), at.sites
+    return number_or_least(float(_fit(problem, t, F)) - float(np.sum(b * F - 0.5 * W * F**2)))
+
+
+def number_or_least(value: float) -> float:
+    """Minus infinity where a density is no number."""
+    return value if not math.isnan(value) else -math.inf
+
+
 def _value(problem: TracedProblem, t: Array, at: Given, v: Array) -> float:
     """log p(t, z) and the data, for the v of z."""
     fit, constant = float(_fit(problem, t, at.f_of(v))), 0.5 * v.size * math.log(2 * math.pi)
-    value = fit - 0.5 * float(np.sum(v**2)) - at.logdet - constant + at.log_prior
-    return value if not math.isnan(value) else -math.inf
+    return number_or_least(fit - 0.5 * float(np.sum(v**2)) - at.logdet - constant + at.log_prior)
 
 
 # The latent variables. --------------------------------------------------------------------------------------
@@ -276,20 +291,44 @@ def _by_ellipses(beyond_sites: Any, fit: Any, parts: Any, z: Any, key: Any) -> A
 # A piece of a chain. ----------------------------------------------------------------------------------------
 
 
+# (problem, t, what belongs to t, z, rng, step size, whether to adapt that) -> z after some transitions, their
+# acceptance, whether one diverged, how many steps they took, step size
+Move = Callable[[TracedProblem, Array, Given, Array, np.random.Generator, Any, bool], Any]
+
+
+def compiled_move(gradients: bool) -> Move:
+    """By NUTS, or without gradients by elliptical slices."""
+
+    def move(
+        problem: TracedProblem,
+        t: Array,
+        at: Given,
+        z: Array,
+        rng: np.random.Generator,
+        tuned: Any,
+        adapt: bool,
+    ) -> Any:
+        key = rng.integers(2**32, size=2, dtype=np.uint32)
+        parts = (*at.affine, at.sites, *(((), ()) if gradients else (at.R, at.parts)))
+        return _moved(problem, t, parts, z, key, tuned, np.array(adapt), gradients=gradients)
+
+    return move
+
+
 def blocks(
-    problem: TracedProblem, state: ChainState, key: Any, first: int, count: int, stages: Any, gradients: bool
+    problem: TracedProblem, move: Move, state: ChainState, key: Any, first: int, count: int, stages: Any
 ) -> tuple[ChainState, tuple[Array, ...]]:
     """`count` draws: the state after them, and their rows as `transitions.nuts` writes them."""
     rows = []
     for i in range(count):
         seeds = np.random.default_rng([*np.asarray(key, dtype=np.int64), first + i])
-        state, row = _draw(problem, state, seeds, bool(stages[i, 0] != KEEP), gradients)
+        state, row = _draw(problem, move, state, seeds, bool(stages[i, 0] != KEEP))
         rows.append(row)
     return state, tuple(np.array(part) for part in zip(*rows, strict=True)) or (np.zeros(0),) * 7
 
 
 def _draw(
-    problem: TracedProblem, state: ChainState, rng: np.random.Generator, adapt: bool, gradients: bool
+    problem: TracedProblem, move: Move, state: ChainState, rng: np.random.Generator, adapt: bool
 ) -> tuple[ChainState, tuple[Any, ...]]:
     t, z, at, count = state.t, state.z, state.at, 0
     if problem.size:
@@ -300,10 +339,7 @@ def _draw(
             count += took
         assert here.at is not None  # a point that was accepted has its factors
         t, at = here.t, here.at
-    key = rng.integers(2**32, size=2, dtype=np.uint32)
-    parts = (*at.affine, at.sites, *(((), ()) if gradients else (at.R, at.parts)))
-    tuned = (state.size, state.step)
-    moved = _moved(problem, t, parts, z, key, tuned, np.array(adapt), gradients=gradients)
+    moved = move(problem, t, at, z, rng, (state.size, state.step), adapt)
     moved_z, rate, divergent, steps, (size, step) = moved
     z = np.asarray(moved_z)
     v = at.v_of(z)
@@ -315,6 +351,13 @@ def _draw(
         sums = sums[0] + np.outer(x, x), sums[1] + made
     told = (_value(problem, t, at, v), bool(divergent), float(rate), count + int(steps))
     return ChainState(t, z, state.surface, size, step, sums, at), (values, v.ravel(), *told, log_likelihood)
+
+
+def sites_at_mean(problem: TracedProblem, t: Array) -> CurveSites:
+    """Where f is the prior's mean: a start for sites that takes no climb to a mode."""
+    F = np.asarray(_matrices(problem, t)[1])
+    _, _, W, slope = (np.asarray(part) for part in _facts(problem, t, F))
+    return CurveSites(W, slope + W * F)
 
 
 # The warm-up. -----------------------------------------------------------------------------------------------

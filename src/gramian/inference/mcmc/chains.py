@@ -23,7 +23,7 @@ from gramian.errors import ParameterError, StateError
 from gramian.linalg.state import Arrays, ObjectState, entries, taken, typed, typed_list
 from gramian.params.space import aligned
 
-SAMPLERS = ("blocks", "nuts", "ess")
+SAMPLERS = ("blocks", "nuts", "ess", "slices")
 NO_DRAWS = 10  # of a chain: fewer say nothing
 RHAT_LIMIT = 1.01
 TOLD: dict[str, type] = {"sampler": str, "warmup": int, "stopped": str, "seconds": float}

@@ -58,7 +58,7 @@ def sample_latent(
         raise ParameterError(
             f"sampler={sampler!r} is not known. Use one of {', '.join(map(repr, SAMPLERS))}."
         )
-    if sampler != "ess" and not model.likelihood.smooth:
+    if sampler in ("blocks", "nuts") and not model.likelihood.smooth:
         raise ParameterError(
             f"{type(model.likelihood).__name__} is no smooth function of f, which NUTS needs. Use"
             ' sampler="ess".'
@@ -66,8 +66,10 @@ def sample_latent(
     return _sampled(model, *problem(model, data, basis), rng, sampler, Lengths(**lengths))
 
 
-def sample_hyper(model: Model, data: Data, rng: Rng, *, basis: Basis | None = None, **lengths: Any) -> Chains:
-    """Draws of the parameters under Gaussian noise, by NUTS on the exact marginal likelihood."""
+def sample_hyper(
+    model: Model, data: Data, rng: Rng, *, sampler: str = "nuts", basis: Basis | None = None, **lengths: Any
+) -> Chains:
+    """Draws of the parameters under Gaussian noise, by NUTS (or "slices") on the marginal likelihood."""
     if not model.likelihood.conjugate:
         raise ParameterError(
             f"f can be integrated out under Gaussian noise, not under {type(model.likelihood).__name__}. Use"
@@ -78,7 +80,7 @@ def sample_hyper(model: Model, data: Data, rng: Rng, *, basis: Basis | None = No
         raise ParameterError(
             "All parameters are fixed, so there is nothing to draw: the posterior is that of exact inference."
         )
-    return _sampled(model, made, start, rng, "nuts", Lengths(**lengths))
+    return _sampled(model, made, start, rng, sampler, Lengths(**lengths))
 
 
 def _sampled(
@@ -94,7 +96,7 @@ def _sampled(
                 values[path] = d.values[:, :, begin : begin + p.value.size].reshape(c, s, *p.value.shape)
                 begin += p.value.size
         latent = d.latent.reshape(c, s, *made.latent_shape)
-        return Chains(values, latent, *d[2:], sampler, *found[1:])
+        return Chains(values, latent, *d[2:], *found[1:])
 
     return chains(run(made, start, rng, sampler, lengths, lambda found: chains(found).settled))
 
@@ -110,10 +112,12 @@ class MCMC(Scheme):
     one begins, every second draw is let go, and later ones are each the last of two, then of four, up to 32:
     eight rounds make 16 times `draws`, and leave four times as many. `sampler`: "blocks" (parameters by
     slices, the latent function by NUTS), "ess" (both by slices), "nuts" (all at once by NUTS), or "auto":
-    blocks where the likelihood is smooth, otherwise slices; under Gaussian noise, with f integrated out, it
-    is NUTS whatever is asked for. `engine`: Nystrom or Fourier features instead of the whole of K. `seed` and
-    `deadline` (of `clock.now()`, when the chains end with what they have) are set by an estimator, from
-    its `random_state` and `time_limit`.
+    blocks where the likelihood is smooth, otherwise "ess"; under Gaussian noise, with f integrated out, it is
+    NUTS whatever is asked for. "slices" are those of "ess" and, under Gaussian noise, slices of the
+    parameters, made so that next to nothing is compiled: they are taken in place of any other where a time
+    limit is too short to compile that. `engine`: Nystrom or Fourier features instead of the whole of K.
+    `seed` and `deadline` (of `clock.now()`, when the chains end with what they have) are set by an estimator,
+    from its `random_state` and `time_limit`.
     """
 
     name = "mcmc"
@@ -135,7 +139,8 @@ class MCMC(Scheme):
         Lengths(self.chains, self.warmup, self.draws, self.rounds).check()
         if self.sampler not in (*SAMPLERS, "auto"):
             raise ParameterError(
-                f'MCMC: sampler={self.sampler!r} is not known. Use "auto", "blocks", "nuts" or "ess".'
+                f'MCMC: sampler={self.sampler!r} is not known. Use "auto", "blocks", "nuts", "ess" or'
+                ' "slices".'
             )
         if not self._on.dense and self._on.features_for(1) is None:
             raise ParameterError(
@@ -181,7 +186,8 @@ class MCMC(Scheme):
         basis = engine.chosen_basis
         lengths = Lengths(self.chains, self.warmup, self.draws, self.rounds, report, self.deadline)._asdict()
         if model.likelihood.conjugate:
-            chains = sample_hyper(model, data, rng, basis=basis, **lengths)
+            sampler = "slices" if self.sampler == "slices" else "nuts"
+            chains = sample_hyper(model, data, rng, sampler=sampler, basis=basis, **lengths)
         else:
             automatic = "blocks" if model.likelihood.smooth else "ess"
             sampler = automatic if self.sampler == "auto" else self.sampler

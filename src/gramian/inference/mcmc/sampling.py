@@ -2,6 +2,8 @@
 
     blocks  t by slices given the latent variables, these by NUTS given t (`inference/mcmc/blocks.py`)
     ess     the same with elliptical slices for the latent variables: no gradient
+    slices  the same, or t alone where f is integrated out, with nothing but a density compiled
+            (`inference/mcmc/slices.py`): for who has no time to compile the others
     nuts    the no-U-turn sampler on all of (t, z), with Stan's warm-up: the step size by dual averaging to an
             acceptance of TARGET, a diagonal mass matrix from windows of doubling length
 
@@ -21,7 +23,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -32,7 +34,7 @@ from gramian import clock
 from gramian.arrays import Array
 from gramian.engines.base import Share
 from gramian.errors import NumericalError, ParameterError
-from gramian.inference.mcmc import blocks
+from gramian.inference.mcmc import blocks, slices
 from gramian.inference.mcmc.chains import package
 from gramian.inference.mcmc.traced import CurveSites, TracedProblem, from_latent, to_latent
 from gramian.inference.mcmc.transitions import FIRST_STEP, KEEP, LONGEST, adaptation, nuts
@@ -45,6 +47,10 @@ NEWTON_STEPS = 15
 KEPT = 4  # rounds of draws that are held at once, and KEPT_DRAWS at least: enough to be judged by
 KEPT_DRAWS = 400
 LONGEST_STRIDE = 32  # transitions a kept draw, at most
+# how often as long as to compile a density it takes to compile what moves by its gradients (8 to 13 on one
+# machine, busy or not), and as to compile the starts (2 to 3): it is begun where that is no more than half of
+# the time
+COMPILED, AFTER_STARTS, MOST_COMPILING = 12.0, 3.0, 0.5
 STARTS = 12  # tries to find a start with a finite density, each closer to the model's own parameters
 
 # draws after which curvatures are taken anew, before the first window: a chain may start far from where it
@@ -68,11 +74,13 @@ class ChainRun(NamedTuple):
     """All chains: the arrays of `Draws` with an axis for the chains in front."""
 
     draws: Draws
+    sampler: str
     warmup: int
     stopped: str  # "", "time limit" or "interrupted"
     seconds: float
 
 
+T = TypeVar("T")
 Enough = Callable[[ChainRun], bool]
 Rng = np.random.Generator
 
@@ -80,12 +88,14 @@ Rng = np.random.Generator
 class Sampler(NamedTuple):
     """How chains begin, go on, and adapt."""
 
+    name: str
     # from t and z in units of the sites at the mode; None where the density is no finite number
     start: Callable[[Array, Array], Any]
     step: Callable[..., Any]  # (state, key, first, count, stages) -> (state, rows)
     renew: Callable[[list[Any]], list[Any]]
     settle: Callable[[Any], Any]
     kept: int  # windows at the end of the warm-up that renew nothing, for a mass matrix
+    trial: int  # draws after which all programs are compiled
 
 
 class Lengths(NamedTuple):
@@ -112,23 +122,71 @@ def run(
     chains = lengths.chains
     began = clock.now()
     package("blackjax")
+    package("arviz")  # to import it takes its time, which is better spent now than after the end
     with one_blas_thread(), jax.enable_x64(True):
         problem = jax.device_put(problem)
-        method = _joint(problem) if sampler == "nuts" else _blocked(problem, sampler == "blocks")
+        quick, end = _sliced(problem), lengths.deadline
+        _, sampler = in_time(sampler, lambda: quick.start(start, _nowhere(problem)), end, COMPILED)
         seeds = rng.integers(2**31, size=chains)
         keys = [np.asarray(jax.random.key_data(jax.random.key(int(seed)))) for seed in seeds]
-        states = [_start(problem, method, start, rng) for _ in range(chains)]
-        method.step(states[0], keys[0], 0, 0, _padded([]))  # compiles, before there are threads
+
+        def begun() -> tuple[Sampler, list[Any]]:
+            method = _sampler(problem, sampler)
+            return method, [_start(problem, method, start, rng) for _ in range(chains)]
+
+        (method, states), sampler = in_time(sampler, begun, end, AFTER_STARTS)
+        if method.name != sampler:
+            method, states = begun()
+        # compiles, before there are threads
+        method.step(states[0], keys[0], 0, method.trial, _padded([(0, 0)] * method.trial))
     with one_blas_thread(), ThreadPoolExecutor(max(1, min(chains, count()))) as pool:
         return _rounds(_Crew(method, keys, states, pool), lengths, enough, began)
+
+
+def in_time(sampler: str, first: Callable[[], T], deadline: float | None, times: float) -> tuple[T, str]:
+    """What comes first, and the sampler to go on with: slices where to compile the rest, `times` as long as
+    the first, would take too much of the time."""
+    began = clock.now()
+    made = first()
+    moment = clock.now()
+    late = deadline is not None and times * (moment - began) > MOST_COMPILING * (deadline - moment)
+    return made, "slices" if late else sampler
+
+
+def _sampler(problem: TracedProblem, sampler: str) -> Sampler:
+    if sampler == "slices":
+        return _sliced(problem)
+    return _joint(problem) if sampler == "nuts" else _blocked(problem, sampler == "blocks")
+
+
+def _nowhere(problem: TracedProblem) -> Array:
+    """z at the centre of its Gaussian."""
+    return np.zeros(problem.dimension - problem.size)
 
 
 def _blocked(problem: TracedProblem, gradients: bool) -> Sampler:
     def start(t: Array, z: Array) -> Any:
         return blocks.begin(problem, t, z.reshape(problem.latent_shape), _host(_mode(problem, t)))
 
-    step = partial(blocks.blocks, problem, gradients=gradients)
-    return Sampler(start, step, partial(blocks.renewed, problem), blocks.settled, 0)
+    step = partial(blocks.blocks, problem, blocks.compiled_move(gradients))
+    name = "blocks" if gradients else "ess"
+    return Sampler(name, start, step, partial(blocks.renewed, problem), blocks.settled, 0, 1)
+
+
+def _sliced(problem: TracedProblem) -> Sampler:
+    if problem.marginal:
+
+        def alone(t: Array, z: Array) -> Any:
+            return slices.begin(problem, t)
+
+        alone_step = partial(slices.slices, problem)
+        return Sampler("slices", alone, alone_step, slices.renewed, lambda state: state, 0, 0)
+
+    def start(t: Array, z: Array) -> Any:
+        return blocks.begin(problem, t, z.reshape(problem.latent_shape), blocks.sites_at_mean(problem, t))
+
+    step = partial(blocks.blocks, problem, slices.by_host_ellipses)
+    return Sampler("slices", start, step, partial(blocks.renewed, problem), blocks.settled, 0, 0)
 
 
 def _joint(problem: TracedProblem) -> Sampler:
@@ -142,7 +200,10 @@ def _joint(problem: TracedProblem) -> Sampler:
         state, out = nuts(problem, *given)
         return _host(state), out
 
-    return Sampler(start, step, lambda states: [_renewed(problem, state) for state in states], _settled, 1)
+    def renew(states: list[Any]) -> list[Any]:
+        return [_renewed(problem, state) for state in states]
+
+    return Sampler("nuts", start, step, renew, _settled, 1, 0)
 
 
 @dataclass
@@ -218,7 +279,7 @@ def _rounds(crew: _Crew, lengths: Lengths, enough: Enough, began: float) -> Chai
             made, kept = made + count, kept + count // every
             if made < most:
                 report((warmup + made) / (warmup + most))
-                if kept % draws == 0 and enough(_gathered(pieces, warmed, "", began)):
+                if kept % draws == 0 and enough(_gathered(pieces, crew.method.name, warmed, "", began)):
                     break
         report(1.0)
         stopped = "time limit" if made < draws or warmed < warmup else ""
@@ -226,7 +287,7 @@ def _rounds(crew: _Crew, lengths: Lengths, enough: Enough, began: float) -> Chai
         if sum(len(piece[0].log_density) for piece in pieces) < 4:
             raise  # nothing to keep
         stopped = "interrupted"
-    return _gathered(pieces, warmed, stopped, began)
+    return _gathered(pieces, crew.method.name, warmed, stopped, began)
 
 
 def held_rounds(draws: int) -> int:
@@ -261,10 +322,10 @@ def _joined(chain: Sequence[Draws]) -> Draws:
     return Draws(*(np.concatenate(parts) for parts in zip(*chain, strict=True)))
 
 
-def _gathered(pieces: list[list[Draws]], warmup: int, stopped: str, began: float) -> ChainRun:
+def _gathered(pieces: list[list[Draws]], sampler: str, warmup: int, stopped: str, began: float) -> ChainRun:
     chains = [_joined(chain) for chain in zip(*pieces, strict=True)]
     draws = Draws(*(np.stack(parts) for parts in zip(*chains, strict=True)))
-    return ChainRun(draws, warmup, stopped, clock.now() - began)
+    return ChainRun(draws, sampler, warmup, stopped, clock.now() - began)
 
 
 def _padded(stages: list[tuple[int, int]]) -> NDArray[np.int64]:

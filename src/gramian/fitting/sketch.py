@@ -1,0 +1,29 @@
+"""A search that takes a moment, for one that takes long to go on from.
+
+With the whole of K on few rows: under Gaussian noise exact inference, for which nothing is compiled;
+otherwise Laplace's approximation, a handful of steps without quadrature, where it is good enough to begin
+with. From where it ends, a search by EP, variational inference or batches has less far to go, and where the
+time is too short for that, parameters have moved all the same.
+"""
+
+from __future__ import annotations
+
+from gramian.engines.dense import Exact
+from gramian.errors import ParameterError
+from gramian.inference.base import Scheme, on_engine
+from gramian.inference.conjugate import closed
+from gramian.inference.softmax.laplace import laplace_for
+from gramian.likelihoods import Likelihood
+
+
+def sketch_for(likelihood: Likelihood) -> Scheme | None:
+    """The scheme of such a search; None where there is none that would do."""
+    engine = Exact()
+    if likelihood.conjugate:
+        return closed(engine)
+    rule = laplace_for(likelihood)
+    try:
+        rule.check(likelihood, engine)
+    except ParameterError:
+        return None
+    return on_engine(engine, rule) if likelihood.log_concave else None
