@@ -212,7 +212,7 @@ def test_quantiles_are_those_of_the_predictive_distribution(run, table, tmp_path
             ("-t", "y", "-t", "a", "--likelihood", "gamma"),
             "--likelihood gamma takes one target, but there are 2",
         ),
-        (("-t", "y", "--likelihood", "poisson"), "table.csv, column 'y':"),
+        (("-t", "y", "--likelihood", "poisson"), "table.csv, line 2, column 'y':"),
         (
             ("-t", "y", "--task", "classification"),
             "is no label: labels are text or whole numbers. For numbers to be predicted: --task regression",

@@ -3,7 +3,8 @@ change by just that transformation.
 
 Everything here is fitted anew in the new units, with restarts. The search is the same up to rounding, but
 rounding is amplified by the condition number of K + noise (1e9 for the data without noise), which leaves 1e-8
-or so of the data's scale; 1e-6 is what is promised.
+or so of the data's scale; 1e-6 is what is promised. Where the data choose the kind of model, the search ends
+within a tenth of a nat of the top, and rounding decides where: 1e-4.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import pytest
 import gramian as gm
 
 PROMISED = 1e-6
+BY_CHOICE = 1e-4
 
 
 def curve(rng):
@@ -84,19 +86,22 @@ def changes(d):
     yield "all at once, y upside down", factors, 3 * factors, -1e-4, 2.0
 
 
+@pytest.mark.parametrize(("kernel", "promised"), [("matern52", PROMISED), (None, BY_CHOICE)])
 @pytest.mark.parametrize("make", DATA, ids=lambda make: make.__name__)
-def test_the_default_model(make):
+def test_any_data(make, kernel, promised):
     X, y = make(np.random.default_rng(1))
     Z, spread = places(X), y.std()
-    mean, std, std_f = predictions(X, y, Z)
+    mean, std, std_f = predictions(X, y, Z, kernel=kernel)
     for name, factor, offset, c, b in changes(X.shape[1]):
-        other, other_std, other_std_f = predictions(X * factor + offset, y * c + b, Z * factor + offset)
+        other, other_std, other_std_f = predictions(
+            X * factor + offset, y * c + b, Z * factor + offset, kernel=kernel
+        )
         errors = [
             np.abs((other - b) / c - mean).max(),
             np.abs(other_std / abs(c) - std).max(),
             np.abs(other_std_f / abs(c) - std_f).max(),
         ]
-        assert max(errors) <= PROMISED * spread, (name, errors)
+        assert max(errors) <= promised * spread, (name, errors)
 
 
 @pytest.mark.parametrize("mean", ["zero", "linear"])
@@ -133,8 +138,8 @@ def test_known_noise_is_rescaled_with_y():
 def test_everything_else_changes_by_the_transformation_too():
     X, y = curve(np.random.default_rng(1))
     Z, factor = places(X), np.array([1e-3, 1e6])
-    a = gm.GPRegressor(random_state=0).fit(X, y)
-    b = gm.GPRegressor(random_state=0).fit(X * factor, 1000 * y + 5)
+    a = gm.GPRegressor("matern52", random_state=0).fit(X, y)
+    b = gm.GPRegressor("matern52", random_state=0).fit(X * factor, 1000 * y + 5)
     assert b.evidence_.value == pytest.approx(a.evidence_.value, abs=1e-6)
     assert b.noise_ == pytest.approx(1e6 * a.noise_, rel=1e-6)
     assert b.parameters_["kernel.lengthscale"] == pytest.approx(

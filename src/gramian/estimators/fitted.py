@@ -33,7 +33,7 @@ from gramian.inference import Data, Evidence, Model, Scheme
 from gramian.inference.asked import ask
 from gramian.kernels import Kernel
 from gramian.likelihoods import Likelihood
-from gramian.params import Parameter, ParameterTable
+from gramian.params import Parameter, ParameterSpace, ParameterTable
 from gramian.predictive import Normals, Predictive, mixed
 from gramian.processes.base import Process
 from gramian.processes.gapped import Gapped
@@ -426,15 +426,16 @@ class Fitted(Learned):
     def calibrated(self) -> Fitted:
         """The same with predictions that suit the residuals of left-out rows, of one output; as it is where
         they do, or where there are too few."""
-        if not (self.closed_form and self.single and self.inference.leaves_out_cheaply):
+        if not (self.closed_form and self.n_functions == 1 and self.inference.leaves_out_cheaply):
             return self
         again, seen = repeats(self.rows.X, self.rows.Y), self._left_out_normal()
-        residuals = (self.rows.under(self.model).Y[:, 0] - seen.mean) / seen.std
+        residuals = (self.rows.under(self.model).Y[:, 0] - seen.mean.ravel()) / seen.std.ravel()
         if again is not None:  # a row that stands there twice foretells itself
             residuals = residuals[~np.isin(again.group, again.group[again.copy])]
         residuals = residuals[np.isfinite(residuals)]
         found = None if len(residuals) < FEWEST_RESIDUALS else Calibration.of(residuals)
-        found = Calibration.fitted_to(found, self.n_rows, self.n_parameters)
+        space = ParameterSpace(self.model.parameters())
+        found = Calibration.fitted_to(found, self.n_rows, space.moved(space.theta))
         return dataclasses.replace(self, calibration=found)
 
     def labelled_rows(self) -> LabelledRows | None:

@@ -22,6 +22,8 @@ from gramian.params.parameter import Parameter
 from gramian.params.priors import Prior
 from gramian.params.support import Support
 
+STILL = 1e-3  # nats a unit of theta: the slope of a prior where nothing but it has put a parameter
+
 
 class Piece(NamedTuple):
     """Where a trainable parameter lies in theta."""
@@ -142,6 +144,13 @@ class ParameterSpace:
             total += float(np.sum(prior.log_density(v))) + float(jacobian)
             gradient[at] = (support.pullback(u, prior.slope(v)) + jacobian_grad).ravel()
         return total, gradient
+
+    def moved(self, theta: Array) -> int:
+        """How many entries are not where their priors alone would put them; those without one are counted."""
+        away = np.abs(self.log_prior(theta)[1]) > STILL
+        for piece in self.pieces:
+            away[piece.at] |= piece.parameter.prior is None
+        return int(np.sum(away))
 
     # What is found once. ------------------------------------------------------------------------------------
 
