@@ -31,10 +31,10 @@ def test_models_of_numbers_are_ranked_and_written(run, data, tmp_path):
     lines = written(tmp_path / "models.csv")
     assert {line["name"] for line in lines} == {*OF_NUMBERS, *(f"{word} (y warped)" for word in OF_NUMBERS)}
     assert [line["rank"] for line in lines] == [str(k) for k in range(1, 7)]
-    evidences = [float(line["evidence"]) for line in lines]
-    assert evidences == sorted(evidences, reverse=True)
-    assert "6 models on 24 rows, ranked by evidence" in shown.stdout
-    assert f"Best by evidence: {lines[0]['name']}; next {lines[1]['name']}" in shown.stdout
+    heights = [float(line["height"]) for line in lines]
+    assert heights == sorted(heights, reverse=True)
+    assert "6 models on 24 rows, ranked by height" in shown.stdout
+    assert f"Best by height: {lines[0]['name']}; next {lines[1]['name']}" in shown.stdout
     assert "models.csv has one line a model" in shown.stderr
     run(*NUMBERS, "-o", "again.csv")
     again = written(tmp_path / "again.csv")

@@ -161,7 +161,7 @@ def test_kinds_are_ranked_apart_and_that_is_said():
         row("d", -30, "lower bound"),
         row("e", NAN, "none"),
     ]
-    ranks, winner, notes = _by_evidence(rows)
+    ranks, winner, notes = _by_evidence(rows, "evidence")
     assert ranks == {"a": 1, "c": 2, "b": 1, "d": 2}
     assert winner is None  # b's evidence may be above -10
     text = " ".join(notes)
@@ -183,13 +183,13 @@ def test_kinds_are_ranked_apart_and_that_is_said():
 
 
 def test_a_lower_bound_above_an_exact_value_is_a_conclusion():
-    ranks, winner, notes = _by_evidence([row("a", -10, "exact"), row("b", -8, "lower bound")])
+    ranks, winner, notes = _by_evidence([row("a", -10, "exact"), row("b", -8, "lower bound")], "evidence")
     assert (ranks, winner) == ({"a": 1, "b": 1}, "b")
     assert any(
         "b has a higher evidence than a: its lower bound of -8 is above the exact of -10" in note
         for note in notes
     )
-    assert _by_evidence([row("a", -10, "exact"), row("b", -8, "estimate", 0.5)])[1] == "b"
+    assert _by_evidence([row("a", -10, "exact"), row("b", -8, "estimate", 0.5)], "evidence")[1] == "b"
     for other in (
         row("b", -12, "lower bound"),
         row("b", -8, "approximation"),
@@ -197,7 +197,7 @@ def test_a_lower_bound_above_an_exact_value_is_a_conclusion():
         row("b", -8, "joint density"),
     ):
         with pytest.raises(ParameterError, match="No two of these evidences can be compared"):
-            _by_evidence([row("a", -10, "exact"), other])
+            _by_evidence([row("a", -10, "exact"), other], "evidence")
 
 
 def test_sums_over_binary_problems_are_a_kind_of_their_own(labels):
@@ -517,3 +517,26 @@ def test_scikit_learn_searches_and_validates(labels):
     assert str(search.best_params_["kernel"]) == "2 * RBF()"
     scores = cross_val_score(search.best_estimator_, X, y, scoring="neg_log_loss", cv=3, error_score="raise")
     assert np.mean(scores) == pytest.approx(search.best_score_, rel=1e-6)
+
+
+def test_height_is_the_evidence_with_the_priors_and_ranks_what_the_data_choose_from():
+    """Numbers without models: the winner is the one that an estimator without a kernel takes."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, (60, 2))
+    y = np.exp(np.sin(2 * X[:, 0]) + 0.5 * X[:, 1] + 0.2 * rng.normal(size=60))
+    result = gm.compare_models(None, X, y, random_state=0, verbose=False)
+    assert result.by == "height"
+    for row in result.rows:
+        model = result.fitted[row.name].fitted_.model
+        prior = sum(
+            float(np.sum(p.prior.log_density(p.value))) + float(p.support.log_jacobian(u)[0])
+            for p, u in ((p, p.support.inverse(p.value)) for p in model.parameters().values())
+            if p.prior is not None
+        )
+        assert row.height - row.evidence == pytest.approx(prior)
+    heights = [row.height for row in result.rows]
+    assert heights == sorted(heights, reverse=True)
+    chosen = gm.GPRegressor(random_state=0).fit(X, y).outcome_.choice[0]
+    assert chosen.endswith("Matern-5/2 of warped y")
+    assert result.winner == "matern52 (y warped)"
+    assert "Best by height" in str(result)

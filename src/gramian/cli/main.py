@@ -445,10 +445,10 @@ def compare(
 def models(
     data: Path = argument("DATA", "The table to learn from; - is standard input."),
     target: str = option("--target -t NAME", "The column to predict.", ...),
-    by: str = option(
+    by: str | None = option(
         "--by NAME",
-        "What ranks them: evidence, loo (each row from all others) or cv (cross-validation).",
-        "evidence",
+        "What ranks them: evidence, height (with the density of the priors), loo (each row from all others)"
+        " or cv (cross-validation); by default height for numbers, evidence for labels and for --kernel.",
     ),
     folds: int = option("--folds N", "For --by cv: how many parts are left out, one after the other.", 5),
     kernel: list[str] | None = option(

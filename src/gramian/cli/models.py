@@ -63,6 +63,8 @@ def models_of_table(
         if asked.task is None:
             hint(y, target)
     chosen = given or default_models(y, labels, **settings)
+    if how["by"] is None:
+        how = how | {"by": "evidence" if given or labels else "height"}
     print_models(compared := compare_models(chosen, source, **how))
     if out is not None:
         compared.to_csv(out)

@@ -106,6 +106,10 @@ class Learned(ABC):
         """log p(y) in nats at theta (None: as fitted)."""
 
     @abstractmethod
+    def log_prior(self) -> float:
+        """The log density of the priors at the fitted parameters."""
+
+    @abstractmethod
     def log_evidence_and_gradient(self, theta: ArrayLike | None = None) -> tuple[float, Array]:
         """The same with its gradient by theta."""
 
@@ -284,6 +288,11 @@ class Fitted(Learned):
         at = _finite(theta)
         model = self.model if at is None else self._objective().at(at)
         return self.inference.evidence(model, self.rows, Workspace()).value
+
+    def log_prior(self) -> float:
+        """The log density of the priors at the fitted parameters."""
+        space = ParameterSpace(self.model.parameters())
+        return space.log_prior(space.theta)[0]
 
     def log_evidence_and_gradient(self, theta: ArrayLike | None = None) -> tuple[float, Array]:
         at = _finite(theta)

@@ -108,6 +108,11 @@ class BinaryModels(Learned):
             self._check_shared()
         return float(sum(model.fitted_.log_evidence(theta) for model in self.binary))
 
+    def log_prior(self) -> float:
+        """Of the parameters, once where they are shared."""
+        own = self.binary[:1] if self.shared else self.binary
+        return float(sum(model.fitted_.log_prior() for model in own))
+
     def log_evidence_and_gradient(self, theta: ArrayLike | None = None) -> tuple[float, Array]:
         self._check_shared()
         pairs = [model.fitted_.log_evidence_and_gradient(theta) for model in self.binary]

@@ -6,6 +6,8 @@
     gm.compare_models(None, X, y)        those that an estimator without a kernel chooses from
 
     evidence   log p(y) at the fitted parameters, with f integrated out, in nats
+    height     the same plus the log density of the priors at the fitted parameters: what they cost. By it an
+               estimator without a kernel chooses, where it has all rows
     loo        sum_i log p(y_i | all other rows), see scoring.py
     cv         the average of log p(y_i | rows of the other folds), with the parameters fitted anew for each
                fold
@@ -48,7 +50,8 @@ from gramian.params.space import aligned, html_text
 from gramian.warps import SinhArcsinh
 from gramian.words import OF_LABELS, OF_NUMBERS
 
-CRITERIA = ("evidence", "loo", "cv")
+CRITERIA = ("evidence", "height", "loo", "cv")
+OF_EVIDENCE = CRITERIA[:2]  # which have a kind
 FEW_CLASSES = 20  # whole numbers of up to this many values are labels, where kernels are given alone
 LEAST_ERROR = 5e-4  # a smaller one is not shown
 # a difference of log evidences that is "not worth more than a bare mention" (Kass and Raftery 1995)
@@ -82,6 +85,7 @@ class ModelRow:
     rmse: float = float("nan")  # of the mean
     coverage: float = float("nan")  # the share of rows that their 95 % interval holds
     accuracy: float = float("nan")  # the share of labels that are right
+    height: float = float("nan")  # the evidence with the log density of the priors
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +123,7 @@ class ModelComparison:
         first = next((row for row in self.rows if row.name == self.winner), None)
         if first is None:
             return None
-        same = (row for row in self.rows if self.by != "evidence" or row.kind == first.kind)
+        same = (row for row in self.rows if self.by not in OF_EVIDENCE or row.kind == first.kind)
         return next((row.name for row in same if row.rank == 2), None)
 
     def verdict(self) -> str:
@@ -130,8 +134,8 @@ class ModelComparison:
         if self.runner_up is None:
             return f"Best by {self.by}: {self.winner}."
         first, second = rows[self.winner], rows[self.runner_up]
-        if self.by == "evidence":
-            gap, error = first.evidence - second.evidence, float("nan")
+        if self.by in OF_EVIDENCE:
+            gap, error = getattr(first, self.by) - getattr(second, self.by), float("nan")
             close = gap < BARE_MENTION
         else:
             gap, error = (
@@ -174,7 +178,7 @@ def compare_models(
     models: Sequence[Any] | Mapping[str, Any] | None = None,
     X: Any = None,
     y: Any = None,
-    by: str = "evidence",
+    by: str | None = None,
     cv: Any = 5,
     random_state: Any = None,
     *,
@@ -191,8 +195,9 @@ def compare_models(
         text, booleans, or up to 20 different whole numbers). None: those that an estimator without a kernel
         chooses from, `default_models`.
     X, y : the data
-    by : "evidence", "loo" (leave-one-out) or "cv" (cross-validation). The first two stand in the table
-        anyway, where they exist.
+    by : "evidence", "height" (the evidence with the density of the priors, which tells apart models that
+        have weak ones), "loo" (leave-one-out) or "cv" (cross-validation). Evidence and leave-one-out stand in
+        the table anyway, where they exist. None: evidence; without models, for numbers, height.
     cv : for by="cv": the number of folds, a scikit-learn splitter, or pairs of training and test rows
     random_state : for the folds, and for models that have none of their own
     exposure : for counts, as in GPRegressor.fit
@@ -202,7 +207,7 @@ def compare_models(
 
     Returns a `ModelComparison`: print it, `.best`, `.fitted[name]`, `.columns()`, `.to_csv(path)`.
     """
-    if by not in CRITERIA:
+    if by is not None and by not in CRITERIA:
         raise ParameterError(f"by={by!r} is not known. Use {', '.join(map(repr, CRITERIA))}.")
     if X is None:
         raise ParameterError("Data are missing: compare_models(models, X, y), where models may be None.")
@@ -220,6 +225,7 @@ def compare_models(
             model.set_params(random_state=int(seeds.randint(2**31 - 1)))
     known = None if exposure is None else np.asarray(exposure)
     classes = is_classifier(next(iter(chosen.values())))
+    by = by or ("height" if models is None and not classes else "evidence")
     folds = folds_of(cv, X, target, classes, seeds) if by == "cv" else None
     turns = _Turns(time_limit, len(chosen) * (1 if folds is None else 1 + len(folds)))
     fitted: dict[str, Any] = {}
@@ -286,8 +292,10 @@ def _compared(
         of_rows = total, difference, its_error, loo[name].how
         size, seconds = gp.fitted_.n_parameters, float(gp.outcome_.seconds)
         beside = (loo if by != "cv" else held)[name].beside
-        rows.append(ModelRow(None, name, evidence, kind, error, *of_rows, *by_fold, size, seconds, *beside))
-    ranks, winner, notes = _by_evidence(rows) if by == "evidence" else _by_score(by, rows)
+        height = evidence + gp.fitted_.log_prior() if by == "height" else np.nan
+        row = ModelRow(None, name, evidence, kind, error, *of_rows, *by_fold, size, seconds, *beside)
+        rows.append(dataclasses.replace(row, height=height))
+    ranks, winner, notes = _by_evidence(rows, by) if by in OF_EVIDENCE else _by_score(by, rows)
     notes += [
         f"{name} knows {count:,} of the {n:,} rows, since its time was short." for name, count in few.items()
     ]
@@ -296,20 +304,21 @@ def _compared(
     kinds = list(dict.fromkeys(row.kind for row in rows))  # in the order of their first model
     rows = [dataclasses.replace(row, rank=ranks.get(row.name)) for row in rows]
     rows.sort(
-        key=lambda row: (row.rank is None, kinds.index(row.kind) if by == "evidence" else 0, row.rank or 0)
+        key=lambda row: (row.rank is None, kinds.index(row.kind) if by in OF_EVIDENCE else 0, row.rank or 0)
     )
     return ModelComparison(by, n, tuple(rows), tuple(notes), fitted, winner)
 
 
-def _by_evidence(rows: list[ModelRow]) -> tuple[dict[str, int], str | None, list[str]]:
-    """Ranks within each kind, the best of all where that is known, and what to say about it."""
+def _by_evidence(rows: list[ModelRow], by: str) -> tuple[dict[str, int], str | None, list[str]]:
+    """Ranks within each kind, by evidence or height, the best of all where that is known, and what to say
+    about it."""
     groups: dict[str, list[ModelRow]] = {}
     for row in rows:
         if not np.isnan(row.evidence):
             groups.setdefault(row.kind, []).append(row)
     without = [row.name for row in rows if np.isnan(row.evidence)]
     notes = [f"No evidence, so no rank: {', '.join(without)}."] if without else []
-    above = [(a, b) for a in rows for b in rows if a.kind != b.kind and _range(a)[0] > _range(b)[1]]
+    above = [(a, b) for a in rows for b in rows if a.kind != b.kind and _range(a, by)[0] > _range(b, by)[1]]
     if not groups or (len(rows) > 1 and max(map(len, groups.values())) < 2 and not above):
         kinds = ", ".join(f"{row.name}: {row.kind}" for row in rows)
         raise ParameterError(
@@ -317,7 +326,7 @@ def _by_evidence(rows: list[ModelRow]) -> tuple[dict[str, int], str | None, list
             " for all models."
         )
     for group in groups.values():
-        group.sort(key=lambda row: -row.evidence)
+        group.sort(key=lambda row: -float(getattr(row, by)))
     ranks = {row.name: k + 1 for group in groups.values() for k, row in enumerate(group)}
     first = [group[0] for group in groups.values()]
     winners = [a for a in first if all(a is b or (a, b) in above for b in first)]
@@ -327,8 +336,8 @@ def _by_evidence(rows: list[ModelRow]) -> tuple[dict[str, int], str | None, list
             f" ({', '.join(groups)})."
         )
     notes += [
-        f"{a.name} has a higher evidence than {b.name}: its {a.kind} of {a.evidence:.6g} is above the"
-        f" {b.kind} of {b.evidence:.6g}."
+        f"{a.name} has a higher {by} than {b.name}: its {a.kind} of {getattr(a, by):.6g} is above the"
+        f" {b.kind} of {getattr(b, by):.6g}."
         for a, b in above
     ]
     if len(groups.get("lower bound", ())) > 1:
@@ -349,13 +358,14 @@ def _by_evidence(rows: list[ModelRow]) -> tuple[dict[str, int], str | None, list
     return ranks, winners[0].name if winners else None, notes
 
 
-def _range(row: ModelRow) -> tuple[float, float]:
-    """Where the evidence can be, for all that its kind says; an estimate within two standard errors."""
-    error = 0.0 if np.isnan(row.standard_error) else 2 * row.standard_error
+def _range(row: ModelRow, by: str) -> tuple[float, float]:
+    """Where the evidence or height can be, for all that its kind says; an estimate within two standard
+    errors."""
+    error, value = 0.0 if np.isnan(row.standard_error) else 2 * row.standard_error, float(getattr(row, by))
     ranges = {
-        "lower bound": (row.evidence, np.inf),
-        "upper bound": (-np.inf, row.evidence),
-        **dict.fromkeys(("exact", "estimate"), (row.evidence - error, row.evidence + error)),
+        "lower bound": (value, np.inf),
+        "upper bound": (-np.inf, value),
+        **dict.fromkeys(("exact", "estimate"), (value - error, value + error)),
     }
     return ranges.get(row.kind, (-np.inf, np.inf))
 
@@ -473,6 +483,7 @@ def _cells(rows: Sequence[ModelRow]) -> list[tuple[str, ...]]:
         ("model", [row.name for row in rows]),
         ("log evidence", [_number(row.evidence, row.standard_error) for row in rows]),
         ("kind", [row.kind if not np.isnan(row.evidence) else "" for row in rows]),
+        ("height", [_number(row.height) for row in rows]),
         ("LOO", [_number(row.loo) for row in rows]),
         ("to best", [_number(row.loo_difference, row.loo_difference_error) for row in rows]),
         ("by", [row.loo_by for row in rows]),
