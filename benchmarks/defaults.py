@@ -3,6 +3,7 @@ published splits: RMSE and negative log density of test rows in the units of the
 their 95 % intervals, and seconds.
 
     GRAMIAN_DATA=folder python benchmarks/defaults.py [uci20_yacht ...] [--splits 10] [--only default]
+        [--time-limit 300]
 
 Seconds are of the fit, and of the processor in it; a busy machine changes the first more than the second.
 """
@@ -59,10 +60,12 @@ def split(name: str, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.nda
     return X[~test], y[~test], X[test], y[test]
 
 
-def measured(kernel: str | None, data: tuple[np.ndarray, ...]) -> tuple[Result, gm.GPRegressor]:
+def measured(
+    kernel: str | None, data: tuple[np.ndarray, ...], limit: float | None
+) -> tuple[Result, gm.GPRegressor]:
     X, y, X_test, y_test = data
     began, worked = time.perf_counter(), time.process_time()
-    gp = gm.GPRegressor(kernel, random_state=0, verbose=False).fit(X, y)
+    gp = gm.GPRegressor(kernel, random_state=0, verbose=False, time_limit=limit).fit(X, y)
     took, worked = time.perf_counter() - began, time.process_time() - worked
     foretold = gp.predict_dist(X_test)
     low, high = foretold.interval(0.95)
@@ -88,6 +91,7 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=2, help="how many, from the first on")
     parser.add_argument("--first", type=int, default=0, help="the first split")
     parser.add_argument("--only", choices=MODELS, help="one of the two models")
+    parser.add_argument("--time-limit", type=float, help="seconds of each fit")
     given = parser.parse_args()
     told("set", "split", "model", "RMSE", "NLL", "within 95 %", "seconds", "of the processor", "chosen")
     told(*["---"] * 9)
@@ -100,7 +104,7 @@ def main() -> None:
             for model, kernel in MODELS.items():
                 if given.only not in (None, model):
                     continue
-                result, gp = measured(kernel, data)
+                result, gp = measured(kernel, data, given.time_limit)
                 found.setdefault(model, []).append(result)
                 numbers = [f"{value:.4g}" for value in result[:2]] + [f"{value:.3f}" for value in result[2:3]]
                 times = [f"{value:.1f}" for value in result[3:]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import zipfile
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -157,6 +158,40 @@ def test_a_workbook(run, tmp_path):
         assert told in shown
     assert "1 line above the column names left out" in shown
     assert "13 predictions" in run("predict", "m.gm", "d.xlsx", "-o", "p.csv").stderr
+
+
+def sheet_of_an_open_document(rows):
+    """The bytes of an .ods with one sheet."""
+
+    def cell(value):
+        if isinstance(value, str):
+            return f'<table:table-cell office:value-type="string"><text:p>{value}</text:p></table:table-cell>'
+        if isinstance(value, datetime):
+            return f'<table:table-cell office:value-type="date" office:date-value="{value:%Y-%m-%d}"/>'
+        return f'<table:table-cell office:value-type="float" office:value="{value}"/>'
+
+    lines = "".join(f"<table:table-row>{''.join(map(cell, row))}</table:table-row>" for row in rows)
+    urn = "urn:oasis:names:tc:opendocument:xmlns"
+    kinds = "".join(f' xmlns:{name}="{urn}:{name}:1.0"' for name in ("office", "table", "text"))
+    body = f'<table:table table:name="Sheet1">{lines}</table:table>'
+    content = (
+        f'<?xml version="1.0" encoding="UTF-8"?><office:document-content{kinds}><office:body>'
+        f"<office:spreadsheet>{body}</office:spreadsheet></office:body></office:document-content>"
+    )
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as file:
+        file.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet")
+        file.writestr("META-INF/manifest.xml", f'<manifest:manifest xmlns:manifest="{urn}:manifest:1.0"/>')
+        file.writestr("content.xml", content)
+    return made.getvalue()
+
+
+def test_a_sheet_of_an_open_document(run, tmp_path):
+    rows = [["day", "area", "y"], *([day, 2.5 * k, k % 5] for k, day in enumerate(DAYS))]
+    (tmp_path / "d.ods").write_bytes(sheet_of_an_open_document(rows))
+    shown = run("fit", "d.ods", "-t", "y", "--restarts", 0, "-o", "m.gm").stdout
+    assert "day: dates as days since 2024-01-28" in shown
+    assert "12 predictions" in run("predict", "m.gm", "d.ods", "-o", "p.csv").stderr
 
 
 GAPS = ["", "NA", "N/A", "NaN", "null", "-", "?", "n/a"]
