@@ -12,7 +12,7 @@ from math import factorial
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import minimize
-from scipy.special import expit
+from scipy.special import expit, log_expit
 
 from gramian.arrays import Array
 from gramian.predictive import Blend, Entries, Normals, Predictive, log_normal
@@ -208,7 +208,8 @@ class Calibration:
 
         def height(u: Array) -> float:
             own = read(u)
-            prior = 0.5 * np.log(own.share) + 10 * np.log1p(-own.share) - 2 * np.log(own.width / 4) ** 2
+            shares = 0.5 * log_expit(u[1]) + 10 * log_expit(-u[1])
+            prior = shares - 2 * np.log(own.width / 4) ** 2
             return -float(np.sum(own.log_density(residuals)) + prior)
 
         found = read(minimize(height, [0.0, -4.0, 1.1], method="Nelder-Mead", options={"maxiter": 400}).x)

@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose
 
 import gramian as gm
 from gramian.corrections import Calibration
+from gramian.estimators import defaults
 from gramian.estimators.defaults import Candidate
 from gramian.predictive import Normals
 
@@ -109,6 +110,57 @@ def test_rows_that_judge_take_the_simpler_of_two_that_chance_tells_apart():
     assert not Candidate("lucky", None, None, densities=0.1 + 2 * wave).beats(plain)
     assert Candidate("better", None, None, densities=0.1 + 0.5 * wave).beats(plain)
     assert not Candidate("failed", None, None, densities=np.full(100, -np.inf)).beats(plain)
+
+
+def test_rows_of_the_path_that_are_all_alike_choose_nothing():
+    """Of 2,000 rows one differs, which a path of 1,000 may not have: it cannot say a thing."""
+    X = np.random.default_rng(0).uniform(size=(2000, 1))
+    y = np.where(np.arange(2000) == 3, 1.0, 0.0)
+    for seed in range(2):
+        gp = gm.GPRegressor(random_state=seed, method=gm.Sparse(20)).fit(X, y)
+        assert np.all(np.isfinite(gp.predict(X[:5])))
+
+
+@pytest.mark.parametrize("n", [150, 1600])
+def test_a_column_of_y_chooses_as_its_numbers_do(n):
+    """Rows without a target say nothing, whether they are left out before or not."""
+    X, y = table("skewed", n)
+    y[::6] = np.nan
+    settings = {"random_state": 0, "method": "exact" if n < 1000 else gm.Sparse(30)}
+    one, two = (gm.GPRegressor(**settings).fit(X, given) for given in (y, y[:, None]))
+    assert two.fitted_.model.warp is not None
+    assert one.outcome_.choice[0].split(": ")[-1] == two.outcome_.choice[0].split(": ")[-1]
+    assert "nan" not in " ".join(two.outcome_.choice)
+
+
+def test_copies_of_rows_do_not_make_new_ones_surer():
+    X, y = table("smooth", 20)
+    alone, thrice = (gm.GPRegressor(random_state=0).fit(np.repeat(X, k, 0), np.repeat(y, k)) for k in (1, 3))
+    assert thrice.fitted_.calibration.scale == pytest.approx(alone.fitted_.calibration.scale, rel=0.1)
+
+
+def test_a_rounded_target_gives_the_same_model_without_a_seed():
+    X, y = table("skewed", 150)
+    rounded = np.round(y * 4) / 4
+    one, two = (gm.GPRegressor().fit(X, rounded) for _ in range(2))
+    assert one.evidence_.value == two.evidence_.value
+
+
+def test_an_interrupt_on_the_path_keeps_what_was_found(monkeypatch):
+    """The second search is stopped at its first evaluation: the first model is there already."""
+    searched, calls = defaults.maximise, []
+
+    def stopped(*given, **how):
+        calls.append(1)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return searched(*given, **how)
+
+    monkeypatch.setattr(defaults, "maximise", stopped)
+    gp = gm.GPRegressor(random_state=0).fit(*table("skewed"))
+    assert len(calls) == 2
+    assert gp.outcome_.stopped == "interrupted"
+    assert "Matern-5/2" in gp.outcome_.choice[0]
 
 
 def test_categories_have_a_part_in_the_rough_kernel():

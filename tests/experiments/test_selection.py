@@ -519,6 +519,12 @@ def test_scikit_learn_searches_and_validates(labels):
     assert np.mean(scores) == pytest.approx(search.best_score_, rel=1e-6)
 
 
+def test_heights_of_labels_do_not_compare():
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    with pytest.raises(ParameterError, match="priors of different widths"):
+        gm.compare_models(None, X, X[:, 0] > 0, by="height", verbose=False)
+
+
 def test_height_is_the_evidence_with_the_priors_and_ranks_what_the_data_choose_from():
     """Numbers without models: the winner is the one that an estimator without a kernel takes."""
     rng = np.random.default_rng(0)

@@ -64,6 +64,7 @@ LEVEL = 1.5  # the same of what they have in common
 LOG_WIDTH = float(np.log(ALIKE * np.sqrt(2 * np.pi)))  # so wide is the prior at its peak
 IN_COMMON = " with lengthscales alike"
 LEAST_PROBABILITY = 1e-300
+LEAST_SHARE = 0.5  # of the rows that a path has, where none are left to judge it
 
 
 def chosen(
@@ -72,10 +73,13 @@ def chosen(
     """The kind of model of labels for these data; None where that is not for them to say. `variance`: of the
     plain kernel."""
     model, data = built.model, built.rows
-    if len(data.X) < FEWEST or not model.likelihood.log_concave:
+    numeric = len(columns.categories) < data.X.shape[1]
+    if len(data.X) < FEWEST or not model.likelihood.log_concave or not numeric:
         return None
     most = ROWS if clock.end() - clock.now() >= BRIEF else QUICK_ROWS
     data, held = parted(data, most // model.likelihood.latents, rng)
+    if held is None and len(data.X) < LEAST_SHARE * len(built.rows.X):
+        return None  # too few rows for so many classes
     method = on_engine(Exact(), laplace_for(model.likelihood))
     return LabelsWalk(columns, data, held, method, report, variance).choice(built)
 

@@ -60,6 +60,7 @@ MOST_EQUAL = 0.1
 # of a rounded y, from how many values on it can be warped, and how many rows each must have on average: with
 # fewer rows y was not rounded, but has one value that is special
 FEWEST_VALUES, ROWS_A_VALUE = 10, 5
+GOLDEN = 0.6180339887498949  # multiples of it, but for whole numbers, spread evenly over (0, 1)
 SHARE = 0.4  # of the time that is left
 LEAST = 1e-20  # variance of y in units of its scale: below, it is constant
 
@@ -121,15 +122,19 @@ def chosen(
     data = built.rows
     if len(data.X) < FEWEST or data.Y.shape[1] > 1 or not _variance(data) > LEAST:
         return None
+    observed = np.isfinite(data.Y[:, 0])
+    data = distinct(data if np.all(observed) else data.take(np.flatnonzero(observed)))
     most = ROWS if clock.end() - clock.now() >= BRIEF else QUICK_ROWS
-    data, held = parted(distinct(data), most, rng)
+    data, held = parted(data, most, rng)
+    if len(data.X) < FEWEST or not _variance(data) > LEAST:
+        return None
     values, counts = np.unique(data.Y, return_counts=True)
     rounded = counts.max() > MOST_EQUAL * len(data.Y)
     grid = FEWEST_VALUES <= len(values) <= len(data.Y) / ROWS_A_VALUE
     warped = warped and data.noise_var is None and (grid or not rounded)
     if rounded and warped:
-        data = _spread_out(data, rng)
-        held = None if held is None else _spread_out(held, rng)
+        data = _spread_out(data, values)
+        held = None if held is None else _spread_out(held, np.unique(held.Y))
     choice = NumbersWalk(columns, data, held, method.on_few_rows(), report, warped).choice(built)
     model = built.model if choice is None else choice.built.model
     if choice is None or not rounded or model.warp is None:
@@ -166,7 +171,7 @@ class Walk(ABC):
         now = clock.now()
         with clock.until(now + SHARE * max(clock.end() - now, 0.0)):
             best = self._walked(Candidate("Matern-5/2", built.kernel, built.model))
-        if self.searches[0].evaluations < 2:
+        if self.searches[0].evaluations < 2 and self.searches[-1].stopped != "interrupted":
             return None
         n, of = len(self.data.X), len(built.rows.X)
         rows = "all" if n == of else f"{n:,} of {of:,}"
@@ -202,6 +207,7 @@ class Walk(ABC):
             share, unit = len(self.held.X), "in nats a row"
             by = f"the density it gives to {share:,} rows, from {rows}"
         others = [(one.above(self.best) / share, one.name) for one in self.tried if one is not self.best]
+        others = [(gain, name) for gain, name in others if np.isfinite(gain)]  # there was time for these
         listed = "; ".join(f"{name} {gain:+.2g}" for gain, name in sorted(others, reverse=True))
         first = f"model by {by}: {self.best.name}"
         return (first, f"others, {unit}: {listed}") if others else (first,)
@@ -217,8 +223,12 @@ class Walk(ABC):
             densities = None if self.held is None else self.densities(model, self.held)
             height = found.value + step.settled
             step = dataclasses.replace(step, model=model, height=height, densities=densities)
-        except (NumericalError, clock.OutOfTime):
-            found = Search(objective.start, -np.inf, "failed", 0, 0, 0, 0)
+        except (NumericalError, clock.OutOfTime, KeyboardInterrupt) as stop:
+            interrupted = isinstance(stop, KeyboardInterrupt)
+            if interrupted and not self.tried:
+                raise  # nothing is known yet
+            why = "interrupted" if interrupted else "failed"
+            found = Search(objective.start, -np.inf, why, 0, 0, 0, 0)
             none = None if self.held is None else np.full(len(self.held.X), -np.inf)
             step = dataclasses.replace(step, densities=none)
         self.searches.append(found)
@@ -244,7 +254,8 @@ class NumbersWalk(Walk):
 
     @property
     def steps(self) -> Sequence[Step]:
-        return (self._rough, self._two, *([self._warped] if self.warped else []))
+        numeric = len(self.columns.categories) < self.data.X.shape[1]
+        return (*([self._rough, self._two] if numeric else []), *([self._warped] if self.warped else []))
 
     def densities(self, model: Model, held: Data) -> Array:
         """log p(y) of each row that judges, its residuals calibrated as those of left-out rows will be."""
@@ -277,14 +288,17 @@ class NumbersWalk(Walk):
         return Candidate(f"{best.name} of warped y", best.kernel, dataclasses.replace(best.model, warp=warp))
 
 
-def _spread_out(data: Data, rng: np.random.Generator) -> Data:
+def _spread_out(data: Data, values: Array) -> Data:
     """The same with each y spread evenly over what it was rounded from: halfway to the values beside it."""
-    values, at = np.unique(data.Y, return_inverse=True)
-    half = np.diff(values) / 2
+    if len(values) < 2:
+        return data
+    half, at = np.diff(values) / 2, np.searchsorted(values, data.Y[:, 0])
     below, above = np.append(half[:1], half), np.append(half, half[-1:])
-    share = rng.random(data.Y.shape)
-    at = at.reshape(data.Y.shape)
-    return dataclasses.replace(data, Y=data.Y + share * above[at] - (1 - share) * below[at])
+    order = np.argsort(at, kind="stable")
+    rank = np.empty(len(at))  # among the rows with the same y
+    rank[order] = np.arange(len(at)) - np.searchsorted(at[order], at[order])
+    share = (rank + 0.5) * GOLDEN % 1
+    return dataclasses.replace(data, Y=data.Y + (share * above[at] - (1 - share) * below[at])[:, None])
 
 
 def _variance(data: Data) -> float:

@@ -414,8 +414,9 @@ class Fitted(Learned):
         """Mean and variance of the gradient of f, in the units of y, at these rows: (n, d, q) each."""
         process, warp = self.process_at(table), self.model.warp
         mean, var = process.gradient(table)
+        factor = 1.0 if self.calibration is None else self.calibration.factors(observed=False)[1]
         if warp is None:
-            return mean, var
+            return mean, factor**2 * var
         # f and its gradient have the covariance 1/2 dv / dx, by central differences of v
         known = self.facts.spread
         step = GRADIENT_STEP * (spread(table) if known is None else known)
@@ -423,7 +424,6 @@ class Fitted(Learned):
         for j, h in enumerate(step):
             ahead, behind = (process.moments(table + s * h * np.eye(len(step))[j])[1] for s in (1.0, -1.0))
             cov[:, j] = (ahead - behind) / (4 * h)
-        factor = 1.0 if self.calibration is None else self.calibration.factors(observed=False)[1]
         seen = Normals(process.mean(table), factor * np.sqrt(process.var(table)))
         return Unwarped(seen, warp).gradient(mean, factor**2 * var, factor**2 * cov)
 
@@ -444,7 +444,8 @@ class Fitted(Learned):
         residuals = residuals[np.isfinite(residuals)]
         found = None if len(residuals) < FEWEST_RESIDUALS else Calibration.of(residuals)
         space = ParameterSpace(self.model.parameters())
-        found = Calibration.fitted_to(found, self.n_rows, space.moved(space.theta))
+        rows = self.n_rows - (0 if again is None else int(np.sum(again.copy)))  # copies count once
+        found = Calibration.fitted_to(found, rows, space.moved(space.theta))
         return dataclasses.replace(self, calibration=found)
 
     def labelled_rows(self) -> LabelledRows | None:

@@ -493,7 +493,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         check_is_fitted(self, "fitted_")
         if not self.kernel_.differentiable:
             rough = ", ".join(sorted({type(k).__name__ for k in self.kernel_.rough_parts}))
-            cure = "Smooth kernels have one: RBF, Matern52, Matern32."
+            cure = 'Smooth kernels have one: RBF, Matern52, Matern32; kernel="matern52" is the plain one.'
             raise ParameterError(f"Functions of {self.kernel_} have no gradient, because of {rough}. {cure}")
         table = self.read(X)
         mean, var = self.fitted_.gradient(table)

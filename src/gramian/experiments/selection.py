@@ -37,6 +37,7 @@ from sklearn.utils.multiclass import type_of_target
 from gramian import clock
 from gramian.choose.plan import check_time_limit
 from gramian.data.atomic import atomic_write
+from gramian.data.frames import as_frame, parted
 from gramian.data.sources import has_targets, is_source
 from gramian.errors import ParameterError
 from gramian.estimators import GPClassifier, GPRegressor, build
@@ -217,7 +218,7 @@ def compare_models(
             'Cross-validation takes rows apart: give X as an array or a DataFrame, or use by="evidence" or'
             ' "loo".'
         )
-    target = X.Y[:, 0] if y is None and has_targets(X) else y
+    target = X.Y[:, 0] if y is None and has_targets(X) else parted(as_frame(X), y)[1]
     seeds = check_random_state(random_state)
     chosen = default_models(target) if models is None else _estimators(models, target)
     for model in chosen.values():
@@ -226,6 +227,11 @@ def compare_models(
     known = None if exposure is None else np.asarray(exposure)
     classes = is_classifier(next(iter(chosen.values())))
     by = by or ("height" if models is None and not classes else "evidence")
+    if by == "height" and classes:
+        raise ParameterError(
+            'by="height" is of numbers: models of labels have priors of different widths, whose densities'
+            ' do not compare. Use "evidence", "loo" or "cv".'
+        )
     folds = folds_of(cv, X, target, classes, seeds) if by == "cv" else None
     turns = _Turns(time_limit, len(chosen) * (1 if folds is None else 1 + len(folds)))
     fitted: dict[str, Any] = {}
@@ -255,7 +261,7 @@ def default_models(y: Any, labels: bool | None = None, **settings: Any) -> dict[
     array = np.asarray(y, dtype=np.float64)
     # where one value fills many rows, a warp can make its density as high as one likes
     _, counts = np.unique(array[np.isfinite(array)], return_counts=True)
-    if array.ndim > 1 or counts.max() > MOST_EQUAL * counts.sum():
+    if array.size > len(array) or counts.max() > MOST_EQUAL * counts.sum():
         return plain
     warped = {f"{word} (y warped)": GPRegressor(word, warp=SinhArcsinh(), **settings) for word in OF_NUMBERS}
     return plain | warped
@@ -447,7 +453,8 @@ def _are_labels(y: Any) -> bool:
     array = np.asarray(y)
     if array.ndim == 0:
         raise ParameterError(
-            "Of a column in a file it is not known whether it has labels: give estimators instead of kernels."
+            "Of a column in a file it is not known whether it has labels: give estimators, such as"
+            ' {"plain": GPRegressor("matern52"), "default": GPRegressor()}, or the table as a DataFrame.'
         )
     if array.dtype.kind not in "iuf":
         return True

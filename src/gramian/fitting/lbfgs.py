@@ -9,6 +9,7 @@ has programs to compile. Source: Byrd, Lu, Nocedal and Zhu 1995, through SciPy.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -115,6 +116,7 @@ def maximise(
 
     def run(start: Array, number: int, tolerances: tuple[float, float]) -> None:
         nonlocal taken, stopped
+        steps = 0
         run_theta, run_best = start, -np.inf
         path: list[float] = []  # the best after each evaluation
 
@@ -145,14 +147,17 @@ def maximise(
             value, gradient = negative(longer[:-1])
             return value, np.append(gradient, 0.0)
 
-        with one_blas_thread():  # the search's own small systems go through BLAS, too
-            try:
-                *_, told = fmin_l_bfgs_b(with_idle, np.append(start, 0.0), bounds=bounds, **own, **most)
-            except _Enough:
-                told = {"nit": len(path) - 1}
-        taken += int(told["nit"])
+        def counted(_: Array) -> None:
+            nonlocal steps
+            steps += 1
+
+        # the search's own small systems go through BLAS, too
+        with one_blas_thread(), contextlib.suppress(_Enough):
+            begin = np.append(start, 0.0)
+            fmin_l_bfgs_b(with_idle, begin, bounds=bounds, callback=counted, **own, **most)
+        taken += steps
         if run_best == evaluate.best:
-            stopped = "iteration limit" if told["nit"] >= iterations else "converged"
+            stopped = "iteration limit" if steps >= iterations else "converged"
 
     try:
         with clock.until(deadline):
