@@ -46,7 +46,8 @@ from gramian.params import ParameterSpace
 FIRST_ROWS = 2000  # of the first stage: a quarter of a second an evaluation
 DIRECT_ROWS = 5000  # up to here exact inference is searched on all rows at once
 EVALUATION_FLOPS = 3e11  # of one evaluation on the last part: some seconds
-QUICK_FLOPS = 1e11  # the same of a search that need not reach the last digits
+# the same of a search that need not reach the last digits, and how long it may be
+QUICK_FLOPS, QUICK_ITERATIONS = 1e11, 60
 EVALUATIONS = 15  # of a last search on still more rows, which may take as long as the final inference
 REACH_ROWS = 10_000  # that say how far a column spreads
 # of one evaluation, up to which a search is finished to the last digits: that takes one gradient a parameter
@@ -205,6 +206,8 @@ def fit(
                 finish = step.last and engine.smooth and cheap and not enough
                 report.stage(step.described(n), step.usual, step.ahead)
                 how_far: dict[str, Any] = {"finish": finish, "enough": worth(enough, rows)}
+                if enough:
+                    how_far["iterations"] = QUICK_ITERATIONS
                 search, note = maximise(objective, starts, objective.limits, report, **how_far), ""
                 if searches and engine.exact and search.stopped != "interrupted":
                     search, note = guarded(objective, search, model, _again(objective, report, how_far))
