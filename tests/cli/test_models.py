@@ -85,3 +85,8 @@ def test_what_cannot_be_compared_is_refused_by_its_option(run, data, options, me
     before = data.read_bytes()
     assert message in run(*NUMBERS, *options, code=2).stderr
     assert data.read_bytes() == before
+
+
+def test_one_target_at_a_time(run, data):
+    shown = run("models", "data.csv", "-t", "y", "-t", "a", code=2).stderr
+    assert "one target are compared, but there are 2: y, a" in shown

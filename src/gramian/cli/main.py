@@ -444,7 +444,7 @@ def compare(
 @app.command()
 def models(
     data: Path = argument("DATA", "The table to learn from; - is standard input."),
-    target: str = option("--target -t NAME", "The column to predict.", ...),
+    target: list[str] = option("--target -t NAME", "The column to predict.", ...),
     by: str | None = option(
         "--by NAME",
         "What ranks them: evidence, height (with the density of the priors), loo (each row from all others)"
@@ -499,7 +499,7 @@ def models(
         settings = {"n_restarts": restarts, "memory_limit": memory_limit}
         how = {"by": by, "cv": folds, "random_state": seed, "time_limit": time_limit}
         with as_path(data) as path:
-            asked = TableOptions(path, [target], task, None, columns or [], ids or [], *declared)
+            asked = TableOptions(path, target, task, None, columns or [], ids or [], *declared)
             models_of_table(asked, kernel or [], max_rows, out, settings, how)
 
 

@@ -38,6 +38,11 @@ def models_of_table(
 ) -> None:
     """Fits the models, prints them side by side and, with a name, writes the table. `kernels`: in the place
     of those that the data would choose from; `how` they are compared, as for `compare_models`."""
+    if len(asked.targets) > 1:
+        raise ParameterError(
+            f"Models of one target are compared, but there are {len(asked.targets)}:"
+            f" {', '.join(asked.targets)}. Compare them one at a time."
+        )
     if max_rows is not None and max_rows < 1:
         raise ParameterError(f"max_rows={max_rows} must be a whole number from 1 on.")
     if out is not None:

@@ -197,7 +197,7 @@ def folds_of(cv: Any, X: Any, y: Any, classes: bool, seeds: np.random.RandomStat
     """`cv` folds in random order that keep the share of each class; or as a splitter or pairs of rows say."""
     from sklearn.model_selection import KFold, StratifiedKFold, check_cv  # which bring much along
 
-    target, n = np.asarray(y), len(y)
+    target, n, given = np.asarray(y), len(y), cv
     if isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):
         if not 2 <= cv <= n:
             raise ParameterError(f"cv={cv} must be from 2 to the number of rows, {n}.")
@@ -211,7 +211,7 @@ def folds_of(cv: Any, X: Any, y: Any, classes: bool, seeds: np.random.RandomStat
             split = check_cv(cv, target, classifier=classes).split(rows, target)
             return tuple((np.asarray(train), np.asarray(test)) for train, test in split)
     except (ValueError, TypeError) as error:
-        raise ParameterError(f"cv={cv!r} makes no folds of these rows: {error}") from error
+        raise ParameterError(f"cv={given!r} makes no folds of these rows: {error}") from error
 
 
 def cross_validated(
