@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import threading
@@ -17,6 +18,8 @@ LONG = 60.0  # seconds after which a test that waits for a thread gives up
 @pytest.fixture
 def watch(monkeypatch):
     """A thread of its own, at once impatient, with what it says and does written down."""
+    # as in a program of its own, whatever other tests have left
+    handler, fd = signal.signal(signal.SIGINT, signal.default_int_handler), signal.set_wakeup_fd(-1)
     made = interrupt._Watch()
     made.said, made.spoken, made.aborted = [], threading.Event(), threading.Event()
 
@@ -34,6 +37,9 @@ def watch(monkeypatch):
     monkeypatch.setattr(interrupt, "_watch", lambda: made)
     yield made
     made.close()
+    signal.signal(signal.SIGINT, handler)
+    with contextlib.suppress(OSError, ValueError):  # it may be closed by now
+        signal.set_wakeup_fd(fd)
 
 
 def press(watch):
