@@ -20,6 +20,7 @@ from gramian.warps import Warp
 
 WORTH = 2.0  # nats by which a calibration must raise the log density of left-out rows
 MOST_PARAMETERS = 1 / 3  # of the rows, that count: with more, priors hold them
+FARTHEST = 100.0  # logarithms of scale and width: beyond, their squares are no numbers
 WIDER = 1.01  # what new rows need beyond the fitted ones, to be worth a calibration of its own
 
 
@@ -204,6 +205,7 @@ class Calibration:
         keep apart what few rows cannot tell: share ~ Beta(1.5, 11), log width ~ N(log 4, 1 / 4)."""
 
         def read(u: Array) -> Calibration:
+            u = np.clip(u, -FARTHEST, FARTHEST)
             return cls(float(np.exp(u[0])), float(expit(u[1])), 1 + float(np.exp(u[2])))
 
         def height(u: Array) -> float:

@@ -160,6 +160,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         ):
             choice = self._choice(built, columns, method, rng, report)
             built = built if choice is None else choice.built
+            rows = built.rows
             restarts = self.restarts(len(rows.X)) if choice is None else self.n_restarts or 0
             budget = self._budget(method, rows, calibrated=choice is not None)
             stopped = choice is not None and choice.interrupted

@@ -53,7 +53,7 @@ from gramian.fitting.lbfgs import maximise
 from gramian.fitting.objective import SEARCH_RANGE, Objective
 from gramian.fitting.progress import Report
 from gramian.fitting.stages import worth
-from gramian.inference import Data, Model
+from gramian.inference import Data
 from gramian.inference.base import Scheme, on_engine
 from gramian.inference.softmax.laplace import laplace_for
 from gramian.kernels import RBF, Kernel, Matern12, Stationary
@@ -77,7 +77,8 @@ def chosen(
     if len(data.X) < FEWEST or not model.likelihood.log_concave or not numeric:
         return None
     most = ROWS if clock.end() - clock.now() >= BRIEF else QUICK_ROWS
-    data, held = parted(data, most // model.likelihood.latents, rng)
+    rows, judging = parted(data, np.arange(len(data.X)), most // model.likelihood.latents, rng)
+    data, held = data.take(rows), None if judging is None else data.take(judging)
     if held is None and len(data.X) < LEAST_SHARE * len(built.rows.X):
         return None  # too few rows for so many classes
     method = on_engine(Exact(), laplace_for(model.likelihood))
@@ -97,9 +98,9 @@ class LabelsWalk(Walk):
     def steps(self) -> Sequence[Step]:
         return self._alike, self._smoother, self._rougher
 
-    def densities(self, model: Model, held: Data) -> Array:
-        posterior = self.method.infer(model, self.data).posterior
-        shares = probabilities(model.likelihood, posterior, held.X)
+    def densities(self, step: Candidate, held: Data) -> Array:
+        posterior = self.method.infer(step.model, self.data).posterior
+        shares = probabilities(step.model.likelihood, posterior, held.X)
         own = shares[np.arange(len(shares)), held.Y[:, 0].astype(int)]
         return np.log(np.maximum(own, LEAST_PROBABILITY))
 

@@ -4,6 +4,7 @@
     rough      + scale Matern-1/2 with lengthscales of its own: what is not smooth, what columns do together
     two        RBF + Matern-5/2: one part smoother than the plain one, the other to follow what it misses
     warp       of the best of these: a monotone map of y (gramian.warps)
+    outliers   all of these once more, with rows that are taken for outliers, if there are some
 
 The path is walked on up to ROWS rows, with searches that need not be finished. Where there are more rows,
 some of those that are left judge: a step is kept when it raises the log density of their y, by more than its
@@ -27,6 +28,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gramian import clock
 from gramian.arrays import Array
@@ -36,8 +38,9 @@ from gramian.errors import NumericalError
 from gramian.estimators.build import Built, default_kernel, further_kernel
 from gramian.fitting.lbfgs import Search, maximise
 from gramian.fitting.objective import Objective
+from gramian.fitting.outliers import WORTH, alike, log_prior, outliers
 from gramian.fitting.progress import Report
-from gramian.fitting.rows import distinct, in_random_order
+from gramian.fitting.rows import in_random_order, repeats
 from gramian.fitting.stages import worth
 from gramian.inference import Data, Model, Scheme
 from gramian.kernels import RBF, Kernel, Matern12, Matern52
@@ -52,6 +55,9 @@ QUICK_ROWS, BRIEF = 400, 10.0
 HELD = 2000  # of the others, that judge it
 FEWEST_HELD = 300  # that can
 ITERATIONS = 60  # of a search on the path
+TURNS = 6  # of outliers and parameters
+# nats of left-out rows that outliers must be worth: heavy tails that a warp suits as well are worth up to ten
+CLEAR = 12.0
 ON_PATH = 3e-4  # nats a row that are worth a few evaluations more: steps differ by far more
 ENOUGH = 1e-4  # the same of the search on all rows: what less could do for a prediction nobody sees
 # of the rows with the same y, from which on y was rounded: a density can be as steep as one likes at a value
@@ -75,6 +81,7 @@ class Candidate:
     height: float = -np.inf  # of the parameters' posterior
     densities: Array | None = None  # of y in the rows that judge, where there are any
     settled: float = 0.0  # of the height: what was settled before the search
+    excess: Array | None = None  # variances of the rows that are taken for outliers
 
     def above(self, other: Candidate) -> float:
         """Nats by which it is better."""
@@ -122,10 +129,11 @@ def chosen(
     data = built.rows
     if len(data.X) < FEWEST or data.Y.shape[1] > 1 or not _variance(data) > LEAST:
         return None
-    observed = np.isfinite(data.Y[:, 0])
-    data = distinct(data if np.all(observed) else data.take(np.flatnonzero(observed)))
+    again = repeats(data.X, data.Y)
+    counted = np.isfinite(data.Y[:, 0]) & (True if again is None else ~again.copy)  # copies count once
     most = ROWS if clock.end() - clock.now() >= BRIEF else QUICK_ROWS
-    data, held = parted(data, most, rng)
+    rows, judging = parted(data, np.flatnonzero(counted), most, rng)
+    data, held = data.take(rows), None if judging is None else data.take(judging)
     if len(data.X) < FEWEST or not _variance(data) > LEAST:
         return None
     values, counts = np.unique(data.Y, return_counts=True)
@@ -135,7 +143,10 @@ def chosen(
     if rounded and warped:
         data = _spread_out(data, values)
         held = None if held is None else _spread_out(held, np.unique(held.Y))
-    choice = NumbersWalk(columns, data, held, method.on_few_rows(), report, warped).choice(built)
+    walk = NumbersWalk(columns, data, held, method.on_few_rows(), report, warped)
+    choice = walk.choice(built)
+    if choice is not None:
+        choice = walk.with_outliers(choice, rows)
     model = built.model if choice is None else choice.built.model
     if choice is None or not rounded or model.warp is None:
         return choice
@@ -145,14 +156,16 @@ def chosen(
     return dataclasses.replace(choice, built=choice.built._replace(model=model))
 
 
-def parted(data: Data, rows: int, rng: np.random.Generator) -> tuple[Data, Data | None]:
-    """So many rows at random for a path, and of the others some that judge it, if there are enough."""
-    if len(data.X) <= rows:
-        return data, None
-    order, held = in_random_order(data, rng), None
-    if len(order) >= rows + FEWEST_HELD:
-        held = data.take(np.sort(order[rows : rows + HELD]))
-    return data.take(np.sort(order[:rows])), held
+def parted(
+    data: Data, among: NDArray[np.intp], rows: int, rng: np.random.Generator
+) -> tuple[NDArray[np.intp], NDArray[np.intp] | None]:
+    """Of some rows so many at random for a path, and of the others some that judge it, if there are
+    enough."""
+    if len(among) <= rows:
+        return among, None
+    order = among[in_random_order(data.take(among) if len(among) < len(data.X) else data, rng)]
+    enough = len(order) >= rows + FEWEST_HELD
+    return np.sort(order[:rows]), np.sort(order[rows : rows + HELD]) if enough else None
 
 
 class Walk(ABC):
@@ -184,12 +197,16 @@ class Walk(ABC):
         """What is tried beside the plain model, one after the other."""
 
     @abstractmethod
-    def densities(self, model: Model, held: Data) -> Array:
+    def densities(self, step: Candidate, held: Data) -> Array:
         """log p(y) of each row that judges."""
 
     def _walked(self, plain: Candidate) -> Candidate:
         """The best on the path."""
-        best = plain = self.searched(plain)
+        return self._further(self.searched(plain))
+
+    def _further(self, plain: Candidate) -> Candidate:
+        """The best from there on."""
+        best = plain
         for further in self.steps:
             if clock.over() or self.searches[-1].stopped == "interrupted":
                 continue
@@ -199,6 +216,10 @@ class Walk(ABC):
                 best = step if step.beats(best) else best
         self.best = best
         return best
+
+    def rows_of(self, step: Candidate) -> Data:
+        """The rows as a step sees them."""
+        return dataclasses.replace(self.data, excess=step.excess)
 
     def told(self, rows: str) -> tuple[str, ...]:
         """Which model, by what, and how far the others are behind it, the runner-up first."""
@@ -214,15 +235,16 @@ class Walk(ABC):
 
     def searched(self, step: Candidate) -> Candidate:
         """The step at the best parameters that a short search finds; as it is where there are none."""
-        objective = Objective(step.model, self.data, self.method)
+        objective = Objective(step.model, self.rows_of(step), self.method)
         how: dict[str, Any] = {"finish": False, "iterations": ITERATIONS}
         how["enough"] = worth(ON_PATH, len(self.data.X))
         try:
             found = maximise(objective, [objective.start], objective.limits, self.report, **how)
             model = objective.at(found.theta)
-            densities = None if self.held is None else self.densities(model, self.held)
             height = found.value + step.settled
-            step = dataclasses.replace(step, model=model, height=height, densities=densities)
+            step = dataclasses.replace(step, model=model, height=height)
+            if self.held is not None:
+                step = dataclasses.replace(step, densities=self.densities(step, self.held))
         except (NumericalError, clock.OutOfTime, KeyboardInterrupt) as stop:
             interrupted = isinstance(stop, KeyboardInterrupt)
             if interrupted and not self.tried:
@@ -240,7 +262,9 @@ class Walk(ABC):
         kernel = first + more
         known = [*plain.model.kernel.parameters().values(), *more.parameters().values()]
         resolved = kernel.resolve(self.columns.names).with_parameters(known)
-        return Candidate(name, kernel, dataclasses.replace(plain.model, kernel=resolved))
+        model = dataclasses.replace(plain.model, kernel=resolved)
+        name += " with outliers" if plain.excess is not None else ""
+        return Candidate(name, kernel, model, settled=plain.settled, excess=plain.excess)
 
 
 class NumbersWalk(Walk):
@@ -257,18 +281,84 @@ class NumbersWalk(Walk):
         numeric = len(self.columns.categories) < self.data.X.shape[1]
         return (*([self._rough, self._two] if numeric else []), *([self._warped] if self.warped else []))
 
-    def densities(self, model: Model, held: Data) -> Array:
+    def densities(self, step: Candidate, held: Data) -> Array:
         """log p(y) of each row that judges, its residuals calibrated as those of left-out rows will be."""
-        posterior = self.method.infer(model, self.data).posterior
-        mean, var = posterior.moments(held.X)
-        known = 0.0 if held.noise_var is None else held.noise_var
-        var = var[:, 0] + model.gaussian.variances()[0] + known
-        residuals = held.under(model).Y[:, 0] - mean[:, 0]
-        z = residuals / np.sqrt(var)
-        calibration = Calibration.of(z)
-        by_z = log_normal(z, np.zeros(1), np.ones(1)) if calibration is None else calibration.log_density(z)
+        model = step.model
         slopes = 0.0 if model.warp is None else model.warp.log_slope(held.Y)[:, 0]
-        return by_z - 0.5 * np.log(var) + slopes
+        return _calibrated(*self.foretold(step, held)) + slopes
+
+    def with_outliers(self, choice: Choice, rows: NDArray[np.intp]) -> Choice:
+        """The choice with outliers among all rows, where the path, which has these `rows`, has ended with
+        some: its own, and others that its model takes for ones."""
+        best, data = self.best, choice.built.rows
+        if best.excess is None:
+            return choice
+        excess, others = np.zeros(len(data.X)), np.ones(len(data.X), bool)
+        others[rows] = False
+        if others.any():
+            excess[others] = alike(*self.foretold(best, data.take(np.flatnonzero(others))), best.excess)
+        excess[rows] = best.excess
+        count = int(np.count_nonzero(excess))
+        line = f"rows that are taken for outliers: {count:,} of {len(data.X):,}"
+        built = choice.built._replace(rows=dataclasses.replace(data, excess=excess))
+        return dataclasses.replace(choice, built=built, lines=(*choice.lines, line))
+
+    def _walked(self, plain: Candidate) -> Candidate:
+        """The best on the path; where some rows seem to be outliers, the path is walked once more with them.
+        They must raise the height, and the density of left-out rows, each foretold as if it were none:
+        otherwise what is called outliers is what the model does not know."""
+        best = super()._walked(plain)
+        start = self._with_outliers(self.tried[0])
+        if start is None:
+            return best
+        other = self._further(start)
+        gain = np.sum(self._left_out_densities(other)) - np.sum(self._left_out_densities(best))
+        self.best = other if other.beats(best) and gain > CLEAR else best
+        return self.best
+
+    def _with_outliers(self, plain: Candidate) -> Candidate | None:
+        """The plain model with outliers, found in turns with its parameters; None where there are none."""
+        best: Candidate | None = None
+        for _ in range(TURNS):
+            if clock.over() or self.searches[-1].stopped in ("interrupted", "failed"):
+                break
+            now = plain if best is None else best
+            found = outliers(*self._left_out(now), now.excess)
+            if found is None or (best is None and found.gain < WORTH):
+                break
+            if now.excess is not None and np.array_equal(found.excess > 0, now.excess > 0):
+                break
+            settled, name = log_prior(found.excess), f"{plain.name} with outliers"
+            start = dataclasses.replace(now, name=name, excess=found.excess, settled=settled)
+            best = self.searched(start)
+            self.tried.pop()
+        if best is not None:
+            self.tried.append(best)
+        return best
+
+    def _left_out_densities(self, step: Candidate) -> Array:
+        """log p(y) of each row as all others foretell it."""
+        warp = step.model.warp
+        slopes = 0.0 if warp is None else warp.log_slope(self.data.Y)[:, 0]
+        return _calibrated(*self._left_out(step)) + slopes
+
+    def _left_out(self, step: Candidate) -> tuple[Array, Array]:
+        """Residual and variance of each row as all others foretell it, were it none of the outliers."""
+        data, model = self.rows_of(step), step.model
+        posterior = self.method.infer(model, data).posterior
+        mean, var = self.method.cavities(model, data, posterior)
+        return data.under(model).Y[:, 0] - mean[:, 0], self._observed(model, data, var)
+
+    def foretold(self, step: Candidate, held: Data) -> tuple[Array, Array]:
+        """The same of rows that the path has not seen."""
+        posterior = self.method.infer(step.model, self.rows_of(step)).posterior
+        mean, var = posterior.moments(held.X)
+        return held.under(step.model).Y[:, 0] - mean[:, 0], self._observed(step.model, held, var)
+
+    def _observed(self, model: Model, data: Data, var: Array) -> Array:
+        """The variance of an observation, from that of f."""
+        known = 0.0 if data.noise_var is None else data.noise_var
+        return np.asarray(var[:, 0] + model.gaussian.variances()[0] + known)
 
     def _rough(self, plain: Candidate, best: Candidate) -> Candidate:
         """A second part that is not smooth."""
@@ -285,7 +375,16 @@ class NumbersWalk(Walk):
     def _warped(self, plain: Candidate, best: Candidate) -> Candidate:
         """A map of y."""
         warp = SinhArcsinh().adapted(self.data.Y)
-        return Candidate(f"{best.name} of warped y", best.kernel, dataclasses.replace(best.model, warp=warp))
+        model = dataclasses.replace(best.model, warp=warp)
+        return dataclasses.replace(best, name=f"{best.name} of warped y", model=model)
+
+
+def _calibrated(residual: Array, var: Array) -> Array:
+    """The log density of each residual, after a calibration."""
+    z = residual / np.sqrt(var)
+    calibration = Calibration.of(z)
+    by_z = log_normal(z, np.zeros(1), np.ones(1)) if calibration is None else calibration.log_density(z)
+    return np.asarray(by_z - 0.5 * np.log(var))
 
 
 def _spread_out(data: Data, values: Array) -> Data:

@@ -34,7 +34,7 @@ def on_all_rows(
     if not fitted.partial or not closed or alpha is None:
         return fitted, inferred
     levels = _levels(fitted.model)
-    if levels is None or data.noise_var is not None:
+    if levels is None or data.added_noise is not None:
         return fitted, inferred
     residual = data.under(fitted.model).residual(fitted.model)
     c = float(np.sum(residual * alpha)) / residual.size

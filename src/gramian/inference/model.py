@@ -80,12 +80,21 @@ class Data:
     scale: Array  # (q,)
     # (n,): known noise variances, in the units of y squared, beside the likelihood's
     noise_var: Array | None = None
+    # (n,): the same of rows that are taken for outliers (fitting/outliers.py), of the target the model sees
+    excess: Array | None = None
+
+    @property
+    def added_noise(self) -> Array | None:
+        """(n,): all variances beside the likelihood's."""
+        if self.excess is None or self.noise_var is None:
+            return self.noise_var if self.excess is None else self.excess
+        return self.noise_var + self.excess
 
     def take(self, at: Any) -> Data:
         """Some of the rows: a slice, or indices."""
-        noise_var = None if self.noise_var is None else self.noise_var[at]
+        noise_var, excess = (None if v is None else v[at] for v in (self.noise_var, self.excess))
         X, Y = np.asarray(self.X[at], dtype=np.float64), np.asarray(self.Y[at], dtype=np.float64)
-        return replace(self, X=X, Y=Y, noise_var=noise_var)
+        return replace(self, X=X, Y=Y, noise_var=noise_var, excess=excess)
 
     @cached_property
     def missing(self) -> NDArray[np.bool_] | None:
@@ -163,19 +172,20 @@ class NoiseGroup:
 
 
 def noise_groups(model: Model, data: Data) -> list[NoiseGroup]:
-    """The outputs, gathered by what their D is: noise / s^2, plus the known variances / s^2."""
+    """The outputs, gathered by what their D is: noise / s^2, plus what is added to it / s^2."""
+    added = data.added_noise
     if len(data.scale) == 1:
         unit = float(data.scale[0]) ** 2
-        share = 0.0 if data.noise_var is None else 1 / unit
+        share = 0.0 if added is None else 1 / unit
         level = float(model.gaussian.variances()[0]) / unit
-        return [NoiseGroup([0], level, share, data.noise_var)]
+        return [NoiseGroup([0], level, share, added)]
     # in this order: units that are the scales squared give equal numbers, and so one group
     noise = np.asarray(model.gaussian.noise) * (np.asarray(model.gaussian.unit) / data.scale**2)
-    known = np.zeros_like(noise) if data.noise_var is None else 1 / data.scale**2
+    known = np.zeros_like(noise) if added is None else 1 / data.scale**2
     keys: dict[tuple[float, float], list[int]] = {}
     for k, key in enumerate(zip(noise, known, strict=True)):
         keys.setdefault((float(key[0]), float(key[1])), []).append(k)
-    return [NoiseGroup(outputs, level, share, data.noise_var) for (level, share), outputs in keys.items()]
+    return [NoiseGroup(outputs, level, share, added) for (level, share), outputs in keys.items()]
 
 
 def noise_gradient(model: Model, data: Data, by_level: Array) -> Array:

@@ -32,7 +32,8 @@ def describe(fitted: Fitted) -> tuple[dict[str, Any] | None, Arrays]:
         spread = None if facts.spread is None else facts.spread.tolist()
         return {**told, "counts": counts, "spread": spread}, arrays
     arrays |= {name: np.asarray(getattr(data, name), dtype=np.float64) for name in ("X", "Y")}
-    return None, arrays | ({} if data.noise_var is None else {"noise_var": data.noise_var})
+    beside = {"noise_var": data.noise_var, "excess": data.excess}
+    return None, arrays | {name: array for name, array in beside.items() if array is not None}
 
 
 def restore(
@@ -65,13 +66,13 @@ def restore(
         raise ModelFileError("its data are in the file, and yet something stands for them.")
     X = taken(arrays, "X", (None, d))
     n = len(X)
-    noise_var = taken(arrays, "noise_var", (n,)) if "noise_var" in arrays else None
-    if n < 1 or (noise_var is not None and not np.all(noise_var >= 0)):
+    beside = [taken(arrays, name, (n,)) if name in arrays else None for name in ("noise_var", "excess")]
+    if n < 1 or any(array is not None and not np.all(array >= 0) for array in beside):
         raise ModelFileError("it must have a row at least, and noise variances that are not negative.")
     Y = taken(arrays, "Y", (n, len(scale) if likelihood is None else len(likelihood.columns)))
     if not np.all(np.isfinite(Y).any(axis=0) if likelihood is None else np.isfinite(Y)):
         raise ModelFileError("its Y must be finite, but for what was not observed of one of several outputs.")
-    return Data(X, Y, scale, noise_var), None
+    return Data(X, Y, scale, *beside), None
 
 
 def describe_labels(classes: NDArray[Any]) -> dict[str, Any]:

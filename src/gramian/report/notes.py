@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gramian.arrays import Array
 from gramian.data.inputs import Columns, some_of
@@ -107,9 +108,22 @@ def notes(
         )
     closed = model.likelihood.conjugate and model.likelihood.latents == 1
     sentences += row_notes(data.X, data.Y, columns, closed, model.warp is not None)
+    if data.excess is not None:
+        sentences += _outliers(np.flatnonzero(data.excess))
     if search.stopped != NOT_OPTIMISED:
         sentences += vanished(model, data, closed)
     return sentences + told(of_parameters)
+
+
+def _outliers(rows: NDArray[np.intp]) -> list[str]:
+    if not len(rows):
+        return []
+    some = some_of([f"{row:,}" for row in rows], MOST_NAMES)
+    which = f"Row {some} is taken for an outlier and hardly counts: its y is"
+    if len(rows) > 1:
+        which = f"{len(rows):,} rows are taken for outliers and hardly count ({some}, from 0): their y are"
+    cure = 'Look at them; kernel="matern52" counts every row alike'
+    return [f"{which} far from what all others foretell. {cure}."]
 
 
 def told(of_parameters: Mapping[str, str]) -> list[str]:

@@ -305,7 +305,8 @@ class Bound:
         gap = (rows.Y - m) / self.scale - location
         D = np.empty_like(gap)
         for group in noise_groups(self.model, self.data):
-            known = 0.0 if rows.noise_var is None else group.share * rows.noise_var[:, None]
+            added = rows.added_noise
+            known = 0.0 if added is None else group.share * added[:, None]
             D[:, group.outputs] = np.maximum(group.level + known, self.floor)
         square = gap**2 + var
         value = -0.5 * float(np.sum(square / D + np.log(2 * np.pi * D)))
