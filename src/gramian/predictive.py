@@ -313,15 +313,17 @@ class NoisyNormals(Predictive):
 
 
 class Blend(Predictive):
-    """sum_k w_k p_k of distributions at the same rows. weights None: all the same."""
+    """sum_k w_k p_k of distributions at the same rows. weights: one a part, or (parts, n) where rows differ;
+    None: all the same."""
 
     def __init__(self, parts: Sequence[Predictive], weights: ArrayLike | None = None) -> None:
         self.parts = tuple(parts)
         given = np.ones(len(self.parts)) if weights is None else np.asarray(weights, dtype=np.float64)
-        if not self.parts or given.shape != (len(self.parts),) or np.any(given < 0) or not np.sum(given) > 0:
-            rule = "one number from 0 on for each part, not all of them 0"
+        shapes = [(len(self.parts),), (len(self.parts), len(self.parts[0]))] if self.parts else []
+        if given.shape not in shapes or np.any(given < 0) or not np.all(np.sum(given, axis=0) > 0):
+            rule = "one number from 0 on for each part, or for each part and row, not all of them 0"
             raise ParameterError(f"weights of {len(self.parts)} distributions are {rule}, not {weights!r}.")
-        self.weights = given / np.sum(given)
+        self.weights = given / np.sum(given, axis=0)
         self.discrete = self.parts[0].discrete
         self.costly = any(part.costly for part in self.parts)
 
@@ -333,7 +335,11 @@ class Blend(Predictive):
         return mean, np.sqrt(self._averaged(stds**2 + (means - mean) ** 2))
 
     def below(self, y: Array, entries: Entries) -> Array:
-        return self._averaged([part.below(y, entries) for part in self.parts])
+        found = np.stack([part.below(y, entries) for part in self.parts])
+        if self.weights.ndim == 1:
+            return self._averaged(found)
+        outputs = self.mean[0].size
+        return np.sum(self.weights[:, entries // outputs] * found, axis=0)
 
     def ends(self, level: Array, entries: Entries) -> tuple[Array, Array]:
         lows, highs = zip(*(part.ends(level, entries) for part in self.parts), strict=True)
@@ -341,11 +347,12 @@ class Blend(Predictive):
 
     def log_density(self, y: ArrayLike) -> Array:
         scores = np.stack([part.log_density(y) for part in self.parts])
-        return logsumexp(scores, b=self.weights[:, None], axis=0)
+        return logsumexp(scores, b=self.weights.reshape(len(self.parts), -1), axis=0)
 
     def sample(self, rng: np.random.Generator, count: int) -> Array:
         # all outputs of a row are from one part, as they are together
-        chosen = rng.choice(len(self.parts), (len(self), count), p=self.weights)
+        cumulated = np.cumsum(self.weights.reshape(len(self.parts), -1).T, axis=1)[:, None]  # (n or 1, 1, K)
+        chosen = np.sum(rng.random((len(self), count))[..., None] >= cumulated[..., :-1], axis=2)
         draws: Array = np.empty((*self.mean.shape, count))
         for k in np.unique(chosen):
             mine = np.broadcast_to(
@@ -361,10 +368,15 @@ class Blend(Predictive):
         return Blend([part.output(k) for part in self.parts], self.weights)
 
     def at(self, rows: slice | Entries) -> Blend:
-        return Blend([part.at(rows) for part in self.parts], self.weights)
+        weights = self.weights if self.weights.ndim == 1 else self.weights[:, rows]
+        return Blend([part.at(rows) for part in self.parts], weights)
 
-    def _averaged(self, values: Any) -> Array:
-        return np.tensordot(self.weights, np.asarray(values), axes=1)
+    def _averaged(self, values: Array) -> Array:
+        """Of values (parts, n) or (parts, n, q)."""
+        if self.weights.ndim == 1:
+            return np.tensordot(self.weights, values, axes=1)
+        weights = self.weights.reshape(*self.weights.shape, *[1] * (values.ndim - 2))
+        return np.sum(weights * values, axis=0)
 
 
 def mixed(parts: Sequence[Predictive]) -> Predictive:

@@ -153,8 +153,9 @@ def check_settings(gp: Estimator) -> None:
     if gp.missing not in gaps.RULES:
         cure = 'Use "fill" (rows with gaps are used), "drop" (they are left out) or "error".'
         raise ParameterError(f"missing={gp.missing!r} is not known. {cure}")
-    if gp.hyper not in ("map", "ml", "mcmc"):
-        cure = 'Use "map" (priors count), "ml" (they do not) or "mcmc" (full Bayes).'
+    if gp.hyper not in gp.hypers:
+        *first, last = (f'"{word}" ({meaning})' for word, meaning in gp.hypers.items())
+        cure = f"Use {', '.join(first)} or {last}."
         raise ParameterError(f"hyper={gp.hyper!r} is not known. {cure}")
 
 
