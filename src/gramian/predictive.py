@@ -37,6 +37,8 @@ BLOCK = 1024  # rows whose quantiles are sought together
 _WIDENINGS = 200  # of an interval that does not hold its quantile: 1e60 times its width
 _NODES, _SUMMED = 48, 1000  # of integrals for scores; whole numbers that are summed over instead
 _EXACT = 1e-13  # of the width of that interval
+_HALVINGS = 100  # of what encloses a quantile, at most
+_ROOT_2PI = float(np.sqrt(2 * np.pi))
 
 
 class Predictive(ABC):
@@ -44,6 +46,7 @@ class Predictive(ABC):
 
     discrete: bool = False  # whether y is a whole number from 0 on
     costly: bool = False  # whether a probability takes much work
+    gaussian: bool = False  # whether it is N(mean, std^2)
 
     @abstractmethod
     def found(self) -> tuple[Array, Array]:
@@ -214,6 +217,8 @@ class Predictive(ABC):
 class Normals(Predictive):
     """N(mean, std^2)."""
 
+    gaussian = True
+
     def __init__(self, mean: Array, std: Array) -> None:
         self._known = mean, std
 
@@ -336,10 +341,32 @@ class Blend(Predictive):
 
     def below(self, y: Array, entries: Entries) -> Array:
         found = np.stack([part.below(y, entries) for part in self.parts])
-        if self.weights.ndim == 1:
-            return self._averaged(found)
-        outputs = self.mean[0].size
-        return np.sum(self.weights[:, entries // outputs] * found, axis=0)
+        return np.sum(self._weights_at(entries) * found, axis=0)
+
+    def solved(self, level: Array, entries: Entries) -> Array:
+        """Of Gaussians by Newton's method, halving where it leaves what encloses the quantile: an interval of
+        one row, of 16 parts, takes 0.2 ms."""
+        if not all(part.gaussian for part in self.parts):
+            return super().solved(level, entries)
+        means, stds = (
+            np.stack([values.ravel()[entries] for values in each])
+            for each in zip(*(part.moments for part in self.parts), strict=True)
+        )
+        stds = np.maximum(stds, np.finfo(np.float64).tiny)  # a part may be sure
+        weights, (low, high) = self._weights_at(entries), self.ends(level, entries)
+        close, y = _EXACT * (high - low), (low + high) / 2
+        for _ in range(_HALVINGS):
+            z = (y - means) / stds
+            excess = np.sum(weights * ndtr(z), axis=0) - level
+            density = np.sum(weights / stds * np.exp(-0.5 * z**2), axis=0) / _ROOT_2PI
+            low, high = np.where(excess < 0, y, low), np.where(excess < 0, high, y)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                step = y - excess / density
+            step = np.where((low <= step) & (step <= high), step, (low + high) / 2)
+            moved, y = np.abs(step - y), step
+            if np.all(moved <= close):
+                break
+        return y
 
     def ends(self, level: Array, entries: Entries) -> tuple[Array, Array]:
         lows, highs = zip(*(part.ends(level, entries) for part in self.parts), strict=True)
@@ -370,6 +397,12 @@ class Blend(Predictive):
     def at(self, rows: slice | Entries) -> Blend:
         weights = self.weights if self.weights.ndim == 1 else self.weights[:, rows]
         return Blend([part.at(rows) for part in self.parts], weights)
+
+    def _weights_at(self, entries: Entries) -> Array:
+        """(parts, 1), or (parts, m) for m entries."""
+        if self.weights.ndim == 1:
+            return self.weights[:, None]
+        return self.weights[:, entries // self.mean[0].size]
 
     def _averaged(self, values: Array) -> Array:
         """Of values (parts, n) or (parts, n, q)."""

@@ -378,7 +378,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
 
     @property
     def posterior_(self) -> Process:
-        """The posterior process of f."""
+        """The posterior process of f, at the fitted parameters."""
         if self.fitted_.models:
             raise AttributeError("Binary models have no posterior in common: ask one of estimators_.")
         return self.fitted_.first.process
@@ -401,7 +401,8 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
 
     def relevance(self, rows: int = ROWS) -> Relevance:
         """Which columns matter: the share of the variance of f's mean that goes with each, by itself and
-        with its interactions, sorted (Sobol indices over the training rows: see gramian.report.relevance).
+        with its interactions, sorted (Sobol indices over the training rows: see gramian.report.relevance),
+        at the fitted parameters.
         `rows` times the columns are predicted; the standard error of a share is about 1 / sqrt(rows)."""
         check_is_fitted(self, "fitted_")
         if not isinstance(rows, (int, np.integer)) or rows < 2:

@@ -59,6 +59,7 @@ _SOME_ROWS = 100_000  # starting values are made from this many rows at least
 # a rough one follows all that changes fast from where it is
 FURTHER, SHORTER = 0.05, 0.3
 NOISE_SHARE = 0.01  # of var y: where learned noise starts
+NOISE_MEDIAN = 0.05  # of var y: of its prior
 NOISE_FLOOR = 1e-8  # of var y: below it K + noise has more condition than float64 has digits for
 
 
@@ -299,8 +300,8 @@ def noise_parameter(given: object, variance: Array, with_prior: bool, shared: bo
     number where it is `shared`."""
     if given is None:
         typical = np.mean(variance) if shared else variance
-        start = NOISE_SHARE * typical
-        median = tuple(np.log(start)) if start.ndim else float(np.log(start))
+        start, middle = NOISE_SHARE * typical, np.log(NOISE_MEDIAN * typical)
+        median = tuple(middle) if start.ndim else float(middle)
         prior = LogNormal(median, 2.0) if with_prior else None
         return param(start, prior=prior, bounds=(NOISE_FLOOR * typical, 1e4 * typical))
     parameter = given if isinstance(given, Parameter) else _noise_given(given)

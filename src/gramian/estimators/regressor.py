@@ -89,9 +89,12 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
     inference : "laplace", "ep", "vi", "map", "mcmc", or an object such as EP(power=0.5), optional
         How to condition on other likelihoods. None: Laplace where it is good (one latent, concave log p),
         else the variational bound.
-    hyper : "map" (the default), "ml" or "mcmc"
-        How parameters are found: with their priors, without them, or by sampling them, with predictions
-        averaged over the samples.
+    hyper : "auto" (the default), "average", "map", "ml" or "mcmc"
+        How parameters are found: "map" with their priors, "ml" without them. "average": as "map", and
+        predictions are averaged over 16 draws of the parameters from their posterior, because few rows leave
+        open what they are; attributes such as `kernel_`, `noise_` and `evidence_` are of the best ones.
+        "auto": so up to 200 rows where no kernel is given, else "map". "mcmc": by long chains, with
+        predictions averaged over their draws.
     method : "auto" (the default), "exact", "nystrom", "fourier", "vfe", "fitc", "dtc", "svgp", "cg",
             "minres", or an object with its own settings
         The engine. "auto" takes the exact one while it fits into the limits, else the variational bound with
@@ -128,7 +131,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
     parameters_ : a table of all parameters
     theta_ : the trainable parameters as one unconstrained vector
     evidence_ : log p(y) and its kind
-    posterior_ : the posterior process
+    posterior_ : the posterior process, at the fitted parameters
     certificate_ : what `certificate()` has found, once it was asked for
     outcome_ : what happened: method and its reason, what was fitted on what, iterations, jitter, time, notes
     fitted_ : all that the fit has left, as one value (see gramian.estimators.fitted)
@@ -515,7 +518,8 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
     def components(self, X: Any) -> dict[str, tuple[Array, Array]]:
         """Mean and standard deviation of each summand of the kernel at the rows of X, by the name that it was
         given (`kernel.named("trend")`), or its formula. The means and m(x) add up to f's; where y is warped,
-        to that of the warped y."""
+        to that of the warped y. Where predictions are averaged over parameters, so are these, m(x) included.
+        """
         check_is_fitted(self, "fitted_")
         named, parts = self.kernel_.summands, self.fitted_.components(self.read(X))
         answers: dict[str, tuple[Array, Array]] = {}
@@ -558,7 +562,8 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         equations 5.10 to 5.12).
 
         The standard deviation is of the observation, noise included; the log density is of y in its own
-        units.
+        units. Where predictions are averaged over parameters, each draw counts by 1 / p(y_i | other rows), so
+        that it is one from the other rows.
         """
         check_is_fitted(self, "fitted_")
         return self.fitted_.left_out_numbers()
@@ -609,7 +614,8 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         return self.log_evidence(theta, return_grad=eval_gradient)
 
     def certificate(self) -> Certificate:
-        """How far the answer can be from the exact posterior of the same model: bounds and estimates.
+        """How far the answer can be from the exact posterior of the same model, at the fitted parameters:
+        bounds and estimates.
         Computed when first asked for, which may take as long as the fit; then it is `certificate_`."""
         check_is_fitted(self, "fitted_")
         if self.fitted_.certificate is None:
