@@ -8,7 +8,8 @@ With sd_j the standard deviation of column j of d numeric ones, and v the varian
     lengthscale_j ~ LogNormal(log(sd_j sqrt(d)), 1.5)      distances grow as sqrt(d), so lengthscales must too
                                                            (Hvarfner et al. 2024)
     scale         ~ LogNormal(log v, 1.5)
-    noise         ~ LogNormal(log(0.01 var y), 2)          each output its own, up to OWN_NOISES of them
+    noise         ~ LogNormal(log(0.05 var y), 2)          each output its own, up to OWN_NOISES of them;
+                                                           it starts at 0.01 var y
     mean          constant, no prior
 
 A standard deviation of 1.5 in the logarithm is a factor of 20 either way within two standard deviations: a
