@@ -355,17 +355,17 @@ class Blend(Predictive):
         stds = np.maximum(stds, np.finfo(np.float64).tiny)  # a part may be sure
         weights, (low, high) = self._weights_at(entries), self.ends(level, entries)
         close, y = _EXACT * (high - low), (low + high) / 2
-        for _ in range(_HALVINGS):
-            z = (y - means) / stds
-            excess = np.sum(weights * ndtr(z), axis=0) - level
-            density = np.sum(weights / stds * np.exp(-0.5 * z**2), axis=0) / _ROOT_2PI
-            low, high = np.where(excess < 0, y, low), np.where(excess < 0, high, y)
-            with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(all="ignore"):  # far from a narrow part its density is 0, and halving goes on
+            for _ in range(_HALVINGS):
+                z = (y - means) / stds
+                excess = np.sum(weights * ndtr(z), axis=0) - level
+                density = np.sum(weights / stds * np.exp(-0.5 * z**2), axis=0) / _ROOT_2PI
+                low, high = np.where(excess < 0, y, low), np.where(excess < 0, high, y)
                 step = y - excess / density
-            step = np.where((low <= step) & (step <= high), step, (low + high) / 2)
-            moved, y = np.abs(step - y), step
-            if np.all(moved <= close):
-                break
+                step = np.where((low <= step) & (step <= high), step, (low + high) / 2)
+                moved, y = np.abs(step - y), step
+                if np.all(moved <= close):
+                    break
         return y
 
     def ends(self, level: Array, entries: Entries) -> tuple[Array, Array]:
