@@ -6,7 +6,7 @@ Unwarped      w^-1(t), where t = w(y) is foretold
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import factorial
 
 import numpy as np
@@ -17,6 +17,7 @@ from scipy.special import expit, log_expit
 from gramian.arrays import Array
 from gramian.predictive import Blend, Entries, Normals, Predictive, log_normal
 from gramian.warps import Warp
+from gramian.widths import Widths
 
 WORTH = 2.0  # nats by which a calibration must raise the log density of left-out rows
 MOST_PARAMETERS = 1 / 3  # of the rows, that count: with more, priors hold them
@@ -134,6 +135,44 @@ class Unwarped(Predictive):
         return np.swapaxes(self.warp.inverse(np.swapaxes(several, -1, -2)), -1, -2).reshape(T.shape)
 
 
+@dataclass(frozen=True, eq=False)
+class Correction:
+    """A calibration at some rows: (1 - share) N(mean, (scale std)^2) + share N(mean, (width scale std)^2)."""
+
+    scale: Array  # a number, or one for each foretold mean
+    share: float
+    width: float
+
+    @property
+    def factor(self) -> Array:
+        """Of the standard deviation."""
+        return np.asarray(self.scale * np.sqrt(1 + self.share * (self.width**2 - 1)))
+
+    def factors(self, observed: bool) -> tuple[Array, Array]:
+        """Of covariances between rows (the average factor of a deviation), and of standard deviations; of f,
+        where it is not `observed`: at most 1, so that it is never less sure than an observation."""
+        if not observed:
+            return (np.minimum(1.0, self.factor),) * 2
+        return self.scale * (1 + self.share * (self.width - 1)), self.factor
+
+    def drawn(self, rng: np.random.Generator, shape: tuple[int, ...], observed: bool) -> Array:
+        """Factors of deviations, each for itself, from draws of this shape: (n, q, count)."""
+        if not observed:
+            return np.minimum(1.0, self.factor)[..., None]
+        return self.scale[..., None] * np.where(rng.random(shape) < self.share, self.width, 1.0)
+
+    def of_function(self, seen: Normals) -> Normals:
+        """f itself."""
+        return Normals(seen.mean, np.minimum(1.0, self.factor) * seen.std)
+
+    def observed(self, seen: Normals) -> Predictive:
+        """An observation: the two parts."""
+        narrow = Normals(seen.mean, self.scale * seen.std)
+        if self.share == 0:
+            return narrow
+        return Blend([narrow, Normals(seen.mean, self.width * narrow.std)], [1 - self.share, self.share])
+
+
 @dataclass(frozen=True)
 class Calibration:
     """How foretold Gaussians are corrected after the rows they were wrong about:
@@ -141,46 +180,20 @@ class Calibration:
         (1 - share) N(mean, (scale std)^2) + share N(mean, (width scale std)^2)
 
     found from the residuals of left-out rows, in units of their standard deviations: `scale` for all of them,
-    and a second, wider part for those that no Gaussian foretells. Source: Tukey 1960 (the contaminated
-    normal distribution)."""
+    times `widths` where they differ from place to place, and a second, wider part for those that no Gaussian
+    foretells. Source: Tukey 1960 (the contaminated normal distribution)."""
 
     scale: float
     share: float
     width: float
+    widths: Widths | None = None
 
-    @property
-    def weights(self) -> tuple[float, float]:
-        """Of the two parts."""
-        return 1 - self.share, self.share
-
-    @property
-    def factor(self) -> float:
-        """Of the standard deviation."""
-        return self.scale * float(np.sqrt(1 + self.share * (self.width**2 - 1)))
-
-    def factors(self, observed: bool) -> tuple[float, float]:
-        """Of covariances between rows (the average factor of a deviation), and of standard deviations; of f,
-        where it is not `observed`: at most 1, so that it is never less sure than an observation."""
-        if not observed:
-            return (min(1.0, self.factor),) * 2
-        return self.scale * (1 + self.share * (self.width - 1)), self.factor
-
-    def drawn(self, rng: np.random.Generator, shape: tuple[int, ...], observed: bool) -> Array:
-        """Factors of deviations, each for itself."""
-        if not observed:
-            return np.array(min(1.0, self.factor))
-        return self.scale * np.where(rng.random(shape) < self.share, self.width, 1.0)
-
-    def of_function(self, seen: Normals) -> Normals:
-        """f itself."""
-        return Normals(seen.mean, min(1.0, self.factor) * seen.std)
-
-    def observed(self, seen: Normals) -> Predictive:
-        """An observation: the two parts."""
-        if self.share == 0:
-            return Normals(seen.mean, self.scale * seen.std)
-        stds = (each * self.scale * seen.std for each in (1.0, self.width))
-        return Blend([Normals(seen.mean, std) for std in stds], self.weights)
+    def at(self, X: Array, mean: Array) -> Correction:
+        """At rows X, whose foretold means are (n,) or (n, q); with widths, of one output."""
+        scale = np.asarray(self.scale)
+        if self.widths is not None:
+            scale = scale * self.widths.at(X, np.ravel(mean)).reshape(np.shape(mean))
+        return Correction(scale, self.share, self.width)
 
     def log_density(self, z: Array) -> Array:
         """Of residuals in units of the standard deviation."""
@@ -197,7 +210,7 @@ class Calibration:
         factor = float(np.sqrt((rows + p) / (rows - p)))
         if calibration is None:
             return Calibration(factor, 0.0, 1.0) if factor > WIDER else None
-        return Calibration(factor * calibration.scale, calibration.share, calibration.width)
+        return replace(calibration, scale=factor * calibration.scale)
 
     @classmethod
     def of(cls, residuals: Array) -> Calibration | None:

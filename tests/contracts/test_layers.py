@@ -23,7 +23,7 @@ ROOT = Path(gramian.__file__).parent
 LAYERS = (
     ("errors", "version", "arrays", "words", "clock", "interrupt"),
     ("linalg", "params", "predictive"),
-    ("warps",),
+    ("warps", "widths"),
     ("corrections",),
     ("kernels",),
     ("gram",),

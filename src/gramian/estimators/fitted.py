@@ -44,6 +44,7 @@ from gramian.report.notes import labels
 from gramian.report.quality import Quality, quality
 from gramian.report.relevance import ROWS, Relevance, affordable, relevance
 from gramian.report.summary import MOST_ENTRIES, formula, summary
+from gramian.widths import Widths
 
 GRADIENT_STEP = 1e-5  # of a column's spread: where lengthscales are a hundredth of that, errors are 1e-6
 FEWEST_RESIDUALS = 50  # of left-out rows, for a calibration
@@ -392,7 +393,8 @@ class Fitted(Learned):
         if self.draws is not None:
             return mixed([member.predictive(table, beside) for member in self.members])
         seen = predictions.gaussians(self.likelihood, self.process_at(table), table)
-        made = self.foretold(predictions.predictive(seen, beside, self.closed_form and not self.single))
+        made = predictions.predictive(seen, beside, self.closed_form and not self.single)
+        made = self.foretold(made, table)
         predictions.finite(made.mean.reshape(len(table), -1), table)
         return made
 
@@ -407,26 +409,32 @@ class Fitted(Learned):
                 std = np.sqrt(var)
                 predictions.finite(mean, table, std)
                 parts.append(Normals(mean[:, 0], std[:, 0]) if self.single else Normals(mean, std))
-        return self.foretold(mixed(parts), observed=False)
+        return self.foretold(mixed(parts), table, observed=False)
 
-    def foretold(self, seen: Predictive, observed: bool = True) -> Predictive:
+    def foretold(self, seen: Predictive, table: Array, observed: bool = True) -> Predictive:
         """What is foretold of y, from what the model says of the target it sees: without its warp, and
         calibrated if it is observed. f is never less sure than an observation of it."""
         warp, calibration = self.model.warp, self.calibration
         if calibration is not None:
-            seen = seen.mapped(calibration.observed if observed else calibration.of_function)
+
+            def corrected(part: Normals) -> Predictive:
+                own = calibration.at(table, part.mean)
+                return own.observed(part) if observed else own.of_function(part)
+
+            seen = seen.mapped(corrected)
         return seen if warp is None else seen.mapped(lambda part: Unwarped(part, warp))
 
-    def joint(self, mean: Array, cov: Array, observed: bool) -> tuple[Array, Array]:
+    def joint(self, table: Array, mean: Array, cov: Array, observed: bool) -> tuple[Array, Array]:
         """Mean and covariance of y at n rows, from those of the target that the model sees. A calibration
         widens each row for itself; a warp sees one Gaussian of the same covariance, and each row's variance
         is then that of `foretold`."""
         at = np.arange(len(mean))
         std = np.sqrt(cov[at, at])
-        foretold = self.foretold(Normals(mean, std), observed)
+        foretold = self.foretold(Normals(mean, std), table, observed)
         if self.calibration is not None:
-            between, own = self.calibration.factors(observed)
-            cov, std = cov * between**2, std * own
+            between, own = self.calibration.at(table, mean).factors(observed)
+            between = np.broadcast_to(between, std.shape)
+            cov, std = cov * between[:, None] * between[None, :], std * own
             cov[at, at] = std**2
         if self.model.warp is not None:
             cov = Unwarped(Normals(mean, std), self.model.warp).covariance(cov)
@@ -434,10 +442,12 @@ class Fitted(Learned):
             cov = cov * ratio[:, None] * ratio[None, :]
         return foretold.mean, cov
 
-    def drawn(self, draws: Array, mean: Array, observed: bool, rng: np.random.Generator) -> Array:
+    def drawn(
+        self, table: Array, draws: Array, mean: Array, observed: bool, rng: np.random.Generator
+    ) -> Array:
         """Draws of y, (n, q, count), from those of the target that the model sees, whose mean is (n, q)."""
         if self.calibration is not None:
-            factor = self.calibration.drawn(rng, draws.shape, observed)
+            factor = self.calibration.at(table, mean).drawn(rng, draws.shape, observed)
             draws = mean[:, :, None] + factor * (draws - mean[:, :, None])
         if self.model.warp is None:
             return draws
@@ -449,9 +459,12 @@ class Fitted(Learned):
             return averaged([member.gradient(table) for member in self.members])
         process, warp = self.process_at(table), self.model.warp
         mean, var = process.gradient(table)
-        factor = 1.0 if self.calibration is None else self.calibration.factors(observed=False)[1]
+        f, factor = process.mean(table), np.ones(1)
+        if self.calibration is not None:
+            factor = np.asarray(self.calibration.at(table, f).factors(observed=False)[1])
+        square = (factor**2)[..., None, :] if factor.ndim else factor**2
         if warp is None:
-            return mean, factor**2 * var
+            return mean, square * var
         # f and its gradient have the covariance 1/2 dv / dx, by central differences of v
         known = self.facts.spread
         step = GRADIENT_STEP * (spread(table) if known is None else known)
@@ -459,8 +472,8 @@ class Fitted(Learned):
         for j, h in enumerate(step):
             ahead, behind = (process.moments(table + s * h * np.eye(len(step))[j])[1] for s in (1.0, -1.0))
             cov[:, j] = (ahead - behind) / (4 * h)
-        seen = Normals(process.mean(table), factor * np.sqrt(process.var(table)))
-        return Unwarped(seen, warp).gradient(mean, factor**2 * var, factor**2 * cov)
+        seen = Normals(f, factor * np.sqrt(process.var(table)))
+        return Unwarped(seen, warp).gradient(mean, square * var, square * cov)
 
     def told(self, note: str) -> Fitted:
         """The same with one more note."""
@@ -479,16 +492,28 @@ class Fitted(Learned):
         if not (self.closed_form and self.n_functions == 1 and self.inference.leaves_out_cheaply):
             return self
         again, residuals = repeats(self.rows.X, self.rows.Y), self._left_out_residuals()
+        counted = np.isfinite(residuals)
         if again is not None:  # a row that stands there twice foretells itself
-            residuals = residuals[~np.isin(again.group, again.group[again.copy])]
-        residuals = residuals[np.isfinite(residuals)]
-        found = None if len(residuals) < FEWEST_RESIDUALS else Calibration.of(residuals)
+            counted &= ~np.isin(again.group, again.group[again.copy])
+        found = None
+        if np.sum(counted) >= FEWEST_RESIDUALS:
+            found = self._calibration(np.flatnonzero(counted), residuals[counted])
         if self.draws is not None:
             return dataclasses.replace(self, calibration=found)
         space = ParameterSpace(self.model.parameters())
         rows = self.n_rows - (0 if again is None else int(np.sum(again.copy)))  # copies count once
         found = Calibration.fitted_to(found, rows, space.moved(space.theta))
         return dataclasses.replace(self, calibration=found)
+
+    def _calibration(self, rows: NDArray[np.intp], residuals: Array) -> Calibration | None:
+        """After the residuals of these rows: first where they are wide, then how wide, and their tails."""
+        numeric = [j for j in range(len(self.columns.names)) if j not in self.columns.categories]
+        X, mean = self.rows.X[rows], self._left_out_normal().mean.ravel()[rows]
+        widths = Widths.of(X, mean, residuals, numeric)
+        if widths is None:
+            return Calibration.of(residuals)
+        found = Calibration.of(residuals / widths.at(X, mean)) or Calibration(1.0, 0.0, 1.0)
+        return dataclasses.replace(found, widths=widths)
 
     def labelled_rows(self) -> LabelledRows | None:
         if not self.has_rows:
@@ -500,7 +525,7 @@ class Fitted(Learned):
         if self.draws is not None:
             return Blend([member.left_out() for member in self.members], self._weights_left_out())
         if self.closed_form:
-            return self.foretold(self._left_out_normal())
+            return self.foretold(self._left_out_normal(), self.rows.X)
         return predictions.predictive([self._cavities()], self.rows.Y[:, 1:])
 
     def _weights_left_out(self) -> Array:

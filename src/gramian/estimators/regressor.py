@@ -351,7 +351,9 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         for mean, std in parts:
             finite(mean, table, std)
         foretold = mixed([Normals(self._shaped(mean), self._shaped(std)) for mean, std in parts])
-        return foretold if seen.fitted is None else seen.fitted.foretold(foretold, bool(seen.noise.any()))
+        return (
+            foretold if seen.fitted is None else seen.fitted.foretold(foretold, table, bool(seen.noise.any()))
+        )
 
     def _no_columns(self, exposure: Any, columns: Mapping[str, Any]) -> None:
         """Refuses columns beside y where there are none."""
@@ -389,7 +391,9 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
             var = np.einsum("iik->ik", cov)
             var[...] += noise
             mean, cov = self._shaped(finite(process.mean(table), table, var)), self._shaped(cov)
-            return (mean, cov) if fitted is None or plain else fitted.joint(mean, cov, bool(noise.any()))
+            return (
+                (mean, cov) if fitted is None or plain else fitted.joint(table, mean, cov, bool(noise.any()))
+            )
         if not plain:
             mean, std = self._distribution(table, seen).moments
             return (mean, std) if return_std else mean
@@ -429,7 +433,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
             if reader is not None:
                 draws = observations(rng, reader, draws, beside)
             elif fitted is not None and not fitted.additive:
-                draws = fitted.drawn(draws, process.mean(table), noisy, rng)
+                draws = fitted.drawn(table, draws, process.mean(table), noisy, rng)
             parts.append(draws)
         draws = np.concatenate(parts, axis=-1)
         if len(parts) > 1:

@@ -42,6 +42,7 @@ from gramian.modelfile.fields import check_fields
 from gramian.params import Affine, Parameter, Prior, Real, Support, Tree
 from gramian.solvers import Solver
 from gramian.warps import Warp
+from gramian.widths import Widths
 
 # levels of kernels within kernels: far beyond any model, far below where Python's own stack ends
 MAX_DEPTH: Final = 64
@@ -50,7 +51,7 @@ _OPEN = (Kernel, Mean, Likelihood, Warp, Prior, Support)  # what users may subcl
 # because the estimators have imported it
 _CLOSED = (
     *(Engine, Inference, Scheme, Solver, Basis, Evidence, FitOutcome, Certificate, Quantity, Calibration),
-    Reading,
+    *(Reading, Widths),
 )
 _SPECIAL = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 _FREE = (-math.inf, math.inf)

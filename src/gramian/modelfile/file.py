@@ -45,7 +45,7 @@ from gramian.modelfile.record import CHANGES, describe, restore
 from gramian.version import __version__
 
 FORMAT: Final = "gramian model"
-VERSION = 6
+VERSION = 7
 _METADATA = ("format", "version", "library", "document", "sha256")
 _MAX_HEADER = 100_000_000  # bytes: the limit of the safetensors format
 _PART = 2**20  # numbers read at a time

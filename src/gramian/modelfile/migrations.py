@@ -200,5 +200,15 @@ def _with_unit(part: Any) -> Any:
     return {**part, "fields": {**part["fields"], "unit": ""}} if timed else part
 
 
+def _from_6(document: Any, arrays: Arrays) -> tuple[Any, Arrays]:
+    """Version 6 had one width for all residuals."""
+    fitted = document["fitted"]
+    if "models" in fitted or fitted["calibration"] is None:
+        return document, arrays
+    known = fitted["calibration"]
+    known = {**known, "fields": _extended(known["fields"], widths=None)}
+    return {**document, "fitted": {**fitted, "calibration": known}}, arrays
+
+
 # from a version to the next one
-MIGRATIONS: dict[int, Migration] = {1: _from_1, 2: _from_2, 3: _from_3, 4: _from_4, 5: _from_5}
+MIGRATIONS: dict[int, Migration] = {1: _from_1, 2: _from_2, 3: _from_3, 4: _from_4, 5: _from_5, 6: _from_6}

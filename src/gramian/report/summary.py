@@ -67,8 +67,12 @@ def _calibration(known: Any) -> list[str]:
     if known is None:
         return []
     text = f"  intervals standard deviations times {known.scale:.2f}"
-    if known.share == 0:
+    if known.widths is not None:
+        text += ", more in some places and less in others"
+    if known.share == 0 and known.widths is None:
         return [f"{text}: new rows are not those that parameters were fitted to"]
+    if known.share == 0:
+        return [f"{text}, as left-out rows ask for"]
     wider = f"and for {100 * known.share:.2g} % of the rows another {known.width:.1f} times wider"
     return [f"{text}, {wider}, as left-out rows ask for"]
 
