@@ -25,11 +25,11 @@ from gramian.arrays import Array
 from gramian.data.cells import Cells
 from gramian.data.dates import ORDERS, read_date, read_span
 from gramian.data.numerals import unified
-from gramian.data.tables.table import is_number, why_no_number
+from gramian.data.tables.table import is_number, is_unknown, why_no_number
 from gramian.errors import InputError
 
 UNITS = {"hours": 3.6e9, "days": 8.64e10, "years": 365.2425 * 8.64e10}  # in microseconds
-YES_NO = (("false", "true"), ("no", "yes"))
+YES_NO = (("false", "true"), ("no", "yes"), ("n", "y"), ("f", "t"), ("off", "on"))
 
 
 class MisreadError(InputError):
@@ -73,7 +73,7 @@ class Reading(ABC):
         for row, text in enumerate(cells.values):
             value = known.get(text)
             if value is None:
-                value = known[text] = self._one(row, text)
+                value = known[text] = np.nan if is_unknown(text) else self._one(row, text)
             found[row] = value
         return found
 
@@ -134,7 +134,9 @@ class Numbers(Reading):
             pair = next((pair for pair in YES_NO if word in pair), None)
             if pair is not None:
                 return float(pair.index(word))
-            raise MisreadError(row, why_no_number(text))
+            why = why_no_number(text)
+            signs = f" in {' and '.join(self.signs)}, as the others are" if self.signs else ""
+            raise MisreadError(row, why + signs * why.endswith("is not a number"))
         return -float(body) if negative else float(body)
 
 
