@@ -12,11 +12,11 @@ _NUMBER = re.compile(
     r"(?P<body>\d[\d.,' ]*?|[.,]\d+)(?:[eE][+-]?\d+)?\)?\s*(?P<after>[^\d.,+()'\s\-][^\s]*)?\)?"
 )
 # ISO 4217, and what people write: three letters alone may be the beginning of an id, PAT-0003
-_CODES = frozenset(
-    "AED ARS AUD BDT BGN BHD BRL CAD CHF CLP CNY COP CRC CZK DKK DOP DZD EGP ETB EUR GBP GEL GHS HKD HRK HUF"
-    " IDR ILS INR IQD IRR ISK JOD JPY KES KRW KWD KZT LBP LKR MAD MXN MYR NGN NOK NZD OMR PEN PHP PKR PLN PYG"
-    " QAR RMB RON RSD RUB SAR SEK SGD THB TND TRY TWD TZS UAH UGX USD UYU UZS VND XAF XOF ZAR ZMW"
-    " kr kr. Kr Kr. zł Fr Fr. Rs Rs.".split()
+_CODES = re.compile(
+    "AED|ARS|AUD|BDT|BGN|BHD|BRL|CAD|CHF|CLP|CNY|COP|CRC|CZK|DKK|DOP|DZD|EGP|ETB|EUR|GBP|GEL|GHS|HKD|HRK|HUF"
+    "|IDR|ILS|INR|IQD|IRR|ISK|JOD|JPY|KES|KRW|KWD|KZT|LBP|LKR|MAD|MXN|MYR|NGN|NOK|NZD|OMR|PEN|PHP|PKR|PLN|PYG"
+    "|QAR|RMB|RON|RSD|RUB|SAR|SEK|SGD|THB|TND|TRY|TWD|TZS|UAH|UGX|USD|UYU|UZS|VND|XAF|XOF|ZAR|ZMW"
+    r"|[kK]r\.?|zł|Fr\.?|Rs\.?"
 )
 
 
@@ -31,7 +31,7 @@ _LIKE = str.maketrans({"−": "-", "–": "-", "\xa0": " ", "\u202f": " ", "\u20
 
 
 def _is_currency(sign: str) -> bool:
-    return any(unicodedata.category(c) == "Sc" for c in sign) or sign in _CODES
+    return any(unicodedata.category(c) == "Sc" for c in sign) or _CODES.fullmatch(sign) is not None
 
 
 def written(shapes: Counter[str], comma: bool) -> tuple[str, str, tuple[str, ...]] | None:

@@ -241,6 +241,16 @@ class Durations(Reading):
         return span / UNITS[self.unit]
 
 
+def retold(found: Reading, told: str) -> Reading:
+    """A reading of times whose numbers are those that a line tells of: another table has another first
+    date, and may have another unit."""
+    if match := re.fullmatch(r"dates as (\w+) since (\S+)(?: (\S+))?", told):
+        unit, day, time = match.groups()
+        order = found.order if isinstance(found, Dates) else "dmy"
+        return Dates(f"{day}T{time or '00:00:00'}", unit, order)
+    return Durations(match[1]) if (match := re.fullmatch(r"spans of time in (\w+)", told)) else found
+
+
 def check_unit(unit: str) -> None:
     if unit not in UNITS:
         raise InputError(f"a unit of time is one of {', '.join(UNITS)}, not {unit!r}.")

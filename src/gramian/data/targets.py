@@ -14,6 +14,7 @@ from gramian.data.columns import Columns
 from gramian.data.frames import is_frame
 from gramian.data.inputs import decided, numbers_of
 from gramian.data.readings import PLAIN
+from gramian.errors import InputError
 
 
 def as_numbers(y: Any, columns: Columns) -> tuple[Array, Columns]:
@@ -23,7 +24,10 @@ def as_numbers(y: Any, columns: Columns) -> tuple[Array, Columns]:
     for name in columns.targets:
         cells = cells_of(y[name] if several else y, name)
         reading = decided([cells], "X", name)
-        if reading is None or reading.categorical:
+        if reading is not None and reading.categorical:
+            cure = "Labels are classified by GPClassifier; for numbers, correct or drop what is none"
+            raise InputError(f"The target {name!r} holds {reading.told}, where numbers belong. {cure}.")
+        if reading is None:
             reading = PLAIN  # which tells of the word that is no number
         else:
             notes.append(f"{name}: {reading.told}")

@@ -34,9 +34,7 @@ FEWEST_BELOW = 3  # rows, for the first to be told from the others
 # kg, m/s, [°C], (%), kg m-3, µg/m³: no number in front
 _RULE = re.compile(r"\s*:?[-=][-=+| ]*[-=]:?\s*|\s*")  # a line of dashes below the names, cell by cell
 # how the last row begins when it has sums
-_SUMS = frozenset(
-    "total totals sum summe gesamt insgesamt somme suma totale totaal".split() + ["grand total"]
-)
+_SUMS = re.compile("(grand )?totals?|sum|summe|(ins)?gesamt|somme|suma|totale|totaal")
 _UNIT = re.compile(r"[\[(]?\s*[^\W\d_][\w/·*^.°²³⁻¹ -]{0,14}\s*[\])]?|[\[(]?\s*[%‰°$€£][\w/]{0,6}\s*[\])]?")
 
 
@@ -149,7 +147,7 @@ def is_foot(row: Sequence[str], width: int) -> bool:
     begins = next((cell for cell in row if cell and not cell.isspace()), "").strip()
     if not begins or begins[0] in "0123456789+-.":
         return False
-    if begins.rstrip(":").casefold() in _SUMS:
+    if _SUMS.fullmatch(begins.rstrip(":").casefold()):
         return True
     if len(row) < width:
         return not any(map(is_number, row))
