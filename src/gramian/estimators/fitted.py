@@ -380,9 +380,13 @@ class Fitted(Learned):
         """What is foretold of y, from what the model says of the target it sees: without its warp, and
         calibrated if it is observed. f is never less sure than an observation of it."""
         warp, calibration = self.model.warp, self.calibration
-        if calibration is not None:
-            seen = seen.mapped(calibration.observed if observed else calibration.of_function)
-        return seen if warp is None else seen.mapped(lambda part: Unwarped(part, warp))
+        if calibration is None:
+            return seen if warp is None else seen.mapped(lambda part: Unwarped(part, warp))
+        corrected = calibration.observed if observed else calibration.of_function
+        if warp is None:
+            return seen.mapped(corrected)
+        usual = calibration.usual
+        return seen.mapped(lambda part: corrected(part).mapped(lambda p: Unwarped(p, warp, usual(part))))
 
     def joint(self, mean: Array, cov: Array, observed: bool) -> tuple[Array, Array]:
         """Mean and covariance of y at n rows, from those of the target that the model sees. A calibration
