@@ -152,3 +152,32 @@ def test_what_is_no_table_is_answered_with_one():
     ):
         with pytest.raises(InputError, match=told):
             model().fit(X, y)
+
+
+def test_what_is_held_against_predictions_may_be_named_as_in_fit(tmp_path):
+    frame = pd.DataFrame(COLUMNS).dropna()
+    frame["label"] = np.where(frame["y"] > 2, "high", "low")
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    for made, target in ((model(), "day"), (model(), "y"), (gm.GPClassifier(optimize=False), "label")):
+        gp = made.fit(frame[["k", "ok", target]], target)
+        late = frame[["k", "ok", target]].iloc[5:]
+        if target == "day":
+            y = (pd.to_datetime(late["day"]) - pd.Timestamp(frame["day"].min())).dt.days
+        else:
+            y = late[target]
+        expected = gp.evaluate(late[["k", "ok"]], y)
+        assert str(gp.evaluate(late, target)) == str(expected)
+        np.testing.assert_array_equal(gp.log_density(late, target), gp.log_density(late[["k", "ok"]], y))
+        late.to_csv(tmp_path / "late.csv", index=False)
+        assert str(gp.evaluate(tmp_path / "late.csv", target)) == str(expected)
+
+
+def test_tab_completion_shows_public_names():
+    names = {name for name in dir(gm) if not name.startswith("__")} | {"__version__"}
+    assert names == set(gm.__all__)
+
+
+def test_kernels_to_compare_may_be_words():
+    frame = pd.DataFrame({"k": COLUMNS["k"]})
+    table = gm.compare_models(["rbf", gm.Matern32(1.0)], frame, COLUMNS["y"])
+    assert "rbf" in str(table).lower()
