@@ -53,6 +53,16 @@ class Reading(ABC):
         return None
 
     @property
+    def origin(self) -> np.datetime64 | None:
+        """The date that 0 stands for; None where its numbers are no dates."""
+        return None
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What 0, 1, ... stand for; empty where its numbers measure something."""
+        return self.levels
+
+    @property
     @abstractmethod
     def told(self) -> str:
         """What is done, in a few words."""
@@ -153,6 +163,10 @@ class YesNo(Reading):
     labels: ClassVar[bool] = True
 
     @property
+    def words(self) -> tuple[str, str]:
+        return self.no, self.yes
+
+    @property
     def told(self) -> str:
         return f"{self.yes} as 1, {self.no} as 0"
 
@@ -190,6 +204,10 @@ class Dates(Reading):
     @property
     def days(self) -> float:
         return UNITS[self.unit] / UNITS["days"]
+
+    @property
+    def origin(self) -> np.datetime64:
+        return np.datetime64(self.start, "us")
 
     @property
     def told(self) -> str:
