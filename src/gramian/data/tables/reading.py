@@ -144,7 +144,9 @@ def _rows(
         """The lines, with those that seemed to stand below the rows before a row that follows."""
         nonlocal comments
         for line, row in numbered:
-            if len(row) != width and row and row[0].startswith("#"):
+            if not foot and len(row) == width and row and row[0] and row[0][0] in "0123456789-+.":
+                yield line, row  # most rows, at no cost
+            elif len(row) != width and row and row[0].startswith("#"):
                 comments += 1
             elif row and is_foot(row, width):
                 foot.append((line, row))
