@@ -9,7 +9,7 @@ from scipy.stats import norm
 
 import gramian as gm
 from gramian.choose.words import as_method
-from gramian.corrections import Unwarped
+from gramian.corrections import Calibration, Unwarped
 from gramian.errors import ParameterError
 from gramian.fitting import Objective
 from gramian.inference import Data, Model
@@ -231,3 +231,43 @@ def test_parameters_of_a_warp_can_be_fixed():
     values = gp.fitted_.model.warp.parameters()
     assert float(values["tail"].value) == 0.5
     assert float(values["skew"].value) != 0.0
+
+
+@pytest.mark.parametrize("share", [0.0, 0.004, 0.05])
+def test_a_mean_lies_within_its_interval_whatever_the_warp(share):
+    """A mixture whose wide part is sent anywhere: 0.475 + 0.025 OUT < 1."""
+    rng, calibration = np.random.default_rng(0), Calibration(1.1, share, 6.0)
+    for tail in (0.1, 0.3, 1.0, 2.0):
+        warp = dataclasses.replace(gm.SinhArcsinh(skew=1.5, tail=tail, width=0.01), reach=(1e12,))
+        part = Normals(rng.normal(size=50), rng.uniform(0.01, 1.0, 50))
+        dist = calibration.observed(part).mapped(
+            lambda p, w=warp, c=part: Unwarped(p, w, calibration.usual(c))
+        )
+        low, high = dist.interval(0.95)
+        assert np.all((low < dist.mean) & (dist.mean < high))
+        assert np.all(np.isfinite(dist.std))
+
+
+def test_one_gross_mistake_in_y_leaves_means_where_their_intervals_are():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 5, (301, 1))
+    y = np.sin(2 * X[:, 0]) + 3 + 0.1 * rng.normal(size=301)
+    new = np.linspace(0.2, 4.8, 40)[:, None]
+    plain = gm.GPRegressor(random_state=0).fit(X, y).predict(new)
+    y[150] *= 1e3
+    mean, low, high = gm.GPRegressor(random_state=0).fit(X, y).predict(new, interval=0.95)
+    assert np.all((low < mean) & (mean < high))
+    assert np.median(np.abs(mean - plain)) < 0.2
+
+
+def test_quantiles_of_a_warped_and_calibrated_model_are_those_of_its_draws():
+    """100,000 draws of y at 3 rows: as many below as the level says, to within 4 standard errors (12
+    comparisons: 1 in 1,300 by chance, and the seed is fixed)."""
+    X, y = skewed(120)
+    y[::17] *= 3
+    gp = gm.GPRegressor(random_state=0).fit(X, y)
+    assert gp.fitted_.model.warp is not None
+    levels, count = np.array([0.05, 0.25, 0.5, 0.95]), 100_000
+    draws = gp.sample(X[:3], count, target="y", random_state=1)
+    below = np.mean(draws[:, None, :] <= gp.predict(X[:3], quantiles=levels)[:, :, None], axis=2)
+    assert np.all(np.abs(below - levels) < 4 * np.sqrt(levels * (1 - levels) / count))

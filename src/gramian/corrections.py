@@ -12,7 +12,7 @@ from math import factorial
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import minimize
-from scipy.special import expit, log_expit
+from scipy.special import expit, log_expit, ndtri
 
 from gramian.arrays import Array
 from gramian.predictive import Blend, Entries, Normals, Predictive, log_normal
@@ -34,6 +34,10 @@ def _gauss_hermite(count: int) -> tuple[Array, Array]:
 NODES = 64
 _TERMS = 40  # of Mehler's sum: what is left out is below r^40
 _HERMITE = _gauss_hermite(NODES)
+# Times as far from the median as the ends of the usual 95 % interval, up to which y counts in moments: below
+# 21 a mean lies within its interval, 0.475 + 0.025 OUT < 1; of a lognormal of sigma 1 nothing is left out.
+OUT = 10.0
+_USUAL = ndtri(np.array([0.025, 0.5, 0.975]))
 
 
 class Unwarped(Predictive):
@@ -42,11 +46,13 @@ class Unwarped(Predictive):
     Moments are integrals over t, by NODES points of the Gauss-Hermite rule: exact where w^-1 is a polynomial
     of degree 2 NODES - 1 within the reach of t. The covariance of two rows with correlation r is
     sum_k c_k c'_k r^k / k!, c_k = E w^-1(t) He_k(z) (Mehler's formula). In moments y counts no further out
-    than `Warp.counted` says.
+    than `Warp.counted` says, nor than OUT times the 95 % interval of what is `usual`: one y among hundreds
+    that is a million times the others would else make the mean of all, through a tail that it alone has
+    told of. `usual` None: t itself; where t is the wide part of a mixture, the narrow one.
     """
 
-    def __init__(self, inner: Normals, warp: Warp) -> None:
-        self.inner, self.warp = inner, warp
+    def __init__(self, inner: Normals, warp: Warp, usual: Normals | None = None) -> None:
+        self.inner, self.warp, self.usual = inner, warp, inner if usual is None else usual
 
     def found(self) -> tuple[Array, Array]:
         z, weights = _HERMITE
@@ -80,10 +86,12 @@ class Unwarped(Predictive):
         return self._back(self.inner.sample(rng, count))
 
     def at(self, rows: slice | Entries) -> Unwarped:
-        return Unwarped(self.inner.at(rows), self.warp)
+        return Unwarped(self.inner.at(rows), self.warp, self.usual.at(rows))
 
     def output(self, k: int) -> Unwarped:
-        return self if self.inner.mean.ndim == 1 else Unwarped(self.inner.output(k), self.warp.output(k))
+        if self.inner.mean.ndim == 1:
+            return self
+        return Unwarped(self.inner.output(k), self.warp.output(k), self.usual.output(k))
 
     def covariance(self, cov: Array) -> Array:
         """The covariance of y, (n, n) or (n, n, q), from that of t."""
@@ -109,7 +117,7 @@ class Unwarped(Predictive):
         mean + cov (t - E t) / var t; what counts no further has no slope."""
         z, weights = _HERMITE
         Y = np.moveaxis(self._counted(z).reshape(len(mean), -1, len(z)), -1, 0)  # (nodes, n, q)
-        low, high = self.warp.counted()
+        low, high = (end.reshape(len(mean), -1) for end in self._ends_counted())
         with np.errstate(divide="ignore", invalid="ignore"):
             slope = np.where((low < Y) & (high > Y), np.exp(-self.warp.log_slope(Y)), 0.0)
             b = np.nan_to_num(cov / self.inner.std.reshape(len(mean), 1, -1))
@@ -125,9 +133,18 @@ class Unwarped(Predictive):
 
     def _counted(self, z: Array) -> Array:
         """y at standard residuals z of t: (n, len(z)), or (n, q, len(z))."""
-        low, high = (end[:, None] for end in self.warp.counted())
+        low, high = self._ends_counted()
         Y = self._back(self.inner.mean[..., None] + self.inner.std[..., None] * z)
-        return np.clip(Y, low, high) if Y.ndim > 2 else np.clip(Y, low[0], high[0])
+        return np.clip(Y, low, high)
+
+    def _ends_counted(self) -> tuple[Array, Array]:
+        """The ends between which y counts in moments: (n, 1) each, or (n, q, 1)."""
+        usual = self._back(self.usual.mean[..., None] + self.usual.std[..., None] * _USUAL)
+        lower, median, upper = np.split(usual, 3, axis=-1)
+        low, high = (end[:, None] if usual.ndim > 2 else end[0] for end in self.warp.counted())
+        return np.maximum(low, median - OUT * (median - lower)), np.minimum(
+            high, median + OUT * (upper - median)
+        )
 
     def _back(self, T: Array) -> Array:
         """y of t, (n, m) or (n, q, m)."""
@@ -165,9 +182,13 @@ class Correction:
         """f itself."""
         return Normals(seen.mean, np.minimum(1.0, self.factor) * seen.std)
 
+    def usual(self, seen: Normals) -> Normals:
+        """The narrow part."""
+        return Normals(seen.mean, self.scale * seen.std)
+
     def observed(self, seen: Normals) -> Predictive:
         """An observation: the two parts."""
-        narrow = Normals(seen.mean, self.scale * seen.std)
+        narrow = self.usual(seen)
         if self.share == 0:
             return narrow
         return Blend([narrow, Normals(seen.mean, self.width * narrow.std)], [1 - self.share, self.share])

@@ -159,7 +159,9 @@ def test_new_categories_and_missing_cells_are_predicted_and_counted(run, tmp_pat
     write_table(tmp_path / "new.parquet", list(table), table)
     told = run("predict", "model.gm", "new.parquet", "-o", "p.csv").stderr
     assert "rows with missing cells (2) are predicted as the average" in told
-    assert "rows with a category in 'site' that the fit has not seen (1) are predicted as unlike" in told
+    assert (
+        "rows with a category in 'site' that the fit has not seen (1: 'east') are predicted as unlike" in told
+    )
     std = read_table(tmp_path / "p.csv").numbers("std")
     assert np.all(std[[3, 5, 7]] > 2 * np.median(std))
 
@@ -261,3 +263,16 @@ def test_a_number_that_a_likelihood_refuses_is_told_by_its_line(refused, rows, o
     """Of the file, whatever rows were left out above it."""
     command = ("fit", "bad.csv", "-t", "y", "-c", "x", "-o", "new.gm", "--likelihood", *options)
     said(refused(*command, content=f"x,y,n\n{rows}"), *parts)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "option"),
+    [
+        (("compare", "d.csv", "--target", "a", "-t", "b"), "--target"),
+        (("fit", "d.csv", "-t", "y", "-o", "m.gm", "--out", "n.gm"), "--out"),
+        (("predict", "m.gm", "d.csv", "--level", "0.9", "--level", "0.5"), "--level"),
+        (("models", "d.csv", "-t", "y", "--seed", "1", "--seed", "2"), "--seed"),
+    ],
+)
+def test_an_option_of_one_value_that_is_given_twice(run, arguments, option):
+    assert f"{option} takes one value, but is given 2 times" in run(*arguments, code=2).stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import zipfile
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -240,7 +241,7 @@ def test_a_category_that_the_fit_has_not_seen(run, tmp_path):
     run("fit", "d.csv", "-t", "y", "--restarts", 0, "-o", "m.gm")
     (tmp_path / "n.csv").write_text("kind,x\na,0\nd,0\ne,0\n")
     told = run("predict", "m.gm", "n.csv", "-o", "p.csv").stderr
-    assert "a category in 'kind' that the fit has not seen (2)" in told
+    assert "a category in 'kind' that the fit has not seen (2: 'd', 'e')" in told
     std = read_table("p.csv").numbers("std")
     assert std[1] > 3 * std[0]
     assert std[1] == std[2]
@@ -336,3 +337,51 @@ def test_the_word_of_a_kernel_has_a_place_for_gaps_as_the_default_has(run, tmp_p
     (tmp_path / "t.csv").write_text(csv(["", *map(str, range(1, N))]))
     run("fit", "t.csv", "-t", "y", "-k", "rbf", "--restarts", 0, "-o", "m.gm")
     assert load("m.gm").fitted_.columns.names == ("x", "x is missing")
+
+
+def test_a_target_of_dates_is_scored_by_the_days_of_the_fit(run, tmp_path):
+    """Days are counted from the first of the fit, which another table need not have."""
+    rows = [f"{k},{day.isoformat()}\n" for k, day in enumerate(DAYS)]
+    (tmp_path / "t.csv").write_text("x,day\n" + "".join(rows))
+    (tmp_path / "late.csv").write_text("x,day\n" + "".join(rows[len(rows) // 2 :]))
+    run("fit", "t.csv", "-t", "day", "-k", "1.0 * Linear() + 1.0 * RBF(3.0)", "--restarts", 0, "-o", "m.gm")
+    scored = run("score", "m.gm", "late.csv").stdout
+    rmse = float(re.search(r"RMSE +([\d.e-]+)", scored)[1])
+    assert rmse < 5  # days; counted from another day it is the half of the span, of 100 and more
+    told = run("predict", "m.gm", "late.csv", "-o", "p.csv").stderr
+    assert "note: predictions of day: dates as days since 2024-01-28" in told
+
+
+def test_lines_that_are_left_out_of_predictions_are_told(run, tmp_path):
+    rows = "".join(f"{k},{k % 5 + 0.5}\n" for k in range(12))
+    (tmp_path / "t.csv").write_text(f"x,y\n{rows}Total,30\n")
+    shown = run("fit", "t.csv", "-t", "y", "-k", "rbf", "--restarts", 0, "-o", "m.gm").stdout
+    assert "1 line below the rows left out ('Total')" in shown
+    told = run("predict", "m.gm", "t.csv", "-o", "p.csv").stderr
+    assert "note: t.csv: 1 line below the rows left out ('Total')" in told
+    assert read_table("p.csv").n_rows == 12
+
+
+@pytest.mark.parametrize(
+    ("cells", "told"),
+    [
+        ([f"0{1000 + k % 4}" for k in range(N)], "x: read as numbers, though some begin with 0 (01000)"),
+        ([f"202401{k + 1:02d}" for k in range(N)], "Dates are written as 2024-01-01"),
+    ],
+)
+def test_numbers_that_seem_to_be_something_else(run, tmp_path, cells, told):
+    (tmp_path / "t.csv").write_text(csv(cells))
+    assert told in run("fit", "t.csv", "-t", "y", "-k", "rbf", "--restarts", 0, "-o", "m.gm").stdout
+
+
+def test_the_sheet_that_has_a_table(run, tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    book.active.append(["The data are on the second sheet."])
+    sheet = book.create_sheet("Data")
+    for row in [["Survey"], [], ["day", "y"], *([day, k % 5] for k, day in enumerate(DAYS)), [], ["Sum", 9]]:
+        sheet.append(row)
+    book.save(tmp_path / "d.xlsx")
+    shown = run("fit", "d.xlsx", "-t", "y", "-k", "rbf", "--restarts", 0, "-o", "m.gm").stdout
+    for told in ("sheet 'Data', the first of 2 that has a table", "day: dates as days", "left out ('Sum')"):
+        assert told in shown

@@ -54,6 +54,7 @@ LATE = {
     ("estimators.classifier", "plots.classes"): "gp.plot() is a method, because people look for it there",
     ("estimators.regressor", "plots.predictions"): "gp.plot() is a method, because people look for it there",
     ("experiments.compare", "plots.comparison"): "comparison.plot() is a method, and matplotlib is optional",
+    ("plots.common", "plots.dateaxis"): "its classes are matplotlib's, which is optional",
     ("fitting.stages", "fitting.stochastic"): "a search by batches gives what a search in stages gives",
     ("cli.main", "*"): "`gramian --help` answers before JAX is imported",
 }

@@ -49,6 +49,28 @@ CASES = [
     (["2024-Q1", "2024-Q2"], Dates("2024-01-01T00:00:00", "days"), [0, 91]),
     (["1958-03-29", "2001-12-29"], Dates("1958-03-29T00:00:00", "years"), [0, 15981 / 365.2425]),
     (["3/4/2024", "3/14/2024"], Dates("2024-03-04T00:00:00", "days", "mdy"), [0, 10]),
+    (["2024-W01", "2024W03", "2024-W03-2"], Dates("2024-01-01T00:00:00", "days"), [0, 14, 15]),
+    (["Q1 2024", "q2/2024", "2024 Q3"], Dates("2024-01-01T00:00:00", "days"), [0, 91, 182]),
+    (["01/2024", "03-2024"], Dates("2024-01-01T00:00:00", "days"), [0, 60]),
+    (["Jan-24", "Mar '24", "Mar-2024"], Dates("2024-01-01T00:00:00", "days"), [0, 60, 60]),
+    (["1. März 2024", "3 mars 2024", "5 de marzo de 2024"], Dates("2024-03-01T00:00:00", "days"), [0, 2, 4]),
+    (["2024-01-01", "unknown", "2024-01-09"], Dates("2024-01-01T00:00:00", "days"), [0, np.nan, 8]),
+    (["12-3456", "11-2222"], Categories(("11-2222", "12-3456")), [1, 0]),
+    (["10:30 PM", "12:15 a.m."], Durations("hours"), [22.5, 0.25]),
+    (["1h 30m", "45 min", "2h"], Durations("hours"), [1.5, 0.75, 2]),
+    (["PT1H30M", "P1DT2H", "-PT30M"], Durations("hours"), [1.5, 26, -0.5]),
+    (["5 m", "7 m"], Numbers(".", "", ("m",)), [5, 7]),
+    (["P3M", "P4M"], Categories(("P3M", "P4M")), [0, 1]),
+    (["Y", "n", "y"], YesNo("n", "y"), [1, 0, 1]),
+    (["on", "OFF"], YesNo("off", "on"), [1, 0]),
+    (["F", "F"], Categories(("F",)), [0, 0]),
+    (["yes", "no", "unknown"], Categories(("no", "unknown", "yes")), [2, 0, 1]),
+    (["1.5", "unknown", "None"], Numbers(), [1.5, np.nan, np.nan]),
+    (["none", "brick", "none"], Categories(("brick", "none")), [1, 0, 1]),
+    (["none", "none"], Categories(("none",)), [0, 0]),
+    (["1.5", "#DIV/0!", "n.a.", "\\N"], None, [1.5, np.nan, np.nan, np.nan]),
+    (["1.234,56-", "7,5"], Numbers(",", ".", ()), [-1234.56, 7.5]),
+    (["PAT-0001", "PAT-0002"], Categories(("PAT-0001", "PAT-0002")), [0, 1]),
     (["3/4/2024", "14/3/2024"], Dates("2024-03-14T00:00:00", "days", "dmy"), [20, 0]),
 ]
 
@@ -75,6 +97,7 @@ def test_a_comma_before_three_digits_is_a_decimal_where_the_file_says_so():
         (["$5", "€6"], r"'\$5' is not a number"),
         (["1.5", "2_000"], "because of its underscore"),
         (["1,5", "2.5"], "because of its comma"),
+        (["1.5", "<0.5", "2"], "'<0.5' is a limit, not a number; write the limit itself"),
     ],
 )
 def test_mistakes_are_no_categories(cells, why):
@@ -108,6 +131,11 @@ def test_text_that_is_no_date_and_no_span():
     assert read_date("2024-01-01T01:00:00.5+01:00") == datetime.datetime(2024, 1, 1, 0, 0, 0, 500_000)
     for text in ("", "12", "days", "1:2", "1:99"):
         assert read_span(text) is None
+
+
+def test_another_currency_in_new_rows_is_told_from_that_of_the_fit():
+    with pytest.raises(MisreadError, match="'12 USD' is not a number in EUR, as the others are"):
+        Numbers(".", "", ("EUR",)).numbers(text_cells(["3 EUR", "12 USD"]))
 
 
 def test_new_words():

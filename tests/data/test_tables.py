@@ -14,11 +14,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from gramian.data.atomic import atomic_write
 from gramian.data.tables import SUFFIXES, WRITTEN, Table, read_blocks, read_table, write_blocks, write_table
+from gramian.data.tables.header import is_foot
 from gramian.errors import ModelFileError, TableError
 
 TEXT_SUFFIXES = [suffix for suffix in WRITTEN if suffix not in (".parquet", ".pq")]
@@ -64,7 +65,9 @@ def tables(draw):
         ),
         st.lists(texts, min_size=n, max_size=n).map(lambda values: np.array(values, dtype=object)),
     )
-    return header, {name: draw(column) for name in header}
+    columns = {name: draw(column) for name in header}
+    assume(not is_foot([str(column[-1]) for column in columns.values()], len(header)))  # which is left out
+    return header, columns
 
 
 @pytest.mark.parametrize("suffix", WRITTEN)
@@ -328,8 +331,7 @@ def test_a_header_without_rows(tmp_path, content):
 
 def test_header_names_must_be_there_and_differ(tmp_path):
     assert "a, c is the name of more than one column" in refusal(tmp_path, "a,b, a,c,c\n1,2,3,4,5\n")
-    assert "column 1 of 3 has no name" in refusal(tmp_path, ",a,b\n7,1,2\n")
-    assert "column 2 of 3 has no name" in refusal(tmp_path, "a, ,b\n0,1,2\n")
+    assert "the first line has numbers (1, 1, 2), not names" in refusal(tmp_path, "1,1,2\n3,4,5\n")
 
 
 def test_many_names_are_listed_in_part(tmp_path):
@@ -930,3 +932,78 @@ def test_a_row_with_wrong_cells_is_no_line_of_units(tmp_path, line):
     path = tmp_path / "rows.csv"
     path.write_text(UNITS.format(line=line), encoding="utf-8")
     assert read_table(path).n_rows == 4
+
+
+ROWS = [(k, k * 7 % 5, k / 4) for k in range(9)]
+LINES = "".join(f"{a},{b},{c}\n" for a, b, c in ROWS)
+SHAPES = {
+    "a sum below the rows": (f"a,b,y\n{LINES}Total,18,9\n", "1 line below the rows left out ('Total')"),
+    "a source below the rows": (f"a,b,y\n{LINES}\nSource: the bank\n", "left out ('Source: the bank')"),
+    "both, filled up": (f"a,b,y\n{LINES}Sum:,,9\nall of it measured,,\n", "2 lines below the rows left out"),
+    "comments": (f"a,b,y\n# the first half\n{LINES}# the end\n", "2 lines with # in front passed over"),
+    "a separator at the end": (
+        "a,b,y\n" + LINES.replace("\n", ",\n"),
+        "1 empty column without a name left out",
+    ),
+    "names of rows, as R has them": (
+        "a,b,y\n" + "".join(f"row {k},{line}\n" for k, line in enumerate(LINES.split())),
+        "the first column, which names the rows, left out",
+    ),
+    "an index in another order": (
+        ",a,b,y\n" + "".join(f"{k * 5 % 9},{line}\n" for k, line in enumerate(LINES.split())),
+        "the first column, which counts the rows, left out",
+    ),
+    "a line of dashes": (f"a,b,y\n---,:--:,---\n{LINES}", "a line of dashes below the column names left out"),
+    "markdown": (
+        "".join(f"|{line}|\n" for line in ["a|b|y", "---|---|---", *LINES.replace(",", "|").split()]),
+        "2 empty columns without a name left out",
+    ),
+    "two lines of names": (f"site,site,\na,b,y\n{LINES}", "1 line above the column names left out"),
+    "blanks": ("a   b   y\n" + LINES.replace(",", "   "), None),
+    "blanks in front": (
+        "  a b  y\n" + "".join(f"  {line}\n" for line in LINES.replace(",", "  ").split("\n")),
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_what_stands_around_a_table_is_left_out_and_told(tmp_path, shape):
+    content, told = SHAPES[shape]
+    table = table_of(tmp_path, content, "data.txt")
+    assert table.names == ("a", "b", "y")
+    np.testing.assert_array_equal(np.column_stack([table.numbers(name) for name in table.names]), ROWS)
+    assert told is None or any(told in note for note in table.notes), table.notes
+
+
+def test_a_column_without_a_name_is_called_by_its_place(tmp_path):
+    days = "".join(f"2024-01-0{a + 1},{c}\n" for a, _, c in ROWS)
+    table = table_of(tmp_path, f",y\n{days}")
+    assert table.names == ("column 1", "y")
+    assert table.notes == ("a column without a name is called 'column 1', by its place",)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        f"a,b,y\nTotal,1,2\n{LINES}",  # it is the first row
+        f"a,b,y\n{LINES}unit 7,1,2\n",  # a row like the others
+        f"a,b,y\n{LINES}north,,\n",  # a row with gaps
+        "a,b,y\n" + LINES.replace("\n", " kg\n"),
+    ],
+)
+def test_rows_like_the_others_stay(tmp_path, content):
+    assert table_of(tmp_path, content).n_rows == content.count("\n") - 1
+
+
+def test_a_row_that_is_cut_off_is_no_line_below_the_rows(tmp_path):
+    assert "line 11: 2 fields, but the header has 3" in refusal(tmp_path, f"a,b,y\n{LINES}9,3\n")
+    assert "line 2: 1 field" in refusal(tmp_path, f"a,b,y\nSource: the bank\n{LINES}")
+
+
+def test_numbers_in_the_place_of_names(tmp_path):
+    table = table_of(tmp_path, "1,2,3.5\n4,5,6\n")
+    with pytest.raises(
+        TableError, match=r"no column 'y': the first line has numbers \(1, 2, 3.5\), not names"
+    ):
+        table.text("y")

@@ -4,6 +4,7 @@ column."""
 from __future__ import annotations
 
 import contextlib
+import re
 import shutil
 import sys
 import tempfile
@@ -24,6 +25,8 @@ from gramian.errors import InputError, ParameterError, TableError
 from gramian.estimators.base import Estimator
 from gramian.estimators.build import read_kernel
 from gramian.kernels import Kernel
+
+YEAR = re.compile(r"\b(19|20)\d\d\b")
 
 
 @dataclass(frozen=True)
@@ -106,10 +109,11 @@ class TableOptions:
             name, n = source.columns.names[j], len(source.X)
             if len(categories) >= n > 1 and not self.columns and name not in declared:
                 first, second = categories[:2]
+                dates = " If they are dates, write them as 2024-12-31." * bool(YEAR.search(first))
                 raise TableError(
                     f"{table.path}, column {name!r}: text that differs in every row ({first!r}, {second!r},"
                     f" ...) tells nothing of new rows. If it is an id, leave it out: --id {name!r}. If not,"
-                    f" say so: --categorical {name!r}."
+                    f" say so: --categorical {name!r}.{dates}"
                 )
         return replace(source, columns=source.columns.predicting(tuple(self.targets)))
 

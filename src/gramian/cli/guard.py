@@ -1,4 +1,4 @@
-"""What stands around each command: errors as one sentence with exit code 2, Ctrl-C as 130."""
+"""What stands around each command: options once, errors as one sentence with exit code 2, Ctrl-C as 130."""
 
 from __future__ import annotations
 
@@ -6,14 +6,26 @@ import errno
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import typer
+from typer.core import TyperCommand
 
 from gramian import clock
 from gramian.cli.speech import said
 from gramian.errors import GramianError, KernelTextError
 from gramian.interrupt import attended
+
+
+class Once(TyperCommand):
+    """A command that refuses an option of one value that is given twice, of which the last would be taken."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        _, _, given = self.make_parser(ctx).parse_args(args=list(args))
+        twice = next((p for p in given if given.count(p) > 1 and not getattr(p, "multiple", True)), None)
+        if twice is not None and not ctx.resilient_parsing:
+            ctx.fail(f"{twice.opts[0]} takes one value, but is given {given.count(twice)} times.")
+        return super().parse_args(ctx, args)
 
 
 @contextmanager

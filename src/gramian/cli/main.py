@@ -12,7 +12,7 @@ from typing import Any
 
 import typer
 
-from gramian.cli.guard import guarded
+from gramian.cli.guard import Once, guarded
 from gramian.version import __version__
 from gramian.words import KERNELS, LIKELIHOODS, listed
 
@@ -109,7 +109,7 @@ def gramian(
         typer.echo(context.get_help())
 
 
-@app.command()
+@app.command(cls=Once)
 def fit(
     data: Path = argument(
         "DATA",
@@ -218,7 +218,7 @@ def fit(
             fit_table(asked, out, {**settings, **limits}, options)
 
 
-@app.command()
+@app.command(cls=Once)
 def predict(
     model: Path = argument("MODEL", "A model file written by gramian fit, or by save in Python."),
     data: Path = argument("DATA", "The table with the rows to predict; - is standard input."),
@@ -264,7 +264,7 @@ def predict(
             predict_table(model, path, out, answer)
 
 
-@app.command()
+@app.command(cls=Once)
 def score(
     model: Path = argument("MODEL", "A model file."),
     data: Path = argument("DATA", "A table with the model's columns and the targets; - is standard input."),
@@ -296,7 +296,7 @@ def score(
             score_table(model, path, target or [], {"exposure": exposure, "trials": trials})
 
 
-@app.command()
+@app.command(cls=Once)
 def show(
     model: Path = argument("MODEL", "A model file."),
     full: bool = typer.Option(
@@ -316,7 +316,7 @@ def show(
         show_model(model, full)
 
 
-@app.command()
+@app.command(cls=Once)
 def plan(
     data: Path = argument("DATA", "The table that is to be fitted."),
     target: list[str] | None = option(*TARGETS),
@@ -353,7 +353,7 @@ def plan(
         plan_table(asked, limits, method, size, sampling, kind)
 
 
-@app.command()
+@app.command(cls=Once)
 def compare(
     data: Path = argument("DATA", "The table to compare on."),
     target: str | None = option(
@@ -442,7 +442,7 @@ def compare(
         compare_table(asked, out, methods, sizes, {**rows, **runs, **solver})
 
 
-@app.command()
+@app.command(cls=Once)
 def models(
     data: Path = argument("DATA", "The table to learn from; - is standard input."),
     target: list[str] = option("--target -t NAME", "The column to predict.", ...),
@@ -504,7 +504,7 @@ def models(
             models_of_table(asked, kernel or [], max_rows, out, settings, how)
 
 
-@app.command()
+@app.command(cls=Once)
 def demo(out: Path = option("--out -o FOLDER", "Where to write the results.", Path("gramian-demo"))) -> None:
     """Forecast a classic time series, step by step, in a few seconds.
 

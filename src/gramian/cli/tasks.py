@@ -15,7 +15,7 @@ from gramian.arrays import Array
 from gramian.cli.columns import is_text, reading_of, refuse_constant
 from gramian.data.deciding import MOST_CATEGORIES
 from gramian.data.inputs import file_cells, numbers_of
-from gramian.data.readings import PLAIN, Reading
+from gramian.data.readings import PLAIN, Reading, retold
 from gramian.data.tables import Table
 from gramian.errors import InputError, ParameterError, TableError
 from gramian.likelihoods.words import read_likelihood
@@ -155,9 +155,10 @@ def coded(blocks: Iterable[Table], name: str, text: bool) -> tuple[NDArray[Any],
     return np.array(labels), codes
 
 
-def numbers_in(table: Table, name: str) -> Array:
-    """The numbers of a column of a whole table, NaN where there is none."""
-    return numbers_of(reading_of(table, name) or PLAIN, file_cells(table, name), name, table.place)
+def numbers_in(table: Table, name: str, told: str) -> Array:
+    """The numbers of a target in a whole table, NaN where there is none; `told`: how the fit has read it."""
+    reading = retold(reading_of(table, name) or PLAIN, told)
+    return numbers_of(reading, file_cells(table, name, told != ""), name, table.place)
 
 
 MEANINGS = {"exposure": "the exposure, which says how much was watched,", "trials": "the number of trials"}

@@ -23,6 +23,8 @@ from gramian.cli.columns import TableOptions, for_model, is_text, refuse_constan
 from gramian.cli.speech import said
 from gramian.cli.tasks import COUNTS, FitOptions, coded, column_beside, hint, labels_of, numbers_in, task_of
 from gramian.data.atomic import atomic_write
+from gramian.data.columns import some_of
+from gramian.data.inputs import file_cells
 from gramian.data.sources import Source
 from gramian.data.tables import WRITTEN, Table, read_blocks, read_table, write_blocks
 from gramian.errors import GramianError, ParameterError, TableError
@@ -34,6 +36,7 @@ from gramian.predictive import checked_levels
 
 CHUNK = 2**20  # bytes at once to standard output
 MOST_COLUMNS = 20  # of a model that are listed
+MOST_WORDS = 3  # that are new, by name
 # what has such a column beside it, and the likelihoods that read it
 COUNTED = {"exposure": "counts", "trials": "successes"}
 OF_COLUMN = {"exposure": COUNTS, "trials": ("binomial",)}
@@ -189,17 +192,22 @@ def write_predictions(gp: Estimator, data: Path, out: Path, answer: Answer) -> i
     """Writes the rows of a table with their predictions, and gives their number. One block is in memory at a
     time."""
     as_they_are = out.name.lower().endswith((".parquet", ".pq"))
-    rows, gapped, new = 0, 0, Counter[str]()
+    rows, gapped, new, words = 0, 0, Counter[str](), dict[str, set[str]]()
 
     def predictions(block: Table) -> dict[str, NDArray[Any]]:
         nonlocal gapped
         source = for_model(gp, block)
         gapped += int(np.isnan(source.X).any(axis=1).sum())
-        new.update(source.columns.new_categories(source.X))
+        counts = source.columns.new_categories(source.X)
+        new.update(counts)
+        for name in counts:
+            levels = source.columns.categories[source.columns.names.index(name)]
+            seen = {word for word in file_cells(block, name, text=True).text() if word is not None}
+            words.setdefault(name, set()).update(seen.difference(levels))
         return answer.table(gp, block, source)
 
     blocks = read_blocks(data)
-    first = next(blocks)
+    first = last = next(blocks)
     added = predictions(first)
     renamed = free_names(list(added), first.names)
     if list(renamed.values()) != list(added):
@@ -210,18 +218,24 @@ def write_predictions(gp: Estimator, data: Path, out: Path, answer: Answer) -> i
         )
 
     def written() -> Iterator[dict[str, NDArray[Any]]]:
-        nonlocal rows
+        nonlocal rows, last
         for block, found in chain([(first, added)], ((block, predictions(block)) for block in blocks)):
-            rows += block.n_rows
+            rows, last = rows + block.n_rows, block
             kept = {name: block.columns[name] if as_they_are else block.text(name) for name in block.names}
             yield kept | {renamed[name]: values for name, values in found.items()}
 
     write_blocks(out, [*first.names, *renamed.values()], written())
+    for note in last.notes:
+        typer.echo(f"note: {data}: {note}", err=True)
+    for name, told in gp.fitted_.columns.targets_told().items():
+        if told.startswith(("dates as", "spans of time")):  # whose numbers need a unit
+            typer.echo(f"note: predictions of {name}: {told}", err=True)
     if gapped:
         what = "are predicted as the average over what similar rows of the fit have there"
         typer.echo(f"note: rows with missing cells ({gapped:,}) {what}, with wider intervals", err=True)
     for name, count in new.items():
-        what = f"rows with a category in {name!r} that the fit has not seen ({count:,})"
+        shown = some_of([repr(word) for word in sorted(words[name])], MOST_WORDS)
+        what = f"rows with a category in {name!r} that the fit has not seen ({count:,}: {shown})"
         typer.echo(f"note: {what} are predicted as unlike all others", err=True)
     return rows
 
@@ -241,7 +255,8 @@ def score_table(model: Path, data: Path, targets: Sequence[str], beside: Mapping
         known = np.array([label is not None for label in labels])
         y = np.array([label for label in labels if label is not None])
     else:
-        columns = [numbers_in(table, name) for name in named]
+        told = gp.fitted_.columns.targets_told()
+        columns = [numbers_in(table, name, told.get(name, "")) for name in named]
         several = np.column_stack(columns)
         known = np.asarray(~np.isnan(several).all(axis=1))
         y = (columns[0] if gp.fitted_.first.single else several)[known]

@@ -91,9 +91,8 @@ def _from_arrow(column: Any) -> Any:
     if kind.startswith("dictionary"):
         return np.array(column.to_pylist(), dtype=object)
     if kind.startswith(("timestamp", "date")):  # UTC, as NumPy has no zones
-        return column.cast("timestamp[us]" if "tz=" not in kind else kind, safe=False).to_numpy(
-            zero_copy_only=False
-        )
+        plain = column if "tz=" in kind else column.cast("timestamp[us]", safe=False)
+        return plain.to_numpy(zero_copy_only=False)
     if kind.startswith(("int", "uint", "float", "double", "halffloat")):
         return column.to_numpy(zero_copy_only=False)
     return np.array([*column.to_pylist(), None], dtype=object)[:-1]  # of lists, too, one cell each
@@ -123,7 +122,7 @@ def _kind(v: Any) -> str:
         return "bool"
     if isinstance(v, (numbers.Real, Decimal)) and not isinstance(v, np.timedelta64):
         return "number"
-    if isinstance(v, (datetime.date, np.datetime64)):
+    if isinstance(v, (datetime.date, np.datetime64)) or hasattr(v, "to_timestamp"):  # a Period of pandas
         return "date"
     if isinstance(v, (datetime.timedelta, datetime.time, np.timedelta64)):
         return "span"
@@ -140,7 +139,8 @@ def is_absent(v: Any) -> bool:
 
 
 def _utc(v: Any) -> Any:
-    """A date or a time without its zone, in UTC."""
+    """A date or a time without its zone, in UTC; of a period its beginning."""
+    v = v.to_timestamp() if hasattr(v, "to_timestamp") else v
     if getattr(v, "tzinfo", None) is not None:
         v = v.astimezone(datetime.UTC).replace(tzinfo=None)
     return np.datetime64(v, "us")

@@ -61,6 +61,11 @@ class Columns:
             lines.append(f"{names}: missing cells as in the most similar rows, and a column that says where")
         return [*lines, *self.notes]
 
+    def targets_told(self) -> dict[str, str]:
+        """How targets that are no plain numbers were read, by their names."""
+        pairs = (note.partition(": ") for note in self.notes)
+        return {name: told for name, _, told in pairs if told and name in self.targets}
+
     def new_categories(self, table: Array) -> dict[str, int]:
         """How many rows of a table have a category that the fit has not seen, by column."""
         counts = {

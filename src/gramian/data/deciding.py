@@ -24,7 +24,7 @@ from gramian.data.readings import (
     Reading,
     YesNo,
 )
-from gramian.data.tables.table import is_number
+from gramian.data.tables.table import is_number, is_unknown
 from gramian.errors import InputError
 
 MOST_CATEGORIES = 10_000  # of one column, which are held in memory, as their kernel's values are
@@ -40,11 +40,13 @@ class Seen:
     shapes: Counter[str] = field(default_factory=Counter)  # of cells that are no plain numbers
     plain: int = 0
     words: int = 0
+    unknown: set[str] = field(default_factory=set)  # words that stand for nothing, unless others are there
     kinds: set[str] = field(default_factory=set)
     comma: bool = False
     orders: list[str] = field(default_factory=lambda: list(ORDERS))  # in which all texts so far are dates
     unsure: str = ""  # a date that another order reads otherwise
     spans: bool = True  # whether all texts are spans of time
+    timed: bool = False  # and one of them can be nothing else
     ranges: dict[str, tuple[float, float]] = field(default_factory=dict)  # of times, in microseconds
 
     def add(self, cells: Cells) -> None:
@@ -64,6 +66,9 @@ class Seen:
 
     def _add_text(self, cells: Cells) -> None:
         counts = Counter(text for text in cells.values if text is not None)
+        for text in [text for text in counts if is_unknown(text)]:
+            self.unknown.add(text)
+            del counts[text]
         for text, count in counts.items():
             self.shapes[shape_of(text)] += count
             if is_number(text):
@@ -85,6 +90,7 @@ class Seen:
         if self.spans:
             spans = [read_span(text) for text in counts]
             self.spans = None not in spans
+            self.timed = self.timed or any(read_span(text, one_unit=False) is not None for text in counts)
             self._widen("span", [span for span in spans if span is not None])
 
     def _widen(self, what: str, values: Sequence[float]) -> None:
@@ -101,7 +107,7 @@ class Seen:
     @property
     def is_plain(self) -> bool:
         """Whether it needs no reading: numbers as they stand."""
-        return self.declared is None and self.kinds <= {"f", "O"} and not self.words
+        return self.declared is None and self.kinds <= {"f", "O"} and not self.words and not self.unknown
 
     def reading(self, words: bool = True) -> Reading | None:
         """How the column is read; None: as plain numbers. `words`: whether it may hold categories. What is
@@ -116,13 +122,16 @@ class Seen:
             return self._durations("m")
         if "b" in self.kinds and not self.words:
             return YesNo()
+        if not self.words:
+            return Numbers() if self.plain or "f" in self.kinds else self._categories()
         lower = {text.strip().lower() for text in self.texts}
-        pair = next((pair for pair in YES_NO if lower and lower <= {*pair}), None)
-        if pair is not None:
-            return YesNo(*pair)
-        if self.orders and self.words:
+        # a letter alone may be one of other words
+        pairs = [pair for pair in YES_NO if lower <= {*pair} and (len(lower) == 2 or len(pair[0]) > 1)]
+        if lower and pairs and not self.unknown:
+            return YesNo(*pairs[0])
+        if self.orders:
             return self._dates_of_text()
-        if self.spans and self.words:
+        if self.spans and self.timed:
             return self._durations("span")
         found = written(self.shapes, self.comma)
         if found is not None:
@@ -132,9 +141,12 @@ class Seen:
             return None
         if mostly_numbers(self.shapes, self.comma):
             return None
+        return self._categories()
+
+    def _categories(self) -> Categories:
         if self.many:
             raise TooManyError
-        return Categories(tuple(sorted(self.texts)))
+        return Categories(tuple(sorted(self.texts | self.unknown)))
 
     def _declared_reading(self) -> Reading:
         assert self.declared is not None

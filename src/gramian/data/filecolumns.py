@@ -6,11 +6,15 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 
 from gramian.data.columns import Columns
+from gramian.data.dates import read_date
 from gramian.data.deciding import Seen
 from gramian.data.inputs import file_cells, reading_of
 from gramian.data.readings import Reading
-from gramian.data.tables import Table, closest, read_blocks
+from gramian.data.tables import Table, closest, is_missing, read_blocks
 from gramian.errors import InputError, TableError
+
+LOOKED_AT = 1000  # rows
+FEWEST_DAYS = 4  # different ones: (1 / 27)^5 is the chance that numbers look so
 
 
 def features_of(table: Table, targets: Sequence[str], columns: Sequence[str] | None) -> tuple[str, ...]:
@@ -41,6 +45,28 @@ def gathered(
             one.add(file_cells(table, name, text=True))
     found = {name: reading_of(one, os.fspath(path), name) for name, one in seen.items()}
     return {name: reading for name, reading in found.items() if reading is not None}
+
+
+def seeming(table: Table, name: str) -> str:
+    """What to say of a column of plain numbers that may be something else: codes, or days; mostly nothing."""
+    cells = [cell.strip() for cell in table.text(name)[:LOOKED_AT]]
+    code = next((cell for cell in cells if cell[:1] == "0" and cell.isdecimal() and len(cell) > 1), None)
+    if code is not None:
+        cure = f"categories are declared: --categorical {name!r}"
+        return f"{name}: read as numbers, though some begin with 0 ({code}). If they are codes, {cure}"
+    days = {cell for cell in cells if not is_missing(cell)}
+    if len(days) > FEWEST_DAYS and all(map(_is_day, days)):
+        day = min(days)
+        iso = f"{day[:4]}-{day[4:6]}-{day[6:]}"
+        return f"{name}: read as numbers, though they seem to be days ({day}). Dates are written as {iso}"
+    return ""
+
+
+def _is_day(cell: str) -> bool:
+    """Whether a cell may be a day such as 20241231; of numbers in this range one in 27 may be."""
+    if len(cell) != 8 or not cell.isdecimal() or cell[:2] not in ("19", "20"):
+        return False
+    return read_date(f"{cell[:4]}-{cell[4:6]}-{cell[6:]}") is not None
 
 
 def check_needed(table: Table, known: Columns) -> None:

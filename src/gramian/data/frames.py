@@ -42,6 +42,8 @@ def as_frame(X: Any) -> Any:
     if hasattr(X, "to_table") and hasattr(X, "scanner"):  # an Arrow data set
         X = X.to_table()
     elif hasattr(X, "__arrow_c_stream__") and not is_frame(X) and not hasattr(X, "column_names"):
+        if len(getattr(X, "shape", (0, 0))) == 1:  # a Series is one column, and no table
+            return np.asarray(X)
         X = _arrow().table(X)
     if hasattr(X, "column_names") and hasattr(X, "column") and hasattr(X, "schema"):  # an Arrow table
         names = list(X.column_names)
@@ -75,21 +77,28 @@ def parted(X: Any, y: Any) -> tuple[Any, Any, tuple[str, ...]]:
     y as they are where y is no name."""
     if not is_frame(X):
         return X, y, ()
-    several = isinstance(y, (list, tuple)) and len(y) > 0 and all(isinstance(name, str) for name in y)
-    if not isinstance(y, str) and not (several and len(y) != len(X) and set(y) <= set(X.columns)):
+    labels = list(X.columns)
+    if len(set(labels)) < len(labels):
+        twice = next(label for label in labels if labels.count(label) > 1)
+        raise InputError(f"X has two columns named {twice!r}. Rename or drop one.")
+    # a column may be called by a number, or in pandas by several words
+    one = isinstance(y, str) or (isinstance(y, (int, np.integer, tuple)) and y in labels)
+    several = not one and isinstance(y, (list, tuple)) and len(y) > 0 and all(isinstance(n, str) for n in y)
+    if not one and not (several and len(y) != len(X) and set(y) <= set(labels)):
         return X, y, ()
-    names = (y,) if isinstance(y, str) else tuple(y)
+    names = (y,) if one else tuple(y)
     unknown = next((name for name in names if name not in list(X.columns)), None)
     if unknown is not None:
         shown = ", ".join(map(str, list(X.columns)[:12]))
         raise InputError(f"X has no column {unknown!r} for the target. It has: {shown}.")
     if len(X.columns) == len(set(names)):
-        raise InputError(f"X has no column left to learn from, beside {', '.join(names)}. Add one.")
-    target = X[y] if isinstance(y, str) else Frame({name: X[name] for name in names})
-    return without(X, names), target, names
+        raise InputError(f"X has no column left to learn from, beside {', '.join(map(str, names))}. Add one.")
+    target = X[y] if one else Frame({name: X[name] for name in names})
+    named = tuple(map(str, names))
+    return without(X, named), target, named
 
 
 def without(X: Any, names: Sequence[str]) -> Any:
     """A table without some of its columns."""
-    left = [name for name in X.columns if name not in names]
+    left = [label for label in X.columns if str(label) not in names]
     return X if len(left) == len(X.columns) else Frame({name: X[name] for name in left})

@@ -46,6 +46,10 @@ def read_features(X: Any, known: Columns | None = None, missing: str = "error") 
         raise InputError(f"X is a sparse matrix, which a Gram matrix would fill anyway. {cure}")
     if is_frame(X):
         return _frame(X, known, missing)
+    records = isinstance(X, (list, tuple)) and len(X) > 0 and isinstance(X[0], Mapping)
+    if records or isinstance(X, Mapping) or getattr(getattr(X, "dtype", None), "names", None):
+        what = "a list of records" if records else f"a {type(X).__name__} of named columns"
+        raise InputError(f"X is {what}. Give a table: pandas.DataFrame(X).")
     array = _array(X, "X")
     if np.iscomplexobj(array):
         cure = "Give real and imaginary parts as columns."

@@ -11,21 +11,27 @@ _NUMBER = re.compile(
     r"(?P<before>[^\d.,+()\-]*?)\s*\(?(?P<minus>[-+]?)\s*(?P<currency>[^\d.,+()\-\s]*)\s*"
     r"(?P<body>\d[\d.,' ]*?|[.,]\d+)(?:[eE][+-]?\d+)?\)?\s*(?P<after>[^\d.,+()'\s\-][^\s]*)?\)?"
 )
-_CODE = re.compile(r"[A-Z]{3}|kr\.?|Kr\.?|zł|Fr\.?|Rs\.?")
+# ISO 4217, and what people write: three letters alone may be the beginning of an id, PAT-0003
+_CODES = re.compile(
+    "AED|ARS|AUD|BDT|BGN|BHD|BRL|CAD|CHF|CLP|CNY|COP|CRC|CZK|DKK|DOP|DZD|EGP|ETB|EUR|GBP|GEL|GHS|HKD|HRK|HUF"
+    "|IDR|ILS|INR|IQD|IRR|ISK|JOD|JPY|KES|KRW|KWD|KZT|LBP|LKR|MAD|MXN|MYR|NGN|NOK|NZD|OMR|PEN|PHP|PKR|PLN|PYG"
+    "|QAR|RMB|RON|RSD|RUB|SAR|SEK|SGD|THB|TND|TRY|TWD|TZS|UAH|UGX|USD|UYU|UZS|VND|XAF|XOF|ZAR|ZMW"
+    r"|[kK]r\.?|zł|Fr\.?|Rs\.?"
+)
 
 
 def unified(text: str) -> str:
-    """The text with one kind of minus, space and apostrophe."""
-    if text.isascii():
-        return text.strip()
-    return text.translate(_LIKE).strip()
+    """The text with one kind of minus, in front, of space and apostrophe."""
+    text = (text if text.isascii() else text.translate(_LIKE)).strip()
+    return f"-{text[:-1].rstrip()}" if _MINUS_LAST.fullmatch(text) else text
 
 
+_MINUS_LAST = re.compile(r"[\d.,' ]*\d ?-")  # as some bookkeeping has it: 1.234,56-
 _LIKE = str.maketrans({"−": "-", "–": "-", "\xa0": " ", "\u202f": " ", "\u2009": " ", "’": "'"})
 
 
 def _is_currency(sign: str) -> bool:
-    return any(unicodedata.category(c) == "Sc" for c in sign) or _CODE.fullmatch(sign) is not None
+    return any(unicodedata.category(c) == "Sc" for c in sign) or _CODES.fullmatch(sign) is not None
 
 
 def written(shapes: Counter[str], comma: bool) -> tuple[str, str, tuple[str, ...]] | None:

@@ -25,11 +25,11 @@ from gramian.arrays import Array
 from gramian.data.cells import Cells
 from gramian.data.dates import ORDERS, read_date, read_span
 from gramian.data.numerals import unified
-from gramian.data.tables.table import is_number, why_no_number
+from gramian.data.tables.table import is_number, is_unknown, why_no_number
 from gramian.errors import InputError
 
 UNITS = {"hours": 3.6e9, "days": 8.64e10, "years": 365.2425 * 8.64e10}  # in microseconds
-YES_NO = (("false", "true"), ("no", "yes"))
+YES_NO = (("false", "true"), ("no", "yes"), ("n", "y"), ("f", "t"), ("off", "on"))
 
 
 class MisreadError(InputError):
@@ -53,6 +53,16 @@ class Reading(ABC):
         return None
 
     @property
+    def origin(self) -> np.datetime64 | None:
+        """The date that 0 stands for; None where its numbers are no dates."""
+        return None
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What 0, 1, ... stand for; empty where its numbers measure something."""
+        return self.levels
+
+    @property
     @abstractmethod
     def told(self) -> str:
         """What is done, in a few words."""
@@ -73,7 +83,7 @@ class Reading(ABC):
         for row, text in enumerate(cells.values):
             value = known.get(text)
             if value is None:
-                value = known[text] = self._one(row, text)
+                value = known[text] = np.nan if is_unknown(text) else self._one(row, text)
             found[row] = value
         return found
 
@@ -134,7 +144,9 @@ class Numbers(Reading):
             pair = next((pair for pair in YES_NO if word in pair), None)
             if pair is not None:
                 return float(pair.index(word))
-            raise MisreadError(row, why_no_number(text))
+            why = why_no_number(text)
+            signs = f" in {' and '.join(self.signs)}, as the others are" if self.signs else ""
+            raise MisreadError(row, why + signs * why.endswith("is not a number"))
         return -float(body) if negative else float(body)
 
 
@@ -149,6 +161,10 @@ class YesNo(Reading):
     yes: str = "true"
 
     labels: ClassVar[bool] = True
+
+    @property
+    def words(self) -> tuple[str, str]:
+        return self.no, self.yes
 
     @property
     def told(self) -> str:
@@ -188,6 +204,10 @@ class Dates(Reading):
     @property
     def days(self) -> float:
         return UNITS[self.unit] / UNITS["days"]
+
+    @property
+    def origin(self) -> np.datetime64:
+        return np.datetime64(self.start, "us")
 
     @property
     def told(self) -> str:
@@ -237,6 +257,16 @@ class Durations(Reading):
                 return float(text)
             raise MisreadError(row, f"{text!r} is no span of time. Write it as 1 days 02:30:00")
         return span / UNITS[self.unit]
+
+
+def retold(found: Reading, told: str) -> Reading:
+    """A reading of times whose numbers are those that a line tells of: another table has another first
+    date, and may have another unit."""
+    if match := re.fullmatch(r"dates as (\w+) since (\S+)(?: (\S+))?", told):
+        unit, day, time = match.groups()
+        order = found.order if isinstance(found, Dates) else "dmy"
+        return Dates(f"{day}T{time or '00:00:00'}", unit, order)
+    return Durations(match[1]) if (match := re.fullmatch(r"spans of time in (\w+)", told)) else found
 
 
 def check_unit(unit: str) -> None:

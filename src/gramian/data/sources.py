@@ -26,7 +26,7 @@ from gramian.data import gaps, inputs
 from gramian.data.cells import cells_of
 from gramian.data.columns import Columns, some_of
 from gramian.data.deciding import Seen
-from gramian.data.filecolumns import check_needed, features_of, gathered
+from gramian.data.filecolumns import check_needed, features_of, gathered, seeming
 from gramian.data.frames import is_frame
 from gramian.data.inputs import (
     file_cells,
@@ -306,6 +306,7 @@ def _from_file(
             text.add(error.column)
             continue
         notes += [f"{name}: {found[name].told}" for name in targets if name in found]
+        notes += [note for name in names if name not in text and (note := seeming(head, name))]
         readings = {j: found[name] for j, name in enumerate(names) if name in found}
         made = known or Columns(names, True, readings, targets=tuple(targets), notes=tuple(notes))
         return Source(X, Y, made, not several)

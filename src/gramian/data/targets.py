@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -13,19 +14,22 @@ from gramian.data.cells import cells_of, is_absent
 from gramian.data.columns import Columns
 from gramian.data.frames import is_frame
 from gramian.data.inputs import decided, numbers_of
-from gramian.data.readings import PLAIN
+from gramian.data.readings import PLAIN, retold
+from gramian.errors import InputError
 
 
-def as_numbers(y: Any, columns: Columns) -> tuple[Array, Columns]:
+def as_numbers(y: Any, columns: Columns, told: Mapping[str, str] | None = None) -> tuple[Array, Columns]:
     """The target columns of a table as numbers, (n,) or (n, q), and the columns with a note of how they were
-    read."""
+    read. `told`: how a fit has read them, which is done again."""
     several, notes, found = is_frame(y), list(columns.notes), []
     for name in columns.targets:
         cells = cells_of(y[name] if several else y, name)
         reading = decided([cells], "X", name)
-        if reading is None or reading.categorical:
-            reading = PLAIN  # which tells of the word that is no number
-        else:
+        if reading is not None and reading.categorical:
+            cure = "Labels are classified by GPClassifier; for numbers, correct or drop what is none"
+            raise InputError(f"The target {name!r} holds {reading.told}, where numbers belong. {cure}.")
+        reading = retold(reading or PLAIN, (told or {}).get(name, ""))
+        if reading != PLAIN:
             notes.append(f"{name}: {reading.told}")
         found.append(numbers_of(reading, cells, name))
     return np.column_stack(found) if several else found[0], replace(columns, notes=tuple(notes))

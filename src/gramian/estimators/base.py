@@ -30,6 +30,7 @@ from gramian.data import gaps
 from gramian.data.frames import as_frame, is_frame, parted, without
 from gramian.data.inputs import Columns, read_named, spread, target_names
 from gramian.data.sources import is_source, open_source
+from gramian.data.tables import read_table
 from gramian.data.targets import absent_targets, as_numbers
 from gramian.engines.base import Engine
 from gramian.errors import InputError, ParameterError, plain
@@ -443,6 +444,20 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
             what = "rows with categories that the fit has not seen, which are predicted as unlike all others"
             warnings.warn(f"X has {what}: {told}.", stacklevel=3)
         return table
+
+    def _compared(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """X and the y that predictions are held against: where y names columns of a table or a file, as in
+        `fit`, those, read as the fit has read them."""
+        check_is_fitted(self, "fitted_")
+        names = isinstance(y, str) or (isinstance(y, list) and all(isinstance(name, str) for name in y))
+        if isinstance(X, (str, os.PathLike)) and names:  # its other columns are found by name
+            _, y, targets = parted(read_table(X), y)
+        else:
+            X, y, targets = parted(as_frame(X), y)
+        if targets and not is_classifier(self):
+            columns = replace(self.fitted_.columns, targets=targets)
+            y, _ = as_numbers(y, columns, self.fitted_.columns.targets_told())
+        return X, y
 
     def _read(self, X: Any, known: Columns) -> Array:
         """The columns of X that came with the data of the fit; NaN where a cell is missing."""

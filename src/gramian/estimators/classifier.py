@@ -231,13 +231,14 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
         check_is_fitted(self, "fitted_")
         if exposure is not None:
             raise ParameterError("An exposure is for counts; labels have none.")
+        X, y = self._compared(X, y)
         codes = self.fitted_.class_of(y)
         return self.predict_log_proba(X)[np.arange(len(codes)), codes]
 
     def evaluate(self, X: Any, y: Any) -> Evaluation:
         """How good predictions of the labels y are at the rows of X, which should not be those of the fit:
         accuracy, log loss, Brier score, calibration and AUC (see gramian.report.evaluation)."""
-        check_is_fitted(self, "fitted_")
+        X, y = self._compared(X, y)
         return of_classes(self.predict_proba(X), self.fitted_.class_of(y), self.fitted_.columns.targets)
 
     def sample(self, X: Any, n_samples: int = 1, target: str = "f", random_state: Any = None) -> NDArray[Any]:

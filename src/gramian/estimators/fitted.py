@@ -415,14 +415,17 @@ class Fitted(Learned):
         """What is foretold of y, from what the model says of the target it sees: without its warp, and
         calibrated if it is observed. f is never less sure than an observation of it."""
         warp, calibration = self.model.warp, self.calibration
-        if calibration is not None:
+        if calibration is None:
+            return seen if warp is None else seen.mapped(lambda part: Unwarped(part, warp))
 
-            def corrected(part: Normals) -> Predictive:
-                own = calibration.at(table, part.mean)
-                return own.observed(part) if observed else own.of_function(part)
+        def corrected(part: Normals) -> Predictive:
+            own = calibration.at(table, part.mean)
+            made = own.observed(part) if observed else own.of_function(part)
+            if warp is None:
+                return made
+            return made.mapped(lambda each: Unwarped(each, warp, own.usual(part)))
 
-            seen = seen.mapped(corrected)
-        return seen if warp is None else seen.mapped(lambda part: Unwarped(part, warp))
+        return seen.mapped(corrected)
 
     def joint(self, table: Array, mean: Array, cov: Array, observed: bool) -> tuple[Array, Array]:
         """Mean and covariance of y at n rows, from those of the target that the model sees. A calibration

@@ -480,6 +480,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
     def log_density(self, X: Any, y: Any, exposure: ArrayLike | None = None, **columns: Any) -> Array:
         """log p(y_i) of each row, (n,), of y in its own units; outputs of one row are added up. What held-out
         rows are scored by. y, `exposure` and `columns` are as in `fit`."""
+        X, y = self._compared(X, y)
         table = self.read(X)
         Y, _ = read_targets(y, len(table))
         given = {"exposure": exposure, **columns}
@@ -493,6 +494,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         """How good predictions of y are at the rows of X, which should not be those of the fit: RMSE, MAE,
         R2, NLPD, MSLL, CRPS, coverage and width of intervals, and calibration (see
         gramian.report.evaluation). y, `exposure` and `columns` are as in `fit`."""
+        X, y = self._compared(X, y)
         table, fitted = self.read(X), self.fitted_
         Y, single = read_targets(y, len(table), gaps=True)
         given = {"exposure": exposure, **columns}

@@ -422,6 +422,10 @@ def _estimators(models: Any, y: Any) -> dict[str, Any]:
             f"models must be a list, or a dict by name, of estimators or kernels, not {models!r}."
         )
     candidates = list(models.values()) if isinstance(models, Mapping) else list(models)
+    if any(isinstance(model, str) for model in candidates):  # "rbf", or a formula
+        kind = next((type(model) for model in candidates if isinstance(model, Estimator)), None)
+        kind = kind or (GPClassifier if _are_labels(y) else GPRegressor)
+        candidates = [kind(model) if isinstance(model, str) else model for model in candidates]
     if not candidates:
         raise ParameterError(
             "models is empty. Give two or more, such as [gramian.RBF(1.0), gramian.Matern32(1.0)]."

@@ -30,6 +30,7 @@ from gramian.plots.common import (
     chosen_columns,
     given_axes,
     look,
+    name_axis,
     new_axes,
     points_between,
     typical,
@@ -154,7 +155,7 @@ class _Picture:
         if len(axes) == 2:
             self._latent(axes[0], j)
         self._probability(axes[-1], j)
-        axes[-1].set_xlabel(self._xlabel(j))
+        name_axis(axes[-1].xaxis, self.fitted.columns, j, self._remark())
         return self._finished(axes, ax is None)
 
     def slices(self, ax: Any) -> Figure:
@@ -168,7 +169,7 @@ class _Picture:
             axes = given_axes(ax, (d,), f"ax has {{}} axes, but the model has {d} columns, one panel each.")
         for place, (axis, j) in enumerate(zip(axes, self.chosen, strict=True)):
             self._probability(axis, j)
-            axis.set_xlabel(self.names[j])
+            name_axis(axis.xaxis, self.fitted.columns, j)
             if place % across and ax is None:
                 axis.set_ylabel("")
         if ax is None:
@@ -270,8 +271,8 @@ class _Picture:
         self._points(axis, i, j)
         axis.set_xlim(u[0], u[-1])
         axis.set_ylim(v[0], v[-1])
-        axis.set_xlabel(self._xlabel(i))
-        axis.set_ylabel(self.names[j])
+        name_axis(axis.xaxis, self.fitted.columns, i, self._remark())
+        name_axis(axis.yaxis, self.fitted.columns, j)
         figure = self._finished([axis], ax is None)
         if ax is None:
             self._colourbar(figure, axis)
@@ -332,9 +333,8 @@ class _Picture:
         kernel = self.fitted.first.model.kernel
         return points_between(low, high, kernel, j, self.rows.shape[1], self.n_points)
 
-    def _xlabel(self, j: int) -> str:
-        others = len(self.names) > len(self.chosen)
-        return self.names[j] + ("     (other columns at their medians)" if others else "")
+    def _remark(self) -> str:
+        return "     (other columns at their medians)" if len(self.names) > len(self.chosen) else ""
 
     def _finished(self, axes: list[Axes], own: bool) -> Figure:
         from matplotlib.lines import Line2D

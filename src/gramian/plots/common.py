@@ -12,8 +12,10 @@ from gramian.errors import ParameterError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
+    from gramian.data.columns import Columns
     from gramian.kernels import Kernel
 
 
@@ -83,6 +85,25 @@ def points_between(
     inner = np.arange(1, most - 1)
     x[1:-1] += (inner * 0.6180339887498949 % 1.0 - 0.5) * (x[1] - x[0])
     return x
+
+
+def name_axis(axis: Axis, columns: Columns, j: int, remark: str = "") -> None:
+    """Names an axis along column j, with its numbers as people read them: dates, words, or spans with their
+    unit."""
+    reading = columns.readings.get(j)
+    unit = getattr(reading, "unit", "") if reading is not None and reading.origin is None else ""
+    axis.set_label_text(f"{columns.names[j]}{f' ({unit})' if unit else ''}{remark}")
+    if reading is None:
+        return
+    if reading.origin is not None and reading.days is not None:
+        from gramian.plots.dateaxis import DateTicks, DateWords  # which needs matplotlib
+
+        first = (reading.origin - np.datetime64(0, "us")) / np.timedelta64(1, "D")
+        ticks = DateTicks(first, reading.days)
+        axis.set_major_locator(ticks)
+        axis.set_major_formatter(DateWords(ticks))
+    elif reading.words and not reading.categorical:
+        axis.set_ticks(list(range(len(reading.words))), labels=reading.words)
 
 
 def check_points(given: Any) -> None:

@@ -31,6 +31,7 @@ from gramian.plots.common import (
     chosen_columns,
     given_axes,
     legend_above,
+    name_axis,
     new_axes,
     points_between,
 )
@@ -103,7 +104,7 @@ def plot_predictions(
     axes = _axes(ax, len(chosen))
     for j, axis in zip(chosen, axes, strict=True):
         drawn.panel(axis, j, data, n_points)
-        axis.set_xlabel(drawn.columns.names[j])
+        name_axis(axis.xaxis, drawn.columns, j)
         axis.spines[["top", "right"]].set_visible(False)
     figure = cast("Figure", axes[0].figure)
     for axis in axes[::ACROSS] if ax is None else axes[:1]:
@@ -256,7 +257,7 @@ class _FittedModel(_Drawn):
         if not self.in_units_of_y:
             return f"latent function {self.output}"
         targets = self.columns.targets
-        return targets[self.output] if targets else "y"
+        return targets[self.output] if targets else "y" if self.fitted.single else f"y, output {self.output}"
 
     def levels(self, points: Array) -> tuple[Array, Array, Array, str, str]:
         """Under another likelihood than Gaussian noise: quantiles of y, or f as the mean of y that it stands

@@ -1,10 +1,13 @@
-"""Where a table begins: the separator of its cells, the line with the names, and columns that are none.
+"""Where a table begins and ends: the separator of its cells, the line with the names, and lines and columns
+that are none.
 
 The separator is the most frequent of , ; tab | in the names, outside quotes, where most lines agree with it,
-else the one that most of the first lines agree upon. The names stand in the first line that has as many cells
-as most lines; what stands above it has fewer, and is a title. A line below them with words where all others
-have numbers has their units, and is left out. A first column without a name that counts the
-rows is the index that pandas writes.
+else the one that most of the first lines agree upon; where there is none of them, blanks, as many as there
+are. The names stand in the first line that has as many cells as most lines; what stands above it has fewer,
+or has names twice or none, and is a title. A line below them with words where all others have numbers has
+their units, and is left out, as is one of dashes. A first column without a name whose numbers or words all
+differ is the index that pandas writes, and R without a cell in the line of the names; other columns without
+a name are called by their place. Below the rows there may be a sum, and sentences.
 """
 
 from __future__ import annotations
@@ -13,19 +16,25 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
+from gramian.data.dates import read_date
 from gramian.data.tables.shared import check_names
 from gramian.data.tables.table import is_missing, is_number
 
 SEPARATORS = ",;\t|"
+BLANKS = " "  # any number of them, and of tabs, between two cells
+MOST_AGREE = 0.9  # the share of lines, for blanks to be more than those of words
 LINES = 100  # that are looked at
 MOST_TITLES = 20  # lines above the names
 
 
 FEWEST_BELOW = 3  # rows, for the first to be told from the others
 # kg, m/s, [°C], (%), kg m-3, µg/m³: no number in front
+_RULE = re.compile(r"\s*:?[-=][-=+| ]*[-=]:?\s*|\s*")  # a line of dashes below the names, cell by cell
+# how the last row begins when it has sums
+_SUMS = re.compile("(grand )?totals?|sum|summe|(ins)?gesamt|somme|suma|totale|totaal")
 _UNIT = re.compile(r"[\[(]?\s*[^\W\d_][\w/·*^.°²³⁻¹ -]{0,14}\s*[\])]?|[\[(]?\s*[%‰°$€£][\w/]{0,6}\s*[\])]?")
 
 
@@ -59,7 +68,10 @@ def separator_of(head: str) -> str:
         return first
     # a title, or names that are too few: what most lines agree upon
     best = max(SEPARATORS, key=lambda sign: _agreement(head, sign))
-    return best if _agreement(head, best) > 0.5 else first
+    if _agreement(head, best) > 0.5:
+        return best
+    plain = '"' not in head and not outside.count(first)
+    return BLANKS if plain and _agreement(head, BLANKS) > MOST_AGREE and _numbers_in(head) else first
 
 
 def _agreement(head: str, sign: str, width: int | None = None) -> float:
@@ -72,6 +84,12 @@ def _agreement(head: str, sign: str, width: int | None = None) -> float:
     return (widths.most_common(1)[0][1] if width is None else widths[width]) / total
 
 
+def _numbers_in(head: str) -> bool:
+    """Whether most lines have a number among cells that blanks separate."""
+    rows = [row for row in first_lines(head, BLANKS) if row]
+    return 2 * sum(1 for row in rows if any(map(is_number, row))) > len(rows) > FEWEST_BELOW
+
+
 def header_of(path: str, rows: Sequence[Sequence[str]]) -> Header:
     """The header among the first rows of a table."""
     filled = [k for k, row in enumerate(rows) if not is_blank(row)]
@@ -80,25 +98,60 @@ def header_of(path: str, rows: Sequence[Sequence[str]]) -> Header:
     titles = sum(1 for k in filled if k < start)
     if titles:
         notes.append(f"{titles} line{'s' * (titles > 1)} above the column names left out")
-    names = list(rows[start]) if rows else []
+    names = _named(rows, start, filled)
     whole = [k for k in filled if k > start and len(rows[k]) == len(names)]
-    above, units = start + 1, _units(names, [rows[k] for k in whole])
+    ruled = next((k for k in filled if k > start), start)
+    above = start + 1
+    if ruled > start and "---" in "".join(rows[ruled]) and all(map(_RULE.fullmatch, rows[ruled])):
+        above, whole = ruled + 1, [k for k in whole if k > ruled]
+        notes.append("a line of dashes below the column names left out")
+    units = _units(names, [rows[k] for k in whole])
     if units:
         above, whole = whole[0] + 1, whole[1:]
         notes.append(f"a line of units below the column names left out ({', '.join(units)})")
     body = [rows[k] for k in whole]
     places = list(range(len(names)))
     if len(names) > 1 and body and _is_index(names[0], [row[0] for row in body]):
-        notes.append("the first column, which counts the rows, left out")
+        does = "counts" if body[0][0].strip().isdecimal() else "names"
+        notes.append(f"the first column, which {does} the rows, left out")
         places.remove(0)
-    nameless = [
-        j for j in places if not names[j].strip() and all(not row[j].strip() for row in body) and body
-    ]
-    if nameless:
-        notes.append(f"{len(nameless)} empty column{'s' * (len(nameless) > 1)} without a name left out")
-        places = [j for j in places if j not in nameless]
+    nameless = [j for j in places if not names[j].strip() and body]
+    empty = [j for j in nameless if all(not row[j].strip() for row in body)]
+    if empty:
+        notes.append(f"{len(empty)} empty column{'s' * (len(empty) > 1)} without a name left out")
+        places = [j for j in places if j not in empty]
+    for j in set(nameless) - set(empty):
+        names[j] = f"column {j + 1}"
+        notes.append(f"a column without a name is called {names[j]!r}, by its place")
     checked = check_names(path, [names[j] for j in places])
     return Header(checked, tuple(places), len(names), start, above, tuple(notes))
+
+
+def _named(rows: Sequence[Sequence[str]], start: int, filled: Sequence[int]) -> list[str]:
+    """The names, one a cell of the rows: where most rows have a cell more than the names, the first of them
+    has no name, or the last, if it is empty."""
+    if not rows:
+        return []
+    names = list(rows[start])
+    below = [rows[k] for k in filled if k > start]
+    longer = [row for row in below if len(row) == len(names) + 1]
+    if 2 * len(longer) <= len(below):
+        return names
+    if all(not row[-1].strip() for row in longer):
+        return [*names, ""]
+    return ["", *names] if _is_index("", [row[0] for row in longer]) else names
+
+
+def is_foot(row: Sequence[str], width: int) -> bool:
+    """Whether a line may stand below the rows of a table: a sentence, or sums."""
+    begins = next((cell for cell in row if cell and not cell.isspace()), "").strip()
+    if not begins or begins[0] in "0123456789+-.":
+        return False
+    if _SUMS.fullmatch(begins.rstrip(":").casefold()):
+        return True
+    if len(row) < width:
+        return not any(map(is_number, row))
+    return width > 2 and not any(row[1:]) and (len(begins.split()) > 2 or ":" in begins)
 
 
 def _names_at(rows: Sequence[Sequence[str]], filled: Sequence[int]) -> int:
@@ -108,13 +161,26 @@ def _names_at(rows: Sequence[Sequence[str]], filled: Sequence[int]) -> int:
     first, widths = filled[0], Counter(len(rows[k]) for k in filled[1:])
     usual = widths.most_common(1)[0][0] if widths else 0
     if len(rows[first]) >= usual and not (_count(rows[first]) == 1 < usual):
-        return first
+        second = [rows[k] for k in filled[1:] if len(rows[k]) == len(rows[first])]
+        return filled[1] if second and rows[filled[1]] is second[0] and _above(rows[first], second) else first
     # the names are the last line before the first that has a number, a date or an amount
     end = next((k for k in filled if len(rows[k]) == usual and _has_data(rows[k])), filled[0] + 2)
     names = [
         k for k in filled[: MOST_TITLES + 1] if k < end and len(rows[k]) == usual and _are_names(rows[k])
     ]
-    return max(names, key=lambda k: (_count(rows[k]), k), default=first)
+    short = [k for k in filled[: MOST_TITLES + 1] if k < end and len(rows[k]) == usual - 1 > 1]
+    return max(names or short, key=lambda k: (_count(rows[k]), k), default=first)
+
+
+def _above(first: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
+    """Whether a line groups the columns whose names stand below it: it has a name twice, or none, and they
+    are words above numbers."""
+    given = [cell.strip() for cell in first]
+    names, rows = below[0], below[1:]
+    if len(set(given)) == len(given) > given.count("") == 0 or len(rows) < FEWEST_BELOW:
+        return False
+    numbers = [all(re.match(r"\W*\d", row[j]) for row in rows) for j in range(len(names))]
+    return _are_names(names) and _count(names) == len(names) and not _has_data(names) and any(numbers)
 
 
 def _units(names: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
@@ -153,27 +219,37 @@ def _are_names(row: Sequence[str]) -> bool:
 
 
 def _is_index(name: str, cells: Sequence[str]) -> bool:
-    """Whether a column without a name counts the rows, from 0 or 1 on."""
+    """Whether a column without a name counts or names the rows: whole numbers or words, each once."""
     if name.strip() and not name.startswith("Unnamed: 0"):
         return False
-    if not all(cell.strip().isdecimal() for cell in cells):
+    words = [cell.strip() for cell in cells]
+    if len(set(words)) < len(words) or "" in words:
         return False
-    counts = [int(cell) for cell in cells]
-    return counts[0] in (0, 1) and counts == list(range(counts[0], counts[0] + len(counts)))
+    return all(map(str.isdecimal, words)) or not any(is_number(w) or read_date(w) is not None for w in words)
 
 
 def first_lines(text: str, separator: str) -> list[list[str]]:
     """The cells of the first lines, as far as they can be parsed; quotes may not close."""
     rows: list[list[str]] = []
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     try:
-        for row in reader:
+        for row in csv_reader(io.StringIO(text, newline=""), separator):
             rows.append(row)
             if len(rows) > LINES:
                 break
     except csv.Error:
         pass
     return rows
+
+
+def csv_reader(lines: Iterable[str], separator: str) -> Any:
+    """The csv module's reader of lines."""
+    return csv.reader(_squeezed(lines) if separator == BLANKS else lines, delimiter=separator, strict=True)
+
+
+def _squeezed(lines: Iterable[str]) -> Iterator[str]:
+    """Lines with one blank between two cells."""
+    for line in lines:
+        yield " ".join(line.split()) + "\n"
 
 
 def is_blank(row: Sequence[str]) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.data.tables.header import first_lines, header_of, leaves_commas, separator_of
+from gramian.data.tables.header import BLANKS, first_lines, header_of, is_foot, leaves_commas, separator_of
 from gramian.data.tables.shared import SUFFIXES, check_names, suffix_of
 from gramian.data.tables.table import MISSING, Table, objects
 from gramian.data.tables.textbytes import HEAD, UTF16
@@ -83,6 +83,8 @@ def _checked(path: str | os.PathLike[str]) -> tuple[str, bool]:
         raise NotClean
     with open(path, "rb") as file:
         raw = file.read(HEAD)
+        file.seek(max(0, os.path.getsize(path) - HEAD))
+        last = file.read().rstrip().rsplit(b"\n", 1)[-1].decode(errors="replace")
     try:
         head = raw.decode("utf-8") if len(raw) < HEAD else raw[: raw.rindex(b"\n")].decode("utf-8")
     except ValueError:
@@ -93,6 +95,8 @@ def _checked(path: str | os.PathLike[str]) -> tuple[str, bool]:
     rows = first_lines(head, separator)
     header = header_of(os.fspath(path), rows)
     plain = tuple(rows[0]) == header.names and not header.notes and not header.skipped
-    if not plain or len(check_names(os.fspath(path), rows[0])) < 2:
+    if not plain or len(check_names(os.fspath(path), rows[0])) < 2 or separator == BLANKS:
+        raise NotClean
+    if is_foot(last.split(separator), header.width):
         raise NotClean
     return separator, leaves_commas(head, separator)

@@ -6,8 +6,9 @@ import csv
 import datetime
 import io
 import os
+import reprlib
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -18,9 +19,11 @@ from numpy.typing import NDArray
 from gramian.data.tables.header import (
     LINES,
     Header,
+    csv_reader,
     first_lines,
     header_of,
     is_blank,
+    is_foot,
     leaves_commas,
     separator_of,
 )
@@ -83,7 +86,7 @@ def _text_blocks(path: str, suffix: str, rows: int) -> Iterator[Table]:
             head = checked.head.decode(errors="ignore").removeprefix("\ufeff")
             separator = "\t" if suffix.startswith(".tsv") else separator_of(head)
             stream = io.TextIOWrapper(io.BufferedReader(checked, CHUNK), "utf-8-sig", newline="")
-            lines = _lines(path, csv.reader(stream, delimiter=separator, strict=True))
+            lines = _lines(path, csv_reader(stream, separator))
             found = first_lines(head, separator)
             header = header_of(path, found or [row for _, row in islice(lines, 1)])
             sign = f" (separated by {separator!r})"
@@ -119,6 +122,7 @@ def _rows(
     cells: list[str] = []
     lines = array("q")
     first, blank, between = 0, 0, 0  # rows before this block; blank lines since the last row, and before it
+    comments, foot = 0, list[tuple[int, list[str]]]()  # what may stand below the rows, if no row follows
     rows = min(rows, max(1, CELLS // len(names)))
     whole = len(places) == width
     for _ in islice(numbered, header.above):
@@ -126,11 +130,34 @@ def _rows(
 
     def block() -> Table:
         columns = {name: objects(cells[j :: len(names)]) for j, name in enumerate(names)}
-        passed = (f"{between} empty line{'s' * (between > 1)} passed over",) if between else ()
+        passed = [f"{between} empty line{'s' * (between > 1)} passed over"] if between else []
+        if comments:
+            passed.append(f"{comments} line{'s' * (comments > 1)} with # in front passed over")
+        if foot:
+            words = [next(cell.strip() for cell in row if cell.strip()) for _, row in foot]
+            what = f"line{'s' * (len(foot) > 1)} below the rows left out"
+            passed.append(f"{len(foot)} {what} ({', '.join(map(reprlib.repr, words))})")
         at = np.array(lines, dtype=np.int64)
         return Table(path, names, columns, at, first, False, False, (*header.notes, *passed))
 
-    for line, row in numbered:
+    def rejoined() -> Iterator[tuple[int, list[str]]]:
+        """The lines, with those that seemed to stand below the rows before a row that follows."""
+        nonlocal comments
+        for line, row in numbered:
+            if not foot and len(row) == width and row and row[0] and row[0][0] in "0123456789-+.":
+                yield line, row  # most rows, at no cost
+            elif len(row) != width and row and row[0].startswith("#"):
+                comments += 1
+            elif row and is_foot(row, width):
+                foot.append((line, row))
+            elif foot and not is_blank(row):
+                yield from foot
+                foot.clear()
+                yield line, row
+            else:
+                yield line, row
+
+    for line, row in rejoined():
         if len(row) == width and row:
             if len(lines) == rows:
                 yield block()
@@ -162,7 +189,7 @@ def _sheet_blocks(path: str, rows: int) -> Iterator[Table]:
         book = calamine.CalamineWorkbook.from_path(path)
         names = book.sheet_names
         found = ((name, book.get_sheet_by_name(name).to_python(skip_empty_area=False)) for name in names)
-        title, cells = next(((name, cells) for name, cells in found if any(map(any, cells))), ("", []))
+        title, cells = _chosen(found)
     except (calamine.CalamineError, OSError) as cause:
         cure = "The file is damaged or of another format; save it anew."
         raise TableError(f"{path} cannot be read as a workbook: {cause}. {cure}") from cause
@@ -171,9 +198,22 @@ def _sheet_blocks(path: str, rows: int) -> Iterator[Table]:
     lines = [(k + 1, list(map(_cell_text, row))) for k, row in enumerate(cells)]
     header = header_of(path, [row for _, row in lines[: LINES + 1]])
     below = iter([(k, [] if is_blank(row) and k > header.skipped + 1 else row) for k, row in lines])
-    told = (f"sheet {title!r}, the first of {len(names)}",) if len(names) > 1 else ()
+    which = f"the first of {len(names)}{' that has a table' * (title != names[0])}"
+    told = (f"sheet {title!r}, {which}",) if len(names) > 1 else ()
     for block in _rows(path, below, header, rows, ""):
         yield replace(block, notes=(*told, *block.notes))
+
+
+def _chosen(sheets: Iterable[tuple[str, list[list[Any]]]]) -> tuple[str, list[list[Any]]]:
+    """The first sheet that has a table, two rows with two cells, else the first with anything in it."""
+    first: tuple[str, list[list[Any]]] = "", []
+    for name, cells in sheets:
+        counts = [sum(1 for cell in row if cell not in (None, "")) for row in cells]
+        if sum(1 for count in counts if count > 1) > 1:
+            return name, cells
+        if any(counts) and not first[1]:
+            first = name, cells
+    return first
 
 
 def _cell_text(value: Any) -> str:

@@ -46,10 +46,22 @@ def check_names(path: str, names: Sequence[str]) -> tuple[str, ...]:
             " it is a pandas index, write with index=False)."
         )
     twice = sorted({name for name in stripped if stripped.count(name) > 1})
+    if twice and are_numbers(stripped):
+        raise TableError(f"{path}: {no_names(stripped)}")
     if twice:
         cure = "Give each column a name of its own."
         raise TableError(f"{path}: {listing(twice)} is the name of more than one column. {cure}")
     return stripped
+
+
+def are_numbers(names: Sequence[str]) -> bool:
+    """Whether what should be names are numbers."""
+    return all(re.fullmatch(r"[-+]?[\d.,]*\d[\d.,]*(e[-+]?\d+)?", name, re.IGNORECASE) for name in names)
+
+
+def no_names(names: Sequence[str]) -> str:
+    """What to say of a table whose first line has numbers."""
+    return f"the first line has numbers ({listing(names)}), not names. Add a line of names above it."
 
 
 def listing(names: Sequence[str]) -> str:

@@ -11,11 +11,16 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.data.tables.shared import closest, listing
+from gramian.data.tables.shared import are_numbers, closest, listing, no_names
 from gramian.errors import TableError
 
-# in any case, spaces around allowed
-MISSING = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "nat", "null", "-", "--", "?", "."})
+# in any case, spaces around allowed; \\N is what databases write, and # begins errors of spreadsheets
+MISSING = frozenset(
+    {"", "na", "n/a", "n.a.", "<na>", "nan", "nat", "null", "-", "--", "---", "?", ".", "\\n", "(blank)"}
+    | {f"#{error}" for error in ("n/a", "div/0!", "ref!", "value!", "num!", "name?", "null!")}
+)
+# may be categories among words; among numbers and dates they stand for nothing
+UNKNOWN = frozenset({"none", "nil", "missing", "unknown", "not available", "not known", "no data", "n.d."})
 
 
 class NotNumbersError(TableError):
@@ -116,6 +121,8 @@ class Table:
         if name in self.columns:
             return self.columns[name]
         near = closest(name, self.names)
+        if are_numbers(self.names):
+            raise TableError(f"{self.path} has no column {name!r}: {no_names(self.names)}")
         raise TableError(
             f"{self.path} has no column {name!r}{f'; did you mean {near!r}?' if near else '.'} Its columns:"
             f" {listing(self.names)}."
@@ -144,6 +151,11 @@ def is_missing(cell: str) -> bool:
     return cell.strip().lower() in MISSING
 
 
+def is_unknown(cell: str) -> bool:
+    """Whether a cell says that there is no value, unless it is one of several words."""
+    return cell.strip().lower() in UNKNOWN
+
+
 def is_number(cell: str) -> bool:
     """Whether a cell is a number in a table."""
     try:
@@ -163,6 +175,8 @@ def why_no_number(cell: str) -> str:
         )
     if re.fullmatch(r"[\s\d.+-]*_[\d_.e+-]*\s*", cell, re.IGNORECASE):
         return f"{shown} is not a number because of its underscore; write 1000, not 1_000"
+    if re.fullmatch(r"\s*[<>≤≥]=?\s*[-+]?[\d.,]+.*", cell):
+        return f"{shown} is a limit, not a number; write the limit itself, or half of it"
     return f"{shown} is not a number"
 
 
