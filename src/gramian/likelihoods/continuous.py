@@ -106,7 +106,7 @@ def _variances(df: float) -> tuple[Array, Array]:
     t = np.arange(low, high, step)
     logs = a * (t - np.expm1(t))
     t, weights = t[logs > -37], np.exp(logs[logs > -37])  # below, rounding
-    return np.exp(-t), weights / np.sum(weights)
+    return np.exp(np.minimum(-t, 700.0)), weights / np.sum(weights)  # with df below 0.1 there are no larger
 
 
 class Gamma(Likelihood):
@@ -120,7 +120,10 @@ class Gamma(Likelihood):
 
     def checked(self, y: Array, what: str = "y") -> Array:
         possible = checks.between(y, 0, np.inf)
-        return checks.refuse(y, possible, "the gamma distribution is one of positive numbers", what)
+        checks.refuse(y, possible, "the gamma distribution is one of positive numbers", what)
+        # exp(f) ends at 1e130, and its square is needed
+        rule = "numbers from 1e-100 to 1e100 are understood; give y in other units"
+        return checks.refuse(y, checks.between(y, 1e-100, 1e100), rule, what)
 
     def started(self, y: Array) -> tuple[Self, Array]:
         mean = float(np.mean(y))

@@ -42,6 +42,8 @@ class _Counts(Likelihood):
     def checked(self, y: Array, what: str = "y") -> Array:
         counts, exposure = y.T
         checks.refuse(counts, checks.whole(counts), "counts are whole numbers from 0 on", what)
+        rule = f"counts end at {_LARGEST_RATE:g}; give them in thousands, or their logarithm to a regression"
+        checks.refuse(counts, counts <= _LARGEST_RATE, rule, what)
         self.checked_beside(exposure)
         return y
 
