@@ -409,7 +409,9 @@ def check_table(table: Array, columns: Columns, missing: str = "error") -> None:
             raise InputError(f"Input X contains infinity: {where}. {cure}")
 
 
-LARGEST = 1e300  # of a cell; sums of many, and the lengthscales that a search tries, are numbers still
+# a cell at most, and cells of a column apart at least: sums of many, and the lengthscales that a search
+# tries, are numbers still
+LARGEST, NARROWEST = 1e301, 1e-300
 
 
 def _refuse_extremes(table: Array, columns: Columns) -> None:
@@ -417,14 +419,14 @@ def _refuse_extremes(table: Array, columns: Columns) -> None:
     size = np.fmax.reduce(np.abs(table), axis=0)  # NaN is missing
     with np.errstate(over="ignore"):
         apart = np.fmax.reduce(table, axis=0) - np.fmin.reduce(table, axis=0)
-    extreme = np.flatnonzero((size > LARGEST) | ((apart > 0) & (apart < 1 / LARGEST)))
+    extreme = np.flatnonzero((size > LARGEST) | ((apart > 0) & (apart < NARROWEST)))
     if len(extreme):
         j = int(extreme[0])
         name = columns.names[j] if j < len(columns.names) else j
         row = int(np.nanargmax(np.abs(table[:, j])))
         what = f"has {table[row, j]:.3g} in row {row}, beyond {LARGEST:g}"
         if size[j] <= LARGEST:
-            what = f"has values that are {apart[j]:.3g} apart, less than {1 / LARGEST:g}"
+            what = f"has values that are {apart[j]:.3g} apart, less than {NARROWEST:g}"
         unit = 10.0 ** np.floor(np.log10(size[j] if size[j] > LARGEST else apart[j]))
         raise InputError(
             f"Column {name!r} {what}: squares and sums of them leave the range of numbers. Give it in other"
