@@ -46,6 +46,10 @@ class MemoryLimitError(GramianError):
     """Work that would pass the memory limit, refused before anything large is allocated."""
 
 
+class ForkError(GramianError):
+    """Work that needs the threads of JAX, in a forked process, which has none of them."""
+
+
 class StateError(GramianError):
     """Plain values and arrays that do not make the object which they are said to be the state of."""
 

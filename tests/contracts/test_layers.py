@@ -21,7 +21,7 @@ from tests.contracts.layers import (
 
 ROOT = Path(gramian.__file__).parent
 LAYERS = (
-    ("errors", "version", "arrays", "words", "clock", "interrupt"),
+    ("errors", "version", "arrays", "words", "clock", "interrupt", "forks"),
     ("linalg", "params", "predictive"),
     ("warps", "widths"),
     ("corrections",),

@@ -67,3 +67,20 @@ def test_a_disk_that_is_nearly_full_is_told_before_it_is(monkeypatch):
 def test_which_folders_lie_in_memory():
     assert is_in_memory("/dev/shm")
     assert not is_in_memory("/proc")
+
+
+def test_mount_points_of_any_name(tmp_path):
+    """Names of folders are bytes; blanks in them are escaped."""
+    (tmp_path / "proc/self").mkdir(parents=True)
+    own = str(tmp_path).encode()
+    (tmp_path / "proc/self/mountinfo").write_bytes(
+        b"1 0 0:1 / / rw - ext4 /dev/a rw\n"
+        b"2 1 0:2 / /caf\xe9 rw - ext4 /dev/b rw\n"  # Latin-1
+        b"3 1 0:3 / " + own + b"/with\\040blank rw shared:3 - tmpfs tmpfs rw\n"
+        b"4 1 0:4 / " + own + b"/below rw - tmpfs tmpfs rw\n"
+        b"5 1 0:5 / " + own + b"/below rw - xfs /dev/c rw\n"  # over the one before
+    )
+    assert is_in_memory(str(tmp_path / "with blank" / "x"), tmp_path)
+    assert not is_in_memory(str(tmp_path / "with"), tmp_path)
+    assert not is_in_memory(str(tmp_path / "below"), tmp_path)
+    assert not is_in_memory(str(tmp_path), tmp_path / "nothing")

@@ -97,8 +97,8 @@ REFUSED = {
     "masked y": (X, np.ma.masked_array(y, np.arange(N) == 3), ["masked out", "row 3"]),
     "y with three dimensions": (X, np.ones((N, 1, 1)), ["y has shape (20, 1, 1)"]),
     "y with no columns": (X, np.ones((N, 0)), ["y has no columns"]),
-    "y beyond squares": (X, y * 1e300, ["size 2.29e+300", "y / 2e+300"]),
-    "y below squares": (X, y * 1e-300, ["size 2.29e-300", "y / 2e-300"]),
+    "y beyond squares": (X, y * 1e300, ["size 2.29e+300", "y / 1e+300"]),
+    "y below squares": (X, y * 1e-300, ["size 2.29e-300", "y / 1e-300"]),
     "the second output beyond squares": (X, np.column_stack([y, 1e200 * y]), ["Output 1 of y"]),
 }
 

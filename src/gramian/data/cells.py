@@ -53,7 +53,8 @@ def cells_of(column: Any, name: str) -> Cells:
     if kind == "c":
         raise InputError(f"Column {name!r} has complex numbers. Give real and imaginary parts as columns.")
     if kind in "uif":
-        return Cells(values.astype(np.float64))
+        with np.errstate(over="ignore"):  # of longer numbers: infinity is refused by who knows the row
+            return Cells(values.astype(np.float64))
     if kind == "b":
         return Cells(values)
     if kind in "Mm":
@@ -111,8 +112,23 @@ def _from_objects(values: list[Any], name: str) -> Cells:
     if kinds == {"bool"} and not any(map(is_absent, values)):
         return Cells(np.array(values, dtype=bool))
     if kinds <= {"number", "bool"}:
-        return Cells(np.array([np.nan if is_absent(v) else float(v) for v in values], dtype=np.float64))
+        floats = [np.nan if is_absent(v) else number(v, name, row) for row, v in enumerate(values)]
+        return Cells(np.array(floats, dtype=np.float64))
     return text_cells(["" if is_absent(v) else _word(v) for v in values])
+
+
+def number(v: Any, name: str, row: int) -> float:
+    """A number of any type as a float, or an error that says which one is none."""
+    try:
+        return float(v)
+    except OverflowError:  # of whole numbers and fractions
+        digits = int(int(abs(v)).bit_length() * np.log10(2))
+        cure = "Give it in other units, or its logarithm."
+        raise InputError(
+            f"Column {name!r}, row {row}: a number of about 1e{digits} is beyond the largest, 1.8e308. {cure}"
+        ) from None
+    except ValueError:  # what decimals call a signaling NaN
+        return np.nan
 
 
 def _kind(v: Any) -> str:

@@ -38,8 +38,10 @@ RULES = ("fill", "drop", "error")
 
 
 def has_gaps(table: Array) -> bool:
-    """Whether a cell is missing. A sum is NaN where a cell is, at the speed of memory."""
-    return bool(np.isnan(np.sum(table)))
+    """Whether a cell is missing. A sum is NaN where a cell is, at the speed of memory, or where it overflows
+    both ways."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isnan(np.sum(table))) and bool(np.isnan(table).any())
 
 
 @dataclass(frozen=True, eq=False)

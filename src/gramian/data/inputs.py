@@ -5,7 +5,9 @@ Columns of a DataFrame are read as they need it (readings.py), new data alike. M
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,7 @@ from sklearn.utils.validation import _check_feature_names, _check_n_features, _g
 
 from gramian.arrays import Array
 from gramian.data import gaps
-from gramian.data.cells import Cells, cells_of, text_cells
+from gramian.data.cells import Cells, cells_of, number, text_cells
 from gramian.data.columns import Columns, some_of
 from gramian.data.deciding import Seen, TooManyError, too_many
 from gramian.data.frames import is_frame
@@ -68,7 +70,8 @@ def read_features(X: Any, known: Columns | None = None, missing: str = "error") 
         columns, table = _cells_of_array(array, columns, known is not None)
     else:
         # For a fit a copy: a model must not change when its owner changes X afterwards.
-        table = np.array(array, dtype=np.float64, order="C", copy=True if known is None else None)
+        with np.errstate(over="ignore"):  # of longer numbers: infinity is refused below
+            table = np.array(array, dtype=np.float64, order="C", copy=True if known is None else None)
     check_table(table, columns, missing)
     return table, columns
 
@@ -146,7 +149,8 @@ def _targets(y: Any, n: int) -> tuple[Array, bool]:
     if Y.dtype.kind in "OUSMm":
         Y = np.column_stack([_numbers(Y[:, k], "y", "Give one number a row.") for k in range(Y.shape[1])])
     # one order whatever the caller's: sums over outputs then round alike
-    return np.array(Y, dtype=np.float64, order="C"), array.ndim == 1
+    with np.errstate(over="ignore"):  # of longer numbers: infinity is refused by the caller
+        return np.array(Y, dtype=np.float64, order="C"), array.ndim == 1
 
 
 def target_names(y: Any) -> tuple[str, ...]:
@@ -265,6 +269,8 @@ def read_named(
         _remember_columns(estimator, X, X, reset=False)
         return read_features(X, known, missing)
     table, columns = read_features(X, known, missing)
+    if known is None:
+        _refuse_extremes(table, columns)
     _remember_columns(estimator, X, table, reset=known is None)
     return table, columns
 
@@ -371,7 +377,7 @@ def _numbers(values: NDArray[Any], name: str, cure: str = _CATEGORIES) -> Array:
         raise InputError(f"Column {name!r} holds dates or times. Give a number instead, such as {days}.")
     try:
         return values.astype(np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         pass
     for i, v in enumerate(values):
         if not (isinstance(v, (str, bytes)) or _is_number(v) or is_missing(v)):
@@ -380,7 +386,7 @@ def _numbers(values: NDArray[Any], name: str, cure: str = _CATEGORIES) -> Array:
     out = np.full(len(values), np.nan)
     for i, v in enumerate(values):
         if _is_number(v):
-            out[i] = float(v)
+            out[i] = number(v, name, i)
         elif not is_missing(v):
             what = f"Column {name!r} has the text {str(v)!r} in row {i}, where a number belongs"
             raise InputError(f"{what} (could not convert string to float). {cure}")
@@ -407,6 +413,31 @@ def check_table(table: Array, columns: Columns, missing: str = "error") -> None:
             raise InputError(f"Input X contains infinity: {where}. {cure}")
 
 
+# a cell at most, and cells of a column apart at least: sums of many, and the lengthscales that a search
+# tries, are numbers still
+LARGEST, NARROWEST = 1e301, 1e-300
+
+
+def _refuse_extremes(table: Array, columns: Columns) -> None:
+    """Refuses columns that leave no room for differences, means and lengthscales."""
+    size = np.fmax.reduce(np.abs(table), axis=0)  # NaN is missing
+    with np.errstate(over="ignore"):
+        apart = np.fmax.reduce(table, axis=0) - np.fmin.reduce(table, axis=0)
+    extreme = np.flatnonzero((size > LARGEST) | ((apart > 0) & (apart < NARROWEST)))
+    if len(extreme):
+        j = int(extreme[0])
+        name = columns.names[j] if j < len(columns.names) else j
+        row = int(np.nanargmax(np.abs(table[:, j])))
+        what = f"has {table[row, j]:.3g} in row {row}, beyond {LARGEST:g}"
+        if size[j] <= LARGEST:
+            what = f"has values that are {apart[j]:.3g} apart, less than {NARROWEST:g}"
+        unit = 10.0 ** np.floor(np.log10(size[j] if size[j] > LARGEST else apart[j]))
+        raise InputError(
+            f"Column {name!r} {what}: squares and sums of them leave the range of numbers. Give it in other"
+            f" units: {name} / {unit:.0e}."
+        )
+
+
 def unequal(n: int, of_y: int) -> InputError:
     """What to say of X and y that are not equally long."""
     what = f"Found input variables with inconsistent numbers of samples: [{n}, {of_y}]"
@@ -420,7 +451,7 @@ def kind_of(value: float) -> str:
 
 def _is_number(v: Any) -> bool:
     if not isinstance(v, (str, bytes)):
-        return isinstance(v, (bool, int, float, np.number, np.bool_))
+        return isinstance(v, (numbers.Real, Decimal, np.bool_))
     try:
         float(v)
     except ValueError:

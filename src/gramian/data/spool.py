@@ -8,6 +8,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Self
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy as np
 from gramian.arrays import Array
 from gramian.errors import InputError, MemoryLimitError
 from gramian.linalg import memory
+from gramian.linalg.mounts import SYSTEM, mounts
 
 LEFT_FREE = 16 * 2**20  # bytes of the folder that are left to others
 
@@ -98,13 +100,12 @@ def _full_disk() -> Iterator[None]:
         raise InputError(f"{where}, and data are spooled there, 8 bytes a number. {cure}") from cause
 
 
-def is_in_memory(folder: str) -> bool:
-    """Whether files in a folder take memory instead of disk; False where the system does not tell."""
-    try:
-        with open("/proc/self/mounts", encoding="utf-8") as file:
-            mounts = [line.split()[1:3] for line in file]
-    except OSError:  # not Linux
-        return False
-    real = os.path.realpath(folder)
-    around = [(point, kind) for point, kind in mounts if os.path.commonpath([real, point]) == point]
-    return max(around, key=lambda mount: len(mount[0]), default=("", ""))[1] in ("tmpfs", "ramfs")
+def is_in_memory(folder: str, root: Path = SYSTEM) -> bool:
+    """Whether files in a folder take memory instead of disk; False where the system does not tell. `root`:
+    the folder in which to look for /proc."""
+    kind, real = "", Path(os.path.realpath(folder))
+    longest = 0
+    for mount in mounts(root):  # of two at one place the later one lies above
+        if real.is_relative_to(mount.point) and len(mount.point) >= longest:
+            kind, longest = mount.kind, len(mount.point)
+    return kind in ("tmpfs", "ramfs")

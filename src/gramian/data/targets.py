@@ -38,8 +38,9 @@ def as_numbers(y: Any, columns: Columns, told: Mapping[str, str] | None = None) 
 def absent_targets(y: Any, n: int) -> NDArray[np.bool_] | None:
     """Which of n rows have no target; None where all have one, or where y is nothing that could be told."""
     if type(y) is np.ndarray and y.dtype.kind == "f" and y.ndim == 1:
-        if not np.isnan(np.sum(y)):
-            return None
+        with np.errstate(over="ignore", invalid="ignore"):  # a sum is quick, and may overflow
+            if not np.isnan(np.sum(y)):
+                return None
         absent = np.isnan(y)
     else:
         try:

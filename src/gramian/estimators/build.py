@@ -219,9 +219,9 @@ def build_latent(
 ) -> Built:
     """The same for a likelihood of any kind, Y (n, columns) as it reads them. f scales with y where it is in
     the units of y; `variance` is the default kernel's."""
+    sd = float(output_spread(Y[:, :1], True)[0]) if likelihood.location else 1.0
     likelihood, loc = likelihood.started(likelihood.y_of(Y))
     L = likelihood.latents
-    sd = float(output_spread(Y[:, :1], True)[0]) if likelihood.location else 1.0
     normalised = getattr(gp, "normalize_y", True)
     scale = likelihood.scales(sd if normalised else 1.0)
     some = np.asarray(X[:: max(1, len(X) // _SOME_ROWS)])
@@ -374,6 +374,6 @@ def output_spread(Y: Array, single: bool) -> Array:
         which = "y has values" if single else f"Output {k} of y has values"
         raise InputError(
             f"{which} of size {size[k]:.3g} and spread {sd[k]:.3g}, whose squares leave the range of"
-            f" numbers. Give y in other units: y / {size[k]:.0e}."
+            f" numbers. Give y in other units: y / {10.0 ** np.floor(np.log10(size[k])):.0e}."
         )
     return sd

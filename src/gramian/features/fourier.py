@@ -33,7 +33,7 @@ import math
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import jax
@@ -45,6 +45,7 @@ from gramian.arrays import Array, Indices, is_whole
 from gramian.errors import ParameterError, StateError
 from gramian.features.base import Basis, FeatureMap
 from gramian.features.spectral import KINDS, SMALLEST_SORF, source, structured_product
+from gramian.forks import compiled
 from gramian.gram.tiles import _blocks, _each, _host, _padded, tile_size
 from gramian.kernels.base import Column, Kernel
 from gramian.kernels.spectrum import Draw, Wave
@@ -291,23 +292,33 @@ def _spectrum(kernel: Kernel, drawn: Any, counts: Sequence[int], d: int, numpy: 
     return 2 * numpy.concatenate(frequencies)[take].T, numpy.concatenate(amplitudes)[take] * gain
 
 
-@partial(jax.jit, static_argnums=(3, 4))
+@compiled(static=(3, 4))
 def _spectrum_pullback(kernel: Kernel, drawn: Any, to: Any, counts: tuple[int, ...], d: int) -> Any:
     return jax.vjp(lambda k: _spectrum(k, drawn, counts, d, jnp), kernel)[1](to)[0]
 
 
-@jax.jit
+def _cosines_in_numpy(turns: Array, A: Array, shift: Array) -> Array:
+    t = turns[:, None, :] + shift
+    # less whole turns first, as `_cos` does: digits of large turns are not lost in pi t
+    return (A * np.cos(np.pi * (t - 2 * np.round(t / 2)))).reshape(len(turns), -1)
+
+
+def _features_in_numpy(X: Array, centre: Array, W: Array, A: Array, shift: Array) -> Array:
+    return _cosines_in_numpy((X - centre) @ W, A, shift)
+
+
+@compiled(instead=_features_in_numpy)
 def _features(X: jax.Array, centre: jax.Array, W: jax.Array, A: jax.Array, shift: jax.Array) -> jax.Array:
     turns = _apart((X - centre) @ W)[:, None, :] + shift
     return (A * _cos(turns)).reshape(X.shape[0], -1)
 
 
-@jax.jit
+@compiled(instead=_cosines_in_numpy)
 def _cosines(turns: jax.Array, A: jax.Array, shift: jax.Array) -> jax.Array:
     return (A * _cos(turns[:, None, :] + shift)).reshape(len(turns), -1)
 
 
-@jax.jit
+@compiled()
 def _features_pullback(
     X: jax.Array, centre: jax.Array, W: jax.Array, A: jax.Array, shift: jax.Array, G: jax.Array
 ) -> tuple[jax.Array, jax.Array]:

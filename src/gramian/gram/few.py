@@ -2,11 +2,14 @@
 
 Where the kernel has no such form, the answer is None. Nothing is compiled, so a call of any size costs what
 it computes. As in compiled programs, what overflows is refused where it arrives.
+
+In a fork without JAX (forks.py) the same forms stand for the compiled programs, a tile at a time.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,3 +77,50 @@ def rows(tree: Tree, method: str, X: Array, w: Array | None = None) -> list[Arra
     if found is None:
         return None
     return [found.values] if w is None else list(found.pull(w))
+
+
+# Instead of the compiled programs (gram/programs.py). -------------------------------------------------------
+
+
+@np.errstate(all="ignore")
+def tile(kernel: Kernel, X: Array, Z: Array) -> Array | None:
+    """K(X, Z)."""
+    host = kernel.on_host()
+    return None if host is None else host.cross(Pairs(X, Z)).K
+
+
+@np.errstate(all="ignore")
+def product(kernel: Kernel, X: Array, Z: Array, V: Array, filled: int) -> Array | None:
+    """sum_t K(X, Z_t) V_t over the filled tiles, one at a time."""
+    host = kernel.on_host()
+    if host is None:
+        return None
+    total = np.zeros((len(X), V.shape[2]))
+    for Z_t, V_t in zip(Z[:filled], V, strict=False):
+        total += host.cross(Pairs(X, Z_t)).K @ V_t
+    return total
+
+
+@np.errstate(all="ignore")
+def tile_pullback(
+    kernel: Kernel, X: Array, Z: Array, S: Array, factor: float, L: Array, R: Array
+) -> Kernel | None:
+    """By the parameters, from the weights factor S + L R'."""
+    host = kernel.on_host()
+    return None if host is None else kernel.bare_at(host.cross(Pairs(X, Z)).pull(factor * S + L @ R.T, 1.0))
+
+
+def cross_pullback(
+    points: bool, inputs: bool, kernel: Kernel, X: Array, Z: Array, W: Array, L: Array, R: Array
+) -> tuple[Kernel, Array, Array] | None:
+    """The same from W + L R'; by points and inputs there is none."""
+    found = None if points or inputs else tile_pullback(kernel, X, Z, W, 1.0, L, R)
+    return None if found is None else (found, Z[:, :0], X[:, :0])
+
+
+@np.errstate(all="ignore")
+def row_values(method: str, tree: Any, X: Array) -> Array | None:
+    """tree.method(X): k(x, x), or what a tree says it can do with arrays of NumPy."""
+    if method == "diagonal":
+        return diagonal(tree, X)
+    return getattr(tree, method)(X) if hasattr(tree, "in_numpy") and tree.in_numpy(method) else None

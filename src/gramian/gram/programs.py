@@ -1,24 +1,26 @@
 """The programs that XLA compiles for tiles, and for functions of single rows: one for a kernel's structure
-and a tile's shape."""
+and a tile's shape. In a fork without JAX (forks.py) kernels with a NumPy form, and what else says that it has
+one, answer in that (gram/few.py)."""
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
+from gramian.forks import compiled
+from gramian.gram import few
 from gramian.kernels.base import Kernel
 from gramian.params import Tree
 
 
-@jax.jit
+@compiled(instead=few.tile)
 def tile(kernel: Kernel, X: jax.Array, Z: jax.Array) -> jax.Array:
     return kernel.cross(X, Z)
 
 
-@jax.jit
+@compiled(instead=few.product)
 def product(kernel: Kernel, X: jax.Array, Z: jax.Array, V: jax.Array, filled: int) -> jax.Array:
     """sum_t K(X, Z_t) V_t over the filled tiles of Z (t, T, d), V (t, T, k): tiles of K stay in cache."""
 
@@ -28,7 +30,7 @@ def product(kernel: Kernel, X: jax.Array, Z: jax.Array, V: jax.Array, filled: in
     return jax.lax.fori_loop(0, filled, add, jnp.zeros((X.shape[0], V.shape[2]), V.dtype))
 
 
-@jax.jit
+@compiled(instead=few.tile_pullback)
 def tile_pullback(
     kernel: Kernel, X: jax.Array, Z: jax.Array, S: jax.Array, factor: jax.Array, L: jax.Array, R: jax.Array
 ) -> Any:
@@ -42,7 +44,7 @@ def _with_outer_products(W: jax.Array, L: jax.Array, R: jax.Array) -> jax.Array:
     return W
 
 
-@partial(jax.jit, static_argnums=(0, 1))
+@compiled(static=(0, 1), instead=few.cross_pullback)
 def cross_pullback(
     points: bool,
     inputs: bool,
@@ -59,23 +61,23 @@ def cross_pullback(
     return by_kernel, by_Z if points else Z[:, :0], by_X if inputs else X[:, :0]
 
 
-@partial(jax.jit, static_argnums=0)
+@compiled(static=(0,), instead=few.row_values)
 def rows(method: str, tree: Tree, X: jax.Array) -> jax.Array:
     return getattr(tree, method)(X)
 
 
-@partial(jax.jit, static_argnums=0)
+@compiled(static=(0,))
 def rows_pullback(method: str, tree: Tree, X: jax.Array, w: jax.Array) -> Any:
     return jax.vjp(lambda t: getattr(t, method)(X), tree)[1](w)[0]
 
 
-@jax.jit
+@compiled()
 def tile_gradients(kernel: Kernel, X: jax.Array, Z: jax.Array) -> jax.Array:
     slope = jax.grad(lambda x, z: kernel.pair(x, z))
     return jax.vmap(lambda x: jax.vmap(lambda z: slope(x, z))(Z))(X)
 
 
-@jax.jit
+@compiled()
 def row_curvatures(kernel: Kernel, X: jax.Array) -> jax.Array:
     def at(x: jax.Array) -> jax.Array:
         return jnp.diagonal(jax.jacfwd(jax.grad(kernel.pair, argnums=0), argnums=1)(x, x))

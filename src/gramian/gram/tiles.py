@@ -27,6 +27,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from gramian import forks
 from gramian.arrays import Array
 from gramian.gram import few, programs, radial
 from gramian.kernels.base import Kernel
@@ -298,9 +299,9 @@ def gradient_variances(kernel: Kernel, X: Array) -> Array:
 # Helpers. ---------------------------------------------------------------------------------------------------
 
 
-def _host(result: jax.Array) -> Array:
+def _host(result: jax.Array | Array) -> Array:
     """As a NumPy array, without a copy. Waiting for it first releases the GIL, which a conversion holds."""
-    return np.asarray(result.block_until_ready())
+    return np.asarray(result if isinstance(result, (np.ndarray, np.generic)) else result.block_until_ready())
 
 
 def _fill(out: Array, program: Callable[..., Any], bare: Any, pairs: Iterable[Pair], bits: int = 64) -> Array:
@@ -357,7 +358,7 @@ def _padded_tile(S: Array, rows: int, columns: int) -> Array:
 
 def _stacks(
     Z: Array, V: Array, T: int, width: int, dtype: type[np.float64] | type[np.float32]
-) -> list[tuple[jax.Array, jax.Array, int]]:
+) -> list[tuple[Any, Any, int]]:
     """Z and V in stacks of tiles, (t, T, d) and (t, T, width), zeros in V's rest; and how many are filled."""
     tall = STACK if T == LARGEST_TILE else 2  # smaller tiles are for fewer rows than three of them
     stacks = []
@@ -368,8 +369,9 @@ def _stacks(
             # a copy of real data is harmless in any kernel
             stack[: len(Z_s)], stack[len(Z_s) :] = Z_s, Z_s[0]
             values[: len(V_s), : V.shape[1]] = V_s
-            arrays = jnp.asarray(stack.reshape(tall, T, -1)), jnp.asarray(values.reshape(tall, T, -1))
-            stacks.append((*arrays, -(-len(Z_s) // T)))
+            arrays = stack.reshape(tall, T, -1), values.reshape(tall, T, -1)
+            held = arrays if forks.lost() else tuple(map(jnp.asarray, arrays))
+            stacks.append((*held, -(-len(Z_s) // T)))
     return stacks
 
 

@@ -14,6 +14,9 @@ from gramian.arrays import Array
 from gramian.gram import tiles
 from gramian.likelihoods import Likelihood, quadrature
 from gramian.params import Tree
+from gramian.params.namespace import namespace, sigmoid
+
+PREDICTED = ("predictive", "probabilities", "scaled_probabilities", "joint_probabilities")
 
 
 class Asked(Tree):
@@ -50,7 +53,8 @@ class Asked(Tree):
     def predictive(self, T: jax.Array) -> jax.Array:
         """E y and var y, from (the columns beside y, means, variances)."""
         beside, rest = T[:, : self._width - 1], T[:, self._width - 1 :]
-        return jnp.stack(self.likelihood.predictive_moments(*self._moments(rest), *beside.T), axis=1)
+        moments = self.likelihood.predictive_moments(*self._moments(rest), *beside.T)
+        return namespace(T).stack(moments, axis=1)
 
     def scored(self, T: jax.Array) -> jax.Array:
         """log E p(y | f), from (y, means, variances)."""
@@ -65,18 +69,23 @@ class Asked(Tree):
         """sigma(kappa mean), kappa = 1 / sqrt(1 + pi v / 8): E sigma(f) for a logistic sigma to within 2 %
         (MacKay 1992)."""
         mean, var = self._moments(T)
-        one = jax.nn.sigmoid(mean / jnp.sqrt(1 + jnp.pi * var / 8))
-        return jnp.stack([1 - one, one], axis=1)
+        xp = namespace(T)
+        one = sigmoid(mean / xp.sqrt(1 + np.pi * var / 8))
+        return xp.stack([1 - one, one], axis=1)
 
     def joint_probabilities(self, T: jax.Array) -> jax.Array:
         """The same for latents that are correlated at a row: from means and a root of their covariance."""
-        L = self.likelihood.latents
+        xp, L = namespace(T), self.likelihood.latents
         points = quadrature.normal_points(L)
-        f = T[:, None, :L] + jnp.einsum("nij,pj->npi", T[:, L:].reshape(-1, L, L), points)
+        f = T[:, None, :L] + xp.einsum("nij,pj->npi", T[:, L:].reshape(-1, L, L), points)
         # One latent a class. What f is at a point is known there: asking for averages over it again would
         # square the number of points.
-        logs = [self.likelihood.log_prob(jnp.full(f.shape[:-1], float(c)), f) for c in range(L)]
-        return jnp.stack([jnp.mean(jnp.exp(log), axis=1) for log in logs], axis=1)
+        logs = [self.likelihood.log_prob(xp.full(f.shape[:-1], float(c)), f) for c in range(L)]
+        return xp.stack([xp.mean(xp.exp(log), axis=1) for log in logs], axis=1)
+
+    def in_numpy(self, question: str) -> bool:
+        """Whether it is answered for arrays of NumPy, too: what predictions ask, of most likelihoods."""
+        return question in PREDICTED and self.likelihood.predicts_in_numpy
 
     def _moments(self, T: jax.Array) -> tuple[jax.Array, jax.Array]:
         L = self.likelihood.latents

@@ -56,6 +56,9 @@ def _numbers(kernel: Kernel, raw: list[tuple[NDArray[Any], list[str] | None]]) -
     text = [False] * d
     try:
         arrays = [np.ascontiguousarray(table, dtype=np.float64) for table in tables]
+    except OverflowError:
+        cure = "Give it in other units, or its logarithm."
+        raise InputError(f"A number in the table is beyond the largest, 1.8e308. {cure}") from None
     except (TypeError, ValueError):
         arrays = [np.empty(table.shape) for table in tables]
         for j in range(d):

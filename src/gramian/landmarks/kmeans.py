@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gramian import forks
 from gramian.arrays import AnyArray, Array, Indices
 from gramian.kernels.base import Kernel
 from gramian.landmarks import tables
@@ -31,6 +32,7 @@ class KMeansRule(LandmarkRule):
 
     def choose(self, kernel: Kernel, X: AnyArray, m: int, rng: np.random.Generator) -> Landmarks:
         from sklearn.cluster import KMeans, MiniBatchKMeans
+        from threadpoolctl import threadpool_limits
 
         seed, some = int(rng.integers(2**31 - 1)), max(LLOYD_ROWS, 20 * m)
         few = len(X) <= some
@@ -39,8 +41,9 @@ class KMeansRule(LandmarkRule):
         unique = np.unique(table, axis=0)
         if len(unique) <= m:
             return Landmarks(unique, None, rule=self.name)
-        # scikit-learn limits BLAS itself, and would give its threads back while a fit beside this one works
-        with one_blas_thread():
+        # scikit-learn limits BLAS itself, and would give its threads back while a fit beside this one works.
+        # A fork would wait for ever for its parent's threads of OpenMP.
+        with one_blas_thread(), threadpool_limits(1 if forks.forked() else None, user_api="openmp"):
             if few:
                 fitted = KMeans(m, n_init=1, random_state=seed).fit(table / scale)
             else:

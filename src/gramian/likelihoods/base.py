@@ -53,6 +53,9 @@ class Likelihood(Tree):
     smooth: ClassVar[bool] = True
     discrete: ClassVar[bool] = False  # whether y is a whole number from 0 on, with a probability
     conjugate: ClassVar[bool] = False  # whether it is Gaussian noise, under which f can be integrated out
+    # whether `probabilities` and the moments take arrays of NumPy as well (params/namespace.py), and then do
+    # without JAX, which a forked process has not; said by each class for itself
+    numpy_too: ClassVar[bool] = False
 
     @abstractmethod
     def log_prob(self, y: jax.Array, f: jax.Array) -> jax.Array:
@@ -69,6 +72,11 @@ class Likelihood(Tree):
     def latents(self) -> int:
         """How many latent functions an observation depends on."""
         return 1
+
+    @property
+    def predicts_in_numpy(self) -> bool:
+        """Whether predictions can do without JAX. Not inherited: a subclass may have another formula."""
+        return bool(vars(type(self)).get("numpy_too", False))
 
     def variances(self) -> Array:
         """The noise variance of each output, (outputs,), of one that is `conjugate`."""
@@ -208,8 +216,8 @@ class Likelihood(Tree):
         columns = [column[..., None] for column in beside]
         f, weights = quadrature.nodes(mean, var, self.latents)
         means, variances = self.conditional_moments(f, *columns)
-        first = jnp.sum(weights * means, axis=-1)
-        return first, jnp.sum(weights * (variances + (means - first[..., None]) ** 2), axis=-1)
+        first = (weights * means).sum(axis=-1)
+        return first, (weights * (variances + (means - first[..., None]) ** 2)).sum(axis=-1)
 
     def distribution(self, mean: Array, var: Array, *beside: Any, **named: Any) -> Predictive | None:
         """The distribution of y at rows with f ~ N(mean, var), (n,) or (n, latents) each, with NumPy, where

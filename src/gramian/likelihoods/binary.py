@@ -31,6 +31,8 @@ from gramian.arrays import Array
 from gramian.errors import ParameterError
 from gramian.likelihoods import checks, normal, quadrature
 from gramian.likelihoods.base import Likelihood, Pair, Triple
+from gramian.params.namespace import namespace, sigmoid
+from gramian.params.namespace import ndtr as normal_cdf
 
 
 class _Linked(Likelihood):
@@ -55,8 +57,8 @@ class _Linked(Likelihood):
         return jax.nn.sigmoid(-f), -jax.nn.sigmoid(f) * jax.nn.sigmoid(-f)
 
     def conditional_moments(self, f: jax.Array, trials: ArrayLike = 1.0) -> Pair:
-        sigma = jax.scipy.special.ndtr if self.link == "probit" else jax.nn.sigmoid
-        first = jnp.asarray(trials) * sigma(f)
+        sigma = normal_cdf if self.link == "probit" else sigmoid
+        first = trials * sigma(f)
         return first, first * sigma(-f)
 
     def highest(self, mean: Array, var: Array, trials: Array | float = 1.0) -> float:
@@ -70,6 +72,8 @@ class _Linked(Likelihood):
 
 class Bernoulli(_Linked):
     """Two classes, 0 and 1. `link` is "logit" or "probit"."""
+
+    numpy_too = True
 
     def log_prob(self, y: jax.Array, f: jax.Array) -> jax.Array:
         return self._log_sigma((2 * y - 1) * f)
@@ -99,10 +103,11 @@ class Bernoulli(_Linked):
 
     def probabilities(self, mean: jax.Array, var: jax.Array) -> jax.Array:
         """E p(y | f) of both classes for f ~ N(mean, var): (..., 2)."""
-        either = jnp.stack([-mean, mean], axis=-1)
+        xp = namespace(mean)
+        either = xp.stack([-mean, mean], axis=-1)
         if self.link == "probit":
-            return jnp.exp(normal.log_cdf(either / jnp.sqrt(1 + var[..., None])))
-        return quadrature.expectation(jax.nn.sigmoid, either, var[..., None])
+            return xp.exp(normal.log_cdf(either / xp.sqrt(1 + var[..., None])))
+        return quadrature.expectation(sigmoid, either, var[..., None])
 
     def draw(self, rng: np.random.Generator, f: Array) -> Array:
         p = ndtr(f) if self.link == "probit" else expit(f)
@@ -112,6 +117,7 @@ class Bernoulli(_Linked):
 class Binomial(_Linked):
     """Successes of a number of trials, each with probability sigma(f). `link` is "logit" or "probit"."""
 
+    numpy_too = True
     columns: ClassVar[tuple[str, ...]] = ("successes", "trials")
     column_defaults: ClassVar[Mapping[str, float]] = {"trials": 1.0}  # so that E y is the share of successes
 

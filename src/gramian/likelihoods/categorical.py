@@ -23,13 +23,13 @@ from typing import Self
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import ndtr
 
 from gramian.arrays import Array
 from gramian.errors import ParameterError
 from gramian.likelihoods import checks, quadrature
 from gramian.likelihoods.base import Likelihood, Pair
 from gramian.params import Value, fixed, unit_interval
+from gramian.params.namespace import log_softmax, namespace, ndtr
 from gramian.params.tree import whole_number
 
 # Panels of 1.5 standard deviations with a rule of degree 11 leave 1e-10; 7 standard deviations hold all but
@@ -61,10 +61,10 @@ class _Classes(Likelihood):
 class Softmax(_Classes):
     """p(y | f) = exp(f_y) / sum_c exp(f_c)."""
 
-    log_concave = True
+    log_concave = numpy_too = True
 
     def log_prob(self, y: jax.Array, f: jax.Array) -> jax.Array:
-        return _at(jax.nn.log_softmax(f, axis=-1), y)
+        return _at(log_softmax(f), y)
 
     def derivatives(self, y: jax.Array, f: jax.Array) -> Pair:
         p = jax.nn.softmax(f, axis=-1)
@@ -80,7 +80,7 @@ class Softmax(_Classes):
     def probabilities(self, mean: jax.Array, var: jax.Array) -> jax.Array:
         """E p(y | f) of all classes for f ~ N(mean, var): (..., classes)."""
         f, _ = quadrature.nodes(mean, var, self.classes)
-        return jnp.mean(jax.nn.softmax(f, axis=-1), axis=-2)
+        return namespace(f).exp(log_softmax(f)).mean(axis=-2)
 
     def draw(self, rng: np.random.Generator, f: Array) -> Array:
         return np.argmax(f + rng.gumbel(size=np.shape(f)), axis=-1).astype(np.float64)
@@ -90,6 +90,7 @@ class RobustMax(_Classes):
     """The class of the largest latent, but for a share `epsilon` of labels, which are any of the others."""
 
     smooth = False
+    numpy_too = True
     epsilon: Value = unit_interval(fixed(1e-3))
 
     def __post_init__(self) -> None:
@@ -110,7 +111,8 @@ class RobustMax(_Classes):
 
     def log_prob(self, y: jax.Array, f: jax.Array) -> jax.Array:
         right, wrong = self._logs()
-        return jnp.where(jnp.argmax(f, axis=-1) == y, right, wrong)
+        xp = namespace(f)
+        return xp.where(xp.argmax(f, axis=-1) == y, right, wrong)
 
     @property
     def relaxed(self) -> Likelihood:
@@ -136,29 +138,32 @@ class RobustMax(_Classes):
         return np.where(wrong, other + (other >= best), best).astype(np.float64)
 
     def _logs(self) -> Pair:
-        return jnp.log1p(-self.epsilon), jnp.log(self.epsilon / (self.classes - 1))
+        xp = namespace(self.epsilon)
+        return xp.log1p(-self.epsilon), xp.log(self.epsilon / (self.classes - 1))
 
 
 def largest(mean: jax.Array, var: jax.Array) -> jax.Array:
     """The probability of each of independent Gaussians to be the largest: (..., C) from (..., C)."""
     # A variance of zero would make steps of the integrand; this floor is below the means' rounding.
-    sd = jnp.sqrt(var + 1e-16 * (1 + jnp.max(mean**2, axis=-1, keepdims=True)))
-    knots = jnp.sort((mean[..., None] + sd[..., None] * _KNOTS).reshape(*mean.shape[:-1], -1), axis=-1)
+    xp = namespace(mean)
+    sd = xp.sqrt(var + 1e-16 * (1 + xp.max(mean**2, axis=-1, keepdims=True)))
+    knots = xp.sort((mean[..., None] + sd[..., None] * _KNOTS).reshape(*mean.shape[:-1], -1), axis=-1)
     t, weights = quadrature.gauss(knots, 6)
     z = (t[..., None, :] - mean[..., :, None]) / sd[..., :, None]  # (..., C, nodes)
-    density = jnp.exp(-0.5 * z**2) / (jnp.sqrt(2 * jnp.pi) * sd[..., :, None])
-    P = jnp.sum(weights[..., None, :] * density * _others(ndtr(z)), axis=-1)
-    return P / jnp.sum(P, axis=-1, keepdims=True)  # 1 up to 1e-10 before
+    density = xp.exp(-0.5 * z**2) / (np.sqrt(2 * np.pi) * sd[..., :, None])
+    P = xp.sum(weights[..., None, :] * density * _others(ndtr(z)), axis=-1)
+    return P / xp.sum(P, axis=-1, keepdims=True)  # 1 up to 1e-10 before
 
 
 def _others(values: jax.Array) -> jax.Array:
     """The product over all other entries of the axis before the last, without a division."""
-    ones = jnp.ones_like(values[..., :1, :])
-    before = jnp.cumprod(jnp.concatenate([ones, values[..., :-1, :]], axis=-2), axis=-2)
-    after = jnp.cumprod(jnp.concatenate([ones, values[..., :0:-1, :]], axis=-2), axis=-2)
+    xp = namespace(values)
+    ones = xp.ones_like(values[..., :1, :])
+    before = xp.cumprod(xp.concatenate([ones, values[..., :-1, :]], axis=-2), axis=-2)
+    after = xp.cumprod(xp.concatenate([ones, values[..., :0:-1, :]], axis=-2), axis=-2)
     return before * after[..., ::-1, :]
 
 
 def _at(values: jax.Array, y: jax.Array) -> jax.Array:
     """values[..., y]."""
-    return jnp.take_along_axis(values, y.astype(int)[..., None], axis=-1)[..., 0]
+    return namespace(values).take_along_axis(values, y.astype(int)[..., None], axis=-1)[..., 0]

@@ -24,6 +24,7 @@ from gramian.likelihoods import checks
 from gramian.likelihoods.base import Likelihood, Pair
 from gramian.likelihoods.special import bounded_exp, gammaln_step
 from gramian.params import Value, positive, priors
+from gramian.params.namespace import namespace, sigmoid
 from gramian.predictive import NoisyNormals, Predictive
 
 TAILS = priors.Gamma(2.0, 0.1)  # of degrees of freedom: from 2.4 to 56 with 95 %, most probably 10
@@ -32,7 +33,7 @@ TAILS = priors.Gamma(2.0, 0.1)  # of degrees of freedom: from 2.4 to 56 with 95 
 class StudentT(Likelihood):
     """y = f + scale t, t of Student's distribution of `df` degrees of freedom; up to 2 var y is infinite."""
 
-    location = True
+    location = numpy_too = True
     scale: Value = positive(1.0)
     df: Value = positive(4.0)
 
@@ -72,7 +73,7 @@ class StudentT(Likelihood):
         return jnp.sum(jnp.exp(log_weights) * self.log_prob(y[..., None], f), axis=-1)
 
     def conditional_moments(self, f: jax.Array) -> Pair:
-        return f, jnp.broadcast_to(self._variance(), f.shape)
+        return f, namespace(f).broadcast_to(self._variance(), f.shape)
 
     def predictive_moments(self, mean: jax.Array, var: jax.Array) -> Pair:
         return mean, var + self._variance()
@@ -87,8 +88,9 @@ class StudentT(Likelihood):
         return f + float(self.scale) * rng.standard_t(float(self.df), np.shape(f))
 
     def _variance(self) -> jax.Array:
-        df = jnp.asarray(self.df)
-        return jnp.where(df > 2, jnp.asarray(self.scale) ** 2 * df / jnp.where(df > 2, df - 2, 1.0), jnp.inf)
+        xp = namespace(self.df)
+        df = xp.asarray(self.df)
+        return xp.where(df > 2, xp.asarray(self.scale) ** 2 * df / xp.where(df > 2, df - 2, 1.0), xp.inf)
 
 
 def _variances(df: float) -> tuple[Array, Array]:
@@ -104,13 +106,13 @@ def _variances(df: float) -> tuple[Array, Array]:
     t = np.arange(low, high, step)
     logs = a * (t - np.expm1(t))
     t, weights = t[logs > -37], np.exp(logs[logs > -37])  # below, rounding
-    return np.exp(-t), weights / np.sum(weights)
+    return np.exp(np.minimum(-t, 700.0)), weights / np.sum(weights)  # with df below 0.1 there are no larger
 
 
 class Gamma(Likelihood):
     """Positive y with mean exp(f) and a relative spread of 1 / sqrt(shape); shape 1 is the exponential."""
 
-    log_concave = True
+    log_concave = numpy_too = True
     shape: Value = positive(1.0)
 
     def log_prob(self, y: jax.Array, f: jax.Array) -> jax.Array:
@@ -118,7 +120,10 @@ class Gamma(Likelihood):
 
     def checked(self, y: Array, what: str = "y") -> Array:
         possible = checks.between(y, 0, np.inf)
-        return checks.refuse(y, possible, "the gamma distribution is one of positive numbers", what)
+        checks.refuse(y, possible, "the gamma distribution is one of positive numbers", what)
+        # exp(f) ends at 1e130, and its square is needed
+        rule = "numbers from 1e-100 to 1e100 are understood; give y in other units"
+        return checks.refuse(y, checks.between(y, 1e-100, 1e100), rule, what)
 
     def started(self, y: Array) -> tuple[Self, Array]:
         mean = float(np.mean(y))
@@ -138,8 +143,8 @@ class Gamma(Likelihood):
         return mu, mu**2 / self.shape
 
     def predictive_moments(self, mean: jax.Array, var: jax.Array) -> Pair:
-        first = bounded_exp(mean + 0.5 * var)
-        return first, first**2 * (jnp.expm1(var) + jnp.exp(var) / self.shape)
+        first, xp = bounded_exp(mean + 0.5 * var), namespace(var)
+        return first, first**2 * (xp.expm1(var) + xp.exp(var) / self.shape)
 
     def draw(self, rng: np.random.Generator, f: Array) -> Array:
         shape = float(self.shape)
@@ -158,6 +163,7 @@ class Gamma(Likelihood):
 class Beta(Likelihood):
     """Proportions strictly between 0 and 1: mean 1 / (1 + exp(-f)), the closer the larger `precision`."""
 
+    numpy_too = True
     precision: Value = positive(10.0)
 
     def log_prob(self, y: jax.Array, f: jax.Array) -> jax.Array:
@@ -182,8 +188,8 @@ class Beta(Likelihood):
         return jnp.log(y) - jnp.log1p(-y), 1 / jnp.sqrt(1 + self.precision * y * (1 - y))
 
     def conditional_moments(self, f: jax.Array) -> Pair:
-        mu = jax.nn.sigmoid(f)
-        return mu, mu * jax.nn.sigmoid(-f) / (1 + self.precision)
+        mu = sigmoid(f)
+        return mu, mu * sigmoid(-f) / (1 + self.precision)
 
     def cumulative(self, y: Array, f: Array) -> Array:
         phi, tiny = float(self.precision), np.finfo(np.float64).tiny

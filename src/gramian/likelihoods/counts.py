@@ -26,6 +26,7 @@ from gramian.likelihoods import checks
 from gramian.likelihoods.base import Likelihood, Pair
 from gramian.likelihoods.special import bounded_exp, gammaln_step
 from gramian.params import Value, positive
+from gramian.params.namespace import namespace
 
 _LARGEST_RATE = 1e18  # NumPy's Poisson generator ends at 9.2e18
 
@@ -41,6 +42,8 @@ class _Counts(Likelihood):
     def checked(self, y: Array, what: str = "y") -> Array:
         counts, exposure = y.T
         checks.refuse(counts, checks.whole(counts), "counts are whole numbers from 0 on", what)
+        rule = f"counts end at {_LARGEST_RATE:g}; give them in thousands, or their logarithm to a regression"
+        checks.refuse(counts, counts <= _LARGEST_RATE, rule, what)
         self.checked_beside(exposure)
         return y
 
@@ -64,12 +67,13 @@ class _Counts(Likelihood):
         return 0.0
 
     def conditional_moments(self, f: jax.Array, exposure: ArrayLike = 1.0) -> Pair:
-        mu = bounded_exp(f + jnp.log(exposure))
+        mu = bounded_exp(f + namespace(f).log(exposure))
         return mu, mu + self._dispersion() * mu**2
 
     def predictive_moments(self, mean: jax.Array, var: jax.Array, exposure: ArrayLike = 1.0) -> Pair:
-        first, spread = bounded_exp(mean + jnp.log(exposure) + 0.5 * var), self._dispersion()
-        return first, first + first**2 * ((1 + spread) * jnp.expm1(var) + spread)
+        xp, spread = namespace(mean), self._dispersion()
+        first = bounded_exp(mean + xp.log(exposure) + 0.5 * var)
+        return first, first + first**2 * ((1 + spread) * xp.expm1(var) + spread)
 
     def draw(self, rng: np.random.Generator, f: Array, exposure: Array | float = 1.0) -> Array:
         rates = self._mixed(rng, np.shape(f)) * np.exp(np.minimum(f + np.log(exposure), 700.0))
@@ -87,6 +91,8 @@ def _seen(y: jax.Array, f: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 class Poisson(_Counts):
     """Counts with variance equal to their mean, exposure exp(f)."""
+
+    numpy_too = True
 
     def log_prob(self, y: jax.Array, f: jax.Array) -> jax.Array:
         y, f = _seen(y, f)
@@ -108,6 +114,7 @@ class Poisson(_Counts):
 class NegativeBinomial(_Counts):
     """Counts with variance mu + dispersion mu^2; Poisson's as dispersion tends to 0."""
 
+    numpy_too = True
     dispersion: Value = positive(1.0)
 
     def log_prob(self, y: jax.Array, f: jax.Array) -> jax.Array:

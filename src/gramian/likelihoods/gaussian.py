@@ -21,6 +21,7 @@ from gramian.likelihoods import quadrature
 from gramian.likelihoods.base import Likelihood, Pair, Triple
 from gramian.likelihoods.special import bounded_exp
 from gramian.params import Value, nonnegative
+from gramian.params.namespace import namespace
 from gramian.predictive import NoisyNormals, Normals, Predictive
 
 
@@ -28,7 +29,7 @@ class Gaussian(Likelihood):
     """y ~ N(f, noise * unit). `noise` is a variance, or one for each of several outputs, in the units of y
     squared while `unit` is 1. Outputs of different spread that share one relative noise have a unit each."""
 
-    log_concave = location = conjugate = True
+    log_concave = location = conjugate = numpy_too = True
     noise: Value = nonnegative(1.0)
     unit: tuple[float, ...] = (1.0,)
 
@@ -66,7 +67,7 @@ class Gaussian(Likelihood):
         return log_Z, (noise * mean + var * y) / (var + noise), var * noise / (var + noise)
 
     def conditional_moments(self, f: jax.Array) -> Pair:
-        return f, jnp.broadcast_to(self.noise, f.shape)
+        return f, namespace(f).broadcast_to(self.noise, f.shape)
 
     def predictive_moments(self, mean: jax.Array, var: jax.Array) -> Pair:
         return mean, var + self.noise
@@ -85,7 +86,7 @@ class Gaussian(Likelihood):
 class Heteroscedastic(Likelihood):
     """y ~ N(f, exp(g)): the second latent is the log of the noise variance."""
 
-    location = True
+    location = numpy_too = True
 
     def log_prob(self, y: jax.Array, f: jax.Array) -> jax.Array:
         return -0.5 * (jnp.log(2 * jnp.pi) + f[..., 1] + (y - f[..., 0]) ** 2 * bounded_exp(-f[..., 1]))

@@ -14,9 +14,15 @@ all that is left.
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.special import ndtr
+from scipy.special import log_ndtr
+
+from gramian.params.namespace import namespace
 
 BELOW = -5.0  # where the continued fraction takes over
 TERMS = 24
@@ -24,9 +30,13 @@ _ROOT = 2.5066282746310002  # sqrt(2 pi)
 _LOG_ROOT = 0.9189385332046727
 
 
-@jax.custom_jvp
-def log_cdf(z: jax.Array) -> jax.Array:
+def log_cdf(z: Any) -> Any:
     """log Phi(z)."""
+    return log_ndtr(z) if namespace(z) is np else _log_cdf(z)
+
+
+@jax.custom_jvp
+def _log_cdf(z: jax.Array) -> jax.Array:
     u, _ = _fraction(z)
     upper = jnp.where(z > 0, jnp.log1p(-ndtr(-jnp.abs(z))), jnp.log(ndtr(_above(z))))
     return jnp.where(z < BELOW, -0.5 * z**2 - _LOG_ROOT - jnp.log(u + jnp.abs(z)), upper)
@@ -72,5 +82,5 @@ def _above(z: jax.Array) -> jax.Array:
     return jnp.where(z < BELOW, BELOW, z)
 
 
-log_cdf.defjvps(lambda t, _, z: ratio(z) * t)
+_log_cdf.defjvps(lambda t, _, z: ratio(z) * t)
 ratio.defjvps(lambda t, _, z: bend(z) * t)

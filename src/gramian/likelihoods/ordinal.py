@@ -10,7 +10,7 @@ at 1 (the kernel's variance takes its place).
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
@@ -23,13 +23,14 @@ from gramian.errors import ParameterError
 from gramian.likelihoods import checks, normal
 from gramian.likelihoods.base import Likelihood, Pair
 from gramian.params import Parameter, Value, positive, real
+from gramian.params.namespace import namespace
 from gramian.params.tree import whole_number
 
 
 class Ordinal(Likelihood):
     """Ordered classes. `first`: the lowest cut point; `increments`, (classes - 2,): the steps from it on."""
 
-    log_concave = discrete = True
+    log_concave = discrete = numpy_too = True
     classes: int
     first: Value = real(None)
     increments: Value = positive(1.0)
@@ -57,10 +58,10 @@ class Ordinal(Likelihood):
     def highest(self, mean: Array, var: Array) -> float:
         return float(self.classes - 1)
 
-    def thresholds(self) -> jax.Array:
+    def thresholds(self, xp: Any = jnp) -> Any:
         """The cut points, (classes - 1,)."""
-        steps = jnp.cumsum(jnp.asarray(self.increments))
-        return jnp.asarray(self.first) + jnp.concatenate([jnp.zeros(1), steps])
+        steps = xp.cumsum(xp.asarray(self.increments))
+        return xp.asarray(self.first) + xp.concatenate([xp.zeros(1), steps])
 
     def checked(self, y: Array, what: str = "y") -> Array:
         return checks.labels(y, self.classes, f"Ordinal({self.classes})", what)
@@ -73,18 +74,20 @@ class Ordinal(Likelihood):
         return self.default_starts(default, first=cuts[0], increments=np.diff(cuts)), np.zeros(1)
 
     def predictive_log_prob(self, y: jax.Array, mean: jax.Array, var: jax.Array) -> jax.Array:
-        return self._log_mass(y, mean, jnp.sqrt(1 + var))
+        return self._log_mass(y, mean, namespace(var).sqrt(1 + var))
 
     def probabilities(self, mean: jax.Array, var: jax.Array) -> jax.Array:
         """E p(y | f) of all classes for f ~ N(mean, var): (..., classes)."""
-        y = jnp.broadcast_to(jnp.arange(self.classes), (*mean.shape, self.classes))
-        return jnp.exp(self.predictive_log_prob(y, mean[..., None], var[..., None]))
+        xp = namespace(mean)
+        y = xp.broadcast_to(xp.arange(self.classes), (*mean.shape, self.classes))
+        return xp.exp(self.predictive_log_prob(y, mean[..., None], var[..., None]))
 
     def conditional_moments(self, f: jax.Array) -> Pair:
         """Of the class as a number."""
-        p, k = self.probabilities(f, jnp.zeros_like(f)), jnp.arange(self.classes)
-        first = jnp.sum(k * p, axis=-1)
-        return first, jnp.sum((k - first[..., None]) ** 2 * p, axis=-1)
+        xp = namespace(f)
+        p, k = self.probabilities(f, xp.zeros_like(f)), xp.arange(self.classes)
+        first = xp.sum(k * p, axis=-1)
+        return first, xp.sum((k - first[..., None]) ** 2 * p, axis=-1)
 
     def draw(self, rng: np.random.Generator, f: Array) -> Array:
         steps = np.concatenate([[0.0], np.cumsum(np.asarray(self.increments))])
@@ -106,16 +109,17 @@ class Ordinal(Likelihood):
     def _log_mass(self, y: jax.Array, f: jax.Array, spread: ArrayLike) -> jax.Array:
         """log (Phi((b_y - f) / spread) - Phi((b_(y-1) - f) / spread))."""
         _, A, B, outer = self._ends(y, f, spread)
-        a = normal.log_cdf(A)
-        inner = jnp.log(-jnp.expm1(jnp.where(outer, -1.0, normal.log_cdf(B) - a)))
-        return a + jnp.where(outer, 0.0, inner)
+        a, xp = normal.log_cdf(A), namespace(A)
+        inner = xp.log(-xp.expm1(xp.where(outer, -1.0, normal.log_cdf(B) - a)))
+        return a + xp.where(outer, 0.0, inner)
 
     def _ends(self, y: jax.Array, f: jax.Array, spread: ArrayLike) -> tuple[jax.Array, ...]:
         """sign = dA/df, A, B, and whether the class is an outermost one: its probability is Phi(A), and
         Phi(A) - Phi(B) of any other. Mirrored above zero, so that both ends have a cdf with all digits."""
-        k, last, cuts = y.astype(int), self.classes - 1, self.thresholds()
-        low, high = (cuts[jnp.maximum(k - 1, 0)] - f) / spread, (cuts[jnp.minimum(k, last - 1)] - f) / spread
+        xp = namespace(f)
+        k, last, cuts = y.astype(int), self.classes - 1, self.thresholds(xp)
+        low, high = (cuts[xp.maximum(k - 1, 0)] - f) / spread, (cuts[xp.minimum(k, last - 1)] - f) / spread
         outer = (k == 0) | (k == last)
-        mirrored = jnp.where(outer, k == last, low + high > 0)
-        sign = jnp.where(mirrored, 1.0, -1.0)
-        return sign, jnp.where(mirrored, -low, high), jnp.where(mirrored, -high, low), outer
+        mirrored = xp.where(outer, k == last, low + high > 0)
+        sign = xp.where(mirrored, 1.0, -1.0)
+        return sign, xp.where(mirrored, -low, high), xp.where(mirrored, -high, low), outer

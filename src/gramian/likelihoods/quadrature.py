@@ -28,6 +28,7 @@ from scipy.special import ndtri
 from scipy.stats import qmc
 
 from gramian.arrays import Array
+from gramian.params.namespace import namespace
 
 Function = Callable[[jax.Array], jax.Array]
 
@@ -57,18 +58,19 @@ def normal_points(latents: int) -> Array:
 
 def nodes(mean: jax.Array, var: jax.Array, latents: int) -> tuple[jax.Array, jax.Array]:
     """f at the nodes, (..., nodes) or (..., nodes, latents), and their weights."""
-    sd = jnp.sqrt(var)
+    xp = namespace(mean)
+    sd = xp.sqrt(var)
     if latents == 1:
-        z, weights = (LOW_NODES, LOW_WEIGHTS) if mean.dtype == jnp.float32 else (NODES, WEIGHTS)
-        return mean[..., None] + sd[..., None] * jnp.asarray(z, mean.dtype), jnp.asarray(weights, mean.dtype)
-    points = jnp.asarray(normal_points(latents), mean.dtype)
-    return mean[..., None, :] + sd[..., None, :] * points, jnp.full(len(points), 1 / len(points), mean.dtype)
+        z, weights = (LOW_NODES, LOW_WEIGHTS) if mean.dtype == xp.float32 else (NODES, WEIGHTS)
+        return mean[..., None] + sd[..., None] * xp.asarray(z, mean.dtype), xp.asarray(weights, mean.dtype)
+    points = xp.asarray(normal_points(latents), mean.dtype)
+    return mean[..., None, :] + sd[..., None, :] * points, xp.full(len(points), 1 / len(points), mean.dtype)
 
 
 def expectation(function: Function, mean: jax.Array, var: jax.Array, latents: int = 1) -> jax.Array:
     """E function(f)."""
     f, weights = nodes(mean, var, latents)
-    return jnp.sum(weights * function(f), axis=-1)
+    return (weights * function(f)).sum(axis=-1)
 
 
 def log_expectation(log_function: Function, mean: jax.Array, var: jax.Array, latents: int = 1) -> jax.Array:
@@ -118,7 +120,8 @@ def normal_panels(centre: Array, width: Array) -> tuple[Array, Array]:
 
 def gauss(cuts: jax.Array, order: int) -> tuple[jax.Array, jax.Array]:
     """Nodes and weights, (..., nodes), of a Gauss-Legendre rule of this order between any two cuts."""
-    cuts = jax.lax.stop_gradient(cuts)  # the integral does not depend on where it is cut
+    if namespace(cuts) is not np:
+        cuts = jax.lax.stop_gradient(cuts)  # the integral does not depend on where it is cut
     nodes, weights = np.polynomial.legendre.leggauss(order)
     middle, half = (cuts[..., 1:] + cuts[..., :-1]) / 2, (cuts[..., 1:] - cuts[..., :-1]) / 2
     t = middle[..., None] + half[..., None] * nodes

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.special import gammaln
 from jax.typing import ArrayLike
+
+from gramian.params.namespace import namespace
 
 LARGEST = 300.0  # exp of it is 1e130: its square and its product with data are numbers still
 _STIRLING = 1e4  # where the series below is exact to rounding
 
 
-@jax.custom_jvp
-def bounded_exp(x: jax.Array) -> jax.Array:
+def bounded_exp(x: Any) -> Any:
     """exp that is never infinite nor zero: 0 * exp(x) is 0, its log finite; its slope stays positive."""
+    return np.exp(np.clip(x, -LARGEST, LARGEST)) if namespace(x) is np else _bounded_exp(x)
+
+
+@jax.custom_jvp
+def _bounded_exp(x: jax.Array) -> jax.Array:
     return jnp.exp(jnp.clip(x, -LARGEST, LARGEST))
 
 
-bounded_exp.defjvps(lambda t, value, x: value * t)
+_bounded_exp.defjvps(lambda t, value, x: value * t)
 
 
 def gammaln_step(r: ArrayLike, y: ArrayLike) -> jax.Array:

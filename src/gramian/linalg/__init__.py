@@ -8,4 +8,5 @@ products    products of large arrays
 blas        BLAS and LAPACK on blocks of an array, where they lie
 hadamard    the Hadamard transform
 memory      bytes: how many there are, and how many rows fit into a block
+mounts      where file systems are, on Linux
 """

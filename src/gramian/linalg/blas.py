@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cython_blas, cython_lapack
 
 from gramian.arrays import Array
+from gramian.errors import NumericalError
 
 _Integer: Final = ctypes.c_int64 if sys.byteorder == "little" else ctypes.c_int
 
@@ -124,6 +125,17 @@ def _with_triangle(
         routine(*flags, _int(B.rows), _int(B.columns), _number(B.size)(alpha), *_at(L), *_at(B))
 
 
+def check_info(info: int, routine: str) -> None:
+    """Refuses what LAPACK calls a failure: 0 is none, k > 0 the row at which it gave up, -k a wrong argument.
+    Not an assertion, which `python -O` leaves out: the array would pass for the result."""
+    if info:
+        where = f"at row {info - 1}" if info > 0 else f"for its argument {-info}"
+        raise NumericalError(
+            f"LAPACK's {routine} fails {where}: the matrix is singular there, or not finite. Rescale the"
+            " columns, or let noise be learned or larger."
+        )
+
+
 def potrf(A: Block) -> int:
     """L with L L' = A, in A's lower triangle; 0, or one more than the row whose pivot is not positive."""
     return _lapack(_dpotrf, A, b"L")
@@ -131,14 +143,12 @@ def potrf(A: Block) -> int:
 
 def invert_triangle(L: Block) -> None:
     """L^-1 in L's lower triangle."""
-    info = _lapack(_dtrtri, L, b"L", b"N")
-    assert info == 0
+    check_info(_lapack(_dtrtri, L, b"L", b"N"), "dtrtri")
 
 
 def square_triangle(W: Block) -> None:
     """W' W in W's lower triangle, of which W is the lower triangle."""
-    info = _lapack(_dlauum, W, b"L")
-    assert info == 0
+    check_info(_lapack(_dlauum, W, b"L"), "dlauum")
 
 
 def square_between(L: Block, A: Block) -> None:
@@ -147,7 +157,7 @@ def square_between(L: Block, A: Block) -> None:
     assert _size(L, A) == 8
     info = _Integer(0)
     _dsygst(_int(2), b"L", _int(A.rows), *_at(A), *_at(L), ctypes.byref(info))
-    assert info.value == 0
+    check_info(info.value, "dsygst")
 
 
 def _lapack(routine: Callable[..., None], A: Block, *flags: bytes) -> int:

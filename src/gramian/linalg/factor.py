@@ -23,6 +23,7 @@ from scipy.linalg import blas, lapack
 from gramian.arrays import Array
 from gramian.errors import NumericalError
 from gramian.linalg import panels
+from gramian.linalg.blas import check_info
 from gramian.linalg.panels import Report
 from gramian.linalg.threads import one_blas_thread
 
@@ -84,7 +85,7 @@ def factor_in_place(A: Array, report: Report | None = None) -> int:
         return panels.factor(A, report)
     with one_blas_thread():
         result, info = lapack.dpotrf(A, lower=1, clean=0, overwrite_a=1)
-    assert result is A
+    _kept(result, A)
     if info == 0 and not finite(A.diagonal()):
         return int(np.argmin(np.isfinite(A.diagonal()))) + 1  # NaN passes LAPACK's test of a pivot
     if info == 0 and report is not None:
@@ -108,7 +109,8 @@ def solve(L: Array, B: Array) -> Array:
     X = np.array(B.reshape(len(B), -1), dtype=np.float64, order="F")
     if len(X) <= LAPACK_UP_TO:
         with one_blas_thread():
-            X, _ = lapack.dpotrs(L, X, lower=1, overwrite_b=1)
+            X, info = lapack.dpotrs(L, X, lower=1, overwrite_b=1)
+        check_info(info, "dpotrs")
     else:
         panels.solve(L, X)
     return X.reshape(B.shape)
@@ -116,31 +118,35 @@ def solve(L: Array, B: Array) -> Array:
 
 def inverse_in_place(L: Array) -> Array:
     """(L L')^-1 in the lower triangle of L's own memory."""
-    return _in_place(L, panels.inverse, lapack.dpotri)
+    return _in_place(L, panels.inverse, "dpotri")
 
 
 def square_in_place(W: Array) -> Array:
     """W' W in the lower triangle of W's own memory, for a lower triangle W with zeros above."""
-    return _in_place(W, panels.square, lapack.dlauum)
+    return _in_place(W, panels.square, "dlauum")
 
 
 def inverse_root_in_place(L: Array) -> Array:
     """L^-1 in L's own memory, zeros above."""
-    return zeros_above(_in_place(L, panels.inverse_root, lapack.dtrtri))
+    return zeros_above(_in_place(L, panels.inverse_root, "dtrtri"))
 
 
-def _in_place(
-    L: Array, by_panels: Callable[[Array], object], routine: Callable[..., tuple[Array, int]]
-) -> Array:
+def _in_place(L: Array, by_panels: Callable[[Array], object], routine: str) -> Array:
     """L, overwritten: by LAPACK where there are few rows."""
     if len(L) > LAPACK_UP_TO:
         by_panels(L)
         return L
     with one_blas_thread():
-        result, info = routine(L, lower=1, overwrite_c=1)
-    assert info == 0
-    assert result is L
+        result, info = getattr(lapack, routine)(L, lower=1, overwrite_c=1)
+    check_info(info, routine)
+    _kept(result, L)
     return L
+
+
+def _kept(result: Array, array: Array) -> None:
+    """SciPy works on a copy where an array is not as LAPACK takes it: nobody would see the result."""
+    if result is not array:
+        raise ValueError("factorisations in place take Fortran-ordered arrays of float64")
 
 
 def zeros_above(L: Array) -> Array:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 import os
 import re
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import NamedTuple
 
 from gramian.errors import MemoryLimitError, ParameterError
+from gramian.linalg.mounts import SYSTEM, mounts
 
 _UNITS = {"": 1, "b": 1}
 for _power, _letter in enumerate("kmgt", 1):
     _UNITS |= {f"{_letter}ib": 1024**_power} | dict.fromkeys((_letter, f"{_letter}b"), 1000**_power)
+UNKNOWN = 8 * 2**30  # free bytes of a system that does not tell
 _DEFAULT_SHARE = 0.8  # of what is free: the rest is for the user's other work
 # of one block of predictions: large enough for matrix products at full speed, small beside any machine
 BLOCK_BYTES = 64 * 2**20
@@ -39,25 +46,91 @@ def show_bytes(size: float) -> str:
     return f"{size:.0f} bytes"
 
 
-def free_bytes() -> int:
-    """What the kernel calls available, without swapping; less where a container allows less."""
-    limits = []
+def free_bytes(root: Path = SYSTEM) -> int:
+    """What the kernel calls available, without swapping; less where a container allows less. `root`: the
+    folder in which to look for /proc and /sys."""
+    least = min([_available(root), *map(_left_in, _groups(root))])
+    return max(int(least), 0) if math.isfinite(least) else UNKNOWN
+
+
+def _available(root: Path) -> float:
+    """Of the machine."""
     try:
-        with open("/proc/meminfo", encoding="ascii") as file:
-            limits += [int(line.split()[1]) * 1024 for line in file if line.startswith("MemAvailable")]
-    except OSError:  # not Linux
-        limits.append(
-            os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 8 * 2**30
+        told = (root / "proc/meminfo").read_bytes()
+        return next(
+            int(line.split()[1]) * 1024 for line in told.splitlines() if line.startswith(b"MemAvailable")
         )
-    try:
-        with (
-            open("/sys/fs/cgroup/memory.max", encoding="ascii") as most,
-            open("/sys/fs/cgroup/memory.current", encoding="ascii") as used,
-        ):
-            limits.append(int(most.read()) - int(used.read()))
-    except (OSError, ValueError):  # no such group, or "max"
+    except (OSError, ValueError, IndexError, StopIteration):  # not Linux, or one that tells nothing
         pass
-    return max(min(limits), 0)
+    try:
+        return int(import_module("psutil").virtual_memory().available)
+    except ImportError:  # a dependency on other systems only
+        return math.inf
+
+
+# Names of files in a group of either version, and of the page cache in memory.stat that is given up first
+# when memory is short: the kernel counts it as used, but ends no process before it has taken it back.
+_FILES = {
+    "cgroup2": ("memory.max", "memory.current", b"inactive_file"),
+    "cgroup": ("memory.limit_in_bytes", "memory.usage_in_bytes", b"total_inactive_file"),
+}
+
+
+class _Group(NamedTuple):
+    """A control group whose limit holds for this process."""
+
+    folder: Path
+    limit: str
+    used: str
+    cache: bytes
+
+
+@cache  # which groups there are is asked once, what they leave each time
+def _groups(root: Path) -> list[_Group]:
+    """The groups of this process, from its own up to the first that can be seen: the limits of all hold."""
+    try:
+        lines = (root / "proc/self/cgroup").read_bytes().splitlines()
+    except OSError:
+        return []
+    own = {}
+    for line in lines:
+        if line.count(b":") < 2:
+            continue
+        _, controllers, path = line.split(b":", 2)
+        if not controllers or b"memory" in controllers.split(b","):
+            own["cgroup" if controllers else "cgroup2"] = os.fsdecode(path)
+    found = []
+    for mount in mounts(root):
+        if mount.kind not in own or (mount.kind == "cgroup" and "memory" not in mount.options):
+            continue
+        # a container may see its own group at the top, under the name that it has outside, or nothing of it
+        inside = os.path.relpath(own[mount.kind], mount.part)
+        steps = () if inside.split("/")[0] in (".", "..") else Path(inside).parts
+        top = root / mount.point.lstrip("/")
+        folders = [top.joinpath(*steps[:k]) for k in range(len(steps), -1, -1)]
+        found += [_Group(folder, *_FILES[mount.kind]) for folder in folders]
+    return found
+
+
+def _left_in(group: _Group) -> float:
+    """What its limit leaves; infinity without one."""
+    folder, limit, used, cached = group
+    try:
+        most = int((folder / limit).read_bytes())
+    except (OSError, ValueError):  # no such file, or "max"
+        return math.inf
+    if most >= 2**60:  # how version 1 says that there is none
+        return math.inf
+    try:
+        held = int((folder / used).read_bytes())
+    except (OSError, ValueError):
+        return most  # which is known alone
+    try:
+        pairs = (line.split() for line in (folder / "memory.stat").read_bytes().splitlines())
+        held -= next((int(pair[1]) for pair in pairs if len(pair) == 2 and pair[0] == cached), 0)
+    except (OSError, ValueError):  # all counts as held
+        pass
+    return most - max(held, 0)
 
 
 def allowed(limit: int | float | str | None) -> int:

@@ -130,9 +130,14 @@ class one_blas_thread:
         with _lock:
             _users -= 1
             if _users == 0:
-                while _before:
-                    library, threads = _before.pop()
-                    library.set_num_threads(threads)
+                _restore()
+
+
+def _restore() -> None:
+    """BLAS has its threads again."""
+    while _before:
+        library, threads = _before.pop()
+        library.set_num_threads(threads)
 
 
 @cache
@@ -194,5 +199,15 @@ def _pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix="gramian")
 
 
+def _in_child() -> None:
+    """A fork has one thread, that which made it: no pool, and nobody else within `one_blas_thread`, who may
+    have held the lock."""
+    global _lock, _users
+    _pool.cache_clear()
+    _lock, _users = threading.Lock(), int(getattr(_here, "depth", 0) > 0)
+    if not _users:
+        _restore()
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_pool.cache_clear)  # a fork has none of the threads
+    os.register_at_fork(after_in_child=_in_child)

@@ -10,7 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import scipy.special
 from scipy.special import expit
+
+from gramian import forks
 
 
 def namespace(v: Any) -> Any:
@@ -31,12 +34,31 @@ def sigmoid(u: Any) -> Any:
     return jax.nn.sigmoid(u)
 
 
+def ndtr(z: Any) -> Any:
+    """The normal cumulative distribution."""
+    return _special(z).ndtr(z)
+
+
+def log_softmax(f: Any) -> Any:
+    """f_c - log sum_k exp(f_k), along the last axis."""
+    return f - _special(f).logsumexp(f, axis=-1, keepdims=True)
+
+
+def _special(v: Any) -> Any:
+    if namespace(v) is np:
+        return scipy.special
+    import jax.scipy.special
+
+    return jax.scipy.special
+
+
 def slopes(f: Callable[[Any], Any], at: Any) -> tuple[Any, Any]:
     """f(at), one number, and its gradient, by JAX. f is written with `namespace` or with operators alone."""
     import jax
 
     if namespace(at) is not np:
         return jax.value_and_grad(f)(at)
+    forks.check()
     with jax.enable_x64(True):
         value, gradient = jax.value_and_grad(f)(jax.numpy.asarray(at, dtype=np.float64))
         return float(value), np.asarray(gradient)

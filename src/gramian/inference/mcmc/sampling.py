@@ -30,7 +30,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian import clock
+from gramian import clock, forks
 from gramian.arrays import Array
 from gramian.engines.base import Share
 from gramian.errors import NumericalError, ParameterError
@@ -119,6 +119,7 @@ def run(
     problem: TracedProblem, start: Array, rng: Rng, sampler: str, lengths: Lengths, enough: Enough
 ) -> ChainRun:
     """Warm-up and draws of all chains, from starts around `start`, in rounds until there are `enough`."""
+    forks.check()
     chains = lengths.chains
     began = clock.now()
     package("blackjax")

@@ -12,6 +12,7 @@ from gramian.arrays import Array
 from gramian.engines.base import added
 from gramian.inference.model import Model
 from gramian.inference.softmax.base import Coupled, Coupling, curvature, curved, mirror
+from gramian.linalg.blas import check_info
 from gramian.linalg.factor import squared_times
 from gramian.linalg.products import squares, times, transposed_times
 from gramian.linalg.weights import inverse_root_of
@@ -79,8 +80,8 @@ class FeatureCoupled(Coupled):
     def pullback(self, alpha: Array, u: Array) -> list[list[Array]]:
         C, m = self.w.shape
         P = self.root.copy(order="F")
-        _, info = lapack.dlauum(P, lower=1, overwrite_c=1)  # B^-1
-        assert info == 0
+        _, info = lapack.dlauum(P, lower=1, overwrite_c=1)
+        check_info(info, "dlauum")  # B^-1
         mirror(P)
         P_of = P.T.reshape(C, m, C, m)  # symmetric; the block of two classes: P_of[c, :, other]
         w, Phi_u = self._gathered(alpha), self._gathered(u)

@@ -43,6 +43,7 @@ from gramian.arrays import Array
 from gramian.engines.base import added
 from gramian.engines.lowrank import NOISE_FLOOR, typical_variance
 from gramian.features.nystrom import LEAST_JITTER, NystromMap
+from gramian.forks import compiled
 from gramian.gram import tiles
 from gramian.inference.model import Data, Model, noise_gradient, noise_groups
 from gramian.likelihoods import Bernoulli, Likelihood, Softmax
@@ -337,7 +338,7 @@ def expected(
         return float(value), by_mean, by_var, back
 
 
-@jax.jit
+@compiled()
 def _expected(
     likelihood: Likelihood, y: jax.Array, mean: jax.Array, var: jax.Array, counted: jax.Array
 ) -> tuple[jax.Array, Any]:

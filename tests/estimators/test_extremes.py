@@ -1,0 +1,174 @@
+"""Numbers at the ends of their range: a fit works, or an error of ours names the column and the cure. There
+is no warning of NumPy's."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import gramian as gm
+from gramian.errors import InputError
+
+N = 20
+HUGE = 10**400
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N, 2))
+    return X, np.sin(X[:, 0])
+
+
+def check(X, y, X_new=None, **settings):
+    gp = gm.GPRegressor(**({"kernel": gm.RBF()} | settings)).fit(X, y)
+    mean, std = gp.predict(X if X_new is None else X_new, return_std=True)
+    assert np.isfinite(mean).all()
+    assert np.isfinite(std).all()
+
+
+def with_cell(X, value, dtype=float):
+    changed = X.astype(dtype)
+    changed[3, 1] = value
+    return changed
+
+
+@pytest.mark.parametrize("value", [1.7e308, -1.7e308, 5e301])
+@pytest.mark.parametrize("estimator", [gm.GPRegressor(), gm.GPRegressor(gm.RBF()), gm.GPClassifier(gm.RBF())])
+def test_a_cell_that_is_too_large(data, value, estimator):
+    X, y = data
+    with pytest.raises(InputError, match=r"Column 'x1' has .*e\+30\d in row 3, beyond 1e\+301.* x1 / 1e\+30"):
+        estimator.fit(with_cell(X, value), y > 0 if hasattr(estimator, "predict_proba") else y)
+
+
+def test_columns_that_are_too_large_or_too_narrow(data):
+    X, y = data
+    widest = X / np.max(np.abs(X)) * 1.7e308
+    with pytest.raises(InputError, match=r"Column 'x0' has .*beyond 1e\+301.*other units: x0 / 1e\+308"):
+        check(widest, y)
+    with pytest.raises(InputError, match=r"Column 'x0' has 1\.7e\+308 in row 0"):
+        check(np.full_like(X, 1.7e308), y)
+    for scale in (1e-320, 1e-308):
+        with pytest.raises(InputError, match=r"Column 'x0' has values that are .* apart, less than 1e-300"):
+            check(X * scale, y)
+
+
+def test_the_unit_of_the_message_is_one(data):
+    """The cure that is given works."""
+    X, y = data
+    check(X / np.max(np.abs(X)) * 1.7e308 / 1e308, y)
+    check(X * 1e-308 / 1e-308, y)
+
+
+@pytest.mark.parametrize("scale", [1e-250, 1e-200, 1e-150, 1e150, 1e200, 1e250, 1e290])
+def test_columns_within_the_range(data, scale):
+    X, y = data
+    one = X.copy()
+    one[:, 0] *= scale
+    check(X * scale, y, kernel=None)
+    check(one, y, kernel=None)
+
+
+def test_rows_to_predict_may_be_anywhere(data):
+    X, y = data
+    for value in (1.7e308, -1.7e308, 1e-320):
+        check(X, y, with_cell(X, value))
+    far = with_cell(X, 1.7e308)
+    far[4, 1] = -1.7e308
+    check(X, y, far)
+    assert np.isfinite(gm.GPClassifier(gm.RBF()).fit(X, y > 0).predict_proba(far)).all()
+
+
+@pytest.mark.parametrize("scale", [1e-320, 1e-308, 1e160, 1e308])
+@pytest.mark.parametrize("likelihood", [None, "student_t", "heteroscedastic"])
+def test_targets_at_the_ends_of_the_range(data, scale, likelihood):
+    X, y = data
+    with pytest.raises(InputError, match=r"y has values of size .* other units: y / 1e"):
+        check(X, np.clip(y / np.max(np.abs(y)), -1, 1) * scale, likelihood=likelihood)
+
+
+@pytest.mark.parametrize("as_list", [False, True])
+def test_whole_numbers_beyond_all_floats(data, as_list):
+    X, y = data
+    table, targets = with_cell(X, HUGE, object), y.astype(object)
+    targets[5] = -HUGE
+    told = r"a number of about 1e\d{3,} is beyond the largest, 1\.8e308\. Give it in other units"
+    with pytest.raises(InputError, match=f"Column 'x1', row 3: {told}"):
+        check(table.tolist() if as_list else table, y)
+    with pytest.raises(InputError, match=f"Column 'x1', row 3: {told}"):
+        check(X, y, table.tolist() if as_list else table)
+    with pytest.raises(InputError, match=f"Column 'y', row 5: {told}"):
+        check(X, targets.tolist() if as_list else targets)
+    with pytest.raises(InputError, match="beyond the largest"):
+        gm.RBF()(table)
+    with pytest.raises(InputError, match=f"Column 'x1', row 3: {told}"):
+        check(with_cell(X, Fraction(HUGE), object), y)
+
+
+def test_numbers_of_other_types(data):
+    X, y = data
+    for kind in (Decimal, Fraction):
+        check([[kind(v) for v in row] for row in X.tolist()], [kind(v) for v in y.tolist()])
+    with pytest.raises(InputError, match="NaN"):
+        gm.GPRegressor(missing="error").fit(with_cell(X, Decimal("sNaN"), object), y)
+    for dtype in (np.uint8, np.int64, np.uint64, np.float16, np.float32, np.longdouble):
+        check((50 * np.abs(X)).astype(dtype), (50 * np.abs(y)).astype(dtype))
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).max < np.longdouble("1e4000"), reason="longdouble is a double")
+def test_long_numbers_beyond_all_floats(data):
+    X, y = data
+    with pytest.raises(InputError, match="X contains infinity: row 3, column 'x1'"):
+        check(with_cell(X, np.longdouble("1e4000"), np.longdouble), y)
+    with pytest.raises(InputError, match="y contains infinity"):
+        check(X, y.astype(np.longdouble) * np.longdouble("1e4000"))
+
+
+def test_complex_numbers_are_refused(data):
+    X, y = data
+    for table in (X + 1j, (X + 1j).astype(object), (X + 1j).astype(object).tolist()):
+        with pytest.raises(InputError, match=r"[Cc]omplex"):
+            check(table, y)
+    for targets in (y + 1j, (y + 1j).astype(object)):
+        with pytest.raises(InputError, match=r"[Cc]omplex"):
+            check(X, targets)
+
+
+@pytest.mark.parametrize(
+    ("likelihood", "value", "told"),
+    [
+        ("gamma", 1e200, "numbers from 1e-100 to 1e100"),
+        ("gamma", 1e-200, "numbers from 1e-100 to 1e100"),
+        ("gamma", 1e308, "numbers from 1e-100 to 1e100"),
+        ("gamma", 0.0, "positive numbers"),
+        ("poisson", 1e300, r"counts end at 1e\+18"),
+        ("negative_binomial", 1e300, r"counts end at 1e\+18"),
+        ("beta", 0.0, "between 0 and 1"),
+        ("beta", 1.0, "between 0 and 1"),
+    ],
+)
+def test_observations_that_a_likelihood_has_no_numbers_for(data, likelihood, value, told):
+    X, _ = data
+    y = np.full(N, 0.5 if likelihood == "beta" else 1.0)
+    y[3] = value
+    with pytest.raises(InputError, match=rf"y has .* in row 3: .*{told}"):
+        check(X, y, likelihood=likelihood)
+
+
+def test_observations_close_to_the_ends(data):
+    X, y = data
+    check(X, np.exp(y) * 1e90, likelihood="gamma")
+    check(X, np.round(np.exp(y) * 1e15), likelihood="poisson")
+    check(X, np.full(N, 1e-300), likelihood="beta")
+
+
+def test_a_student_with_hardly_any_degrees_of_freedom(data):
+    """Mixing variances beyond all numbers are cut where they are as good as infinite."""
+    X, y = data
+    t = gm.likelihoods.StudentT(scale=0.1, df=0.05)
+    gp = gm.GPRegressor(gm.RBF(), likelihood=t, optimize=False).fit(X, y)
+    gp.predict(X, return_std=True)
+    assert np.isfinite(gp.predict(X)).all()
