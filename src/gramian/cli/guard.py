@@ -1,4 +1,5 @@
-"""What stands around each command: errors as one sentence with exit code 2, Ctrl-C as 130."""
+"""What stands around each command: errors as one sentence with exit code 2, Ctrl-C as 130, SIGTERM as
+143."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ import typer
 from gramian import clock
 from gramian.cli.speech import said
 from gramian.errors import GramianError, KernelTextError
-from gramian.interrupt import attended
+from gramian.interrupt import attended, terminable
 
 
 @contextmanager
@@ -22,7 +23,7 @@ def guarded(time_limit: float | None = None) -> Iterator[None]:
     time limit begins here: what is imported and read counts as well."""
     end = None if time_limit is None else clock.now() + time_limit
     try:
-        with attended(lambda: "the present step"), clock.until(end, math.inf):
+        with terminable(), attended(lambda: "the present step"), clock.until(end, math.inf):
             yield
     except KernelTextError as error:
         _fail(str(error))  # it shows the kernel as it was typed

@@ -2,9 +2,9 @@
 
 Whoever touches a page of a map that its file no longer has is ended by the operating system (SIGBUS). A
 system call that finds no such page comes back with an error instead, so the pages are read by one: Linux
-offers the memory of a process as a file, /proc/self/mem. It costs a copy, as the reading of a file does. Where
-there is no such file, the length of the map's file is looked at before each block, which leaves a moment in
-between.
+offers the memory of a process as a file, /proc/self/mem. It costs a copy, as the reading of a file does.
+Where there is no such file, the length of the map's file is looked at before each block, which leaves a
+moment in between.
 """
 
 from __future__ import annotations
