@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import errno
+import io
 import math
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NoReturn
@@ -22,6 +24,9 @@ def guarded(time_limit: float | None = None) -> Iterator[None]:
     """Tells what a user can mend without a traceback; a fault of the library itself keeps its traceback. A
     time limit begins here: what is imported and read counts as well."""
     end = None if time_limit is None else clock.now() + time_limit
+    for stream in (sys.stdout, sys.stderr):  # a name in a file may have what no screen can show
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         with terminable(), attended(lambda: "the present step"), clock.until(end, math.inf):
             yield

@@ -285,6 +285,10 @@ class Reader(NamedTuple):
     shapes: dict[Any, tuple[int, ...]]  # what parts of models have been found to give
     arrays: Arrays | None = None  # those that may be inside
 
+    def beside(self, arrays: Arrays | None) -> Reader:
+        """The same reader with other arrays."""
+        return self._replace(arrays=arrays)
+
     def one(self, value: Any, kind: Any, where: str) -> Any:
         """A value of this kind."""
         found = self.decode(value, where)
@@ -329,7 +333,7 @@ class Reader(NamedTuple):
             if len(ends) != 2:
                 raise ModelFileError(f"{where}.bounds has {len(ends)} entries, but must have two.")
             bounds = tuple(_end(*pair, f"{where}.bounds") for pair in zip(ends, _FREE, strict=True))
-        bare = self._replace(arrays=None)
+        bare = self.beside(None)
         support, prior = bare.decode(support, f"{where}.support"), bare.decode(prior, f"{where}.prior")
         for part, kind in ((support, Support), (prior, Prior)):
             if part is not None and not isinstance(part, kind):

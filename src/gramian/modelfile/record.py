@@ -145,7 +145,7 @@ def _restore_one(gp: Estimator, columns: Columns, fitted: Any, arrays: Arrays, r
         raise ModelFileError("it is of a regressor, and yet has classes.")
     classes = observations.restore_labels(part["classes"]) if is_classifier(gp) else None
     counted = None if classes is None else len(classes)
-    method = reader._replace(arrays=arrays).one(part["method"], Scheme, "method")
+    method = reader.beside(arrays).one(part["method"], Scheme, "method")
     if method.needs_noise is not None and method.needs_noise != noise:
         needed = "Gaussian noise in closed form"
         needed = needed if noise else f"any other likelihood than {needed}"
