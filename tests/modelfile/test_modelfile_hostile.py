@@ -28,7 +28,7 @@ from safetensors.numpy import save_file
 import gramian as gm
 from gramian.errors import MemoryLimitError, ModelFileError
 from gramian.modelfile import document as documents
-from gramian.modelfile import fields, load
+from gramian.modelfile import fields, load, record
 from gramian.modelfile import file as modelfile
 from gramian.modelfile.record import describe
 from gramian.solvers import Cholesky
@@ -532,6 +532,10 @@ HOSTILE: dict[str, tuple[Callable[[Document, Arrays], None], str]] = {
     ),
     "kernels without end": (kernel(chain(65)), "levels deep"),
     "kernels beyond Python's stack": (kernel(chain(150)), "deep"),
+    "more kernels than anybody fits": (
+        kernel({"class": "Sum", "fields": {"terms": [constant()] * 1000}}),
+        "kernel_ is made of 1,001 kernels",
+    ),
     "a sum of one": (kernel({"class": "Sum", "fields": {"terms": [rbf()]}}), "two kernels or more"),
     "a sum of a sum": (
         put(
@@ -903,6 +907,35 @@ def test_made_up_files_are_refused(case: str, model: Path, tmp_path: Path) -> No
     change, message = HOSTILE[case]
     change(document, arrays)
     refused(forged(tmp_path / "m.gm", metadata, document, arrays), message)
+
+
+def test_many_kernels_of_one_kind_are_traced_once(
+    plain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    metadata, document, arrays = parts(plain)
+    terms = [{"class": "RBF", "fields": {"lengthscale": parameter([0.5 + k / 100], [])}} for k in range(300)]
+    document["fitted"]["kernel"] = {"class": "Sum", "fields": {"terms": terms}}
+    arrays["theta"] = np.zeros(len(arrays["theta"]) + 299)
+    traced, looked, trace, look = [], [], record.jax.eval_shape, documents._classes
+    monkeypatch.setattr(record.jax, "eval_shape", lambda *a: (traced.append(a), trace(*a))[1])
+    monkeypatch.setattr(documents, "_classes", lambda: (looked.append(1), look())[1])
+    gp = load(forged(tmp_path / "m.gm", metadata, document, arrays))
+    assert len(traced) == 2  # an RBF, the mean
+    assert len(looked) <= 3  # whatever the number of objects
+    assert np.isfinite(gp.predict([[0.5]])).all()
+
+
+def test_parts_of_too_many_kinds_are_refused(
+    plain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    metadata, document, arrays = parts(plain)
+    powers = [{"class": "Power", "fields": {"base": rbf(), "exponent": k + 2}} for k in range(9)]
+    document["fitted"]["kernel"] = {"class": "Sum", "fields": {"terms": powers}}
+    arrays["theta"] = np.zeros(len(arrays["theta"]) + 8)
+    path = forged(tmp_path / "m.gm", metadata, document, arrays)
+    load(path)
+    monkeypatch.setattr(record, "MAX_STRUCTURES", 8)
+    refused(path, "more than 8 parts of different kinds")
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
