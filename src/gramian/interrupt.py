@@ -27,7 +27,8 @@ from types import FrameType
 
 # seconds: before a word is said, between looks, and within which an answer is one to this press
 PATIENCE, STEP, AT_ONCE = 1.5, 0.05, 0.5
-EXIT_CODE = 130  # as of a program that Ctrl-C has ended
+EXIT_CODE, TERMINATED = 130, 143  # as of a program that Ctrl-C or SIGTERM has ended
+GRACE = 5.0  # seconds for what is left to do after SIGTERM
 
 
 class _Watch:
@@ -120,6 +121,34 @@ def attended(what: Callable[[], str]) -> Iterator[None]:
         watch.what = before
         signal.signal(signal.SIGINT, handler)
         signal.set_wakeup_fd(fd)
+
+
+@contextmanager
+def terminable() -> Iterator[None]:
+    """Within it SIGTERM ends the program as an exception does, so that temporary files are taken away, and
+    with exit code 143. Several signals at once are one, as where a whole group of processes is ended; one
+    that comes GRACE seconds later ends the program on the spot."""
+    main = threading.current_thread() is threading.main_thread()
+    if not main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    first = math.inf
+
+    def end(number: int, frame: FrameType | None) -> None:
+        nonlocal first
+        now = time.monotonic()
+        if now > first + GRACE:
+            os._exit(TERMINATED)
+        if first == math.inf:
+            first = now
+            raise SystemExit(TERMINATED)
+
+    signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        if first == math.inf:  # else the program is on its way out, and must get there
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 if hasattr(os, "register_at_fork"):

@@ -367,6 +367,13 @@ def test_a_model_of_an_array_calls_its_columns_x0_x1(run, tmp_path):
     assert "without names, so its columns are called x0, x1" in run("predict", "m.gm", "d.csv", code=2).stderr
 
 
+def test_a_name_that_no_screen_can_show_is_written_out(run):
+    X = pd.DataFrame(np.column_stack([np.arange(6.0), np.arange(6.0) ** 2]))
+    X.columns = pd.Index(["a", "\ud800"], dtype=object)
+    gm.GPRegressor(gm.RBF(1.0), optimize=False).fit(X, np.sin(X["a"])).save("m.gm")
+    assert "from: a, \\ud800" in run("show", "m.gm").stdout
+
+
 # Ctrl-C
 
 

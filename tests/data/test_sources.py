@@ -6,6 +6,7 @@ from __future__ import annotations
 import errno
 import gc
 import os
+import subprocess
 import sys
 import tracemalloc
 from pathlib import Path
@@ -15,7 +16,7 @@ import pandas as pd
 import pytest
 
 import gramian as gm
-from gramian.data import deciding, filecolumns, sources
+from gramian.data import deciding, filecolumns, maps, sources
 from gramian.data.inputs import Columns, read_features
 from gramian.data.readings import Categories
 from gramian.data.sources import Source, is_source, open_source, open_table
@@ -92,7 +93,77 @@ def test_what_is_a_source(tmp_path):
 # Memory maps
 
 
-def test_a_float64_map_is_used_as_it_is(tmp_path, rng):
+def test_a_map_that_is_small_beside_the_memory_is_copied(tmp_path, rng):
+    values, y = rng.normal(size=(40, 3)), rng.normal(size=40)
+    X, Y = mapped(tmp_path, values), mapped(tmp_path, y, "y.bin")
+    for part in (slice(None), slice(5, 30), slice(None, None, 3)):  # a view has an offset of its own
+        for d in (slice(None), slice(1)):
+            source = open_source(X[part, d], Y[part])
+            same(source.X, values[part, d])
+            same(source.Y, y[part, None])
+            assert not is_mapped(source.X)
+            assert not is_mapped(source.Y)
+    across = np.memmap(tmp_path / "X.bin", np.float64, "r", shape=(3, 40)).T
+    same(open_source(across).X, np.array(across))
+    assert is_mapped(open_source(X, Y, memory_limit=8 * values.size * 8 - 1).X)
+
+
+def test_maps_are_read_where_the_memory_is_no_file(tmp_path, rng, monkeypatch):
+    monkeypatch.setattr(maps, "MEMORY", str(tmp_path / "none"))
+    values = rng.normal(size=(40, 3))
+    X = mapped(tmp_path, values)
+    same(open_source(X).X, values)
+    os.truncate(tmp_path / "X.bin", 100)
+    assert "The file of the memory map X changed while it was read" in refused(X)
+
+
+# Fits a map whose file is cut off just before its rows are read, or just after.
+CUT = """
+import os, sys
+import numpy as np
+import gramian as gm
+from gramian.data import maps, sources
+from gramian.estimators import base
+
+path, when, share = sys.argv[1:]
+X = np.memmap(path, np.float64, "r", shape=(100_000, 2))
+gp = gm.GPRegressor(gm.RBF(1.0), method=gm.Nystrom(20), optimize=False, random_state=0)
+
+def cut():
+    os.truncate(path, int(float(share) * X.nbytes))
+
+if when == "after":
+    opened = base.open_source
+    base.open_source = lambda *a, **k: (opened(*a, **k), cut())[0]
+else:  # when its length has been looked at
+    looked = maps._check_length
+    maps._check_length = lambda *a: (looked(*a), cut())[0]
+try:
+    print(gp.fit(X, np.zeros(len(X))).predict([[0.0, 0.0]]))
+except gm.errors.InputError as error:
+    print(error)
+"""
+
+
+@pytest.mark.skipif(not Path(maps.MEMORY).exists(), reason="the memory of a process is no file here")
+@pytest.mark.parametrize(
+    ("when", "share", "said"),
+    [("before", "0", "changed while"), ("before", "0.5", "changed while"), ("after", "0", "[0.]")],
+)
+def test_a_map_whose_file_is_cut_off_does_not_end_the_process(tmp_path, rng, when, share, said):
+    mapped(tmp_path, rng.normal(size=(100_000, 2)))
+    run = subprocess.run(
+        [sys.executable, "-c", CUT, tmp_path / "X.bin", when, share],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert run.returncode == 0, run.stderr  # not ended by SIGBUS
+    assert said in run.stdout
+
+
+def test_a_float64_map_beyond_that_is_used_as_it_is(tmp_path, rng, monkeypatch):
+    monkeypatch.setattr(sources, "COPIED", 0)
     values, y = rng.normal(size=(40, 3)), rng.normal(size=40)
     X = mapped(tmp_path, values)
     source = open_source(X, y)
@@ -106,7 +177,8 @@ def test_a_float64_map_is_used_as_it_is(tmp_path, rng):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int16, np.uint8, ">f8", bool])
-def test_maps_of_other_types_are_copied_to_disk(tmp_path, rng, dtype):
+def test_maps_of_other_types_are_copied_to_disk(tmp_path, rng, dtype, monkeypatch):
+    monkeypatch.setattr(sources, "COPIED", 0)
     values = rng.uniform(0, 100, size=(40, 3)).astype(dtype)
     X, Y = mapped(tmp_path, values), mapped(tmp_path, values[:, :2].copy(), "Y.bin")
     source = open_source(X, Y)
@@ -117,7 +189,8 @@ def test_maps_of_other_types_are_copied_to_disk(tmp_path, rng, dtype):
     assert not source.single
 
 
-def test_a_map_of_targets_is_used_as_it_is(tmp_path, rng):
+def test_a_map_of_targets_beyond_that_is_used_as_it_is(tmp_path, rng, monkeypatch):
+    monkeypatch.setattr(sources, "COPIED", 0)
     X, y = mapped(tmp_path, rng.normal(size=(40, 3))), mapped(tmp_path, rng.normal(size=40), "y.bin")
     source = open_source(X, y)
     assert np.shares_memory(source.Y, y)
@@ -553,6 +626,7 @@ def test_memory_of_parquet_does_not_grow_with_its_rows(tmp_path, monkeypatch):
 
 
 def test_memory_of_maps_and_blocks_does_not_grow_with_their_rows(tmp_path, monkeypatch):
+    monkeypatch.setattr(sources, "COPIED", 0)  # maps beyond what is copied
     monkeypatch.setattr(sources, "BLOCK_BYTES", 80_000)
     peaks = []
     for n in (20_000, 80_000):

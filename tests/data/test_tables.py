@@ -790,13 +790,20 @@ def test_the_old_file_stands_until_the_block_ends(tmp_path):
 def test_bytes_are_on_disk_before_the_name_changes(tmp_path, monkeypatch):
     steps = []
     fsync, replace = os.fsync, os.replace
-    monkeypatch.setattr(os, "fsync", lambda fd: (steps.append(("fsync", os.fstat(fd).st_size)), fsync(fd)))
+
+    def synced(fd: int) -> None:
+        folder = stat.S_ISDIR(os.fstat(fd).st_mode)
+        steps.append(("fsync", "the folder" if folder else os.fstat(fd).st_size))
+        fsync(fd)
+
+    monkeypatch.setattr(os, "fsync", synced)
     monkeypatch.setattr(
         os, "replace", lambda a, b: (steps.append(("replace", Path(a).parent)), replace(a, b))
     )
     with atomic_write(tmp_path / "file") as file:
         file.write(b"12345")
-    assert steps == [("fsync", 5), ("replace", Path(os.path.realpath(tmp_path)))]
+    renamed = [("fsync", 5), ("replace", Path(os.path.realpath(tmp_path)))]
+    assert steps == renamed + [("fsync", "the folder")] * (os.name != "nt")
 
 
 @pytest.mark.parametrize("failing", ["fsync", "replace"])

@@ -1,9 +1,12 @@
-"""What stands around each command: options once, errors as one sentence with exit code 2, Ctrl-C as 130."""
+"""What stands around each command: options once, errors as one sentence with exit code 2, Ctrl-C as 130 and
+SIGTERM as 143."""
 
 from __future__ import annotations
 
 import errno
+import io
 import math
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
@@ -14,7 +17,7 @@ from typer.core import TyperCommand
 from gramian import clock
 from gramian.cli.speech import said
 from gramian.errors import GramianError, KernelTextError
-from gramian.interrupt import attended
+from gramian.interrupt import attended, terminable
 
 
 class Once(TyperCommand):
@@ -33,8 +36,11 @@ def guarded(time_limit: float | None = None) -> Iterator[None]:
     """Tells what a user can mend without a traceback; a fault of the library itself keeps its traceback. A
     time limit begins here: what is imported and read counts as well."""
     end = None if time_limit is None else clock.now() + time_limit
+    for stream in (sys.stdout, sys.stderr):  # a name in a file may have what no screen can show
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
-        with attended(lambda: "the present step"), clock.until(end, math.inf):
+        with terminable(), attended(lambda: "the present step"), clock.until(end, math.inf):
             yield
     except KernelTextError as error:
         _fail(str(error))  # it shows the kernel as it was typed

@@ -2,7 +2,7 @@
 `gramian --help` is quick.
 
 Exit codes: 0 all went well; 2 something was wrong with what was given (`error: ...` on standard error, no
-file half-written); 130 Ctrl-C.
+file half-written); 130 Ctrl-C; 143 SIGTERM.
 """
 
 from __future__ import annotations

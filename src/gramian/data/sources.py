@@ -1,11 +1,12 @@
 """Data that need not fit into memory (memory maps, files, functions that give blocks), as float64 maps.
 
 Engines read rows in blocks, `X[start:stop]`, and single rows, `X[indices]`, and never change them. A map
-offers both with constant memory, so a source is brought into that form once: an `np.memmap` of float64 is
-taken as it is (it must not change while a model uses it); anything else is read in blocks and spooled to a
-temporary file that the system removes when the last array on it is gone. It lies in the folder for temporary
-files (the environment variable TMPDIR), takes 8 bytes a number, and is read as often as the engine asks, at
-the speed of the page cache.
+offers both with constant memory, so a source is brought into that form once: an `np.memmap` that takes a
+small part of the memory is copied into it, so that its file may change meanwhile; a larger one of float64 is
+taken as it is, and its file must stay as it is; anything else is read in blocks and spooled to a temporary
+file that the system removes when the last array on it is gone. It lies in the folder for temporary files (the
+environment variable TMPDIR), takes 8 bytes a number, and is read as often as the engine asks, at the speed of
+the page cache.
 
 Cost: one pass over the data, two where text becomes categories (the first gathers them); memory of one block.
 """
@@ -36,6 +37,7 @@ from gramian.data.inputs import (
     read_targets,
     reading_of,
 )
+from gramian.data.maps import copied
 from gramian.data.readings import PLAIN, Reading
 from gramian.data.spool import Room, Spool
 from gramian.data.tables import NotNumbersError, Table, read_blocks
@@ -43,6 +45,7 @@ from gramian.data.tables.quick import NotClean, quick_blocks
 from gramian.errors import InputError, InputTypeError, TableError
 
 BLOCK_BYTES = 16 * 2**20  # of a block of a memory map: large enough for the disk, small beside any machine
+COPIED = 1 / 8  # of the memory that may be used: what a memory map may take that is copied
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,13 +221,15 @@ def _rows_of_targets(y: Any, n: int, missing: str) -> tuple[Array, bool]:
 def _mapped(
     values: NDArray[Any], what: str, names: tuple[str, ...] | None, room: Room, missing: str = "error"
 ) -> Array:
-    """`values` (n, d) as float64, themselves or a copy on disk; infinity is refused, and NaN, unless
-    `missing` says otherwise."""
+    """`values` (n, d) as float64: a copy in memory where they are small beside what may be used, else
+    themselves or a copy on disk. Infinity is refused, and NaN, unless `missing` says otherwise."""
     rows = max(1, BLOCK_BYTES // (8 * values.shape[1]))
-    copied = values.dtype != np.float64
-    with Spool(room) if copied else contextlib.nullcontext() as spool:
+    small = 8 * values.size <= COPIED * room.allowed
+    here = np.empty(values.shape) if small else None
+    spooled = here is None and values.dtype != np.float64
+    with Spool(room) if spooled else contextlib.nullcontext() as spool:
         for start in range(0, len(values), rows):
-            block = np.asarray(values[start : start + rows], dtype=np.float64)
+            block = np.asarray(copied(values[start : start + rows], what), dtype=np.float64)
             bad = ~np.isfinite(block) if missing == "error" else np.isinf(block)
             if np.any(bad):
                 row, column = np.argwhere(bad)[0]
@@ -232,8 +237,12 @@ def _mapped(
                 where += "" if names is None else f", column {names[column]!r}"
                 kind = inputs.kind_of(block[row, column])
                 raise InputError(f"Input {what} contains {kind}: {where}. Drop such rows, or fill them.")
-            if spool is not None:
+            if here is not None:
+                here[start : start + rows] = block
+            elif spool is not None:
                 spool.add(block)
+        if here is not None:
+            return here
         return np.asarray(values) if spool is None else spool.mapped()
 
 

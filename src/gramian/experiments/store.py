@@ -4,17 +4,19 @@
     runs.csv         the tidy table: a header, then one line a run, each appended and forced to disk as soon
                      as the run has ended
 
-A line is written by one call, so an interruption leaves whole lines, or at worst a last one without its end,
-which is cut off when work goes on.
+A line is written whole: where the disk is full, what was written of it is taken back. A power cut leaves at
+worst a last one without its end, which is cut off when work goes on.
 """
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import dataclasses
 import io
 import json
 import os
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -22,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.data.atomic import atomic_write
+from gramian.data.atomic import FULL, atomic_write, full
 from gramian.errors import InputError
 from gramian.experiments.run import RunRecord
 
@@ -79,16 +81,33 @@ class Store:
         raw = path.read_bytes()
         whole = raw[: raw.rfind(b"\n") + 1]
         if whole != raw:  # a line that was being written when the power went
-            with atomic_write(path) as file:
-                file.write(whole)
+            with path.open("r+b") as file:
+                file.truncate(len(whole))
+            warnings.warn(
+                f"{path}: the last line was not whole and was taken out; its run is done again.", stacklevel=2
+            )
         return list({run.key: run for run in reversed(from_csv(whole.decode(), str(path)))}.values())[::-1]
 
     def append(self, run: RunRecord) -> None:
+        """Adds a run, whole or not at all."""
         path = self.folder / RUNS
-        text = to_csv([run], header=not path.exists() or path.stat().st_size == 0)
+        # one line, so that a part of it is known by its missing end
+        run = dataclasses.replace(run, note=" ".join(run.note.splitlines()))
         with path.open("ab", buffering=0) as file:
-            file.write(text.encode())
-            os.fsync(file.fileno())
+            before = file.tell()
+            text = to_csv([run], header=before == 0).encode()
+            try:
+                written = 0
+                while written < len(text):  # a disk that is nearly full takes a part, and refuses the rest
+                    written += file.write(text[written:])
+                os.fsync(file.fileno())
+            except BaseException as cause:
+                with contextlib.suppress(OSError):
+                    file.truncate(before)
+                if isinstance(cause, OSError) and cause.errno in FULL:
+                    cure = "Free some space; the same command then does this run and the rest"
+                    raise InputError(f"{path} cannot be written: {full(cause)}. {cure}.") from cause
+                raise
 
 
 def columns_of(records: Sequence[Any]) -> dict[str, NDArray[Any]]:

@@ -86,15 +86,19 @@ class On(Pointwise):
         return f"{enclosed(self.kernel, digits, Sum, Product, Scaled, Power)}.on({columns})"
 
     def _resolved(self, names: Sequence[str]) -> list[int]:
-        n, known = len(names), ", ".join(map(str, names))
+        n = len(names)
+        # few are looked for one by one, since a dictionary of all names takes longer
+        places = {name: i for i, name in enumerate(names)} if len(self.columns) > 8 else names
         for column in self.columns:
-            if isinstance(column, str) and column not in names:
+            if isinstance(column, str) and column not in places:
+                known = ", ".join(map(str, names))
                 raise ParameterError(f"{self}: the data have no column {column!r}; they have {known}.")
             if isinstance(column, int) and not -n <= column < n:
                 raise ParameterError(
                     f"{self}: there is no column {column}; the data have {n}, numbered from 0."
                 )
-        return [list(names).index(c) if isinstance(c, str) else c % n for c in self.columns]
+        index = places.__getitem__ if isinstance(places, dict) else places.index
+        return [index(c) if isinstance(c, str) else c % n for c in self.columns]
 
     def _indices(self) -> jax.Array:
         return jnp.array(self._numbers())

@@ -7,6 +7,7 @@ lower triangle; "alpha" and "root.0" of a part p are "p.alpha" and "root.p.0".
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -115,15 +116,16 @@ def within(arrays: Arrays, part: str) -> Arrays:
     }
 
 
-def of_part(arrays: Arrays, part: str) -> Arrays:
-    """Those of a part, under their own names."""
-    inside = {f"{TRIANGLE}{part}.": TRIANGLE, f"{part}.": ""}
-    return {
-        own + name[len(prefix) :]: a
-        for name, a in arrays.items()
-        for prefix, own in inside.items()
-        if name.startswith(prefix)
-    }
+def of_parts(arrays: Arrays, stem: str, count: int) -> list[Arrays]:
+    """Those of the parts stem0, stem1, ..., under their own names: the inverse of `joined`. One pass over the
+    names, however many parts there are."""
+    found: list[Arrays] = [{} for _ in range(count)]
+    of_one = re.compile(rf"({re.escape(TRIANGLE)})?{re.escape(stem)}(0|[1-9][0-9]{{0,8}})\.(.*)", re.DOTALL)
+    for name, a in arrays.items():
+        match = of_one.fullmatch(name)
+        if match and int(match[2]) < count:
+            found[int(match[2])][(match[1] or "") + match[3]] = a
+    return found
 
 
 def joined(parts: Sequence[Arrays], stem: str) -> Arrays:

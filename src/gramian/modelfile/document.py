@@ -46,6 +46,9 @@ from gramian.widths import Widths
 
 # levels of kernels within kernels: far beyond any model, far below where Python's own stack ends
 MAX_DEPTH: Final = 64
+# Each takes some ten milliseconds before a first prediction, and seconds to compile: a sum of more is nothing
+# that anybody has fitted.
+MAX_KERNELS: Final = 1000
 _OPEN = (Kernel, Mean, Likelihood, Warp, Prior, Support)  # what users may subclass
 # what a document names of the library alone; every class of these families that an estimator knows is there,
 # because the estimators have imported it
@@ -177,7 +180,7 @@ def _encode_end(end: float | tuple[float, ...]) -> Any:
 def _encode_object(value: Any, where: str, arrays: Arrays | None) -> dict[str, Any]:
     cls = type(value)
     key = "class" if _is_ours(cls) else "custom"
-    if find_class(key, _label(cls)) is not cls:
+    if key == "custom" and find_class(key, _label(cls)) is not cls:
         cause = f"the class {cls.__name__} was defined again since this model was made"
         raise ModelFileError(f"{where}: {cause}. Fit the model again, then save it.")
     if not dataclasses.is_dataclass(cls):
@@ -200,9 +203,22 @@ def _stored_fields(cls: Any) -> list[dataclasses.Field[Any]]:
 # Classes. ---------------------------------------------------------------------------------------------------
 
 
-def find_class(key: str, name: str, origins: Mapping[str, str] | None = None) -> type:
+Known = Mapping[tuple[str, str], list[type]]  # "class" or "custom", and the name
+
+
+def known_classes() -> Known:
+    """The classes that a document may name, as they are now."""
+    found: dict[tuple[str, str], list[type]] = {}
+    for cls in _classes():
+        found.setdefault(("class" if _is_ours(cls) else "custom", _label(cls)), []).append(cls)
+    return found
+
+
+def find_class(
+    key: str, name: str, origins: Mapping[str, str] | None = None, known: Known | None = None
+) -> type:
     """The class of this name: the library's (key "class"), or one of a user in this process ("custom")."""
-    found = [cls for cls in _classes() if _label(cls) == name and _is_ours(cls) == (key == "class")]
+    found = (known_classes() if known is None else known).get((key, name), [])
     if not found and key == "class":
         cure = "Upgrade: pip install --upgrade gramian"
         raise ModelFileError(f"it uses {name[:80]!r}, which this version of gramian does not have. {cure}.")
@@ -225,12 +241,17 @@ def find_class(key: str, name: str, origins: Mapping[str, str] | None = None) ->
 
 def origins_of(document: Any) -> dict[str, str]:
     """Where the users' classes of a document were defined: a hint for people, never used to import."""
-    if isinstance(document, dict):
-        found = origins_of(list(document.values()))
-        name = document.get("custom")
-        return found if name is None else {**found, name: find_class("custom", name).__module__}
-    items = document if isinstance(document, list) else []
-    return {name: module for item in items for name, module in origins_of(item).items()}
+    known = known_classes()
+    return {name: find_class("custom", name, known=known).__module__ for name in _customs(document)}
+
+
+def _customs(document: Any) -> Iterator[str]:
+    """The names of users' classes in a document."""
+    if isinstance(document, dict) and "custom" in document:
+        yield document["custom"]
+    items = document.values() if isinstance(document, dict) else document
+    for item in items if isinstance(document, (dict, list)) else ():
+        yield from _customs(item)
 
 
 def _classes() -> Iterator[type]:
@@ -261,13 +282,24 @@ class Reader(NamedTuple):
     """Values from pieces of a document, after every check that does not need the data."""
 
     origins: Mapping[str, str]  # of the users' classes
+    known: Known
+    shapes: dict[Any, tuple[int, ...]]  # what parts of models have been found to give
     arrays: Arrays | None = None  # those that may be inside
+
+    def beside(self, arrays: Arrays | None) -> Reader:
+        """The same reader with other arrays."""
+        return self._replace(arrays=arrays)
 
     def one(self, value: Any, kind: Any, where: str) -> Any:
         """A value of this kind."""
         found = self.decode(value, where)
         if not isinstance(found, kind):
             raise ModelFileError(f"{where} is a {type(found).__name__}, but must be a {kind.__name__}.")
+        if isinstance(found, Kernel):
+            count = sum(1 for _ in found.walk())
+            if count > MAX_KERNELS:
+                rule = f"but a model file holds kernels of {MAX_KERNELS:,} at most"
+                raise ModelFileError(f"{where} is made of {count:,} kernels, {rule}.")
         return found
 
     def decode(self, value: Any, where: str) -> Any:
@@ -288,7 +320,7 @@ class Reader(NamedTuple):
         for key in ("class", "custom"):
             if key in value:
                 name, fields = entries(value, where, key, "fields")
-                cls = find_class(key, typed(name, str, f"{where}.{key}"), self.origins)
+                cls = find_class(key, typed(name, str, f"{where}.{key}"), self.origins, self.known)
                 return self._object(cls, fields, where)
         raise ModelFileError(f"{where} is {shown(value)}, which is neither a parameter nor an object.")
 
@@ -302,7 +334,7 @@ class Reader(NamedTuple):
             if len(ends) != 2:
                 raise ModelFileError(f"{where}.bounds has {len(ends)} entries, but must have two.")
             bounds = tuple(_end(*pair, f"{where}.bounds") for pair in zip(ends, _FREE, strict=True))
-        bare = Reader(self.origins)
+        bare = self.beside(None)
         support, prior = bare.decode(support, f"{where}.support"), bare.decode(prior, f"{where}.prior")
         for part, kind in ((support, Support), (prior, Prior)):
             if part is not None and not isinstance(part, kind):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gramian.errors import ModelFileError
-from gramian.linalg.state import Arrays, joined, numbered, of_part
+from gramian.linalg.state import Arrays, joined, numbered, of_parts
 
 Migration = Callable[[Any, Arrays], tuple[Any, Arrays]]
 
@@ -76,7 +76,7 @@ def _from_4(document: Any, arrays: Arrays) -> tuple[Any, Arrays]:
     settings = {name: _house(part) for name, part in document["settings"].items()}
     fitted = dict(document["fitted"])
     if "models" in fitted:
-        parts = [of_part(arrays, f"model{k}") for k in range(len(fitted["models"]))]
+        parts = of_parts(arrays, "model", len(fitted["models"]))
         inside = joined(parts, "model")
         rest = {name: array for name, array in arrays.items() if name not in inside}
         pairs = [_from_4(model, part) for model, part in zip(fitted["models"], parts, strict=True)]

@@ -27,16 +27,17 @@ from gramian.fitting import FitOutcome
 from gramian.inference import Data, Evidence, Model, Scheme
 from gramian.kernels import Kernel
 from gramian.likelihoods import Gaussian, Likelihood
-from gramian.linalg.state import Arrays, entries, joined, of_part, taken, typed, typed_list
+from gramian.linalg.state import Arrays, entries, joined, of_parts, taken, typed, typed_list
 from gramian.means import Mean
 from gramian.modelfile import observations, settings
-from gramian.modelfile.document import Reader, canonical, encode, origins_of, parsed, plain
-from gramian.params import ParameterSpace
+from gramian.modelfile.document import Reader, canonical, encode, known_classes, origins_of, parsed, plain
+from gramian.params import ParameterSpace, Tree
 from gramian.report import notes as health
 from gramian.report.facts import Facts
 from gramian.warps import Warp
 
 CHANGES = "Does a class of your own change its fields in __post_init__?"
+MAX_STRUCTURES = 1000  # some ten milliseconds each
 _MODEL = ("kernel", "others", "mean", "likelihood", "warp", "single", "noise", "classes")
 _WHOLE = (*_MODEL, "method", "data", "posterior", "evidence", "outcome", "certificate", "calibration")
 _SPLIT = ("classes", "models", "evidence", "outcome")
@@ -119,7 +120,7 @@ def restore(document: Any, arrays: Arrays) -> settings.Saved:
     *parts, origins = entries(document, "its document", *_PARTS, "origins")
     for name, module in typed(origins, dict, "origins").items():
         typed(module, str, f"origins.{name[:40]}")
-    gp = _restored(parts, arrays, Reader(origins))
+    gp = _restored(parts, arrays, Reader(origins, known_classes(), {}))
     _check_again(gp, document, arrays)
     return gp
 
@@ -146,7 +147,7 @@ def _restore_one(gp: Estimator, columns: Columns, fitted: Any, arrays: Arrays, r
         raise ModelFileError("it is of a regressor, and yet has classes.")
     classes = observations.restore_labels(part["classes"]) if is_classifier(gp) else None
     counted = None if classes is None else len(classes)
-    method = Reader(reader.origins, arrays).one(part["method"], Scheme, "method")
+    method = reader.beside(arrays).one(part["method"], Scheme, "method")
     if method.needs_noise is not None and method.needs_noise != noise:
         needed = "Gaussian noise in closed form"
         needed = needed if noise else f"any other likelihood than {needed}"
@@ -164,7 +165,7 @@ def _restore_one(gp: Estimator, columns: Columns, fitted: Any, arrays: Arrays, r
     if warp is not None:
         warp = reader.one(warp, Warp, "warp_")
     model = Model(_resolved(kernel, columns), mean, likelihood, others, warp)
-    _check_model(model, d, len(rows.scale), noise)
+    _check_model(model, d, len(rows.scale), noise, reader)
     single = _target(model, rows.scale, part["single"], noise, counted)
     outputs = len(rows.scale) if noise else 1
     if len(columns.targets) not in (0, outputs):
@@ -236,17 +237,18 @@ def _restore_several(
     described, documents, evidence, outcome = entries(fitted, "fitted", *_SPLIT)
     given, classes = gp.get_params(), observations.restore_labels(described)
     scheme, models = given["multiclass"], []
-    for k, document in enumerate(typed_list(documents, dict, "models")):
-        parts = entries(document, f"models[{k}]", *_PARTS)
-        models.append(_restored(parts, of_part(arrays, f"model{k}"), reader))
+    documents = typed_list(documents, dict, "models")
+    inside = of_parts(arrays, "model", len(documents))
+    for k, (document, own) in enumerate(zip(documents, inside, strict=True)):
+        models.append(_restored(entries(document, f"models[{k}]", *_PARTS), own, reader))
     several = scheme in ("ovr", "ovo") and len(classes) >= 3
     if not several or len(models) != len(multiclass.names(scheme, classes)):
         wanted = f"{len(classes)} classes by multiclass={scheme!r}"
         raise ModelFileError(f"{len(models)} binary models do not make {wanted}.")
     d = gp.n_features_in_
     for k, model in enumerate(models):
-        own = model.fitted_
-        if own.classes is None or own.models or len(own.classes) != 2 or model.n_features_in_ != d:
+        fit = model.fitted_
+        if fit.classes is None or fit.models or len(fit.classes) != 2 or model.n_features_in_ != d:
             raise ModelFileError(f"models[{k}] is no classifier of two classes and {d} columns.")
     told, went = _outcome(evidence, outcome, reader)
     shared = bool(given["shared"])
@@ -308,7 +310,19 @@ def _resolved(kernel: Kernel, columns: Columns) -> Kernel:
     return still.resolve(columns.names).with_parameters(parameters)
 
 
-def _check_model(model: Model, d: int, q: int, noise: bool) -> None:
+def _shape(reader: Reader, tree: Tree, method: str, *arguments: Any) -> tuple[int, ...]:
+    """The shape of what a method of a kernel, mean or likelihood gives. Those that differ in numbers alone
+    are traced once a file, since to trace one takes a hundred times as long as to read it."""
+    leaves, structure = jax.tree_util.tree_flatten((tree.bare(), arguments))
+    key = structure, method, tuple(map(np.shape, leaves))
+    if key not in reader.shapes:
+        if len(reader.shapes) >= MAX_STRUCTURES:
+            raise ModelFileError(f"its models have more than {MAX_STRUCTURES:,} parts of different kinds.")
+        reader.shapes[key] = jax.eval_shape(getattr(tree.bare(), method), *arguments).shape
+    return reader.shapes[key]
+
+
+def _check_model(model: Model, d: int, q: int, noise: bool, reader: Reader) -> None:
     """That kernels, mean and likelihood work on data of this shape, which is traced: nothing is computed."""
     likelihood = model.likelihood
     if isinstance(likelihood, Gaussian):
@@ -326,14 +340,15 @@ def _check_model(model: Model, d: int, q: int, noise: bool) -> None:
     rows, f = np.zeros((2, d)), np.zeros(2) if q == 1 or noise else np.zeros((2, q))
     with jax.enable_x64(True):
         kernels = (model.kernel, *model.others)
-        grams = [jax.eval_shape(kernel.bare().cross, rows, rows) for kernel in kernels]
-        mean = jax.eval_shape(model.mean.bare().block, rows)
+        parts = [part for kernel in kernels for part in kernel.summands]
+        grams = [_shape(reader, part, "cross", rows, rows) for part in parts]
+        mean = _shape(reader, model.mean, "block", rows)
         y = likelihood.y_of(np.zeros((2, len(likelihood.columns))))
-        log_prob = f if noise else jax.eval_shape(likelihood.bare().log_prob, y, f)
+        log_prob = (2,) if noise else _shape(reader, likelihood, "log_prob", y, f)
     for what, shape, of, wanted in (
-        *(("kernel", gram.shape, "rows", ((2, 2),)) for gram in grams),
-        ("mean", mean.shape, "rows", ((2,), (2, q), (2, 1))),
-        ("likelihood", log_prob.shape, "observations", ((2,),)),
+        *(("kernel", gram, "rows", ((2, 2),)) for gram in grams),
+        ("mean", mean, "rows", ((2,), (2, q), (2, 1))),
+        ("likelihood", log_prob, "observations", ((2,),)),
     ):
         if shape not in wanted:
             must = f"must give {' or '.join(map(str, wanted[:2]))}"

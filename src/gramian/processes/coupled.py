@@ -26,7 +26,7 @@ from gramian.arrays import Array
 from gramian.features.base import FeatureMap
 from gramian.gram import tiles
 from gramian.kernels.base import Kernel
-from gramian.linalg.state import ObjectState, entries, joined, numbered, of_part, root, taken
+from gramian.linalg.state import ObjectState, entries, joined, numbered, of_parts, root, taken
 from gramian.processes.base import Process, blocks_of, semidefinite_root, users, with_noise
 from gramian.processes.prior import GaussianProcess
 from gramian.processes.state import Context
@@ -219,7 +219,8 @@ class CoupledFeatures(CoupledProcess):
     def from_state(cls, state: ObjectState, context: Context) -> CoupledFeatures:
         entries(state.described, "posterior", "kind")
         C, arrays = context.q, state.arrays
-        maps = tuple(context.features(of_part(arrays, f"map{k}"), k) for k in range(len(context.kernels)))
+        inside = of_parts(arrays, "map", len(context.kernels))
+        maps = tuple(context.features(own, k) for k, own in enumerate(inside))
         m = maps[0].n_features
         weights, shared = taken(arrays, "weights", (m, C)), root(arrays, "shared", C * m)
         return cls(context.prior, context.others, maps, weights, shared)

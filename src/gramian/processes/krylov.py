@@ -19,7 +19,7 @@ import numpy as np
 from gramian.arrays import Array
 from gramian.errors import NumericalError, StateError
 from gramian.gram.operator import GramOperator
-from gramian.linalg.state import ObjectState, entries, joined, numbered, of_part, taken, typed_list
+from gramian.linalg.state import ObjectState, entries, joined, numbered, of_parts, taken, typed_list
 from gramian.processes.base import users
 from gramian.processes.posterior import DualPosterior
 from gramian.processes.state import Context
@@ -90,7 +90,7 @@ class KrylovPosterior(DualPosterior):
                 f"stronger has {len(stronger)} entries, and its {q} functions use the systems {of[:8]}: each"
                 " must be used."
             )
-        systems = []
+        systems, choices = [], of_parts(arrays, "solver", len(stronger))
         for r, again in enumerate(stronger):
             noise = taken(arrays, f"noise.{r}", (n,))
             if not np.all(noise >= 0):
@@ -99,7 +99,7 @@ class KrylovPosterior(DualPosterior):
             if solver is None:
                 raise StateError("its solver has no second attempt, and yet one was made.")
             if Z is not context.X and not again:
-                solver = solver.with_choices(of_part(arrays, f"solver{r}"), n)
+                solver = solver.with_choices(choices[r], n)
             systems.append(System(solver, GramOperator(context.prior.kernel, Z, noise)))
         return cls(context.prior, Z, taken(arrays, "alpha", (n, q)), tuple(systems), tuple(of))
 

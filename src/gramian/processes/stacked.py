@@ -9,7 +9,7 @@ import numpy as np
 
 from gramian.arrays import Array
 from gramian.errors import StateError
-from gramian.linalg.state import ObjectState, entries, joined, of_part, typed, typed_list
+from gramian.linalg.state import ObjectState, entries, joined, of_parts, typed, typed_list
 from gramian.processes.base import Process
 from gramian.processes.state import Context
 
@@ -50,10 +50,8 @@ class Stacked(Process):
         q = context.q
         if len(parts) != q or q < 2 or sorted(outputs) != list(range(q)):
             raise StateError(f"its posterior has {len(parts)} parts for {q} functions, each for one of them.")
-        found = [
-            context.of_output(k).process(part, of_part(state.arrays, f"part{j}"))
-            for j, (k, part) in enumerate(zip(outputs, parts, strict=True))
-        ]
+        inside = zip(outputs, parts, of_parts(state.arrays, "part", q), strict=True)
+        found = [context.of_output(k).process(part, arrays) for k, part, arrays in inside]
         return cls(tuple(found), tuple((k,) for k in outputs))
 
     def _both(self, pairs: list[tuple[Array, Array]]) -> tuple[Array, Array]:

@@ -17,6 +17,7 @@ taken apart here, so that some of the points lie where there are no data, and m 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -28,7 +29,7 @@ from gramian.gram.few import ROWS as FEW
 from gramian.params.space import aligned, html_table
 
 ROWS, FEWEST = 1024, 128
-BUDGET = 5e7  # kernel values that a summary spends
+BUDGET, CELLS = 5e7, 5e7  # kernel values that a summary spends, and numbers of the points that they are at
 
 
 class ColumnShare(NamedTuple):
@@ -81,9 +82,9 @@ def relevance(mean: Callable[[Array], Array], X: Array, names: Sequence[str], ro
     # of few rows each as often as any other; read in their order, and shuffled column by column
     chosen = [np.sort(np.resize(rng.permutation(len(X)), rows)) for _ in range(2)]
     A, B = (rng.permuted(np.asarray(X[own]), axis=0) for own in chosen)
-    mixed = [np.where(np.arange(d) == j, B, A) for j in range(d)]
+    mixed = (np.where(np.arange(d) == j, B, A) for j in range(d))  # one at a time: each is as large as A
     # one after the other: few kernel values at a time need no compiled program
-    values = np.stack([mean(points) for points in (A, B, *mixed)])
+    values = np.stack([mean(points) for points in itertools.chain((A, B), mixed)])
     values = values - np.mean(values[:2], axis=(0, 1))
     at_A, at_B, at_mixed = values[0], values[1], values[2:]
     V = np.mean(values[:2] ** 2, axis=(0, 1))
@@ -97,7 +98,7 @@ def relevance(mean: Callable[[Array], Array], X: Array, names: Sequence[str], ro
 
 def affordable(n: int, d: int) -> int:
     """Rows for a summary of a model of n rows and d columns; 0 where that would take too long."""
-    rows = min(ROWS, int(BUDGET / (max(n, 1) * (d + 2))))
+    rows = min(ROWS, int(BUDGET / (max(n, 1) * (d + 2))), int(CELLS / (d * (d + 2))))
     if n <= FEW:
         rows = min(rows, FEW**2 // n)  # kernel values in NumPy
     return rows if rows >= FEWEST else 0
