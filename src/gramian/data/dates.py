@@ -32,7 +32,7 @@ _NAMED_FIRST = re.compile(
 )
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _SPAN = re.compile(
-    r"(?P<sign>-)?(?:(?P<days>-?\d+)\s+days?,?\s*)?(?:(?P<hours>\d{1,4}):(?P<minutes>[0-5]\d)"
+    r"(?P<sign>-)?(?:(?P<days>-?\d{1,9})\s+days?,?\s*)?(?:(?P<hours>\d{1,4}):(?P<minutes>[0-5]\d)"
     r"(?::(?P<seconds>[0-5]\d(?:\.\d+)?))?)?"
 )
 
@@ -43,7 +43,7 @@ def read_date(text: str, order: str = "dmy") -> datetime.datetime | None:
     if len(text) >= 10 and text[4] == "-":
         try:
             return _in_utc(datetime.datetime.fromisoformat(text))
-        except ValueError:
+        except (ValueError, OverflowError):  # its zone leads beyond the years 1 to 9999
             pass
     if not text[:1].isalnum() or not any(map(str.isdigit, text)):
         return None
@@ -86,7 +86,10 @@ def _made(part: dict[str, str | None], order: str) -> datetime.datetime | None:
     zone = part.get("zone")
     if zone and zone[0] in "+-":
         ahead = datetime.timedelta(hours=int(zone[1:3]), minutes=int(zone[-2:]))
-        time = time - ahead if zone[0] == "+" else time + ahead
+        try:
+            time = time - ahead if zone[0] == "+" else time + ahead
+        except OverflowError:
+            return None
     return time
 
 

@@ -41,7 +41,7 @@ class Header(NamedTuple):
 
 
 # a cell such as 175.1 or 0.125; 1.234 may be a thousand with a point, and 13.05.2023 is a date
-_DECIMAL_POINT = re.compile(r"(?m)(?:^|;)\s*[+-]?(?:\d+\.(?:\d{1,2}|\d{4,})|0\.\d+)\s*(?=;|\r?$)")
+_DECIMAL_POINT = re.compile(r"(?m)(?:^|;)[ \t]*[+-]?(?:\d+\.(?:\d{1,2}|\d{4,})|0\.\d+)[ \t]*(?=;|\r?$)")
 
 
 def leaves_commas(head: str, separator: str) -> bool:
@@ -156,15 +156,18 @@ def _is_index(name: str, cells: Sequence[str]) -> bool:
     """Whether a column without a name counts the rows, from 0 or 1 on."""
     if name.strip() and not name.startswith("Unnamed: 0"):
         return False
-    if not all(cell.strip().isdecimal() for cell in cells):
+    if not all(cell.strip().isdecimal() and len(cell) < 19 for cell in cells):
         return False
     counts = [int(cell) for cell in cells]
     return counts[0] in (0, 1) and counts == list(range(counts[0], counts[0] + len(counts)))
 
 
-def first_lines(text: str, separator: str) -> list[list[str]]:
-    """The cells of the first lines, as far as they can be parsed; quotes may not close."""
+def first_lines(text: str, separator: str, is_all: bool = True) -> list[list[str]]:
+    """The cells of the first lines, as far as they can be parsed; quotes may not close. Unless it is all of
+    the text, the last line is cut off somewhere, and is left out."""
     rows: list[list[str]] = []
+    if not is_all:
+        text = text[: max(text.rfind("\n"), text.rfind("\r")) + 1]
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     try:
         for row in reader:
