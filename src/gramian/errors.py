@@ -11,6 +11,11 @@ import re
 _NUMPY = re.compile(
     r"""\bnp\.(?:str_|bytes_|u?int\w*|(?:long)?float\w*|longdouble)\(([^()'"]*|'[^']*'|"[^"]*")\)"""
 )
+# what a terminal obeys instead of showing it, and what reverses the order of a line: control characters but
+# for tabs and line ends, marks and overrides of direction, line separators, halves of characters
+_UNSEEN = re.compile(
+    "[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069\\ud800-\\udfff]"
+)
 _TRUTH = re.compile(r"\bnp\.(True|False)_")
 
 
@@ -19,11 +24,22 @@ def plain(text: str) -> str:
     return _TRUTH.sub(r"\1", _NUMPY.sub(r"\1", text)) if "np." in text else text
 
 
+def visible(text: str) -> str:
+    """A text as people are shown it: what names, cells and paths from outside may hold of control characters
+    is written as an escape, \\x1b for ESC. Twice is the same as once."""
+    return text if text.isascii() and text.isprintable() else _UNSEEN.sub(_escape, text)
+
+
+def _escape(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
+
+
 class GramianError(ValueError):
     """The parent of all errors raised by gramian on purpose."""
 
     def __init__(self, message: str = "") -> None:
-        super().__init__(plain(message))
+        super().__init__(visible(plain(message)))
 
 
 class InputError(GramianError):

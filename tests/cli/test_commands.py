@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 
 import gramian as gm
+from gramian.cli import columns as reading
 from gramian.cli import work
 from gramian.cli.work import check_output, free_names, print_summary
 from gramian.data import filecolumns, sources
@@ -424,6 +425,7 @@ def test_the_commands_are_declared_without_the_numerical_libraries():
     imported = {node.module for node in ast.parse(source).body if isinstance(node, ast.ImportFrom)}
     assert {name for name in imported if name and name.startswith("gramian")} == {
         "gramian.cli.guard",
+        "gramian.cli.voice",
         "gramian.version",
         "gramian.words",
     }
@@ -451,8 +453,8 @@ def test_checking_an_output_leaves_nothing(tmp_path):
 @pytest.fixture
 def large_files(monkeypatch):
     """The blocks of files have 7 rows."""
-    for module in (work, sources, filecolumns):
-        monkeypatch.setattr(module, "read_blocks", lambda path: read_blocks(path, 7))
+    for module in (work, reading, sources, filecolumns):
+        monkeypatch.setattr(module, "read_blocks", lambda path, **_: read_blocks(path, 7))
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".parquet"])
@@ -475,7 +477,7 @@ def test_predictions_in_blocks_are_those_of_the_whole(run, tmp_path, model, monk
     table = columns()
     write_table(tmp_path / f"new{suffix}", list(table), table)
     run("predict", model, f"new{suffix}", "-o", f"whole{suffix}")
-    monkeypatch.setattr(work, "read_blocks", lambda path: read_blocks(path, 7))
+    monkeypatch.setattr(work, "read_blocks", lambda path, **_: read_blocks(path, 7))
     result = run("predict", model, f"new{suffix}", "-o", f"blocks{suffix}")
     assert "24 predictions are in" in result.stderr
     whole, blocks = read_table(f"whole{suffix}"), read_table(f"blocks{suffix}")
@@ -500,7 +502,7 @@ def test_a_fault_in_a_late_block_leaves_the_old_predictions(run, tmp_path, model
     write_table(tmp_path / "new.csv", list(table), table)
     (tmp_path / "p.csv").write_bytes(b"old")
     before = listing(tmp_path)
-    monkeypatch.setattr(work, "read_blocks", lambda path: read_blocks(path, 7))
+    monkeypatch.setattr(work, "read_blocks", lambda path, **_: read_blocks(path, 7))
     message = run("predict", model, "new.csv", "-o", "p.csv", code=2).stderr
     assert "new.csv, line 22, column 'a': 'nowhere' is not a number" in message
     assert listing(tmp_path) == before

@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 
+from gramian.cli import columns as reading
 from gramian.cli import work
 from gramian.data.tables import read_table, write_table
 
@@ -123,10 +124,11 @@ def test_options_that_cannot_be(refused, options, parts):
 def test_outputs_that_cannot_be_written_are_refused_before_the_work(
     refused, tmp_path, monkeypatch, command, out, part
 ):
-    def worked(*_):
+    def worked(*_, **__):
         raise AssertionError("the data were read, though the output cannot be written")
 
-    monkeypatch.setattr(work, "read_blocks", worked)
+    for module in (work, reading):
+        monkeypatch.setattr(module, "read_blocks", worked)
     (tmp_path / "folder.csv").mkdir()
     said(refused(*command, "--out", out), part)
 

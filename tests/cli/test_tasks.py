@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 import gramian as gm
+from gramian.cli import columns as reading
 from gramian.cli import work
 from gramian.data import filecolumns, sources
 from gramian.data.tables import read_blocks, write_table
@@ -105,8 +106,8 @@ def test_large_files_keep_their_labels(run, table, tmp_path, monkeypatch, target
         8,
     )
     run(*command, "-o", "whole.gm")
-    for module in (work, sources, filecolumns):
-        monkeypatch.setattr(module, "read_blocks", lambda path: read_blocks(path, 7))
+    for module in (work, reading, sources, filecolumns):
+        monkeypatch.setattr(module, "read_blocks", lambda path, **_: read_blocks(path, 7))
     run(*command, "-o", "streamed.gm")
     whole, streamed = (gm.load(tmp_path / name) for name in ("whole.gm", "streamed.gm"))
     assert list(streamed.classes_) == list(whole.classes_) == sorted(set(table[target]))
@@ -149,8 +150,8 @@ def test_counts_with_exposure_have_quantiles_for_an_interval(run, table, tmp_pat
     run("predict", "m.gm", "table.csv", "-o", "r.csv")
     rates = pd.read_csv(tmp_path / "r.csv")
     np.testing.assert_allclose(rates["mean"] * table["days"], found["mean"], rtol=1e-12)
-    for module in (work, sources, filecolumns):
-        monkeypatch.setattr(module, "read_blocks", lambda path: read_blocks(path, 7))
+    for module in (work, reading, sources, filecolumns):
+        monkeypatch.setattr(module, "read_blocks", lambda path, **_: read_blocks(path, 7))
     run(*command, "-o", "streamed.gm")
     np.testing.assert_allclose(
         gm.load(tmp_path / "streamed.gm").predict(table[["a"]]), rates["mean"], rtol=1e-6

@@ -43,8 +43,8 @@ def frame(n: int = 50) -> pd.DataFrame:
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Files in blocks of 7 rows, so that small tables have many."""
-    monkeypatch.setattr(sources, "read_blocks", lambda path: read_blocks(path, 7))
-    monkeypatch.setattr(filecolumns, "read_blocks", lambda path: read_blocks(path, 7))
+    monkeypatch.setattr(sources, "read_blocks", lambda path, **_: read_blocks(path, 7))
+    monkeypatch.setattr(filecolumns, "read_blocks", lambda path, **_: read_blocks(path, 7))
 
 
 def mapped(folder: Path, values: np.ndarray, name: str = "X.bin") -> np.memmap:
@@ -372,7 +372,7 @@ def test_both_readers_give_the_same_bits(tmp_path, monkeypatch, name):
         return
     quick = open_source(tmp_path / "d.csv", "y")
 
-    def never(*_):
+    def never(*_, **__):
         raise NotClean
 
     monkeypatch.setattr(sources, "quick_blocks", never)
@@ -386,11 +386,11 @@ def test_a_clean_file_is_read_quickly(tmp_path, monkeypatch):
     pytest.importorskip("pyarrow")
     path = written(tmp_path, frame())
 
-    def never(*_):
+    def never(*_, **__):
         raise AssertionError("read slowly")
 
     head = next(read_blocks(path))
-    monkeypatch.setattr(sources, "read_blocks", lambda _: iter([head]))
+    monkeypatch.setattr(sources, "read_blocks", lambda _, **__: iter([head]))
     assert open_source(path, "y", columns=["a", "k"]).X.shape == (50, 2)
     monkeypatch.setattr(sources, "read_blocks", never)
     with pytest.raises(AssertionError):
@@ -587,7 +587,7 @@ def test_memory_of_a_text_file_does_not_grow_with_its_rows(tmp_path, suffix, mon
     monkeypatch.setattr("gramian.data.tables.quick.BYTES", 2**14)
     monkeypatch.setattr("gramian.data.tables.reading.CHUNK", 2**14)
     for module in (sources, filecolumns):
-        monkeypatch.setattr(module, "read_blocks", lambda path: read_blocks(path, 1000))
+        monkeypatch.setattr(module, "read_blocks", lambda path, **_: read_blocks(path, 1000))
     peaks = []
     for n in (3_000, 12_000):
         path = written(tmp_path, frame(n), suffix)
@@ -605,11 +605,11 @@ def test_memory_of_parquet_does_not_grow_with_its_rows(tmp_path, monkeypatch):
     arrow = []
 
     class Watched(Spool):
-        def add(self, block):
+        def add(self, block, at=""):
             arrow.append(pa.total_allocated_bytes())
-            super().add(block)
+            super().add(block, at)
 
-    monkeypatch.setattr(sources, "read_blocks", lambda path: read_blocks(path, 10_000))
+    monkeypatch.setattr(sources, "read_blocks", lambda path, **_: read_blocks(path, 10_000))
     monkeypatch.setattr(sources, "Spool", Watched)
     peaks = []
     for n in (100_000, 400_000):

@@ -304,7 +304,7 @@ def test_missing_file_and_folder(tmp_path):
 
 
 def test_an_unreadable_file_is_a_table_error(tmp_path, monkeypatch):
-    def refuse(*arguments: object) -> None:
+    def refuse(*arguments: object, **options: object) -> None:
         raise PermissionError(errno.EACCES, "Permission denied")
 
     monkeypatch.setattr("builtins.open", refuse)
@@ -368,7 +368,7 @@ def test_a_blank_line_between_rows_is_passed_over_with_a_note(tmp_path, blank):
     [
         ('a,b\n1,2\n1,"open\n3,4\n', "line 3: a double quote is opened but not closed"),
         ('a,"b\n1,2\n', "line 1: a double quote is opened but not closed"),
-        ('a,b\n"open' + "x" * 200_000, "line 2: a double quote is opened but not closed"),
+        ('a,b\n"open' + "x" * 200_000, "line 2, column 1 ('a'): a double quote is opened and not closed"),
         ('a,b\n1,"two"three\n', "line 2: text follows a closing double quote"),
     ],
 )
@@ -564,7 +564,7 @@ def test_no_block_is_empty(tmp_path, rows):
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 def test_wide_tables_have_shorter_blocks(tmp_path, monkeypatch, suffix):
     write_table(tmp_path / f"wide{suffix}", ["a", "b", "c"], {name: np.arange(10) for name in "abc"})
-    monkeypatch.setattr("gramian.data.tables.reading.CELLS", 12)
+    monkeypatch.setattr("gramian.data.spool.CELLS", 12)
     assert [block.n_rows for block in read_blocks(tmp_path / f"wide{suffix}")] == [4, 4, 2]
 
 

@@ -2,6 +2,7 @@
 
 main        the commands and their options
 guard       errors as one sentence, and exit codes
+voice       what is said, on which stream
 speech      settings in messages as options
 work        fit, predict and show
 tasks       labels or numbers: the task of a target, and the options that belong to it

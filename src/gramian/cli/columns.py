@@ -5,9 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-import shutil
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,7 +18,9 @@ from gramian.data.filecolumns import check_needed
 from gramian.data.inputs import decided, file_cells, read_features
 from gramian.data.readings import Categories, Ordered, Reading
 from gramian.data.sources import Source, open_source
-from gramian.data.tables import Table, kind_of_bytes
+from gramian.data.spool import Room
+from gramian.data.streams import copied, settled
+from gramian.data.tables import Table, read_blocks, repeated
 from gramian.errors import InputError, ParameterError, TableError
 from gramian.estimators.base import Estimator
 from gramian.estimators.build import read_kernel
@@ -42,6 +42,15 @@ class TableOptions:
     categorical: Sequence[str] = ()
     ordered: Sequence[str] = ()
     missing: str = "fill"
+    memory_limit: str | None = None
+
+    @property
+    def room(self) -> Room:
+        return Room(self.memory_limit)
+
+    def blocks(self) -> Iterator[Table]:
+        """The table, block by block."""
+        return read_blocks(self.data, room=self.room)
 
     def written_kernel(self) -> Kernel | None:
         """The kernel; None: the default one, of whatever family."""
@@ -56,18 +65,18 @@ class TableOptions:
         targets, wanted = self.targets, _names(table, self.columns)
         left_out = _names(table, [*self.ids, *beside])
         for name in (*targets, *left_out, *wanted):
-            table.text(name)  # complains, with a suggestion, of a name that is not there
+            _ = table[name]  # complains, with a suggestion, of a name that is not there
         for names, option in ((targets, "--target"), (wanted, "--columns")):
-            twice = next((name for name in names if list(names).count(name) > 1), None)
-            if twice is not None:
-                raise InputError(f"{option} names the column {twice!r} twice. Name it once.")
+            if twice := repeated(names):
+                raise InputError(f"{option} names the column {twice[0]!r} twice. Name it once.")
         for names, what in ((targets, "the target"), (left_out, "an id")):
-            both = next((name for name in wanted if name in names), None)
+            both = next((name for name in names if name in set(wanted)), None)
             if both is not None:
                 raise InputError(
                     f"{both!r} is among --columns and is {what} as well. It can be only one of them."
                 )
-        features = wanted or [name for name in table.names if name not in (*targets, *left_out)]
+        others = {*targets, *left_out}
+        features = wanted or [name for name in table.names if name not in others]
         if not features:
             raise InputError(
                 f"{table.path} has no column left to learn from, beside {', '.join([*targets, *left_out])}."
@@ -86,7 +95,7 @@ class TableOptions:
                 )
             found[name] = Ordered(tuple(level.strip() for level in levels.split(",")))
         for name in found:
-            table.text(name)
+            _ = table[name]
             if name not in features:
                 raise InputError(f"{name!r} is named by --categorical or --ordered, but is no feature.")
         return found
@@ -100,6 +109,7 @@ class TableOptions:
             self.data,
             y if codes is None else None,
             columns=features,
+            memory_limit=self.memory_limit,
             missing=self.missing,
             indicators=self.written_kernel() is None,
             declared=declared,
@@ -129,7 +139,8 @@ def for_model(gp: Estimator, table: Table) -> Source:
 
 def _names(table: Table, given: Sequence[str]) -> list[str]:
     """Names, one an entry or several with commas between; a name that has commas itself is found first."""
-    names = (name for entry in given for name in ([entry] if entry in table.names else entry.split(",")))
+    known = set(table.names)
+    names = (name for entry in given for name in ([entry] if entry in known else entry.split(",")))
     return [name.strip() for name in names if name.strip()]
 
 
@@ -157,15 +168,9 @@ def refuse_constant(path: str, name: str, column: NDArray[np.float64]) -> None:
 
 
 @contextlib.contextmanager
-def as_path(data: Path) -> Iterator[Path]:
-    """A file, or for - what comes by standard input, as a file while it is needed."""
-    if str(data) != "-":
-        yield data
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        raw = Path(folder, "stdin")
-        with raw.open("wb") as file:
-            shutil.copyfileobj(sys.stdin.buffer, file)
-        with raw.open("rb") as file:
-            path = raw.with_suffix(kind_of_bytes(file.read(4)))
-        yield raw.rename(path)
+def as_path(data: Path, memory_limit: str | None = None) -> Iterator[Path]:
+    """A file, or for - what comes by standard input, and for a pipe what comes by it, as a file while it is
+    needed."""
+    room = Room(memory_limit)
+    with copied(sys.stdin.buffer, "stdin", room) if str(data) == "-" else settled(data, room) as path:
+        yield Path(path)

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from gramian.arrays import Array
 from gramian.cli.columns import TableOptions, is_text, refuse_constant
 from gramian.cli.tasks import coded, task_of
+from gramian.cli.voice import note, say
 from gramian.data.atomic import atomic_write
-from gramian.data.tables import read_blocks
 from gramian.errors import ParameterError
 from gramian.experiments.compare import METHODS, Comparison, compare
 from gramian.experiments.store import RUNS, Store
@@ -28,14 +28,14 @@ def compare_table(
     does what is left to do."""
     settings |= {"kernel": asked.kernel_setting(), "methods": METHODS if methods is None else words(methods)}
     settings |= {"sizes": whole_numbers(sizes), "out": out}
-    table = next(read_blocks(asked.data))
+    table = next(asked.blocks())
     task, y = task_of(table, asked.targets, asked.task), None
     classes: NDArray[Any] | None = None
     codes: Array | None = None
     if asked.targets:
         settings["task"] = task
     if task == "classification":
-        classes, codes = coded(read_blocks(asked.data), asked.targets[0], is_text(table, asked.targets[0]))
+        classes, codes = coded(asked.blocks(), asked.targets[0], is_text(table, asked.targets[0]), asked.room)
     source = asked.opened(table, asked.features(table), codes)
     if source.Y is not None:
         y = source.Y[:, 0]
@@ -50,12 +50,13 @@ def compare_table(
         if out is None:
             raise
         done = len(Store(out).read())
-        typer.echo(f"interrupted: {done} runs are in {out / RUNS}; the same command does the rest", err=True)
+        note(f"interrupted: {done} runs are in {out / RUNS}; the same command does the rest")
         raise typer.Exit(130) from None
-    typer.echo(result.table())
     if out is not None:
         write(result, out)
-        typer.echo(f"\n{out} has {TABLE}, {RUNS} (one line a run) and {PICTURE}", err=True)
+    say(result.table())
+    if out is not None:
+        note(f"\n{out} has {TABLE}, {RUNS} (one line a run) and {PICTURE}")
 
 
 def write(result: Comparison, out: Path) -> None:
@@ -66,7 +67,7 @@ def write(result: Comparison, out: Path) -> None:
     try:
         figure = result.plot()
     except ParameterError as error:
-        typer.echo(f"no picture: {error}", err=True)
+        note(f"no picture: {error}")
         return
     with atomic_write(out / PICTURE) as file:
         figure.savefig(file, format="png", dpi=150)

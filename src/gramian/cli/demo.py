@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import typer
 
 from gramian.arrays import Array
+from gramian.cli.voice import say
 from gramian.cli.work import check_output, print_summary
 from gramian.data.atomic import atomic_write
 from gramian.data.frames import Frame
@@ -61,7 +61,7 @@ A kernel of your own, such as the one above: gramian fit --kernel "...", or gm.G
 
 
 def run(folder: Path) -> None:
-    """Fits, forecasts, compares, draws; tells each step."""
+    """Fits, forecasts, compares, draws, and then tells each step."""
     began = time.monotonic()
     folder.mkdir(parents=True, exist_ok=True)
     model, csv, picture = (folder / name for name in ("model.gm", "predictions.csv", "forecast.png"))
@@ -71,6 +71,19 @@ def run(folder: Path) -> None:
     t, y, months = table.numbers("years"), table.numbers("passengers"), table.text("month")
     new = slice(TRAINING, None)
 
+    gp = GPRegressor(parse_kernel(KERNEL), n_restarts=0)
+    gp.fit(Frame({"years": t[:TRAINING]}), np.log(y[:TRAINING]))
+    mean, std = gp.predict(Frame({"years": t}), return_std=True)
+    predictions = passengers(mean, std)
+    forecast = {name: column[new] for name, column in predictions.items()}
+    gp.save(model)
+    held_out = np.where(np.arange(len(y)) < TRAINING, "fitted", "held out").astype(object)
+    columns = {**{name: table.text(name) for name in table.names}, "part": held_out, **predictions}
+    write_table(csv, list(columns), columns)
+    with atomic_write(picture) as file:
+        draw(gp, t, y).savefig(file, format="png", dpi=150)
+
+    # told when all is written: a reader may leave after the first line
     _step(
         "1. The data",
         f"Airline passengers in thousands, month by month: {len(y)} rows, {months[0]} to {months[-1]}.",
@@ -83,21 +96,8 @@ def run(folder: Path) -> None:
         *(f"  {part:45} {meaning}" for part, meaning in PARTS.items()),
         "",
     )
-    gp = GPRegressor(parse_kernel(KERNEL), n_restarts=0)
-    gp.fit(Frame({"years": t[:TRAINING]}), np.log(y[:TRAINING]))
     print_summary(gp)
-
-    mean, std = gp.predict(Frame({"years": t}), return_std=True)
-    predictions = passengers(mean, std)
-    forecast = {name: column[new] for name, column in predictions.items()}
     _step("3. The forecast, against what happened", *_compared(y[new], forecast, y[TRAINING - 12 : TRAINING]))
-
-    gp.save(model)
-    held_out = np.where(np.arange(len(y)) < TRAINING, "fitted", "held out").astype(object)
-    columns = {**{name: table.text(name) for name in table.names}, "part": held_out, **predictions}
-    write_table(csv, list(columns), columns)
-    with atomic_write(picture) as file:
-        draw(gp, t, y).savefig(file, format="png", dpi=150)
     width = len(str(csv))
     _step(
         "4. The results",
@@ -123,7 +123,7 @@ def passengers(mean: Array, std: Array) -> dict[str, Array]:
 
 
 def _step(title: str, *lines: str) -> None:
-    typer.echo("\n".join(["", title, "-" * len(title), *lines]))
+    say("\n".join(["", title, "-" * len(title), *lines]))
 
 
 def _compared(truth: Array, forecast: dict[str, Array], last_year: Array) -> list[str]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import errno
 import io
 import math
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from typer.core import TyperCommand
 
 from gramian import clock
 from gramian.cli.speech import said
+from gramian.cli.voice import let_go, note
 from gramian.errors import GramianError, KernelTextError
 from gramian.interrupt import attended, terminable
 
@@ -49,14 +51,23 @@ def guarded(time_limit: float | None = None) -> Iterator[None]:
     except MemoryError:
         _fail("The memory of this machine is not enough. Use fewer rows, or close other programs.")
     except OSError as error:
-        if error.errno == errno.EPIPE:
-            raise  # the reader of a pipe has left, as `head` does: typer ends quietly
-        _fail(f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror or error}.")
+        untold(error)
     except KeyboardInterrupt:
-        typer.echo("interrupted", err=True)
+        note("interrupted")
         raise typer.Exit(130) from None
 
 
+def untold(error: OSError) -> NoReturn:
+    """Ends a command that the system did not let read, write or print."""
+    if error.errno == errno.EPIPE:
+        let_go()  # the reader of a pipe has left, as `head` does
+        raise typer.Exit(1) from None
+    where = error.filename or "standard output"
+    if not error.filename:
+        let_go()
+    _fail(f"{os.fsdecode(where)}: {error.strerror or error}.")
+
+
 def _fail(message: str) -> NoReturn:
-    typer.echo(f"error: {message}", err=True)
+    note(f"error: {message}")
     raise typer.Exit(2) from None

@@ -2,17 +2,19 @@
 `gramian --help` is quick.
 
 Exit codes: 0 all went well; 2 something was wrong with what was given (`error: ...` on standard error, no
-file half-written); 130 Ctrl-C; 143 SIGTERM.
+file half-written); 1 the reader of standard output has left; 130 Ctrl-C; 143 SIGTERM.
 """
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
 import typer
 
-from gramian.cli.guard import Once, guarded
+from gramian.cli.guard import Once, guarded, untold
+from gramian.cli.voice import fill_streams, say
 from gramian.version import __version__
 from gramian.words import KERNELS, LIKELIHOODS, listed
 
@@ -71,12 +73,19 @@ app = typer.Typer(
 
 def main() -> None:
     """The entry point of the `gramian` command."""
-    app(prog_name="gramian")
+    fill_streams()
+    try:
+        app(prog_name="gramian")
+    except OSError as error:  # of --help and --version, around which nothing else stands
+        try:
+            untold(error)
+        except typer.Exit as end:
+            sys.exit(end.exit_code)
 
 
 def _version(asked: bool) -> None:
     if asked:
-        typer.echo(f"gramian {__version__}")
+        say(f"gramian {__version__}")
         raise typer.Exit
 
 
@@ -106,7 +115,7 @@ def gramian(
       gramian compare houses.csv --target price              how good approximations are on these data
     """
     if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
+        say(context.get_help())
 
 
 @app.command(cls=Once)
@@ -213,8 +222,10 @@ def fit(
         settings = {"mean": mean, "method": engine, "n_restarts": restarts}
         limits = {"random_state": seed, "time_limit": time_limit, "memory_limit": memory_limit}
         declared = categorical or [], ordered or [], missing
-        with as_path(data) as path:
-            asked = TableOptions(path, target, task, kernel, columns or [], ids or [], *declared)
+        with as_path(data, memory_limit) as path:
+            asked = TableOptions(
+                path, target, task, kernel, columns or [], ids or [], *declared, memory_limit
+            )
             fit_table(asked, out, {**settings, **limits}, options)
 
 
@@ -318,7 +329,7 @@ def show(
 
 @app.command(cls=Once)
 def plan(
-    data: Path = argument("DATA", "The table that is to be fitted."),
+    data: Path = argument("DATA", "The table that is to be fitted; - is standard input."),
     target: list[str] | None = option(*TARGETS),
     kernel: str | None = KERNEL,
     columns: list[str] | None = COLUMNS,
@@ -345,17 +356,18 @@ def plan(
       gramian plan houses.csv -t price --method nystrom --size 3000
     """
     with guarded():
-        from gramian.cli.columns import TableOptions
+        from gramian.cli.columns import TableOptions, as_path
         from gramian.cli.planning import plan_table
 
-        asked = TableOptions(data, target or [], task, kernel, columns or [], ids or [])
         limits = {"memory_limit": memory_limit, "time_limit": time_limit}
-        plan_table(asked, limits, method, size, sampling, kind)
+        with as_path(data, memory_limit) as path:
+            asked = TableOptions(path, target or [], task, kernel, columns or [], ids or [])
+            plan_table(asked, limits, method, size, sampling, kind)
 
 
 @app.command(cls=Once)
 def compare(
-    data: Path = argument("DATA", "The table to compare on."),
+    data: Path = argument("DATA", "The table to compare on; - is standard input."),
     target: str | None = option(
         "--target -t NAME", "The column to predict; without one only kernel matrices are compared."
     ),
@@ -430,7 +442,7 @@ def compare(
       exact                     (by Cholesky)
     """
     with guarded():
-        from gramian.cli.columns import TableOptions
+        from gramian.cli.columns import TableOptions, as_path
         from gramian.cli.compare import compare_table
 
         rows = {"test_size": test_size, "max_rows": max_rows, "variance_rows": variance_rows}
@@ -438,8 +450,11 @@ def compare(
         solver = {"tol": tol, "max_iter": max_iter, "memory_limit": memory_limit}
         targets = [] if target is None else [target]
         declared = categorical or [], ordered or [], missing
-        asked = TableOptions(data, targets, task, kernel, columns or [], ids or [], *declared)
-        compare_table(asked, out, methods, sizes, {**rows, **runs, **solver})
+        with as_path(data, memory_limit) as path:
+            asked = TableOptions(
+                path, targets, task, kernel, columns or [], ids or [], *declared, memory_limit
+            )
+            compare_table(asked, out, methods, sizes, {**rows, **runs, **solver})
 
 
 @app.command(cls=Once)
@@ -499,8 +514,8 @@ def models(
         declared = categorical or [], ordered or [], missing
         settings = {"n_restarts": restarts, "memory_limit": memory_limit}
         how = {"by": by, "cv": folds, "random_state": seed, "time_limit": time_limit}
-        with as_path(data) as path:
-            asked = TableOptions(path, target, task, None, columns or [], ids or [], *declared)
+        with as_path(data, memory_limit) as path:
+            asked = TableOptions(path, target, task, None, columns or [], ids or [], *declared, memory_limit)
             models_of_table(asked, kernel or [], max_rows, out, settings, how)
 
 

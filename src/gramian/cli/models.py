@@ -9,16 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import typer
 
 from gramian.arrays import Array
 from gramian.cli.columns import TableOptions, is_text, refuse_constant
 from gramian.cli.speech import said
 from gramian.cli.tasks import coded, hint, task_of
+from gramian.cli.voice import note, say
 from gramian.cli.work import check_output
 from gramian.data.sources import Source
-from gramian.data.tables import read_blocks
-from gramian.errors import ParameterError
+from gramian.errors import ParameterError, visible
 from gramian.estimators import GPClassifier, GPRegressor
 from gramian.estimators.build import read_kernel
 from gramian.experiments.selection import TEXT, ModelComparison, compare_models, default_models
@@ -50,7 +49,7 @@ def models_of_table(
     # a formula has no place for columns that say where cells are missing
     formula = next((text for text in kernels if read_kernel(text).kernel is not None), None)
     asked = replace(asked, kernel=formula)
-    table, target = next(read_blocks(asked.data)), asked.targets[0]
+    table, target = next(asked.blocks()), asked.targets[0]
     names, task = asked.features(table), task_of(table, asked.targets, asked.task)
     labels = task == "classification"
     kind, settings = GPClassifier if labels else GPRegressor, settings | {"missing": asked.missing}
@@ -59,7 +58,7 @@ def models_of_table(
         gp.check_settings()
     codes: Array | None = None
     if labels:
-        _, codes = coded(read_blocks(asked.data), target, is_text(table, target))
+        _, codes = coded(asked.blocks(), target, is_text(table, target), asked.room)
     source = _some(asked.opened(table, names, codes), max_rows, how["random_state"])
     assert source.Y is not None
     y = source.Y[:, 0]
@@ -70,10 +69,12 @@ def models_of_table(
     chosen = given or default_models(y, labels, **settings)
     if how["by"] is None:
         how = how | {"by": "evidence" if given or labels else "height"}
-    print_models(compared := compare_models(chosen, source, **how))
+    compared = compare_models(chosen, source, **how)
     if out is not None:
         compared.to_csv(out)
-        typer.echo(f"\n{out} has one line a model", err=True)
+    print_models(compared)
+    if out is not None:
+        note(f"\n{out} has one line a model")
 
 
 def _some(source: Source, most: int | None, seed: int) -> Source:
@@ -81,14 +82,14 @@ def _some(source: Source, most: int | None, seed: int) -> Source:
     n = len(source.X)
     if most is None or most >= n:
         return source
-    typer.echo(f"note: {most:,} of {n:,} rows, taken at random", err=True)
+    note(f"note: {most:,} of {n:,} rows, taken at random")
     return source.part(np.sort(np.random.default_rng(seed).choice(n, most, replace=False)))
 
 
 def print_models(result: ModelComparison) -> None:
     """The comparison as text; on a terminal with its table drawn as one, as wide as that is."""
     if not sys.stdout.isatty():
-        typer.echo(said(result.table()))
+        say(said(result.table()))
         return
     from rich.box import SIMPLE
     from rich.console import Console
@@ -104,7 +105,7 @@ def print_models(result: ModelComparison) -> None:
     for title in titles:
         drawn.add_column(title, justify="left" if title in TEXT else "right", overflow="fold")
     for row in rows:
-        drawn.add_row(*row, style="bold" if row[1] == result.winner else None)
-    typer.echo(result.title)
+        drawn.add_row(*map(visible, row), style="bold" if row[1] == result.winner else None)
+    say(result.title)
     console.print(drawn, markup=False)
-    typer.echo("\n".join(said(note) for note in (result.verdict(), *result.notes) if note))
+    say("\n".join(said(text) for text in (result.verdict(), *result.notes) if text))

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 import numpy as np
-import typer
 
 from gramian.choose.plan import plan
 from gramian.choose.words import method_with
 from gramian.cli.columns import TableOptions
 from gramian.cli.speech import said
 from gramian.cli.tasks import task_of
+from gramian.cli.voice import say
 from gramian.data.tables import read_blocks
 from gramian.data.tables.shared import SHEETS, import_pyarrow
 from gramian.errors import ParameterError
@@ -46,10 +46,10 @@ def plan_table(asked: TableOptions, limits: dict[str, Any], method: str | None, 
             )
         gp = GPClassifier(written, **limits)
         # its shape is all that counts
-        typer.echo(said(str(gp.plan(np.broadcast_to(0.0, shape)))))
+        say(said(str(gp.plan(np.broadcast_to(0.0, shape)))))
         return
     made = plan(shape, written, **limits, outputs=max(len(asked.targets), 1), also=also)
-    typer.echo(said(str(made)))
+    say(said(str(made)))
 
 
 def count_rows(path: Path) -> int:

@@ -8,15 +8,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import typer
 from numpy.typing import NDArray
 
 from gramian.arrays import Array
 from gramian.cli.columns import is_text, reading_of, refuse_constant
+from gramian.cli.voice import note
 from gramian.data.deciding import MOST_CATEGORIES
 from gramian.data.inputs import file_cells, numbers_of
 from gramian.data.readings import PLAIN, Reading, retold
+from gramian.data.spool import Room, Spool
 from gramian.data.tables import Table
+from gramian.data.tables.shared import BLOCK
 from gramian.errors import InputError, ParameterError, TableError
 from gramian.likelihoods.words import read_likelihood
 from gramian.words import LIKELIHOODS
@@ -118,24 +120,25 @@ def task_of(table: Table, targets: Sequence[str], given: str | None = None) -> s
     return given or ("classification" if len(targets) == 1 and is_text(table, targets[0]) else "regression")
 
 
-def coded(blocks: Iterable[Table], name: str, text: bool) -> tuple[NDArray[Any], Array]:
-    """The labels of a column, sorted, and the code of each row among them, NaN where it has none. What cannot
-    be labels is refused with its place."""
+def coded(blocks: Iterable[Table], name: str, text: bool, room: Room) -> tuple[NDArray[Any], Array]:
+    """The labels of a column, sorted, and the code of each row among them, NaN where it has none, on disk.
+    What cannot be labels is refused with its place."""
     known: dict[Any, int] = {}
-    parts: list[float] = []
-    path = ""
-    for table in blocks:
-        path = table.path
-        for label in labels_of(table, name, text):
-            parts.append(np.nan if label is None else known.setdefault(label, len(known)))
-        if len(known) > MOST_CATEGORIES:
-            raise InputError(
-                f"{path}, column {name!r}: more than {MOST_CATEGORIES:,} different labels. Is it the right"
-                " column?"
-            )
-    codes = np.array(parts, dtype=np.float64)
-    there = ~np.isnan(codes)
-    if text and len(known) == there.sum() > 2:
+    path, there = "", 0
+    with Spool(room) as spool:
+        for table in blocks:
+            path = table.path
+            labels = labels_of(table, name, text)
+            found = [np.nan if label is None else known.setdefault(label, len(known)) for label in labels]
+            spool.add(np.array(found, dtype=np.float64)[:, None], table.place(table.n_rows - 1))
+            there += sum(label is not None for label in labels)
+            if len(known) > MOST_CATEGORIES:
+                raise InputError(
+                    f"{path}, column {name!r}: more than {MOST_CATEGORIES:,} different labels. Is it the"
+                    " right column?"
+                )
+        seen = spool.mapped()
+    if text and len(known) == there > 2:
         some = ", ".join(repr(label) for label in list(known)[:2])
         raise TableError(
             f"{path}, column {name!r}: text that differs in every row ({some}, ...) is no label. Is it the"
@@ -144,21 +147,23 @@ def coded(blocks: Iterable[Table], name: str, text: bool) -> tuple[NDArray[Any],
     labels = sorted(known)
     if len(labels) < 2:
         if not text:
-            refuse_constant(path, name, np.full(int(there.sum()), float(labels[0]) if labels else np.nan))
+            refuse_constant(path, name, np.full(min(there, 2), float(labels[0]) if labels else np.nan))
         shown = f"the label {labels[0]!r}" if labels else "no label"
         raise TableError(
-            f"{path}, column {name!r}: all {there.sum()} rows have {shown}, so there is nothing to tell"
-            " apart."
+            f"{path}, column {name!r}: all {there} rows have {shown}, so there is nothing to tell apart."
         )
-    place = np.argsort([known[label] for label in labels]).astype(np.float64)
-    codes[there] = place[codes[there].astype(int)]
-    return np.array(labels), codes
+    # by the order in which they came, and after the last NaN, which stands for none
+    place = np.append(np.argsort([known[label] for label in labels]).astype(np.float64), np.nan)
+    with Spool(room) as spool:
+        for start in range(0, len(seen), BLOCK):
+            part = seen[start : start + BLOCK]
+            spool.add(place[np.where(np.isnan(part), len(known), part).astype(int)])
+        return np.array(labels), spool.mapped()[:, 0]
 
 
-def numbers_in(table: Table, name: str, told: str) -> Array:
-    """The numbers of a target in a whole table, NaN where there is none; `told`: how the fit has read it."""
-    reading = retold(reading_of(table, name) or PLAIN, told)
-    return numbers_of(reading, file_cells(table, name, told != ""), name, table.place)
+def read_as(table: Table, name: str, told: str) -> Reading:
+    """How to read a target of times, so that its numbers are those of the fit, of which a line has told."""
+    return retold(reading_of(table, name) or PLAIN, told)
 
 
 MEANINGS = {"exposure": "the exposure, which says how much was watched,", "trials": "the number of trials"}
@@ -191,10 +196,9 @@ def hint(y: Array, name: str) -> None:
     values = np.unique(y[~np.isnan(y)])
     if len(values) <= FEW and np.all(values == np.floor(values)):
         shown = ", ".join(f"{value:g}" for value in values)
-        typer.echo(
+        note(
             f"note: {name!r} has {len(values)} whole values ({shown}) and is predicted as a number. If they"
-            " are labels: --task classification",
-            err=True,
+            " are labels: --task classification"
         )
 
 

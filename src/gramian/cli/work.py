@@ -21,13 +21,15 @@ from numpy.typing import NDArray
 from gramian.arrays import Array
 from gramian.cli.columns import TableOptions, for_model, is_text, refuse_constant
 from gramian.cli.speech import said
-from gramian.cli.tasks import COUNTS, FitOptions, coded, column_beside, hint, labels_of, numbers_in, task_of
+from gramian.cli.tasks import COUNTS, FitOptions, coded, column_beside, hint, labels_of, read_as, task_of
+from gramian.cli.voice import note, say
 from gramian.data.atomic import atomic_write
 from gramian.data.columns import some_of
 from gramian.data.inputs import file_cells
-from gramian.data.sources import Source
-from gramian.data.tables import WRITTEN, Table, read_blocks, read_table, write_blocks
-from gramian.errors import GramianError, ParameterError, TableError
+from gramian.data.sources import Source, open_source
+from gramian.data.spool import Room
+from gramian.data.tables import WRITTEN, Table, read_blocks, write_blocks
+from gramian.errors import GramianError, ParameterError, TableError, visible
 from gramian.estimators import GPClassifier, GPRegressor
 from gramian.estimators.base import Estimator
 from gramian.likelihoods.checks import Impossible
@@ -62,7 +64,7 @@ def fit_table(asked: TableOptions, out: Path, settings: dict[str, Any], options:
     fit."""
     data, targets, written = asked.data, asked.targets, asked.kernel_setting()
     check_output(out, data)
-    table = next(read_blocks(data))
+    table = next(asked.blocks())
     beside = list(options.beside.values())
     names = asked.features(table, beside)
     task = task_of(table, targets, asked.task)
@@ -73,7 +75,7 @@ def fit_table(asked: TableOptions, out: Path, settings: dict[str, Any], options:
     classes: NDArray[Any] | None = None
     codes: Array | None = None
     if task == "classification":
-        classes, codes = coded(read_blocks(data), targets[0], is_text(table, targets[0]))
+        classes, codes = coded(asked.blocks(), targets[0], is_text(table, targets[0]), asked.room)
     source = asked.opened(table, names, codes)
     named = {"y": targets[0]} | {f"the column {what}": name for what, name in options.beside.items()}
     if task == "regression":
@@ -86,7 +88,7 @@ def fit_table(asked: TableOptions, out: Path, settings: dict[str, Any], options:
                 likelihood.checked(likelihood.with_defaults(source.Y[:, 0]))
         if asked.task is None and options.likelihood is None and len(targets) == 1:
             hint(source.Y[:, 0], targets[0])
-    seen = {what: column_beside(read_blocks(data), what, name) for what, name in options.beside.items()}
+    seen = {what: column_beside(asked.blocks(), what, name) for what, name in options.beside.items()}
     with _placed(data, named, source):
         gp.fit(source, **seen)
     if classes is not None:  # it was fitted to their codes, which lie on disk
@@ -94,13 +96,13 @@ def fit_table(asked: TableOptions, out: Path, settings: dict[str, Any], options:
     gp.save(out)
     exposed = "".join(f", with {what} {name}" for what, name in options.beside.items())
     described = _described(gp, lambda categories: f"{len(categories)} categories")
-    typer.echo(f"{', '.join(targets)} from {described}{exposed}; {data}")
+    say(f"{', '.join(targets)} from {described}{exposed}; {data}")
     left_out = [name for name in table.names if name not in (*names, *targets, *beside)]
     if left_out:
-        typer.echo(f"left out: {', '.join(left_out)}")
-    typer.echo()
+        say(f"left out: {', '.join(left_out)}")
+    say()
     print_summary(gp)
-    typer.echo(
+    say(
         f"\nThe model is in {out}. Predict with: gramian predict {out} new.csv --out predictions.csv\n"
         f"See how good it is on rows that were held back with: gramian score {out} test.csv"
     )
@@ -177,7 +179,7 @@ def predict_table(model: Path, data: Path, out: Path | None, answer: Answer) -> 
     answer.check(gp)
     if out is not None:
         rows = write_predictions(gp, data, out, answer)
-        typer.echo(f"{rows:,} predictions are in {out}", err=True)
+        note(f"{rows:,} predictions are in {out}")
         return
     # through a file, so that a pipe gets the very bytes that a file would
     with tempfile.TemporaryDirectory() as folder:
@@ -185,7 +187,7 @@ def predict_table(model: Path, data: Path, out: Path | None, answer: Answer) -> 
         write_predictions(gp, data, path, answer)
         with path.open("rb") as file:
             for chunk in iter(lambda: file.read(CHUNK), b""):
-                typer.echo(chunk, nl=False)
+                typer.echo(chunk, nl=False)  # files keep names as they are
 
 
 def write_predictions(gp: Estimator, data: Path, out: Path, answer: Answer) -> int:
@@ -206,15 +208,14 @@ def write_predictions(gp: Estimator, data: Path, out: Path, answer: Answer) -> i
             words.setdefault(name, set()).update(seen.difference(levels))
         return answer.table(gp, block, source)
 
-    blocks = read_blocks(data)
+    blocks = read_blocks(data, room=Room(gp.memory_limit))
     first = last = next(blocks)
     added = predictions(first)
     renamed = free_names(list(added), first.names)
     if list(renamed.values()) != list(added):
-        typer.echo(
+        note(
             f"note: {data} has columns of these names already, so the predictions are called"
-            f" {', '.join(renamed.values())}",
-            err=True,
+            f" {', '.join(renamed.values())}"
         )
 
     def written() -> Iterator[dict[str, NDArray[Any]]]:
@@ -225,19 +226,24 @@ def write_predictions(gp: Estimator, data: Path, out: Path, answer: Answer) -> i
             yield kept | {renamed[name]: values for name, values in found.items()}
 
     write_blocks(out, [*first.names, *renamed.values()], written())
-    for note in last.notes:
-        typer.echo(f"note: {data}: {note}", err=True)
-    for name, told in gp.fitted_.columns.targets_told().items():
-        if told.startswith(("dates as", "spans of time")):  # whose numbers need a unit
-            typer.echo(f"note: predictions of {name}: {told}", err=True)
+    for line in last.notes:
+        note(f"note: {data}: {line}")
+    for name, told in times_told(gp).items():
+        note(f"note: predictions of {name}: {told}")
     if gapped:
         what = "are predicted as the average over what similar rows of the fit have there"
-        typer.echo(f"note: rows with missing cells ({gapped:,}) {what}, with wider intervals", err=True)
+        note(f"note: rows with missing cells ({gapped:,}) {what}, with wider intervals")
     for name, count in new.items():
         shown = some_of([repr(word) for word in sorted(words[name])], MOST_WORDS)
         what = f"rows with a category in {name!r} that the fit has not seen ({count:,}: {shown})"
-        typer.echo(f"note: {what} are predicted as unlike all others", err=True)
+        note(f"note: {what} are predicted as unlike all others")
     return rows
+
+
+def times_told(gp: Estimator) -> dict[str, str]:
+    """How targets were read whose numbers need a unit, and a start."""
+    told = gp.fitted_.columns.targets_told()
+    return {name: line for name, line in told.items() if line.startswith(("dates as", "spans of time"))}
 
 
 def score_table(model: Path, data: Path, targets: Sequence[str], beside: Mapping[str, str | None]) -> None:
@@ -248,36 +254,47 @@ def score_table(model: Path, data: Path, targets: Sequence[str], beside: Mapping
         raise ParameterError(f"{model} does not know the name of what it predicts. Add --target NAME.")
     answer = Answer(beside=beside)
     answer.check(gp)
-    table = read_table(data)
-    X, seen = for_model(gp, table), answer.seen(table)
-    if gp.fitted_.classes is not None:
-        labels = labels_of(table, named[0], text=gp.fitted_.classes.dtype.kind not in "iuf")
+    columns, room, classes = gp.fitted_.columns, Room(gp.memory_limit), gp.fitted_.classes
+    labelled = classes is not None
+    asked = None if labelled else named
+    first, times = next(read_blocks(data, room=room)), times_told(gp)
+    declared = {name: read_as(first, name, times[name]) for name in named if name in times}
+    how: dict[str, Any] = {"memory_limit": gp.memory_limit, "missing": gp.missing, "declared": declared}
+    X = open_source(data, asked, known=columns, **how)
+    seen = {
+        what: column_beside(read_blocks(data, room=room), what, name) for what, name in answer.given().items()
+    }
+    room.hold(8 * X.X.size + 24 * len(X.X), f"{data}: the rows to score", "Score fewer rows at a time.")
+    if classes is not None:
+        once: dict[Any, Any] = {}  # a label is held once, however many rows have it
+        text = classes.dtype.kind not in "iuf"
+        labels = [
+            once.setdefault(label, label)
+            for table in read_blocks(data, room=room)
+            for label in labels_of(table, named[0], text=text)
+        ]
         known = np.array([label is not None for label in labels])
         y = np.array([label for label in labels if label is not None])
     else:
-        told = gp.fitted_.columns.targets_told()
-        columns = [numbers_in(table, name, told.get(name, "")) for name in named]
-        several = np.column_stack(columns)
-        known = np.asarray(~np.isnan(several).all(axis=1))
-        y = (columns[0] if gp.fitted_.first.single else several)[known]
+        assert X.Y is not None
+        known = np.asarray(~np.isnan(X.Y).all(axis=1))
+        y = (X.Y[:, 0] if gp.fitted_.first.single else X.Y)[known]
     if not known.any():
         raise TableError(f"{data}: no row has a value of {', '.join(named)} to compare with.")
     if not known.all():
-        typer.echo(f"note: rows without {', '.join(named)} ({np.sum(~known):,}) are left out", err=True)
+        note(f"note: rows without {', '.join(named)} ({np.sum(~known):,}) are left out")
     seen = {what: values[known] for what, values in seen.items()}
-    typer.echo(gp.evaluate(Source(X.X[known], None, X.columns), y, **seen))
+    say(gp.evaluate(Source(X.X[known], None, X.columns), y, **seen))
 
 
 def show_model(model: Path, full: bool) -> None:
     """Prints the summary of a model file, and the columns it needs."""
     gp = load(model)
     predicted = ", ".join(gp.fitted_.columns.targets)
-    typer.echo(
-        f"{model} predicts {predicted + ' ' * bool(predicted)}from: {_described(gp, ', '.join, full)}\n"
-    )
+    say(f"{model} predicts {predicted + ' ' * bool(predicted)}from: {_described(gp, ', '.join, full)}\n")
     print_summary(gp, full)
     if not full and gp.fitted_.listed().left_out:
-        typer.echo(f"\nAll parameters: gramian show {model} --all")
+        say(f"\nAll parameters: gramian show {model} --all")
 
 
 def _described(gp: Estimator, shown: Callable[[tuple[str, ...]], str], full: bool = False) -> str:
@@ -296,7 +313,7 @@ def print_summary(gp: Estimator, full: bool = False) -> None:
     text, title, notes = gp.summary(full).partition("\nNotes\n")
     text, table = text + title + said(notes), gp.fitted_.listed(full)
     if not sys.stdout.isatty() or gp.fitted_.models:
-        typer.echo(text)
+        say(text)
         return
     from rich.box import SIMPLE
     from rich.console import Console
@@ -307,10 +324,10 @@ def print_summary(gp: Estimator, full: bool = False) -> None:
     for title in ("parameter", *titles[1:]):
         drawn.add_column(title, justify="right" if title == "value" else "left", overflow="fold")
     for row in rows:
-        drawn.add_row(*row)
-    typer.echo(head.rstrip("\n"))
+        drawn.add_row(*map(visible, row))
+    say(head.rstrip("\n"))
     Console(highlight=False).print(drawn, markup=False)
-    typer.echo(tail.strip("\n"))
+    say(tail.strip("\n"))
 
 
 def free_names(names: Sequence[str], taken: Sequence[str]) -> dict[str, str]:

@@ -13,7 +13,8 @@ targets         what is to be predicted, where it comes with the table
 labels          classes
 sources         files, memory maps and functions that give blocks
 filecolumns     the columns of a file
-spool           rows on their way to a temporary file
+spool           rows on their way to a temporary file, within limits of memory and disk
+streams         pipes and standard input as files
 tables          text, Parquet and workbooks, in and out
 atomic          a file that appears whole or not at all
 """

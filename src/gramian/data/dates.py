@@ -63,7 +63,7 @@ _MONTHS = (
     "december dezember décembre diciembre dicembre dezembro",
 )
 _SPAN = re.compile(
-    r"(?P<sign>-)?(?:(?P<days>-?\d+)\s+days?,?\s*)?(?:(?P<hours>\d{1,4}):(?P<minutes>[0-5]\d)"
+    r"(?P<sign>-)?(?:(?P<days>-?\d{1,9})\s+days?,?\s*)?(?:(?P<hours>\d{1,4}):(?P<minutes>[0-5]\d)"
     r"(?::(?P<seconds>[0-5]\d(?:\.\d+)?))?(?:\s*(?P<half>[AaPp]\.?[Mm]\.?))?)?"
 )
 _COUNT = r"(\d+(?:\.\d+)?)\s*"
@@ -82,7 +82,7 @@ def read_date(text: str, order: str = "dmy") -> datetime.datetime | None:
     if len(text) >= 10 and text[4] == "-":
         try:
             return _in_utc(datetime.datetime.fromisoformat(text))
-        except ValueError:
+        except (ValueError, OverflowError):  # its zone leads beyond the years 1 to 9999
             pass
     if not text[:1].isalnum() or not any(map(str.isdigit, text)):
         return None
@@ -125,7 +125,10 @@ def _made(part: dict[str, str | None], order: str) -> datetime.datetime | None:
     zone = part.get("zone")
     if zone and zone[0] in "+-":
         ahead = datetime.timedelta(hours=int(zone[1:3]), minutes=int(zone[-2:]))
-        time = time - ahead if zone[0] == "+" else time + ahead
+        try:
+            time = time - ahead if zone[0] == "+" else time + ahead
+        except OverflowError:
+            return None
     return time
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from gramian.data.cells import Cells
 from gramian.data.dates import ORDERS, read_date, read_span
-from gramian.data.numerals import mostly_numbers, shape_of, written
+from gramian.data.numerals import NONE, mostly_numbers, shape_of, written
 from gramian.data.readings import (
     UNITS,
     YES_NO,
@@ -28,6 +28,9 @@ from gramian.data.tables.table import is_number, is_unknown
 from gramian.errors import InputError
 
 MOST_CATEGORIES = 10_000  # of one column, which are held in memory, as their kernel's values are
+MOST_SHAPES = 10_000  # that are told apart; numbers have few
+MOST_FORMS = 64  # of yes and no, true and false, in small letters and capitals
+TEXT_BYTES = 150  # of a text that is held, beside its letters
 
 
 @dataclass
@@ -36,6 +39,7 @@ class Seen:
 
     declared: Reading | None = None  # asked for by name, or by the type of the column
     texts: set[str] = field(default_factory=set)
+    held: int = 0  # bytes of these
     many: bool = False  # more texts than are held
     shapes: Counter[str] = field(default_factory=Counter)  # of cells that are no plain numbers
     plain: int = 0
@@ -70,7 +74,8 @@ class Seen:
             self.unknown.add(text)
             del counts[text]
         for text, count in counts.items():
-            self.shapes[shape_of(text)] += count
+            shape = shape_of(text)
+            self.shapes[shape if shape in self.shapes or len(self.shapes) < MOST_SHAPES else NONE] += count
             if is_number(text):
                 self.plain += count
             else:
@@ -100,9 +105,11 @@ class Seen:
 
     def _hold(self, texts: set[str]) -> None:
         if not self.many:
-            self.texts |= texts
+            new = texts - self.texts
+            self.held += sum(map(len, new)) + TEXT_BYTES * len(new)
+            self.texts |= new
         if len(self.texts) > MOST_CATEGORIES:
-            self.texts, self.many = set(), True
+            self.texts, self.many, self.held = set(), True, 0
 
     @property
     def is_plain(self) -> bool:
@@ -124,7 +131,7 @@ class Seen:
             return YesNo()
         if not self.words:
             return Numbers() if self.plain or "f" in self.kinds else self._categories()
-        lower = {text.strip().lower() for text in self.texts}
+        lower = {text.strip().lower() for text in self.texts} if len(self.texts) <= MOST_FORMS else set()
         # a letter alone may be one of other words
         pairs = [pair for pair in YES_NO if lower <= {*pair} and (len(lower) == 2 or len(pair[0]) > 1)]
         if lower and pairs and not self.unknown:

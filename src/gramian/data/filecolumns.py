@@ -10,7 +10,8 @@ from gramian.data.dates import read_date
 from gramian.data.deciding import Seen
 from gramian.data.inputs import file_cells, reading_of
 from gramian.data.readings import Reading
-from gramian.data.tables import Table, closest, is_missing, read_blocks
+from gramian.data.spool import Room
+from gramian.data.tables import Table, closest, is_missing, read_blocks, repeated
 from gramian.errors import InputError, TableError
 
 LOOKED_AT = 1000  # rows
@@ -19,11 +20,10 @@ FEWEST_DAYS = 4  # different ones: (1 / 27)^5 is the chance that numbers look so
 
 def features_of(table: Table, targets: Sequence[str], columns: Sequence[str] | None) -> tuple[str, ...]:
     for names, what in ((targets, "y"), (columns or (), "columns")):
-        twice = next((name for name in names if list(names).count(name) > 1), None)
-        if twice is not None:
-            raise InputError(f"{what} names the column {twice!r} twice. Name it once.")
+        if twice := repeated(names):
+            raise InputError(f"{what} names the column {twice[0]!r} twice. Name it once.")
     for name in columns or ():
-        table.text(name)
+        _ = table[name]
         if name in targets:
             cure = "It can be only one of them."
             raise InputError(f"{name!r} is among columns and is the target as well. {cure}")
@@ -36,13 +36,16 @@ def features_of(table: Table, targets: Sequence[str], columns: Sequence[str] | N
 
 
 def gathered(
-    path: str | os.PathLike[str], text: Collection[str], declared: Mapping[str, Reading] | None = None
+    path: str | os.PathLike[str], text: Collection[str], declared: Mapping[str, Reading], room: Room
 ) -> dict[str, Reading]:
     """How the columns among `text` are read, from all rows; those of plain numbers are left out."""
-    seen = {name: Seen((declared or {}).get(name)) for name in text}
-    for table in read_blocks(path) if seen else ():
+    seen = {name: Seen(declared.get(name)) for name in text}
+    for table in read_blocks(path, room=room) if seen else ():
         for name, one in seen.items():
             one.add(file_cells(table, name, text=True))
+        what = f"{table.place(table.n_rows - 1)}: the different texts so far, as categories,"
+        cure = "Raise memory_limit, or leave columns of long texts out."
+        room.hold(2 * sum(one.held for one in seen.values()), what, cure)
     found = {name: reading_of(one, os.fspath(path), name) for name, one in seen.items()}
     return {name: reading for name, reading in found.items() if reading is not None}
 
@@ -71,8 +74,9 @@ def _is_day(cell: str) -> bool:
 
 def check_needed(table: Table, known: Columns) -> None:
     """Complains when a table lacks a column of a fitted model."""
+    names = set(table.names)
     for name in known.given:
-        if name not in table.names:
+        if name not in names:
             near = closest(name, table.names)
             hint = f" Did you mean {near!r}?" if near else ""
             if not known.named:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gramian.data.tables import repeated
 from gramian.errors import InputError
 
 
@@ -48,8 +49,7 @@ def as_frame(X: Any) -> Any:
     if hasattr(X, "column_names") and hasattr(X, "column") and hasattr(X, "schema"):  # an Arrow table
         names = list(X.column_names)
         if len(set(names)) < len(names):
-            twice = next(name for name in names if names.count(name) > 1)
-            raise InputError(f"X has two columns named {twice!r}. Rename or drop one.")
+            raise InputError(f"X has two columns named {repeated(names)[0]!r}. Rename or drop one.")
         return Frame({name: X.column(name) for name in names})
     return X
 
@@ -100,5 +100,6 @@ def parted(X: Any, y: Any) -> tuple[Any, Any, tuple[str, ...]]:
 
 def without(X: Any, names: Sequence[str]) -> Any:
     """A table without some of its columns."""
-    left = [label for label in X.columns if str(label) not in names]
+    dropped = set(names)
+    left = [label for label in X.columns if str(label) not in dropped]
     return X if len(left) == len(X.columns) else Frame({name: X[name] for name in left})

@@ -29,19 +29,13 @@ from numpy.typing import NDArray
 from gramian.arrays import Array
 from gramian.data.columns import INDICATOR, Columns
 from gramian.data.spool import Room, Spool
+from gramian.data.spool import has_gaps as has_gaps  # which is asked for here, too
 from gramian.errors import InputError
 
 POOL = 256  # rows of a fit that may be donors; a file of an approximation holds them
 DONORS = 16  # of a row, where the pool has 8 times as many
 BLOCK = 4096  # rows at once, with the distances of each to the pool
 RULES = ("fill", "drop", "error")
-
-
-def has_gaps(table: Array) -> bool:
-    """Whether a cell is missing. A sum is NaN where a cell is, at the speed of memory, or where it overflows
-    both ways."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        return bool(np.isnan(np.sum(table))) and bool(np.isnan(table).any())
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +128,13 @@ def whole_rows(X: Array, columns: Columns, rule: str, indicators: bool, room: Ro
         if not len(kept):
             raise InputError(f"Every row has a missing cell: {_most(X, columns)}. Leave that column out.")
         note = f"{len(X) - len(kept):,} of {len(X):,} rows have missing cells and were left out"
-        return Whole(np.asarray(X[kept]), replace(columns, notes=(*columns.notes, note)), kept)
+        made = replace(columns, notes=(*columns.notes, note))
+        if room is None:
+            return Whole(np.asarray(X[kept]), made, kept)
+        with Spool(room) as spool:
+            for start in range(0, len(kept), BLOCK):
+                spool.add(np.asarray(X[kept[start : start + BLOCK]]))
+            return Whole(spool.mapped(), made, kept)
     absent = np.sum([np.isnan(b).sum(axis=0) for _, b in _blocks(X)], axis=0)
     gaps = tuple(int(j) for j in np.flatnonzero((absent > 0) & (absent < len(X)))) if indicators else ()
     donors = Donors.among(X, tuple(columns.categories))

@@ -22,7 +22,7 @@ from gramian.data.columns import Columns, some_of
 from gramian.data.deciding import Seen, TooManyError, too_many
 from gramian.data.frames import is_frame
 from gramian.data.readings import PLAIN, MisreadError, Reading
-from gramian.data.tables import NotNumbersError, Table
+from gramian.data.tables import NotNumbersError, Table, repeated
 from gramian.errors import InputError, InputTypeError, ParameterError, TableError
 from gramian.likelihoods import Likelihood
 
@@ -305,8 +305,7 @@ def _frame(X: Any, known: Columns | None, missing: str) -> tuple[Array, Columns]
     labels = list(X.columns)
     names = tuple(str(label) for label in labels)
     if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InputError(f"X has two columns named {twice!r}. Rename or drop one.")
+        raise InputError(f"X has two columns named {repeated(names)[0]!r}. Rename or drop one.")
     place = getattr(X, "place", None)  # a table of a file knows its lines
     table, readings = np.empty((len(X), len(names))), {}
     for j, (label, name) in enumerate(zip(labels, names, strict=True)):

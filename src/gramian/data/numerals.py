@@ -11,6 +11,8 @@ _NUMBER = re.compile(
     r"(?P<before>[^\d.,+()\-]*?)\s*\(?(?P<minus>[-+]?)\s*(?P<currency>[^\d.,+()\-\s]*)\s*"
     r"(?P<body>\d[\d.,' ]*?|[.,]\d+)(?:[eE][+-]?\d+)?\)?\s*(?P<after>[^\d.,+()'\s\-][^\s]*)?\)?"
 )
+LONGEST = 60  # characters of a number with its sign; the pattern above takes the square of their count
+NONE = ""  # the shape of what is no number
 # ISO 4217, and what people write: three letters alone may be the beginning of an id, PAT-0003
 _CODES = re.compile(
     "AED|ARS|AUD|BDT|BGN|BHD|BRL|CAD|CHF|CLP|CNY|COP|CRC|CZK|DKK|DOP|DZD|EGP|ETB|EUR|GBP|GEL|GHS|HKD|HRK|HUF"
@@ -116,6 +118,9 @@ def mostly_numbers(shapes: Counter[str], comma: bool) -> bool:
 
 
 def shape_of(text: str) -> str:
-    """Each digit as a 9, but for a zero before the decimals: 0,123 is no thousand."""
+    """Each digit as a 9, but for a zero before the decimals: 0,123 is no thousand. What cannot be a number
+    with a sign has the shape `NONE`."""
+    if len(text) > LONGEST or not any(map(str.isdigit, text)):
+        return NONE
     shape = re.sub(r"\d", "9", unified(text))
     return re.sub(r"9([.,])", r"0\1", shape, count=1) if re.match(r"\D*0[.,]", text) else shape

@@ -40,6 +40,7 @@ from gramian.data.inputs import (
 from gramian.data.maps import copied
 from gramian.data.readings import PLAIN, Reading
 from gramian.data.spool import Room, Spool
+from gramian.data.streams import settled
 from gramian.data.tables import NotNumbersError, Table, read_blocks
 from gramian.data.tables.quick import NotClean, quick_blocks
 from gramian.errors import InputError, InputTypeError, TableError
@@ -58,6 +59,7 @@ class Source:
     single: bool = True  # whether y is one column, so that predictions have the shape (n,)
     # which rows these are of those that were given; None: all
     kept: NDArray[np.intp] | None = None
+    gaps: bool | None = None  # whether X or Y has NaN; None: nobody has looked
 
     def part(self, rows: NDArray[np.intp]) -> Source:
         """Some of the rows, in memory, with their targets."""
@@ -127,8 +129,9 @@ def open_source(
     if isinstance(X, np.memmap):
         source = _from_memmap(X, y, known, room, rule, of_targets)
     elif isinstance(X, (str, os.PathLike)):
-        source = _from_file(X, y, columns, known, room, declared or {})
-        source = source if labels is None else replace(source, Y=labels[:, None])
+        with settled(X, room) as path:
+            source = _from_file(path, y, columns, known, room, declared or {})
+        source = source if labels is None else replace(source, Y=labels[:, None], gaps=None)
     elif callable(X):
         source = _from_factory(X, known, room, rule, of_targets)
     else:
@@ -140,7 +143,10 @@ def open_source(
 def _without_gaps(source: Source, missing: str, indicators: bool, room: Room) -> Source:
     """A source for a fit: rows without a target are left out, and gaps filled."""
     X, Y, columns, kept = source.X, source.Y, source.columns, source.kept
+    if source.gaps is False:
+        return source
     if Y is not None and gaps.has_gaps(Y):
+        room.hold(24 * len(Y), "Leaving rows without a target out", "Raise memory_limit, or drop these rows.")
         absent = np.isnan(Y).all(axis=1)
         if missing == "error" and source.single and absent.any():
             row = int(np.flatnonzero(absent)[0])
@@ -184,7 +190,8 @@ def open_table(
     if not isinstance(path, (str, os.PathLike)):
         raise InputTypeError(f"path is a {type(path).__name__}. Give the name of a file.")
     room = Room()
-    return _without_gaps(_from_file(path, target, columns, None, room, {}), "fill", True, room)
+    with settled(path, room) as file:
+        return _without_gaps(_from_file(file, target, columns, None, room, {}), "fill", True, room)
 
 
 # Memory maps. -----------------------------------------------------------------------------------------------
@@ -288,16 +295,16 @@ def _from_file(
     if not all(isinstance(name, str) for name in targets):
         cure = "Name the column of the file that is the target, or several: y='price'."
         raise InputTypeError(f"y is a {type(y).__name__}, but X is a file. {cure}")
-    head = next(read_blocks(path))
+    head, before = next(read_blocks(path, room=room)), room.spooled
     if known is not None:
         check_needed(head, known)
     names = features_of(head, targets, columns) if known is None else known.given
     for name in targets:
-        head.text(name)  # complains, with a suggestion, of a name that is not there
+        _ = head[name]  # complains, with a suggestion, of a name that is not there
     text = {name for name in (*(names if known is None else ()), *targets) if head.parsed(name) is None}
     text |= set(declared)
     while True:
-        found = gathered(path, text, declared)
+        found = gathered(path, text, declared, room)
         if known is not None:
             found |= {names[j]: reading for j, reading in known.readings.items()}
         for name in targets:
@@ -306,11 +313,11 @@ def _from_file(
                 cure = "Labels are classified: GPClassifier, or on the command line --task classification."
                 raise TableError(f"{what}. {cure}")
         try:
-            X, Y, notes = _spooled(path, names, targets, found, room)
+            X, Y, gapped, notes = _spooled(path, names, targets, found, room)
         except NotNumbersError as error:
             if error.column in text or (known is not None and error.column not in targets):
                 raise
-            room.spooled = 0
+            room.spooled = before
             # its first block held numbers alone: once more from the start, which is rare
             text.add(error.column)
             continue
@@ -318,7 +325,7 @@ def _from_file(
         notes += [note for name in names if name not in text and (note := seeming(head, name))]
         readings = {j: found[name] for j, name in enumerate(names) if name in found}
         made = known or Columns(names, True, readings, targets=tuple(targets), notes=tuple(notes))
-        return Source(X, Y, made, not several)
+        return Source(X, Y, made, not several, gaps=gapped)
 
 
 def _spooled(
@@ -327,27 +334,30 @@ def _spooled(
     targets: Sequence[str],
     readings: Mapping[str, Reading],
     room: Room,
-) -> tuple[Array, Array | None, list[str]]:
-    """The features and targets of a file, NaN where a cell is missing, and what was done to read it."""
+) -> tuple[Array, Array | None, bool, list[str]]:
+    """The features and targets of a file, NaN where a cell is missing, whether one is, and what was done to
+    read it."""
+    before = room.spooled
 
     def numbers(table: Table, name: str) -> Array:
         cells = file_cells(table, name, name in readings)
         return numbers_of(readings.get(name, PLAIN), cells, name, table.place)
 
-    def spooled(blocks: Iterator[Table]) -> tuple[Array, Array | None, list[str]]:
+    def spooled(blocks: Iterator[Table]) -> tuple[Array, Array | None, bool, list[str]]:
         with Spool(room) as X, Spool(room) as Y:
             for table in blocks:
-                X.add(np.column_stack([numbers(table, name) for name in names]))
+                at = table.place(table.n_rows - 1)
+                X.add(np.column_stack([numbers(table, name) for name in names]), at)
                 if targets:
-                    Y.add(np.column_stack([numbers(table, name) for name in targets]))
-            return X.mapped(), Y.mapped() if targets else None, list(table.notes)
+                    Y.add(np.column_stack([numbers(table, name) for name in targets]), at)
+            return X.mapped(), Y.mapped() if targets else None, X.gaps or Y.gaps, list(table.notes)
 
     wanted = [name for name in (*names, *targets) if name not in readings]
     try:
-        return spooled(quick_blocks(path, wanted, [*readings]))
+        return spooled(quick_blocks(path, wanted, [*readings], room))
     except NotClean:
-        room.spooled = 0
-    return spooled(read_blocks(path))
+        room.spooled = before
+    return spooled(read_blocks(path, room=room))
 
 
 # Blocks from a function. ------------------------------------------------------------------------------------

@@ -33,7 +33,7 @@ from gramian.data.sources import is_source, open_source
 from gramian.data.tables import read_table
 from gramian.data.targets import absent_targets, as_numbers
 from gramian.engines.base import Engine
-from gramian.errors import InputError, ParameterError, plain
+from gramian.errors import InputError, ParameterError, plain, visible
 from gramian.estimators import build, latent
 from gramian.estimators.build import Built
 from gramian.estimators.defaults import ENOUGH, Choice
@@ -442,7 +442,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         if known.readings and (new := known.new_categories(table)):
             told = ", ".join(f"{name} ({count})" for name, count in new.items())
             what = "rows with categories that the fit has not seen, which are predicted as unlike all others"
-            warnings.warn(f"X has {what}: {told}.", stacklevel=3)
+            warnings.warn(visible(f"X has {what}: {told}."), stacklevel=3)
         return table
 
     def _compared(self, X: Any, y: Any) -> tuple[Any, Any]:
@@ -474,7 +474,8 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         if known.targets and is_frame(X):
             X = without(X, known.targets)
         names = [str(c) for c in X.columns] if is_frame(X) else known.given
-        absent = next((name for name in known.given if name not in names), None)
+        have = set(names)
+        absent = next((name for name in known.given if name not in have), None)
         if known.named and absent is not None:
             raise InputError(
                 "The feature names should match those that were passed during fit. X has no column"

@@ -33,7 +33,7 @@ from gramian.data.inputs import Columns, read_features, read_targets, spread
 from gramian.data.labels import Labels
 from gramian.data.sources import is_source, open_source
 from gramian.engines import Exact
-from gramian.errors import InputError, ParameterError
+from gramian.errors import InputError, ParameterError, visible
 from gramian.estimators import GPClassifier, GPRegressor, build
 from gramian.estimators.multiclass import VARIANCE
 from gramian.experiments.methods import NOISY, Method, parse_methods
@@ -84,7 +84,7 @@ class Comparison:
             what += f"; {len(classes)} classes: {', '.join(classes[:8])}{', ...' * (len(classes) > 8)}"
         elif data["target"]:
             model += f"; noise {self.noise:.4g}"
-        return text_table(self.runs, [what, f"{model}; seed {self.settings['random_state']}"])
+        return text_table(self.runs, [visible(what), f"{model}; seed {self.settings['random_state']}"])
 
     __str__ = __repr__ = table
 

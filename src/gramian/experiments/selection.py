@@ -39,7 +39,7 @@ from gramian.choose.plan import check_time_limit
 from gramian.data.atomic import atomic_write
 from gramian.data.frames import as_frame, parted
 from gramian.data.sources import has_targets, is_source
-from gramian.errors import ParameterError
+from gramian.errors import ParameterError, visible
 from gramian.estimators import GPClassifier, GPRegressor, build
 from gramian.estimators.base import Estimator
 from gramian.estimators.defaults import MOST_EQUAL
@@ -157,7 +157,7 @@ class ModelComparison:
     def table(self) -> str:
         """As text, with what a reader must know of the numbers below it."""
         said = [self.verdict(), *self.notes]
-        return "\n".join([self.title, "", *aligned(self.cells(), TEXT), "", *filter(None, said)])
+        return visible("\n".join([self.title, "", *aligned(self.cells(), TEXT), "", *filter(None, said)]))
 
     __str__ = __repr__ = table
 

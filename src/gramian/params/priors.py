@@ -56,11 +56,11 @@ class Prior(ABC):
         be the same."""
         return None
 
-    def entry(self, k: int) -> str:
-        """The prior of the k-th entry of a vector parameter, as text for people."""
-        fields = {name: np.ravel(value) for name, value in vars(self).items()}
-        shown = ", ".join(f"{float(values[k % len(values)]):.4g}" for values in fields.values())
-        return f"{type(self).__name__}({shown})"
+    def entries(self, count: int) -> list[str]:
+        """The prior of each entry of a parameter with so many, as text for people."""
+        fields = [np.ravel(value).tolist() for value in vars(self).values()]
+        rows = ([f"{float(values[k % len(values)]):.4g}" for values in fields] for k in range(count))
+        return [f"{type(self).__name__}({', '.join(row)})" for row in rows]
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():

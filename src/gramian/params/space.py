@@ -17,7 +17,7 @@ import numpy as np
 from scipy.stats import qmc
 
 from gramian.arrays import Array
-from gramian.errors import ParameterError
+from gramian.errors import ParameterError, visible
 from gramian.params.parameter import Parameter
 from gramian.params.priors import Prior
 from gramian.params.support import Support
@@ -229,8 +229,11 @@ class ParameterSpace:
         bounded = np.isfinite(low) & np.isfinite(high)
         low = np.where(bounded, low, np.maximum(start - spread, low))
         high = np.where(bounded, high, np.minimum(start + spread, high))
-        sampler = qmc.Sobol(start.size, scramble=True, rng=rng)
-        points = sampler.random_base2(max(0, int(np.ceil(np.log2(count)))))[:count]
+        if start.size > qmc.Sobol.MAXDIM:  # few points cannot be even in so many dimensions
+            points = rng.random((count, start.size))
+        else:
+            sampler = qmc.Sobol(start.size, scramble=True, rng=rng)
+            points = sampler.random_base2(max(0, int(np.ceil(np.log2(count)))))[:count]
         return [low + (high - low) * point for point in points]
 
 
@@ -268,11 +271,11 @@ class ParameterTable:
             numbered = entry_names(path, p)
             named = entry_names(path, p, known[path]) if path in known else numbered
             low, high = (end.ravel().tolist() for end in p.box)
+            priors = [""] * p.value.size if p.prior is None else p.prior.entries(p.value.size)
             for k, (name, value) in enumerate(zip(named, p.value.ravel(), strict=True)):
-                prior = "" if p.prior is None else p.prior.entry(k)
                 bounds = None if p.bounds is None else (low[k], high[k])
                 note = told.get(name) or told.get(numbered[k], "")
-                rows.append(ParameterRow(name, float(value), p.trainable, prior, bounds, note, path))
+                rows.append(ParameterRow(name, float(value), p.trainable, priors[k], bounds, note, path))
         return cls(tuple(rows))
 
     def __getitem__(self, name: str) -> float | Array:
@@ -340,6 +343,7 @@ class ParameterTable:
 def aligned(lines: Sequence[Sequence[str]], left: Collection[str]) -> list[str]:
     """Lines of cells under each other, the first of them titles: to the left in the columns called so, else
     to the right."""
+    lines = [[visible(cell) for cell in line] for line in lines]
     widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
     sides = ["<" if title in left else ">" for title in lines[0]]
     return [
@@ -350,7 +354,7 @@ def aligned(lines: Sequence[Sequence[str]], left: Collection[str]) -> list[str]:
 
 def html_table(lines: Sequence[Sequence[str]]) -> str:
     """The same for notebooks."""
-    titles, *rows = ([escape(cell) for cell in line] for line in lines)
+    titles, *rows = ([escape(visible(cell)) for cell in line] for line in lines)
     head = "".join(f"<th>{title}</th>" for title in titles)
     body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
@@ -358,7 +362,7 @@ def html_table(lines: Sequence[Sequence[str]]) -> str:
 
 def html_text(text: str) -> str:
     """Lines of text for notebooks, as they stand."""
-    return f"<pre>{escape(text)}</pre>"
+    return f"<pre>{escape(visible(text))}</pre>"
 
 
 def entry_names(path: str, parameter: Parameter, first: Sequence[str] = ()) -> list[str]:

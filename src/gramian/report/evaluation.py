@@ -38,7 +38,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.arrays import Array
-from gramian.errors import InputError
+from gramian.errors import InputError, visible
 from gramian.params.space import aligned, html_table
 from gramian.predictive import Predictive, log_normal
 
@@ -95,7 +95,7 @@ class Evaluation:
     def __str__(self) -> str:
         of = f" of {self.outputs[0]}" if len(self.columns) == 1 and self.outputs else ""
         head = f"Predictions{of} at {self.rows:,} row{'s' * (self.rows != 1)}"
-        return "\n".join([head, "", *aligned(self.cells(), ("score",))])
+        return "\n".join([visible(head), "", *aligned(self.cells(), ("score",))])
 
     __repr__ = __str__
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gramian.errors import visible
 from gramian.report.quality import Quality
 from gramian.report.relevance import Relevance
 
@@ -48,7 +49,7 @@ def summary(title: str, fitted: Any, full: bool = False) -> str:
     if fitted.inference.search == "none":
         lines += ["", str(fitted.process.chains)]
     lines += ["", foot] if foot else []
-    return "\n".join(lines + noted(outcome.notes))
+    return visible("\n".join(lines + noted(outcome.notes)))
 
 
 def read(told: Sequence[str]) -> list[str]:

@@ -50,7 +50,7 @@ class Header(NamedTuple):
 
 
 # a cell such as 175.1 or 0.125; 1.234 may be a thousand with a point, and 13.05.2023 is a date
-_DECIMAL_POINT = re.compile(r"(?m)(?:^|;)\s*[+-]?(?:\d+\.(?:\d{1,2}|\d{4,})|0\.\d+)\s*(?=;|\r?$)")
+_DECIMAL_POINT = re.compile(r"(?m)(?:^|;)[ \t]*[+-]?(?:\d+\.(?:\d{1,2}|\d{4,})|0\.\d+)[ \t]*(?=;|\r?$)")
 
 
 def leaves_commas(head: str, separator: str) -> bool:
@@ -228,9 +228,12 @@ def _is_index(name: str, cells: Sequence[str]) -> bool:
     return all(map(str.isdecimal, words)) or not any(is_number(w) or read_date(w) is not None for w in words)
 
 
-def first_lines(text: str, separator: str) -> list[list[str]]:
-    """The cells of the first lines, as far as they can be parsed; quotes may not close."""
+def first_lines(text: str, separator: str, is_all: bool = True) -> list[list[str]]:
+    """The cells of the first lines, as far as they can be parsed; quotes may not close. Unless it is all of
+    the text, the last line is cut off somewhere, and is left out."""
     rows: list[list[str]] = []
+    if not is_all:
+        text = text[: max(text.rfind("\n"), text.rfind("\r")) + 1]
     try:
         for row in csv_reader(io.StringIO(text, newline=""), separator):
             rows.append(row)

@@ -15,12 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.data.spool import Room
 from gramian.data.tables.header import BLANKS, first_lines, header_of, is_foot, leaves_commas, separator_of
 from gramian.data.tables.shared import SUFFIXES, check_names, suffix_of
 from gramian.data.tables.table import MISSING, Table, objects
 from gramian.data.tables.textbytes import HEAD, UTF16
 
 BYTES = 2**22  # of a block
+MOST = 1000  # columns: Arrow holds some 10 kB for each
 _ABSENT = sorted({form for word in MISSING for form in (word, word.upper(), word.title())} | {"NaN", "NaT"})
 
 
@@ -29,7 +31,7 @@ class NotClean(Exception):
 
 
 def quick_blocks(
-    path: str | os.PathLike[str], numbers: Sequence[str], words: Sequence[str]
+    path: str | os.PathLike[str], numbers: Sequence[str], words: Sequence[str], room: Room
 ) -> Iterator[Table]:
     """The named columns of a clean file, in blocks: numbers as float64, NaN where missing, words as text."""
     try:
@@ -37,20 +39,27 @@ def quick_blocks(
         import pyarrow.csv
     except ImportError:
         raise NotClean from None
+    if len(numbers) + len(words) > MOST:
+        raise NotClean
     separator, comma = _checked(path)
+    size = min(BYTES, room.text // 4)  # several are read ahead
     kinds = dict.fromkeys(words, pyarrow.string()) | dict.fromkeys(numbers, pyarrow.float64())
-    names, first = (*numbers, *words), 0
+    names, first, text = (*numbers, *words), 0, set(words)
     convert = pyarrow.csv.ConvertOptions(
         column_types=kinds, include_columns=list(names), null_values=_ABSENT, strings_can_be_null=False
     )
     parse = pyarrow.csv.ParseOptions(delimiter=separator, quote_char=False, ignore_empty_lines=False)
-    read = pyarrow.csv.ReadOptions(block_size=BYTES, use_threads=False)
+    read = pyarrow.csv.ReadOptions(block_size=size, use_threads=False)
     try:
         with pyarrow.csv.open_csv(path, read, parse, convert) as batches:
             for batch in batches:
                 if not batch.num_rows:
                     continue
-                columns = {name: _column(batch.column(name), name in numbers) for name in names}
+                # in the order of `names`: to look each up by its name would be quadratic
+                columns = {
+                    name: _column(column, name not in text)
+                    for name, column in zip(names, batch.columns, strict=True)
+                }
                 if _blank(columns):  # which ours tells from a row without cells
                     raise NotClean
                 yield Table(os.fspath(path), names, columns, None, first, False, comma)

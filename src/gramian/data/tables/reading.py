@@ -6,9 +6,12 @@ import csv
 import datetime
 import io
 import os
+import re
 import reprlib
+import zipfile
+import zlib
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -16,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.data.spool import FLOOR, Room
 from gramian.data.tables.header import (
     LINES,
     Header,
@@ -41,8 +45,11 @@ from gramian.data.tables.shared import (
 from gramian.data.tables.table import Table, objects
 from gramian.data.tables.textbytes import CHUNK, CheckedBytes
 from gramian.errors import TableError
+from gramian.linalg.memory import show_bytes
 
-CELLS = 2**20  # of a block at most: wide tables have shorter blocks
+SHEET_BYTES = 10  # of memory for a byte of a workbook's XML
+SHEET_CELL = 100  # and for a cell of a sheet, empty or not
+_CELL_AT = re.compile(rb'\br="([A-Z]{1,3})([0-9]{1,7})"')  # where a cell of a sheet is
 
 
 def read_table(path: str | os.PathLike[str]) -> Table:
@@ -57,88 +64,148 @@ def read_table(path: str | os.PathLike[str]) -> Table:
     )
 
 
-def read_blocks(path: str | os.PathLike[str], rows: int = BLOCK) -> Iterator[Table]:
-    """The rows of a file as tables of at most so many rows, with one block in memory at a time.
+def read_blocks(path: str | os.PathLike[str], rows: int = BLOCK, room: Room | None = None) -> Iterator[Table]:
+    """The rows of a file as tables of at most so many rows, with one block in memory at a time, which is as
+    large as `room` allows.
 
     Errors are told when their block is met. Columns of Parquet have one type in all blocks.
     """
-    shown = os.fspath(path)
+    shown, room = os.fspath(path), room or Room()
     if rows < 1:
         raise TableError(f"{shown}: blocks of {rows} rows cannot be read. Give a number from 1 on.")
     if not os.path.exists(path):
         cure = "Correct the path."
         raise TableError(f"{shown}: there is no such file (looked for {os.path.abspath(path)}). {cure}")
     if os.path.isdir(path):
-        return _folder_blocks(shown, rows)
+        return _folder_blocks(shown, rows, room)
     suffix = suffix_of(path, SUFFIXES)
     if suffix in PARQUET:
-        return _parquet_blocks(shown, rows)
-    return _sheet_blocks(shown, rows) if suffix in SHEETS else _text_blocks(shown, suffix, rows)
+        return _parquet_blocks(shown, rows, room)
+    return _sheet_blocks(shown, rows, room) if suffix in SHEETS else _text_blocks(shown, suffix, rows, room)
 
 
 # Text
 
 
-def _text_blocks(path: str, suffix: str, rows: int) -> Iterator[Table]:
+def _text_blocks(path: str, suffix: str, rows: int, room: Room) -> Iterator[Table]:
     try:
         with open(path, "rb") as file:
-            checked = CheckedBytes(path, file, suffix.endswith(".gz"))
+            checked = CheckedBytes(path, file, suffix.endswith(".gz"), room)
             head = checked.head.decode(errors="ignore").removeprefix("\ufeff")
             separator = "\t" if suffix.startswith(".tsv") else separator_of(head)
             stream = io.TextIOWrapper(io.BufferedReader(checked, CHUNK), "utf-8-sig", newline="")
-            lines = _lines(path, csv_reader(stream, separator))
-            found = first_lines(head, separator)
-            header = header_of(path, found or [row for _, row in islice(lines, 1)])
-            sign = f" (separated by {separator!r})"
-            for block in _rows(path, lines, header, rows, sign):
-                notes = (*checked.notes, *block.notes)
-                yield replace(block, comma=leaves_commas(head, separator), notes=notes)
+            lines = _lines(path, csv_reader(stream, separator), checked)
+            header = None
+            try:
+                found = first_lines(head, separator, checked.is_all)
+                header = header_of(path, found or [row for _, row in islice(lines, 1)])
+                sign = f" (separated by {separator!r})"
+                for block in _rows(path, lines, header, rows, sign, room, lambda: checked.passed):
+                    notes = (*checked.notes, *block.notes)
+                    yield replace(block, comma=leaves_commas(head, separator), notes=notes)
+            except _LongCell as cause:
+                # the parser does not say which cell it was: the line is read once more
+                file.seek(0)
+                again = CheckedBytes(path, file, suffix.endswith(".gz"), room)
+                text = io.TextIOWrapper(io.BufferedReader(again, CHUNK), "utf-8-sig", newline="")
+                raise _long_cell(path, text, cause.line, separator, header) from cause
     except OSError as cause:
         cure = "Check the file and its permissions."
         raise TableError(f"{path} cannot be read: {cause.strerror or cause}. {cure}") from cause
 
 
-def _lines(path: str, reader: Any) -> Iterator[tuple[int, list[str]]]:
+def _lines(path: str, reader: Any, checked: CheckedBytes) -> Iterator[tuple[int, list[str]]]:
     """The lines of a text with their numbers, where each begins."""
     start = 1
     try:
         for row in reader:
             yield start, row
             start = reader.line_num + 1
+            checked.begins(start)
     except csv.Error as cause:
         if "expected after" in str(cause):
             wrong = "text follows a closing double quote. Write a quote inside a quoted cell twice"
-        else:  # the end of the file, or a cell beyond the csv module's limit
+        elif "field limit" in str(cause) or "field larger" in str(cause):
+            raise _LongCell(start) from cause
+        else:  # the end of the file
             wrong = f"a double quote is opened but not closed ({cause}). Close it"
         raise TableError(f"{path}, line {start}: {wrong}.") from cause
 
 
+class _LongCell(Exception):
+    """A cell beyond the csv module's limit in the row that begins at `line`."""
+
+    def __init__(self, line: int) -> None:
+        super().__init__()
+        self.line = line
+
+
+def _long_cell(
+    path: str, text: io.TextIOBase, line: int, separator: str, header: Header | None
+) -> TableError:
+    """What to say of the cell of that row that is too long."""
+    most = csv.field_size_limit()
+    for _ in range(line - 1):
+        text.readline()
+    place, length, quoted, opened = 0, 0, False, False  # opened: whether the cell begins with a quote
+    for c in iter(lambda: text.read(1), ""):
+        ends = not quoted and c in (separator, "\r", "\n")
+        if ends and length > most:
+            break
+        if ends:
+            place, length, opened = place + 1, 0, False
+        else:
+            opened = opened or (c == '"' and not length)
+            quoted = quoted != (c == '"' and opened)
+            length += 1
+        if quoted and length > 2 * most:  # who knows where it ends
+            break
+    given = None if header is None or place not in header.places else header.places.index(place)
+    named = "" if given is None or header is None else f" ({header.names[given]!r})"
+    where = f"{path}, line {line}, column {place + 1}{named}"
+    limit = f"{most:,} characters are the most that is read of one"
+    if quoted:
+        return TableError(
+            f"{where}: a double quote is opened and not closed within {length:,} characters, but {limit}."
+            " Close it, or shorten the cell."
+        )
+    return TableError(f"{where}: a cell of {length:,} characters, but {limit}. Shorten it, or drop the row.")
+
+
 def _rows(
-    path: str, numbered: Iterator[tuple[int, list[str]]], header: Header, rows: int, sign: str
+    path: str,
+    numbered: Iterator[tuple[int, list[str]]],
+    header: Header,
+    rows: int,
+    sign: str,
+    room: Room,
+    passed: Callable[[], int],
 ) -> Iterator[Table]:
-    """The rows below the header; lines with nothing in them are passed over."""
+    """The rows below the header; lines with nothing in them are passed over. `passed` says how many bytes of
+    the file were read so far."""
     names, places, width = header.names, header.places, header.width
     # row after row in one flat list: no million small lists for the garbage collector to walk
     cells: list[str] = []
     lines = array("q")
     first, blank, between = 0, 0, 0  # rows before this block; blank lines since the last row, and before it
     comments, foot = 0, list[tuple[int, list[str]]]()  # what may stand below the rows, if no row follows
-    rows = min(rows, max(1, CELLS // len(names)))
+    rows = min(rows, max(1, room.cells // len(names)))
     whole = len(places) == width
     for _ in islice(numbered, header.above):
         pass
+    most, start = room.text, passed()
 
     def block() -> Table:
         columns = {name: objects(cells[j :: len(names)]) for j, name in enumerate(names)}
-        passed = [f"{between} empty line{'s' * (between > 1)} passed over"] if between else []
+        skipped = [f"{between} empty line{'s' * (between > 1)} passed over"] if between else []
         if comments:
-            passed.append(f"{comments} line{'s' * (comments > 1)} with # in front passed over")
+            skipped.append(f"{comments} line{'s' * (comments > 1)} with # in front passed over")
         if foot:
             words = [next(cell.strip() for cell in row if cell.strip()) for _, row in foot]
             what = f"line{'s' * (len(foot) > 1)} below the rows left out"
-            passed.append(f"{len(foot)} {what} ({', '.join(map(reprlib.repr, words))})")
+            skipped.append(f"{len(foot)} {what} ({', '.join(map(reprlib.repr, words))})")
         at = np.array(lines, dtype=np.int64)
-        return Table(path, names, columns, at, first, False, False, (*header.notes, *passed))
+        return Table(path, names, columns, at, first, False, False, (*header.notes, *skipped))
 
     def rejoined() -> Iterator[tuple[int, list[str]]]:
         """The lines, with those that seemed to stand below the rows before a row that follows."""
@@ -159,10 +226,10 @@ def _rows(
 
     for line, row in rejoined():
         if len(row) == width and row:
-            if len(lines) == rows:
+            if len(lines) == rows or (passed() - start > most and lines):
                 yield block()
-                first += rows
-                cells, lines = [], array("q")
+                first += len(lines)
+                cells, lines, start = [], array("q"), passed()
             between, blank = between + blank, 0
             cells += row if whole else [row[j] for j in places]
             lines.append(line)
@@ -182,9 +249,10 @@ def _rows(
 # Sheets
 
 
-def _sheet_blocks(path: str, rows: int) -> Iterator[Table]:
+def _sheet_blocks(path: str, rows: int, room: Room) -> Iterator[Table]:
     """The first sheet of a workbook that has cells."""
     calamine = import_calamine(path)
+    _check_workbook(path, room)
     try:
         book = calamine.CalamineWorkbook.from_path(path)
         names = book.sheet_names
@@ -200,7 +268,7 @@ def _sheet_blocks(path: str, rows: int) -> Iterator[Table]:
     below = iter([(k, [] if is_blank(row) and k > header.skipped + 1 else row) for k, row in lines])
     which = f"the first of {len(names)}{' that has a table' * (title != names[0])}"
     told = (f"sheet {title!r}, {which}",) if len(names) > 1 else ()
-    for block in _rows(path, below, header, rows, ""):
+    for block in _rows(path, below, header, rows, "", room, lambda: 0):
         yield replace(block, notes=(*told, *block.notes))
 
 
@@ -216,6 +284,43 @@ def _chosen(sheets: Iterable[tuple[str, list[list[Any]]]]) -> tuple[str, list[li
     return first
 
 
+def _check_workbook(path: str, room: Room) -> None:
+    """Refuses a workbook that is too large unpacked: it is read at once. It is a zip file of XML; what its
+    parts say of their sizes need not be true, so that they are unpacked, piece by piece, and counted. A
+    sheet takes memory for each cell up to its last row and column, of which a few bytes may tell."""
+    size, cells = os.path.getsize(path), 0
+    if zipfile.is_zipfile(path):
+        size = 0
+        try:
+            with zipfile.ZipFile(path) as book:
+                for part in book.infolist():
+                    part.file_size = 2**62  # to the end of what is packed
+                    rows = columns = 0
+                    before = b""
+                    with book.open(part) as file:
+                        while (chunk := file.read(CHUNK)) and SHEET_BYTES * size <= max(room.allowed, FLOOR):
+                            size += len(chunk)
+                            for letters, row in _CELL_AT.findall(before[-20:] + chunk):
+                                rows, columns = max(rows, int(row)), max(columns, _column_number(letters))
+                            before = chunk
+                    cells = max(cells, rows * columns)
+        except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as cause:
+            cure = "The file is damaged or of another format; save it anew."
+            raise TableError(f"{path} cannot be read as a workbook: {cause}. {cure}") from cause
+    cure = "Raise memory_limit, or save the sheet as CSV, which is read in blocks."
+    what = f"{path}: a workbook of {show_bytes(size)} or more, unpacked, which is read at once,"
+    room.hold(SHEET_BYTES * size, what, cure)
+    room.hold(SHEET_CELL * cells, f"{path}: a sheet of {cells:,} cells up to its last row and column", cure)
+
+
+def _column_number(letters: bytes) -> int:
+    """Of the column A, B, ..., Z, AA, ..., from 1 on."""
+    number = 0
+    for letter in letters:
+        number = 26 * number + letter - 64
+    return number
+
+
 def _cell_text(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -227,7 +332,7 @@ def _cell_text(value: Any) -> str:
 # Parquet
 
 
-def _folder_blocks(path: str, rows: int) -> Iterator[Table]:
+def _folder_blocks(path: str, rows: int, room: Room) -> Iterator[Table]:
     """The Parquet files of a folder, one after the other."""
     files = sorted(
         os.path.join(where, name)
@@ -237,13 +342,13 @@ def _folder_blocks(path: str, rows: int) -> Iterator[Table]:
     )
     if not files:
         raise TableError(f"{path} is a folder without Parquet files. Give the name of a file in it.")
-    return _each_file(files, rows)
+    return _each_file(files, rows, room)
 
 
-def _each_file(files: Sequence[str], rows: int) -> Iterator[Table]:
+def _each_file(files: Sequence[str], rows: int, room: Room) -> Iterator[Table]:
     names: tuple[str, ...] | None = None
     for file in files:
-        for block in _parquet_blocks(file, rows):
+        for block in _parquet_blocks(file, rows, room):
             names = names or block.names
             if set(names) != set(block.names):
                 raise TableError(
@@ -252,14 +357,15 @@ def _each_file(files: Sequence[str], rows: int) -> Iterator[Table]:
             yield block.only(names)
 
 
-def _parquet_blocks(path: str, rows: int) -> Iterator[Table]:
+def _parquet_blocks(path: str, rows: int, room: Room) -> Iterator[Table]:
     pa, pq = import_pyarrow(path)
     first = 0
     try:
         # or else a whole row group would be read at once
         with pq.ParquetFile(path, buffer_size=CHUNK, pre_buffer=False) as file:
             schema = file.schema_arrow
-            names, rows = check_names(path, schema.names), min(rows, max(1, CELLS // max(1, len(schema))))
+            names = check_names(path, schema.names)
+            rows = min(rows, max(1, room.cells // len(schema)), _rows_of_groups(file.metadata, room))
             if file.metadata.num_rows == 0:
                 raise TableError(f"{path} has columns ({listing(names)}) but no rows. Write it with data.")
             is_integer = pa.types.is_integer
@@ -268,6 +374,9 @@ def _parquet_blocks(path: str, rows: int) -> Iterator[Table]:
             for batch in file.iter_batches(rows, columns=integers) if integers else ():
                 integers = [name for name in integers if not batch.column(name).null_count]
             for batch in file.iter_batches(rows):
+                # as text a cell is there again, as Python's own
+                what = f"{path}, row {first + batch.num_rows}: a block of {batch.num_rows:,} rows"
+                room.hold(3 * batch.nbytes, what, "Raise memory_limit, or leave columns of long texts out.")
                 kinds = [field.name in integers for field in batch.schema]
                 columns = {
                     name: _arrow_column(path, pa, name, *column)
@@ -278,6 +387,13 @@ def _parquet_blocks(path: str, rows: int) -> Iterator[Table]:
     except (pa.ArrowException, OSError) as cause:
         cure = "The file is damaged or of another format; copy or export it again."
         raise TableError(f"{path} cannot be read as Parquet: {cause}. {cure}") from cause
+
+
+def _rows_of_groups(metadata: Any, room: Room) -> int:
+    """How many rows a block may have by what the file says of its texts: those of the group that has most."""
+    groups = [metadata.row_group(k) for k in range(metadata.num_row_groups)]
+    most = max((group.total_byte_size / max(1, group.num_rows) for group in groups), default=1.0)
+    return max(1, int(room.text / max(most, 1.0)))
 
 
 def _arrow_column(path: str, pa: Any, name: str, column: Any, as_integers: bool) -> NDArray[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,16 +17,19 @@ SHEETS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 SUFFIXES = (*WRITTEN, *SHEETS)  # that can be read
 PARQUET = (".parquet", ".pq")
 UNIT = re.compile(r"\s*[(\[].*[)\]]\s*$")
+LONGEST = 100  # characters of a name that is suggested
 BLOCK = 65_536  # rows at once, read or written
 
 
 def closest(name: str, names: Sequence[str]) -> str | None:
     """The name that was probably meant: the same in other case or spacing, or a similar one; else None."""
+    # to compare two texts takes the product of their lengths
+    names = [other for other in names if len(other) <= LONGEST]
     folded = name.strip().casefold()
     same = next((other for other in names if other.casefold() == folded), None)
     # or with its unit: Area (m2)
     same = same or next((other for other in names if UNIT.sub("", other).casefold() == folded), None)
-    return same or next(iter(difflib.get_close_matches(name, names, 1)), None)
+    return same or next(iter(difflib.get_close_matches(name[:LONGEST], names, 1)), None)
 
 
 def suffix_of(path: str | os.PathLike[str], among: Sequence[str] = WRITTEN) -> str:
@@ -45,7 +49,7 @@ def check_names(path: str, names: Sequence[str]) -> tuple[str, ...]:
             f"{path}: column {stripped.index('') + 1} of {len(names)} has no name in the header. Name it (if"
             " it is a pandas index, write with index=False)."
         )
-    twice = sorted({name for name in stripped if stripped.count(name) > 1})
+    twice = repeated(stripped)
     if twice and are_numbers(stripped):
         raise TableError(f"{path}: {no_names(stripped)}")
     if twice:
@@ -62,6 +66,11 @@ def are_numbers(names: Sequence[str]) -> bool:
 def no_names(names: Sequence[str]) -> str:
     """What to say of a table whose first line has numbers."""
     return f"the first line has numbers ({listing(names)}), not names. Add a line of names above it."
+
+
+def repeated(names: Sequence[str]) -> list[str]:
+    """The names that are there more than once, sorted."""
+    return sorted(name for name, count in Counter(names).items() if count > 1)
 
 
 def listing(names: Sequence[str]) -> str:

@@ -12,10 +12,13 @@ import io
 import zlib
 from typing import Any
 
-from gramian.errors import TableError
+from gramian.data.spool import LINE, Room
+from gramian.errors import MemoryLimitError, TableError
+from gramian.linalg.memory import show_bytes
 
 CHUNK = 2**20  # bytes read at once
 HEAD = 2**18  # bytes of the beginning, which tell the separator and the names
+HEAD_LINES = 4  # that it has at least, where lines are long: names, perhaps units, and rows to tell them by
 
 FOREIGN = {  # how files of other formats begin, when their name says CSV
     b"\x1f\x8b": "This is gzip data: rename the file so that it ends in .gz.",
@@ -27,14 +30,22 @@ UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 class CheckedBytes(io.RawIOBase):
-    """The bytes of a text file as UTF-8, unpacked; a NUL byte is told with its line."""
+    """The bytes of a text file as UTF-8, unpacked; a NUL byte is told with its line.
 
-    def __init__(self, path: str, file: io.BufferedReader, packed: bool) -> None:
-        self._path = path
+    The parser says where its rows begin, so that a line that does not end is refused while it comes."""
+
+    def __init__(self, path: str, file: io.BufferedReader, packed: bool, room: Room) -> None:
+        self._path, self._room = path, room
+        self.passed = 0  # bytes that were given to the parser, which reads up to a chunk ahead
+        self._row_line, self._row_start = 1, 0
         self._is_gzip = file.peek(2)[:2] == b"\x1f\x8b"
         self._file = gzip.GzipFile(fileobj=file) if packed else file
         raw = self._read(HEAD)
         _check_head(path, raw, len(raw) < HEAD)
+        self.is_all = len(raw) < HEAD  # whether the head is all there is
+        while not self.is_all and raw.count(b"\n") < HEAD_LINES and len(raw) <= room.line:
+            more = self._read(CHUNK)
+            raw, self.is_all = raw + more, not more
         wide = raw.startswith(UTF16)
         self._decoder = codecs.getincrementaldecoder("utf-16" if wide else "utf-8")(
             "strict" if wide else "surrogateescape"
@@ -43,19 +54,37 @@ class CheckedBytes(io.RawIOBase):
         # bytes and lines so far; whether the last one was a \r
         self._before, self._line, self._column, self._returned = 0, 1, 0, False
         self._ended = False
-        self.head = self._rest = self._text(raw)
+        self.head = self._text(raw)
+        self._rest = memoryview(self.head)  # parts of which are no copies: the parser asks for 8 kB at a time
 
     def readable(self) -> bool:
         return True
 
+    def begins(self, line: int) -> None:
+        """A row of the table begins in that line."""
+        self._row_line, self._row_start = line, self.passed
+
     def readinto(self, buffer: Any) -> int:
+        if self.passed - self._row_start > self._room.line + CHUNK:
+            self._refuse_line()
         while not self._rest and not self._ended:
             raw = self._read(CHUNK)
             self._ended = not raw
-            self._rest = self._text(raw)
+            self._rest = memoryview(self._text(raw))
         chunk, self._rest = self._rest[: len(buffer)], self._rest[len(buffer) :]
         buffer[: len(chunk)] = chunk
+        self.passed += len(chunk)
         return len(chunk)
+
+    def _refuse_line(self) -> None:
+        most = self._room.line
+        what = f"{self._path}, line {self._row_line}: the line does not end within {show_bytes(most)}"
+        if most < LINE:
+            raise MemoryLimitError(
+                f"{what}, the most that is read of one, as {self._room.told}. Raise memory_limit, or write a"
+                " line a row."
+            )
+        raise TableError(f"{what}, the most that is read of one. A table has one line a row: write it so.")
 
     def _read(self, size: int) -> bytes:
         try:
