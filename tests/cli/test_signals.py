@@ -18,8 +18,8 @@ from gramian.cli.main import main
 
 read = work.read_blocks
 
-def blocks(path):
-    yield from read(path)
+def blocks(path, **how):
+    yield from read(path, **how)
     print("at work", file=sys.stderr, flush=True)
     time.sleep(300)
 

@@ -161,9 +161,13 @@ def coded(blocks: Iterable[Table], name: str, text: bool, room: Room) -> tuple[N
         return np.array(labels), spool.mapped()[:, 0]
 
 
-def read_as(table: Table, name: str, told: str) -> Reading:
-    """How to read a target of times, so that its numbers are those of the fit, of which a line has told."""
-    return retold(reading_of(table, name) or PLAIN, told)
+def times_in(blocks: Iterable[Table], name: str, told: str) -> Array:
+    """The numbers of a target of times, NaN where there is none, as those of the fit, of which a line told."""
+    found, reading = [], None
+    for table in blocks:
+        reading = reading or retold(reading_of(table, name) or PLAIN, told)
+        found.append(numbers_of(reading, file_cells(table, name, True), name, table.place))
+    return np.concatenate(found)
 
 
 MEANINGS = {"exposure": "the exposure, which says how much was watched,", "trials": "the number of trials"}

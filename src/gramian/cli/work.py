@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from gramian.arrays import Array
 from gramian.cli.columns import TableOptions, for_model, is_text, refuse_constant
 from gramian.cli.speech import said
-from gramian.cli.tasks import COUNTS, FitOptions, coded, column_beside, hint, labels_of, read_as, task_of
+from gramian.cli.tasks import COUNTS, FitOptions, coded, column_beside, hint, labels_of, task_of, times_in
 from gramian.cli.voice import note, say
 from gramian.data.atomic import atomic_write
 from gramian.data.columns import some_of
@@ -257,10 +257,7 @@ def score_table(model: Path, data: Path, targets: Sequence[str], beside: Mapping
     columns, room, classes = gp.fitted_.columns, Room(gp.memory_limit), gp.fitted_.classes
     labelled = classes is not None
     asked = None if labelled else named
-    first, times = next(read_blocks(data, room=room)), times_told(gp)
-    declared = {name: read_as(first, name, times[name]) for name in named if name in times}
-    how: dict[str, Any] = {"memory_limit": gp.memory_limit, "missing": gp.missing, "declared": declared}
-    X = open_source(data, asked, known=columns, **how)
+    X = open_source(data, asked, known=columns, memory_limit=gp.memory_limit, missing=gp.missing)
     seen = {
         what: column_beside(read_blocks(data, room=room), what, name) for what, name in answer.given().items()
     }
@@ -277,8 +274,12 @@ def score_table(model: Path, data: Path, targets: Sequence[str], beside: Mapping
         y = np.array([label for label in labels if label is not None])
     else:
         assert X.Y is not None
-        known = np.asarray(~np.isnan(X.Y).all(axis=1))
-        y = (X.Y[:, 0] if gp.fitted_.first.single else X.Y)[known]
+        Y, times = np.array(X.Y), times_told(gp)
+        for k, name in enumerate(named):
+            if name in times:  # counted from the first of the fit
+                Y[:, k] = times_in(read_blocks(data, room=room), name, times[name])
+        known = np.asarray(~np.isnan(Y).all(axis=1))
+        y = (Y[:, 0] if gp.fitted_.first.single else Y)[known]
     if not known.any():
         raise TableError(f"{data}: no row has a value of {', '.join(named)} to compare with.")
     if not known.all():
