@@ -162,7 +162,7 @@ def coded(blocks: Iterable[Table], name: str, text: bool, room: Room) -> tuple[N
 
 
 def times_in(blocks: Iterable[Table], name: str, told: str) -> Array:
-    """The numbers of a target of times, NaN where there is none, as those of the fit, of which a line told."""
+    """The numbers of a target of times, NaN where there is none, counted as in the fit, as a line told."""
     found, reading = [], None
     for table in blocks:
         reading = reading or retold(reading_of(table, name) or PLAIN, told)
