@@ -16,6 +16,7 @@ import pytest
 
 import gramian as gm
 from gramian.cli import work
+from gramian.cli.columns import TableOptions
 from gramian.cli.work import check_output, free_names, print_summary
 from gramian.data import filecolumns, sources
 from gramian.data.tables import read_blocks, read_table, write_table
@@ -365,6 +366,20 @@ def test_a_model_of_an_array_calls_its_columns_x0_x1(run, tmp_path):
     np.testing.assert_array_equal(read_table("p.csv").numbers("mean"), gp.predict(X, return_std=True)[0])
     write_table(tmp_path / "d.csv", ["u", "v"], {"u": X[:, 0], "v": X[:, 1]})
     assert "without names, so its columns are called x0, x1" in run("predict", "m.gm", "d.csv", code=2).stderr
+
+
+def test_a_missing_package_is_told_before_the_work(run, data, model, monkeypatch):
+    """Of predictions that could not be written, none is made; nor is a table read for chains that could not
+    be judged."""
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.setitem(sys.modules, "arviz", None)
+    for name in ("load", "write_predictions", "coded"):
+        monkeypatch.setattr(work, name, None)
+    told = run("predict", model, data, "-o", "p.parquet", code=2).stderr
+    assert 'pip install "gramian[parquet]"' in told
+    monkeypatch.setattr(TableOptions, "opened", None)
+    told = run("fit", data, "-t", "y", "--hyper", "mcmc", "-o", "m.gm", code=2).stderr
+    assert 'pip install "gramian[mcmc]"' in told
 
 
 # Ctrl-C

@@ -41,6 +41,7 @@ from gramian.fitting.budget import Budget, at_random
 from gramian.fitting.progress import Report, progress
 from gramian.fitting.stages import Hold, Searched, fit
 from gramian.inference import Data, Evidence, Inference, Inferred, Model, Scheme
+from gramian.inference.mcmc.chains import ask_packages
 from gramian.inference.mcmc.method import MCMC
 from gramian.interrupt import attended
 from gramian.kernels import Kernel
@@ -87,6 +88,13 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         """Refuses impossible settings, before any work."""
         build.check_settings(self)
         latent.read_inference(self.inference)
+
+    def check_ready(self) -> None:
+        """Refuses what `fit` could not do, before any work: impossible settings, and packages that are
+        missing."""
+        self.check_settings()
+        if self.hyper == "mcmc" or latent.read_inference(self.inference).word == "mcmc":
+            ask_packages()
 
     def _training(
         self, X: Any, y: Any, beside: dict[str, Any] | None = None, noise_var: Any = None
@@ -287,9 +295,13 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
             fewer = method.on_few_rows() if method.exact else method
             inference = inference if inference.free.size else fewer
             if isinstance(stop, KeyboardInterrupt):
-                if len(searched.part.X) >= n:
+                # to stop a fit is to ask for what it has: fewer rows, or the same ones once more
+                few, search = len(searched.part.X) < n, searched.search
+                if not few and (search.stopped == "interrupted" or not search.evaluations):
                     raise
-                part, why = searched.part, "was interrupted"
+                searched = dataclasses.replace(searched, search=replace(search, stopped="interrupted"))
+                part, why = searched.part if few else part, "was interrupted"
+                inference = inference if few else searched.inference
                 which = "those that its parameters were fitted on"
             elif budget is not None:
                 budget.passed(searched.inference, clock.now() - began)

@@ -122,7 +122,7 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
         are not supported: repeat rows instead.
         """
         began = clock.now()
-        self.check_settings()
+        self.check_ready()
         check_arguments(unsupported, "X and y")
         table, columns, y, _, _ = self._training(X, y)
         labels = Labels.read(y, len(table))

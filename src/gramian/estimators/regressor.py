@@ -38,8 +38,8 @@ from gramian.report.evaluation import Evaluation, of_numbers
 from gramian.warps import Warp
 
 UNCALIBRATED = (
-    "The time limit left no time to compare predictions with left-out rows, by which intervals are corrected:"
-    " they are the model's own. Raise time_limit."
+    "Predictions were not compared with left-out rows, by which intervals are corrected, so these are the"
+    " model's own: {}."
 )
 
 
@@ -152,7 +152,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         rows instead, or give `noise_var`.
         """
         began = clock.now()
-        self.check_settings()
+        self.check_ready()
         gaussian, cure = self._is_gaussian(), ""
         if gaussian:
             cure = " Where rows differ in how certain they are, give noise_var, one variance a row."
@@ -183,7 +183,9 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
                 with clock.until(self._end(began), self._grace):
                     fitted = fitted.calibrated()
             except OutOfTime:
-                fitted = fitted.told(UNCALIBRATED)
+                fitted = fitted.told(UNCALIBRATED.format("the time limit left no time. Raise it"))
+            except KeyboardInterrupt:
+                fitted = fitted.told(UNCALIBRATED.format("the fit was interrupted"), stopped="interrupted")
         self.fitted_ = fitted
         return self
 
