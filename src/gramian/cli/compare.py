@@ -56,6 +56,10 @@ def compare_table(
     if out is not None:
         write(result, out)
         typer.echo(f"\n{out} has {TABLE}, {RUNS} (one line a run) and {PICTURE}", err=True)
+        if result.left_out:
+            typer.echo(
+                "the time was over before all runs were done: the same command does the rest", err=True
+            )
 
 
 def write(result: Comparison, out: Path) -> None:
