@@ -14,6 +14,9 @@ from gramian import clock
 from gramian.cli.speech import said
 from gramian.errors import GramianError, KernelTextError
 from gramian.interrupt import attended
+from gramian.linalg.memory import translated
+
+SHORT = "This command", "Use fewer rows, or close other programs."
 
 
 @contextmanager
@@ -22,14 +25,12 @@ def guarded(time_limit: float | None = None) -> Iterator[None]:
     time limit begins here: what is imported and read counts as well."""
     end = None if time_limit is None else clock.now() + time_limit
     try:
-        with attended(lambda: "the present step"), clock.until(end, math.inf):
+        with attended(lambda: "the present step"), clock.until(end, math.inf), translated(*SHORT):
             yield
     except KernelTextError as error:
         _fail(str(error))  # it shows the kernel as it was typed
     except GramianError as error:
         _fail(said(str(error)))
-    except MemoryError:
-        _fail("The memory of this machine is not enough. Use fewer rows, or close other programs.")
     except OSError as error:
         if error.errno == errno.EPIPE:
             raise  # the reader of a pipe has left, as `head` does: typer ends quietly

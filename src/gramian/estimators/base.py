@@ -59,6 +59,8 @@ from gramian.solvers import Solver
 FEW_ROWS = 1000  # up to here another starting point costs little
 # of a time limit, and seconds at least: what a final inference may take beyond it before it is given up
 GRACE, LEAST_GRACE = 0.1, 1.0
+FIT_SHORT = "The fit", "Fit fewer rows, or give a memory_limit below which a method is to stay; plan() tells."
+PREDICTIONS_SHORT = "To predict", "Predict fewer rows at a time, or close other programs."
 CALIBRATED = 3.0  # final inferences: itself, and what leaving each row out takes without the whole of K
 
 

@@ -20,7 +20,15 @@ from gramian.clock import OutOfTime
 from gramian.data.inputs import Columns, read_beside, read_features, read_noise_var, read_rows, read_targets
 from gramian.errors import InputError, ParameterError
 from gramian.estimators import build, latent
-from gramian.estimators.base import Estimator, check_arguments, check_draws, check_target, generator
+from gramian.estimators.base import (
+    FIT_SHORT,
+    PREDICTIONS_SHORT,
+    Estimator,
+    check_arguments,
+    check_draws,
+    check_target,
+    generator,
+)
 from gramian.estimators.build import Built
 from gramian.estimators.defaults import Choice, chosen
 from gramian.estimators.fitted import Fitted
@@ -132,6 +140,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
 
     # Fitting. -----------------------------------------------------------------------------------------------
 
+    @memory.translated(*FIT_SHORT)
     def fit(
         self,
         X: Any,
@@ -241,6 +250,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
 
     # Predicting. --------------------------------------------------------------------------------------------
 
+    @memory.translated(*PREDICTIONS_SHORT)
     def predict(
         self,
         X: Any,
@@ -286,6 +296,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused with its row
             return self._predicted(table, process, noise, return_std, return_cov)
 
+    @memory.translated(*PREDICTIONS_SHORT)
     def predict_dist(
         self, X: Any, target: str = "y", exposure: ArrayLike | None = None, **columns: Any
     ) -> Predictive:
@@ -353,6 +364,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
             return self._shaped(finite(mean, table, var)), self._shaped(np.sqrt(var + noise))
         return self._shaped(finite(process.mean(table), table))
 
+    @memory.translated(*PREDICTIONS_SHORT)
     def sample(
         self,
         X: Any,
@@ -501,6 +513,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         mean, var = self.fitted_.gradient(table)
         return (mean[:, :, 0], var[:, :, 0]) if self.fitted_.single else (mean, var)
 
+    @memory.translated(*PREDICTIONS_SHORT)
     def loo(self) -> LeaveOneOut:
         """Each training row predicted from all the others, in closed form (Rasmussen and Williams 2006,
         equations 5.10 to 5.12).
