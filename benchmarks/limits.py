@@ -1,15 +1,22 @@
-"""Time limits: asked and taken seconds, and what came out.
+"""Limits: asked and taken seconds, and what came out; with --memory, planned and taken bytes.
 
     python benchmarks/limits.py [case ...] [--data dem_jacksboro.npz]
+    python benchmarks/limits.py --memory [case ...]
 
 Each case runs in a process of its own, so that compilation counts, as it does for a person. "taken" is the
-time of `fit`, without imports; of the command line, that of the whole command. The case dem needs the
-elevations of the file given with --data (arrays X and y, or lat, lon and z) and is left out without it.
+time of `fit`, without imports; of the command line, that of the whole command; beside it the processor's, of
+all threads. The case dem needs the elevations of the file given with --data (arrays X and y, or lat, lon and
+z) and is left out without it.
+
+Memory is the peak of the resident set beyond what there is after a fit of the same kind to few rows, which
+has imported and compiled everything. Searches are cut after two iterations: more of them hold no more.
 """
 
 from __future__ import annotations
 
 import argparse
+import ctypes
+import gc
 import json
 import os
 import subprocess
@@ -39,12 +46,44 @@ def regression(n: int, d: int, limit: float, **settings: Any) -> Any:
     return gm.GPRegressor(time_limit=limit, random_state=0, **settings), X, y
 
 
+def several(n: int, limit: float) -> Any:
+    gp, X, y = regression(n, 4, limit)
+    return gp, X, np.column_stack([y, np.roll(X[:, 1], 1) + y**2])
+
+
+def counts(n: int, limit: float) -> Any:
+    gp, X, y = regression(n, 2, limit, likelihood="poisson", inference="laplace")
+    return gp, X, np.random.default_rng(1).poisson(np.exp(y))
+
+
 def classes(n: int, d: int, count: int, limit: float, **settings: Any) -> Any:
     import gramian as gm
 
     X, y = wave(n, d)
     codes = np.digitize(y, np.quantile(y, np.arange(1, count) / count))
     return gm.GPClassifier(time_limit=limit, random_state=0, **settings), X, codes
+
+
+def gm() -> Any:
+    """The package, imported where a case begins."""
+    import gramian
+
+    return gramian
+
+
+def fixed(n: int, method: Any, outputs: int = 1) -> Any:
+    """A regression by a kernel that is named, so that one search is all."""
+    X, y = wave(n, 4)
+    Y = np.column_stack([np.roll(y, k) + k for k in range(outputs)]) if outputs > 1 else y
+    kernel = 1.0 * gm().Matern52(np.ones(4))
+    return gm().GPRegressor(kernel, method=method, random_state=0, n_restarts=0), X, Y
+
+
+def fixed_classes(n: int, count: int, method: Any, inference: str = "auto") -> Any:
+    kernel = 1.0 * gm().Matern52(np.ones(4))
+    settings = {"kernel": kernel, "method": method, "inference": inference, "n_restarts": 0}
+    gp, X, codes = classes(n, 4, count, np.inf, **settings)
+    return gp.set_params(time_limit=None), X, codes
 
 
 CASES: dict[str, tuple[float, Callable[[float], Any]]] = {
@@ -62,7 +101,37 @@ CASES: dict[str, tuple[float, Callable[[float], Any]]] = {
     "nystrom, 50,000 rows": (4, lambda limit: regression(50_000, 4, limit, method="nystrom")),
     "svgp, 50,000 rows": (10, lambda limit: regression(50_000, 4, limit, method="svgp")),
     "exact, 12,000 rows": (8, lambda limit: regression(12_000, 4, limit, method="exact")),
+    "two outputs, 3,000 rows": (5, lambda limit: several(3000, limit)),
+    "minres, 5,000 rows": (4, lambda limit: regression(5000, 4, limit, method="minres")),
+    "fitc, 50,000 rows": (4, lambda limit: regression(50_000, 4, limit, method="fitc")),
+    "VI, 2,000 rows": (5, lambda limit: classes(2000, 2, 2, limit, inference="vi")),
+    "robust-max, 700 rows": (5, lambda limit: classes(700, 2, 4, limit, multiclass="robustmax")),
+    "ovo, 1,000 rows": (5, lambda limit: classes(1000, 2, 4, limit, multiclass="ovo")),
+    "svgp, 3 classes, 20,000 rows": (10, lambda limit: classes(20_000, 4, 3, limit, method="svgp")),
+    "student-t, 1,500 rows": (5, lambda limit: regression(1500, 2, limit, likelihood="student-t")),
+    "poisson, Laplace, 3,000 rows": (5, lambda limit: counts(3000, limit)),
 }
+MEMORY: dict[str, tuple[int, Callable[[int], Any]]] = {
+    "exact": (6000, lambda n: fixed(n, "exact")),
+    "exact, 5 outputs": (4000, lambda n: fixed(n, "exact", outputs=5)),
+    "cg": (7000, lambda n: fixed(n, gm().CG(rank=1200))),
+    "minres": (7000, lambda n: fixed(n, gm().MINRES(rank=1200))),
+    "nystrom": (20_000, lambda n: fixed(n, gm().Nystrom(1500))),
+    "vfe": (20_000, lambda n: fixed(n, gm().Sparse(1500))),
+    "vfe, 3 outputs": (20_000, lambda n: fixed(n, gm().Sparse(1500), outputs=3)),
+    "fitc": (20_000, lambda n: fixed(n, gm().Sparse(1500, "fitc"))),
+    "fourier": (20_000, lambda n: fixed(n, gm().Fourier(1500))),
+    "svgp": (20_000, lambda n: fixed(n, gm().SVGP(1000, steps=20))),
+    "svgp, 3 classes": (20_000, lambda n: fixed_classes(n, 3, gm().SVGP(1000, steps=20))),
+    "laplace": (3500, lambda n: fixed_classes(n, 2, "exact", "laplace")),
+    "ep": (3500, lambda n: fixed_classes(n, 2, "exact", "ep")),
+    "vi": (3500, lambda n: fixed_classes(n, 2, "exact", "vi")),
+    "laplace on vfe": (20_000, lambda n: fixed_classes(n, 2, gm().Sparse(1500), "laplace")),
+    "softmax, 3 classes": (2200, lambda n: fixed_classes(n, 3, "exact", "laplace")),
+    "softmax by vi, 3 classes": (2200, lambda n: fixed_classes(n, 3, "exact", "vi")),
+    "softmax on nystrom, 3 classes": (15_000, lambda n: fixed_classes(n, 3, gm().Nystrom(800), "laplace")),
+}
+FEW = 1100  # rows that have the programs of many
 DEM = "dem, 133,632 x 2, command line"
 DEM_LIMIT = 60.0
 
@@ -71,13 +140,14 @@ def run(name: str) -> dict[str, Any]:
     """One case, here."""
     limit, made = CASES[name]
     gp, X, y = made(limit)
-    began = time.perf_counter()
+    began, busy = time.perf_counter(), time.process_time()
     gp.fit(X, y)
-    taken = time.perf_counter() - began
+    taken, busy = time.perf_counter() - began, time.process_time() - busy
     outcome, short = gp.outcome_, slice(0, 2000)
     told: dict[str, Any] = {"asked": limit, "taken": taken, "method": f"{outcome.method}, {outcome.solver}"}
     told |= {"stopped": outcome.stopped, "evaluations": outcome.evaluations, "notes": list(outcome.notes)}
     told |= {"evidence": str(gp.evidence_), "rows": gp.fitted_.n_rows, "stages": list(outcome.stages)}
+    told["processor"] = busy
     if hasattr(gp, "classes_"):
         told["score"] = f"accuracy {np.mean(gp.predict(X[short]) == y[short]):.3f}"
     else:
@@ -85,6 +155,37 @@ def run(name: str) -> dict[str, Any]:
             f"RMSE {np.sqrt(np.mean((gp.predict(X[short]) - y[short]) ** 2)):.3f} of {y.std():.2f}"
         )
     return told
+
+
+def run_memory(name: str) -> dict[str, Any]:
+    """Planned and taken bytes of one case, here."""
+    from gramian.fitting import stages
+    from gramian.linalg import memory
+
+    maximise, fits, asked = stages.maximise, memory.fits, [0]
+    brief: dict[str, Any] = {"iterations": 2, "finish": False}
+    stages.maximise = lambda *given, **how: maximise(*given, **(how | brief))
+    memory.fits = lambda needed, limit: asked.append(needed) or fits(needed, limit)  # type: ignore[func-returns-value]
+    n, made = MEMORY[name]
+    gp, X, y = made(n)
+    for _ in range(2):
+        gp.fit(X[:FEW], y[:FEW])
+    del gp.fitted_
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)  # what the allocator holds back would not show
+    Path("/proc/self/clear_refs").write_text("5")  # the high-water mark starts anew
+    before, asked = status("VmRSS"), [0]
+    began = time.perf_counter()
+    gp.fit(X, y)
+    taken, seconds = status("VmHWM") - before, time.perf_counter() - began
+    stages_of = list(gp.outcome_.stages)
+    return {"planned": max(asked), "taken": taken, "rows": n, "seconds": seconds, "stages": stages_of}
+
+
+def status(name: str) -> int:
+    """Bytes, as Linux counts them."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))
 
 
 def command_line(data: Path) -> dict[str, Any]:
@@ -126,28 +227,42 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("cases", nargs="*", help="parts of the names of the cases; by default all")
     parser.add_argument("--data", type=Path, help="the elevations, as .npz")
+    parser.add_argument("--memory", action="store_true", help="bytes instead of seconds")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.one is not None:
-        print(json.dumps(command_line(given.data) if given.one == DEM else run(given.one)))
+        one = run_memory if given.memory else run
+        print(json.dumps(command_line(given.data) if given.one == DEM else one(given.one)))
         return
     names = [*CASES, *([DEM] if given.data is not None else [])]
+    names = [*MEMORY] if given.memory else names
     names = [name for name in names if not given.cases or any(part in name for part in given.cases)]
     print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores\n")
     for name in names:
         data = [] if given.data is None else ["--data", str(given.data)]
-        command = [sys.executable, __file__, "--one", name, *data]
+        command = [sys.executable, __file__, "--one", name, *data, *(["--memory"] if given.memory else [])]
         out = subprocess.run(command, check=False, capture_output=True, text=True)
         if out.returncode:
             print(f"{name}: failed\n{out.stderr}")
             continue
         told = json.loads(out.stdout.splitlines()[-1])
-        fit = f"{told['stopped']}, {told['evaluations']} evaluations; {told['evidence']}; {told['score']}"
-        times = f"{told['asked']:>3.0f} s asked, {told['taken']:>5.1f} s taken"
-        print(f"{name:<32} {times}; {told['method']}; {fit}")
-        for line in [*told["stages"], *told["notes"]]:
-            print(f"    {line}")
+        (print_bytes if given.memory else print_seconds)(name, told)
         sys.stdout.flush()
+
+
+def print_seconds(name: str, told: dict[str, Any]) -> None:
+    fit = f"{told['stopped']}, {told['evaluations']} evaluations; {told['evidence']}; {told['score']}"
+    busy = f" ({told['processor']:.1f} s of a processor)" if "processor" in told else ""
+    times = f"{told['asked']:>3.0f} s asked, {told['taken']:>5.1f} s taken{busy}"
+    print(f"{name:<32} {times}; {told['method']}; {fit}")
+    for line in [*told["stages"], *told["notes"]]:
+        print(f"    {line}")
+
+
+def print_bytes(name: str, told: dict[str, Any]) -> None:
+    planned, taken = told["planned"] / 1e6, told["taken"] / 1e6
+    sizes = f"{planned:>6.0f} MB planned, {taken:>6.0f} MB taken, {taken / planned:>5.2f} of it"
+    print(f"{name:<32} {told['rows']:>6,} rows: {sizes} ({told['seconds']:.0f} s)")
 
 
 if __name__ == "__main__":

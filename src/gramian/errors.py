@@ -59,7 +59,8 @@ class NumericalError(GramianError):
 
 
 class MemoryLimitError(GramianError):
-    """Work that would pass the memory limit, refused before anything large is allocated."""
+    """Work that would pass the memory limit, refused before anything large is allocated; or that the system
+    has refused memory for."""
 
 
 class ForkError(GramianError):

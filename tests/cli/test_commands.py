@@ -17,6 +17,7 @@ import pytest
 import gramian as gm
 from gramian.cli import columns as reading
 from gramian.cli import work
+from gramian.cli.columns import TableOptions
 from gramian.cli.work import check_output, free_names, print_summary
 from gramian.data import filecolumns, sources
 from gramian.data.tables import read_blocks, read_table, write_table
@@ -373,6 +374,20 @@ def test_a_name_that_no_screen_can_show_is_written_out(run):
     X.columns = pd.Index(["a", "\ud800"], dtype=object)
     gm.GPRegressor(gm.RBF(1.0), optimize=False).fit(X, np.sin(X["a"])).save("m.gm")
     assert "from: a, \\ud800" in run("show", "m.gm").stdout
+
+
+def test_a_missing_package_is_told_before_the_work(run, data, model, monkeypatch):
+    """Of predictions that could not be written, none is made; nor is a table read for chains that could not
+    be judged."""
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.setitem(sys.modules, "arviz", None)
+    for name in ("load", "write_predictions", "coded"):
+        monkeypatch.setattr(work, name, None)
+    told = run("predict", model, data, "-o", "p.parquet", code=2).stderr
+    assert 'pip install "gramian[parquet]"' in told
+    monkeypatch.setattr(TableOptions, "opened", None)
+    told = run("fit", data, "-t", "y", "--hyper", "mcmc", "-o", "m.gm", code=2).stderr
+    assert 'pip install "gramian[mcmc]"' in told
 
 
 # Ctrl-C

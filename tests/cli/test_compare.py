@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from gramian import clock
 from gramian.choose.plan import plan
 from gramian.cli.planning import count_rows
 from gramian.data.tables import write_table
@@ -90,6 +91,26 @@ def test_after_ctrl_c_the_same_command_does_the_rest(run, data, tmp_path, monkey
     assert len(tasks) == len(pd.read_csv(tmp_path / "kept" / "runs.csv")) == 4
     refused = run(*command[:-2], "-o", "kept", "--seed", 1, code=2)
     assert "begun with --seed 0, and now it is 1" in refused.stderr
+
+
+def test_after_a_time_limit_the_same_command_does_the_rest(run, data, tmp_path, monkeypatch):
+    command = ("compare", data, "-t", "y", "--methods", "nystrom:uniform,exact", "--sizes", "5", *GIVEN)
+    kept = (*command, "-o", "kept")
+    real, now = module.measure, [1e6]
+
+    def slow(problem, task):
+        now[0] += 10
+        return real(problem, task)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(module, "measure", slow)
+        patched.setattr(clock, "now", lambda: now[0])
+        stopped = run(*kept, "--time-limit", 25)
+    assert "Left out, since the time was over: nystrom:uniform 5 (1 of 2), exact (1 of 2)." in stopped.stdout
+    assert "the same command does the rest" in stopped.stderr
+    assert len(pd.read_csv(tmp_path / "kept" / "runs.csv")) == 2
+    assert "Left out" not in run(*kept).stdout
+    assert len(pd.read_csv(tmp_path / "kept" / "runs.csv")) == 4
 
 
 def test_without_a_target_kernel_matrices_are_compared(run, data):

@@ -231,8 +231,9 @@ def test_a_full_memory_and_a_failing_disk_are_told_without_traceback(refused, mo
 
         return load
 
-    monkeypatch.setattr(work, "load", failing(MemoryError()))
-    said(refused("show", "model.gm"), "The memory of this machine is not enough")
+    for error in (MemoryError(), RuntimeError("can't start new thread")):
+        monkeypatch.setattr(work, "load", failing(error))
+        said(refused("show", "model.gm"), "needs more memory than the system gives. Use fewer rows")
     monkeypatch.setattr(work, "load", failing(OSError(5, "Input/output error", "model.gm")))
     said(refused("show", "model.gm"), "model.gm: Input/output error")
 

@@ -9,7 +9,10 @@ from numpy.testing import assert_allclose
 from sklearn.base import clone
 
 import gramian as gm
+from gramian.engines.lowrank import LowRank
 from gramian.errors import GramianError, MemoryLimitError, ParameterError
+from gramian.estimators.fitted import Fitted
+from gramian.fitting import stochastic
 from gramian.inference import RuleOnEngine
 
 METHODS = ["exact", "nystrom", "fourier", "vfe", "fitc", "dtc", "cg", "minres"]
@@ -254,6 +257,84 @@ def test_interrupt_of_the_final_inference_leaves_the_part(data, monkeypatch):
     assert calls == [250, 100]
     assert "interrupted" in gp.summary()
     assert_allclose(gp.predict(new), 5 + 3 * np.sin(2 * new[:, 0]) * new[:, 1], atol=1.5)
+
+
+def interrupts(monkeypatch, owner, name, *when):
+    """The calls of a method, of which some end as by Ctrl-C."""
+    original, calls = getattr(owner, name), []
+
+    def interrupted(*given, **how):
+        calls.append(given)
+        if len(calls) in when:
+            raise KeyboardInterrupt
+        return original(*given, **how)
+
+    monkeypatch.setattr(owner, name, interrupted)
+    return calls
+
+
+def test_interrupt_of_the_final_inference_keeps_the_parameters(data, monkeypatch):
+    """Where the search was on all rows, the inference is done once more; pressed again, it is left."""
+    X, y, new = data
+    named = gm.GPRegressor(1.0 * gm.RBF(1.0), method="exact", random_state=0, n_restarts=0)
+    whole = clone(named).fit(X, y)
+    with monkeypatch.context() as patched:
+        calls = interrupts(patched, RuleOnEngine, "infer", 1)
+        gp = clone(named).fit(X, y)
+    assert len(calls) == 2
+    assert_allclose(gp.predict(new), whole.predict(new), rtol=1e-12)
+    assert gp.outcome_.stopped == "interrupted"  # for loops over fits, which are to end
+    assert gp.fitted_.n_rows == len(X)
+    interrupts(monkeypatch, RuleOnEngine, "infer", 1, 2)
+    with pytest.raises(KeyboardInterrupt):
+        clone(named).fit(X, y)
+
+
+def test_interrupt_of_an_inference_without_a_search_leaves_nothing(data, monkeypatch):
+    X, y, _ = data
+    calls = interrupts(monkeypatch, RuleOnEngine, "infer", 1)
+    with pytest.raises(KeyboardInterrupt):
+        gm.GPRegressor(1.0 * gm.RBF(1.0), optimize=False).fit(X, y)
+    assert len(calls) == 1
+
+
+def test_interrupt_between_two_searches_keeps_the_first(data, monkeypatch):
+    """While landmarks are chosen, or at the first evaluation with them."""
+    X, y, new = data
+    vfe = gm.GPRegressor(1.0 * gm.RBF(1.0), method=gm.Sparse(30), random_state=0)
+    for owner, name in ((gm.Sparse, "points"), (LowRank, "at")):
+        with monkeypatch.context() as patched:
+            interrupts(patched, owner, name, 1)
+            gp = clone(vfe).fit(X, y)
+        assert gp.outcome_.stopped == "interrupted"
+        (stage,) = gp.outcome_.stages
+        assert stage.startswith("exact on all 250 rows")
+        assert gp.outcome_.method == "vfe"
+        assert_allclose(gp.predict(new), 5 + 3 * np.sin(2 * new[:, 0]) * new[:, 1], atol=1.5)
+
+
+def test_interrupt_of_the_sketch_before_svgp_is_heeded(data, monkeypatch):
+    X, y, new = data
+    interrupts(monkeypatch, RuleOnEngine, "evidence_and_gradient", 12)
+    climbs = interrupts(monkeypatch, stochastic._Run, "climb")
+    svgp = gm.GPRegressor(1.0 * gm.RBF(1.0), method=gm.SVGP(30), time_limit=60, random_state=0)
+    gp = svgp.fit(X, y)
+    assert not climbs
+    assert gp.outcome_.stopped == "interrupted"
+    assert gp.outcome_.method == "svgp"
+    assert_allclose(gp.predict(new), 5 + 3 * np.sin(2 * new[:, 0]) * new[:, 1], atol=1.5)
+
+
+def test_interrupt_of_the_calibration_keeps_the_model(data, monkeypatch):
+    X, y, _ = data
+    whole = gm.GPRegressor(random_state=0).fit(X, y)
+    interrupts(monkeypatch, Fitted, "_left_out_normal", 1)
+    gp = gm.GPRegressor(random_state=0).fit(X, y)
+    assert gp.outcome_.stopped == "interrupted"
+    assert gp.fitted_.calibration is None
+    assert whole.fitted_.calibration is not None
+    assert "not compared with left-out rows" in gp.summary()
+    assert_allclose(gp.theta_, whole.theta_, rtol=1e-12)
 
 
 def test_many_rows_keep_the_factor(data, monkeypatch):

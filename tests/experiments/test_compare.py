@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 import gramian as gm
+from gramian import clock
 from gramian.errors import InputError, ParameterError
 from gramian.experiments import compare as module
 from gramian.experiments.compare import compare
@@ -289,6 +290,51 @@ def test_an_interrupted_comparison_goes_on_and_gives_the_same(data, tmp_path, mo
     # not run again: even the times are those of then
     assert [run.fit_seconds for run in again.runs[:4]] == [run.fit_seconds for run in kept]
     assert len((tmp_path / "kept" / "runs.csv").read_text().splitlines()) == 1 + len(whole.runs)
+
+
+def test_a_time_limit_leaves_runs_out_and_names_them(data, tmp_path, monkeypatch):
+    """The clock stands still but for what the runs take: 10 s each, the fifth of which passes the limit."""
+    settings = {"methods": ["nystrom:uniform", "exact"], "sizes": (10, 20), "repeats": 2}
+    whole, now, real = settled(*data, **settings), [1e6], module.measure
+
+    def slow(setup, trial):
+        now[0] += 10
+        return real(setup, trial)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(module, "measure", slow)
+        patched.setattr(clock, "now", lambda: now[0])
+        brief = settled(*data, **settings, time_limit=45, out=tmp_path)
+        assert now[0] == 1e6 + 40  # the last ones are not begun: those before have told how long they take
+        assert untimed(brief.runs) == untimed(whole.runs[:4])
+        assert brief.left_out == ("nystrom:uniform 20 (1 of 2)", "exact (1 of 2)")
+        assert "time was over: nystrom:uniform 20 (1 of 2), exact (1 of 2)." in str(brief)
+        with pytest.raises(ParameterError, match=r"time_limit=5 was over before the first run.*max_rows"):
+            settled(*data, **settings, time_limit=5)
+    rest = settled(*data, **settings, out=tmp_path)
+    assert untimed(rest.runs) == untimed(whole.runs)
+    assert rest.left_out == ()
+
+
+def test_the_time_of_a_comparison_is_shared_with_the_search_of_its_kernel(data, monkeypatch):
+    """And ends work that is nothing before it is whole."""
+    ends, fit = [], module.fit
+
+    def told(*given):
+        ends.append(clock.end() - clock.now())
+        return fit(*given)
+
+    def endless(*_):
+        while True:
+            clock.check()
+
+    monkeypatch.setattr(module, "fit", told)
+    result = compare(*data, methods=["exact"], repeats=1, time_limit=1000)
+    assert len(result.runs) == 1
+    assert 0 < ends[0] <= 500
+    monkeypatch.setattr(module, "measure", endless)
+    with pytest.raises(ParameterError, match="over before the first run"):
+        settled(*data, methods=["exact"], time_limit=0.5)
 
 
 def test_fitted_parameters_are_kept_with_the_runs(data, tmp_path, monkeypatch):

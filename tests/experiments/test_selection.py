@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import sys
 
 import numpy as np
 import pandas as pd
@@ -473,6 +474,29 @@ def test_half_a_search_is_no_comparison(numbers, monkeypatch):
     monkeypatch.setattr(gm.GPRegressor, "fit", fit)
     with pytest.raises(KeyboardInterrupt):
         compare_models([held()], *numbers)
+
+
+def test_half_a_search_on_a_fold_is_no_comparison(numbers, monkeypatch):
+    fit, calls = gm.GPRegressor.fit, []
+
+    def stopped(self, X, y):
+        fit(self, X, y)
+        calls.append(len(X))
+        if len(calls) == 2:  # the first fold
+            self.fitted_ = self.fitted_.told("", stopped="interrupted")
+        return self
+
+    monkeypatch.setattr(gm.GPRegressor, "fit", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        compare_models([held(noise=NOISE)], *numbers, by="cv", cv=KFold(3))
+    assert len(calls) == 2
+
+
+def test_a_missing_package_is_told_before_the_first_fit(numbers, monkeypatch):
+    monkeypatch.setitem(sys.modules, "blackjax", None)
+    monkeypatch.setattr(gm.GPRegressor, "fit", None)
+    with pytest.raises(ParameterError, match=r'blackjax.*pip install "gramian\[mcmc\]"'):
+        compare_models([held(noise=NOISE), gm.GPRegressor(K, hyper="mcmc")], *numbers)
 
 
 # What is given. ---------------------------------------------------------------------------------------------

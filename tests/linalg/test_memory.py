@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+
 import numpy as np
 import pytest
 
@@ -79,3 +81,42 @@ def test_rows_of_a_block():
     assert memory.block_rows(8 * 1000, 512) * 8 * 1000 <= memory.BLOCK_BYTES
     assert memory.block_rows(10**12, 512) == 512  # at least one tile
     assert memory.block_rows(0, 64) % 64 == 0
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError("Unable to allocate 8 GiB"),
+        RuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 8 bytes."),
+        RuntimeError("can't start new thread"),
+        OSError(errno.ENOMEM, "Cannot allocate memory"),
+        ImportError("libx.so: failed to map segment from shared object"),
+    ],
+    ids=str,
+)
+def test_a_shortage_is_one_error_in_whoevers_words(error):
+    @memory.translated("This work", "Do less.")
+    def work(given):
+        raise given
+
+    with pytest.raises(
+        MemoryLimitError, match=r"This work needs more memory than the system gives\. Do less"
+    ):
+        work(error)
+
+
+@pytest.mark.parametrize(
+    "error", [RuntimeError("no"), OSError(errno.ENOENT, "no"), ImportError("no"), KeyError(1)]
+)
+def test_other_errors_stay_what_they_are(error):
+    with pytest.raises(type(error)), memory.translated("This work", "Do less."):
+        raise error
+
+
+def test_a_limit_on_the_address_space_counts_as_memory(monkeypatch):
+    resource = pytest.importorskip("resource")
+    before = memory.free_bytes()
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (2**50, 2**50))
+    assert memory.free_bytes() == pytest.approx(before, rel=0.5)
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (1, 1))
+    assert memory.free_bytes() == 0

@@ -119,7 +119,7 @@ def test_stays_positive_definite_at_any_condition_number(power):
     with a Cholesky factor has no digits."""
     n, noise = 40, 10.0**-power
     F = np.linalg.qr(rng().normal(size=(n, 3)))[0] * np.sqrt([10.0, 1.0, 0.1])
-    P = Preconditioner.from_factor(F, np.full(n, noise))
+    P = Preconditioner.from_factor(F.copy(), np.full(n, noise))
     V = F / np.linalg.norm(F, axis=0)
     assert_allclose(
         np.diag(V.T @ P.solve(V)), 1 / (np.array([10.0, 1.0, 0.1]) + noise), rtol=1e-15 * 10.0 ** (power + 2)

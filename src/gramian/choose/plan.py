@@ -23,7 +23,7 @@ from gramian.engines.krylov import Krylov, rows_within
 from gramian.engines.recipes import Fourier, Nystrom, Sparse
 from gramian.errors import ParameterError
 from gramian.fitting import stages
-from gramian.fitting.budget import FIRST_EVALUATIONS, LATER_EVALUATIONS
+from gramian.fitting.budget import FIRST_EVALUATIONS, LATER_EVALUATIONS, compiling
 from gramian.gram import tiles
 from gramian.inference.base import Scheme
 from gramian.inference.conjugate import closed
@@ -302,6 +302,8 @@ def check_time_limit(given: Any) -> None:
 def check(method: Scheme, shape: tuple[int, ...], q: int, memory_limit: int | float | str | None) -> None:
     """Refuses a method that would pass the memory limit, and names those that would not."""
     n, d = shape
+    if compiling(method, n):
+        memory.check_compiler()
     needed = method.bytes_needed(n, d, q)
     if memory.fits(needed, memory_limit):
         return

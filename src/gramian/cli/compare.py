@@ -57,6 +57,8 @@ def compare_table(
     say(result.table())
     if out is not None:
         note(f"\n{out} has {TABLE}, {RUNS} (one line a run) and {PICTURE}")
+        if result.left_out:
+            note("the time was over before all runs were done: the same command does the rest")
 
 
 def write(result: Comparison, out: Path) -> None:

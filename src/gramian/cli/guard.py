@@ -20,6 +20,9 @@ from gramian.cli.speech import said
 from gramian.cli.voice import let_go, note
 from gramian.errors import GramianError, KernelTextError
 from gramian.interrupt import attended, terminable
+from gramian.linalg.memory import translated
+
+SHORT = "This command", "Use fewer rows, or close other programs."
 
 
 class Once(TyperCommand):
@@ -42,14 +45,17 @@ def guarded(time_limit: float | None = None) -> Iterator[None]:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:
-        with terminable(), attended(lambda: "the present step"), clock.until(end, math.inf):
+        with (
+            terminable(),
+            attended(lambda: "the present step"),
+            clock.until(end, math.inf),
+            translated(*SHORT),
+        ):
             yield
     except KernelTextError as error:
         _fail(str(error))  # it shows the kernel as it was typed
     except GramianError as error:
         _fail(said(str(error)))
-    except MemoryError:
-        _fail("The memory of this machine is not enough. Use fewer rows, or close other programs.")
     except OSError as error:
         untold(error)
     except KeyboardInterrupt:

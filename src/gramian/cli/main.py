@@ -413,14 +413,17 @@ def compare(
     memory_limit: str | None = option(
         "--memory-limit SIZE", "Leave out what needs more; by default 80 % of what is free."
     ),
+    time_limit: float | None = option(
+        "--time-limit SECONDS", "For all of it, reading included; what is left over is named."
+    ),
 ) -> None:
     """Compare approximations of one model on a table: error of the kernel matrix, time, memory, test error,
     NLPD, coverage or calibration.
 
     All methods have the same kernel, noise and splits. With --out each run is kept as soon as it has ended:
-    after Ctrl-C, the same command does the rest; further methods, sizes and repeats may be added later. A
-    target of text is classified, by Laplace's approximation on each method, and by the variational bound on
-    vfe and svgp.
+    after Ctrl-C or a time limit, the same command does the rest; further methods, sizes and repeats may be
+    added later. A target of text is classified, by Laplace's approximation on each method, and by the
+    variational bound on vfe and svgp.
 
     \b
     Examples:
@@ -441,13 +444,13 @@ def compare(
       cg, minres                none, jacobi, pivoted, rpcholesky (the preconditioner)
       exact                     (by Cholesky)
     """
-    with guarded():
+    with guarded(time_limit):
         from gramian.cli.columns import TableOptions, as_path
         from gramian.cli.compare import compare_table
 
         rows = {"test_size": test_size, "max_rows": max_rows, "variance_rows": variance_rows}
         runs = {"repeats": repeats, "random_state": seed, "standardize": standardize, "noise": noise}
-        solver = {"tol": tol, "max_iter": max_iter, "memory_limit": memory_limit}
+        solver = {"tol": tol, "max_iter": max_iter, "memory_limit": memory_limit, "time_limit": time_limit}
         targets = [] if target is None else [target]
         declared = categorical or [], ordered or [], missing
         with as_path(data, memory_limit) as path:

@@ -28,7 +28,7 @@ from gramian.data.columns import some_of
 from gramian.data.inputs import file_cells
 from gramian.data.sources import Source, open_source
 from gramian.data.spool import Room
-from gramian.data.tables import WRITTEN, Table, read_blocks, write_blocks
+from gramian.data.tables import Table, check_written, read_blocks, write_blocks
 from gramian.errors import GramianError, ParameterError, TableError, visible
 from gramian.estimators import GPClassifier, GPRegressor
 from gramian.estimators.base import Estimator
@@ -71,7 +71,7 @@ def fit_table(asked: TableOptions, out: Path, settings: dict[str, Any], options:
     options.check(task, targets)
     settings = options.settings(settings | {"missing": asked.missing})
     gp = (GPClassifier if task == "classification" else GPRegressor)(written, **settings)
-    gp.check_settings()
+    gp.check_ready()
     classes: NDArray[Any] | None = None
     codes: Array | None = None
     if task == "classification":
@@ -170,10 +170,7 @@ class Answer:
 def predict_table(model: Path, data: Path, out: Path | None, answer: Answer) -> None:
     """Adds predictions to the columns of a table, block by block."""
     if out is not None:
-        if not out.name.lower().endswith(WRITTEN):
-            raise TableError(
-                f"{out}: the name of a table ends in one of {', '.join(WRITTEN)}. Choose such a name."
-            )
+        check_written(out)
         check_output(out, data, model)
     gp = load(model)
     answer.check(gp)

@@ -36,7 +36,7 @@ class Labels:
             warnings.warn(
                 "A column-vector y was passed when a 1d array was expected. Give y.ravel().",
                 DataConversionWarning,
-                stacklevel=3,
+                stacklevel=4,  # fit, and what stands around it
             )
             array = array[:, 0]
         if array.ndim != 1:

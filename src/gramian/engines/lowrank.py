@@ -349,8 +349,9 @@ class FeaturePrior(RowPrior):
         by_diagonal = np.zeros(n)  # of what features leave out
         levels = [np.zeros(term.sited.h.shape[1]) for term in terms]
 
-        def one(at: slice, Phi: Array) -> tuple[list[Array], Array, list[Array]]:
-            G, parts, outside = np.zeros_like(Phi), [], np.zeros(len(Phi))
+        def piece(at: slice, Phi: Array, G: Array) -> list[Array]:
+            """The weights of some rows in G, and what they say of the levels."""
+            G[...], parts, outside = 0.0, [], np.zeros(len(Phi))
             for term, Phi_a, Phi_u in zip(terms, inside, gathered, strict=True):
                 sited, w, precision = term.sited, term.sited.weights.w, np.zeros(len(Phi))
                 q, lam = w.shape[1], sited.lam_inside[at]
@@ -373,8 +374,17 @@ class FeaturePrior(RowPrior):
             if weighs:
                 by_diagonal[at] = outside
                 G -= (2 * outside)[:, None] * Phi
+            return parts
+
+        def one(at: slice, Phi: Array) -> tuple[list[Array], Array, list[Array]]:
+            G, parts = np.empty_like(Phi), []
+            for start in range(0, len(Phi), tiles.LARGEST_TILE):  # what is made on the way is as wide as Phi
+                part = slice(start, min(start + tiles.LARGEST_TILE, len(Phi)))
+                rows = slice(at.start + part.start, at.start + part.stop)
+                parts.append(piece(rows, Phi[part], G[part]))
+            levels = reduce(added, parts)
             T = transposed_times(Phi, G)
-            return self.features.pullback(np.asarray(self.X[at], dtype=np.float64), G), T, parts
+            return self.features.pullback(np.asarray(self.X[at], dtype=np.float64), G), T, levels
 
         own: list[Array] = []
         T = np.zeros((m, m))

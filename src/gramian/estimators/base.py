@@ -44,6 +44,7 @@ from gramian.fitting.draws import Drawn, drawn
 from gramian.fitting.progress import Report, progress
 from gramian.fitting.stages import Hold, Searched, fit
 from gramian.inference import Data, Evidence, Inference, Inferred, Model, Scheme
+from gramian.inference.mcmc.chains import ask_packages
 from gramian.inference.mcmc.method import MCMC
 from gramian.interrupt import attended
 from gramian.kernels import Kernel
@@ -63,6 +64,8 @@ FEW_ROWS = 1000  # up to here another starting point costs little
 GRACE, LEAST_GRACE = 0.1, 1.0
 # where predictions are not averaged over parameters, though they should be
 UNAVERAGED, ONE_SET = "takes longer than the time limit allows", "intervals are those of the best ones alone."
+FIT_SHORT = "The fit", "Fit fewer rows, or give a memory_limit below which a method is to stay; plan() tells."
+PREDICTIONS_SHORT = "To predict", "Predict fewer rows at a time, or close other programs."
 CALIBRATED = 3.0  # final inferences: itself, and what leaving each row out takes without the whole of K
 
 
@@ -94,6 +97,13 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         """Refuses impossible settings, before any work."""
         build.check_settings(self)
         latent.read_inference(self.inference)
+
+    def check_ready(self) -> None:
+        """Refuses what `fit` could not do, before any work: impossible settings, and packages that are
+        missing."""
+        self.check_settings()
+        if self.hyper == "mcmc" or latent.read_inference(self.inference).word == "mcmc":
+            ask_packages()
 
     def _training(
         self, X: Any, y: Any, beside: dict[str, Any] | None = None, noise_var: Any = None
@@ -311,9 +321,13 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
             fewer = method.on_few_rows() if method.exact else method
             inference = inference if inference.free.size else fewer
             if isinstance(stop, KeyboardInterrupt):
-                if len(searched.part.X) >= n:
+                # to stop a fit is to ask for what it has: fewer rows, or the same ones once more
+                few, search = len(searched.part.X) < n, searched.search
+                if not few and (search.stopped == "interrupted" or not search.evaluations):
                     raise
-                part, why = searched.part, "was interrupted"
+                searched = dataclasses.replace(searched, search=replace(search, stopped="interrupted"))
+                part, why = searched.part if few else part, "was interrupted"
+                inference = inference if few else searched.inference
                 which = "those that its parameters were fitted on"
             elif budget is not None:
                 budget.passed(searched.inference, clock.now() - began)

@@ -49,7 +49,7 @@ from gramian.estimators.defaults import (
     parted,
 )
 from gramian.estimators.predictions import probabilities
-from gramian.fitting.lbfgs import maximise
+from gramian.fitting.lbfgs import Search, maximise
 from gramian.fitting.objective import SEARCH_RANGE, Objective
 from gramian.fitting.progress import Report
 from gramian.fitting.stages import worth
@@ -119,7 +119,11 @@ class LabelsWalk(Walk):
             found = maximise(tied, [tied.start], tied.limits, self.report, **how)
         except (NumericalError, clock.OutOfTime):
             return None
+        except KeyboardInterrupt:  # the plain model is there already
+            found = Search(tied.start, -np.inf, "interrupted", 0, 0, 0, 0)
         self.searches.append(found)
+        if found.stopped == "interrupted":
+            return None
         model = tied.objective.at(tied.full(found.theta))
 
         def held(own: Parameter) -> Parameter:

@@ -17,7 +17,15 @@ from gramian.data.inputs import Columns
 from gramian.data.labels import Labels
 from gramian.errors import ParameterError
 from gramian.estimators import build, latent, multiclass
-from gramian.estimators.base import Estimator, check_arguments, check_draws, check_target, generator
+from gramian.estimators.base import (
+    FIT_SHORT,
+    PREDICTIONS_SHORT,
+    Estimator,
+    check_arguments,
+    check_draws,
+    check_target,
+    generator,
+)
 from gramian.estimators.build import Built
 from gramian.estimators.classes import chosen
 from gramian.estimators.defaults import Choice
@@ -26,6 +34,7 @@ from gramian.fitting.progress import Report
 from gramian.inference import Inference, Scheme
 from gramian.inference.mcmc.method import MCMC
 from gramian.likelihoods import Bernoulli, Likelihood, RobustMax, Softmax
+from gramian.linalg import memory
 from gramian.means import Mean
 from gramian.predictive import Normals
 from gramian.report.evaluation import Evaluation, of_classes
@@ -115,6 +124,7 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
 
     # Fitting. -----------------------------------------------------------------------------------------------
 
+    @memory.translated(*FIT_SHORT)
     def fit(self, X: Any, y: Any = None, **unsupported: Any) -> Self:
         """Conditions on the rows of X with their labels y, after fitting the parameters.
 
@@ -122,7 +132,7 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
         are not supported: repeat rows instead.
         """
         began = clock.now()
-        self.check_settings()
+        self.check_ready()
         check_arguments(unsupported, "X and y")
         table, columns, y, _, _ = self._training(X, y)
         labels = Labels.read(y, len(table))
@@ -183,11 +193,13 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
 
     # Predicting. --------------------------------------------------------------------------------------------
 
+    @memory.translated(*PREDICTIONS_SHORT)
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable label of each row."""
         best = np.argmax(self.predict_proba(X), axis=1)
         return self.classes_[best]
 
+    @memory.translated(*PREDICTIONS_SHORT)
     def predict_proba(self, X: Any, interval: float | None = None) -> Any:
         """The probability of each class, (n, classes) in the order of `classes_`, averaged over what is not
         known about f. interval=0.9, of two classes: with both ends, of the same shape, of the 90 % interval
@@ -200,6 +212,7 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
         """The logarithm of predict_proba."""
         return np.log(np.maximum(self.predict_proba(X), 1e-300))
 
+    @memory.translated(*PREDICTIONS_SHORT)
     def predict_latent(self, X: Any) -> tuple[Array, Array]:
         """Mean and variance of the latent function: (n,) each for two classes, else (n, classes), or (n,
         binary models) for "ovr" and "ovo"."""
@@ -241,6 +254,7 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
         X, y = self._compared(X, y)
         return of_classes(self.predict_proba(X), self.fitted_.class_of(y), self.fitted_.columns.targets)
 
+    @memory.translated(*PREDICTIONS_SHORT)
     def sample(self, X: Any, n_samples: int = 1, target: str = "f", random_state: Any = None) -> NDArray[Any]:
         """Joint draws of f, (n, n_samples) or (n, classes, n_samples), or of labels ("y"), (n, n_samples)."""
         count = check_draws(n_samples)
@@ -257,6 +271,7 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
         codes = observations(rng, self.likelihood_, draws, np.empty((len(table), 0)))
         return self.classes_[codes.astype(int)]
 
+    @memory.translated(*PREDICTIONS_SHORT)
     def loo(self) -> LeftOutClasses:
         """Each training row predicted from all the others, from its cavity: exact for EP up to its
         approximation, and close for the others."""

@@ -478,9 +478,9 @@ class Fitted(Learned):
         seen = Normals(f, factor * np.sqrt(process.var(table)))
         return Unwarped(seen, warp).gradient(mean, square * var, square * cov)
 
-    def told(self, note: str) -> Fitted:
-        """The same with one more note."""
-        outcome = dataclasses.replace(self.outcome, notes=(*self.outcome.notes, note))
+    def told(self, note: str, **how: Any) -> Fitted:
+        """The same with one more note on how the fit went; `how` are other fields of the outcome."""
+        outcome = dataclasses.replace(self.outcome, notes=(*self.outcome.notes, note), **how)
         return dataclasses.replace(self, outcome=outcome)
 
     def components(self, table: Array) -> list[tuple[Array, Array]]:

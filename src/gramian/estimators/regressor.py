@@ -20,7 +20,15 @@ from gramian.clock import OutOfTime
 from gramian.data.inputs import Columns, read_beside, read_features, read_noise_var, read_rows, read_targets
 from gramian.errors import InputError, ParameterError
 from gramian.estimators import build, latent
-from gramian.estimators.base import Estimator, check_arguments, check_draws, check_target, generator
+from gramian.estimators.base import (
+    FIT_SHORT,
+    PREDICTIONS_SHORT,
+    Estimator,
+    check_arguments,
+    check_draws,
+    check_target,
+    generator,
+)
 from gramian.estimators.build import Built
 from gramian.estimators.defaults import Choice, chosen
 from gramian.estimators.fitted import Fitted, averaged
@@ -41,8 +49,8 @@ from gramian.warps import Warp
 
 AVERAGED = 200  # rows up to which parameters are averaged over: with more, little is left to be seen of it
 UNCALIBRATED = (
-    "The time limit left no time to compare predictions with left-out rows, by which intervals are corrected:"
-    " they are the model's own. Raise time_limit."
+    "Predictions were not compared with left-out rows, by which intervals are corrected, so these are the"
+    " model's own: {}."
 )
 
 
@@ -152,6 +160,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
 
     # Fitting. -----------------------------------------------------------------------------------------------
 
+    @memory.translated(*FIT_SHORT)
     def fit(
         self,
         X: Any,
@@ -172,7 +181,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         rows instead, or give `noise_var`.
         """
         began = clock.now()
-        self.check_settings()
+        self.check_ready()
         gaussian, cure = self._is_gaussian(), ""
         if gaussian:
             cure = " Where rows differ in how certain they are, give noise_var, one variance a row."
@@ -203,7 +212,9 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
                 with clock.until(self._end(began), self._grace):
                     fitted = fitted.calibrated()
             except OutOfTime:
-                fitted = fitted.told(UNCALIBRATED)
+                fitted = fitted.told(UNCALIBRATED.format("the time limit left no time. Raise it"))
+            except KeyboardInterrupt:
+                fitted = fitted.told(UNCALIBRATED.format("the fit was interrupted"), stopped="interrupted")
         self.fitted_ = fitted
         return self
 
@@ -275,6 +286,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
 
     # Predicting. --------------------------------------------------------------------------------------------
 
+    @memory.translated(*PREDICTIONS_SHORT)
     def predict(
         self,
         X: Any,
@@ -331,6 +343,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
             return mean, np.sqrt(var)
         return np.mean(found, axis=0)
 
+    @memory.translated(*PREDICTIONS_SHORT)
     def predict_dist(
         self, X: Any, target: str = "y", exposure: ArrayLike | None = None, **columns: Any
     ) -> Predictive:
@@ -402,6 +415,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
             return self._shaped(finite(mean, table, var)), self._shaped(np.sqrt(var + noise))
         return self._shaped(finite(process.mean(table), table))
 
+    @memory.translated(*PREDICTIONS_SHORT)
     def sample(
         self,
         X: Any,
@@ -563,6 +577,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         mean, var = self.fitted_.gradient(table)
         return (mean[:, :, 0], var[:, :, 0]) if self.fitted_.single else (mean, var)
 
+    @memory.translated(*PREDICTIONS_SHORT)
     def loo(self) -> LeaveOneOut:
         """Each training row predicted from all the others, in closed form (Rasmussen and Williams 2006,
         equations 5.10 to 5.12).

@@ -19,6 +19,7 @@ import dataclasses
 import hashlib
 import numbers
 import os
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,7 +28,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian import clock
 from gramian.arrays import Array, is_whole
+from gramian.choose.plan import check_time_limit
+from gramian.clock import OutOfTime
 from gramian.data.atomic import atomic_write
 from gramian.data.inputs import Columns, read_features, read_targets, spread
 from gramian.data.labels import Labels
@@ -62,6 +66,7 @@ if TYPE_CHECKING:
 
 TASKS = ("regression", "classification")
 _NYSTROM = ("nystrom:uniform", "nystrom:recursive-rls", "nystrom:rpcholesky")
+FIT_SHARE = 0.5  # of a time limit, for the kernel and the noise where they are not given
 METHODS = (*_NYSTROM, "fourier:rff", "fourier:orf", "vfe", "cg", "exact")
 
 
@@ -73,6 +78,7 @@ class Comparison:
     kernel: Kernel  # as all methods had it
     noise: float
     settings: dict[str, Any] = field(repr=False)
+    left_out: tuple[str, ...] = ()  # what the time limit left no time for, for people
 
     def table(self) -> str:
         """Method by method and size by size: means over the runs, with their spread."""
@@ -84,7 +90,9 @@ class Comparison:
             what += f"; {len(classes)} classes: {', '.join(classes[:8])}{', ...' * (len(classes) > 8)}"
         elif data["target"]:
             model += f"; noise {self.noise:.4g}"
-        return text_table(self.runs, [visible(what), f"{model}; seed {self.settings['random_state']}"])
+        text = text_table(self.runs, [visible(what), f"{model}; seed {self.settings['random_state']}"])
+        missing = f"Left out, since the time was over: {', '.join(self.left_out)}."
+        return f"{text}\n{missing}" if self.left_out else text
 
     __str__ = __repr__ = table
 
@@ -129,6 +137,7 @@ def compare(
     tol: float = 1e-6,
     max_iter: int = 1000,
     memory_limit: int | float | str | None = None,
+    time_limit: float | None = None,
     verbose: bool | None = None,
 ) -> Comparison:
     """Compares approximations of one model: error of the kernel matrix, time, memory, test error, NLPD,
@@ -161,10 +170,14 @@ def compare(
     variance_rows : test rows for what needs variances of CG and MINRES, where each is a solve.
     tol, max_iter : of CG and MINRES.
     memory_limit : runs that would pass it are left out, with a note.
+    time_limit : seconds for all of it; runs that there is no time for are left out, and named. With `out` the
+        same call does them later.
     verbose : progress on standard error; None: on a terminal only.
 
     Returns a `Comparison`: print it, `.columns()`, `.to_csv(path)`, `.plot()`.
     """
+    check_time_limit(time_limit)
+    end = None if time_limit is None else clock.now() + float(time_limit)
     chosen, numbers_of, setting = parse_methods(methods), _sizes(sizes), build.read_kernel(kernel)
     rows = max_rows, fit_rows, gram_rows, variance_rows
     settings = Settings(test_size, random_state, standardize, normalize_y, *rows, tol, max_iter)
@@ -191,35 +204,55 @@ def compare(
     if fitted:
         held, level = parse_kernel(fitted["kernel"]) if written is None else written, float(fitted["noise"])
     else:
-        held, level = _settle(written, kernel, noise, data, settings, verbose)
+        with clock.until(end):
+            held, level = _settle(written, kernel, noise, data, settings, verbose)
         if store is not None:
             store.write_settings(recorded, {"kernel": repr(held), "noise": level})
     resolved = held.resolve(data.columns.names)
     setup = Setup(data.X, data.y, resolved, level, settings, memory_limit, data.likelihood)
     sized = [(method, m) for method in chosen for m in (numbers_of if method.has_size else (0,))]
     trials = [Trial(r, method, m) for r in range(repeats) for method, m in sized]
-    return Comparison(_carry_out(setup, trials, store, verbose), held, level, recorded)
+    with clock.until(end):
+        runs = _carry_out(setup, trials, store, verbose)
+    if not runs:
+        raise ParameterError(
+            f"time_limit={time_limit} was over before the first run had ended. Give more time, fewer rows"
+            " (max_rows), or a kernel and noise that need not be fitted."
+        )
+    missing = Counter(trial.described for trial in trials if trial.key not in {run.key for run in runs})
+    left_out = tuple(f"{what} ({count} of {repeats})" for what, count in missing.items())
+    return Comparison(runs, held, level, recorded, left_out)
 
 
 def _carry_out(
     setup: Setup, trials: list[Trial], store: Store | None, verbose: bool | None
 ) -> tuple[RunRecord, ...]:
-    """All runs in their order, those that are on disk already from there."""
+    """All runs in their order, those that are on disk already from there; as many as there is time for. One
+    that the end of the time has met may have been cut short, and is not kept."""
     done = {run.key: run for run in store.read()} if store is not None else {}
     warm: set[tuple[Method, int]] = set()
+    took: dict[tuple[Method, int], float] = {}  # seconds of the last run of a method and a size
     left = sum(trial.key not in done for trial in trials)
     with bar(verbose, left, len(trials) - left) as step:
         for trial in trials:
-            if trial.key not in done:
-                size = f" {trial.size}" if trial.size else ""
-                step(f"{trial.method.name}{size}, repeat {trial.repeat + 1}")
-                if (trial.method, trial.size) not in warm:
+            sized, began = (trial.method, trial.size), clock.now()
+            if trial.key in done or began + took.get(sized, 0.0) >= clock.end():
+                continue
+            step(f"{trial.described}, repeat {trial.repeat + 1}")
+            try:
+                if sized not in warm:
                     warm_up(setup, trial)
-                    warm.add((trial.method, trial.size))
-                done[trial.key] = measure(setup, trial)
-                if store is not None:
-                    store.append(done[trial.key])
-    return tuple(done[trial.key] for trial in trials)
+                    warm.add(sized)
+                    began = clock.now()
+                run = measure(setup, trial)
+            except OutOfTime:
+                continue
+            if clock.over():
+                continue
+            done[trial.key], took[sized] = run, clock.now() - began
+            if store is not None:
+                store.append(run)
+    return tuple(done[trial.key] for trial in trials if trial.key in done)
 
 
 class _Table(NamedTuple):
@@ -349,7 +382,8 @@ def _settle(
         build.check_settings(gp)
         written, model, data = build.build(gp, X, table.columns, Y, True, None)
         scheme = closed(engine)
-    with progress(verbose) as report:
+    now = clock.now()
+    with progress(verbose) as report, clock.until(now + FIT_SHARE * max(clock.end() - now, 0.0)):
         model = fit(model, data, scheme, 1 if len(part) <= 1000 else 0, rng, report).model
     if kernel is None:
         kernel = written.with_parameters(list(model.kernel.parameters().values()))

@@ -82,6 +82,10 @@ class Trial(NamedTuple):
     def key(self) -> tuple[int, str, int]:
         return self.repeat, self.method.name, self.size
 
+    @property
+    def described(self) -> str:
+        return f"{self.method.name} {self.size}" if self.size else self.method.name
+
 
 @dataclass(frozen=True, eq=False)
 class Setup:

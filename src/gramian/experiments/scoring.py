@@ -224,7 +224,7 @@ def cross_validated(
     beside: Seen = {}
     for train, test in folds:
         seen = {} if exposure is None else {"exposure": exposure[train]}
-        gp = made().fit(*_rows(X, target, train), **seen)
+        gp = heeded(made().fit(*_rows(X, target, train), **seen))
         held = None if exposure is None else exposure[test]
         part, known = _rows(X, target, test)[0], target[test]
         total[test] += gp.log_density(part, known, held)
@@ -238,6 +238,14 @@ def cross_validated(
     there = times > 0
     averages = {name: values[there] / times[there] for name, values in beside.items()}
     return Scores(total[there] / times[there], "folds", beside=_averaged(averages))
+
+
+def heeded(gp: Any) -> Any:
+    """The same estimator, unless somebody has stopped its fit: half a search beside whole ones is no
+    comparison."""
+    if gp.outcome_.stopped == "interrupted":
+        raise KeyboardInterrupt
+    return gp
 
 
 def _rows(X: Any, y: Array, rows: NDArray[np.intp]) -> tuple[Any, Array | None]:

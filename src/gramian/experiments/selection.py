@@ -44,7 +44,7 @@ from gramian.estimators import GPClassifier, GPRegressor, build
 from gramian.estimators.base import Estimator
 from gramian.estimators.defaults import MOST_EQUAL
 from gramian.experiments.progress import bar
-from gramian.experiments.scoring import Scores, cross_validated, folds_of, left_out, paired
+from gramian.experiments.scoring import Scores, cross_validated, folds_of, heeded, left_out, paired
 from gramian.experiments.store import columns_of, to_csv
 from gramian.params import Tree
 from gramian.params.space import aligned, html_text
@@ -222,6 +222,7 @@ def compare_models(
     seeds = check_random_state(random_state)
     chosen = default_models(target) if models is None else _estimators(models, target)
     for model in chosen.values():
+        model.check_ready()
         if random_state is not None and model.random_state is None:
             model.set_params(random_state=int(seeds.randint(2**31 - 1)))
     known = None if exposure is None else np.asarray(exposure)
@@ -241,9 +242,7 @@ def compare_models(
         for name, model in chosen.items():
             step(name)
             made = partial(turns.taken, model)
-            fitted[name] = made().fit(X, y, **({} if known is None else {"exposure": known}))
-            if fitted[name].outcome_.stopped == "interrupted":
-                raise KeyboardInterrupt  # half a search beside whole ones is no comparison
+            fitted[name] = heeded(made().fit(X, y, **({} if known is None else {"exposure": known})))
             loo[name] = left_out(fitted[name], always=by == "loo")
             held[name] = Scores(None) if folds is None else cross_validated(made, X, target, folds, known)
     return _compared(by, fitted, loo, held)

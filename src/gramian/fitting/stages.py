@@ -174,6 +174,8 @@ def fit(
         if budget is None:
             return stochastic.fit(model, data, method, rng, report)
         begun = _sketched(model, data, method, rng, report, budget)
+        if begun is not None and begun.search.stopped == "interrupted":
+            return _left_at(begun, method, data, budget.kept(method, data, rng), rng)
         end = clock.now() + budget.left(method)
         searched = stochastic.fit(model if begun is None else begun.model, data, method, rng, report, end)
         searched = dataclasses.replace(searched, final=budget.kept(searched.inference, data, rng))
@@ -210,9 +212,17 @@ def fit(
                     how_far["iterations"] = QUICK_ITERATIONS
                 search, note = maximise(objective, starts, objective.limits, report, **how_far), ""
                 if searches and engine.exact and search.stopped != "interrupted":
-                    search, note = guarded(objective, search, model, _again(objective, report, how_far))
+                    try:
+                        search, note = guarded(objective, search, model, _again(objective, report, how_far))
+                    except KeyboardInterrupt:
+                        search = dataclasses.replace(search, stopped="interrupted")
         except OutOfTime:
             break  # before there was anything to search
+        except KeyboardInterrupt:
+            if not searches:
+                raise  # nothing is known yet
+            searches[-1] = dataclasses.replace(searches[-1], stopped="interrupted")
+            break
         except ParameterError:
             if not step.sketch:
                 raise
@@ -238,6 +248,10 @@ def fit(
         except OutOfTime:  # it then chooses where it is used
             if budget is not None:
                 budget.passed(method, clock.now() - began)
+        except KeyboardInterrupt:
+            if not searches or searches[-1].stopped == "interrupted":
+                raise  # for the second time
+            searches[-1] = dataclasses.replace(searches[-1], stopped="interrupted")
     inference = asked.resumed(inference)
     search = _together(searches, theta, model)
     told = tuple(stages), part, final, len(part.X) < n
@@ -258,6 +272,15 @@ def _sketched(
         found = fit(model, few, sketch, 0, rng, report, Budget(end, budget.seconds, (rows, d, q)))
     of_all = (dataclasses.replace(stage, of=n, rule="at random") for stage in found.stages)
     return dataclasses.replace(found, stages=tuple(of_all))
+
+
+def _left_at(begun: Searched, method: Scheme, data: Data, final: Data, rng: np.random.Generator) -> Searched:
+    """A search by batches that was not begun, since somebody has stopped the one before it: its parameters,
+    and points chosen with them."""
+    inference = method.prepared(begun.model, final, rng)
+    return dataclasses.replace(
+        begun, inference=inference, final=final, partial=len(begun.part.X) < len(data.X)
+    )
 
 
 def _after(begun: Searched, searched: Searched) -> Searched:

@@ -88,9 +88,10 @@ class EP(SiteRule):
                 history.reset()
             least = min(least, left)
             leap = history.propose(at, mapped, weight)
-            old, state = state, self._moved(problem, at, mapped, leap, damping)
-            change = self._change(old, state)
-            old.release()
+            mean = state.mean
+            state.release()  # before there is another: two factors beside K would be a third array
+            state = self._moved(problem, at, mapped, leap, damping)
+            change = self._change(mean[:, 0], var[:, 0], state)
             if report is not None:
                 report(1 - 1 / (1 + sweeps))
             if change < self.tol:
@@ -187,8 +188,8 @@ class EP(SiteRule):
         return lam[:, None], h[:, None]
 
     @staticmethod
-    def _change(old: State, new: State) -> float:
-        """The largest change of a marginal, in standard deviations."""
-        v_old, v_new = old.sited[0].var(), new.sited[0].var()
-        means = np.abs(new.mean[:, 0] - old.mean[:, 0]) / np.sqrt(v_new)
-        return float(max(np.max(means), np.max(np.abs(np.log(v_new / v_old)))))
+    def _change(mean: Array, var: Array, new: State) -> float:
+        """The largest change of a marginal from such moments, in standard deviations."""
+        now = new.sited[0].var()
+        means = np.abs(new.mean[:, 0] - mean) / np.sqrt(now)
+        return float(max(np.max(means), np.max(np.abs(np.log(now / var)))))

@@ -69,6 +69,7 @@ class VI(SiteRule):
             at, mapped = np.stack([state.lam, state.h]), np.stack(self._proposed(problem, state))
             var = state.var
             leap = history.propose(at, mapped, np.stack([var, np.sqrt(var)]))
+            state.release()  # before there is another: the factors of two would be in memory beside K
             new = None if leap is None or steps < rest else self._risen(problem, state, leap)
             if leap is not None and new is None and steps >= rest:
                 history.reset()
@@ -79,10 +80,9 @@ class VI(SiteRule):
                 new = self._risen(problem, state, at + size * (mapped - at))
                 if new is None:
                     size /= 2
-                if size < 1e-6:
-                    return state, SolveOutcome(iterations=steps)  # no step gains: the optimum, to rounding
-            gain, old, state = new.value - state.value, state, new
-            old.release()
+                if size < 1e-6:  # no step gains: the optimum, to rounding
+                    return self._state(problem, state.lam, state.h), SolveOutcome(iterations=steps)
+            gain, state = new.value - state.value, new
             if report is not None:
                 report(1 - 1 / (1 + steps))
             small = small + 1 if gain < tol * (1 + abs(state.value)) else 0

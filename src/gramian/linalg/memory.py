@@ -1,11 +1,20 @@
-"""Bytes: how many there are, what a user allows, and how many rows fit into a block."""
+"""Bytes: how many there are, what a user allows, and how many rows fit into a block.
+
+Where the system has less than there seemed to be, work fails in the middle, by errors of whoever wanted
+memory: NumPy's, XLA's, of threads that cannot start. At the doors of the library (fit, predict, load,
+commands) `translated` makes them one error. A compiler that finds no memory ends the process, which nobody
+can translate: under a limit of the address space (`ulimit -v`) it is asked before whether there is enough.
+"""
 
 from __future__ import annotations
 
+import errno
 import math
 import numbers
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -21,6 +30,11 @@ UNKNOWN = 8 * 2**30  # free bytes of a system that does not tell
 _DEFAULT_SHARE = 0.8  # of what is free: the rest is for the user's other work
 # of one block of predictions: large enough for matrix products at full speed, small beside any machine
 BLOCK_BYTES = 64 * 2**20
+
+
+# of address space, that XLA, its compiler and the stacks of their threads reserve: with 0.4 GB they ended
+# the process, with 1.5 GB they did not
+COMPILER = 1_500_000_000
 
 
 def parse_bytes(text: int | float | str) -> int:
@@ -47,9 +61,9 @@ def show_bytes(size: float) -> str:
 
 
 def free_bytes(root: Path = SYSTEM) -> int:
-    """What the kernel calls available, without swapping; less where a container allows less. `root`: the
-    folder in which to look for /proc and /sys."""
-    least = min([_available(root), *map(_left_in, _groups(root))])
+    """What the kernel calls available, without swapping; less where a container or a limit of the process
+    allows less. `root`: the folder in which to look for /proc and /sys."""
+    least = min([_available(root), *map(_left_in, _groups(root)), *_address_space()])
     return max(int(least), 0) if math.isfinite(least) else UNKNOWN
 
 
@@ -131,6 +145,55 @@ def _left_in(group: _Group) -> float:
     except (OSError, ValueError):  # all counts as held
         pass
     return most - max(held, 0)
+
+
+def _address_space() -> list[int]:
+    """What a limit on the address space of this process leaves; nothing where there is none."""
+    try:
+        import resource  # which Unix alone has
+
+        most, _ = resource.getrlimit(resource.RLIMIT_AS)
+        if most == resource.RLIM_INFINITY:
+            return []
+        with open("/proc/self/statm", encoding="ascii") as file:
+            return [most - int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")]
+    except (ImportError, OSError):
+        return []
+
+
+def check_compiler() -> None:
+    """Refuses to compile programs where a limit on the address space leaves too little for that."""
+    for left in _address_space():
+        if left < COMPILER:
+            raise MemoryLimitError(
+                f"A limit on the address space of this process (ulimit -v) leaves {show_bytes(max(left, 0))};"
+                f" to compile programs takes up to {show_bytes(COMPILER)} of it. Raise that limit, or fit at"
+                " most 400 rows under Gaussian noise, for which nothing is compiled."
+            )
+
+
+def is_shortage(error: BaseException) -> bool:
+    """Whether it says that there is no more memory, in whoever's words."""
+    said = str(error)
+    if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
+        return True
+    # XLA's errors are RuntimeErrors of a name that has changed; a thread needs memory for its stack, and a
+    # library that is loaded on first use needs some, too
+    if isinstance(error, ImportError):
+        return "annot allocate memory" in said or "failed to map segment" in said
+    words = ("RESOURCE_EXHAUSTED", "ut of memory", "can't start new thread")
+    return isinstance(error, RuntimeError) and any(word in said for word in words)
+
+
+@contextmanager
+def translated(what: str, cure: str) -> Iterator[None]:
+    """Within it, or around a function it decorates, a shortage of memory is a MemoryLimitError."""
+    try:
+        yield
+    except Exception as error:
+        if not is_shortage(error):
+            raise
+        raise MemoryLimitError(f"{what} needs more memory than the system gives. {cure}") from error
 
 
 def allowed(limit: int | float | str | None) -> int:

@@ -119,16 +119,14 @@ def load(path: str | os.PathLike[str]) -> GPRegressor | GPClassifier:
     """The estimator that `save` wrote. Runs no code from the file; a file that is damaged, foreign or made up
     is refused with a ModelFileError."""
     try:
-        return restore(*_document(*_read(path)))
+        with memory.translated(f"To load {path}", "Free some, or load it on a larger machine."):
+            return restore(*_document(*_read(path)))
     except MemoryLimitError:
         raise
     except StateError as error:
         raise ModelFileError(f"{path} cannot be loaded: {error}") from None
     except RecursionError:
         raise ModelFileError(f"{path} cannot be loaded: its document is nested too deeply.") from None
-    except MemoryError:
-        cure = "Free some, or load it on a larger machine"
-        raise MemoryLimitError(f"{path} needs more memory than there is. {cure}.") from None
     except GramianError as error:  # a constructor that refuses its values
         raise ModelFileError(f"{path} {_INVALID}. {error}") from None
     except Exception as cause:  # whatever else a made-up file sets off is the file's fault

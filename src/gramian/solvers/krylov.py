@@ -123,7 +123,8 @@ class KrylovSolver(Solver):
 
     def bytes_needed(self, n: int, d: int, q: int) -> int:
         rank = self.rank if self._ranked else 0
-        own = n * (3 * min(rank, n) + 6 * (self.probes + q) + d)
+        # of the preconditioner: its factor, two arrays while that is made, and one of the parameters before
+        own = n * (4 * min(rank, n) + 6 * (self.probes + q) + d)
         return 8 * (own + 8 * count() * tiles.LARGEST_TILE**2)
 
     def preconditioned(self, operator: GramOperator) -> Preconditioner:

@@ -53,10 +53,14 @@ class Preconditioner:
 
     @classmethod
     def from_factor(cls, F: Array, D: Array, pivots: Indices | None = None) -> Preconditioner:
-        """P = F F' + diag(D) for F (n, r) and D (n,), positive."""
-        Q, R = scipy.linalg.qr(F / np.sqrt(D)[:, None], mode="economic", overwrite_a=True, check_finite=False)
+        """P = F F' + diag(D) for F (n, r) and D (n,), positive. F is overwritten: two arrays of its size are
+        all that is held."""
+        n, r = F.shape
+        A = np.empty((n, r), order="F")
+        np.divide(F, np.sqrt(D)[:, None], out=A)
+        Q, R = scipy.linalg.qr(A, mode="economic", overwrite_a=True, check_finite=False)
         W, S, _ = scipy.linalg.svd(R, check_finite=False)
-        return cls(D, Q @ W[:, : len(S)], S, pivots)
+        return cls(D, np.matmul(Q, W[:, : len(S)], out=F if len(S) == r else None), S, pivots)
 
     @property
     def n(self) -> int:

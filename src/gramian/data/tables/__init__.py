@@ -12,13 +12,14 @@ from gramian.data.tables.reading import read_blocks, read_table
 from gramian.data.tables.shared import SUFFIXES, WRITTEN, closest, repeated
 from gramian.data.tables.table import NotNumbersError, Table, is_missing, is_number
 from gramian.data.tables.textbytes import kind_of_bytes
-from gramian.data.tables.writing import write_blocks, write_table
+from gramian.data.tables.writing import check_written, write_blocks, write_table
 
 __all__ = [
     "SUFFIXES",
     "WRITTEN",
     "NotNumbersError",
     "Table",
+    "check_written",
     "closest",
     "is_missing",
     "is_number",

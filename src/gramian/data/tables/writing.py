@@ -13,11 +13,30 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gramian.data.atomic import atomic_write
-from gramian.data.tables.shared import BLOCK, PARQUET, check_names, import_pyarrow, listing, suffix_of
+from gramian.data.tables.shared import (
+    BLOCK,
+    PARQUET,
+    WRITTEN,
+    check_names,
+    import_pyarrow,
+    listing,
+    suffix_of,
+)
 from gramian.errors import TableError
 
 # all separators, so that a header never misleads the search for the one in use
 MUST_QUOTE = re.compile('[",;|\t\r\n\ufeff]')
+
+
+def check_written(path: str | os.PathLike[str]) -> None:
+    """Refuses what could not be written, before any work: a name that no table has, and one whose package is
+    missing."""
+    shown = os.fspath(path)
+    if not shown.lower().endswith(WRITTEN):
+        ends = ", ".join(WRITTEN)
+        raise TableError(f"{shown}: the name of a table ends in one of {ends}. Choose such a name.")
+    if suffix_of(path) in PARQUET:
+        import_pyarrow(shown)
 
 
 def write_table(path: str | os.PathLike[str], names: Sequence[str], columns: Mapping[str, ArrayLike]) -> None:

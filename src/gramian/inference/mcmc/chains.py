@@ -23,6 +23,7 @@ from gramian.errors import ParameterError, StateError
 from gramian.linalg.state import Arrays, ObjectState, entries, taken, typed, typed_list
 from gramian.params.space import aligned
 
+PACKAGES = ("blackjax", "arviz")
 SAMPLERS = ("blocks", "nuts", "ess", "slices")
 NO_DRAWS = 10  # of a chain: fewer say nothing
 RHAT_LIMIT = 1.01
@@ -220,6 +221,13 @@ class Chains:
         return "\n".join([f"{head}, {self.divergences} divergent", *aligned(rows, ("",)), *self.notes])
 
     __repr__ = __str__
+
+
+def ask_packages() -> None:
+    """Refuses where one of the packages is missing: before any work, since draws without them are lost. To
+    import them takes its time, which is better spent now than after the end."""
+    for name in PACKAGES:
+        package(name)
 
 
 def package(name: str) -> Any:

@@ -35,7 +35,7 @@ from gramian.arrays import Array
 from gramian.engines.base import Share
 from gramian.errors import NumericalError, ParameterError
 from gramian.inference.mcmc import blocks, slices
-from gramian.inference.mcmc.chains import package
+from gramian.inference.mcmc.chains import ask_packages
 from gramian.inference.mcmc.traced import CurveSites, TracedProblem, from_latent, to_latent
 from gramian.inference.mcmc.transitions import FIRST_STEP, KEEP, LONGEST, adaptation, nuts
 from gramian.inference.mcmc.unconstrained import number
@@ -122,8 +122,7 @@ def run(
     forks.check()
     chains = lengths.chains
     began = clock.now()
-    package("blackjax")
-    package("arviz")  # to import it takes its time, which is better spent now than after the end
+    ask_packages()
     with one_blas_thread(), jax.enable_x64(True):
         problem = jax.device_put(problem)
         quick, end = _sliced(problem), lengths.deadline
