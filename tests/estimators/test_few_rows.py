@@ -13,6 +13,7 @@ from gramian.estimators.regressor import AVERAGED
 from gramian.fitting import draws as drawing
 from gramian.fitting.draws import DRAWS, drawn
 from gramian.fitting.objective import Objective
+from gramian.fitting.progress import progress
 from gramian.kernels import Matern52
 from gramian.params import fixed
 
@@ -71,8 +72,9 @@ def test_draws_of_a_constant_mean_are_those_of_its_gaussian_posterior(
     precision = np.sum(np.linalg.inv(A))
     centre = np.sum(np.linalg.solve(A, y)) / precision
     monkeypatch.setattr(drawing, "DRAWS", 600)
-    found = drawn(Objective(fitted.model, fitted.rows, fitted.inference), fitted.theta)
     objective = Objective(fitted.model, fitted.rows, fitted.inference)
+    with progress(False) as report:
+        found = drawn(objective, fitted.theta, report)
     means = np.array([objective.at(theta).mean.parameters()["value"].value for theta in found.thetas])
     # 600 draws, hardly correlated: errors of 0.04 and 0.03 standard deviations; the weak prior around the
     # best value takes 0.5 % of the spread

@@ -177,7 +177,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
             inferred, searched, cut = self._infer(method, searched, rows, report, rng, budget)
             rows = searched.final
             searched, inferred = level.on_all_rows(searched, rows, inferred, bounded)
-            found, told = self._drawn_parameters(searched) if self._averages(searched) else (None, [])
+            found, told = self._drawn_parameters(searched, report) if self._averages(searched) else (None, [])
         model, search = searched.model, searched.search
         model = inferred.model or model  # where parameters were drawn: at their mean
         sd = spread(rows.X)
@@ -222,11 +222,13 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         """Whether predictions are averaged over the posterior of the parameters."""
         return False
 
-    def _drawn_parameters(self, searched: Searched) -> tuple[Drawn | None, list[str]]:
+    def _drawn_parameters(self, searched: Searched, report: Report) -> tuple[Drawn | None, list[str]]:
         """Draws of the parameters; none, and why, where there was no time for them."""
         objective = Objective(searched.model, searched.final, searched.inference)
         try:
-            return drawn(objective, searched.search.theta), []
+            if searched.search.stopped == "interrupted":
+                raise KeyboardInterrupt
+            return drawn(objective, searched.search.theta, report), []
         except (OutOfTime, KeyboardInterrupt) as stop:
             why = "was interrupted" if isinstance(stop, KeyboardInterrupt) else UNAVERAGED
             return None, [f"The average over what the parameters may be {why}: {ONE_SET}"]
