@@ -274,6 +274,15 @@ def test_gaps_and_several_outputs_are_averaged_too() -> None:
     assert gp.loo().mean.shape == (15, 2)
 
 
+def test_copies_of_rows_say_nothing_new_of_the_parameters() -> None:
+    X, y = wave(12)
+    gp = gm.GPRegressor("matern52", hyper="average")
+    alone, thrice = (clone(gp).fit(np.repeat(X, k, 0), np.repeat(y, k)) for k in (1, 3))
+    # as draws of 36 different rows they would be half as far apart
+    spreads = [np.std(gp.fitted_.draws, axis=0) for gp in (alone, thrice)]
+    assert np.mean(spreads[1]) > 0.8 * np.mean(spreads[0])
+
+
 def test_without_time_the_best_parameters_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     from gramian.clock import OutOfTime
     from gramian.estimators import base
