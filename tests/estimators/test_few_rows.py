@@ -13,6 +13,7 @@ from gramian.estimators.regressor import AVERAGED
 from gramian.fitting import draws as drawing
 from gramian.fitting.draws import DRAWS, drawn
 from gramian.fitting.objective import Objective
+from gramian.fitting.progress import progress
 from gramian.kernels import Matern52
 from gramian.params import fixed
 
@@ -71,8 +72,9 @@ def test_draws_of_a_constant_mean_are_those_of_its_gaussian_posterior(
     precision = np.sum(np.linalg.inv(A))
     centre = np.sum(np.linalg.solve(A, y)) / precision
     monkeypatch.setattr(drawing, "DRAWS", 600)
-    found = drawn(Objective(fitted.model, fitted.rows, fitted.inference), fitted.theta)
     objective = Objective(fitted.model, fitted.rows, fitted.inference)
+    with progress(False) as report:
+        found = drawn(objective, fitted.theta, report)
     means = np.array([objective.at(theta).mean.parameters()["value"].value for theta in found.thetas])
     # 600 draws, hardly correlated: errors of 0.04 and 0.03 standard deviations; the weak prior around the
     # best value takes 0.5 % of the spread
@@ -270,6 +272,15 @@ def test_gaps_and_several_outputs_are_averaged_too() -> None:
     assert gp.predict(X[:4], return_cov=True)[1].shape == (4, 4, 2)
     assert gp.sample(X[:4], 5).shape == (4, 2, 5)
     assert gp.loo().mean.shape == (15, 2)
+
+
+def test_copies_of_rows_say_nothing_new_of_the_parameters() -> None:
+    X, y = wave(12)
+    gp = gm.GPRegressor("matern52", hyper="average")
+    alone, thrice = (clone(gp).fit(np.repeat(X, k, 0), np.repeat(y, k)) for k in (1, 3))
+    # as draws of 36 different rows they would be half as far apart
+    spreads = [np.std(gp.fitted_.draws, axis=0) for gp in (alone, thrice)]
+    assert np.mean(spreads[1]) > 0.8 * np.mean(spreads[0])
 
 
 def test_without_time_the_best_parameters_answer(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,6 +42,7 @@ from gramian.fitting import FitOutcome, Objective, Search, level
 from gramian.fitting.budget import Budget, at_random
 from gramian.fitting.draws import Drawn, drawn
 from gramian.fitting.progress import Report, progress
+from gramian.fitting.rows import distinct
 from gramian.fitting.stages import Hold, Searched, fit
 from gramian.inference import Data, Evidence, Inference, Inferred, Model, Scheme
 from gramian.inference.mcmc.chains import ask_packages
@@ -189,7 +190,10 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
             inferred, searched, cut = self._infer(method, searched, rows, report, rng, budget)
             rows = searched.final
             searched, inferred = level.on_all_rows(searched, rows, inferred, bounded)
-            found, told = self._drawn_parameters(searched) if self._averages(searched) else (None, [])
+            found: Drawn | None = None
+            told: list[str] = []
+            if not cut and self._averages(searched):  # who has stopped an inference waits for no more of them
+                found, told = self._drawn_parameters(searched, report)
         model, search = searched.model, searched.search
         model = inferred.model or model  # where parameters were drawn: at their mean
         sd = spread(rows.X)
@@ -234,11 +238,14 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         """Whether predictions are averaged over the posterior of the parameters."""
         return False
 
-    def _drawn_parameters(self, searched: Searched) -> tuple[Drawn | None, list[str]]:
+    def _drawn_parameters(self, searched: Searched, report: Report) -> tuple[Drawn | None, list[str]]:
         """Draws of the parameters; none, and why, where there was no time for them."""
-        objective = Objective(searched.model, searched.final, searched.inference)
+        # as in a search, a row that stands there twice is no further proof
+        objective = Objective(searched.model, distinct(searched.final), searched.inference)
         try:
-            return drawn(objective, searched.search.theta), []
+            if searched.search.stopped == "interrupted":
+                raise KeyboardInterrupt
+            return drawn(objective, searched.search.theta, report), []
         except (OutOfTime, KeyboardInterrupt) as stop:
             why = "was interrupted" if isinstance(stop, KeyboardInterrupt) else UNAVERAGED
             return None, [f"The average over what the parameters may be {why}: {ONE_SET}"]

@@ -12,7 +12,8 @@ the data say much, so that STEPS steps of a length of order 1 lead to a draw tha
 one. That is why so few suffice: DRAWS leave a quarter of the posterior's spread as the error of a mean.
 
 The random numbers are the same ones in every fit, so that the same data give the same predictions.
-Cost: (WARMUP + DRAWS) STEPS evidences with gradient, twice as many below FEW rows, and one a parameter for B.
+Cost: (WARMUP + DRAWS) STEPS evidences with gradient, twice as many below FEW rows, one a
+parameter for B, and what is left of the way to the top.
 Source: Neal 2011, MCMC using Hamiltonian dynamics, section 3; 4.2 for the length of steps, 4.1 for C.
 """
 
@@ -25,8 +26,10 @@ import numpy as np
 from gramian import clock
 from gramian.arrays import Array
 from gramian.errors import NumericalError
+from gramian.fitting.lbfgs import maximise
 from gramian.fitting.newton import curvature
 from gramian.fitting.objective import Objective
+from gramian.fitting.progress import Report
 
 DRAWS, WARMUP, STEPS = 16, 3, 8
 # up to so many rows every second path is taken alone: the posterior is far wider than at its top, paths are
@@ -86,8 +89,13 @@ class _Landscape:
         return np.asarray((directions / np.sqrt(np.maximum(np.abs(curvatures), FLATTEST))) @ directions.T)
 
 
-def drawn(objective: Objective, best: Array) -> Drawn:
-    """Draws of theta, after a search that has ended at `best`."""
+def drawn(objective: Objective, best: Array, report: Report) -> Drawn:
+    """Draws of theta, after a search that has ended at `best`. They begin at the top of the landscape itself:
+    where a search stops short of it depends on rounding, and draws should not."""
+    top = maximise(objective, [best], objective.limits, report)
+    if top.stopped == "interrupted":
+        raise KeyboardInterrupt
+    best = top.theta
     landscape, rng = _Landscape(objective, best), np.random.default_rng(0)
     here = landscape(best)
     C, theta = landscape.root(here[1]), best
@@ -112,4 +120,4 @@ def drawn(objective: Objective, best: Array) -> Drawn:
                 here, theta = there, end
         if k >= 0:
             thetas[k // paths] = theta
-    return Drawn(thetas, landscape.evaluations)
+    return Drawn(thetas, top.evaluations + landscape.evaluations)
