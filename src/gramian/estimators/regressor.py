@@ -31,7 +31,7 @@ from gramian.estimators.base import (
 )
 from gramian.estimators.build import Built
 from gramian.estimators.defaults import Choice, chosen
-from gramian.estimators.fitted import Fitted, averaged
+from gramian.estimators.fitted import Fitted
 from gramian.estimators.predictions import LeaveOneOut, columns_of, finite, observations, prediction_table
 from gramian.fitting.draws import DRAWS
 from gramian.fitting.progress import Report
@@ -339,9 +339,8 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
             between = np.einsum("ki...,kj...->ij...", off, off) / len(found)
             return np.mean(means, axis=0), np.mean(covs, axis=0) + between
         if return_std:
-            mean, var = averaged([(mean, std**2) for mean, std in found])
-            return mean, np.sqrt(var)
-        return np.mean(found, axis=0)
+            return mixed([Normals(mean, std) for mean, std in found]).moments
+        return mixed([Normals(mean, np.zeros_like(mean)) for mean in found]).mean
 
     @memory.translated(*PREDICTIONS_SHORT)
     def predict_dist(

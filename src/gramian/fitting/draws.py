@@ -75,8 +75,7 @@ class _Landscape:
         if not np.all((self._low <= theta) & (theta <= self._high)):
             return None
         try:
-            with np.errstate(all="ignore"):  # a path may lead where numbers end
-                value, slope = self(theta)
+            value, slope = self(theta)
         except NumericalError:
             return None
         return (value, slope) if np.isfinite(value) and np.all(np.isfinite(slope)) else None
@@ -89,6 +88,7 @@ class _Landscape:
         return np.asarray((directions / np.sqrt(np.maximum(np.abs(curvatures), FLATTEST))) @ directions.T)
 
 
+@np.errstate(all="ignore")  # a path may lead where numbers end, and is then refused
 def drawn(objective: Objective, best: Array, report: Report) -> Drawn:
     """Draws of theta, after a search that has ended at `best`. They begin at the top of the landscape itself:
     where a search stops short of it depends on rounding, and draws should not."""
