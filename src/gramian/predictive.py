@@ -37,6 +37,8 @@ BLOCK = 1024  # rows whose quantiles are sought together
 _WIDENINGS = 200  # of an interval that does not hold its quantile: 1e60 times its width
 _NODES, _SUMMED = 48, 1000  # of integrals for scores; whole numbers that are summed over instead
 _EXACT = 1e-13  # of the width of that interval
+_HALVINGS = 100  # of what encloses a quantile, at most
+_ROOT_2PI = float(np.sqrt(2 * np.pi))
 
 
 class Predictive(ABC):
@@ -44,6 +46,7 @@ class Predictive(ABC):
 
     discrete: bool = False  # whether y is a whole number from 0 on
     costly: bool = False  # whether a probability takes much work
+    gaussian: bool = False  # whether it is N(mean, std^2)
 
     @abstractmethod
     def found(self) -> tuple[Array, Array]:
@@ -214,6 +217,8 @@ class Predictive(ABC):
 class Normals(Predictive):
     """N(mean, std^2)."""
 
+    gaussian = True
+
     def __init__(self, mean: Array, std: Array) -> None:
         self._known = mean, std
 
@@ -313,15 +318,17 @@ class NoisyNormals(Predictive):
 
 
 class Blend(Predictive):
-    """sum_k w_k p_k of distributions at the same rows. weights None: all the same."""
+    """sum_k w_k p_k of distributions at the same rows. weights: one a part, or (parts, n) where rows differ;
+    None: all the same."""
 
     def __init__(self, parts: Sequence[Predictive], weights: ArrayLike | None = None) -> None:
         self.parts = tuple(parts)
         given = np.ones(len(self.parts)) if weights is None else np.asarray(weights, dtype=np.float64)
-        if not self.parts or given.shape != (len(self.parts),) or np.any(given < 0) or not np.sum(given) > 0:
-            rule = "one number from 0 on for each part, not all of them 0"
+        shapes = [(len(self.parts),), (len(self.parts), len(self.parts[0]))] if self.parts else []
+        if given.shape not in shapes or np.any(given < 0) or not np.all(np.sum(given, axis=0) > 0):
+            rule = "one number from 0 on for each part, or for each part and row, not all of them 0"
             raise ParameterError(f"weights of {len(self.parts)} distributions are {rule}, not {weights!r}.")
-        self.weights = given / np.sum(given)
+        self.weights = given / np.sum(given, axis=0)
         self.discrete = self.parts[0].discrete
         self.costly = any(part.costly for part in self.parts)
 
@@ -333,7 +340,33 @@ class Blend(Predictive):
         return mean, np.sqrt(self._averaged(stds**2 + (means - mean) ** 2))
 
     def below(self, y: Array, entries: Entries) -> Array:
-        return self._averaged([part.below(y, entries) for part in self.parts])
+        found = np.stack([part.below(y, entries) for part in self.parts])
+        return np.sum(self._weights_at(entries) * found, axis=0)
+
+    def solved(self, level: Array, entries: Entries) -> Array:
+        """Of Gaussians by Newton's method, halving where it leaves what encloses the quantile: an interval of
+        one row, of 16 parts, takes 0.3 ms."""
+        if not all(part.gaussian for part in self.parts):
+            return super().solved(level, entries)
+        means, stds = (
+            np.stack([values.ravel()[entries] for values in each])
+            for each in zip(*(part.moments for part in self.parts), strict=True)
+        )
+        stds = np.maximum(stds, np.finfo(np.float64).tiny)  # a part may be sure
+        weights, (low, high) = self._weights_at(entries), self.ends(level, entries)
+        close, y = _EXACT * (high - low), (low + high) / 2
+        with np.errstate(all="ignore"):  # far from a narrow part its density is 0, and halving goes on
+            for _ in range(_HALVINGS):
+                z = (y - means) / stds
+                excess = np.sum(weights * ndtr(z), axis=0) - level
+                density = np.sum(weights / stds * np.exp(-0.5 * z**2), axis=0) / _ROOT_2PI
+                low, high = np.where(excess < 0, y, low), np.where(excess < 0, high, y)
+                step = y - excess / density
+                step = np.where((low <= step) & (step <= high), step, (low + high) / 2)
+                moved, y = np.abs(step - y), step
+                if np.all(moved <= close):
+                    break
+        return y
 
     def ends(self, level: Array, entries: Entries) -> tuple[Array, Array]:
         lows, highs = zip(*(part.ends(level, entries) for part in self.parts), strict=True)
@@ -341,11 +374,12 @@ class Blend(Predictive):
 
     def log_density(self, y: ArrayLike) -> Array:
         scores = np.stack([part.log_density(y) for part in self.parts])
-        return logsumexp(scores, b=self.weights[:, None], axis=0)
+        return logsumexp(scores, b=self.weights.reshape(len(self.parts), -1), axis=0)
 
     def sample(self, rng: np.random.Generator, count: int) -> Array:
         # all outputs of a row are from one part, as they are together
-        chosen = rng.choice(len(self.parts), (len(self), count), p=self.weights)
+        cumulated = np.cumsum(self.weights.reshape(len(self.parts), -1).T, axis=1)[:, None]  # (n or 1, 1, K)
+        chosen = np.sum(rng.random((len(self), count))[..., None] >= cumulated[..., :-1], axis=2)
         draws: Array = np.empty((*self.mean.shape, count))
         for k in np.unique(chosen):
             mine = np.broadcast_to(
@@ -361,10 +395,21 @@ class Blend(Predictive):
         return Blend([part.output(k) for part in self.parts], self.weights)
 
     def at(self, rows: slice | Entries) -> Blend:
-        return Blend([part.at(rows) for part in self.parts], self.weights)
+        weights = self.weights if self.weights.ndim == 1 else self.weights[:, rows]
+        return Blend([part.at(rows) for part in self.parts], weights)
 
-    def _averaged(self, values: Any) -> Array:
-        return np.tensordot(self.weights, np.asarray(values), axes=1)
+    def _weights_at(self, entries: Entries) -> Array:
+        """(parts, 1), or (parts, m) for m entries."""
+        if self.weights.ndim == 1:
+            return self.weights[:, None]
+        return self.weights[:, entries // self.mean[0].size]
+
+    def _averaged(self, values: Array) -> Array:
+        """Of values (parts, n) or (parts, n, q)."""
+        if self.weights.ndim == 1:
+            return np.tensordot(self.weights, values, axes=1)
+        weights = self.weights.reshape(*self.weights.shape, *[1] * (values.ndim - 2))
+        return np.sum(weights * values, axis=0)
 
 
 def mixed(parts: Sequence[Predictive]) -> Predictive:
