@@ -200,3 +200,28 @@ def test_a_summary_of_200_columns_is_a_page(rng, method, tmp_path):
         assert len(model.parameters_) == 202
         assert "gene199" in model.summary(full=True)
         assert "190 more" not in model.summary(full=True)
+
+
+# Random frequencies. ----------------------------------------------------------------------------------------
+
+
+def test_intervals_of_few_frequencies_are_called_too_narrow(rng):
+    """They are: f is drawn from the model, and the parameters are known."""
+    X = rng.uniform(size=(300, 1))
+    f = np.linalg.cholesky(np.asarray(gm.Matern52(0.2)(X)) + 1e-9 * np.eye(300)) @ rng.normal(size=300)
+    y = f[:200] + 0.1 * rng.normal(size=200)
+    known = {"kernel": gm.fixed(1.0) * gm.Matern52(gm.fixed(0.2)), "noise": gm.fixed(0.01)}
+    held, told = {}, {}
+    for method in ("exact", gm.Fourier(60)):
+        gp = gm.GPRegressor(**known, mean="zero", normalize_y=False, method=method, random_state=0)
+        _, low, high = gp.fit(X[:200], y).predict(X[200:], interval=0.95, target="f")
+        held[gp.outcome_.method] = np.mean((low < f[200:]) & (f[200:] < high))
+        told[gp.outcome_.method] = "\n".join(gp.outcome_.notes)
+    # of 100 rows in one draw of f, which a posterior of some 15 numbers foretells
+    assert held["fourier"] < 0.7 < 0.8 < held["exact"]
+    assert told["exact"] == ""
+    assert "60 random frequencies are not the kernel" in told["fourier"]
+    assert "Fourier(240)" in told["fourier"]
+    assert 'method="vfe"' in told["fourier"]
+    # enough of them have nothing to tell
+    assert notes(X[:20], y[:20], 1.0 * gm.Matern52(0.2), method=gm.Fourier(200)) == ""

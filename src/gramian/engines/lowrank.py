@@ -76,6 +76,15 @@ R_ = TypeVar("R_")
 SHARED_UP_TO = 2048  # features
 KEEP_BYTES = 512 * 2**20  # of features that are kept from one pass to the next, instead of made again
 NOISE_FLOOR = 1e-14  # times n, of the mean k(x, x)
+# Random frequencies leave nothing out of k(x, x) that could be counted, and yet f is no function of theirs:
+# at known parameters (400 rows in 2 columns, noise of 5 %) 95 % intervals of f held 33 % of f with 20
+# features, 60 % with 200, 76 % with 600 and 86 % with 4,000.
+SURE = 10  # features a row, from which on little is said
+TOO_SURE = (
+    "the variances of f do not count that {m} random frequencies are not the kernel: intervals of f are too"
+    ' narrow, those of y where noise is small. For honest ones use method="vfe", or "exact" where it fits;'
+    " Fourier({more}) halves the error of K."
+)
 FORGIVEN = 1e-5  # the error of sum_i (k_i - q_i) / D_i, in the evidence
 
 
@@ -291,7 +300,9 @@ class FeaturePrior(RowPrior):
         lam = np.where(seen, 1 / np.maximum(D, floor), 0.0)
         r = np.where(seen[:, None], r, 0.0)
         found = self.condition(lam, lam[:, None] * r, report)
-        found.outcome = SolveOutcome(jitter=NOISE_FLOOR * n if np.any(floor > D) else 0.0)
+        m = self.features.n_features
+        note = TOO_SURE.format(m=m, more=4 * m) if self.features.spans_prior and m < SURE * n else ""
+        found.outcome = SolveOutcome(jitter=NOISE_FLOOR * n if np.any(floor > D) else 0.0, note=note)
         return found
 
     def condition(self, lam: Array, h: Array, report: Share | None = None) -> FeatureConditioned:
