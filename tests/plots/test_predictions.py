@@ -24,7 +24,7 @@ Z95 = 1.959963984540054
 @pytest.fixture(scope="module")
 def series() -> tuple[gm.GPRegressor, pd.DataFrame]:
     X = pd.DataFrame({"hours": np.linspace(0, 4, 15)})
-    return gm.GPRegressor(n_restarts=0).fit(X, 3 + np.sin(2 * X["hours"])), X
+    return gm.GPRegressor(n_restarts=0, hyper="map").fit(X, 3 + np.sin(2 * X["hours"])), X
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +61,17 @@ def test_line_band_and_data_are_the_models(series, target, label):
     np.testing.assert_allclose(points, np.column_stack([X["hours"], 3 + np.sin(2 * X["hours"])]))
     assert (axis.get_xlabel(), axis.get_ylabel()) == ("hours", "y")
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["data", label, "mean"]
+
+
+@pytest.mark.parametrize("target", ["y", "f"])
+def test_the_band_of_few_rows_is_that_of_the_average(target):
+    X = pd.DataFrame({"hours": np.linspace(0, 4, 8)})
+    gp = gm.GPRegressor().fit(X, np.sin(2 * X["hours"]))
+    assert gp.fitted_.draws is not None
+    (axis,) = plot_predictions(gp, target=target, n_points=50).axes
+    points = pd.DataFrame({"hours": axis.lines[0].get_xdata()})
+    shown = (axis.lines[0].get_ydata(), *band(axis))
+    np.testing.assert_allclose(shown, gp.predict(points, interval=0.95, target=target), rtol=1e-9)
 
 
 def test_the_rows_given_say_what_range_is_drawn(series):

@@ -151,7 +151,8 @@ def fit(
     ),
     hyper: str | None = option(
         "--hyper NAME",
-        "How parameters are found: map (with priors, the default), ml (without) or mcmc (sampled).",
+        "How parameters are found: map (with priors), ml (without), average (over what they may be), mcmc"
+        " (sampled); auto: average for a regression of few rows without a kernel, else map.",
     ),
     method: str = option(
         "--method NAME",

@@ -33,7 +33,7 @@ CHOICES = {
     "link": ("logit", "probit"),
     "multiclass": ("softmax", "robustmax", "ovr", "ovo"),
     "likelihood": tuple(LIKELIHOODS),
-    "hyper": ("map", "ml", "mcmc"),
+    "hyper": ("auto", "average", "map", "ml", "mcmc"),
 }
 FEW = 10  # distinct whole numbers that may be labels
 

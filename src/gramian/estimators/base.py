@@ -12,8 +12,9 @@ import math
 import os
 import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -36,9 +37,11 @@ from gramian.estimators import build, latent
 from gramian.estimators.build import Built
 from gramian.estimators.defaults import ENOUGH, Choice
 from gramian.estimators.fitted import Fitted, Learned
-from gramian.fitting import FitOutcome, Search, level
+from gramian.fitting import FitOutcome, Objective, Search, level
 from gramian.fitting.budget import Budget, at_random
+from gramian.fitting.draws import Drawn, drawn
 from gramian.fitting.progress import Report, progress
+from gramian.fitting.rows import distinct
 from gramian.fitting.stages import Hold, Searched, fit
 from gramian.inference import Data, Evidence, Inference, Inferred, Model, Scheme
 from gramian.inference.mcmc.method import MCMC
@@ -58,6 +61,8 @@ from gramian.solvers import Solver
 FEW_ROWS = 1000  # up to here another starting point costs little
 # of a time limit, and seconds at least: what a final inference may take beyond it before it is given up
 GRACE, LEAST_GRACE = 0.1, 1.0
+# where predictions are not averaged over parameters, though they should be
+UNAVERAGED, ONE_SET = "takes longer than the time limit allows", "intervals are those of the best ones alone."
 CALIBRATED = 3.0  # final inferences: itself, and what leaving each row out takes without the whole of K
 
 
@@ -68,7 +73,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
     kernel: Kernel | list[Kernel] | str | None = field(default=None, kw_only=False)
     mean: str | Mean = "constant"
     inference: str | Inference | MCMC | None = None
-    hyper: str = "map"
+    hyper: str = "map"  # one of `hypers`
     method: str | Engine | Scheme | Solver = "auto"
     optimize: bool = True
     n_restarts: int | None = None
@@ -80,6 +85,8 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
     verbose: bool | None = None
 
     fitted_: Learned = field(init=False)  # what the last fit has left
+    # what `hyper` may be
+    hypers: ClassVar[Mapping[str, str]] = {"map": "priors count", "ml": "they do not", "mcmc": "full Bayes"}
 
     # Fitting. -----------------------------------------------------------------------------------------------
 
@@ -171,13 +178,18 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
             inferred, searched, cut = self._infer(method, searched, rows, report, rng, budget)
             rows = searched.final
             searched, inferred = level.on_all_rows(searched, rows, inferred, bounded)
+            found: Drawn | None = None
+            told: list[str] = []
+            if not cut and self._averages(searched):  # who has stopped an inference waits for no more of them
+                found, told = self._drawn_parameters(searched, report)
         model, search = searched.model, searched.search
         model = inferred.model or model  # where parameters were drawn: at their mean
         sd = spread(rows.X)
         facts = Facts.of(rows, health.parameter_notes(model, rows, columns, search.stopped, sd), sd)
         seconds = search_ended - began, clock.now() - search_ended
-        notes = cut + list(searched.notes) + health.late(self.time_limit, *seconds)
+        notes = cut + list(searched.notes) + told + health.late(self.time_limit, *seconds)
         notes += health.notes(model, rows, columns, search, inferred.outcome, facts.notes)
+        averaged = [] if found is None else [str(found)]
         outcome = FitOutcome(
             method=searched.inference.name,
             reason=reason,
@@ -190,7 +202,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
             seconds=clock.now() - began,
             notes=tuple(notes),
             choice=() if choice is None else choice.lines,
-            stages=(*map(str, searched.stages), *([searched.level] if searched.level else [])),
+            stages=(*map(str, searched.stages), *([searched.level] if searched.level else []), *averaged),
         )
         return Fitted(
             built.kernel.with_parameters(list(model.kernel.parameters().values())),
@@ -207,7 +219,24 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
             single,
             bool(getattr(self, "normalize_y", False)),
             classes,
+            draws=None if found is None else found.thetas,
         )
+
+    def _averages(self, searched: Searched) -> bool:
+        """Whether predictions are averaged over the posterior of the parameters."""
+        return False
+
+    def _drawn_parameters(self, searched: Searched, report: Report) -> tuple[Drawn | None, list[str]]:
+        """Draws of the parameters; none, and why, where there was no time for them."""
+        # as in a search, a row that stands there twice is no further proof
+        objective = Objective(searched.model, distinct(searched.final), searched.inference)
+        try:
+            if searched.search.stopped == "interrupted":
+                raise KeyboardInterrupt
+            return drawn(objective, searched.search.theta, report), []
+        except (OutOfTime, KeyboardInterrupt) as stop:
+            why = "was interrupted" if isinstance(stop, KeyboardInterrupt) else UNAVERAGED
+            return None, [f"The average over what the parameters may be {why}: {ONE_SET}"]
 
     def _choice(
         self, built: Built, columns: Columns, method: Scheme, rng: np.random.Generator, report: Report
@@ -356,7 +385,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
 
     @property
     def posterior_(self) -> Process:
-        """The posterior process of f."""
+        """The posterior process of f, at the fitted parameters."""
         if self.fitted_.models:
             raise AttributeError("Binary models have no posterior in common: ask one of estimators_.")
         return self.fitted_.first.process
@@ -379,7 +408,8 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
 
     def relevance(self, rows: int = ROWS) -> Relevance:
         """Which columns matter: the share of the variance of f's mean that goes with each, by itself and
-        with its interactions, sorted (Sobol indices over the training rows: see gramian.report.relevance).
+        with its interactions, sorted (Sobol indices over the training rows: see gramian.report.relevance),
+        at the fitted parameters.
         `rows` times the columns are predicted; the standard error of a share is about 1 / sqrt(rows)."""
         check_is_fitted(self, "fitted_")
         if not isinstance(rows, (int, np.integer)) or rows < 2:
@@ -445,14 +475,19 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         return read_named(self, X, known, self.missing)[0]
 
     def _drawn(
-        self, process: Process, L: int, X: Array, count: int, random_state: Any, noise: Array | None = None
-    ) -> tuple[np.random.Generator, Array]:
-        """Joint draws of L functions, (n, L, count), plus noise of variances (L,), and the generator."""
+        self,
+        process: Process,
+        L: int,
+        X: Array,
+        count: int,
+        rng: np.random.Generator,
+        noise: Array | None = None,
+    ) -> Array:
+        """Joint draws of L functions, (n, L, count), plus noise of variances (L,)."""
         n = len(X)
         needed, what = 8 * n * (n * (3 + 2 * L) + L * count), f"Joint draws at {n:,} points"
         memory.check_memory(needed, self.memory_limit, what, "Draw at fewer points.")
-        rng = generator(self.random_state if random_state is None else random_state)
-        return rng, process.sample(rng, X, count, None if noise is None else np.broadcast_to(noise, (n, L)))
+        return process.sample(rng, X, count, None if noise is None else np.broadcast_to(noise, (n, L)))
 
     def __dir__(self) -> list[str]:
         """Public names that have a value, for completion and scikit-learn's box; none is costly to read."""

@@ -8,7 +8,8 @@ With sd_j the standard deviation of column j of d numeric ones, and v the varian
     lengthscale_j ~ LogNormal(log(sd_j sqrt(d)), 1.5)      distances grow as sqrt(d), so lengthscales must too
                                                            (Hvarfner et al. 2024)
     scale         ~ LogNormal(log v, 1.5)
-    noise         ~ LogNormal(log(0.01 var y), 2)          each output its own, up to OWN_NOISES of them
+    noise         ~ LogNormal(log(0.05 var y), 2)          each output its own, up to OWN_NOISES of them;
+                                                           it starts at 0.01 var y
     mean          constant, no prior
 
 A standard deviation of 1.5 in the logarithm is a factor of 20 either way within two standard deviations: a
@@ -59,6 +60,7 @@ _SOME_ROWS = 100_000  # starting values are made from this many rows at least
 # a rough one follows all that changes fast from where it is
 FURTHER, SHORTER = 0.05, 0.3
 NOISE_SHARE = 0.01  # of var y: where learned noise starts
+NOISE_MEDIAN = 0.05  # of var y: of its prior
 NOISE_FLOOR = 1e-8  # of var y: below it K + noise has more condition than float64 has digits for
 
 
@@ -153,8 +155,9 @@ def check_settings(gp: Estimator) -> None:
     if gp.missing not in gaps.RULES:
         cure = 'Use "fill" (rows with gaps are used), "drop" (they are left out) or "error".'
         raise ParameterError(f"missing={gp.missing!r} is not known. {cure}")
-    if gp.hyper not in ("map", "ml", "mcmc"):
-        cure = 'Use "map" (priors count), "ml" (they do not) or "mcmc" (full Bayes).'
+    if gp.hyper not in gp.hypers:
+        *first, last = (f'"{word}" ({meaning})' for word, meaning in gp.hypers.items())
+        cure = f"Use {', '.join(first)} or {last}."
         raise ParameterError(f"hyper={gp.hyper!r} is not known. {cure}")
 
 
@@ -298,8 +301,8 @@ def noise_parameter(given: object, variance: Array, with_prior: bool, shared: bo
     number where it is `shared`."""
     if given is None:
         typical = np.mean(variance) if shared else variance
-        start = NOISE_SHARE * typical
-        median = tuple(np.log(start)) if start.ndim else float(np.log(start))
+        start, middle = NOISE_SHARE * typical, np.log(NOISE_MEDIAN * typical)
+        median = tuple(middle) if start.ndim else float(middle)
         prior = LogNormal(median, 2.0) if with_prior else None
         return param(start, prior=prior, bounds=(NOISE_FLOOR * typical, 1e4 * typical))
     parameter = given if isinstance(given, Parameter) else _noise_given(given)

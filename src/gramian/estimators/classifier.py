@@ -17,7 +17,7 @@ from gramian.data.inputs import Columns
 from gramian.data.labels import Labels
 from gramian.errors import ParameterError
 from gramian.estimators import build, latent, multiclass
-from gramian.estimators.base import Estimator, check_arguments, check_draws, check_target
+from gramian.estimators.base import Estimator, check_arguments, check_draws, check_target, generator
 from gramian.estimators.build import Built
 from gramian.estimators.classes import chosen
 from gramian.estimators.defaults import Choice
@@ -249,7 +249,8 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
             what = 'The binary models of "ovr" and "ovo" are no joint model to draw from'
             raise ParameterError(f'{what}. Use multiclass="softmax", or ask estimators_.')
         table, L = self.read(X), self.likelihood_.latents
-        rng, draws = self._drawn(self.fitted_.first.process_at(table), L, table, count, random_state)
+        rng = generator(self.random_state if random_state is None else random_state)
+        draws = self._drawn(self.fitted_.first.process_at(table), L, table, count, rng)
         if target == "f":
             return draws[:, 0, :] if L == 1 else draws
         codes = observations(rng, self.likelihood_, draws, np.empty((len(table), 0)))

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
 
 from gramian.arrays import Array
 from gramian.certify.certificate import Certificate, certify
@@ -34,7 +36,7 @@ from gramian.inference.asked import ask
 from gramian.kernels import Kernel
 from gramian.likelihoods import Likelihood
 from gramian.params import Parameter, ParameterSpace, ParameterTable
-from gramian.predictive import Normals, Predictive, mixed
+from gramian.predictive import Blend, Normals, Predictive, mixed
 from gramian.processes.base import Process
 from gramian.processes.gapped import Gapped
 from gramian.report.facts import Facts, NoData, class_counts
@@ -45,6 +47,7 @@ from gramian.report.summary import MOST_ENTRIES, formula, summary
 
 GRADIENT_STEP = 1e-5  # of a column's spread: where lengthscales are a hundredth of that, errors are 1e-6
 FEWEST_RESIDUALS = 50  # of left-out rows, for a calibration
+LEAST_PROBABLE = 1e-12  # of a residual: seven standard deviations
 
 
 class LabelledRows(NamedTuple):
@@ -195,6 +198,8 @@ class Fitted(Learned):
     calibration: Calibration | None = None  # of observations, where left-out rows asked for it
     # rows that missing cells are taken from, of a file that holds no others; None: the rows themselves
     donors: Array | None = None
+    # of theta, (K, p), from its posterior: predictions are averaged over them, all else is of `theta`
+    draws: Array | None = None
 
     # What it is. --------------------------------------------------------------------------------------------
 
@@ -223,8 +228,21 @@ class Fitted(Learned):
     @property
     def additive(self) -> bool:
         """Whether an observation is f plus Gaussian noise of one variance; not so where y is warped, or where
-        what is foretold of it is calibrated."""
-        return self.closed_form and self.model.warp is None and self.calibration is None
+        what is foretold of it is calibrated, or averaged over parameters."""
+        plain = self.model.warp is None and self.calibration is None and self.draws is None
+        return self.closed_form and plain
+
+    @cached_property
+    def members(self) -> tuple[Fitted, ...]:
+        """What predictions are averaged over: the model at each draw of its parameters, or itself."""
+        if self.draws is None:
+            return (self,)
+        objective, members = self._objective(), []
+        for theta in self.draws:
+            model = objective.at(theta)
+            process = self.inference.infer(model, self.rows).posterior
+            members.append(dataclasses.replace(self, model=model, process=process, theta=theta, draws=None))
+        return tuple(members)
 
     @property
     def noise_of_outputs(self) -> Array:
@@ -371,10 +389,25 @@ class Fitted(Learned):
         columns - 1); None: their defaults."""
         if beside is None:
             beside = read_beside({}, len(table), self.likelihood)
+        if self.draws is not None:
+            return mixed([member.predictive(table, beside) for member in self.members])
         seen = predictions.gaussians(self.likelihood, self.process_at(table), table)
         made = self.foretold(predictions.predictive(seen, beside, self.closed_form and not self.single))
         predictions.finite(made.mean.reshape(len(table), -1), table)
         return made
+
+    def function(self, table: Array) -> Predictive:
+        """The distribution of f at each row, in the units of y: sent back through a warp, averaged over
+        parameters."""
+        if self.draws is not None:
+            return mixed([member.function(table) for member in self.members])
+        parts = []
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused with its row
+            for _, mean, var in self.process_at(table).under(self.likelihood, table):
+                std = np.sqrt(var)
+                predictions.finite(mean, table, std)
+                parts.append(Normals(mean[:, 0], std[:, 0]) if self.single else Normals(mean, std))
+        return self.foretold(mixed(parts), observed=False)
 
     def foretold(self, seen: Predictive, observed: bool = True) -> Predictive:
         """What is foretold of y, from what the model says of the target it sees: without its warp, and
@@ -412,6 +445,8 @@ class Fitted(Learned):
 
     def gradient(self, table: Array) -> tuple[Array, Array]:
         """Mean and variance of the gradient of f, in the units of y, at these rows: (n, d, q) each."""
+        if self.draws is not None:
+            return averaged([member.gradient(table) for member in self.members])
         process, warp = self.process_at(table), self.model.warp
         mean, var = process.gradient(table)
         factor = 1.0 if self.calibration is None else self.calibration.factors(observed=False)[1]
@@ -432,17 +467,24 @@ class Fitted(Learned):
         outcome = dataclasses.replace(self.outcome, notes=(*self.outcome.notes, note))
         return dataclasses.replace(self, outcome=outcome)
 
+    def components(self, table: Array) -> list[tuple[Array, Array]]:
+        """Mean and variance, (n, q) each, of each summand of the kernel, at these rows."""
+        found = [one.process_at(table).components(table, one.model.kernel.summands) for one in self.members]
+        return [averaged(pairs) for pairs in zip(*found, strict=True)]
+
     def calibrated(self) -> Fitted:
         """The same with predictions that suit the residuals of left-out rows, of one output; as it is where
-        they do, or where there are too few."""
+        they do, or where there are too few. Where predictions are averaged over parameters, their spread
+        counts what fitting these took from the rows, and nothing is added for it."""
         if not (self.closed_form and self.n_functions == 1 and self.inference.leaves_out_cheaply):
             return self
-        again, seen = repeats(self.rows.X, self.rows.Y), self._left_out_normal()
-        residuals = (self.rows.under(self.model).Y[:, 0] - seen.mean.ravel()) / seen.std.ravel()
+        again, residuals = repeats(self.rows.X, self.rows.Y), self._left_out_residuals()
         if again is not None:  # a row that stands there twice foretells itself
             residuals = residuals[~np.isin(again.group, again.group[again.copy])]
         residuals = residuals[np.isfinite(residuals)]
         found = None if len(residuals) < FEWEST_RESIDUALS else Calibration.of(residuals)
+        if self.draws is not None:
+            return dataclasses.replace(self, calibration=found)
         space = ParameterSpace(self.model.parameters())
         rows = self.n_rows - (0 if again is None else int(np.sum(again.copy)))  # copies count once
         found = Calibration.fitted_to(found, rows, space.moved(space.theta))
@@ -455,9 +497,29 @@ class Fitted(Learned):
 
     def left_out(self) -> Predictive:
         """The distribution of each training row as all others foretell it."""
+        if self.draws is not None:
+            return Blend([member.left_out() for member in self.members], self._weights_left_out())
         if self.closed_form:
             return self.foretold(self._left_out_normal())
         return predictions.predictive([self._cavities()], self.rows.Y[:, 1:])
+
+    def _weights_left_out(self) -> Array:
+        """Of each member in the prediction of a row from all others, (K, n): 1 / p(y_i | others), which takes
+        row i out of the posterior that the parameters were drawn from, cut off where one draw would be all.
+        Source: Ionides 2008 (truncated importance sampling)."""
+        plain = [dataclasses.replace(member, calibration=None).left_out() for member in self.members]
+        Y = self.rows.Y[:, 0] if self.single else self.rows.Y
+        log_weights = -np.nan_to_num(np.stack([one.log_density(Y) for one in plain]))  # 0: not observed
+        weights = np.exp(log_weights - np.max(log_weights, axis=0))
+        return np.minimum(weights, np.sqrt(len(plain)) * np.mean(weights, axis=0))
+
+    def _left_out_residuals(self) -> Array:
+        """Of each row, as all others foretell it, in units of its standard deviation; (n,), of one output."""
+        if self.draws is not None:  # no Gaussian, but as likely as this residual of one
+            below = self.left_out().cdf(self.rows.Y[:, 0] if self.single else self.rows.Y).ravel()
+            return ndtri(np.clip(below, LEAST_PROBABLE, 1 - LEAST_PROBABLE))
+        seen = self._left_out_normal()
+        return (self.rows.under(self.model).Y[:, 0] - seen.mean.ravel()) / seen.std.ravel()
 
     def _left_out_normal(self) -> Normals:
         cavities, rows = self._cavities(), self.rows
@@ -516,6 +578,14 @@ class Fitted(Learned):
         """f at each row as all others see it: the posterior without the row's own site."""
         seen = self.inference.cavities(self.model, self.rows, self.process)
         return predictions.Latents(self.likelihood, *seen)
+
+
+def averaged(moments: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
+    """Mean and variance of an even mixture, from those of its parts; of one part, its own."""
+    if len(moments) == 1:
+        return moments[0]
+    means, variances = (np.stack(values) for values in zip(*moments, strict=True))
+    return np.mean(means, axis=0), np.mean(variances, axis=0) + np.var(means, axis=0)
 
 
 def _finite(theta: ArrayLike | None) -> Array | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,7 +25,9 @@ from gramian.estimators.build import Built
 from gramian.estimators.defaults import Choice, chosen
 from gramian.estimators.fitted import Fitted
 from gramian.estimators.predictions import LeaveOneOut, columns_of, finite, observations, prediction_table
+from gramian.fitting.draws import DRAWS
 from gramian.fitting.progress import Report
+from gramian.fitting.stages import Searched
 from gramian.inference import Data, Scheme, closed
 from gramian.likelihoods import Gaussian, Likelihood
 from gramian.likelihoods.words import read_likelihood
@@ -37,10 +39,19 @@ from gramian.processes.prior import GaussianProcess
 from gramian.report.evaluation import Evaluation, of_numbers
 from gramian.warps import Warp
 
+AVERAGED = 200  # rows up to which parameters are averaged over: with more, little is left to be seen of it
 UNCALIBRATED = (
     "The time limit left no time to compare predictions with left-out rows, by which intervals are corrected:"
     " they are the model's own. Raise time_limit."
 )
+
+
+class Seen(NamedTuple):
+    """f at some rows, the noise variances that are asked for beside it, (q,), and the model, if fitted."""
+
+    process: Process
+    noise: Array
+    fitted: Fitted | None = None
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -78,9 +89,12 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
     inference : "laplace", "ep", "vi", "map", "mcmc", or an object such as EP(power=0.5), optional
         How to condition on other likelihoods. None: Laplace where it is good (one latent, concave log p),
         else the variational bound.
-    hyper : "map" (the default), "ml" or "mcmc"
-        How parameters are found: with their priors, without them, or by sampling them, with predictions
-        averaged over the samples.
+    hyper : "auto" (the default), "average", "map", "ml" or "mcmc"
+        How parameters are found: "map" with their priors, "ml" without them. "average": as "map", and
+        predictions are averaged over 16 draws of the parameters from their posterior, because few rows leave
+        open what they are; attributes such as `kernel_`, `noise_` and `evidence_` are of the best ones.
+        "auto": so up to 200 rows where no kernel is given, else "map". "mcmc": by long chains, with
+        predictions averaged over their draws.
     method : "auto" (the default), "exact", "nystrom", "fourier", "vfe", "fitc", "dtc", "svgp", "cg",
             "minres", or an object with its own settings
         The engine. "auto" takes the exact one while it fits into the limits, else the variational bound with
@@ -117,7 +131,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
     parameters_ : a table of all parameters
     theta_ : the trainable parameters as one unconstrained vector
     evidence_ : log p(y) and its kind
-    posterior_ : the posterior process
+    posterior_ : the posterior process, at the fitted parameters
     certificate_ : what `certificate()` has found, once it was asked for
     outcome_ : what happened: method and its reason, what was fitted on what, iterations, jitter, time, notes
     fitted_ : all that the fit has left, as one value (see gramian.estimators.fitted)
@@ -127,8 +141,14 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
     likelihood: str | Likelihood | None = None
     warp: str | Warp | None = "auto"
     normalize_y: bool = True
+    hyper: str = "auto"
 
     fitted_: Fitted = field(init=False)
+    hypers: ClassVar[Mapping[str, str]] = {
+        "auto": '"average" up to 200 rows where no kernel is given, else "map"',
+        "average": "over draws from the parameters' posterior",
+        **Estimator.hypers,
+    }
 
     # Fitting. -----------------------------------------------------------------------------------------------
 
@@ -192,6 +212,9 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         super().check_settings()
         read_likelihood(self.likelihood)
         build.noise_parameter(build.noise_of(self), np.ones(1), False, shared=True)
+        if self.hyper == "average" and not (self._is_gaussian() and self.optimize):
+            why = 'other likelihoods and rules are averaged by inference="mcmc", fixed parameters by nothing'
+            raise ParameterError(f'hyper="average" is of fitted parameters under Gaussian noise: {why}.')
         if self.warp is None or self.warp == "auto":
             return
         if not isinstance(self.warp, Warp):
@@ -205,10 +228,23 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
     def _choice(
         self, built: Built, columns: Columns, method: Scheme, rng: np.random.Generator, report: Report
     ) -> Choice | None:
-        left = self.kernel is None and self.optimize and self.hyper == "map" and not self.stages
+        left = self.kernel is None and self.optimize and self.hyper not in ("ml", "mcmc") and not self.stages
         if not (left and self._is_gaussian() and method.closed):
             return None
         return chosen(built, columns, method, self.warp == "auto", rng, report)
+
+    def _averages(self, searched: Searched) -> bool:
+        scheme, n = searched.inference, len(searched.final.X)
+        able = scheme.closed and scheme.exact and scheme.leaves_out_cheaply and not scheme.free.size
+        if self.hyper == "average":
+            if not able:
+                cure = 'Use method="exact", or hyper="map".'
+                raise ParameterError(f'hyper="average" is of exact posteriors, not of {scheme.name}. {cure}')
+            needed, what = 8 * n * n * DRAWS, f"A posterior of {n:,} rows for each of {DRAWS} draws"
+            memory.check_memory(needed, self.memory_limit, what, 'Use hyper="map".')
+            return searched.search.theta.size > 0
+        few = self.hyper == "auto" and self.kernel is None and n <= AVERAGED
+        return few and able and self.optimize and searched.search.theta.size > 0
 
     def _is_gaussian(self) -> bool:
         """Whether there is an answer in closed form."""
@@ -280,9 +316,19 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         if target == "y" and not self._adds_noise():
             return self._observed(X, return_std, return_cov, {"exposure": exposure, **columns})
         self._no_columns(exposure, columns)
-        table, process, noise = self._process(X, target)
+        table, seen = self._processes(X, target)
         with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused with its row
-            return self._predicted(table, process, noise, return_std, return_cov)
+            found = [self._predicted(table, one, return_std, return_cov) for one in seen]
+        if len(found) == 1:
+            return found[0]
+        if return_cov:
+            means, covs = (np.stack(values) for values in zip(*found, strict=True))
+            off = means - np.mean(means, axis=0)
+            between = np.einsum("ki...,kj...->ij...", off, off) / len(found)
+            return np.mean(means, axis=0), np.mean(covs, axis=0) + between
+        if return_std:
+            return mixed([Normals(mean, std) for mean, std in found]).moments
+        return mixed([Normals(mean, np.zeros_like(mean)) for mean in found]).mean
 
     def predict_dist(
         self, X: Any, target: str = "y", exposure: ArrayLike | None = None, **columns: Any
@@ -293,17 +339,18 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         if self.__sklearn_is_fitted__() and target == "y":
             return self._foretold(X, {"exposure": exposure, **columns})
         self._no_columns(exposure, columns)
-        return self._distribution(*self._process(X, target))
+        table, seen = self._processes(X, target)
+        return mixed([self._distribution(table, one) for one in seen])
 
-    def _distribution(self, table: Array, process: Process, noise: Array) -> Predictive:
-        """Of f with noise of these variances, in the units of y."""
+    def _distribution(self, table: Array, seen: Seen) -> Predictive:
+        """Of f with its noise, in the units of y."""
         with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused with its row
-            parts = [(mean, np.sqrt(var + noise)) for _, mean, var in process.under(Gaussian(), table)]
+            under = seen.process.under(Gaussian(), table)
+            parts = [(mean, np.sqrt(var + seen.noise)) for _, mean, var in under]
         for mean, std in parts:
             finite(mean, table, std)
         foretold = mixed([Normals(self._shaped(mean), self._shaped(std)) for mean, std in parts])
-        fitted = self.__sklearn_is_fitted__()
-        return self.fitted_.foretold(foretold, bool(noise.any())) if fitted else foretold
+        return foretold if seen.fitted is None else seen.fitted.foretold(foretold, bool(seen.noise.any()))
 
     def _no_columns(self, exposure: Any, columns: Mapping[str, Any]) -> None:
         """Refuses columns beside y where there are none."""
@@ -330,10 +377,9 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         table = self.read(X)
         return self.fitted_.predictive(table, read_beside(given, len(table), self.likelihood_))
 
-    def _predicted(
-        self, table: Array, process: Process, noise: Array, return_std: bool, return_cov: bool
-    ) -> Any:
-        plain = not self.__sklearn_is_fitted__() or self.fitted_.additive
+    def _predicted(self, table: Array, seen: Seen, return_std: bool, return_cov: bool) -> Any:
+        process, noise, fitted = seen
+        plain = fitted is None or fitted.additive
         if return_cov:
             n = len(table)
             needed, what = 8 * n * n * (2 + 2 * len(noise)), f"A covariance of {n:,} points"
@@ -342,9 +388,9 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
             var = np.einsum("iik->ik", cov)
             var[...] += noise
             mean, cov = self._shaped(finite(process.mean(table), table, var)), self._shaped(cov)
-            return (mean, cov) if plain else self.fitted_.joint(mean, cov, bool(noise.any()))
+            return (mean, cov) if fitted is None or plain else fitted.joint(mean, cov, bool(noise.any()))
         if not plain:
-            mean, std = self._distribution(table, process, noise).moments
+            mean, std = self._distribution(table, seen).moments
             return (mean, std) if return_std else mean
         if return_std:
             mean, var = process.moments(table)
@@ -367,16 +413,28 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         `exposure` and `columns` are as in `predict`.
         """
         count = check_draws(n_samples)
-        table, process, noise = self._process(X, target)
+        table, seen = self._processes(X, target)
         noisy = target == "y" and self._adds_noise()
         reader = self.likelihood_ if target == "y" and not noisy else None
         beside = read_beside({"exposure": exposure, **columns}, len(table), reader)
-        added = noise if noisy else None
-        rng, draws = self._drawn(process, len(noise), table, count, random_state, added)
+        rng, parts = generator(self.random_state if random_state is None else random_state), []
+        # draws of parameters take turns, in an order at random: as even as so many can be
+        turns = rng.permutation(len(seen)) if len(seen) > 1 else range(1)
+        for place, k in enumerate(turns):
+            (process, noise, fitted), mine = seen[k], len(range(place, count, len(seen)))
+            if not mine:
+                continue
+            draws = self._drawn(process, len(noise), table, mine, rng, noise if noisy else None)
+            if reader is not None:
+                draws = observations(rng, reader, draws, beside)
+            elif fitted is not None and not fitted.additive:
+                draws = fitted.drawn(draws, process.mean(table), noisy, rng)
+            parts.append(draws)
+        draws = np.concatenate(parts, axis=-1)
+        if len(parts) > 1:
+            draws = draws[..., rng.permutation(count)]
         if reader is not None:
-            return observations(rng, reader, draws, beside)
-        if self.__sklearn_is_fitted__() and not self.fitted_.additive:
-            draws = self.fitted_.drawn(draws, process.mean(table), noisy, rng)
+            return draws
         return draws[:, 0, :] if draws.shape[1] == 1 and self._is_single() else draws
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> Array:
@@ -459,11 +517,10 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
     def components(self, X: Any) -> dict[str, tuple[Array, Array]]:
         """Mean and standard deviation of each summand of the kernel at the rows of X, by the name that it was
         given (`kernel.named("trend")`), or its formula. The means and m(x) add up to f's; where y is warped,
-        to that of the warped y."""
+        to that of the warped y. Where predictions are averaged over parameters, so are these, m(x) included.
+        """
         check_is_fitted(self, "fitted_")
-        named, terms = self.kernel_.summands, self.fitted_.first.model.kernel.summands
-        table = self.read(X)
-        parts = self.fitted_.process_at(table).components(table, terms)
+        named, parts = self.kernel_.summands, self.fitted_.components(self.read(X))
         answers: dict[str, tuple[Array, Array]] = {}
         for kernel, (mean, var) in zip(named, parts, strict=True):
             name, k = kernel.title or str(kernel), 1
@@ -504,7 +561,8 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         equations 5.10 to 5.12).
 
         The standard deviation is of the observation, noise included; the log density is of y in its own
-        units.
+        units. Where predictions are averaged over parameters, each draw counts by 1 / p(y_i | other rows), so
+        that it is one from the other rows.
         """
         check_is_fitted(self, "fitted_")
         return self.fitted_.left_out_numbers()
@@ -555,7 +613,8 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         return self.log_evidence(theta, return_grad=eval_gradient)
 
     def certificate(self) -> Certificate:
-        """How far the answer can be from the exact posterior of the same model: bounds and estimates.
+        """How far the answer can be from the exact posterior of the same model, at the fitted parameters:
+        bounds and estimates.
         Computed when first asked for, which may take as long as the fit; then it is `certificate_`."""
         check_is_fitted(self, "fitted_")
         if self.fitted_.certificate is None:
@@ -574,15 +633,17 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
 
     # Helpers. -----------------------------------------------------------------------------------------------
 
-    def _process(self, X: Any, target: str) -> tuple[Array, Process, Array]:
-        """The rows of X, the posterior (or prior), and the noise variances that `target` asks for, (q,)."""
+    def _processes(self, X: Any, target: str) -> tuple[Array, list[Seen]]:
+        """The rows of X, and what is averaged over: posteriors, or the prior."""
         check_target(target, "observations, noise included", "the function")
+        share = float(target == "y")
         if not self.__sklearn_is_fitted__():
             table, columns = read_features(X)
             process, noise = self.prior_at(table, columns)
-            return table, process, noise if target == "y" else np.zeros_like(noise)
-        noise, table = self.fitted_.noise_of_outputs, self.read(X)
-        return table, self.fitted_.process_at(table), noise if target == "y" else np.zeros_like(noise)
+            return table, [Seen(process, share * noise)]
+        table = self.read(X)
+        members = self.fitted_.members
+        return table, [Seen(one.process_at(table), share * one.noise_of_outputs, one) for one in members]
 
     def prior_at(self, table: Array, columns: Columns) -> tuple[GaussianProcess, Array]:
         """What is believed before a fit: f, with a default kernel made for the rows of a table of these

@@ -75,13 +75,21 @@ def _inverse_curvature(
 ) -> Array:
     """B^-1 on the free entries and the directions that are not flat, zero elsewhere."""
     at = np.flatnonzero(free)
+    curvatures, directions = np.linalg.eigh(curvature(evaluate, theta, gradient, free, high))
+    weights = np.where(curvatures > FLAT, 1 / np.where(curvatures > FLAT, curvatures, 1.0), 0.0)
+    inverse = np.zeros((len(theta), len(theta)))
+    inverse[np.ix_(at, at)] = (directions * weights) @ directions.T
+    return inverse
+
+
+def curvature(
+    evaluate: Evaluate, theta: Array, gradient: Array, free: NDArray[np.bool_], high: Array
+) -> Array:
+    """B on the free entries, by differences of the gradient that do not leave `high`."""
+    at = np.flatnonzero(free)
     B = np.empty((len(at), len(at)))
     for row, j in enumerate(at):
         moved = theta.copy()
         moved[j] += STEP if theta[j] + STEP <= high[j] else -STEP
         B[row] = (gradient - evaluate(moved)[1])[at] / (moved[j] - theta[j])
-    curvatures, directions = np.linalg.eigh(0.5 * (B + B.T))
-    weights = np.where(curvatures > FLAT, 1 / np.where(curvatures > FLAT, curvatures, 1.0), 0.0)
-    inverse = np.zeros((len(theta), len(theta)))
-    inverse[np.ix_(at, at)] = (directions * weights) @ directions.T
-    return inverse
+    return 0.5 * (B + B.T)

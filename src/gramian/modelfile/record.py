@@ -75,6 +75,8 @@ def _one(fitted: Fitted) -> tuple[dict[str, Any], Arrays]:
     context = fitted.inference.context(fitted.model, fitted.rows, len(fitted.columns.names))
     posterior = fitted.process.state(context)
     arrays |= {**posterior.arrays, "theta": fitted.theta}
+    if fitted.draws is not None:
+        arrays["draws"] = fitted.draws
     if not fitted.inference.holds_rows and (fitted.has_rows or fitted.donors is not None):
         arrays["donors"] = fitted.some_rows()
     return {
@@ -184,8 +186,21 @@ def _restore_one(gp: Estimator, columns: Columns, fitted: Any, arrays: Arrays, r
         calibration = _calibration(reader.one(calibration, Calibration, "calibration_"), noise)
     donors = taken(arrays, "donors", (None, d)) if "donors" in arrays else None
     found = kernel, model, method, rows, process, evidence, outcome, columns, facts, theta, noise
-    given = bool(getattr(gp, "normalize_y", False)), classes, certificate, calibration, donors
+    draws = _draws(arrays, model, method, noise) if "draws" in arrays else None
+    given = bool(getattr(gp, "normalize_y", False)), classes, certificate, calibration, donors, draws
     return Fitted(*found, single, *given)
+
+
+def _draws(arrays: Arrays, model: Model, method: Scheme, noise: bool) -> Array:
+    """Of theta, that predictions are averaged over."""
+    space = ParameterSpace(model.parameters())
+    draws = taken(arrays, "draws", (None, space.size))
+    low, high = np.array(space.limits, dtype=np.float64).reshape(-1, 2).T
+    if not (noise and method.holds_rows and draws.size):
+        raise ModelFileError("it has draws of parameters, but no rows under Gaussian noise to go with them.")
+    if not np.all(np.isfinite(draws) & (low <= draws) & (draws <= high)):
+        raise ModelFileError("its draws of parameters are not all numbers within the parameters' limits.")
+    return draws
 
 
 def _calibration(found: Calibration, noise: bool) -> Calibration:

@@ -262,11 +262,13 @@ class _FittedModel(_Drawn):
         """Under another likelihood than Gaussian noise: quantiles of y, or f as the mean of y that it stands
         for."""
         fitted, line = self.fitted, "median" if self.transform else "mean"
-        if self.target == "y" and not fitted.additive:
-            foretold = fitted.predictive(points)
+        if fitted.draws is not None or (self.target == "y" and not fitted.additive):
+            observed = self.target == "y"
+            foretold = fitted.predictive(points) if observed else fitted.function(points)
+            foretold = foretold.output(self.output)
             low, median, high = foretold.quantile(LEVELS).T
-            middle = median if self.transform else foretold.mean
-            return self.shown(low), self.shown(middle), self.shown(high), OBSERVATION, line
+            middle, band = median if self.transform else foretold.mean, OBSERVATION if observed else FUNCTION
+            return self.shown(low), self.shown(middle), self.shown(high), band, line
         mean, var = (values[:, [self.output]] for values in fitted.latents(points))
         band, likelihood = FUNCTION, fitted.likelihood
         if self.target == "y":

@@ -31,6 +31,7 @@ def summary(title: str, fitted: Any, full: bool = False) -> str:
         *(f"            {formula(kernel, full)}" for kernel in fitted.model.others),
         f"  {_likelihood(fitted)}",
         *([f"  warp      {fitted.model.warp}"] if fitted.model.warp is not None else []),
+        *_averaged(fitted.draws),
         *_calibration(fitted.calibration),
         f"  evidence  {fitted.evidence}, in nats{units}",
         f"  method    {outcome.method} ({outcome.reason}); {outcome.solver}",
@@ -53,6 +54,13 @@ def summary(title: str, fitted: Any, full: bool = False) -> str:
 def read(told: Sequence[str]) -> list[str]:
     """How the columns were read, a line each."""
     return [f"  {'read' if k == 0 else '':<8}  {line}" for k, line in enumerate(told)]
+
+
+def _averaged(draws: Any) -> list[str]:
+    if draws is None:
+        return []
+    what = f"averaged over {len(draws)} draws of the parameters from their posterior"
+    return [f'  predicts  {what}, of which these are the best (hyper="map": by these alone)']
 
 
 def _calibration(known: Any) -> list[str]:
