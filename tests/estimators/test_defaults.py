@@ -195,7 +195,9 @@ def test_finds_what_residuals_were_made_with():
     assert found.scale == pytest.approx(0.8, rel=0.04)
     assert found.share == pytest.approx(0.1, rel=0.2)
     assert found.width == pytest.approx(5.0, rel=0.2)
-    assert found.factor == pytest.approx(0.8 * np.sqrt(0.9 + 0.1 * 25), rel=0.05)
+    assert found.at(np.zeros((1, 1)), np.zeros(1)).factor == pytest.approx(
+        0.8 * np.sqrt(0.9 + 0.1 * 25), rel=0.05
+    )
 
 
 def test_parameters_that_were_fitted_widen_what_is_foretold_of_new_rows():
@@ -237,8 +239,9 @@ def test_calibrated_density_integrates_to_one_and_has_its_variance():
     own, z = Calibration(0.8, 0.1, 4.0), np.linspace(-60, 60, 200_001)
     density = np.exp(own.log_density(z))
     assert_allclose(np.trapezoid(density, z), 1.0, rtol=1e-8)
-    assert_allclose(np.trapezoid(density * z**2, z), own.factor**2, rtol=1e-8)
-    mixture = own.observed(Normals(np.array([1.0]), np.array([2.0])))
+    assert_allclose(np.trapezoid(density * z**2, z), own.at(z, z).factor ** 2, rtol=1e-8)
+    seen = Normals(np.array([1.0]), np.array([2.0]))
+    mixture = own.at(np.zeros((1, 1)), seen.mean).observed(seen)
     assert_allclose(mixture.std, 2.0 * own.factor, rtol=1e-12)
 
 

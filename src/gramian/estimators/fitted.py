@@ -48,6 +48,7 @@ from gramian.widths import Widths
 
 GRADIENT_STEP = 1e-5  # of a column's spread: where lengthscales are a hundredth of that, errors are 1e-6
 FEWEST_RESIDUALS = 50  # of left-out rows, for a calibration
+FAR_OUT = 5.0  # standard deviations: one of two million rows
 LEAST_PROBABLE = 1e-12  # of a residual: seven standard deviations
 
 
@@ -543,11 +544,14 @@ class Fitted(Learned):
 
     def _left_out_residuals(self) -> Array:
         """Of each row, as all others foretell it, in units of its standard deviation; (n,), of one output."""
-        if self.draws is not None:  # no Gaussian, but as likely as this residual of one
-            below = self.left_out().cdf(self.rows.Y[:, 0] if self.single else self.rows.Y).ravel()
-            return ndtri(np.clip(below, LEAST_PROBABLE, 1 - LEAST_PROBABLE))
         seen = self._left_out_normal()
-        return (self.rows.under(self.model).Y[:, 0] - seen.mean.ravel()) / seen.std.ravel()
+        best = (self.rows.under(self.model).Y[:, 0] - seen.mean.ravel()) / seen.std.ravel()
+        if self.draws is None:
+            return best
+        # no Gaussian, but as likely as this residual of one; how far out an outlier is, the best model says
+        below = self.left_out().cdf(self.rows.Y[:, 0] if self.single else self.rows.Y).ravel()
+        alike = ndtri(np.clip(below, LEAST_PROBABLE, 1 - LEAST_PROBABLE))
+        return np.where((np.abs(alike) > FAR_OUT) & (np.abs(best) > np.abs(alike)), best, alike)
 
     def _left_out_normal(self) -> Normals:
         cavities, rows = self._cavities(), self.rows
