@@ -236,7 +236,10 @@ def test_parameters_of_a_warp_can_be_fixed():
 @pytest.mark.parametrize("share", [0.0, 0.004, 0.05])
 def test_a_mean_lies_within_its_interval_whatever_the_warp(share):
     """A mixture whose wide part is sent anywhere: 0.475 + 0.025 OUT < 1."""
-    rng, calibration = np.random.default_rng(0), Calibration(1.1, share, 6.0)
+    rng, calibration = (
+        np.random.default_rng(0),
+        Calibration(1.1, share, 6.0).at(np.zeros((1, 1)), np.zeros(1)),
+    )
     for tail in (0.1, 0.3, 1.0, 2.0):
         warp = dataclasses.replace(gm.SinhArcsinh(skew=1.5, tail=tail, width=0.01), reach=(1e12,))
         part = Normals(rng.normal(size=50), rng.uniform(0.01, 1.0, 50))

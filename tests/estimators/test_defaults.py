@@ -241,8 +241,8 @@ def test_calibrated_density_integrates_to_one_and_has_its_variance():
     assert_allclose(np.trapezoid(density, z), 1.0, rtol=1e-8)
     assert_allclose(np.trapezoid(density * z**2, z), own.at(z, z).factor ** 2, rtol=1e-8)
     seen = Normals(np.array([1.0]), np.array([2.0]))
-    mixture = own.at(np.zeros((1, 1)), seen.mean).observed(seen)
-    assert_allclose(mixture.std, 2.0 * own.factor, rtol=1e-12)
+    placed = own.at(np.zeros((1, 1)), seen.mean)
+    assert_allclose(placed.observed(seen).std, 2.0 * placed.factor, rtol=1e-12)
 
 
 @pytest.fixture(scope="module")

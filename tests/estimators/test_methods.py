@@ -253,7 +253,7 @@ def test_interrupt_of_the_final_inference_leaves_the_part(data, monkeypatch):
         return original(self, model, rows)
 
     monkeypatch.setattr(RuleOnEngine, "infer", interrupted)
-    gp = gm.GPRegressor(method=gm.Exact(fit_rows=100), random_state=0).fit(X, y)
+    gp = gm.GPRegressor("matern52", method=gm.Exact(fit_rows=100), random_state=0).fit(X, y)
     assert calls == [250, 100]
     assert "interrupted" in gp.summary()
     assert_allclose(gp.predict(new), 5 + 3 * np.sin(2 * new[:, 0]) * new[:, 1], atol=1.5)

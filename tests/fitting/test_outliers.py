@@ -8,6 +8,7 @@ from scipy.stats import betabinom, norm
 import gramian as gm
 from gramian.fitting.outliers import FIRST, A, B, log_prior, outliers
 from gramian.inference import Data
+from gramian.inference.base import RuleOnEngine
 
 
 def wave(n=120, seed=0, noise=0.1):
@@ -104,6 +105,23 @@ def test_copies_of_outliers_are_ones():
     twice = np.r_[np.arange(len(y)), np.flatnonzero(rows)[:2]]
     gp = gm.GPRegressor(random_state=0).fit(X[twice], y[twice])
     assert np.all(gp.fitted_.rows.excess[-2:] > 0)
+
+
+@pytest.mark.parametrize("when", [1, 2, 4])
+def test_ctrl_c_while_they_are_looked_for_leaves_the_model_without(monkeypatch, when):
+    original, calls = RuleOnEngine.cavities, []
+
+    def interrupted(*given):
+        calls.append(given)
+        if len(calls) == when:
+            raise KeyboardInterrupt
+        return original(*given)
+
+    X, _, y, _ = spoiled()
+    monkeypatch.setattr(RuleOnEngine, "cavities", interrupted)
+    gp = gm.GPRegressor(random_state=0, hyper="map").fit(X, y)
+    assert gp.outcome_.stopped == "interrupted"
+    assert gp.fitted_.rows.excess is None
 
 
 def test_a_model_file_keeps_them(tmp_path):

@@ -308,13 +308,18 @@ class NumbersWalk(Walk):
         They must raise the height, and the density of left-out rows, each foretold as if it were none:
         otherwise what is called outliers is what the model does not know."""
         best = super()._walked(plain)
-        start = self._with_outliers(self.tried[0])
-        if start is None:
-            return best
-        other = self._further(start)
-        gain = np.sum(self._left_out_densities(other)) - np.sum(self._left_out_densities(best))
-        self.best = other if other.beats(best) and gain > CLEAR else best
-        return self.best
+        try:
+            start = self._with_outliers(self.tried[0])
+            if start is not None:
+                other = self._further(start)
+                gain = np.sum(self._left_out_densities(other)) - np.sum(self._left_out_densities(best))
+                best = other if other.beats(best) and gain > CLEAR else best
+        except (NumericalError, clock.OutOfTime):
+            pass  # there is a model without outliers
+        except KeyboardInterrupt:
+            self.searches.append(dataclasses.replace(self.searches[-1], stopped="interrupted"))
+        self.best = best
+        return best
 
     def _with_outliers(self, plain: Candidate) -> Candidate | None:
         """The plain model with outliers, found in turns with its parameters; None where there are none."""

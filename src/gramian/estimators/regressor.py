@@ -336,8 +336,12 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         if return_cov:
             means, covs = (np.stack(values) for values in zip(*found, strict=True))
             off = means - np.mean(means, axis=0)
-            between = np.einsum("ki...,kj...->ij...", off, off) / len(found)
-            return np.mean(means, axis=0), np.mean(covs, axis=0) + between
+            cov = np.mean(covs, axis=0) + np.einsum("ki...,kj...->ij...", off, off) / len(found)
+            # its diagonal and the mean are those of return_std to the last bit
+            mean, std = mixed([Normals(*self._predicted(table, one, True, False)) for one in seen]).moments
+            at = np.arange(len(cov))
+            cov[at, at] = std**2
+            return mean, cov
         if return_std:
             return mixed([Normals(mean, std) for mean, std in found]).moments
         return mixed([Normals(mean, np.zeros_like(mean)) for mean in found]).mean
