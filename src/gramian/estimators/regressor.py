@@ -335,8 +335,9 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
             return found[0]
         if return_cov:
             means, covs = (np.stack(values) for values in zip(*found, strict=True))
-            off = means - np.mean(means, axis=0)
-            cov = np.mean(covs, axis=0) + np.einsum("ki...,kj...->ij...", off, off) / len(found)
+            cov = np.mean(covs, axis=0)
+            for off in means - np.mean(means, axis=0):  # one by one: the same bits wherever arrays lie
+                cov += off[:, None] * off[None, :] / len(found)
             # its diagonal and the mean are those of return_std to the last bit
             mean, std = mixed([Normals(*self._predicted(table, one, True, False)) for one in seen]).moments
             at = np.arange(len(cov))

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian import forks
 from gramian.arrays import Array
 from gramian.errors import ParameterError, StateError
 from gramian.linalg.state import Arrays, ObjectState, entries, taken, typed, typed_list
@@ -225,7 +226,8 @@ class Chains:
 
 def ask_packages() -> None:
     """Refuses where one of the packages is missing: before any work, since draws without them are lost. To
-    import them takes its time, which is better spent now than after the end."""
+    import them takes its time, which is better spent now than after the end, and runs programs of JAX."""
+    forks.check()
     for name in PACKAGES:
         package(name)
 
