@@ -328,7 +328,7 @@ def test_an_inference_that_is_out_of_time_knows_fewer_rows(monkeypatch, tmp_path
         return plain(self, model, data, report)
 
     monkeypatch.setattr(RuleOnEngine, "infer", infer)
-    gp = gm.GPRegressor(n_restarts=0, method=method, time_limit=100.0).fit(X, y)
+    gp = gm.GPRegressor("matern52", n_restarts=0, method=method, time_limit=100.0).fit(X, y)
     assert asked[0] == 900 > asked[1] == gp.fitted_.n_rows
     note = next(note for note in gp.outcome_.notes if "The final inference on 900 rows" in note)
     assert f"than the time limit allows: this model knows {asked[1]} of them, chosen at random." in note

@@ -330,7 +330,8 @@ def test_the_blocks_have_the_density_of_the_coordinates(basis, rng):
         assert not np.allclose(sites.W, made_of[0])
         direct = jax.jit(made.log_density)(np.concatenate([t, z.ravel()]), sites)
         mu, H = at.affine
-    assert_allclose(_value(made, t, at, v), direct, rtol=1e-8)
+    # landmarks whiten by a factor of a condition of 1e8 or so, times epsilon, in two orders of summation
+    assert_allclose(_value(made, t, at, v), direct, rtol=1e-8 if basis is None else 1e-7)
     assert_allclose(at.z_of(v), z, atol=1e-8)
     assert_allclose(
         mu + np.stack([z[:, k] @ np.asarray(G) for k, G in enumerate(H)], axis=1), at.f_of(v), atol=1e-8
