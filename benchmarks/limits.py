@@ -5,8 +5,8 @@
 
 Each case runs in a process of its own, so that compilation counts, as it does for a person. "taken" is the
 time of `fit`, without imports; of the command line, that of the whole command; beside it the processor's, of
-all threads. The case dem needs the elevations of the file given with --data (arrays X and y, or lat, lon and
-z) and is left out without it.
+all threads, and the load of the machine (processes that want to run, in the last minute). The case dem needs
+the elevations of the file given with --data (arrays X and y, or lat, lon and z) and is left out without it.
 
 Memory is the peak of the resident set beyond what there is after a fit of the same kind to few rows, which
 has imported and compiled everything. Searches are cut after two iterations: more of them hold no more.
@@ -245,7 +245,7 @@ def main() -> None:
         if out.returncode:
             print(f"{name}: failed\n{out.stderr}")
             continue
-        told = json.loads(out.stdout.splitlines()[-1])
+        told = json.loads(out.stdout.splitlines()[-1]) | {"load": os.getloadavg()[0]}
         (print_bytes if given.memory else print_seconds)(name, told)
         sys.stdout.flush()
 
@@ -253,7 +253,7 @@ def main() -> None:
 def print_seconds(name: str, told: dict[str, Any]) -> None:
     fit = f"{told['stopped']}, {told['evaluations']} evaluations; {told['evidence']}; {told['score']}"
     busy = f" ({told['processor']:.1f} s of a processor)" if "processor" in told else ""
-    times = f"{told['asked']:>3.0f} s asked, {told['taken']:>5.1f} s taken{busy}"
+    times = f"load {told['load']:>4.1f}: {told['asked']:>3.0f} s asked, {told['taken']:>5.1f} s taken{busy}"
     print(f"{name:<32} {times}; {told['method']}; {fit}")
     for line in [*told["stages"], *told["notes"]]:
         print(f"    {line}")

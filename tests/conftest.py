@@ -7,6 +7,7 @@ of XLA, so that an old one is never taken for a new one; `make clean` removes th
 
 from __future__ import annotations
 
+import gc
 import platform
 import re
 import sys
@@ -47,6 +48,20 @@ def compiled_once():
     jax.config.update("jax_compilation_cache_dir", str(COMPILED))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def room_for_programs():
+    """Each program of XLA takes some seven places in the table of a process's memory, of which Linux has
+    65,530; without one more, XLA ends the process. Thousands of tests come near that: programs are then let
+    go, and read again from the folder."""
+    yield
+    table = Path("/proc/self/maps")
+    if table.exists() and table.read_bytes().count(b"\n") > 25_000:
+        import jax
+
+        jax.clear_caches()
+        gc.collect()
 
 
 @pytest.fixture

@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import subprocess
+import sys
 import threading
 
 import pytest
 
 from gramian import interrupt
-from gramian.interrupt import attended
+from gramian.interrupt import attended, held_back
 
 LONG = 60.0  # seconds after which a test that waits for a thread gives up
 
@@ -105,3 +107,48 @@ def test_what_others_handle_stays_theirs(watch):
     thread.start()
     thread.join()
     assert found == [None]
+
+
+# deletes an object that sends a signal to its process, and waits
+LOST = """
+import os, signal, sys, time
+from gramian.interrupt import terminable
+
+class Last:
+    def __del__(self):
+        os.kill(os.getpid(), signal.{number})
+        for _ in range(1000):
+            pass
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background has it ignored
+with terminable():
+    Last()
+    time.sleep({seconds})
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows ends a process without a signal")
+@pytest.mark.parametrize(("number", "code"), [("SIGTERM", interrupt.TERMINATED), ("SIGINT", -signal.SIGINT)])
+def test_a_signal_whose_answer_is_lost_is_sent_again(number, code):
+    program = LOST.format(number=number, seconds=LONG)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=2 * LONG)
+    assert done.returncode == code
+    assert "Exception ignored" not in done.stderr
+
+
+def test_held_back_waits_in_the_main_thread_alone(watch):
+    with held_back() as pressed:
+        assert not pressed()
+        os.kill(os.getpid(), signal.SIGINT)
+        assert pressed()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    found = []
+
+    def beside():
+        with held_back() as pressed:
+            found.append(pressed())
+
+    thread = threading.Thread(target=beside)
+    thread.start()
+    thread.join()
+    assert found == [False]

@@ -274,3 +274,37 @@ def test_quantiles_of_a_warped_and_calibrated_model_are_those_of_its_draws():
     draws = gp.sample(X[:3], count, target="y", random_state=1)
     below = np.mean(draws[:, None, :] <= gp.predict(X[:3], quantiles=levels)[:, :, None], axis=2)
     assert np.all(np.abs(below - levels) < 4 * np.sqrt(levels * (1 - levels) / count))
+
+
+def test_a_logarithm_keeps_units_and_signs():
+    Y = np.exp(np.random.default_rng(0).standard_normal((60, 1))) * 1e5
+    warp = gm.Log().adapted(Y)
+    T = warp.forward(Y)
+    np.testing.assert_allclose([T.mean(), T.std()], [Y.mean(), Y.std()])
+    np.testing.assert_allclose(warp.inverse(T), Y)
+    h = 1e-6 * Y
+    slope = (warp.forward(Y + h) - warp.forward(Y - h)) / (2 * h)
+    np.testing.assert_allclose(warp.log_slope(Y), np.log(slope), rtol=1e-6)
+    assert np.all(warp.inverse(T - 100 * T.std()) >= 0)
+    assert np.isnan(warp.forward(np.array([[np.nan]])))
+    assert warp.forward(np.array([[-1.0]])) == -np.inf
+    with pytest.raises(gm.GramianError, match="above 0, but y has -1"):
+        gm.Log().adapted(np.array([[1.0], [-1.0]]))
+
+
+def test_a_logarithm_is_the_model_of_log_y():
+    """Evidence with the Jacobian, and quantiles, of the same kernel fitted to log y by hand."""
+    rng = np.random.default_rng(1)
+    X = np.linspace(0, 3, 40)[:, None]
+    y = np.exp(np.sin(X[:, 0]) + 0.1 * rng.standard_normal(40))
+    kernel, settings = gm.RBF(gm.fixed(1.0)), {"optimize": True, "n_restarts": 0, "random_state": 0}
+    warped = gm.GPRegressor(1.0 * kernel, warp=gm.Log(), **settings).fit(X, y)
+    by_hand = gm.GPRegressor(1.0 * kernel, warp=None, **settings).fit(X, np.log(y))
+    ours, theirs = warped.fitted_.evidence_of_y()[0], by_hand.fitted_.evidence_of_y()[0]
+    np.testing.assert_allclose(ours, theirs - np.sum(np.log(y)), rtol=1e-5)
+    levels = [0.1, 0.5, 0.9]
+    np.testing.assert_allclose(
+        warped.predict_quantiles(X, levels), np.exp(by_hand.predict_quantiles(X, levels)), rtol=1e-3
+    )
+    foretold = warped.predict_dist(X[:2])
+    np.testing.assert_allclose(foretold.cdf(np.array([-1.0, 0.0])), 0.0)

@@ -6,6 +6,8 @@ from numpy.testing import assert_allclose
 from scipy.integrate import quad
 
 import gramian as gm
+from gramian import clock
+from gramian.corrections import Calibration
 from gramian.widths import BOX, Widths, _basis, _best, _variances
 
 
@@ -120,3 +122,14 @@ def test_a_model_file_keeps_widths(uneven, tmp_path):
     again = gm.load(tmp_path / "m.gm")
     assert again.fitted_.calibration == gp.fitted_.calibration
     assert np.array_equal(again.predict(X, return_std=True), gp.predict(X, return_std=True))
+
+
+def test_corrections_are_given_up_when_the_time_is_over():
+    """They are found after a fit, from all its rows: on a busy machine that takes seconds."""
+    X, mean, z = residuals()
+    with clock.until(clock.now() - 1.0):
+        with pytest.raises(clock.OutOfTime):
+            Widths.of(X, mean, z, [0, 1])
+        with pytest.raises(clock.OutOfTime):
+            Calibration.of(z)
+    assert Widths.of(X, mean, z, [0, 1]) is not None

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import minimize
 from scipy.special import expit, log_expit, ndtri
 
+from gramian import clock
 from gramian.arrays import Array
 from gramian.predictive import Blend, Entries, Normals, Predictive, log_normal
 from gramian.warps import Warp
@@ -243,6 +244,7 @@ class Calibration:
             return cls(float(np.exp(u[0])), float(expit(u[1])), 1 + float(np.exp(u[2])))
 
         def height(u: Array) -> float:
+            clock.check()
             own = read(u)
             shares = 0.5 * log_expit(u[1]) + 10 * log_expit(-u[1])
             prior = shares - 2 * np.log(own.width / 4) ** 2

@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from types import FrameType
+from typing import Any
 
 # seconds: before a word is said, between looks, and within which an answer is one to this press
 PATIENCE, STEP, AT_ONCE = 1.5, 0.05, 0.5
@@ -90,6 +91,11 @@ def _watch() -> _Watch:
     return made
 
 
+def _is_ours(handler: Any) -> bool:
+    """Whether Ctrl-C is answered by Python or by the watch: somebody else's answer stays."""
+    return handler is signal.default_int_handler or getattr(handler, "__func__", None) is _Watch.answer
+
+
 def tell(sentence: str) -> None:
     """To the person, whatever the main thread is at."""
     print(f"\n{sentence}", file=sys.stderr, flush=True)
@@ -104,7 +110,7 @@ def abort() -> None:
 def attended(what: Callable[[], str]) -> Iterator[None]:
     """Within it Ctrl-C has an answer in a moment. `what()` is what the work is at."""
     main, handler = threading.current_thread() is threading.main_thread(), signal.getsignal(signal.SIGINT)
-    if not main or handler not in (signal.default_int_handler, _watch().answer):
+    if not main or not _is_ours(handler):
         yield
         return
     watch = _watch()
@@ -124,10 +130,34 @@ def attended(what: Callable[[], str]) -> Iterator[None]:
 
 
 @contextmanager
+def held_back() -> Iterator[Callable[[], bool]]:
+    """Within it Ctrl-C waits, for work of a moment that must not be left half done; what it gives tells
+    whether somebody has pressed. For the main thread, as `attended` is; elsewhere nothing changes."""
+    main, handler = threading.current_thread() is threading.main_thread(), signal.getsignal(signal.SIGINT)
+    pressed = False
+
+    def heard(number: int, frame: FrameType | None) -> None:
+        nonlocal pressed
+        pressed = True
+
+    if not main or not _is_ours(handler):
+        yield lambda: pressed
+        return
+    signal.signal(signal.SIGINT, heard)
+    try:
+        yield lambda: pressed
+    finally:
+        signal.signal(signal.SIGINT, handler)
+
+
+@contextmanager
 def terminable() -> Iterator[None]:
     """Within it SIGTERM ends the program as an exception does, so that temporary files are taken away, and
     with exit code 143. Several signals at once are one, as where a whole group of processes is ended; one
-    that comes GRACE seconds later ends the program on the spot."""
+    that comes GRACE seconds later ends the program on the spot.
+
+    An answer may be lost: what is raised while an object is deleted, or while a module is let go of, Python
+    prints and drops. Then the signal is sent again a moment later, and so is Ctrl-C."""
     main = threading.current_thread() is threading.main_thread()
     if not main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         yield
@@ -143,10 +173,24 @@ def terminable() -> Iterator[None]:
             first = now
             raise SystemExit(TERMINATED)
 
+    def lost(what: sys.UnraisableHookArgs) -> None:
+        nonlocal first
+        kinds = {KeyboardInterrupt: signal.SIGINT, SystemExit: signal.SIGTERM}
+        number = next((kinds[kind] for kind in kinds if issubclass(what.exc_type, kind)), None)
+        if number is None:
+            hook(what)
+            return
+        first = math.inf
+        again = threading.Timer(STEP, os.kill, (os.getpid(), number))
+        again.daemon = True
+        again.start()
+
+    hook, sys.unraisablehook = sys.unraisablehook, lost
     signal.signal(signal.SIGTERM, end)
     try:
         yield
     finally:
+        sys.unraisablehook = hook
         if first == math.inf:  # else the program is on its way out, and must get there
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
 

@@ -6,6 +6,7 @@ The parameters of w are found with all others, by the evidence of y itself: the 
 draws of y are those of t, sent back; its mean is an integral over one Gaussian. w is measured in units of the
 data, so that at its default values it is the identity, whatever the units of y.
 
+    Log           w(y) = loc + unit (log y - centre) / width           for y above 0, which stays above 0
     SinhArcsinh   w(y) = loc + unit sinh(tail asinh(u) - skew),   u = ((y - loc) / unit - shift) / width
 
 `skew` bends to one side; a `tail` below 1 pulls far values in (towards a logarithm, with a small `width`),
@@ -17,11 +18,12 @@ from __future__ import annotations
 
 import dataclasses
 from abc import abstractmethod
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 
 from gramian.arrays import Array
+from gramian.errors import InputError
 from gramian.params import LogNormal, Normal, Tree, Value, param, positive, real
 
 REACH = 3.0  # times as far from the average as any y, up to which y counts in means
@@ -29,6 +31,8 @@ REACH = 3.0  # times as far from the average as any y, up to which y counts in m
 
 class Warp(Tree):
     """Parent of warps: increasing, smooth, with an inverse. Y is (n, outputs); NaN stays NaN."""
+
+    multiplies: ClassVar[bool] = False  # whether summands of w(y) are factors of y
 
     @abstractmethod
     def forward(self, Y: Array) -> Array:
@@ -139,3 +143,57 @@ class SinhArcsinh(Warp):
         skew, tail, shift, width = self._numbers()
         u = ((Y - np.array(self.loc)) / np.array(self.unit) - shift) / width
         return u, tail * np.arcsinh(u) - skew
+
+
+class Log(Warp):
+    """w(y) = loc + unit (log y - centre) / width: what changes by shares, and stays above 0. It has no
+    parameters. Fitting sets `loc` and `unit` to the average and the standard deviation of y, `centre` and
+    `width` to those of log y, so that w(y) has the units of y, and `reach` to REACH times the largest y."""
+
+    multiplies = True
+
+    loc: tuple[float, ...] = (0.0,)
+    unit: tuple[float, ...] = (1.0,)
+    centre: tuple[float, ...] = (0.0,)
+    width: tuple[float, ...] = (1.0,)
+    reach: tuple[float, ...] = (np.inf,)  # how large y counts in means
+
+    def forward(self, Y: Array) -> Array:
+        with np.errstate(divide="ignore", invalid="ignore"):  # below 0 there is nothing
+            return self._array("loc") + self._array("unit") * (
+                (np.log(np.where(Y <= 0, 0.0, Y)) - self._array("centre")) / self._array("width")
+            )
+
+    def inverse(self, T: Array) -> Array:
+        with np.errstate(over="ignore"):
+            u = (T - self._array("loc")) / self._array("unit")
+            return np.exp(self._array("centre") + self._array("width") * u)
+
+    def log_slope(self, Y: Array) -> Array:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.log(self._array("unit") / self._array("width")) - np.log(Y)
+
+    def pull(self, Y: Array, W: Array) -> list[Array]:
+        return []
+
+    def output(self, k: int) -> Log:
+        numbers = {name: getattr(self, name) for name in ("loc", "unit", "centre", "width", "reach")}
+        return Log(**{name: (values[k],) if len(values) > 1 else values for name, values in numbers.items()})
+
+    def adapted(self, Y: Array) -> Self:
+        if np.any(Y <= 0):
+            least = float(np.nanmin(Y))
+            raise InputError(f"Log is a warp of targets above 0, but y has {least:g}. Use SinhArcsinh().")
+        loc, centre = np.nanmean(Y, axis=0), np.nanmean(np.log(Y), axis=0)
+        unit, width = np.nanstd(Y, axis=0), np.nanstd(np.log(Y), axis=0)
+        spread = (unit > 0) & (width > 0)
+        unit, width = np.where(spread, unit, 1.0), np.where(spread, width, 1.0)
+        numbers = {"loc": loc, "unit": unit, "centre": centre, "width": width}
+        numbers["reach"] = REACH * np.nanmax(Y, axis=0)
+        return dataclasses.replace(self, **{name: tuple(map(float, v)) for name, v in numbers.items()})
+
+    def counted(self) -> tuple[Array, Array]:
+        return np.zeros(1), self._array("reach")
+
+    def _array(self, name: str) -> Array:
+        return np.array(getattr(self, name))

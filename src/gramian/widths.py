@@ -25,6 +25,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gramian import clock
 from gramian.arrays import Array
 
 SINES, REACH, BOX = 10, 3.0, 4.5  # M; how far out u counts; L
@@ -98,6 +99,7 @@ def _best(basis: Array, squares: Array, variances: Array) -> tuple[Array, float]
     w = np.zeros(len(variances))
     w[0] = 0.5 * np.log(np.mean(squares) + 1e-300)
     for _ in range(STEPS):
+        clock.check()  # a second and more for some thousand rows, on a busy machine
         e = squares * np.exp(-2 * (white @ w))
         H = (white.T * (2 * e)) @ white
         H[np.diag_indices(len(w))] += 1.0

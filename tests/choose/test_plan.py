@@ -23,6 +23,7 @@ def test_a_table_with_every_engine():
         "fitc",
         "nystrom",
         "fourier",
+        "neighbours",
     }
     assert plan.choice.method.name == "exact"
     text = str(plan)

@@ -16,7 +16,7 @@ import pytest
 
 import gramian as gm
 from gramian.cli import columns as reading
-from gramian.cli import work
+from gramian.cli import tasks, work
 from gramian.cli.columns import TableOptions
 from gramian.cli.work import check_output, free_names, print_summary
 from gramian.data import filecolumns, sources
@@ -162,6 +162,7 @@ def test_options_reach_the_estimator(run, data):
         (("fourier", "--size", 8, "--kind", "sorf"), gm.Fourier(8, "sorf")),
         (("fitc", "--sampling", "pivoted"), gm.Sparse(objective="fitc", inducing="pivoted")),
         (("minres", "--size", 5), gm.MINRES(rank=5)),
+        (("neighbours", "--size", 12), gm.Neighbours(12)),
         (("cg",), "cg"),
     ],
 )
@@ -172,7 +173,7 @@ def test_settings_of_methods_reach_the_estimator(run, data, monkeypatch, options
         assert settings["method"] == method
         raise Stop
 
-    monkeypatch.setattr(work, "GPRegressor", made)
+    monkeypatch.setattr(tasks, "GPRegressor", made)
     with pytest.raises(Stop):
         run("fit", data, "-t", "y", "--id", "code", "-o", "m.gm", "--method", *options)
 
@@ -184,7 +185,7 @@ def test_settings_of_methods_reach_the_estimator(run, data, monkeypatch, options
             ("exact", "--size", 7),
             (
                 "the method 'exact' has no size. Methods with a size: nystrom, fourier, vfe, svgp, fitc, dtc,"
-                " cg, minres"
+                " neighbours, cg, minres"
             ),
         ),
         (("auto", "--size", 7), "the method 'auto' chooses its settings itself"),
@@ -261,6 +262,26 @@ def test_score_prints_the_evaluation(run, tmp_path, data, model):
     assert "RMSE" in run("score", "nameless.gm", data, "-t", "y").stdout
     run("fit", data, "-t", "site", "-c", "a,b,y", "--restarts", 0, "--time-limit", 1, "-o", "labels.gm")
     assert "accuracy" in run("score", "labels.gm", data).stdout
+
+
+def test_update_adds_rows_to_a_model(run, tmp_path, data, model):
+    gp, rows = load(model), frame()[["a", "site", "b"]]
+    said = run("update", model, data, "--out", "more.gm").stdout
+    assert "24 rows of" in said
+    assert "more.gm knows 48 rows, its parameters are as before" in said
+    assert load(model).fitted_.n_rows == 24
+    gp.update(rows, columns()["y"])
+    np.testing.assert_array_equal(load("more.gm").predict(rows), gp.predict(rows))
+    run("update", "more.gm", data, "--window", 30)
+    assert load("more.gm").fitted_.n_rows == 30
+    assert "48 added and 42 forgotten" in run("show", "more.gm").stdout
+    said = run("update", "more.gm", data, "--refit", "always").stdout
+    assert "searched for again" in said
+    before = (tmp_path / "more.gm").read_bytes()
+    assert "--refit often is not known" in run("update", "more.gm", data, "--refit", "often", code=2).stderr
+    run("fit", data, "-t", "y", "-c", "a,b", "--method", "vfe", "--size", 5, "--restarts", 0, "-o", "few.gm")
+    assert "holds no rows" in run("update", "few.gm", data, code=2).stderr
+    assert (tmp_path / "more.gm").read_bytes() == before
 
 
 def test_several_targets_are_several_outputs(run, tmp_path):
@@ -378,7 +399,7 @@ def test_a_missing_package_is_told_before_the_work(run, data, model, monkeypatch
     """Of predictions that could not be written, none is made; nor is a table read for chains that could not
     be judged."""
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    monkeypatch.setitem(sys.modules, "arviz", None)
+    monkeypatch.setitem(sys.modules, "arviz_stats.base", None)
     for name in ("load", "write_predictions", "coded"):
         monkeypatch.setattr(work, name, None)
     told = run("predict", model, data, "-o", "p.parquet", code=2).stderr

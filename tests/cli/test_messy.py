@@ -330,7 +330,7 @@ def test_scores_read_targets_as_the_fit_does_and_leave_out_rows_without_one(run,
         assert piped.stdout == scored.stdout
     (tmp_path / "none.csv").write_text("x,price,label\n1,,\n2,,\n")
     told = run("score", "m.gm", "none.csv", code=2).stderr
-    assert "none.csv: no row has a value of label to compare with" in told
+    assert "none.csv: no row has a value of label." in told
 
 
 def test_the_word_of_a_kernel_has_a_place_for_gaps_as_the_default_has(run, tmp_path):

@@ -27,6 +27,7 @@ ENGINES = {
     "vfe, learned": gm.Sparse(5, "vfe", "kmeans", optimize_inducing=True),
     "fitc, learned": gm.Sparse(5, "fitc", "kmeans", optimize_inducing=True),
     "dtc, learned": gm.Sparse(5, "dtc", "kmeans", optimize_inducing=True),
+    "neighbours, all rows": gm.Neighbours(100),
     "points as given": gm.Sparse(inducing=[[0.0, 1.0], [-1.0, 0.5], [1.0, -0.7]]),
 }
 
@@ -36,7 +37,9 @@ def test_engines(engine):
     check_engine(engine)
 
 
-@pytest.mark.parametrize("engine", [gm.Exact(), gm.Nystrom(6), gm.Sparse(6, "fitc")], ids=str)
+@pytest.mark.parametrize(
+    "engine", [gm.Exact(), gm.Nystrom(6), gm.Sparse(6, "fitc"), gm.Neighbours(40)], ids=str
+)
 def test_engines_with_another_kernel(engine):
     check_engine(engine, gm.Periodic(1.3, 0.9) * gm.RBF(2.0) + 0.3 * gm.Linear(1.0), n=21, d=1)
 

@@ -9,6 +9,7 @@ import pytest
 
 import gramian as gm
 from gramian.gram import programs, tiles
+from gramian.inference import asked
 
 EVENT = "/jax/core/compile/backend_compile_duration"
 _compiled: list[float] = []
@@ -58,6 +59,21 @@ def test_growing_from_200_to_400_rows_compiles_nothing_after_the_first(count, da
     count()
     for n in range(202, 401):
         everything(gm.GPRegressor(kernel, noise=0.1, optimize=False), X[:n], y[:n])
+    assert count() == 0
+
+
+def test_a_likelihood_is_compiled_once_for_some_hundred_rows_and_some_thousand(count):
+    """A search on a part of the rows has then compiled what the inference on all of them asks."""
+    rng = np.random.default_rng(0)
+    y, mean, var = rng.integers(0, 2, 3000).astype(float), rng.normal(size=3000), rng.gamma(2.0, size=3000)
+
+    def ask(n):
+        asked.ask(gm.Bernoulli("logit"), "expected", y[:n], mean[:n], var[:n])
+
+    ask(150)
+    count()
+    for n in (400, 449, 700, 3000):
+        ask(n)
     assert count() == 0
 
 

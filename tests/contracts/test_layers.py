@@ -22,7 +22,7 @@ from tests.contracts.layers import (
 ROOT = Path(gramian.__file__).parent
 LAYERS = (
     ("errors", "version", "arrays", "words", "clock", "interrupt", "forks"),
-    ("linalg", "params", "predictive"),
+    ("linalg", "params", "predictive", "acquisition"),
     ("warps", "widths"),
     ("corrections",),
     ("kernels",),
@@ -33,12 +33,13 @@ LAYERS = (
     ("processes",),
     ("engines",),
     ("inference",),
+    ("deep",),
     ("fitting",),
-    ("choose", "certify", "data"),
-    ("report", "gp"),
+    ("choose", "certify", "data", "latent"),
+    ("report", "gp", "series"),
     ("estimators",),
-    ("experiments", "modelfile", "plots", "scorers"),
-    ("cli", "_conformance", "testing"),
+    ("experiments", "modelfile", "plots", "scorers", "sequential"),
+    ("cli", "_conformance", "testing", "optuna"),
     ("", "__main__"),
 )
 # Sub-packages that stand beside each other: each is a method of its own, and the package does not know them.
@@ -51,11 +52,17 @@ LATE = {
     ("kernels.base", "kernels.face"): "kernel(X) gives an array, and arrays are made by the tiles alone",
     ("estimators.base", "modelfile"): "gp.save(path) is a method, because people look for it there",
     ("estimators.base", "plots.relevance"): "a picture is a method, because people look for it there",
+    ("estimators.deep", "plots.layers"): "a picture is a method, because people look for it there",
+    ("estimators.forecaster", "modelfile"): "gp.save(path) is a method, because people look for it there",
+    ("estimators.forecaster", "plots.forecast"): "gp.plot() is a method, because people look for it there",
+    ("estimators.gplatent", "modelfile"): "gp.save(path) is a method, because people look for it there",
+    ("estimators.gplatent", "plots.latent"): "gp.plot() is a method, because people look for it there",
     ("estimators.classifier", "plots.classes"): "gp.plot() is a method, because people look for it there",
     ("estimators.regressor", "plots.predictions"): "gp.plot() is a method, because people look for it there",
     ("experiments.compare", "plots.comparison"): "comparison.plot() is a method, and matplotlib is optional",
     ("plots.common", "plots.dateaxis"): "its classes are matplotlib's, which is optional",
     ("fitting.stages", "fitting.stochastic"): "a search by batches gives what a search in stages gives",
+    ("fitting.stages", "fitting.layers"): "a search of layers begins with one in stages",
     ("cli.main", "*"): "`gramian --help` answers before JAX is imported",
 }
 # The one module that looks from kernels to the tiles. Nothing imports it but kernels.base, late.

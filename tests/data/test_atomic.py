@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import os
 import signal
+import stat
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from gramian.data import atomic
-from gramian.data.atomic import atomic_write
+from gramian.data.atomic import atomic_write, temporary_folder
 
 # writes a part, says so, and waits
 WRITER = """
@@ -76,6 +78,48 @@ def test_what_somebody_is_writing_stays(tmp_path: Path, writer: subprocess.Popen
     assert writer.returncode == 0
     assert (tmp_path / "theirs").stat().st_size == 100_000
     assert sorted(os.listdir(tmp_path)) == ["mine", "theirs"]
+
+
+# has a folder with a file in it, says so, and waits
+HOLDER = """
+import sys
+from gramian.data.atomic import temporary_folder
+
+with temporary_folder() as folder:
+    (folder / "predictions.csv").write_text("half")
+    print(folder, flush=True)
+    sys.stdin.read()
+"""
+
+
+@locks
+@pytest.mark.parametrize("killed", [True, False])
+def test_a_folder_is_swept_when_its_process_was_killed(
+    killed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDER],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with holder:
+        assert holder.stdout is not None
+        theirs = Path(holder.stdout.readline().strip())
+        assert theirs.parent == tmp_path
+        assert stat.S_IMODE(theirs.stat().st_mode) == 0o700
+        if killed:
+            holder.kill()
+            holder.wait()
+        (tmp_path / ".gramian-of-another.tmp").mkdir()
+        with temporary_folder() as folder:
+            assert folder.is_dir()
+            assert theirs.exists() is not killed
+        assert not folder.exists()
+        holder.communicate("")
+    assert os.listdir(tmp_path) == [".gramian-of-another.tmp"]
 
 
 def test_threads_that_write_side_by_side_do_not_sweep_each_other(tmp_path: Path) -> None:

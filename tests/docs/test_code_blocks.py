@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 
 import gramian as gm
 from gramian.cli.main import app
+from gramian.deep import scheme
 from gramian.estimators import base
 from gramian.fitting import lbfgs, stages
 
@@ -75,6 +76,11 @@ def prepared(tmp_path, monkeypatch) -> dict[str, object]:
     numeric.drop(columns="yield").assign(**{"class": np.where(y > np.median(y), "g", "h")}).to_csv(
         "magic04.csv", index=False
     )
+    numeric.assign(y=y, both=X.sum(axis=1)).to_csv("sensors.csv", index=False)
+    when = np.datetime64("2024-01-01") + np.arange(120)
+    pd.DataFrame({"ds": when, "y": 9 + np.sin(2 * np.pi * np.arange(120) / 7)}).to_csv(
+        "sales.csv", index=False
+    )
     np.save("X.npy", X)
     return {
         "X": X,
@@ -102,6 +108,8 @@ def quick(monkeypatch) -> None:
 
     monkeypatch.setattr(stages, "maximise", maximise)
     monkeypatch.setattr(base, "FEW_ROWS", 0)
+    monkeypatch.setattr(scheme, "FEWEST_STEPS", 3)
+    monkeypatch.setattr(scheme, "MOST_STEPS", 3)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose
 from sklearn.base import clone
 
 import gramian as gm
+from gramian import clock
 from gramian.corrections import Calibration
 from gramian.estimators import defaults
 from gramian.estimators.defaults import Candidate
@@ -165,6 +166,29 @@ def test_an_interrupt_on_the_path_keeps_what_was_found(monkeypatch):
     assert "Matern-5/2" in gp.outcome_.choice[0]
 
 
+def test_an_interrupt_while_the_first_model_is_judged_keeps_it(monkeypatch):
+    """Its parameters are found; rows that were held out are to judge it."""
+    found, searched = [], defaults.maximise
+
+    def kept(*given, **how):
+        found.append(searched(*given, **how))
+        return found[-1]
+
+    def stopped(self, step, held):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(defaults, "ROWS", 60)
+    monkeypatch.setattr(defaults, "QUICK_ROWS", 60)
+    monkeypatch.setattr(defaults, "FEWEST_HELD", 20)
+    monkeypatch.setattr(defaults, "maximise", kept)
+    monkeypatch.setattr(defaults.NumbersWalk, "densities", stopped)
+    gp = gm.GPRegressor(random_state=0).fit(*table("skewed", 150))
+    assert len(found) == 1
+    assert gp.outcome_.stopped == "interrupted"
+    assert gp.outcome_.evaluations == found[0].evaluations > 2
+    assert_allclose(gp.theta_, found[0].theta, rtol=1e-12)
+
+
 def test_categories_have_a_part_in_the_rough_kernel():
     pd = pytest.importorskip("pandas")
     X, y = table("rough")
@@ -282,3 +306,16 @@ def test_file_holds_the_calibration(outliers, tmp_path):
     again = gm.load(tmp_path / "m.gm")
     assert again.fitted_.calibration == outliers.fitted_.calibration
     assert again.outcome_.choice == outliers.outcome_.choice
+
+
+def test_parameters_of_the_path_are_kept_where_there_is_no_time_to_judge_them(monkeypatch):
+    def late(self, step, held):
+        raise clock.OutOfTime
+
+    monkeypatch.setattr(defaults.NumbersWalk, "densities", late)
+    X, y = table("smooth", 800)
+    gp = gm.GPRegressor(random_state=0, time_limit=9.0, method="exact").fit(X, y)
+    assert len(gp.outcome_.choice) == 1  # there is nothing to say of the others
+    assert gp.outcome_.choice[0].endswith("Matern-5/2")
+    searched = int(gp.outcome_.stages[0].split(": ")[1].split()[0])
+    assert gp.outcome_.evaluations > searched  # those of the path count

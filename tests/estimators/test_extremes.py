@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 import gramian as gm
 from gramian.errors import InputError
@@ -172,3 +173,55 @@ def test_a_student_with_hardly_any_degrees_of_freedom(data):
     gp = gm.GPRegressor(gm.RBF(), likelihood=t, optimize=False).fit(X, y)
     gp.predict(X, return_std=True)
     assert np.isfinite(gp.predict(X)).all()
+
+
+# Kernels in other units than the columns. -------------------------------------------------------------------
+
+
+def blocks_of(X, y):
+    return lambda: iter([(X[:10], y[:10]), (X[10:], y[10:])])
+
+
+def file_of(X, y, tmp_path):
+    head = ",".join(f"x{j}" for j in range(X.shape[1]))
+    np.savetxt(tmp_path / "d.csv", np.column_stack([X, y]), delimiter=",", header=f"{head},y", comments="")
+    return tmp_path / "d.csv"
+
+
+@pytest.mark.parametrize("scale", [1e155, 1e160, 1e300])
+@pytest.mark.parametrize(
+    "kernel", [gm.RBF(1.0), gm.Linear(1.0), gm.Matern32(1.0).on(0) + gm.RBF([1.0, 1.0, 1.0]).on(0, 1, 2)]
+)
+def test_values_that_a_given_kernel_cannot_square_are_told_by_their_column(scale, kernel, tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(1, 2, (20, 3)), rng.normal(size=20)
+    X[:, 1] *= scale
+    told = r"Column 'x1' has .*e\+\d+ in row \d+, .* lengthscales of .*Give the column in other units \(x1 /"
+    for method in ("exact", "vfe"):
+        gp = gm.GPRegressor(kernel, method=method, optimize=False)
+        for data in ((X, y), (blocks_of(X, y),), (file_of(X, y, tmp_path), "y")):
+            with pytest.raises(InputError, match=told):
+                gp.fit(*data)
+    for many in ("softmax", "ovr"):
+        with pytest.raises(InputError, match=told):
+            gm.GPClassifier(kernel, multiclass=many, optimize=False).fit(X, np.arange(20) % 3)
+
+
+def test_what_a_kernel_does_not_square_is_no_trouble():
+    """A column that it does not see, and lengthscales of the column's size."""
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(1, 2, (20, 2)), rng.normal(size=20)
+    plain = gm.GPRegressor(gm.RBF(1.0).on(0), optimize=False).fit(X, y).predict(X)
+    X[:, 1] *= 1e200
+    assert_allclose(gm.GPRegressor(gm.RBF(1.0).on(0), optimize=False).fit(X, y).predict(X), plain)
+    gp = gm.GPRegressor(gm.RBF([1.0, 1e200]), noise=0.1, optimize=False).fit(X, y)
+    assert np.isfinite(gp.predict(X)).all()
+
+
+def test_columns_beyond_the_range_of_files_and_blocks(tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(1, 2, (20, 2)), rng.normal(size=20)
+    X[:, 1] *= 1e302
+    for data in ((blocks_of(X, y),), (file_of(X, y, tmp_path), "y")):
+        with pytest.raises(InputError, match=r"Column 'x1' has .* in row \d+, beyond 1e\+301"):
+            gm.GPRegressor().fit(*data)

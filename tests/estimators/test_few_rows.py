@@ -11,7 +11,7 @@ import gramian as gm
 from gramian.errors import ModelFileError, ParameterError
 from gramian.estimators.regressor import AVERAGED
 from gramian.fitting import draws as drawing
-from gramian.fitting.draws import DRAWS, drawn
+from gramian.fitting.draws import DRAWS, FEW, drawn
 from gramian.fitting.objective import Objective
 from gramian.fitting.progress import progress
 from gramian.kernels import Matern52
@@ -54,7 +54,7 @@ def test_the_average_is_that_of_long_chains() -> None:
     chains = gm.GPRegressor("matern52", hyper="mcmc", random_state=0, verbose=False).fit(X, y)
     long = chains.predict_dist(grid)
     best = gm.GPRegressor("matern52", hyper="map").fit(X, y).predict_dist(grid)
-    # 16 draws leave a quarter of the spread between draws as the error of a mean, which is less than std / 2
+    # 32 draws leave a fifth of the spread between draws as the error of a mean, which is less than std / 2
     assert np.max(np.abs(own.mean - long.mean) / long.std) < 0.5
     width, of_best = own.std / long.std, best.std / long.std
     assert np.min(width) > 0.75
@@ -104,11 +104,12 @@ def test_who_is_averaged() -> None:
     }
     draws = {name: gp.fit(X, y).fitted_.draws for name, gp in counted.items()}
     assert {name for name, found in draws.items() if found is not None} == {"default", "asked"}
-    assert draws["default"].shape == (DRAWS, counted["default"].theta_.size)
+    assert draws["default"].shape == (2 * DRAWS, counted["default"].theta_.size)
+    assert len(gm.GPRegressor().fit(*wave(FEW)).fitted_.draws) == DRAWS
     assert gm.GPRegressor().fit(*wave(AVERAGED + 1)).fitted_.draws is None
     told = counted["default"].summary()
-    assert "averaged over 16 draws of the parameters" in told
-    assert any("16 draws" in stage for stage in counted["default"].outcome_.stages)
+    assert "averaged over 32 draws of the parameters" in told
+    assert any("32 draws" in stage for stage in counted["default"].outcome_.stages)
     assert "draws of the parameters" not in counted["map"].summary()
 
 
@@ -247,7 +248,7 @@ def test_left_out_rows_are_foretold_as_a_fit_without_them_does() -> None:
         gp = gm.GPRegressor("matern52", hyper="average").fit(X[others], y[others])
         density.append(gp.log_density(X[[i]], y[[i]])[0])
     best = gm.GPRegressor("matern52", hyper="map").fit(X, y).loo().log_density
-    # each is from 16 draws; the best parameters alone have seen the row that they foretell
+    # each is from 32 draws; the best parameters alone have seen the row that they foretell
     assert abs(np.mean(left.log_density) - np.mean(density)) < 0.35
     assert np.all(np.isfinite(left.log_density))
     assert left.mean.shape == best.shape == (12,)

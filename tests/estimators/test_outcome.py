@@ -4,6 +4,10 @@ whatever happened."""
 from __future__ import annotations
 
 import math
+import os
+import signal
+import sys
+import threading
 
 import numpy as np
 import pytest
@@ -14,6 +18,8 @@ from gramian import clock
 from gramian.clock import OutOfTime
 from gramian.engines import Exact
 from gramian.errors import MemoryLimitError, NumericalError
+from gramian.estimators import multiclass
+from gramian.fitting import level
 from gramian.inference import RuleOnEngine
 from gramian.solvers import Cholesky
 
@@ -344,3 +350,140 @@ def test_a_clock_around_a_fit_counts(data):
     with clock.until(clock.now() - 1.0, math.inf):
         gp = gm.GPRegressor(time_limit=1000.0).fit(*data)
     assert gp.outcome_.stopped == "time limit"
+
+
+# Ctrl-C in binary models. -----------------------------------------------------------------------------------
+
+
+def several(n=90):
+    rng = np.random.default_rng(3)
+    X = rng.uniform(-2, 2, (n, 2))
+    return X, np.array(["a", "b", "c"])[np.digitize(X[:, 0] + 0.3 * rng.normal(size=n), [-0.6, 0.6])]
+
+
+def pressed_at(monkeypatch, at):
+    """Presses Ctrl-C in evaluation number `at` of all models together, which hear of it by the next. One
+    thread, so that they come one after the other."""
+    monkeypatch.setattr(multiclass, "thread_count", lambda: 1)
+    original, calls, heard = RuleOnEngine.evidence_and_gradient, [], threading.Event()
+    rung = clock.Bell.__setattr__
+
+    def ring(bell, name, value):
+        rung(bell, name, value)
+        if value:
+            heard.set()
+
+    def counted(self, *arguments):
+        calls.append(1)
+        if len(calls) == at:
+            os.kill(os.getpid(), signal.SIGINT)
+            assert heard.wait(60)
+        return original(self, *arguments)
+
+    monkeypatch.setattr(clock.Bell, "__setattr__", ring)
+    monkeypatch.setattr(RuleOnEngine, "evidence_and_gradient", counted)
+    return calls
+
+
+@pytest.fixture
+def own_handler():
+    """As in a program of its own, whatever other tests have left."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("own_handler")
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no such signal")
+@pytest.mark.parametrize("scheme", ["ovr", "ovo"])
+def test_interrupt_keeps_the_binary_models_there_are(scheme, monkeypatch, tmp_path):
+    X, y = several()
+    settings = {"kernel": gm.Matern52(1.0), "multiclass": scheme, "n_restarts": 0, "random_state": 0}
+    calls = pressed_at(monkeypatch, -1)
+    whole = gm.GPClassifier(**settings).fit(X, y)
+    counts = [model.outcome_.evaluations for model in whole.estimators_]
+    del calls[:]
+    pressed_at(monkeypatch, counts[0] + 4)  # in the second model
+    gp = gm.GPClassifier(**settings).fit(X, y)
+    first, second, third = gp.estimators_
+    assert [model.outcome_.stopped for model in gp.estimators_] == [
+        "converged",
+        "interrupted",
+        "not optimised",
+    ]
+    assert first.theta_.tolist() == whole.estimators_[0].theta_.tolist()
+    assert 3 <= second.outcome_.evaluations < counts[1]
+    assert_allclose(third.theta_, first.theta_, rtol=1e-12)
+    assert gp.outcome_.stopped == "interrupted"
+    assert gp.outcome_.notes[0] == (
+        "The fit was interrupted: of its binary models 1 fitted to the end, 1 as far as they got, 1 with the"
+        " parameters of another."
+    )
+    assert np.mean(gp.predict(X) == y) > 0.8
+    gp.save(tmp_path / "m.gm")
+    assert gm.load(tmp_path / "m.gm").outcome_.stopped == "interrupted"
+
+
+@pytest.mark.usefixtures("own_handler")
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no such signal")
+def test_interrupt_before_there_is_a_binary_model(monkeypatch):
+    pressed_at(monkeypatch, 1)
+    original = RuleOnEngine.evidence_and_gradient
+
+    def fails(self, *arguments):
+        original(self, *arguments)
+        clock.heed()  # before there is a value
+        raise AssertionError
+
+    monkeypatch.setattr(RuleOnEngine, "evidence_and_gradient", fails)
+    gp = gm.GPClassifier(gm.RBF(1.0), multiclass="ovr", n_restarts=0)
+    with pytest.raises(KeyboardInterrupt):
+        gp.fit(*several())
+    assert not hasattr(gp, "fitted_")
+
+
+@pytest.mark.usefixtures("own_handler")
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no such signal")
+def test_interrupt_after_the_search_of_shared_parameters_keeps_them(monkeypatch):
+    """The binary models are conditioned once more, with the parameters that were found."""
+    monkeypatch.setattr(multiclass, "thread_count", lambda: 1)
+    settings = {"kernel": gm.Matern52(1.0), "multiclass": "ovr", "shared": True, "n_restarts": 0}
+    X, y = several()
+    whole = gm.GPClassifier(**settings).fit(X, y)
+    original, calls = RuleOnEngine.infer, []
+
+    def pressed(self, *arguments):
+        calls.append(1)
+        if len(calls) == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+            end = clock.now() + 60
+            while clock.now() < end:
+                clock.heed()
+        return original(self, *arguments)
+
+    monkeypatch.setattr(RuleOnEngine, "infer", pressed)
+    gp = gm.GPClassifier(**settings).fit(X, y)
+    assert gp.outcome_.stopped == "interrupted"
+    assert gp.theta_.tolist() == whole.theta_.tolist()
+    assert np.array_equal(gp.predict_proba(X), whole.predict_proba(X))
+
+
+@pytest.mark.usefixtures("own_handler")
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no such signal")
+def test_interrupt_while_the_level_is_found_waits_for_it(monkeypatch):
+    original, pressed = level.on_all_rows, []
+
+    def slow(*arguments):
+        os.kill(os.getpid(), signal.SIGINT)
+        pressed.append(1)
+        return original(*arguments)
+
+    monkeypatch.setattr(level, "on_all_rows", slow)
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 10, (300, 1))
+    gp = gm.GPRegressor("rbf", n_restarts=0).fit(X, np.sin(X[:, 0]))
+    assert pressed == [1]
+    assert gp.outcome_.stopped == "interrupted"
+    assert np.isfinite(gp.predict(X)).all()
+    with pytest.raises(KeyboardInterrupt):
+        os.kill(os.getpid(), signal.SIGINT)

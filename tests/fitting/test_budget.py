@@ -9,15 +9,17 @@ import pytest
 
 import gramian as gm
 from gramian import clock
-from gramian.fitting.budget import COMPILING, FEWEST_ROWS, FIRST_EVALUATIONS, MARGIN, MOST_FINAL, Budget
+from gramian.fitting.budget import FEWEST_ROWS, FIRST_EVALUATIONS, MARGIN, MOST_FINAL, Budget, compiling
+from gramian.fitting.progress import Report
 from gramian.fitting.sketch import sketch_for
-from gramian.fitting.stages import MORE, QUICK_ROWS, in_time
-from gramian.inference import Data, closed
+from gramian.fitting.stages import MORE, QUICK_ROWS, fit, in_time
+from gramian.inference import Data, Model, closed
 from gramian.inference.base import on_engine
 from gramian.inference.ep import EP
 from gramian.inference.laplace import Laplace
 from gramian.inference.variational import VI
-from gramian.likelihoods import Bernoulli, Softmax
+from gramian.likelihoods import Bernoulli, RobustMax, Softmax
+from gramian.params import ParameterSpace
 
 SPEED = 1e10  # flops a second
 
@@ -75,7 +77,7 @@ def test_a_search_fits_into_its_time():
 def test_the_final_inference_is_paid_first():
     method = closed(gm.Sparse(500))
     own, final = budget(30.0, 50_000), seconds(method.work(50_000, 5, 1, gradient=False))
-    assert 30.0 - own.left(method) == pytest.approx(MARGIN * final + COMPILING)
+    assert 30.0 - own.left(method) == pytest.approx(MARGIN * final + compiling(method, 20_000))
     # but no more than its share of the time: of the rest it takes fewer rows
     large = closed(gm.Exact())
     assert own.left(large) == pytest.approx((1 - MOST_FINAL) * 30.0)
@@ -130,6 +132,43 @@ def test_likelihoods_that_laplace_does_not_suit_have_no_sketch():
     assert sketch_for(gm.Gaussian()).closed
     assert sketch_for(gm.Poisson()).rule_name == "laplace"
     assert sketch_for(Softmax(3)).coupled
+
+
+def test_a_likelihood_without_derivatives_is_sketched_by_its_smoother_relative(standing):
+    """So that its parameters have moved where the time is too short for anything else; the likelihood that
+    comes out is its own."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 1))
+    data = Data(X, np.digitize(X, [-0.5, 0.5]).astype(float), np.ones(1))
+    model = Model(1.0 * gm.RBF(0.1), gm.ZeroMean(), RobustMax(3))
+    slow = Budget(4.0, lambda cost: 1e9, (60, 1, 1))
+    method = on_engine(gm.Exact(), VI())
+    found = fit(model, data, method, 0, rng, Report(), slow)
+    assert [stage.method for stage in found.stages] == ["exact, laplace"]
+    assert found.search.evaluations > 3
+    assert isinstance(found.model.likelihood, RobustMax)
+    theta = ParameterSpace(found.model.parameters()).theta
+    assert found.search.theta == pytest.approx(theta)
+    assert np.all(theta != ParameterSpace(model.parameters()).theta)
+
+
+def test_compilation_takes_as_much_longer_as_the_machine_is_busy(standing, monkeypatch):
+    """Of programs that a scheme says it needs; exact inference on few rows needs none."""
+    worked = [0.0]
+    monkeypatch.setattr(clock, "busy", lambda: worked[0])
+    exact, rule, sparse = closed(gm.Exact()), on_engine(gm.Exact(), VI()), closed(gm.Sparse(100))
+    assert compiling(exact, FEWEST_ROWS) == 0.0
+    idle = [compiling(method, 1000) for method in (exact, rule, sparse)]
+    assert idle == sorted(idle)
+    assert idle[0] > 0.0
+    with clock.until(100.0):
+        standing[0], worked[0] = 6.0, 2.0
+        assert clock.slowness() == pytest.approx(3.0)
+        with clock.until(50.0):  # since the outermost limit
+            assert [compiling(method, 1000) for method in (exact, rule, sparse)] == pytest.approx(
+                [3 * seconds for seconds in idle]
+            )
+    assert clock.slowness() == 1.0
 
 
 def test_approximations_with_few_rows_each_stay_exact(standing):

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 
 import gramian as gm
 from gramian.engines import Exact, LowRank
-from gramian.engines.base import Workspace
+from gramian.engines.base import Use, Workspace
 from gramian.features.fourier import FourierBasis
 from gramian.features.nystrom import NystromBasis
 from gramian.inference import Data, Model, closed
@@ -94,3 +94,18 @@ def test_an_estimator_takes_a_table_with_gaps(method):
     left_out = gp.loo().mean
     assert left_out.shape == Y.shape
     assert np.isfinite(left_out).all()
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_variances_of_rows_without_sites_keep_their_digits(again):
+    """k(x, x) is 1,000 and noise 1e-4: what A^-1 leaves of that is found without differences of 1e7."""
+    x, kernel = np.linspace(-30, 30, 300)[:, None], 0.5 * gm.Matern32(0.4) + gm.Linear() + gm.Constant(2.0)
+    D = np.full(300, 1e-4)
+    D[::5] = np.inf
+    K, seen = np.asarray(kernel(x, x)), np.isfinite(D)
+    L = np.linalg.cholesky(K[np.ix_(seen, seen)] + 1e-4 * np.eye(seen.sum()))
+    V = np.linalg.solve(L, K[np.ix_(seen, ~seen)])
+    wanted = np.diag(K)[~seen] - np.sum(V**2, axis=0)
+    found = Exact().at(kernel, x, Use(again=again)).observe(D, np.sin(x)).var()[~seen]
+    # of numbers of 1,000, with a condition of 1e7 in A, of which the root counts
+    assert_allclose(found, wanted, rtol=0, atol=1e-8)

@@ -8,13 +8,14 @@ import sys
 import time
 from functools import cache
 
-import arviz as az
 import jax
 import numpy as np
 import pytest
+from arviz_stats.base import array_stats
 from numpy.testing import assert_allclose
 from scipy.special import log_ndtr, logsumexp
 
+import gramian as gm
 from gramian import RBF, Constant, Matern32, RationalQuadratic, clock
 from gramian.engines import Exact, Nystrom
 from gramian.engines.base import Workspace
@@ -25,7 +26,7 @@ from gramian.fitting import Objective
 from gramian.inference import Data, Model, closed
 from gramian.inference.mcmc import sampling
 from gramian.inference.mcmc.blocks import Point, Surface, _value, given, slice_along
-from gramian.inference.mcmc.chains import Chains
+from gramian.inference.mcmc.chains import Chains, ask_packages
 from gramian.inference.mcmc.method import MCMC, sample_hyper, sample_latent
 from gramian.inference.mcmc.mixture import Mixture
 from gramian.inference.mcmc.sampling import Draws, _last_of, made_and_kept
@@ -64,7 +65,7 @@ def _within(chains_of: np.ndarray, truth: np.ndarray) -> None:
     2e6 to 1 an entry."""
     for index in np.ndindex(chains_of.shape[2:]):
         draws = chains_of[(slice(None), slice(None), *index)]
-        error = np.std(draws) / np.sqrt(float(az.ess(draws)))
+        error = np.std(draws) / np.sqrt(float(array_stats.ess(draws)))
         assert abs(np.mean(draws) - truth[index]) < 5 * error, (index, np.mean(draws), truth[index], error)
 
 
@@ -198,6 +199,24 @@ def test_ctrl_c_leaves_the_draws_that_there_are():
     )
     assert 4 <= chains.n_draws < 200
     assert chains.stopped == "interrupted"
+
+
+def test_a_fit_whose_chains_were_stopped_says_so(monkeypatch):
+    original = MCMC.infer
+
+    def impatient(self, model, data, report=lambda share: None):
+        def stop(share):
+            if share > 0.3:
+                raise KeyboardInterrupt
+
+        return original(self, model, data, stop)
+
+    monkeypatch.setattr(MCMC, "infer", impatient)
+    chains = MCMC(chains=2, warmup=20, draws=100)
+    gp = gm.GPClassifier(RBF(1.0), inference=chains).fit(X, BINARY.Y[:, 0])
+    assert gp.outcome_.stopped == "interrupted"
+    assert not gp.outcome_.converged
+    assert any("ended early (interrupted)" in note for note in gp.outcome_.notes)
 
 
 def test_with_gaussian_noise_latent_chains_are_exact_inference():
@@ -552,6 +571,7 @@ def test_diagnostics_see_chains_that_disagree():
 
 
 def test_an_arviz_object_holds_the_draws():
+    pytest.importorskip("arviz")
     chains = _probit("ess")
     found = chains.inference_data()
     assert_allclose(found.posterior["kernel.lengthscale"].values, chains.values["kernel.lengthscale"])
@@ -601,8 +621,12 @@ def test_what_cannot_be_is_refused(monkeypatch):
             np.random.default_rng(0),
         )
     monkeypatch.setitem(sys.modules, "arviz", None)
-    with pytest.raises(ParameterError, match=r'pip install "gramian\[mcmc\]"'):
-        Chains({}, *(np.zeros((1, 1)) for _ in range(6))).inference_data()
+    nothing = Chains({}, *(np.zeros((1, 1)) for _ in range(6)))
+    with pytest.raises(ParameterError, match=r'the package arviz,.*pip install "gramian\[arviz\]"'):
+        nothing.inference_data()
+    monkeypatch.setitem(sys.modules, "arviz_stats.base", None)
+    with pytest.raises(ParameterError, match=r'the package arviz-stats,.*pip install "gramian\[mcmc\]"'):
+        ask_packages()
 
 
 def test_draws_at_fixed_parameters_share_what_they_can():

@@ -20,6 +20,7 @@ from gramian.kernels import (
     Categorical,
     Constant,
     Cosine,
+    IntegratedBrownian,
     Linear,
     Matern12,
     Matern32,
@@ -74,6 +75,7 @@ KERNELS = [
         Polynomial(2, ARD, fixed(0.0)),
         Constant(2.0),
         Brownian(),
+        IntegratedBrownian(),
     ),
     *(
         ArcCosine(0),

@@ -106,6 +106,9 @@ def test_every_name_can_be_called():
             "param": "1",
             "fixed": "1",
             "RBF.from_bandwidth": "1",
+            "ConvNet": "2, (4, 4)",
+            "ResNet": "2, (4, 4)",
+            "Convolutional": "RBF()",
         }.get(name, "")
         call = f"{name}({argument})"
         kinds = dict.fromkeys(text._PRIORS.split(), f"RBF(param(0.5, prior={call}))")

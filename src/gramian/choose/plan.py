@@ -20,7 +20,9 @@ import numpy as np
 from gramian.choose.words import Method, as_method
 from gramian.engines.dense import Exact
 from gramian.engines.krylov import Krylov, rows_within
+from gramian.engines.neighbours import Neighbours
 from gramian.engines.recipes import Fourier, Nystrom, Sparse
+from gramian.engines.statespace import StateSpace
 from gramian.errors import ParameterError
 from gramian.fitting import stages
 from gramian.fitting.budget import FIRST_EVALUATIONS, LATER_EVALUATIONS, compiling
@@ -39,6 +41,9 @@ from gramian.solvers.cg import CG
 MOST_INDUCING = 2048  # beyond, the same time is better spent elsewhere
 # a value with gradient against one without; one in a float32 product against one in a tile
 SLOPE_COST, PRODUCT_GAIN = 2.2, 4.0
+# rows from which on the Kalman filter is taken where it is exact: fewer are searched by Cholesky about as
+# soon as the programs of the filter are compiled
+MARKOV_ROWS = 2000
 FINAL_SHARE = 0.4  # of a time limit: the most that the inference after a search should take
 
 
@@ -54,7 +59,13 @@ class Rates:
         told = work.flops / self.flops + work.values / self.values
         return told + work.slopes / slopes + work.products / products
 
+    def of(self, kernel: Kernel | None, d: int, points: bool) -> Rates:
+        """For a kernel on d columns, whose values may take longer than those of others; `points`: between
+        rows and landmarks."""
+        return self if kernel is None else replace(self, values=self.values / kernel.effort(d, points))
 
+
+WHY_MARKOV = "its kernel has a state-space form, which is exact, at a cost that grows with the rows alone"
 DAY, YEAR = 86400.0, 365.25 * 86400.0
 FEW_FLOPS, NOMINAL = 3e9, Rates(2e10, 2e8)
 BRIEF = 10.0  # seconds of a time limit below which nothing is compiled to measure the machine
@@ -176,10 +187,11 @@ class Prospect:
     def option(self, method: Scheme) -> Option:
         """A method with its price, and whether it is within the limits."""
         brief = self.time_limit is not None and self.time_limit < BRIEF
-        rates, needed = calibrate(self.columns, brief), method.bytes_needed(*self.size)
+        rates = calibrate(self.columns, brief).of(self.kernel, self.columns, method.at_points)
+        needed = method.bytes_needed(*self.size)
         final = rates.seconds(method.work(*self.size, gradient=False))
         evaluation, search = final, 0.0  # of a fit without a search: the evidence alone
-        if self.optimize and method.search == "batches":
+        if self.optimize and method.search in ("batches", "layers"):
             evaluation = rates.seconds(method.work(*self.size))
             search = method.steps_for(self.rows) * evaluation
         elif self.optimize:
@@ -199,6 +211,21 @@ class Prospect:
         possible = self.kernel is None or self.kernel.has_waves(self.columns)
         return [Fourier(2 * max(m // 2, 1))] if possible else []
 
+    def markov(self) -> list[StateSpace]:
+        """The Kalman filter, for a kernel with an exact state-space form on the columns."""
+        columns = tuple(range(self.columns))
+        with contextlib.suppress(ParameterError):  # columns that have names in the data alone
+            form = None if self.kernel is None else self.kernel.bare().state_space(columns)
+            if form is not None and form.exact:
+                return [StateSpace(size=form.size)]
+        return []
+
+    def takes_markov(self) -> StateSpace | None:
+        """The same where it is quicker than Cholesky, and fits into memory."""
+        found = self.markov() if self.rows >= MARKOV_ROWS else []
+        within = (one for one in found if closed(one).bytes_needed(*self.size) <= self.limit)
+        return next(within, None)
+
     def most_inducing(self) -> int:
         """The largest of the usual numbers of inducing points that stays within the limits."""
         n = self.rows
@@ -212,6 +239,8 @@ class Prospect:
     def choose(self, options: list[Option]) -> tuple[Option, str]:
         """What `method="auto"` takes among these, of which exact inference is the first, and why."""
         exact, vfe = options[0], next(o for o in options if o.method.name == "vfe")
+        if self.takes_markov() is not None:
+            return next(o for o in options if o.method.name == StateSpace.name), WHY_MARKOV
         # of few rows whatever the time limit, as in automatic
         if exact.fits or (exact.bytes <= self.limit and self.rows <= stages.FIRST_ROWS):
             return exact, self.why_exact(exact.bytes)
@@ -231,8 +260,9 @@ class Prospect:
     def plan(self, also: Sequence[Any] = ()) -> Plan:
         """With Gaussian noise in closed form; `also`: further methods."""
         m = self.most_inducing()
-        methods: list[Method] = [Exact(), Krylov(CG(), rows_within(self.limit)), Sparse(m), Sparse(m, "fitc")]
-        methods += [Nystrom(m), *self.fourier(m), *(as_method(method, self.limit) for method in also)]
+        methods: list[Method] = [Exact(), *self.markov(), Krylov(CG(), rows_within(self.limit)), Sparse(m)]
+        methods += [Sparse(m, "fitc"), Nystrom(m), *self.fourier(m), Neighbours()]
+        methods += [as_method(method, self.limit) for method in also]
         options = [self.option(closed(method)) for method in methods]
         return self._planned(options, *self.choose(options))
 
@@ -240,7 +270,8 @@ class Prospect:
         """With another likelihood: `wrapped` puts its inference around an engine, or raises where the two do
         not go together; `taken` is what `method="auto"` takes."""
         m = min(512, self.rows)
-        engines: list[Method] = [Exact(), Krylov(CG(), rows_within(self.limit)), Sparse(m), Nystrom(m)]
+        engines: list[Method] = [Exact(), *self.markov(), Krylov(CG(), rows_within(self.limit)), Sparse(m)]
+        engines += [Nystrom(m)]
         options = []
         for engine in [*engines, SVGP(m), *self.fourier(m)]:
             with contextlib.suppress(ParameterError):
@@ -250,6 +281,9 @@ class Prospect:
 
     def automatic(self) -> tuple[Scheme, str]:
         """The method that `method="auto"` takes, with its reason. Few rows need no calibration to be sure."""
+        markov = self.takes_markov()
+        if markov is not None:
+            return closed(markov), WHY_MARKOV
         exact = closed(Exact())
         needed = exact.bytes_needed(*self.size)
         if memory.fits(needed, self.memory_limit) and (
@@ -342,6 +376,7 @@ def _flops() -> float:
 
 @cache
 def _calibrated(d: int) -> Rates:
+    memory.check_compiler()
     rng = np.random.default_rng(0)
     X, out = rng.standard_normal((1024, d)), np.empty((1024, 1024), order="F")
     kernel = 1.0 * Matern52(np.ones(d))

@@ -10,7 +10,9 @@ from typing import Any
 from gramian.engines.base import Engine
 from gramian.engines.dense import Exact
 from gramian.engines.krylov import Krylov, rows_within
+from gramian.engines.neighbours import Neighbours
 from gramian.engines.recipes import Fourier, Nystrom, Sparse
+from gramian.engines.statespace import StateSpace
 from gramian.errors import ParameterError
 from gramian.inference.base import Inference, Scheme
 from gramian.inference.ep import EP
@@ -28,11 +30,13 @@ Method = Engine | Scheme  # an engine, or a method that is engine and inference
 # The methods by name. A new engine: its class, and a line here.
 NAMED: dict[str, Callable[[], Method | Solver]] = {
     "exact": Exact,
+    "statespace": StateSpace,
     "nystrom": Nystrom,
     "fourier": Fourier,
     "vfe": Sparse,
     "fitc": partial(Sparse, objective="fitc"),
     "dtc": partial(Sparse, objective="dtc"),
+    "neighbours": Neighbours,
     "svgp": SVGP,
     "cg": CG,
     "minres": MINRES,
@@ -53,6 +57,7 @@ FIELDS: dict[str, dict[str, str]] = {
     "svgp": _INDUCING,
     "fitc": _INDUCING,
     "dtc": _INDUCING,
+    "neighbours": {"size": "m"},
     "cg": {"size": "rank"},
     "minres": {"size": "rank"},
 }

@@ -109,10 +109,13 @@ def gramian(
       gramian predict model.gm new.csv --out priced.csv      predict, with a 95 % interval or the probability
                                                              of each label
       gramian score model.gm test.csv                        how good it is on rows it has not seen
+      gramian update model.gm today.csv                      add rows to a model
       gramian show model.gm                                  what was learned
       gramian plan houses.csv --target price                 which methods fit into memory and time
       gramian models houses.csv --target price               which kind of model the data prefer
       gramian compare houses.csv --target price              how good approximations are on these data
+      gramian reduce sensors.csv --out places.csv            few latent coordinates for many columns
+      gramian forecast sales.csv --horizon 90d               what comes next in a series of dates
     """
     if context.invoked_subcommand is None:
         say(context.get_help())
@@ -168,6 +171,11 @@ def fit(
         "How to compute: auto, exact, nystrom, fourier, vfe, fitc, dtc, svgp, cg or minres.",
         "auto",
     ),
+    layers: str | None = option(
+        "--layers N",
+        "A deep model of so many layers, for jumps and changing smoothness; auto: as many as help, up to"
+        " three. --size are then the inducing points of a layer.",
+    ),
     size: int | None = SIZE,
     sampling: str | None = SAMPLING,
     kind: str | None = KIND,
@@ -201,6 +209,7 @@ def fit(
       gramian fit flowers.csv -t species -o model.gm
       gramian fit patients.csv -t ill --task classification --link probit --inference ep -o model.gm
       gramian fit accidents.csv -t count --likelihood poisson --exposure days -o model.gm
+      gramian fit steps.csv -t level --layers 2 -o model.gm
       gramian fit series.csv -t sales -c week
           -k "1.0 * RBF(100) + 0.5 * Periodic(1.0, fixed(52)) * RBF(200)" -o model.gm
 
@@ -208,7 +217,8 @@ def fit(
     A kernel is written as in Python: numbers scale, + adds, * multiplies, .on("area") selects columns,
     fixed(52) is not fitted.
     Its names: RBF, Matern12, Matern32, Matern52, RationalQuadratic, Periodic, Cosine, SpectralMixture,
-    Linear, Polynomial, ArcCosine, NeuralNetwork, Constant, Brownian, Categorical.
+    Linear, Polynomial, ArcCosine, NeuralNetwork, DenseNet, ConvNet, ResNet, Convolutional, Constant,
+    Brownian, IntegratedBrownian, Categorical.
     """
     with guarded(time_limit):
         from gramian.choose.words import method_with
@@ -217,8 +227,9 @@ def fit(
         from gramian.cli.work import fit_table
 
         level = noise[0] if noise and len(noise) == 1 else noise or None
-        options = FitOptions(inference, link, multiclass, likelihood, exposure, hyper, level, trials)
-        engine = method_with(method, size, sampling, kind)
+        deep = layers, size if layers is not None else None
+        options = FitOptions(inference, link, multiclass, likelihood, exposure, hyper, level, trials, *deep)
+        engine = method_with(method, None if layers is not None else size, sampling, kind)
         settings = {"mean": mean, "method": engine, "n_restarts": restarts}
         limits = {"random_state": seed, "time_limit": time_limit, "memory_limit": memory_limit}
         declared = categorical or [], ordered or [], missing
@@ -305,6 +316,44 @@ def score(
 
         with as_path(data) as path:
             score_table(model, path, target or [], {"exposure": exposure, "trials": trials})
+
+
+@app.command(cls=Once)
+def update(
+    model: Path = argument("MODEL", "A model file that holds its rows: one of exact inference."),
+    data: Path = argument("DATA", "A table with the model's columns and the targets; - is standard input."),
+    out: Path | None = option("--out -o FILE", "The model file to write; by default MODEL itself."),
+    target: list[str] | None = option(
+        "--target -t NAME", "The column of the target; by default as in the fit."
+    ),
+    window: int | None = option("--window ROWS", "Keep so many rows, and forget the oldest."),
+    refit: str = option(
+        "--refit WHEN",
+        "Search for parameters again: never, always, or auto: where new rows were foretold badly.",
+        "never",
+    ),
+    exposure: str | None = option(
+        "--exposure NAME", "For counts: the column with the exposure of each row; by default 1."
+    ),
+    trials: str | None = option(
+        "--trials NAME", "For a model of successes: the column with the trials of each row; by default 1."
+    ),
+) -> None:
+    """Add the rows of a table to a model: its parameters stay, its predictions are those of all rows.
+
+    \b
+    Examples:
+      gramian update model.gm today.csv
+      gramian update model.gm today.csv --window 5000 --refit auto
+      gramian update model.gm today.csv --out newer.gm
+    """
+    with guarded():
+        from gramian.cli.columns import as_path
+        from gramian.cli.work import update_table
+
+        with as_path(data) as path:
+            beside = {"exposure": exposure, "trials": trials}
+            update_table(model, path, out or model, target or [], beside, {"window": window, "refit": refit})
 
 
 @app.command(cls=Once)
@@ -520,6 +569,111 @@ def models(
         with as_path(data, memory_limit) as path:
             asked = TableOptions(path, target, task, None, columns or [], ids or [], *declared, memory_limit)
             models_of_table(asked, kernel or [], max_rows, out, settings, how)
+
+
+@app.command(cls=Once)
+def reduce(
+    data: Path = argument("DATA", "The table; - is standard input."),
+    out: Path | None = option("--out -o FILE", "Where to write; by default CSV to standard output."),
+    components: int = option("--components -q N", "Latent dimensions; those not needed are switched off.", 2),
+    columns: list[str] | None = option("--columns -c A,B,C", "The columns of numbers; by default all."),
+    ids: list[str] | None = IDS,
+    kernel: str | None = option("--kernel -k TEXT", "Of the functions to the columns; by default rbf."),
+    inference: str = option("--inference NAME", "vi: a Gaussian for each place; map: a point.", "vi"),
+    noise: str = option(
+        "--noise NAME", "shared: one share of each column's variance; columns: each its own.", "shared"
+    ),
+    size: int | None = option("--size N", "Inducing points; by default 40."),
+    impute: bool = typer.Option(False, "--impute", help="Fill missing cells of these columns in."),
+    label: str | None = option("--label NAME", "A column beside the model that colours the picture."),
+    picture: Path | None = option("--picture FILE", "Where to draw the map, for example map.png."),
+    model: Path | None = option("--model FILE", "Where to write the model, for Python: gramian.load."),
+    seed: int = option("--seed N", "The same seed gives the same places.", 0),
+    time_limit: float | None = option("--time-limit SECONDS", "For all of it, reading included."),
+    memory_limit: str | None = option(
+        "--memory-limit SIZE", "Refuse to start if more is needed, for example 2GB."
+    ),
+) -> None:
+    """Find few latent coordinates for a table of many columns, with their uncertainty.
+
+    All columns are kept; latent1, latent2, ... and latent1_std, ... are added, the dimension along which most
+    varies first. Cells may be missing. Columns of text are left out.
+
+    \b
+    Examples:
+      gramian reduce sensors.csv --out places.csv
+      gramian reduce sensors.csv -q 5 --label kind --picture map.png --out places.csv
+      gramian reduce gaps.csv --impute --out filled.csv
+    """
+    with guarded(time_limit):
+        from gramian.cli.columns import TableOptions, as_path
+        from gramian.cli.reduce import reduce_table
+        from gramian.estimators.gplatent import GPLatent
+
+        gp = GPLatent(components, kernel, inference=inference, noise=noise, n_inducing=size)
+        gp.set_params(random_state=seed, time_limit=time_limit, memory_limit=memory_limit)
+        with as_path(data, memory_limit) as path:
+            asked = TableOptions(path, [], None, None, columns or [], ids or [], memory_limit=memory_limit)
+            reduce_table(asked, out, model, picture, label, impute, gp)
+
+
+@app.command(cls=Once)
+def forecast(
+    data: Path = argument("DATA", "The table, a row a date; - is standard input."),
+    horizon: str | None = option(
+        "--horizon SPAN", "How far beyond the last date: 12 (steps), 24h, 90d, 8w, 12M (months) or 2y."
+    ),
+    date: str | None = option(
+        "--date NAME", "The column of dates, or of numbers; by default as it is named."
+    ),
+    target: str | None = option(
+        "--target -t NAME", "The column to forecast; by default y, or the only other."
+    ),
+    series: str | None = option("--id NAME", "The column that tells series apart; by default unique_id."),
+    regressors: list[str] | None = option(
+        "--regressors A,B,C", "Further columns that explain the target and are known ahead; see --future."
+    ),
+    future: Path | None = option(
+        "--future FILE", "Instead of a horizon: a table with the dates, and with the regressors."
+    ),
+    out: Path | None = option("--out -o FILE", "Where to write; by default CSV to standard output."),
+    plot: Path | None = option("--plot FILE", "Where to draw the forecast, for example forecast.png."),
+    components: Path | None = option("--components FILE", "Where to write trend and seasons, a column each."),
+    model: Path | None = option("--model FILE", "Where to write the model, for Python: gramian.load."),
+    level: float = option("--level SHARE", "Of the interval.", 0.95),
+    seasons: str | None = option(
+        "--seasons A,B",
+        "day, week, year, or spans such as 12 hours; none: none. By default as the data have.",
+    ),
+    seed: int = option("--seed N", "The same seed gives the same forecast.", 0),
+    time_limit: float | None = option("--time-limit SECONDS", "For the fit of all series."),
+    memory_limit: str | None = option(
+        "--memory-limit SIZE", "Refuse to start if more is needed, for example 2GB."
+    ),
+) -> None:
+    """Forecast one series or many: trend, seasons, known regressors, and intervals.
+
+    Writes a row for each date ahead: mean, median, and the lower and upper end of the interval. Dates may be
+    irregular, values missing. Columns called ds, y and unique_id are known by these names.
+
+    \b
+    Examples:
+      gramian forecast sales.csv --date ds --target y --horizon 90d --out forecast.csv --plot forecast.png
+      gramian forecast shops.csv --id shop --horizon 12M --out forecast.csv
+      gramian forecast sales.csv --regressors price,promo --future plan.csv --out forecast.csv
+    """
+    with guarded(time_limit):
+        from gramian.cli.columns import as_path
+        from gramian.cli.forecast import forecast_table, listed_seasons
+        from gramian.estimators.forecaster import GPForecaster
+
+        names = [name.strip() for given in regressors or [] for name in given.split(",")]
+        gp = GPForecaster(
+            listed_seasons(seasons), date=date, target=target, id=series, regressors=names or None
+        )
+        gp.set_params(random_state=seed, time_limit=time_limit, memory_limit=memory_limit)
+        with as_path(data, memory_limit) as path:
+            forecast_table(path, gp, horizon, future, level, out, plot, components, model)
 
 
 @app.command(cls=Once)

@@ -12,7 +12,7 @@ from typing import Final
 
 from gramian.words import LIKELIHOODS
 
-# the options of fit, plan, predict, models and compare by the settings that they give
+# the options of fit, plan, predict, update, models and compare by the settings that they give
 OPTIONS: Final[dict[str, str]] = {
     "kernel": "--kernel",
     "mean": "--mean",
@@ -50,6 +50,8 @@ OPTIONS: Final[dict[str, str]] = {
     "tol": "--tol",
     "max_iter": "--max-iter",
     "variance_rows": "--variance-rows",
+    "window": "--window",
+    "refit": "--refit",
 }
 _NAME = "|".join(OPTIONS)
 _VALUE = r""""[^"]*"|'[^']*'|\.\.\.|[A-Za-z_][\w.]*\([^()]*\)|[-+]?\w(?:[\w.+-]*\w)?"""

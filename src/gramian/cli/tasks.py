@@ -20,6 +20,7 @@ from gramian.data.spool import Room, Spool
 from gramian.data.tables import Table
 from gramian.data.tables.shared import BLOCK
 from gramian.errors import InputError, ParameterError, TableError
+from gramian.estimators import DeepGPClassifier, DeepGPRegressor, GPClassifier, GPRegressor
 from gramian.likelihoods.words import read_likelihood
 from gramian.words import LIKELIHOODS
 
@@ -52,6 +53,14 @@ class FitOptions:
     hyper: str | None = None
     noise: float | list[float] | None = None
     trials: str | None = None
+    layers: str | None = None  # of a deep model
+    n_inducing: int | None = None  # its inducing points
+
+    def estimator(self, task: str) -> type[GPRegressor | GPClassifier]:
+        """The class of the model."""
+        if self.layers is not None:
+            return DeepGPClassifier if task == "classification" else DeepGPRegressor
+        return GPClassifier if task == "classification" else GPRegressor
 
     @property
     def beside(self) -> dict[str, str]:
@@ -104,10 +113,31 @@ class FitOptions:
     def settings(self, settings: dict[str, Any]) -> dict[str, Any]:
         """These and further settings of the estimator; what was not given stays at its default."""
         values = {name: getattr(self, name) for name in ("link", "multiclass", "hyper", "noise")} | settings
-        if self.inference not in (None, "auto"):
+        if self.layers is not None:
+            values = self._deep(values)
+        elif self.inference not in (None, "auto"):
             values["inference"] = self.inference
         values["likelihood"] = read_likelihood(self.likelihood)
         return {name: value for name, value in values.items() if value is not None}
+
+    def _deep(self, values: dict[str, Any]) -> dict[str, Any]:
+        """The settings of a deep model, which has one method, one rule and one way to its parameters."""
+        assert self.layers is not None
+        other = {
+            "--method": values.pop("method", "auto") != "auto",
+            "--restarts": values.pop("n_restarts", None) is not None,
+            "--inference": self.inference not in (None, "auto", "vi"),
+            "--hyper": values.pop("hyper", None) not in (None, "auto", "map"),
+        }
+        if refused := [option for option, given in other.items() if given]:
+            raise ParameterError(
+                f"{refused[0]} is for models of one layer, but --layers {self.layers} was given. Leave one of"
+                " them out."
+            )
+        if self.layers != "auto" and not self.layers.isdecimal():
+            raise ParameterError(f"--layers {self.layers!r} must be a whole number from 1 on, or auto.")
+        depth = self.layers if self.layers == "auto" else int(self.layers)
+        return values | {"layers": depth, "n_inducing": self.n_inducing}
 
 
 def task_of(table: Table, targets: Sequence[str], given: str | None = None) -> str:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-import tempfile
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import typer
@@ -23,15 +22,15 @@ from gramian.cli.columns import TableOptions, for_model, is_text, refuse_constan
 from gramian.cli.speech import said
 from gramian.cli.tasks import COUNTS, FitOptions, coded, column_beside, hint, labels_of, task_of, times_in
 from gramian.cli.voice import note, say
-from gramian.data.atomic import atomic_write
+from gramian.data.atomic import atomic_write, temporary_folder
 from gramian.data.columns import some_of
 from gramian.data.inputs import file_cells
 from gramian.data.sources import Source, open_source
 from gramian.data.spool import Room
 from gramian.data.tables import Table, check_written, read_blocks, write_blocks
-from gramian.errors import GramianError, ParameterError, TableError, visible
-from gramian.estimators import GPClassifier, GPRegressor
+from gramian.errors import GramianError, InputError, ParameterError, TableError, visible
 from gramian.estimators.base import Estimator
+from gramian.estimators.edits import one_model
 from gramian.likelihoods.checks import Impossible
 from gramian.modelfile import load
 from gramian.predictive import checked_levels
@@ -70,7 +69,7 @@ def fit_table(asked: TableOptions, out: Path, settings: dict[str, Any], options:
     task = task_of(table, targets, asked.task)
     options.check(task, targets)
     settings = options.settings(settings | {"missing": asked.missing})
-    gp = (GPClassifier if task == "classification" else GPRegressor)(written, **settings)
+    gp = options.estimator(task)(kernel=written, **settings)
     gp.check_ready()
     classes: NDArray[Any] | None = None
     codes: Array | None = None
@@ -172,14 +171,14 @@ def predict_table(model: Path, data: Path, out: Path | None, answer: Answer) -> 
     if out is not None:
         check_written(out)
         check_output(out, data, model)
-    gp = load(model)
+    gp = _loaded(model)
     answer.check(gp)
     if out is not None:
         rows = write_predictions(gp, data, out, answer)
         note(f"{rows:,} predictions are in {out}")
         return
     # through a file, so that a pipe gets the very bytes that a file would
-    with tempfile.TemporaryDirectory() as folder:
+    with temporary_folder() as folder:
         path = Path(folder, "predictions.csv")
         write_predictions(gp, data, path, answer)
         with path.open("rb") as file:
@@ -245,7 +244,48 @@ def times_told(gp: Estimator) -> dict[str, str]:
 
 def score_table(model: Path, data: Path, targets: Sequence[str], beside: Mapping[str, str | None]) -> None:
     """Prints how good a model's predictions of a table are, whose targets are known."""
-    gp = load(model)
+    gp = _loaded(model)
+    known = _known_rows(gp, model, data, targets, beside)
+    say(gp.evaluate(known.X, known.y, **known.beside))
+
+
+def update_table(
+    model: Path,
+    data: Path,
+    out: Path,
+    targets: Sequence[str],
+    beside: Mapping[str, str | None],
+    settings: Mapping[str, Any],
+) -> None:
+    """Conditions a model on the rows of a table as well, and writes it."""
+    check_output(out, data)
+    gp = _loaded(model)
+    one_model(gp.fitted_)  # before the table is read
+    known = _known_rows(gp, model, data, targets, beside)
+    theta = gp.theta_
+    gp.update(known.X, known.y, **known.beside, **settings)
+    gp.save(out)
+    searched = not np.array_equal(gp.theta_, theta)
+    how = "its parameters were searched for again" if searched else "its parameters are as before"
+    say(f"{len(known.y):,} rows of {data} were added: {out} knows {gp.fitted_.n_rows:,} rows, {how}.")
+    edits = gp.fitted_.first.edits
+    if edits is not None and edits.deviation >= 0 and edits.added:
+        a_row = f"a log density of {edits.foretold / edits.added:.3g} each"
+        say(f"New rows were foretold with {a_row}, left-out rows of the fit with {edits.usual:.3g}.")
+
+
+class _Known(NamedTuple):
+    """Rows of a table whose targets are there."""
+
+    X: Source
+    y: NDArray[Any]
+    beside: dict[str, Array]
+
+
+def _known_rows(
+    gp: Any, model: Path, data: Path, targets: Sequence[str], beside: Mapping[str, str | None]
+) -> _Known:
+    """The rows of a table that have targets, as the model reads them."""
     named = list(targets) or list(gp.fitted_.columns.targets)
     if not named:
         raise ParameterError(f"{model} does not know the name of what it predicts. Add --target NAME.")
@@ -258,7 +298,7 @@ def score_table(model: Path, data: Path, targets: Sequence[str], beside: Mapping
     seen = {
         what: column_beside(read_blocks(data, room=room), what, name) for what, name in answer.given().items()
     }
-    room.hold(8 * X.X.size + 24 * len(X.X), f"{data}: the rows to score", "Score fewer rows at a time.")
+    room.hold(8 * X.X.size + 24 * len(X.X), f"{data}: its rows", "Give fewer rows at a time.")
     if classes is not None:
         once: dict[Any, Any] = {}  # a label is held once, however many rows have it
         text = classes.dtype.kind not in "iuf"
@@ -278,16 +318,33 @@ def score_table(model: Path, data: Path, targets: Sequence[str], beside: Mapping
         known = np.asarray(~np.isnan(Y).all(axis=1))
         y = (Y[:, 0] if gp.fitted_.first.single else Y)[known]
     if not known.any():
-        raise TableError(f"{data}: no row has a value of {', '.join(named)} to compare with.")
+        raise TableError(f"{data}: no row has a value of {', '.join(named)}.")
     if not known.all():
         note(f"note: rows without {', '.join(named)} ({np.sum(~known):,}) are left out")
-    seen = {what: values[known] for what, values in seen.items()}
-    say(gp.evaluate(Source(X.X[known], None, X.columns), y, **seen))
+    return _Known(Source(X.X[known], None, X.columns), y, {what: v[known] for what, v in seen.items()})
+
+
+def _loaded(model: Path) -> Any:
+    """The model of a file, if it predicts a target."""
+    gp = load(model)
+    if hasattr(gp, "forecast"):
+        cure = "gramian.load(...).forecast(...) in Python, or gramian forecast with the table itself"
+        raise InputError(f"{model} holds forecasts of series (gramian forecast), which have dates: {cure}.")
+    if not hasattr(gp, "predict"):
+        cure = "Places of new rows: gramian.load(...).transform(...) in Python; gramian show prints it."
+        raise InputError(f"{model} holds latent places (gramian reduce), which predict no target. {cure}")
+    return gp
 
 
 def show_model(model: Path, full: bool) -> None:
     """Prints the summary of a model file, and the columns it needs."""
     gp = load(model)
+    if hasattr(gp, "forecast"):
+        say(f"{model} forecasts {gp.fitted_.layout.target} by {gp.fitted_.layout.date}\n\n{gp.summary()}")
+        return
+    if not hasattr(gp, "predict"):
+        say(f"{model} places rows by: {_described(gp, ', '.join, full)}\n\n{gp.summary()}")
+        return
     predicted = ", ".join(gp.fitted_.columns.targets)
     say(f"{model} predicts {predicted + ' ' * bool(predicted)}from: {_described(gp, ', '.join, full)}\n")
     print_summary(gp, full)

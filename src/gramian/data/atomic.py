@@ -1,13 +1,13 @@
-"""Write a file whole or not at all.
+"""Write a file whole or not at all; and folders for what is temporary.
 
 The bytes go to a temporary file in the target's own folder (a rename is atomic only within one file system),
 are forced to disk, and then take the target's name in one step. Whoever reads the target sees the old file or
 the new one, never a part; an exception, Ctrl-C included, leaves only the old file as it was.
 
-A process that is killed leaves its temporary file behind, and the next one that writes into the folder
-sweeps it. Whoever writes holds a lock on the file (flock), which the system takes back when a process ends;
-so a file of this machine that nobody locks is nobody's. Of other machines that write into the same folder,
-and where there are no locks, files are swept that have not been written to for a day.
+A process that is killed leaves its temporary file behind, or its folder, and the next one that writes into
+the same place sweeps it. Whoever writes holds a lock on the file (flock), which the system takes back when a
+process ends; so a file of this machine that nobody locks is nobody's. Of other machines that write into the
+same folder, and where there are no locks, files are swept that have not been written to for a day.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ import os
 import platform
 import re
 import secrets
+import shutil
 import stat
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -86,6 +88,37 @@ def atomic_write(
         raise
 
 
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """A folder of one's own where the system has temporary files, for as long as the block lasts."""
+    parent = Path(tempfile.gettempdir())
+    path, fd = _folder(parent)
+    try:
+        _sweep(parent, path.stat().st_mtime)
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+        if fd is not None:
+            os.close(fd)
+
+
+def _folder(parent: Path) -> tuple[Path, int | None]:
+    """A new folder for this person alone, locked where that is possible."""
+    while True:
+        path = parent / f".gramian-{_machine()}-{secrets.token_hex(8)}.tmp"
+        path.mkdir(mode=0o700)
+        if fcntl is None:
+            return path, None
+        try:
+            fd = os.open(path, os.O_RDONLY)
+        except FileNotFoundError:
+            continue  # swept between these two lines
+        _lock(fd, wait=True)
+        if path.exists():
+            return path, fd
+        os.close(fd)
+
+
 def full(cause: OSError) -> str:
     """Which of `FULL` it is."""
     return "the disk is full" if cause.errno != errno.EFBIG else "it is longer than a file may be there"
@@ -137,8 +170,11 @@ def _sweep_file(path: Path, now: float, here: bool) -> None:
         known, locked = os.fstat(fd), _lock(fd, wait=False)
         own = not hasattr(os, "geteuid") or known.st_uid == os.geteuid()
         old = now - known.st_mtime > _OLD
-        swept = stat.S_ISREG(known.st_mode) and own and locked is not False and (old or (here and locked))
-        if swept and fcntl is not None:
+        nobodys = own and bool(here and locked)
+        swept = stat.S_ISREG(known.st_mode) and (nobodys or (own and old and locked is not False))
+        if stat.S_ISDIR(known.st_mode) and nobodys:  # its age tells nothing of the files in it
+            shutil.rmtree(path, ignore_errors=True)
+        elif swept and fcntl is not None:
             path.unlink()
     finally:
         os.close(fd)

@@ -270,7 +270,7 @@ def read_named(
         return read_features(X, known, missing)
     table, columns = read_features(X, known, missing)
     if known is None:
-        _refuse_extremes(table, columns)
+        refuse_extremes(table, columns)
     _remember_columns(estimator, X, table, reset=known is None)
     return table, columns
 
@@ -417,11 +417,16 @@ def check_table(table: Array, columns: Columns, missing: str = "error") -> None:
 LARGEST, NARROWEST = 1e301, 1e-300
 
 
-def _refuse_extremes(table: Array, columns: Columns) -> None:
-    """Refuses columns that leave no room for differences, means and lengthscales."""
-    size = np.fmax.reduce(np.abs(table), axis=0)  # NaN is missing
+def sizes(table: Array) -> tuple[Array, Array]:
+    """The largest |x| of each column, and how far its values are apart; NaN is missing."""
+    low, high = np.fmin.reduce(table, axis=0), np.fmax.reduce(table, axis=0)
     with np.errstate(over="ignore"):
-        apart = np.fmax.reduce(table, axis=0) - np.fmin.reduce(table, axis=0)
+        return np.maximum(np.abs(low), np.abs(high)), high - low
+
+
+def refuse_extremes(table: Array, columns: Columns) -> None:
+    """Refuses columns that leave no room for differences, means and lengthscales."""
+    size, apart = sizes(table)
     extreme = np.flatnonzero((size > LARGEST) | ((apart > 0) & (apart < NARROWEST)))
     if len(extreme):
         j = int(extreme[0])

@@ -25,8 +25,9 @@ class Labels:
     codes: Array  # (n,): the place of each row's label among the classes
 
     @classmethod
-    def read(cls, y: Any, n: int) -> Labels:
-        """From the labels of n rows; what cannot be labels is refused with its row and the cure."""
+    def read(cls, y: Any, n: int, known: NDArray[Any] | None = None) -> Labels:
+        """From the labels of n rows; what cannot be labels is refused with its row and the cure. `known`: the
+        classes that there are, sorted; None: those of y."""
         if y is None:
             raise InputError("GPClassifier requires y to be passed, but the target y is None.")
         if sparse.issparse(y):
@@ -58,6 +59,12 @@ class Labels:
             kinds = " and ".join(sorted({type(label).__name__ for label in array}))
             what = f"y mixes labels of several kinds ({kinds}), which have no order"
             raise InputError(f"{what}. Make them all text: y.astype(str).") from None
+        if known is not None:
+            new = [label for label in classes.tolist() if label not in known]
+            if new:
+                what = f"the model tells {', '.join(map(str, known.tolist()))} apart"
+                raise InputError(f"y has the class {new[0]!r}, but {what}. Fit again to have another one.")
+            return cls(known, np.searchsorted(known, array).astype(np.float64))
         if len(classes) < 2:
             what = f"y has only one class, {classes[0]!r}, so there is nothing to tell apart"
             raise InputError(f"{what}. Give rows of two classes or more.")

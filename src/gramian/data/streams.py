@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from gramian.data.atomic import temporary_folder
 from gramian.data.spool import Room, full_disk
 from gramian.data.tables import SUFFIXES, kind_of_bytes
 
@@ -32,7 +32,7 @@ def settled(path: str | os.PathLike[str], room: Room) -> Iterator[str | os.PathL
 def copied(stream: BinaryIO, name: str, room: Room) -> Iterator[Path]:
     """What a stream of that name gives, as a file. Unless its name ends as those of tables do, its first
     bytes tell of what kind it is."""
-    with tempfile.TemporaryDirectory(prefix="gramian-") as folder:
+    with temporary_folder() as folder:
         copy = Path(folder, os.path.basename(name))
         head, lines = b"", 1
         with full_disk(), copy.open("wb") as file:

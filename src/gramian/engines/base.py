@@ -259,8 +259,8 @@ class SolvedConditioned(Conditioned):
 class PartConditioned(Conditioned):
     """Sites on some of the rows, for engines whose factor has no place for a row without a site."""
 
-    def __init__(self, whole: RowPrior, part: RowPrior, at: Indices, sited: Conditioned) -> None:
-        self.whole, self.part, self.at, self.sited = whole, part, at, sited
+    def __init__(self, whole: RowPrior, part: RowPrior, at: Indices, sited: Any) -> None:
+        self.whole, self.part, self.at, self.sited = whole, part, at, sited  # a SolvedConditioned
         self.prior = part
         self.lam = self._spread_out(sited.lam)
         self.outcome = sited.outcome
@@ -296,13 +296,13 @@ class PartConditioned(Conditioned):
         out = tiles.diagonal(self.whole.kernel, self.whole.X)
         others = np.setdiff1d(np.arange(len(self.lam)), self.at)
         cross = tiles.cross(self.whole.kernel, self.part.X, self.whole.X[others])
-        out[others] -= np.einsum("ij,ij->j", cross, self._explained(cross))
+        out[others] -= np.einsum("ij,ij->j", cross, self.sited.inverse_times(cross))
         out[self.at] = self.sited.var()
         return np.maximum(out, 0.0)
 
     def spread(self, b: Array) -> Array:
         Kb = self.whole.times(b)
-        return Kb - self.whole.times(self._spread_out(self._explained(Kb[self.at])))
+        return Kb - self.whole.times(self._spread_out(self.sited.inverse_times(Kb[self.at])))
 
     def pullback(self, alpha: Array | None = None, u: Array | None = None, **others: Any) -> Gradients:
         own = (None if array is None else array[self.at] for array in (alpha, u))
@@ -313,11 +313,6 @@ class PartConditioned(Conditioned):
 
     def release(self) -> None:
         self.sited.release()
-
-    def _explained(self, B: Array) -> Array:
-        """A^-1 B = Lam B - Lam S Lam B, at the rows that were observed."""
-        lam = self.sited.lam if B.ndim == 1 else self.sited.lam[:, None]
-        return lam * B - lam * self.sited.spread(lam * B)
 
     def _spread_out(self, values: Array) -> Array:
         out = np.zeros((len(self.whole.X), *values.shape[1:]))
@@ -339,13 +334,23 @@ class Engine(ABC):
     solver: Solver | None = None  # of systems with K + D, where it has one
     exact: bool = False  # whether it is K itself, to rounding or to the tolerance of a solver
     dense: bool = False  # whether it holds K as a matrix: what searches on few rows begin with
+    linear: bool = False  # whether its work grows with the rows alone, so that it begins with itself
     # whether value and gradient agree to rounding, as estimates do not: a search then has all digits
     smooth: bool = True
     # whether the variances of all rows, and inverses, come with a factor; by solves they cost too much
     variances: bool = True
+    # whether it looks at what is near alone, so that neighbourhoods of rows say nearly all about parameters
+    local: bool = False
+    conjugate_only: bool = False  # whether its K is that of one noise: rules of many steps have none to go on
     streams: bool = False  # whether rows may stay on disk: nothing has n^2 numbers
+    programs: int = 6  # that are compiled for a kernel: its values in several shapes, and their gradients
     # the kinds of process (`Process.kind`) that its rules give with it: what can be restored
     kinds: tuple[str, ...] = ()
+
+    @property
+    def at_points(self) -> bool:
+        """Whether most kernel values are those between rows and landmarks."""
+        return False
 
     @property
     @abstractmethod
@@ -401,8 +406,20 @@ class Engine(ABC):
         """The same engine with its choices made for these rows and, where it matters, these parameters."""
         return self
 
+    def on_other_rows(self, kernel: Kernel, X: Array, rng: np.random.Generator) -> Engine:
+        """The same for other rows than it was prepared for. Landmarks and frequencies stay as they are."""
+        return self
+
     def ready(self, kernel: Kernel, X: Array) -> Engine:
         """The same where its choices are made; else with choices by a fixed seed."""
+        return self
+
+    def stale(self, kernel: Kernel, X: Array) -> bool:
+        """Whether its choices suit these parameters no more, and a search should go on with others."""
+        return False
+
+    def stored(self) -> Engine:
+        """The same without choices that `ready` makes again, bit by bit."""
         return self
 
     @property

@@ -98,6 +98,9 @@ class Krylov(Engine):
     def prepared(self, kernel: Kernel, X: Array, rng: np.random.Generator) -> Krylov:
         return dataclasses.replace(self, solver=self.solver.prepared(kernel, X, rng))
 
+    def on_other_rows(self, kernel: Kernel, X: Array, rng: np.random.Generator) -> Krylov:
+        return self.prepared(kernel, X, rng)  # its probes have one number a row
+
     def at(self, kernel: Kernel, X: Array, use: Use, workspace: Workspace | None = None) -> RowPrior:
         return KrylovPrior(kernel, np.asarray(X, dtype=np.float64), self, use.again, workspace)
 

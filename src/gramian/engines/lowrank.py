@@ -130,7 +130,8 @@ class FeatureEngine(Engine):
         return 8 * (2 * self.features_for(n) ** 2 + 8 * n)  # sums and their root; sites of all rows
 
     def bytes_of_sites(self, n: int, d: int, latents: int) -> int:
-        together = 3 * (latents * self.features_for(n)) ** 2 if latents > 1 else 0
+        # of the weights of all latents: a root, and the inverse that a gradient makes of it
+        together = 2 * (latents * self.features_for(n)) ** 2 if latents > 1 else 0
         return self.bytes_needed(n, d, 1) + 8 * (10 * n * latents + together)
 
 
@@ -168,11 +169,17 @@ class LowRank(FeatureEngine):
         return self.basis.whitened
 
     @property
+    def at_points(self) -> bool:
+        return self.basis.landmarks is not None
+
+    @property
     def chosen_basis(self) -> Basis:
         return self.basis
 
     def check_choices(self, X: Array | None, d: int) -> None:
-        check_units(self.centre, self.spread, d)
+        # landmarks may be of another kind than rows; whether they are, they are asked with the kernel
+        Z = self.basis.landmarks
+        check_units(self.centre, self.spread, d if Z is None or self.spread.shape == (d,) else Z.shape[-1])
 
     def features_for(self, n: int) -> int:
         return self.basis.n_features

@@ -29,6 +29,7 @@ from gramian.linalg.cost import Cost
 
 Objective = Literal["vfe", "fitc", "dtc"]
 
+CANDIDATES, FEWEST_CANDIDATES = 10, 1000  # patches and their like, for a point
 TREATED: dict[str, Outside] = {"vfe": "bound", "fitc": "noise", "dtc": "nothing"}
 
 
@@ -80,6 +81,7 @@ class Nystrom(Recipe):
     sampling: str | LandmarkRule = "rpcholesky"
     name = "nystrom"
     accuracy = ACCURACY["nothing"]
+    at_points = True
 
     def __post_init__(self) -> None:
         plain_numbers(self)
@@ -199,16 +201,17 @@ class Inducing:
         """How many points n rows get."""
         return self.n_inducing if self.rule is None else min(self.n_inducing, n)
 
-    def check_columns(self, d: int) -> None:
-        """Refuses points that are given and do not have d columns."""
-        if isinstance(self.inducing, tuple) and len(self.inducing[0]) != d:
-            raise ParameterError(
-                f"{type(self).__name__}: the inducing points have {len(self.inducing[0])} columns, but the"
-                f" data have {d}."
-            )
+    def check_columns(self, kernel: Kernel, d: int) -> None:
+        """Refuses points that are given and do not have the d columns of the data, or those of the kernel's
+        own kind of points."""
+        own = kernel.point_columns()
+        count, whose = (d, "the data") if own is None else (own[1], "points of this kernel")
+        if isinstance(self.inducing, tuple) and len(self.inducing[0]) != count:
+            given = f"{type(self).__name__}: the inducing points have {len(self.inducing[0])} columns"
+            raise ParameterError(f"{given}, but {whose} have {count}.")
 
     def points(self, kernel: Kernel, X: Array, rng: np.random.Generator) -> Array:
-        self.check_columns(X.shape[1])
+        self.check_columns(kernel, X.shape[1])
         rule = self.rule
         return np.array(self.inducing) if rule is None else chosen(kernel, X, self.n_inducing, rule, rng)
 
@@ -225,6 +228,7 @@ class Sparse(Inducing, Recipe):
     objective: Objective = "vfe"
     inducing: str | LandmarkRule | tuple[tuple[float, ...], ...] = "rpcholesky"
     optimize_inducing: bool = False
+    at_points = True
 
     def __post_init__(self) -> None:
         plain_numbers(self)
@@ -258,11 +262,12 @@ class Sparse(Inducing, Recipe):
         return max(super().bytes_needed(n, d, q), bytes_of_rule(self.rule, n, self.size(n)))
 
     def check_fits(self, kernel: Kernel, d: int) -> None:
-        self.check_columns(d)
+        self.check_columns(kernel, d)
 
     def prepared(self, kernel: Kernel, X: Array, rng: np.random.Generator) -> LowRank:
         Z = self.points(kernel, X, rng)
-        basis, units = NystromBasis(Z, learned=self.optimize_inducing), units_of(X)
+        basis = NystromBasis(Z, learned=self.optimize_inducing)
+        units = units_of(X if Z.shape[1] == X.shape[1] else Z)
         return LowRank(basis, TREATED[self.objective], self.name, self.points_described(len(Z)), *units)
 
 
@@ -279,8 +284,12 @@ def _some(X: Array) -> Array:
 
 
 def chosen(kernel: Kernel, X: Array, m: int, rule: str | LandmarkRule, rng: np.random.Generator) -> Array:
-    """Landmarks for a fit: at most one a row, each once, among as many random rows as the rule wants."""
+    """Landmarks for a fit: at most one a row, each once, among as many random rows as the rule wants; of a
+    kernel with points of another kind, among some of those."""
     n = len(X)
+    if kernel.point_columns() is not None:
+        points = np.unique(kernel.points_among(X, max(CANDIDATES * m, FEWEST_CANDIDATES), rng), axis=0)
+        return as_rule(rule).choose(kernel, points, min(m, len(points)), rng).Z
     rows = as_rule(rule).candidates(n, min(m, n))
     if rows < n:
         X = np.asarray(X[np.sort(rng.choice(n, rows, replace=False))], dtype=np.float64)

@@ -14,7 +14,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,12 +23,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from gramian import clock
-from gramian.arrays import Array
+from gramian.arrays import Array, is_whole
 from gramian.choose.plan import Plan, rates_for
 from gramian.clock import OutOfTime
 from gramian.data import gaps
 from gramian.data.frames import as_frame, is_frame, parted, without
-from gramian.data.inputs import Columns, read_named, spread, target_names
+from gramian.data.inputs import Columns, read_named, read_noise_var, refuse_extremes, spread, target_names
 from gramian.data.sources import is_source, open_source
 from gramian.data.tables import read_table
 from gramian.data.targets import absent_targets, as_numbers
@@ -37,7 +37,9 @@ from gramian.errors import InputError, ParameterError, plain, visible
 from gramian.estimators import build, latent
 from gramian.estimators.build import Built
 from gramian.estimators.defaults import ENOUGH, Choice
+from gramian.estimators.edits import check_refit, edited, judged, one_model, rows_that_stay
 from gramian.estimators.fitted import Fitted, Learned
+from gramian.estimators.guard import guarded
 from gramian.fitting import FitOutcome, Objective, Search, level
 from gramian.fitting.budget import Budget, at_random
 from gramian.fitting.draws import Drawn, drawn
@@ -47,8 +49,8 @@ from gramian.fitting.stages import Hold, Searched, fit
 from gramian.inference import Data, Evidence, Inference, Inferred, Model, Scheme
 from gramian.inference.mcmc.chains import ask_packages
 from gramian.inference.mcmc.method import MCMC
-from gramian.interrupt import attended
-from gramian.kernels import Kernel
+from gramian.interrupt import attended, held_back
+from gramian.kernels import Kernel, Matern52, Stationary
 from gramian.likelihoods import Likelihood
 from gramian.linalg import memory
 from gramian.means import Mean
@@ -90,6 +92,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
 
     fitted_: Learned = field(init=False)  # what the last fit has left
     # what `hyper` may be
+    usual: ClassVar[tuple[type[Stationary], ...]] = (Matern52,)  # of the default kernel
     hypers: ClassVar[Mapping[str, str]] = {"map": "priors count", "ml": "they do not", "mcmc": "full Bayes"}
 
     # Fitting. -----------------------------------------------------------------------------------------------
@@ -141,6 +144,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         if source.Y is None:
             cure = "Give fit(X, y); for a file, y is the name of its target column."
             raise InputError(f"The target y is missing. {cure}")
+        refuse_extremes(source.X, source.columns)
         names, kept = source.columns.given, source.kept
         self.n_features_in_ = len(names)
         if source.columns.named:
@@ -153,6 +157,12 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         y = source.Y[:, 0] if source.single else source.Y
         return source.X, columns, y, beside, noise_var
 
+    def _rivalled(
+        self, built: Built, method: Scheme, reason: str, rng: np.random.Generator, report: Report
+    ) -> tuple[Scheme, str]:
+        """The method, or one that rows say is better, with the reason."""
+        return method, reason
+
     def _condition(
         self,
         built: Built,
@@ -163,8 +173,9 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         closed_form: bool = False,
         single: bool = True,
         classes: NDArray[Any] | None = None,
+        again: bool = False,
     ) -> Fitted:
-        """Fits the parameters and conditions on all rows."""
+        """Fits the parameters and conditions on all rows. `again`: the kind of model is chosen already."""
         rows, noise = built.rows, getattr(self, "noise", None)
         bounded = isinstance(noise, Parameter) and noise.bounds is not None
         rng = generator(self.random_state)
@@ -176,11 +187,15 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
             progress(self.verbose) as report,
             attended(lambda: report.doing) if slow else contextlib.nullcontext(),
         ):
-            choice = self._choice(built, columns, method, rng, report)
+            if not again:
+                method, reason = self._rivalled(built, method, reason, rng, report)
+            choice = None if again else self._choice(built, columns, method, rng, report)
+            if choice is None and self.optimize and method.search != "none" and not again:
+                choice = guarded(built, columns, rng, report)
             built = built if choice is None else choice.built
             rows = built.rows
             restarts = self.restarts(len(rows.X)) if choice is None else self.n_restarts or 0
-            budget = self._budget(method, rows, calibrated=choice is not None)
+            budget = self._budget(method, built.model, rows, calibrated=choice is not None)
             stopped = choice is not None and choice.interrupted
             enough = ENOUGH if choice is not None else 0.0
             searched = self._search(method, built.model, rows, restarts, rng, report, budget, stopped, enough)
@@ -189,7 +204,11 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
             search_ended = clock.now()
             inferred, searched, cut = self._infer(method, searched, rows, report, rng, budget)
             rows = searched.final
-            searched, inferred = level.on_all_rows(searched, rows, inferred, bounded)
+            with held_back() as pressed:  # it overwrites what there is
+                searched, inferred = level.on_all_rows(searched, rows, inferred, bounded)
+            if pressed():
+                stopped_search = replace(searched.search, stopped="interrupted")
+                searched = dataclasses.replace(searched, search=stopped_search)
             found: Drawn | None = None
             told: list[str] = []
             if not cut and self._averages(searched):  # who has stopped an inference waits for no more of them
@@ -206,7 +225,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
             method=searched.inference.name,
             reason=reason,
             solver=searched.inference.described,
-            stopped=search.stopped,
+            stopped=inferred.outcome.stopped or search.stopped,
             iterations=search.iterations,
             evaluations=search.evaluations,
             starts=search.starts,
@@ -264,12 +283,13 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
     def _grace(self) -> float:
         return max(GRACE * float(self.time_limit or 0.0), LEAST_GRACE)
 
-    def _budget(self, method: Scheme, data: Data, calibrated: bool) -> Budget | None:
+    def _budget(self, method: Scheme, model: Model, data: Data, calibrated: bool) -> Budget | None:
         """What may be spent, where the time is limited; `calibrated`: by left-out rows, after the fit."""
         if not clock.end() < math.inf or method.search == "none":
             return None
         size = (*data.X.shape, len(data.scale))
         rates = rates_for(method, size, clock.end() - clock.now())
+        rates = rates.of(model.kernel, size[1], method.at_points)
         again = calibrated and method.leaves_out_cheaply and not method.holds_rows
         return Budget(clock.end(), rates.seconds, size, self._grace, CALIBRATED if again else 1.0)
 
@@ -338,8 +358,8 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
                 which = "those that its parameters were fitted on"
             elif budget is not None:
                 budget.passed(searched.inference, clock.now() - began)
-                # programs for the whole of K are those that were at work
-                compiled = inference.holds_rows
+                # where the whole of K was at work, its programs are compiled
+                compiled = searched.inference.on_few_rows() is searched.inference
                 room = budget.rows_of_final(inference, self._grace / 4, compiled)
                 part = rows.take(at_random(n, room, rng))
             end = None if budget is None else clock.now() + self._grace / 2
@@ -349,6 +369,109 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         known = f"this model knows {len(part.X):,} of them, {which}"
         notes = [f"The final inference on {n:,} rows {why}: {known}."] if len(part.X) < n else []
         return inferred, dataclasses.replace(searched, inference=inference, final=part), notes
+
+    # Rows that come and go. ---------------------------------------------------------------------------------
+
+    @memory.translated(*FIT_SHORT)
+    def update(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        noise_var: ArrayLike | None = None,
+        window: int | None = None,
+        refit: str = "never",
+        **columns: Any,
+    ) -> Self:
+        """Conditions on further rows, after those of the fit, with the parameters that it has: the posterior
+        is that of all rows. X and y as in `fit`, read as the fit has read its own; `noise_var` and `columns`
+        where the fit had them.
+
+        window : rows to keep; the oldest are forgotten
+        refit : "never"; "always": parameters are searched for again, from where they are; "auto": where rows
+            that came since the last search were foretold much worse than left-out rows had been, by half a
+            nat a row and three standard errors at the least
+
+        Scales of y, categories and the calibration of intervals stay those of the fit. Exact inference under
+        Gaussian noise takes n^2 a row, other methods an inference without a search.
+        """
+        began = clock.now()
+        check_refit(refit)
+        if window is not None and not is_whole(window):
+            raise ParameterError(f"window={window!r} must be a whole number from 1 on, or None.")
+        check_is_fitted(self, "fitted_")
+        fitted = one_model(self.fitted_)
+        new = self._further_rows(fitted, X, y, noise_var, columns)
+        if refit == "auto":
+            fitted = judged(fitted)
+        rng = generator(self.random_state)
+        made = edited(fitted, np.arange(len(fitted.rows.X)), new, rng)
+        n = len(made.rows.X)
+        if window is not None and n > window:
+            made = edited(made, np.arange(n - window, n), None, rng)
+        due = refit == "always" or (refit == "auto" and made.edits is not None and made.edits.fell_off)
+        self.fitted_ = self._searched_again(made, began) if due else made
+        return self
+
+    @memory.translated(*FIT_SHORT)
+    def forget(self, rows: Any) -> Self:
+        """Takes rows out of the posterior, with the parameters that it has: their numbers from 0 on, a slice,
+        or one truth value a row, of the rows that the model has now (`fitted_.rows`). Those that stay keep
+        their order; further ones come after them."""
+        check_is_fitted(self, "fitted_")
+        fitted = one_model(self.fitted_)
+        kept = rows_that_stay(rows, len(fitted.rows.X))
+        if len(kept) < len(fitted.rows.X):
+            self.fitted_ = edited(fitted, kept, None, generator(self.random_state))
+        return self
+
+    def _further_rows(
+        self, fitted: Fitted, X: Any, y: Any, noise_var: ArrayLike | None, beside: dict[str, Any]
+    ) -> Data:
+        """Rows of X and y as the fitted model has its own."""
+        known = fitted.columns
+        if y is None and known.targets:
+            y = list(known.targets) if len(known.targets) > 1 else known.targets[0]
+        if y is None:
+            raise InputError("The target y is missing. Give update(X, y).")
+        X, y = self._compared(X, y)
+        table = self.read(X)
+        n = len(table)
+        kept = np.arange(n)
+        if self.missing != "error":
+            absent = absent_targets(y, n)
+            kept = kept if absent is None else kept[~absent]
+        if gaps.has_gaps(table):
+            broken = np.isnan(table[kept]).any(axis=1)
+            if self.missing == "drop":
+                kept = kept[~broken]
+            else:
+                table = np.array(table)
+                at = kept[broken]
+                table[at] = gaps.donors_of(fitted.some_rows(), known).filled(table[at])
+        if not len(kept):
+            raise InputError("update: no row has all that it needs, a target first of all.")
+        y, noise_var = _some(y, kept, n), _some(noise_var, kept, n)
+        beside = {name: _some(values, kept, n) for name, values in beside.items()}
+        Y = self._observations(fitted, y, len(kept), beside)
+        known_noise = read_noise_var(noise_var, len(kept))
+        return Data(np.asarray(table[kept], dtype=np.float64), Y, fitted.rows.scale, known_noise)
+
+    @abstractmethod
+    def _observations(self, fitted: Fitted, y: Any, n: int, beside: dict[str, Any]) -> Array:
+        """y of n further rows, (n, columns), as the rows of the fit have theirs."""
+
+    def _searched_again(self, fitted: Fitted, began: float) -> Fitted:
+        """The same rows, after another search from the parameters that there are."""
+        built, before = Built(fitted.kernel, fitted.model, fitted.rows), fitted.outcome
+        given = fitted.columns, fitted.inference, before.reason, began
+        found = self._condition(built, *given, fitted.closed_form, fitted.single, fitted.classes, again=True)
+        outcome = dataclasses.replace(found.outcome, choice=before.choice)
+        return self._finished(dataclasses.replace(found, outcome=outcome), began)
+
+    def _finished(self, fitted: Fitted, began: float) -> Fitted:
+        """What comes after a fit of parameters."""
+        return fitted
 
     def plan(self, X: Any, y: Any = None) -> Plan:
         """What each method would take on these data, memory and time, and which one `method="auto"` takes."""

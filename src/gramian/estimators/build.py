@@ -8,7 +8,7 @@ With sd_j the standard deviation of column j of d numeric ones, and v the varian
     lengthscale_j ~ LogNormal(log(sd_j sqrt(d)), 1.5)      distances grow as sqrt(d), so lengthscales must too
                                                            (Hvarfner et al. 2024)
     scale         ~ LogNormal(log v, 1.5)
-    noise         ~ LogNormal(log(0.05 var y), 2)          each output its own, up to OWN_NOISES of them;
+    noise         ~ LogNormal(log(0.1 var y), 2)           each output its own, up to OWN_NOISES of them;
                                                            it starts at 0.01 var y
     mean          constant, no prior
 
@@ -30,7 +30,7 @@ from gramian import kernels as library
 from gramian.arrays import Array
 from gramian.choose.plan import Prospect, check_time_limit
 from gramian.data import gaps
-from gramian.data.inputs import Columns, spread
+from gramian.data.inputs import Columns, sizes, spread
 from gramian.errors import InputError, ParameterError
 from gramian.fitting.rows import repeats
 from gramian.inference import Data, Model
@@ -60,7 +60,7 @@ _SOME_ROWS = 100_000  # starting values are made from this many rows at least
 # a rough one follows all that changes fast from where it is
 FURTHER, SHORTER = 0.05, 0.3
 NOISE_SHARE = 0.01  # of var y: where learned noise starts
-NOISE_MEDIAN = 0.05  # of var y: of its prior
+NOISE_MEDIAN = 0.1  # of var y: of its prior
 NOISE_FLOOR = 1e-8  # of var y: below it K + noise has more condition than float64 has digits for
 
 
@@ -90,10 +90,13 @@ class Written(NamedTuple):
             raise ParameterError(f"{len(self.kernels)} kernels were given, but {cure}")
         return self.kernel
 
-    def suited(self, X: Array, columns: Columns, variance: float) -> tuple[Kernel, ...]:
-        """The kernels, or the default one of that variance, after a check that they suit the columns."""
+    def suited(
+        self, X: Array, columns: Columns, variance: float, usual: tuple[type[Stationary], ...] = (Matern52,)
+    ) -> tuple[Kernel, ...]:
+        """The kernels, or the default one of that variance and of the `usual` families where none were
+        named, after a check that they suit the columns."""
         described = columns.described()
-        kernels = self.kernels or (default_sum(X, columns, variance, self.families or (Matern52,)),)
+        kernels = self.kernels or (default_sum(X, columns, variance, self.families or usual),)
         for kernel in kernels:
             kernel.check_columns(described)
         return tuple(kernel.in_units(described) for kernel in kernels)
@@ -138,6 +141,10 @@ def read_families(text: str) -> tuple[type[Stationary], ...]:
             ' Linear()".'
         )
     return ()
+
+
+# lengthscales, whose square is a number still; and the least of one, below which nobody looks
+FARTHEST, LEAST_LENGTH = 1e150, 1e-100
 
 
 def check_settings(gp: Estimator) -> None:
@@ -190,7 +197,7 @@ def build(
     loc = average if gp.optimize and gp.mean != "zero" else zero
     # spreads of columns need no more, and a memory map stays on its disk
     some = np.asarray(X[:: max(1, len(X) // _SOME_ROWS)])
-    kernel = written.suited(some, columns, float(np.mean((sd / scale) ** 2)))[0]
+    kernel = written.suited(some, columns, float(np.mean((sd / scale) ** 2)), gp.usual)[0]
     # Noise is in the units of y, and each output has its own. Each is another factorisation, so that very
     # many outputs share one relative noise, unless noise is given.
     q = Y.shape[1]
@@ -208,7 +215,9 @@ def build(
         raise ParameterError("noise_var is of y as it is: give it without a warp, or a warp without it.")
     gaussian = Gaussian(noise, tuple(unit.tolist()))
     gaussian.check_outputs(q)
-    model = Model(kernel.resolve(columns.names), mean, gaussian, warp=warp)
+    resolved = kernel.resolve(columns.names)
+    check_reach(resolved, X, columns)
+    model = Model(resolved, mean, gaussian, warp=warp)
     data = Data(X, Y, scale, noise_var)
     health.refuse_contradictions(data, model)
     return Built(kernel, _with_priors(gp, model), data)
@@ -232,13 +241,48 @@ def build_latent(
             f"{len(kernels)} kernels were given, but {type(likelihood).__name__} has {L} latent"
             f" function{'s' * (L > 1)}: one for all, or one each."
         )
-    kernels = written.suited(some, columns, variance)
+    kernels = written.suited(some, columns, variance, gp.usual)
     if gp.mean == "zero" or not gp.optimize:
         # As in `build`: what is in the units of y is measured from its average where y is normalised.
         loc = np.where(normalised & (likelihood.scales(np.inf) == np.inf), loc, 0.0)
     first, *others = (kernel.resolve(columns.names) for kernel in kernels)
+    for kernel in (first, *others):
+        check_reach(kernel, X, columns)
     model = Model(first, _mean(gp, some, columns, loc, scale, L == 1), likelihood, tuple(others))
     return Built(kernels[0], _with_priors(gp, model), Data(X, Y, scale))
+
+
+def check_reach(kernel: Kernel, X: Array, columns: Columns) -> None:
+    """Refuses columns whose values a kernel could not square. Default kernels have lengthscales of the
+    columns' own size; those that are given may be in other units."""
+    size, d = sizes(X)[0], X.shape[1]
+    if not np.any(size > FARTHEST * LEAST_LENGTH):
+        return
+    length = np.full(d, np.inf)
+    for parameter, of in kernel.lengthscales(range(d)):
+        if parameter.value.size in (1, len(of)):  # others are told when it meets the data
+            length[list(of)] = np.minimum(length[list(of)], parameter.value)
+    length = np.where(length < np.inf, length, 1.0)  # columns that it takes as they are
+    with np.errstate(over="ignore"):
+        beyond = np.flatnonzero(size / length > FARTHEST).tolist()
+    far = [j for j in beyond if _sees(kernel, d, j, length[j])]
+    if far:
+        j = far[0]
+        row = int(np.nanargmax(np.abs(X[:, j])))
+        name, unit = columns.names[j], 10.0 ** np.floor(np.log10(size[j]))
+        raise InputError(
+            f"Column {name!r} has {X[row, j]:.3g} in row {row}, {size[j] / length[j]:.3g} lengthscales of"
+            f" {kernel}: squares of that leave the range of numbers. Give the column in other units ({name} /"
+            f" {unit:.0e}), or the kernel another lengthscale."
+        )
+
+
+def _sees(kernel: Kernel, d: int, j: int, length: float) -> bool:
+    """Whether a kernel of d columns takes notice of one of them."""
+    two = np.zeros((2, d))
+    two[1, j] = 0.37 * length
+    K = np.asarray(kernel(two))
+    return bool(np.ptp(K) > 0)
 
 
 def _with_priors(gp: Estimator, model: Model) -> Model:

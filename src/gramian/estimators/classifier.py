@@ -29,6 +29,7 @@ from gramian.estimators.base import (
 from gramian.estimators.build import Built
 from gramian.estimators.classes import chosen
 from gramian.estimators.defaults import Choice
+from gramian.estimators.fitted import Fitted
 from gramian.estimators.predictions import LeftOutClasses, observations, prediction_table
 from gramian.fitting.progress import Report
 from gramian.inference import Inference, Scheme
@@ -73,8 +74,8 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
         for logit, by sigma(kappa mean) with kappa = 1 / sqrt(1 + pi v / 8).
     mean : "zero" (the default), "constant", "linear" or a Mean
         What f is far from the data.
-    method : "auto" (the default), "exact", "nystrom", "fourier", "vfe", "svgp", "cg", or an object with its
-            own settings
+    method : "auto" (the default), "exact", "statespace", "nystrom", "fourier", "vfe", "svgp", "cg", or an
+            object with its own settings
         The engine. "auto" takes the whole kernel matrix of up to some thousand rows, beyond stochastic
         variational inference ("svgp").
     hyper : "map" (the default), "ml" or "mcmc"
@@ -153,6 +154,11 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
         built = built._replace(model=latent.restrained(built.model, method))
         self.fitted_ = self._condition(built, columns, method, reason, began, classes=labels.classes)
         return self
+
+    def _observations(self, fitted: Fitted, y: Any, n: int, beside: dict[str, Any]) -> Array:
+        check_arguments(beside, "X and y")
+        labels = Labels.read(y, n, fitted.classes)
+        return np.asarray(labels.codes[:, None], dtype=np.float64)
 
     def check_settings(self) -> None:
         """Refuses impossible settings, before any work."""

@@ -21,6 +21,7 @@ the path sees each y spread evenly over what it was rounded from, and the warp t
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -34,7 +35,7 @@ from gramian import clock
 from gramian.arrays import Array
 from gramian.corrections import Calibration
 from gramian.data.inputs import Columns
-from gramian.errors import NumericalError
+from gramian.errors import NumericalError, ParameterError
 from gramian.estimators.build import Built, default_kernel, further_kernel
 from gramian.fitting.lbfgs import Search, maximise
 from gramian.fitting.objective import Objective
@@ -44,6 +45,7 @@ from gramian.fitting.rows import in_random_order, repeats
 from gramian.fitting.stages import worth
 from gramian.inference import Data, Model, Scheme
 from gramian.kernels import RBF, Kernel, Matern12, Matern52
+from gramian.linalg.factor import finite
 from gramian.params import fixed
 from gramian.predictive import log_normal
 from gramian.warps import SinhArcsinh
@@ -87,14 +89,20 @@ class Candidate:
         """Nats by which it is better."""
         if self.densities is None or other.densities is None:
             return self.height - other.height
-        return float(np.sum(self.densities - other.densities))
+        return float(np.sum(self.densities - other.densities)) if self._judged_as(other) else -np.inf
 
     def beats(self, other: Candidate) -> bool:
         """Whether it is the better one, beyond what chance does."""
         if self.densities is None or other.densities is None:
             return self.height > other.height
+        if not self._judged_as(other):
+            return False
         gain = self.densities - other.densities
-        return bool(np.all(np.isfinite(gain))) and np.sum(gain) > np.sqrt(len(gain)) * np.std(gain)
+        return bool(np.sum(gain) > np.sqrt(len(gain)) * np.std(gain))
+
+    def _judged_as(self, other: Candidate) -> bool:
+        """Whether both have been judged: there was time for it, and nothing failed."""
+        return all(one.densities is not None and finite(one.densities) for one in (self, other))
 
 
 # from the plain model and the best so far to another one; None where the data do not suit it
@@ -211,11 +219,19 @@ class Walk(ABC):
             if clock.over() or self.searches[-1].stopped == "interrupted":
                 continue
             step = further(plain, best)
-            if step is not None:
+            if step is not None and self._suits(step):
                 step = self.searched(step)
                 best = step if step.beats(best) else best
         self.best = best
         return best
+
+    def _suits(self, step: Candidate) -> bool:
+        """Whether the method that was asked for can do it."""
+        try:
+            self.method.check_fits(step.model, self.data.X.shape[1])
+        except ParameterError:
+            return False
+        return True
 
     def rows_of(self, step: Candidate) -> Data:
         """The rows as a step sees them."""
@@ -238,24 +254,34 @@ class Walk(ABC):
         objective = Objective(step.model, self.rows_of(step), self.method)
         how: dict[str, Any] = {"finish": False, "iterations": ITERATIONS}
         how["enough"] = worth(ON_PATH, len(self.data.X))
+        searched: Search | None = None
         try:
-            found = maximise(objective, [objective.start], objective.limits, self.report, **how)
+            found = searched = maximise(objective, [objective.start], objective.limits, self.report, **how)
             model = objective.at(found.theta)
             height = found.value + step.settled
             step = dataclasses.replace(step, model=model, height=height)
             if self.held is not None:
-                step = dataclasses.replace(step, densities=self.densities(step, self.held))
+                step = dataclasses.replace(step, densities=self._judged(step, self.held))
         except (NumericalError, clock.OutOfTime, KeyboardInterrupt) as stop:
             interrupted = isinstance(stop, KeyboardInterrupt)
-            if interrupted and not self.tried:
+            if interrupted and searched is None and not self.tried:
                 raise  # nothing is known yet
             why = "interrupted" if interrupted else "failed"
             found = Search(objective.start, -np.inf, why, 0, 0, 0, 0)
+            if interrupted and searched is not None:  # while it was judged
+                found = dataclasses.replace(searched, stopped=why)
             none = None if self.held is None else np.full(len(self.held.X), -np.inf)
             step = dataclasses.replace(step, densities=none)
         self.searches.append(found)
         self.tried.append(step)
         return step
+
+    def _judged(self, step: Candidate, held: Data) -> Array:
+        """What the rows that judge say; nothing good where the time is over, but its parameters are found."""
+        try:
+            return self.densities(step, held)
+        except clock.OutOfTime:
+            return np.full(len(held.X), -np.inf)
 
     def summed(self, name: str, plain: Candidate, first: Kernel, more: Kernel) -> Candidate:
         """Two parts, the first with the parameters of the plain one."""
@@ -296,7 +322,9 @@ class NumbersWalk(Walk):
         excess, others = np.zeros(len(data.X)), np.ones(len(data.X), bool)
         others[rows] = False
         if others.any():
-            excess[others] = alike(*self.foretold(best, data.take(np.flatnonzero(others))), best.excess)
+            with contextlib.suppress(clock.OutOfTime):  # rows that nobody has looked at are none
+                seen = self.foretold(best, data.take(np.flatnonzero(others)))
+                excess[others] = alike(*seen, best.excess)
         excess[rows] = best.excess
         count = int(np.count_nonzero(excess))
         line = f"rows that are taken for outliers: {count:,} of {len(data.X):,}"

@@ -28,10 +28,12 @@ from gramian.data.inputs import Columns, read_beside, spread
 from gramian.engines.base import Workspace
 from gramian.errors import InputError, NumericalError, ParameterError
 from gramian.estimators import predictions
+from gramian.estimators.edits import Edits
 from gramian.estimators.predictions import LeaveOneOut, LeftOutClasses
 from gramian.fitting import FitOutcome, Objective
+from gramian.fitting.folds import Foretold, foretold
 from gramian.fitting.rows import repeats
-from gramian.inference import Data, Evidence, Model, Scheme
+from gramian.inference import Data, Evidence, Inferred, Model, Scheme
 from gramian.inference.asked import ask
 from gramian.kernels import Kernel
 from gramian.likelihoods import Likelihood
@@ -48,6 +50,7 @@ from gramian.widths import Widths
 
 GRADIENT_STEP = 1e-5  # of a column's spread: where lengthscales are a hundredth of that, errors are 1e-6
 FEWEST_RESIDUALS = 50  # of left-out rows, for a calibration
+FOLDED = 1000  # rows, up to which a calibration's rows are left out of the search as well
 FAR_OUT = 5.0  # standard deviations: one of two million rows
 LEAST_PROBABLE = 1e-12  # of a residual: seven standard deviations
 
@@ -202,6 +205,7 @@ class Fitted(Learned):
     donors: Array | None = None
     # of theta, (K, p), from its posterior: predictions are averaged over them, all else is of `theta`
     draws: Array | None = None
+    edits: Edits | None = None  # rows that have come and gone since the search for parameters
 
     # What it is. --------------------------------------------------------------------------------------------
 
@@ -340,7 +344,7 @@ class Fitted(Learned):
 
     def certified(self, rng: np.random.Generator, memory: float) -> Fitted:
         """The same with a certificate, made within so many bytes."""
-        if not self.closed_form or self.inference.search == "none":
+        if not self.closed_form or self.inference.search == "none" or self.model.deeper:
             what = "evidence_.kind says what this model's evidence is"
             raise ParameterError(f"Certificates compare with exact inference under Gaussian noise; {what}.")
         rows = self.rows.under(self.model)
@@ -484,6 +488,28 @@ class Fitted(Learned):
         outcome = dataclasses.replace(self.outcome, notes=(*self.outcome.notes, note), **how)
         return dataclasses.replace(self, outcome=outcome)
 
+    def conditioned(self, rows: Data, scheme: Scheme, rng: np.random.Generator) -> Fitted:
+        """The same model, at the same parameters, conditioned on other rows; these have its scale."""
+        scheme = scheme.prepared(self.model, rows, rng)
+        return self.of_rows(rows, scheme, scheme.infer(self.model, rows))
+
+    def of_rows(self, rows: Data, scheme: Scheme, inferred: Inferred) -> Fitted:
+        """The same model with what was inferred from other rows."""
+        outcome = dataclasses.replace(
+            self.outcome, method=scheme.name, solver=scheme.described, jitter=inferred.outcome.jitter
+        )
+        return dataclasses.replace(
+            self,
+            inference=scheme,
+            rows=rows,
+            process=inferred.posterior,
+            evidence=inferred.evidence,
+            outcome=outcome,
+            facts=Facts.of(rows, self.facts.notes, spread(rows.X)),
+            certificate=None,
+            donors=None,
+        )
+
     def components(self, table: Array) -> list[tuple[Array, Array]]:
         """Mean and variance, (n, q) each, of each summand of the kernel, at these rows."""
         found = [one.process_at(table).components(table, one.model.kernel.summands) for one in self.members]
@@ -492,16 +518,22 @@ class Fitted(Learned):
     def calibrated(self) -> Fitted:
         """The same with predictions that suit the residuals of left-out rows, of one output; as it is where
         they do, or where there are too few. Where predictions are averaged over parameters, their spread
-        counts what fitting these took from the rows, and nothing is added for it."""
+        counts what fitting these took from the rows, and nothing is added for it; else, up to FOLDED rows,
+        parameters leave out the rows, too."""
         if not (self.closed_form and self.n_functions == 1 and self.inference.leaves_out_cheaply):
             return self
-        again, residuals = repeats(self.rows.X, self.rows.Y), self._left_out_residuals()
+        n, again, folds = len(self.rows.X), repeats(self.rows.X, self.rows.Y), None
+        if self.draws is None and self.inference.exact and FEWEST_RESIDUALS <= n <= FOLDED:
+            folds = foretold(self.model, self.rows, self.inference)
+        if folds is None:
+            folds = Foretold(self._left_out_normal().mean.ravel(), self._left_out_residuals())
+        residuals = folds.residual
         counted = np.isfinite(residuals)
         if again is not None:  # a row that stands there twice foretells itself
             counted &= ~np.isin(again.group, again.group[again.copy])
         found = None
         if np.sum(counted) >= FEWEST_RESIDUALS:
-            found = self._calibration(np.flatnonzero(counted), residuals[counted])
+            found = self._calibration(folds, np.flatnonzero(counted))
         if self.draws is not None:
             return dataclasses.replace(self, calibration=found)
         space = ParameterSpace(self.model.parameters())
@@ -509,10 +541,10 @@ class Fitted(Learned):
         found = Calibration.fitted_to(found, rows, space.moved(space.theta))
         return dataclasses.replace(self, calibration=found)
 
-    def _calibration(self, rows: NDArray[np.intp], residuals: Array) -> Calibration | None:
+    def _calibration(self, left_out: Foretold, rows: NDArray[np.intp]) -> Calibration | None:
         """After the residuals of these rows: first where they are wide, then how wide, and their tails."""
         numeric = [j for j in range(len(self.columns.names)) if j not in self.columns.categories]
-        X, mean = self.rows.X[rows], self._left_out_normal().mean.ravel()[rows]
+        X, mean, residuals = self.rows.X[rows], left_out.mean[rows], left_out.residual[rows]
         widths = Widths.of(X, mean, residuals, numeric)
         if widths is None:
             return Calibration.of(residuals)
@@ -584,7 +616,7 @@ class Fitted(Learned):
     def seen_points(self) -> Array:
         """The training rows; of a model without them, its landmarks."""
         points = self.rows.X if self.has_rows else self.process.landmarks
-        if points is None:
+        if points is None or points.shape[1] != len(self.columns.names):  # patches are no rows
             raise ParameterError("This model has neither training rows nor landmarks to ask it at.")
         return points
 

@@ -1,7 +1,7 @@
 """Between estimators and likelihoods that are not closed-form Gaussian: which inference, which engine.
 
 inference   "laplace", "ep", "vi", "map", "mcmc", or an object: EP(power=0.5), MCMC(draws=1000)
-method      the engine: "exact", "nystrom", "fourier", "vfe", "svgp", "cg", ...
+method      the engine: "exact", "statespace", "nystrom", "fourier", "vfe", "svgp", "cg", ...
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gramian.choose.plan import Plan
+from gramian.choose.plan import WHY_MARKOV, Plan
 from gramian.choose.words import RULES, Method, as_method, rule_for
 from gramian.engines.base import Engine
 from gramian.engines.dense import Exact
@@ -127,6 +127,9 @@ def restrained(model: Model, method: Scheme) -> Model:
 def _automatic(
     gp: Estimator, choice: InferenceChoice, likelihood: Likelihood, shape: tuple[int, ...]
 ) -> tuple[Method, str]:
+    markov = build.prospect(gp, shape, likelihood.latents).takes_markov()
+    if markov is not None and likelihood.latents == 1:
+        return markov, WHY_MARKOV
     (n, d), dense = shape, on_engine(Exact(), VI())
     fits = dense.bytes_needed(n, d, likelihood.latents) <= memory.allowed(gp.memory_limit)
     if fits and n * likelihood.latents ** (1 / 3) <= DENSE_ROWS:

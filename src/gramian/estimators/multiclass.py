@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +35,7 @@ from gramian.estimators.fitted import Fitted, LabelledRows, Learned
 from gramian.estimators.predictions import LeftOutClasses
 from gramian.fitting import FitOutcome, Objective
 from gramian.fitting.lbfgs import Search, maximise
-from gramian.fitting.progress import progress
+from gramian.fitting.progress import Report, progress
 from gramian.fitting.stages import Hold, parts
 from gramian.inference import Data, Evidence, Model
 from gramian.interrupt import attended
@@ -233,6 +234,7 @@ def fit(gp: GPClassifier, table: Array, columns: Columns, labels: Labels, began:
     written = build.read_kernel(gp.kernel)
     written.one(cure)
     kernel = written.suited(np.asarray(table), columns, VARIANCE)[0]
+    build.check_reach(kernel.resolve(columns.names), table, columns)
     # the binary models see no names and no categories
     settings = {"kernel": kernel.resolve(columns.names), "verbose": False}
     at_once = min(thread_count(), len(splits))
@@ -253,26 +255,93 @@ def fit(gp: GPClassifier, table: Array, columns: Columns, labels: Labels, began:
             model.set_params(time_limit=max((end - clock.now()) / turns, LEAST_SECONDS))
         if start is not None:
             model.set_params(kernel=start.kernel.resolve(columns.names), mean=start.mean, optimize=False)
-        return model.fit(np.asarray(table[rows]), second)
+        with clock.listening(bell):
+            return model.fit(np.asarray(table[rows]), second)
 
-    models: list[GPClassifier] = []
-    with (
-        progress(gp.verbose) as report,
-        attended(lambda: "the binary models that are being fitted"),
-        ThreadPoolExecutor(at_once) as pool,
-    ):
-        for model in pool.map(fitted, range(len(splits))):
-            models.append(model)
-            report.share(len(models) / len(splits))
-    outcome = _outcome(models, labels.classes, scheme, search, began)
+    bell = clock.Bell()
+    with progress(gp.verbose) as report, attended(lambda: "the binary models that are being fitted"):
+        made = _side_by_side(fitted, range(len(splits)), at_once, bell, report)
+        stopped = _Stopped.of(made) if bell.rung else None
+        if stopped is not None:
+            if start is None:
+                example = next((model for model in made if model is not None), None)
+                if example is None:
+                    raise KeyboardInterrupt  # nothing is known yet
+                start = Model(example.kernel_, example.mean_, example.likelihood_)
+            left = [k for k, model in enumerate(made) if model is None]
+            for k, model in zip(left, _side_by_side(fitted, left, at_once, None, report), strict=True):
+                made[k] = model
+    models = [model for model in made if model is not None]
+    outcome = _outcome(models, labels.classes, scheme, search, began, stopped)
     kinds = {model.evidence_.kind for model in models}
     value = float(sum(model.evidence_.value for model in models))
     evidence = Evidence(value, kinds.pop() if len(kinds) == 1 else "approximation")
     return BinaryModels(scheme, bool(gp.shared), tuple(models), evidence, outcome, columns, labels.classes)
 
 
+def _side_by_side(
+    fitted: Callable[[int], GPClassifier],
+    which: Sequence[int],
+    at_once: int,
+    bell: clock.Bell | None,
+    report: Report,
+) -> list[GPClassifier | None]:
+    """Some of the models. Ctrl-C rings the bell, and those that are not begun, or have nothing yet, stay out:
+    None. Without a bell it ends all."""
+    made: list[GPClassifier | None] = [None] * len(which)
+    with ThreadPoolExecutor(at_once) as pool:
+        futures = [pool.submit(fitted, k) for k in which]
+        waiting = list(range(len(which)))
+        while waiting:
+            try:
+                made[waiting[0]] = futures[waiting[0]].result()
+                report.share((len(which) - len(waiting) + 1) / len(which))
+            except CancelledError:
+                pass
+            except KeyboardInterrupt:
+                own = futures[waiting[0]]
+                if not own.done() or own.cancelled() or own.exception() is None:  # it is for this thread
+                    for future in futures:
+                        future.cancel()
+                    if bell is not None:
+                        bell.rung += 1
+                    if bell is None or bell.rung > 1:
+                        raise
+                    continue
+            except BaseException:
+                for future in futures:
+                    future.cancel()
+                raise
+            waiting.pop(0)
+    return made
+
+
+@dataclass(frozen=True)
+class _Stopped:
+    """How many binary models a fit had when somebody stopped it."""
+
+    whole: int
+    part: int  # as far as they got
+    rest: int  # with the parameters of others
+
+    @classmethod
+    def of(cls, made: Sequence[GPClassifier | None]) -> _Stopped:
+        there = [model.outcome_.stopped == "interrupted" for model in made if model is not None]
+        return cls(len(there) - sum(there), sum(there), len(made) - len(there))
+
+    def __str__(self) -> str:
+        counts = f"{self.whole} fitted to the end, {self.part} as far as they got"
+        rest = f", {self.rest} with the parameters of another" if self.rest else ""
+        return f"The fit was interrupted: of its binary models {counts}{rest}."
+
+
 def _outcome(
-    models: list[GPClassifier], classes: NDArray[Any], scheme: str, search: Search | None, began: float
+    models: list[GPClassifier],
+    classes: NDArray[Any],
+    scheme: str,
+    search: Search | None,
+    began: float,
+    interrupted: _Stopped | None = None,
 ) -> FitOutcome:
     """Of all models together; `search` is that of shared parameters."""
     named, shared = names(scheme, classes), models[0].shared
@@ -297,6 +366,9 @@ def _outcome(
         fitted = models[0].fitted_.first
         at_bounds = health.at_bounds(fitted.model, health.labels(fitted.model, fitted.columns))
         notes = health.search_notes(search) + health.told(at_bounds) + notes
+    if interrupted is not None:
+        search = replace(search, stopped="interrupted")
+        notes = [str(interrupted), *notes]
     how = "one-vs-rest" if scheme == "ovr" else "one-vs-one"
     whose = "with shared parameters" if shared else "each with its own parameters"
     return FitOutcome(

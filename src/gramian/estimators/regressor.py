@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.base import MultiOutputMixin, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from gramian import clock
@@ -18,8 +18,9 @@ from gramian.choose.plan import Plan, check
 from gramian.choose.words import as_method
 from gramian.clock import OutOfTime
 from gramian.data.inputs import Columns, read_beside, read_features, read_noise_var, read_rows, read_targets
+from gramian.engines.neighbours import Neighbours
 from gramian.errors import InputError, ParameterError
-from gramian.estimators import build, latent
+from gramian.estimators import build, latent, uncertain
 from gramian.estimators.base import (
     FIT_SHORT,
     PREDICTIONS_SHORT,
@@ -33,6 +34,7 @@ from gramian.estimators.build import Built
 from gramian.estimators.defaults import Choice, chosen
 from gramian.estimators.fitted import Fitted
 from gramian.estimators.predictions import LeaveOneOut, columns_of, finite, observations, prediction_table
+from gramian.estimators.rivals import nearer
 from gramian.fitting.draws import DRAWS
 from gramian.fitting.progress import Report
 from gramian.fitting.stages import Searched
@@ -60,6 +62,9 @@ class Seen(NamedTuple):
     process: Process
     noise: Array
     fitted: Fitted | None = None
+
+
+UNCERTAIN = "Inputs are uncertain (X_var): the variance of f over what each row may be counts as noise of it."
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -99,12 +104,12 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         else the variational bound.
     hyper : "auto" (the default), "average", "map", "ml" or "mcmc"
         How parameters are found: "map" with their priors, "ml" without them. "average": as "map", and
-        predictions are averaged over 16 draws of the parameters from their posterior, because few rows leave
-        open what they are; attributes such as `kernel_`, `noise_` and `evidence_` are of the best ones.
-        "auto": so up to 200 rows where no kernel is given, else "map". "mcmc": by long chains, with
-        predictions averaged over their draws.
-    method : "auto" (the default), "exact", "nystrom", "fourier", "vfe", "fitc", "dtc", "svgp", "cg",
-            "minres", or an object with its own settings
+        predictions are averaged over 16 draws of the parameters from their posterior (below 30 rows over 32),
+        because few rows leave open what they are; attributes such as `kernel_`, `noise_` and `evidence_` are
+        of the best ones. "auto": so up to 200 rows where no kernel is given, else "map". "mcmc": by long
+        chains, with predictions averaged over their draws.
+    method : "auto" (the default), "exact", "statespace", "nystrom", "fourier", "vfe", "fitc", "dtc", "svgp",
+            "cg", "minres", or an object with its own settings
         The engine. "auto" takes the exact one while it fits into the limits, else the variational bound with
         as many inducing points as fit. Objects: `Exact(fit_rows=3000)`, `Nystrom(rank=800)`, `Fourier(2000)`,
         `Sparse(500, optimize_inducing=True)`, `SVGP(500)`, `CG(tol=1e-8)`, `MINRES()`.
@@ -167,6 +172,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         y: Any = None,
         noise_var: ArrayLike | None = None,
         exposure: ArrayLike | None = None,
+        X_var: ArrayLike | None = None,
         **columns: Any,
     ) -> Self:
         """Conditions on the rows of X and y, after fitting the parameters.
@@ -179,7 +185,13 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         column of these likelihoods beside y; those of others are given by their names in the same way
         (`trials`), or all of them as a y of shape (n, columns). Weights of rows are not supported: repeat
         rows instead, or give `noise_var`.
+
+        `X_var`: variances of the numbers in X, where these were measured: one for all, one a column or one a
+        cell. The variance of f over what a row may be counts as noise of that row; three fits, under Gaussian
+        noise and with one target.
         """
+        if X_var is not None:
+            return self._fit_uncertain(X, y, noise_var, X_var, {"exposure": exposure, **columns})
         began = clock.now()
         self.check_ready()
         gaussian, cure = self._is_gaussian(), ""
@@ -207,16 +219,69 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
             check(method, table.shape, likelihood.latents, self.memory_limit)
             built = build.build_latent(self, likelihood, table, named, Y, 1.0)
         fitted = self._condition(built, named, method, reason, began, gaussian, single)
-        if fitted.outcome.choice:
-            try:
-                with clock.until(self._end(began), self._grace):
-                    fitted = fitted.calibrated()
-            except OutOfTime:
-                fitted = fitted.told(UNCALIBRATED.format("the time limit left no time. Raise it"))
-            except KeyboardInterrupt:
-                fitted = fitted.told(UNCALIBRATED.format("the fit was interrupted"), stopped="interrupted")
-        self.fitted_ = fitted
+        self.fitted_ = self._finished(fitted, began)
         return self
+
+    def _finished(self, fitted: Fitted, began: float) -> Fitted:
+        """Calibrated, where the model was left to the data."""
+        if not (fitted.outcome.choice and self.kernel is None):
+            return fitted
+        try:
+            with clock.until(self._end(began), self._grace):
+                return fitted.calibrated()
+        except OutOfTime:
+            return fitted.told(UNCALIBRATED.format("the time limit left no time. Raise it"))
+        except KeyboardInterrupt:
+            return fitted.told(UNCALIBRATED.format("the fit was interrupted"), stopped="interrupted")
+
+    def _observations(self, fitted: Fitted, y: Any, n: int, beside: dict[str, Any]) -> Array:
+        Y, _ = read_targets(y, n, gaps=fitted.closed_form)
+        if not fitted.closed_form:
+            return read_rows(Y, beside, fitted.likelihood)
+        read_beside(beside, n, None)  # there are none
+        if Y.shape[1] != fitted.n_functions:
+            raise InputError(
+                f"y has {Y.shape[1]} columns, but the model was fitted to {fitted.n_functions}. Give as many."
+            )
+        return Y
+
+    def _fit_uncertain(
+        self, X: Any, y: Any, noise_var: ArrayLike | None, X_var: ArrayLike, beside: Mapping[str, Any]
+    ) -> Self:
+        """A fit, and from what it says of f around each row, others (`estimators/uncertain.py`)."""
+        if not self._is_gaussian() or any(value is not None for value in beside.values()):
+            raise ParameterError(
+                "X_var is for Gaussian noise in closed form: leave likelihood and inference."
+            )
+        found: Self = clone(self).fit(X, y, noise_var)
+        table = found.read(X)
+        if len(table) != len(found.fitted_.rows.X) or not found.fitted_.single:
+            raise InputError(
+                "X_var needs one target, and rows without gaps: leave rows without a target out."
+            )
+        var = found.read_variances(X_var, table)
+        for _ in range(uncertain.ROUNDS if var is not None else 0):
+            assert var is not None
+            means = np.stack([found.fitted_.function(moved).mean for moved in uncertain.spread(table, var)])
+            known = np.var(means, axis=0) + (0.0 if noise_var is None else np.asarray(noise_var, np.float64))
+            noise = build.noise_of(self)
+            if noise is None and noise_var is None:
+                # beside known variances there is none unless it is asked for
+                noise = max(float(found.likelihood_.variances()[0]), 1e-12 * float(np.mean(known)))
+            found = clone(self).set_params(noise=noise).fit(X, y, known)
+        self.fitted_ = found.fitted_ if var is None else found.fitted_.told(UNCERTAIN)
+        self.n_features_in_ = found.n_features_in_
+        if hasattr(found, "feature_names_in_"):
+            self.feature_names_in_ = found.feature_names_in_
+        return self
+
+    def read_variances(self, X_var: Any, table: Array) -> Array | None:
+        """Variances of the cells of a table of the model's own, (n, d); None where all are 0."""
+        known = self.fitted_.columns
+        given = table[:, : len(known.given)]
+        var = uncertain.read_variances(X_var, given, known.categories)
+        more = table.shape[1] - given.shape[1]  # columns that say where cells are missing
+        return var if var is None or not more else np.pad(var, [(0, 0), (0, more)])
 
     def check_settings(self) -> None:
         """Refuses impossible settings, before any work."""
@@ -278,6 +343,18 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
             return build.prospect(self, shape, q).automatic()
         return closed(as_method(self.method, self.memory_limit)), "as given"
 
+    def _rivalled(
+        self, built: Built, method: Scheme, reason: str, rng: np.random.Generator, report: Report
+    ) -> tuple[Scheme, str]:
+        asked = isinstance(self.method, str) and self.method == "auto" and self.optimize
+        (n, d), q = built.rows.X.shape, built.rows.Y.shape[1]
+        if not asked or method.exact or not method.closed or self.time_limit is not None:
+            return method, reason
+        if not memory.fits(closed(Neighbours()).bytes_needed(n, d, q), self.memory_limit):
+            return method, reason
+        inducing = build.prospect(self, (n, d), q).most_inducing()
+        return nearer(built.model, built.rows, inducing, rng, report) or (method, reason)
+
     def _plan(self, shape: tuple[int, ...], y: Any) -> Plan:
         if not self._is_gaussian():
             return latent.plan_for(self, read_likelihood(self.likelihood) or Gaussian(), shape)
@@ -296,6 +373,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         exposure: ArrayLike | None = None,
         interval: float | None = None,
         quantiles: ArrayLike | None = None,
+        X_var: ArrayLike | None = None,
         **columns: Any,
     ) -> Any:
         """The mean at the rows of X, and on request how sure it is, of an observation ("y") or of the
@@ -309,19 +387,25 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         Shapes: mean, std and ends (n,), cov (n, n), quantiles (n, levels); for 2-D y, and for the functions
         of a likelihood with several, (n, q), (n, n, q) and (n, levels, q). Before `fit`, the prior's.
         `exposure` is for counts (None: 1); `columns` are those that other likelihoods have beside y, by name,
-        one number a row or one for all: `trials=20` for the successes of 20 trials.
+        one number a row or one for all: `trials=20` for the successes of 20 trials. `X_var`: variances of the
+        numbers in X, one for all, one a column or one a cell; predictions are averages over what X may be.
         """
+        if X_var is not None and return_cov:
+            raise ParameterError("X_var gives each row by itself: ask for return_std, not return_cov.")
         if interval is not None or quantiles is not None:
             if return_std or return_cov or (interval is not None and quantiles is not None):
                 raise ParameterError(
                     "Ask for one of return_std, return_cov, interval and quantiles; predict_dist(X) has all"
                     " of them."
                 )
-            foretold = self.predict_dist(X, target, exposure, **columns)
+            foretold = self.predict_dist(X, target, exposure, X_var, **columns)
             if interval is not None:
                 return foretold.mean, *foretold.interval(interval)
             assert quantiles is not None
             return foretold.quantile(quantiles)
+        if X_var is not None:
+            mean, std = self.predict_dist(X, target, exposure, X_var, **columns).moments
+            return (mean, std) if return_std else mean
         if return_std and return_cov:
             why = "the standard deviation is the root of the covariance's diagonal"
             raise ParameterError(f"Ask for return_std or return_cov, not both: {why}.")
@@ -349,11 +433,18 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
 
     @memory.translated(*PREDICTIONS_SHORT)
     def predict_dist(
-        self, X: Any, target: str = "y", exposure: ArrayLike | None = None, **columns: Any
+        self,
+        X: Any,
+        target: str = "y",
+        exposure: ArrayLike | None = None,
+        X_var: ArrayLike | None = None,
+        **columns: Any,
     ) -> Predictive:
         """The distribution of an observation ("y"), or of the function ("f"), at each row of X: `mean`,
         `std`, `quantile(levels)`, `interval(level)`, `cdf(y)`, `log_density(y)`, `sample(rng, count)`, and,
         where it is Gaussian, SciPy's frozen distribution as `scipy()`. Arguments are those of `predict`."""
+        if X_var is not None:
+            return self._averaged(X, X_var, target, {"exposure": exposure, **columns})
         if self.__sklearn_is_fitted__() and target == "y":
             return self._foretold(X, {"exposure": exposure, **columns})
         self._no_columns(exposure, columns)
@@ -396,6 +487,19 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         """The distribution of y at the rows of X, with columns beside it."""
         table = self.read(X)
         return self.fitted_.predictive(table, read_beside(given, len(table), self.likelihood_))
+
+    def _averaged(self, X: Any, X_var: Any, target: str, given: Mapping[str, Any]) -> Predictive:
+        """The same over what uncertain rows may be."""
+        check_is_fitted(self, "fitted_")
+        check_target(target, "observations", "the function")
+        table, fitted = self.read(X), self.fitted_
+        var = self.read_variances(X_var, table)
+        tables = [table] if var is None else uncertain.spread(table, var)
+        if target == "f":
+            self._no_columns(given.get("exposure"), {k: v for k, v in given.items() if k != "exposure"})
+            return mixed([fitted.function(moved) for moved in tables])
+        beside = read_beside(given, len(table), self.likelihood_)
+        return mixed([fitted.predictive(moved, beside) for moved in tables])
 
     def _predicted(self, table: Array, seen: Seen, return_std: bool, return_cov: bool) -> Any:
         process, noise, fitted = seen

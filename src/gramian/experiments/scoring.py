@@ -171,19 +171,13 @@ def _closed_form(process: Mixture, k: int) -> Array:
 def _pareto_smoothed(log_likelihood: Array, efficiency: float | None) -> Scores:
     """From log p(y_i | draw), (chains, draws, n). `efficiency`: effective draws a draw; None: seen from the
     chains."""
-    arviz = package("arviz")
-    groups = {
-        "posterior": {"mean log likelihood": np.mean(log_likelihood, axis=2)},
-        "log_likelihood": {"y": log_likelihood},
-    }
+    stats, count = package("arviz_stats.base").array_stats, log_likelihood.shape[0] * log_likelihood.shape[1]
     with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")  # what ArviZ warns of is in the note
-        new = int(arviz.__version__.split(".")[0]) >= 1
-        data = arviz.from_dict(groups) if new else arviz.from_dict(**groups)
-        smoothed = arviz.loo(data, pointwise=True, reff=efficiency)
-    values = np.asarray(smoothed.elpd_i if new else smoothed.loo_i, dtype=np.float64)
-    shape = np.asarray(smoothed.pareto_k, dtype=np.float64)
-    count = log_likelihood.shape[0] * log_likelihood.shape[1]
+        warnings.simplefilter("ignore")  # what it warns of is in the note
+        if efficiency is None:
+            mean = np.mean(log_likelihood, axis=2)
+            efficiency = float(stats.ess(mean, method="mean")) / count if len(mean) > 1 else 1.0
+        values, shape, _ = stats.loo(np.moveaxis(log_likelihood, 2, 0), r_eff=efficiency)
     # Vehtari and others 2024: few draws carry less
     limit = min(UNSAFE_K, 1 - 1 / np.log10(count)) if count > 10 else 0.0
     bad, note = int(np.sum(~(shape <= limit))), "Pareto k of importance-sampled leave-one-out is"

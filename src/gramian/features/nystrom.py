@@ -68,6 +68,8 @@ class NystromBasis(Basis):
         return NystromMap(kernel, self.Z, self.learned)
 
     def check(self, kernel: Kernel, d: int) -> None:
+        columns = kernel.point_columns()
+        d = d if columns is None else columns[1]
         if self.Z.ndim != 2 or self.Z.shape[1] != d or not len(self.Z):
             raise StateError(f"its landmarks have the shape {self.Z.shape}, but it has {d} columns.")
 

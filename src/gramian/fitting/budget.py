@@ -2,7 +2,8 @@
 
 A search of typical length on some rows costs so many evaluations of so many flops and kernel values each; how
 many seconds those take on this machine is predicted, and corrected by what the evaluations of the last search
-have really taken.
+have really taken. New programs are an item of their own: to compile them cannot be cut, and takes as much
+longer as the machine is busy, which the clock knows.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from gramian.linalg.cost import Cost
 # of a search from the start, and of one that goes on from a part of the data
 FIRST_EVALUATIONS, LATER_EVALUATIONS = 45, 25
 MARGIN = 1.3  # times the prediction of what cannot be cut
-COMPILING = 1.5  # seconds of the new programs of a stage, on a busy machine; half of that on an idle one
+COMPILING = 0.2  # seconds of a processor for a new program; on a busy machine it takes longer
+MOST_SLOW = 10.0  # times: one that gives less than a tenth of a processor will give more again
 MOMENT, MOST_OFF = 0.02, 5.0  # seconds that say something of more of them, and how much at most
 MOST_FINAL = 0.5  # of the time, for the inference after a search
 # that are left, however short the time is: values of so few are made without compiled programs
@@ -92,8 +94,9 @@ class Budget:
 
 
 def compiling(method: Scheme, rows: int) -> float:
-    """Seconds of new programs, for a stage or an inference on so many rows."""
-    return 0.0 if method.closed and rows <= FEWEST_ROWS else COMPILING
+    """Seconds of new programs, for a stage or an inference on so many rows, as the machine is now."""
+    none = method.closed and rows <= FEWEST_ROWS
+    return 0.0 if none else COMPILING * method.programs * min(clock.slowness(), MOST_SLOW)
 
 
 def at_random(n: int, count: int, rng: np.random.Generator) -> NDArray[np.intp]:

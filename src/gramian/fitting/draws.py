@@ -12,8 +12,8 @@ the data say much, so that STEPS steps of a length of order 1 lead to a draw tha
 one. That is why so few suffice: DRAWS leave a quarter of the posterior's spread as the error of a mean.
 
 The random numbers are the same ones in every fit, so that the same data give the same predictions.
-Cost: (WARMUP + DRAWS) STEPS evidences with gradient, twice as many below FEW rows, one a
-parameter for B, and what is left of the way to the top.
+Cost: (WARMUP + DRAWS) STEPS evidences with gradient, twice as many below FEW rows, one a parameter for B, and
+what is left of the way to the top.
 Source: Neal 2011, MCMC using Hamiltonian dynamics, section 3; 4.2 for the length of steps, 4.1 for C.
 """
 
@@ -32,9 +32,9 @@ from gramian.fitting.objective import Objective
 from gramian.fitting.progress import Report
 
 DRAWS, WARMUP, STEPS = 16, 3, 8
-# up to so many rows every second path is taken alone: the posterior is far wider than at its top, paths are
-# short beside it, and evidences cost next to nothing
-FEW = 20
+# below so many rows there are twice as many draws: the posterior is far wider than at its top, paths are
+# short beside it, each of its corners widens the intervals, and evidences cost next to nothing
+FEW = 30
 # of steps, with 4 parameters: half as long with 64, so that as many paths are taken (Neal 2011, 4.4). Paths
 # differ in length, or a direction in which they come back to their start would never be left.
 LENGTH = (0.35, 0.65)
@@ -45,7 +45,7 @@ SPREAD = 2.0  # the standard deviation of a parameter without a prior around its
 class Drawn(NamedTuple):
     """Draws, and what they took."""
 
-    thetas: Array  # (DRAWS, p)
+    thetas: Array  # (DRAWS, p), or twice as many
     evaluations: int
 
     def __str__(self) -> str:
@@ -100,9 +100,9 @@ def drawn(objective: Objective, best: Array, report: Report) -> Drawn:
     here = landscape(best)
     C, theta = landscape.root(here[1]), best
     longest = np.array(LENGTH) * (4 / max(len(best), 4)) ** 0.25
-    thetas = np.empty((DRAWS, len(best)))
-    paths = 2 if len(objective.data.X) < FEW else 1  # from draw to draw
-    for k in range(-WARMUP * paths, DRAWS * paths):
+    times = 2 if len(objective.data.X) < FEW else 1
+    thetas = np.empty((DRAWS * times, len(best)))
+    for k in range(-WARMUP * times, DRAWS * times):
         clock.check()
         r, e, level = rng.standard_normal(len(best)), rng.uniform(*longest), np.log(1 - rng.random())
         level += here[0] - 0.5 * float(r @ r)
@@ -119,5 +119,5 @@ def drawn(objective: Objective, best: Array, report: Report) -> Drawn:
             if there[0] - 0.5 * float(r @ r) >= level:
                 here, theta = there, end
         if k >= 0:
-            thetas[k // paths] = theta
+            thetas[k] = theta
     return Drawn(thetas, top.evaluations + landscape.evaluations)

@@ -4,7 +4,8 @@ More rows than the stage before can have an optimum at which nothing is noise, o
 nothing of each other: from a start that suits other rows a search may end there, though a better one is near.
 So where noise or a lengthscale has fallen so far below what the stage before has found, the search is done
 once more from there, with the noise, of a few levels, that the evidence likes best; and whichever of the two
-has the higher evidence on the same rows is kept.
+has the higher evidence on the same rows is kept. After a first part of that search it is seen whether there
+is any hope: data that have no noise lose it rightly.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from gramian.params import ParameterSpace
 FALLEN = 1e-3  # of the noise of the stage before: below it, it is lost
 COLLAPSED = 0.03  # of a lengthscale of the stage before
 MATTERS = 0.01  # nats: less is how a search ends
+TRIAL, HOPELESS = 20, 0.1  # iterations, after which a search so many nats a row below another is given up
 SUMS = ("iterations", "evaluations", "failures")
 
 
@@ -50,8 +52,11 @@ def lost(before: Model, after: Model, d: int) -> str:
     return " and ".join(found)
 
 
-def guarded(objective: Objective, search: Search, before: Model, again: Callable[[Array], Search]) -> Guarded:
-    """The search, or a better one where it has lost something. `again(theta)` searches from there."""
+def guarded(
+    objective: Objective, search: Search, before: Model, again: Callable[[Array, int | None], Search]
+) -> Guarded:
+    """The search, or a better one where it has lost something. `again(theta, iterations)` searches from
+    there, so long (None: as long as the first)."""
     theta, _ = objective.split(search.theta)
     what = lost(before, objective.at(theta), objective.data.X.shape[1])
     if not what:
@@ -60,8 +65,14 @@ def guarded(objective: Objective, search: Search, before: Model, again: Callable
         start = best_start([before], objective.data, objective.inference)
     except OutOfTime:
         return Guarded(search)
-    second = again(np.concatenate([ParameterSpace(start.parameters()).theta, objective.inference.free]))
-    counts = {name: getattr(search, name) + getattr(second, name) for name in SUMS}
+    theta = np.concatenate([ParameterSpace(start.parameters()).theta, objective.inference.free])
+    second = again(theta, TRIAL)
+    searches = [search, second]
+    far = second.value < search.value - HOPELESS * len(objective.data.X)
+    if second.stopped == "iteration limit" and not far:
+        second = again(second.theta, None)
+        searches.append(second)
+    counts = {name: sum(getattr(one, name) for one in searches) for name in SUMS}
     rows, gain = f"on {len(objective.data.X):,} rows", second.value - search.value
     if gain > MATTERS:
         kept = f"one from the stage before ended {gain:.3g} nats higher, and was kept"

@@ -73,6 +73,7 @@ class _Counted:
     def __call__(self, theta: Array) -> tuple[float, Array]:
         if self.gradient is not None and theta.tobytes() == self.place:
             return self.best, self.gradient.copy()  # where one run ends, the next begins
+        clock.heed()
         began = clock.now()
         if self.evaluations and began + (self.pace if self.pace < math.inf else 0.0) >= clock.end():
             raise OutOfTime

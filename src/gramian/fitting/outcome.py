@@ -13,7 +13,8 @@ class FitOutcome:
     method: str  # the inference method that ran
     reason: str  # why that one
     solver: str
-    # "converged", "time limit", "interrupted", "iteration limit", "not optimised", "nothing to optimise"
+    # "converged", "time limit", "interrupted", "iteration limit", "not optimised", "nothing to optimise",
+    # "sampled"
     stopped: str
     iterations: int  # of L-BFGS-B, over all starts
     evaluations: int

@@ -24,6 +24,7 @@ from gramian.inference.model import Data, Model
 from gramian.landmarks.rules import landmarks
 
 NEIGHBOURS = 30  # of a neighbourhood, its centre included
+PATCH = 500  # of a patch
 LOOKED_THROUGH = 200_000  # rows up to which equal and near ones are looked for
 AT_ONCE = 16  # centres whose distances are held at once
 
@@ -89,6 +90,8 @@ def chosen(
     of them so with "neighbours", or by a landmark rule."""
     if rule == "uniform" or (rule == "neighbours" and len(data.X) > LOOKED_THROUGH):
         return np.sort(order[:count])
+    if rule == "patches":
+        return _patches(model, np.asarray(data.X), count, order)
     if rule == "neighbours":
         return _with_neighbours(model, np.asarray(data.X), count, order)
     found = landmarks(model.kernel, data.X, count, rule, np.random.RandomState(rng.integers(2**32)))
@@ -99,7 +102,26 @@ def chosen(
 def described(rule: str, n: int) -> str:
     if rule == "neighbours" and n <= LOOKED_THROUGH:
         return "half at random, half in neighbourhoods"
+    if rule == "patches":
+        return "in patches"
     return "at random" if rule in ("uniform", "neighbours") else f"by {rule}"
+
+
+def _patches(model: Model, X: Array, count: int, order: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Random rows, each with PATCH others that are nearest to it: what engines that look at neighbours learn
+    from, in which rows lie as close as they do among all."""
+    kernel, taken = model.kernels[0][0], np.zeros(len(X), dtype=bool)
+    own = tiles.diagonal(kernel, X)
+    own -= own.min()
+    for centre in order:
+        missing = count - int(np.count_nonzero(taken))
+        if not missing:
+            break
+        apart = own - 2 * tiles.strip(kernel, X[[centre]], X)[0]
+        apart[taken] = np.inf
+        near = min(PATCH, missing)
+        taken[np.argpartition(apart, near - 1)[:near]] = True
+    return np.flatnonzero(taken)
 
 
 def _with_neighbours(model: Model, X: Array, count: int, order: NDArray[np.intp]) -> NDArray[np.intp]:

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from gramian import clock
 from gramian.arrays import Array, is_whole
 from gramian.clock import OutOfTime
+from gramian.deep.scheme import Deep
 from gramian.errors import ParameterError
 from gramian.fitting.budget import FEWEST_ROWS, FIRST_EVALUATIONS, LATER_EVALUATIONS, Budget
 from gramian.fitting.guard import guarded
@@ -37,7 +38,7 @@ from gramian.fitting.onward import best_start
 from gramian.fitting.progress import Report
 from gramian.fitting.reach import within_reach
 from gramian.fitting.rows import chosen, described, distinct, in_random_order
-from gramian.fitting.sketch import sketch_for
+from gramian.fitting.sketch import eased, sketch_for, with_own
 from gramian.inference.base import Scheme
 from gramian.inference.model import Data, Model
 from gramian.inference.svgp.inducing import SVGP
@@ -59,6 +60,11 @@ LEAST_EVALUATIONS = 15  # that make a first stage worth it
 QUICK_ROWS = 400  # whose kernel values are made without compiled programs (`gram/few.py`)
 MORE = 1.5  # times the rows of the stage before, for another one to be worth it
 LEAST_WORTH = 0.1  # nats
+# rows, in patches, that bring parameters of a local engine near to those of all rows, and
+# the nats a row that are then worth a few evaluations more, of which there are few (dem_jacksboro, 133,632
+# rows: 2.0316 nats a row where that search begins, 2.0351 after 13 evaluations and 2.0355 after 27)
+LOCAL_ROWS, LOCAL_WORTH, LOCAL_ITERATIONS = 10_000, 1e-3, 10
+RENEWALS = 3  # times that a stage goes on with other choices
 STARTS = 8  # evaluations that the choice of a start takes (`fitting/onward.py`)
 
 
@@ -162,6 +168,11 @@ def fit(
     stages may use, in bytes; `holds` are stages of the first search; `enough`: nats a row that are worth a
     few evaluations more, 0 where the last digits matter."""
     method.check_fits(model, data.X.shape[1])
+    if method.search == "layers":
+        from gramian.fitting import layers  # which imports this module
+
+        assert isinstance(method, Deep)  # the one that has layers
+        return layers.fit(model, data, method, restarts, rng, report, budget, memory, holds)
     if method.search == "batches":
         from gramian.fitting import stochastic  # which imports this module
 
@@ -199,18 +210,24 @@ def fit(
             with clock.until(step.end):
                 if order is None and rows < n:
                     order = in_random_order(data, rng)
-                objective = _begun(step, model, data, order, rng, later=bool(searches))
+                before = None if done is None else done.engine
+                objective = _begun(step, model, data, order, rng, before)
                 starts = [objective.start if searches else _held(objective, holds, report)]
                 if not searches:
                     others = objective.space.restarts(restarts, rng)
                     starts += [np.concatenate([theta, objective.inference.free]) for theta in others]
                 cheap = engine.work(rows, d, q).flops <= FINISH_FLOPS
-                finish = step.last and engine.smooth and cheap and not enough
+                ample = engine.local and rows > LOCAL_ROWS
+                finish = step.last and engine.smooth and cheap and not enough and not ample
                 report.stage(step.described(n), step.usual, step.ahead)
-                how_far: dict[str, Any] = {"finish": finish, "enough": worth(enough, rows)}
-                if enough:
-                    how_far["iterations"] = QUICK_ITERATIONS
+                how_far: dict[str, Any] = {
+                    "finish": finish,
+                    "enough": worth(enough or LOCAL_WORTH * ample, rows),
+                }
+                if enough or ample:
+                    how_far["iterations"] = LOCAL_ITERATIONS if ample else QUICK_ITERATIONS
                 search, note = maximise(objective, starts, objective.limits, report, **how_far), ""
+                objective, search = _renewed(objective, search, rng, report, how_far)
                 if searches and engine.exact and search.stopped != "interrupted":
                     try:
                         search, note = guarded(objective, search, model, _again(objective, report, how_far))
@@ -228,7 +245,8 @@ def fit(
                 raise
             continue  # the likelihood has no such sketch
         theta, inference = objective.split(search.theta)
-        model, part, done = objective.at(theta), objective.data, step
+        found, part, done = objective.at(theta), objective.data, step
+        model, theta = with_own(model.likelihood, found, theta) if step.sketch else (found, theta)
         searches.append(search)
         notes += [note] if note else []
         how = search.evaluations, search.stopped, clock.now() - began
@@ -269,9 +287,12 @@ def _sketched(
     few = data if rows == n else data.take(np.sort(in_random_order(data, rng)[:rows]))
     end = clock.now() + SKETCH_SHARE * budget.left(method)
     with clock.until(end):
-        found = fit(model, few, sketch, 0, rng, report, Budget(end, budget.seconds, (rows, d, q)))
-    of_all = (dataclasses.replace(stage, of=n, rule="at random") for stage in found.stages)
-    return dataclasses.replace(found, stages=tuple(of_all))
+        found = fit(eased(model), few, sketch, 0, rng, report, Budget(end, budget.seconds, (rows, d, q)))
+    of_all = tuple(dataclasses.replace(stage, of=n, rule="at random") for stage in found.stages)
+    own, theta = with_own(model.likelihood, found.model, found.search.theta)
+    return dataclasses.replace(
+        found, model=own, search=dataclasses.replace(found.search, theta=theta), stages=of_all
+    )
 
 
 def _left_at(begun: Searched, method: Scheme, data: Data, final: Data, rng: np.random.Generator) -> Searched:
@@ -376,18 +397,19 @@ def _begun(
     data: Data,
     order: NDArray[np.intp] | None,
     rng: np.random.Generator,
-    later: bool,
+    before: Scheme | None,
 ) -> Objective:
-    """What a stage maximises, from where it begins: on its rows, with its engine's choices made. `later`: it
-    goes on from the parameters of another."""
+    """What a stage maximises, from where it begins: on its rows, with its engine's choices made. `before`:
+    the engine from whose parameters it goes on."""
     engine, own = step.engine, data
+    model = eased(model) if step.sketch else model
     if step.rows < len(data.X):
         assert order is not None
         own = data.take(chosen(engine.fit_rule, model, data, step.rows, order, rng))
-    nearer = within_reach(model, np.asarray(own.X[:REACH_ROWS])) if later else model
+    nearer = within_reach(model, np.asarray(own.X[:REACH_ROWS])) if before is not None else model
     start = nearer if engine.exact else model
     prepared = engine.prepared(start, own, rng)
-    if later and not engine.exact:
+    if before is not None and before is not engine and not engine.exact:
         start = best_start([model] if nearer is model else [model, nearer], own, prepared)
     return Objective(start, own, prepared)
 
@@ -398,9 +420,35 @@ def worth(enough: float, rows: int) -> float:
     return max(enough * rows, LEAST_WORTH) if enough else 0.0
 
 
-def _again(objective: Objective, report: Report, how_far: dict[str, Any]) -> Callable[[Array], Search]:
-    """Another search of the same objective, from a place of its own."""
-    return lambda start: maximise(objective, [start], objective.limits, report, **how_far)
+def _again(
+    objective: Objective, report: Report, how_far: dict[str, Any]
+) -> Callable[[Array, int | None], Search]:
+    """Another search of the same objective, from a place and of a length of its own."""
+
+    def search(start: Array, iterations: int | None) -> Search:
+        own = how_far if iterations is None else {**how_far, "iterations": iterations}
+        return maximise(objective, [start], objective.limits, report, **own)
+
+    return search
+
+
+def _renewed(
+    objective: Objective, search: Search, rng: np.random.Generator, report: Report, how_far: dict[str, Any]
+) -> tuple[Objective, Search]:
+    """The search gone on with choices for the parameters that it has found, where its own suit them no more:
+    each search sees one smooth function, and the last one that of its own parameters."""
+    for _ in range(RENEWALS):
+        theta, inference = objective.split(search.theta)
+        model = objective.at(theta)
+        if search.stopped == "interrupted" or clock.over() or not inference.stale(model, objective.data):
+            break
+        try:
+            renewed = Objective(model, objective.data, inference.prepared(model, objective.data, rng))
+            again = maximise(renewed, [renewed.start], renewed.limits, report, **how_far)
+        except OutOfTime:
+            break
+        objective, search = renewed, _together([search, again], again.theta, model)
+    return objective, search
 
 
 def _room(memory: Callable[[], float]) -> int:
@@ -432,6 +480,8 @@ def parts(
     first: list[tuple[Scheme, int]] = [(dense, min(n, FIRST_ROWS, room))]
     if not method.learns_from(n):
         return first if n <= FIRST_ROWS else [*first, (dense, min(_affordable(dense, n, d, q, flops), room))]
+    if method.local and n >= 2 * LOCAL_ROWS:
+        first.append((method, LOCAL_ROWS))
     if method.work(n, d, q).flops <= flops:
         return [*first, (method, n)]
     most = _affordable(method, n, d, q, flops)

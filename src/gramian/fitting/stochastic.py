@@ -15,7 +15,7 @@ Ba 2015, algorithm 1.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -115,7 +115,7 @@ class _Run:
         self.q, n = self.engine.start(bound), len(self.data.X)
         steps, rate = self.method.steps_for(n), self.method.learning_rate
         start, in_a_row = clock.now(), 0
-        batches = _batches(n, min(self.method.batch_size, n), self.rng)
+        batches = row_batches(n, min(self.method.batch_size, n), self.rng)
         report.stage(f"{self.method.name} on {n:,} rows", steps)
         try:
             for k, at in zip(range(steps), batches, strict=False):
@@ -126,7 +126,7 @@ class _Run:
                 if deadline is not None:
                     share = max(share, (now - start) / max(deadline - start, 1e-9))
                 try:
-                    ramp, fall = min(1.0, (k + 1) / RAMP), _fall(share)
+                    ramp, fall = min(1.0, (k + 1) / RAMP), remaining(share)
                     self._step(at, ramp * max(fall, LAST_STEP) * self.method.natural_step, ramp * fall * rate)
                     in_a_row = 0
                 except NumericalError:  # Adam went too far: on from the last good place, with smaller steps
@@ -142,7 +142,7 @@ class _Run:
             if not self.values:
                 raise
             return "interrupted"
-        return "converged" if self._settled() else "iteration limit"
+        return "converged" if settled(self.values) else "iteration limit"
 
     def _step(self, at: NDArray[np.intp], rho: float, rate: float) -> None:
         """One batch. While q moves on one thread, another goes from the gradient to the next place, and
@@ -177,24 +177,25 @@ class _Run:
         vector = np.clip(self.vector + self.adam.step(gradient, rate), self.low, self.high)
         return value, vector, self._bound_at(vector)
 
-    def _settled(self) -> bool:
-        """Whether the last tenth of the steps brought no more than a ten-thousandth, or than the noise of the
-        batches can hide."""
-        tenth = max(1, len(self.values) // 10)
-        last, before = np.array(self.values[-tenth:]), np.array(self.values[-2 * tenth : -tenth])
-        if not len(before):
-            return False
-        noise = np.sqrt((np.var(last) + np.var(before)) / tenth)
-        return bool(np.mean(last) - np.mean(before) <= max(1e-4 * abs(np.mean(last)), noise))
+
+def settled(values: Sequence[float]) -> bool:
+    """Whether the last tenth of the steps brought no more than a ten-thousandth, or than the noise of the
+    batches can hide."""
+    tenth = max(1, len(values) // 10)
+    last, before = np.array(values[-tenth:]), np.array(values[-2 * tenth : -tenth])
+    if not len(before):
+        return False
+    noise = np.sqrt((np.var(last) + np.var(before)) / tenth)
+    return bool(np.mean(last) - np.mean(before) <= max(1e-4 * abs(np.mean(last)), noise))
 
 
-def _fall(share: float) -> float:
+def remaining(share: float) -> float:
     """What is left of the sizes of step, at a share of all steps: constant, then down along a cosine."""
     late = min(max((share - CONSTANT) / (1 - CONSTANT), 0.0), 1.0)
     return LAST_RATE + (1 - LAST_RATE) * 0.5 * (1 + float(np.cos(np.pi * late)))
 
 
-def _batches(n: int, size: int, rng: np.random.Generator) -> Iterator[NDArray[np.intp]]:
+def row_batches(n: int, size: int, rng: np.random.Generator) -> Iterator[NDArray[np.intp]]:
     """Endless batches of row numbers, each sorted, from one random order of all rows after another."""
     order = rng.permutation(n)
     while True:

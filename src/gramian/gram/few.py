@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from gramian.arrays import Array
 from gramian.kernels.base import Kernel
-from gramian.kernels.host import KernelValues, Pairs
+from gramian.kernels.host import KernelValues, Pairs, Stack
 from gramian.params import Tree
 
 ROWS = 448  # up to which a Gram matrix is made so: as many as take tiles smaller than the largest
@@ -55,6 +55,14 @@ def _triangle(n: int, factor: float) -> tuple[NDArray[np.bool_], Array]:
 
 
 @np.errstate(all="ignore")
+def stack(kernel: Kernel, X: Array) -> KernelValues | None:
+    """K(X_i, X_i) of tables X (n, G, d), its lower triangles (n, pairs), with their pullback; None where the
+    kernel is no function of distances, or goes through JAX."""
+    host = kernel.bare().on_host()
+    return host.cross(Stack(X)) if host is not None and host.by_distance else None
+
+
+@np.errstate(all="ignore")
 def diagonal(kernel: Kernel, X: Array) -> Array | None:
     """k(x, x) of each row."""
     host = kernel.bare().on_host()
@@ -87,6 +95,13 @@ def tile(kernel: Kernel, X: Array, Z: Array) -> Array | None:
     """K(X, Z)."""
     host = kernel.on_host()
     return None if host is None else host.cross(Pairs(X, Z)).K
+
+
+@np.errstate(all="ignore")
+def tables(kernel: Kernel, X: Array) -> Array | None:
+    """K(X_i, X_i) of each table."""
+    host = kernel.on_host()
+    return None if host is None else np.array([host.cross(Pairs(x, x)).K for x in X])
 
 
 @np.errstate(all="ignore")

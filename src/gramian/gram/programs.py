@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from gramian.forks import compiled
 from gramian.gram import few
 from gramian.kernels.base import Kernel
+from gramian.kernels.expectations import whole
 from gramian.params import Tree
 
 
@@ -77,9 +78,40 @@ def tile_gradients(kernel: Kernel, X: jax.Array, Z: jax.Array) -> jax.Array:
     return jax.vmap(lambda x: jax.vmap(lambda z: slope(x, z))(Z))(X)
 
 
+def _tables(kernel: Kernel, X: jax.Array) -> jax.Array:
+    """Pair by pair: of `cross` over many tables XLA compiles a wrong gradient (jax 0.10.2, the scale's)."""
+    with_one = jax.vmap(kernel.pair, (None, 0))
+    return jax.vmap(lambda x: jax.vmap(with_one, (0, None))(x, x))(X)
+
+
+@compiled(instead=few.tables)
+def stack(kernel: Kernel, X: jax.Array) -> jax.Array:
+    """K(X_i, X_i) of each table in X (n, G, d): (n, G, G)."""
+    return _tables(kernel, X)
+
+
+@compiled()
+def stack_pullback(kernel: Kernel, X: jax.Array, W: jax.Array) -> Any:
+    """sum_i <W_i, K(X_i, X_i)>, by the kernel's parameters."""
+    return jax.vjp(lambda k: _tables(k, X), kernel)[1](W)[0]
+
+
+@compiled()
+def stack_gradients(kernel: Kernel, X: jax.Array, Z: jax.Array) -> jax.Array:
+    """d k(x_i, z_ij) / dx_i of points X (n, d) and tables Z (n, m, d): (n, m, d)."""
+    slope = jax.grad(lambda x, z: kernel.pair(x, z))
+    return jax.vmap(lambda x, own: jax.vmap(lambda z: slope(x, z))(own))(X, Z)
+
+
 @compiled()
 def row_curvatures(kernel: Kernel, X: jax.Array) -> jax.Array:
     def at(x: jax.Array) -> jax.Array:
         return jnp.diagonal(jax.jacfwd(jax.grad(kernel.pair, argnums=0), argnums=1)(x, x))
 
     return jax.vmap(at)(X)
+
+
+@compiled()
+def expectations(kernel: Kernel, mean: jax.Array, var: jax.Array, Z: jax.Array) -> Any:
+    psi0, psi1, psi2, error = kernel.expectations(mean, var, Z)
+    return psi0, psi1, whole(psi2, Z.shape[0]), error

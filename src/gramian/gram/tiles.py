@@ -12,6 +12,7 @@ kernel's structure and a tile size, whatever the number of rows. T is 64 up to 1
     pullback    sum_ij W_ij dk(x_i, x_j)/dtheta for weights W: how every gradient is made, with no (n, n, p)
                 array anywhere; cross_pullback: for k(x_i, z_j), by Z and by X on request
     rowwise     any function of single rows (a mean function), and its pullback
+    expectations  what k is on average at uncertain rows, in blocks of rows
 
 Few rows of a kernel with a NumPy form take no tiles at all (gram/few.py). Tiles run on a few threads (XLA and
 NumPy release the GIL); sums over tiles are made in one order, so results do not depend on the threads.
@@ -45,6 +46,7 @@ R_ = TypeVar("R_")
 TILES = ((128, 64), (448, 256), (float("inf"), 512))  # up to so many rows, tiles of this size
 LARGEST_TILE = TILES[-1][1]
 LONG_BLOCK = 4096  # rows at a time for functions of single rows, which are cheap: one call then does much
+LONG_BLOCKS = ((128, 64), (LONG_BLOCK, 256), (float("inf"), LONG_BLOCK))  # as TILES, of these functions
 # the heights of flat tiles: few programs to compile, and 64 x 4096 values are as many as in a tile of 512
 STRIPS = (1, 4, 16, 64)
 # of the right-hand sides of a product, which are padded to one of these: few programs to compile
@@ -342,9 +344,27 @@ def _blocks(X: Array, T: int) -> list[Block]:
     return blocks
 
 
+def expectations(kernel: Kernel, mean: Array, var: Array, Z: Array) -> tuple[Array, Array, Array, float]:
+    """E k(x, x) (n,), E k(x, Z) (n, m) and E k(Z, x) k(x, Z) (n, m, m) at rows N(mean, diag(var)), and the
+    largest error."""
+    bare, T = kernel.bare(), TILES[0][1]
+    rows = np.concatenate([mean, var], axis=1)
+    d = mean.shape[1]
+
+    def block(item: Block) -> list[Any]:
+        at, both = item
+        *values, error = programs.expectations(bare, both[:, :d], both[:, d:], Z)
+        return [*(np.asarray(value)[: at.stop - at.start] for value in values), float(error)]
+
+    parts = _each(block, _blocks(rows, T))
+    psi0, psi1, psi2 = (np.concatenate([part[k] for part in parts]) for k in range(3))
+    return psi0, psi1, psi2, max(part[3] for part in parts)
+
+
 def _long_block(n: int) -> int:
-    # one program for some hundred rows and some thousand: to compile another takes longer than calls do
-    return tile_size(n) if n <= LARGEST_TILE else LARGEST_TILE if n <= LONG_BLOCK else LONG_BLOCK
+    # one program for some hundred rows and some thousand, so that a search on a part of the rows has compiled
+    # what the rest needs: to compile another takes longer than calls do
+    return next(size for rows, size in LONG_BLOCKS if n <= rows)
 
 
 def _padded(V: Array, rows: int) -> Array:

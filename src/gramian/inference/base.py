@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from gramian.arrays import Array
+from gramian.arrays import Array, Indices
 from gramian.engines.base import Engine, Share, Workspace
 from gramian.engines.dense import Exact
 from gramian.errors import ParameterError, StateError
@@ -51,6 +51,8 @@ class Inference(ABC):
     kind: ClassVar[EvidenceKind]  # of its evidence, on an exact engine
     closed: ClassVar[bool] = False  # whether it ends after one step: Gaussian noise
     coupled: ClassVar[bool] = False  # whether its posterior makes the functions of a row depend on each other
+    # whether it asks for the variances of all rows at each step, for which as much again as a factor is held
+    asks_variances: ClassVar[bool] = False
 
     @property
     def searched(self) -> Inference:
@@ -77,6 +79,11 @@ class Inference(ABC):
     def cavities(self, model: Model, data: Data, engine: Engine, posterior: Process) -> Cavities:
         """For predictions of each row from all the others; `posterior` is what `infer` gave."""
 
+    def edited(self, model: Model, data: Data, kept: Indices, posterior: Process) -> Inferred | None:
+        """What `infer` gives for other rows, from the posterior of before: those of its rows that stay come
+        first in `data`. None where it is to be made anew."""
+        return None
+
 
 class Scheme(ABC):
     """How to condition a model on data. What is chosen once (landmarks, random frequencies, probes) is chosen
@@ -84,8 +91,9 @@ class Scheme(ABC):
 
     name: str  # as in `method=`
     accuracy: str  # what its answer is beside that of exact inference, for people
-    # how its parameters are found: by steps of an optimiser, by batches of rows, or not at all, being drawn
-    search: Literal["steps", "batches", "none"] = "steps"
+    # how its parameters are found: by steps of an optimiser, by batches of rows, by batches of rows after a
+    # model of one layer, or not at all, being drawn
+    search: Literal["steps", "batches", "layers", "none"] = "steps"
     exact: bool = False  # whether its evidence is that of the model itself, to rounding or to a tolerance
     closed: bool = False  # whether it is inference in closed form, under Gaussian noise
     coupled: bool = False  # whether its posterior makes the functions of a row depend on each other
@@ -96,9 +104,12 @@ class Scheme(ABC):
     # digits; estimates do not
     smooth: bool = True
     holds_rows: bool = True  # whether predictions need the rows of the data
+    at_points: bool = False  # whether most kernel values are those between rows and landmarks
     values_alone: bool = False  # whether an evidence asks a model for values alone, not for its Parameters
     fit_rows: int | None = None  # how many rows parameters are searched on, where somebody said so
     fit_rule: str = "uniform"  # how rows to search on are chosen among many
+    local: bool = False  # whether neighbourhoods of rows say nearly all that it can learn about parameters
+    programs: int = 6  # that are compiled for it, about
 
     @property
     @abstractmethod
@@ -135,6 +146,10 @@ class Scheme(ABC):
     def prepared(self, model: Model, data: Data, rng: np.random.Generator) -> Scheme:
         """The same with its choices made for these data and, where it matters, these parameters."""
         return self
+
+    def stale(self, model: Model, data: Data) -> bool:
+        """Whether its choices suit this model no more, and a search should go on with others."""
+        return False
 
     @property
     def free(self) -> Array:
@@ -174,6 +189,16 @@ class Scheme(ABC):
         raise ParameterError(
             f"The method {self.name!r} has no closed form for leaving rows out. Use cross-validation, or"
             " another method."
+        )
+
+    def edited(
+        self, model: Model, data: Data, kept: Indices, inferred: Inferred, rng: np.random.Generator
+    ) -> tuple[Scheme, Inferred]:
+        """What `infer` gives for other rows, and the scheme with its choices made for them: those of before
+        that stay come first in `data`."""
+        raise ParameterError(
+            f"The method {self.name!r} learns from its rows in many steps, and takes no others afterwards."
+            " Fit again, with the fitted kernel to begin with: kernel=model.kernel_; or use another method."
         )
 
     # Its cost. ----------------------------------------------------------------------------------------------
@@ -217,11 +242,22 @@ class RuleOnEngine(Scheme):
     leaves_out_cheaply = _said(lambda own: own.engine.variances)
     smooth = _said(lambda own: own.engine.smooth)
     holds_rows = _said(lambda own: not own.engine.streams)
+    at_points = _said(lambda own: own.engine.at_points)
     values_alone = _said(lambda own: own.inference.closed and own.engine.values_alone)
     fit_rows = _said(lambda own: own.engine.fit_rows)
     fit_rule = _said(lambda own: own.engine.fit_rule)
+    local = _said(lambda own: own.engine.local)
+    # a likelihood is asked for values, slopes and gradients
+    programs = _said(lambda own: own.engine.programs + (0 if own.inference.closed else 3))
     label = _said(lambda own: own.engine.label)
     free = _said(lambda own: own.engine.free)
+
+    def __post_init__(self) -> None:
+        if self.engine.conjugate_only and not self.inference.closed:
+            raise ParameterError(
+                f'method="{self.engine.name}" approximates K with its noise, and is for Gaussian noise alone,'
+                f' not for inference="{self.inference.name}". Use method="vfe", "svgp" or "exact".'
+            )
 
     @property
     def described(self) -> str:
@@ -237,7 +273,8 @@ class RuleOnEngine(Scheme):
         return dataclasses.replace(self, engine=searched.engine)
 
     def on_few_rows(self) -> RuleOnEngine:
-        return self if self.engine.dense else dataclasses.replace(self, engine=Exact())
+        own = self.engine.dense or self.engine.linear
+        return self if own else dataclasses.replace(self, engine=Exact())
 
     def learns_from(self, n: int) -> bool:
         # An estimate of an approximation is no guide.
@@ -251,6 +288,12 @@ class RuleOnEngine(Scheme):
     def prepared(self, model: Model, data: Data, rng: np.random.Generator) -> RuleOnEngine:
         self.inference.check(model.likelihood, self.engine)
         return dataclasses.replace(self, engine=self.engine.prepared(model.kernel, data.X, rng))
+
+    def stale(self, model: Model, data: Data) -> bool:
+        return any(self.engine.stale(kernel, data.X) for kernel, _ in model.kernels)
+
+    def stored(self) -> RuleOnEngine:
+        return dataclasses.replace(self, engine=self.engine.stored())
 
     def with_free(self, values: Array) -> RuleOnEngine:
         return dataclasses.replace(self, engine=self.engine.with_free(values))
@@ -282,6 +325,17 @@ class RuleOnEngine(Scheme):
         with one_blas_thread():
             return self.inference.cavities(model, data, self.engine.ready(model.kernel, data.X), posterior)
 
+    def edited(
+        self, model: Model, data: Data, kept: Indices, inferred: Inferred, rng: np.random.Generator
+    ) -> tuple[Scheme, Inferred]:
+        if not inferred.outcome.jitter:  # of which other rows may want another one
+            found = self.inference.edited(model, data, kept, inferred.posterior)
+            if found is not None:
+                return self, found
+        engine = self.engine.on_other_rows(model.kernel, data.X, rng)
+        scheme = dataclasses.replace(self, engine=engine)
+        return scheme, scheme.infer(model, data)
+
     def work(self, n: int, d: int, q: int, gradient: bool = True) -> Cost:
         if self.inference.closed:
             noises = noises_of(q)
@@ -297,7 +351,8 @@ class RuleOnEngine(Scheme):
         if self.inference.closed:
             further = noises_of(q) - 1
             return self.engine.bytes_needed(n, d, q) + further * self.engine.bytes_of_noise(n, d)
-        return self.engine.bytes_of_sites(n, d, max(q, 1))
+        further = self.engine.bytes_of_noise(n, d) if self.inference.asks_variances else 0
+        return self.engine.bytes_of_sites(n, d, max(q, 1)) + further
 
 
 def noises_of(q: int) -> int:

@@ -22,7 +22,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from gramian.arrays import Array
+from gramian.arrays import Array, Indices
 from gramian.engines.base import Conditioned, Engine, RowPrior, Share, Use, Workspace, added
 from gramian.errors import NumericalError, ParameterError
 from gramian.inference.base import Cavities, Inference, Scheme, on_engine
@@ -36,7 +36,7 @@ from gramian.inference.model import (
     noise_groups,
 )
 from gramian.likelihoods import Likelihood
-from gramian.processes.base import Process
+from gramian.processes.base import Edit, Process
 from gramian.processes.prior import mean_rows
 from gramian.solvers.base import SolveOutcome
 
@@ -139,6 +139,21 @@ class Conjugate(Inference):
                 for k in at:
                     mean[~seen, k], var[~seen, k] = plain[0][:, k], plain[1][:, k]
         return Cavities(mean, np.maximum(var, 0.0))
+
+    def edited(self, model: Model, data: Data, kept: Indices, posterior: Process) -> Inferred | None:
+        value, data = data.log_slopes(model), data.under(model)
+        if data.missing is not None:
+            return None
+        groups, q = list(observed(model, data)), data.Y.shape[1]
+        D, residual = np.empty((len(data.X) - len(kept), q)), np.empty(data.Y.shape)
+        for group in groups:
+            D[:, group.at], residual[:, group.at] = group.D[len(kept) :, None], group.r
+        process = posterior.edited(Edit(kept, np.asarray(data.X), D, residual))
+        if process is None or process.dual is None:
+            return None
+        value -= 0.5 * float(np.sum(residual * process.dual))
+        value -= 0.5 * sum(process.logdet(k) + len(data.X) * LOG_2PI for k in range(q))
+        return Inferred(process, Evidence(value), SolveOutcome())
 
     def _conditioned(
         self, prior: RowPrior, group: Observed, data: Data, engine: Engine, report: Share | None = None

@@ -43,6 +43,7 @@ class EP(SiteRule):
 
     name = "ep"
     kind: ClassVar[EvidenceKind] = "approximation"
+    asks_variances = True
 
     schedule: Literal["parallel", "sequential"] = "parallel"
     damping: float = 0.9  # the share of a new site that a parallel sweep takes

@@ -25,16 +25,28 @@ from gramian.solvers.base import SolveOutcome
 from gramian.warps import Warp
 
 
+class Deeper(Tree):
+    """The kernel of a layer after the first, which sees what the layer below gives. Paths: layer2.*, ..."""
+
+    kernel: Kernel
+    number: int = 2
+
+    def label(self, field: str) -> str:
+        return f"layer{self.number}" if field == "" else ""
+
+
 class Model(Tree):
     """Everything that has parameters: the kernel, the mean, the likelihood. Paths: kernel.*, mean.*, the
     likelihood's own names (noise), and warp.*. Several latent functions share the kernel, unless `others` has
-    one for each latent after the first."""
+    one for each latent after the first. A deep model has the kernels of its layers after the first in
+    `deeper` (gramian.deep), and `kernel` is that of the first."""
 
     kernel: Kernel
     mean: Mean
     likelihood: Likelihood
     others: tuple[Kernel, ...] = ()
     warp: Warp | None = None
+    deeper: tuple[Deeper, ...] = ()
 
     def label(self, field: str) -> str:
         return "" if field == "likelihood" else field

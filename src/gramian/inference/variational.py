@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -35,6 +36,7 @@ from gramian.likelihoods import Likelihood
 from gramian.solvers.base import SolveOutcome
 
 LOWEST = -np.finfo(np.float64).max  # of finite numbers
+RELAXED = 0.3  # of a limited time, for the start by a smoother likelihood
 PAUSE = 6  # steps without acceleration, after one that lowered the bound
 
 
@@ -44,7 +46,7 @@ class VI(SiteRule):
 
     name = "vi"
     kind: ClassVar[EvidenceKind] = "lower bound"
-    whole = True
+    whole = asks_variances = True
 
     tol: float = 1e-9  # of the bound: what a step must gain to go on
 
@@ -101,7 +103,9 @@ class VI(SiteRule):
         likelihood = problem.model.likelihood.relaxed
         assert likelihood is not None
         easier.model = dataclasses.replace(problem.model, likelihood=likelihood)
-        found, _ = dataclasses.replace(self, tol=1e-4).run(easier, None)
+        now = clock.now()  # which has no limit without one
+        with clock.until(now + RELAXED * (clock.end() - now), math.inf):
+            found, _ = dataclasses.replace(self, tol=1e-4).run(easier, None)
         found.release()
         return np.stack([found.lam, found.h])
 

@@ -3,8 +3,19 @@
 from gramian.kernels.algebra import Exp, Poly, Power, Product, Scaled, Sum, Warped, exp, poly, warp
 from gramian.kernels.base import Column, Kernel
 from gramian.kernels.categorical import Categorical
-from gramian.kernels.dot_product import ArcCosine, Brownian, Constant, Linear, NeuralNetwork, Polynomial
+from gramian.kernels.deep import CNN, MLP, DeepKernel, Network
+from gramian.kernels.dot_product import (
+    ArcCosine,
+    Brownian,
+    Constant,
+    IntegratedBrownian,
+    Linear,
+    NeuralNetwork,
+    Polynomial,
+)
+from gramian.kernels.images import Convolutional
 from gramian.kernels.inputs import MapInputs, Named, On, map_inputs
+from gramian.kernels.networks import ConvNet, DenseNet, ResNet
 from gramian.kernels.stationary import (
     RBF,
     Cosine,
@@ -18,14 +29,21 @@ from gramian.kernels.stationary import (
 )
 
 __all__ = [
+    "CNN",
+    "MLP",
     "RBF",
     "ArcCosine",
     "Brownian",
     "Categorical",
     "Column",
     "Constant",
+    "ConvNet",
+    "Convolutional",
     "Cosine",
+    "DeepKernel",
+    "DenseNet",
     "Exp",
+    "IntegratedBrownian",
     "Kernel",
     "Linear",
     "MapInputs",
@@ -33,6 +51,7 @@ __all__ = [
     "Matern32",
     "Matern52",
     "Named",
+    "Network",
     "NeuralNetwork",
     "On",
     "Periodic",
@@ -41,6 +60,7 @@ __all__ = [
     "Power",
     "Product",
     "RationalQuadratic",
+    "ResNet",
     "Scaled",
     "SpectralMixture",
     "Stationary",

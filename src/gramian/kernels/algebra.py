@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import operator
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -18,11 +18,18 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
+from gramian.arrays import Array
 from gramian.errors import ParameterError
-from gramian.kernels.base import Kernel, Pointwise
+from gramian.kernels.base import TERMS, Kernel, Pointwise
 from gramian.kernels.dot_product import Constant
+from gramian.kernels.expectations import Term, added
+from gramian.kernels.expectations import multiplied as terms_multiplied
 from gramian.kernels.profiles import Radial
 from gramian.kernels.spectrum import Wave, multiplied
+from gramian.kernels.statespace import StateForm, WarpedBlock
+from gramian.kernels.statespace import added as forms_added
+from gramian.kernels.statespace import multiplied as forms_multiplied
+from gramian.kernels.statespace import scaled as form_scaled
 from gramian.params import NonNegative, Parameter, Value, fixed, nonnegative, positive
 from gramian.params.parameter import as_parameter
 from gramian.params.tree import whole_number
@@ -56,6 +63,46 @@ class Sum(Combined):
     def of(self, *values: jax.Array) -> jax.Array:
         return sum(values[1:], values[0])
 
+    def pair(self, x: jax.Array, z: jax.Array) -> jax.Array:
+        return self.of(*(k.pair(*own) for k, *own in self._parted(x, z)))
+
+    def cross(self, X: jax.Array, Z: jax.Array) -> jax.Array:
+        return self.of(*(k.cross(*own) for k, *own in self._parted(X, Z)))
+
+    def diagonal(self, X: jax.Array) -> jax.Array:
+        return self.of(*(k.diagonal(*own) for k, *own in self._parted(X)))
+
+    def point_columns(self) -> tuple[int, int] | None:
+        """A point is one of each term, side by side: what is asked there is the sum of theirs."""
+        widths = self._widths()
+        if widths is None:
+            return None
+        d, total = widths[0], sum(widths[1])
+        return d, total + (total == d)  # a point must not look like a row
+
+    def points_among(self, X: Array, count: int, rng: np.random.Generator) -> Array:
+        columns, found = self.point_columns(), [term.points_among(X, count, rng) for term in self.terms]
+        if columns is None:
+            return super().points_among(X, count, rng)
+        more = columns[1] - sum(part.shape[1] for part in found)
+        return np.hstack([*found, np.zeros((count, more))])
+
+    def _widths(self) -> tuple[int, list[int]] | None:
+        """The columns of a row, and of a point of each term, where one has points of its own."""
+        known = [term.point_columns() for term in self.terms]
+        d = next((own[0] for own in known if own is not None), None)
+        return None if d is None else (d, [d if own is None else own[1] for own in known])
+
+    def _parted(self, *tables: jax.Array) -> Iterator[tuple[Any, ...]]:
+        """Each term, with what it sees of rows, or of points."""
+        widths = self._widths()
+        for k, term in enumerate(self.terms):
+            end = 0 if widths is None else sum(widths[1][: k + 1])
+            is_row = [widths is None or table.shape[-1] == widths[0] for table in tables]
+            own = slice(end - (0 if widths is None else widths[1][k]), end)
+            seen = [table if row else table[..., own] for table, row in zip(tables, is_row, strict=True)]
+            yield term, *seen
+
     @property
     def summands(self) -> tuple[Kernel, ...]:
         return self.terms
@@ -67,6 +114,12 @@ class Sum(Combined):
 
     def waves(self, columns: tuple[int, ...]) -> list[Wave]:
         return [wave for k in self.terms for wave in k.waves(columns)]
+
+    def gaussian_terms(self, d: int) -> list[Term] | None:
+        return added([k.gaussian_terms(d) for k in self.terms])
+
+    def state_space(self, columns: tuple[int, ...], terms: int = TERMS) -> StateForm | None:
+        return forms_added([k.state_space(columns, terms) for k in self.terms])
 
     def formula(self, digits: int | None = None) -> str:
         return " + ".join(k.formula(digits) for k in self.terms)
@@ -91,6 +144,12 @@ class Product(Combined):
     def waves(self, columns: tuple[int, ...]) -> list[Wave]:
         return multiplied([k.waves(columns) for k in self.factors])
 
+    def gaussian_terms(self, d: int) -> list[Term] | None:
+        return terms_multiplied([k.gaussian_terms(d) for k in self.factors])
+
+    def state_space(self, columns: tuple[int, ...], terms: int = TERMS) -> StateForm | None:
+        return forms_multiplied([k.state_space(columns, terms) for k in self.factors])
+
     def formula(self, digits: int | None = None) -> str:
         # (2 * a) * b needs no parentheses, a * (2 * b) does: multiplication is read from the left.
         others = (enclosed(k, digits, Sum, Scaled) for k in self.factors[1:])
@@ -111,6 +170,12 @@ class Scaled(Combined):
     def of(self, *values: jax.Array) -> jax.Array:
         return self.scale * values[0]
 
+    def point_columns(self) -> tuple[int, int] | None:
+        return self.kernel.point_columns()
+
+    def points_among(self, X: Array, count: int, rng: np.random.Generator) -> Array:
+        return self.kernel.points_among(X, count, rng)
+
     def levels(self) -> list[Parameter] | None:
         return _counted_once(self, [self.scale])
 
@@ -120,6 +185,12 @@ class Scaled(Combined):
 
     def waves(self, columns: tuple[int, ...]) -> list[Wave]:
         return [wave.scaled(self.scale) for wave in self.kernel.waves(columns)]
+
+    def gaussian_terms(self, d: int) -> list[Term] | None:
+        return terms_multiplied([[Term(self.scale, None)], self.kernel.gaussian_terms(d)])
+
+    def state_space(self, columns: tuple[int, ...], terms: int = TERMS) -> StateForm | None:
+        return form_scaled(self.kernel.state_space(columns, terms), self.scale)
 
     def formula(self, digits: int | None = None) -> str:
         scale = self.scale.text(digits)
@@ -143,6 +214,12 @@ class Power(Combined):
 
     def waves(self, columns: tuple[int, ...]) -> list[Wave]:
         return multiplied([self.base.waves(columns)] * self.exponent)
+
+    def gaussian_terms(self, d: int) -> list[Term] | None:
+        return terms_multiplied([self.base.gaussian_terms(d)] * self.exponent)
+
+    def state_space(self, columns: tuple[int, ...], terms: int = TERMS) -> StateForm | None:
+        return forms_multiplied([self.base.state_space(columns, terms)] * self.exponent)
 
     def formula(self, digits: int | None = None) -> str:
         return f"{enclosed(self.base, digits, Sum, Product, Scaled, Power)} ** {self.exponent}"
@@ -210,6 +287,10 @@ class Warped(Kernel):
 
     def diagonal(self, X: jax.Array) -> jax.Array:
         return self._factor(X) ** 2 * self.kernel.diagonal(X)
+
+    def state_space(self, columns: tuple[int, ...], terms: int = TERMS) -> StateForm | None:
+        form = self.kernel.state_space(columns, terms) if len(columns) == 1 else None
+        return None if form is None else form.changed(lambda block: WarpedBlock(block, self.function))
 
     def levels(self) -> list[Parameter] | None:
         return self.kernel.levels()

@@ -32,10 +32,13 @@ from html import escape
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import jax
+import numpy as np
 from numpy.typing import ArrayLike
 
 from gramian.arrays import Array
 from gramian.errors import ParameterError
+from gramian.kernels import expectations
+from gramian.kernels.expectations import Expectations, Expected, Term
 from gramian.params import Parameter, Tree
 
 if TYPE_CHECKING:
@@ -44,6 +47,7 @@ if TYPE_CHECKING:
     from gramian.kernels.inputs import Named, On
     from gramian.kernels.profiles import Radial
     from gramian.kernels.spectrum import Wave
+    from gramian.kernels.statespace import StateForm
 
 
 class Column(NamedTuple):
@@ -53,6 +57,11 @@ class Column(NamedTuple):
     name: str
     categorical: bool = False
     days: float | None = None
+
+
+TERMS = 6  # of a series of Markov processes, unless somebody wants more
+# what is known of a kernel's values, and not of those of a subclass that defines them anew
+KNOWN = {"low_precision", "levels", "radial", "waves", "gaussian_terms", "state_space"}
 
 
 class Kernel(Tree):
@@ -75,7 +84,7 @@ class Kernel(Tree):
         super().__init_subclass__(**kwargs)
         whole = not any(getattr(base, "__abstractmethods__", ()) for base in cls.__bases__)
         if whole and vars(cls).keys() & {"pair", "cross", "diagonal", "profile", "of"}:
-            for name in {"low_precision", "levels", "radial", "waves"} - vars(cls).keys():
+            for name in KNOWN - vars(cls).keys():
                 setattr(cls, name, vars(Kernel)[name])
 
     def __post_init__(self) -> None:
@@ -166,6 +175,38 @@ class Kernel(Tree):
         parts = (column for part in self.parts for column in part.columns_asked())
         return tuple(dict.fromkeys((*(own if len(own) > 1 else ()), *parts)))
 
+    def effort(self, d: int, points: bool = False) -> float:
+        """How many values of an ordinary kernel one of its values takes as long as, on d columns; `points`:
+        of one between a row and an inducing point."""
+        return sum((part.effort(d, points) for part in self.parts), 0.0) or 1.0
+
+    def point_columns(self) -> tuple[int, int] | None:
+        """The columns of a row, and those of an inducing point, where it knows points of another kind than
+        rows: values between the two, that cost less. None: points are like rows."""
+        return None
+
+    def points_among(self, X: Array, count: int, rng: np.random.Generator) -> Array:
+        """So many candidates for inducing points, taken at random from rows X."""
+        return np.asarray(X[np.sort(rng.integers(len(X), size=count))], dtype=np.float64)
+
+    def suited(self, X: Array, names: Sequence[str]) -> Kernel:
+        """The same, before a search of its parameters, for rows like these: networks take their units."""
+        return self.rebuilt(lambda part: part.suited(X, names))
+
+    def rivals(self, X: Array, names: Sequence[str]) -> tuple[tuple[str, Kernel], ...]:
+        """Simpler kernels, each with a name, which it has to beat on held-out rows X to be taken, the
+        simplest first; none: it is taken as it is."""
+        told = next((found for part in self.parts if (found := part.rivals(X, names))), ())
+
+        def rival(number: int) -> Kernel:
+            def of(part: Kernel) -> Kernel:
+                own = part.rivals(X, names)
+                return own[number][1] if own else part
+
+            return self.rebuilt(of)
+
+        return tuple((name, rival(number)) for number, (name, _) in enumerate(told))
+
     def levels(self) -> list[Parameter] | None:
         """The parameters which, all multiplied by c, multiply k by c; None where there are none."""
         return None
@@ -208,6 +249,38 @@ class Kernel(Tree):
             return self
         return next((found for part in self.parts if (found := part.without_waves) is not None), None)
 
+    def state_space(self, columns: tuple[int, ...], terms: int = TERMS) -> StateForm | None:
+        """Of a bare kernel on these columns: the Markov processes along one of them that it is the covariance
+        of (`kernels/statespace.py`), so that rows cost time in proportion to their number; None where it is
+        none, or sees several columns. `terms`: of a series, where it is one that must be cut."""
+        return None
+
+    def without_state_space(self, columns: tuple[int, ...], terms: int = TERMS) -> Kernel | None:
+        """Of a bare kernel: an innermost kernel because of which it has no state-space form; itself where
+        each part has one, but not on one column; None where it has one."""
+        if self.state_space(columns, terms) is not None:
+            return None
+        inside = (part.without_state_space(self.columns_of_part(columns), terms) for part in self.parts)
+        return next((found for found in inside if found is not None), self)
+
+    def columns_of_part(self, columns: tuple[int, ...]) -> tuple[int, ...]:
+        """Those of these columns that its parts see."""
+        return columns
+
+    def gaussian_terms(self, d: int) -> list[Term] | None:
+        """Of a bare kernel on d columns: the Gaussians times linear forms in x that it is a sum of
+        (`kernels/expectations.py`), so that its averages over uncertain points are closed; None where it is
+        no such sum."""
+        return None
+
+    def expectations(self, mean: jax.Array, var: jax.Array, Z: jax.Array) -> Expectations:
+        """E k(x, x), E k(x, Z) and E k(Z, x) k(x, Z) at each row of x ~ N(mean, diag(var)), in JAX: (n, d),
+        (n, d), (m, d); closed where there are `gaussian_terms`, else by nodes."""
+        terms = self.gaussian_terms(mean.shape[1])
+        if terms is None:
+            return expectations.by_nodes(self, mean, var, Z)
+        return expectations.closed(terms, mean, var, Z)
+
     # What a kernel says of the columns it is given. ---------------------------------------------------------
 
     def check_columns(self, columns: Sequence[Column]) -> None:
@@ -222,13 +295,22 @@ class Kernel(Tree):
 
     def resolve(self, names: Sequence[str]) -> Kernel:
         """The same kernel with column names replaced by their indices."""
+        return self.rebuilt(lambda part: part.resolve(names))
+
+    def on_first_columns(self) -> Kernel:
+        """The same kernel on as many of the first columns wherever it is on some: what it gives has the same
+        shapes, and kernels that differ in their columns alone are one."""
+        return self.rebuilt(lambda part: part.on_first_columns())
+
+    def rebuilt(self, change: Callable[[Kernel], Kernel]) -> Kernel:
+        """The same kernel of parts that are changed."""
         changed: dict[str, Any] = {}
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             if isinstance(value, Kernel):
-                changed[field.name] = value.resolve(names)
+                changed[field.name] = change(value)
             elif isinstance(value, tuple) and value and isinstance(value[0], Kernel):
-                changed[field.name] = tuple(child.resolve(names) for child in value)
+                changed[field.name] = tuple(map(change, value))
         return dataclasses.replace(self, **changed) if changed else self
 
     def in_units(self, columns: Sequence[Column]) -> Kernel:
@@ -281,6 +363,14 @@ class Kernel(Tree):
         from gramian.kernels.face import evaluate_diagonal
 
         return evaluate_diagonal(self, X)
+
+    def expected(self, mean: ArrayLike, var: ArrayLike, Z: ArrayLike) -> Expected:
+        """What it is on average at points that are known up to a variance, x ~ N(mean, diag(var)): E k(x, x)
+        (n,), E k(x, Z) (n, m), E k(Z, x) k(x, Z) (n, m, m), and the error of a rule where they are not
+        closed. `var` is one number, one a column, or one a cell."""
+        from gramian.kernels.face import evaluate_expected
+
+        return evaluate_expected(self, mean, var, Z)
 
     def on(self, *columns: str | int) -> On:
         """This kernel on some columns only, by name or index: `RBF(1.0).on("temp", "pressure")`."""
@@ -361,6 +451,29 @@ class Kernel(Tree):
             for path, p in self.parameters().items()
         ]
         return (jax.tree_util.tree_structure(self.bare()), tuple(described))
+
+
+class Inward(Kernel):
+    """A kernel whose parts see other columns than those of the data (patches, features), of which nothing is
+    known: neither their names nor their units."""
+
+    def lengthscales(self, columns: Sequence[int]) -> list[tuple[Parameter, tuple[int, ...]]]:
+        return []
+
+    def change_lengths(self, columns: Sequence[int]) -> list[tuple[int, float]]:
+        return []
+
+    def by_column(self, columns: Sequence[int]) -> list[tuple[Parameter, tuple[int, ...]]]:
+        return []
+
+    def columns_asked(self) -> tuple[str | int, ...]:
+        return ()
+
+    def resolve(self, names: Sequence[str]) -> Kernel:
+        return self
+
+    def in_units(self, columns: Sequence[Column]) -> Kernel:
+        return self
 
 
 class Pointwise(Kernel):

@@ -1,4 +1,5 @@
-r"""Kernels of dot products, and the two that are neither stationary nor dot products: Constant and Brownian.
+r"""Kernels of dot products, and the two that are neither stationary nor dot products: Constant, and
+Brownian motion with its integral.
 
 Sources: Rasmussen and Williams 2006, section 4.2.2 (Linear, Polynomial), 4.2.3 (NeuralNetwork, after Williams
 1998); Cho and Saul 2009 (ArcCosine).
@@ -8,15 +9,18 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from math import comb
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from gramian.errors import ParameterError
-from gramian.kernels.base import Column, Kernel
+from gramian.kernels.base import TERMS, Column, Kernel
 from gramian.kernels.distance import root, squared_distances
+from gramian.kernels.expectations import Form, Term, multiplied
 from gramian.kernels.spectrum import Wave
+from gramian.kernels.statespace import IntegratedWalk, Monomial, StateForm, Walk, only
 from gramian.params import Parameter, Positive, PositiveSemidefinite, Real, Value, nonnegative, positive
 from gramian.params.parameter import as_parameter
 from gramian.params.tree import whole_number
@@ -41,6 +45,14 @@ class Linear(Kernel):
 
     def cross(self, X: jax.Array, Z: jax.Array) -> jax.Array:
         return (X @ self.variance if jnp.ndim(self.variance) == 2 else X * self.variance) @ Z.T
+
+    def gaussian_terms(self, d: int) -> list[Term] | None:
+        if jnp.ndim(self.variance) == 2:
+            return None
+        return [Term(1.0, None, (Form(jnp.broadcast_to(self.variance, (d,)), 0.0),))]
+
+    def state_space(self, columns: tuple[int, ...], terms: int = TERMS) -> StateForm | None:
+        return only(columns, Monomial(jnp.reshape(self.variance, -1)[0], 1))
 
     def by_column(self, columns: Sequence[int]) -> list[tuple[Parameter, tuple[int, ...]]]:
         return [(self.variance, tuple(columns))] if self.variance.value.shape == (len(columns),) else []
@@ -83,6 +95,14 @@ class Polynomial(Kernel):
 
     def cross(self, X: jax.Array, Z: jax.Array) -> jax.Array:
         return ((X * self.variance) @ Z.T + self.offset) ** self.degree
+
+    def gaussian_terms(self, d: int) -> list[Term] | None:
+        form = Form(jnp.broadcast_to(self.variance, (d,)), self.offset)
+        return multiplied([[Term(1.0, None, (form,))]] * self.degree)
+
+    def state_space(self, columns: tuple[int, ...], terms: int = TERMS) -> StateForm | None:
+        v, c, p = jnp.reshape(self.variance, -1)[0], self.offset, self.degree
+        return only(columns, *(Monomial(comb(p, j) * v**j * c ** (p - j), j) for j in range(p + 1)))
 
 
 class Network(Kernel):
@@ -190,6 +210,12 @@ class Constant(Kernel):
     def waves(self, columns: tuple[int, ...]) -> list[Wave]:
         return [Wave(self.variance)]  # the wave of frequency 0
 
+    def state_space(self, columns: tuple[int, ...], terms: int = TERMS) -> StateForm | None:
+        return StateForm((Monomial(self.variance),))
+
+    def gaussian_terms(self, d: int) -> list[Term]:
+        return [Term(self.variance, None)]
+
 
 class Brownian(Kernel):
     """prod_j min(|x_j|, |z_j|) where x_j and z_j have the same sign, else 0: Brownian motion from 0 in both
@@ -200,7 +226,31 @@ class Brownian(Kernel):
     takes_numbers = True
 
     def pair(self, x: jax.Array, z: jax.Array) -> jax.Array:
-        return jnp.prod(jnp.where(x * z > 0, jnp.minimum(jnp.abs(x), jnp.abs(z)), 0.0))
+        return jnp.prod(_shared(x, z))
+
+    def state_space(self, columns: tuple[int, ...], terms: int = TERMS) -> StateForm | None:
+        return only(columns, Walk())
+
+
+class IntegratedBrownian(Kernel):
+    """prod_j m_j^3 / 3 + |x_j - z_j| m_j^2 / 2, m_j = min(|x_j|, |z_j|) where x_j and z_j have the same sign,
+    else 0: the integral of Brownian motion from 0, in both directions; functions with one derivative, whose
+    mean between the rows is a cubic spline."""
+
+    low_precision = True
+    takes_numbers = True
+
+    def pair(self, x: jax.Array, z: jax.Array) -> jax.Array:
+        m = _shared(x, z)
+        return jnp.prod(m**2 * (m / 3 + jnp.abs(x - z) / 2))
+
+    def state_space(self, columns: tuple[int, ...], terms: int = TERMS) -> StateForm | None:
+        return only(columns, IntegratedWalk())
+
+
+def _shared(x: jax.Array, z: jax.Array) -> jax.Array:
+    """How far from 0 both are, in each column; 0 where they lie on different sides of it."""
+    return jnp.where(x * z > 0, jnp.minimum(jnp.abs(x), jnp.abs(z)), 0.0)
 
 
 # J_n of Cho and Saul as functions of t. With c = cos(angle) = 1 - 2t: dJ_2/dc = 4 J_1, dJ_1/dc = J_0, dJ_0/dc

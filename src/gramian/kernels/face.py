@@ -12,6 +12,7 @@ from gramian.arrays import Array
 from gramian.errors import InputError
 from gramian.gram import tiles
 from gramian.kernels.base import Column, Kernel
+from gramian.kernels.expectations import Expected
 
 
 def evaluate(kernel: Kernel, X: ArrayLike, Z: ArrayLike | None) -> Any:
@@ -30,6 +31,20 @@ def evaluate_diagonal(kernel: Kernel, X: ArrayLike) -> Array:
     """k(x, x) for each row of X."""
     arrays, kernel = _numbers(kernel, [_table(X, "X")])
     return tiles.diagonal(kernel, arrays[0])
+
+
+def evaluate_expected(kernel: Kernel, mean: ArrayLike, var: ArrayLike, Z: ArrayLike) -> Expected:
+    """What a kernel is on average at the rows N(mean, diag(var)), against the points Z."""
+    (X, points), kernel = _numbers(kernel, [_table(mean, "mean"), _table(Z, "Z")])
+    try:
+        spread = np.broadcast_to(np.asarray(var, dtype=np.float64), X.shape)
+    except (TypeError, ValueError):
+        given = f"has shape {np.shape(var)}" if np.ndim(var) else f"is {var!r}"
+        cure = f"one number, one a column ({X.shape[1]}), or one a cell {X.shape}"
+        raise InputError(f"var {given}, but must be {cure}.") from None
+    if not np.all(spread >= 0) or not np.all(np.isfinite(spread)):
+        raise InputError("var holds a number that is negative or not finite; variances are not.")
+    return Expected(*tiles.expectations(kernel, X, spread, points))
 
 
 def _table(value: Any, name: str) -> tuple[NDArray[Any], list[str] | None]:

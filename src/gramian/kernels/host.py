@@ -28,7 +28,7 @@ from gramian.kernels.algebra import Exp, Power, Product, Scaled, Sum
 from gramian.kernels.base import FORMS, Kernel
 from gramian.kernels.categorical import Categorical
 from gramian.kernels.distance import DIFFERENCES_UP_TO, TYPICAL
-from gramian.kernels.dot_product import Constant, Linear, Polynomial
+from gramian.kernels.dot_product import Brownian, Constant, IntegratedBrownian, Linear, Polynomial
 from gramian.kernels.inputs import Named, On
 from gramian.kernels.profiles import MATERN12, MATERN32, MATERN52, SQUARED_EXPONENTIAL, Profile
 from gramian.kernels.stationary import RBF, Cosine, Matern12, Matern32, Matern52, Periodic, RationalQuadratic
@@ -76,8 +76,37 @@ class Pairs:
         return {}
 
 
+class Stack(Pairs):
+    """Many small tables (n, G, d), each beside itself: K is (n, G (G + 1) / 2), of the pairs i >= j of each
+    table, row by row. For kernels `by_distance`."""
+
+    def __init__(self, tables: Array) -> None:
+        super().__init__(tables[:, 0], tables[0])
+        self.tables, self.kept = tables, True
+
+    @cached_property
+    def squares(self) -> tuple[Array, Array]:
+        T = np.ascontiguousarray(np.moveaxis(self.tables, 2, 0))  # (d, n, G)
+        i, j = lower(T.shape[2])
+        apart = np.take(T, i, axis=2)
+        apart -= np.take(T, j, axis=2)
+        np.square(apart, out=apart)
+        return apart.reshape(len(T), -1), np.ones(len(T))
+
+    def on(self, columns: tuple[int, ...]) -> Stack:
+        return Stack(self.tables[:, :, columns])
+
+
+@lru_cache(maxsize=64)
+def lower(G: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The pairs i >= j of a table."""
+    return np.tril_indices(G)
+
+
 class Host(ABC):
     """A kernel at given parameters, on arrays of the host."""
+
+    by_distance: bool = False  # whether it asks for distances alone, which are known of stacks of tables, too
 
     @abstractmethod
     def cross(self, points: Pairs) -> KernelValues:
@@ -106,6 +135,8 @@ FARTHEST = 1e150  # r^2, as in kernels/stationary.py: beyond, inf times exp(-inf
 class RadialHost(UnitHost):
     """k = profile(r^2)."""
 
+    by_distance = True
+
     def __init__(self, lengthscale: Array, profile: Profile) -> None:
         super().__init__(lengthscale)
         self.lengthscale, self.profile = lengthscale, profile
@@ -119,6 +150,8 @@ class RadialHost(UnitHost):
 
 class Quadratic(UnitHost):
     """The rational quadratic kernel."""
+
+    by_distance = True
 
     def cross(self, points: Pairs) -> KernelValues:
         lengthscale, alpha = self.parameters
@@ -264,6 +297,25 @@ class ConstantForm(Host):
         return KernelValues(np.full(shape, float(self.variance)), lambda W, c: [np.asarray(c * W.sum())])
 
 
+class MotionForm(Host):
+    """A product over columns of what a motion from 0 has: a function of how far from 0 both points are on one
+    side of it, and of how far they are apart. No parameters."""
+
+    def __init__(self, of: Callable[[Array, Array], Array]) -> None:
+        self.of = of
+
+    def cross(self, points: Pairs) -> KernelValues:
+        return KernelValues(self._values(points.X[:, None], points.Z[None]), lambda W, c: [])
+
+    def diagonal(self, X: Array) -> KernelValues:
+        return KernelValues(self._values(X, X), lambda w, c: [])
+
+    def _values(self, x: Array, z: Array) -> Array:
+        shared = np.where(x * z > 0, np.minimum(np.abs(x), np.abs(z)), 0.0)
+        values: Array = np.prod(self.of(shared, np.abs(x - z)), axis=-1)
+        return values
+
+
 class CategoricalForm(UnitHost):
     def cross(self, points: Pairs) -> KernelValues:
         X, Z, d = points.X, points.Z, points.X.shape[1]
@@ -289,6 +341,7 @@ class Joined(Host):
 
     def __init__(self, parts: Sequence[Host], join: Join) -> None:
         self.parts, self.join = parts, join
+        self.by_distance = all(part.by_distance for part in parts)
 
     def cross(self, points: Pairs) -> KernelValues:
         return self.join([part.cross(points) for part in self.parts])
@@ -300,6 +353,7 @@ class Joined(Host):
 class OnForm(Host):
     def __init__(self, columns: tuple[int, ...], inner: Host) -> None:
         self.columns, self.inner = columns, inner
+        self.by_distance = inner.by_distance
 
     def cross(self, points: Pairs) -> KernelValues:
         return self.inner.cross(points.on(self.columns))
@@ -392,6 +446,8 @@ FORMS |= {
     Linear: lambda k: LinearForm(k.variance),
     Polynomial: lambda k: Joined([LinearForm(k.variance)], _polynomial(k.degree, k.offset)),
     Constant: lambda k: ConstantForm(k.variance),
+    Brownian: lambda k: MotionForm(lambda shared, apart: shared),
+    IntegratedBrownian: lambda k: MotionForm(lambda m, apart: m**2 * (m / 3 + apart / 2)),
     Categorical: lambda k: CategoricalForm(k.similarity),
     Scaled: lambda k: _joined([k.kernel], _scaled(float(k.scale))),
     Sum: lambda k: _joined(k.terms, _added),

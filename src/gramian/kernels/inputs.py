@@ -9,11 +9,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from gramian.arrays import Array
 from gramian.errors import ParameterError
 from gramian.kernels.algebra import Combined, Power, Product, Scaled, Sum, _kernel, _name, enclosed
-from gramian.kernels.base import Column, Kernel, Pointwise
+from gramian.kernels.base import TERMS, Column, Kernel, Pointwise
+from gramian.kernels.expectations import Term
 from gramian.kernels.profiles import Radial
 from gramian.kernels.spectrum import Wave
+from gramian.kernels.statespace import StateForm
 from gramian.params import Parameter
 
 
@@ -68,6 +71,17 @@ class On(Pointwise):
     def waves(self, columns: tuple[int, ...]) -> list[Wave]:
         return self.kernel.waves(tuple(columns[i] for i in self._numbers()))
 
+    def state_space(self, columns: tuple[int, ...], terms: int = TERMS) -> StateForm | None:
+        return self.kernel.state_space(self.columns_of_part(columns), terms)
+
+    def columns_of_part(self, columns: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(columns[i] for i in self._numbers())
+
+    def gaussian_terms(self, d: int) -> list[Term] | None:
+        chosen = self._numbers()
+        terms = self.kernel.gaussian_terms(len(chosen))
+        return None if terms is None else [term.on(chosen, d) for term in terms]
+
     def check_columns(self, columns: Sequence[Column]) -> None:
         chosen = self.resolve([c.name for c in columns])
         self.kernel.check_columns([columns[i] for i in chosen._numbers()])
@@ -75,6 +89,18 @@ class On(Pointwise):
     def resolve(self, names: Sequence[str]) -> On:
         chosen = self._resolved(names)
         return On(self.kernel.resolve([names[i] for i in chosen]), tuple(chosen))
+
+    def on_first_columns(self) -> On:
+        return On(self.kernel.on_first_columns(), tuple(range(len(self.columns))))
+
+    def suited(self, X: Array, names: Sequence[str]) -> On:
+        chosen = self._resolved(names)
+        return On(self.kernel.suited(X[:, chosen], [names[i] for i in chosen]), self.columns)
+
+    def rivals(self, X: Array, names: Sequence[str]) -> tuple[tuple[str, Kernel], ...]:
+        chosen = self._resolved(names)
+        found = self.kernel.rivals(X[:, chosen], [names[i] for i in chosen])
+        return tuple((name, On(kernel, self.columns)) for name, kernel in found)
 
     def in_units(self, columns: Sequence[Column]) -> On:
         chosen = [columns[i] for i in self._resolved([c.name for c in columns])]
@@ -130,6 +156,12 @@ class Named(Combined):
     def of(self, *values: jax.Array) -> jax.Array:
         return values[0]
 
+    def point_columns(self) -> tuple[int, int] | None:
+        return self.kernel.point_columns()
+
+    def points_among(self, X: Array, count: int, rng: np.random.Generator) -> Array:
+        return self.kernel.points_among(X, count, rng)
+
     @property
     def title(self) -> str:
         return self.name
@@ -145,6 +177,12 @@ class Named(Combined):
 
     def waves(self, columns: tuple[int, ...]) -> list[Wave]:
         return self.kernel.waves(columns)
+
+    def state_space(self, columns: tuple[int, ...], terms: int = TERMS) -> StateForm | None:
+        return self.kernel.state_space(columns, terms)
+
+    def gaussian_terms(self, d: int) -> list[Term] | None:
+        return self.kernel.gaussian_terms(d)
 
     def resolve(self, names: Sequence[str]) -> Kernel:
         return self.kernel.resolve(names)

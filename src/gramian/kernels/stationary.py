@@ -20,10 +20,21 @@ from numpy.typing import ArrayLike
 
 from gramian.arrays import Array
 from gramian.errors import ParameterError
-from gramian.kernels.base import Column, Kernel
+from gramian.kernels.base import TERMS, Column, Kernel
 from gramian.kernels.distance import root, squared_distances, typical
+from gramian.kernels.expectations import Term
 from gramian.kernels.profiles import MATERN32, MATERN52, SQUARED_EXPONENTIAL, Profile, Radial
 from gramian.kernels.spectrum import GammaMixture, GaussianCloud, Line, Series, Student, Wave
+from gramian.kernels.statespace import (
+    Decay,
+    Monomial,
+    SmoothDecay,
+    SmootherDecay,
+    StateForm,
+    cosine_series,
+    only,
+)
+from gramian.kernels.statespace import Wave as WaveBlock
 from gramian.kernels.times import days_of
 from gramian.params import Parameter, Positive, Value, fixed, positive, real
 from gramian.params.parameter import as_parameter
@@ -74,6 +85,9 @@ class RBF(Stationary):
     def waves(self, columns: tuple[int, ...]) -> list[Wave]:
         return [Wave(1.0, (GaussianCloud(columns, _per_turn(self.lengthscale)),))]
 
+    def gaussian_terms(self, d: int) -> list[Term]:
+        return [Term(1.0, jnp.broadcast_to(1 / self.lengthscale**2, (d,)))]
+
     @classmethod
     def from_bandwidth(cls, sigma: ArrayLike | Parameter) -> RBF:
         """k = exp(-|x - z|^2 / sigma^2), the form without the one half: lengthscale = sigma / sqrt(2)."""
@@ -91,15 +105,20 @@ class Matern(Stationary):
 
     low_precision = True
     nu: ClassVar[int]  # degrees of freedom of the frequencies
+    block: ClassVar[type[Decay | SmoothDecay | SmootherDecay]]  # as a Markov process
 
     def waves(self, columns: tuple[int, ...]) -> list[Wave]:
         return [Wave(1.0, (Student(columns, _per_turn(self.lengthscale), self.nu),))]
+
+    def state_space(self, columns: tuple[int, ...], terms: int = TERMS) -> StateForm | None:
+        return only(columns, self.block(np.sqrt(self.nu) / _entry(self.lengthscale, 0)))
 
 
 class Matern12(Matern):
     """k = exp(-r): continuous, nowhere differentiable. In one dimension, the Ornstein-Uhlenbeck process."""
 
     nu = 1
+    block = Decay
     differentiable = False
 
     def profile(self, r2: jax.Array) -> jax.Array:
@@ -110,6 +129,7 @@ class Matern32(Matern):
     """k = (1 + sqrt(3) r) exp(-sqrt(3) r): once differentiable."""
 
     nu = 3
+    block = SmoothDecay
     radial_form = MATERN32
 
     def profile(self, r2: jax.Array) -> jax.Array:
@@ -120,6 +140,7 @@ class Matern52(Matern):
     """k = (1 + sqrt(5) r + 5 r^2 / 3) exp(-sqrt(5) r): twice differentiable; a good first choice."""
 
     nu = 5
+    block = SmootherDecay
     radial_form = MATERN52
 
     def profile(self, r2: jax.Array) -> jax.Array:
@@ -204,6 +225,13 @@ class Periodic(Timed):
         pairs = [(_entry(self.lengthscale, j), _entry(self.period, j)) for j in range(len(columns))]
         return [Wave(1.0, tuple(Series((c,), *pair) for c, pair in zip(columns, pairs, strict=True)))]
 
+    def state_space(self, columns: tuple[int, ...], terms: int = TERMS) -> StateForm | None:
+        """Its cosine series, cut: what is left out is a kernel, too, and nowhere larger than at x = z."""
+        weights = cosine_series(1 / _entry(self.lengthscale, 0) ** 2, terms)
+        period = _entry(self.period, 0)
+        waves = (WaveBlock(period / j, weights[j]) for j in range(1, terms + 1))
+        return only(columns, Monomial(weights[0]), *waves, exact=False)
+
     def diagonal(self, X: jax.Array) -> jax.Array:
         return jnp.ones(X.shape[:1], X.dtype)
 
@@ -233,6 +261,9 @@ class Cosine(Timed):
 
     def waves(self, columns: tuple[int, ...]) -> list[Wave]:
         return [Wave(1.0, (Line(columns, 1 / self.period),))]
+
+    def state_space(self, columns: tuple[int, ...], terms: int = TERMS) -> StateForm | None:
+        return only(columns, WaveBlock(_entry(self.period, 0)))
 
     def diagonal(self, X: jax.Array) -> jax.Array:
         return jnp.ones(X.shape[:1], X.dtype)

@@ -7,6 +7,7 @@
     pivoted     pivots of a partial Cholesky factor, greedy or at random
     kmeans      centres of clusters
     tables      rows of arrays and memory maps
+    orders      all rows in order, and the nearest of each among those before it
 
 A new rule: one file here with a `LandmarkRule`, and its line in `rules.py`. A rule of one's own needs
 neither: `gm.landmarks`, `Nystrom(sampling=...)`, `Sparse(inducing=...)` and `SVGP(inducing=...)` take the

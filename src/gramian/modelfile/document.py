@@ -34,12 +34,16 @@ from gramian.errors import ModelFileError
 from gramian.features.base import Basis
 from gramian.fitting import FitOutcome
 from gramian.inference import Evidence, Inference, Scheme
-from gramian.kernels import Kernel
+from gramian.kernels import Kernel, Network
 from gramian.likelihoods import Likelihood
 from gramian.linalg.state import Arrays, entries, shown, typed, typed_list
 from gramian.means import Mean
 from gramian.modelfile.fields import check_fields
 from gramian.params import Affine, Parameter, Prior, Real, Support, Tree
+from gramian.series.model import Structure
+from gramian.series.spectrum import Season
+from gramian.series.table import Layout
+from gramian.series.times import Axis, Step
 from gramian.solvers import Solver
 from gramian.warps import Warp
 from gramian.widths import Widths
@@ -49,12 +53,12 @@ MAX_DEPTH: Final = 64
 # Each takes some ten milliseconds before a first prediction, and seconds to compile: a sum of more is nothing
 # that anybody has fitted.
 MAX_KERNELS: Final = 1000
-_OPEN = (Kernel, Mean, Likelihood, Warp, Prior, Support)  # what users may subclass
+_OPEN = (Kernel, Network, Mean, Likelihood, Warp, Prior, Support)  # what users may subclass
 # what a document names of the library alone; every class of these families that an estimator knows is there,
 # because the estimators have imported it
 _CLOSED = (
     *(Engine, Inference, Scheme, Solver, Basis, Evidence, FitOutcome, Certificate, Quantity, Calibration),
-    *(Reading, Widths),
+    *(Reading, Widths, Layout, Axis, Step, Season, Structure),
 )
 _SPECIAL = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 _FREE = (-math.inf, math.inf)

@@ -40,6 +40,9 @@ def fits(value: Any, hint: Any) -> bool:
         return any(type(value) is type(part) and value == part for part in args)
     if origin is tuple and len(args) == 2 and args[1] is ...:
         return isinstance(value, tuple) and all(fits(item, args[0]) for item in value)
+    if origin is tuple:
+        same = isinstance(value, tuple) and len(value) == len(args)
+        return same and all(fits(item, part) for item, part in zip(value, args, strict=True))
     if origin is np.ndarray:
         (number,) = get_args(args[1])
         return isinstance(value, np.ndarray) and value.dtype == number

@@ -40,13 +40,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from gramian.data.atomic import atomic_write
 from gramian.errors import GramianError, MemoryLimitError, ModelFileError, StateError
-from gramian.estimators import GPClassifier, GPRegressor
-from gramian.estimators.base import Estimator
 from gramian.linalg import memory
 from gramian.linalg.state import TRIANGLE, Arrays, entries, shown, typed, typed_list
 from gramian.modelfile.document import canonical, parse
 from gramian.modelfile.migrations import MIGRATIONS
 from gramian.modelfile.record import CHANGES, describe, restore
+from gramian.modelfile.settings import ESTIMATORS, Saved
 from gramian.version import __version__
 
 FORMAT: Final = "gramian model"
@@ -66,7 +65,7 @@ _LARGER = "Free some memory, or load it on a larger machine."
 _CHANGED = "it changed while it was read. Load it again when nobody writes to it."
 
 
-def save(gp: Estimator, path: str | os.PathLike[str]) -> None:
+def save(gp: Saved, path: str | os.PathLike[str]) -> None:
     """Writes a fitted estimator to `path`, whole or not at all; `load` gives it back to the last bit.
 
     Refused, before anything is written: kernels that hold Python functions (`warp`, `map_inputs`), subclasses
@@ -74,8 +73,8 @@ def save(gp: Estimator, path: str | os.PathLike[str]) -> None:
     own is stored by the name of its class, which must be imported when the file is loaded. A `random_state`
     that is a RandomState is stored with its present state, so that it continues as it would have here.
     """
-    if type(gp) not in (GPRegressor, GPClassifier):
-        rule = f"A model file holds a GPRegressor or a GPClassifier, not a {type(gp).__name__}"
+    if type(gp) not in ESTIMATORS.values():
+        rule = f"A model file holds a {' or a '.join(ESTIMATORS)}, not a {type(gp).__name__}"
         raise ModelFileError(f"{rule}. Use pickle for other estimators.")
     check_is_fitted(gp, "fitted_")
     try:
@@ -115,7 +114,7 @@ def save(gp: Estimator, path: str | os.PathLike[str]) -> None:
         raise ModelFileError(f"{told}. An old file of that name is untouched.") from cause
 
 
-def load(path: str | os.PathLike[str]) -> GPRegressor | GPClassifier:
+def load(path: str | os.PathLike[str]) -> Any:
     """The estimator that `save` wrote. Runs no code from the file; a file that is damaged, foreign or made up
     is refused with a ModelFileError."""
     try:

@@ -8,6 +8,7 @@ under the names "model0...", and so on.
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any
 
 import jax
@@ -19,17 +20,21 @@ from gramian.certify.certificate import Certificate
 from gramian.corrections import Calibration
 from gramian.data.inputs import Columns, spread
 from gramian.data.readings import Reading
+from gramian.deep.scheme import DeepVariational
 from gramian.errors import ModelFileError
 from gramian.estimators import multiclass
 from gramian.estimators.base import Estimator
+from gramian.estimators.edits import Edits
 from gramian.estimators.fitted import Fitted, Learned
-from gramian.fitting import FitOutcome
-from gramian.inference import Data, Evidence, Model, Scheme
+from gramian.estimators.forecaster import ForecastFitted, GPForecaster
+from gramian.estimators.gplatent import GPLatent, LatentFitted
+from gramian.inference import Data, Model, Scheme
+from gramian.inference.model import Deeper
 from gramian.kernels import Kernel
 from gramian.likelihoods import Gaussian, Likelihood
 from gramian.linalg.state import Arrays, entries, joined, of_parts, taken, typed, typed_list
 from gramian.means import Mean
-from gramian.modelfile import observations, settings
+from gramian.modelfile import forecast, latent, observations, settings
 from gramian.modelfile.document import Reader, canonical, encode, known_classes, origins_of, parsed, plain
 from gramian.params import ParameterSpace, Tree
 from gramian.report import notes as health
@@ -45,13 +50,13 @@ _COLUMNS = ("names", "named", "readings", "gaps", "targets", "notes", "sklearn")
 _PARTS = ("estimator", "settings", "columns", "fitted")
 
 
-def describe(gp: Estimator) -> tuple[dict[str, Any], Arrays]:
+def describe(gp: settings.Saved) -> tuple[dict[str, Any], Arrays]:
     """All of a fitted estimator: a document for JSON, and the arrays."""
     document, arrays = _described(gp)
     return {**document, "origins": origins_of(document)}, arrays
 
 
-def _described(gp: Estimator) -> tuple[dict[str, Any], Arrays]:
+def _described(gp: settings.Saved) -> tuple[dict[str, Any], Arrays]:
     columns = gp.fitted_.columns
     described = {
         "names": list(columns.names),
@@ -65,7 +70,12 @@ def _described(gp: Estimator) -> tuple[dict[str, Any], Arrays]:
         # its own record of names, which it keeps only where all of them are text
         "sklearn": hasattr(gp, "feature_names_in_"),
     }
-    fitted, arrays = _several(gp.fitted_) if gp.fitted_.models else _one(gp.fitted_.first)
+    if isinstance(gp, GPLatent):
+        fitted, arrays = latent.describe(gp.fitted_)
+    elif isinstance(gp, GPForecaster):
+        fitted, arrays = forecast.describe(gp.fitted_, _described)
+    else:
+        fitted, arrays = _several(gp.fitted_) if gp.fitted_.models else _one(gp.fitted_.first)
     parts = type(gp).__name__, settings.describe(gp), described, fitted
     return dict(zip(_PARTS, parts, strict=True)), arrays
 
@@ -78,9 +88,15 @@ def _one(fitted: Fitted) -> tuple[dict[str, Any], Arrays]:
     arrays |= {**posterior.arrays, "theta": fitted.theta}
     if fitted.draws is not None:
         arrays["draws"] = fitted.draws
+    if fitted.edits is not None:
+        arrays["edits"] = np.array(fitted.edits, dtype=np.float64)
     if not fitted.inference.holds_rows and (fitted.has_rows or fitted.donors is not None):
         arrays["donors"] = fitted.some_rows()
-    return {
+    deeper = {}  # only of deep models, so that files of others are as they were
+    if fitted.model.deeper:
+        kernels = tuple(layer.kernel for layer in fitted.model.deeper)
+        deeper["deeper"] = encode(kernels, "deeper")
+    return deeper | {
         "kernel": encode(fitted.kernel, "kernel_"),
         "others": encode(fitted.model.others, "others"),
         "mean": encode(fitted.model.mean, "mean_"),
@@ -132,16 +148,27 @@ def _restored(parts: list[Any], arrays: Arrays, reader: Reader) -> settings.Save
         raise ModelFileError(f"it is of a {str(estimator)[:40]!r}, but this version knows {known}.")
     gp = settings.restore(settings.ESTIMATORS[estimator], given, reader)
     columns, known_to_sklearn = _columns(described, reader)
+    if isinstance(gp, GPForecaster):
+
+        def of_document(document: Any, own: Arrays) -> Any:
+            return _restored(entries(document, "model", *_PARTS), own, reader)
+
+        gp.fitted_ = forecast.restore(columns, fitted, arrays, reader, of_document)
+        return gp
     gp.n_features_in_ = len(columns.given)
     if known_to_sklearn:
         gp.feature_names_in_ = np.array(columns.given, dtype=object)
+    if isinstance(gp, GPLatent):
+        gp.fitted_ = latent.restore(gp, columns, fitted, arrays, reader)
+        return gp
     several = is_classifier(gp) and "models" in typed(fitted, dict, "fitted")
     gp.fitted_ = (_restore_several if several else _restore_one)(gp, columns, fitted, arrays, reader)
     return gp
 
 
 def _restore_one(gp: Estimator, columns: Columns, fitted: Any, arrays: Arrays, reader: Reader) -> Fitted:
-    part = dict(zip(_WHOLE, entries(fitted, "fitted", *_WHOLE), strict=True))
+    names = (*_WHOLE, "deeper") if "deeper" in typed(fitted, dict, "fitted") else _WHOLE
+    part = dict(zip(names, entries(fitted, "fitted", *names), strict=True))
     d, noise = len(columns.names), typed(part["noise"], bool, "noise")
     if part["classes"] is not None and not is_classifier(gp):
         raise ModelFileError("it is of a regressor, and yet has classes.")
@@ -164,8 +191,12 @@ def _restore_one(gp: Estimator, columns: Columns, fitted: Any, arrays: Arrays, r
     warp = part["warp"]
     if warp is not None:
         warp = reader.one(warp, Warp, "warp_")
-    model = Model(_resolved(kernel, columns), mean, likelihood, others, warp)
+    written = enumerate(typed(part.get("deeper", []), list, "deeper"))
+    deeper = tuple(Deeper(reader.one(own, Kernel, f"deeper[{k}]"), 2 + k) for k, own in written)
+    model = Model(_resolved(kernel, columns), mean, likelihood, others, warp, deeper)
     _check_model(model, d, len(rows.scale), noise, reader)
+    if "deeper" in part or method.search == "layers":
+        _check_layers(model, method, d, len(rows.scale), reader)
     single = _target(model, rows.scale, part["single"], noise, counted)
     outputs = len(rows.scale) if noise else 1
     if len(columns.targets) not in (0, outputs):
@@ -175,7 +206,7 @@ def _restore_one(gp: Estimator, columns: Columns, fitted: Any, arrays: Arrays, r
     size = sum(p.value.size for p in ParameterSpace(model.parameters()).trainable.values())
     theta = taken(arrays, "theta", (size,))
     process = method.context(model, rows, d).process(parsed(part["posterior"], "posterior"), arrays)
-    evidence, outcome = _outcome(part["evidence"], part["outcome"], reader)
+    evidence, outcome = latent.outcome(part["evidence"], part["outcome"], reader)
     if facts is None:
         sd = spread(rows.X)
         facts = Facts.of(rows, health.parameter_notes(model, rows, columns, outcome.stopped, sd), sd)
@@ -188,8 +219,16 @@ def _restore_one(gp: Estimator, columns: Columns, fitted: Any, arrays: Arrays, r
     donors = taken(arrays, "donors", (None, d)) if "donors" in arrays else None
     found = kernel, model, method, rows, process, evidence, outcome, columns, facts, theta, noise
     draws = _draws(arrays, model, method, noise) if "draws" in arrays else None
-    given = bool(getattr(gp, "normalize_y", False)), classes, certificate, calibration, donors, draws
+    edits = _edits(arrays) if "edits" in arrays else None
+    given = bool(getattr(gp, "normalize_y", False)), classes, certificate, calibration, donors, draws, edits
     return Fitted(*found, single, *given)
+
+
+def _edits(arrays: Arrays) -> Edits:
+    added, forgotten, *rest = taken(arrays, "edits", (len(Edits()),)).tolist()
+    if not all(math.isfinite(count) and count >= 0 for count in (added, forgotten)):
+        raise ModelFileError("it has a number of rows that came or went that is none.")
+    return Edits(int(added), int(forgotten), *rest)
 
 
 def _draws(arrays: Arrays, model: Model, method: Scheme, noise: bool) -> Array:
@@ -223,14 +262,6 @@ def _target(model: Model, scale: Array, single: Any, noise: bool, classes: int |
     return bool(single)
 
 
-def _outcome(evidence: Any, outcome: Any, reader: Reader) -> tuple[Evidence, FitOutcome]:
-    told, went = reader.one(evidence, Evidence, "evidence_"), reader.one(outcome, FitOutcome, "outcome_")
-    counts = (went.iterations, went.evaluations, went.starts, went.jitter, went.seconds, told.standard_error)
-    if not all(0 <= count < np.inf for count in counts):
-        raise ModelFileError("its outcome has counts, times or errors that are negative or without end.")
-    return told, went
-
-
 def _restore_several(
     gp: Estimator, columns: Columns, fitted: Any, arrays: Arrays, reader: Reader
 ) -> multiclass.BinaryModels:
@@ -248,14 +279,20 @@ def _restore_several(
     d = gp.n_features_in_
     for k, model in enumerate(models):
         fit = model.fitted_
-        if fit.classes is None or fit.models or len(fit.classes) != 2 or model.n_features_in_ != d:
+        if (
+            isinstance(fit, (LatentFitted, ForecastFitted))
+            or fit.classes is None
+            or fit.models
+            or len(fit.classes) != 2
+            or model.n_features_in_ != d
+        ):
             raise ModelFileError(f"models[{k}] is no classifier of two classes and {d} columns.")
-    told, went = _outcome(evidence, outcome, reader)
+    told, went = latent.outcome(evidence, outcome, reader)
     shared = bool(given["shared"])
     return multiclass.BinaryModels(scheme, shared, tuple(models), told, went, columns, classes)
 
 
-def _check_again(gp: Estimator, document: Any, arrays: Arrays) -> None:
+def _check_again(gp: settings.Saved, document: Any, arrays: Arrays) -> None:
     """The last word: what was built must say of itself what was read: nothing was ignored or rounded."""
     again, used = describe(gp)
     for name in arrays:
@@ -322,6 +359,20 @@ def _shape(reader: Reader, tree: Tree, method: str, *arguments: Any) -> tuple[in
     return reader.shapes[key]
 
 
+def _check_layers(model: Model, method: Scheme, d: int, q: int, reader: Reader) -> None:
+    """That the kernels of deeper layers work on what these see."""
+    if not isinstance(method, DeepVariational):
+        raise ModelFileError("it has layers, but its method has none.")
+    method.check_layers(model, d, q)
+    with jax.enable_x64(True):
+        for layer, Z in zip(model.deeper, method.Z[1:], strict=True):
+            shape = _shape(
+                reader, layer.kernel, "cross", np.zeros((2, Z.shape[1])), np.zeros((2, Z.shape[1]))
+            )
+            if shape != (2, 2):
+                raise ModelFileError(f"the kernel of layer {layer.number} gives {shape} for two rows.")
+
+
 def _check_model(model: Model, d: int, q: int, noise: bool, reader: Reader) -> None:
     """That kernels, mean and likelihood work on data of this shape, which is traced: nothing is computed."""
     likelihood = model.likelihood
@@ -341,7 +392,8 @@ def _check_model(model: Model, d: int, q: int, noise: bool, reader: Reader) -> N
     with jax.enable_x64(True):
         kernels = (model.kernel, *model.others)
         parts = [part for kernel in kernels for part in kernel.summands]
-        grams = [_shape(reader, part, "cross", rows, rows) for part in parts]
+        # that there are such columns was seen before; which of them it is changes no shape
+        grams = [_shape(reader, part.on_first_columns(), "cross", rows, rows) for part in parts]
         mean = _shape(reader, model.mean, "block", rows)
         y = likelihood.y_of(np.zeros((2, len(likelihood.columns))))
         log_prob = (2,) if noise else _shape(reader, likelihood, "log_prob", y, f)

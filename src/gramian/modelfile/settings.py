@@ -9,10 +9,12 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from gramian.choose.words import as_method
+from gramian.deep.layers import Layer
 from gramian.engines.base import Engine
 from gramian.errors import ModelFileError
-from gramian.estimators import GPClassifier, GPRegressor
-from gramian.estimators.base import Estimator
+from gramian.estimators import DeepGPClassifier, DeepGPRegressor, GPClassifier, GPRegressor
+from gramian.estimators.forecaster import GPForecaster
+from gramian.estimators.gplatent import GPLatent
 from gramian.fitting.stages import Hold
 from gramian.inference import Inference, Scheme
 from gramian.inference.mcmc.method import MCMC
@@ -26,8 +28,9 @@ from gramian.params import Parameter
 from gramian.solvers import Solver
 from gramian.warps import Warp
 
-Saved = GPRegressor | GPClassifier
-ESTIMATORS: Mapping[str, type[Saved]] = {cls.__name__: cls for cls in (GPRegressor, GPClassifier)}
+Saved = GPRegressor | GPClassifier | GPLatent | GPForecaster
+_ALL = GPRegressor, GPClassifier, DeepGPRegressor, DeepGPClassifier, GPLatent, GPForecaster
+ESTIMATORS: Mapping[str, type[Saved]] = {cls.__name__: cls for cls in _ALL}
 _OBJECTS: Mapping[str, Any] = {
     "mean": Mean,
     "noise": (Parameter, tuple),  # one an output
@@ -39,13 +42,16 @@ _OBJECTS: Mapping[str, Any] = {
 }
 
 
-def describe(gp: Estimator) -> dict[str, Any]:
+def describe(gp: Saved) -> dict[str, Any]:
     """The settings as JSON."""
     own = {
         "kernel": _describe_kernel,
         "stages": _describe_stages,
         "random_state": _describe_random_state,
         "noise": _describe_noise,
+        "layers": _describe_layers,
+        "seasons": _describe_list,
+        "regressors": _describe_list,
     }
     given = gp.get_params(deep=False).items()
     return {name: own[name](value) if name in own else encode(value, name) for name, value in given}
@@ -56,10 +62,15 @@ def restore(cls: type[Saved], given: Any, reader: Reader) -> Saved:
     names = list(cls().get_params(deep=False))
     values = dict(zip(names, entries(given, "settings", *names), strict=True))
     special = {
-        "kernel": _kernel(values.pop("kernel"), reader),
-        "stages": _stages(values.pop("stages")),
+        **({"kernel": _kernel(values.pop("kernel"), reader)} if "kernel" in values else {}),
+        **({"stages": _stages(values.pop("stages"))} if "stages" in values else {}),
         "random_state": _random_state(values.pop("random_state")),
     }
+    if "layers" in values:
+        special["layers"] = _layers(values.pop("layers"), reader)
+    for name in ("seasons", "regressors"):
+        if name in values:
+            special[name] = _list(values.pop(name), name)
     plain = {name: reader.decode(value, name) for name, value in values.items()}
     for name, value in plain.items():
         if not (value is None or isinstance(value, (bool, int, float, str, _OBJECTS.get(name, ())))):
@@ -70,14 +81,31 @@ def restore(cls: type[Saved], given: Any, reader: Reader) -> Saved:
             raise ModelFileError(f"{name} is {plain[name]!r}, but must be True or False.")
     gp = cls(**special, **plain)
     gp.check_settings()
-    if gp.method != "auto":
-        as_method(gp.method, gp.memory_limit)
+    method = plain.get("method", "auto")
+    if method != "auto":
+        as_method(method, gp.memory_limit)
     return gp
 
 
 def _describe_noise(noise: Any) -> Any:
     several = isinstance(noise, (list, tuple, np.ndarray))  # one an output
     return encode(tuple(noise) if several else noise, "noise")
+
+
+def _describe_list(given: Any) -> Any:
+    """Text and numbers one after the other; text alone, or none."""
+    if given is None or isinstance(given, str):
+        return given
+    return {"list": [encode(one, f"[{k}]") for k, one in enumerate(given)]}
+
+
+def _list(value: Any, name: str) -> Any:
+    if value is None or isinstance(value, str):
+        return value
+    found = typed(entries(value, name, "list")[0], list, name)
+    if not all(type(one) in (str, int, float) for one in found):
+        raise ModelFileError(f"{name} must be a list of text and numbers.")
+    return found
 
 
 # The kernel. ------------------------------------------------------------------------------------------------
@@ -105,6 +133,28 @@ def _kernel(value: Any, reader: Reader) -> Any:
         raise ModelFileError("kernel.converted must have a kernel and a noise.")
     kernel = reader.one(pair[0], Kernel, "kernel")
     return Converted(kernel, None if pair[1] is None else reader.one(pair[1], Parameter, "kernel.noise"))
+
+
+# The layers of a deep model. --------------------------------------------------------------------------------
+
+
+def _describe_layers(layers: Any) -> Any:
+    if not isinstance(layers, (list, tuple)):
+        return encode(layers, "layers")
+    found = [
+        {"kernel": _describe_kernel(layer.kernel), "width": layer.width, "n_inducing": layer.n_inducing}
+        for layer in layers
+    ]
+    return {"list": found} if isinstance(layers, list) else found
+
+
+def _layers(value: Any, reader: Reader) -> Any:
+    if isinstance(value, dict):
+        return list(_layers(typed(entries(value, "layers", "list")[0], list, "layers"), reader))
+    if not isinstance(value, list):
+        return value  # a number or a word, which `check_settings` reads again
+    parts = (entries(part, "layers", "kernel", "width", "n_inducing") for part in value)
+    return tuple(Layer(_kernel(kernel, reader), width, points) for kernel, width, points in parts)
 
 
 # The stages of a search. ------------------------------------------------------------------------------------

@@ -39,6 +39,11 @@ def ndtr(z: Any) -> Any:
     return _special(z).ndtr(z)
 
 
+def log_ndtr(z: Any) -> Any:
+    """Its logarithm, with all digits far below the mean."""
+    return _special(z).log_ndtr(z)
+
+
 def log_softmax(f: Any) -> Any:
     """f_c - log sum_k exp(f_k), along the last axis."""
     return f - _special(f).logsumexp(f, axis=-1, keepdims=True)

@@ -4,12 +4,16 @@ figure; no global setting is changed.
     predictions   mean and 95 % band of a regression, along each column
     classes       probabilities along columns, or a map of two with the boundaries
     relevance     which columns matter
+    layers        what the layers of a deep model do
+    latent        maps of latent places, and columns along a dimension
+    forecast      series with their forecasts, and what they are made of
     comparison    errors of approximations against size and time
     common        colours, axes, the typical row
 """
 
 from gramian.plots.classes import plot_classes
+from gramian.plots.layers import plot_layers
 from gramian.plots.predictions import plot_predictions
 from gramian.plots.relevance import plot_relevance
 
-__all__ = ["plot_classes", "plot_predictions", "plot_relevance"]
+__all__ = ["plot_classes", "plot_layers", "plot_predictions", "plot_relevance"]

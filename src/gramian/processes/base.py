@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.linalg import lapack
 
-from gramian.arrays import Array
+from gramian.arrays import Array, Indices
 from gramian.errors import ParameterError, StateError
 from gramian.gram import tiles
 from gramian.kernels.base import Kernel
@@ -23,6 +23,20 @@ from gramian.linalg.state import ObjectState
 
 if TYPE_CHECKING:
     from gramian.processes.state import Context
+
+
+class Edit(NamedTuple):
+    """Rows that come and go under Gaussian noise."""
+
+    kept: Indices  # the rows of before that stay, in their order
+    rows: Array  # (n, d): all rows from now on; those that come are the last
+    D: Array  # (k, q): the noise of those
+    residual: Array  # (n, q): (y - m) / s of all rows from now on
+
+    @property
+    def X(self) -> Array:
+        """The rows that come, (k, d)."""
+        return self.rows[len(self.kept) :]
 
 
 class Process(ABC):
@@ -78,9 +92,22 @@ class Process(ABC):
         """The diagonal of (K + D)^-1 for each output, (n, q), beside `dual`, where its form has it."""
         return None
 
+    def refined(self) -> Process | None:
+        """The same with less of its approximation, by which the error of it is estimated, where that is quick
+        for a few points."""
+        return None
+
     def rescaled(self, c: float, prior: Process) -> Process:
         """The posterior from another prior with which K + D is c times as large; overwrites this one."""
         raise self._cannot("the level of kernel and noise")
+
+    def edited(self, edit: Edit) -> Process | None:
+        """The posterior of other rows, from this one; None where it is to be made anew."""
+        return None
+
+    def logdet(self, output: int) -> float:
+        """log det(K + D) of an output, of what `edited` gives."""
+        raise self._cannot("log det(K + D)")
 
     def sample(self, rng: np.random.Generator, X: Array, n_samples: int, noise: Array | None = None) -> Array:
         """Joint draws at the rows of X, (n, q, n_samples); `noise` (n, q) are variances of noise to add."""
@@ -99,6 +126,10 @@ class Process(ABC):
     def gradient(self, X: Array) -> tuple[Array, Array]:
         """Mean and variance of the gradient of f at the rows of X: (n, d, q) each."""
         raise self._cannot("the gradient of f")
+
+    def slopes(self, X: Array) -> tuple[Array, Array, Array, Array]:
+        """Mean and variance of f(x), (n, q) each, and the gradients of both by x, (n, d, q) each."""
+        raise self._cannot("the slope of its variance")
 
     def components(self, X: Array, terms: Sequence[Kernel]) -> list[tuple[Array, Array]]:
         """Mean and variance, (n, q) each, of the part of f that each summand of the kernel stands for."""

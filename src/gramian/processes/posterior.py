@@ -22,15 +22,19 @@ from scipy.linalg import blas
 from gramian.arrays import Array
 from gramian.gram import tiles
 from gramian.kernels.base import Kernel
-from gramian.linalg import memory
+from gramian.linalg import memory, panels
 from gramian.linalg.blas import block_of, multiply_triangle
+from gramian.linalg.edits import Store, append_to_factor, append_to_inverse, grown, without
+from gramian.linalg.factor import logdet
 from gramian.linalg.state import ObjectState, entries, numbered, roots, taken, typed
 from gramian.linalg.threads import for_each, one_blas_thread
-from gramian.processes.base import Process, blocks_of, users
+from gramian.processes.base import Edit, Process, blocks_of, users
 from gramian.processes.prior import GaussianProcess
 from gramian.processes.state import Context
 from gramian.solvers.cholesky import CholeskyFactor
 
+# of n rows one in so many may go: 6 n^2 flops each, at memory's speed, are 450 / n of a new factor
+ONE_OF = 450
 FEW = 2**16  # values of K: up to so many SciPy's wrapper is quicker; it holds the GIL
 
 
@@ -111,6 +115,27 @@ class DualPosterior(Process):
                 var[at, :, outputs] -= explained * self.prior.scale[outputs] ** 2
         return mean, np.maximum(var, 0.0)
 
+    def slopes(self, X: Array) -> tuple[Array, Array, Array, Array]:
+        """What the data explain is V'B, V and B being linear in k(x, Z) and V'B symmetric: its gradient is
+        2 (dV)'B."""
+        (n, d), kernel, scale = X.shape, self.prior.kernel, self.prior.scale
+        mean, var = self.prior.moments(X)
+        by_mean = self.prior.gradient(X)[0]
+        own = np.stack([2 * tiles.gradients(kernel, X[[i]], X[[i]])[0, 0] for i in range(n)])
+        by_var = own[:, :, None] * scale**2
+        for at in self._slices(n, d + 1):
+            b = at.stop - at.start
+            K, G = tiles.cross(kernel, X[at], self.Z), tiles.gradients(kernel, X[at], self.Z)
+            mean[at] += (K @ self.alpha) * scale
+            by_mean[at] += np.einsum("bnd,nq->bdq", G, self.alpha) * scale
+            flat = np.ascontiguousarray(np.swapaxes(G, 1, 2)).reshape(-1, len(self.Z))  # (b d, n)
+            for outputs, V, B in self._explained(np.concatenate([K, flat])):
+                square = scale[outputs] ** 2
+                var[at, outputs] -= np.einsum("ij,ij->j", V[:, :b], B[:, :b])[:, None] * square
+                slope = np.einsum("ibd,ib->bd", V[:, b:].reshape(-1, b, d), B[:, :b])
+                by_var[at][:, :, outputs] -= 2 * slope[:, :, None] * square
+        return mean, np.maximum(var, 0.0), by_mean, by_var
+
 
 @dataclass(frozen=True, eq=False)
 class Posterior(DualPosterior):
@@ -123,6 +148,7 @@ class Posterior(DualPosterior):
     roots: tuple[Array, ...]
     root_of: tuple[int, ...]  # for each output, which root
     inverted: bool = True
+    stores: tuple[Store | None, ...] = ()  # what the roots lie in, where rows have come or gone
 
     def rescaled(self, c: float, prior: Process) -> Posterior:
         for root in self.roots:
@@ -136,6 +162,57 @@ class Posterior(DualPosterior):
         else:
             diagonals = [CholeskyFactor(L).inverse_diagonal() for L in self.roots]
         return np.stack([diagonals[r] for r in self.root_of], axis=1)
+
+    def edited(self, edit: Edit) -> Posterior | None:
+        n, k = len(self.Z), len(edit.X)
+        if n - len(edit.kept) > max(1, n // ONE_OF):
+            return None  # a new factor is there sooner
+        roots, stores, Z = list(self.roots), list(self.stores or [None] * len(self.roots)), self.Z
+        alpha: Array | None = self.alpha
+        if len(edit.kept) < n:
+            gone = np.setdiff1d(np.arange(n), edit.kept)
+            stores = [without(root, gone, self.inverted) for root in roots]
+            roots = [store.root(len(edit.kept)) for store in stores if store is not None]
+            Z, alpha, n = Z[edit.kept], None, len(edit.kept)
+        if k:
+            B, C = tiles.strip(self.prior.kernel, edit.X, Z).T, tiles.cross(self.prior.kernel, edit.X, edit.X)
+            added = None if alpha is None or not self.inverted else np.pad(alpha, [(0, k), (0, 0)])
+            for r, root in enumerate(roots):
+                own = users(self.root_of, r)
+                stores[r] = store = grown(root, stores[r], k)
+                corner = C + np.diag(edit.D[:, own[0]])
+                try:
+                    if not self.inverted:
+                        append_to_factor(store, n, B, corner)
+                    else:
+                        new = append_to_inverse(store, n, B, corner)
+                        if added is not None:
+                            added[:, own] += new.T @ (new @ edit.residual[:, own])
+                except np.linalg.LinAlgError:
+                    return None  # which may add jitter
+                roots[r] = store.root(n + k)
+            alpha = added
+        made = replace(self, Z=edit.rows, roots=tuple(roots), stores=tuple(stores))
+        return replace(made, alpha=made.solved(edit.residual) if alpha is None else alpha)
+
+    def solved(self, residual: Array) -> Array:
+        """A^-1 r of each output, (n, q)."""
+        alpha = np.empty_like(residual)
+        for r, root in enumerate(self.roots):
+            own = users(self.root_of, r)
+            x = np.asfortranarray(residual[:, own])
+            if self.inverted:
+                multiply_triangle(block_of(root, only_read=True), block_of(x))
+                multiply_triangle(block_of(root, only_read=True), block_of(x), transpose=True)
+            else:
+                panels.solve(root, x)
+            alpha[:, own] = x
+        return alpha
+
+    def logdet(self, output: int) -> float:
+        """log det A of an output."""
+        value = logdet(self.roots[self.root_of[output]])
+        return -value if self.inverted else value
 
     def state(self, context: Context) -> ObjectState:
         told = {"kind": self.kind, "root_of": list(self.root_of), "inverted": self.inverted}
@@ -155,7 +232,7 @@ class Posterior(DualPosterior):
         """R K', twice, for each root; K' is Fortran-ordered as BLAS likes it. The last overwrites K."""
         for r, root in enumerate(self.roots):
             V = K.T if r == len(self.roots) - 1 else K.T.copy(order="F")
-            if self.inverted and V.size <= FEW:
+            if self.inverted and V.size <= FEW and root.flags.f_contiguous:
                 V = blas.dtrmm(1.0, root, V, lower=1, overwrite_b=1)
             elif self.inverted:
                 multiply_triangle(block_of(root, only_read=True), block_of(V))

@@ -38,6 +38,7 @@ class Context:
     model: Any = None  # the Model and the Data, of a layer above, for processes of that layer
     data: Any = None
     first: int = 0  # which kernel of all that of `prior` is
+    scheme: Any = None  # the method itself, where its choices are all that a process consists of
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:

@@ -110,7 +110,7 @@ def notes(
     sentences += row_notes(data.X, data.Y, columns, closed, model.warp is not None)
     if data.excess is not None:
         sentences += _outliers(np.flatnonzero(data.excess))
-    if search.stopped != NOT_OPTIMISED:
+    if search.stopped != NOT_OPTIMISED and not model.deeper:
         sentences += vanished(model, data, closed)
     return sentences + told(of_parameters)
 
@@ -185,7 +185,9 @@ def parameter_notes(model: Model, data: Data, columns: Columns, stopped: str, sd
     paths = {id(p): path for path, p in model.kernel.parameters().items()}
     n = len(data.X)
     near = max(_NEAR, 2 / n)
-    for lengthscale, at in model.kernel.lengthscales(range(data.X.shape[1])):
+    # the first kernel of a deep model is not that of f
+    along = [] if model.deeper else model.kernel.lengthscales(range(data.X.shape[1]))
+    for lengthscale, at in along:
         if lengthscale.value.ndim == 0 and len(at) != 1:
             continue  # one lengthscale for many columns says nothing of a single one
         path = f"kernel.{paths[id(lengthscale)]}"

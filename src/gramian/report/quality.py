@@ -5,6 +5,9 @@ for each row, or has no meaning, it is not done, and the summary says why. Neigh
 rows of all others, in columns divided by their standard deviations, categories as indicators: the simplest
 method that knows nothing but the data, and a model that is worse has missed something.
 
+A row that is left out has still been seen by the search for parameters. Where there are few rows for each of
+these, and no draws of them to average over, the numbers are kinder than new rows will be, and that is said.
+
 Cost: scores at MOST rows of all, COSTLY where a probability takes a quadrature.
 """
 
@@ -22,6 +25,7 @@ from gramian.report.evaluation import Evaluation, of_classes, of_numbers
 
 NEIGHBOURS = 5
 MOST, COSTLY = 2000, 200
+ROWS_A_PARAMETER = 10  # with fewer the search can follow the noise of rows
 LARGEST = 5e8  # bytes of the rows of X that are read for their neighbours
 _FLAT = 10  # columns up to which a tree finds neighbours sooner than looking at all rows
 
@@ -68,7 +72,16 @@ def _numbers(fitted: Any) -> Quality:
         text = f"{which}Predicts left-out rows with an error of {column['rmse']:.3g} (R2 {column['r2']:.2f})"
         held = f"95 % intervals hold {_percent(column['coverage95'])}"
         sentences.append(f"{text}{_beside_neighbours(Y[:, k], at, near, column['rmse'])}; {held}.")
-    return Quality(scores, tuple(sentences))
+    return Quality(scores, (*sentences, *_seen(fitted)))
+
+
+def _seen(fitted: Any) -> tuple[str, ...]:
+    """What is to be said where the search has seen too much."""
+    count, n = fitted.n_parameters, fitted.n_rows
+    if fitted.draws is not None or not fitted.outcome.evaluations or n >= ROWS_A_PARAMETER * count:
+        return ()
+    why = f"{count} parameters were searched on these {n:,} rows, which is few for so many"
+    return (f"New rows may do worse: {why}. evaluate(X, y) scores rows that were held back.",)
 
 
 def _beside_neighbours(y: Array, at: NDArray[np.intp], near: NDArray[np.intp] | None, rmse: float) -> str:
@@ -103,7 +116,7 @@ def _classes(fitted: Any) -> Quality:
         votes = np.stack([np.bincount(row, minlength=P.shape[1]) for row in codes[near]])
         right = _percent(np.mean(np.argmax(votes, axis=1) == codes[at]))
         text += f", {NEIGHBOURS} nearest neighbours for {right}"
-    return Quality(scores, (f"{text}.",))
+    return Quality(scores, (f"{text}.", *_seen(fitted)))
 
 
 def _percent(share: Any) -> str:

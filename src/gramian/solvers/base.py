@@ -30,6 +30,7 @@ class SolveOutcome:
     jitter: float = 0.0  # added to the diagonal, as a share of its mean
     converged: bool = True
     note: str = ""
+    stopped: str = ""  # "time limit" or "interrupted", where that ended it
 
 
 class Solution(NamedTuple):

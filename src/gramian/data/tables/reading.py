@@ -49,6 +49,9 @@ from gramian.linalg.memory import show_bytes
 
 SHEET_BYTES = 10  # of memory for a byte of a workbook's XML
 SHEET_CELL = 100  # and for a cell of a sheet, empty or not
+# pages of Parquet by custom of those who write it
+PAGE_BYTES, PAGE_ROWS = 2**20, 1024
+SMALLER = "Raise memory_limit, or leave columns of long texts out."
 _CELL_AT = re.compile(rb'\br="([A-Z]{1,3})([0-9]{1,7})"')  # where a cell of a sheet is
 
 
@@ -361,13 +364,17 @@ def _parquet_blocks(path: str, rows: int, room: Room) -> Iterator[Table]:
     pa, pq = import_pyarrow(path)
     first = 0
     try:
-        # or else a whole row group would be read at once
-        with pq.ParquetFile(path, buffer_size=CHUNK, pre_buffer=False) as file:
+        # their texts are there once each, however many rows have them
+        listed = _listed(pq.read_metadata(path))
+        # a buffer, or else a whole row group would be read at once
+        with pq.ParquetFile(path, buffer_size=CHUNK, pre_buffer=False, read_dictionary=listed) as file:
             schema = file.schema_arrow
             names = check_names(path, schema.names)
             rows = min(rows, max(1, room.cells // len(schema)), _rows_of_groups(file.metadata, room))
             if file.metadata.num_rows == 0:
                 raise TableError(f"{path} has columns ({listing(names)}) but no rows. Write it with data.")
+            what = f"Reading {path}, one page of each column at a time,"
+            room.hold(3 * _largest_pages(file.metadata), what, SMALLER)
             is_integer = pa.types.is_integer
             integers = [f.name for f in schema if is_integer(f.type) and f.type != pa.uint64()]
             # a type holds for the whole file, so gaps are looked for first
@@ -376,7 +383,7 @@ def _parquet_blocks(path: str, rows: int, room: Room) -> Iterator[Table]:
             for batch in file.iter_batches(rows):
                 # as text a cell is there again, as Python's own
                 what = f"{path}, row {first + batch.num_rows}: a block of {batch.num_rows:,} rows"
-                room.hold(3 * batch.nbytes, what, "Raise memory_limit, or leave columns of long texts out.")
+                room.hold(3 * batch.nbytes, what, SMALLER)
                 kinds = [field.name in integers for field in batch.schema]
                 columns = {
                     name: _arrow_column(path, pa, name, *column)
@@ -387,6 +394,44 @@ def _parquet_blocks(path: str, rows: int, room: Room) -> Iterator[Table]:
     except (pa.ArrowException, OSError) as cause:
         cure = "The file is damaged or of another format; copy or export it again."
         raise TableError(f"{path} cannot be read as Parquet: {cause}. {cure}") from cause
+
+
+def _dictionary(column: Any) -> int:
+    """About how many bytes the distinct texts of a column of a row group have, by where its parts lie."""
+    if not (column.has_dictionary_page and column.dictionary_page_offset):
+        return 0
+    packed = column.data_page_offset - column.dictionary_page_offset
+    share = min(max(packed / max(1, column.total_compressed_size), 0.0), 1.0)
+    return int(share * column.total_uncompressed_size)
+
+
+def _parts(metadata: Any) -> Iterator[list[Any]]:
+    """The columns of each row group."""
+    for group in map(metadata.row_group, range(metadata.num_row_groups)):
+        yield [group.column(k) for k in range(group.num_columns)]
+
+
+def _listed(metadata: Any) -> list[str]:
+    """The columns of text that are dictionaries and numbers of their entries, of four bytes at most. (One
+    that grew too long for whoever wrote it is followed by plain text.)"""
+    found = set()
+    for column in (c for parts in _parts(metadata) for c in parts if c.physical_type == "BYTE_ARRAY"):
+        size = _dictionary(column)
+        if size and column.total_uncompressed_size - size <= 4 * column.num_values + PAGE_BYTES // 16:
+            found.add(column.path_in_schema)
+    return sorted(found)
+
+
+def _largest_pages(metadata: Any) -> int:
+    """About how many bytes the largest page of each column has together, since a page is unpacked whole. By
+    custom it ends at PAGE_BYTES, but not before it has PAGE_ROWS rows, and a dictionary is one page."""
+
+    def largest(column: Any) -> int:
+        listed = _dictionary(column)
+        rest = column.total_uncompressed_size - listed
+        return max(listed, min(rest, max(PAGE_BYTES, PAGE_ROWS * rest // max(1, column.num_values))))
+
+    return max((sum(map(largest, parts)) for parts in _parts(metadata)), default=0)
 
 
 def _rows_of_groups(metadata: Any, room: Room) -> int:
@@ -402,6 +447,9 @@ def _arrow_column(path: str, pa: Any, name: str, column: Any, as_integers: bool)
             return column.cast(pa.float64()).to_numpy(zero_copy_only=False)
         if as_integers:
             return column.cast(pa.int64()).to_numpy()
+        if pa.types.is_dictionary(column.type):
+            texts = column.dictionary.cast(pa.string()).fill_null("").to_pylist()
+            return objects([*texts, ""])[column.indices.cast(pa.int64()).fill_null(len(texts)).to_numpy()]
         # as text, so that large ids, dates and decimals keep all their digits
         return objects(column.cast(pa.string()).fill_null("").to_pylist())
     except pa.ArrowException as cause:

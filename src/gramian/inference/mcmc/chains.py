@@ -2,7 +2,7 @@
 
 R-hat compares the spread between chains (each cut in two) with that within them, on ranks and on folded
 ranks: 1 where all tell the same, above 1.01 where they do not yet. The effective sample size (ess) is how
-many independent draws would know the mean as well. Both are ArviZ's (Vehtari et al. 2021).
+many independent draws would know the mean as well. Both are those of arviz-stats (Vehtari et al. 2021).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from gramian.errors import ParameterError, StateError
 from gramian.linalg.state import Arrays, ObjectState, entries, taken, typed, typed_list
 from gramian.params.space import aligned
 
-PACKAGES = ("blackjax", "arviz")
+PACKAGES = ("blackjax", "arviz_stats.base")
 SAMPLERS = ("blocks", "nuts", "ess", "slices")
 NO_DRAWS = 10  # of a chain: fewer say nothing
 RHAT_LIMIT = 1.01
@@ -129,8 +129,8 @@ class Chains:
 
     def inference_data(self) -> Any:
         """The draws as an ArviZ object, for its plots, tables and comparisons (InferenceData; a DataTree from
-        ArviZ 1 on)."""
-        arviz = package("arviz")
+        ArviZ 1 on). Needs ArviZ: pip install "gramian[arviz]"."""
+        arviz = package("arviz", "arviz")
         groups: dict[str, dict[str, NDArray[Any]]] = {"posterior": dict(self.values)}
         if self.latent.size:
             groups["posterior"]["v"] = self.latent
@@ -185,8 +185,8 @@ class Chains:
         return chains
 
     def _each(self, statistic: str) -> dict[str, float]:
-        """A diagnostic of ArviZ's for each number. One that never moved has none: nan."""
-        function, found = getattr(package("arviz"), statistic), {}
+        """A diagnostic of each number. One that never moved has none: nan."""
+        function, found = getattr(package("arviz_stats.base").array_stats, statistic), {}
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             for name, draws in self.numbers():
@@ -232,13 +232,15 @@ def ask_packages() -> None:
         package(name)
 
 
-def package(name: str) -> Any:
-    """blackjax or arviz, which are needed for MCMC alone."""
+def package(name: str, extra: str = "mcmc") -> Any:
+    """A module of a package that is needed for chains alone; `extra`: what brings it along."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # ArviZ announces its next version once a day
             return importlib.import_module(name)
     except ImportError:
+        who, called = "MCMC needs" if extra == "mcmc" else "This needs", name.partition(".")[0]
         raise ParameterError(
-            f'MCMC needs the package {name}, which is not installed: pip install "gramian[mcmc]".'
+            f"{who} the package {called.replace('_', '-')}, which is not installed: pip install"
+            f' "gramian[{extra}]".'
         ) from None

@@ -193,7 +193,8 @@ class MCMC(Scheme):
             sampler = automatic if self.sampler == "auto" else self.sampler
             chains = sample_latent(model, data, rng, sampler=sampler, basis=basis, **lengths)
         steps, note = int(np.sum(chains.steps)), " ".join(chains.notes)
-        outcome = SolveOutcome(iterations=steps, converged=chains.converged, note=note)
+        ended: dict[str, Any] = {"converged": chains.converged, "stopped": chains.stopped}
+        outcome = SolveOutcome(iterations=steps, note=note, **ended)
         mixture = Mixture.of(model, data, chains, basis)
         return Inferred(mixture, Evidence(float("nan"), "none"), outcome, mixture.average)
 
@@ -209,7 +210,7 @@ class MCMC(Scheme):
         )
 
     def cavities(self, model: Model, data: Data, posterior: Process) -> Cavities:
-        # f is integrated out, so a draw has no log p(y_i | f_i) that ArviZ could use
+        # f is integrated out, so a draw has no log p(y_i | f_i) to weigh it by
         if model.likelihood.conjugate:
             raise ParameterError(
                 "Chains have no closed form for leaving rows out. gramian.compare_models([estimator], X, y,"

@@ -160,14 +160,21 @@ class Bound:
     """A model with its inducing points, at q: sums over rows, and gradients from them."""
 
     def __init__(
-        self, model: Model, data: Data, Z: Sequence[Array], learned: bool, low: bool = False
+        self,
+        model: Model,
+        data: Data,
+        Z: Sequence[Array],
+        learned: bool,
+        low: bool = False,
+        least: float | None = None,
     ) -> None:
         self.model, self.data = model, data
         exact = model.likelihood.conjugate  # whose noise may be smaller than any error
         self.low = low and not exact and all(kernel.low_precision for kernel, _ in model.kernels)
         latents = len(data.scale) if exact else model.likelihood.latents
         self.scale = np.broadcast_to(data.scale, (latents,))
-        least = LEAST_JITTER if exact else LEAST
+        if least is None:
+            least = LEAST_JITTER if exact else LEAST
         self.groups = [  # latents with one kernel
             (NystromMap(kernel, points, learned, least), columns)
             for (kernel, columns), points in zip(model.kernels_for(latents), Z, strict=True)

@@ -60,6 +60,7 @@ EPOCHS, FEWEST_STEPS, MOST_STEPS = 20, 500, 5000
 class _SparseScheme(Scheme):
     name = "svgp"
     accuracy = "lower bound of the evidence"
+    at_points = True
 
     def cavities(self, model: Model, data: Data, posterior: Process) -> Cavities:
         raise ParameterError(
@@ -92,11 +93,12 @@ class SparseVariational(_SparseScheme):
         return dataclasses.replace(self, q=())
 
     def context(self, model: Model, data: Data, d: int) -> Context:
-        check_units(self.centre, self.spread, d)
         if len(self.Z) != len(model.kernels):
             raise StateError(
                 f"its method has {len(self.Z)} sets of inducing points, but {len(model.kernels)} kernels."
             )
+        # points may be of another kind than rows, which is asked with the kernel
+        check_units(self.centre, self.spread, d if self.spread.shape == (d,) else self.Z[0].shape[-1])
         bases = [NystromBasis(Z, self.learned) for Z in self.Z]
         kinds, prior = ("features", "stacked"), data.prior(model)
         return Context("SparseVariational", kinds, prior, model.others, None, d, lambda k: bases[k])
@@ -129,6 +131,13 @@ class SparseVariational(_SparseScheme):
     def in_units(self, gradients: list[Array]) -> list[Array]:
         """Gradients of `Bound`, with that of the points in the units of `free`."""
         return [*gradients[:-1], (gradients[-1] * self.spread).ravel()] if self.learned else gradients
+
+    def optimum(self, model: Model, data: Data, least: float) -> tuple[tuple[VariationalWeights, ...], float]:
+        """q where natural gradients on all rows end, and the bound there; `least`: of the mean diagonal,
+        added to K_zz. q is of weights, whose coordinates change with it."""
+        with one_blas_thread():
+            q, value, _ = self._optimum(Bound(model, data, self.Z, self.learned, least=least))
+        return q, value
 
     @contextmanager
     def bound(self, model: Model, data: Data) -> Iterator[Bound]:
@@ -231,8 +240,8 @@ class SVGP(Inducing, _SparseScheme):
         check_size(self.batch_size, "SVGP: batch_size")
         if self.steps is not None:
             check_size(self.steps, "SVGP: steps")
-        _check_rate(self.natural_step, "SVGP: natural_step")
-        _check_rate(self.learning_rate, "SVGP: learning_rate")
+        check_rate(self.natural_step, "SVGP: natural_step")
+        check_rate(self.learning_rate, "SVGP: learning_rate")
 
     @property
     def label(self) -> str:
@@ -245,7 +254,11 @@ class SVGP(Inducing, _SparseScheme):
     def prepared(self, model: Model, data: Data, rng: np.random.Generator) -> SparseVariational:
         Z = tuple(self.points(kernel, data.X, rng) for kernel, _ in model.kernels)
         described = self.points_described(max(map(len, Z)))
-        return SparseVariational(Z, self.optimize_inducing, *units_of(data.X), described)
+        if len({points.shape[1] for points in Z}) > 1:
+            cure = "Give all classes kernels of one kind."
+            raise ParameterError(f"SVGP: some kernels have patches as inducing points, and some rows. {cure}")
+        units = units_of(data.X if Z[0].shape[1] == data.X.shape[1] else Z[0])
+        return SparseVariational(Z, self.optimize_inducing, *units, described)
 
     # Used as it is, it chooses its points with a fixed seed, and is not fitted in batches.
 
@@ -273,7 +286,7 @@ class SVGP(Inducing, _SparseScheme):
 
     def bytes_needed(self, n: int, d: int, q: int) -> int:
         m = self.size(n)
-        fit = bytes_of(n, d, q, m, max(self.batch_size, CHUNK * IN_FLIGHT))
+        fit = bytes_of(n, d, q, m, self.batch_size)
         return max(fit, bytes_of_rule(self.rule, n, m))
 
 
@@ -286,17 +299,20 @@ def work_of(n: int, m: int, q: int, gradient: bool, passes: int = 15) -> Cost:
 
 
 def bytes_of(n: int, d: int, q: int, m: int, batch: int) -> int:
-    """Beyond the data: q before and after a step, sums of the chunks in flight, features of those at work."""
-    chunks = min(-(-n // CHUNK), IN_FLIGHT)
-    # 2000: the nodes of the likelihood's expectations
-    working = min(count(), chunks) * min(n, CHUNK) * ((q + 5) * m + 2000 * q)
-    return 8 * (m * m * (6 + 6 * q + chunks * (q + 1)) + working + min(n, batch) * (d + 2 * q))
+    """Beyond the data: q before and after a step, sums of the chunks in flight, features of those at work.
+    Batches have a gradient, and so one sum more a chunk than the last passes over all rows."""
+    chunks, of_batch = (min(-(-rows // CHUNK), IN_FLIGHT) for rows in (n, min(n, batch)))
+    sums = max(chunks * q, of_batch * (q + 1))
+    moving = 9 * q - 3  # latents after the first move at the same time: measured with three and four
+    nodes = 2000 * q if q > 1 else 200  # of the likelihood's expectations
+    working = min(count(), chunks) * min(n, CHUNK) * ((q + 5) * m + nodes)
+    return 8 * (m * m * (6 + moving + sums) + working + min(n, max(batch, CHUNK * IN_FLIGHT)) * (d + 2 * q))
 
 
 def _distance(q: Latents, sums: BoundSums) -> float:
     return max(w.distance(S, b) for w, S, b in zip(q, sums.S, sums.b, strict=True))
 
 
-def _check_rate(value: object, what: str) -> None:
+def check_rate(value: object, what: str) -> None:
     if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 < float(value) <= 1:
         raise ParameterError(f"{what}={value!r} must be a number above 0, and at most 1.")

@@ -1,0 +1,363 @@
+"""Deep Gaussian processes as a method: what is asked for, and what a search has found.
+
+Deep              layers and how they are searched for (fitting/layers.py), before any data
+DeepVariational   with inducing points and q of all layers; its posterior is a mixture over draws of the
+                  inner layers (process.py)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtri
+from scipy.stats import qmc
+
+from gramian import clock
+from gramian.arrays import Array, plain_numbers
+from gramian.deep.bound import (
+    JITTER,
+    LastWeights,
+    Maps,
+    Weights,
+    Wiring,
+    batch_of,
+    floor_of,
+    programs,
+    row_terms,
+)
+from gramian.deep.layers import Layer, deepened, pushed, shape_of
+from gramian.deep.process import DeepProcess
+from gramian.engines.base import Share, Workspace
+from gramian.engines.recipes import check_size
+from gramian.errors import ParameterError, StateError
+from gramian.inference.base import Cavities, Graded, Scheme
+from gramian.inference.model import Data, Evidence, Inferred, Model
+from gramian.inference.svgp.bound import VariationalWeights
+from gramian.inference.svgp.inducing import SVGP, check_rate
+from gramian.linalg.cost import Cost
+from gramian.processes.base import Process
+from gramian.processes.state import Context
+from gramian.solvers.base import SolveOutcome
+
+ROOT = 1e-2  # where the roots of q of inner layers begin: next to no noise in what the next layer sees
+MOST = 3  # layers that "auto" tries
+BLOCK = 4096  # rows times draws of a program that has no gradient
+EVALUATED, MOST_EVALUATED = 20, 200_000  # draws of the bound on all rows, and rows times draws
+PREDICTED = 64  # draws that predictions are averaged over
+POINTS = 200  # inducing points of a layer, where nobody says
+EPOCHS, FEWEST_STEPS, MOST_STEPS = 20, 1500, 5000
+
+
+class _DeepScheme(Scheme):
+    name = "deep"
+    accuracy = "lower bound of the evidence"
+    holds_rows = False
+    smooth = False
+
+    def cavities(self, model: Model, data: Data, posterior: Process) -> Cavities:
+        raise ParameterError(
+            "Leave-one-out predictions are not available for deep models: the variational posterior has no"
+            " cavities. Use cross-validation."
+        )
+
+    def evidence_and_gradient(self, model: Model, data: Data, workspace: Workspace) -> Graded:
+        raise ParameterError(
+            "The bound of a deep model is estimated from draws, and has no gradient to the last digit."
+            " log_evidence() without return_grad gives it."
+        )
+
+    def learns_from(self, n: int) -> bool:
+        return False
+
+
+@dataclass(frozen=True, eq=False)
+class DeepVariational(_DeepScheme):
+    """Layers with their inducing points and q."""
+
+    Z: tuple[Array, ...]  # (m, columns) a layer
+    mu: tuple[Array, ...]  # (m, W) an inner layer, and the roots of q as `bound.Weights` has them
+    T: tuple[Array, ...]
+    A: tuple[Array, ...]  # means of inner layers, and their units
+    c: tuple[Array, ...]
+    t: tuple[Array, ...]
+    moved: tuple[int, ...]  # what layers see: see `bound.Wiring`
+    passed: tuple[tuple[int, ...], ...]
+    order: tuple[tuple[int, ...], ...]
+    last_mu: Array  # (m, L)
+    last_root: Array  # (L, m, m)
+    divergence: float = 0.0  # KL of the last layer
+    samples: int = PREDICTED
+
+    @property
+    def described(self) -> str:
+        points = ", ".join(str(len(Z)) for Z in self.Z)
+        one = len(self.Z) == 1
+        return f"{points} inducing points in {'one layer' if one else f'{len(self.Z)} layers'}"
+
+    @property
+    def wiring(self) -> tuple[Wiring, ...]:
+        pairs = zip(self.passed, self.order, strict=True)
+        return tuple(Wiring(self.moved, passed, order) for passed, order in pairs)
+
+    @property
+    def weights(self) -> Weights:
+        return Weights(self.Z, self.mu, self.T)
+
+    @property
+    def last(self) -> LastWeights:
+        return LastWeights(self.last_mu, self.last_root)
+
+    def maps(self, scale: Array) -> Maps:
+        """The means of inner layers; `scale`: of the data."""
+        return Maps(self.A, self.c, self.t, np.broadcast_to(scale, (self.last_mu.shape[1],)))
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Of the inner layers."""
+        return tuple(mu.shape[1] for mu in self.mu)
+
+    def noise(self, samples: int) -> tuple[Array, ...]:
+        """Standard normal numbers for the inner layers, (S, 1, W) each: evenly spread, always the same."""
+        if not self.mu:
+            return ()
+        power = int(np.ceil(np.log2(samples)))
+        total = sum(self.widths)
+        if total <= qmc.Sobol.MAXDIM:
+            points = qmc.Sobol(total, scramble=True, rng=np.random.default_rng(0)).random_base2(power)
+        else:
+            points = np.random.default_rng(0).random((2**power, total))
+        values = ndtri(np.clip(points[:samples], 1e-9, 1 - 1e-9))
+        return tuple(np.split(values[:, None, :], np.cumsum(self.widths)[:-1], axis=2))
+
+    def context(self, model: Model, data: Data, d: int) -> Context:
+        self.check_layers(model, d, self.last_mu.shape[-1])
+        prior = data.prior(model)
+        return Context("DeepVariational", ("deep",), prior, (), None, d, model=model, scheme=self)
+
+    def check_layers(self, model: Model, d: int, q: int) -> None:
+        """That all arrays fit together: they may come from a file that somebody made up."""
+        L = len(self.Z)
+        inner = (self.mu, self.T, self.A, self.c, self.t)
+        if not L or len(self.passed) != L or len(self.order) != L or any(len(own) != L - 1 for own in inner):
+            raise StateError("its layers do not have a set of points, of weights and of columns each.")
+        if len(model.deeper) != L - 1:
+            raise StateError(f"its method has {L} layers, but its model {1 + len(model.deeper)}.")
+        below = len(self.moved)
+        if any(not 0 <= j < d for own in (self.moved, *self.passed) for j in own):
+            raise StateError(f"its layers see columns that are none of {d}.")
+        for k, Z in enumerate(self.Z):
+            columns = d if k == 0 else self.mu[k - 1].shape[1] + len(self.passed[k])
+            if Z.ndim != 2 or Z.shape[1] != columns or not len(Z):
+                raise StateError(f"layer {k + 1} has points of shape {Z.shape}, but sees {columns} columns.")
+            if k and sorted(self.order[k]) != list(range(columns)):
+                raise StateError(f"layer {k + 1} sees {columns} columns, in no order of theirs.")
+            if k < L - 1:
+                m, W = len(Z), self.mu[k].shape[-1]
+                shapes = [own[k].shape for own in inner]
+                if shapes != [(m, W), (W, m, m), (below, W), (W,), (W,)] or not W:
+                    raise StateError(f"layer {k + 1} has weights of shapes that do not fit: {shapes}.")
+                below = W
+        m = len(self.Z[-1])
+        if self.last_mu.shape != (m, q) or self.last_root.shape != (q, m, m) or self.samples < 1:
+            raise StateError(f"its last layer must have {m} weights for {q} functions.")
+
+    def infer(self, model: Model, data: Data, report: Share | None = None) -> Inferred:
+        evidence = self.bound(model, data, report)
+        process = DeepProcess.of(self, model, data.scale)
+        return Inferred(process, evidence, SolveOutcome(iterations=1))
+
+    def evidence(self, model: Model, data: Data, workspace: Workspace) -> Evidence:
+        return self.bound(model, data)
+
+    def bound(self, model: Model, data: Data, report: Share | None = None) -> Evidence:
+        """On all rows, with its standard error over the draws."""
+        draws = int(np.clip(MOST_EVALUATED // len(data.X), 2, EVALUATED))
+        totals = self.densities(model, data, draws, report).sum(axis=1)
+        value = float(np.mean(totals)) - self.divergence - self.inner_divergence()
+        error = float(np.std(totals) / np.sqrt(max(len(totals) - 1, 1)))
+        return Evidence(value, "lower bound", error)
+
+    def inner_divergence(self) -> float:
+        """KL of the inner layers."""
+        total = 0.0
+        for mu, T in zip(self.mu, self.T, strict=True):
+            logs = np.einsum("wii->wi", T)
+            below = np.tril(T, -1)
+            total += 0.5 * float(np.sum(below**2) + np.sum(np.exp(2 * logs)) + np.sum(mu**2) - mu.size)
+            total -= float(np.sum(logs))
+        return total
+
+    def densities(self, model: Model, data: Data, draws: int, report: Share | None = None) -> Array:
+        """E log p(y | f) of each row for each draw, (draws, n), all independent."""
+        n, draws = len(data.X), draws if self.mu else 1
+        size, found = max(1, BLOCK // draws), []
+        rng, bare, maps = np.random.default_rng(0), model.bare(), self.maps(data.scale)
+        size = min(size, -(-n // 64) * 64)
+        with programs():
+            for start in range(0, n, size):
+                clock.check()
+                rows = data.take(slice(start, start + size))
+                noise = tuple(rng.standard_normal((draws, size, W)) for W in self.widths)
+                batch = batch_of(rows, size)
+                terms = row_terms(
+                    self.wiring, bare, self.weights, maps, self.last, batch, noise, JITTER, floor_of(model, n)
+                )
+                found.append(np.asarray(terms)[:, : len(rows.X)])
+                if report is not None:
+                    report(min(1.0, (start + size) / n))
+        return np.concatenate(found, axis=1)
+
+    def work(self, n: int, d: int, q: int, gradient: bool = True) -> Cost:
+        return work_of(n, [len(Z) for Z in self.Z], [*self.widths, q], EVALUATED, gradient)
+
+    def bytes_needed(self, n: int, d: int, q: int) -> int:
+        return bytes_of([len(Z) for Z in self.Z], [*self.widths, q], BLOCK, d)
+
+
+@dataclass(frozen=True)
+class Deep(_DeepScheme):
+    """Layers of Gaussian processes, one on top of the other, by doubly stochastic variational inference.
+
+    `layers` of them, the last one f itself; with `auto` as many of them as the bound wants. Inner layers go
+    by Adam with `learning_rate`, the last one by natural gradients of size `natural_step`, in `steps` batches
+    of `batch_size` rows (None: 20 times through the data, from 1,500 to 5,000), with `samples` draws of the
+    inner layers.
+    """
+
+    search = "layers"
+
+    layers: tuple[Layer, ...] = (Layer(), Layer())
+    auto: bool = False  # whether fewer layers are taken where the bound does not ask for more
+    n_inducing: int = POINTS
+    batch_size: int = 1024
+    samples: int = 5
+    steps: int | None = None
+    natural_step: float = 0.1
+    learning_rate: float = 0.01
+    categories: tuple[int, ...] = ()  # columns whose numbers are codes
+
+    def __post_init__(self) -> None:
+        plain_numbers(self)
+        for name in ("n_inducing", "batch_size", "samples"):
+            check_size(getattr(self, name), f"Deep: {name}")
+        if self.steps is not None:
+            check_size(self.steps, "Deep: steps")
+        for name in ("natural_step", "learning_rate"):
+            check_rate(getattr(self, name), f"Deep: {name}")
+
+    @property
+    def described(self) -> str:
+        return f"{len(self.layers)} layers"
+
+    @property
+    def label(self) -> str:
+        return f"deep, {len(self.layers)} layers"
+
+    def points(self, k: int, n: int) -> int:
+        """Inducing points of the k-th layer for n rows."""
+        return min(self.layers[k].n_inducing or self.n_inducing, n)
+
+    def width(self, k: int, d: int, q: int) -> int:
+        """Outputs of the k-th layer for d columns and q functions."""
+        return q if k == len(self.layers) - 1 else self.layers[k].width or min(d, 30)
+
+    def steps_for(self, n: int) -> int:
+        """How many batches a fit to n rows takes."""
+        return self.steps or int(np.clip(EPOCHS * n // self.batch_size, FEWEST_STEPS, MOST_STEPS))
+
+    def to(self, depth: int) -> Deep:
+        """The same with so many layers: the last one and those before it."""
+        return dataclasses.replace(self, layers=self.layers[len(self.layers) - depth :])
+
+    def check_fits(self, model: Model, d: int) -> None:
+        if model.others:
+            raise ParameterError(
+                "A deep model has one kernel for all functions of its last layer, but several were given."
+            )
+
+    def prepared(
+        self, model: Model, data: Data, rng: np.random.Generator, Z: Array | None = None
+    ) -> DeepVariational:
+        """Before a search: points, Z or chosen among the rows, pushed through the means, q as the prior's."""
+        own = self.to(1 + len(model.deeper))
+        n, L = len(data.X), len(data.scale) if model.likelihood.conjugate else model.likelihood.latents
+        shape = shape_of(data.X, np.ones(1), own.layers, self.categories)
+        sizes = [own.points(k, n) for k in range(len(own.layers))]
+        fresh = Z is None or len(Z) < max(sizes)
+        more = SVGP(max(sizes)).points(model.kernel, data.X, rng) if fresh else Z
+        assert more is not None
+        tables = pushed(shape, more)
+        given = tables if Z is None else pushed(shape, Z)
+        Zs = tuple(
+            (few if size <= len(few) else many)[:size]
+            for few, many, size in zip(given, tables, sizes, strict=True)
+        )
+        widths = [own.width(k, len(shape.wiring[0].moved) or 1, L) for k in range(len(own.layers) - 1)]
+        mu = tuple(np.zeros((len(Z), W)) for Z, W in zip(Zs, widths, strict=False))
+        T = tuple(
+            np.broadcast_to(np.log(ROOT) * np.eye(len(Z)), (W, len(Z), len(Z))).copy()
+            for Z, W in zip(Zs, widths, strict=False)
+        )
+        q = [VariationalWeights.prior(len(Zs[-1]))] * L
+        maps, wiring = shape.maps, shape.wiring
+        return DeepVariational(
+            *(Zs, mu, T, maps.A, maps.c, maps.t),
+            wiring[0].moved,
+            tuple(w.passed for w in wiring),
+            tuple(w.order for w in wiring),
+            *last_of(q),
+        )
+
+    def deeper(self, start: Model, shallow: Model, data: Data) -> Model:
+        """The model with all layers, from the shallow one before and after its fit."""
+        shape = shape_of(data.X, np.ones(1), self.layers, self.categories)
+        return deepened(start, shallow, shape, self.layers, self.categories)
+
+    def infer(self, model: Model, data: Data, report: Share | None = None) -> Inferred:
+        return self.prepared(model, data, np.random.default_rng(0)).infer(model, data, report)
+
+    def evidence(self, model: Model, data: Data, workspace: Workspace) -> Evidence:
+        return self.prepared(model, data, np.random.default_rng(0)).evidence(model, data, workspace)
+
+    def work(self, n: int, d: int, q: int, gradient: bool = True) -> Cost:
+        """Of one step, or of the bound on all rows."""
+        sizes = [self.points(k, n) for k in range(len(self.layers))]
+        widths = [self.width(k, d, q) for k in range(len(self.layers))]
+        if gradient:
+            return work_of(min(self.batch_size, n), sizes, widths, self.samples, True)
+        return work_of(n, sizes, widths, EVALUATED, False)
+
+    def bytes_needed(self, n: int, d: int, q: int) -> int:
+        sizes = [self.points(k, n) for k in range(len(self.layers))]
+        widths = [self.width(k, d, q) for k in range(len(self.layers))]
+        rows = max(min(self.batch_size, n) * self.samples, BLOCK)
+        return bytes_of(sizes, widths, rows, d)
+
+
+def last_of(q: Sequence[VariationalWeights]) -> tuple[Array, Array, float]:
+    """q of the last layer as `DeepVariational` has it, and its divergence."""
+    mu = np.stack([w.mu for w in q], axis=1)
+    root = np.stack([np.ascontiguousarray(w.root) for w in q])
+    return mu, root, float(sum(w.divergence for w in q))
+
+
+def work_of(n: int, sizes: Sequence[int], widths: Sequence[int], draws: int, gradient: bool) -> Cost:
+    """Features, variances and sums of each layer; with gradient about twice that once more."""
+    flops, values = 0.0, 0.0
+    for k, (m, W) in enumerate(zip(sizes, widths, strict=True)):
+        rows = float(n) * (draws if k else 1)
+        flops += rows * m * m * (1 + 2 * W) + float(m) ** 3 * (1 + W)
+        values += rows * m
+    return Cost(flops * (3 if gradient else 1), values, values if gradient else 0.0)
+
+
+def bytes_of(sizes: Sequence[int], widths: Sequence[int], rows: int, d: int) -> int:
+    """Beyond the data: what a program keeps of `rows` rows for its way back, and the weights with their
+    moments (Adam's two, the gradient, a copy)."""
+    total = 0
+    for m, W in zip(sizes, widths, strict=True):
+        total += rows * m * (6 + 2 * W) + 6 * W * m * m + 10 * m * m
+    return 8 * (total + rows * (d + 4 * max(widths)))

@@ -1,0 +1,426 @@
+"""The search of deep models: the shallow model first, then layers below it.
+
+1. One layer: by L-BFGS on the bound with inducing points (by batches where rows are many and noise is not
+   Gaussian). Its parameters, points and q are where the last layer of the deep model begins.
+2. All layers: inner functions begin next to zero and next to certain (deep/layers.py), so that the deep model
+   begins as the shallow one. Batches then give the gradients of everything at once: natural-gradient steps
+   for q of the last layer, Adam for inner layers, inducing points and parameters, with those of the
+   likelihood held at first: a noise that is free from the start explains what inner layers have not learned
+   yet, and they never do.
+3. The bounds are compared on all rows, with draws of their own; so are the densities of a tenth of the rows,
+   where there are enough of them, which the last steps alone have seen. Where depth has not raised the
+   bound, or has lowered the density by more than chance, the shallow model is the answer: never below it.
+
+Source: Salimbeni and Deisenroth 2017; Salimbeni, Eleftheriadis and Hensman 2018 (natural gradients beside
+Adam); Kingma and Ba 2015.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from gramian import clock
+from gramian.arrays import Array, Indices
+from gramian.clock import OutOfTime
+from gramian.deep.bound import JITTER, LastWeights, Step, Weights, batch_of, floor_of, programs, step
+from gramian.deep.process import DeepProcess
+from gramian.deep.scheme import Deep, DeepVariational, last_of
+from gramian.engines.recipes import Sparse
+from gramian.errors import NumericalError
+from gramian.fitting.budget import Budget, at_random
+from gramian.fitting.objective import SEARCH_RANGE
+from gramian.fitting.progress import Report
+from gramian.fitting.stages import Hold, Searched, Stage
+from gramian.fitting.stages import fit as fit_shallow
+from gramian.fitting.stochastic import Adam, remaining, row_batches, settled
+from gramian.inference.asked import ask
+from gramian.inference.base import Scheme, on_engine
+from gramian.inference.conjugate import closed
+from gramian.inference.model import Data, Evidence, Model
+from gramian.inference.svgp.bound import VariationalWeights
+from gramian.inference.svgp.inducing import SVGP, SparseVariational
+from gramian.inference.variational import VI
+from gramian.params import ParameterSpace
+from gramian.params.tree import leaves
+
+DENSE_ROWS = 5000  # up to here one layer of any likelihood is searched by L-BFGS
+RAMP = 20  # steps in which both sizes of step grow to their own
+HELD = 0.2  # the share of the steps in which the likelihood is held
+LAST_STEP = 0.1  # of the natural steps, at the end
+FAILURES = 10  # steps in a row that may fail before the search ends
+LINES = 100  # of progress
+JUDGED, MOST_JUDGED, FEWEST_ROWS = 0.1, 1000, 200  # rows that compare depths: a share, at most, of how many
+MOST_COPIED = 50_000  # rows that are taken apart for that
+JUDGED_AFTER = 0.8  # of the steps; the others are on all rows
+SHALLOW_SHARE = 0.3  # of a limited time, for one layer
+LEAST_SECONDS = 5.0  # that make layers worth beginning, beside what is to be compiled
+WORSE = 2.0  # standard errors by which left-out rows overrule the bound
+WORTH = 1.0  # nats that make one more layer worth it
+
+
+class Candidate(NamedTuple):
+    """A model of some depth, as far as it is known."""
+
+    model: Model
+    found: DeepVariational
+    evidence: Evidence  # on all rows
+    judged: Array | None = None  # log densities of the rows that compare depths
+
+    @property
+    def depth(self) -> int:
+        return len(self.found.Z)
+
+
+def fit(
+    model: Model,
+    data: Data,
+    method: Deep,
+    restarts: int,
+    rng: np.random.Generator,
+    report: Report,
+    budget: Budget | None = None,
+    memory: Callable[[], float] = lambda: np.inf,
+    holds: Sequence[Hold] = (),
+) -> Searched:
+    """The model of the depth that was asked for, or of one layer where that is better; with `method.auto`
+    of any depth up to that."""
+    n = len(data.X)
+    rows, held = _parted(data, rng) if len(method.layers) > 1 else (np.arange(n), None)
+    # many rows stay where they are, and one layer then knows those that judge it: to its advantage
+    part = data if held is None or n > MOST_COPIED else data.take(rows)
+    found, one, q = _shallow(model, data, part, held, method, restarts, rng, report, budget, memory)
+    stages, search, notes = list(found.stages), found.search, list(found.notes)
+    best, told = one, []
+    depths = range(2, len(method.layers) + 1) if method.auto else [len(method.layers)]
+    for number, depth in enumerate(depths):
+        if depth == 1 or search.stopped == "interrupted":
+            break
+        left = np.inf if budget is None else budget.left(method) / (len(depths) - number)
+        if left < LEAST_SECONDS:
+            cure = "Raise time_limit."
+            notes.append(f"There was no time for {depth} layers: this is the model of one layer. {cure}")
+            search = dataclasses.replace(search, stopped="time limit")
+            break
+        own, since = method.to(depth), clock.now()
+        run = Run.begun(own, own.deeper(model, found.model, data), data, rows, one, q, rng)
+        end = None if left == np.inf else since + left
+        stopped, deep = _grown(run, held, holds, report, end)
+        stages.append(Stage(own.label, n, n, "", run.done, stopped, clock.now() - since))
+        search = dataclasses.replace(
+            search,
+            stopped=stopped,
+            iterations=search.iterations + run.done,
+            evaluations=search.evaluations + run.done + run.failures,
+        )
+        if deep is None:
+            why = (
+                "has failed, because its numbers left their range" if stopped == "failed" else "was not begun"
+            )
+            notes.append(f"The search of {depth} layers {why}: this is the model of one layer.")
+            break
+        told.append(_gain(one, deep))
+        if not _better(one, deep) or not _better(best, deep, WORTH if best is not one else 0.0):
+            if method.auto:
+                break
+        else:
+            best = deep
+    if best is one and told:
+        notes.append(f"{told.pop()}: this is the model of one layer.")
+    theta = ParameterSpace(best.model.parameters()).theta
+    search = dataclasses.replace(search, theta=theta, value=best.evidence.value)
+    line = "; ".join(told)
+    return Searched(best.model, best.found, search, tuple(stages), data, data, level=line, notes=tuple(notes))
+
+
+def _parted(data: Data, rng: np.random.Generator) -> tuple[Indices, Data | None]:
+    """Rows to learn from first, and those that compare depths; all, where they are few."""
+    n = len(data.X)
+    if n < FEWEST_ROWS:
+        return np.arange(n), None
+    held = at_random(n, min(int(JUDGED * n), MOST_JUDGED), rng)
+    return np.delete(np.arange(n), held), data.take(held)
+
+
+def _shallow(
+    model: Model,
+    data: Data,
+    part: Data,
+    held: Data | None,
+    method: Deep,
+    restarts: int,
+    rng: np.random.Generator,
+    report: Report,
+    budget: Budget | None,
+    memory: Callable[[], float],
+) -> tuple[Searched, Candidate, tuple[VariationalWeights, ...]]:
+    """The fitted model of one layer, as a deep one, and its q on the rows to learn from first."""
+    m = method.points(len(method.layers) - 1, len(data.X))
+    scheme, own = shallow_method(method, model, len(part.X)), budget
+    if budget is not None:
+        end = clock.now() + SHALLOW_SHARE * budget.left(method)
+        own = Budget(end, budget.seconds, (len(part.X), *budget.size[1:]))
+    found = fit_shallow(model, part, scheme, restarts, rng, report, own, memory)
+    with clock.until(None, anew=True):  # without points there is no model
+        Z = SVGP(m).points(found.model.kernel, data.X, rng)
+    sparse = SparseVariational((Z,))
+    q, _ = sparse.optimum(found.model, part, JITTER)
+    judged = None
+    one = method.to(1).prepared(found.model, data, rng, Z)
+
+    def with_q(q: Sequence[VariationalWeights]) -> DeepVariational:
+        mu, root, apart = last_of(q)
+        return dataclasses.replace(one, last_mu=mu, last_root=root, divergence=apart)
+
+    if held is not None:
+        judged = log_densities(found.model, with_q(q), held)
+        known, value = dataclasses.replace(sparse, q=q).optimum(found.model, data, JITTER)
+    else:
+        known, value = q, sparse.optimum(found.model, data, JITTER)[1]
+    candidate = Candidate(found.model, with_q(known), Evidence(value, "lower bound"), judged)
+    return found, candidate, q
+
+
+def _grown(
+    run: Run, held: Data | None, holds: Sequence[Hold], report: Report, end: float | None
+) -> tuple[str, Candidate | None]:
+    """Why the search has ended, and what it has found."""
+    n, judged = len(run.data.X), None
+    steps = run.method.steps_for(n)
+    report.stage(f"{run.method.label} on {n:,} rows", steps)
+    tied = run.tied(holds, steps)
+    with programs():
+        if held is None:
+            stopped = run.climb(0, steps, steps, report, tied, end)
+        else:
+            until = None if end is None else clock.now() + JUDGED_AFTER * (end - clock.now())
+            first = int(JUDGED_AFTER * steps)
+            stopped = run.climb(0, first, steps, report, tied, until)
+            if run.done:
+                judged = log_densities(*run.result(), held)
+            run.rows = np.arange(n)
+            if stopped not in ("interrupted", "failed"):
+                stopped = run.climb(first, steps, steps, report, tied, end)
+    if not run.done:
+        return stopped, None
+    model, found = run.result()
+    with clock.until(None, anew=True):
+        evidence = found.bound(model, run.data)
+    if not np.isfinite(evidence.value):
+        return "failed", None
+    return stopped, Candidate(model, found, evidence, judged)
+
+
+def _better(one: Candidate, deep: Candidate, by: float = 0.0) -> bool:
+    """Whether the bound is higher, unless left-out rows are foretold worse by more than chance."""
+    if one.judged is not None and deep.judged is not None:
+        gain = deep.judged - one.judged
+        if np.mean(gain) < -WORSE * np.std(gain) / np.sqrt(len(gain)):
+            return False
+    return deep.evidence.value > one.evidence.value + by
+
+
+def _gain(one: Candidate, deep: Candidate) -> str:
+    """By how much depth has raised the bound and the density of left-out rows."""
+    change = deep.evidence.value - one.evidence.value
+    text = f"{deep.depth} layers {_raised(change)} the bound by {abs(change):.4g} nats"
+    text += f" (from {one.evidence.value:.4g} to {deep.evidence.value:.4g})"
+    if one.judged is not None and deep.judged is not None:
+        gain = deep.judged - one.judged
+        error = float(np.std(gain) / np.sqrt(len(gain)))
+        mean = float(np.mean(gain))
+        text += f", and {_raised(mean)} the log density of {len(gain):,} left-out rows by {abs(mean):.3g}"
+        text += f" +- {error:.2g} a row"
+    return text
+
+
+def _raised(change: float) -> str:
+    return "raise" if change >= 0 else "lower"
+
+
+def log_densities(model: Model, found: DeepVariational, rows: Data) -> Array:
+    """log p(y) of each row, (n,), averaged over draws of the inner layers, of y / s; outputs are added up."""
+    process = DeepProcess.of(found, model, rows.scale)
+    likelihood = model.likelihood
+    logs = []
+    with clock.until(None, anew=True):
+        for _, mean, var in process.under(likelihood, rows.X):
+            if likelihood.conjugate:
+                added = np.zeros(len(mean)) if rows.added_noise is None else rows.added_noise
+                total = var + likelihood.variances() + added[:, None]
+                terms = -0.5 * ((rows.Y - mean) ** 2 / total + np.log(2 * np.pi * total / process.scale**2))
+                logs.append(np.nansum(terms, axis=1))
+            else:
+                logs.append(ask(likelihood, "scored", rows.Y, mean, var)[:, 0])
+    return np.asarray(logsumexp(np.stack(logs), axis=0) - np.log(len(logs)))
+
+
+def shallow_method(method: Deep, model: Model, n: int) -> Scheme:
+    """How the model of one layer is searched for."""
+    m = method.points(len(method.layers) - 1, n)
+    if model.likelihood.conjugate:
+        return closed(Sparse(m))
+    return on_engine(Sparse(m), VI()) if n <= DENSE_ROWS else SVGP(m, batch_size=method.batch_size)
+
+
+@dataclass
+class Run:
+    """Where a search of all layers is."""
+
+    method: Deep
+    model: Model
+    data: Data
+    rows: Indices  # of the data, that batches are made of
+    found: DeepVariational
+    q: tuple[VariationalWeights, ...]
+    rng: np.random.Generator
+
+    @classmethod
+    def begun(
+        cls,
+        method: Deep,
+        model: Model,
+        data: Data,
+        rows: Indices,
+        one: Candidate,
+        q: tuple[VariationalWeights, ...],
+        rng: np.random.Generator,
+    ) -> Run:
+        """At the shallow model: its points are pushed through the means, q of the last layer is its own."""
+        found = method.prepared(model, data, rng, one.found.Z[0])
+        same = found.Z[-1].shape == one.found.Z[0].shape and len(q[0].mu) == len(found.Z[-1])
+        start = q if same else tuple(VariationalWeights.prior(len(found.Z[-1])) for _ in q)
+        return cls(method, model, data, rows, found, start, rng)
+
+    def __post_init__(self) -> None:
+        self.space = ParameterSpace(self.model.parameters())
+        self.units = [np.where((sd := np.std(Z, axis=0)) > 0, sd, 1.0) for Z in self.found.Z]
+        parts = [self.space.theta]
+        parts += [(Z / unit).ravel() for Z, unit in zip(self.found.Z, self.units, strict=True)]
+        parts += [v.ravel() for v in (*self.found.mu, *self.found.T)]
+        self.cuts = np.cumsum([part.size for part in parts])[:-1]
+        self.vector = self.good = np.concatenate(parts)
+        self.adam, self.rate = Adam(len(self.vector)), self.method.learning_rate
+        self.values: list[float] = []
+        self.done = self.failures = 0
+        low, high = np.array(self.space.limits, dtype=np.float64).reshape(-1, 2).T
+        theta = self.space.theta
+        self.low, self.high = np.maximum(low, theta - SEARCH_RANGE), np.minimum(high, theta + SEARCH_RANGE)
+
+    @property
+    def height(self) -> float:
+        """The bound, averaged over the last steps."""
+        last = max(1, min(50, len(self.values) // 2))
+        return float(np.mean(self.values[-last:])) if self.values else -np.inf
+
+    def at(self, vector: Array) -> tuple[Array, Weights]:
+        """theta, and the weights, of a search's vector."""
+        theta, *parts = np.split(vector, self.cuts)
+        L, found = len(self.found.Z), self.found
+        Z = tuple(p.reshape(-1, len(u)) * u for p, u in zip(parts[:L], self.units, strict=True))
+        mu = tuple(p.reshape(v.shape) for p, v in zip(parts[L : 2 * L - 1], found.mu, strict=True))
+        T = tuple(p.reshape(v.shape) for p, v in zip(parts[2 * L - 1 :], found.T, strict=True))
+        return theta, Weights(Z, mu, T)
+
+    def tied(self, holds: Sequence[Hold], steps: int) -> list[tuple[int, NDArray[np.bool_]]]:
+        """Until which step which entries of theta stay: as asked for, or the likelihood's."""
+        names = [(hold.names, hold.steps) for hold in holds]
+        if not names and self.found.mu:
+            names = [(tuple(self.model.likelihood.paths), int(HELD * steps))]
+        found, until = [], 0
+        for patterns, count in names:
+            until += count
+            own = [
+                np.full(piece.parameter.value.size, any(fnmatchcase(piece.path, name) for name in patterns))
+                for piece in self.space.pieces
+            ]
+            found.append((until, np.concatenate([np.zeros(0, bool), *own])))
+        return found
+
+    def step(self, at: Indices, rho: float, rate: float, tied: NDArray[np.bool_]) -> None:
+        """One batch. `tied`: entries of theta that stay."""
+        n, rows = len(self.rows), self.data.take(at)
+        theta, weights = self.at(self.vector)
+        model = self.model.bare_at(self.space.arrays(theta))
+        draws = self.method.samples if self.found.mu else 1
+        noise = tuple(self.rng.standard_normal((draws, len(at), W)) for W in self.found.widths)
+        mu, root, apart = last_of(self.q)
+        maps, floor = self.found.maps(self.data.scale), floor_of(self.model, n)
+        made: Step = step(
+            *(self.found.wiring, model, weights, maps, LastWeights(mu, root), batch_of(rows), noise),
+            *(n / len(at), JITTER, floor),
+        )
+        prior, by_prior = self.space.log_prior(theta)
+        value = float(made.value) - float(made.divergence) - apart + prior
+        by_model = dict(zip(self.model.parameters(), map(np.asarray, leaves(made.by_model)), strict=True))
+        by_theta = np.where(tied, 0.0, self.space.pullback(theta, by_model) + by_prior)
+        by_Z = [np.asarray(g) * u for g, u in zip(made.by_weights.Z, self.units, strict=True)]
+        rest = [np.asarray(g) for g in (*made.by_weights.mu, *made.by_weights.T)]
+        gradient = np.concatenate([by_theta, *(g.ravel() for g in (*by_Z, *rest))])
+        if not (np.isfinite(value) and np.all(np.isfinite(gradient))):
+            raise NumericalError(f"The bound or its gradient is not finite (value {value}).")
+        sums = zip(self.q, np.asarray(made.S), np.asarray(made.b), strict=True)
+        q = tuple(w.moved(np.asfortranarray(np.tril(S)), b, rho) for w, S, b in sums)
+        vector = self.vector + self.adam.step(gradient, rate)
+        p = self.space.size
+        vector[:p] = np.where(tied, theta, np.clip(vector[:p], self.low, self.high))
+        self.good, self.vector, self.q = self.vector, vector, q
+        self.done += 1
+        self.values.append(value)
+
+    def climb(
+        self,
+        first: int,
+        last: int,
+        steps: int,
+        report: Report,
+        tied: Sequence[tuple[int, NDArray[np.bool_]]],
+        end: float | None,
+    ) -> str:
+        """Steps from the first to the last of so many, or as many as there is time for; returns why it has
+        ended."""
+        n, free, in_a_row = len(self.rows), np.zeros(self.space.size, bool), 0
+        order, start = row_batches(n, min(self.method.batch_size, n), self.rng), clock.now()
+        try:
+            for k in range(first, last):
+                now = clock.now()
+                if end is not None and now >= end and self.done:
+                    return "time limit"
+                share = k / steps
+                if end is not None:  # sizes of steps fall with the time
+                    gone = (now - start) / max(end - start, 1e-9)
+                    share = max(share, (first + (last - first) * gone) / steps)
+                held = next((own for until, own in tied if share * steps < until), free)
+                ramp, late = min(1.0, (self.done + 1) / RAMP), remaining(share)
+                rho = ramp * max(late, LAST_STEP) * self.method.natural_step
+                try:
+                    self.step(self.rows[next(order)], rho, ramp * late * self.rate, held)
+                    in_a_row = 0
+                except NumericalError:  # Adam went too far: on from the last good place, with smaller steps
+                    self.vector, self.rate = self.good, self.rate / 2
+                    self.failures, in_a_row = self.failures + 1, in_a_row + 1
+                    if in_a_row == FAILURES:
+                        return "failed"
+                if k % max(1, steps // LINES) == 0:
+                    report(1, 1, k + 1, self.height)
+        except OutOfTime:
+            return "time limit"
+        except KeyboardInterrupt:
+            return "interrupted"
+        return "converged" if settled(self.values) else "iteration limit"
+
+    def result(self) -> tuple[Model, DeepVariational]:
+        """Where it is now."""
+        theta, weights = self.at(self.good if self.failures else self.vector)
+        mu, root, apart = last_of(self.q)
+        found = dataclasses.replace(
+            self.found, Z=weights.Z, mu=weights.mu, T=weights.T, last_mu=mu, last_root=root, divergence=apart
+        )
+        return self.model.moved(self.space.arrays(theta)), found

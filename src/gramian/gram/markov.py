@@ -1,0 +1,778 @@
+r"""Kernels with a state-space form at sorted rows: conditioning on Gaussian sites in time proportional to n.
+
+Row k has a site a_k / b_k on g_k = H_k x_k: with lam as (a, b) = (lam, 1) and z = h, with noise as (1, D) and
+z = r, and (0, 1) where nothing was observed. The Kalman filter in these terms, and the adjoint filter back:
+
+    P- = A P A' + Q,  m- = A m            u = P- H,  F = b + a H'u,  w = z - a H'm-
+    P = P- - a u u' / F,  m = m- + u w / F
+    N- = a H H' / F + C'N C,  ell- = -H w / F + C'ell,  C = I - a u H' / F;    N = A'N- A,  ell = A'ell-
+
+so that E g = H'(m- - P- ell-), var g = H'P-H - u'N-u, A^-1 r = w / F + a u'ell / F, and its diagonal is
+a / F + a^2 u'N u / F^2. No matrix is inverted, and none needs to be regular. log det is the sum of log F.
+
+A loop over rows with a state of a few numbers would be all overhead, so rows stand side by side in chunks of
+LENGTH: one scan takes the next row of each chunk. Within a chunk the state theta before it is unknown, and
+everything is affine in it (de Jong 1991): the end is Psi theta + c with covariance C, and the sites say
+eta'theta - theta'J theta / 2. A short scan then links the chunks with N(m, P) for theta:
+
+    T = (I + P J)^-1,   m <- Psi T (m + P eta) + c,   P <- Psi T P Psi' + C,   log det += log det(I + P J)
+
+and, back again, N <- T'J + T'Psi'N Psi T. With both ends of a chunk known, all chunks are filtered at once.
+
+The gradient by K is that by A and Q of each step: the weights on Q are ell B ell' - q/2 N, those on A are
+-2 ell B x' - q N A P, x the smoothed state before the step and B = 1/2; any other weights V B V' on K are
+those of sites a = 0, z = V.
+
+Cost: n s^3 flops some ten times over, n (s + q) numbers. Pieces of chunks are of a fixed size, a program each
+and a thread each; results do not depend on how many there are.
+
+Sources: Durbin and Koopman 2012, chapter 4 (the filter back), section 7.3 (the score); Sarkka and
+Garcia-Fernandez 2021 (chunks as elements that compose).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from gramian import clock
+from gramian.arrays import Array
+from gramian.forks import compiled
+from gramian.kernels.base import TERMS, Kernel
+from gramian.kernels.statespace import Matrix, StateForm, matrix, plus, sum_of, times, vector
+from gramian.linalg.threads import each
+from gramian.params.tree import leaves
+
+LENGTH = 256  # rows of a chunk
+SEGMENT = 16  # rows whose covariances a gradient holds at a time; its square is LENGTH
+WIDTHS = (1, 8, 16, 64, 256)  # chunks side by side: few programs to compile
+UNROLLED = 4  # states up to which matrices are written out
+# up to so many numbers of a state, the chunks side by side whose matrices stay in a core's cache
+WIDE = ((4, 256), (10, 64), (float("inf"), 16))
+COLUMNS = (1, 4, 16, 64)  # right-hand sides, padded to one of these
+EPS = float(np.finfo(np.float64).eps)
+
+
+# Small matrices, of which each program has one a chunk. Those of small states are NumPy arrays of objects,
+# entry by entry a JAX array (c,): all loops over entries are written out, zeros left out, and XLA puts them
+# into few loops over the chunks (65,536 rows, s = 2: 3.9 ms, arrays (s, s, c) 9.2). Larger ones are such
+# arrays, in which blocks on the diagonal are used. ----------------------------------------------------------
+
+Mat = Any  # a Matrix, or a JAX array (m, k, c); a vector has one axis less
+
+
+def unrolled(A: Mat) -> bool:
+    return isinstance(A, np.ndarray)
+
+
+def mm(A: Mat, B: Mat) -> Mat:
+    """A B."""
+    if unrolled(A):
+        return matrix([[_total(row, column) for column in B.T] for row in A])
+    total = A[:, 0, None] * B[None, 0]
+    for k in range(1, A.shape[1]):
+        total = total + A[:, k, None] * B[None, k]
+    return total
+
+
+def mv(A: Mat, v: Mat) -> Mat:
+    """A v."""
+    if unrolled(A):
+        return vector([_total(row, v) for row in A])
+    total = A[:, 0] * v[0]
+    for k in range(1, A.shape[1]):
+        total = total + A[:, k] * v[k]
+    return total
+
+
+def dot(u: Mat, v: Mat) -> jax.Array:
+    return _total(u, v) if unrolled(u) else jnp.sum(u * v, axis=0)
+
+
+def _total(u: Any, v: Any) -> Any:
+    total: Any = 0.0
+    for x, y in zip(u, v, strict=True):
+        total = plus(total, times(x, y))
+    return total
+
+
+def outer(u: Mat, v: Mat) -> Mat:
+    return matrix([[times(x, y) for y in v] for x in u]) if unrolled(u) else u[:, None] * v[None]
+
+
+def scaled(u: Mat, by: Any) -> Mat:
+    """A vector times an array (c,)."""
+    return vector([times(x, by) for x in u]) if unrolled(u) else u * by
+
+
+def added(A: Mat, B: Mat) -> Mat:
+    return sum_of(A, B) if unrolled(A) else A + B
+
+
+# Of several right-hand sides: s entries (q, c), or one array (s, q, c).
+
+
+def on_columns(A: Mat, m: Mat) -> Mat:
+    """A m."""
+    return mv(A, m) if unrolled(A) else mm(A, m)
+
+
+def read_off(H: Mat, m: Mat) -> jax.Array:
+    """H'm, (q, c)."""
+    return _total(H, m) if unrolled(H) else jnp.sum(H[:, None] * m, axis=0)
+
+
+def in_columns(u: Mat, w: jax.Array) -> Mat:
+    """u w' for w (q, c)."""
+    return scaled(u, w) if unrolled(u) else u[:, None] * w[None]
+
+
+def columns_added(m: Mat, more: Mat) -> Mat:
+    return vector([plus(*pair) for pair in zip(m, more, strict=True)]) if unrolled(m) else m + more
+
+
+def weighed(ell: Mat, B: jax.Array, x: Mat) -> Mat:
+    """ell B x'."""
+    if not unrolled(ell):
+        return jnp.einsum("iqc,qp,jpc->ijc", ell, B, x)
+    lB = [jnp.einsum("qc,qp->pc", entry, B) for entry in ell]
+    return matrix([[jnp.sum(one * other, axis=0) for other in x] for one in lB])
+
+
+def mt(A: Mat) -> Mat:
+    return A.T if unrolled(A) else jnp.swapaxes(A, 0, 1)
+
+
+def sym(A: Mat) -> Mat:
+    """A symmetric matrix from one that is so but for rounding."""
+    if not unrolled(A):
+        return 0.5 * (A + mt(A))
+    out = A.copy()
+    for i, j in zip(*np.tril_indices(len(A), -1), strict=True):
+        out[i, j] = A[j, i]
+    return out
+
+
+@dataclass(frozen=True)
+class Shapes:
+    """How the matrices of a program are passed on from row to row."""
+
+    form: StateForm
+    c: int  # chunks
+    q: int
+
+    @property
+    def unrolled(self) -> bool:
+        return self.form.size <= UNROLLED
+
+    def packed(self, A: Mat) -> Any:
+        """As JAX arrays, each entry with its chunks; a symmetric matrix by half."""
+        return [self.full(x) for x in A.reshape(-1)] if unrolled(A) else A
+
+    def columns(self, packed: Any) -> Mat:
+        """Of (s, q, c), or of its entries."""
+        return vector(list(packed)) if self.unrolled else packed
+
+    def packed_half(self, A: Mat) -> Any:
+        return [self.full(A[at]) for at in _upper(len(A))] if unrolled(A) else A
+
+    def matrix(self, packed: Any) -> Mat:
+        s = self.form.size
+        return matrix([packed[k * s : (k + 1) * s] for k in range(s)]) if self.unrolled else packed
+
+    def half(self, packed: Any) -> Mat:
+        if not self.unrolled:
+            return packed
+        out = np.empty((self.form.size,) * 2, dtype=object)
+        for (i, j), entry in zip(_upper(self.form.size), packed, strict=True):
+            out[i, j] = out[j, i] = entry
+        return out
+
+    def square(self, array: jax.Array) -> Mat:
+        """Of an array (m, k, c)."""
+        return matrix([list(row) for row in array]) if self.unrolled else array
+
+    def dense(self, A: Mat) -> jax.Array:
+        """(m, k, c)."""
+        return jnp.stack([jnp.stack([self.full(x) for x in row]) for row in A]) if unrolled(A) else A
+
+    def full(self, x: Any) -> jax.Array:
+        return jnp.broadcast_to(jnp.asarray(x, jnp.float64), (self.c,))
+
+    def diagonal(self, blocks: Sequence[Matrix]) -> Mat:
+        """A matrix with these on its diagonal."""
+        whole = np.full((self.form.size,) * 2, 0.0, dtype=object)
+        start = 0
+        for block in blocks:
+            at = slice(start, start + len(block))
+            whole[at, at], start = block, start + len(block)
+        return whole if self.unrolled else self.dense(whole)
+
+    def covariance(self, t: jax.Array) -> Mat:
+        return self.diagonal([block.cov(t) for block in self.form.blocks])
+
+    def emission(self, t: jax.Array) -> Mat:
+        entries = [x for block in self.form.blocks for x in block.emission(t)]
+        return vector(entries) if self.unrolled else jnp.stack([self.full(x) for x in entries])
+
+    @property
+    def places(self) -> list[slice]:
+        """Where the blocks lie in the state."""
+        ends = np.cumsum([block.size for block in self.form.blocks]).tolist()
+        return [slice(end - block.size, end) for block, end in zip(self.form.blocks, ends, strict=True)]
+
+    def blocks(self, s: jax.Array, t: jax.Array) -> tuple[list[jax.Array], list[jax.Array]]:
+        """A and Q of each block, as arrays."""
+        pairs = [block.step(s, t) for block in self.form.blocks]
+        return [self.dense(A) for A, _ in pairs], [self.dense(Q) for _, Q in pairs]
+
+    def step(self, s: jax.Array, t: jax.Array) -> Step:
+        """Not to be made anew where it is used: its exponentials cost most."""
+        if not self.unrolled:
+            return self.step_of(*_barrier(self.blocks(s, t)))
+        pairs = [block.step(s, t) for block in self.form.blocks]
+        A, Q = (self.diagonal([pair[k] for pair in pairs]) for k in range(2))
+        held = [[x for x in M.reshape(-1) if not isinstance(x, float)] for M in (A, Q)]
+        for M, entries in zip((A, Q), _barrier(held), strict=True):
+            rest = iter(entries)
+            for at, x in np.ndenumerate(M):
+                M[at] = x if isinstance(x, float) else next(rest)
+        return Step((A,), Q)
+
+    def step_of(self, A: Sequence[jax.Array], Q: Sequence[jax.Array]) -> Step:
+        """From the arrays of `blocks`."""
+        if self.unrolled:
+            whole = (self.diagonal([self.square(x) for x in blocks]) for blocks in (A, Q))
+            return Step((next(whole),), next(whole))
+        rows = [
+            jnp.pad(x, ((0, 0), (at.start, self.form.size - at.stop), (0, 0)))
+            for at, x in zip(self.places, Q, strict=True)
+        ]
+        return Step(tuple(A), jnp.concatenate(rows))
+
+
+class Step(NamedTuple):
+    """From one row to the next: A by blocks, and Q."""
+
+    A: tuple[Mat, ...]
+    Q: Mat
+
+    def times(self, M: Mat) -> Mat:
+        """A M, block by block."""
+        return self._each(M, lambda A: A, mm)
+
+    def back(self, M: Mat) -> Mat:
+        """A'M."""
+        return self._each(M, mt, mm)
+
+    def on(self, m: Mat) -> Mat:
+        """A m, of right-hand sides."""
+        return self._each(m, lambda A: A, on_columns)
+
+    def back_on(self, ell: Mat) -> Mat:
+        """A'ell."""
+        return self._each(ell, mt, on_columns)
+
+    def around(self, P: Mat) -> Mat:
+        """A P A' + Q."""
+        return sym(added(self.times(mt(self.times(P))), self.Q))
+
+    def around_back(self, N: Mat) -> Mat:
+        """A'N A."""
+        return sym(self.back(mt(self.back(N))))
+
+    def _each(self, M: Mat, turned: Callable[[Mat], Mat], product: Callable[[Mat, Mat], Mat]) -> Mat:
+        if len(self.A) == 1:
+            return product(turned(self.A[0]), M)
+        ends = np.cumsum([A.shape[0] for A in self.A])
+        rows = (M[end - A.shape[0] : end] for A, end in zip(self.A, ends, strict=True))
+        return jnp.concatenate([product(turned(A), own) for A, own in zip(self.A, rows, strict=True)])
+
+
+def _barrier(values: Any) -> Any:
+    """The same, made once, and not again in each loop that uses them."""
+    return jax.lax.optimization_barrier(values)  # type: ignore[no-untyped-call]
+
+
+def _upper(s: int) -> list[tuple[int, int]]:
+    return [(i, j) for i in range(s) for j in range(i, s)]
+
+
+# Programs: one for a kernel's structure, a number of chunks and of right-hand sides. ------------------------
+
+
+class Rows(NamedTuple):
+    """Of the chunks of a piece, one row of the arrays each; times, sites and right-hand sides."""
+
+    first: Any  # (c,): 1 for the chunk with the first of all rows, else 0
+    before: Any  # (c,): the time of the row before
+    t: Any  # (c, LENGTH)
+    a: Any
+    b: Any
+    z: Any  # (c, LENGTH, q)
+
+    def along(self) -> tuple[jax.Array, ...]:
+        """For a scan: the time before each row, and its own; a, b, z (LENGTH, q, c)."""
+        t = self.t.T
+        s = jnp.concatenate([self.before[None], t[:-1]])
+        return s, t, self.a.T, self.b.T, jnp.transpose(self.z, (1, 2, 0))
+
+
+class Element(NamedTuple):
+    """What a chunk does to the state before it."""
+
+    Psi: Any  # (s, s, c)
+    c: Any  # (s, q, c)
+    C: Any  # (s, s, c)
+    J: Any  # (s, s, c)
+    eta: Any  # (s, q, c)
+    logdet: Any  # (c,)
+    negative: Any  # (c,): how many F are negative
+    quad: Any  # (q, c): of the sites with theta = 0
+
+
+class Ends(NamedTuple):
+    """What is known at both ends of each chunk."""
+
+    m: Any  # (s, q, c): of the state before it, by the rows before
+    P: Any
+    ell: Any  # (s, q, c): of the state at its end, by the rows after
+    N: Any
+
+
+def _shapes(d: int, terms: int, kernel: Kernel, rows: Rows) -> Shapes:
+    form = kernel.state_space(tuple(range(d)), terms)
+    assert form is not None
+    return Shapes(form, rows.t.shape[0], rows.z.shape[2])
+
+
+def _first(shapes: Shapes, rows: Rows) -> jax.Array:
+    """P before the first of all rows, where theta is no unknown but x ~ N(0, P), and 0 before the others."""
+    return shapes.dense(shapes.covariance(rows.before)) * rows.first
+
+
+class _Filtered(NamedTuple):
+    m: Mat  # m-
+    P: Mat  # P-
+    H: Mat
+    u: Mat
+    F: jax.Array
+    w: jax.Array  # (q, c)
+
+
+def _forward(shapes: Shapes, step: Step, m: Mat, P: Mat, row: tuple[jax.Array, ...]) -> _Filtered:
+    """Before the site of a row is counted."""
+    _, t, a, b, z = row
+    m, P, H = step.on(m), step.around(P), shapes.emission(t)
+    u = mv(P, H)
+    return _Filtered(m, P, H, u, b + a * dot(H, u), z - a * read_off(H, m))
+
+
+def _seen(at: _Filtered, a: jax.Array) -> tuple[Mat, Mat]:
+    """m and P after it."""
+    weight = 1 / at.F
+    m = columns_added(at.m, in_columns(at.u, at.w * weight))
+    return m, sym(added(at.P, outer(at.u, scaled(at.u, -a * weight))))
+
+
+def _backward(H: Mat, u: Mat, F: jax.Array, w: jax.Array, a: jax.Array, ell: Mat, N: Mat) -> Any:
+    """Of a row, from ell and N after it: ell- and N-, alpha and the diagonal of A^-1."""
+    weight = 1 / F
+    share, Nu = a * weight, mv(N, u)
+    alpha = w * weight + share * read_off(u, ell)
+    mixed, known = outer(H, scaled(Nu, -share)), share + share**2 * dot(u, Nu)
+    N = sym(added(added(N, added(mixed, mt(mixed))), outer(H, scaled(H, known))))
+    return columns_added(ell, in_columns(H, -alpha)), N, alpha, known
+
+
+@compiled(static=(0, 1))
+def elements(d: int, terms: int, kernel: Kernel, rows: Rows) -> Element:
+    shapes = _shapes(d, terms, kernel, rows)
+    s, q, c = shapes.form.size, shapes.q, shapes.c
+
+    def one(carry: Any, row: Any) -> Any:
+        M, m, eta = shapes.matrix(carry[0]), shapes.columns(carry[1]), shapes.columns(carry[4])
+        P, J, (logdet, negative, quad) = shapes.half(carry[2]), shapes.half(carry[3]), carry[5:]
+        before, t, a, _, _ = row
+        step = shapes.step(before, t)
+        at, M = _forward(shapes, step, m, P, row), step.times(M)
+        HM, weight = mv(mt(M), at.H), 1 / at.F
+        share = a * weight
+        J = sym(added(J, outer(HM, scaled(HM, share))))
+        eta = columns_added(eta, in_columns(HM, at.w * weight))
+        M = added(M, outer(at.u, scaled(HM, -share)))
+        by_site = jnp.where(a == 0, 0.0, weight / jnp.where(a == 0, 1.0, a))
+        m, P = _seen(at, a)
+        new = shapes.packed(M), list_of(m), shapes.packed_half(P), shapes.packed_half(J), list_of(eta)
+        sums = logdet + jnp.log(jnp.abs(at.F)), negative + (at.F < 0), quad + at.w**2 * by_site
+        return (*new, *sums), None
+
+    eye = shapes.square(jnp.broadcast_to(jnp.eye(s)[:, :, None], (s, s, c)))
+    none, start = shapes.square(jnp.zeros((s, s, c))), shapes.square(_first(shapes, rows))
+    empty = list_of(shapes.columns(jnp.zeros((s, q, c))))
+    begin = shapes.packed(eye), empty, shapes.packed_half(start), shapes.packed_half(none), empty
+    zero = jnp.zeros(c), jnp.zeros(c), jnp.zeros((q, c))
+    M, m, P, J, eta, *sums = jax.lax.scan(one, (*begin, *zero), rows.along())[0]
+    Psi, C, J = (shapes.dense(x) for x in (shapes.matrix(M), shapes.half(P), shapes.half(J)))
+    return Element(Psi, jnp.asarray(m), C, J, jnp.asarray(eta), *sums)
+
+
+def list_of(m: Mat) -> Any:
+    """For a carry."""
+    return list(m) if unrolled(m) else m
+
+
+@compiled()
+def link(m: jax.Array, P: jax.Array, element: Element) -> Any:
+    """Through the chunks of a piece, from N(m, P) before them, (s, q) and (s, s). Gives what is after them;
+    m, P before each; what its own rows say for ell and N, with Psi T; log det and quad in addition."""
+
+    def one(carry: Any, chunk: Any) -> Any:
+        m, P = carry
+        Psi, c, C, J, eta = chunk
+        lu, pivots = jax.scipy.linalg.lu_factor(jnp.eye(len(P)) + P @ J)
+        T = jax.scipy.linalg.lu_solve((lu, pivots), jnp.eye(len(P)))
+        V, logdet = T @ P, jnp.sum(jnp.log(jnp.abs(jnp.diagonal(lu))))
+        V = 0.5 * (V + V.T)
+        gap = eta - J @ m
+        quad = jnp.sum(-2 * m * eta + m * (J @ m) - gap * (V @ gap), axis=0)
+        PsiT = Psi @ T
+        after = PsiT @ (m + P @ eta) + c, Psi @ V @ Psi.T + C
+        N = T.T @ J
+        return after, (m, P, -T.T @ gap, 0.5 * (N + N.T), PsiT, logdet, quad)
+
+    first = (jnp.moveaxis(part, -1, 0) for part in element[:5])
+    return jax.lax.scan(one, (m, P), tuple(first))
+
+
+@compiled()
+def link_back(ell: jax.Array, N: jax.Array, own: Any) -> Any:
+    """The same from the last to the first, from ell and N after them; ell and N at the end of each."""
+
+    def one(carry: Any, chunk: Any) -> Any:
+        ell, N = carry
+        own_l, own_N, PsiT = chunk
+        new = own_N + PsiT.T @ N @ PsiT
+        return (own_l + PsiT.T @ ell, 0.5 * (new + new.T)), carry
+
+    return jax.lax.scan(one, (ell, N), own, reverse=True)
+
+
+class Smoothed(NamedTuple):
+    """At the rows of each chunk: (c, LENGTH, q) or (c, LENGTH)."""
+
+    mean: Any
+    var: Any
+    alpha: Any
+    precision: Any
+
+
+@compiled(static=(0, 1))
+def smooth(d: int, terms: int, kernel: Kernel, rows: Rows, ends: Ends, read: jax.Array) -> Smoothed:
+    """`read` (s,): which entries of the state make up the g that is asked for: all, or those of a summand."""
+    shapes = _shapes(d, terms, kernel, rows)
+
+    def asked(H: Mat) -> Mat:
+        return vector([H[k] * read[k] for k in range(len(H))]) if unrolled(H) else H * read[:, None]
+
+    def ahead(carry: Any, row: Any) -> Any:
+        m, P = shapes.columns(carry[0]), shapes.half(carry[1])
+        at = _forward(shapes, shapes.step(row[0], row[1]), m, P, row)
+        R = asked(at.H)
+        v = mv(at.P, R)
+        kept = shapes.packed(at.u), shapes.packed(v), at.F, at.w, read_off(R, at.m), dot(R, v)
+        m, P = _seen(at, row[2])
+        return (list_of(m), shapes.packed_half(P)), kept
+
+    def back(carry: Any, row: Any) -> Any:
+        ell, N = shapes.columns(carry[0]), shapes.half(carry[1])
+        (before, t, a, _, _), (u, v, F, w, mean, var) = row
+        u, v = shapes.columns(u), shapes.columns(v)
+        ell, N, alpha, precision = _backward(shapes.emission(t), u, F, w, a, ell, N)
+        out = mean - read_off(v, ell), var - dot(v, mv(N, v)), alpha, precision
+        step = shapes.step(before, t)
+        return (list_of(step.back_on(ell)), shapes.packed_half(step.around_back(N))), out
+
+    begin, end = _ends(shapes, rows, ends)
+    along = rows.along()
+    _, kept = jax.lax.scan(ahead, begin, along)
+    _, (mean, var, alpha, precision) = jax.lax.scan(back, end, (along, kept), reverse=True)
+    mean, alpha = (jnp.transpose(x, (2, 0, 1)) for x in (mean, alpha))
+    return Smoothed(mean, var.T, alpha, precision.T)
+
+
+def _ends(shapes: Shapes, rows: Rows, ends: Ends) -> tuple[Any, Any]:
+    """What scans from both sides begin with."""
+    P, N = (shapes.packed_half(shapes.square(x)) for x in (ends.P + _first(shapes, rows), ends.N))
+    m, ell = (list_of(shapes.columns(x)) for x in (ends.m, ends.ell))
+    return (m, P), (ell, N)
+
+
+@compiled(static=(0, 1))
+def pulled(d: int, terms: int, kernel: Kernel, rows: Rows, ends: Ends, B: jax.Array, q: jax.Array) -> Any:
+    """The gradient by the kernel of tr(V B V'K) - q/2 log det, V = alpha of these sites; with alpha and
+    precision at the rows. Covariances are held at each SEGMENTth row and found again in between."""
+    shapes = _shapes(d, terms, kernel, rows)
+    along = jax.tree_util.tree_map(
+        lambda x: x.reshape(LENGTH // SEGMENT, SEGMENT, *x.shape[1:]), rows.along()
+    )
+
+    def ahead(carry: Any, row: Any) -> Any:
+        m, P = shapes.columns(carry[0]), shapes.half(carry[1])
+        at = _forward(shapes, shapes.step(row[0], row[1]), m, P, row)
+        m, P = _seen(at, row[2])
+        return (list_of(m), shapes.packed_half(P)), (carry, shapes.packed(at.u), at.F, at.w)
+
+    def over_segment(carry: Any, segment: Any) -> Any:
+        return jax.lax.scan(lambda c, r: (ahead(c, r)[0], None), carry, segment)[0], carry
+
+    def by_Q(ell: Mat, N: Mat) -> Mat:
+        return added(weighed(ell, B, ell), scaled_all(N, -0.5 * q))
+
+    def back(carry: Any, row: Any) -> Any:
+        ell, N, total = shapes.columns(carry[0]), shapes.half(carry[1]), carry[2]
+        (before, t, a, _, _), ((m, P), u, F, w) = row
+        m, P, u = shapes.columns(m), shapes.half(P), shapes.columns(u)
+        ell, N, alpha, precision = _backward(shapes.emission(t), u, F, w, a, ell, N)
+
+        (A, Q), pull = jax.vjp(lambda kernel: _shapes(d, terms, kernel, rows).blocks(before, t), kernel)
+        step = shapes.step_of(A, Q)
+        before_l, before_N = step.back_on(ell), step.around_back(N)
+        x = columns_added(m, scaled_all(on_columns(P, before_l), -1.0))  # smoothed, before the step
+        AP, by_A, on_Q = step.times(P), [], []
+        for at in shapes.places:  # no weight is asked for beside the blocks on the diagonal
+            own = added(scaled_all(weighed(ell[at], B, x[at]), -2.0), scaled_all(mm(N[at], AP[:, at]), -q))
+            by_A.append(shapes.dense(own))
+            on_Q.append(shapes.dense(by_Q(ell[at], N[at, at])))
+        total = jax.tree_util.tree_map(jnp.add, total, pull((by_A, on_Q))[0])
+        return (list_of(before_l), shapes.packed_half(before_N), total), (alpha, precision)
+
+    def back_over_segment(carry: Any, both: Any) -> Any:
+        segment, start = both
+        _, kept = jax.lax.scan(ahead, start, segment)
+        return jax.lax.scan(back, carry, (segment, kept), reverse=True)
+
+    begin, end = _ends(shapes, rows, ends)
+    _, starts = jax.lax.scan(over_segment, begin, along)
+    none = jax.tree_util.tree_map(jnp.zeros_like, kernel)
+    (ell, N, total), (alpha, precision) = jax.lax.scan(
+        back_over_segment, (*end, none), (along, starts), reverse=True
+    )
+    by_P = shapes.dense(by_Q(shapes.columns(ell), shapes.half(N)))
+    _, pull = jax.vjp(lambda kernel: _first(_shapes(d, terms, kernel, rows), rows), kernel)
+    total = jax.tree_util.tree_map(jnp.add, total, pull(by_P)[0])
+    alpha, precision = (x.reshape(LENGTH, *x.shape[2:]) for x in (alpha, precision))
+    return total, jnp.transpose(alpha, (2, 0, 1)), precision.T
+
+
+def scaled_all(A: Mat, by: Any) -> Mat:
+    """Each entry times a number."""
+    if not unrolled(A):
+        return A * by
+    out = A.copy()
+    for at, x in np.ndenumerate(A):
+        out[at] = x * by
+    return out
+
+
+def _finished(values: Any) -> Any:
+    return jax.block_until_ready(values)  # type: ignore[no-untyped-call]
+
+
+# On the host. -----------------------------------------------------------------------------------------------
+
+
+class Chain:
+    """Sorted times (n,) under a kernel of d columns; `terms`: of series that must be cut."""
+
+    def __init__(self, kernel: Kernel, d: int, t: Array, terms: int = TERMS) -> None:
+        self.kernel, self.d, self.n, self.times, self.terms = kernel.bare(), d, len(t), t, terms
+        form = self.kernel.state_space(tuple(range(d)), terms)
+        assert form is not None
+        self.size = form.size
+        chunks, most = -(-self.n // LENGTH), next(width for size, width in WIDE if self.size <= size)
+        self.width = next(w for w in WIDTHS if w >= min(chunks, most))
+        self.pieces = -(-chunks // self.width)
+        self.t = self.cut(t, t[-1])
+        before = np.concatenate([t[:1], self.t.reshape(-1)[LENGTH - 1 : -1 : LENGTH]])
+        self.before = before.reshape(self.pieces, self.width)
+        self.first = np.zeros((self.pieces, self.width))
+        self.first[0, 0] = 1.0
+
+    def cut(self, values: Array, padding: float = 0.0) -> Array:
+        """Values of the rows (n, ...) as (pieces, width, LENGTH, ...)."""
+        shape = self.pieces, self.width, LENGTH, *values.shape[1:]
+        out = np.full((int(np.prod(shape[:3])), *values.shape[1:]), padding)
+        out[: self.n] = values
+        return out.reshape(shape)
+
+    def joined(self, parts: Sequence[Any]) -> Array:
+        """The rows again."""
+        arrays = [np.asarray(part) for part in parts]
+        whole = np.concatenate([array.reshape(-1, *array.shape[2:]) for array in arrays])
+        return whole[: self.n]
+
+    def sited(self, a: Array, b: Array, z: Array) -> SitedChain:
+        """With sites a, b (n,) and right-hand sides z (n, q)."""
+        return SitedChain(self, a, b, z)
+
+    def each(self, work: Callable[[int], Any]) -> list[Any]:
+        """For each piece, on some threads."""
+
+        def one(k: int) -> Any:
+            with jax.enable_x64(True):
+                return _finished(work(k))
+
+        return list(each(one, range(self.pieces)))
+
+
+class SitedChain:
+    """A chain with sites: what follows at the rows."""
+
+    def __init__(self, chain: Chain, a: Array, b: Array, z: Array) -> None:
+        self.chain, self.q = chain, z.shape[1]
+        columns = next((q for q in COLUMNS if q >= self.q), -(-self.q // COLUMNS[-1]) * COLUMNS[-1])
+        wide = np.zeros((len(z), columns))
+        wide[:, : self.q] = z
+        self._a, self._b, self._z = chain.cut(a), chain.cut(b, 1.0), chain.cut(wide)
+        self._elements = chain.each(lambda k: elements(chain.d, chain.terms, chain.kernel, self._rows(k)))
+        s = chain.size
+        m, P = np.zeros((s, columns)), np.zeros((s, s))
+        self._before: list[Any] = []
+        logdet, self.quad = 0.0, np.zeros(columns)
+        self.rounding = 0.0  # of quad, which is what is left of larger numbers where there is little noise
+        negative = 0.0
+        with jax.enable_x64(True):
+            for element in self._elements:
+                clock.check()
+                (m, P), found = link(m, P, element)
+                self._before.append(found)
+                more = np.asarray(found[6])
+                own = np.asarray(element.quad)
+                logdet += float(np.sum(element.logdet)) + float(np.sum(found[5]))
+                self.quad += own.sum(axis=1) + more.sum(axis=0)
+                self.rounding += EPS * float(np.sum(np.abs(own)) + np.sum(np.abs(more)))
+                negative += float(np.sum(element.negative))
+        self.logdet, self.quad, self.negative = logdet, self.quad[: self.q], negative
+
+    @cached_property
+    def ends(self) -> list[Ends]:
+        """Of each piece."""
+        s, columns = self.chain.size, self._z.shape[3]
+        ell, N = np.zeros((s, columns)), np.zeros((s, s))
+        out = []
+        with jax.enable_x64(True):
+            for m, P, own_l, own_N, PsiT, _, _ in reversed(self._before):
+                clock.check()
+                (ell, N), (ls, Ns) = link_back(ell, N, (own_l, own_N, PsiT))
+                out.append(Ends(*(np.moveaxis(np.asarray(x), 0, -1) for x in (m, P, ls, Ns))))
+        return out[::-1]
+
+    def smoothed(self, read: Array | None = None) -> Smoothed:
+        chain, ends = self.chain, self.ends
+        read = np.ones(chain.size) if read is None else read
+        parts = chain.each(lambda k: smooth(chain.d, chain.terms, chain.kernel, self._rows(k), ends[k], read))
+        mean, var, alpha, precision = (chain.joined(column) for column in zip(*parts, strict=True))
+        return Smoothed(mean[:, : self.q], var, alpha[:, : self.q], precision)
+
+    def pulled(self, B: Array, logdet: float) -> tuple[list[Array], Array, Array]:
+        """The gradient by the kernel's parameters of tr(V B V'K) - logdet/2 log det; alpha, precision."""
+        chain, ends = self.chain, self.ends
+        wide = np.zeros((self._z.shape[3],) * 2)
+        wide[: self.q, : self.q] = B
+        parts = chain.each(
+            lambda k: pulled(
+                chain.d, chain.terms, chain.kernel, self._rows(k), ends[k], wide, np.float64(logdet)
+            )
+        )
+        gradients = [leaves(part[0]) for part in parts]
+        total = [np.sum([np.asarray(x) for x in column], axis=0) for column in zip(*gradients, strict=True)]
+        alpha, precision = (chain.joined([part[k] for part in parts]) for k in (1, 2))
+        return total, alpha[:, : self.q], precision
+
+    def _rows(self, k: int) -> Rows:
+        chain = self.chain
+        return Rows(chain.first[k], chain.before[k], chain.t[k], self._a[k], self._b[k], self._z[k])
+
+
+def sorted_chain(kernel: Kernel, X: Array, terms: int) -> tuple[Chain, Any]:
+    """The rows of X (n, d) in the order of time, and that order: a slice where they are sorted already."""
+    d = X.shape[1]
+    form = kernel.bare().state_space(tuple(range(d)))
+    assert form is not None
+    t = np.ascontiguousarray(X[:, form.column or 0])
+    order: Any = slice(None)
+    if np.any(t[1:] < t[:-1]):
+        order = np.argsort(t, kind="stable")
+        t = t[order]
+    return Chain(kernel, d, t, terms), order
+
+
+@compiled(static=(0, 1))
+def transitions(d: int, terms: int, kernel: Kernel, s: jax.Array, t: jax.Array) -> tuple[jax.Array, ...]:
+    """A and Q from each of the times s to that of t (c,), P at s: (c, size, size); H at t (c, size)."""
+    form = kernel.state_space(tuple(range(d)), terms)
+    assert form is not None
+    shapes = Shapes(form, t.shape[0], 1)
+    pairs = [block.step(s, t) for block in form.blocks]
+    parts = *(shapes.diagonal([pair[k] for pair in pairs]) for k in range(2)), shapes.covariance(s)
+    A, Q, P = (jnp.moveaxis(shapes.dense(part), -1, 0) for part in parts)
+    H = shapes.emission(t)
+    return A, Q, P, jnp.stack([shapes.full(x) for x in H], axis=1)
+
+
+def drawn(chain: Chain, rng: np.random.Generator, count: int) -> Array:
+    """Draws of g at the rows, (n, count): the state goes from row to row with what is new at each."""
+    out, x = np.empty((chain.pieces * chain.width * LENGTH, count)), np.zeros((chain.size, count))
+    at = 0
+    for k in range(chain.pieces):
+        t = chain.t[k].reshape(-1)
+        s = np.concatenate([chain.before[k][:1], t[:-1]])
+        with jax.enable_x64(True):
+            A, Q, P, H = (np.asarray(part) for part in transitions(chain.d, chain.terms, chain.kernel, s, t))
+        if k == 0:
+            x = _root(P[:1])[0] @ rng.standard_normal(x.shape)
+        R = _root(Q)
+        for i in range(min(len(t), chain.n - at)):
+            if not i % LENGTH:
+                clock.check()
+            x = A[i] @ x + R[i] @ rng.standard_normal(x.shape)
+            out[at + i] = H[i] @ x
+        at += len(t)
+    return out[: chain.n]
+
+
+def _root(Q: Array) -> Array:
+    """R with R R' = Q, also where that is singular, for Q (n, s, s)."""
+    values, vectors = np.linalg.eigh(Q)
+    root: Array = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
+    return root
+
+
+def variances(kernel: Kernel, X: Array, terms: int) -> Array:
+    """k(x, x) of a bare kernel's Markov processes at the rows of X, (n,)."""
+    chain, order = sorted_chain(kernel, X, terms)
+
+    def one(k: int) -> Any:
+        t = chain.t[k].reshape(-1)
+        return variance_rows(chain.d, chain.terms, chain.kernel, t)
+
+    found = np.concatenate([np.asarray(part) for part in chain.each(one)])[: chain.n]
+    out = np.empty(chain.n)
+    out[order] = found
+    return out
+
+
+@compiled(static=(0, 1))
+def variance_rows(d: int, terms: int, kernel: Kernel, t: jax.Array) -> jax.Array:
+    form = kernel.state_space(tuple(range(d)), terms)
+    assert form is not None
+    shapes = Shapes(form, t.shape[0], 1)
+    H = shapes.emission(t)
+    return jnp.broadcast_to(dot(H, mv(shapes.covariance(t), H)), t.shape)

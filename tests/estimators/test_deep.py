@@ -1,0 +1,351 @@
+"""Deep models: never below the shallow one, mixtures over draws, the same with a seed, files, limits, Ctrl-C.
+
+Fits are short: what is learned is tested once, on a step, and everything else on whatever there is.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+from scipy.special import logsumexp
+from scipy.stats import norm
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import gramian as gm
+from gramian.errors import InputError, MemoryLimitError, ParameterError
+from gramian.fitting import layers as search
+
+SHORT = {"steps": 6, "n_inducing": 8, "random_state": 0}
+
+
+@parametrize_with_checks([gm.DeepGPRegressor(1, n_inducing=10), gm.DeepGPClassifier(1, n_inducing=10)])
+def test_scikit_learns_own_checks(estimator, check):
+    """Of one layer: each check is on data of another shape, and programs of more take long to compile."""
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def step_data():
+    X = np.linspace(0, 1, 40)[:, None]
+    return X, (X[:, 0] > 0.5) + 0.01 * np.random.default_rng(0).standard_normal(40)
+
+
+@pytest.fixture(scope="module")
+def stepped(step_data):
+    return gm.DeepGPRegressor(2, n_inducing=40, steps=800, random_state=0).fit(*step_data)
+
+
+@pytest.fixture(scope="module")
+def table(step_data):
+    rng = np.random.default_rng(1)
+    X = rng.uniform(-2, 2, (30, 2))
+    return X, np.sin(3 * X[:, 0]) + 0.1 * rng.standard_normal(30)
+
+
+@pytest.fixture
+def deep_wins(monkeypatch):
+    """Depth is taken whatever its bound, so that short fits leave deep models."""
+    monkeypatch.setattr(search, "_better", lambda one, deep, by=0.0: True)
+
+
+# What is learned. -------------------------------------------------------------------------------------------
+
+
+def test_a_step_is_flat_on_both_sides(step_data, stepped):
+    """Where one layer with the same kernel waves, and has a noise of a tenth of the step."""
+    X, y = step_data
+    away = np.abs(X[:, 0] - 0.5) > 0.03
+    truth, shallow = (X[:, 0] > 0.5).astype(float), gm.GPRegressor("rbf", warp=None, hyper="map").fit(X, y)
+    assert stepped.n_layers_ == 2
+    assert np.max(np.abs(stepped.predict(X) - truth)[away]) < 0.05
+    assert np.max(np.abs(shallow.predict(X) - truth)[away]) > 0.05
+    assert stepped.noise_ < 0.1 * shallow.noise_
+    assert stepped.evidence_.value > shallow.evidence_.value + 20
+    assert stepped.evidence_.kind == "lower bound"
+    assert 0 < stepped.evidence_.standard_error < 5
+
+
+def test_the_outcome_says_what_depth_has_gained(stepped):
+    assert "2 layers raise the bound by" in stepped.outcome_.stages[-1]
+    assert "deep, 2 layers on all 40 rows" in stepped.outcome_.stages[-2]
+    assert "layer 2" in stepped.summary()
+    assert "layer2.lengthscale[0]" in stepped.parameters_.names
+
+
+def test_never_below_the_shallow_model(table):
+    """A search that is too short to learn anything leaves the model of one layer, and says so."""
+    X, y = table
+    deep, one = gm.DeepGPRegressor(2, **SHORT).fit(X, y), gm.DeepGPRegressor(1, **SHORT).fit(X, y)
+    assert deep.n_layers_ == one.n_layers_ == 1
+    assert "lower the bound by" in deep.outcome_.notes[0]
+    assert "this is the model of one layer" in deep.outcome_.notes[0]
+    assert deep.evidence_ == one.evidence_
+    assert np.array_equal(deep.predict(X), one.predict(X))
+
+
+def test_one_layer_with_all_points_is_the_exact_posterior(table):
+    X, y = table
+    one = gm.DeepGPRegressor(1, n_inducing=30, random_state=0).fit(X, y)
+    exact = gm.GPRegressor("rbf", warp=None, hyper="map").fit(X, y)
+    for mine, theirs in zip(one.predict(X, True), exact.predict(X, True), strict=True):
+        assert_allclose(mine, theirs, atol=2e-3)
+    assert_allclose(one.evidence_.value, exact.evidence_.value, atol=0.05)
+    assert_allclose(one.log_evidence(), one.evidence_.value, rtol=1e-10)
+
+
+def test_left_out_rows_are_told_of_many(monkeypatch, deep_wins):
+    rng = np.random.default_rng(3)
+    X = rng.uniform(-2, 2, (210, 1))
+    gp = gm.DeepGPRegressor(2, **SHORT).fit(X, np.sign(X[:, 0]) + 0.1 * rng.standard_normal(210))
+    assert "the log density of 21 left-out rows by" in gp.outcome_.stages[-1]
+
+
+def test_auto_takes_no_layer_that_does_not_help(table):
+    gp = gm.DeepGPRegressor("auto", **SHORT).fit(*table)
+    assert gp.n_layers_ == 1
+    assert not any("3 layers" in stage for stage in gp.outcome_.stages)  # two were no better already
+
+
+# Predictions. -----------------------------------------------------------------------------------------------
+
+
+def test_predictions_are_mixtures_over_draws(stepped):
+    X, y = np.array([[0.2], [0.495], [0.8]]), np.array([0.0, 0.5, 1.0])
+    mean, var = stepped.posterior_.draws(X)
+    assert len(mean) > 10
+    assert_allclose(stepped.predict(X, target="f"), mean[:, :, 0].mean(axis=0), rtol=1e-12)
+    total = var[:, :, 0] + stepped.noise_
+    std = stepped.predict(X, return_std=True)[1]
+    assert_allclose(std**2, total.mean(axis=0) + mean[:, :, 0].var(axis=0), rtol=1e-10)
+    logs = norm.logpdf(y, mean[:, :, 0], np.sqrt(total))
+    assert_allclose(stepped.log_density(X, y), logsumexp(logs, axis=0) - np.log(len(logs)), rtol=1e-9)
+    low, high = stepped.predict(X, quantiles=[0.1, 0.9]).T
+    shares = norm.cdf(np.array([low, high])[:, None, :], mean[:, :, 0], np.sqrt(total)).mean(axis=1)
+    assert_allclose(shares, [[0.1] * 3, [0.9] * 3], atol=1e-6)
+
+
+def test_a_row_has_one_answer_in_every_table(stepped):
+    X = np.linspace(-0.2, 1.2, 90)[:, None]
+    assert np.array_equal(stepped.predict(X)[70:], stepped.predict(X[70:]))
+
+
+def test_draws_have_the_moments_of_predictions(stepped):
+    """2,000 joint draws of f: means within 5 standard errors, standard deviations within a tenth."""
+    X = np.array([[0.1], [0.3], [0.9]])
+    draws, (mean, std) = stepped.sample(X, 2000, random_state=1), stepped.predict(X, True, target="f")
+    assert np.array_equal(draws, stepped.sample(X, 2000, random_state=1))
+    assert np.all(np.abs(draws.mean(axis=1) - mean) < 5 * std / np.sqrt(2000) + 0.1 * std)
+    assert_allclose(draws.std(axis=1), std, rtol=0.15)
+    cov = stepped.predict(X, return_cov=True, target="f")[1]
+    assert_allclose(np.diagonal(cov), std**2, rtol=1e-12)
+    assert_allclose(np.corrcoef(draws), cov / np.sqrt(np.outer(*[np.diagonal(cov)] * 2)), atol=0.2)
+
+
+def test_layers_are_told(stepped):
+    X = np.linspace(0, 1, 7)[:, None]
+    view = stepped.layer_outputs(X)
+    assert view.seen[0].shape == (7, 1)
+    assert view.draws[0].shape[1:] == (7, 1)
+    assert_allclose(view.f, stepped.predict(X, target="f")[:, None])
+    first, second, f = stepped.sample_layers(X)
+    assert np.array_equal(first, X)
+    assert second.shape == f.shape == (7, 1)
+    assert len(stepped.kernels_) == 2
+
+
+def test_before_a_fit_it_draws_from_the_prior():
+    """Through all layers: with inner functions of some variance f is no Gaussian process of x."""
+    layers = [gm.Layer(1.0 * gm.RBF(0.3)), gm.Layer(1.0 * gm.RBF(0.3))]
+    gp, X = gm.DeepGPRegressor(layers), np.linspace(0, 1, 12)[:, None]
+    assert gp.sample(X, 3).shape == (12, 3)
+    _, h, f = gp.sample_layers(X, random_state=2)
+    assert np.std(h - X) > 0.05
+    assert f.shape == (12, 1)
+
+
+# Files and seeds. -------------------------------------------------------------------------------------------
+
+
+def test_a_file_gives_the_same_bits(stepped, tmp_path):
+    X = np.linspace(-0.1, 1.1, 20)[:, None]
+    stepped.save(tmp_path / "model.gm")
+    again = gm.load(tmp_path / "model.gm")
+    assert type(again) is gm.DeepGPRegressor
+    assert again.n_layers_ == 2
+    assert again.get_params() == stepped.get_params()
+    assert again.evidence_ == stepped.evidence_
+    for mine, theirs in zip(again.predict(X, True), stepped.predict(X, True), strict=True):
+        assert np.array_equal(mine, theirs)
+    assert np.array_equal(again.sample(X, 2, random_state=3), stepped.sample(X, 2, random_state=3))
+
+
+def test_layers_of_all_kinds_come_back_from_files(table, deep_wins, tmp_path):
+    X, y = table
+    frame = pd.DataFrame({"a": 1e6 * X[:, 0], "b": X[:, 1], "c": np.where(X[:, 1] > 0, "up", "down")})
+    frame.loc[3, "a"] = np.nan
+    layers = [gm.Layer(width=1, n_inducing=12), gm.Layer(width=4), gm.Layer("1.0 * RBF(2.0)")]
+    gp = gm.DeepGPRegressor(layers, **SHORT).fit(frame, y)
+    assert gp.n_layers_ == 3
+    assert [len(Z) for Z in gp.fitted_.inference.Z] == [12, 8, 8]
+    gp.save(tmp_path / "model.gm")
+    again = gm.load(tmp_path / "model.gm")
+    assert again.layers == layers
+    assert np.array_equal(again.predict(frame), gp.predict(frame))
+
+
+def test_the_same_seed_gives_the_same_bits(table, deep_wins):
+    first, second = (gm.DeepGPRegressor(2, **SHORT).fit(*table) for _ in range(2))
+    assert first.n_layers_ == 2
+    assert np.array_equal(first.predict(table[0]), second.predict(table[0]))
+    other = clone(first).set_params(random_state=1).fit(*table)
+    assert not np.array_equal(first.predict(table[0]), other.predict(table[0]))
+
+
+def test_units_do_not_matter(table, deep_wins):
+    X, y = table
+    plain = gm.DeepGPRegressor(2, **SHORT).fit(X, y)
+    scaled = gm.DeepGPRegressor(2, **SHORT).fit(1e5 * X + 1e5, 1e3 * y - 7)
+    assert_allclose(scaled.predict(1e5 * X + 1e5), 1e3 * plain.predict(X) - 7, atol=1.0)
+
+
+# Likelihoods. -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_classes(table, deep_wins, tmp_path, classes):
+    X, y = table
+    labels = np.array(["a", "b", "c"])[np.digitize(y, [0.0] if classes == 2 else [-0.5, 0.5])]
+    gp = gm.DeepGPClassifier(2, **SHORT).fit(X, labels)
+    P = gp.predict_proba(X)
+    assert gp.n_layers_ == 2
+    assert P.shape == (30, classes)
+    assert_allclose(P.sum(axis=1), 1.0)
+    assert gp.score(X, labels) > 0.7
+    gp.save(tmp_path / "model.gm")
+    assert np.array_equal(gm.load(tmp_path / "model.gm").predict_proba(X), P)
+
+
+def test_other_likelihoods_and_outputs(table, deep_wins):
+    X, y = table
+    counts = np.random.default_rng(0).poisson(np.exp(y))
+    poisson = gm.DeepGPRegressor(2, likelihood="poisson", **SHORT).fit(X, counts)
+    assert np.all(poisson.predict(X) > 0)
+    Y = np.column_stack([y, 100 * y])
+    Y[4, 1] = np.nan
+    both = gm.DeepGPRegressor(2, **SHORT).fit(X, Y)
+    assert both.predict(X).shape == (30, 2)
+    assert both.n_layers_ == poisson.n_layers_ == 2
+    assert np.all(np.isfinite(both.evidence_.value))
+
+
+# Limits. ----------------------------------------------------------------------------------------------------
+
+
+def test_ctrl_c_leaves_a_model(table, monkeypatch, deep_wins):
+    taken = search.Run.step
+
+    def stopped(self, *rest):
+        if self.done == 4:
+            raise KeyboardInterrupt
+        taken(self, *rest)
+
+    monkeypatch.setattr(search.Run, "step", stopped)
+    gp = gm.DeepGPRegressor(2, **SHORT).fit(*table)
+    assert gp.outcome_.stopped == "interrupted"
+    assert gp.n_layers_ == 2
+    assert "4 evaluations, interrupted" in gp.outcome_.stages[-2]
+    assert np.all(np.isfinite(gp.predict(table[0])))
+
+
+def test_a_time_that_is_too_short_leaves_one_layer(table):
+    gp = gm.DeepGPRegressor(2, time_limit=1.0, random_state=0).fit(*table)
+    assert gp.n_layers_ == 1
+    assert any("no time for 2 layers" in note for note in gp.outcome_.notes)
+
+
+def test_a_time_limit_cuts_steps(table, monkeypatch, deep_wins):
+    """With a limit of 60 s all short steps are done; the end of the time is asked for before each."""
+    gp = gm.DeepGPRegressor(2, time_limit=60.0, **SHORT).fit(*table)
+    assert "6 evaluations" in gp.outcome_.stages[-2]
+    taken, later = search.Run.step, []
+
+    def slow(self, *rest):
+        """After it the time is over."""
+        taken(self, *rest)
+        later.append(3600.0)
+        monkeypatch.setattr(search.clock, "now", lambda: time.monotonic() + sum(later))
+
+    monkeypatch.setattr(search.Run, "step", slow)
+    gp = gm.DeepGPRegressor(2, time_limit=60.0, **SHORT).fit(*table)
+    assert gp.outcome_.stopped == "time limit"
+    assert len(later) == 1
+
+
+def test_memory_is_asked_for_before(table):
+    with pytest.raises(MemoryLimitError, match="'deep'"):
+        gm.DeepGPRegressor(2, memory_limit="1MB").fit(*table)
+    plan = gm.DeepGPRegressor(3).plan(*table)
+    assert "deep, 3 layers" in str(plan)
+    assert plan.choice.bytes > gm.DeepGPRegressor(2).plan(*table).choice.bytes
+
+
+# What is refused. -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"layers": 0}, "layers=0 must be a whole number from 1 to 10"),
+        ({"layers": "deep"}, "or a list of as many"),
+        ({"layers": [2, 2]}, "must be a whole number"),
+        ({"n_inducing": 0}, "n_inducing"),
+        ({"steps": 0}, "steps"),
+        ({"learning_rate": -1.0}, "learning_rate"),
+        ({"kernel": [gm.RBF(), gm.RBF()]}, "one a layer"),
+        ({"layers": [gm.Layer("rbf"), gm.Layer()]}, "is a word for a default kernel"),
+    ],
+)
+def test_settings_that_make_no_sense(table, settings, message):
+    with pytest.raises(ParameterError, match=message):
+        gm.DeepGPRegressor(**settings).fit(*table)
+
+
+def test_layers_that_make_no_sense():
+    with pytest.raises(ParameterError, match="width=0 must be a whole number from 1 on"):
+        gm.Layer(width=0)
+    with pytest.raises(ParameterError, match="kernel must be a kernel"):
+        gm.Layer(3)
+
+
+def test_what_deep_models_have_not(stepped, table):
+    with pytest.raises(ParameterError, match="no cavities"):
+        stepped.loo()
+    with pytest.raises(ParameterError, match="Certificates compare"):
+        stepped.certificate()
+    with pytest.raises(ParameterError, match="no gradient to the last digit"):
+        stepped.log_evidence(return_grad=True)
+    with pytest.raises(ParameterError, match="models of one layer"):
+        gm.DeepGPClassifier(multiclass="ovr").fit(table[0], table[1] > 0)
+    with pytest.raises(InputError):
+        gm.DeepGPRegressor(2).fit(table[0][:, :0], table[1])
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_hardly_any_rows(table, rows):
+    X, y = table
+    gp = gm.DeepGPRegressor(2, **SHORT).fit(X[:rows], y[:rows])
+    assert np.all(np.isfinite(gp.predict(X, return_std=True)))
+
+
+def test_columns_that_say_nothing(table, deep_wins):
+    X, y = table
+    still = np.column_stack([X, np.ones(30)])
+    assert np.all(np.isfinite(gm.DeepGPRegressor(2, **SHORT).fit(still, y).predict(still)))
+    words = pd.DataFrame({"c": np.where(X[:, 0] > 0, "u", "v")})
+    gp = gm.DeepGPRegressor(2, **SHORT).fit(words, y)
+    assert np.all(np.isfinite(gp.predict(words)))
