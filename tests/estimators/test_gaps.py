@@ -34,7 +34,7 @@ MODELS = {
 
 
 def calibrated(gp: gm.GPRegressor) -> gm.GPRegressor:
-    gp.fitted_ = replace(gp.fitted_, calibration=Calibration(0.8, 0.1, 4.0))
+    gp.fitted_ = replace(gp.fitted_, calibration=Calibration(0.8, (0.1,), (4.0,)))
     return gp
 
 

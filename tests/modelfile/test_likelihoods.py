@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import gramian as gm
+from gramian.corrections import Calibration
 from gramian.errors import GramianError, ModelFileError
 from gramian.features.fourier import ROW_WISE
 from gramian.fitting.stages import Hold
@@ -496,6 +497,21 @@ def test_signs_of_structured_features_are_in_the_file(tmp_path: Path) -> None:
             forged(tmp_path / "n.gm", metadata, document, {**arrays, name: np.ascontiguousarray(wrong)}),
             "signs of the shape",
         )
+
+
+@pytest.mark.parametrize("shares", [(), (0.1,)])
+def test_a_file_of_version_7_has_one_wider_part(tmp_path: Path, shares: tuple[float, ...]) -> None:
+    X = np.linspace(0, 1, 12)[:, None]
+    gp = gm.GPRegressor(gm.RBF(0.3), optimize=False).fit(X, np.sin(5 * X[:, 0]))
+    gp.fitted_ = dataclasses.replace(gp.fitted_, calibration=Calibration(1.2, shares, (4.0,) * len(shares)))
+    gp.save(tmp_path / "m.gm")
+    metadata, document, arrays = parts(tmp_path / "m.gm")
+    fields = document["fitted"]["calibration"]["fields"]
+    del fields["shares"], fields["wider"]
+    fields |= {"share": shares[0] if shares else 0.0, "width": 4.0 if shares else 1.0}
+    old = load(forged(tmp_path / "n.gm", {**metadata, "version": "7"}, document, arrays))
+    assert old.fitted_.calibration == gp.fitted_.calibration
+    np.testing.assert_array_equal(old.predict(X, interval=0.9), gp.predict(X, interval=0.9))
 
 
 def test_a_file_of_version_3_has_no_signs(tmp_path: Path) -> None:

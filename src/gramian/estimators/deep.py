@@ -258,7 +258,7 @@ class DeepGPRegressor(DeepEstimator, GPRegressor):
         return self._deep_plan(shape, 1 if one else int(np.shape(y)[1]))
 
     def prior_at(self, table: Array, columns: Columns) -> tuple[Process, Array]:  # type: ignore[override]
-        noise = build.noise_parameter(build.noise_of(self), np.ones(1), False, shared=True).value.ravel()
+        noise = build.noise_parameter(build.noise_of(self), np.ones(1), None, shared=True).value.ravel()
         return self._prior(table, columns, len(noise)), noise
 
 

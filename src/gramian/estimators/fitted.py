@@ -526,7 +526,8 @@ class Fitted(Learned):
         if self.draws is None and self.inference.exact and FEWEST_RESIDUALS <= n <= FOLDED:
             folds = foretold(self.model, self.rows, self.inference)
         if folds is None:
-            folds = Foretold(self._left_out_normal().mean.ravel(), self._left_out_residuals())
+            seen = self._left_out_normal()  # once: of many rows it takes as long as the factor
+            folds = Foretold(seen.mean.ravel(), self._left_out_residuals(seen))
         residuals = folds.residual
         counted = np.isfinite(residuals)
         if again is not None:  # a row that stands there twice foretells itself
@@ -548,7 +549,7 @@ class Fitted(Learned):
         widths = Widths.of(X, mean, residuals, numeric)
         if widths is None:
             return Calibration.of(residuals)
-        found = Calibration.of(residuals / widths.at(X, mean)) or Calibration(1.0, 0.0, 1.0)
+        found = Calibration.of(residuals / widths.at(X, mean)) or Calibration(1.0)
         return dataclasses.replace(found, widths=widths)
 
     def labelled_rows(self) -> LabelledRows | None:
@@ -574,9 +575,8 @@ class Fitted(Learned):
         weights = np.exp(log_weights - np.max(log_weights, axis=0))
         return np.minimum(weights, np.sqrt(len(plain)) * np.mean(weights, axis=0))
 
-    def _left_out_residuals(self) -> Array:
+    def _left_out_residuals(self, seen: Normals) -> Array:
         """Of each row, as all others foretell it, in units of its standard deviation; (n,), of one output."""
-        seen = self._left_out_normal()
         best = (self.rows.under(self.model).Y[:, 0] - seen.mean.ravel()) / seen.std.ravel()
         if self.draws is None:
             return best

@@ -629,7 +629,7 @@ class _Work:
             data = Data(X, self.y[rows, None], gp.fitted_.facts.scale)
             gp.fitted_ = gp.fitted_.conditioned(data, scheme, self.rng)
         if factor > 1:
-            gp.fitted_ = replace(gp.fitted_, calibration=Calibration(factor, 0.0, 1.0))
+            gp.fitted_ = replace(gp.fitted_, calibration=Calibration(factor))
             notes.append(
                 f"The last fifth, foretold from what was before, lay outside its intervals more often than"
                 f" it should: intervals are {factor:.2f} times as wide as the model's own."

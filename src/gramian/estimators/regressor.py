@@ -35,10 +35,11 @@ from gramian.estimators.defaults import Choice, chosen
 from gramian.estimators.fitted import Fitted
 from gramian.estimators.predictions import LeaveOneOut, columns_of, finite, observations, prediction_table
 from gramian.estimators.rivals import nearer
+from gramian.fitting.budget import Budget
 from gramian.fitting.draws import DRAWS
 from gramian.fitting.progress import Report
 from gramian.fitting.stages import Searched
-from gramian.inference import Data, Scheme, closed
+from gramian.inference import Data, Model, Scheme, closed
 from gramian.likelihoods import Gaussian, Likelihood
 from gramian.likelihoods.words import read_likelihood
 from gramian.linalg import memory
@@ -227,7 +228,8 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         if not (fitted.outcome.choice and self.kernel is None):
             return fitted
         try:
-            with clock.until(self._end(began), self._grace):
+            # half of the grace: of a busy machine it is not known whether it ends within it
+            with clock.until(self._end(began), self._grace / 2):
                 return fitted.calibrated()
         except OutOfTime:
             return fitted.told(UNCALIBRATED.format("the time limit left no time. Raise it"))
@@ -287,7 +289,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         """Refuses impossible settings, before any work."""
         super().check_settings()
         read_likelihood(self.likelihood)
-        build.noise_parameter(build.noise_of(self), np.ones(1), False, shared=True)
+        build.noise_parameter(build.noise_of(self), np.ones(1), None, shared=True)
         if self.hyper == "average" and not (self._is_gaussian() and self.optimize):
             why = 'other likelihoods and rules are averaged by inference="mcmc", fixed parameters by nothing'
             raise ParameterError(f'hyper="average" is of fitted parameters under Gaussian noise: {why}.')
@@ -348,12 +350,16 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
     ) -> tuple[Scheme, str]:
         asked = isinstance(self.method, str) and self.method == "auto" and self.optimize
         (n, d), q = built.rows.X.shape, built.rows.Y.shape[1]
-        if not asked or method.exact or not method.closed or self.time_limit is not None:
+        if not asked or method.exact or not method.closed:
             return method, reason
         if not memory.fits(closed(Neighbours()).bytes_needed(n, d, q), self.memory_limit):
             return method, reason
         inducing = build.prospect(self, (n, d), q).most_inducing()
-        return nearer(built.model, built.rows, inducing, rng, report) or (method, reason)
+
+        def budget(method: Scheme, model: Model, data: Data) -> Budget | None:
+            return self._budget(method, model, data, calibrated=False)
+
+        return nearer(built.model, built.rows, inducing, rng, report, budget) or (method, reason)
 
     def _plan(self, shape: tuple[int, ...], y: Any) -> Plan:
         if not self._is_gaussian():
@@ -780,7 +786,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         columns, categories as codes, for as many outputs as there are noises; and these variances, (q,)."""
         self.check_settings()
         kernel = build.read_kernel(self.kernel).suited(table, columns, 1.0)[0]
-        noise = build.noise_parameter(build.noise_of(self), np.ones(1), False, shared=True).value.ravel()
+        noise = build.noise_parameter(build.noise_of(self), np.ones(1), None, shared=True).value.ravel()
         mean = build.mean_function(self.mean, np.zeros(()), columns)
         mean = mean.adapted(table, np.zeros(()), np.ones(()))
         return GaussianProcess(kernel.resolve(columns.names), mean, np.ones(len(noise))), noise

@@ -216,7 +216,8 @@ def fit(
                 if not searches:
                     others = objective.space.restarts(restarts, rng)
                     starts += [np.concatenate([theta, objective.inference.free]) for theta in others]
-                cheap = engine.work(rows, d, q).flops <= FINISH_FLOPS
+                cost = engine.work(rows, d, q).flops
+                cheap = cost <= FINISH_FLOPS
                 ample = engine.local and rows > LOCAL_ROWS
                 finish = step.last and engine.smooth and cheap and not enough and not ample
                 report.stage(step.described(n), step.usual, step.ahead)
@@ -225,7 +226,8 @@ def fit(
                     "enough": worth(enough or LOCAL_WORTH * ample, rows),
                 }
                 if enough or ample:
-                    how_far["iterations"] = LOCAL_ITERATIONS if ample else QUICK_ITERATIONS
+                    long = QUICK_ITERATIONS if cost <= flops else LATER_EVALUATIONS
+                    how_far["iterations"] = LOCAL_ITERATIONS if ample else long
                 search, note = maximise(objective, starts, objective.limits, report, **how_far), ""
                 objective, search = _renewed(objective, search, rng, report, how_far)
                 if searches and engine.exact and search.stopped != "interrupted":

@@ -49,7 +49,7 @@ from gramian.modelfile.settings import ESTIMATORS, Saved
 from gramian.version import __version__
 
 FORMAT: Final = "gramian model"
-VERSION = 7
+VERSION = 8
 _METADATA = ("format", "version", "library", "document", "sha256")
 _MAX_HEADER = 100_000_000  # bytes: the limit of the safetensors format
 _MAX_ARRAYS, _MAX_DIMENSIONS = 100_000, 8  # far beyond any model

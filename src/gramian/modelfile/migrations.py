@@ -210,5 +210,18 @@ def _from_6(document: Any, arrays: Arrays) -> tuple[Any, Arrays]:
     return {**document, "fitted": {**fitted, "calibration": known}}, arrays
 
 
+def _from_7(document: Any, arrays: Arrays) -> tuple[Any, Arrays]:
+    """Version 7 had one wider part of residuals, perhaps with no share."""
+    fitted = document["fitted"]
+    if "calibration" not in fitted or fitted["calibration"] is None:
+        return document, arrays
+    known = fitted["calibration"]
+    fields = dict(known["fields"])
+    share, width = fields.pop("share"), fields.pop("width")
+    fields = _extended(fields, shares=[share] if share else [], wider=[width] if share else [])
+    return {**document, "fitted": {**fitted, "calibration": {**known, "fields": fields}}}, arrays
+
+
 # from a version to the next one
-MIGRATIONS: dict[int, Migration] = {1: _from_1, 2: _from_2, 3: _from_3, 4: _from_4, 5: _from_5, 6: _from_6}
+STEPS: tuple[Migration, ...] = (_from_1, _from_2, _from_3, _from_4, _from_5, _from_6, _from_7)
+MIGRATIONS: dict[int, Migration] = dict(enumerate(STEPS, start=1))

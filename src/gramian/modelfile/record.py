@@ -244,7 +244,9 @@ def _draws(arrays: Arrays, model: Model, method: Scheme, noise: bool) -> Array:
 
 
 def _calibration(found: Calibration, noise: bool) -> Calibration:
-    if not (noise and 0 < found.scale < np.inf and 0 <= found.share < 1 and 1 <= found.width < np.inf):
+    sorted_, shares = [1.0, *found.wider], found.shares
+    widths = len(shares) == len(found.wider) and sorted_ == sorted(sorted_) and sorted_[-1] < np.inf
+    if not (noise and 0 < found.scale < np.inf and widths and min((0, *shares)) >= 0 and sum(shares) < 1):
         raise ModelFileError(f"{found} is no calibration of Gaussian noise.")
     return found
 

@@ -72,12 +72,17 @@ def _calibration(known: Any) -> list[str]:
     text = f"  intervals standard deviations times {known.scale:.2f}"
     if known.widths is not None:
         text += ", more in some places and less in others"
-    if known.share == 0 and known.widths is None:
+    if not known.shares and known.widths is None:
         return [f"{text}: new rows are not those that parameters were fitted to"]
-    if known.share == 0:
+    if not known.shares:
         return [f"{text}, as left-out rows ask for"]
-    wider = f"and for {100 * known.share:.2g} % of the rows another {known.width:.1f} times wider"
-    return [f"{text}, {wider}, as left-out rows ask for"]
+    wider = f"for {100 * sum(known.shares):.2g} % of the rows another {_range(known.wider)} times wider"
+    return [f"{text}, and {wider}, as left-out rows ask for"]
+
+
+def _range(wider: tuple[float, ...]) -> str:
+    low, high = f"{wider[0]:.1f}", f"{wider[-1]:.1f}"
+    return low if low == high else f"{low} to {high}"
 
 
 def _quality(known: Quality) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import datetime
 import io
@@ -15,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any
+from xml.parsers import expat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +51,8 @@ from gramian.linalg.memory import show_bytes
 
 SHEET_BYTES = 10  # of memory for a byte of a workbook's XML
 SHEET_CELL = 100  # and for a cell of a sheet, empty or not
+# for one of an OpenDocument sheet, which few bytes may fill a million times: 1 GB was taken for 3 million
+REPEATED_CELL = 350
 # pages of Parquet by custom of those who write it
 PAGE_BYTES, PAGE_ROWS = 2**20, 1024
 SMALLER = "Raise memory_limit, or leave columns of long texts out."
@@ -291,7 +295,7 @@ def _check_workbook(path: str, room: Room) -> None:
     """Refuses a workbook that is too large unpacked: it is read at once. It is a zip file of XML; what its
     parts say of their sizes need not be true, so that they are unpacked, piece by piece, and counted. A
     sheet takes memory for each cell up to its last row and column, of which a few bytes may tell."""
-    size, cells = os.path.getsize(path), 0
+    size, cells, repeated = os.path.getsize(path), 0, 0
     if zipfile.is_zipfile(path):
         size = 0
         try:
@@ -299,21 +303,66 @@ def _check_workbook(path: str, room: Room) -> None:
                 for part in book.infolist():
                     part.file_size = 2**62  # to the end of what is packed
                     rows = columns = 0
-                    before = b""
+                    before, sheet = b"", _Repeats() if part.filename == "content.xml" else None
                     with book.open(part) as file:
                         while (chunk := file.read(CHUNK)) and SHEET_BYTES * size <= max(room.allowed, FLOOR):
                             size += len(chunk)
                             for letters, row in _CELL_AT.findall(before[-20:] + chunk):
                                 rows, columns = max(rows, int(row)), max(columns, _column_number(letters))
                             before = chunk
+                            if sheet is not None and REPEATED_CELL * sheet.cells <= max(room.allowed, FLOOR):
+                                sheet.read(chunk)
                     cells = max(cells, rows * columns)
+                    repeated = repeated if sheet is None else sheet.cells
         except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as cause:
             cure = "The file is damaged or of another format; save it anew."
             raise TableError(f"{path} cannot be read as a workbook: {cause}. {cure}") from cause
     cure = "Raise memory_limit, or save the sheet as CSV, which is read in blocks."
     what = f"{path}: a workbook of {show_bytes(size)} or more, unpacked, which is read at once,"
     room.hold(SHEET_BYTES * size, what, cure)
-    room.hold(SHEET_CELL * cells, f"{path}: a sheet of {cells:,} cells up to its last row and column", cure)
+    needed, count = max((SHEET_CELL * cells, cells), (REPEATED_CELL * repeated, repeated))
+    room.hold(needed, f"{path}: a sheet of {count:,} cells up to its last row and column", cure)
+
+
+class _Repeats:
+    """Cells of the largest sheet of an OpenDocument file up to its last row and column: one row or cell that
+    is written down may stand for a million of them. What is empty up to the end of a sheet, as programs write
+    it, takes nothing."""
+
+    def __init__(self) -> None:
+        self.cells = self._rows = self._columns = self._row = self._column = 0
+        self._times, self._filled = 1, False
+        self._parser = expat.ParserCreate()
+        self._parser.StartElementHandler, self._parser.EndElementHandler = self._begin, self._end
+
+    def read(self, chunk: bytes) -> None:
+        with contextlib.suppress(expat.ExpatError):  # who reads the file says what is wrong with it
+            self._parser.Parse(chunk)
+
+    def _begin(self, name: str, attributes: dict[str, str]) -> None:
+        if name == "table:table":
+            self._rows = self._columns = self._row = 0
+        elif name == "table:table-row":
+            self._times = _count(attributes, "table:number-rows-repeated")
+            self._column, self._filled = 0, False
+        elif name in ("table:table-cell", "table:covered-table-cell"):
+            self._column += _count(attributes, "table:number-columns-repeated")
+            if "office:value-type" in attributes:
+                self._filled, self._columns = True, max(self._columns, self._column)
+        elif name == "text:p":
+            self._filled, self._columns = True, max(self._columns, self._column)
+
+    def _end(self, name: str) -> None:
+        if name == "table:table-row":
+            self._row += self._times
+            if self._filled:
+                self._rows = self._row
+                self.cells = max(self.cells, self._rows * self._columns)
+
+
+def _count(attributes: dict[str, str], name: str) -> int:
+    given = attributes.get(name, "1")
+    return int(given) if given.isdecimal() and len(given) < 19 else 1
 
 
 def _column_number(letters: bytes) -> int:
