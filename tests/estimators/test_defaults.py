@@ -225,7 +225,7 @@ def test_finds_what_residuals_were_made_with():
 
 
 def test_many_residuals_of_no_simple_kind_get_as_many_parts_as_they_ask_for():
-    """Three parts of 13,000 residuals, of which 4,334 are looked at: shares have a standard error of 0.8 %."""
+    """Three parts of 13,000 residuals, of which 4,334 are looked at: shares have an error of 0.8 %."""
     rng = np.random.default_rng(0)
     z = rng.normal(size=13_000) * rng.choice([0.3, 1.5, 6.0], 13_000, p=[0.45, 0.4, 0.15])
     found = Calibration.of(z)
