@@ -608,6 +608,31 @@ def seconds(ground: Ground, place: Path, rng: np.random.Generator) -> tuple[str,
     return ended.out.decode().strip(), 1
 
 
+def resume(ground: Ground, place: Path, rng: np.random.Generator) -> tuple[str, int]:
+    """A fit with a checkpoint, killed at random moments, again and again until one comes through."""
+    case = int(rng.integers(len(RESUMED)))
+    command = [sys.executable, __file__, "--child", "resume", "--number", f"{case}"]
+    known = ground.folder / f"undisturbed-{case}.json"
+    if not known.exists():
+        ended = run([*command, "--keep", "nothing"], place).check(0)
+        known.write_text(json.dumps([ended.out.decode().split()[0], ended.seconds]))
+    digest, whole = json.loads(known.read_text())
+    kills = 0
+    for _ in range(20):
+        after = None if kills == 3 else float(rng.uniform(0.3, 1.0)) * whole
+        ended = run(command, place, after).check(0, -signal.SIGKILL)
+        kills += ended.code != 0
+        if ended.code == 0:
+            break
+    found, _, told_of = ended.out.decode().strip().partition(" ")
+    what = f"{RESUMED[case]}, {kills} kills: {told_of or 'nothing to resume'}"
+    if found != digest:
+        raise Fault(f"{what}: other numbers")
+    if (place / "fit.ck").exists() or left_behind(place):
+        raise Fault(f"{what}: it leaves a file")
+    return what, kills
+
+
 KINDS: dict[str, tuple[Callable[[Ground, Path, np.random.Generator], tuple[str, int]], str]] = {
     "kill": (kill, "a file is as before or whole; once more, the same numbers, and temporary files are gone"),
     "term": (terminate, "exit code 143; files as before or whole; nothing temporary; once more, the same"),
@@ -620,6 +645,7 @@ KINDS: dict[str, tuple[Callable[[Ground, Path, np.random.Generator], tuple[str, 
     "forks": (forks, "the numbers of the parent, or an error of the library"),
     "space": (address_space, "under a limit of the system a model, or a MemoryLimitError"),
     "memory": (memory, "a peak within the memory limit and a quarter, or a MemoryLimitError"),
+    "resume": (resume, "a fit with a checkpoint that is killed, again and again, ends with the same bits"),
     "time": (seconds, "a fifth beyond the time limit at most, or two seconds"),
 }
 WRITE = {"kill", "term", "ctrl-c", "disk", "streams"}  # those that look at what the jobs write
@@ -778,7 +804,48 @@ def child_time(given: argparse.Namespace) -> None:
         sys.exit(what)
 
 
+RESUMED = ("search", "path", "ep", "batches", "layers", "chains", "chains of classes", "places")
+
+
+def child_resume(given: argparse.Namespace) -> None:
+    """Fits with a checkpoint, and prints a digest of the predictions and what it went on from."""
+    import hashlib
+
+    import gramian as gm
+
+    rng, name = np.random.default_rng(11), RESUMED[given.number]
+    n = {"batches": 4000, "layers": 400, "places": 150, "ep": 300}.get(name, 120 if "chains" in name else 600)
+    X = rng.normal(size=(n, 4))
+    f = np.sin(2 * X[:, 0]) + 0.5 * X[:, 1] ** 2
+    y = f + 0.1 * rng.normal(size=n)
+    chains = gm.MCMC(2, warmup=100, draws=150, rounds=1)
+    cases: dict[str, Callable[[], Any]] = {
+        "search": lambda: gm.GPRegressor("matern52", n_restarts=3),
+        "path": lambda: gm.GPRegressor(),
+        "ep": lambda: gm.GPClassifier("rbf", inference="ep"),
+        "batches": lambda: gm.GPRegressor(
+            "rbf", likelihood="poisson", method=gm.SVGP(60, batch_size=256, steps=1000)
+        ),
+        "layers": lambda: gm.DeepGPRegressor(n_inducing=30, steps=400, batch_size=128),
+        "chains": lambda: gm.GPRegressor("rbf", hyper="mcmc", inference=chains),
+        "chains of classes": lambda: gm.GPClassifier("rbf", inference=chains),
+        "places": lambda: gm.GPLatent(2, n_inducing=15, max_iter=150),
+    }
+    gp = cases[name]().set_params(random_state=0, checkpoint=None if given.keep else "fit.ck", verbose=False)
+    if name in ("ep", "chains of classes"):
+        y = f > np.median(f)
+    elif name == "batches":
+        y = rng.poisson(np.exp(0.5 * f))
+    gp.fit(X, y)
+    answer = gp.embedding_ if name == "places" else gp.predict_table(X)
+    parts = [answer] if name == "places" else list(answer.values())
+    digest = hashlib.sha256(b"".join(np.asarray(part).tobytes() for part in parts)).hexdigest()
+    resumed = [line for line in gp.outcome_.stages if line.startswith("resumed")]
+    print(digest, *resumed)
+
+
 CHILDREN = {
+    "resume": child_resume,
     "save": child_save,
     "mutants": child_mutants,
     "fork": child_fork,

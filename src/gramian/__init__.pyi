@@ -43,6 +43,7 @@ from gramian.kernels import Categorical as Categorical
 from gramian.kernels import Constant as Constant
 from gramian.kernels import ConvNet as ConvNet
 from gramian.kernels import Convolutional as Convolutional
+from gramian.kernels import Coregion as Coregion
 from gramian.kernels import Cosine as Cosine
 from gramian.kernels import DeepKernel as DeepKernel
 from gramian.kernels import DenseNet as DenseNet

@@ -1,6 +1,6 @@
 """Every error a user can meet. Each message says what was given, what was expected, and what to do.
 
-All are `ValueError`s, so code written for scikit-learn catches them too.
+Each is a `ValueError`, so code written for scikit-learn catches them too.
 """
 
 from __future__ import annotations
@@ -67,12 +67,20 @@ class ForkError(GramianError):
     """Work that needs the threads of JAX, in a forked process, which has none of them."""
 
 
+class ClusterError(GramianError):
+    """Work that was shared out to other processes or machines, and that nobody is left to do."""
+
+
 class StateError(GramianError):
     """Plain values and arrays that do not make the object which they are said to be the state of."""
 
 
 class ModelFileError(StateError):
     """A model file that is damaged, foreign, hostile, or holds what a code-free file cannot."""
+
+
+class CheckpointError(GramianError):
+    """A checkpoint of another fit, or a file that is none."""
 
 
 class TableError(InputError):

@@ -29,8 +29,8 @@ from scipy.stats import qmc
 from gramian.acquisition import LEAST_STD, Acquisition, Known, Seen, read_acquisition
 from gramian.arrays import Array, is_whole
 from gramian.errors import InputError, ParameterError
-from gramian.estimators.base import generator
 from gramian.estimators.regressor import GPRegressor
+from gramian.estimators.resuming import generator
 
 CANDIDATES, NEAR_BEST = 512, 64  # points that are looked at: everywhere, and around the best
 STARTS = 4  # of them, from which a search by gradients goes on

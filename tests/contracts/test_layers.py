@@ -21,7 +21,7 @@ from tests.contracts.layers import (
 
 ROOT = Path(gramian.__file__).parent
 LAYERS = (
-    ("errors", "version", "arrays", "words", "clock", "interrupt", "forks"),
+    ("errors", "version", "arrays", "words", "clock", "interrupt", "forks", "journal"),
     ("linalg", "params", "predictive", "acquisition"),
     ("warps", "widths"),
     ("corrections",),
@@ -38,7 +38,7 @@ LAYERS = (
     ("choose", "certify", "data", "latent"),
     ("report", "gp", "series"),
     ("estimators",),
-    ("experiments", "modelfile", "plots", "scorers", "sequential"),
+    ("experiments", "explore", "modelfile", "plots", "scorers", "sequential"),
     ("cli", "_conformance", "testing", "optuna"),
     ("", "__main__"),
 )
@@ -50,8 +50,11 @@ LATE = {
     ("kernels.base", "kernels.algebra"): BOTH,
     ("kernels.base", "kernels.inputs"): BOTH,
     ("kernels.base", "kernels.face"): "kernel(X) gives an array, and arrays are made by the tiles alone",
+    ("kernels.base", "plots.kernels"): "kernel.plot() is a method, because people look for it there",
     ("estimators.base", "modelfile"): "gp.save(path) is a method, because people look for it there",
+    ("estimators.resuming", "modelfile.checkpoint"): "a checkpoint has the layout of model files",
     ("estimators.base", "plots.relevance"): "a picture is a method, because people look for it there",
+    ("estimators.base", "plots.scores"): "a picture is a method, because people look for it there",
     ("estimators.deep", "plots.layers"): "a picture is a method, because people look for it there",
     ("estimators.forecaster", "modelfile"): "gp.save(path) is a method, because people look for it there",
     ("estimators.forecaster", "plots.forecast"): "gp.plot() is a method, because people look for it there",
@@ -61,8 +64,13 @@ LATE = {
     ("estimators.regressor", "plots.predictions"): "gp.plot() is a method, because people look for it there",
     ("experiments.compare", "plots.comparison"): "comparison.plot() is a method, and matplotlib is optional",
     ("plots.common", "plots.dateaxis"): "its classes are matplotlib's, which is optional",
+    ("report.summary", "plots.health"): "a summary is a page with pictures to who asks for one",
+    ("report.summary", "report.html"): "a page is made of summaries",
+    ("plots.health", "plots.dateaxis"): "its classes are matplotlib's, which is optional",
     ("fitting.stages", "fitting.stochastic"): "a search by batches gives what a search in stages gives",
     ("fitting.stages", "fitting.layers"): "a search of layers begins with one in stages",
+    ("linalg.executor", "linalg.cluster"): "Dask's is one of the executors, taken where a client is given",
+    ("cli.explore", "*"): "a missing extra is told before the packages that need it are imported",
     ("cli.main", "*"): "`gramian --help` answers before JAX is imported",
 }
 # The one module that looks from kernels to the tiles. Nothing imports it but kernels.base, late.

@@ -10,7 +10,7 @@ from pathlib import Path
 import gramian
 
 ROOT = Path(gramian.__file__).parent
-READERS = ("modelfile", "report", "plots", "experiments", "cli")
+READERS = ("modelfile", "report", "plots", "experiments", "explore", "cli")
 
 
 def trees(*packages: str) -> dict[Path, ast.Module]:

@@ -1,5 +1,6 @@
 """What the pages show runs: every block of Python, page by page, in order and in one module; every `gramian`
-command; every kernel as text. A line `print(...)  # prints: text` prints that text.
+command; every kernel as text. A line `print(...)  # prints: text` prints that text,
+and one that ends with `# warns of text` warns of that.
 
 Data, names and files that a reader has are prepared here, small. Where a page takes many runs, a few do the
 same (`SMALLER`), and a search stops after a few steps: what a fit finds is the matter of other tests.
@@ -7,6 +8,7 @@ same (`SMALLER`), and a search stops after a few steps: what a fit finds is the 
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shlex
 import sys
@@ -23,11 +25,13 @@ from gramian.cli.main import app
 from gramian.deep import scheme
 from gramian.estimators import base
 from gramian.fitting import lbfgs, stages
+from tests.docs.pages import pages
 
 ROOT = Path(gm.__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *pages(ROOT / "docs")]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PRINTS = re.compile(r"^print\((.*)\)  # prints: (.*)$", re.MULTILINE)
+WARNS = re.compile(r"  # warns of (.*)$", re.MULTILINE)
 SMALLER = {
     "repeats=15": "repeats=1",
     'by="cv"': 'by="cv", cv=2',
@@ -82,6 +86,11 @@ def prepared(tmp_path, monkeypatch) -> dict[str, object]:
         "sales.csv", index=False
     )
     np.save("X.npy", X)
+    Path("measurements").mkdir()
+    rows = np.random.default_rng(1).uniform(-1, 1, (120, 3)).round(3)
+    for k, part in enumerate((rows[:70], rows[70:])):
+        measured = pd.DataFrame({"a": part[:, 0], "b": part[:, 1], "y": part[:, 0] + 0.1 * part[:, 2]})
+        measured.to_parquet(f"measurements/part{k}.parquet")
     return {
         "X": X,
         "y": y,
@@ -113,7 +122,7 @@ def quick(monkeypatch) -> None:
 
 
 @pytest.mark.parametrize(
-    "page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.stem
+    "page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: str(page.relative_to(ROOT))
 )
 def test_python(page, prepared, quick, monkeypatch, capsys):
     module = types.ModuleType("page")  # whose classes can be pickled
@@ -122,7 +131,9 @@ def test_python(page, prepared, quick, monkeypatch, capsys):
     for code in blocks(page, "python"):
         for much, few in SMALLER.items():
             code = code.replace(much, few)
-        exec(compile(code, str(page), "exec"), vars(module))
+        warned = [pytest.warns(UserWarning, match=of) for of in WARNS.findall(code)]
+        with warned[0] if warned else contextlib.nullcontext():
+            exec(compile(code, str(page), "exec"), vars(module))
         printed = capsys.readouterr().out.splitlines()
         for _, shown in PRINTS.findall(code):
             assert shown in printed
@@ -143,7 +154,9 @@ def commands(page: Path) -> list[str]:
     return [line.strip() for line in lines if line.startswith("gramian ")]
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if commands(page)], ids=lambda page: str(page.relative_to(ROOT))
+)
 @pytest.mark.usefixtures("prepared", "quick")
 def test_commands(page):
     for k, command in enumerate(commands(page)):

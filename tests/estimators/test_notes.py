@@ -87,6 +87,9 @@ def test_a_column_that_counts_the_rows_may_be_an_id(rng, start):
     assert "id" not in notes(table[["id"]], table["a"])  # alone it is a time
     gap = table.assign(id=table["id"] * 1.0 + (table["id"] == start) * 0.5)
     assert "id" not in notes(gap, table["a"])
+    assert "id" not in notes(
+        table.assign(id=pd.Timestamp("2026-01-01") + pd.to_timedelta(table["id"], "D")), table["a"]
+    )
 
 
 def test_a_category_of_its_own_for_every_row(rng):

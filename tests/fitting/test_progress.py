@@ -100,6 +100,20 @@ def test_what_remains(monkeypatch):
         assert report.left() == pytest.approx(1.0)
 
 
+def test_what_remains_of_a_search_that_goes_on(monkeypatch):
+    """Evaluations from a checkpoint take no time, and say nothing of those to come."""
+    times = [0.0]
+    monkeypatch.setattr(clock, "now", lambda: times[0])
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    with progress(True) as report:
+        report.stage("exact on all rows", 45)
+        times[0] = 0.1
+        report(1, 1, 30, 0.0)  # the last that is known
+        times[0] = 6.1
+        report(1, 1, 33, 0.0)  # two seconds each, twelve to come
+        assert report.left() == pytest.approx(24.0)
+
+
 def test_a_log_has_whole_lines(capsys):
     with progress(True) as report:
         report.stage("exact on all rows", 45)

@@ -77,11 +77,11 @@ def test_adam_is_that_of_kingma_and_ba():
 
 
 def test_batches_hold_each_row_once_an_epoch(rng):
-    batches = stochastic.row_batches(100, 30, rng)
+    batches = stochastic.RowBatches(100, 30, rng)
     seen = [next(batches) for _ in range(10)]  # three epochs
     assert all(len(at) == 30 and np.all(np.diff(at) >= 0) for at in seen)
     assert np.array_equal(np.bincount(np.concatenate(seen), minlength=100), np.full(100, 3))
-    assert not np.array_equal(seen[0], next(stochastic.row_batches(100, 30, np.random.default_rng(1))))
+    assert not np.array_equal(seen[0], next(stochastic.RowBatches(100, 30, np.random.default_rng(1))))
 
 
 def test_finds_what_matters_and_polishes_it(data):

@@ -143,7 +143,7 @@ def mutant(model: Path, path: Path, rng: np.random.Generator) -> None:
         else:
             change_document(document, rng)
     if rng.random() < 0.1:
-        metadata["version"] = str(rng.integers(1, 8))
+        metadata["version"] = str(rng.integers(1, 9))
     forged(path, metadata, json.dumps(document), arrays)
 
 

@@ -15,26 +15,25 @@ import pytest
 
 import gramian as gm
 from gramian.errors import ModelFileError
-from gramian.modelfile import file as modelfile
-from gramian.modelfile import load
+from gramian.modelfile import layout, load
 
 # loads a file that is cut off when its first array is about to be read
 CUT = """
 import os, sys
 from gramian.errors import ModelFileError
-from gramian.modelfile import file as modelfile
+from gramian.modelfile import layout, load
 
 path, left = sys.argv[1], int(sys.argv[2])
-before = modelfile.memory.check_memory
+before = layout.memory.check_memory
 
 def check_memory(needed, limit, what, cure):
     before(needed, limit, what, cure)
     if what == "This model":
         os.truncate(path, left)
 
-modelfile.memory.check_memory = check_memory
+layout.memory.check_memory = check_memory
 try:
-    modelfile.load(path)
+    load(path)
 except ModelFileError as error:
     print(error)
 """
@@ -67,7 +66,7 @@ def test_a_file_that_is_written_to_while_it_is_loaded_is_refused(
         model.write_bytes(content)
         os.utime(model, (1, 1))  # whatever the clock's tick
 
-    monkeypatch.setattr(modelfile, "_check_holes", write)
+    monkeypatch.setattr(layout, "_check_holes", write)
     with pytest.raises(ModelFileError, match="changed while it was read"):
         load(model)
 
@@ -117,7 +116,7 @@ def test_a_file_that_is_looked_through_for_holes_loads_as_any_other(
     model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = load(model).predict([[0.1], [0.7]], return_std=True)
-    monkeypatch.setattr(modelfile, "_HOLES", 0)
+    monkeypatch.setattr(layout, "_HOLES", 0)
     np.testing.assert_array_equal(load(model).predict([[0.1], [0.7]], return_std=True), expected)
 
 

@@ -11,7 +11,7 @@ import typer
 from numpy.typing import NDArray
 
 from gramian.cli.voice import note, say
-from gramian.cli.work import CHUNK, check_output
+from gramian.cli.work import CHUNK, check_output, checkpointed
 from gramian.data.tables import read_table
 from gramian.data.tables.writing import check_written, write_table
 from gramian.errors import ParameterError
@@ -42,7 +42,8 @@ def forecast_table(
     for path in (out, parts):
         if path is not None:
             check_written(path)
-    gp.fit(read_table(data))
+    with checkpointed(gp, out, picture, parts, model, data):
+        gp.fit(read_table(data))
     ahead: Any = (
         {"horizon": _horizon(horizon)} if horizon is not None else {"dates": read_table(Path(str(future)))}
     )

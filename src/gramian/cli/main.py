@@ -61,6 +61,11 @@ SAMPLING = option(
 KIND = option(
     "--kind NAME", "Of Fourier features: rff, rff-phase, orf (the default), sorf, qmc or qmc-sobol."
 )
+CHECKPOINT = option(
+    "--checkpoint FILE",
+    "Where to write down, every second or so, how far the fit is: if it is stopped, even killed, the same"
+    " command goes on from there. Removed at the end.",
+)
 
 # Plain help text: it reads the same on a terminal, in a pipe and in a log. Failures that nobody foresaw keep
 # Python's own traceback.
@@ -111,11 +116,14 @@ def gramian(
       gramian score model.gm test.csv                        how good it is on rows it has not seen
       gramian update model.gm today.csv                      add rows to a model
       gramian show model.gm                                  what was learned
+      gramian report model.gm --data test.csv                a page on its health, with what to try next
       gramian plan houses.csv --target price                 which methods fit into memory and time
       gramian models houses.csv --target price               which kind of model the data prefer
       gramian compare houses.csv --target price              how good approximations are on these data
       gramian reduce sensors.csv --out places.csv            few latent coordinates for many columns
       gramian forecast sales.csv --horizon 90d               what comes next in a series of dates
+      gramian explore houses.csv                             play with a process in the browser
+      gramian experiment --list                              experiments that show how methods behave
     """
     if context.invoked_subcommand is None:
         say(context.get_help())
@@ -147,6 +155,11 @@ def fit(
     ),
     likelihood: str | None = option(
         "--likelihood NAME", f"How numbers arise: {listed(LIKELIHOODS)}; by default gaussian."
+    ),
+    outputs: str | None = option(
+        "--outputs NAME",
+        "What several targets have to do with each other: independent (the default), coupled (they share"
+        " functions), chained (each may depend on those before it) or auto (the data choose).",
     ),
     exposure: str | None = option(
         "--exposure NAME", "For counts: the column that says how long or how much was watched in each row."
@@ -191,6 +204,7 @@ def fit(
         "--memory-limit SIZE",
         "Refuse to start if more is needed, for example 2GB; by default 80 % of what is free.",
     ),
+    checkpoint: Path | None = CHECKPOINT,
 ) -> None:
     """Learn from a table and write a model file.
 
@@ -210,6 +224,8 @@ def fit(
       gramian fit patients.csv -t ill --task classification --link probit --inference ep -o model.gm
       gramian fit accidents.csv -t count --likelihood poisson --exposure days -o model.gm
       gramian fit steps.csv -t level --layers 2 -o model.gm
+      gramian fit soil.csv -t cadmium -t nickel -t zinc --outputs coupled -o model.gm
+      gramian fit large.parquet -t y --checkpoint fit.ck -o model.gm
       gramian fit series.csv -t sales -c week
           -k "1.0 * RBF(100) + 0.5 * Periodic(1.0, fixed(52)) * RBF(200)" -o model.gm
 
@@ -218,7 +234,7 @@ def fit(
     fixed(52) is not fitted.
     Its names: RBF, Matern12, Matern32, Matern52, RationalQuadratic, Periodic, Cosine, SpectralMixture,
     Linear, Polynomial, ArcCosine, NeuralNetwork, DenseNet, ConvNet, ResNet, Convolutional, Constant,
-    Brownian, IntegratedBrownian, Categorical.
+    Brownian, IntegratedBrownian, Categorical, Coregion.
     """
     with guarded(time_limit):
         from gramian.choose.words import method_with
@@ -228,7 +244,9 @@ def fit(
 
         level = noise[0] if noise and len(noise) == 1 else noise or None
         deep = layers, size if layers is not None else None
-        options = FitOptions(inference, link, multiclass, likelihood, exposure, hyper, level, trials, *deep)
+        options = FitOptions(
+            inference, link, multiclass, likelihood, exposure, hyper, level, trials, *deep, outputs
+        )
         engine = method_with(method, None if layers is not None else size, sampling, kind)
         settings = {"mean": mean, "method": engine, "n_restarts": restarts}
         limits = {"random_state": seed, "time_limit": time_limit, "memory_limit": memory_limit}
@@ -237,7 +255,7 @@ def fit(
             asked = TableOptions(
                 path, target, task, kernel, columns or [], ids or [], *declared, memory_limit
             )
-            fit_table(asked, out, {**settings, **limits}, options)
+            fit_table(asked, out, {**settings, **limits, "checkpoint": checkpoint}, options)
 
 
 @app.command(cls=Once)
@@ -374,6 +392,52 @@ def show(
         from gramian.cli.work import show_model
 
         show_model(model, full)
+
+
+@app.command(cls=Once)
+def report(
+    model: Path = argument("MODEL", "A model file."),
+    data: Path | None = option(
+        "--data -d FILE", "Rows that were held back, with the targets; by default left-out rows of the fit."
+    ),
+    out: Path = option("--out -o FILE", "Where to write the page.", Path("report.html")),
+    json: Path | None = option("--json FILE", "Where to write the same for programs."),
+    ignore: list[str] | None = option(
+        "--ignore CODE", "A finding that is not wanted, such as P003; may be repeated."
+    ),
+    target: list[str] | None = option(
+        "--target -t NAME", "The column of the target in --data; by default as in the fit."
+    ),
+    exposure: str | None = option(
+        "--exposure NAME", "For counts: the column with the exposure of each row of --data; by default 1."
+    ),
+    trials: str | None = option(
+        "--trials NAME", "For a model of successes: the column with the trials of each row of --data."
+    ),
+    time_limit: float | None = option(
+        "--time-limit SECONDS", "For all of it; what there was no time for is named."
+    ),
+) -> None:
+    """Write a page on the health of a model, and print what was found.
+
+    Is it good, is it sound, which columns matter, where is it least sure, which rows are worst, and what to
+    try next: one HTML file with pictures that needs nothing else. Findings have codes; see docs/report.md.
+
+    \b
+    Examples:
+      gramian report model.gm
+      gramian report model.gm --data test.csv --out report.html
+      gramian report model.gm --json report.json --ignore P003 --ignore D007
+    """
+    with guarded(time_limit):
+        import contextlib
+
+        from gramian.cli.columns import as_path
+        from gramian.cli.report import report_model
+
+        beside = {"exposure": exposure, "trials": trials}
+        with contextlib.nullcontext() if data is None else as_path(data) as path:
+            report_model(model, path, out, json, target or [], beside, ignore or [])
 
 
 @app.command(cls=Once)
@@ -593,6 +657,7 @@ def reduce(
     memory_limit: str | None = option(
         "--memory-limit SIZE", "Refuse to start if more is needed, for example 2GB."
     ),
+    checkpoint: Path | None = CHECKPOINT,
 ) -> None:
     """Find few latent coordinates for a table of many columns, with their uncertainty.
 
@@ -612,6 +677,7 @@ def reduce(
 
         gp = GPLatent(components, kernel, inference=inference, noise=noise, n_inducing=size)
         gp.set_params(random_state=seed, time_limit=time_limit, memory_limit=memory_limit)
+        gp.set_params(checkpoint=checkpoint)
         with as_path(data, memory_limit) as path:
             asked = TableOptions(path, [], None, None, columns or [], ids or [], memory_limit=memory_limit)
             reduce_table(asked, out, model, picture, label, impute, gp)
@@ -650,6 +716,7 @@ def forecast(
     memory_limit: str | None = option(
         "--memory-limit SIZE", "Refuse to start if more is needed, for example 2GB."
     ),
+    checkpoint: Path | None = CHECKPOINT,
 ) -> None:
     """Forecast one series or many: trend, seasons, known regressors, and intervals.
 
@@ -672,8 +739,81 @@ def forecast(
             listed_seasons(seasons), date=date, target=target, id=series, regressors=names or None
         )
         gp.set_params(random_state=seed, time_limit=time_limit, memory_limit=memory_limit)
+        gp.set_params(checkpoint=checkpoint)
         with as_path(data, memory_limit) as path:
             forecast_table(path, gp, horizon, future, level, out, plot, components, model)
+
+
+@app.command(cls=Once)
+def explore(
+    data: Path | None = typer.Argument(
+        None, metavar="[FILE]", help="A table, or a model file (.gm); without one, scenes for teaching."
+    ),
+    target: str | None = option(
+        "--target -t NAME", "Of a table: the column to learn; by default the last of numbers."
+    ),
+    columns: list[str] | None = option("--columns -c A,B,C", "Of a table: the columns to read."),
+    port: int = typer.Option(
+        0, "--port", metavar="N", min=0, max=65535, help="Where to listen; 0: any that is free."
+    ),
+    no_browser: bool = typer.Option(False, "--no-browser", help="Print the address, and open no browser."),
+) -> None:
+    """Play with a Gaussian process in the browser: kernels with sliders, points to move, evidence at once.
+
+    Serves a page for this machine alone, until Ctrl-C. Needs an extra: pip install "gramian[explore]".
+
+    \b
+    Examples:
+      gramian explore
+      gramian explore plots.csv --target yield
+      gramian explore model.gm --port 8765 --no-browser
+    """
+    with guarded():
+        from gramian.cli.explore import check_extra
+        from gramian.cli.explore import explore as serve_page
+
+        check_extra()
+        serve_page(data, target, columns or [], port, not no_browser)
+
+
+@app.command(cls=Once)
+def experiment(
+    name: str | None = typer.Argument(None, metavar="NAME", help="Which experiment; --list names them."),
+    listed_only: bool = typer.Option(False, "--list", help="Print all experiments and what each asks."),
+    quick: bool = typer.Option(
+        False, "--quick", help="Few repetitions on parts of the data: minutes, not hours."
+    ),
+    data: Path | None = option(
+        "--data FOLDER", "Where the data sets are (NAME.npz), for experiments that need any; or GRAMIAN_DATA."
+    ),
+    address: str | None = option(
+        "--address URL", "From which server missing files are fetched, into that folder; or GRAMIAN_DATA_URL."
+    ),
+    out: Path | None = option("--out -o FOLDER", "Where to write; by default gramian-NAME."),
+    time_limit: float | None = option(
+        "--time-limit SECONDS", "Stop by then with what is done; the same command does the rest."
+    ),
+) -> None:
+    """Run one of the experiments of the documentation: a tidy table, pictures and a page.
+
+    What is done is kept as it is done: after Ctrl-C, or at the end of the time, the same command goes on.
+    Files are known by their checksums.
+
+    \b
+    Examples:
+      gramian experiment --list
+      gramian experiment posterior-covariance
+      gramian experiment kernel-approximation --quick --data sets --out results
+    """
+    with guarded(time_limit):
+        from gramian.cli.experiment import list_experiments, run_experiment
+
+        if listed_only:
+            list_experiments()
+            return
+        if name is None:
+            raise typer.BadParameter("name an experiment; gramian experiment --list shows all.")
+        run_experiment(name, quick, data, address, out, time_limit)
 
 
 @app.command(cls=Once)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from gramian.cli.columns import TableOptions, is_text
 from gramian.cli.voice import note, say
-from gramian.cli.work import CHUNK, check_output, free_names
+from gramian.cli.work import CHUNK, check_output, checkpointed, free_names
 from gramian.data.inputs import read_features
 from gramian.data.tables import read_table
 from gramian.data.tables.table import Table
@@ -47,7 +47,8 @@ def reduce_table(
     if words:
         note(f"note: columns of text are left out: {', '.join(words)}")
     numbers = table.only(names)
-    gp.fit(numbers)
+    with checkpointed(gp, out, model, picture, asked.data):
+        gp.fit(numbers)
     added = _added(gp)
     renamed = free_names(list(added), table.names)
     kept: dict[str, NDArray[Any]] = {name: table.text(name) for name in table.names}

@@ -28,7 +28,7 @@ TASKS = ("classification", "regression")
 # the options of a task, and what a target is that asks for it
 BELONGS = {
     "classification": (("link", "multiclass"), "has labels"),
-    "regression": (("likelihood", "exposure", "trials", "noise"), "is a number to be predicted"),
+    "regression": (("likelihood", "exposure", "trials", "noise", "outputs"), "is a number to be predicted"),
 }
 COUNTS = ("poisson", "negative-binomial")
 CHOICES = {
@@ -37,6 +37,7 @@ CHOICES = {
     "multiclass": ("softmax", "robustmax", "ovr", "ovo"),
     "likelihood": tuple(LIKELIHOODS),
     "hyper": ("auto", "average", "map", "ml", "mcmc"),
+    "outputs": ("independent", "coupled", "chained", "auto"),
 }
 FEW = 10  # distinct whole numbers that may be labels
 
@@ -55,6 +56,7 @@ class FitOptions:
     trials: str | None = None
     layers: str | None = None  # of a deep model
     n_inducing: int | None = None  # its inducing points
+    outputs: str | None = None
 
     def estimator(self, task: str) -> type[GPRegressor | GPClassifier]:
         """The class of the model."""
@@ -112,7 +114,9 @@ class FitOptions:
 
     def settings(self, settings: dict[str, Any]) -> dict[str, Any]:
         """These and further settings of the estimator; what was not given stays at its default."""
-        values = {name: getattr(self, name) for name in ("link", "multiclass", "hyper", "noise")} | settings
+        values = {
+            name: getattr(self, name) for name in ("link", "multiclass", "hyper", "noise", "outputs")
+        } | settings
         if self.layers is not None:
             values = self._deep(values)
         elif self.inference not in (None, "auto"):
@@ -128,6 +132,7 @@ class FitOptions:
             "--restarts": values.pop("n_restarts", None) is not None,
             "--inference": self.inference not in (None, "auto", "vi"),
             "--hyper": values.pop("hyper", None) not in (None, "auto", "map"),
+            "--outputs": values.pop("outputs", None) not in (None, "independent"),
         }
         if refused := [option for option, given in other.items() if given]:
             raise ParameterError(

@@ -33,6 +33,7 @@ from gramian.estimators.base import Estimator
 from gramian.estimators.edits import one_model
 from gramian.likelihoods.checks import Impossible
 from gramian.modelfile import load
+from gramian.modelfile.checkpoint import opened
 from gramian.predictive import checked_levels
 
 CHUNK = 2**20  # bytes at once to standard output
@@ -88,11 +89,12 @@ def fit_table(asked: TableOptions, out: Path, settings: dict[str, Any], options:
         if asked.task is None and options.likelihood is None and len(targets) == 1:
             hint(source.Y[:, 0], targets[0])
     seen = {what: column_beside(asked.blocks(), what, name) for what, name in options.beside.items()}
-    with _placed(data, named, source):
-        gp.fit(source, **seen)
-    if classes is not None:  # it was fitted to their codes, which lie on disk
-        gp.fitted_ = gp.fitted_.with_classes(classes)
-    gp.save(out)
+    with checkpointed(gp, out, data):  # until the model is on disk, too
+        with _placed(data, named, source):
+            gp.fit(source, **seen)
+        if classes is not None:  # it was fitted to their codes, which lie on disk
+            gp.fitted_ = gp.fitted_.with_classes(classes)
+        gp.save(out)
     exposed = "".join(f", with {what} {name}" for what, name in options.beside.items())
     described = _described(gp, lambda categories: f"{len(categories)} categories")
     say(f"{', '.join(targets)} from {described}{exposed}; {data}")
@@ -171,7 +173,7 @@ def predict_table(model: Path, data: Path, out: Path | None, answer: Answer) -> 
     if out is not None:
         check_written(out)
         check_output(out, data, model)
-    gp = _loaded(model)
+    gp = loaded_model(model)
     answer.check(gp)
     if out is not None:
         rows = write_predictions(gp, data, out, answer)
@@ -244,8 +246,8 @@ def times_told(gp: Estimator) -> dict[str, str]:
 
 def score_table(model: Path, data: Path, targets: Sequence[str], beside: Mapping[str, str | None]) -> None:
     """Prints how good a model's predictions of a table are, whose targets are known."""
-    gp = _loaded(model)
-    known = _known_rows(gp, model, data, targets, beside)
+    gp = loaded_model(model)
+    known = known_rows(gp, model, data, targets, beside)
     say(gp.evaluate(known.X, known.y, **known.beside))
 
 
@@ -259,9 +261,9 @@ def update_table(
 ) -> None:
     """Conditions a model on the rows of a table as well, and writes it."""
     check_output(out, data)
-    gp = _loaded(model)
+    gp = loaded_model(model)
     one_model(gp.fitted_)  # before the table is read
-    known = _known_rows(gp, model, data, targets, beside)
+    known = known_rows(gp, model, data, targets, beside)
     theta = gp.theta_
     gp.update(known.X, known.y, **known.beside, **settings)
     gp.save(out)
@@ -274,7 +276,7 @@ def update_table(
         say(f"New rows were foretold with {a_row}, left-out rows of the fit with {edits.usual:.3g}.")
 
 
-class _Known(NamedTuple):
+class KnownRows(NamedTuple):
     """Rows of a table whose targets are there."""
 
     X: Source
@@ -282,9 +284,9 @@ class _Known(NamedTuple):
     beside: dict[str, Array]
 
 
-def _known_rows(
+def known_rows(
     gp: Any, model: Path, data: Path, targets: Sequence[str], beside: Mapping[str, str | None]
-) -> _Known:
+) -> KnownRows:
     """The rows of a table that have targets, as the model reads them."""
     named = list(targets) or list(gp.fitted_.columns.targets)
     if not named:
@@ -321,10 +323,10 @@ def _known_rows(
         raise TableError(f"{data}: no row has a value of {', '.join(named)}.")
     if not known.all():
         note(f"note: rows without {', '.join(named)} ({np.sum(~known):,}) are left out")
-    return _Known(Source(X.X[known], None, X.columns), y, {what: v[known] for what, v in seen.items()})
+    return KnownRows(Source(X.X[known], None, X.columns), y, {what: v[known] for what, v in seen.items()})
 
 
-def _loaded(model: Path) -> Any:
+def loaded_model(model: Path) -> Any:
     """The model of a file, if it predicts a target."""
     gp = load(model)
     if hasattr(gp, "forecast"):
@@ -403,6 +405,19 @@ def check_output(out: Path, *inputs: Path) -> None:
             )
     with contextlib.suppress(_Trial), atomic_write(out):
         raise _Trial
+
+
+@contextlib.contextmanager
+def checkpointed(gp: Any, *files: Path | None) -> Iterator[None]:
+    """Within it, what a fit finds is in its checkpoint, if it has one; that is none of the other files."""
+    if gp.checkpoint is None:
+        yield
+        return
+    used = {os.path.realpath(file) for file in files if file is not None}
+    if os.path.realpath(gp.checkpoint) in used:
+        raise GramianError(f"checkpoint={str(gp.checkpoint)!r} is another file of this command. Rename it.")
+    with opened(gp.checkpoint):
+        yield
 
 
 class _Trial(Exception):

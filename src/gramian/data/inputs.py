@@ -100,13 +100,13 @@ def _seen(cells: Cells) -> Reading:
     return seen.reading() or PLAIN
 
 
-def read_targets(y: Any, n: int, gaps: bool = False) -> tuple[Array, bool]:
+def read_targets(y: Any, n: int, gaps: bool = False, whole: bool = True) -> tuple[Array, bool]:
     """y as float64 (n, q), and whether it came as a single column of shape (n,). `gaps`: whether outputs of a
-    2-D y may have NaN where nothing was observed."""
+    2-D y may have NaN where nothing was observed; `whole`: something of each output must be there."""
     Y, single = _targets(y, n)
     seen = gaps and not single
     empty = np.flatnonzero(np.all(np.isnan(Y), axis=0))
-    if seen and len(empty):
+    if seen and whole and len(empty):
         what = f"Input y contains NaN in all rows of output {empty[0]}: nothing was observed of it"
         raise InputError(f"{what}. Leave the column out, or give at least one number.")
     _refuse(Y, np.isinf(Y) if seen else ~np.isfinite(Y), single)

@@ -91,6 +91,7 @@ class Workspace:
         self._array: Array | None = None
         self._points: Pairs | None = None
         self.start: Array | None = None  # what a rule found for the last parameters
+        self.kept: Any = None  # what a rule has made of the rows, for the next parameters
 
     def square(self, n: int) -> Array:
         """An uninitialised Fortran-ordered (n, n) array."""

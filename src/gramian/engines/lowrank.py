@@ -313,6 +313,13 @@ class FeaturePrior(RowPrior):
         return found
 
     def condition(self, lam: Array, h: Array, report: Share | None = None) -> FeatureConditioned:
+        squares, b = self.sums(lam, h, report)
+        with one_blas_thread():
+            weights = weights_of(squares, b)
+        return FeatureConditioned(self, lam, h, squares, weights)
+
+    def sums(self, lam: Array, h: Array, report: Share | None = None) -> tuple[Array, Array]:
+        """Phi' Lam Phi (m, m), the lower triangle, and Phi'h (m, q), of the sites as Phi v sees them."""
         fresh = self.kind != "nothing" and "left_out" not in vars(self)  # it comes with the sums
         e: Any = self.prior_var.copy() if fresh else vars(self).get("left_out")
 
@@ -334,9 +341,7 @@ class FeaturePrior(RowPrior):
                 report(at.stop / len(self.X))
         if fresh:
             self.left_out = e
-        with one_blas_thread():
-            weights = weights_of(squares, b)
-        return FeatureConditioned(self, lam, h, squares, weights)
+        return squares, b
 
     def pullback(self, terms: Sequence[Term]) -> Gradients:
         if len(terms) == 1 and terms[0].logdet and terms[0].u is None and terms[0].alpha is None:
@@ -348,6 +353,12 @@ class FeaturePrior(RowPrior):
         return self._row_by_row(terms)
 
     def _row_by_row(self, terms: Sequence[Term]) -> Gradients:
+        own, T, by_diagonal, levels = self.rows_back(terms)
+        return self.gradients(own, 0.5 * (T + T.T), by_diagonal, levels)
+
+    def rows_back(self, terms: Sequence[Term]) -> tuple[list[Array], Array, Array | None, Array]:
+        """What goes through single rows: by parameters and points, what all rows share held still; G' Phi;
+        by what features leave out, where that counts; and by the levels."""
         m, n, noisy = self.features.n_features, len(self.X), self.kind == "noise"
         # Phi'a is w for its own alpha alone; that of an iteration that has ended is near it, but not it
         inside = [term.sited.weights.w if term.alpha is None else self.gathered(term.alpha) for term in terms]
@@ -399,7 +410,7 @@ class FeaturePrior(RowPrior):
             own = added(own, part)
             T += T_part
             levels = added(levels, level)
-        return self.gradients(own, 0.5 * (T + T.T), by_diagonal if weighs else None, np.concatenate(levels))
+        return own, T, by_diagonal if weighs else None, np.concatenate(levels)
 
     def gradients(self, own: list[Array], T: Array, by_diagonal: Array | None, by_level: Array) -> Gradients:
         """What goes through single rows, with what goes through all of them together, and through k(x, x)."""
@@ -407,7 +418,7 @@ class FeaturePrior(RowPrior):
         count = len(self.kernel.parameters())
         by_kernel, points = everything[:count], everything[count:]
         if by_diagonal is not None:
-            by_kernel = added(by_kernel, _diagonal_pullback(self.kernel, self.X, by_diagonal))
+            by_kernel = added(by_kernel, diagonal_pullback(self.kernel, self.X, by_diagonal))
         return Gradients(by_kernel, points[0] if points else None, by_level)
 
     def together(
@@ -519,7 +530,7 @@ class FeatureConditioned(Conditioned):
             return triangle_squares(self.weights.root)
 
 
-def _diagonal_pullback(kernel: Kernel, X: Array, weights: Array) -> list[Array]:
+def diagonal_pullback(kernel: Kernel, X: Array, weights: Array) -> list[Array]:
     """sum_i weights_i dk(x_i, x_i)/dtheta, some rows at a time: X may lie on disk."""
     size = 16 * tiles.LONG_BLOCK
     parts = (

@@ -7,39 +7,43 @@ predictions. Public attributes (`kernel_`, `evidence_`, ...) are read from that 
 from __future__ import annotations
 
 import contextlib
+import copy
 import dataclasses
 import math
 import os
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, is_classifier
-from sklearn.utils import check_random_state
+from sklearn.base import BaseEstimator, _clone_parametrized, is_classifier
 from sklearn.utils.validation import check_is_fitted
 
-from gramian import clock
+from gramian import clock, journal
 from gramian.arrays import Array, is_whole
+from gramian.choose.far import FarPlan
 from gramian.choose.plan import Plan, rates_for
 from gramian.clock import OutOfTime
 from gramian.data import gaps
+from gramian.data.atomic import atomic_write
 from gramian.data.frames import as_frame, is_frame, parted, without
 from gramian.data.inputs import Columns, read_named, read_noise_var, refuse_extremes, spread, target_names
+from gramian.data.pieces import is_dask_array, is_dask_frame
 from gramian.data.sources import is_source, open_source
 from gramian.data.tables import read_table
 from gramian.data.targets import absent_targets, as_numbers
 from gramian.engines.base import Engine
 from gramian.errors import InputError, ParameterError, plain, visible
-from gramian.estimators import build, latent
+from gramian.estimators import build, far, latent
 from gramian.estimators.build import Built
 from gramian.estimators.defaults import ENOUGH, Choice
 from gramian.estimators.edits import check_refit, edited, judged, one_model, rows_that_stay
 from gramian.estimators.fitted import Fitted, Learned
 from gramian.estimators.guard import guarded
+from gramian.estimators.resuming import generator, identify
 from gramian.fitting import FitOutcome, Objective, Search, level
 from gramian.fitting.budget import Budget, at_random
 from gramian.fitting.draws import Drawn, drawn
@@ -53,13 +57,18 @@ from gramian.interrupt import attended, held_back
 from gramian.kernels import Kernel, Matern52, Stationary
 from gramian.likelihoods import Likelihood
 from gramian.linalg import memory
+from gramian.linalg.executor import as_executor, using
 from gramian.means import Mean
 from gramian.params import Parameter, ParameterSpace, ParameterTable
 from gramian.processes.base import Process
 from gramian.report import notes as health
+from gramian.report.codes import checked
 from gramian.report.evaluation import Evaluation
 from gramian.report.facts import Facts
+from gramian.report.health import health as health_of
+from gramian.report.held import Held
 from gramian.report.relevance import ROWS, Relevance
+from gramian.report.summary import Summary
 from gramian.solvers import Solver
 
 FEW_ROWS = 1000  # up to here another starting point costs little
@@ -88,7 +97,9 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
     missing: str = "fill"
     memory_limit: int | str | None = None
     time_limit: float | None = None
+    checkpoint: str | os.PathLike[str] | None = None
     verbose: bool | None = None
+    client: Any = None  # a Dask client, or an executor of concurrent.futures
 
     fitted_: Learned = field(init=False)  # what the last fit has left
     # what `hyper` may be
@@ -114,6 +125,11 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
     ) -> tuple[Array, Columns, Any, dict[str, Any], Any]:
         """The rows of X without gaps, their columns, and what goes with these rows: y, the columns beside it,
         and variances. Where y names columns of a table, those."""
+        if far.stays(self, X):
+            raise InputError(
+                f"{type(self).__name__} takes rows that are here: an array, a frame, or a file without a"
+                " client. Rows that stay where they are, GPRegressor fits."
+            )
         X, beside = as_frame(X), beside or {}
         indicators = build.read_kernel(self.kernel).kernel is None  # the default one has a place for them
         if not is_source(X):
@@ -178,6 +194,8 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         """Fits the parameters and conditions on all rows. `again`: the kind of model is chosen already."""
         rows, noise = built.rows, getattr(self, "noise", None)
         bounded = isinstance(noise, Parameter) and noise.bounds is not None
+        written = {"X": rows.X, "y": rows.Y, "noise_var": rows.noise_var}
+        identify(self, written, method=f"{method.name}, {method.described}")
         rng = generator(self.random_state)
         # where no single call can be long, nobody need listen for Ctrl-C
         slow = not method.closed or len(rows.X) > FEW_ROWS
@@ -186,7 +204,10 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
             clock.until(self._end(began), math.inf if method.search == "none" else self._grace),
             progress(self.verbose) as report,
             attended(lambda: report.doing) if slow else contextlib.nullcontext(),
+            using(as_executor(self.client)),
         ):
+            if goes_on := journal.resumed():
+                report.resumed(goes_on)
             if not again:
                 method, reason = self._rivalled(built, method, reason, rng, report)
             choice = None if again else self._choice(built, columns, method, rng, report)
@@ -221,11 +242,14 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         notes = cut + list(searched.notes) + told + health.late(self.time_limit, *seconds)
         notes += health.notes(model, rows, columns, search, inferred.outcome, facts.notes)
         averaged = [] if found is None else [str(found)]
+        stopped_by = inferred.outcome.stopped or search.stopped
+        if cut or told or stopped_by in ("time limit", "interrupted"):
+            journal.leave()
         outcome = FitOutcome(
             method=searched.inference.name,
             reason=reason,
             solver=searched.inference.described,
-            stopped=inferred.outcome.stopped or search.stopped,
+            stopped=stopped_by,
             iterations=search.iterations,
             evaluations=search.evaluations,
             starts=search.starts,
@@ -233,7 +257,9 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
             seconds=clock.now() - began,
             notes=tuple(notes),
             choice=() if choice is None else choice.lines,
-            stages=(*map(str, searched.stages), *([searched.level] if searched.level else []), *averaged),
+            stages=tuple(
+                filter(None, (journal.resumed(), *map(str, searched.stages), searched.level, *averaged))
+            ),
         )
         return Fitted(
             built.kernel.with_parameters(list(model.kernel.parameters().values())),
@@ -342,7 +368,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         why, which = "takes longer than the time limit allows", "chosen at random"
         report.final(len(part.X))
         try:
-            inferred = inference.infer(searched.model, part, report.share)
+            inferred = inference.infer(searched.model, far.shared(self, part, inference), report.share)
         except (KeyboardInterrupt, OutOfTime) as stop:
             # fewer rows have fewer points, unless those were learned, and few need no solver
             fewer = method.on_few_rows() if method.exact else method
@@ -473,14 +499,17 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         """What comes after a fit of parameters."""
         return fitted
 
-    def plan(self, X: Any, y: Any = None) -> Plan:
-        """What each method would take on these data, memory and time, and which one `method="auto"` takes."""
+    def plan(self, X: Any, y: Any = None) -> Plan | FarPlan:
+        """What each method would take on these data, memory and time, and which one `method="auto"` takes; of
+        rows that stay where they are, what their fit would take of each worker."""
         self.check_settings()
         sampled = self.hyper == "mcmc"
         if sampled or latent.read_inference(self.inference).word == "mcmc":
             setting = 'hyper="map"' if sampled else 'inference="vi"'
             why = "A plan predicts searches; how long chains take, only they can tell"
             raise ParameterError(f"{why}. Ask with {setting} for the engines alone.")
+        if far.stays(self, X):
+            return far.plan(self, X, y, self._is_gaussian())
         X, y, _ = parted(as_frame(X), y)
         shape = open_source(X, y, memory_limit=self.memory_limit).X.shape if is_source(X) else np.shape(X)
         return self._plan(tuple(shape), y)
@@ -561,11 +590,86 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
 
         return plot_relevance(self, ax)
 
-    def summary(self, full: bool = False) -> str:
+    def plot_calibration(self, X: Any = None, y: Any = None, **settings: Any) -> Any:
+        """PIT and calibration of left-out or given rows; of labels their reliability (see
+        gramian.plots.plot_calibration)."""
+        from gramian.plots.scores import plot_calibration
+
+        check_is_fitted(self, "fitted_")
+        return plot_calibration(self, X, y, **settings)
+
+    def plot_residuals(self, X: Any = None, y: Any = None, **settings: Any) -> Any:
+        """What was observed against what was foretold, and residuals along each column (see
+        gramian.plots.plot_residuals)."""
+        from gramian.plots.scores import plot_residuals
+
+        check_is_fitted(self, "fitted_")
+        return plot_residuals(self, X, y, **settings)
+
+    def summary(self, full: bool = False) -> Summary:
         """The fitted model on a page: parameters, evidence, what happened, and notes with cures. Of many
         lengthscales those of the columns that matter most are shown; `full` shows all."""
         check_is_fitted(self, "fitted_")
         return self.fitted_.summary(type(self).__name__, full)
+
+    @memory.translated(*PREDICTIONS_SHORT)
+    def report(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        X: Any = None,
+        y: Any = None,
+        *,
+        json: str | os.PathLike[str] | None = None,
+        ignore: str | Sequence[str] = (),
+        time_limit: float | None = None,
+        **columns: Any,
+    ) -> Summary:
+        """The health of the model on a page: is it good, is it sound, which columns matter, where is it least
+        sure, and what to try next. Findings have codes (docs/report.md), with what each means and its cure.
+
+        Parameters
+        ----------
+        path : where to write the page, one HTML file that needs nothing else; None: nowhere
+        X, y : rows that were held back, as for `evaluate`; without them each training row is foretold by all
+            others, where that is cheap
+        json : where to write the same for programs
+        ignore : codes of findings that are not wanted, such as "P003" or ["P003", "D007"]
+        time_limit : seconds; what there was no time for is named
+        columns : exposures or trials of the rows, as for `evaluate`
+
+        Returns the summary with these sections: it prints, and has `findings`, `passed`, `to_dict()`,
+        `json()` and `html()`.
+        """
+        check_is_fitted(self, "fitted_")
+        codes = checked((ignore,) if isinstance(ignore, str) else tuple(ignore))
+        if X is None and y is not None:
+            raise ParameterError("report(X, y): y was given without X. Give both, or neither.")
+        if time_limit is not None and not time_limit > 0:
+            raise ParameterError(f"time_limit={time_limit!r} must be a number of seconds, or None.")
+        end = None if time_limit is None else clock.now() + float(time_limit)
+        with clock.until(end, math.inf), progress(self.verbose) as told:
+            told.task("the report")
+            given = None
+            if X is not None:
+                targets = list(self.fitted_.columns.targets)
+                own = targets if len(targets) > 1 else targets[0] if targets else None
+                given = self.held_back(X, own if y is None else y, columns)
+            elif columns:
+                raise ParameterError(f"{', '.join(columns)}: there are no rows (X, y) that this belongs to.")
+            made = health_of(type(self).__name__, self.fitted_, given, codes, told)
+            if path is not None:
+                told.task("the page")
+                with atomic_write(path) as file:
+                    file.write(made.html().encode())
+        if json is not None:
+            with atomic_write(json) as file:
+                file.write((made.json() + "\n").encode())
+        return made
+
+    @abstractmethod
+    def held_back(self, X: Any, y: Any, given: Mapping[str, Any]) -> tuple[Held, Array]:
+        """Rows that the fit has not seen against what is foretold of them, and their table: what a report is
+        made of. `given`: the likelihood's columns beside y."""
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the fitted model to one file without code, whole or not at all; `gramian.load` reads it."""
@@ -605,6 +709,11 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
 
     def _read(self, X: Any, known: Columns) -> Array:
         """The columns of X that came with the data of the fit; NaN where a cell is missing."""
+        if is_dask_array(X) or is_dask_frame(X):
+            raise InputError(
+                f"X is a {type(X).__name__} of Dask's, which this would bring here as a whole. predict,"
+                " predict_quantiles and predict_table leave it where it is; for the rest give X.compute()."
+            )
         if is_source(X):
             table = open_source(X, known=known, memory_limit=self.memory_limit, missing=self.missing).X
             if table.shape[1] not in (len(known.given), len(known.names)):
@@ -651,6 +760,22 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:  # as scikit-learn calls it
         return plain(super().__repr__(N_CHAR_MAX))
 
+    def __sklearn_clone__(self) -> Self:
+        """As scikit-learn makes it, with the same client, of which there are no copies."""
+        plain = copy.copy(self)
+        plain.client = None
+        made: Self = _clone_parametrized(plain)
+        made.client = self.client
+        return made
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the client, which is of this process alone."""
+        return {**super().__getstate__(), "client": None}
+
+    def _is_gaussian(self) -> bool:
+        """Whether an observation is f plus Gaussian noise, in closed form."""
+        return False
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "fitted_")
 
@@ -665,15 +790,6 @@ def _some(values: Any, kept: NDArray[np.intp], n: int | None = None) -> Any:
     if values is None or np.ndim(values) == 0 or (n is not None and len(values) != n):
         return values
     return np.asarray(values)[kept]
-
-
-def generator(random_state: Any) -> np.random.Generator:
-    """One stream of random numbers from whatever scikit-learn takes as a seed."""
-    try:
-        return np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
-    except ValueError as error:
-        cure = "Give a whole number from 0 on. In Python a RandomState or None will do, too."
-        raise ParameterError(f"random_state={random_state!r}: {error}. {cure}") from None
 
 
 def check_arguments(unsupported: dict[str, Any], takes: str, cure: str = "") -> None:

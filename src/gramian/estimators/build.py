@@ -222,7 +222,7 @@ def build(
     model = Model(resolved, mean, gaussian, warp=warp)
     data = Data(X, Y, scale, noise_var)
     health.refuse_contradictions(data, model)
-    return Built(kernel, _with_priors(gp, model), data)
+    return Built(kernel, with_priors(gp, model), data)
 
 
 def build_latent(
@@ -251,7 +251,7 @@ def build_latent(
     for kernel in (first, *others):
         check_reach(kernel, X, columns)
     model = Model(first, _mean(gp, some, columns, loc, scale, L == 1), likelihood, tuple(others))
-    return Built(kernels[0], _with_priors(gp, model), Data(X, Y, scale))
+    return Built(kernels[0], with_priors(gp, model), Data(X, Y, scale))
 
 
 def check_reach(kernel: Kernel, X: Array, columns: Columns) -> None:
@@ -287,7 +287,7 @@ def _sees(kernel: Kernel, d: int, j: int, length: float) -> bool:
     return bool(np.ptp(K) > 0)
 
 
-def _with_priors(gp: Estimator, model: Model) -> Model:
+def with_priors(gp: Estimator, model: Model) -> Model:
     """The model as it is, or without its priors, where parameters are fitted by maximum likelihood."""
     if gp.hyper != "ml":
         return model

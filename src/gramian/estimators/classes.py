@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from gramian import clock
+from gramian import clock, journal
 from gramian.arrays import Array
 from gramian.data.inputs import Columns
 from gramian.engines.dense import Exact
@@ -76,7 +76,8 @@ def chosen(
     numeric = len(columns.categories) < data.X.shape[1]
     if len(data.X) < FEWEST or not model.likelihood.log_concave or not numeric:
         return None
-    most = ROWS if clock.end() - clock.now() >= BRIEF else QUICK_ROWS
+    ample = journal.chosen("ample", bool, lambda: clock.end() - clock.now() >= BRIEF)
+    most = ROWS if ample else QUICK_ROWS
     rows, judging = parted(data, np.arange(len(data.X)), most // model.likelihood.latents, rng)
     data, held = data.take(rows), None if judging is None else data.take(judging)
     if held is None and len(data.X) < LEAST_SHARE * len(built.rows.X):

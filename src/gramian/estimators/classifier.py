@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
@@ -15,8 +16,8 @@ from gramian.arrays import Array
 from gramian.choose.plan import Plan, check
 from gramian.data.inputs import Columns
 from gramian.data.labels import Labels
-from gramian.errors import ParameterError
-from gramian.estimators import build, latent, multiclass
+from gramian.errors import InputError, ParameterError
+from gramian.estimators import build, far, latent, multiclass
 from gramian.estimators.base import (
     FIT_SHORT,
     PREDICTIONS_SHORT,
@@ -24,13 +25,13 @@ from gramian.estimators.base import (
     check_arguments,
     check_draws,
     check_target,
-    generator,
 )
 from gramian.estimators.build import Built
 from gramian.estimators.classes import chosen
 from gramian.estimators.defaults import Choice
 from gramian.estimators.fitted import Fitted
 from gramian.estimators.predictions import LeftOutClasses, observations, prediction_table
+from gramian.estimators.resuming import generator, resumable
 from gramian.fitting.progress import Report
 from gramian.inference import Inference, Scheme
 from gramian.inference.mcmc.method import MCMC
@@ -39,6 +40,8 @@ from gramian.linalg import memory
 from gramian.means import Mean
 from gramian.predictive import Normals
 from gramian.report.evaluation import Evaluation, of_classes
+from gramian.report.held import MOST_GIVEN, Held, classes
+from gramian.report.quality import some_rows
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -100,8 +103,13 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
     time_limit : float, optional
         Seconds that a fit may take, reading and the final inference included. Rows of the search, and where
         need be of the model, are chosen to fit into them; notes say what was left out.
+    checkpoint : str or path, optional
+        A file in which a fit writes down, every second or so, what it has found, so that one that was stopped
+        goes on from there (see GPRegressor).
     verbose : bool, optional
         Progress on standard error: None on a terminal only, True always, False never.
+    client : dask.distributed.Client or an executor of concurrent.futures, optional
+        Who does passes over all rows of "svgp", and predictions of many rows. Results do not depend on it.
 
     Attributes
     ----------
@@ -126,6 +134,7 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
     # Fitting. -----------------------------------------------------------------------------------------------
 
     @memory.translated(*FIT_SHORT)
+    @resumable
     def fit(self, X: Any, y: Any = None, **unsupported: Any) -> Self:
         """Conditions on the rows of X with their labels y, after fitting the parameters.
 
@@ -202,6 +211,9 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
     @memory.translated(*PREDICTIONS_SHORT)
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable label of each row."""
+        if far.is_shared(self, X):
+            check_is_fitted(self, "fitted_")
+            return far.answers(self, "predict", X)
         best = np.argmax(self.predict_proba(X), axis=1)
         return self.classes_[best]
 
@@ -210,6 +222,9 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
         """The probability of each class, (n, classes) in the order of `classes_`, averaged over what is not
         known about f. interval=0.9, of two classes: with both ends, of the same shape, of the 90 % interval
         of what the probability is, f not being known: narrow around 0.5 is a coin, wide is no knowledge."""
+        if interval is None and far.is_shared(self, X):
+            check_is_fitted(self, "fitted_")
+            return far.answers(self, "predict_proba", X)
         table = self.read(X)
         P = self.fitted_.probabilities(table, self.averaging)
         return P if interval is None else (P, *self.fitted_.probability_interval(table, interval))
@@ -259,6 +274,20 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
         accuracy, log loss, Brier score, calibration and AUC (see gramian.report.evaluation)."""
         X, y = self._compared(X, y)
         return of_classes(self.predict_proba(X), self.fitted_.class_of(y), self.fitted_.columns.targets)
+
+    def held_back(self, X: Any, y: Any, given: Mapping[str, Any]) -> tuple[Held, Array]:
+        """Rows that the fit has not seen against what is foretold of them, and their table: what a report is
+        made of. `given`: the likelihood's columns beside y."""
+        if given:
+            raise ParameterError(f"Labels have no {', '.join(given)} beside them.")
+        X, y = self._compared(X, y)
+        table, codes = self.read(X), self.fitted_.class_of(y)
+        if len(codes) != len(table):
+            raise InputError(f"X has {len(table):,} rows, but y has {len(codes):,} labels.")
+        at = some_rows(len(table), MOST_GIVEN)
+        rows = np.asarray(table[at])
+        P = self.fitted_.probabilities(rows, self.averaging)
+        return classes(self.fitted_, P, codes[at], rows, at, len(table)), table
 
     @memory.translated(*PREDICTIONS_SHORT)
     def sample(self, X: Any, n_samples: int = 1, target: str = "f", random_state: Any = None) -> NDArray[Any]:

@@ -7,6 +7,7 @@ limits, predictions, files and pictures are theirs.
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -211,7 +212,8 @@ class DeepGPRegressor(DeepEstimator, GPRegressor):
     stages : list of Hold, optional
         First parts of the search in which some parameters stay where they are. None: those of the likelihood,
         for a fifth of the steps.
-    mean, noise, likelihood, optimize, normalize_y, random_state, missing, memory_limit, time_limit, verbose
+    mean, noise, likelihood, optimize, normalize_y, random_state, missing, memory_limit, time_limit,
+            checkpoint, verbose
         As for GPRegressor.
 
     Attributes
@@ -243,6 +245,7 @@ class DeepGPRegressor(DeepEstimator, GPRegressor):
         missing: str = "fill",
         memory_limit: int | str | None = None,
         time_limit: float | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
         verbose: bool | None = None,
     ) -> None:
         self.layers, self.kernel, self.n_inducing = layers, kernel, n_inducing
@@ -251,7 +254,7 @@ class DeepGPRegressor(DeepEstimator, GPRegressor):
         self.learning_rate, self.natural_step = learning_rate, natural_step
         self.optimize, self.stages, self.normalize_y = optimize, stages, normalize_y
         self.random_state, self.missing, self.verbose = random_state, missing, verbose
-        self.memory_limit, self.time_limit = memory_limit, time_limit
+        self.memory_limit, self.time_limit, self.checkpoint = memory_limit, time_limit, checkpoint
 
     def _plan(self, shape: tuple[int, ...], y: Any) -> Plan:
         one = y is None or isinstance(y, str) or np.ndim(y) < 2
@@ -273,7 +276,7 @@ class DeepGPClassifier(DeepEstimator, GPClassifier):
         Of two classes.
     multiclass : "softmax" (the default), "robustmax" or a RobustMax
         With three classes or more: one function a class in the last layer.
-    mean, optimize, random_state, missing, memory_limit, time_limit, verbose
+    mean, optimize, random_state, missing, memory_limit, time_limit, checkpoint, verbose
         As for GPClassifier.
 
     Attributes
@@ -302,6 +305,7 @@ class DeepGPClassifier(DeepEstimator, GPClassifier):
         missing: str = "fill",
         memory_limit: int | str | None = None,
         time_limit: float | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
         verbose: bool | None = None,
     ) -> None:
         self.layers, self.kernel, self.n_inducing = layers, kernel, n_inducing
@@ -310,7 +314,7 @@ class DeepGPClassifier(DeepEstimator, GPClassifier):
         self.learning_rate, self.natural_step = learning_rate, natural_step
         self.optimize, self.stages = optimize, stages
         self.random_state, self.missing, self.verbose = random_state, missing, verbose
-        self.memory_limit, self.time_limit = memory_limit, time_limit
+        self.memory_limit, self.time_limit, self.checkpoint = memory_limit, time_limit, checkpoint
 
     def check_settings(self) -> None:
         """Refuses impossible settings, before any work."""

@@ -45,7 +45,7 @@ from gramian.report.facts import Facts, NoData, class_counts
 from gramian.report.notes import labels
 from gramian.report.quality import Quality, quality
 from gramian.report.relevance import ROWS, Relevance, affordable, relevance
-from gramian.report.summary import MOST_ENTRIES, formula, summary
+from gramian.report.summary import MOST_ENTRIES, Summary, formula, summary
 from gramian.widths import Widths
 
 GRADIENT_STEP = 1e-5  # of a column's spread: where lengthscales are a hundredth of that, errors are 1e-6
@@ -158,7 +158,7 @@ class Learned(ABC):
         """The parameters as the summary has them: a page of them, or all."""
 
     @abstractmethod
-    def summary(self, title: str, full: bool = False) -> str:
+    def summary(self, title: str, full: bool = False) -> Summary:
         """On a page: parameters, evidence, what happened, and notes with cures; `full`: as long as it gets,
         with all entries of all parameters."""
 
@@ -270,9 +270,37 @@ class Fitted(Learned):
         return self.theta.size
 
     @property
+    def output_names(self) -> list[str]:
+        """What the outputs are called, or their numbers."""
+        return predictions.output_names(self.columns.targets, self.n_functions)
+
+    @property
+    def output_correlations(self) -> Array | None:
+        """Of outputs that inform each other: the correlations of f's at a place, before the data, (q, q)."""
+        if not self.model.outputs:
+            return None
+        terms = self.model.kernel.summands if len(self.model.outputs) > 1 else (self.model.kernel,)
+        x = np.zeros((1, self.facts.columns)) if not self.has_rows else np.asarray(self.rows.X[:1])
+        B = sum(
+            float(term.diag(x)[0]) * between.matrix
+            for term, between in zip(terms, self.model.outputs, strict=True)
+        )
+        std = np.sqrt(np.diagonal(B))
+        return np.asarray(B / (std[:, None] * std[None, :]))
+
+    @property
+    def output_chain(self) -> list[tuple[str, Kernel | None]] | None:
+        """Of outputs in a chain: their names in its order, each with the kernel of those before it."""
+        chain = getattr(self.process, "order", None)
+        if chain is None:
+            return None
+        links = {link.number: link.kernel for link in self.model.links}
+        return [(self.output_names[k], links.get(place + 1)) for place, k in enumerate(chain)]
+
+    @property
     def has_rows(self) -> bool:
-        """Whether the rows are there; a file of an approximation holds none."""
-        return not isinstance(self.rows, NoData)
+        """Whether the rows are there; a file of an approximation holds none, and some stay where they are."""
+        return not (isinstance(self.rows, NoData) or self.rows.pieces)
 
     def class_counts(self) -> tuple[int, ...]:
         """How many rows each class has."""
@@ -303,7 +331,7 @@ class Fitted(Learned):
             lengths[j] = min(lengths[j], length)
         return np.argsort(lengths if spread is None else lengths / spread, kind="stable").tolist()
 
-    def summary(self, title: str, full: bool = False) -> str:
+    def summary(self, title: str, full: bool = False) -> Summary:
         return summary(title, self, full)
 
     # Evidence. ----------------------------------------------------------------------------------------------
@@ -347,6 +375,8 @@ class Fitted(Learned):
         if not self.closed_form or self.inference.search == "none" or self.model.deeper:
             what = "evidence_.kind says what this model's evidence is"
             raise ParameterError(f"Certificates compare with exact inference under Gaussian noise; {what}.")
+        if self.model.outputs or self.model.others:
+            raise ParameterError('Certificates are of outputs each for itself: outputs="independent".')
         rows = self.rows.under(self.model)
         made = certify(self.model, rows, self.inference, self.process, self.evidence, rng, memory)
         return dataclasses.replace(self, certificate=made)
@@ -486,6 +516,11 @@ class Fitted(Learned):
     def told(self, note: str, **how: Any) -> Fitted:
         """The same with one more note on how the fit went; `how` are other fields of the outcome."""
         outcome = dataclasses.replace(self.outcome, notes=(*self.outcome.notes, note), **how)
+        return dataclasses.replace(self, outcome=outcome)
+
+    def chosen_by(self, line: str) -> Fitted:
+        """The same with one more line on how its kind was chosen, before the others."""
+        outcome = dataclasses.replace(self.outcome, choice=(line, *self.outcome.choice))
         return dataclasses.replace(self, outcome=outcome)
 
     def conditioned(self, rows: Data, scheme: Scheme, rng: np.random.Generator) -> Fitted:

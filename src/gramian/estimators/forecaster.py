@@ -21,7 +21,7 @@ import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Never, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,7 @@ from scipy.special import ndtri
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from gramian import clock
+from gramian import clock, journal
 from gramian.arrays import Array
 from gramian.choose.plan import Prospect, check_time_limit
 from gramian.choose.words import as_method
@@ -39,8 +39,9 @@ from gramian.data.columns import Columns
 from gramian.data.frames import Frame
 from gramian.engines import Exact
 from gramian.errors import InputError, ParameterError
-from gramian.estimators.base import check_draws, generator
+from gramian.estimators.base import check_draws
 from gramian.estimators.regressor import GPRegressor
+from gramian.estimators.resuming import generator, identify, resumable
 from gramian.fitting.outcome import FitOutcome
 from gramian.fitting.progress import progress
 from gramian.inference import Data, Scheme, closed
@@ -136,6 +137,9 @@ class GPForecaster(BaseEstimator):  # type: ignore[misc]
     memory_limit : int or str, optional
     time_limit : float, optional
         Seconds for a fit of all series.
+    checkpoint : str or path, optional
+        A file in which a fit writes down what it has found, so that one that was stopped goes on from there
+        (see GPRegressor).
     verbose : bool, optional
         Progress on standard error: None on a terminal only.
 
@@ -157,6 +161,7 @@ class GPForecaster(BaseEstimator):  # type: ignore[misc]
     random_state: Any = field(default=None, kw_only=True)
     memory_limit: int | str | None = field(default=None, kw_only=True)
     time_limit: float | None = field(default=None, kw_only=True)
+    checkpoint: str | os.PathLike[str] | None = field(default=None, kw_only=True)
     verbose: bool | None = field(default=None, kw_only=True)
 
     fitted_: ForecastFitted = field(init=False)
@@ -183,6 +188,7 @@ class GPForecaster(BaseEstimator):  # type: ignore[misc]
             as_method(self.method, self.memory_limit)
 
     @memory.translated("The fit", "Fit fewer rows, or give a memory_limit.")
+    @resumable
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learns from a table (a DataFrame, or the path of a file) with a date and a target column, or from
         dates and values: fit(table), fit(table, "sales"), fit(dates, y). Rows may be in any order, dates
@@ -191,10 +197,14 @@ class GPForecaster(BaseEstimator):  # type: ignore[misc]
         began = clock.now()
         names = tuple(map(str, self.regressors or ()))
         layout, axis, rows = read_training(X, y, self.date, self.target, self.id, names)
+        written = {"dates": rows.t, "y": rows.y, "regressors": rows.beside}
+        identify(self, written, series=str(rows.series.tolist()))
         rng, found = generator(self.random_state), []
         series = list(dict.fromkeys(rows.series.tolist()))
         end = None if self.time_limit is None else began + float(self.time_limit)
         with progress(self.verbose) as report:
+            if resumed := journal.resumed():
+                report.resumed(resumed)
             for k, name in enumerate(series):
                 if len(series) > 1:
                     report.stage(f"series {k + 1:,} of {len(series):,} ({name})", 0)
@@ -526,6 +536,14 @@ class GPForecaster(BaseEstimator):  # type: ignore[misc]
         self._fitted()
         return plot_components(self, horizon, series, ax)
 
+    def report(self, *_: Any, **__: Any) -> Never:
+        """Refused: a report is of a table, and a forecast is judged by dates that come later."""
+        raise ParameterError(
+            "GPForecaster has no report: it says what left-out rows of a table are foretold like, and a"
+            " forecast is of dates ahead. Hold the last dates back and compare them with forecast();"
+            " summary(), plot() and plot_components() show the rest."
+        )
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the fitted model to one file without code, whole or not at all; `gramian.load` reads it."""
         from gramian.modelfile import save
@@ -707,7 +725,10 @@ class _Work:
 
     def _late(self) -> bool:
         """Whether half of the time is over: from there on it is for what was chosen."""
-        return self.end is not None and self.end - clock.now() < 0.5 * self.total
+        if self.end is None:
+            return False
+        left = self.end - clock.now()
+        return journal.chosen("late", bool, lambda: left < 0.5 * self.total)
 
     @property
     def total(self) -> float:

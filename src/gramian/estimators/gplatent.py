@@ -11,21 +11,22 @@ from __future__ import annotations
 import contextlib
 import os
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Never, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from gramian import clock
+from gramian import clock, journal
 from gramian.arrays import Array, is_whole
 from gramian.choose.plan import check_time_limit
 from gramian.clock import OutOfTime
 from gramian.data.columns import some_of
 from gramian.data.inputs import Columns, read_named
 from gramian.errors import InputError, ParameterError
-from gramian.estimators.base import check_draws, generator
+from gramian.estimators.base import check_draws
 from gramian.estimators.build import read_kernel
+from gramian.estimators.resuming import generator, identify, resumable
 from gramian.fitting import FitOutcome
 from gramian.fitting.progress import progress
 from gramian.inference import Evidence
@@ -95,6 +96,9 @@ class GPLatent(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     memory_limit : int or str, optional
     time_limit : float, optional
         Seconds of a fit.
+    checkpoint : str or path, optional
+        A file in which a fit writes down what it has found, so that one that was stopped goes on from there
+        (see GPRegressor).
     verbose : bool, optional
         Progress: None on a terminal alone.
 
@@ -117,6 +121,7 @@ class GPLatent(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     random_state: Any = field(default=None, kw_only=True)
     memory_limit: int | str | None = field(default=None, kw_only=True)
     time_limit: float | None = field(default=None, kw_only=True)
+    checkpoint: str | os.PathLike[str] | None = field(default=None, kw_only=True)
     verbose: bool | None = field(default=None, kw_only=True)
 
     fitted_: LatentFitted = field(init=False)
@@ -145,12 +150,14 @@ class GPLatent(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             memory.parse_bytes(self.memory_limit)
 
     @memory.translated("The fit", "Fit fewer rows or columns, or take fewer inducing points.")
+    @resumable
     def fit(self, X: Any, y: Any = None) -> Self:
         """Finds places for the rows of X; y is not used. Missing cells (NaN) are left out."""
         self.check_settings()
         began = clock.now()
         table, columns = read_named(self, X, missing="fill")
         _refuse_categories(columns)
+        identify(self, {"X": table})
         rng = generator(self.random_state)
         scaling = self._scaling(table, columns)
         Y = scaling.inward(table)
@@ -164,6 +171,8 @@ class GPLatent(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         end = None if self.time_limit is None else began + float(self.time_limit)
         size = self.batch_size if self.batch_size is not None else (500 if len(Y) > MANY else None)
         with clock.until(end), progress(self.verbose) as report, attended(lambda: report.doing):
+            if goes_on := journal.resumed():
+                report.resumed(goes_on)
             if size is not None and size < len(Y):
                 passes = max(1, int(self.max_iter) // 50)
                 position, search, stages = batches.climb(first, seen, report, int(size), passes, rng)
@@ -174,6 +183,8 @@ class GPLatent(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             if search.stopped not in ("time limit", "interrupted"):
                 with contextlib.suppress(OutOfTime):
                     state = state.polished(table, seen)
+        if search.stopped in ("time limit", "interrupted"):
+            journal.leave()
         kind: EvidenceKind = "lower bound" if self.inference == "vi" else "approximation"
         outcome = FitOutcome(
             method=self.inference,
@@ -186,7 +197,7 @@ class GPLatent(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             jitter=JITTER,
             seconds=clock.now() - began,
             notes=tuple(self._notes(table, columns, scaling)),
-            stages=tuple(stages),
+            stages=tuple(filter(None, (journal.resumed(), *stages))),
         )
         self.fitted_ = LatentFitted(state.ordered(), columns, Evidence(search.value, kind), outcome)
         return self
@@ -419,6 +430,13 @@ class GPLatent(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         from gramian.plots.latent import plot_reconstruction
 
         return plot_reconstruction(self, dim, ax)
+
+    def report(self, *_: Any, **__: Any) -> Never:
+        """Refused: a report is of predictions of a target, and latent places predict none."""
+        raise ParameterError(
+            "GPLatent has no report: it finds places and predicts no target. summary(), relevance_ and"
+            " plot() show what it found, score(X) and reconstruct(X) how well."
+        )
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the fitted model to one file without code, whole or not at all; `gramian.load` reads it."""

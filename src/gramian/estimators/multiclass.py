@@ -23,16 +23,16 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from gramian import clock
+from gramian import clock, journal
 from gramian.arrays import Array
 from gramian.data.inputs import Columns
 from gramian.data.labels import Labels
 from gramian.errors import ParameterError
 from gramian.estimators import build
 from gramian.estimators import latent as latents
-from gramian.estimators.base import generator
 from gramian.estimators.fitted import Fitted, LabelledRows, Learned
 from gramian.estimators.predictions import LeftOutClasses
+from gramian.estimators.resuming import generator, identify
 from gramian.fitting import FitOutcome, Objective
 from gramian.fitting.lbfgs import Search, maximise
 from gramian.fitting.progress import Report, progress
@@ -43,8 +43,9 @@ from gramian.likelihoods import Bernoulli
 from gramian.linalg.threads import count as thread_count
 from gramian.params.space import ParameterTable
 from gramian.report import notes as health
+from gramian.report.document import Fact, Grid, Section
 from gramian.report.relevance import ROWS, Relevance, relevance
-from gramian.report.summary import MOST_ENTRIES, formula, noted, read
+from gramian.report.summary import MOST_ENTRIES, Summary, formula, line_of, noted, read
 
 if TYPE_CHECKING:
     from gramian.estimators.classifier import GPClassifier
@@ -175,21 +176,27 @@ class BinaryModels(Learned):
     def listed(self, full: bool = False) -> ParameterTable:
         return self.parameters() if full else self.parameters().brief({}, MOST_ENTRIES)
 
-    def summary(self, title: str, full: bool = False) -> str:
+    def summary(self, title: str, full: bool = False) -> Summary:
         """The models side by side."""
         outcome = self.outcome
         width = max(map(len, self.names))
-        lines = [
-            f"{title}, {len(self.classes)} classes from {outcome.reason}",
-            f"  evidence  {self.evidence}, in nats, the sum of the binary ones",
-            f"  method    {outcome.method}; {outcome.solver}",
-            f"  fit       {outcome.stopped}; {outcome.evaluations} evaluations, {outcome.seconds:.2f} s",
+        head = f"{title}, {len(self.classes)} classes from {outcome.reason}"
+        told = [
+            Fact("evidence", f"{self.evidence}, in nats, the sum of the binary ones", self.evidence.value),
+            Fact("method", f"{outcome.method}; {outcome.solver}"),
+            Fact("fit", f"{outcome.stopped}; {outcome.evaluations} evaluations, {outcome.seconds:.2f} s"),
             *read(self.columns.told()),
-            "",
         ]
+        lines, rows = [head, *map(line_of, told), ""], []
         for name, model in zip(self.names, self.binary, strict=True):
-            lines.append(f"  {name:<{width}}  {model.evidence_}  {formula(model.kernel_, full)}")
-        return "\n".join(lines + noted(outcome.notes))
+            evidence, kernel = str(model.evidence_), formula(model.kernel_, full)
+            lines.append(f"  {name:<{width}}  {evidence}  {kernel}")
+            rows.append((name, evidence, kernel))
+        grids = (Grid("Binary models", ("model", "evidence", "kernel"), tuple(rows)),)
+        sections = [Section("fitted", "What was fitted", facts=tuple(told), grids=grids)]
+        if outcome.notes:
+            sections.append(Section("notes", "Notes", outcome.notes))
+        return Summary("\n".join(lines + noted(outcome.notes)), head, sections)
 
 
 def names(scheme: str, classes: NDArray[Any]) -> list[str]:
@@ -230,13 +237,14 @@ def fit(gp: GPClassifier, table: Array, columns: Columns, labels: Labels, began:
     """Fits the binary models of a classifier with "ovr" or "ovo"."""
     scheme = "ovr" if gp.multiclass == "ovr" else "ovo"
     splits = _splits(scheme, labels)
+    identify(gp, {"X": table, "y": labels.codes}, classes=str(list(labels.classes)))
     cure = f"multiclass={gp.multiclass!r} takes one for its binary models."
     written = build.read_kernel(gp.kernel)
     written.one(cure)
     kernel = written.suited(np.asarray(table), columns, VARIANCE)[0]
     build.check_reach(kernel.resolve(columns.names), table, columns)
     # the binary models see no names and no categories
-    settings = {"kernel": kernel.resolve(columns.names), "verbose": False}
+    settings = {"kernel": kernel.resolve(columns.names), "verbose": False, "checkpoint": None}
     at_once = min(thread_count(), len(splits))
     end = math.inf if gp.time_limit is None else min(began + float(gp.time_limit), clock.end())
     unfitted = [clone(gp).set_params(**settings) for _ in splits]
@@ -245,7 +253,9 @@ def fit(gp: GPClassifier, table: Array, columns: Columns, labels: Labels, began:
         start, search = _together(gp, table, columns, splits, began)
     given = gp.random_state
     seed = None if given is None else int(check_random_state(given).randint(2**31 - 1))
-    seeds = np.random.SeedSequence(seed).generate_state(len(splits))
+    entropy = journal.chosen("seeds", str, lambda: str(np.random.SeedSequence(seed).entropy), lasts=True)
+    seeds = np.random.SeedSequence(int(entropy)).generate_state(len(splits))
+    here = journal.here()
 
     def fitted(k: int) -> GPClassifier:
         rows, second = splits[k]
@@ -255,11 +265,13 @@ def fit(gp: GPClassifier, table: Array, columns: Columns, labels: Labels, began:
             model.set_params(time_limit=max((end - clock.now()) / turns, LEAST_SECONDS))
         if start is not None:
             model.set_params(kernel=start.kernel.resolve(columns.names), mean=start.mean, optimize=False)
-        with clock.listening(bell):
+        with clock.listening(bell), journal.within(here, f"model {k}"):
             return model.fit(np.asarray(table[rows]), second)
 
     bell = clock.Bell()
     with progress(gp.verbose) as report, attended(lambda: "the binary models that are being fitted"):
+        if resumed := journal.resumed():
+            report.resumed(resumed)
         made = _side_by_side(fitted, range(len(splits)), at_once, bell, report)
         stopped = _Stopped.of(made) if bell.rung else None
         if stopped is not None:
@@ -272,6 +284,8 @@ def fit(gp: GPClassifier, table: Array, columns: Columns, labels: Labels, began:
             for k, model in zip(left, _side_by_side(fitted, left, at_once, None, report), strict=True):
                 made[k] = model
     models = [model for model in made if model is not None]
+    if stopped is not None:
+        journal.leave()
     outcome = _outcome(models, labels.classes, scheme, search, began, stopped)
     kinds = {model.evidence_.kind for model in models}
     value = float(sum(model.evidence_.value for model in models))
@@ -382,6 +396,7 @@ def _outcome(
         jitter=max(each.jitter for each in outcomes),
         seconds=clock.now() - began,
         notes=tuple(notes),
+        stages=(resumed,) if (resumed := journal.resumed()) else (),
     )
 
 
@@ -393,6 +408,22 @@ def _splits(scheme: str, labels: Labels) -> list[tuple[NDArray[np.intp], NDArray
     pairs = list(itertools.combinations(range(count), 2))
     both = [np.flatnonzero((codes == i) | (codes == j)) for i, j in pairs]
     return [(rows, (codes[rows] == j).astype(int)) for rows, (_, j) in zip(both, pairs, strict=True)]
+
+
+class _Total:
+    """The sum of objectives that have one set of parameters."""
+
+    def __init__(self, objectives: Sequence[Objective]) -> None:
+        self.objectives = objectives
+        self.workspaces = [objective.workspace for objective in objectives]
+
+    def __call__(self, theta: Array) -> tuple[float, Array]:
+        value, gradient = 0.0, np.zeros(len(theta))
+        for objective in self.objectives:
+            evidence, slope = objective.evidence(np.concatenate([theta, objective.inference.free]))
+            value, gradient = value + evidence.value, gradient + slope[: len(theta)]
+        prior, prior_gradient = self.objectives[0].space.log_prior(theta)
+        return value + prior, gradient + prior_gradient
 
 
 def _together(
@@ -413,16 +444,7 @@ def _together(
     for rows, second in splits:
         part: Data = replace(data, X=np.asarray(table[rows]), Y=second.astype(np.float64)[:, None])
         objectives.append(Objective(model, part, method.prepared(model, part, rng)))
-
-    def total(theta: Array) -> tuple[float, Array]:
-        value, gradient = 0.0, np.zeros(len(theta))
-        for objective in objectives:
-            evidence, slope = objective.evidence(np.concatenate([theta, objective.inference.free]))
-            value, gradient = value + evidence.value, gradient + slope[: len(theta)]
-        prior, prior_gradient = objectives[0].space.log_prior(theta)
-        return value + prior, gradient + prior_gradient
-
-    first = objectives[0]
+    first, total = objectives[0], _Total(objectives)
     count = len(first.space.theta)
     deadline = None if gp.time_limit is None else began + SHARED_SEARCH * float(gp.time_limit)
     theta, limits = first.space.theta, first.limits[:count]

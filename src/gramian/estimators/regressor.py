@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -11,16 +11,17 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import MultiOutputMixin, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from gramian import clock
+from gramian import clock, journal
 from gramian.arrays import Array
 from gramian.certify.certificate import Certificate
 from gramian.choose.plan import Plan, check
 from gramian.choose.words import as_method
 from gramian.clock import OutOfTime
 from gramian.data.inputs import Columns, read_beside, read_features, read_noise_var, read_rows, read_targets
+from gramian.engines.dense import Exact
 from gramian.engines.neighbours import Neighbours
-from gramian.errors import InputError, ParameterError
-from gramian.estimators import build, latent, uncertain
+from gramian.errors import InputError, MemoryLimitError, ParameterError
+from gramian.estimators import build, far, latent, outputs, uncertain
 from gramian.estimators.base import (
     FIT_SHORT,
     PREDICTIONS_SHORT,
@@ -28,18 +29,21 @@ from gramian.estimators.base import (
     check_arguments,
     check_draws,
     check_target,
-    generator,
 )
 from gramian.estimators.build import Built
 from gramian.estimators.defaults import Choice, chosen
 from gramian.estimators.fitted import Fitted
 from gramian.estimators.predictions import LeaveOneOut, columns_of, finite, observations, prediction_table
+from gramian.estimators.resuming import generator, identify, resumable
 from gramian.estimators.rivals import nearer
 from gramian.fitting.budget import Budget
 from gramian.fitting.draws import DRAWS
-from gramian.fitting.progress import Report
+from gramian.fitting.progress import Report, progress
 from gramian.fitting.stages import Searched
 from gramian.inference import Data, Model, Scheme, closed
+from gramian.inference.chained import chained
+from gramian.inference.coregional import coregional
+from gramian.kernels import Coregion
 from gramian.likelihoods import Gaussian, Likelihood
 from gramian.likelihoods.words import read_likelihood
 from gramian.linalg import memory
@@ -48,6 +52,8 @@ from gramian.predictive import Normals, Predictive, mixed
 from gramian.processes.base import Process
 from gramian.processes.prior import GaussianProcess
 from gramian.report.evaluation import Evaluation, of_numbers
+from gramian.report.held import MOST_GIVEN, Held, numbers, rivals_of_given
+from gramian.report.quality import COSTLY, some_rows
 from gramian.warps import Warp
 
 AVERAGED = 200  # rows up to which parameters are averaged over: with more, little is left to be seen of it
@@ -100,6 +106,12 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
     warp : "auto" (the default), None or a Warp such as SinhArcsinh()
         A monotone map of y, found with the other parameters, so that skewed or heavy-tailed targets suit
         Gaussian noise. "auto": tried where no kernel is given. Predictions, quantiles and draws are of y.
+    outputs : "independent" (the default), "coupled", "chained", "auto", or Coregion(rank=2)
+        What several outputs (2-D y) have to do with each other. "independent": nothing but the kernel.
+        "coupled": they are weighted sums of functions that they share, so that each informs the others
+        wherever it was observed; `Coregion` says of how many, else the evidence does, and a list of them has
+        one for each summand of the kernel. "chained": each is a function of x and of the outputs before it,
+        those observed most often first. "auto": the data choose. See gramian.estimators.outputs.
     inference : "laplace", "ep", "vi", "map", "mcmc", or an object such as EP(power=0.5), optional
         How to condition on other likelihoods. None: Laplace where it is good (one latent, concave log p),
         else the variational bound.
@@ -135,8 +147,16 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
     time_limit : float, optional
         Seconds that a fit may take, reading and the final inference included. Rows of the search, and where
         need be of the model, are chosen to fit into them; notes say what was left out.
+    checkpoint : str or path, optional
+        A file in which a fit writes down, every second or so, what it has found. One that was stopped, by
+        whatever it was, goes on from there when it is called again with the same data and settings, and ends
+        with the same numbers. It is removed when the fit has ended well (see docs/checkpoints.md).
     verbose : bool, optional
         Progress on standard error: None on a terminal only, True always, False never.
+    client : dask.distributed.Client or an executor of concurrent.futures, optional
+        Who does loops over rows: passes over all of them with low-rank methods and "svgp", rows of
+        "neighbours", predictions of many rows. Parquet folders and Arrow data sets then stay where they are,
+        as Dask collections always do. Results do not depend on it.
 
     Attributes
     ----------
@@ -156,6 +176,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
     warp: str | Warp | None = "auto"
     normalize_y: bool = True
     hyper: str = "auto"
+    outputs: str | Coregion | list[Coregion] = "independent"
 
     fitted_: Fitted = field(init=False)
     hypers: ClassVar[Mapping[str, str]] = {
@@ -167,6 +188,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
     # Fitting. -----------------------------------------------------------------------------------------------
 
     @memory.translated(*FIT_SHORT)
+    @resumable
     def fit(
         self,
         X: Any,
@@ -195,6 +217,8 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
             return self._fit_uncertain(X, y, noise_var, X_var, {"exposure": exposure, **columns})
         began = clock.now()
         self.check_ready()
+        if far.stays(self, X):
+            return self._fit_far(X, y, {"noise_var": noise_var, "exposure": exposure, **columns})
         gaussian, cure = self._is_gaussian(), ""
         if gaussian:
             cure = " Where rows differ in how certain they are, give noise_var, one variance a row."
@@ -207,6 +231,10 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         table, named, y, further, noise_var = self._training(X, y, further, noise_var)
         Y, single = read_targets(y, len(table), gaps=gaussian and self.hyper != "mcmc")
         known_noise = read_noise_var(noise_var, len(table))
+        if gaussian and Y.shape[1] > 1 and self.outputs != "independent":
+            read_beside(further, len(table), None)  # there are none
+            self.fitted_ = self._fit_outputs(table, named, Y, known_noise, began)
+            return self
         if gaussian:
             method, reason = self._method(table.shape, Y.shape[1])
             check(method, table.shape, Y.shape[1], self.memory_limit)
@@ -223,6 +251,84 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         self.fitted_ = self._finished(fitted, began)
         return self
 
+    def _fit_outputs(
+        self, table: Array, named: Columns, Y: Array, noise_var: Array | None, began: float
+    ) -> Fitted:
+        """Several outputs that have to do with each other (`estimators/outputs.py`)."""
+        word, _ = outputs.read_outputs(self.outputs)
+        built = outputs.with_own_noises(self, build.build(self, table, named, Y, False, noise_var))
+        with clock.until(self._end(began), self._grace):
+            if self.warp == "auto" and self._left_open():
+                with progress(self.verbose) as report:
+                    built = outputs.warped(built, named, closed(Exact()), report)
+            if word != "auto":
+                return self._fits_of([word], built, named, began)[0][1]
+            held = outputs.like_all_gaps(built.rows, named)
+            if held is None:
+                return outputs.highest(self._fits_of([*outputs.RIVALS], built, named, began))
+            now = clock.now()
+            with clock.until(now + outputs.JUDGED * (clock.end() - now), self._grace):
+                rivals = self._fits_of([*outputs.RIVALS], outputs.without(built, held), named, began)
+            best, line = outputs.judged(rivals, built.rows, held)
+            return self._fits_of([best], built, named, began)[0][1].chosen_by(line)
+
+    def _fits_of(
+        self, kinds: list[str], built: Built, named: Columns, began: float
+    ) -> list[tuple[str, Fitted]]:
+        """Fits of the same rows, one for each kind that there are memory and time for."""
+        (n, d), q = built.rows.X.shape, built.rows.Y.shape[1]
+        _, given = outputs.read_outputs(self.outputs)
+        found: list[tuple[str, Fitted]] = []
+        for place, kind in enumerate(kinds):
+            method, reason, start = self._kind_of_outputs(kind, built, given)
+            share = (clock.end() - clock.now()) / (len(kinds) - place)
+            try:
+                check(method, (n, d), q, self.memory_limit)
+                with clock.until(clock.now() + share, self._grace):
+                    one = self._condition(start, named, method, reason, began, True, False)
+            except (MemoryLimitError, OutOfTime, KeyboardInterrupt):
+                if not found:
+                    raise
+                break  # what there is no room for is no rival
+            found.append((kind, one))
+            if one.outcome.stopped == "interrupted":
+                break
+        return found
+
+    def _kind_of_outputs(
+        self, kind: str, built: Built, given: tuple[Coregion, ...]
+    ) -> tuple[Scheme, str, Built]:
+        """How outputs of a kind are conditioned on, why, and what that begins with."""
+        (n, d), Y = built.rows.X.shape, built.rows.Y
+        if kind == "coupled":
+            method, reason = self._method((int(np.isfinite(Y).sum()), d + 1), 1)
+            start = outputs.between(built, given, 1, self.hyper != "ml")
+            return coregional(method, n, Y.shape[1]), reason, start
+        method, reason = self._method((n, d), Y.shape[1])
+        if kind == "independent":
+            return method, reason, built
+        return chained(method, outputs.order_of(Y)), reason, outputs.in_a_chain(built)
+
+    def _left_open(self) -> bool:
+        """Whether the kind of model is for the data to say."""
+        return self.kernel is None and self.optimize and self.hyper not in ("ml", "mcmc") and not self.stages
+
+    def _fit_far(self, X: Any, y: Any, beside: Mapping[str, Any]) -> Self:
+        """A fit to rows that stay where they are (`estimators/far.py`)."""
+        given = [name for name, value in beside.items() if value is not None]
+        if given:
+            raise ParameterError(
+                f"{', '.join(given)}: of rows that stay where they are, X and y are read alone."
+            )
+        fitted = far.fit(self, X, y, self._is_gaussian())
+        self.n_features_in_ = len(fitted.columns.given)
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        if fitted.columns.named:
+            self.feature_names_in_ = np.array(fitted.columns.given, dtype=object)
+        self.fitted_ = fitted
+        return self
+
     def _finished(self, fitted: Fitted, began: float) -> Fitted:
         """Calibrated, where the model was left to the data."""
         if not (fitted.outcome.choice and self.kernel is None):
@@ -232,12 +338,14 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
             with clock.until(self._end(began), self._grace / 2):
                 return fitted.calibrated()
         except OutOfTime:
+            journal.leave()
             return fitted.told(UNCALIBRATED.format("the time limit left no time. Raise it"))
         except KeyboardInterrupt:
+            journal.leave()
             return fitted.told(UNCALIBRATED.format("the fit was interrupted"), stopped="interrupted")
 
     def _observations(self, fitted: Fitted, y: Any, n: int, beside: dict[str, Any]) -> Array:
-        Y, _ = read_targets(y, n, gaps=fitted.closed_form)
+        Y, _ = read_targets(y, n, gaps=fitted.closed_form, whole=False)
         if not fitted.closed_form:
             return read_rows(Y, beside, fitted.likelihood)
         read_beside(beside, n, None)  # there are none
@@ -255,6 +363,11 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
             raise ParameterError(
                 "X_var is for Gaussian noise in closed form: leave likelihood and inference."
             )
+        if journal.here() is not None:
+            table, _, targets, _, known = self._training(X, y, {}, noise_var)
+            Y, _ = read_targets(targets, len(table))
+            given = {"X": table, "y": Y, "X_var": np.atleast_1d(np.asarray(X_var, dtype=np.float64))}
+            identify(self, {**given, "noise_var": read_noise_var(known, len(table))})
         found: Self = clone(self).fit(X, y, noise_var)
         table = found.read(X)
         if len(table) != len(found.fitted_.rows.X) or not found.fitted_.single:
@@ -289,6 +402,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         """Refuses impossible settings, before any work."""
         super().check_settings()
         read_likelihood(self.likelihood)
+        outputs.check_outputs(self, self._is_gaussian())
         build.noise_parameter(build.noise_of(self), np.ones(1), None, shared=True)
         if self.hyper == "average" and not (self._is_gaussian() and self.optimize):
             why = 'other likelihoods and rules are averaged by inference="mcmc", fixed parameters by nothing'
@@ -306,8 +420,14 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
     def _choice(
         self, built: Built, columns: Columns, method: Scheme, rng: np.random.Generator, report: Report
     ) -> Choice | None:
-        left = self.kernel is None and self.optimize and self.hyper not in ("ml", "mcmc") and not self.stages
-        if not (left and self._is_gaussian() and method.closed):
+        if self.optimize and (built.model.outputs or built.model.others) and self._is_gaussian():
+            choose = outputs.coupled_choice if built.model.outputs else outputs.chained_choice
+            choice = choose(self, built, columns, method, rng, report)
+            if choice is None or self.hyper != "ml":
+                return choice
+            plain = build.with_priors(self, choice.built.model)
+            return replace(choice, built=choice.built._replace(model=plain))
+        if not (self._left_open() and self._is_gaussian() and method.closed):
             return None
         return chosen(built, columns, method, self.warp == "auto", rng, report)
 
@@ -322,6 +442,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
             memory.check_memory(needed, self.memory_limit, what, 'Use hyper="map".')
             return searched.search.theta.size > 0
         few = self.hyper == "auto" and self.kernel is None and n <= AVERAGED
+        few = few and self.outputs == "independent"  # others have many parameters, and some held
         return few and able and self.optimize and searched.search.theta.size > 0
 
     def _is_gaussian(self) -> bool:
@@ -352,6 +473,8 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         (n, d), q = built.rows.X.shape, built.rows.Y.shape[1]
         if not asked or method.exact or not method.closed:
             return method, reason
+        if built.model.outputs or built.model.others:
+            return method, reason
         if not memory.fits(closed(Neighbours()).bytes_needed(n, d, q), self.memory_limit):
             return method, reason
         inducing = build.prospect(self, (n, d), q).most_inducing()
@@ -364,8 +487,10 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
     def _plan(self, shape: tuple[int, ...], y: Any) -> Plan:
         if not self._is_gaussian():
             return latent.plan_for(self, read_likelihood(self.likelihood) or Gaussian(), shape)
-        outputs = 1 if y is None or isinstance(y, str) or np.ndim(y) < 2 else int(np.shape(y)[1])
-        return build.prospect(self, shape, outputs).plan()
+        q = 1 if y is None or isinstance(y, str) or np.ndim(y) < 2 else int(np.shape(y)[1])
+        if q > 1 and outputs.read_outputs(self.outputs)[0] in ("coupled", "auto"):  # one long table
+            return build.prospect(self, (q * shape[0], shape[1] + 1), 1).plan()
+        return build.prospect(self, shape, q).plan()
 
     # Predicting. --------------------------------------------------------------------------------------------
 
@@ -396,6 +521,9 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         one number a row or one for all: `trials=20` for the successes of 20 trials. `X_var`: variances of the
         numbers in X, one for all, one a column or one a cell; predictions are averages over what X may be.
         """
+        if self.__sklearn_is_fitted__() and far.is_shared(self, X) and X_var is None and not return_cov:
+            asked = {"return_std": return_std, "target": target, "interval": interval, "quantiles": quantiles}
+            return far.answers(self, "predict", X, exposure=_one(exposure), **asked, **columns)
         if X_var is not None and return_cov:
             raise ParameterError("X_var gives each row by itself: ask for return_std, not return_cov.")
         if interval is not None or quantiles is not None:
@@ -584,6 +712,10 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
     ) -> Array:
         """Quantiles of an observation at the rows of X: (n, levels), or (n, levels, q) for 2-D y. Other
         arguments are those of `predict`."""
+        if self.__sklearn_is_fitted__() and far.is_shared(self, X):
+            return far.answers(
+                self, "predict_quantiles", X, levels=levels, exposure=_one(exposure), **columns
+            )
         return self._foretold(X, {"exposure": exposure, **columns}).quantile(levels)
 
     def predict_table(
@@ -602,6 +734,9 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         `pandas.DataFrame(gp.predict_table(X))`.
         """
         check_is_fitted(self, "fitted_")
+        if far.is_shared(self, X):
+            asked = {"target": target, "level": level, "quantiles": quantiles}
+            return far.answers(self, "predict_table", X, exposure=_one(exposure), **asked, **columns)
         foretold = self.predict_dist(X, target, exposure, **columns)
         return prediction_table(foretold, level, quantiles, self.fitted_.columns.targets)
 
@@ -624,18 +759,41 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         gramian.report.evaluation). y, `exposure` and `columns` are as in `fit`."""
         X, y = self._compared(X, y)
         table, fitted = self.read(X), self.fitted_
+        Y, beside = self._targets_at(table, y, {"exposure": exposure, **columns})
+        return of_numbers(
+            fitted.predictive(table, beside), Y, fitted.training_moments(), fitted.columns.targets
+        )
+
+    def _targets_at(self, table: Array, y: Any, given: Mapping[str, Any]) -> tuple[Array, Array | None]:
+        """y of the rows of a table, (n, q), NaN where it was not observed, and the likelihood's columns
+        beside it."""
+        fitted = self.fitted_
         Y, single = read_targets(y, len(table), gaps=True)
-        given = {"exposure": exposure, **columns}
         if not fitted.closed_form:
             Y = read_rows(Y, given, self.likelihood_)
-            foretold, Y = fitted.predictive(table, Y[:, 1:]), Y[:, :1]
-        else:
-            read_beside(given, len(table), None)  # there are none
-            foretold = fitted.predictive(table)
-            if Y.shape[1] != foretold.mean[0].size or single != fitted.single:
-                had = "one number a row" if fitted.single else f"{foretold.mean.shape[1]} outputs"
-                raise InputError(f"y has shape {np.shape(y)}, but the model was fitted to {had}.")
-        return of_numbers(foretold, Y, fitted.training_moments(), fitted.columns.targets)
+            return Y[:, :1], Y[:, 1:]
+        read_beside(given, len(table), None)  # there are none
+        q = 1 if fitted.single else fitted.n_functions
+        if Y.shape[1] != q or single != fitted.single:
+            had = "one number a row" if fitted.single else f"{q} outputs"
+            raise InputError(f"y has shape {np.shape(y)}, but the model was fitted to {had}.")
+        return Y, None
+
+    def held_back(self, X: Any, y: Any, given: Mapping[str, Any]) -> tuple[Held, Array]:
+        """Rows that the fit has not seen against what is foretold of them, and their table: what a report is
+        made of. `given`: the likelihood's columns beside y."""
+        X, y = self._compared(X, y)
+        table, fitted = self.read(X), self.fitted_
+        Y, beside = self._targets_at(table, y, given)
+        at = some_rows(len(table), MOST_GIVEN)
+        rows, Y = np.asarray(table[at]), Y[at]
+        beside = None if beside is None else beside[at]
+        foretold = fitted.predictive(rows, beside)
+        if foretold.costly and len(at) > COSTLY:
+            few = some_rows(len(at), COSTLY)
+            at, rows, Y, foretold = at[few], rows[few], Y[few], foretold.at(few)
+        rivals = rivals_of_given(fitted, rows, Y)
+        return numbers(fitted, foretold, Y, rows, at, len(table), rivals, tested=True), table
 
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """R^2 of the predicted means, as of any regressor of scikit-learn. Where y has all columns of the
@@ -648,6 +806,29 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         first, *beside = read_rows(np.asarray(y, dtype=np.float64), {}, self.likelihood_).T
         predicted = self.predict(X, **dict(zip(names[1:], beside, strict=True)))
         return float(r2_score(first, predicted, sample_weight=sample_weight))
+
+    @memory.translated(*PREDICTIONS_SHORT)
+    def output_covariance(self, X: Any, target: str = "y") -> Array:
+        """The covariance of the outputs with each other at each row of X, (n, q, q): of observations ("y"),
+        or of the functions ("f"). Its diagonal is the square of `predict(X, return_std=True)`. Of independent
+        outputs it is diagonal; of outputs in a chain what is beside the diagonal is from draws."""
+        check_is_fitted(self, "fitted_")
+        fitted = self.fitted_
+        if fitted.model.warp is not None or not fitted.closed_form or fitted.single:
+            raise ParameterError(
+                "The covariance of outputs is that of several ones under Gaussian noise, as they are: fit a"
+                " 2-D y with warp=None; or draw them: sample(X, n)."
+            )
+        table, seen = self._processes(X, target)
+        parts = [(one.process.mean(table), one.process.joint(table), one.noise) for one in seen]
+        center = np.mean([mean for mean, _, _ in parts], axis=0)
+        total = np.zeros((*center.shape, center.shape[1]))
+        for mean, cov, noise in parts:
+            off = mean - center
+            total += (cov + noise[:, None] * np.eye(len(noise)) + off[:, :, None] * off[:, None, :]) / len(
+                parts
+            )
+        return total
 
     def components(self, X: Any) -> dict[str, tuple[Array, Array]]:
         """Mean and standard deviation of each summand of the kernel at the rows of X, by the name that it was
@@ -719,6 +900,14 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         if noise is None:
             raise AttributeError(f"{self.likelihood_} has no noise of one variance; see likelihood_.")
         return noise
+
+    @property
+    def output_correlations_(self) -> Array:
+        """Of coupled outputs: the correlations of their functions at a place, before the data, (q, q)."""
+        known = self.fitted_.output_correlations
+        if known is None:
+            raise AttributeError('Correlations between outputs are learned by outputs="coupled".')
+        return known
 
     @property
     def X_train_(self) -> Array:
@@ -802,3 +991,10 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         tags = super().__sklearn_tags__()
         tags.requires_fit = False  # predicts from the prior
         return tags
+
+
+def _one(exposure: Any) -> Any:
+    """A number for all rows; one a row has no place beside rows in pieces."""
+    if exposure is None or np.ndim(exposure) == 0:
+        return exposure
+    raise ParameterError("An exposure of rows that are shared out is one number for all of them.")

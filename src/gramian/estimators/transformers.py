@@ -21,8 +21,8 @@ from sklearn.utils.validation import check_is_fitted
 from gramian.arrays import Array
 from gramian.data.inputs import Columns, read_named
 from gramian.errors import InputError, ParameterError
-from gramian.estimators.base import generator
 from gramian.estimators.build import FURTHER, read_kernel, times_categories
+from gramian.estimators.resuming import generator
 from gramian.features.base import FeatureMap
 from gramian.features.fourier import FourierBasis
 from gramian.features.nystrom import NystromBasis

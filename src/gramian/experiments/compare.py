@@ -15,6 +15,7 @@ bound with inducing points.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import numbers
@@ -42,7 +43,17 @@ from gramian.estimators import GPClassifier, GPRegressor, build
 from gramian.estimators.multiclass import VARIANCE
 from gramian.experiments.methods import NOISY, Method, parse_methods
 from gramian.experiments.progress import bar
-from gramian.experiments.run import PART, SUBSET, RunRecord, Settings, Setup, Trial, measure, warm_up
+from gramian.experiments.run import (
+    PART,
+    SUBSET,
+    RunRecord,
+    Settings,
+    Setup,
+    Trial,
+    measure,
+    warm_measure,
+    warm_up,
+)
 from gramian.experiments.store import Store, columns_of, to_csv
 from gramian.experiments.table import text_table
 from gramian.fitting.progress import progress
@@ -54,6 +65,7 @@ from gramian.kernels.convert import Converted
 from gramian.kernels.text import parse_kernel
 from gramian.likelihoods import Bernoulli, Likelihood, Softmax
 from gramian.linalg import memory
+from gramian.linalg.executor import Executor, as_executor
 from gramian.params import fixed
 from gramian.params.space import html_text
 from gramian.report.summary import formula
@@ -139,6 +151,7 @@ def compare(
     memory_limit: int | float | str | None = None,
     time_limit: float | None = None,
     verbose: bool | None = None,
+    client: Any = None,
 ) -> Comparison:
     """Compares approximations of one model: error of the kernel matrix, time, memory, test error, NLPD,
     coverage or calibration.
@@ -173,6 +186,8 @@ def compare(
     time_limit : seconds for all of it; runs that there is no time for are left out, and named. With `out` the
         same call does them later.
     verbose : progress on standard error; None: on a terminal only.
+    client : a Dask client, or an executor of concurrent.futures, that does the runs; times are then those of
+        its workers, and all else is as it would be here.
 
     Returns a `Comparison`: print it, `.columns()`, `.to_csv(path)`, `.plot()`.
     """
@@ -213,7 +228,7 @@ def compare(
     sized = [(method, m) for method in chosen for m in (numbers_of if method.has_size else (0,))]
     trials = [Trial(r, method, m) for r in range(repeats) for method, m in sized]
     with clock.until(end):
-        runs = _carry_out(setup, trials, store, verbose)
+        runs = _carry_out(setup, trials, store, verbose, as_executor(client))
     if not runs:
         raise ParameterError(
             f"time_limit={time_limit} was over before the first run had ended. Give more time, fewer rows"
@@ -225,7 +240,7 @@ def compare(
 
 
 def _carry_out(
-    setup: Setup, trials: list[Trial], store: Store | None, verbose: bool | None
+    setup: Setup, trials: list[Trial], store: Store | None, verbose: bool | None, executor: Executor
 ) -> tuple[RunRecord, ...]:
     """All runs in their order, those that are on disk already from there; as many as there is time for. One
     that the end of the time has met may have been cut short, and is not kept."""
@@ -234,6 +249,15 @@ def _carry_out(
     took: dict[tuple[Method, int], float] = {}  # seconds of the last run of a method and a size
     left = sum(trial.key not in done for trial in trials)
     with bar(verbose, left, len(trials) - left) as step:
+        if executor.remote:
+            todo = [trial for trial in trials if trial.key not in done]
+            with contextlib.suppress(OutOfTime):
+                for trial, run in zip(todo, executor.each(warm_measure, todo, setup), strict=True):
+                    step(f"{trial.described}, repeat {trial.repeat + 1}")
+                    done[trial.key] = run
+                    if store is not None:
+                        store.append(run)
+            return tuple(done[trial.key] for trial in trials if trial.key in done)
         for trial in trials:
             sized, began = (trial.method, trial.size), clock.now()
             if trial.key in done or began + took.get(sized, 0.0) >= clock.end():

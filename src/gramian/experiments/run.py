@@ -167,6 +167,18 @@ def warm_up(setup: Setup, trial: Trial) -> None:
     measure(replace(setup, X=setup.X[:WARM_ROWS], y=y, settings=few), trial)
 
 
+def warm_measure(trial: Trial, setup: Setup) -> RunRecord:
+    """A run by a worker, which compiles what it has not compiled yet before it looks at its watch."""
+    key = trial.method.name, trial.size, setup.X.shape, repr(setup.kernel)
+    if key not in _warm:
+        warm_up(setup, trial)
+        _warm.add(key)
+    return measure(setup, trial)
+
+
+_warm: set[tuple[Any, ...]] = set()  # of this process
+
+
 class _Measurement:
     """A run at work. `measured`: the fields of its record so far."""
 

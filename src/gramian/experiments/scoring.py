@@ -20,7 +20,7 @@ Sources: Rasmussen and Williams 2006, equations 5.10 to 5.12; Vehtari, Mononen, 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -33,6 +33,7 @@ from gramian.errors import ParameterError
 from gramian.estimators.base import Estimator
 from gramian.inference.mcmc.chains import package
 from gramian.inference.mcmc.mixture import Mixture
+from gramian.linalg.executor import Executor
 from gramian.predictive import Predictive
 
 # which rows are trained on and which are held out, the same for all models
@@ -208,26 +209,59 @@ def folds_of(cv: Any, X: Any, y: Any, classes: bool, seeds: np.random.RandomStat
         raise ParameterError(f"cv={given!r} makes no folds of these rows: {error}") from error
 
 
+class _Fold(NamedTuple):
+    """An estimator, rows to train it on and rows to hold it against, with the keywords of each."""
+
+    gp: Any
+    train: tuple[Any, Array | None]
+    seen: dict[str, Any]
+    part: Any
+    known: Array
+    held: Array | None
+
+
+def _folded(fold: _Fold, state: None) -> tuple[Array, Seen]:
+    """log p of the rows that were held out, and what else is seen of them."""
+    gp = heeded(fold.gp.fit(*fold.train, **fold.seen))
+    scores = gp.log_density(fold.part, fold.known, fold.held)
+    if gp.fitted_.classes is not None:
+        return scores, _labels_seen(gp.predict_proba(fold.part), gp.fitted_.class_of(fold.known))
+    if fold.known.ndim > 1:
+        return scores, {}
+    return scores, _numbers_seen(gp.predict_dist(fold.part, exposure=fold.held), fold.known)
+
+
 def cross_validated(
-    made: Callable[[], Any], X: Any, y: Any, folds: Folds, exposure: Array | None = None
+    made: Callable[[], Any],
+    X: Any,
+    y: Any,
+    folds: Folds,
+    exposure: Array | None = None,
+    executor: Executor | None = None,
 ) -> Scores:
     """Each row from the rows of the other folds; one that is held out several times has the average, one that
-    never is does not count. `made` gives a new estimator for each."""
+    never is does not count. `made` gives a new estimator for each; `executor`: other processes that do them.
+    """
     target = np.asarray(y)
     total, times = np.zeros(len(target)), np.zeros(len(target))
     beside: Seen = {}
-    for train, test in folds:
-        seen = {} if exposure is None else {"exposure": exposure[train]}
-        gp = heeded(made().fit(*_rows(X, target, train), **seen))
-        held = None if exposure is None else exposure[test]
-        part, known = _rows(X, target, test)[0], target[test]
-        total[test] += gp.log_density(part, known, held)
+
+    def each_fold() -> Iterator[_Fold]:
+        for train, test in folds:
+            seen = {} if exposure is None else {"exposure": exposure[train]}
+            held = None if exposure is None else exposure[test]
+            yield _Fold(made(), _rows(X, target, train), seen, _rows(X, target, test)[0], target[test], held)
+
+    shared = executor is not None and executor.remote
+    found = (
+        executor.each(_folded, each_fold())
+        if shared and executor
+        else (_folded(f, None) for f in each_fold())
+    )
+    for (_, test), (scores, own) in zip(folds, found, strict=True):
+        total[test] += scores
         times[test] += 1
-        if gp.fitted_.classes is None:
-            found = _numbers_seen(gp.predict_dist(part, exposure=held), known) if known.ndim == 1 else {}
-        else:
-            found = _labels_seen(gp.predict_proba(part), gp.fitted_.class_of(known))
-        for name, values in found.items():
+        for name, values in own.items():
             beside.setdefault(name, np.zeros(len(target)))[test] += values
     there = times > 0
     averages = {name: values[there] / times[there] for name, values in beside.items()}

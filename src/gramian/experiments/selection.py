@@ -46,6 +46,7 @@ from gramian.estimators.defaults import MOST_EQUAL
 from gramian.experiments.progress import bar
 from gramian.experiments.scoring import Scores, cross_validated, folds_of, heeded, left_out, paired
 from gramian.experiments.store import columns_of, to_csv
+from gramian.linalg.executor import as_executor
 from gramian.params import Tree
 from gramian.params.space import aligned, html_text
 from gramian.warps import SinhArcsinh
@@ -60,7 +61,13 @@ BARE_MENTION = 1.0
 LEAST_SECONDS = 0.01  # of a fit, where the time for all is over
 CHOSEN = "as the data choose"
 TEXT = ("model", "kind", "by")  # columns of words
-_INCIDENTAL = ("random_state", "verbose", "memory_limit", "time_limit")  # settings that make no other model
+_INCIDENTAL = (
+    "random_state",
+    "verbose",
+    "memory_limit",
+    "time_limit",
+    "client",
+)  # settings that make no other model
 
 
 @dataclass(frozen=True)
@@ -186,6 +193,7 @@ def compare_models(
     exposure: ArrayLike | None = None,
     time_limit: float | None = None,
     verbose: bool | None = None,
+    client: Any = None,
 ) -> ModelComparison:
     """Fits each model to the same data and ranks them.
 
@@ -205,6 +213,7 @@ def compare_models(
     time_limit : seconds for all of it, of which each fit has an equal part. A model that knows fewer rows
         than the others, because its time was short, has no rank.
     verbose : progress on standard error; None: on a terminal only
+    client : a Dask client, or an executor of concurrent.futures, that fits the folds of by="cv"
 
     Returns a `ModelComparison`: print it, `.best`, `.fitted[name]`, `.columns()`, `.to_csv(path)`.
     """
@@ -213,6 +222,7 @@ def compare_models(
     if X is None:
         raise ParameterError("Data are missing: compare_models(models, X, y), where models may be None.")
     check_time_limit(time_limit)
+    executor = as_executor(client)
     if by == "cv" and is_source(X) and not has_targets(X):
         raise ParameterError(
             'Cross-validation takes rows apart: give X as an array or a DataFrame, or use by="evidence" or'
@@ -237,14 +247,15 @@ def compare_models(
     turns = _Turns(time_limit, len(chosen) * (1 if folds is None else 1 + len(folds)))
     fitted: dict[str, Any] = {}
     loo: dict[str, Scores] = {}
-    held: dict[str, Scores] = {}
+    held = dict.fromkeys(chosen, Scores(None))
     with bar(verbose, len(chosen), 0) as step:
         for name, model in chosen.items():
             step(name)
             made = partial(turns.taken, model)
             fitted[name] = heeded(made().fit(X, y, **({} if known is None else {"exposure": known})))
             loo[name] = left_out(fitted[name], always=by == "loo")
-            held[name] = Scores(None) if folds is None else cross_validated(made, X, target, folds, known)
+            if folds is not None:
+                held[name] = cross_validated(made, X, target, folds, known, executor)
     return _compared(by, fitted, loo, held)
 
 
@@ -274,7 +285,7 @@ class _Turns:
         self.end, self.fits = min(own, clock.end()), fits
 
     def taken(self, model: Estimator) -> Any:
-        gp = clone(model)
+        gp = clone(model).set_params(checkpoint=None)  # which is of one fit, and there are many
         if gp.verbose is None:
             gp.set_params(verbose=False)  # there is one line of progress, that of the comparison
         if self.end < math.inf:

@@ -34,10 +34,10 @@ _WHOLE, _TEXT = ("repeat", "size", "n_train", "n_test"), ("method", "note")  # t
 
 
 class Store:
-    """The folder of a comparison."""
+    """The folder of a comparison, or of what else is done run by run (`what`)."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, what: str = "comparison", runs: str = RUNS) -> None:
+        self.folder, self.what, self.runs = folder, what, folder / runs
 
     def open(self, settings: dict[str, Any]) -> dict[str, Any]:
         """Makes the folder, or checks that what is there belongs to the same comparison; gives what was
@@ -46,10 +46,10 @@ class Store:
             raise InputError(f"{self.folder} is a file. Give the name of a folder for the results.")
         self.folder.mkdir(parents=True, exist_ok=True)
         if not (self.folder / SETTINGS).exists():
-            if (self.folder / RUNS).exists():
+            if self.runs.exists():
                 raise InputError(
-                    f"{self.folder} has a {RUNS} but no {SETTINGS}, so nobody knows what its runs are of."
-                    " Choose another folder."
+                    f"{self.folder} has a {self.runs.name} but no {SETTINGS}, so nobody knows what its runs"
+                    " are of. Choose another folder."
                 )
             return {}
         try:
@@ -58,13 +58,13 @@ class Store:
             known = None
         if not isinstance(known, dict) or not isinstance(known.get("fitted"), dict):
             raise InputError(
-                f"{self.folder / SETTINGS} is not the settings of a comparison. Choose another folder."
+                f"{self.folder / SETTINGS} is not the settings of a {self.what}. Choose another folder."
             )
         for name, value in settings.items():
             if known.get(name) != value:
                 was, now = json.dumps(known.get(name)), json.dumps(value)
                 raise InputError(
-                    f"The comparison in {self.folder} was begun with {name}={was}, and now it is {now}. "
+                    f"The {self.what} in {self.folder} was begun with {name}={was}, and now it is {now}. "
                     "Give the same again to go on with it, or another folder for a new one."
                 )
         return dict(known["fitted"])
@@ -75,39 +75,49 @@ class Store:
 
     def read(self) -> list[RunRecord]:
         """The runs that are done, each once."""
-        path = self.folder / RUNS
+        path = self.runs
         if not path.exists():
             return []
-        raw = path.read_bytes()
-        whole = raw[: raw.rfind(b"\n") + 1]
-        if whole != raw:  # a line that was being written when the power went
-            with path.open("r+b") as file:
-                file.truncate(len(whole))
-            warnings.warn(
-                f"{path}: the last line was not whole and was taken out; its run is done again.", stacklevel=2
-            )
-        return list({run.key: run for run in reversed(from_csv(whole.decode(), str(path)))}.values())[::-1]
+        whole = whole_lines(path)
+        return list({run.key: run for run in reversed(from_csv(whole, str(path)))}.values())[::-1]
 
     def append(self, run: RunRecord) -> None:
         """Adds a run, whole or not at all."""
-        path = self.folder / RUNS
+        path = self.runs
         # one line, so that a part of it is known by its missing end
         run = dataclasses.replace(run, note=" ".join(run.note.splitlines()))
-        with path.open("ab", buffering=0) as file:
-            before = file.tell()
-            text = to_csv([run], header=before == 0).encode()
-            try:
-                written = 0
-                while written < len(text):  # a disk that is nearly full takes a part, and refuses the rest
-                    written += file.write(text[written:])
-                os.fsync(file.fileno())
-            except BaseException as cause:
-                with contextlib.suppress(OSError):
-                    file.truncate(before)
-                if isinstance(cause, OSError) and cause.errno in FULL:
-                    cure = "Free some space; the same command then does this run and the rest"
-                    raise InputError(f"{path} cannot be written: {full(cause)}. {cure}.") from cause
-                raise
+        append_whole(path, to_csv([run], header=not path.exists() or path.stat().st_size == 0))
+
+
+def whole_lines(path: Path) -> str:
+    """The lines of a file that was appended to; one without its end is taken out of the file."""
+    raw = path.read_bytes()
+    whole = raw[: raw.rfind(b"\n") + 1]
+    if whole != raw:  # a line that was being written when the power went
+        with path.open("r+b") as file:
+            file.truncate(len(whole))
+        warnings.warn(
+            f"{path}: the last line was not whole and was taken out; its run is done again.", stacklevel=3
+        )
+    return whole.decode()
+
+
+def append_whole(path: Path, lines: str) -> None:
+    """Adds lines to a file, whole or not at all, and forces them to disk."""
+    with path.open("ab", buffering=0) as file:
+        before, text = file.tell(), lines.encode()
+        try:
+            written = 0
+            while written < len(text):  # a disk that is nearly full takes a part, and refuses the rest
+                written += file.write(text[written:])
+            os.fsync(file.fileno())
+        except BaseException as cause:
+            with contextlib.suppress(OSError):
+                file.truncate(before)
+            if isinstance(cause, OSError) and cause.errno in FULL:
+                cure = "Free some space; the same command then does this run and the rest"
+                raise InputError(f"{path} cannot be written: {full(cause)}. {cure}.") from cause
+            raise
 
 
 def columns_of(records: Sequence[Any]) -> dict[str, NDArray[Any]]:

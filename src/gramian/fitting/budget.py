@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian import clock
+from gramian import clock, journal
 from gramian.inference.base import Scheme
 from gramian.inference.model import Data
 from gramian.linalg.cost import Cost
@@ -56,7 +56,7 @@ class Budget:
         def fits(rows: int) -> bool:
             return evaluations * self._predicted(engine, rows) <= seconds - compiling(engine, rows)
 
-        return _largest(most, fits)
+        return journal.chosen("rows of a search", int, lambda: _largest(most, fits))
 
     def rows_of_final(self, method: Scheme, seconds: float, compiled: bool = False) -> int:
         """The most rows whose final inference takes no longer; a few at least."""
@@ -65,7 +65,8 @@ class Budget:
             return self._final(method, rows) <= seconds - (0.0 if compiled else compiling(method, rows))
 
         n = self.size[0]
-        return max(_largest(n, fits), min(n, FEWEST_ROWS))
+        most = journal.chosen("rows of the posterior", int, lambda: _largest(n, fits))
+        return max(most, min(n, FEWEST_ROWS))
 
     def kept(self, method: Scheme, data: Data, rng: np.random.Generator) -> Data:
         """The rows that the final inference can have in what is left of the time: all, or some at random."""

@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gramian import clock
+from gramian import clock, journal
 from gramian.arrays import Array
 from gramian.errors import NumericalError
 from gramian.fitting.lbfgs import maximise
@@ -67,7 +67,7 @@ class _Landscape:
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
         self.evaluations += 1
-        value, slope = self._objective(theta)
+        value, slope, _ = journal.evaluated(theta, lambda: self._objective(theta), self._objective.workspaces)
         off = theta - self._best
         return value - 0.5 * float(np.sum(self._weak * off**2)), slope - self._weak * off
 

@@ -21,13 +21,14 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from gramian import clock
+from gramian import clock, journal
 from gramian.arrays import Array, Indices
 from gramian.clock import OutOfTime
 from gramian.deep.bound import JITTER, LastWeights, Step, Weights, batch_of, floor_of, programs, step
@@ -40,7 +41,7 @@ from gramian.fitting.objective import SEARCH_RANGE
 from gramian.fitting.progress import Report
 from gramian.fitting.stages import Hold, Searched, Stage
 from gramian.fitting.stages import fit as fit_shallow
-from gramian.fitting.stochastic import Adam, remaining, row_batches, settled
+from gramian.fitting.stochastic import Adam, RowBatches, remaining, restore, settled, state_of
 from gramian.inference.asked import ask
 from gramian.inference.base import Scheme, on_engine
 from gramian.inference.conjugate import closed
@@ -104,7 +105,7 @@ def fit(
         if depth == 1 or search.stopped == "interrupted":
             break
         left = np.inf if budget is None else budget.left(method) / (len(depths) - number)
-        if left < LEAST_SECONDS:
+        if journal.chosen("no time", bool, partial(bool, left < LEAST_SECONDS)):
             cure = "Raise time_limit."
             notes.append(f"There was no time for {depth} layers: this is the model of one layer. {cure}")
             search = dataclasses.replace(search, stopped="time limit")
@@ -309,7 +310,7 @@ class Run:
         self.vector = self.good = np.concatenate(parts)
         self.adam, self.rate = Adam(len(self.vector)), self.method.learning_rate
         self.values: list[float] = []
-        self.done = self.failures = 0
+        self.taken = self.done = self.failures = self.in_a_row = 0
         low, high = np.array(self.space.limits, dtype=np.float64).reshape(-1, 2).T
         theta = self.space.theta
         self.low, self.high = np.maximum(low, theta - SEARCH_RANGE), np.minimum(high, theta + SEARCH_RANGE)
@@ -386,34 +387,58 @@ class Run:
     ) -> str:
         """Steps from the first to the last of so many, or as many as there is time for; returns why it has
         ended."""
-        n, free, in_a_row = len(self.rows), np.zeros(self.space.size, bool), 0
-        order, start = row_batches(n, min(self.method.batch_size, n), self.rng), clock.now()
+        n = len(self.rows)
+        order = RowBatches(n, min(self.method.batch_size, n), self.rng)
+        self.taken, self.in_a_row, place = first, 0, journal.Place("layers")
+        if place.found:
+            restore(self, place, order)
+        if place.ended:
+            return place.ended
         try:
-            for k in range(first, last):
-                now = clock.now()
-                if end is not None and now >= end and self.done:
-                    return "time limit"
-                share = k / steps
-                if end is not None:  # sizes of steps fall with the time
-                    gone = (now - start) / max(end - start, 1e-9)
-                    share = max(share, (first + (last - first) * gone) / steps)
-                held = next((own for until, own in tied if share * steps < until), free)
-                ramp, late = min(1.0, (self.done + 1) / RAMP), remaining(share)
-                rho = ramp * max(late, LAST_STEP) * self.method.natural_step
-                try:
-                    self.step(self.rows[next(order)], rho, ramp * late * self.rate, held)
-                    in_a_row = 0
-                except NumericalError:  # Adam went too far: on from the last good place, with smaller steps
-                    self.vector, self.rate = self.good, self.rate / 2
-                    self.failures, in_a_row = self.failures + 1, in_a_row + 1
-                    if in_a_row == FAILURES:
-                        return "failed"
-                if k % max(1, steps // LINES) == 0:
-                    report(1, 1, k + 1, self.height)
+            why = self._climbed(first, last, steps, report, tied, end, order, place)
         except OutOfTime:
-            return "time limit"
+            why = "time limit"
         except KeyboardInterrupt:
+            journal.stop()
             return "interrupted"
+        place.end(why, lambda: state_of(self, order))
+        return why
+
+    def _climbed(
+        self,
+        first: int,
+        last: int,
+        steps: int,
+        report: Report,
+        tied: Sequence[tuple[int, NDArray[np.bool_]]],
+        end: float | None,
+        order: RowBatches,
+        place: journal.Place,
+    ) -> str:
+        start, begun, free = clock.now(), self.taken, np.zeros(self.space.size, bool)
+        while self.taken < last:
+            k, now = self.taken, clock.now()
+            if end is not None and now >= end and self.done:
+                return "time limit"
+            share = k / steps
+            if end is not None:  # sizes of steps fall with the time
+                gone = (now - start) / max(end - start, 1e-9)
+                share = max(share, (begun + (last - begun) * gone) / steps)
+            held = next((own for until, own in tied if share * steps < until), free)
+            ramp, late = min(1.0, (self.done + 1) / RAMP), remaining(share)
+            rho = ramp * max(late, LAST_STEP) * self.method.natural_step
+            try:
+                self.step(self.rows[next(order)], rho, ramp * late * self.rate, held)
+                self.in_a_row = 0
+            except NumericalError:  # Adam went too far: on from the last good place, with smaller steps
+                self.vector, self.rate = self.good, self.rate / 2
+                self.failures, self.in_a_row = self.failures + 1, self.in_a_row + 1
+                if self.in_a_row == FAILURES:
+                    return "failed"
+            self.taken += 1
+            place.keep(lambda: state_of(self, order))
+            if k % max(1, steps // LINES) == 0:
+                report(1, 1, k + 1, self.height)
         return "converged" if settled(self.values) else "iteration limit"
 
     def result(self) -> tuple[Model, DeepVariational]:

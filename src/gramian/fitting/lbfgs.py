@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import fmin_l_bfgs_b
 
-from gramian import clock
+from gramian import clock, journal
 from gramian.arrays import Array
 from gramian.clock import OutOfTime
 from gramian.errors import NumericalError
@@ -63,6 +63,7 @@ class _Counted:
 
     def __init__(self, objective: Callable[[Array], tuple[float, Array]], start: Array) -> None:
         self.objective = objective
+        self.warm = getattr(objective, "workspaces", ())  # where its rule begins the next time
         self.theta, self.best = start, -np.inf
         self.gradient: Array | None = None  # at the best
         self.place = b""  # the best, as bytes
@@ -74,23 +75,27 @@ class _Counted:
         if self.gradient is not None and theta.tobytes() == self.place:
             return self.best, self.gradient.copy()  # where one run ends, the next begins
         clock.heed()
-        began = clock.now()
-        if self.evaluations and began + (self.pace if self.pace < math.inf else 0.0) >= clock.end():
-            raise OutOfTime
         try:
-            value, gradient = self.objective(theta)
-            if not (math.isfinite(value) and finite(gradient)):
-                raise NumericalError(f"The evidence or its gradient is not finite (value {value}).")
+            value, gradient, seconds = journal.evaluated(theta, lambda: self._worked(theta), self.warm)
         except NumericalError as error:
             self.failures, self.error = self.failures + 1, error
             self.evaluations += 1
             raise
         if self.evaluations:
-            self.pace = min(self.pace, clock.now() - began)
+            self.pace = min(self.pace, seconds)
         self.evaluations += 1
         if value > self.best:
             self.theta, self.best, self.gradient = theta.copy(), value, gradient.copy()
             self.place = theta.tobytes()
+        return value, gradient
+
+    def _worked(self, theta: Array) -> tuple[float, Array]:
+        """Value and gradient, where there is time for them."""
+        if self.evaluations and clock.now() + (self.pace if self.pace < math.inf else 0.0) >= clock.end():
+            raise OutOfTime
+        value, gradient = self.objective(theta)
+        if not (math.isfinite(value) and finite(gradient)):
+            raise NumericalError(f"The evidence or its gradient is not finite (value {value}).")
         return value, gradient
 
 
@@ -132,7 +137,8 @@ def maximise(
                 return -run_best + height * (1 + float(gap @ gap)), 2 * height * gap
             if value > run_best:
                 run_theta, run_best = theta.copy(), value
-            report(number, len(starts), evaluate.evaluations, evaluate.best)
+            if not journal.replaying():  # whose pace tells nothing
+                report(number, len(starts), evaluate.evaluations, evaluate.best)
             path.append(run_best)
             if len(path) > PATIENCE and run_best - path[-PATIENCE - 1] < enough:
                 raise _Enough
@@ -175,6 +181,7 @@ def maximise(
     except OutOfTime:
         stopped = "time limit"
     except KeyboardInterrupt:
+        journal.stop()
         if not np.isfinite(evaluate.best):
             raise
         stopped = "interrupted"

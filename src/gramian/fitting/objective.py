@@ -35,6 +35,11 @@ class Objective:
         return ParameterSpace(self.model.parameters())
 
     @property
+    def workspaces(self) -> tuple[Workspace, ...]:
+        """What an evaluation leaves for the next one."""
+        return (self.workspace,)
+
+    @property
     def limits(self) -> list[tuple[float, float]]:
         """Bounds for a search; an entry without one may move by a factor of 1e10, beyond which nothing
         changes but rounding."""

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from gramian import journal
 from gramian.arrays import Array
 from gramian.engines.base import Workspace
 from gramian.errors import NumericalError
@@ -49,8 +50,12 @@ def with_more_noise(model: Model, Y: Array) -> list[Model]:
 
 def _height(model: Model, data: Data, inference: Scheme) -> float:
     space = ParameterSpace(model.parameters())
-    try:
+
+    def height() -> tuple[float, Array]:
         value = inference.evidence(model, data, Workspace()).value + space.log_prior(space.theta)[0]
+        return (value if np.isfinite(value) else -np.inf), np.zeros(0)
+
+    try:
+        return journal.evaluated(space.theta, height, slopes=False)[0]
     except NumericalError:
         return -np.inf
-    return value if np.isfinite(value) else -np.inf

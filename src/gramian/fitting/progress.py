@@ -25,6 +25,9 @@ class Report:
 
     doing = "the fit"
 
+    def resumed(self, sentence: str) -> None:
+        """Before anything else, where a fit goes on from a checkpoint."""
+
     def stage(self, what: str, evaluations: int, ahead: float = 0.0) -> None:
         """Before a search: on what it is, how many evaluations such a one takes as a rule, and how many more
         of its evaluations what comes after it would be."""
@@ -32,6 +35,10 @@ class Report:
 
     def __call__(self, start: int, starts: int, evaluations: int, best: float) -> None:
         """After each evaluation of a search."""
+
+    def task(self, what: str) -> None:
+        """Before work that is no search."""
+        self.doing = what
 
     def final(self, rows: int) -> None:
         """Before the final inference."""
@@ -53,6 +60,7 @@ class _Line(Report):
         self.what, self.hint, self.told = "fitting", KEEPS, 0.0
         self.usual, self.ahead, self.done, self.share_done = 0, 0.0, 0, 0.0
         self.first = self.last = self.began  # when evaluations of this search have ended
+        self.before = 1  # how many had ended at the first of these times
         self.live: Any = None
         self.lock = threading.Lock()
         self.ended = False
@@ -62,17 +70,26 @@ class _Line(Report):
             self.timer.daemon = True
             self.timer.start()
 
+    def resumed(self, sentence: str) -> None:
+        self.console.print(sentence, soft_wrap=True, markup=False, highlight=False)
+
     def stage(self, what: str, evaluations: int, ahead: float = 0.0) -> None:
         super().stage(what, evaluations, ahead)
         self.usual, self.ahead, self.done, self.since = evaluations, ahead, 0, clock.now()
         self.what, self.hint = f"fitting: {what}", KEEPS
 
     def __call__(self, start: int, starts: int, evaluations: int, best: float) -> None:
+        begins = evaluations == 1 or not self.done  # the first, or the first that is not from a checkpoint
         self.done, self.last = evaluations, clock.now()
-        self.first = self.last if evaluations == 1 else self.first
+        self.first, self.before = (self.last, evaluations) if begins else (self.first, self.before)
         of = f"start {start} of {starts}, " if starts > 1 or not self.console.is_terminal else ""
         self.what, self.hint = f"fitting: {of}evaluation {evaluations}, best {best:.4f}", KEEPS
         self._tell()
+
+    def task(self, what: str) -> None:
+        super().task(what)
+        self.usual, self.share_done, self.since = 0, 0.0, clock.now()
+        self.what, self.hint = what, "Ctrl-C ends it"
 
     def final(self, rows: int) -> None:
         super().final(rows)
@@ -91,7 +108,8 @@ class _Line(Report):
         now, left = clock.now(), None
         if self.usual and self.done:
             # of the evaluations after the first, which compiles, as soon as there are some
-            pace = (self.last - self.first) / (self.done - 1) if self.done > 1 else self.last - self.since
+            more = self.done - self.before
+            pace = (self.last - self.first) / more if more else self.last - self.since
             rest = max(self.usual - self.done, 0.1 * self.done) + self.ahead
             left = max(pace * rest - (now - self.last), 0.0)
         elif not self.usual and self.share_done > 0:

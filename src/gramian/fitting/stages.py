@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian import clock
+from gramian import clock, journal
 from gramian.arrays import Array, is_whole
 from gramian.clock import OutOfTime
 from gramian.deep.scheme import Deep
@@ -238,6 +238,7 @@ def fit(
         except OutOfTime:
             break  # before there was anything to search
         except KeyboardInterrupt:
+            journal.stop()
             if not searches:
                 raise  # nothing is known yet
             searches[-1] = dataclasses.replace(searches[-1], stopped="interrupted")
@@ -442,7 +443,8 @@ def _renewed(
     for _ in range(RENEWALS):
         theta, inference = objective.split(search.theta)
         model = objective.at(theta)
-        if search.stopped == "interrupted" or clock.over() or not inference.stale(model, objective.data):
+        over = journal.chosen("over", bool, clock.over)
+        if search.stopped == "interrupted" or over or not inference.stale(model, objective.data):
             break
         try:
             renewed = Objective(model, objective.data, inference.prepared(model, objective.data, rng))
@@ -455,7 +457,7 @@ def _renewed(
 
 def _room(memory: Callable[[], float]) -> int:
     """Rows whose Gram matrix fits."""
-    return int(min((memory() / 10) ** 0.5, 1e9))
+    return journal.chosen("rows that fit", int, lambda: int(min((memory() / 10) ** 0.5, 1e9)))
 
 
 def parts(

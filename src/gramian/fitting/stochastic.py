@@ -15,17 +15,17 @@ Ba 2015, algorithm 1.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian import clock
+from gramian import clock, journal
 from gramian.arrays import Array
 from gramian.clock import OutOfTime
-from gramian.errors import NumericalError
+from gramian.errors import CheckpointError, NumericalError
 from gramian.fitting.lbfgs import Search
 from gramian.fitting.objective import Objective
 from gramian.fitting.progress import Report
@@ -42,6 +42,7 @@ LAST_RATE, LAST_STEP = 0.02, 0.1
 LINES = 100  # of progress
 CANDIDATES = 20  # rows for each point, among which it is chosen where time is limited
 FAILURES = 10  # steps in a row that may fail before the fit does
+COUNTS, WEIGHTS = ("taken", "done", "failures", "in_a_row"), ("B", "h", "mu", "root")  # of a state
 
 
 class Adam:
@@ -102,7 +103,9 @@ class _Run:
         self.q: tuple[VariationalWeights, ...] = ()
         self.bound: Bound | None = None  # at the vector
         self.values: list[float] = []  # of the bound with the log prior, one a step
-        self.done = self.failures = 0
+        self.rate = method.learning_rate
+        # steps that were tried, those that did not fail, and those that did, in all and in a row
+        self.taken = self.done = self.failures = self.in_a_row = 0
 
     @property
     def height(self) -> float:
@@ -113,35 +116,51 @@ class _Run:
     def climb(self, bound: Bound, report: Report, deadline: float | None) -> str:
         """Takes all steps, or as many as there is time for; returns why it ended."""
         self.q, n = self.engine.start(bound), len(self.data.X)
-        steps, rate = self.method.steps_for(n), self.method.learning_rate
-        start, in_a_row = clock.now(), 0
-        batches = row_batches(n, min(self.method.batch_size, n), self.rng)
+        batches = RowBatches(n, min(self.method.batch_size, n), self.rng)
+        steps, place = self.method.steps_for(n), journal.Place("batches")
+        if place.found:
+            restore(self, place, batches)
+        if place.ended:
+            return place.ended
         report.stage(f"{self.method.name} on {n:,} rows", steps)
         try:
-            for k, at in zip(range(steps), batches, strict=False):
-                now = clock.now()
-                if deadline is not None and now >= deadline and self.done:
-                    return "time limit"
-                share = k / steps
-                if deadline is not None:
-                    share = max(share, (now - start) / max(deadline - start, 1e-9))
-                try:
-                    ramp, fall = min(1.0, (k + 1) / RAMP), remaining(share)
-                    self._step(at, ramp * max(fall, LAST_STEP) * self.method.natural_step, ramp * fall * rate)
-                    in_a_row = 0
-                except NumericalError:  # Adam went too far: on from the last good place, with smaller steps
-                    self.vector, rate = self.good, rate / 2
-                    self.failures, in_a_row = self.failures + 1, in_a_row + 1
-                    if in_a_row == FAILURES:
-                        raise
-                if k % max(1, steps // LINES) == 0:
-                    report(1, 1, k + 1, self.height)
+            why = self._climbed(batches, steps, report, deadline, place)
         except OutOfTime:
-            return "time limit"
+            why = "time limit"
         except KeyboardInterrupt:
+            journal.stop()
             if not self.values:
                 raise
             return "interrupted"
+        place.end(why, lambda: state_of(self, batches))
+        return why
+
+    def _climbed(
+        self, batches: RowBatches, steps: int, report: Report, deadline: float | None, place: journal.Place
+    ) -> str:
+        start, begun = clock.now(), self.taken / steps
+        while self.taken < steps:
+            k, now = self.taken, clock.now()
+            if deadline is not None and now >= deadline and self.done:
+                return "time limit"
+            share = k / steps
+            if deadline is not None:
+                share = max(share, begun + (1 - begun) * (now - start) / max(deadline - start, 1e-9))
+            at = next(batches)
+            try:
+                ramp, fall = min(1.0, (k + 1) / RAMP), remaining(share)
+                natural = ramp * max(fall, LAST_STEP) * self.method.natural_step
+                self._step(at, natural, ramp * fall * self.rate)
+                self.in_a_row = 0
+            except NumericalError:  # Adam went too far: on from the last good place, with smaller steps
+                self.vector, self.rate = self.good, self.rate / 2
+                self.failures, self.in_a_row = self.failures + 1, self.in_a_row + 1
+                if self.in_a_row == FAILURES:
+                    raise
+            self.taken += 1
+            place.keep(lambda: state_of(self, batches))
+            if k % max(1, steps // LINES) == 0:
+                report(1, 1, k + 1, self.height)
         return "converged" if settled(self.values) else "iteration limit"
 
     def _step(self, at: NDArray[np.intp], rho: float, rate: float) -> None:
@@ -195,11 +214,80 @@ def remaining(share: float) -> float:
     return LAST_RATE + (1 - LAST_RATE) * 0.5 * (1 + float(np.cos(np.pi * late)))
 
 
-def row_batches(n: int, size: int, rng: np.random.Generator) -> Iterator[NDArray[np.intp]]:
+class RowBatches:
     """Endless batches of row numbers, each sorted, from one random order of all rows after another."""
-    order = rng.permutation(n)
-    while True:
-        while len(order) < size:
-            order = np.concatenate([order, rng.permutation(n)])
-        yield np.sort(order[:size])
-        order = order[size:]
+
+    def __init__(self, n: int, size: int, rng: np.random.Generator) -> None:
+        self.n, self.size, self.rng = n, size, rng
+        self._drawn()
+
+    def _drawn(self) -> None:
+        self.before = journal.dice(self.rng)  # from which the order can be drawn again
+        self.order = self.rng.permutation(self.n)
+
+    def __next__(self) -> NDArray[np.intp]:
+        order = self.order
+        while len(order) < self.size:
+            self._drawn()
+            order = np.concatenate([order, self.order])
+        self.order = order[self.size :]  # of the last order alone, which came because there were too few
+        return np.sort(order[: self.size])
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """Where it is, as plain values."""
+        return {"before": self.before, "left": len(self.order), "now": journal.dice(self.rng)}
+
+    def restore(self, told: dict[str, Any]) -> None:
+        """Goes to where it was then, its generator included."""
+        journal.cast(self.rng, told.get("before"))
+        self._drawn()
+        left = told.get("left")
+        if type(left) is not int or not 0 <= left <= self.n:
+            raise CheckpointError(journal.damaged(f"{left} rows of {self.n:,} are left"))
+        self.order = self.order[self.n - left :]
+        journal.cast(self.rng, told.get("now"))
+
+
+class Climber(Protocol):
+    """A search by batches: all that its next step depends on, beside what was chosen before it began."""
+
+    vector: Array
+    good: Array
+    q: tuple[VariationalWeights, ...]
+    adam: Adam
+    rate: float
+    values: list[float]
+    taken: int
+    done: int
+    failures: int
+    in_a_row: int
+
+
+def state_of(run: Climber, batches: RowBatches) -> journal.State:
+    """The state of a search, for a journal."""
+    counts = {name: getattr(run, name) for name in COUNTS}
+    told = {**counts, "rate": float(run.rate), "adam": run.adam.count, "dice": batches.told}
+    arrays = {"vector": run.vector, "good": run.good, "values": np.array(run.values, dtype=np.float64)}
+    arrays |= {"first": run.adam.first.copy(), "second": run.adam.second.copy()}
+    arrays |= {f"{name}{k}": getattr(w, name) for k, w in enumerate(run.q) for name in WEIGHTS}
+    arrays["divergences"] = np.array([w.divergence for w in run.q])
+    return journal.State(run.taken, told, arrays)
+
+
+def restore(run: Climber, place: journal.Place, batches: RowBatches) -> None:
+    """Takes a search to where its state was kept."""
+    for name in COUNTS:
+        setattr(run, name, place.value(name, int))
+    run.rate, run.adam.count = place.value("rate", float), place.value("adam", int)
+    run.vector, run.good = place.array("vector", run.vector), place.array("good", run.vector)
+    run.adam.first, run.adam.second = place.array("first", run.vector), place.array("second", run.vector)
+    run.values = place.array("values").tolist()
+    apart = place.array("divergences", np.zeros(len(run.q)))
+    run.q = tuple(_kept_weights(place, k, w, float(apart[k])) for k, w in enumerate(run.q))
+    batches.restore(place.value("dice", dict))
+
+
+def _kept_weights(place: journal.Place, k: int, like: VariationalWeights, apart: float) -> VariationalWeights:
+    B, h, mu, root = (place.array(f"{name}{k}", getattr(like, name)) for name in WEIGHTS)
+    return VariationalWeights(B, h, mu, root, apart)

@@ -19,6 +19,7 @@ Cost of a row with m neighbours: m^2 kernel values, m^3 / 3 flops; O(m) numbers 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -30,12 +31,15 @@ from gramian.gram import few, programs
 from gramian.gram.tiles import _each, _host
 from gramian.kernels.base import Kernel
 from gramian.kernels.host import lower
+from gramian.linalg.executor import current
 from gramian.linalg.factor import CURE, LADDER
+from gramian.linalg.threads import at_work
 from gramian.params.tree import leaves
 
 BLOCK = 2**17  # numbers of the matrices of a block of rows: a megabyte
 PIECE, SIZES = 2**18, (64, 16, 4)  # numbers behind kernel values that are made at a time; tables, of these
 FAR = 1e4  # times k(x, x): noise of a row that says little
+FEWEST_SHARED, SHARED = 4096, 64  # rows that are worth a way to other machines, and blocks of a part of them
 Places = NDArray[np.int32]
 
 
@@ -63,6 +67,12 @@ class Given(NamedTuple):
 def given(kernel: Kernel, around: Around, *, solved: bool = False, part: Kernel | None = None) -> Given:
     """Each row given its neighbours; with `solved`, c as well. `part`: the row's value is that of a summand
     of the kernel, without noise."""
+    if not _here(around):
+        parts = list(current().each(_given, _parts(around), (kernel, solved, part)))
+        b, F, F_plain, e, c = (
+            np.concatenate(arrays) for arrays in zip(*(p[:-1] for p in parts), strict=True)
+        )
+        return Given(b, F, F_plain, e, c, max(one.jitter for one in parts))
     n, G = around.at.shape
     q = around.R.shape[1]
     b, F, F_plain, e = np.empty((n, G - 1)), np.empty(n), np.empty(n), np.empty((n, q))
@@ -92,6 +102,16 @@ def pullback(kernel: Kernel, around: Around, v: Array, p: Array) -> list[Array]:
     """sum_i v_i' dk(X_i, X_i)/dtheta p_i for v and p (n, G), one array a parameter; zero where a neighbour is
     none."""
     bare = kernel.bare()
+    if _here(around):
+        parts = _pulled(bare, around, v, p)
+    else:
+        items = ((some, v[rows], p[rows]) for rows, some in _parted(around))
+        parts = [part for found in current().each(_pulled_there, items, kernel) for part in found]
+    return [sum((part[k] for part in parts), np.zeros(g.shape)) for k, g in enumerate(leaves(bare))]
+
+
+def _pulled(bare: Kernel, around: Around, v: Array, p: Array) -> list[list[Array]]:
+    """The parts of the sum, one a block."""
 
     def one(rows: slice) -> list[Array]:
         X, left, right = around.X[np.maximum(around.at[rows], 0)], v[rows], p[rows]
@@ -110,8 +130,39 @@ def pullback(kernel: Kernel, around: Around, v: Array, p: Array) -> list[Array]:
             total = [a + b for a, b in zip(total, part, strict=True)] if total else part
         return total
 
-    parts = _each(one, blocks(around))
-    return [sum((part[k] for part in parts), np.zeros(g.shape)) for k, g in enumerate(leaves(bare))]
+    return _each(one, blocks(around))
+
+
+# Rows on other machines: each part has whole blocks, so that bits do not depend on who works.
+
+
+def _here(around: Around) -> bool:
+    """Whether threads of this process do all of it."""
+    return not current().remote or at_work() or len(around.at) < FEWEST_SHARED
+
+
+def _parted(around: Around) -> Iterator[tuple[slice, Around]]:
+    """Some rows at a time, each with those rows of the tables that it needs."""
+    size = SHARED * (blocks(around)[0].stop or 1)
+    for start in range(0, len(around.at), size):
+        rows = slice(start, min(start + size, len(around.at)))
+        at = around.at[rows]
+        needed, places = np.unique(np.maximum(at, 0), return_inverse=True)
+        local = np.where(at < 0, -1, places.reshape(at.shape)).astype(np.int32)
+        yield rows, Around(local, around.X[needed], around.D[needed], around.R[needed])
+
+
+def _parts(around: Around) -> Iterator[Around]:
+    return (some for _, some in _parted(around))
+
+
+def _given(around: Around, state: tuple[Kernel, bool, Kernel | None]) -> Given:
+    kernel, solved, part = state
+    return given(kernel, around, solved=solved, part=part)
+
+
+def _pulled_there(item: tuple[Around, Array, Array], kernel: Kernel) -> list[list[Array]]:
+    return _pulled(kernel.bare(), *item)
 
 
 def slopes(kernel: Kernel, around: Around, rows: slice) -> Array:

@@ -23,8 +23,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from gramian.arrays import Array, Indices
-from gramian.engines.base import Conditioned, Engine, RowPrior, Share, Use, Workspace, added
+from gramian.engines.base import Conditioned, Engine, Gradients, RowPrior, Share, Use, Workspace, added
 from gramian.errors import NumericalError, ParameterError
+from gramian.inference import far
 from gramian.inference.base import Cavities, Inference, Scheme, on_engine
 from gramian.inference.model import (
     Data,
@@ -35,6 +36,7 @@ from gramian.inference.model import (
     noise_gradient,
     noise_groups,
 )
+from gramian.kernels.base import Kernel
 from gramian.likelihoods import Likelihood
 from gramian.processes.base import Edit, Process
 from gramian.processes.prior import mean_rows
@@ -69,8 +71,10 @@ class Conjugate(Inference):
             )
 
     def infer(self, model: Model, data: Data, engine: Engine, report: Share | None = None) -> Inferred:
+        if data.pieces:
+            return far.infer(model, data, engine, report)
         prior = engine.at(model.kernel, data.X, Use(whole=True))
-        total, sited, columns = _Total(engine, data.log_slopes(model)), [], []
+        total, sited, columns = Total(engine, data.log_slopes(model)), [], []
         data = data.under(model)
         for group in observed(model, data):
             conditioned = self._conditioned(prior, group, data, engine, report)
@@ -81,8 +85,10 @@ class Conjugate(Inference):
         return Inferred(process, total.evidence(), _worst([one.outcome for one in sited]))
 
     def evidence(self, model: Model, data: Data, engine: Engine, workspace: Workspace) -> Evidence:
+        if data.pieces:
+            return far.infer(model, data, engine).evidence
         prior = engine.at(model.kernel, data.X, Use(whole=True), workspace)
-        total, data = _Total(engine, data.log_slopes(model)), data.under(model)
+        total, data = Total(engine, data.log_slopes(model)), data.under(model)
         for group in observed(model, data):
             total.add(_converged(self._conditioned(prior, group, data, engine)), group, prior)
         return total.evidence()
@@ -90,8 +96,10 @@ class Conjugate(Inference):
     def evidence_and_gradient(
         self, model: Model, data: Data, engine: Engine, workspace: Workspace
     ) -> tuple[Evidence, list[Array]]:
+        if data.pieces:
+            return far.evidence_and_gradient(model, data, engine)
         prior = engine.at(model.kernel, data.X, Use(back=True, whole=True), workspace)
-        total, Y, data = _Total(engine, data.log_slopes(model)), data.Y, data.under(model)
+        total, Y, data = Total(engine, data.log_slopes(model)), data.Y, data.under(model)
         mean = mean_rows(model.mean, data.X, Y.shape[1])
         by_level, by_mean = np.empty(Y.shape[1]), np.empty(Y.shape)
         by_kernel: list[Array] = []
@@ -169,7 +177,7 @@ def closed(method: Engine | Scheme) -> Scheme:
     return on_engine(method, Conjugate())
 
 
-class _Total:
+class Total:
     """The evidence, summed over groups of outputs."""
 
     def __init__(self, engine: Engine, value: float) -> None:
@@ -190,6 +198,36 @@ class _Total:
         if not self.engine.exact:
             return Evidence(self.value, "approximation")
         return Evidence(self.value, "estimate", error) if error else Evidence(self.value)
+
+
+class Noisy(NamedTuple):
+    """An evidence of one function, with what its gradient is made of."""
+
+    evidence: Evidence
+    alpha: Array  # (n,)
+    by_D: Array | None  # (n,): by the noise of each row, where that was asked for
+    by_level: float  # by a number added to all of them
+    gradients: Gradients
+
+
+def noisy_gradient(
+    engine: Engine, kernel: Kernel, X: Array, D: Array, r: Array, workspace: Workspace, rowwise: bool = False
+) -> Noisy:
+    """log N(r; 0, K + D) of r (n, 1), with its gradient; `rowwise`: by each D_i, too, for which the diagonal
+    of A^-1 is asked for: d log p / dD = (alpha^2 - diag A^-1) / 2."""
+    prior = engine.at(kernel, X, Use(back=True, whole=True), workspace)
+    conditioned = _converged(prior.observe(D, r))
+    total = Total(engine, 0.0)
+    total.add(conditioned, Observed([0], len(D), D, r, slice(None)), prior)
+    alpha, lam = conditioned.alpha[:, 0].copy(), conditioned.lam
+    by_D = 0.5 * (alpha**2 - conditioned.precision()) if rowwise else None
+    if not engine.bound:
+        found = conditioned.pullback()
+        return Noisy(total.evidence(), alpha, by_D, float(found.by_level[0]), found)
+    slack = 0.5 * prior.outside * lam**2
+    found = conditioned.pullback(by_outside=-0.5 * lam)
+    by_D = None if by_D is None else by_D + slack
+    return Noisy(total.evidence(), alpha, by_D, float(found.by_level[0] + np.sum(slack)), found)
 
 
 def observed(model: Model, data: Data, m: Array | None = None) -> Iterator[Observed]:

@@ -7,6 +7,7 @@ With a warp w it is t = w(y) that p(t | f) is said of, and log p(y) = log p(t) +
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
@@ -16,7 +17,9 @@ from numpy.typing import NDArray
 
 from gramian.arrays import Array
 from gramian.kernels.base import Kernel
+from gramian.kernels.coregion import Coregion
 from gramian.likelihoods import Gaussian, Likelihood
+from gramian.linalg.executor import Piece
 from gramian.means import Mean, OneOutput
 from gramian.params import Tree
 from gramian.processes.base import Process
@@ -35,11 +38,24 @@ class Deeper(Tree):
         return f"layer{self.number}" if field == "" else ""
 
 
+class Link(Tree):
+    """The kernel of the outputs before it in a chain, on their columns; an output may have none. Paths:
+    link2.*, ... by its place in the chain."""
+
+    kernel: Kernel
+    number: int = 2
+
+    def label(self, field: str) -> str:
+        return f"link{self.number}" if field == "" else ""
+
+
 class Model(Tree):
     """Everything that has parameters: the kernel, the mean, the likelihood. Paths: kernel.*, mean.*, the
     likelihood's own names (noise), and warp.*. Several latent functions share the kernel, unless `others` has
     one for each latent after the first. A deep model has the kernels of its layers after the first in
-    `deeper` (gramian.deep), and `kernel` is that of the first."""
+    `deeper` (gramian.deep), and `kernel` is that of the first. Outputs that inform each other have `outputs`,
+    one for the whole kernel or one a summand (inference/coregional.py), or are a chain: `others` has a kernel
+    of x for each output after the first, `links` those of outputs before it (inference/chained.py)."""
 
     kernel: Kernel
     mean: Mean
@@ -47,6 +63,8 @@ class Model(Tree):
     others: tuple[Kernel, ...] = ()
     warp: Warp | None = None
     deeper: tuple[Deeper, ...] = ()
+    outputs: tuple[Coregion, ...] = ()
+    links: tuple[Link, ...] = ()
 
     def label(self, field: str) -> str:
         return "" if field == "likelihood" else field
@@ -94,6 +112,11 @@ class Data:
     noise_var: Array | None = None
     # (n,): the same of rows that are taken for outliers (fitting/outliers.py), of the target the model sees
     excess: Array | None = None
+
+    @property
+    def pieces(self) -> Sequence[Piece]:
+        """Descriptions of rows that stay where they are (inference/far.py); none where the rows are here."""
+        return ()
 
     @property
     def added_noise(self) -> Array | None:

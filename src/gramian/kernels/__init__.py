@@ -3,6 +3,7 @@
 from gramian.kernels.algebra import Exp, Poly, Power, Product, Scaled, Sum, Warped, exp, poly, warp
 from gramian.kernels.base import Column, Kernel
 from gramian.kernels.categorical import Categorical
+from gramian.kernels.coregion import Coregion
 from gramian.kernels.deep import CNN, MLP, DeepKernel, Network
 from gramian.kernels.dot_product import (
     ArcCosine,
@@ -39,6 +40,7 @@ __all__ = [
     "Constant",
     "ConvNet",
     "Convolutional",
+    "Coregion",
     "Cosine",
     "DeepKernel",
     "DenseNet",

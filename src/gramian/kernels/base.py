@@ -372,6 +372,20 @@ class Kernel(Tree):
 
         return evaluate_expected(self, mean, var, Z)
 
+    def sample(self, X: ArrayLike, n_samples: int = 1, seed: Any = 0) -> Array:
+        """Functions that the kernel expects, at the rows of X: joint draws of N(0, K), (n, n_samples). The
+        same seed gives the same functions. Cost: n^3, in one (n, n) array and its eigenvectors."""
+        from gramian.kernels.face import draws
+
+        return draws(self, X, n_samples, seed)
+
+    def plot(self, X: Any = None, **settings: Any) -> Any:
+        """A picture of the kernel: its shape, its matrix, and functions that it expects (see
+        gramian.plots.plot_kernel)."""
+        from gramian.plots.kernels import plot_kernel
+
+        return plot_kernel(self, X, **settings)
+
     def on(self, *columns: str | int) -> On:
         """This kernel on some columns only, by name or index: `RBF(1.0).on("temp", "pressure")`."""
         from gramian.kernels.inputs import On

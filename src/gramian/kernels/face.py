@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gramian.arrays import Array
-from gramian.errors import InputError
+from gramian.arrays import Array, is_whole
+from gramian.errors import InputError, ParameterError
 from gramian.gram import tiles
 from gramian.kernels.base import Column, Kernel
 from gramian.kernels.expectations import Expected
@@ -25,6 +25,19 @@ def evaluate(kernel: Kernel, X: ArrayLike, Z: ArrayLike | None) -> Any:
         return np.tril(K) + np.tril(K, -1).T
     K = tiles.cross(kernel, *arrays)
     return float(K[0, 0]) if single else K
+
+
+def draws(kernel: Kernel, X: ArrayLike, count: int, seed: Any) -> Array:
+    """Joint draws of N(0, K) at the rows of X, (n, count), by K = V diag(w) V': smooth kernels have matrices
+    that are singular to rounding, of which a Cholesky factor would need jitter."""
+    if not is_whole(count):
+        raise ParameterError(f"n_samples={count!r} must be a whole number from 1 on.")
+    K = np.atleast_2d(
+        evaluate(kernel, np.atleast_2d(np.asarray(X)) if not hasattr(X, "columns") else X, None)
+    )
+    w, V = np.linalg.eigh(K)
+    z = np.random.default_rng(seed).standard_normal((len(K), int(count)))
+    return V @ (np.sqrt(np.maximum(w, 0.0))[:, None] * z)
 
 
 def evaluate_diagonal(kernel: Kernel, X: ArrayLike) -> Array:

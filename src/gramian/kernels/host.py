@@ -27,6 +27,7 @@ from gramian.arrays import Array
 from gramian.kernels.algebra import Exp, Power, Product, Scaled, Sum
 from gramian.kernels.base import FORMS, Kernel
 from gramian.kernels.categorical import Categorical
+from gramian.kernels.coregion import Coregion
 from gramian.kernels.distance import DIFFERENCES_UP_TO, TYPICAL
 from gramian.kernels.dot_product import Brownian, Constant, IntegratedBrownian, Linear, Polynomial
 from gramian.kernels.inputs import Named, On
@@ -331,6 +332,38 @@ class CategoricalForm(UnitHost):
         return KernelValues(_product(values), pull)
 
 
+class CoregionForm(Host):
+    """B at pairs of codes; those of outputs that nobody knows have weights 0 and a variance of 1."""
+
+    def __init__(self, weights: Array, own: Array) -> None:
+        self.weights, self.own = np.asarray(weights), np.asarray(own)
+
+    def cross(self, points: Pairs) -> KernelValues:
+        (x, V, own), (z, W, _) = self._of(points.X), self._of(points.Z)
+        alike = points.X[:, :1] == points.Z[:, 0][None]
+        return KernelValues(V @ W.T + np.where(alike, own[:, None], 0.0), self._pull(x, V, z, W, alike))
+
+    def _pull(self, x: Array, V: Array, z: Array, W: Array, alike: Array) -> Pull:
+        def pull(weight: Array, c: float) -> list[Array]:
+            by = x.T @ (weight @ W) + z.T @ (weight.T @ V)  # codes of unknown outputs are rows of zeros
+            return [c * by, c * (x.T @ np.sum(weight * alike, axis=1))]
+
+        return pull
+
+    def diagonal(self, X: Array) -> KernelValues:
+        x, V, own = self._of(X)
+
+        def pull(w: Array, c: float) -> list[Array]:
+            return [2 * c * (x.T @ (w[:, None] * V)), c * (x.T @ w)]
+
+        return KernelValues(np.sum(V * V, axis=1) + own, pull)
+
+    def _of(self, X: Array) -> tuple[Array, Array, Array]:
+        """Codes as indicators, (n, outputs), the rows of W, and own."""
+        x = (X[:, :1] == np.arange(len(self.own))).astype(np.float64)
+        return x, x @ self.weights, x @ self.own + (1.0 - x.sum(axis=1))
+
+
 # Kernels of kernels. ----------------------------------------------------------------------------------------
 
 Join = Callable[[list[KernelValues]], KernelValues]
@@ -449,6 +482,7 @@ FORMS |= {
     Brownian: lambda k: MotionForm(lambda shared, apart: shared),
     IntegratedBrownian: lambda k: MotionForm(lambda m, apart: m**2 * (m / 3 + apart / 2)),
     Categorical: lambda k: CategoricalForm(k.similarity),
+    Coregion: lambda k: CoregionForm(k.weights, k.own) if k.outputs else None,
     Scaled: lambda k: _joined([k.kernel], _scaled(float(k.scale))),
     Sum: lambda k: _joined(k.terms, _added),
     Product: lambda k: _joined(k.factors, _multiplied),

@@ -34,7 +34,7 @@ MAX_DEPTH = 40  # of parentheses, and of kernels within kernels: both far below 
 _KERNELS = (
     "RBF Matern12 Matern32 Matern52 RationalQuadratic Periodic Cosine SpectralMixture Linear Polynomial"
     " ArcCosine NeuralNetwork DenseNet ConvNet ResNet Convolutional Constant Brownian IntegratedBrownian"
-    " Categorical exp poly"
+    " Categorical Coregion exp poly"
 )
 _PRIORS = "LogNormal Normal HalfNormal Gamma InverseGamma Uniform"
 _CALLS: Mapping[str, Callable[..., Any]] = {

@@ -15,13 +15,14 @@ Source: Hensman, Fusi and Lawrence 2013, section 4.
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from gramian import clock
+from gramian import clock, journal
 from gramian.arrays import Array, Indices
 from gramian.clock import OutOfTime
 from gramian.errors import NumericalError
@@ -31,7 +32,15 @@ from gramian.fitting.stochastic import Adam
 from gramian.forks import compiled
 from gramian.kernels.base import Kernel
 from gramian.latent import search
-from gramian.latent.bound import Table, Weights, value_and_slopes, weights, whitened_root, whitened_sums
+from gramian.latent.bound import (
+    Places,
+    Table,
+    Weights,
+    value_and_slopes,
+    weights,
+    whitened_root,
+    whitened_sums,
+)
 from gramian.latent.rows import RowModel
 from gramian.latent.search import Position
 from gramian.params.tree import leaves
@@ -110,7 +119,7 @@ def climb(
         position, found, told = search.climb(part, table.take(chosen), report, 500)
     told = [f"{len(chosen):,} rows: {sentence}" for sentence in told]
     some = table.take(chosen)
-    short = found.stopped == "interrupted" or clock.over()
+    short = found.stopped == "interrupted" or journal.chosen("over", bool, clock.over)
     own = (position.kernel.bare(), position.of_groups(some), position.Z, position.places)
     Y = np.where(table.seen[:, table.group] > 0, table.Y, np.nan)
     with clock.until(None, anew=True):  # every row needs a place
@@ -124,6 +133,8 @@ def climb(
             stopped = run.passes(size, passes, rng, report)
         except (KeyboardInterrupt, OutOfTime) as stop:
             stopped = "interrupted" if isinstance(stop, KeyboardInterrupt) else "time limit"
+            if stopped == "interrupted":
+                journal.stop()
     position = run.position
     with clock.until(None, anew=True):
         value, _ = value_and_slopes(
@@ -152,19 +163,50 @@ class _Refinement:
         self.done = self.failures = 0
 
     def passes(self, size: int, count: int, rng: np.random.Generator, report: Report) -> str:
-        n = len(self.Y)
-        steps = count * -(-n // size)
+        n, place = len(self.Y), journal.Place("places")
+        steps, each = count * -(-n // size), n // size
+        before = journal.dice(rng)  # of the order of this pass
+        if place.found:
+            before = self._restored(place)
+            journal.cast(rng, before)
         report.stage(f"{n:,} rows in batches", steps)
-        for _ in range(count):
-            order = rng.permutation(n)
-            for begin in range(0, n - size + 1, size):
-                if clock.over():
-                    return "time limit"
-                fall = 0.5 * (1 + np.cos(np.pi * self.done / steps))
-                value = self._step(np.sort(order[begin : begin + size]), fall, n / size)
-                self.done += 1
-                report(1, 1, self.done, value)
+        order = rng.permutation(n)
+        while self.done < count * each:
+            if clock.over():
+                place.end("time limit", partial(self._state, before))
+                return "time limit"
+            begin = self.done % each * size
+            fall = 0.5 * (1 + np.cos(np.pi * self.done / steps))
+            value = self._step(np.sort(order[begin : begin + size]), fall, n / size)
+            self.done += 1
+            if self.done % each == 0 and self.done < count * each:
+                before = journal.dice(rng)
+                order = rng.permutation(n)
+            place.keep(partial(self._state, before))
+            report(1, 1, self.done, value)
         return "converged"
+
+    def _state(self, before: dict[str, Any]) -> journal.State:
+        """All that the next step depends on."""
+        told = {"done": self.done, "failures": self.failures, "adam": self.adam.count, "dice": before}
+        mean, var = self.position.places
+        arrays = {"theta": self.theta, "Z": self.Z, "precision": self.q.precision, "linear": self.q.linear}
+        arrays |= {"first": self.adam.first.copy(), "second": self.adam.second.copy(), "mean": mean.copy()}
+        return journal.State(self.done, told, arrays if var is None else {**arrays, "var": var.copy()})
+
+    def _restored(self, place: journal.Place) -> dict[str, Any]:
+        """Goes to where a state was kept; gives that of the random numbers before the pass."""
+        self.done, self.failures = place.value("done", int), place.value("failures", int)
+        self.theta, self.Z = place.array("theta", self.theta), place.array("Z", self.Z)
+        precision = place.array("precision", np.asarray(self.q.precision))
+        self.q = Natural(precision, place.array("linear", np.asarray(self.q.linear)))
+        self.adam.count = place.value("adam", int)
+        self.adam.first = place.array("first", self.adam.first)
+        self.adam.second = place.array("second", self.adam.second)
+        mean, var = self.position.places
+        places = Places(place.array("mean", mean), None if var is None else place.array("var", var))
+        self.position = self.position.moved(self.theta, self.Z, places)
+        return place.value("dice", dict)
 
     def _step(self, rows: Indices, fall: float, more: float) -> float:
         position, table = self.position, self.table

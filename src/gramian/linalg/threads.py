@@ -186,10 +186,11 @@ def for_each(work: Callable[[T_], object], items: Iterable[T_]) -> None:
 
 def hand_out(work: Callable[[T_], R_], item: T_) -> Future[R_]:
     """work(item) on a thread of the pool, which the process keeps."""
-    return _pool(count()).submit(_marked, work, item)
+    return _pool(count()).submit(marked, work, item)
 
 
-def _marked(work: Callable[[T_], R_], item: T_) -> R_:
+def marked(work: Callable[[T_], R_], item: T_) -> R_:
+    """work(item) on this thread alone, which is one of a pool's from now on."""
     _here.at_work = True
     return work(item)
 

@@ -6,7 +6,9 @@ settings      an estimator's settings
 observations  the rows, or what is told of them, and the labels of a classifier
 record        what a fitted estimator consists of, and the checks of what was read
 migrations    documents of older versions
-file          the layout, the checksum, the arrays; `save` and `load`
+layout        a document and arrays in one file, with a checksum
+file          a model file: `save` and `load`
+checkpoint    what a fit has found so far, in the same layout
 
 What a posterior consists of it says itself (`Process.state`), and builds itself from that again: a new kind
 of process, engine, rule, solver or basis needs no line here.

@@ -211,7 +211,9 @@ def _from_6(document: Any, arrays: Arrays) -> tuple[Any, Arrays]:
 
 
 def _from_7(document: Any, arrays: Arrays) -> tuple[Any, Arrays]:
-    """Version 7 had one wider part of residuals, perhaps with no share."""
+    """Version 7 had one wider part of residuals, perhaps with no share, and outputs by themselves alone."""
+    if document["estimator"] == "GPRegressor":
+        document = {**document, "settings": _extended(document["settings"], outputs="independent")}
     fitted = document["fitted"]
     if "calibration" not in fitted or fitted["calibration"] is None:
         return document, arrays

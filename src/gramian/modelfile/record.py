@@ -29,8 +29,10 @@ from gramian.estimators.fitted import Fitted, Learned
 from gramian.estimators.forecaster import ForecastFitted, GPForecaster
 from gramian.estimators.gplatent import GPLatent, LatentFitted
 from gramian.inference import Data, Model, Scheme
-from gramian.inference.model import Deeper
-from gramian.kernels import Kernel
+from gramian.inference.chained import Chained
+from gramian.inference.coregional import CoregionalOnEngine
+from gramian.inference.model import Deeper, Link
+from gramian.kernels import Coregion, Kernel
 from gramian.likelihoods import Gaussian, Likelihood
 from gramian.linalg.state import Arrays, entries, joined, of_parts, taken, typed, typed_list
 from gramian.means import Mean
@@ -45,6 +47,7 @@ CHANGES = "Does a class of your own change its fields in __post_init__?"
 MAX_STRUCTURES = 1000  # some ten milliseconds each
 _MODEL = ("kernel", "others", "mean", "likelihood", "warp", "single", "noise", "classes")
 _WHOLE = (*_MODEL, "method", "data", "posterior", "evidence", "outcome", "certificate", "calibration")
+_SOME = "deeper", "outputs", "links"  # what some models have beside these
 _SPLIT = ("classes", "models", "evidence", "outcome")
 _COLUMNS = ("names", "named", "readings", "gaps", "targets", "notes", "sklearn")
 _PARTS = ("estimator", "settings", "columns", "fitted")
@@ -92,11 +95,16 @@ def _one(fitted: Fitted) -> tuple[dict[str, Any], Arrays]:
         arrays["edits"] = np.array(fitted.edits, dtype=np.float64)
     if not fitted.inference.holds_rows and (fitted.has_rows or fitted.donors is not None):
         arrays["donors"] = fitted.some_rows()
-    deeper = {}  # only of deep models, so that files of others are as they were
+    more = {}  # only of models that have it, so that files of others are as they were
     if fitted.model.deeper:
         kernels = tuple(layer.kernel for layer in fitted.model.deeper)
-        deeper["deeper"] = encode(kernels, "deeper")
-    return deeper | {
+        more["deeper"] = encode(kernels, "deeper")
+    if fitted.model.outputs:
+        more["outputs"] = encode(fitted.model.outputs, "outputs")
+    if fitted.model.links:
+        links = tuple((link.number, link.kernel) for link in fitted.model.links)
+        more["links"] = encode(links, "links")
+    return more | {
         "kernel": encode(fitted.kernel, "kernel_"),
         "others": encode(fitted.model.others, "others"),
         "mean": encode(fitted.model.mean, "mean_"),
@@ -167,7 +175,7 @@ def _restored(parts: list[Any], arrays: Arrays, reader: Reader) -> settings.Save
 
 
 def _restore_one(gp: Estimator, columns: Columns, fitted: Any, arrays: Arrays, reader: Reader) -> Fitted:
-    names = (*_WHOLE, "deeper") if "deeper" in typed(fitted, dict, "fitted") else _WHOLE
+    names = (*_WHOLE, *(name for name in _SOME if name in typed(fitted, dict, "fitted")))
     part = dict(zip(names, entries(fitted, "fitted", *names), strict=True))
     d, noise = len(columns.names), typed(part["noise"], bool, "noise")
     if part["classes"] is not None and not is_classifier(gp):
@@ -193,7 +201,9 @@ def _restore_one(gp: Estimator, columns: Columns, fitted: Any, arrays: Arrays, r
         warp = reader.one(warp, Warp, "warp_")
     written = enumerate(typed(part.get("deeper", []), list, "deeper"))
     deeper = tuple(Deeper(reader.one(own, Kernel, f"deeper[{k}]"), 2 + k) for k, own in written)
-    model = Model(_resolved(kernel, columns), mean, likelihood, others, warp, deeper)
+    of_outputs = _between(part, reader)
+    model = Model(_resolved(kernel, columns), mean, likelihood, others, warp, deeper, *of_outputs)
+    _check_outputs(model, method, len(rows.scale))
     _check_model(model, d, len(rows.scale), noise, reader)
     if "deeper" in part or method.search == "layers":
         _check_layers(model, method, d, len(rows.scale), reader)
@@ -375,6 +385,37 @@ def _check_layers(model: Model, method: Scheme, d: int, q: int, reader: Reader) 
                 raise ModelFileError(f"the kernel of layer {layer.number} gives {shape} for two rows.")
 
 
+def _between(part: dict[str, Any], reader: Reader) -> tuple[tuple[Coregion, ...], tuple[Link, ...]]:
+    """What is between outputs: matrices of those that inform each other, links of a chain."""
+    written = enumerate(typed(part.get("outputs", []), list, "outputs"))
+    between = tuple(reader.one(own, Coregion, f"outputs[{k}]") for k, own in written)
+    links = []
+    for k, pair in enumerate(typed_list(part.get("links", []), list, "links")):
+        if len(pair) != 2:
+            raise ModelFileError(f"links[{k}] must have a place and a kernel.")
+        number = typed(pair[0], int, f"links[{k}]")
+        links.append(Link(reader.one(pair[1], Kernel, f"links[{k}]"), number))
+    return between, tuple(links)
+
+
+def _check_outputs(model: Model, method: Scheme, q: int) -> None:
+    """That a method for outputs that have to do with each other has a model of such, and no other has."""
+    chain, coupled = isinstance(method, Chained), isinstance(method, CoregionalOnEngine)
+    if coupled != bool(model.outputs) or (model.links and not chain):
+        raise ModelFileError("its method is not one for what is between its outputs.")
+    if any(between.outputs != q for between in model.outputs):
+        raise ModelFileError(f"it has a matrix between other outputs than its {q}.")
+    if len(model.outputs) > 1 and len(model.outputs) != len(model.kernel.summands):
+        raise ModelFileError("it has not one matrix between outputs a summand of its kernel.")
+    if chain and len(model.others) != q - 1:
+        raise ModelFileError(f"its chain is of {1 + len(model.others)} outputs, but there are {q}.")
+    if not chain and isinstance(model.likelihood, Gaussian) and method.closed and model.others:
+        raise ModelFileError(f"it has {1 + len(model.others)} kernels for {q} functions.")
+    places = [link.number for link in model.links]
+    if places != sorted(set(places)) or not all(2 <= place <= q for place in places):
+        raise ModelFileError("its links are not each at a place of its chain.")
+
+
 def _check_model(model: Model, d: int, q: int, noise: bool, reader: Reader) -> None:
     """That kernels, mean and likelihood work on data of this shape, which is traced: nothing is computed."""
     likelihood = model.likelihood
@@ -388,7 +429,7 @@ def _check_model(model: Model, d: int, q: int, noise: bool, reader: Reader) -> N
         raise ModelFileError(f"its likelihood has {likelihood.latents} functions, but there are {q} scales.")
     if model.warp is not None and (not noise or model.warp.forward(np.zeros((2, q))).shape != (2, q)):
         raise ModelFileError(f"its warp is not one of {q} outputs with Gaussian noise.")
-    if len(model.others) not in (0, q - 1) or (noise and model.others):
+    if len(model.others) not in (0, q - 1):
         raise ModelFileError(f"it has {1 + len(model.others)} kernels for {q} functions.")
     rows, f = np.zeros((2, d)), np.zeros(2) if q == 1 or noise else np.zeros((2, q))
     with jax.enable_x64(True):

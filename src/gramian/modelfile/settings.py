@@ -18,7 +18,7 @@ from gramian.estimators.gplatent import GPLatent
 from gramian.fitting.stages import Hold
 from gramian.inference import Inference, Scheme
 from gramian.inference.mcmc.method import MCMC
-from gramian.kernels import Kernel
+from gramian.kernels import Coregion, Kernel
 from gramian.kernels.convert import Converted
 from gramian.likelihoods import Likelihood, RobustMax
 from gramian.linalg.state import entries, typed, typed_list
@@ -31,6 +31,7 @@ from gramian.warps import Warp
 Saved = GPRegressor | GPClassifier | GPLatent | GPForecaster
 _ALL = GPRegressor, GPClassifier, DeepGPRegressor, DeepGPClassifier, GPLatent, GPForecaster
 ESTIMATORS: Mapping[str, type[Saved]] = {cls.__name__: cls for cls in _ALL}
+_ELSEWHERE = ("checkpoint", "client")  # of the machine and the process that it was fitted in
 _OBJECTS: Mapping[str, Any] = {
     "mean": Mean,
     "noise": (Parameter, tuple),  # one an output
@@ -43,29 +44,37 @@ _OBJECTS: Mapping[str, Any] = {
 
 
 def describe(gp: Saved) -> dict[str, Any]:
-    """The settings as JSON."""
+    """The settings as JSON, but for those of the machine that it was fitted on."""
+    given = gp.get_params(deep=False).items()
+    return {name: described(name, value) for name, value in given if name not in _ELSEWHERE}
+
+
+def described(name: str, value: Any) -> Any:
+    """A setting as JSON."""
     own = {
         "kernel": _describe_kernel,
         "stages": _describe_stages,
         "random_state": _describe_random_state,
         "noise": _describe_noise,
+        "outputs": _describe_outputs,
         "layers": _describe_layers,
         "seasons": _describe_list,
         "regressors": _describe_list,
     }
-    given = gp.get_params(deep=False).items()
-    return {name: own[name](value) if name in own else encode(value, name) for name, value in given}
+    return own[name](value) if name in own else encode(value, name)
 
 
 def restore(cls: type[Saved], given: Any, reader: Reader) -> Saved:
     """An estimator with the settings of a document, not fitted yet."""
-    names = list(cls().get_params(deep=False))
+    names = [name for name in cls().get_params(deep=False) if name not in _ELSEWHERE]
     values = dict(zip(names, entries(given, "settings", *names), strict=True))
     special = {
         **({"kernel": _kernel(values.pop("kernel"), reader)} if "kernel" in values else {}),
         **({"stages": _stages(values.pop("stages"))} if "stages" in values else {}),
         "random_state": _random_state(values.pop("random_state")),
     }
+    if "outputs" in values:
+        special["outputs"] = _outputs(values.pop("outputs"), reader)
     if "layers" in values:
         special["layers"] = _layers(values.pop("layers"), reader)
     for name in ("seasons", "regressors"):
@@ -90,6 +99,24 @@ def restore(cls: type[Saved], given: Any, reader: Reader) -> Saved:
 def _describe_noise(noise: Any) -> Any:
     several = isinstance(noise, (list, tuple, np.ndarray))  # one an output
     return encode(tuple(noise) if several else noise, "noise")
+
+
+def _describe_outputs(given: Any) -> Any:
+    """A word, what is between outputs, or a list of that."""
+    if isinstance(given, list):
+        return {"list": [encode(one, f"outputs[{k}]") for k, one in enumerate(given)]}
+    return encode(given, "outputs")
+
+
+def _outputs(value: Any, reader: Reader) -> Any:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dict) and "list" in value:
+        parts = typed(entries(value, "outputs", "list")[0], list, "outputs")
+        return [reader.one(part, Coregion, f"outputs[{k}]") for k, part in enumerate(parts)]
+    if isinstance(value, list):
+        return tuple(reader.one(part, Coregion, f"outputs[{k}]") for k, part in enumerate(value))
+    return reader.one(value, Coregion, "outputs")
 
 
 def _describe_list(given: Any) -> Any:

@@ -4,6 +4,9 @@ figure; no global setting is changed.
     predictions   mean and 95 % band of a regression, along each column
     classes       probabilities along columns, or a map of two with the boundaries
     relevance     which columns matter
+    scores        residuals along columns, PIT, calibration, reliability
+    health        the same, and more, as the pictures of a report's page
+    kernels       what a kernel believes: shape, matrix, draws
     layers        what the layers of a deep model do
     latent        maps of latent places, and columns along a dimension
     forecast      series with their forecasts, and what they are made of
@@ -12,8 +15,18 @@ figure; no global setting is changed.
 """
 
 from gramian.plots.classes import plot_classes
+from gramian.plots.kernels import plot_kernel
 from gramian.plots.layers import plot_layers
 from gramian.plots.predictions import plot_predictions
 from gramian.plots.relevance import plot_relevance
+from gramian.plots.scores import plot_calibration, plot_residuals
 
-__all__ = ["plot_classes", "plot_layers", "plot_predictions", "plot_relevance"]
+__all__ = [
+    "plot_calibration",
+    "plot_classes",
+    "plot_kernel",
+    "plot_layers",
+    "plot_predictions",
+    "plot_relevance",
+    "plot_residuals",
+]

@@ -39,6 +39,8 @@ class Context:
     data: Any = None
     first: int = 0  # which kernel of all that of `prior` is
     scheme: Any = None  # the method itself, where its choices are all that a process consists of
+    inner: Context | None = None  # of the process that this one is made of
+    links: tuple[Context, ...] = ()  # the same of several, one after the other
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:

@@ -41,6 +41,7 @@ from gramian.arrays import Array
 from gramian.errors import InputError, visible
 from gramian.params.space import aligned, html_table
 from gramian.predictive import Predictive, log_normal
+from gramian.report.document import number
 
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
 BINS = 15
@@ -114,7 +115,7 @@ def _shown(name: str, value: float) -> str:
     if not np.isfinite(value):
         return "-"
     shares = name.startswith("coverage") or name == "accuracy"
-    return f"{100 * value:.1f} %" if shares else f"{value:.4g}"
+    return f"{100 * value:.1f} %" if shares else number(value)
 
 
 # Numbers. ---------------------------------------------------------------------------------------------------

@@ -110,7 +110,8 @@ def notes(
     sentences += row_notes(data.X, data.Y, columns, closed, model.warp is not None)
     if data.excess is not None:
         sentences += _outliers(np.flatnonzero(data.excess))
-    if search.stopped != NOT_OPTIMISED and not model.deeper:
+    # variances of outputs that inform each other are between them
+    if search.stopped != NOT_OPTIMISED and not model.deeper and not model.outputs:
         sentences += vanished(model, data, closed)
     return sentences + told(of_parameters)
 

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from gramian.arrays import Array
 from gramian.data.inputs import Columns, spread
 from gramian.errors import GramianError
+from gramian.report.document import number
 from gramian.report.evaluation import Evaluation, of_classes, of_numbers
 
 NEIGHBOURS = 5
@@ -39,15 +40,7 @@ class Quality(NamedTuple):
 
 def quality(fitted: Any) -> Quality:
     """Of an `estimators.fitted.Fitted`."""
-    why = None
-    if not fitted.has_rows:
-        why = "the file holds no training rows"
-    elif fitted.inference.search == "none":
-        why = "parameters were sampled; compare_models has leave-one-out by importance sampling"
-    elif not fitted.inference.leaves_out_cheaply:
-        why = "leaving rows out would take a solve for each"
-    elif fitted.n_rows < 3:
-        why = "there are fewer than three rows"
+    why = why_not(fitted)
     if why is None:
         try:
             return _classes(fitted) if fitted.classes is not None else _numbers(fitted)
@@ -57,6 +50,17 @@ def quality(fitted: Any) -> Quality:
         f"Not measured on left-out rows: {why.rstrip('.')}. evaluate(X, y) scores rows that were held back."
     )
     return Quality(None, (told,))
+
+
+def why_not(fitted: Any) -> str | None:
+    """Why rows cannot be left out at little cost; None where they can."""
+    if not fitted.has_rows:
+        return "the rows stay where they are" if fitted.rows.pieces else "the file holds no training rows"
+    if fitted.inference.search == "none":
+        return "parameters were sampled; compare_models has leave-one-out by importance sampling"
+    if not fitted.inference.leaves_out_cheaply:
+        return "leaving rows out would take a solve for each"
+    return "there are fewer than three rows" if fitted.n_rows < 3 else None
 
 
 def _numbers(fitted: Any) -> Quality:
@@ -69,7 +73,8 @@ def _numbers(fitted: Any) -> Quality:
     sentences = []
     for k, column in enumerate(scores.columns):
         which = f"{scores.outputs[k]}: " if len(scores.columns) > 1 else ""
-        text = f"{which}Predicts left-out rows with an error of {column['rmse']:.3g} (R2 {column['r2']:.2f})"
+        error = f"an error of {number(column['rmse'], 3)} (R2 {column['r2']:.2f})"
+        text = f"{which}Predicts left-out rows with {error}"
         held = f"95 % intervals hold {_percent(column['coverage95'])}"
         sentences.append(f"{text}{_beside_neighbours(Y[:, k], at, near, column['rmse'])}; {held}.")
     return Quality(scores, (*sentences, *_seen(fitted)))
@@ -91,7 +96,7 @@ def _beside_neighbours(y: Array, at: NDArray[np.intp], near: NDArray[np.intp] | 
     known = np.isfinite(y[at]) & np.any(seen, axis=1)
     guess = np.sum(np.where(seen, y[near], 0.0), axis=1) / np.maximum(np.sum(seen, axis=1), 1)
     other = float(np.sqrt(np.mean((y[at] - guess)[known] ** 2)))
-    return f", {_times(other, rmse)} {NEIGHBOURS} nearest neighbours ({other:.3g})"
+    return f", {_times(other, rmse)} {NEIGHBOURS} nearest neighbours ({number(other, 3)})"
 
 
 def _times(other: float, own: float) -> str:
@@ -131,33 +136,38 @@ def some_rows(n: int, most: int) -> NDArray[np.intp]:
 def neighbours(X: Array, columns: Columns, at: NDArray[np.intp]) -> NDArray[np.intp] | None:
     """The nearest other rows of some rows, (m, NEIGHBOURS); None where there are too few rows, or too many to
     look at."""
-    from scipy.spatial import cKDTree  # with `distance`, of which few need either
-    from scipy.spatial.distance import cdist
-
     if len(X) <= NEIGHBOURS or X.nbytes > LARGEST:
         return None
-    Z = _comparable(np.asarray(X), columns)
-    asked = NEIGHBOURS + 1  # the row itself among them, or a row that is equal to it
-    if Z.shape[1] <= _FLAT:
-        found = cKDTree(Z).query(Z[at], asked)[1]
-    else:
-        found = np.empty((len(at), asked), dtype=np.intp)
-        for start in range(0, len(at), 100):
-            apart = cdist(Z[at[start : start + 100]], Z)
-            part = np.argpartition(apart, NEIGHBOURS, axis=1)[:, :asked]
-            order = np.argsort(np.take_along_axis(apart, part, axis=1), axis=1)
-            found[start : start + 100] = np.take_along_axis(part, order, axis=1)
+    Z = comparable(np.asarray(X), columns)
+    found = nearest(Z, Z[at], NEIGHBOURS + 1)  # the row itself among them, or a row that is equal to it
     own = found == at[:, None]
     own[~np.any(own, axis=1), -1] = True  # equal rows came first: the last one goes
     return found[~own].reshape(len(at), NEIGHBOURS)
 
 
-def _comparable(X: Array, columns: Columns) -> Array:
-    """Columns in units of their spread, categories as indicators."""
+def nearest(Z: Array, asked: Array, count: int) -> NDArray[np.intp]:
+    """The rows of Z that are nearest to each row that is asked for, (m, count), the nearest first."""
+    from scipy.spatial import cKDTree  # with `distance`, of which few need either
+    from scipy.spatial.distance import cdist
+
+    if Z.shape[1] <= _FLAT:
+        return cKDTree(Z).query(asked, count)[1].reshape(len(asked), count)
+    found = np.empty((len(asked), count), dtype=np.intp)
+    for start in range(0, len(asked), 100):
+        apart = cdist(asked[start : start + 100], Z)
+        part = np.argpartition(apart, count - 1, axis=1)[:, :count]
+        order = np.argsort(np.take_along_axis(apart, part, axis=1), axis=1)
+        found[start : start + 100] = np.take_along_axis(part, order, axis=1)
+    return found
+
+
+def comparable(X: Array, columns: Columns, like: Array | None = None) -> Array:
+    """Columns in units of their spread (in the rows of `like`, where these are others), categories as
+    indicators: all 0 for one that the fit has not seen."""
     parts = []
     for j in range(X.shape[1]):
         if j in columns.categories:
-            parts.append(np.eye(len(columns.categories[j]))[X[:, j].astype(int)])
+            parts.append(np.equal.outer(X[:, j], np.arange(len(columns.categories[j]))).astype(np.float64))
         else:
-            parts.append(X[:, [j]] / spread(X[:, [j]]))
+            parts.append(X[:, [j]] / spread((X if like is None else like)[:, [j]]))
     return np.concatenate(parts, axis=1)

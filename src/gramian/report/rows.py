@@ -47,11 +47,16 @@ def row_notes(X: Array, Y: Array, columns: Columns, gaussian: bool, warped: bool
 def _names_of_rows(X: Array, columns: Columns, width: Array) -> Iterator[str]:
     """Columns that number or name the rows, beside others that could tell something."""
     n = len(X)
+    timed = {j for j, reading in columns.readings.items() if reading.days is not None}
     for j in np.flatnonzero(
         width == n - 1
     ).tolist():  # whole numbers without a gap, each once, are so far apart
         x = X[:, j]
-        if j not in columns.categories and np.array_equal(np.sort(x), np.arange(n) + x.min()):
+        if (
+            j not in columns.categories
+            and j not in timed
+            and np.array_equal(np.sort(x), np.arange(n) + x.min())
+        ):
             yield (
                 f"Column {columns.names[j]!r} counts the rows ({x.min():g} to {x.max():g}). If it is an id"
                 " and no time, leave it out: new rows have numbers that nothing was learned about."

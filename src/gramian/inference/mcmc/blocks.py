@@ -405,6 +405,13 @@ def _surface(squares: Array, products: Array) -> Surface:
     return Surface(centre, C, made, change)
 
 
+def whole(problem: TracedProblem, state: ChainState) -> ChainState:
+    """A state with what belongs to its t and sites."""
+    at = given(problem, state.t, state.surface)
+    assert at is not None  # a chain is where there are factors
+    return state._replace(at=at)
+
+
 def settled(state: ChainState) -> ChainState:
     """After warm-up the step size is the average of those that were tried."""
     return state._replace(step=np.exp(np.asarray(state.size.log_step_size_avg)))

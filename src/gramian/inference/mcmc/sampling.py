@@ -30,10 +30,10 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian import clock, forks
-from gramian.arrays import Array
+from gramian import clock, forks, journal
+from gramian.arrays import AnyArray, Array
 from gramian.engines.base import Share
-from gramian.errors import NumericalError, ParameterError
+from gramian.errors import CheckpointError, NumericalError, ParameterError
 from gramian.inference.mcmc import blocks, slices
 from gramian.inference.mcmc.chains import ask_packages
 from gramian.inference.mcmc.traced import CurveSites, TracedProblem, from_latent, to_latent
@@ -53,6 +53,7 @@ LONGEST_STRIDE = 32  # transitions a kept draw, at most
 COMPILED, AFTER_STARTS, MOST_COMPILING = 12.0, 3.0, 0.5
 STARTS = 12  # tries to find a start with a finite density, each closer to the model's own parameters
 
+COUNTS = ("made", "every", "kept", "warmed")  # of a journal
 # draws after which curvatures are taken anew, before the first window: a chain may start far from where it
 # belongs
 EARLY = (10, 25, 50)
@@ -96,6 +97,7 @@ class Sampler(NamedTuple):
     settle: Callable[[Any], Any]
     kept: int  # windows at the end of the warm-up that renew nothing, for a mass matrix
     trial: int  # draws after which all programs are compiled
+    whole: Callable[[Any], Any] = lambda state: state  # a state from its arrays alone
 
 
 class Lengths(NamedTuple):
@@ -126,7 +128,8 @@ def run(
     with one_blas_thread(), jax.enable_x64(True):
         problem = jax.device_put(problem)
         quick, end = _sliced(problem), lengths.deadline
-        _, sampler = in_time(sampler, lambda: quick.start(start, _nowhere(problem)), end, COMPILED)
+        _, asked = in_time(sampler, lambda: quick.start(start, _nowhere(problem)), end, COMPILED)
+        sampler = journal.chosen("sampler to begin with", str, lambda: asked)
         seeds = rng.integers(2**31, size=chains)
         keys = [np.asarray(jax.random.key_data(jax.random.key(int(seed)))) for seed in seeds]
 
@@ -134,7 +137,8 @@ def run(
             method = _sampler(problem, sampler)
             return method, [_start(problem, method, start, rng) for _ in range(chains)]
 
-        (method, states), sampler = in_time(sampler, begun, end, AFTER_STARTS)
+        (method, states), after = in_time(sampler, begun, end, AFTER_STARTS)
+        sampler = journal.chosen("sampler", str, lambda: after)
         if method.name != sampler:
             method, states = begun()
         # compiles, before there are threads
@@ -170,7 +174,8 @@ def _blocked(problem: TracedProblem, gradients: bool) -> Sampler:
 
     step = partial(blocks.blocks, problem, blocks.compiled_move(gradients))
     name = "blocks" if gradients else "ess"
-    return Sampler(name, start, step, partial(blocks.renewed, problem), blocks.settled, 0, 1)
+    whole = partial(blocks.whole, problem)
+    return Sampler(name, start, step, partial(blocks.renewed, problem), blocks.settled, 0, 1, whole)
 
 
 def _sliced(problem: TracedProblem) -> Sampler:
@@ -180,13 +185,14 @@ def _sliced(problem: TracedProblem) -> Sampler:
             return slices.begin(problem, t)
 
         alone_step = partial(slices.slices, problem)
-        return Sampler("slices", alone, alone_step, slices.renewed, lambda state: state, 0, 0)
+        return Sampler("slices", alone, alone_step, slices.renewed, lambda state: state, 0, 0, slices.whole)
 
     def start(t: Array, z: Array) -> Any:
         return blocks.begin(problem, t, z.reshape(problem.latent_shape), blocks.sites_at_mean(problem, t))
 
     step = partial(blocks.blocks, problem, slices.by_host_ellipses)
-    return Sampler("slices", start, step, partial(blocks.renewed, problem), blocks.settled, 0, 0)
+    renew, whole = partial(blocks.renewed, problem), partial(blocks.whole, problem)
+    return Sampler("slices", start, step, renew, blocks.settled, 0, 0, whole)
 
 
 def _joint(problem: TracedProblem) -> Sampler:
@@ -250,11 +256,21 @@ def _rounds(crew: _Crew, lengths: Lengths, enough: Enough, began: float) -> Chai
     # what warm-up may take at most: half of what compilation has left
     half = None if deadline is None else 0.5 * (clock.now() + deadline)
     # draws of a chain that were made, how many of them a kept one stands for, and how many are kept
-    made, every, kept, warmed, stopped = 0, 1, 0, 0, ""
+    made, every, kept, warmed, stopped, settled = 0, 1, 0, 0, "", False
     most, _ = made_and_kept(draws, rounds)
     pieces: list[list[Draws]] = []
+    place = journal.Place("chains")
+    if place.found:
+        made, every, kept, warmed = (place.value(name, int) for name in COUNTS)
+        settled, pieces = place.value("settled", bool), _restored(crew, place)
+        most = made if place.ended else most
+
+    def state() -> journal.State:
+        numbers = dict(zip(COUNTS, (made, every, kept, warmed), strict=True))
+        return journal.State(warmed + made, {**numbers, "settled": settled}, _arrays(crew, pieces))
+
     try:
-        while warmed < warmup and (half is None or clock.now() < half):
+        while not settled and warmed < warmup and (half is None or clock.now() < half):
             # a piece ends where something is renewed
             ends = [warmup, warmed + LONGEST, *(end for end in renewals if end > warmed)]
             count = min(crew.within(half), min(ends) - warmed)
@@ -264,7 +280,9 @@ def _rounds(crew: _Crew, lengths: Lengths, enough: Enough, began: float) -> Chai
                 with jax.enable_x64(True):
                     crew.states = crew.method.renew(crew.states)
             report(warmed / (warmup + most))
-        crew.states = [crew.method.settle(state) for state in crew.states]
+            place.keep(state)
+        if not settled:
+            crew.states, settled = [crew.method.settle(state) for state in crew.states], True
         while made < most and (deadline is None or not pieces or clock.now() < deadline):
             if kept == held_rounds(draws) * draws and every < LONGEST_STRIDE:  # another round begins
                 every, kept = 2 * every, kept // 2
@@ -281,13 +299,49 @@ def _rounds(crew: _Crew, lengths: Lengths, enough: Enough, began: float) -> Chai
                 report((warmup + made) / (warmup + most))
                 if kept % draws == 0 and enough(_gathered(pieces, crew.method.name, warmed, "", began)):
                     break
+                place.keep(state)
         report(1.0)
         stopped = "time limit" if made < draws or warmed < warmup else ""
+        place.end(stopped or "done", state)
     except KeyboardInterrupt:
+        journal.stop()
         if sum(len(piece[0].log_density) for piece in pieces) < 4:
             raise  # nothing to keep
         stopped = "interrupted"
     return _gathered(pieces, crew.method.name, warmed, stopped, began)
+
+
+def _arrays(crew: _Crew, pieces: list[list[Draws]]) -> dict[str, AnyArray]:
+    """The states and the draws of all chains, by name."""
+    found: dict[str, AnyArray] = {}
+    for c, state in enumerate(crew.states):
+        found |= {
+            f"{c}.{k}": np.asarray(leaf) for k, leaf in enumerate(jax.tree_util.tree_leaves(_bare(state)))
+        }
+    for c, chain in enumerate(zip(*pieces, strict=True)):
+        found |= {f"{c}.{name}": part for name, part in _joined(chain)._asdict().items()}
+    return found
+
+
+def _restored(crew: _Crew, place: journal.Place) -> list[list[Draws]]:
+    """Takes the chains to where their states were kept; gives the draws that they had made."""
+    states = []
+    for c, begun in enumerate(crew.states):
+        leaves, made = jax.tree_util.tree_flatten(_bare(begun))
+        known = [place.array(f"{c}.{k}") for k in range(len(leaves))]
+        if any(np.shape(old) != new.shape for old, new in zip(leaves, known, strict=True)):
+            raise CheckpointError(journal.damaged("chains of other sizes"))
+        with jax.enable_x64(True):
+            states.append(crew.method.whole(jax.tree_util.tree_unflatten(made, known)))
+    crew.states = states
+    if not place.value("kept", int):
+        return []
+    return [[Draws(*(place.array(f"{c}.{name}") for name in Draws._fields)) for c in range(len(states))]]
+
+
+def _bare(state: Any) -> Any:
+    """A state without what follows from its arrays."""
+    return state._replace(at=None) if hasattr(state, "at") else state
 
 
 def held_rounds(draws: int) -> int:

@@ -86,6 +86,11 @@ def renewed(states: list[SliceState]) -> list[SliceState]:
     return [SliceState(state.here, C, np.zeros_like(state.sums)) for state in states]
 
 
+def whole(state: SliceState) -> SliceState:
+    """A state whose density is a number again, not an array of one."""
+    return state._replace(here=state.here._replace(value=float(state.here.value)))
+
+
 # The latent variables, as blocks.py moves them. -------------------------------------------------------------
 
 

@@ -31,6 +31,7 @@ Hensman 2018.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any, NamedTuple
@@ -45,9 +46,11 @@ from gramian.engines.lowrank import NOISE_FLOOR, typical_variance
 from gramian.features.nystrom import LEAST_JITTER, NystromMap
 from gramian.forks import compiled
 from gramian.gram import tiles
+from gramian.inference.far import FarRows, over_pieces
 from gramian.inference.model import Data, Model, noise_gradient, noise_groups
 from gramian.likelihoods import Bernoulli, Likelihood, Softmax
 from gramian.linalg.blas import block_of, gemm, multiply_triangle, syrk
+from gramian.linalg.executor import Piece
 from gramian.linalg.threads import each
 from gramian.linalg.weights import inverse_root_of
 from gramian.params.tree import leaves
@@ -202,6 +205,28 @@ class Bound:
 
         return reduce(BoundSums.add, parts())
 
+    def over_all(self, q: Latents, *, gradient: bool, signed: bool = True) -> BoundSums:
+        """The same over all rows, wherever they are."""
+        if not self.data.pieces:
+            return self.sums(q, all_rows(self.data), gradient=gradient, signed=signed)
+        roots = [w.root.astype(self.dtype, copy=False) for w in q]
+        state = self._alone(), q, roots, gradient, signed
+        return reduce(BoundSums.add, over_pieces(self.data, _sums_of, state))
+
+    def _alone(self) -> Bound:
+        """The same without its rows, to travel to some of them."""
+        alone = copy(self)
+        assert isinstance(self.data, FarRows)
+        alone.data = self.data.without_pieces()
+        return alone
+
+    def of_piece(
+        self, X: Array, Y: Array, q: Latents, roots: Sequence[Array], gradient: bool, signed: bool
+    ) -> BoundSums:
+        """Sums of a piece of the rows, chunk by chunk."""
+        chunks = all_rows(Data(X, Y, self.data.scale), CHUNK)
+        return reduce(BoundSums.add, (self._chunk(q, roots, rows, gradient, signed) for rows in chunks))
+
     def gradient(self, sums: BoundSums) -> list[Array]:
         """By the model's parameters and, last, by all inducing points where they are learned."""
         parts: list[list[Array]] = []
@@ -321,6 +346,11 @@ class Bound:
         by_level = 0.5 * np.sum(square / D**2 - 1 / D, axis=0)
         by_noise = noise_gradient(self.model, self.data, by_level)
         return ExpectedTerms(value, gap / D, 1 / D, [np.asarray(by_noise)])
+
+
+def _sums_of(piece: Piece, state: tuple[Bound, Latents, Sequence[Array], bool, bool]) -> BoundSums:
+    bound, q, roots, gradient, signed = state
+    return bound.of_piece(*piece.load(), q, roots, gradient, signed)
 
 
 def expected(

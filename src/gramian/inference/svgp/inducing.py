@@ -29,15 +29,7 @@ from gramian.features.nystrom import NystromBasis
 from gramian.inference.anderson import Anderson
 from gramian.inference.base import Cavities, Graded, Scheme
 from gramian.inference.model import Data, Evidence, Inferred, Model
-from gramian.inference.svgp.bound import (
-    CHUNK,
-    IN_FLIGHT,
-    Bound,
-    BoundSums,
-    Latents,
-    VariationalWeights,
-    all_rows,
-)
+from gramian.inference.svgp.bound import CHUNK, IN_FLIGHT, Bound, BoundSums, Latents, VariationalWeights
 from gramian.landmarks.base import LandmarkRule
 from gramian.linalg.cost import Cost
 from gramian.linalg.threads import count, each, one_blas_thread
@@ -125,7 +117,7 @@ class SparseVariational(_SparseScheme):
     def evidence_and_gradient(self, model: Model, data: Data, workspace: Workspace) -> Graded:
         with self.bound(model, data) as bound:
             q, value, _ = self._optimum(bound)
-            gradients = bound.gradient(bound.sums(q, all_rows(data), gradient=True, signed=True))
+            gradients = bound.gradient(bound.over_all(q, gradient=True))
         return Evidence(value, "lower bound"), self.in_units(gradients)
 
     def in_units(self, gradients: list[Array]) -> list[Array]:
@@ -190,7 +182,7 @@ class SparseVariational(_SparseScheme):
 
     @staticmethod
     def _pass(bound: Bound, q: Latents) -> tuple[BoundSums, float]:
-        sums = bound.sums(q, all_rows(bound.data), gradient=False, signed=True)
+        sums = bound.over_all(q, gradient=False)
         return sums, sums.value - sum(w.divergence for w in q)
 
     @staticmethod
