@@ -305,10 +305,12 @@ PLANNED = {  # method, rows, target, further settings
 @pytest.mark.parametrize("case", PLANNED)
 def test_a_fit_takes_what_is_planned(case):
     """At the worst moment of an evaluation and the final inference, beyond what was there before: a tenth
-    more at most, so that a limit is one, and not much less, so that it is no obstacle. Matrices are small
-    here: of the plan of five outputs two fifths are tiles, and not all of them are at work at once."""
+    more at most, so that a limit is one, and not much less, so that it is no obstacle. A factor counts as
+    a whole array, of which its triangle is touched: with five outputs that, and tiles that are not all at
+    work at once, leave 0.48 to 0.67 of the plan (1,800 and 2,600 rows, idle and beside others)."""
     method, n, y, settings = PLANNED[case]
     estimator = "gm.GPClassifier" if y in (TWO, FOUR) else "gm.GPRegressor"
     names = {"n": n, "y": y, "method": method, "estimator": estimator, "settings": settings}
     planned, taken = measured(FITTED.format(**names))
-    assert 0.55 * planned < taken < 1.1 * planned
+    least = 0.4 if y == FIVE else 0.55
+    assert least * planned < taken < 1.1 * planned
