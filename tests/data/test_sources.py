@@ -301,6 +301,17 @@ def test_cells_that_are_no_features_are_told_by_line(tmp_path, small_blocks, cel
     assert expected in refused(written(tmp_path, pd.DataFrame({"x": cells, "y": y})), "y", kind=TableError)
 
 
+def test_a_word_among_a_few_codes_is_one_of_them(tmp_path, small_blocks):
+    """Of a column with 4, 6 and 8 cylinders rotary is a fourth kind; of one with 31 ages it is a mistake."""
+    cylinders, ages = ["4", "6", "8"] * 10 + ["rotary"], [*map(str, range(30)), "rotary"]
+    data = pd.DataFrame({"cylinders": cylinders, "y": np.arange(31.0)})
+    assert open_source(written(tmp_path, data), "y").columns.categories == {0: ("4", "6", "8", "rotary")}
+    data = pd.DataFrame({"age": ages, "y": np.arange(31.0)})
+    assert "'rotary' is not a number" in refused(written(tmp_path, data), "y", kind=TableError)
+    data = pd.DataFrame({"cylinders": ["4", "6", "8"] * 10 + ["4x"], "y": np.arange(31.0)})
+    assert "'4x' is not a number" in refused(written(tmp_path, data), "y", kind=TableError)
+
+
 def test_a_word_in_the_target_is_told_by_line(tmp_path, small_blocks):
     path = written(tmp_path, pd.DataFrame({"x": np.arange(30.0), "y": ["1"] * 29 + ["u"]}))
     assert "line 31, column 'y': 'u' is not a number" in refused(path, "y", kind=TableError)

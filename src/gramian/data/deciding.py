@@ -31,6 +31,8 @@ MOST_CATEGORIES = 10_000  # of one column, which are held in memory, as their ke
 MOST_SHAPES = 10_000  # that are told apart; numbers have few
 MOST_FORMS = 64  # of yes and no, true and false, in small letters and capitals
 TEXT_BYTES = 150  # of a text that is held, beside its letters
+FEWEST_CODES, MOST_CODES = 3, 12  # of a column of codes, one or more of which are words: 4, 6, 8, rotary
+CELLS_A_CODE = 5  # cells that each of them has, on average: measurements repeat less
 
 
 @dataclass
@@ -116,9 +118,9 @@ class Seen:
         """Whether it needs no reading: numbers as they stand."""
         return self.declared is None and self.kinds <= {"f", "O"} and not self.words and not self.unknown
 
-    def reading(self, words: bool = True) -> Reading | None:
-        """How the column is read; None: as plain numbers. `words`: whether it may hold categories. What is
-        neither is refused when its numbers are read, by its first cell that is none."""
+    def reading(self) -> Reading | None:
+        """How the column is read; None: as plain numbers. What is none is refused when its numbers are read,
+        by its first cell that is no number."""
         if self.declared is not None:
             return self._declared_reading()
         if self.is_plain:
@@ -143,12 +145,22 @@ class Seen:
         found = written(self.shapes, self.comma)
         if found is not None:
             return Numbers(*found)
-        if self.plain >= self.words or not words:
+        if self._are_codes():
+            return self._categories()
+        if self.plain >= self.words:
             # numbers with a few words among them are a mistake, not categories
             return None
         if mostly_numbers(self.shapes, self.comma):
             return None
         return self._categories()
+
+    def _are_codes(self) -> bool:
+        """Whether numbers and words are names of a few kinds. 12x and 1,5 are numbers with a mistake."""
+        texts = [text.strip() for text in self.texts]
+        numbers = sum(text.isdecimal() for text in texts)
+        few = FEWEST_CODES <= numbers < len(texts) <= MOST_CODES
+        often = CELLS_A_CODE * len(texts) <= self.plain + self.words
+        return few and often and all(text.isdecimal() or text.isalpha() for text in texts)
 
     def _categories(self) -> Categories:
         if self.many:
