@@ -9,11 +9,11 @@ from scipy.stats import norm
 
 import gramian as gm
 from gramian.acquisition import (
+    Foreseen,
     Known,
     LogEI,
     LowerBound,
     MinValueEntropy,
-    Seen,
     Thompson,
     log_improvement,
     read_acquisition,
@@ -64,17 +64,17 @@ def test_entropy_is_that_of_what_is_cut_off():
 
         cut = quad(lambda f: -density(f) * np.log(density(f)), least, mean + 12 * std, limit=300)[0]
         lost.append(norm.entropy(mean, std) - cut)
-    got = MinValueEntropy().at(Seen(np.array([mean]), np.array([std])), KNOWN).value
+    got = MinValueEntropy().at(Foreseen(np.array([mean]), np.array([std])), KNOWN).value
     assert got[0] == pytest.approx(np.mean(lost), rel=1e-7)
 
 
 @pytest.mark.parametrize("criterion", [LogEI(), LowerBound(1.5), MinValueEntropy()])
 def test_derivatives_by_mean_and_deviation(criterion):
     mean, std, h = np.array([0.5, -2.0, 9.0]), np.array([0.6, 1.5, 0.8]), 1e-6
-    found = criterion.at(Seen(mean, std), KNOWN)
+    found = criterion.at(Foreseen(mean, std), KNOWN)
 
     def value(by_mean: float, by_std: float):
-        return criterion.at(Seen(mean + by_mean, std + by_std), KNOWN).value
+        return criterion.at(Foreseen(mean + by_mean, std + by_std), KNOWN).value
 
     np.testing.assert_allclose(found.by_mean, (value(h, 0) - value(-h, 0)) / (2 * h), rtol=1e-6)
     np.testing.assert_allclose(found.by_std, (value(0, h) - value(0, -h)) / (2 * h), rtol=1e-6, atol=1e-8)

@@ -31,7 +31,7 @@ LEAST_STD = 1e-9  # of the standard deviation of y: below it nothing is left to 
 FAR = -1e6  # standard deviations, beyond which a series has the digits
 
 
-class Seen(NamedTuple):
+class Foreseen(NamedTuple):
     """What is known of f at some points: (n,) each."""
 
     mean: Array
@@ -45,7 +45,7 @@ class Known(NamedTuple):
     least: Array  # draws of the least value of f
 
 
-class Slopes(NamedTuple):
+class CriterionSlopes(NamedTuple):
     """A criterion, and its derivatives by mean and standard deviation: (n,) each."""
 
     value: Array
@@ -59,7 +59,7 @@ class Acquisition(ABC):
     draws: bool = False  # whether it looks at draws of f instead of mean and standard deviation
 
     @abstractmethod
-    def at(self, seen: Seen, known: Known) -> Slopes:
+    def at(self, seen: Foreseen, known: Known) -> CriterionSlopes:
         """Its value and derivatives."""
 
 
@@ -68,11 +68,11 @@ class LogEI(Acquisition):
     """The logarithm of the expected improvement, which has a slope where the improvement itself is too small
     for a number."""
 
-    def at(self, seen: Seen, known: Known) -> Slopes:
+    def at(self, seen: Foreseen, known: Known) -> CriterionSlopes:
         z = (known.best - seen.mean) / seen.std
         log_h, slope = log_improvement(z)
         # d log(std h(z)) = dstd / std + h'/h dz
-        return Slopes(np.log(seen.std) + log_h, -slope / seen.std, (1 - slope * z) / seen.std)
+        return CriterionSlopes(np.log(seen.std) + log_h, -slope / seen.std, (1 - slope * z) / seen.std)
 
 
 @dataclass(frozen=True)
@@ -85,16 +85,16 @@ class LowerBound(Acquisition):
         if not (np.isfinite(self.width) and self.width >= 0):
             raise ParameterError(f"LowerBound: width={self.width!r} must be a number from 0 on.")
 
-    def at(self, seen: Seen, known: Known) -> Slopes:
+    def at(self, seen: Foreseen, known: Known) -> CriterionSlopes:
         ones = np.ones_like(seen.mean)
-        return Slopes(self.width * seen.std - seen.mean, -ones, self.width * ones)
+        return CriterionSlopes(self.width * seen.std - seen.mean, -ones, self.width * ones)
 
 
 @dataclass(frozen=True)
 class MinValueEntropy(Acquisition):
     """The average, over draws of the least value m, of the entropy that f(x) > m takes from f(x)."""
 
-    def at(self, seen: Seen, known: Known) -> Slopes:
+    def at(self, seen: Foreseen, known: Known) -> CriterionSlopes:
         g = (seen.mean - known.least[:, None]) / seen.std  # (draws, n)
         log_cdf = log_ndtr(g)
         ratio = np.exp(-0.5 * g**2 - 0.5 * LOG_2PI - log_cdf)  # phi / Phi
@@ -102,7 +102,7 @@ class MinValueEntropy(Acquisition):
         # d/dg (g r / 2 - log Phi), with r' = -r (g + r)
         slope = 0.5 * ratio - 0.5 * g * ratio * (g + ratio) - ratio
         by_mean = np.mean(slope, axis=0) / seen.std
-        return Slopes(value, by_mean, -np.mean(slope * g, axis=0) / seen.std)
+        return CriterionSlopes(value, by_mean, -np.mean(slope * g, axis=0) / seen.std)
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class Thompson(Acquisition):
 
     draws = True
 
-    def at(self, seen: Seen, known: Known) -> Slopes:
+    def at(self, seen: Foreseen, known: Known) -> CriterionSlopes:
         raise ParameterError("Thompson looks at draws of f: it has no value at a mean.")
 
 

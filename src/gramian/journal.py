@@ -144,7 +144,7 @@ class Journal:
         return self.known and (self.resumed is not None or lasts >= LEAST_SECONDS)
 
 
-class Part:
+class Strand:
     """The sequence of one thread of work, and how far it has been read."""
 
     def __init__(self, journal: Journal, name: str) -> None:
@@ -187,7 +187,7 @@ class Part:
                 journal.write()
 
 
-_part: ContextVar[Part | None] = ContextVar("journal", default=None)
+_part: ContextVar[Strand | None] = ContextVar("journal", default=None)
 
 
 # What work asks. --------------------------------------------------------------------------------------------
@@ -196,26 +196,26 @@ _part: ContextVar[Part | None] = ContextVar("journal", default=None)
 @contextmanager
 def kept_in(journal: Journal) -> Iterator[None]:
     """Within it, what is found goes into the journal."""
-    token = _part.set(Part(journal, ""))
+    token = _part.set(Strand(journal, ""))
     try:
         yield
     finally:
         _part.reset(token)
 
 
-def here() -> Part | None:
+def here() -> Strand | None:
     """The sequence of this thread of work; None without a journal."""
     return _part.get()
 
 
 @contextmanager
-def within(part: Part | None, name: str) -> Iterator[None]:
+def within(part: Strand | None, name: str) -> Iterator[None]:
     """Within it, what this thread finds is a sequence of its own, beside another thread's."""
     if part is None:
         yield
         return
     with part.journal.lock:
-        own = Part(part.journal, f"{part.name}{name}")
+        own = Strand(part.journal, f"{part.name}{name}")
     token = _part.set(own)
     try:
         yield
@@ -363,14 +363,14 @@ class Place:
             raise CheckpointError(damaged(f"{name} is {'not there' if array is None else array.shape}"))
         return np.array(array, order="K")
 
-    def keep(self, make: Callable[[], State]) -> None:
+    def keep(self, make: Callable[[], LoopState]) -> None:
         """After a step: the state, if it is time to write."""
         part = self._part
         if part is not None and part.journal.records and part.journal.due:
             self._put(make(), "")
             part.journal.write()
 
-    def end(self, why: str, make: Callable[[], State]) -> None:
+    def end(self, why: str, make: Callable[[], LoopState]) -> None:
         """At the end of the loop: its last state, and why it has ended."""
         part = self._part
         if part is not None and part.journal.records and not self.ended:
@@ -378,7 +378,7 @@ class Place:
             if part.journal.due:
                 part.journal.write()
 
-    def _put(self, state: State, why: str) -> None:
+    def _put(self, state: LoopState, why: str) -> None:
         part = self._part
         assert part is not None
         with part.journal.lock:
@@ -391,7 +391,7 @@ class Place:
             self._entry.arrays = state.arrays
 
 
-class State(NamedTuple):
+class LoopState(NamedTuple):
     """Of a loop: how many steps it has done, plain values, and arrays, which nobody changes any more."""
 
     steps: int

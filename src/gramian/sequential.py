@@ -26,7 +26,7 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.stats import qmc
 
-from gramian.acquisition import LEAST_STD, Acquisition, Known, Seen, read_acquisition
+from gramian.acquisition import LEAST_STD, Acquisition, Foreseen, Known, read_acquisition
 from gramian.arrays import Array, is_whole
 from gramian.errors import InputError, ParameterError
 from gramian.estimators.regressor import GPRegressor
@@ -256,11 +256,11 @@ class Design:
         def height(X: Array) -> tuple[Array, Array]:
             mean, var, by_mean, by_var = (part[..., 0] for part in gp.posterior_.slopes(X))
             std = np.sqrt(np.maximum(var, least**2))
-            value, of_mean, of_std = acquisition.at(Seen(mean, std), known)
+            value, of_mean, of_std = acquisition.at(Foreseen(mean, std), known)
             return value, of_mean[:, None] * by_mean + (of_std / (2 * std))[:, None] * by_var
 
         mean, std = gp.predict(spots, return_std=True, target="f")
-        values = acquisition.at(Seen(mean, np.maximum(std, least)), known).value
+        values = acquisition.at(Foreseen(mean, np.maximum(std, least)), known).value
         best = np.argsort(-values, kind="stable")[:STARTS]
         found, top = spots[best[0]], float(values[best[0]])
         for start in spots[best]:

@@ -109,7 +109,7 @@ def test_a_log_determinant_lies_between(monkeypatch):
     model = Model(KERNELS["rough"], ZeroMean(), Gaussian(1e-6))
     data = Data(X, y[:, None], np.ones(1))
     group, features = noise_groups(model, data)[0], NystromBasis(X[:30]).at(model.kernel)
-    low, high = bounds._Group(model, data, features, group).log_determinants()
+    low, high = bounds._SharedNoise(model, data, features, group).log_determinants()
     exact = np.linalg.slogdet(model.kernel(X) + 1e-6 * np.eye(len(X)))[1]
     assert low < exact < high
     assert high - exact < 150 + 30  # fitc's own gap, and one a landmark

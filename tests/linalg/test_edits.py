@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.linalg import cholesky, solve_triangular
 
-from gramian.linalg.edits import Store, append_to_factor, append_to_inverse, grown, without
+from gramian.linalg.edits import Growing, append_to_factor, append_to_inverse, grown, without
 
 
 def covariance(n: int, noise: float = 0.01) -> np.ndarray:
@@ -68,7 +68,7 @@ def test_a_store_is_copied_once_in_a_while():
         append_to_inverse(store, n, A[:n, [n]], A[n : n + 1, n : n + 1])
         copies += store is not held
     assert copies == 1
-    assert isinstance(store, Store)
+    assert isinstance(store, Growing)
     assert np.allclose(store.root(70), root_of(A, True), rtol=0, atol=1e-10)
 
 

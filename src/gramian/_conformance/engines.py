@@ -27,7 +27,7 @@ STEP = 1e-3  # of a parameter: fourth-order differences are then right to 1e-10,
 USES = (Use(), Use(again=True), Use(back=True, whole=True), Use(again=True, whole=True))
 
 
-class Case(NamedTuple):
+class EngineCase(NamedTuple):
     """An engine with its choices made, at some rows, and what it stands for there."""
 
     it: Subject
@@ -74,7 +74,7 @@ def check_engine(
     with it.keeping(X, otherwise="X was changed."):
         prepared = _check_choices(it, engine, kernel, X)
         K = _check_products(it, prepared, kernel, X)
-        case = Case(it, prepared, kernel, X, K, D, R, rtol, 0 if prepared.smooth else probes)
+        case = EngineCase(it, prepared, kernel, X, K, D, R, rtol, 0 if prepared.smooth else probes)
         _check_sites(case)
         _check_odd_sites(case)
         _check_without_noise(case)
@@ -156,7 +156,7 @@ class Dense(NamedTuple):
         return Dense.of(K, 1 / D, r / D[:, None])
 
 
-def _check_sites(case: Case) -> None:
+def _check_sites(case: EngineCase) -> None:
     """`observe` and `condition`, with one right-hand side and several; D = inf is not having had the row."""
     for use in USES:
         for R in (case.R[:, :1], case.R):
@@ -165,7 +165,7 @@ def _check_sites(case: Case) -> None:
         _check_one(case, "observe", use, *case.partly)
 
 
-def _check_one(case: Case, ask: str, use: Use, D: Array, r: Array) -> None:
+def _check_one(case: EngineCase, ask: str, use: Use, D: Array, r: Array) -> None:
     """All that a Conditioned tells. Some answers use a factor up, so that each question gets a fresh one."""
     sites = (D, r) if ask == "observe" else (1 / D, r / D[:, None])
 
@@ -200,7 +200,7 @@ def _check_moments(it: Subject, one: Conditioned, wanted: Dense, rtol: float) ->
     it.alike(one.var(), np.diagonal(wanted.S), rtol, "var()")
 
 
-def _check_odd_sites(case: Case) -> None:
+def _check_odd_sites(case: EngineCase) -> None:
     """lam = 0 with and without a slope h: what a rule of inference may propose for a row. And lam < 0 at some
     rows, where the prior was told of it: the right answer, or a refusal."""
     # An engine may put a least lam in the place of 0, 1e-6 of 1 / k(x, x): so much it may be off. Sites of
@@ -223,7 +223,7 @@ def _check_odd_sites(case: Case) -> None:
         it.within(one.logdet, wanted.logdet, 6 * one.logdet_error + rtol * len(lam), "logdet", DENSE)
 
 
-def _check_without_noise(case: Case) -> None:
+def _check_without_noise(case: EngineCase) -> None:
     """D = 0 at a row: what was observed there is so."""
     noise = case.D.copy()
     noise[4] = 0.0
@@ -236,7 +236,7 @@ def _check_without_noise(case: Case) -> None:
     it.finite(one.var(), "var()")
 
 
-def _check_memory(case: Case) -> None:
+def _check_memory(case: EngineCase) -> None:
     """A workspace, and memory that was given back, change no number; mean and alpha outlive the release."""
     workspace, wanted = Workspace(), Dense.observed(case.K, case.D, case.R)
     for use in USES:
@@ -254,7 +254,7 @@ def _check_memory(case: Case) -> None:
 # Gradients. -------------------------------------------------------------------------------------------------
 
 
-def _slopes(case: Case, use: Use) -> Iterator[tuple[str, Array, Array]]:
+def _slopes(case: EngineCase, use: Use) -> Iterator[tuple[str, Array, Array]]:
     """What a small step does to K, and to what features leave out: in each entry of each parameter, then of
     `free`."""
     engine, free = case.engine, case.engine.free
@@ -270,7 +270,7 @@ def _slopes(case: Case, use: Use) -> Iterator[tuple[str, Array, Array]]:
         yield (f"free[{k}]", by[:, :-1], by[:, -1])
 
 
-def _check_pullback(case: Case) -> None:
+def _check_pullback(case: EngineCase) -> None:
     rng, n, (away, seen), D, R = np.random.default_rng(4), len(case.X), case.partly, case.D, case.R
     even, use = np.full(n, 0.2), Use(back=True, whole=True)
     slopes = list(_slopes(case, use))
@@ -313,7 +313,7 @@ def _check_pullback(case: Case) -> None:
             it.within(found.by_level, squares - trace, allowed, "by_level", DENSE)
 
 
-def _check_several_terms(case: Case) -> None:
+def _check_several_terms(case: EngineCase) -> None:
     """The gradient of a sum is the sum of the gradients."""
     prior, it = case.prior(Use(again=True)), case.it.about("pullback of two terms")
     sites = [((k + 1) / case.D, case.R[:, [k]]) for k in range(2)]
@@ -324,7 +324,7 @@ def _check_several_terms(case: Case) -> None:
     it.alike(both.by_level, np.concatenate([part.by_level for part in parts]), 1e-8, "by_level")
 
 
-def _estimated(case: Case, inverse: Array, dK: Array, q: int) -> float:
+def _estimated(case: EngineCase, inverse: Array, dK: Array, q: int) -> float:
     """What random probes may be off by: 7 standard errors of q/2 tr(A^-1 dK) by z'Mz, var = 2 |M|^2 at most,
     which goes wrong once in 1e11; the seed is fixed besides."""
     M = inverse @ dK
@@ -334,7 +334,7 @@ def _estimated(case: Case, inverse: Array, dK: Array, q: int) -> float:
 # Processes. -------------------------------------------------------------------------------------------------
 
 
-def _check_process(case: Case) -> None:
+def _check_process(case: EngineCase) -> None:
     """At new points f = m + s g, with g as the same sites at all points together have it: rows that were not
     observed are new points."""
     Z, n, D = np.concatenate([case.X[:3], case.X[:5] + 0.21]), len(case.X), case.D

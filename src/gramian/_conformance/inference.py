@@ -75,7 +75,7 @@ def _check_draws(it: Subject, process: Process, X: Array, mean: Array, cov: Arra
             it.must(off <= slack, f"the covariance of {what} is not cov(X).")
 
 
-class Held(NamedTuple):
+class Closeness(NamedTuple):
     """How closely values and slopes are held to each other."""
 
     value: float  # relative
@@ -84,11 +84,11 @@ class Held(NamedTuple):
     slack: float = 0.0  # of slopes, in nats: behind estimates
 
 
-CLOSED = Held(1e-9, 1e-6, 1e-4)
+CLOSED = Closeness(1e-9, 1e-6, 1e-4)
 # Rules that iterate end at 1e-7 or 1e-8 of a standard deviation, and their evidence is known to about that; a
 # wider step keeps it out of the differences.
-ITERATED = Held(1e-6, 1e-4, 1e-2)
-ROUGH = Held(1e-5, 2e-2, 1e-2)  # where log p is not concave, the climb of a bound ends in a long tail
+ITERATED = Closeness(1e-6, 1e-4, 1e-2)
+ROUGH = Closeness(1e-5, 2e-2, 1e-2)  # where log p is not concave, the climb of a bound ends in a long tail
 
 
 def check_inference(
@@ -192,7 +192,7 @@ def _check_two_rows(inference: Scheme, model: Model, data: Data) -> None:
     _check_kind(_subject(inference), evidence, total, 1e-6)
 
 
-def _check_one(inference: Scheme, model: Model, data: Data, held: Held) -> None:
+def _check_one(inference: Scheme, model: Model, data: Data, held: Closeness) -> None:
     it = _subject(inference)
     with it.keeping(data.X, data.Y, otherwise="the data were changed."):
         inference = inference.prepared(model, data, np.random.default_rng(20240229))
@@ -216,7 +216,9 @@ def _check_one(inference: Scheme, model: Model, data: Data, held: Held) -> None:
         _check_cavities(inference, model, data, inferred.posterior)
 
 
-def _check_gradients(inference: Scheme, model: Model, data: Data, gradients: list[Array], held: Held) -> None:
+def _check_gradients(
+    inference: Scheme, model: Model, data: Data, gradients: list[Array], held: Closeness
+) -> None:
     """By the parameters, and by some of what a search may move besides."""
     it, parameters, free = _subject(inference), model.parameters(), inference.free
     right = len(gradients) == len(parameters) + (free.size > 0)

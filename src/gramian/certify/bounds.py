@@ -115,7 +115,7 @@ def bounds_of(
     low, high = 0.0, 0.0
     var_low, var_high, error = (np.empty((len(points), q)) for _ in range(3))
     for group in groups:
-        k, part = len(group.outputs), _Group(model, data, features, group)
+        k, part = len(group.outputs), _SharedNoise(model, data, features, group)
         forms = part.solved(points, memory) if in_memory else part.streamed(points)
         det_low, det_high = forms.logdet or part.log_determinants()
         constant = -0.5 * k * n * float(np.log(2 * np.pi))
@@ -149,7 +149,7 @@ def _landmarks(model: Model, data: Data, posterior: Process, rng: np.random.Gene
 
 
 @dataclass(frozen=True, eq=False)
-class _Group:
+class _SharedNoise:
     """The outputs that share their noise."""
 
     model: Model

@@ -46,7 +46,7 @@ from gramian.estimators.guard import guarded
 from gramian.estimators.resuming import generator, identify
 from gramian.fitting import FitOutcome, Objective, Search, level
 from gramian.fitting.budget import Budget, at_random
-from gramian.fitting.draws import Drawn, drawn
+from gramian.fitting.draws import ParameterDraws, drawn
 from gramian.fitting.progress import Report, progress
 from gramian.fitting.rows import distinct
 from gramian.fitting.stages import Hold, Searched, fit
@@ -230,7 +230,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
             if pressed():
                 stopped_search = replace(searched.search, stopped="interrupted")
                 searched = dataclasses.replace(searched, search=stopped_search)
-            found: Drawn | None = None
+            found: ParameterDraws | None = None
             told: list[str] = []
             if not cut and self._averages(searched):  # who has stopped an inference waits for no more of them
                 found, told = self._drawn_parameters(searched, report)
@@ -283,7 +283,9 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         """Whether predictions are averaged over the posterior of the parameters."""
         return False
 
-    def _drawn_parameters(self, searched: Searched, report: Report) -> tuple[Drawn | None, list[str]]:
+    def _drawn_parameters(
+        self, searched: Searched, report: Report
+    ) -> tuple[ParameterDraws | None, list[str]]:
         """Draws of the parameters; none, and why, where there was no time for them."""
         # as in a search, a row that stands there twice is no further proof
         objective = Objective(searched.model, distinct(searched.final), searched.inference)

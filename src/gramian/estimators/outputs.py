@@ -216,7 +216,7 @@ def _own_warp(built: Built, columns: Columns, method: Scheme, report: Report, k:
 
 
 @dataclass(frozen=True)
-class Step:
+class PathStep:
     """A model on a path, at its best parameters."""
 
     name: str
@@ -302,11 +302,11 @@ def coupled_choice(
     some = some_rows(data, max(ENTRIES // q, 20), rng)
     few = scheme.on_few_rows()
     path = Path(columns, report)
-    tried: list[Step] = []
+    tried: list[PathStep] = []
 
-    def step(name: str, start: Built) -> Step:
+    def step(name: str, start: Built) -> PathStep:
         model, height = path.best(start.model, some, few)
-        tried.append(Step(name, start._replace(model=model), height))
+        tried.append(PathStep(name, start._replace(model=model), height))
         return tried[-1]
 
     def kernel_of(family: type[Stationary]) -> Kernel:
@@ -374,7 +374,7 @@ def _shrunk(between: Coregion) -> Coregion:
     return dataclasses.replace(between, weights=small[0], own=small[1])
 
 
-def _told(best: Step, tried: Sequence[Step], rows: str) -> tuple[str, ...]:
+def _told(best: PathStep, tried: Sequence[PathStep], rows: str) -> tuple[str, ...]:
     first = f"model by the height of its parameters' posterior, on {rows} rows: {best.name}"
     others = [(one.height - best.height, one.name) for one in tried if one is not best]
     listed = "; ".join(f"{name} {gain:+.2g}" for gain, name in sorted(others, reverse=True))

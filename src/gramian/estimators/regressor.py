@@ -63,7 +63,7 @@ UNCALIBRATED = (
 )
 
 
-class Seen(NamedTuple):
+class AtRows(NamedTuple):
     """f at some rows, the noise variances that are asked for beside it, (q,), and the model, if fitted."""
 
     process: Process
@@ -585,7 +585,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         table, seen = self._processes(X, target)
         return mixed([self._distribution(table, one) for one in seen])
 
-    def _distribution(self, table: Array, seen: Seen) -> Predictive:
+    def _distribution(self, table: Array, seen: AtRows) -> Predictive:
         """Of f with its noise, in the units of y."""
         with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused with its row
             under = seen.process.under(Gaussian(), table)
@@ -635,7 +635,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         beside = read_beside(given, len(table), self.likelihood_)
         return mixed([fitted.predictive(moved, beside) for moved in tables])
 
-    def _predicted(self, table: Array, seen: Seen, return_std: bool, return_cov: bool) -> Any:
+    def _predicted(self, table: Array, seen: AtRows, return_std: bool, return_cov: bool) -> Any:
         process, noise, fitted = seen
         plain = fitted is None or fitted.additive
         if return_cov:
@@ -958,17 +958,17 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
 
     # Helpers. -----------------------------------------------------------------------------------------------
 
-    def _processes(self, X: Any, target: str) -> tuple[Array, list[Seen]]:
+    def _processes(self, X: Any, target: str) -> tuple[Array, list[AtRows]]:
         """The rows of X, and what is averaged over: posteriors, or the prior."""
         check_target(target, "observations, noise included", "the function")
         share = float(target == "y")
         if not self.__sklearn_is_fitted__():
             table, columns = read_features(X)
             process, noise = self.prior_at(table, columns)
-            return table, [Seen(process, share * noise)]
+            return table, [AtRows(process, share * noise)]
         table = self.read(X)
         members = self.fitted_.members
-        return table, [Seen(one.process_at(table), share * one.noise_of_outputs, one) for one in members]
+        return table, [AtRows(one.process_at(table), share * one.noise_of_outputs, one) for one in members]
 
     def prior_at(self, table: Array, columns: Columns) -> tuple[GaussianProcess, Array]:
         """What is believed before a fit: f, with a default kernel made for the rows of a table of these

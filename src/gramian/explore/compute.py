@@ -21,7 +21,7 @@ from gramian import clock
 from gramian.arrays import Array
 from gramian.errors import InputError
 from gramian.estimators.deep import DeepGPRegressor
-from gramian.explore.wire import Message, Problem, engine_of, likelihood_values, tree_of
+from gramian.explore.wire import Message, Posed, engine_of, likelihood_values, tree_of
 from gramian.gp import ConditionedGP
 
 SECONDS, GRACE = 20.0, 5.0  # for an answer
@@ -128,7 +128,7 @@ ANSWERS: dict[str, Callable[[Message], dict[str, Any]]] = {
 }
 
 
-def _with_points(message: Message) -> Problem:
+def _with_points(message: Message) -> Posed:
     problem = message.problem
     assert problem is not None
     if not len(problem.X):

@@ -68,7 +68,7 @@ ASKS = ("evidence", "posterior", "optimise", "deep", "model", "stop")
 
 
 @dataclass(frozen=True)
-class Problem:
+class Posed:
     """A prior and points, read."""
 
     prior: GP
@@ -84,7 +84,7 @@ class Message:
 
     id: int
     ask: str
-    problem: Problem | None
+    problem: Posed | None
     method: str
     inference: str | None  # None: in closed form
     size: int
@@ -169,7 +169,7 @@ def likelihood_values(likelihood: Likelihood, name: str) -> dict[str, Any]:
 # From the page. ---------------------------------------------------------------------------------------------
 
 
-def _problem(said: Mapping[str, Any], likelihood: str, opened: Kernel | None) -> Problem:
+def _problem(said: Mapping[str, Any], likelihood: str, opened: Kernel | None) -> Posed:
     dims = _whole(said.get("dims"), "dims", 1, 2)
     X = _table(said.get("X"), "X", dims, MOST_POINTS)
     y = np.array([_number(v, "y") for v in _list(said.get("y"), "y", MOST_POINTS)], dtype=np.float64)
@@ -181,7 +181,7 @@ def _problem(said: Mapping[str, Any], likelihood: str, opened: Kernel | None) ->
     zero = level == 0 and mean.get("held") is True
     observed = _likelihood(_object(said.get("likelihood", {}), "likelihood"), likelihood)
     own = ZeroMean() if zero else ConstantMean(fixed(level) if mean.get("held") is True else level)
-    return Problem(GP(kernel, own, likelihood=observed), X, y, dims, likelihood)
+    return Posed(GP(kernel, own, likelihood=observed), X, y, dims, likelihood)
 
 
 def _kernel(said: Mapping[str, Any], dims: int, opened: Kernel | None) -> Kernel:

@@ -42,7 +42,7 @@ FLATTEST = 0.1  # curvature: a direction is at most sqrt(10) wide, priors have 1
 SPREAD = 2.0  # the standard deviation of a parameter without a prior around its best value, as chains have it
 
 
-class Drawn(NamedTuple):
+class ParameterDraws(NamedTuple):
     """Draws, and what they took."""
 
     thetas: Array  # (DRAWS, p), or twice as many
@@ -89,7 +89,7 @@ class _Landscape:
 
 
 @np.errstate(all="ignore")  # a path may lead where numbers end, and is then refused
-def drawn(objective: Objective, best: Array, report: Report) -> Drawn:
+def drawn(objective: Objective, best: Array, report: Report) -> ParameterDraws:
     """Draws of theta, after a search that has ended at `best`. They begin at the top of the landscape itself:
     where a search stops short of it depends on rounding, and draws should not."""
     top = maximise(objective, [best], objective.limits, report)
@@ -120,4 +120,4 @@ def drawn(objective: Objective, best: Array, report: Report) -> Drawn:
                 here, theta = there, end
         if k >= 0:
             thetas[k] = theta
-    return Drawn(thetas, top.evaluations + landscape.evaluations)
+    return ParameterDraws(thetas, top.evaluations + landscape.evaluations)

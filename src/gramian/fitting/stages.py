@@ -314,7 +314,7 @@ def _after(begun: Searched, searched: Searched) -> Searched:
 
 
 @dataclass(frozen=True)
-class Step:
+class PlannedStage:
     """A stage that is to be done."""
 
     engine: Scheme
@@ -330,19 +330,21 @@ class Step:
         return f"{self.engine.name} on {which}"
 
 
-def _all(plan: Sequence[tuple[Scheme, int]], method: Scheme, size: tuple[int, int, int]) -> Iterator[Step]:
+def _all(
+    plan: Sequence[tuple[Scheme, int]], method: Scheme, size: tuple[int, int, int]
+) -> Iterator[PlannedStage]:
     """The stages of a plan, each with an idea of what comes after it."""
     flops = [engine.work(rows, *size[1:]).flops for engine, rows in plan]
     final = method.work(*size, gradient=False).flops
     for k, (engine, rows) in enumerate(plan):
         ahead = (sum(LATER_EVALUATIONS * later for later in flops[k + 1 :]) + final) / max(flops[k], 1.0)
         usual = LATER_EVALUATIONS if k else FIRST_EVALUATIONS
-        yield Step(engine, rows, k == len(plan) - 1, usual=usual, ahead=ahead)
+        yield PlannedStage(engine, rows, k == len(plan) - 1, usual=usual, ahead=ahead)
 
 
 def in_time(
     method: Scheme, budget: Budget, memory: Callable[[], float] = lambda: np.inf, sketch: Scheme | None = None
-) -> Iterator[Step]:
+) -> Iterator[PlannedStage]:
     """The stages that a limited time pays for, each decided on when the one before it is done. `sketch` is a
     scheme whose search takes a moment, from which that of a rule of many steps goes on."""
     n = budget.size[0]
@@ -352,18 +354,18 @@ def in_time(
 
     dense, room = method.on_few_rows(), _room(memory)
     if dense is method and method.fit_rows is not None:
-        yield Step(method, min(method.fit_rows, n), True, end())
+        yield PlannedStage(method, min(method.fit_rows, n), True, end())
         return
     direct = budget.rows(method, n, FIRST_EVALUATIONS, budget.left(method)) == n
     if dense is method and n <= DIRECT_ROWS and direct:
-        yield Step(method, n, True, end())
+        yield PlannedStage(method, n, True, end())
         return
     small = min(n, FIRST_ROWS, room)
     count, least = FIRST_EVALUATIONS, 0  # rows, for another stage to be worth it
     if sketch is not None and not method.closed:
         rows = budget.rows(sketch, min(small, QUICK_ROWS), count, FIRST_SHARE * budget.left(method))
         rows = max(rows, min(LEAST_ROWS, small))
-        yield Step(sketch, rows, False, end(), sketch=True)
+        yield PlannedStage(sketch, rows, False, end(), sketch=True)
         count, least = LATER_EVALUATIONS, LEAST_ROWS
         if sketch.rule_name == dense.rule_name:
             least = int(MORE * rows)
@@ -377,25 +379,25 @@ def in_time(
         if rows < min(least, small):
             return  # the sketch has to do
         rows = min(max(rows, LEAST_ROWS), small)
-    yield Step(dense, rows, rows == most and engine is dense, end())
+    yield PlannedStage(dense, rows, rows == most and engine is dense, end())
     if engine is not dense and rows < small:
         more = budget.rows(dense, small, LATER_EVALUATIONS, FIRST_SHARE * budget.left(method))
         if more >= MORE * rows:
             rows = more
-            yield Step(dense, rows, False, end())
+            yield PlannedStage(dense, rows, False, end())
     while engine is not dense or rows < most:
         count = LATER_EVALUATIONS + (0 if engine.exact else STARTS)
         more = budget.rows(engine, most, count, budget.left(method))
         if more < min(MORE * rows, most) or not engine.learns_from(more):
             return
-        yield Step(engine, more, more == most, end())
+        yield PlannedStage(engine, more, more == most, end())
         if more == most:
             return
         rows = more
 
 
 def _begun(
-    step: Step,
+    step: PlannedStage,
     model: Model,
     data: Data,
     order: NDArray[np.intp] | None,

@@ -264,7 +264,7 @@ class Climber(Protocol):
     in_a_row: int
 
 
-def state_of(run: Climber, batches: RowBatches) -> journal.State:
+def state_of(run: Climber, batches: RowBatches) -> journal.LoopState:
     """The state of a search, for a journal."""
     counts = {name: getattr(run, name) for name in COUNTS}
     told = {**counts, "rate": float(run.rate), "adam": run.adam.count, "dice": batches.told}
@@ -272,7 +272,7 @@ def state_of(run: Climber, batches: RowBatches) -> journal.State:
     arrays |= {"first": run.adam.first.copy(), "second": run.adam.second.copy()}
     arrays |= {f"{name}{k}": getattr(w, name) for k, w in enumerate(run.q) for name in WEIGHTS}
     arrays["divergences"] = np.array([w.divergence for w in run.q])
-    return journal.State(run.taken, told, arrays)
+    return journal.LoopState(run.taken, told, arrays)
 
 
 def restore(run: Climber, place: journal.Place, batches: RowBatches) -> None:

@@ -36,7 +36,7 @@ from gramian.linalg.threads import one_blas_thread
 from gramian.means import ZeroMean
 from gramian.params import fixed
 from gramian.processes.base import Process
-from gramian.processes.chain import Chain
+from gramian.processes.chain import OutputChain
 from gramian.processes.prior import mean_rows
 from gramian.processes.state import Context
 from gramian.solvers.base import SolveOutcome
@@ -44,7 +44,7 @@ from gramian.solvers.base import SolveOutcome
 FILLED = 0.02  # of an output's scale: by how much what gaps are filled with may move before they are again
 
 
-class Piece(NamedTuple):
+class Link(NamedTuple):
     """One output of a chain, as a problem of its own."""
 
     output: int
@@ -160,11 +160,11 @@ class Chained(Scheme):
         assert self.centre is not None
         return np.asarray((mean_rows(model.mean, data.X, data.Y.shape[1]).values - self.centre) / data.scale)
 
-    def pieces(self, model: Model, data: Data, Z: Array) -> Iterator[Piece]:
+    def pieces(self, model: Model, data: Data, Z: Array) -> Iterator[Link]:
         """Each output in its turn; `Z` as `completed` gives it."""
         return (self.piece(model, data, Z, place) for place in range(len(self.order)))
 
-    def piece(self, model: Model, data: Data, Z: Array, place: int) -> Piece:
+    def piece(self, model: Model, data: Data, Z: Array, place: int) -> Link:
         """The problem of one output."""
         k, q, d = self.order[place], data.Y.shape[1], data.X.shape[1]
         t = data.under(model).Y[:, k]
@@ -184,7 +184,7 @@ class Chained(Scheme):
         )
         own_model = Model(kernel, ZeroMean(), Gaussian(fixed(0.0)))
         count = len((model.kernel, *model.others)[k].paths)
-        return Piece(k, rows, RuleOnEngine(Conjugate(), engine), own_model, own, count)
+        return Link(k, rows, RuleOnEngine(Conjugate(), engine), own_model, own, count)
 
     def table(self, X: Array, Z: Array, place: int, model: Model) -> Array:
         """What an output sees: x, and the outputs before it where it has a link."""
@@ -215,14 +215,14 @@ class Chained(Scheme):
         worst = max((one.outcome for one in found), key=lambda one: (not one.converged, one.jitter))
         return Inferred(process, self._told(value, found[0].evidence, data), worst or SolveOutcome())
 
-    def process(self, model: Model, data: Data, parts: tuple[Process, ...]) -> Chain:
+    def process(self, model: Model, data: Data, parts: tuple[Process, ...]) -> OutputChain:
         """f from what each output's own process is."""
         assert self.centre is not None
         linked = tuple(link_of(model, place) is not None for place in range(len(self.order)))
         noise = np.broadcast_to(model.gaussian.variances(), data.scale.shape)
         T = data.under(model).Y
         known = np.asarray(data.X), (T - self.centre) / data.scale
-        return Chain(parts, self.order, linked, model.mean, data.scale, noise, self.centre, *known)
+        return OutputChain(parts, self.order, linked, model.mean, data.scale, noise, self.centre, *known)
 
     def _told(self, value: float, first: Evidence, data: Data) -> Evidence:
         exact = first.kind == "exact" and not self.has_gaps(data)
@@ -263,7 +263,7 @@ class Chained(Scheme):
         return self._told(value, first, data), [*by_x[0], *mean, noise, *others, *by_warp, *by_links]
 
     def cavities(self, model: Model, data: Data, posterior: Process) -> Cavities:
-        assert isinstance(posterior, Chain)
+        assert isinstance(posterior, OutputChain)
         self = self._ready(model, data)
         mean, var = posterior.moments(data.X)
         m = mean_rows(model.mean, data.X, data.Y.shape[1]).values

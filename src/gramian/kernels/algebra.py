@@ -22,7 +22,7 @@ from gramian.arrays import Array
 from gramian.errors import ParameterError
 from gramian.kernels.base import TERMS, Kernel, Pointwise
 from gramian.kernels.dot_product import Constant
-from gramian.kernels.expectations import Term, added
+from gramian.kernels.expectations import ExpectedTerm, added
 from gramian.kernels.expectations import multiplied as terms_multiplied
 from gramian.kernels.profiles import Radial
 from gramian.kernels.spectrum import Wave, multiplied
@@ -115,7 +115,7 @@ class Sum(Combined):
     def waves(self, columns: tuple[int, ...]) -> list[Wave]:
         return [wave for k in self.terms for wave in k.waves(columns)]
 
-    def gaussian_terms(self, d: int) -> list[Term] | None:
+    def gaussian_terms(self, d: int) -> list[ExpectedTerm] | None:
         return added([k.gaussian_terms(d) for k in self.terms])
 
     def state_space(self, columns: tuple[int, ...], terms: int = TERMS) -> StateForm | None:
@@ -144,7 +144,7 @@ class Product(Combined):
     def waves(self, columns: tuple[int, ...]) -> list[Wave]:
         return multiplied([k.waves(columns) for k in self.factors])
 
-    def gaussian_terms(self, d: int) -> list[Term] | None:
+    def gaussian_terms(self, d: int) -> list[ExpectedTerm] | None:
         return terms_multiplied([k.gaussian_terms(d) for k in self.factors])
 
     def state_space(self, columns: tuple[int, ...], terms: int = TERMS) -> StateForm | None:
@@ -186,8 +186,8 @@ class Scaled(Combined):
     def waves(self, columns: tuple[int, ...]) -> list[Wave]:
         return [wave.scaled(self.scale) for wave in self.kernel.waves(columns)]
 
-    def gaussian_terms(self, d: int) -> list[Term] | None:
-        return terms_multiplied([[Term(self.scale, None)], self.kernel.gaussian_terms(d)])
+    def gaussian_terms(self, d: int) -> list[ExpectedTerm] | None:
+        return terms_multiplied([[ExpectedTerm(self.scale, None)], self.kernel.gaussian_terms(d)])
 
     def state_space(self, columns: tuple[int, ...], terms: int = TERMS) -> StateForm | None:
         return form_scaled(self.kernel.state_space(columns, terms), self.scale)
@@ -215,7 +215,7 @@ class Power(Combined):
     def waves(self, columns: tuple[int, ...]) -> list[Wave]:
         return multiplied([self.base.waves(columns)] * self.exponent)
 
-    def gaussian_terms(self, d: int) -> list[Term] | None:
+    def gaussian_terms(self, d: int) -> list[ExpectedTerm] | None:
         return terms_multiplied([self.base.gaussian_terms(d)] * self.exponent)
 
     def state_space(self, columns: tuple[int, ...], terms: int = TERMS) -> StateForm | None:

@@ -38,7 +38,7 @@ from numpy.typing import ArrayLike
 from gramian.arrays import Array
 from gramian.errors import ParameterError
 from gramian.kernels import expectations
-from gramian.kernels.expectations import Expectations, Expected, Term
+from gramian.kernels.expectations import Expectations, Expected, ExpectedTerm
 from gramian.params import Parameter, Tree
 
 if TYPE_CHECKING:
@@ -267,7 +267,7 @@ class Kernel(Tree):
         """Those of these columns that its parts see."""
         return columns
 
-    def gaussian_terms(self, d: int) -> list[Term] | None:
+    def gaussian_terms(self, d: int) -> list[ExpectedTerm] | None:
         """Of a bare kernel on d columns: the Gaussians times linear forms in x that it is a sum of
         (`kernels/expectations.py`), so that its averages over uncertain points are closed; None where it is
         no such sum."""

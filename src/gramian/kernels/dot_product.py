@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from gramian.errors import ParameterError
 from gramian.kernels.base import TERMS, Column, Kernel
 from gramian.kernels.distance import root, squared_distances
-from gramian.kernels.expectations import Form, Term, multiplied
+from gramian.kernels.expectations import ExpectedTerm, Form, multiplied
 from gramian.kernels.spectrum import Wave
 from gramian.kernels.statespace import IntegratedWalk, Monomial, StateForm, Walk, only
 from gramian.params import Parameter, Positive, PositiveSemidefinite, Real, Value, nonnegative, positive
@@ -46,10 +46,10 @@ class Linear(Kernel):
     def cross(self, X: jax.Array, Z: jax.Array) -> jax.Array:
         return (X @ self.variance if jnp.ndim(self.variance) == 2 else X * self.variance) @ Z.T
 
-    def gaussian_terms(self, d: int) -> list[Term] | None:
+    def gaussian_terms(self, d: int) -> list[ExpectedTerm] | None:
         if jnp.ndim(self.variance) == 2:
             return None
-        return [Term(1.0, None, (Form(jnp.broadcast_to(self.variance, (d,)), 0.0),))]
+        return [ExpectedTerm(1.0, None, (Form(jnp.broadcast_to(self.variance, (d,)), 0.0),))]
 
     def state_space(self, columns: tuple[int, ...], terms: int = TERMS) -> StateForm | None:
         return only(columns, Monomial(jnp.reshape(self.variance, -1)[0], 1))
@@ -96,9 +96,9 @@ class Polynomial(Kernel):
     def cross(self, X: jax.Array, Z: jax.Array) -> jax.Array:
         return ((X * self.variance) @ Z.T + self.offset) ** self.degree
 
-    def gaussian_terms(self, d: int) -> list[Term] | None:
+    def gaussian_terms(self, d: int) -> list[ExpectedTerm] | None:
         form = Form(jnp.broadcast_to(self.variance, (d,)), self.offset)
-        return multiplied([[Term(1.0, None, (form,))]] * self.degree)
+        return multiplied([[ExpectedTerm(1.0, None, (form,))]] * self.degree)
 
     def state_space(self, columns: tuple[int, ...], terms: int = TERMS) -> StateForm | None:
         v, c, p = jnp.reshape(self.variance, -1)[0], self.offset, self.degree
@@ -213,8 +213,8 @@ class Constant(Kernel):
     def state_space(self, columns: tuple[int, ...], terms: int = TERMS) -> StateForm | None:
         return StateForm((Monomial(self.variance),))
 
-    def gaussian_terms(self, d: int) -> list[Term]:
-        return [Term(self.variance, None)]
+    def gaussian_terms(self, d: int) -> list[ExpectedTerm]:
+        return [ExpectedTerm(self.variance, None)]
 
 
 class Brownian(Kernel):

@@ -52,27 +52,27 @@ class Form(NamedTuple):
     offset: jax.Array | float
 
 
-class Term(NamedTuple):
+class ExpectedTerm(NamedTuple):
     """scale exp(-1/2 sum_q precision_q (x_q - z_q)^2) times its forms."""
 
     scale: jax.Array | float
     precision: jax.Array | None  # (d,); None: no Gaussian
     forms: tuple[Form, ...] = ()
 
-    def times(self, other: Term) -> Term:
+    def times(self, other: ExpectedTerm) -> ExpectedTerm:
         """The product of the two."""
         a, b = self.precision, other.precision
         precision = b if a is None else a if b is None else a + b
-        return Term(self.scale * other.scale, precision, self.forms + other.forms)
+        return ExpectedTerm(self.scale * other.scale, precision, self.forms + other.forms)
 
-    def on(self, columns: Sequence[int], d: int) -> Term:
+    def on(self, columns: Sequence[int], d: int) -> ExpectedTerm:
         """The same on these of d columns."""
 
         def spread(values: jax.Array) -> jax.Array:
             return jnp.zeros(d, values.dtype).at[jnp.array(columns)].set(values)
 
         forms = tuple(Form(spread(form.slopes), form.offset) for form in self.forms)
-        return Term(self.scale, None if self.precision is None else spread(self.precision), forms)
+        return ExpectedTerm(self.scale, None if self.precision is None else spread(self.precision), forms)
 
 
 class Expectations(NamedTuple):
@@ -94,20 +94,20 @@ class Expected(NamedTuple):
     error: float
 
 
-def multiplied(kinds: Sequence[Sequence[Term] | None]) -> list[Term] | None:
+def multiplied(kinds: Sequence[Sequence[ExpectedTerm] | None]) -> list[ExpectedTerm] | None:
     """The terms of a product of kernels with these terms; None where one has none, or they are too many."""
     if any(terms is None for terms in kinds):
         return None
-    terms = [Term(1.0, None)]
+    terms = [ExpectedTerm(1.0, None)]
     for further in kinds:
         terms = [one.times(other) for one, other in itertools.product(terms, further or ())]
     fits = len(terms) <= MOST_TERMS and all(len(term.forms) <= MOST_FORMS for term in terms)
     return terms if fits else None
 
 
-def added(kinds: Sequence[Sequence[Term] | None]) -> list[Term] | None:
+def added(kinds: Sequence[Sequence[ExpectedTerm] | None]) -> list[ExpectedTerm] | None:
     """The terms of a sum."""
-    terms: list[Term] = []
+    terms: list[ExpectedTerm] = []
     for further in kinds:
         if further is None:
             return None
@@ -126,7 +126,7 @@ def whole(pairs: jax.Array, m: int) -> jax.Array:
 # In closed form. --------------------------------------------------------------------------------------------
 
 
-def closed(terms: Sequence[Term], mean: jax.Array, var: jax.Array, Z: jax.Array) -> Expectations:
+def closed(terms: Sequence[ExpectedTerm], mean: jax.Array, var: jax.Array, Z: jax.Array) -> Expectations:
     """Of a sum of terms."""
     rows, columns = np.tril_indices(Z.shape[0])
     left, right = Z[rows], Z[columns]
@@ -141,7 +141,7 @@ def closed(terms: Sequence[Term], mean: jax.Array, var: jax.Array, Z: jax.Array)
     return Expectations(psi0, psi1, psi2, jnp.zeros((), mean.dtype))
 
 
-def _diagonal(term: Term, mean: jax.Array, var: jax.Array) -> jax.Array:
+def _diagonal(term: ExpectedTerm, mean: jax.Array, var: jax.Array) -> jax.Array:
     """E prod_f (sum_q v_fq x_q^2 + o_f): the derivative by every t_f at 0 of E exp(sum_f t_f form_f), which
     is closed."""
 
@@ -171,13 +171,18 @@ def _slope(function: Callable[..., jax.Array], number: int) -> Callable[..., jax
     return slope
 
 
-def _of_one(term: Term, mean: jax.Array, var: jax.Array, Z: jax.Array) -> jax.Array:
+def _of_one(term: ExpectedTerm, mean: jax.Array, var: jax.Array, Z: jax.Array) -> jax.Array:
     forms = [(form.slopes * Z, form.offset) for form in term.forms]
     return term.scale * _integral(mean, var, term.precision, Z, None, forms)
 
 
 def _of_two(
-    first: Term, second: Term, mean: jax.Array, var: jax.Array, left: jax.Array, right: jax.Array
+    first: ExpectedTerm,
+    second: ExpectedTerm,
+    mean: jax.Array,
+    var: jax.Array,
+    left: jax.Array,
+    right: jax.Array,
 ) -> jax.Array:
     """E of `first` at each point on the left times `second` at that on the right."""
     forms = [(form.slopes * left, form.offset) for form in first.forms]

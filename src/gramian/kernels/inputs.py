@@ -13,7 +13,7 @@ from gramian.arrays import Array
 from gramian.errors import ParameterError
 from gramian.kernels.algebra import Combined, Power, Product, Scaled, Sum, _kernel, _name, enclosed
 from gramian.kernels.base import TERMS, Column, Kernel, Pointwise
-from gramian.kernels.expectations import Term
+from gramian.kernels.expectations import ExpectedTerm
 from gramian.kernels.profiles import Radial
 from gramian.kernels.spectrum import Wave
 from gramian.kernels.statespace import StateForm
@@ -77,7 +77,7 @@ class On(Pointwise):
     def columns_of_part(self, columns: tuple[int, ...]) -> tuple[int, ...]:
         return tuple(columns[i] for i in self._numbers())
 
-    def gaussian_terms(self, d: int) -> list[Term] | None:
+    def gaussian_terms(self, d: int) -> list[ExpectedTerm] | None:
         chosen = self._numbers()
         terms = self.kernel.gaussian_terms(len(chosen))
         return None if terms is None else [term.on(chosen, d) for term in terms]
@@ -181,7 +181,7 @@ class Named(Combined):
     def state_space(self, columns: tuple[int, ...], terms: int = TERMS) -> StateForm | None:
         return self.kernel.state_space(columns, terms)
 
-    def gaussian_terms(self, d: int) -> list[Term] | None:
+    def gaussian_terms(self, d: int) -> list[ExpectedTerm] | None:
         return self.kernel.gaussian_terms(d)
 
     def resolve(self, names: Sequence[str]) -> Kernel:

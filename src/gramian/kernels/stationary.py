@@ -22,7 +22,7 @@ from gramian.arrays import Array
 from gramian.errors import ParameterError
 from gramian.kernels.base import TERMS, Column, Kernel
 from gramian.kernels.distance import root, squared_distances, typical
-from gramian.kernels.expectations import Term
+from gramian.kernels.expectations import ExpectedTerm
 from gramian.kernels.profiles import MATERN32, MATERN52, SQUARED_EXPONENTIAL, Profile, Radial
 from gramian.kernels.spectrum import GammaMixture, GaussianCloud, Line, Series, Student, Wave
 from gramian.kernels.statespace import (
@@ -85,8 +85,8 @@ class RBF(Stationary):
     def waves(self, columns: tuple[int, ...]) -> list[Wave]:
         return [Wave(1.0, (GaussianCloud(columns, _per_turn(self.lengthscale)),))]
 
-    def gaussian_terms(self, d: int) -> list[Term]:
-        return [Term(1.0, jnp.broadcast_to(1 / self.lengthscale**2, (d,)))]
+    def gaussian_terms(self, d: int) -> list[ExpectedTerm]:
+        return [ExpectedTerm(1.0, jnp.broadcast_to(1 / self.lengthscale**2, (d,)))]
 
     @classmethod
     def from_bandwidth(cls, sigma: ArrayLike | Parameter) -> RBF:

@@ -106,7 +106,7 @@ def pivoted_cholesky(
             f"A partial Cholesky factor of {len(X)} rows has 1 to {len(X)} columns, not {m}. Give m in that"
             " range."
         )
-    work = _Work(kernel, X, m)
+    work = _GrowingFactor(kernel, X, m)
     if rule == "pivoted":
         if block is not None:
             raise ParameterError(
@@ -125,7 +125,7 @@ def pivoted_cholesky(
     return PartialCholesky(work.G[: work.size].T, work.pivots[: work.size], work.d)
 
 
-class _Work:
+class _GrowingFactor:
     """The factor as it grows. G = F' row by row: a pivot is a contiguous row, a block of them one product."""
 
     def __init__(self, kernel: Kernel, X: AnyArray, m: int) -> None:
@@ -178,7 +178,7 @@ def _candidates(d: Array) -> tuple[Indices, float]:
     return C, float(np.max(d[outside]))
 
 
-def _greedy_among(work: _Work, C: Indices, bound: float) -> tuple[Indices, Array]:
+def _greedy_among(work: _GrowingFactor, C: Indices, bound: float) -> tuple[Indices, Array]:
     """Greedy pivots among the rows C while d there exceeds the bound, at least one; with their triangle L."""
     most = min(MOST_AT_ONCE, work.m - work.size)
     d, floor, X_C = work.d[C], work.floor[C], tables.take(work.X, C)
@@ -200,7 +200,7 @@ def _greedy_among(work: _Work, C: Indices, bound: float) -> tuple[Indices, Array
     return C[chosen], np.asfortranarray(np.tril(W[: len(chosen), chosen].T))
 
 
-def _random(work: _Work, block: int, rng: np.random.Generator) -> None:
+def _random(work: _GrowingFactor, block: int, rng: np.random.Generator) -> None:
     while work.size < work.m and (total := float(np.sum(work.d))) > 0:
         drawn = np.unique(rng.choice(len(work.d), min(block, work.m - work.size), p=work.d / total))
         G, Z = work.G[: work.size, drawn], tables.take(work.X, drawn)

@@ -33,9 +33,9 @@ from gramian.forks import compiled
 from gramian.kernels.base import Kernel
 from gramian.latent import search
 from gramian.latent.bound import (
+    FunctionWeights,
+    Observed,
     Places,
-    Table,
-    Weights,
     value_and_slopes,
     weights,
     whitened_root,
@@ -108,7 +108,7 @@ def known(kernel: Kernel, Z: Any, q: Natural, group: Any) -> Any:
 
 
 def climb(
-    start: Position, table: Table, report: Report, size: int, passes: int, rng: np.random.Generator
+    start: Position, table: Observed, report: Report, size: int, passes: int, rng: np.random.Generator
 ) -> tuple[Position, Search, list[str]]:
     """As `search.climb`, by batches of `size` rows and so many passes over all."""
     n, began = len(table.Y), clock.now()
@@ -149,7 +149,7 @@ def climb(
 class _Refinement:
     """Where the second part is."""
 
-    def __init__(self, position: Position, table: Table, Y: Array, first: Weights) -> None:
+    def __init__(self, position: Position, table: Observed, Y: Array, first: FunctionWeights) -> None:
         self.position, self.table, self.Y = position, table, Y
         self.theta, self.Z = position.space.theta, position.Z
         self.limits = np.array(position.space.limits).reshape(-1, 2)
@@ -186,13 +186,13 @@ class _Refinement:
             report(1, 1, self.done, value)
         return "converged"
 
-    def _state(self, before: dict[str, Any]) -> journal.State:
+    def _state(self, before: dict[str, Any]) -> journal.LoopState:
         """All that the next step depends on."""
         told = {"done": self.done, "failures": self.failures, "adam": self.adam.count, "dice": before}
         mean, var = self.position.places
         arrays = {"theta": self.theta, "Z": self.Z, "precision": self.q.precision, "linear": self.q.linear}
         arrays |= {"first": self.adam.first.copy(), "second": self.adam.second.copy(), "mean": mean.copy()}
-        return journal.State(self.done, told, arrays if var is None else {**arrays, "var": var.copy()})
+        return journal.LoopState(self.done, told, arrays if var is None else {**arrays, "var": var.copy()})
 
     def _restored(self, place: journal.Place) -> dict[str, Any]:
         """Goes to where a state was kept; gives that of the random numbers before the pass."""
@@ -212,7 +212,7 @@ class _Refinement:
         position, table = self.position, self.table
         kernel, noise = position.kernel.bare(), position.of_groups(table)
         with jax.enable_x64(True):
-            own = Weights(*map(np.asarray, known(kernel, self.Z, self.q, table.group)))
+            own = FunctionWeights(*map(np.asarray, known(kernel, self.Z, self.q, table.group)))
         model = RowModel(kernel, position.variances(), self.Z, own, table.group, position.places)
         places = model.polished(self.Y[rows], position.places.take(rows), STEPS)
         position.places.mean[rows] = places.mean

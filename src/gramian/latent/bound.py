@@ -41,7 +41,7 @@ ROWS = 128  # of a block: its pairs for 50 points are 1.3 MB
 FEW = 32  # rows that one small block has room for
 
 
-class Table(NamedTuple):
+class Observed(NamedTuple):
     """What was observed, centred and scaled; 0 where it was not."""
 
     Y: Array  # (n, D)
@@ -49,7 +49,7 @@ class Table(NamedTuple):
     group: NDArray[np.intp]  # (D,): of each column
 
     @classmethod
-    def of(cls, Y: Array, kinds: NDArray[np.intp]) -> Table:
+    def of(cls, Y: Array, kinds: NDArray[np.intp]) -> Observed:
         """From numbers with nan where nothing was seen; `kinds`: which noise each column has."""
         seen = ~np.isnan(Y)
         keys = np.concatenate([seen, kinds[None, :]], axis=0).T
@@ -61,9 +61,9 @@ class Table(NamedTuple):
             np.argsort(order)[group.reshape(-1)],
         )
 
-    def take(self, rows: Any) -> Table:
+    def take(self, rows: Any) -> Observed:
         """Some of the rows, in the same groups."""
-        return Table(self.Y[rows], self.seen[rows], self.group)
+        return Observed(self.Y[rows], self.seen[rows], self.group)
 
     @property
     def counts(self) -> Array:
@@ -98,7 +98,7 @@ class Sums(NamedTuple):
     moments: Any
 
 
-class Slopes(NamedTuple):
+class BoundSlopes(NamedTuple):
     """The gradient of a bound: by the leaves of the kernel, by the noises, by Z, by the means of the places
     and by the logarithms of their variances."""
 
@@ -109,7 +109,7 @@ class Slopes(NamedTuple):
     log_var: Array | None
 
 
-class Weights(NamedTuple):
+class FunctionWeights(NamedTuple):
     """What the bound leaves of the functions: q(u_d) in the coordinates in which the prior is white.
 
     mean of f_d at x: psi1(x) L^-T A_d; its variance: k(x, x) - |L^-1 k|^2 + k' L^-T B_g^-1 L^-1 k.
@@ -200,7 +200,7 @@ def collapsed_slopes(
 
 
 @compiled()
-def weights_of(kernel: Kernel, Z: Any, noise: Any, sums: Sums, group: Any) -> Weights:
+def weights_of(kernel: Kernel, Z: Any, noise: Any, sums: Sums, group: Any) -> FunctionWeights:
     L = whitened_root(kernel, Z)
     b, eye = 1 / noise, jnp.eye(len(Z), dtype=L.dtype)
     R = jnp.linalg.cholesky(eye + b[:, None, None] * _whitened(L, sums.psi2))
@@ -209,12 +209,12 @@ def weights_of(kernel: Kernel, Z: Any, noise: Any, sums: Sums, group: Any) -> We
     inner = b[group] * jnp.einsum("dij,jd->id", inverse[group], c)
     back = jax.scipy.linalg.solve_triangular(L, eye, lower=True)  # L^-1
     less = jax.vmap(lambda one: back.T @ (eye - one) @ back)(inverse)
-    return Weights(L, back.T @ inner, less)
+    return FunctionWeights(L, back.T @ inner, less)
 
 
 def value_and_slopes(
-    kernel: Kernel, noise: Array, Z: Array, places: Places, table: Table, gradient: bool = True
-) -> tuple[float, Slopes | None]:
+    kernel: Kernel, noise: Array, Z: Array, places: Places, table: Observed, gradient: bool = True
+) -> tuple[float, BoundSlopes | None]:
     """The bound of a bare kernel, and its gradient: noise (G,), one a group."""
     points = places.var is None
     with jax.enable_x64(True):
@@ -241,19 +241,19 @@ def value_and_slopes(
         log_var = np.concatenate(variances)[:n] * places.var - by_log_var
     mean = np.concatenate(means)[:n] - by_mean
     Z_slope = sum(by_points, np.asarray(by_Z))
-    found = Slopes(by_leaves, np.asarray(by_noise), Z_slope, mean, log_var)
+    found = BoundSlopes(by_leaves, np.asarray(by_noise), Z_slope, mean, log_var)
     return float(value) - divergence, found
 
 
-def weights(kernel: Kernel, noise: Array, Z: Array, places: Places, table: Table) -> Weights:
+def weights(kernel: Kernel, noise: Array, Z: Array, places: Places, table: Observed) -> FunctionWeights:
     """The best q(u) at these places."""
     with jax.enable_x64(True):
         parts = _in_blocks(list(_blocks(places, table)), places.var is None, kernel, Z)
         sums = Sums(*_added([tuple(part) for part in parts]))
-        return Weights(*map(np.asarray, weights_of(kernel, Z, noise, sums, table.group)))
+        return FunctionWeights(*map(np.asarray, weights_of(kernel, Z, noise, sums, table.group)))
 
 
-def _blocks(places: Places, table: Table) -> Any:
+def _blocks(places: Places, table: Observed) -> Any:
     """Rows in blocks of one size; what fills up the last is seen in no column."""
     n = len(table.Y)
     size = ROWS if n > FEW else FEW  # few programs to compile

@@ -25,7 +25,7 @@ from gramian.arrays import Array, Indices
 from gramian.fitting.rowwise import maximise_rows
 from gramian.forks import compiled
 from gramian.kernels.base import Kernel
-from gramian.latent.bound import Places, Weights
+from gramian.latent.bound import FunctionWeights, Places
 from gramian.latent.search import LEAST_VAR, MOST_VAR
 from gramian.linalg.threads import each
 
@@ -37,7 +37,7 @@ CANDIDATES = 1000  # training places among which these are looked for
 APART = 0.5  # of the spread of places: how far starts of a row are from each other, at least
 
 
-class Asked(NamedTuple):
+class RowTerms(NamedTuple):
     """What rows ask of the functions: v (r, m), T as pairs (r, P), c (r,), and the constant (r,)."""
 
     linear: Array
@@ -95,7 +95,7 @@ class RowModel:
     kernel: Kernel  # bare
     noise: Array  # (D,)
     Z: Array
-    weights: Weights
+    weights: FunctionWeights
     group: Indices  # (D,)
     known: Places  # of training rows
 
@@ -133,14 +133,14 @@ class RowModel:
                 square[rows] += share[rows, None] * (own + mean**2)
         return total, np.maximum(square - total**2, 0.0)
 
-    def asked(self, Y: Array) -> Asked:
+    def asked(self, Y: Array) -> RowTerms:
         """Of rows (r, D), nan where a cell is missing."""
         seen = ~np.isnan(Y)
         precision = seen / self.noise
         filled = np.where(seen, Y, 0.0)
         constant = -0.5 * np.sum(seen * np.log(2 * np.pi * self.noise) + filled**2 * precision, axis=1)
         linear = (filled * precision) @ self.weights.mean.T
-        return Asked(linear, precision @ self.squares, np.sum(precision, axis=1), constant)
+        return RowTerms(linear, precision @ self.squares, np.sum(precision, axis=1), constant)
 
     def place(self, Y: Array) -> Hills:
         """Where rows lie: the hills of each, the best first, with their shares."""
@@ -199,7 +199,7 @@ class RowModel:
         mean, log_var = np.split(x, 2, axis=-1)
         return Places(mean, np.clip(np.exp(log_var), LEAST_VAR, MOST_VAR))
 
-    def _starts(self, asked: Asked, count: int = STARTS) -> Array:
+    def _starts(self, asked: RowTerms, count: int = STARTS) -> Array:
         """The training places at which rows are most probable, some way from each other."""
         psi0, psi1, psi2 = self._candidates.statistics
         gains = asked.linear @ psi1.T - 0.5 * (asked.diagonal[:, None] * psi0 + asked.square @ psi2.T)
@@ -243,7 +243,7 @@ class RowModel:
 
         return each(block, range(0, len(mean), ROWS))
 
-    def _fits(self, asked: Asked, x: Array, rows: Indices) -> tuple[Array, Array]:
+    def _fits(self, asked: RowTerms, x: Array, rows: Indices) -> tuple[Array, Array]:
         def block(start: int) -> Any:
             at = slice(start, start + ROWS)
             own = rows[at]

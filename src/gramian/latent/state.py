@@ -19,7 +19,7 @@ from gramian.arrays import AnyArray, Array, Indices
 from gramian.errors import StateError
 from gramian.forks import compiled
 from gramian.kernels.base import Kernel
-from gramian.latent.bound import Places, Table, Weights, weights
+from gramian.latent.bound import FunctionWeights, Observed, Places, weights
 from gramian.latent.rows import Hills, RowModel
 from gramian.latent.search import Position
 from gramian.likelihoods import Gaussian
@@ -69,12 +69,12 @@ class LatentState:
     """Kernel, noise, inducing points and places; what is known of the functions; scales of the columns."""
 
     position: Position
-    weights: Weights
+    weights: FunctionWeights
     group: Indices  # of each kept column
     scaling: Scaling
 
     @classmethod
-    def of(cls, position: Position, table: Table, scaling: Scaling) -> LatentState:
+    def of(cls, position: Position, table: Observed, scaling: Scaling) -> LatentState:
         """With the best q(u) at a position."""
         variances = position.of_groups(table)
         found = weights(position.kernel.bare(), variances, position.Z, position.places, table)
@@ -161,7 +161,7 @@ class LatentState:
         position = dataclasses.replace(self.position, kernel=kernel, Z=Z, places=places)
         return dataclasses.replace(self, position=position)
 
-    def polished(self, Y: Array, table: Table) -> LatentState:
+    def polished(self, Y: Array, table: Observed) -> LatentState:
         """Places anew with the functions held, and the functions anew, each of which raises the bound; then
         places once more, so that a row of the fit lies where the same row would be put later."""
         found = self
@@ -223,7 +223,7 @@ class LatentState:
             raise StateError("its scales and variances are not all positive.")
         places = Places(arrays["places"], arrays.get("variances"))
         position = Position(kernel, noise, arrays["units"], arrays["Z"], places)
-        known = Weights(arrays["weights.root"], arrays["weights.mean"], arrays["weights.less"])
+        known = FunctionWeights(arrays["weights.root"], arrays["weights.mean"], arrays["weights.less"])
         return cls(position, known, group, Scaling(arrays["centre"], scale, kept))
 
 

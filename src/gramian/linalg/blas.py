@@ -51,7 +51,7 @@ _dlauum: Final = _routine(cython_lapack, "dlauum")
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class BlasBlock:
     """Rows and columns of a Fortran-ordered array, as BLAS sees them, which somebody else keeps alive."""
 
     address: int
@@ -60,14 +60,14 @@ class Block:
     stride: int  # numbers from one column to the next
     size: int = 8  # bytes of a number
 
-    def __getitem__(self, at: tuple[slice, slice]) -> Block:
+    def __getitem__(self, at: tuple[slice, slice]) -> BlasBlock:
         top, bottom, _ = at[0].indices(self.rows)
         left, right, _ = at[1].indices(self.columns)
         address = self.address + self.size * (top + left * self.stride)
-        return Block(address, max(bottom - top, 0), max(right - left, 0), self.stride, self.size)
+        return BlasBlock(address, max(bottom - top, 0), max(right - left, 0), self.stride, self.size)
 
 
-def block_of(array: Array | NDArray[np.float32], *, only_read: bool = False) -> Block:
+def block_of(array: Array | NDArray[np.float32], *, only_read: bool = False) -> BlasBlock:
     """The whole of an array (n, k), Fortran-ordered, or the first rows of such an array. Products take
     numbers of 32 bits, too; LAPACK and division do not."""
     rows, columns = array.shape
@@ -79,14 +79,14 @@ def block_of(array: Array | NDArray[np.float32], *, only_read: bool = False) -> 
         assert array.strides[0] == array.itemsize
         assert stride >= rows
         assert rest == 0
-    return Block(array.ctypes.data, rows, columns, stride, array.itemsize)
+    return BlasBlock(array.ctypes.data, rows, columns, stride, array.itemsize)
 
 
 def gemm(
     alpha: float,
-    A: Block,
-    B: Block,
-    C: Block,
+    A: BlasBlock,
+    B: BlasBlock,
+    C: BlasBlock,
     *,
     transpose_a: bool = False,
     transpose_b: bool = False,
@@ -102,7 +102,7 @@ def gemm(
         routine(*head, number(alpha), *_at(A), *_at(B), number(beta), *_at(C))
 
 
-def syrk(alpha: float, A: Block, C: Block, *, transpose: bool = False) -> None:
+def syrk(alpha: float, A: BlasBlock, C: BlasBlock, *, transpose: bool = False) -> None:
     """C <- C + alpha A A' (alpha A' A if transposed), in the lower triangle of C."""
     inner = A.rows if transpose else A.columns
     assert C.rows == C.columns == (A.columns if transpose else A.rows)
@@ -111,7 +111,7 @@ def syrk(alpha: float, A: Block, C: Block, *, transpose: bool = False) -> None:
         routine(b"L", _t(transpose), _int(C.rows), _int(inner), number(alpha), *_at(A), number(1.0), *_at(C))
 
 
-def multiply_triangle(L: Block, B: Block, *, right: bool = False, transpose: bool = False) -> None:
+def multiply_triangle(L: BlasBlock, B: BlasBlock, *, right: bool = False, transpose: bool = False) -> None:
     """B <- L B, or B L from the right, with L' for L where said: the lower triangle of L."""
     if B.columns == 1 and B.size == 8 and not right:  # at half the time of dtrmm
         assert L.rows == L.columns == B.rows
@@ -121,7 +121,7 @@ def multiply_triangle(L: Block, B: Block, *, right: bool = False, transpose: boo
 
 
 def solve_triangle(
-    L: Block, B: Block, *, right: bool = False, transpose: bool = False, alpha: float = 1.0
+    L: BlasBlock, B: BlasBlock, *, right: bool = False, transpose: bool = False, alpha: float = 1.0
 ) -> None:
     """B <- alpha L^-1 B, or alpha B L^-1 from the right, with L' for L where said: its lower triangle."""
     assert _size(L, B) == 8
@@ -129,7 +129,7 @@ def solve_triangle(
 
 
 def _with_triangle(
-    routine: Callable[..., None], alpha: float, L: Block, B: Block, right: bool, transpose: bool
+    routine: Callable[..., None], alpha: float, L: BlasBlock, B: BlasBlock, right: bool, transpose: bool
 ) -> None:
     assert L.rows == L.columns == (B.columns if right else B.rows)
     if B.rows and B.columns:
@@ -148,22 +148,22 @@ def check_info(info: int, routine: str) -> None:
         )
 
 
-def potrf(A: Block) -> int:
+def potrf(A: BlasBlock) -> int:
     """L with L L' = A, in A's lower triangle; 0, or one more than the row whose pivot is not positive."""
     return _lapack(_dpotrf, A, b"L")
 
 
-def invert_triangle(L: Block) -> None:
+def invert_triangle(L: BlasBlock) -> None:
     """L^-1 in L's lower triangle."""
     check_info(_lapack(_dtrtri, L, b"L", b"N"), "dtrtri")
 
 
-def square_triangle(W: Block) -> None:
+def square_triangle(W: BlasBlock) -> None:
     """W' W in W's lower triangle, of which W is the lower triangle."""
     check_info(_lapack(_dlauum, W, b"L"), "dlauum")
 
 
-def square_between(L: Block, A: Block) -> None:
+def square_between(L: BlasBlock, A: BlasBlock) -> None:
     """A <- L' A L in the lower triangle of a symmetric A, with that of L."""
     assert L.rows == L.columns == A.rows == A.columns
     assert _size(L, A) == 8
@@ -172,7 +172,7 @@ def square_between(L: Block, A: Block) -> None:
     check_info(info.value, "dsygst")
 
 
-def _lapack(routine: Callable[..., None], A: Block, *flags: bytes) -> int:
+def _lapack(routine: Callable[..., None], A: BlasBlock, *flags: bytes) -> int:
     assert A.rows == A.columns
     assert A.size == 8
     info = _Integer(0)
@@ -180,7 +180,7 @@ def _lapack(routine: Callable[..., None], A: Block, *flags: bytes) -> int:
     return info.value
 
 
-def _at(block: Block) -> tuple[int, Any]:
+def _at(block: BlasBlock) -> tuple[int, Any]:
     return block.address, _int(block.stride)
 
 
@@ -192,7 +192,7 @@ def _int(value: int) -> Any:
     return ctypes.byref(_Integer(value))
 
 
-def _size(*blocks: Block) -> int:
+def _size(*blocks: BlasBlock) -> int:
     """Of a number in all of them."""
     assert len({block.size for block in blocks}) == 1
     return blocks[0].size

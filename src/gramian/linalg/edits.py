@@ -34,7 +34,7 @@ SPARE, LEAST_SPARE = 16, 64  # room for a sixteenth more rows, and for so many a
 CHUNK = 2**17  # numbers of a block of columns that stays in cache
 
 
-class Store:
+class Growing:
     """A square array with room for further rows, of which the first `used` are somebody's. Who has them all
     may add; who has fewer takes a copy, so that no one's rows ever change."""
 
@@ -58,12 +58,12 @@ class Store:
         return self.array[:rows, :rows]
 
 
-def grown(root: Array, store: Store | None, more: int) -> Store:
+def grown(root: Array, store: Growing | None, more: int) -> Growing:
     """A store that begins with the root, and has the next rows free for who asks."""
     n = len(root)
     if store is not None and store.claim(n, more):
         return store
-    store = Store(n + more)
+    store = Growing(n + more)
     for start in range(0, n, 256):
         stop = min(start + 256, n)
         store.array[start:n, start:stop] = root[start:, start:stop]
@@ -71,7 +71,7 @@ def grown(root: Array, store: Store | None, more: int) -> Store:
     return store
 
 
-def append_to_inverse(store: Store, n: int, B: Array, C: Array) -> Array:
+def append_to_inverse(store: Growing, n: int, B: Array, C: Array) -> Array:
     """R with k further rows, after its first n; the new ones, (k, n + k). B is (n, k), C (k, k)."""
     R, k = store.root(n), B.shape[1]
     V = np.array(B, order="F")
@@ -86,7 +86,7 @@ def append_to_inverse(store: Store, n: int, B: Array, C: Array) -> Array:
     return new
 
 
-def append_to_factor(store: Store, n: int, B: Array, C: Array) -> None:
+def append_to_factor(store: Growing, n: int, B: Array, C: Array) -> None:
     """L with k further rows, after its first n."""
     V, k = np.array(B, order="F"), B.shape[1]
     divide(store.root(n), V)
@@ -102,14 +102,14 @@ def _factored(S: Array) -> None:
         raise np.linalg.LinAlgError("new rows are determined by the others")
 
 
-def without(root: Array, rows: Indices, inverted: bool) -> Store:
+def without(root: Array, rows: Indices, inverted: bool) -> Growing:
     """The root of A without some of its rows and columns: R where it is inverted, else L."""
-    source, target, n = root, Store(len(root)), len(root)
-    spare: Store | None = None
+    source, target, n = root, Growing(len(root)), len(root)
+    spare: Growing | None = None
     for i in sorted(map(int, rows), reverse=True):
         (_inverse_without if inverted else _factor_without)(source, i, target.array)
         n -= 1
-        source, target, spare = target.root(n), spare or Store(n), target
+        source, target, spare = target.root(n), spare or Growing(n), target
     assert spare is not None
     for start in range(n, min(n + len(rows), len(spare.array))):  # whoever adds finds zeros there
         spare.array[start] = 0.0

@@ -36,7 +36,7 @@ import numpy as np
 
 from gramian.arrays import Array
 from gramian.linalg import blas
-from gramian.linalg.blas import Block, block_of
+from gramian.linalg.blas import BlasBlock, block_of
 from gramian.linalg.tasks import Task, Tile, run
 from gramian.linalg.threads import for_each, one_blas_thread
 
@@ -70,7 +70,7 @@ def sizes_for(n: int) -> Sizes:
 class _Grid(NamedTuple):
     """An array (n, n) in tiles."""
 
-    M: Block
+    M: BlasBlock
     tile: int
     run: int
     leaf: int
@@ -79,7 +79,7 @@ class _Grid(NamedTuple):
     def across(self) -> int:
         return -(-self.M.rows // self.tile)
 
-    def __call__(self, rows: int | range, columns: int | range) -> Block:
+    def __call__(self, rows: int | range, columns: int | range) -> BlasBlock:
         return self.M[self._at(rows), self._at(columns)]
 
     def _at(self, tiles: int | range) -> slice:
@@ -203,7 +203,7 @@ def solve(L: Array, B: Array, *, sizes: Sizes | None = None) -> None:
     _by_strips([_forward, _backward], _grid(L, sizes), B)
 
 
-def _by_strips(steps: list[Callable[[_Grid, Block], None]], at: _Grid, B: Array) -> None:
+def _by_strips(steps: list[Callable[[_Grid, BlasBlock], None]], at: _Grid, B: Array) -> None:
     """Strips of columns are independent. One alone is done here: it takes a thousandth of a factor's time."""
     right = block_of(B)
 
@@ -236,7 +236,7 @@ def inverse_diagonal(L: Array, *, sizes: Sizes | None = None) -> Array:
     return out
 
 
-def _forward(at: _Grid, B: Block) -> None:
+def _forward(at: _Grid, B: BlasBlock) -> None:
     T, b = at.across, at.tile
     for k in range(T):
         here, below = B[k * b : (k + 1) * b, :], B[(k + 1) * b :, :]
@@ -244,7 +244,7 @@ def _forward(at: _Grid, B: Block) -> None:
         blas.gemm(-1.0, at(range(k + 1, T), k), here, below)
 
 
-def _backward(at: _Grid, B: Block) -> None:
+def _backward(at: _Grid, B: BlasBlock) -> None:
     T, b = at.across, at.tile
     for k in reversed(range(T)):
         here, below = B[k * b : (k + 1) * b, :], B[(k + 1) * b :, :]
@@ -252,7 +252,9 @@ def _backward(at: _Grid, B: Block) -> None:
         _divide_left(at(k, k), here, at.leaf, transpose=True)
 
 
-def _divide_right(L: Block, B: Block, leaf: int, *, transpose: bool = False, alpha: float = 1.0) -> None:
+def _divide_right(
+    L: BlasBlock, B: BlasBlock, leaf: int, *, transpose: bool = False, alpha: float = 1.0
+) -> None:
     """B <- alpha B L^-1, or alpha B L^-T; alpha is 1 or -1."""
     if L.rows <= leaf:
         blas.solve_triangle(L, B, right=True, transpose=transpose, alpha=alpha)
@@ -265,7 +267,7 @@ def _divide_right(L: Block, B: Block, leaf: int, *, transpose: bool = False, alp
     _divide_right(L[last, last], B[:, last], leaf, transpose=transpose, alpha=alpha)
 
 
-def _divide_left(L: Block, B: Block, leaf: int, *, transpose: bool = False) -> None:
+def _divide_left(L: BlasBlock, B: BlasBlock, leaf: int, *, transpose: bool = False) -> None:
     """B <- L^-1 B, or L^-T B."""
     if L.rows <= leaf:
         blas.solve_triangle(L, B, transpose=transpose)
@@ -278,7 +280,7 @@ def _divide_left(L: Block, B: Block, leaf: int, *, transpose: bool = False) -> N
     _divide_left(L[last, last], B[last, :], leaf, transpose=transpose)
 
 
-def _invert(L: Block, leaf: int) -> None:
+def _invert(L: BlasBlock, leaf: int) -> None:
     """L <- L^-1 for a tile, last to first as for the whole: LAPACK has a fifth of the speed of a product."""
     for k in reversed(range(0, L.rows, leaf)):
         r = min(k + leaf, L.rows)

@@ -14,7 +14,7 @@ import numpy as np
 
 from gramian.arrays import Array
 from gramian.linalg import panels
-from gramian.linalg.blas import Block, block_of, gemm, square_triangle, syrk
+from gramian.linalg.blas import BlasBlock, block_of, gemm, square_triangle, syrk
 from gramian.linalg.threads import for_each, one_blas_thread
 
 TILE = 512  # rows and columns of a piece
@@ -98,7 +98,7 @@ def _mirrored(lower: Array) -> Array:
     return np.tril(lower, -1).T + lower
 
 
-def _as_columns(A: Array) -> tuple[Array, Block, bool]:
+def _as_columns(A: Array) -> tuple[Array, BlasBlock, bool]:
     """A' as BLAS reads it, or A itself (True), with the array to keep: a copy where A has neither order."""
     A = np.asarray(A, dtype=np.float64)
     if A.flags.f_contiguous and not A.flags.c_contiguous:

@@ -33,7 +33,7 @@ DRAWS = 64  # of the outputs before one, where they are not known
 JOINT = 64  # of them, that a covariance of several rows is averaged over
 
 
-class Paths(NamedTuple):
+class ChainDraws(NamedTuple):
     """What the chain says at some rows, once for each draw: (S, n, q) each."""
 
     mean: Array
@@ -41,7 +41,7 @@ class Paths(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Chain(Process):
+class OutputChain(Process):
     """The processes of the outputs, in the order of the chain."""
 
     kind: ClassVar[str] = "chain"
@@ -68,7 +68,7 @@ class Chain(Process):
         for mean, var in zip(*self.paths(X), strict=True):
             yield likelihood, mean, var
 
-    def paths(self, X: Array, draws: int = DRAWS) -> Paths:
+    def paths(self, X: Array, draws: int = DRAWS) -> ChainDraws:
         """Mean and variance of each output, given draws of those before it."""
         n, q = len(X), len(self.scale)
         known, m = self._known(X), mean_block(self.mean_function, X, q)
@@ -95,7 +95,7 @@ class Chain(Process):
             y = mean[:, :, k] + np.sqrt(var[:, :, k] + self.noise[k]) * normal[:S, k][:, None]
             drawn = (y - self.centre[k]) / self.scale[k]
             Z[:, :, k] = np.where(np.isnan(known[:, k]), drawn, known[:, k])
-        return Paths(mean, var)
+        return ChainDraws(mean, var)
 
     def cov(self, X: Array) -> Array:
         n, q = len(X), len(self.scale)
@@ -175,14 +175,14 @@ class Chain(Process):
         return ObjectState(told, joined([state.arrays for state in states], "part"))
 
     @classmethod
-    def from_state(cls, state: ObjectState, context: Context) -> Chain:
+    def from_state(cls, state: ObjectState, context: Context) -> OutputChain:
         _, parts = entries(state.described, "posterior", "kind", "parts")
         parts, links = typed(parts, list, "parts"), context.links
         if not links or len(parts) != len(links):
             raise StateError(f"its posterior has {len(parts)} parts, but its chain {len(links)} outputs.")
         inside = zip(parts, of_parts(state.arrays, "part", len(parts)), links, strict=True)
         found = tuple(own.process(part, arrays) for part, arrays, own in inside)
-        chain: Chain = replace(context.scheme, parts=found)
+        chain: OutputChain = replace(context.scheme, parts=found)
         return chain
 
 

@@ -24,7 +24,7 @@ from gramian.gram import tiles
 from gramian.kernels.base import Kernel
 from gramian.linalg import memory, panels
 from gramian.linalg.blas import block_of, multiply_triangle
-from gramian.linalg.edits import Store, append_to_factor, append_to_inverse, grown, without
+from gramian.linalg.edits import Growing, append_to_factor, append_to_inverse, grown, without
 from gramian.linalg.factor import logdet
 from gramian.linalg.state import ObjectState, entries, numbered, roots, taken, typed
 from gramian.linalg.threads import for_each, one_blas_thread
@@ -148,7 +148,7 @@ class Posterior(DualPosterior):
     roots: tuple[Array, ...]
     root_of: tuple[int, ...]  # for each output, which root
     inverted: bool = True
-    stores: tuple[Store | None, ...] = ()  # what the roots lie in, where rows have come or gone
+    stores: tuple[Growing | None, ...] = ()  # what the roots lie in, where rows have come or gone
 
     def rescaled(self, c: float, prior: Process) -> Posterior:
         for root in self.roots:

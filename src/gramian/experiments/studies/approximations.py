@@ -28,7 +28,7 @@ from gramian.experiments.studies.base import (
     Results,
     Row,
     Shown,
-    Table,
+    SmallTable,
     rng_of,
 )
 from gramian.experiments.studies.drawing import legend_beside, lines, panels
@@ -184,7 +184,7 @@ def _matrix_shown(results: Results) -> Shown:
             ]
         )
     head = ["method", "Frobenius", "infinity", "probabilities (s)", "construction (s)", "memory of a fit"]
-    shown.tables.append(Table(f"Means over all sets and widths, {largest} columns.", head, body))
+    shown.tables.append(SmallTable(f"Means over all sets and widths, {largest} columns.", head, body))
     return shown
 
 
@@ -280,7 +280,7 @@ def _prediction_shown(results: Results) -> Shown:
             f" it{': ' + ', '.join(near) if near else ''}."
         )
     head = ["set", "columns", "best method", "its error", "exact"]
-    shown.tables.append(Table("The best method of each size (means over splits).", head, body))
+    shown.tables.append(SmallTable("The best method of each size (means over splits).", head, body))
     return shown
 
 
@@ -398,7 +398,7 @@ def _krylov_shown(results: Results) -> Shown:
         for some in [sorted(stepped.each("steps"))]
     ]
     head = ["set", "solver", *(str(t) for t in sorted(stepped.each("steps")))]
-    shown.tables.append(Table("Test error by steps.", head, body))
+    shown.tables.append(SmallTable("Test error by steps.", head, body))
     return shown
 
 

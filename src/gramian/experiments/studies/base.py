@@ -77,7 +77,7 @@ class Illustration(NamedTuple):
     figure: Figure
 
 
-class Table(NamedTuple):
+class SmallTable(NamedTuple):
     """A small table for people."""
 
     caption: str
@@ -90,7 +90,7 @@ class Shown:
     """What the results say: pictures, tables, and sentences with the numbers that were measured."""
 
     pictures: list[Illustration] = field(default_factory=list)
-    tables: list[Table] = field(default_factory=list)
+    tables: list[SmallTable] = field(default_factory=list)
     words: list[str] = field(default_factory=list)
 
 

@@ -27,7 +27,7 @@ from gramian.experiments.studies.base import (
     Results,
     Row,
     Shown,
-    Table,
+    SmallTable,
     rng_of,
 )
 from gramian.experiments.studies.drawing import COLOURS, DASHES, legend_beside, lines, panels
@@ -157,7 +157,7 @@ def _binary_shown(results: Results) -> Shown:
             numbers = [f"{mine.mean(s):.3g}" for s in ("error", "nlpd", "height", "lengthscale")]
             body.append([str(n), name, f"{mine.mean('log_evidence'):.1f}", *numbers])
     head = ["rows", "parameters", "log evidence", "error", "NLPD", "variance", "lengthscale"]
-    shown.tables.append(Table("Means over repetitions.", head, body))
+    shown.tables.append(SmallTable("Means over repetitions.", head, body))
     for n in sizes:
         told = [
             f"{mine.mean('log_evidence'):.1f} and {mine.mean('nlpd'):.3f} with the {name} parameters"
@@ -290,7 +290,9 @@ def _six_shown(results: Results) -> Shown:
             f" {many.mean('least_nlpd'):.3f}, calibration error {many.mean('ece'):.3f}."
         )
     head = ["columns", "rows", "error", "least possible", "NLPD", "least possible", "ECE"]
-    shown.tables.append(Table("Test scores; the least possible is that of the true functions.", head, body))
+    shown.tables.append(
+        SmallTable("Test scores; the least possible is that of the true functions.", head, body)
+    )
     return shown
 
 
@@ -407,7 +409,7 @@ def _jass_shown(results: Results) -> Shown:
             f" {sure} (NLPD {nlpd:.3f})."
         )
     head = ["model", "rows", "error", "NLPD", "ECE", "fit (s)"]
-    shown.tables.append(Table("Means over repetitions.", head, body))
+    shown.tables.append(SmallTable("Means over repetitions.", head, body))
     return shown
 
 

@@ -37,7 +37,7 @@ from gramian.experiments.studies.base import (
     Results,
     Row,
     Shown,
-    Table,
+    SmallTable,
     rng_of,
 )
 from gramian.experiments.studies.drawing import COLOURS, MARKERS, legend_beside, lines, mean_and_band, panels
@@ -149,7 +149,7 @@ def _deep_shown(results: Results) -> Shown:
         for row in bounds.rows
     ]
     head = ["data", "search", "layers", "kept", "bound", "seconds"]
-    shown.tables.append(Table("Bounds on the log evidence; kept: layers of the answer.", head, body))
+    shown.tables.append(SmallTable("Bounds on the log evidence; kept: layers of the answer.", head, body))
     for kind in kinds:
         mine = bounds.where(data=kind, search="staged")
         if not mine.rows:
@@ -260,7 +260,9 @@ def _latent_shown(results: Results) -> Shown:
     shown.pictures.append(Illustration("latent", caption, figure))
     head = ["model", "errors", "dimensions used", "missing cells: RMSE", "seconds"]
     shown.tables.append(
-        Table("Nearest neighbours of another kind, and half of the cells of new rows missing.", head, body)
+        SmallTable(
+            "Nearest neighbours of another kind, and half of the cells of new rows missing.", head, body
+        )
     )
     return shown
 
@@ -353,7 +355,7 @@ def _images_shown(results: Results) -> Shown:
             f" {nlpd:.3f})."
         )
     head = ["model", "labels", "accuracy", "AUC", "NLPD", "ECE", "seconds"]
-    shown.tables.append(Table("Means over repetitions.", head, body))
+    shown.tables.append(SmallTable("Means over repetitions.", head, body))
     return shown
 
 
@@ -473,7 +475,9 @@ def _seasons_shown(results: Results) -> Shown:
     figure.legend(handles, names, loc="outside upper left", ncols=2, frameon=False)
     caption = "First crop of each season; orange: from the 5 % to the 95 % quantile of the day of each event."
     shown.pictures.append(Illustration("seasons", caption, figure))
-    shown.tables.append(Table("Days of events: 5 % / median / 95 % of draws.", ["season", *EVENTS], body))
+    shown.tables.append(
+        SmallTable("Days of events: 5 % / median / 95 % of draws.", ["season", *EVENTS], body)
+    )
     return shown
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-from gramian.experiments.studies.base import Experiment, Illustration, Shown, Table
+from gramian.experiments.studies.base import Experiment, Illustration, Shown, SmallTable
 from gramian.version import __version__
 
 STYLE = """
@@ -79,7 +79,7 @@ def html_page(
     return f'<!DOCTYPE html>\n<html lang="en">\n<head>{head}</head>\n<body>\n{body}\n</body>\n</html>\n'
 
 
-def _table(table: Table) -> str:
+def _table(table: SmallTable) -> str:
     head = "".join(f"<th>{escape(cell)}</th>" for cell in table.head)
     lines = "".join(
         "<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in line) + "</tr>" for line in table.lines

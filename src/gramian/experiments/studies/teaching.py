@@ -24,7 +24,7 @@ from gramian.experiments.studies.base import (
     Results,
     Row,
     Shown,
-    Table,
+    SmallTable,
     rng_of,
 )
 from gramian.experiments.studies.drawing import COLOURS, DASHES, MAP, mean_and_band, panels
@@ -198,7 +198,9 @@ def _kernels_shown(results: Results) -> Shown:
         f"The roughest are those of {order[-1]}: {100 * rough[order[-1]]:.1f} % along the same step.",
     ]
     lines = [[kernel, f"{100 * rough[kernel]:.1f} %"] for kernel in order]
-    table = Table("movement of a draw in a step of 0.05, of its own spread", ["kernel", "movement"], lines)
+    table = SmallTable(
+        "movement of a draw in a step of 0.05, of its own spread", ["kernel", "movement"], lines
+    )
     caption = "Each kernel: k against 0 and against 1 (above), and three functions drawn from it (below)."
     return Shown([Illustration("kernels", caption, figure)], [table], words)
 
@@ -383,7 +385,7 @@ def _views_shown(results: Results) -> Shown:
             "Bumps on a line become the RBF kernel as they become many: the mean is off by"
             f" {few[3]:.2g} with {first} and by {many[3]:.1e} with {last}."
         )
-    table = Table("Largest difference to the weights' answer on 89 points.", head, lines)
+    table = SmallTable("Largest difference to the weights' answer on 89 points.", head, lines)
     caption = (
         "One posterior seen twice: Bayesian linear regression of weights (blue, with its band), the Gaussian"
         " process with the kernel of the same features (dashed), and kernel ridge regression (dotted)."

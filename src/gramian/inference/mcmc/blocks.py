@@ -6,7 +6,7 @@
 
 The sites follow t: W, the slopes and f of the draws of a window, of all chains, are regressed on t
 (`Surface`). Where classes are well separated the scale of f is open over orders of magnitude, and sites that
-are right at one scale are wrong at another. Given t the density of z is
+are right at one scale are wrong at another. Shared t the density of z is
 exp(-|z|^2 / 2 + sum_i log p(y_i | f_i) - b_i f_i + W_i f_i^2 / 2) with f = mu + G z, G = R U^-T.
 
 Factors are LAPACK's, and no gradient goes through them: at n = 768 a density of t is thirty times faster than
@@ -75,11 +75,11 @@ class ChainState(NamedTuple):
     step: Any
     # over the draws of a window: of x x' (1 + p, 1 + p) and x (W, slope, f) (1 + p, 3, n, L), x = (1, t)
     sums: tuple[Array, Array]
-    at: Given  # what belongs to t and the sites
+    at: Shared  # what belongs to t and the sites
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
+class Shared:
     """What is the same for all latent variables at one t. Lists have one entry a latent."""
 
     R: list[Array]  # s_k R (n, m)
@@ -111,7 +111,7 @@ class Given:
         return mu, [jnp.asarray(blas.dtrsm(1.0, U, R, side=1, lower=1, trans_a=1).T) for R, (U, _) in pairs]
 
 
-def given(problem: TracedProblem, t: Array, surface: Surface) -> Given | None:
+def given(problem: TracedProblem, t: Array, surface: Surface) -> Shared | None:
     """The factors at t; None where a matrix has none."""
     matrices, mean, log_prior = _matrices(problem, t)
     mean, log_prior, dense = np.asarray(mean), float(log_prior), problem.kind == "dense"
@@ -136,7 +136,7 @@ def given(problem: TracedProblem, t: Array, surface: Surface) -> Given | None:
             return None
         c = root.T @ (sites.b[:, k] - sites.W[:, k] * mean[:, k])
         parts.append((U, blas.dtrsv(U, c, lower=1)))
-    return Given(R, mean, log_prior, parts, sites)
+    return Shared(R, mean, log_prior, parts, sites)
 
 
 def _curvature(R: Array, root_W: Array, triangular: bool) -> Array:
@@ -199,12 +199,12 @@ def _point(problem: TracedProblem, surface: Surface, z: Array, t: Array) -> Poin
     return Point(t, -math.inf) if at is None else Point(t, _value(problem, t, at, at.v_of(z)), at)
 
 
-def fit_of(problem: TracedProblem, t: Array, at: Given, v: Array) -> float:
+def fit_of(problem: TracedProblem, t: Array, at: Shared, v: Array) -> float:
     """log p(y | f) for the f of v."""
     return number_or_least(float(_fit(problem, t, at.f_of(v))))
 
 
-def beyond_sites(problem: TracedProblem, t: Array, at: Given, z: Array) -> float:
+def beyond_sites(problem: TracedProblem, t: Array, at: Shared, z: Array) -> float:
     """log p(y | f) for the f of z, less what the sites say of it."""
     F, (W, b) = at.f_of(at.v_of(z)), at.sites
     return number_or_least(float(_fit(problem, t, F)) - float(np.sum(b * F - 0.5 * W * F**2)))
@@ -215,7 +215,7 @@ def number_or_least(value: float) -> float:
     return value if not math.isnan(value) else -math.inf
 
 
-def _value(problem: TracedProblem, t: Array, at: Given, v: Array) -> float:
+def _value(problem: TracedProblem, t: Array, at: Shared, v: Array) -> float:
     """log p(t, z) and the data, for the v of z."""
     fit, constant = float(_fit(problem, t, at.f_of(v))), 0.5 * v.size * math.log(2 * math.pi)
     return number_or_least(fit - 0.5 * float(np.sum(v**2)) - at.logdet - constant + at.log_prior)
@@ -293,7 +293,7 @@ def _by_ellipses(beyond_sites: Any, fit: Any, parts: Any, z: Any, key: Any) -> A
 
 # (problem, t, what belongs to t, z, rng, step size, whether to adapt that) -> z after some transitions, their
 # acceptance, whether one diverged, how many steps they took, step size
-Move = Callable[[TracedProblem, Array, Given, Array, np.random.Generator, Any, bool], Any]
+Move = Callable[[TracedProblem, Array, Shared, Array, np.random.Generator, Any, bool], Any]
 
 
 def compiled_move(gradients: bool) -> Move:
@@ -302,7 +302,7 @@ def compiled_move(gradients: bool) -> Move:
     def move(
         problem: TracedProblem,
         t: Array,
-        at: Given,
+        at: Shared,
         z: Array,
         rng: np.random.Generator,
         tuned: Any,

@@ -265,9 +265,9 @@ def _rounds(crew: _Crew, lengths: Lengths, enough: Enough, began: float) -> Chai
         settled, pieces = place.value("settled", bool), _restored(crew, place)
         most = made if place.ended else most
 
-    def state() -> journal.State:
+    def state() -> journal.LoopState:
         numbers = dict(zip(COUNTS, (made, every, kept, warmed), strict=True))
-        return journal.State(warmed + made, {**numbers, "settled": settled}, _arrays(crew, pieces))
+        return journal.LoopState(warmed + made, {**numbers, "settled": settled}, _arrays(crew, pieces))
 
     try:
         while not settled and warmed < warmup and (half is None or clock.now() < half):

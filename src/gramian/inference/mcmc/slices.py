@@ -20,7 +20,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from gramian.arrays import Array
-from gramian.inference.mcmc.blocks import SHARE, Given, Point, beyond_sites, fit_of, slice_along
+from gramian.inference.mcmc.blocks import SHARE, Point, Shared, beyond_sites, fit_of, slice_along
 from gramian.inference.mcmc.traced import CurveSites, TracedProblem
 from gramian.inference.mcmc.transitions import KEEP
 
@@ -95,7 +95,7 @@ def whole(state: SliceState) -> SliceState:
 
 
 def by_host_ellipses(
-    problem: TracedProblem, t: Array, at: Given, z: Array, rng: np.random.Generator, tuned: Any, adapt: bool
+    problem: TracedProblem, t: Array, at: Shared, z: Array, rng: np.random.Generator, tuned: Any, adapt: bool
 ) -> tuple[Array, float, bool, int, Any]:
     """z after some transitions, acceptance, divergence and densities, and the step size as it was: some
     against the Gaussian of the sites, some against the prior, for tails that the sites have not."""
