@@ -1,7 +1,8 @@
 r"""What a fitted model says of single rows: where a row lies, how probable it is, and what its cells are.
 
-With the functions known up to q(u_d) (`bound.Weights`), f_d has E f_d = a_d' psi1 and E f_d^2 = psi0 + tr(H_d
-psi2), H_d = a_d a_d' - less_g, at a place x ~ N(mean, diag(var)). A row y with the cells S adds to the bound
+With the functions known up to q(u_d) (`bound.FunctionWeights`), f_d has E f_d = a_d' psi1 and E f_d^2 =
+psi0 + tr(H_d psi2), H_d = a_d a_d' - less_g, at a place x ~ N(mean, diag(var)). A row y with the cells S
+adds to the bound
 
     sum_{d in S} [-1/2 log(2 pi noise_d) - (y_d^2 - 2 y_d E f_d + E f_d^2) / (2 noise_d)] - KL(q(x) || p(x)),
 
