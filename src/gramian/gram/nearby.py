@@ -6,14 +6,13 @@ With the covariance A_i = k + D of a row and its neighbours N, the row last, and
 
 F is the last pivot of L squared, b a back substitution from its last row. A block of rows is made at a time,
 on one thread. Its matrices lie side by side, (G, G, B), so that a step of NumPy over an entry goes over that
-entry of all B matrices: kernel values from differences, of the lower triangles alone, a few rows of them at a
-time so that they stay in a core's own cache; then Cholesky's algorithm by columns, each minus one sum of
-products of those before it; then substitutions. Up to FEW points that takes as long as LAPACK with one matrix
-after the other, where matrices would have to lie one after the other, too, and everything else is quicker
-(31 points, a core's time for 100,000 rows: values 0.20 s, factors 0.28 s, where LAPACK's take 0.24 s and to
-turn the matrices around takes 0.15 s). Beyond, LAPACK factors. Kernels that are no functions of distances go
-through a compiled program. (XLA made Cholesky's columns in three times the time of NumPy, after 15 s of
-compilation.)
+entry of all B matrices: kernel values from differences, of one triangle alone, some diagonals of it at a time
+so that they stay in a core's own cache; then Cholesky's algorithm by columns, each minus one sum of products
+of those before it; then substitutions. L stands above the diagonal, as L', so that a column of it is one
+piece of memory. Up to FEW points that takes as long as LAPACK with one matrix after the other (31 points, a
+core's time for 100,000 rows: 0.26 s and 0.24 s), and nothing has to be turned around for it (0.15 s). Beyond,
+LAPACK factors. Kernels that are no functions of distances go through a compiled program. (XLA made Cholesky's
+columns in three times the time of NumPy, after 15 s of compilation.)
 
 Log density of r given r_N, -1/2 log F - e^2 / 2F, and its weights on A_i, with v = (-b, 1) and c padded by 0:
 
@@ -27,6 +26,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -44,8 +44,8 @@ from gramian.linalg.threads import at_work
 from gramian.params.tree import leaves
 
 # points up to which matrices are factored side by side, and how many: enough to hide what a step of NumPy
-# costs (128: a third slower), few enough that 31 points stay in a core's second cache
-FEW, BESIDE = 64, 256
+# costs (192: a fifth slower), few enough that 31 points nearly fit into a core's own cache
+FEW, BESIDE = 64, 384
 BLOCK = 2**17  # numbers of the matrices of a block of more points: a megabyte
 PIECE = 2**15  # kernel values that are made at a time: with what they are made of, half of a core's cache
 # numbers behind the kernel values that a compiled program makes at a time; tables, of these sizes
@@ -94,7 +94,7 @@ def given(kernel: Kernel, around: Around, *, solved: bool = False, part: Kernel 
     def one(rows: slice) -> float:
         A, R, within = _covariance(bare, own, around, rows)
         jitter = _factor_all(A, lambda k: _covariance(bare, own, around, rows.start + k)[0])
-        last, r, pivot = A[-1, :-1], R[:-1], A[-1, -1] ** 2
+        last, r, pivot = A[:-1, -1], R[:-1], A[-1, -1] ** 2
         right = last[:, None]
         if solved:
             right = np.concatenate([right, _forward(A, r)], axis=1)
@@ -130,7 +130,7 @@ def _pulled(bare: Kernel, around: Around, v: Array, p: Array) -> list[list[Array
     def one(rows: slice) -> list[Array]:
         if host is None:
             return _pulled_compiled(bare, around, rows, v[rows], p[rows])
-        T, left, right = _points(around, rows), v[rows].T.copy(), p[rows].T.copy()
+        T, left, right = _points(around, _places(around, rows)), v[rows].T.copy(), p[rows].T.copy()
         total: list[Array] = []
         with np.errstate(all="ignore"):
             for first, last in _bands(*T.shape[1:]):
@@ -143,13 +143,15 @@ def _pulled(bare: Kernel, around: Around, v: Array, p: Array) -> list[list[Array
 
 
 def _weights(left: Array, right: Array, first: int, last: int) -> Array:
-    """Of the pairs i >= j of (v p' + p v'), each pair once, for i from first to last: (pairs, B)."""
-    starts = [i * (i + 1) // 2 for i in range(first, last + 1)]
-    W, more = np.empty((starts[-1] - starts[0], left.shape[1])), np.empty((last, left.shape[1]))
-    for i, start in zip(range(first, last), starts, strict=False):
-        row = W[start - starts[0] :][: i + 1]
-        np.multiply(right[: i + 1], left[i], out=row)
-        row[:i] += np.multiply(left[:i], right[i], out=more[:i])
+    """Of the pairs (i, i + lag) in v p' + p v', each pair once, as host.Stack has them: (pairs, B)."""
+    G, B = left.shape
+    W, more, done = np.empty((sum(G - lag for lag in range(first, last)), B)), np.empty((G, B)), 0
+    for lag in range(first, last):
+        part, of = W[done : done + G - lag], slice(G - lag)
+        np.multiply(left[lag:], right[of], out=part)
+        if lag:
+            part += np.multiply(right[lag:], left[of], out=more[of])
+        done += G - lag
     return W
 
 
@@ -240,12 +242,12 @@ def _beside(G: int) -> int:
     return BESIDE if G <= FEW else int(np.clip(BLOCK // G**2, 4, 32))
 
 
-def _bands(G: int, B: int) -> list[tuple[int, int]]:
-    """The rows of a triangle, from and to, some at a time: about PIECE values for B tables."""
-    most = max(PIECE // B, 1)
-    ends = np.searchsorted(np.cumsum(np.arange(1, G + 1)), most * np.arange(1, G * (G + 1) // 2 // most + 1))
-    cuts = np.unique([0, *ends, G])
-    return [(int(first), int(last)) for first, last in itertools.pairwise(cuts)]
+@lru_cache(maxsize=256)
+def _bands(G: int, B: int) -> tuple[tuple[int, int], ...]:
+    """The diagonals of a triangle, from and to, some at a time: about PIECE values for B tables."""
+    pairs = np.cumsum(np.arange(G, 0, -1)) * B // PIECE  # how many pieces are full after each
+    cuts = np.unique([0, *(np.flatnonzero(np.diff(pairs)) + 1), G])
+    return tuple((int(first), int(last)) for first, last in itertools.pairwise(cuts))
 
 
 def _pieces(X: Array) -> tuple[int, list[slice]]:
@@ -257,56 +259,57 @@ def _pieces(X: Array) -> tuple[int, list[slice]]:
     return size, [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
 
-def _points(around: Around, rows: slice | NDArray[np.intp]) -> Array:
-    """Those of a block, (d, G, B)."""
-    at = np.maximum(around.at[rows], 0).T
+def _places(around: Around, rows: slice | NDArray[np.intp]) -> NDArray[np.intp]:
+    """Those of a block, (G, B), that of another row where there is none."""
+    return np.maximum(around.at[rows].T, 0, dtype=np.intp, order="C")
+
+
+def _points(around: Around, at: NDArray[np.intp]) -> Array:
+    """At places (G, B): (d, G, B)."""
     return np.ascontiguousarray(np.moveaxis(np.take(around.X, at, axis=0), 2, 0))
 
 
-def _tables(bare: Kernel, around: Around, rows: slice | NDArray[np.intp], A: Array, first: int = 0) -> None:
-    """K(X_i, X_i) of each row of a block, in the lower triangles of A (G, G, B), from a row of them on."""
-    host, G = few.by_distance(bare), len(A)
+def _tables(bare: Kernel, T: Array) -> Array:
+    """K(X_i, X_i) of each of the tables (d, G, B), (G, G, B), on and above the diagonals."""
+    host = few.by_distance(bare)
+    G, B = T.shape[1:]
+    A = np.empty((G, G, B))
     if host is None:
-        X = around.X[np.maximum(around.at[rows], 0)]
+        X = np.moveaxis(T, 0, 2).swapaxes(0, 1)
         size, pieces = _pieces(X)
         for at in pieces:
             K = _host(programs.stack(bare, _padded(X[at], size)))[: at.stop - at.start]
-            A[first:, :, at] = np.moveaxis(K, 0, 2)[first:]
-        return
-    T = _points(around, rows)
+            A[:, :, at] = np.moveaxis(K, 0, 2)
+        return A
+    flat = A.reshape(G * G, B)
     with np.errstate(all="ignore"):  # what overflows is refused where it arrives
-        for start, stop in _bands(G, T.shape[2]):
-            if stop <= first:
-                continue
-            start = max(start, first)
-            K, done = host.values(Stack(T, start, stop)), 0
-            for i in range(start, stop):
-                A[i, : i + 1] = K[done : done + i + 1]
-                done += i + 1
+        for first, last in _bands(G, B):
+            K, done = host.values(Stack(T, first, last)), 0
+            for lag in range(first, last):
+                flat[lag :: G + 1][: G - lag] = K[done : done + G - lag]
+                done += G - lag
+    return A
 
 
 def _covariance(
     bare: Kernel, part: Kernel | None, around: Around, rows: slice | NDArray[np.intp]
 ) -> tuple[Array, Array, Array]:
     """A (G, G, B) and residuals (G, q, B) of a block, and the noise of the rows themselves that is in A; a
-    neighbour that is none is one of variance 1 that knows nothing. Above their diagonals matrices have
+    neighbour that is none is one of variance 1 that knows nothing. Below their diagonals matrices have
     anything."""
-    at = around.at[rows].T
-    none, at = at < 0, np.maximum(at, 0)
-    G = len(at)
-    A = np.empty((G, G, at.shape[1]))
-    _tables(bare, around, rows, A)
+    none, at = around.at[rows].T < 0, _places(around, rows)
+    T = _points(around, at)
+    A = _tables(bare, T)
     if part is not None:
-        _tables(part, around, rows, A, G - 1)
+        A[:, -1] = _tables(part, T)[:, -1]
     R = np.ascontiguousarray(np.moveaxis(np.take(around.R, at, axis=0), 2, 1))
     D = np.take(around.D, at)
     # noise that is all of A would leave no digits of k in it
     D[-1] = np.where(D[-1] > FAR * A[-1, -1], 0.0, D[-1])
-    for i in range(G):
-        A[i, i] += D[i]
+    np.einsum("iib->ib", A)[...] += D
     if none.any():
         for i, k in np.argwhere(none):
-            A[i, : i + 1, k] = A[i:, i, k] = 0.0
+            A[: i + 1, i, k] = A[i, i:, k] = 0.0
             A[i, i, k] = 1.0
         np.moveaxis(R, 1, 2)[none] = 0.0
     return A, R, D[-1]
@@ -314,19 +317,19 @@ def _covariance(
 
 @np.errstate(all="ignore")
 def _factor_all(A: Array, again: Callable[[NDArray[np.intp]], Array]) -> float:
-    """L in the place of each lower triangle of A (G, G, B), and the most jitter that one took. `again` makes
-    the matrices with these numbers once more."""
+    """L' in the place of each matrix of A (G, G, B), on and above the diagonals, and the most jitter that one
+    took. `again` makes the matrices with these numbers once more."""
     if len(A) > FEW:
         with contextlib.suppress(np.linalg.LinAlgError):
-            A[...] = np.moveaxis(np.linalg.cholesky(np.moveaxis(A, 2, 0)), 0, 2)
+            A[...] = np.linalg.cholesky(A.T).T  # A.T is (B, G, G), with the triangle below the diagonal
     else:
         _columns(A)
     most = 0.0
     # a pivot that is none makes all that follow NaN
     failed = np.flatnonzero(~(A[-1, -1] > 0))
-    for k, one in zip(failed, np.moveaxis(again(failed), 2, 0) if len(failed) else (), strict=True):
-        A[:, :, k], jitter = _factor(one)
-        most = max(most, jitter)
+    for k, one in zip(failed, again(failed).T if len(failed) else (), strict=True):
+        L, jitter = _factor(one)
+        A[:, :, k], most = L.T, max(most, jitter)
     return most
 
 
@@ -334,9 +337,9 @@ def _columns(A: Array) -> None:
     """Cholesky's algorithm by columns: Golub and Van Loan, Matrix Computations, algorithm 4.2.1."""
     sums = np.empty(A.shape[1:])
     for k in range(len(A)):
-        column = A[k:, k]
+        column = A[k, k:]
         if k:
-            column -= np.einsum("ijb,jb->ib", A[k:, :k], A[k, :k], out=sums[k:])
+            column -= np.einsum("jib,jb->ib", A[:k, k:], A[:k, k], out=sums[k:])
         np.sqrt(column[0], out=column[0])
         column[1:] *= 1 / column[0]
 
@@ -360,24 +363,24 @@ def _factor(A: Array) -> tuple[Array, float]:
     )
 
 
-def _forward(L: Array, B: Array) -> Array:
-    """x with L_NN x = B for B (m, k, B), of each matrix in L (G, G, B)."""
+def _forward(A: Array, B: Array) -> Array:
+    """x with L_NN x = B for B (m, k, B), of each L' in A (G, G, B)."""
     x = np.array(B, order="C")
     for k in range(len(x)):
         if k:
-            x[k] -= np.einsum("jb,jcb->cb", L[k, :k], x[:k])
-        x[k] /= L[k, k]
+            x[k] -= np.einsum("jb,jcb->cb", A[:k, k], x[:k])
+        x[k] /= A[k, k]
     return x
 
 
-def _backward(L: Array, B: Array) -> Array:
+def _backward(A: Array, B: Array) -> Array:
     """The same with L_NN'x = B."""
     x = np.array(B, order="C")
     m = len(x)
     for k in reversed(range(m)):
         if k + 1 < m:
-            x[k] -= np.einsum("jb,jcb->cb", L[k + 1 : m, k], x[k + 1 :])
-        x[k] /= L[k, k]
+            x[k] -= np.einsum("jb,jcb->cb", A[k, k + 1 : m], x[k + 1 :])
+        x[k] /= A[k, k]
     return x
 
 

@@ -102,45 +102,35 @@ class Pairs:
 
 class Stack(Pairs):
     """Many small tables side by side, (d, G, B): B tables of G points each. K is (pairs, B), of the pairs
-    i >= j of each table for i from `first` to `last`, row by row: what a step of NumPy does to a pair, it
-    does to that of all tables, which lie beside each other. For kernels `by_distance`."""
+    (i, i + lag) of each table, for lags from `first` on and before `last`, one lag after the other: both
+    points of all pairs of a lag lie in one piece of memory. For kernels `by_distance`."""
 
     def __init__(self, tables: Array, first: int = 0, last: int | None = None) -> None:
         super().__init__(tables[:, 0].T, tables[:, :, 0].T)
-        self.tables, self.first = tables, first
-        self.last = tables.shape[1] if last is None else last
+        self.tables, self.lags = tables, range(first, tables.shape[1] if last is None else last)
 
     def distances(self, lengthscale: Array) -> tuple[Array, Back]:
         T = self.tables / np.broadcast_to(lengthscale, len(self.tables))[:, None, None]
-        r2 = self._squares(T)
-        if T.size and not 4 * len(T) * float(np.max(np.abs(T))) ** 2 < FARTHEST:
+        d, G, B = T.shape
+        squares, done = np.empty((d, sum(G - lag for lag in self.lags), B)), 0
+        for lag in self.lags:
+            np.subtract(T[:, lag:], T[:, : G - lag], out=squares[:, done : done + G - lag])
+            done += G - lag
+        np.multiply(squares, squares, out=squares)
+        r2 = np.add.reduce(squares[:2], axis=0)
+        for column in squares[2:]:
+            r2 += column
+        if T.size and not 4 * d * float(np.max(np.abs(T))) ** 2 < FARTHEST:
             np.minimum(r2, FARTHEST, out=r2)
 
         def back(V: Array, c: float) -> Array:
-            sums = np.array([np.vdot(V, self._squares(column[None])) for column in T])
+            sums = np.array([np.vdot(V, column) for column in squares])
             return _like((-2 * c) * sums / lengthscale, lengthscale)
 
         return r2, back
 
-    def _squares(self, T: Array) -> Array:
-        """Sums over columns of squared differences, of each pair: rows of a triangle, which stay in a core's
-        first cache."""
-        _, G, B = T.shape
-        pairs = (self.last * (self.last + 1) - self.first * (self.first + 1)) // 2
-        out, more, done = np.zeros((pairs, B)) if not len(T) else np.empty((pairs, B)), np.empty((G, B)), 0
-        for i in range(self.first, self.last):
-            row, square = out[done : done + i + 1], more[: i + 1]
-            for k, x in enumerate(T):
-                apart = square if k else row
-                np.subtract(x[: i + 1], x[i], out=apart)
-                np.multiply(apart, apart, out=apart)
-                if k:
-                    row += square
-            done += i + 1
-        return out
-
     def on(self, columns: tuple[int, ...]) -> Stack:
-        return Stack(self.tables[list(columns)], self.first, self.last)
+        return Stack(self.tables[list(columns)], self.lags.start, self.lags.stop)
 
 
 class Host(ABC):
