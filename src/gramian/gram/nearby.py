@@ -23,7 +23,6 @@ Cost of a row with m neighbours: m^2 kernel values, m^3 / 3 flops; O(m) numbers 
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 from collections.abc import Callable, Iterator
 from functools import lru_cache
@@ -320,8 +319,10 @@ def _factor_all(A: Array, again: Callable[[NDArray[np.intp]], Array]) -> float:
     """L' in the place of each matrix of A (G, G, B), on and above the diagonals, and the most jitter that one
     took. `again` makes the matrices with these numbers once more."""
     if len(A) > FEW:
-        with contextlib.suppress(np.linalg.LinAlgError):
+        try:
             A[...] = np.linalg.cholesky(A.T).T  # A.T is (B, G, G), with the triangle below the diagonal
+        except np.linalg.LinAlgError:  # of one of them: it does not say which
+            A[-1, -1] = np.nan
     else:
         _columns(A)
     most = 0.0
